@@ -1,0 +1,104 @@
+//! Addresses: an index, a range of blocks and a range of bytes are three types.
+
+use std::fmt;
+
+/// Bytes in a block, the unit of every read and write.
+pub const BLOCK_SIZE: u64 = 4096;
+
+/// Bytes in a sector, the unit in which traces and discards are addressed.
+pub const SECTOR_SIZE: u64 = 512;
+
+/// A logical block address: the index of a 4 KiB block on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lba(pub u64);
+
+impl fmt::Display for Lba {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A run of whole blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockRange {
+    /// The first block.
+    pub start: Lba,
+    /// How many blocks.
+    pub blocks: u64,
+}
+
+impl BlockRange {
+    /// The `blocks` blocks from `start` on.
+    pub const fn new(start: Lba, blocks: u64) -> Self {
+        Self { start, blocks }
+    }
+
+    /// The first block after the range; saturates at 2^64 - 1.
+    pub const fn end(self) -> Lba {
+        Lba(self.start.0.saturating_add(self.blocks))
+    }
+
+    /// Every block of the range, in order.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = Lba> {
+        (self.start.0..self.end().0).map(Lba)
+    }
+}
+
+impl fmt::Display for BlockRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "blocks {}..{}", self.start, self.end())
+    }
+}
+
+/// A run of bytes at any alignment, as traces and discards give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ByteRange {
+    /// The first byte.
+    pub start: u64,
+    /// How many bytes.
+    pub len: u64,
+}
+
+impl ByteRange {
+    /// The `len` bytes from byte `start` on.
+    pub const fn new(start: u64, len: u64) -> Self {
+        Self { start, len }
+    }
+
+    /// The first byte after the range; saturates at 2^64 - 1.
+    pub const fn end(self) -> u64 {
+        self.start.saturating_add(self.len)
+    }
+
+    /// The blocks that the range touches, also in part.
+    pub const fn blocks_touched(self) -> BlockRange {
+        let first = self.start / BLOCK_SIZE;
+        BlockRange::new(Lba(first), self.end().div_ceil(BLOCK_SIZE) - first)
+    }
+
+    /// The blocks that lie in the range as a whole; possibly none.
+    pub const fn blocks_inside(self) -> BlockRange {
+        let first = self.start.div_ceil(BLOCK_SIZE);
+        BlockRange::new(Lba(first), (self.end() / BLOCK_SIZE).saturating_sub(first))
+    }
+}
+
+impl From<BlockRange> for ByteRange {
+    fn from(range: BlockRange) -> Self {
+        Self::new(range.start.0.saturating_mul(BLOCK_SIZE), range.blocks.saturating_mul(BLOCK_SIZE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unaligned_bytes_touch_more_blocks_than_they_cover() {
+        let range = ByteRange::new(512, 8192);
+        assert_eq!(range.blocks_touched(), BlockRange::new(Lba(0), 3));
+        assert_eq!(range.blocks_inside(), BlockRange::new(Lba(1), 1));
+        assert_eq!(ByteRange::new(512, 512).blocks_inside().blocks, 0);
+        assert_eq!(ByteRange::new(4096, 0).blocks_touched().blocks, 0);
+    }
+}

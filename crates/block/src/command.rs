@@ -1,0 +1,73 @@
+//! The commands that a device performs.
+
+use crate::addr::{BlockRange, ByteRange};
+use crate::content::{Content, Pattern};
+
+/// The number of a write stream: blocks that the writer expects to die together. Devices with fewer streams
+/// take the number modulo theirs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u8);
+
+/// The inode number that a block belongs to, as the file system tells it; 0 is "not told".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Inode(pub u32);
+
+/// What the writer knows of the blocks that it writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Which stream to place them in.
+    pub stream: StreamId,
+    /// Which inode they belong to.
+    pub inode: Inode,
+}
+
+/// What a write carries.
+#[derive(Clone, Copy, Debug)]
+pub enum Data<'a> {
+    /// Block `i` of the write holds pattern [`Pattern::nth`]`(i)`.
+    Patterns(Pattern),
+    /// One content for each block.
+    Blocks(&'a [Content]),
+}
+
+impl Data<'_> {
+    /// The content of block `i` of the write.
+    pub fn block(&self, i: u64) -> Content {
+        match self {
+            Self::Patterns(first) => Content::Pattern(first.nth(i)),
+            Self::Blocks(blocks) => blocks[i as usize].clone(),
+        }
+    }
+}
+
+/// One command to a device. Commands that only some devices have come with a capability of their own
+/// (see [`crate::Capabilities`]); a device answers one that it lacks with [`crate::DeviceError::Unsupported`].
+#[derive(Debug)]
+pub enum Command<'a> {
+    /// Reads a range of blocks.
+    Read {
+        /// What to read.
+        range: BlockRange,
+        /// Where the content goes: one entry a block; `None` when only the time counts.
+        into: Option<&'a mut [Content]>,
+    },
+    /// Writes a range of blocks.
+    Write {
+        /// Where to.
+        range: BlockRange,
+        /// What.
+        data: Data<'a>,
+        /// What the writer knows of it.
+        hints: Hints,
+        /// Force unit access: complete only when these blocks survive a power cut.
+        fua: bool,
+    },
+    /// Completes when everything acknowledged before survives a power cut.
+    Flush,
+    /// The content of these ranges is no longer needed; blocks that lie in one as a whole read as empty from
+    /// now on, parts of blocks keep what they hold.
+    Discard {
+        /// Any number of ranges, at any alignment.
+        ranges: &'a [ByteRange],
+    },
+}

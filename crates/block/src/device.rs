@@ -1,0 +1,85 @@
+//! The block device: what it is, what it can, what it answers.
+
+use dovetail_time::SimTime;
+
+use crate::addr::{BlockRange, Lba};
+use crate::command::Command;
+
+/// What a device can beyond reading, writing and flushing.
+///
+/// A file system that needs a capability which its device lacks refuses to mount. Remapping, querying and
+/// dropping mappings and listing moved inodes will each be a field here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// [`Command::Discard`] unmaps blocks.
+    pub discard: bool,
+    /// How many write streams are kept apart; 1 when stream hints change nothing.
+    pub streams: u8,
+    /// The inode of a write is kept beside its data.
+    pub inode_hints: bool,
+}
+
+/// What a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its size in blocks of 4 KiB.
+    pub blocks: u64,
+    /// What it can.
+    pub capabilities: Capabilities,
+}
+
+/// The answer to a command that was performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// When the device reports the command as done.
+    pub done: SimTime,
+}
+
+/// Why a device did not perform a command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// An address beyond the end of the device.
+    #[error("{range} is beyond the device's end at block {blocks}")]
+    OutOfRange {
+        /// What was asked for.
+        range: BlockRange,
+        /// The size of the device.
+        blocks: u64,
+    },
+    /// A write or read whose data has another number of blocks than its range.
+    #[error("the command's range has {range} blocks, its data {data}")]
+    LengthMismatch {
+        /// Blocks in the range.
+        range: u64,
+        /// Blocks in the data.
+        data: u64,
+    },
+    /// A command of a capability that the device has not.
+    #[error("this device has no {0} command")]
+    Unsupported(&'static str),
+    /// The medium no longer gives this block back.
+    #[error("block {0} cannot be read: the medium has lost it")]
+    Unreadable(Lba),
+    /// The device has run out of good flash and takes no more writes; reads still work.
+    #[error("the drive is worn out: {0}; it can still be read")]
+    ReadOnly(String),
+    /// The power is gone; the device must be recovered before it is used again.
+    #[error("the power was cut")]
+    PowerLost,
+    /// The device broke a rule of its own: a bug in the model, never a consequence of input.
+    #[error("internal fault of the device model: {0}")]
+    Internal(String),
+}
+
+/// A device of 4 KiB blocks in virtual time.
+pub trait BlockDevice {
+    /// What the device is and can.
+    fn info(&self) -> DeviceInfo;
+
+    /// Performs `command`, issued at virtual time `at`, and says when it completes. State changes at once;
+    /// commands must come in the order of `at`.
+    ///
+    /// # Errors
+    /// See [`DeviceError`]; after an error other than [`DeviceError::PowerLost`] the device goes on working.
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError>;
+}

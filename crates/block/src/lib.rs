@@ -1,0 +1,20 @@
+//! What a file system and a drive say to each other.
+//!
+//! Everything that crosses between the layers stands here: addresses, the content of a block, the commands and
+//! the device that performs them. Neither side sees more of the other than this crate.
+//!
+//! A block is 4 KiB ([`BLOCK_SIZE`]). What a device can beyond reading and writing is a capability
+//! ([`Capabilities`]): a new command comes as a variant of [`Command`] and a capability that announces it, so
+//! that the other devices need no change.
+
+mod addr;
+mod command;
+mod content;
+mod device;
+mod reference;
+
+pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE};
+pub use command::{Command, Data, Hints, Inode, StreamId};
+pub use content::{BlockBytes, Content, Pattern};
+pub use device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+pub use reference::{Mismatch, ReferenceDevice};

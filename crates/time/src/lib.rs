@@ -1,0 +1,12 @@
+//! Virtual time, units and seeded randomness.
+//!
+//! Nothing here reads a clock or the machine's randomness: a simulation is a function of its configuration
+//! and its seed. The crate has no dependencies, so that everything may stand on it.
+
+mod clock;
+mod rng;
+mod units;
+
+pub use clock::{SimSpan, SimTime};
+pub use rng::Rng;
+pub use units::{Ratio, UnitError, format_bytes, format_count, parse_bytes};

@@ -1,0 +1,136 @@
+//! Sizes and ratios as people write them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A size or ratio that could not be read; the message says what is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitError(String);
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UnitError {}
+
+const SUFFIXES: [(&str, u64); 9] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("t", 1 << 40),
+    ("b", 1),
+];
+
+/// Reads a size: a whole number with an optional suffix K, M, G, T (or KiB, ...), powers of 1024 as in fio.
+///
+/// # Errors
+/// A text that is not such a number, or one beyond 2^64 bytes.
+pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (digits, factor) = SUFFIXES
+        .iter()
+        .find_map(|(suffix, factor)| lower.strip_suffix(suffix).map(|rest| (rest.trim_end(), *factor)))
+        .unwrap_or((lower.as_str(), 1));
+    let count: u64 = digits
+        .parse()
+        .map_err(|_| UnitError(format!("'{text}' is not a size; write 4096, 64K, 32M or 2G")))?;
+    count.checked_mul(factor).ok_or_else(|| UnitError(format!("'{text}' is beyond 2^64 bytes")))
+}
+
+/// A size with at most three digits before a binary suffix: `64.0 KiB`, `1.50 GiB`.
+pub fn format_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.decimals$} {}", UNITS[unit])
+}
+
+/// A whole number with its digits in groups of three: `1,234,567`.
+pub fn format_count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A positive fraction, written `1/16` or `0.25` or `1`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio(f64);
+
+impl Ratio {
+    /// The whole.
+    pub const ONE: Self = Self(1.0);
+
+    /// The fraction as a number above 0.
+    pub const fn value(self) -> f64 {
+        self.0
+    }
+}
+
+impl FromStr for Ratio {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let number = |part: &str| part.trim().parse::<f64>().ok();
+        let value = match text.split_once('/') {
+            Some((above, below)) => number(above).zip(number(below)).map(|(a, b)| a / b),
+            None => number(text),
+        };
+        match value {
+            Some(v) if v > 0.0 && v.is_finite() => Ok(Self(v)),
+            _ => Err(UnitError(format!("'{text}' is not a ratio above 0; write 1/16 or 0.0625"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_as_fio_writes_them() {
+        assert_eq!(parse_bytes("4096"), Ok(4096));
+        assert_eq!(parse_bytes("64k"), Ok(65536));
+        assert_eq!(parse_bytes("2 GiB"), Ok(2 << 30));
+        assert_eq!(parse_bytes("7B"), Ok(7));
+        assert!(parse_bytes("12 apples").unwrap_err().to_string().contains("64K"));
+        assert!(parse_bytes("99999999T").is_err());
+    }
+
+    #[test]
+    fn sizes_and_counts_print_short() {
+        assert_eq!(format_bytes(512), "512 B");
+        assert_eq!(format_bytes(65536), "64.0 KiB");
+        assert_eq!(format_bytes(1023 << 10), "1.00 MiB");
+        assert_eq!(format_count(1_234_567), "1,234,567");
+        assert_eq!(format_count(12), "12");
+    }
+
+    #[test]
+    fn ratios_read_as_fractions() {
+        assert_eq!("1/16".parse::<Ratio>().unwrap().value(), 0.0625);
+        assert_eq!("0.5".parse::<Ratio>().unwrap().value(), 0.5);
+        for wrong in ["0", "1/0", "-1", "x"] {
+            assert!(wrong.parse::<Ratio>().is_err(), "{wrong}");
+        }
+    }
+}
