@@ -1,0 +1,472 @@
+//! The flash: its rules, its time and its faults together.
+
+use dovetail_block::{Content, Inode, StreamId};
+use dovetail_time::SimTime;
+
+use crate::error::NandError;
+use crate::faults::{FaultPlan, PowerCut, Torn};
+use crate::geometry::{BlockId, Geometry, GeometryError, Ppn};
+use crate::page::{Lpn, Oob, Seq};
+use crate::payload::Token;
+use crate::store::Store;
+use crate::timing::{DieUse, Place, Timeline, Timing};
+
+/// What a flash is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NandConfig {
+    /// Its layout.
+    pub geometry: Geometry,
+    /// Its speed.
+    pub timing: Timing,
+    /// Erases that a block survives; the next one fails.
+    pub endurance: u32,
+    /// Blocks that are bad when the drive is new.
+    pub factory_bad: Vec<BlockId>,
+}
+
+/// NAND flash in virtual time.
+#[derive(Debug)]
+pub struct Nand {
+    config: NandConfig,
+    store: Store,
+    timeline: Timeline,
+    faults: Option<Box<FaultPlan>>,
+    operations: u64,
+    powered: bool,
+}
+
+/// What to do with an operation, before it is done.
+enum Fate {
+    Proceed,
+    Cut(Torn),
+}
+
+impl Nand {
+    /// New flash, all erased.
+    ///
+    /// # Errors
+    /// A geometry out of range.
+    pub fn new(config: NandConfig) -> Result<Self, GeometryError> {
+        config.geometry.check()?;
+        let mut store = Store::new(config.geometry);
+        for block in &config.factory_bad {
+            store.blocks[block.0 as usize].bad = true;
+        }
+        let timeline = Timeline::new(config.timing, &config.geometry);
+        Ok(Self { config, store, timeline, faults: None, operations: 0, powered: true })
+    }
+
+    /// The layout.
+    pub fn geometry(&self) -> &Geometry {
+        &self.config.geometry
+    }
+
+    /// What the flash is made of.
+    pub fn config(&self) -> &NandConfig {
+        &self.config
+    }
+
+    /// Puts `plan` over the flash in place of what was there; `FaultPlan::default()` switches all faults off.
+    pub fn set_faults(&mut self, plan: FaultPlan) {
+        self.faults = Some(Box::new(plan));
+    }
+
+    /// Reads, programs and erases so far, over the life of the flash.
+    pub fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// Reads `bytes` (at most a page) of `ppn` into the controller; returns when they are there. What was read
+    /// is [`Nand::token`].
+    ///
+    /// # Errors
+    /// An erased page (a broken rule), an unreadable one (it takes its time all the same), no power.
+    pub fn read(&mut self, at: SimTime, ppn: Ppn, bytes: u32) -> Result<SimTime, NandError> {
+        let (block, page) = self.locate(ppn)?;
+        if matches!(self.begin()?, Fate::Cut(_)) {
+            return Err(NandError::PowerLost);
+        }
+        let state = &self.store.blocks[block.0 as usize];
+        if state.half_erased {
+            return Err(NandError::Unreadable(ppn));
+        }
+        if page >= state.next_page {
+            return Err(NandError::Erased(ppn));
+        }
+        let erases = state.erases;
+        let done = self.timeline.read(at, self.place(block, page), bytes);
+        let struck = self.faults.as_ref().is_some_and(|f| f.fails_read(ppn, erases));
+        if struck || self.store.token(ppn, 0) == Token::TORN {
+            return Err(NandError::Unreadable(ppn));
+        }
+        Ok(done)
+    }
+
+    /// Programs the next page of a block with one token per 4 KiB; returns when it is durable. The references
+    /// of the tokens pass to the page unless an error is returned.
+    ///
+    /// # Errors
+    /// A broken rule ([`NandError::OutOfOrder`], [`NandError::BadBlock`], [`NandError::Argument`],
+    /// [`NandError::HalfErased`]), a failure of the medium ([`NandError::ProgramFailed`]: the page is used up),
+    /// no power.
+    pub fn program(
+        &mut self,
+        at: SimTime,
+        ppn: Ppn,
+        tokens: &[Token],
+        oob: Oob,
+    ) -> Result<SimTime, NandError> {
+        let (block, page) = self.locate(ppn)?;
+        self.check_program(block, page, tokens, oob)?;
+        if let Fate::Cut(torn) = self.begin()? {
+            match torn {
+                Torn::Untouched => {}
+                Torn::Garbage => self.store.spoil(ppn, block),
+                Torn::Finished => self.store.program(ppn, block, tokens, oob),
+            }
+            return Err(NandError::PowerLost);
+        }
+        let done = self.timeline.program(at, self.place(block, page), self.config.geometry.page_bytes);
+        let erases = self.store.blocks[block.0 as usize].erases;
+        if self.faults.as_ref().is_some_and(|f| f.fails_program(ppn, erases)) {
+            self.store.spoil(ppn, block);
+            return Err(NandError::ProgramFailed(ppn));
+        }
+        self.store.program(ppn, block, tokens, oob);
+        Ok(done)
+    }
+
+    fn check_program(&self, block: BlockId, page: u32, tokens: &[Token], oob: Oob) -> Result<(), NandError> {
+        let state = &self.store.blocks[block.0 as usize];
+        if state.bad {
+            return Err(NandError::BadBlock(block));
+        }
+        if state.half_erased {
+            return Err(NandError::HalfErased(block));
+        }
+        if page != state.next_page {
+            return Err(NandError::OutOfOrder { block, page, expected: state.next_page });
+        }
+        if tokens.len() != self.config.geometry.parts_per_page() as usize {
+            return Err(NandError::Argument("one token for each 4 KiB of the page is needed"));
+        }
+        if page > 0 && oob.seq.0 < state.last_seq() {
+            return Err(NandError::Argument("the sequence number is below that of the page before"));
+        }
+        if oob.stream.0 > 15 {
+            return Err(NandError::Argument("streams are numbered 0 to 15"));
+        }
+        Ok(())
+    }
+
+    /// Erases a block; returns when it is done.
+    ///
+    /// # Errors
+    /// A bad block (a broken rule), a failure of the medium or the end of the block's endurance
+    /// ([`NandError::EraseFailed`]: what it held stays), no power.
+    pub fn erase(&mut self, at: SimTime, block: BlockId) -> Result<SimTime, NandError> {
+        let state = self.store.blocks.get(block.0 as usize).ok_or(NandError::Argument("no such block"))?;
+        if state.bad {
+            return Err(NandError::BadBlock(block));
+        }
+        let erases = state.erases;
+        if let Fate::Cut(torn) = self.begin()? {
+            match torn {
+                Torn::Untouched => {}
+                Torn::Garbage => self.store.blocks[block.0 as usize].half_erased = true,
+                Torn::Finished => self.store.erase(block),
+            }
+            return Err(NandError::PowerLost);
+        }
+        let done = self.timeline.erase(at, self.place(block, 0));
+        if erases >= self.config.endurance
+            || self.faults.as_ref().is_some_and(|f| f.fails_erase(block, erases))
+        {
+            return Err(NandError::EraseFailed(block));
+        }
+        self.store.erase(block);
+        Ok(done)
+    }
+
+    /// Marks a block bad, for good. Its pages can still be read.
+    pub fn retire(&mut self, block: BlockId) {
+        self.store.blocks[block.0 as usize].bad = true;
+    }
+
+    /// Whether a block is marked bad.
+    pub fn is_bad(&self, block: BlockId) -> bool {
+        self.store.blocks[block.0 as usize].bad
+    }
+
+    /// Whether a block was being erased when the power was cut.
+    pub fn is_half_erased(&self, block: BlockId) -> bool {
+        self.store.blocks[block.0 as usize].half_erased
+    }
+
+    /// How often a block was erased.
+    pub fn erases(&self, block: BlockId) -> u32 {
+        self.store.blocks[block.0 as usize].erases
+    }
+
+    /// How many pages of a block are used up; the next one to program has this index.
+    pub fn programmed_pages(&self, block: BlockId) -> u32 {
+        self.store.blocks[block.0 as usize].next_page
+    }
+
+    /// The content of 4 KiB part `part` of a programmed page. Takes no time: [`Nand::read`] does.
+    pub fn token(&self, ppn: Ppn, part: usize) -> Token {
+        self.store.token(ppn, part)
+    }
+
+    /// The logical page and stream of a programmed page. Takes no time: [`Nand::read`] does.
+    pub fn owner(&self, ppn: Ppn) -> (Lpn, StreamId) {
+        self.store.owner(ppn)
+    }
+
+    /// The inode of a programmed page. Takes no time: [`Nand::read`] does.
+    pub fn inode(&self, ppn: Ppn) -> Inode {
+        let (block, page) = self.config.geometry.locate(ppn);
+        self.store.inode(block, page)
+    }
+
+    /// The out-of-band area of a page; `None` where the page is erased or torn. Takes no time.
+    pub fn oob(&self, ppn: Ppn) -> Option<Oob> {
+        let (block, page) = self.config.geometry.locate(ppn);
+        let state = &self.store.blocks[block.0 as usize];
+        if state.half_erased || page >= state.next_page { None } else { self.store.oob(ppn, block, page) }
+    }
+
+    /// The token of a content; the caller owns one reference.
+    pub fn intern(&mut self, content: &Content) -> Token {
+        self.store.payloads().intern(content)
+    }
+
+    /// Takes another reference to a token, to program it a second time.
+    pub fn retain(&mut self, token: Token) {
+        self.store.payloads().retain(token);
+    }
+
+    /// Gives back a reference that was not programmed.
+    pub fn release(&mut self, token: Token) {
+        self.store.payloads().release(token);
+    }
+
+    /// The content of a token; `None` where it is lost.
+    pub fn content(&self, token: Token) -> Option<Content> {
+        self.store.resolve(token)
+    }
+
+    /// Cuts the power between two operations: everything but the flash itself is gone.
+    pub fn cut_power(&mut self) {
+        self.powered = false;
+    }
+
+    /// Whether the power is on.
+    pub fn is_powered(&self) -> bool {
+        self.powered
+    }
+
+    /// Switches the power on again: time starts at 0, a power cut that was planned is spent, and bytes that lay
+    /// only in the drive's memory are forgotten.
+    pub fn power_on(&mut self) {
+        self.powered = true;
+        self.timeline.reset(&self.config.geometry);
+        self.store.forget_unreferenced();
+        if let Some(faults) = &mut self.faults {
+            faults.power_cut = faults.power_cut.filter(|cut| cut.at_operation >= self.operations);
+        }
+    }
+
+    /// What each die has done since the power was switched on.
+    pub fn die_use(&self) -> impl Iterator<Item = DieUse> {
+        self.timeline.die_use()
+    }
+
+    /// When the last of the dies falls idle.
+    pub fn idle_from(&self) -> SimTime {
+        self.timeline.idle_from()
+    }
+
+    /// The greatest sequence number that a block's programmed pages have.
+    pub fn last_seq(&self, block: BlockId) -> Seq {
+        Seq(self.store.blocks[block.0 as usize].last_seq())
+    }
+
+    /// Bytes of host memory that the model of pages and blocks takes, without real bytes' own.
+    pub fn memory_bytes(&self) -> u64 {
+        self.store.memory_bytes()
+    }
+
+    fn begin(&mut self) -> Result<Fate, NandError> {
+        if !self.powered {
+            return Err(NandError::PowerLost);
+        }
+        let number = self.operations;
+        self.operations += 1;
+        match self.faults.as_ref().and_then(|f| f.power_cut) {
+            Some(PowerCut { at_operation, torn }) if at_operation == number => {
+                self.powered = false;
+                Ok(Fate::Cut(torn))
+            }
+            _ => Ok(Fate::Proceed),
+        }
+    }
+
+    fn locate(&self, ppn: Ppn) -> Result<(BlockId, u32), NandError> {
+        if ppn.0 >= self.config.geometry.pages() {
+            return Err(NandError::Argument("no such page"));
+        }
+        Ok(self.config.geometry.locate(ppn))
+    }
+
+    fn place(&self, block: BlockId, page: u32) -> Place {
+        let geometry = &self.config.geometry;
+        let (die, plane) = geometry.die_of(block.0 % geometry.units());
+        Place { die, plane, page }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dovetail_block::Pattern;
+    use dovetail_time::SimSpan;
+    use std::sync::Arc;
+
+    fn flash() -> Nand {
+        let geometry = Geometry {
+            channels: 1,
+            dies_per_channel: 2,
+            planes_per_die: 1,
+            blocks_per_plane: 2,
+            pages_per_block: 4,
+            page_bytes: 4096,
+        };
+        let timing = Timing {
+            read: SimSpan::from_us(50),
+            program: SimSpan::from_us(500),
+            erase: SimSpan::from_ms(5),
+            transfer_4k: SimSpan::from_us(10),
+        };
+        Nand::new(NandConfig { geometry, timing, endurance: 3, factory_bad: vec![BlockId(3)] }).unwrap()
+    }
+
+    fn oob(lpn: u32, seq: u64) -> Oob {
+        Oob { lpn: Lpn(lpn), seq: Seq(seq), inode: Inode(0), stream: StreamId(0) }
+    }
+
+    fn put(flash: &mut Nand, block: u32, page: u32, seq: u64) -> Result<SimTime, NandError> {
+        let ppn = flash.geometry().ppn(BlockId(block), page);
+        let token = flash.intern(&Content::Pattern(Pattern::new(seq)));
+        flash.program(SimTime::ZERO, ppn, &[token], oob(7, seq))
+    }
+
+    #[test]
+    fn the_rules_of_flash_hold() {
+        let mut flash = flash();
+        assert_eq!(
+            put(&mut flash, 0, 1, 1),
+            Err(NandError::OutOfOrder { block: BlockId(0), page: 1, expected: 0 })
+        );
+        put(&mut flash, 0, 0, 1).unwrap();
+        assert!(matches!(put(&mut flash, 0, 0, 2), Err(NandError::OutOfOrder { .. })), "programmed twice");
+        assert_eq!(put(&mut flash, 3, 0, 2), Err(NandError::BadBlock(BlockId(3))));
+        assert_eq!(flash.read(SimTime::ZERO, Ppn(2), 4096), Err(NandError::Erased(Ppn(2))));
+        assert!(matches!(flash.read(SimTime::ZERO, Ppn(99), 4096), Err(NandError::Argument(_))));
+    }
+
+    #[test]
+    fn out_of_band_areas_come_back_also_over_long_gaps_in_the_sequence() {
+        let mut flash = flash();
+        let seqs = [5, 6, 200_000, 200_001];
+        for (page, seq) in seqs.into_iter().enumerate() {
+            put(&mut flash, 1, page as u32, seq).unwrap();
+        }
+        for (page, seq) in seqs.into_iter().enumerate() {
+            let ppn = flash.geometry().ppn(BlockId(1), page as u32);
+            assert_eq!(flash.oob(ppn), Some(oob(7, seq)));
+        }
+    }
+
+    #[test]
+    fn inode_and_stream_are_kept_where_they_are_told() {
+        let mut flash = flash();
+        put(&mut flash, 0, 0, 1).unwrap();
+        let told = Oob { inode: Inode(44), stream: StreamId(15), ..oob(9, 2) };
+        let ppn = flash.geometry().ppn(BlockId(0), 1);
+        flash.program(SimTime::ZERO, ppn, &[Token::EMPTY], told).unwrap();
+        assert_eq!(flash.oob(ppn), Some(told));
+        assert_eq!(flash.inode(Ppn(0)), Inode(0));
+    }
+
+    #[test]
+    fn a_block_wears_out() {
+        let mut flash = flash();
+        for _ in 0..3 {
+            flash.erase(SimTime::ZERO, BlockId(0)).unwrap();
+        }
+        assert_eq!(flash.erase(SimTime::ZERO, BlockId(0)), Err(NandError::EraseFailed(BlockId(0))));
+        assert_eq!(flash.erases(BlockId(0)), 3);
+    }
+
+    #[test]
+    fn a_power_cut_tears_what_is_in_flight() {
+        for torn in [Torn::Untouched, Torn::Garbage, Torn::Finished] {
+            let mut flash = flash();
+            put(&mut flash, 0, 0, 1).unwrap();
+            let cut = PowerCut { at_operation: 1, torn };
+            flash.set_faults(FaultPlan { power_cut: Some(cut), ..FaultPlan::default() });
+            assert_eq!(put(&mut flash, 0, 1, 2), Err(NandError::PowerLost));
+            assert_eq!(flash.read(SimTime::ZERO, Ppn(0), 4096), Err(NandError::PowerLost));
+            flash.power_on();
+            assert!(flash.read(SimTime::ZERO, Ppn(0), 4096).is_ok());
+            let second = flash.geometry().ppn(BlockId(0), 1);
+            let left = (flash.programmed_pages(BlockId(0)), flash.oob(second).is_some());
+            let expected = match torn {
+                Torn::Untouched => (1, false),
+                Torn::Garbage => (2, false),
+                Torn::Finished => (2, true),
+            };
+            assert_eq!(left, expected);
+        }
+    }
+
+    #[test]
+    fn a_torn_erase_leaves_a_block_that_must_be_erased_again() {
+        let mut flash = flash();
+        put(&mut flash, 0, 0, 1).unwrap();
+        let cut = PowerCut { at_operation: 1, torn: Torn::Garbage };
+        flash.set_faults(FaultPlan { power_cut: Some(cut), ..FaultPlan::default() });
+        assert_eq!(flash.erase(SimTime::ZERO, BlockId(0)), Err(NandError::PowerLost));
+        flash.power_on();
+        assert_eq!(flash.read(SimTime::ZERO, Ppn(0), 4096), Err(NandError::Unreadable(Ppn(0))));
+        assert_eq!(put(&mut flash, 0, 1, 2), Err(NandError::HalfErased(BlockId(0))));
+        flash.erase(SimTime::ZERO, BlockId(0)).unwrap();
+        put(&mut flash, 0, 0, 2).unwrap();
+    }
+
+    #[test]
+    fn faults_lie_over_data_that_is_whole() {
+        let mut flash = flash();
+        put(&mut flash, 0, 0, 1).unwrap();
+        flash.set_faults(FaultPlan { unreadable: [Ppn(0)].into(), ..FaultPlan::default() });
+        assert_eq!(flash.read(SimTime::ZERO, Ppn(0), 4096), Err(NandError::Unreadable(Ppn(0))));
+        flash.set_faults(FaultPlan::default());
+        assert!(flash.read(SimTime::ZERO, Ppn(0), 4096).is_ok());
+        assert_eq!(flash.content(flash.token(Ppn(0), 0)), Some(Content::Pattern(Pattern::new(1))));
+    }
+
+    #[test]
+    fn bytes_are_freed_with_the_pages_that_hold_them() {
+        let mut flash = flash();
+        let content = Content::Bytes(Arc::new([3; 4096]));
+        let token = flash.intern(&content);
+        flash.program(SimTime::ZERO, Ppn(0), &[token], oob(1, 1)).unwrap();
+        flash.retain(token);
+        flash.program(SimTime::ZERO, Ppn(1), &[token], oob(1, 2)).unwrap();
+        flash.erase(SimTime::ZERO, BlockId(0)).unwrap();
+        assert_eq!(flash.content(flash.token(Ppn(1), 0)), Some(content));
+        flash.erase(SimTime::ZERO, BlockId(1)).unwrap();
+        assert_eq!(flash.store.payloads().live(), 0);
+    }
+}

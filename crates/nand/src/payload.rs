@@ -1,0 +1,148 @@
+//! Page content in 44 bits: a token names a pattern or points at bytes kept aside.
+
+use std::sync::Arc;
+
+use dovetail_block::{BlockBytes, Content, Pattern};
+
+/// The content of 4 KiB of a page. Tokens of bytes are counted references: whoever interns one owns one
+/// reference, programming it hands that reference to the page, and erasing the page gives it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token(u64);
+
+const PATTERN_BIT: u64 = 1 << 43;
+const FIRST_SLOT: u64 = 16;
+
+impl Token {
+    /// Nothing there.
+    pub const EMPTY: Self = Self(0);
+    /// The page was being programmed when the power was cut.
+    pub(crate) const TORN: Self = Self(1);
+    /// The data was lost on the medium before it could be moved; a page of it keeps that knowledge.
+    pub const LOST: Self = Self(2);
+    /// Bits that a token takes.
+    pub(crate) const BITS: u32 = 44;
+
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    const fn slot(self) -> Option<usize> {
+        if self.0 < PATTERN_BIT && self.0 >= FIRST_SLOT { Some((self.0 - FIRST_SLOT) as usize) } else { None }
+    }
+
+    /// Whether the token points at bytes kept aside.
+    pub(crate) const fn has_bytes(self) -> bool {
+        self.slot().is_some()
+    }
+}
+
+/// The bytes behind tokens, with a count of references each.
+#[derive(Debug, Default)]
+pub(crate) struct Payloads {
+    slots: Vec<(Option<Arc<BlockBytes>>, u32)>,
+    free: Vec<usize>,
+}
+
+impl Payloads {
+    pub(crate) fn intern(&mut self, content: &Content) -> Token {
+        match content {
+            Content::Empty => Token::EMPTY,
+            Content::Pattern(p) => Token(PATTERN_BIT | p.number()),
+            Content::Bytes(bytes) => self.keep(Arc::clone(bytes)),
+        }
+    }
+
+    fn keep(&mut self, bytes: Arc<BlockBytes>) -> Token {
+        let entry = (Some(bytes), 1);
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot] = entry;
+                slot
+            }
+            None => {
+                self.slots.push(entry);
+                self.slots.len() - 1
+            }
+        };
+        Token(FIRST_SLOT + slot as u64)
+    }
+
+    /// The content of a readable token; `None` where the data is lost or torn.
+    pub(crate) fn resolve(&self, token: Token) -> Option<Content> {
+        match token {
+            Token::EMPTY => Some(Content::Empty),
+            Token::TORN | Token::LOST => None,
+            _ => match token.slot() {
+                Some(slot) => self.slots[slot].0.clone().map(Content::Bytes),
+                None => Some(Content::Pattern(Pattern::new(token.0))),
+            },
+        }
+    }
+
+    pub(crate) fn retain(&mut self, token: Token) {
+        if let Some(slot) = token.slot() {
+            self.slots[slot].1 += 1;
+        }
+    }
+
+    pub(crate) fn release(&mut self, token: Token) {
+        let Some(slot) = token.slot() else { return };
+        let (bytes, count) = &mut self.slots[slot];
+        *count -= 1;
+        if *count == 0 {
+            *bytes = None;
+            self.free.push(slot);
+        }
+    }
+
+    /// Counts the references anew: those of `live` tokens are all that there are. After a power cut, what only
+    /// the drive's memory referred to is gone.
+    pub(crate) fn recount(&mut self, live: impl Iterator<Item = Token>) {
+        for (_, count) in &mut self.slots {
+            *count = 0;
+        }
+        for slot in live.filter_map(Token::slot) {
+            self.slots[slot].1 += 1;
+        }
+        self.free.clear();
+        for (slot, (bytes, count)) in self.slots.iter_mut().enumerate() {
+            if *count == 0 {
+                *bytes = None;
+                self.free.push(slot);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_come_back_and_bytes_are_freed() {
+        let mut payloads = Payloads::default();
+        let bytes = Content::Bytes(Arc::new([7; 4096]));
+        for content in [Content::Empty, Content::Pattern(Pattern::new(Pattern::MAX)), bytes.clone()] {
+            let token = payloads.intern(&content);
+            assert_eq!(payloads.resolve(token), Some(content));
+        }
+        let token = payloads.intern(&bytes);
+        payloads.retain(token);
+        payloads.release(token);
+        assert_eq!(payloads.live(), 2);
+        payloads.release(token);
+        assert_eq!(payloads.live(), 1);
+        assert_eq!(payloads.resolve(Token::LOST), None);
+        payloads.recount(std::iter::empty());
+        assert_eq!(payloads.live(), 0);
+    }
+}

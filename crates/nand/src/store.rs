@@ -1,0 +1,193 @@
+//! The state of every page and block, packed: twelve bytes per 4 KiB page.
+//!
+//! A page's word holds its token (44 bits), its stream (4) and its sequence number as a distance (16 bits) from
+//! a base that its block keeps. Where the distance grows beyond 16 bits the block notes a new base.
+
+use dovetail_block::{Inode, StreamId};
+
+use crate::geometry::{BlockId, Geometry, Ppn};
+use crate::page::{Lpn, Oob, Seq};
+use crate::payload::{Payloads, Token};
+
+const STREAM_SHIFT: u32 = Token::BITS;
+const DELTA_SHIFT: u32 = STREAM_SHIFT + 4;
+const MAX_DELTA: u64 = u16::MAX as u64;
+
+/// What only some blocks need.
+#[derive(Debug, Default)]
+struct Extra {
+    /// Sequence bases beyond the first: from which page on, and the base.
+    bases: Vec<(u32, u64)>,
+    /// The inode of each page; empty where none was told.
+    inodes: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct BlockState {
+    pub(crate) next_page: u32,
+    pub(crate) erases: u32,
+    pub(crate) bad: bool,
+    pub(crate) half_erased: bool,
+    holds_bytes: bool,
+    last_seq: u64,
+    first_base: u64,
+    extra: Option<Box<Extra>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    geometry: Geometry,
+    parts: usize,
+    words: Vec<u64>,
+    lpns: Vec<u32>,
+    pub(crate) blocks: Vec<BlockState>,
+    payloads: Payloads,
+}
+
+impl Store {
+    pub(crate) fn new(geometry: Geometry) -> Self {
+        let pages = geometry.pages() as usize;
+        let parts = geometry.parts_per_page() as usize;
+        Self {
+            geometry,
+            parts,
+            words: vec![0; pages * parts],
+            lpns: vec![0; pages],
+            blocks: std::iter::repeat_with(BlockState::default).take(geometry.blocks() as usize).collect(),
+            payloads: Payloads::default(),
+        }
+    }
+
+    pub(crate) fn payloads(&mut self) -> &mut Payloads {
+        &mut self.payloads
+    }
+
+    pub(crate) fn resolve(&self, token: Token) -> Option<dovetail_block::Content> {
+        self.payloads.resolve(token)
+    }
+
+    pub(crate) fn token(&self, ppn: Ppn, part: usize) -> Token {
+        Token::from_bits(self.words[ppn.0 as usize * self.parts + part] & ((1 << Token::BITS) - 1))
+    }
+
+    /// The bytes of memory that the state of pages and blocks takes, without what real bytes take.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.words.len() * 8 + self.lpns.len() * 4 + self.blocks.len() * size_of::<BlockState>()) as u64
+    }
+
+    /// Writes the next page of its block. The caller has checked order and arguments.
+    pub(crate) fn program(&mut self, ppn: Ppn, block: BlockId, tokens: &[Token], oob: Oob) {
+        let state = &mut self.blocks[block.0 as usize];
+        let page = state.next_page;
+        let delta = state.delta(page, oob.seq.0);
+        state.note_inode(page, oob.inode, self.geometry.pages_per_block);
+        state.next_page += 1;
+        state.last_seq = oob.seq.0;
+        let side = delta << DELTA_SHIFT | u64::from(oob.stream.0) << STREAM_SHIFT;
+        let first = ppn.0 as usize * self.parts;
+        for (word, token) in self.words[first..first + self.parts].iter_mut().zip(tokens) {
+            state.holds_bytes |= token.has_bytes();
+            *word = token.bits() | side;
+        }
+        self.lpns[ppn.0 as usize] = oob.lpn.0;
+    }
+
+    /// Uses up the next page of its block without content: it was torn or failed.
+    pub(crate) fn spoil(&mut self, ppn: Ppn, block: BlockId) {
+        self.blocks[block.0 as usize].next_page += 1;
+        let first = ppn.0 as usize * self.parts;
+        self.words[first..first + self.parts].fill(Token::TORN.bits());
+    }
+
+    /// The out-of-band area of a programmed page; `None` where the page was torn.
+    pub(crate) fn oob(&self, ppn: Ppn, block: BlockId, page: u32) -> Option<Oob> {
+        if self.token(ppn, 0) == Token::TORN {
+            return None;
+        }
+        let state = &self.blocks[block.0 as usize];
+        let word = self.words[ppn.0 as usize * self.parts];
+        Some(Oob {
+            lpn: Lpn(self.lpns[ppn.0 as usize]),
+            seq: Seq(state.base_of(page) + (word >> DELTA_SHIFT)),
+            inode: state.inode_of(page),
+            stream: StreamId((word >> STREAM_SHIFT & 0xF) as u8),
+        })
+    }
+
+    /// The logical page and stream of a programmed, untorn page: what moving it needs, without the rest.
+    pub(crate) fn owner(&self, ppn: Ppn) -> (Lpn, StreamId) {
+        let word = self.words[ppn.0 as usize * self.parts];
+        (Lpn(self.lpns[ppn.0 as usize]), StreamId((word >> STREAM_SHIFT & 0xF) as u8))
+    }
+
+    pub(crate) fn inode(&self, block: BlockId, page: u32) -> Inode {
+        self.blocks[block.0 as usize].inode_of(page)
+    }
+
+    pub(crate) fn erase(&mut self, block: BlockId) {
+        let state = &mut self.blocks[block.0 as usize];
+        let used = std::mem::take(&mut state.next_page);
+        state.erases += 1;
+        state.half_erased = false;
+        state.extra = None;
+        if std::mem::take(&mut state.holds_bytes) {
+            for page in 0..used {
+                let ppn = self.geometry.ppn(block, page);
+                for part in 0..self.parts {
+                    let token = self.token(ppn, part);
+                    self.payloads.release(token);
+                }
+            }
+        }
+    }
+
+    /// Drops the bytes that no page refers to: what lay in the drive's memory when the power went.
+    pub(crate) fn forget_unreferenced(&mut self) {
+        let mut live = Vec::new();
+        for (index, state) in self.blocks.iter().enumerate().filter(|(_, state)| state.holds_bytes) {
+            for page in 0..state.next_page {
+                let ppn = self.geometry.ppn(BlockId(index as u32), page);
+                live.extend((0..self.parts).map(|part| self.token(ppn, part)));
+            }
+        }
+        self.payloads.recount(live.into_iter());
+    }
+}
+
+impl BlockState {
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    fn delta(&mut self, page: u32, seq: u64) -> u64 {
+        if page == 0 {
+            self.first_base = seq;
+        }
+        let base = self.base_of(page);
+        if seq - base > MAX_DELTA {
+            self.extra.get_or_insert_default().bases.push((page, seq));
+            return 0;
+        }
+        seq - base
+    }
+
+    fn base_of(&self, page: u32) -> u64 {
+        let later = self.extra.as_ref().and_then(|e| e.bases.iter().rev().find(|(from, _)| *from <= page));
+        later.map_or(self.first_base, |(_, base)| *base)
+    }
+
+    fn note_inode(&mut self, page: u32, inode: Inode, pages_per_block: u32) {
+        let told = inode.0 != 0;
+        if !told && self.extra.as_ref().is_none_or(|e| e.inodes.is_empty()) {
+            return;
+        }
+        let inodes = &mut self.extra.get_or_insert_default().inodes;
+        inodes.resize(pages_per_block as usize, 0);
+        inodes[page as usize] = inode.0;
+    }
+
+    fn inode_of(&self, page: u32) -> Inode {
+        let inodes = self.extra.as_ref().map(|e| &e.inodes);
+        Inode(inodes.and_then(|i| i.get(page as usize)).copied().unwrap_or(0))
+    }
+}
