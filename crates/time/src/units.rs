@@ -15,11 +15,15 @@ impl fmt::Display for UnitError {
 
 impl std::error::Error for UnitError {}
 
-const SUFFIXES: [(&str, u64); 9] = [
+const SUFFIXES: [(&str, u64); 13] = [
     ("kib", 1 << 10),
     ("mib", 1 << 20),
     ("gib", 1 << 30),
     ("tib", 1 << 40),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
     ("k", 1 << 10),
     ("m", 1 << 20),
     ("g", 1 << 30),
@@ -27,7 +31,8 @@ const SUFFIXES: [(&str, u64); 9] = [
     ("b", 1),
 ];
 
-/// Reads a size: a whole number with an optional suffix K, M, G, T (or KiB, ...), powers of 1024 as in fio.
+/// Reads a size: a whole number with an optional suffix. K, M, G, T and KiB, ... are powers of 1024 as in fio,
+/// kB, MB, GB, TB powers of 1000 as on a drive's label.
 ///
 /// # Errors
 /// A text that is not such a number, or one beyond 2^64 bytes.
@@ -112,6 +117,7 @@ mod tests {
         assert_eq!(parse_bytes("64k"), Ok(65536));
         assert_eq!(parse_bytes("2 GiB"), Ok(2 << 30));
         assert_eq!(parse_bytes("7B"), Ok(7));
+        assert_eq!(parse_bytes("250GB"), Ok(250_000_000_000));
         assert!(parse_bytes("12 apples").unwrap_err().to_string().contains("64K"));
         assert!(parse_bytes("99999999T").is_err());
     }

@@ -1,0 +1,206 @@
+//! Cleaning: frees lines by moving what they still hold.
+//!
+//! A run empties one line, page by page. Along with host writes it advances in proportion, so that it ends when
+//! the writes have used what it frees; in idle time it advances until the next command; and when free lines
+//! run short, writes wait for it. A cleaned line is erased once every page programmed before is durable: an
+//! older version must not vanish before the newer one is there.
+
+use dovetail_block::DeviceError;
+use dovetail_nand::NandError;
+use dovetail_time::SimTime;
+
+use super::place::no_room;
+use super::{Drive, device_error};
+use crate::lines::LineId;
+use crate::stats::Cause;
+use crate::victim::Situation;
+
+/// Cleaned lines between two looks at wear (assumed; a look scans all closed lines).
+const RUNS_PER_WEAR_CHECK: u32 = 32;
+
+/// A line that is being cleaned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    line: LineId,
+    next: u32,
+    cause: Cause,
+    /// Pages to keep when the run began.
+    kept: u32,
+}
+
+impl Drive {
+    /// Sees to it that a page can be written: cleans in the foreground when free lines have run short.
+    pub(super) fn make_room(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        if self.lines.free() >= self.config.background_lines && self.run.is_none() {
+            return Ok(());
+        }
+        if self.lines.free() < self.config.foreground_lines {
+            self.clean_in_foreground(at)?;
+        }
+        self.clean_along(at)
+    }
+
+    fn clean_in_foreground(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        let mut fruitless = 0;
+        while self.lines.free() < self.config.foreground_lines {
+            if self.erase_next(at)? {
+                continue;
+            }
+            if self.run.is_none() && !self.start_run() {
+                return if self.lines.free() > 0 { Ok(()) } else { Err(no_room()) };
+            }
+            let gains = self.run.is_some_and(|run| run.kept < self.lines.pages_per_line());
+            fruitless = if gains { 0 } else { fruitless + 1 };
+            if fruitless > self.lines.count() {
+                return Err(no_room());
+            }
+            self.counters.gc_stalls += 1;
+            while self.run.is_some() {
+                self.step(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Advances by what one host page is worth: `kept` moves for every `pages - kept` pages freed.
+    fn clean_along(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        if self.run.is_none() && (self.lines.free() >= self.config.background_lines || !self.start_run()) {
+            return Ok(());
+        }
+        let Some(run) = self.run else { return Ok(()) };
+        let freed = u64::from(self.lines.pages_per_line().saturating_sub(run.kept));
+        self.gc_credit += u64::from(run.kept);
+        while self.run.is_some() && (self.gc_credit >= freed || run.kept == 0) {
+            self.gc_credit = self.gc_credit.saturating_sub(freed);
+            self.step(at)?;
+        }
+        Ok(())
+    }
+
+    /// Cleans from `from` on until enough lines are free or the next command comes at `until`.
+    pub(super) fn clean_while_idle(&mut self, from: SimTime, until: SimTime) -> Result<(), DeviceError> {
+        let mut now = from;
+        loop {
+            self.erase_what_is_ready(now)?;
+            let enough = self.lines.free() + self.awaiting_erase.len() as u32 >= self.config.background_lines;
+            if self.run.is_none() && (enough || !self.start_run()) {
+                return self.erase_what_is_ready(until);
+            }
+            now = now.max(self.nand.idle_from());
+            if now >= until {
+                return Ok(());
+            }
+            for _ in 0..self.nand.geometry().units() {
+                self.step(now)?;
+            }
+        }
+    }
+
+    /// Chooses a line to clean. `false` when there is none.
+    fn start_run(&mut self) -> bool {
+        let (line, cause) = match self.worn_apart() {
+            Some(line) => (line, Cause::Wear),
+            None => match self.choose_victim() {
+                Some(line) => (line, Cause::Gc),
+                None => return false,
+            },
+        };
+        debug_assert!(self.is_closed(line), "a policy chose {line:?}, which is not closed");
+        let kept = self.lines.kept(line);
+        self.lines.take_victim(line);
+        match cause {
+            Cause::Wear => self.counters.wear_runs += 1,
+            _ => self.counters.gc_runs += 1,
+        }
+        self.gc_credit = 0;
+        self.run = Some(Run { line, next: 0, cause, kept });
+        true
+    }
+
+    fn choose_victim(&mut self) -> Option<LineId> {
+        let situation =
+            Situation { lines: &self.lines, now: self.seq, choices: self.config.choices, rng: &mut self.rng };
+        (self.config.policy.choose)(situation)
+    }
+
+    /// The least worn closed line, when static wear levelling is due.
+    fn worn_apart(&mut self) -> Option<LineId> {
+        if self.config.wear_spread == 0 {
+            return None;
+        }
+        self.runs_since_wear_check += 1;
+        if self.runs_since_wear_check < RUNS_PER_WEAR_CHECK {
+            return None;
+        }
+        self.runs_since_wear_check = 0;
+        let most = self.lines.ids().map(|line| self.lines.erases(line)).max()?;
+        let least =
+            self.lines.closed().iter().copied().min_by_key(|&line| (self.lines.erases(line), line))?;
+        (most - self.lines.erases(least) > self.config.wear_spread).then_some(least)
+    }
+
+    /// Moves the next valid page of the current run, or ends the run.
+    fn step(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        let Some(run) = &mut self.run else { return Ok(()) };
+        let pages = self.lines.pages_per_line();
+        while run.next < pages {
+            let ppn = self.lines.page(run.line, run.next);
+            if self.lines.is_valid(ppn) {
+                let cause = run.cause;
+                self.expect_moves(ppn);
+                self.move_page(at, ppn, cause)?;
+                if let Some(run) = &mut self.run {
+                    run.next += 1;
+                }
+                return Ok(());
+            }
+            run.next += 1;
+        }
+        let line = run.line;
+        self.run = None;
+        self.awaiting_erase.push_back((self.programs_end, line));
+        Ok(())
+    }
+
+    /// Lets the host fetch the map entries of the pages that come a little later in the run.
+    fn expect_moves(&self, ppn: dovetail_nand::Ppn) {
+        const AHEAD: u32 = 16;
+        let ahead = dovetail_nand::Ppn(ppn.0.saturating_add(AHEAD));
+        if ahead.0 < self.nand.geometry().pages() && self.lines.is_valid(ahead) {
+            self.map.expect(self.nand.owner(ahead).0);
+        }
+    }
+
+    /// Erases cleaned lines whose moved pages are durable by `at`.
+    pub(super) fn erase_what_is_ready(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        while self.awaiting_erase.front().is_some_and(|(ready, _)| *ready <= at) {
+            self.erase_next(at)?;
+        }
+        Ok(())
+    }
+
+    /// Erases the line that waits longest, at its time. `false` when none waits.
+    pub(super) fn erase_next(&mut self, at: SimTime) -> Result<bool, DeviceError> {
+        let Some((ready, line)) = self.awaiting_erase.pop_front() else { return Ok(false) };
+        // A version that was discarded may only vanish once the discard is on flash: an older version of the
+        // same block elsewhere would count as the newest.
+        self.write_journal(at)?;
+        let at = at.max(ready).max(self.programs_end_of_journal());
+        for block in self.lines.blocks(line) {
+            if self.nand.is_bad(block) {
+                continue;
+            }
+            match self.nand.erase(at, block) {
+                Ok(_) => self.counters.erases += 1,
+                Err(NandError::EraseFailed(_)) => {
+                    self.counters.erase_failures += 1;
+                    self.nand.retire(block);
+                }
+                Err(error) => return Err(device_error(&error)),
+            }
+        }
+        let missing = self.missing_pages(line);
+        self.lines.erased(line, missing);
+        Ok(true)
+    }
+}

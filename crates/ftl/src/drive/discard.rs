@@ -1,0 +1,90 @@
+//! Discards: the host no longer needs these blocks.
+
+use dovetail_block::{BlockRange, ByteRange, DeviceError};
+use dovetail_nand::Lpn;
+use dovetail_time::SimTime;
+
+use super::{Drive, Piece};
+
+impl Drive {
+    /// Unmaps the whole blocks of each range. A discard survives a power cut once it is flushed.
+    pub(super) fn discard(&mut self, at: SimTime, ranges: &[ByteRange]) -> Result<SimTime, DeviceError> {
+        for range in ranges {
+            self.check_range(range.blocks_touched())?;
+        }
+        let mut done = at;
+        for range in ranges {
+            done = done.max(self.discard_range(at, range.blocks_inside()));
+        }
+        self.counters.discards += 1;
+        Ok(done)
+    }
+
+    fn discard_range(&mut self, at: SimTime, range: BlockRange) -> SimTime {
+        let (mut done, mut unmapped) = (at, false);
+        for piece in self.pieces(range) {
+            self.discard_in_buffer(piece);
+            let accesses = self.counters.map_accesses;
+            unmapped |= self.discard_on_flash(piece);
+            done += self.config.map_access * (self.counters.map_accesses - accesses);
+        }
+        if unmapped {
+            self.note_discard(range);
+        }
+        done
+    }
+
+    fn discard_in_buffer(&mut self, piece: Piece) {
+        let gone = piece_mask(piece);
+        let Some(entry) = self.buffer.dirty_mut(piece.lpn) else {
+            // In flight: flash has it, and the buffer must not answer for it any more.
+            return self.buffer.forget(piece.lpn);
+        };
+        let dropped = entry.mask & gone;
+        for part in (0..8).filter(|part| dropped >> part & 1 == 1) {
+            self.nand.release(std::mem::replace(&mut entry.tokens[part], dovetail_nand::Token::EMPTY));
+        }
+        entry.mask &= !gone;
+        let empty = entry.mask == 0;
+        self.counters.discarded_blocks += u64::from(dropped.count_ones());
+        if empty {
+            self.buffer.forget(piece.lpn);
+        }
+    }
+
+    /// Unmaps the piece on flash; returns whether anything of it was mapped.
+    fn discard_on_flash(&mut self, piece: Piece) -> bool {
+        let (found, cost) = self.map.lookup(piece.lpn);
+        self.charge(cost);
+        if found.is_none() {
+            return false;
+        }
+        let dropped = self.live_mask(piece.lpn) & piece_mask(piece);
+        self.counters.discarded_blocks += u64::from(dropped.count_ones());
+        self.kill_parts(piece.lpn, dropped);
+        dropped != 0
+    }
+
+    /// The parts in `mask` of a mapped page are dead; a page without live parts is unmapped.
+    pub(super) fn kill_parts(&mut self, lpn: Lpn, mask: u8) {
+        let parts = u64::from(self.config.parts());
+        let mut remains = false;
+        if let Some(live) = &mut self.live {
+            let first = u64::from(lpn.0) * parts;
+            (0..parts).filter(|part| mask >> part & 1 == 1).for_each(|part| live.clear(first + part));
+            remains = self.live_mask(lpn) != 0;
+        }
+        if remains || mask == 0 {
+            return;
+        }
+        let (before, cost) = self.map.update(lpn, None);
+        self.charge(cost);
+        if let Some(before) = before {
+            self.lines.invalidate(before);
+        }
+    }
+}
+
+fn piece_mask(piece: Piece) -> u8 {
+    (((1u16 << piece.parts) - 1) << piece.first_part) as u8
+}

@@ -1,0 +1,257 @@
+//! The record of discards that survives a power cut.
+//!
+//! Recovery finds pages by their out-of-band areas; a page that was discarded would come back unless something
+//! says that it is dead. Two kinds of pages of the drive's own say so, each with a logical page number above
+//! the host's, so that cleaning, wear levelling and recovery treat them like any other page:
+//! - *journal pages*: ranges of blocks with the sequence number of their discard. A version of a block with a
+//!   lower sequence number is dead.
+//! - *bitmap pages*: one bit a block, set where it was unmapped when the page was written, with the sequence
+//!   number of that moment.
+//!
+//! Discards gather in memory; a flush writes them as journal pages into the next of a fixed number of journal
+//! slots. When the slots are used up, every bitmap page that discards have touched since is written first, and
+//! the slots are used again from the start.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockRange, Content, DeviceError, Inode, Lba, StreamId};
+use dovetail_nand::{Lpn, Seq, Token};
+use dovetail_time::SimTime;
+
+use super::Drive;
+use super::place::Page;
+use crate::buffer::MAX_PARTS;
+use crate::config::DriveConfig;
+use crate::stats::Cause;
+
+const BITMAP_MAGIC: u32 = 0x4456_4231; // "DVB1"
+const JOURNAL_MAGIC: u32 = 0x4456_4A31; // "DVJ1"
+const HEADER_BYTES: usize = 32;
+const RECORD_BYTES: usize = 24;
+/// Journal slots, at least (assumed). With fewer than bitmap pages, writing bitmaps would cost more pages than
+/// the journal itself.
+const MIN_SLOTS: u32 = 16;
+
+/// One discard: versions of these blocks below `seq` are dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) range: BlockRange,
+    pub(super) seq: Seq,
+}
+
+/// What a page of the drive's own says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SystemPage {
+    Journal(Vec<Record>),
+    /// Block number of the first bit, when it was written, and the bits.
+    Bitmap {
+        first: Lba,
+        seq: Seq,
+        bits: Vec<u8>,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    pending: Vec<Record>,
+    /// Bitmap pages that discards have touched since they were last written.
+    touched: BTreeSet<u32>,
+    next_slot: u32,
+    slots: u32,
+    blocks_per_bitmap: u64,
+    first_lpn: u32,
+    programs_end: SimTime,
+}
+
+fn blocks_per_bitmap(page_bytes: u32) -> u64 {
+    (page_bytes as usize - HEADER_BYTES) as u64 * 8
+}
+
+fn bitmap_pages(config: &DriveConfig) -> u32 {
+    config.user_blocks.div_ceil(blocks_per_bitmap(config.nand.geometry.page_bytes)) as u32
+}
+
+fn slots(config: &DriveConfig) -> u32 {
+    bitmap_pages(config).max(MIN_SLOTS)
+}
+
+/// Logical pages that the drive keeps for itself, above the host's.
+pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
+    bitmap_pages(config) + slots(config)
+}
+
+impl Journal {
+    pub(super) fn new(config: &DriveConfig) -> Self {
+        Self {
+            pending: Vec::new(),
+            touched: BTreeSet::new(),
+            next_slot: 0,
+            slots: slots(config),
+            blocks_per_bitmap: blocks_per_bitmap(config.nand.geometry.page_bytes),
+            first_lpn: config.user_pages(),
+            programs_end: SimTime::ZERO,
+        }
+    }
+
+    /// After recovery: nothing is known of which bitmap pages lag behind the slots, so all do.
+    pub(super) fn distrust(&mut self, bitmaps: u32) {
+        self.touched = (0..bitmaps).collect();
+        self.next_slot = self.slots;
+    }
+
+    fn note(&mut self, record: Record) {
+        let (first, last) = (record.range.start.0, record.range.end().0 - 1);
+        self.touched.extend((first / self.blocks_per_bitmap) as u32..=(last / self.blocks_per_bitmap) as u32);
+        match self.pending.last_mut() {
+            Some(before) if before.range.end() == record.range.start => {
+                before.range.blocks += record.range.blocks;
+                before.seq = record.seq;
+            }
+            _ => self.pending.push(record),
+        }
+    }
+}
+
+impl Drive {
+    /// Notes that the blocks of `range` are dead as of now.
+    pub(super) fn note_discard(&mut self, range: BlockRange) {
+        let seq = self.seq;
+        self.seq = Seq(seq.0 + 1);
+        self.journal.note(Record { range, seq });
+    }
+
+    /// When the journal's last page is durable.
+    pub(super) fn programs_end_of_journal(&self) -> SimTime {
+        self.journal.programs_end
+    }
+
+    /// Makes all discards so far survive a power cut.
+    pub(super) fn write_journal(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        let page_bytes = self.nand.geometry().page_bytes as usize;
+        let records_per_page = (page_bytes - HEADER_BYTES) / RECORD_BYTES;
+        while !self.journal.pending.is_empty() {
+            if self.journal.next_slot == self.journal.slots {
+                self.write_bitmaps(at)?;
+                self.journal.next_slot = 0;
+            }
+            let count = self.journal.pending.len().min(records_per_page);
+            let page = encode_journal(&self.journal.pending[..count], page_bytes);
+            let lpn = self.journal.first_lpn + bitmap_pages(&self.config) + self.journal.next_slot;
+            self.program_system(at, Lpn(lpn), &page)?;
+            self.journal.pending.drain(..count);
+            self.journal.next_slot += 1;
+        }
+        Ok(())
+    }
+
+    fn write_bitmaps(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        while let Some(&index) = self.journal.touched.first() {
+            let page = self.encode_bitmap(index);
+            self.program_system(at, Lpn(self.journal.first_lpn + index), &page)?;
+            self.journal.touched.remove(&index);
+        }
+        Ok(())
+    }
+
+    fn encode_bitmap(&self, index: u32) -> Vec<u8> {
+        let mut page = vec![0; self.nand.geometry().page_bytes as usize];
+        let first = u64::from(index) * self.journal.blocks_per_bitmap;
+        put_header(&mut page, BITMAP_MAGIC, 0, first, self.seq);
+        let end = (first + self.journal.blocks_per_bitmap).min(self.config.user_blocks);
+        for (bit, block) in (first..end).enumerate() {
+            if !self.is_mapped(Lba(block)) {
+                page[HEADER_BYTES + bit / 8] |= 1 << (bit % 8);
+            }
+        }
+        page
+    }
+
+    /// Whether flash holds a version of `block` that counts.
+    fn is_mapped(&self, block: Lba) -> bool {
+        let parts = u64::from(self.config.parts());
+        let lpn = Lpn((block.0 / parts) as u32);
+        self.live.as_ref().is_none_or(|live| live.get(block.0)) && self.map.lookup(lpn).0.is_some()
+    }
+
+    fn program_system(&mut self, at: SimTime, lpn: Lpn, bytes: &[u8]) -> Result<(), DeviceError> {
+        let parts = self.config.parts() as usize;
+        let mut tokens = [Token::EMPTY; MAX_PARTS];
+        for (token, chunk) in tokens.iter_mut().zip(bytes.chunks_exact(BLOCK_SIZE as usize)) {
+            let mut block: BlockBytes = [0; BLOCK_SIZE as usize];
+            block.copy_from_slice(chunk);
+            *token = self.nand.intern(&Content::Bytes(Arc::new(block)));
+        }
+        let stream = StreamId(0);
+        let page = Page { lpn, tokens: &tokens[..parts], stream, inode: Inode(0) };
+        let done = self.program(at, self.move_frontier(stream), page, Cause::Journal)?;
+        self.host_programs_end = self.host_programs_end.max(done);
+        self.journal.programs_end = self.journal.programs_end.max(done);
+        Ok(())
+    }
+
+    /// How many bitmap pages the drive has.
+    pub(super) fn bitmap_pages(&self) -> u32 {
+        bitmap_pages(&self.config)
+    }
+}
+
+fn put_header(page: &mut [u8], magic: u32, count: u32, first: u64, seq: Seq) {
+    page[0..4].copy_from_slice(&magic.to_le_bytes());
+    page[4..8].copy_from_slice(&count.to_le_bytes());
+    page[8..16].copy_from_slice(&first.to_le_bytes());
+    page[16..24].copy_from_slice(&seq.0.to_le_bytes());
+}
+
+fn encode_journal(records: &[Record], page_bytes: usize) -> Vec<u8> {
+    let mut page = vec![0; page_bytes];
+    put_header(&mut page, JOURNAL_MAGIC, records.len() as u32, 0, Seq(0));
+    for (slot, record) in page[HEADER_BYTES..].chunks_exact_mut(RECORD_BYTES).zip(records) {
+        slot[0..8].copy_from_slice(&record.range.start.0.to_le_bytes());
+        slot[8..16].copy_from_slice(&record.range.blocks.to_le_bytes());
+        slot[16..24].copy_from_slice(&record.seq.0.to_le_bytes());
+    }
+    page
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// Reads a page of the drive's own; `None` when it is neither kind.
+pub(super) fn decode(page: &[u8]) -> Option<SystemPage> {
+    let magic = u64_at(page, 0) as u32;
+    let count = (u64_at(page, 0) >> 32) as usize;
+    let body = &page[HEADER_BYTES..];
+    match magic {
+        BITMAP_MAGIC => {
+            let (first, seq) = (Lba(u64_at(page, 8)), Seq(u64_at(page, 16)));
+            Some(SystemPage::Bitmap { first, seq, bits: body.to_vec() })
+        }
+        JOURNAL_MAGIC => {
+            let record = |slot: &[u8]| Record {
+                range: BlockRange::new(Lba(u64_at(slot, 0)), u64_at(slot, 8)),
+                seq: Seq(u64_at(slot, 16)),
+            };
+            Some(SystemPage::Journal(body.chunks_exact(RECORD_BYTES).take(count).map(record).collect()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journal_pages_come_back() {
+        let records = [
+            Record { range: BlockRange::new(Lba(5), 70_000), seq: Seq(9) },
+            Record { range: BlockRange::new(Lba(1 << 40), 1), seq: Seq(1 << 50) },
+        ];
+        assert_eq!(decode(&encode_journal(&records, 4096)), Some(SystemPage::Journal(records.to_vec())));
+        assert_eq!(decode(&[0; 4096]), None);
+    }
+}

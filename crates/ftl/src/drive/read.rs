@@ -1,0 +1,78 @@
+//! Reads.
+
+use dovetail_block::{BLOCK_SIZE, BlockRange, Content, DeviceError, Lba};
+use dovetail_nand::{NandError, Ppn, Token};
+use dovetail_time::SimTime;
+
+use super::{Drive, Piece, device_error};
+use crate::buffer::{Entry, MAX_PARTS};
+use crate::stats::ReadCause;
+
+impl Drive {
+    /// Gives blocks to the host; returns when they have arrived there.
+    pub(super) fn read(
+        &mut self,
+        at: SimTime,
+        range: BlockRange,
+        mut into: Option<&mut [Content]>,
+    ) -> Result<SimTime, DeviceError> {
+        self.check_range(range)?;
+        if let Some(into) = into.as_ref()
+            && into.len() as u64 != range.blocks
+        {
+            return Err(DeviceError::LengthMismatch { range: range.blocks, data: into.len() as u64 });
+        }
+        let mut ready = at;
+        for piece in self.pieces(range) {
+            let (tokens, piece_ready) = self.read_piece(at, piece)?;
+            ready = ready.max(piece_ready);
+            for i in 0..piece.parts {
+                let block = piece.offset + i as u64;
+                let content = self.nand.content(tokens[piece.first_part + i]);
+                let content = content.ok_or(DeviceError::Unreadable(Lba(range.start.0 + block)))?;
+                if let Some(into) = into.as_deref_mut() {
+                    into[block as usize] = content;
+                }
+            }
+        }
+        self.counters.reads += 1;
+        self.counters.read_blocks += range.blocks;
+        Ok(self.link(at, ready, range.blocks))
+    }
+
+    /// The tokens of a page's parts as the host sees them, those of the piece at least, and when they are
+    /// in the controller.
+    fn read_piece(
+        &mut self,
+        at: SimTime,
+        piece: Piece,
+    ) -> Result<([Token; MAX_PARTS], SimTime), DeviceError> {
+        let wanted = (((1u16 << piece.parts) - 1) << piece.first_part) as u8;
+        let (mut tokens, mut held) = ([Token::EMPTY; MAX_PARTS], 0);
+        if let Some(&Entry { tokens: buffered, mask, .. }) = self.buffer.get(piece.lpn) {
+            (tokens, held) = (buffered, mask);
+            self.counters.buffer_read_hits += u64::from((mask & wanted).count_ones());
+        }
+        let missing = wanted & !held & self.live_mask(piece.lpn);
+        if missing == 0 {
+            return Ok((tokens, at));
+        }
+        let (found, cost) = self.map.lookup(piece.lpn);
+        let at = at + self.charge(cost);
+        let Some(ppn) = found else { return Ok((tokens, at)) };
+        let lba = Lba(u64::from(piece.lpn.0) * u64::from(self.config.parts()) + piece.first_part as u64);
+        let ready = self.read_page(at, ppn, missing.count_ones(), lba)?;
+        for (part, token) in tokens.iter_mut().enumerate().filter(|(part, _)| missing >> part & 1 == 1) {
+            *token = self.nand.token(ppn, part);
+        }
+        Ok((tokens, ready))
+    }
+
+    fn read_page(&mut self, at: SimTime, ppn: Ppn, parts: u32, lba: Lba) -> Result<SimTime, DeviceError> {
+        self.counters.flash_reads[ReadCause::Host as usize] += 1;
+        self.nand.read(at, ppn, parts * BLOCK_SIZE as u32).map_err(|error| match error {
+            NandError::Unreadable(_) => DeviceError::Unreadable(lba),
+            other => device_error(&other),
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! Writes and flushes.
+
+use dovetail_block::{BlockRange, Data, DeviceError, Hints, StreamId};
+use dovetail_nand::{Lpn, Token};
+use dovetail_time::SimTime;
+
+use super::place::Page;
+use super::{Drive, Piece};
+use crate::buffer::{Entry, MAX_PARTS};
+use crate::stats::{Cause, ReadCause};
+
+impl Drive {
+    /// Takes blocks from the host; returns when they are acknowledged: in the buffer, or with `fua` or without
+    /// a buffer on flash.
+    pub(super) fn write(
+        &mut self,
+        at: SimTime,
+        range: BlockRange,
+        data: Data<'_>,
+        hints: Hints,
+        fua: bool,
+    ) -> Result<SimTime, DeviceError> {
+        self.check_range(range)?;
+        if let Data::Blocks(blocks) = data
+            && blocks.len() as u64 != range.blocks
+        {
+            return Err(DeviceError::LengthMismatch { range: range.blocks, data: blocks.len() as u64 });
+        }
+        let received = self.link(at, at, range.blocks);
+        let mut done = received;
+        for piece in self.pieces(range) {
+            let acknowledged = if self.buffer.capacity() == 0 {
+                self.write_through(received, piece, data, hints)?
+            } else {
+                self.write_to_buffer(received, piece, data, hints, fua)?
+            };
+            done = done.max(acknowledged);
+        }
+        self.counters.writes += 1;
+        self.counters.written_blocks += range.blocks;
+        self.empty_condemned(at)?;
+        Ok(done)
+    }
+
+    /// Makes all that was acknowledged survive a power cut.
+    pub(super) fn flush(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
+        while let Some(lpn) = self.buffer.oldest() {
+            self.send(at, lpn)?;
+        }
+        self.write_journal(at)?;
+        self.empty_condemned(at)?;
+        self.counters.flushes += 1;
+        Ok(at.max(self.host_programs_end))
+    }
+
+    fn write_through(
+        &mut self,
+        at: SimTime,
+        piece: Piece,
+        data: Data<'_>,
+        hints: Hints,
+    ) -> Result<SimTime, DeviceError> {
+        let mut tokens = [Token::EMPTY; MAX_PARTS];
+        let mask = self.intern_parts(&mut tokens, piece, data);
+        self.put_on_flash(at, piece.lpn, tokens, mask, hints)
+    }
+
+    fn intern_parts(&mut self, tokens: &mut [Token; MAX_PARTS], piece: Piece, data: Data<'_>) -> u8 {
+        let mut mask = 0;
+        for i in 0..piece.parts {
+            tokens[piece.first_part + i] = self.nand.intern(&data.block(piece.offset + i as u64));
+            mask |= 1 << (piece.first_part + i);
+        }
+        mask
+    }
+
+    fn write_to_buffer(
+        &mut self,
+        at: SimTime,
+        piece: Piece,
+        data: Data<'_>,
+        hints: Hints,
+        fua: bool,
+    ) -> Result<SimTime, DeviceError> {
+        let mut tokens = [Token::EMPTY; MAX_PARTS];
+        let mask = self.intern_parts(&mut tokens, piece, data);
+        let mut now = at;
+        if self.buffer.dirty_mut(piece.lpn).is_none() {
+            now = self.wait_for_place(at)?;
+            self.map.expect(piece.lpn);
+            self.buffer.add(piece.lpn, hints);
+        }
+        self.merge_into_buffer(piece.lpn, &tokens, mask, hints);
+        if fua {
+            return Ok(now.max(self.send(now, piece.lpn)?));
+        }
+        // Half of the buffer holds pages back to merge writes to them, half covers the time of programs.
+        while self.buffer.dirty() > self.buffer.capacity() / 2 {
+            let Some(oldest) = self.buffer.oldest() else { break };
+            self.send(now, oldest)?;
+        }
+        Ok(now)
+    }
+
+    fn merge_into_buffer(&mut self, lpn: Lpn, tokens: &[Token; MAX_PARTS], mask: u8, hints: Hints) {
+        let Some(entry) = self.buffer.dirty_mut(lpn) else { return };
+        entry.hints = hints;
+        for (part, &token) in tokens.iter().enumerate().filter(|(part, _)| mask >> part & 1 == 1) {
+            if entry.mask >> part & 1 == 1 {
+                self.counters.buffer_overwrites += 1;
+                self.nand.release(entry.tokens[part]);
+            }
+            entry.tokens[part] = token;
+        }
+        entry.mask |= mask;
+    }
+
+    /// Returns when the buffer has a place, `at` if it has one now.
+    fn wait_for_place(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
+        let mut now = at;
+        while self.buffer.is_full() {
+            match self.buffer.reclaim() {
+                Some(free_at) => now = now.max(free_at),
+                None => match self.buffer.oldest() {
+                    Some(oldest) => drop(self.send(now, oldest)?),
+                    None => break,
+                },
+            }
+        }
+        Ok(now)
+    }
+
+    /// Sends the dirty page of `lpn` to flash; returns when it is durable.
+    fn send(&mut self, at: SimTime, lpn: Lpn) -> Result<SimTime, DeviceError> {
+        let Some(&Entry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else { return Ok(at) };
+        let done = self.put_on_flash(at, lpn, tokens, mask, hints)?;
+        self.buffer.sent(lpn, done);
+        Ok(done)
+    }
+
+    /// Programs a page whose parts in `mask` are new; the others are merged from its present version.
+    fn put_on_flash(
+        &mut self,
+        at: SimTime,
+        lpn: Lpn,
+        mut tokens: [Token; MAX_PARTS],
+        mask: u8,
+        hints: Hints,
+    ) -> Result<SimTime, DeviceError> {
+        self.make_room(at)?;
+        let parts = self.config.parts() as usize;
+        let ready = self.merge_old_parts(at, lpn, &mut tokens, mask)?;
+        let stream = StreamId(hints.stream.0 % self.config.streams);
+        let page = Page { lpn, tokens: &tokens[..parts], stream, inode: hints.inode };
+        let done = self.program(ready, self.host_frontier(stream), page, Cause::Host)?;
+        if let Some(live) = &mut self.live {
+            let first = u64::from(lpn.0) * parts as u64;
+            (0..parts).filter(|part| mask >> part & 1 == 1).for_each(|part| live.set(first + part as u64));
+        }
+        self.host_programs_end = self.host_programs_end.max(done);
+        Ok(done)
+    }
+
+    /// Reads the live parts of `lpn` that are not in `mask` from flash; returns when they are there.
+    fn merge_old_parts(
+        &mut self,
+        at: SimTime,
+        lpn: Lpn,
+        tokens: &mut [Token; MAX_PARTS],
+        mask: u8,
+    ) -> Result<SimTime, DeviceError> {
+        if self.live.is_none() {
+            return Ok(at);
+        }
+        let old = self.live_mask(lpn) & !mask;
+        if old == 0 {
+            return Ok(at);
+        }
+        let (found, cost) = self.map.lookup(lpn);
+        let at = at + self.charge(cost);
+        let Some(ppn) = found else { return Ok(at) };
+        let (ready, readable) = self.read_for(at, ppn, ReadCause::Merge)?;
+        for (part, token) in tokens.iter_mut().enumerate().filter(|(part, _)| old >> part & 1 == 1) {
+            *token = self.carry(ppn, part, readable);
+        }
+        Ok(ready)
+    }
+}

@@ -1,0 +1,149 @@
+//! Counts of what the drive did, since it was built or last asked to start again.
+
+use std::ops::Sub;
+
+/// Why a page was programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The host wrote it.
+    Host,
+    /// Cleaning moved it.
+    Gc,
+    /// Static wear levelling moved it.
+    Wear,
+    /// Its block went bad.
+    Retire,
+    /// The drive's own record of discards.
+    Journal,
+}
+
+impl Cause {
+    /// All causes, in the order in which results list them.
+    pub const ALL: [Self; 5] = [Self::Host, Self::Gc, Self::Wear, Self::Retire, Self::Journal];
+
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Gc => "gc",
+            Self::Wear => "wear",
+            Self::Retire => "retire",
+            Self::Journal => "journal",
+        }
+    }
+}
+
+/// Why a page was read from flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadCause {
+    /// The host read it.
+    Host,
+    /// A write of a part of it needed the rest.
+    Merge,
+    /// It was moved: cleaning, wear levelling or a bad block.
+    Move,
+}
+
+impl ReadCause {
+    /// All causes, in the order in which results list them.
+    pub const ALL: [Self; 3] = [Self::Host, Self::Merge, Self::Move];
+
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Merge => "merge",
+            Self::Move => "move",
+        }
+    }
+}
+
+/// Counts; two of them can be subtracted. Blocks are 4 KiB, pages are flash pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Read commands.
+    pub reads: u64,
+    /// Write commands.
+    pub writes: u64,
+    /// Discard commands.
+    pub discards: u64,
+    /// Flush commands.
+    pub flushes: u64,
+    /// Blocks that the host read.
+    pub read_blocks: u64,
+    /// Blocks that the host wrote.
+    pub written_blocks: u64,
+    /// Blocks that discards unmapped or dropped from the buffer.
+    pub discarded_blocks: u64,
+    /// Blocks read that the write buffer held.
+    pub buffer_read_hits: u64,
+    /// Blocks written over ones that were still in the write buffer.
+    pub buffer_overwrites: u64,
+    /// Pages programmed, by [`Cause`].
+    pub programs: [u64; Cause::ALL.len()],
+    /// Pages read from flash, by [`ReadCause`].
+    pub flash_reads: [u64; ReadCause::ALL.len()],
+    /// Blocks erased.
+    pub erases: u64,
+    /// Lines cleaned.
+    pub gc_runs: u64,
+    /// Of these, lines that writes had to wait for.
+    pub gc_stalls: u64,
+    /// Lines emptied by static wear levelling.
+    pub wear_runs: u64,
+    /// Programs that failed.
+    pub program_failures: u64,
+    /// Erases that failed.
+    pub erase_failures: u64,
+    /// Blocks of data that were found unreadable when they were to be moved or merged.
+    pub lost_blocks: u64,
+    /// Accesses to the map.
+    pub map_accesses: u64,
+}
+
+impl Counters {
+    /// Pages programmed, whatever the cause.
+    pub fn programmed_pages(&self) -> u64 {
+        self.programs.iter().sum()
+    }
+
+    /// Write amplification: bytes programmed over bytes that the host wrote, for pages of `parts` blocks.
+    /// `None` when the host wrote nothing.
+    pub fn waf(&self, parts: u32) -> Option<f64> {
+        let programmed = self.programmed_pages() * u64::from(parts);
+        (self.written_blocks > 0).then(|| programmed as f64 / self.written_blocks as f64)
+    }
+}
+
+fn each<const N: usize>(a: [u64; N], b: [u64; N]) -> [u64; N] {
+    std::array::from_fn(|i| a[i] - b[i])
+}
+
+impl Sub for Counters {
+    type Output = Self;
+
+    /// What was counted between `earlier` and now.
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            reads: self.reads - earlier.reads,
+            writes: self.writes - earlier.writes,
+            discards: self.discards - earlier.discards,
+            flushes: self.flushes - earlier.flushes,
+            read_blocks: self.read_blocks - earlier.read_blocks,
+            written_blocks: self.written_blocks - earlier.written_blocks,
+            discarded_blocks: self.discarded_blocks - earlier.discarded_blocks,
+            buffer_read_hits: self.buffer_read_hits - earlier.buffer_read_hits,
+            buffer_overwrites: self.buffer_overwrites - earlier.buffer_overwrites,
+            programs: each(self.programs, earlier.programs),
+            flash_reads: each(self.flash_reads, earlier.flash_reads),
+            erases: self.erases - earlier.erases,
+            gc_runs: self.gc_runs - earlier.gc_runs,
+            gc_stalls: self.gc_stalls - earlier.gc_stalls,
+            wear_runs: self.wear_runs - earlier.wear_runs,
+            program_failures: self.program_failures - earlier.program_failures,
+            erase_failures: self.erase_failures - earlier.erase_failures,
+            lost_blocks: self.lost_blocks - earlier.lost_blocks,
+            map_accesses: self.map_accesses - earlier.map_accesses,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Latency histograms, one for each kind of command.
+
+use dovetail_time::SimSpan;
+use hdrhistogram::Histogram;
+
+/// The kinds of command that are timed apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandKind {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Flushes.
+    Flush,
+    /// Discards.
+    Discard,
+}
+
+impl CommandKind {
+    /// All kinds, in the order in which results list them.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Flush, Self::Discard];
+
+    /// The name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+            Self::Discard => "discard",
+        }
+    }
+}
+
+/// The figures of one histogram, in nanoseconds; all 0 when it is empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Percentiles {
+    /// Commands.
+    pub count: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Least.
+    pub min_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// 99.99th percentile.
+    pub p9999_ns: u64,
+    /// Greatest.
+    pub max_ns: u64,
+}
+
+/// One histogram for each [`CommandKind`], three significant digits, up to an hour; longer counts as an hour.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    histograms: [Histogram<u64>; CommandKind::ALL.len()],
+}
+
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Latencies {
+    /// Empty histograms.
+    pub fn new() -> Self {
+        #[allow(clippy::expect_used, reason = "the bounds are constants that the library accepts")]
+        let empty = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are valid");
+        Self { histograms: std::array::from_fn(|_| empty.clone()) }
+    }
+
+    /// Notes one command.
+    pub fn record(&mut self, kind: CommandKind, latency: SimSpan) {
+        self.histograms[kind as usize].saturating_record(latency.as_ns());
+    }
+
+    /// The figures of one kind.
+    pub fn percentiles(&self, kind: CommandKind) -> Percentiles {
+        let h = &self.histograms[kind as usize];
+        if h.is_empty() {
+            return Percentiles::default();
+        }
+        Percentiles {
+            count: h.len(),
+            mean_ns: h.mean(),
+            min_ns: h.min(),
+            p50_ns: h.value_at_quantile(0.5),
+            p90_ns: h.value_at_quantile(0.9),
+            p99_ns: h.value_at_quantile(0.99),
+            p999_ns: h.value_at_quantile(0.999),
+            p9999_ns: h.value_at_quantile(0.9999),
+            max_ns: h.max(),
+        }
+    }
+
+    /// The cumulative distribution of one kind: (latency in ns, share of commands at or below it), at most
+    /// `points` of them, none when it is empty.
+    pub fn cdf(&self, kind: CommandKind, points: usize) -> Vec<(u64, f64)> {
+        let h = &self.histograms[kind as usize];
+        if h.is_empty() {
+            return Vec::new();
+        }
+        let mut curve = Vec::with_capacity(points);
+        for i in 0..points {
+            // Half of the points up to the median, then ever closer to 1: 0.9, 0.99, 0.999, ...
+            let x = i as f64 / (points - 1).max(1) as f64;
+            let quantile = 1.0 - 10f64.powf(-5.0 * x);
+            let value = h.value_at_quantile(quantile);
+            if curve.last().is_none_or(|&(last, _)| value > last) {
+                curve.push((value, h.quantile_below(value)));
+            }
+        }
+        if curve.last().is_none_or(|&(last, _)| h.max() > last) {
+            curve.push((h.max(), 1.0));
+        }
+        curve
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.histograms.iter_mut().zip(&other.histograms) {
+            let same_bounds = mine.add(theirs);
+            debug_assert!(same_bounds.is_ok(), "all histograms have the same bounds");
+        }
+    }
+
+    /// Empties the histograms.
+    pub fn clear(&mut self) {
+        for h in &mut self.histograms {
+            h.reset();
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! What a drive counts, and latencies.
+
+mod counters;
+mod latency;
+
+pub use counters::{Cause, Counters, ReadCause};
+pub use latency::{CommandKind, Latencies, Percentiles};
