@@ -60,6 +60,7 @@ fn main() {
     let simulated = writer.drive.idle_from().since(before.1).as_secs_f64();
     println!("steady state: WAF {:.3}, {} GC runs", counted.waf(1).unwrap(), counted.gc_runs);
     println!("simulated: {:.0} writes/s of virtual time", counted.writes as f64 / simulated);
+    let resident = resident_bytes();
     let touches = three_touches(blocks as usize, count);
     println!("writes:    {best:>12.0} /s (best of 5 x {count})");
     println!("3 touches: {touches:>12.0} /s (best of 5 x {count})");
@@ -68,7 +69,7 @@ fn main() {
         + writer.drive.mapping_memory_bytes()
         + writer.drive.other_memory_bytes();
     println!("memory:    {:>12.2} bytes per block of capacity in the model, {:.2} resident in the process",
-        model as f64 / blocks as f64, resident_bytes() as f64 / blocks as f64);
+        model as f64 / blocks as f64, resident as f64 / blocks as f64);
 }
 
 /// What one write cannot do without: the map (4 bytes a page), then the reverse map, then a valid count; each

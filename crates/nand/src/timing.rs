@@ -1,6 +1,11 @@
 //! When flash operations start and end.
 //!
-//! A die does one operation at a time and is busy until a known time; a command reserves the time after it.
+//! A die does one operation at a time and is busy until a known time; a program or erase reserves the time
+//! after it. A read goes before what is only reserved: it waits for the operation that is under way and for
+//! earlier reads, and moves the end of the reservations by its own time (times that were already given out for
+//! them stay as they were told). So a read behind a long queue of programs waits for one of them, as it does
+//! in controllers that put reads first, and moving pages does not chain the dies to each other.
+//!
 //! Planes of one die work together when commands of the same kind for the same page index meet before the
 //! first of them has started (a multi-plane command).
 //!
@@ -8,6 +13,8 @@
 //! starts when its data is ready and the transfers issued before it would be through. A transfer whose data is
 //! ready only later (a read behind a busy die) so does not block the channel until then; the channel never
 //! carries more than its rate over any busy period.
+
+use std::collections::VecDeque;
 
 use dovetail_time::{SimSpan, SimTime};
 
@@ -38,21 +45,40 @@ pub struct DieUse {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Read,
+enum Operation {
     Program,
     Erase,
 }
 
+/// A reserved program or erase.
 #[derive(Clone, Copy, Debug)]
-struct Die {
-    busy_until: SimTime,
-    /// The operation that ends at `busy_until`: when it starts, what it is, on which page index and planes.
+struct Reservation {
     start: SimTime,
+    end: SimTime,
     operation: Operation,
     page: u32,
     planes: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Die {
+    busy_until: SimTime,
+    /// Programs and erases that had not ended when the die was last looked at, in the order of their times.
+    reserved: VecDeque<Reservation>,
+    /// The end of the last read.
+    reads_until: SimTime,
     used: DieUse,
+}
+
+impl Die {
+    /// When a read that is ready now can start: after what is under way, and after earlier reads.
+    fn read_start(&mut self, ready: SimTime) -> SimTime {
+        while self.reserved.front().is_some_and(|first| first.end <= ready) {
+            self.reserved.pop_front();
+        }
+        let under_way = self.reserved.front().filter(|first| first.start <= ready);
+        under_way.map_or(ready, |first| first.end).max(self.reads_until)
+    }
 }
 
 #[derive(Debug)]
@@ -73,25 +99,23 @@ pub(crate) struct Place {
 
 impl Timeline {
     pub(crate) fn new(timing: Timing, geometry: &Geometry) -> Self {
-        let idle = Die {
-            busy_until: SimTime::ZERO,
-            start: SimTime::ZERO,
-            operation: Operation::Read,
-            page: 0,
-            planes: u32::MAX,
-            used: DieUse::default(),
-        };
         Self {
             timing,
             channels: geometry.channels,
-            dies: vec![idle; geometry.dies() as usize],
+            dies: vec![Die::default(); geometry.dies() as usize],
             channel_backlog_until: vec![SimTime::ZERO; geometry.channels as usize],
         }
     }
 
     /// Cell array, then channel. Ends when the data is in the controller.
     pub(crate) fn read(&mut self, at: SimTime, place: Place, bytes: u32) -> SimTime {
-        let sensed = self.work(at, at, place, Operation::Read);
+        let span = self.timing.read;
+        let die = &mut self.dies[place.die as usize];
+        let start = die.read_start(at);
+        let sensed = start + span;
+        die.reads_until = sensed;
+        die.busy_until = die.busy_until.max(start) + span;
+        die.used.note(at, sensed, span);
         self.transfer(at, sensed, place.die, bytes)
     }
 
@@ -130,24 +154,44 @@ impl Timeline {
     /// Reserves the die for an operation issued at `at` that can start at `ready`; returns its end.
     fn work(&mut self, at: SimTime, ready: SimTime, place: Place, operation: Operation) -> SimTime {
         let span = match operation {
-            Operation::Read => self.timing.read,
             Operation::Program => self.timing.program,
             Operation::Erase => self.timing.erase,
         };
         let die = &mut self.dies[place.die as usize];
         let plane = 1 << place.plane;
-        let joins = at <= die.start
-            && die.operation == operation
-            && die.page == place.page
-            && die.planes & plane == 0;
-        let start = if joins { ready.max(die.start) } else { ready.max(die.busy_until) };
+        if let Some(last) = die.reserved.back_mut()
+            && last.joins(at, operation, place.page, plane)
+        {
+            let late = ready.since(last.start);
+            last.planes |= plane;
+            (last.start, last.end) = (last.start + late, last.end + late);
+            die.busy_until += late;
+            die.used.note(at, last.end, late);
+            return last.end;
+        }
+        while die.reserved.front().is_some_and(|first| first.end <= at) {
+            die.reserved.pop_front();
+        }
+        let start = ready.max(die.busy_until);
         let end = start + span;
-        die.used.busy += if joins { end.since(die.busy_until) } else { span };
-        die.used.residence += end.since(at);
-        die.used.operations += 1;
-        die.planes = if joins { die.planes | plane } else { plane };
-        (die.busy_until, die.start, die.operation, die.page) = (end, start, operation, place.page);
+        die.busy_until = end;
+        die.used.note(at, end, span);
+        die.reserved.push_back(Reservation { start, end, operation, page: place.page, planes: plane });
         end
+    }
+}
+
+impl Reservation {
+    fn joins(&self, at: SimTime, operation: Operation, page: u32, plane: u32) -> bool {
+        at <= self.start && self.operation == operation && self.page == page && self.planes & plane == 0
+    }
+}
+
+impl DieUse {
+    fn note(&mut self, issued: SimTime, end: SimTime, worked: SimSpan) {
+        self.busy += worked;
+        self.residence += end.since(issued);
+        self.operations += 1;
     }
 }
 
@@ -188,7 +232,19 @@ mod tests {
         assert_eq!(t.program(us(100), place(0, 0, 0), 4096), us(610));
         assert_eq!(t.program(us(100), place(1, 0, 0), 4096), us(620), "waits for the channel");
         assert_eq!(t.program(us(100), place(0, 0, 1), 4096), us(1110), "waits for the die");
-        assert_eq!(t.read(us(100), place(1, 0, 7), 4096), us(680), "behind the die's program");
+        assert_eq!(t.read(us(100), place(1, 0, 7), 4096), us(160), "before the die's program has started");
+        assert_eq!(t.program(us(100), place(1, 0, 1), 4096), us(1170), "the read has moved the die's end");
+    }
+
+    #[test]
+    fn a_read_waits_for_what_is_under_way_and_not_for_the_queue() {
+        let mut t = timeline();
+        for page in 0..4 {
+            t.program(us(0), place(0, 0, page), 4096);
+        }
+        assert_eq!(t.read(us(600), place(0, 0, 9), 4096), us(1010 + 60), "the second program is under way");
+        assert_eq!(t.read(us(600), place(0, 0, 9), 4096), us(1010 + 110), "one read after the other");
+        assert_eq!(t.program(us(600), place(0, 0, 4), 4096), us(2010 + 100 + 500));
     }
 
     #[test]

@@ -23,6 +23,8 @@ const RUNS_PER_WEAR_CHECK: u32 = 32;
 pub(super) struct Run {
     line: LineId,
     next: u32,
+    /// Up to where map entries have been asked for.
+    expected: u32,
     cause: Cause,
     /// Pages to keep when the run began.
     kept: u32,
@@ -113,7 +115,7 @@ impl Drive {
             _ => self.counters.gc_runs += 1,
         }
         self.gc_credit = 0;
-        self.run = Some(Run { line, next: 0, cause, kept });
+        self.run = Some(Run { line, next: 0, expected: 0, cause, kept });
         true
     }
 
@@ -146,13 +148,10 @@ impl Drive {
         while run.next < pages {
             let ppn = self.lines.page(run.line, run.next);
             if self.lines.is_valid(ppn) {
+                run.next += 1;
                 let cause = run.cause;
-                self.expect_moves(ppn);
-                self.move_page(at, ppn, cause)?;
-                if let Some(run) = &mut self.run {
-                    run.next += 1;
-                }
-                return Ok(());
+                self.expect_moves();
+                return self.move_page(at, ppn, cause);
             }
             run.next += 1;
         }
@@ -163,11 +162,16 @@ impl Drive {
     }
 
     /// Lets the host fetch the map entries of the pages that come a little later in the run.
-    fn expect_moves(&self, ppn: dovetail_nand::Ppn) {
-        const AHEAD: u32 = 16;
-        let ahead = dovetail_nand::Ppn(ppn.0.saturating_add(AHEAD));
-        if ahead.0 < self.nand.geometry().pages() && self.lines.is_valid(ahead) {
-            self.map.expect(self.nand.owner(ahead).0);
+    fn expect_moves(&mut self) {
+        const AHEAD: u32 = 24;
+        let Some(run) = &mut self.run else { return };
+        let until = (run.next + AHEAD).min(self.lines.pages_per_line());
+        while run.expected < until {
+            let ppn = self.lines.page(run.line, run.expected);
+            if self.lines.is_valid(ppn) {
+                self.map.expect(self.nand.owner(ppn).0);
+            }
+            run.expected += 1;
         }
     }
 
