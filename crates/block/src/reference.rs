@@ -81,22 +81,28 @@ impl ReferenceDevice {
         Ok(())
     }
 
+    /// Checks that `lba` may hold `found`: its durable content or any later one.
+    ///
+    /// # Errors
+    /// It may not.
+    pub fn check_allowed(&self, lba: Lba, found: &Content) -> Result<(), Mismatch> {
+        let untouched = vec![Content::Empty];
+        let allowed = self.blocks.get(&lba).unwrap_or(&untouched);
+        if allowed.contains(found) {
+            return Ok(());
+        }
+        Err(Mismatch { lba, found: found.clone(), allowed: allowed.clone() })
+    }
+
     /// Checks what `lba` holds after a power cut, and takes it as the block's durable content from now on.
     ///
     /// # Errors
     /// The block holds neither its durable content nor a later one.
     pub fn settle(&mut self, lba: Lba, found: &Content) -> Result<(), Mismatch> {
-        let Some(history) = self.blocks.get_mut(&lba) else {
-            return if *found == Content::Empty {
-                Ok(())
-            } else {
-                Err(Mismatch { lba, found: found.clone(), allowed: vec![Content::Empty] })
-            };
-        };
-        if !history.contains(found) {
-            return Err(Mismatch { lba, found: found.clone(), allowed: history.clone() });
+        self.check_allowed(lba, found)?;
+        if let Some(history) = self.blocks.get_mut(&lba) {
+            *history = vec![found.clone()];
         }
-        *history = vec![found.clone()];
         Ok(())
     }
 

@@ -68,8 +68,11 @@ fn main() {
     let model = writer.drive.flash_model_bytes()
         + writer.drive.mapping_memory_bytes()
         + writer.drive.other_memory_bytes();
-    println!("memory:    {:>12.2} bytes per block of capacity in the model, {:.2} resident in the process",
-        model as f64 / blocks as f64, resident as f64 / blocks as f64);
+    println!(
+        "memory:    {:>12.2} bytes per block of capacity in the model, {:.2} resident in the process",
+        model as f64 / blocks as f64,
+        resident as f64 / blocks as f64
+    );
 }
 
 /// What one write cannot do without: the map (4 bytes a page), then the reverse map, then a valid count; each

@@ -109,9 +109,12 @@ impl DriveConfig {
             * self.nand.geometry.pages_per_block
     }
 
-    /// Free lines below which cleaning may find no line to move pages to.
+    /// Free lines that cleaning needs to go on whatever happens: one in each group to move pages to, one for the
+    /// record of discards that an erase waits for, one for what a power cut left half moved; more where lines
+    /// have only a few pages.
     pub(crate) fn least_reserve(&self) -> u32 {
-        self.groups() + 1
+        const PAGES_FOR_RECORDS: u32 = 8;
+        self.groups() + PAGES_FOR_RECORDS.div_ceil(self.line_pages()).max(2)
     }
 
     /// Checks that the drive can hold its capacity and still clean, and raises the cleaning thresholds to what

@@ -39,6 +39,17 @@ pub enum LineState {
     Dead,
 }
 
+/// How a line is found when the drive starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// All its good blocks are erased.
+    Erased,
+    /// Pages are left that can be written, and a frontier goes on with it.
+    Open,
+    /// To be cleaned before it is used again; filled at that time.
+    Filled(Seq),
+}
+
 #[derive(Clone, Debug)]
 struct Line {
     state: LineState,
@@ -158,7 +169,8 @@ impl Lines {
         (line.0 * width..(line.0 + 1) * width).map(BlockId)
     }
 
-    fn group(&self, line: LineId) -> usize {
+    /// The group that a line belongs to.
+    pub(crate) fn group(&self, line: LineId) -> usize {
         line.0 as usize % self.free.len()
     }
 
@@ -201,11 +213,6 @@ impl Lines {
     /// Free lines in all.
     pub fn free(&self) -> u32 {
         self.free_count
-    }
-
-    /// Free lines of one group.
-    pub(crate) fn free_in(&self, group: usize) -> u32 {
-        self.free[group].len() as u32
     }
 
     /// The closed line that keeps the fewest pages.
@@ -323,13 +330,14 @@ impl Lines {
         }
     }
 
-    /// Sets a line up as it is found when the drive starts.
-    pub(crate) fn found(&mut self, id: LineId, erases: u32, missing: u32, filled: Option<Seq>) {
+    /// Sets a line up as it is found when the drive starts; `missing` pages lie on bad blocks.
+    pub(crate) fn found(&mut self, id: LineId, erases: u32, missing: u32, found: Found) {
         let line = &mut self.lines[id.0 as usize];
         (line.erases, line.missing) = (erases, missing);
-        match filled {
-            None => self.release(id),
-            Some(at) => self.close(id, at),
+        match found {
+            Found::Erased => self.release(id),
+            Found::Open => self.lines[id.0 as usize].state = LineState::Open,
+            Found::Filled(at) => self.close(id, at),
         }
     }
 
@@ -400,7 +408,7 @@ mod tests {
     fn all_free(shape: LineShape) -> Lines {
         let mut lines = Lines::new(GEOMETRY, shape);
         for id in lines.ids() {
-            lines.found(id, 0, 0, None);
+            lines.found(id, 0, 0, Found::Erased);
         }
         lines
     }

@@ -119,7 +119,12 @@ impl Drive {
         true
     }
 
+    /// Asks the policy. With less than the reserve free (cleaning was interrupted by power cuts) the line that
+    /// keeps least is taken whatever the policy: its pages find room.
     fn choose_victim(&mut self) -> Option<LineId> {
+        if self.lines.free() + 1 < self.config.least_reserve() {
+            return self.lines.least_kept();
+        }
         let situation =
             Situation { lines: &self.lines, now: self.seq, choices: self.config.choices, rng: &mut self.rng };
         (self.config.policy.choose)(situation)

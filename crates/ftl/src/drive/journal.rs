@@ -62,6 +62,7 @@ pub(super) struct Journal {
     blocks_per_bitmap: u64,
     first_lpn: u32,
     programs_end: SimTime,
+    is_writing: bool,
 }
 
 fn blocks_per_bitmap(page_bytes: u32) -> u64 {
@@ -91,6 +92,7 @@ impl Journal {
             blocks_per_bitmap: blocks_per_bitmap(config.nand.geometry.page_bytes),
             first_lpn: config.user_pages(),
             programs_end: SimTime::ZERO,
+            is_writing: false,
         }
     }
 
@@ -104,7 +106,8 @@ impl Journal {
         let (first, last) = (record.range.start.0, record.range.end().0 - 1);
         self.touched.extend((first / self.blocks_per_bitmap) as u32..=(last / self.blocks_per_bitmap) as u32);
         match self.pending.last_mut() {
-            Some(before) if before.range.end() == record.range.start => {
+            // Nothing was programmed between the two, so that the later number kills no newer version.
+            Some(before) if before.range.end() == record.range.start && before.seq.0 + 1 == record.seq.0 => {
                 before.range.blocks += record.range.blocks;
                 before.seq = record.seq;
             }
@@ -128,6 +131,21 @@ impl Drive {
 
     /// Makes all discards so far survive a power cut.
     pub(super) fn write_journal(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        if self.journal.pending.is_empty() {
+            return Ok(());
+        }
+        self.journal.is_writing = true;
+        let written = self.write_pending(at);
+        self.journal.is_writing = false;
+        written
+    }
+
+    /// Whether discards wait to be written: no line may be erased until they are.
+    pub(super) fn is_writing_journal(&self) -> bool {
+        self.journal.is_writing
+    }
+
+    fn write_pending(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let page_bytes = self.nand.geometry().page_bytes as usize;
         let records_per_page = (page_bytes - HEADER_BYTES) / RECORD_BYTES;
         while !self.journal.pending.is_empty() {

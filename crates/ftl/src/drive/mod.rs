@@ -18,7 +18,7 @@ use dovetail_time::{Rng, SimSpan, SimTime};
 use crate::bits::Bits;
 use crate::buffer::WriteBuffer;
 use crate::config::{ConfigError, DriveConfig};
-use crate::lines::{LineId, Lines};
+use crate::lines::{Found, LineId, Lines};
 use crate::mapping::{MapCost, Mapping};
 use crate::stats::Counters;
 use collect::Run;
@@ -82,7 +82,7 @@ impl Drive {
         let mut drive = Self::assemble(config, nand);
         for line in drive.lines.ids() {
             let missing = drive.missing_pages(line);
-            drive.lines.found(line, 0, missing, None);
+            drive.lines.found(line, 0, missing, Found::Erased);
         }
         Ok(drive)
     }

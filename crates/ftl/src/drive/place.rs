@@ -69,16 +69,29 @@ impl Drive {
         self.lines.validate(ppn, line);
     }
 
-    /// The next good page of a frontier.
+    /// The next good page of a frontier; when no line is left to open, of any other that has one: cleaning must
+    /// be able to go on.
     fn next_place(&mut self, at: SimTime, frontier: usize) -> Result<(Ppn, LineId), DeviceError> {
-        for _ in 0..=self.frontiers[frontier].slots.len() {
-            if let Some(place) = self.place_in_slot(at, frontier)? {
-                self.frontiers[frontier].advance();
+        if let Some(place) = self.place_in(at, frontier)? {
+            return Ok(place);
+        }
+        for other in 0..self.frontiers.len() {
+            if let Some(place) = self.place_in(at, other)? {
                 return Ok(place);
             }
-            self.frontiers[frontier].advance();
         }
         Err(no_room())
+    }
+
+    fn place_in(&mut self, at: SimTime, frontier: usize) -> Result<Option<(Ppn, LineId)>, DeviceError> {
+        for _ in 0..=self.frontiers[frontier].slots.len() {
+            let place = self.place_in_slot(at, frontier)?;
+            self.frontiers[frontier].advance();
+            if place.is_some() {
+                return Ok(place);
+            }
+        }
+        Ok(None)
     }
 
     /// The next good page of the frontier's current slot; closes and opens lines as needed. `None` when the
@@ -101,7 +114,7 @@ impl Drive {
     }
 
     fn open_line(&mut self, at: SimTime, group: usize) -> Result<Option<LineId>, DeviceError> {
-        if self.lines.free_in(group) == 0 && self.lines.free() == 0 {
+        if self.lines.free() == 0 && !self.is_writing_journal() {
             self.erase_next(at)?;
         }
         Ok(self.lines.open(group))

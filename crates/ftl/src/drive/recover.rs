@@ -1,18 +1,19 @@
 //! Power on after a cut: the map is rebuilt from the flash alone.
 //!
 //! Recovery only reads. Of the pages with the same logical number the one with the greatest sequence number
-//! counts; the discard journal then says which blocks of it are dead. Lines that were being filled are closed
-//! as they are, lines that were being erased are cleaned again, so that power cuts during recovery change
-//! nothing.
+//! counts; the discard journal then says which blocks of it are dead. Lines that were being filled are filled on
+//! (otherwise a drive whose power is cut again and again would run out of free lines without ever finishing a
+//! cleaning run), lines that were being erased are cleaned again. So power cuts during recovery change nothing.
 
 use dovetail_block::{BLOCK_SIZE, BlockRange, Content, DeviceError, Lba};
 use dovetail_nand::{BlockId, FaultPlan, Lpn, Nand, NandError, Oob, Ppn, Seq};
 use dovetail_time::{SimSpan, SimTime};
 
+use super::frontier::OpenLine;
 use super::journal::{SystemPage, decode};
 use super::{Drive, device_error, system_pages};
 use crate::config::DriveConfig;
-use crate::lines::LineId;
+use crate::lines::{Found, LineId};
 
 /// A drive whose power was cut: only its flash is left.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ pub struct RecoveryReport {
 }
 
 /// The newest version of each logical page.
-struct Found {
+struct Scan {
     newest: Vec<Option<(Seq, Ppn)>>,
     report: RecoveryReport,
     last_seq: Seq,
@@ -85,9 +86,9 @@ impl UnrecoveredDrive {
     }
 }
 
-fn scan(config: &DriveConfig, nand: &mut Nand) -> Result<Found, DeviceError> {
+fn scan(config: &DriveConfig, nand: &mut Nand) -> Result<Scan, DeviceError> {
     let logical_pages = config.user_pages() + system_pages(config);
-    let mut found = Found {
+    let mut found = Scan {
         newest: vec![None; logical_pages as usize],
         report: RecoveryReport {
             pages_read: 0,
@@ -120,7 +121,7 @@ fn read_oob(nand: &mut Nand, ppn: Ppn) -> Result<Option<Oob>, DeviceError> {
     }
 }
 
-impl Found {
+impl Scan {
     fn see(&mut self, ppn: Ppn, oob: Option<Oob>) {
         self.report.pages_read += 1;
         let Some(oob) = oob else {
@@ -140,24 +141,57 @@ impl Found {
 }
 
 impl Drive {
-    /// Lines without a programmed page are free, all others count as filled.
     fn adopt_lines(&mut self) {
         for line in self.lines.ids() {
-            let used =
-                |block: &BlockId| self.nand.programmed_pages(*block) > 0 || self.nand.is_half_erased(*block);
-            let good_and_used = self.lines.blocks(line).filter(|b| !self.nand.is_bad(*b)).any(|b| used(&b));
             let erases = self.lines.blocks(line).map(|b| self.nand.erases(b)).max().unwrap_or(0);
             let missing = self.missing_pages(line);
-            let filled = good_and_used.then(|| self.filled_at(line));
-            self.lines.found(line, erases, missing, filled);
+            let found = self.line_as_found(line);
+            self.lines.found(line, erases, missing, found);
         }
+    }
+
+    /// Says what a line is, and gives one that can be filled on to a frontier.
+    fn line_as_found(&mut self, line: LineId) -> Found {
+        let mut good = self.lines.blocks(line).filter(|&block| !self.nand.is_bad(block));
+        let untouched = |block| self.nand.programmed_pages(block) == 0 && !self.nand.is_half_erased(block);
+        if good.all(untouched) {
+            return Found::Erased;
+        }
+        match self.next_page_of(line) {
+            Some(next) if self.reopen(line, next) => Found::Open,
+            _ => Found::Filled(self.filled_at(line)),
+        }
+    }
+
+    /// The index from which on a line that was being filled can be filled on; `None` when its blocks were not
+    /// filled in step (it was being erased) or it is full.
+    fn next_page_of(&self, line: LineId) -> Option<u32> {
+        let geometry = self.nand.geometry();
+        let is_programmed = |index: u32| {
+            let (block, page) = geometry.locate(self.lines.page(line, index));
+            (!self.nand.is_bad(block)).then(|| page < self.nand.programmed_pages(block))
+        };
+        let half_erased = self.lines.blocks(line).any(|block| self.nand.is_half_erased(block));
+        let pages = 0..self.lines.pages_per_line();
+        let next = pages.clone().rev().find(|&index| is_programmed(index) == Some(true))? + 1;
+        let in_step = pages.clone().take(next as usize).all(|index| is_programmed(index) != Some(false));
+        (next < pages.end && in_step && !half_erased).then_some(next)
+    }
+
+    /// Gives a line to the first frontier that has no line in its place.
+    fn reopen(&mut self, line: LineId, next: u32) -> bool {
+        let slot = self.lines.group(line);
+        let vacant = self.frontiers.iter_mut().find(|frontier| frontier.slots[slot].is_none());
+        let Some(frontier) = vacant else { return false };
+        frontier.slots[slot] = Some(OpenLine { line, next });
+        true
     }
 
     fn filled_at(&self, line: LineId) -> Seq {
         self.lines.blocks(line).map(|block| self.nand.last_seq(block)).max().unwrap_or_default()
     }
 
-    fn adopt_pages(&mut self, found: &Found) {
+    fn adopt_pages(&mut self, found: &Scan) {
         for (lpn, newest) in found.newest.iter().enumerate() {
             let Some((_, ppn)) = *newest else { continue };
             let lpn = Lpn(lpn as u32);
@@ -181,7 +215,7 @@ impl Drive {
     }
 
     /// Unmaps what the journal says is dead.
-    fn apply_discards(&mut self, found: &mut Found) -> Result<(), DeviceError> {
+    fn apply_discards(&mut self, found: &mut Scan) -> Result<(), DeviceError> {
         let first = self.config.user_pages();
         for lpn in (first..first + system_pages(&self.config)).map(Lpn) {
             let Some((_, ppn)) = found.newest[lpn.0 as usize] else { continue };
@@ -208,7 +242,7 @@ impl Drive {
         self.seq = self.seq.max(Seq(seen.0 + 1));
     }
 
-    fn bury_bits(&mut self, found: &mut Found, first: Lba, seq: Seq, bits: &[u8]) {
+    fn bury_bits(&mut self, found: &mut Scan, first: Lba, seq: Seq, bits: &[u8]) {
         let room = self.config.user_blocks.saturating_sub(first.0).min(bits.len() as u64 * 8);
         for bit in (0..room).filter(|bit| bits[(bit / 8) as usize] >> (bit % 8) & 1 == 1) {
             self.bury(found, BlockRange::new(Lba(first.0 + bit), 1), seq);
@@ -216,7 +250,7 @@ impl Drive {
     }
 
     /// Versions of these blocks older than `seq` are dead.
-    fn bury(&mut self, found: &mut Found, range: BlockRange, seq: Seq) {
+    fn bury(&mut self, found: &mut Scan, range: BlockRange, seq: Seq) {
         let room = self.config.user_blocks.saturating_sub(range.start.0);
         for piece in self.pieces(BlockRange::new(range.start, range.blocks.min(room))) {
             if found.seq_of(piece.lpn).is_none_or(|newest| newest >= seq)

@@ -1,0 +1,177 @@
+"use strict";
+// What every chart has around it: a figure with its heading, choices, zoom and download, a readout of the values
+// at the cursor, and the keys. A chart's `render(frame)` draws into `frame.plot` and returns a view:
+//
+//   rows()               the data as rows for CSV, headings first
+//   move(dx, dy)         moves the cursor by steps; false if that key means nothing here
+//   edge(end)            moves it to the start (-1) or the end (1)
+//   zoom(factor)         optional; above 1 shows less
+//   reset()              optional; shows everything
+//   leave()              removes the cursor
+//   destroy()            optional
+//
+// or null when there is nothing to draw, after `frame.empty(sentence)`.
+
+/** An element with attributes and children; text never becomes markup. */
+function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value != null && value !== false) element.setAttribute(name, value);
+  }
+  element.append(...children.filter(child => child != null));
+  return element;
+}
+
+/** A short piece of a run's line: its colour and its dashes. */
+function swatch(index, thin = false) {
+  const box = el("span", { "aria-hidden": "true", style: "display:contents" });
+  const style = `swatch c${index % COLOURS} d${index % DASHES}${thin ? " thin" : ""}`;
+  box.innerHTML = `<svg class="${style}" viewBox="0 0 34 10"><line x1="0" y1="5" x2="34" y2="5"/></svg>`;
+  return box;
+}
+
+class Frame {
+  constructor(chart, report) {
+    this.chart = chart;
+    this.report = report;
+    this.choice = 0;
+    this.memory = {}; // what a chart keeps while it is drawn anew, such as its zoom
+    this.view = null;
+    this.build();
+  }
+
+  get runs() {
+    return this.report.shown();
+  }
+
+  get choiceName() {
+    return this.chart.choices?.[this.choice]?.name ?? "";
+  }
+
+  build() {
+    const { id, title, about, wide } = this.chart;
+    this.plot = el("div", { class: "plot" });
+    this.list = el("ul");
+    this.where = el("p");
+    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    this.controls = el("div", { class: "choices" });
+    this.figure = el(
+      "figure", { id, class: wide ? "wide" : null, "aria-labelledby": `${id}-title`, "aria-describedby": `${id}-about` },
+      el("figcaption", {}, el("h3", { id: `${id}-title` }, title), el("p", { class: "about", id: `${id}-about` }, about)),
+      this.tools(),
+      this.plot,
+      el("div", { class: "readout" }, this.where, this.list),
+      this.live,
+    );
+    this.listenTo(this.plot);
+  }
+
+  tools() {
+    const button = (text, label, act) => el("button", { type: "button", "aria-label": label, title: label, onclick: act }, text);
+    const of = `: ${this.chart.title}`;
+    this.zoomButtons = [
+      button("+", `Zoom in${of}`, () => this.zoom(2)),
+      button("−", `Zoom out${of}`, () => this.zoom(0.5)),
+      button("Whole", `Show everything${of}`, () => this.view?.reset?.()),
+    ];
+    this.csvButton = button("CSV", `Download the data as CSV${of}`, () => this.download());
+    const choices = this.chart.choices?.length > 1 ? this.radios() : null;
+    return el("div", { class: "tools" }, choices, this.controls, el("div", {}, ...this.zoomButtons, this.csvButton));
+  }
+
+  radios() {
+    const name = `${this.chart.id}-choice`;
+    const radio = (choice, index) => {
+      const choose = () => { this.choice = index; this.draw(); };
+      return el("label", {}, el("input", { type: "radio", name, checked: index === this.choice, onchange: choose }), choice.name);
+    };
+    return el("fieldset", { class: "choices" },
+      el("legend", { class: "hidden" }, `${this.chart.title}: what is shown`), ...this.chart.choices.map(radio));
+  }
+
+  /** Draws the chart anew. */
+  draw() {
+    this.view?.destroy?.();
+    this.plot.replaceChildren();
+    this.controls.replaceChildren();
+    this.legend([]);
+    this.focusable(this.plot, false);
+    this.view = this.runs.length ? this.chart.render(this) : this.empty("Every run is switched off.");
+    this.csvButton.disabled = !this.view;
+    for (const button of this.zoomButtons) button.hidden = !this.view?.zoom;
+  }
+
+  /** Says why there is no chart. */
+  empty(sentence) {
+    this.plot.replaceChildren(el("p", { class: "empty" }, sentence));
+    return null;
+  }
+
+  /** Makes an element take the focus, with a name for those who do not see it. */
+  focusable(element, label) {
+    const attributes = { tabindex: "0", role: "application", "aria-roledescription": "chart", "aria-label": label, "aria-describedby": "keys" };
+    for (const [name, value] of Object.entries(attributes)) {
+      if (label) element.setAttribute(name, value);
+      else element.removeAttribute(name);
+    }
+  }
+
+  /** Sets what the readout lists: `{mark, label}` each. Their values come with `read`. */
+  legend(items) {
+    this.items = items.map(item => ({ ...item, value: el("span", { class: "value" }) }));
+    this.list.replaceChildren(...this.items.map(item =>
+      el("li", {}, item.mark, el("span", { class: "label" }, item.label), item.value)));
+    this.where.textContent = "";
+  }
+
+  /** Shows the values at the cursor; says them aloud when a key moved it. */
+  read(where, values, aloud) {
+    this.where.textContent = where;
+    this.items.forEach((item, index) => { item.value.textContent = values[index] ?? ""; });
+    if (aloud) this.say([where, ...this.items.map((item, index) => values[index] && `${item.label} ${values[index]}`)]);
+  }
+
+  say(parts) {
+    clearTimeout(this.pending);
+    this.pending = setTimeout(() => { this.live.textContent = parts.filter(Boolean).join("; "); }, 150);
+  }
+
+  zoom(factor) {
+    this.view?.zoom?.(factor);
+  }
+
+  listenTo(element, view = () => this.view) {
+    element.addEventListener("keydown", event => {
+      if (event.target !== element || event.ctrlKey || event.metaKey || event.altKey || !view()) return;
+      if (this.press(event.key, view()) !== false) event.preventDefault();
+    });
+  }
+
+  press(key, view) {
+    switch (key) {
+      case "ArrowLeft": return view.move(-1, 0);
+      case "ArrowRight": return view.move(1, 0);
+      case "ArrowUp": return view.move(0, -1);
+      case "ArrowDown": return view.move(0, 1);
+      case "PageUp": return view.move(-10, 0);
+      case "PageDown": return view.move(10, 0);
+      case "Home": return view.edge(-1);
+      case "End": return view.edge(1);
+      case "+": case "=": return view.zoom ? view.zoom(2) : false;
+      case "-": case "_": return view.zoom ? view.zoom(0.5) : false;
+      case "0": return view.reset ? view.reset() : false;
+      case "Escape": return view.leave();
+      default: return false;
+    }
+  }
+
+  download() {
+    if (!this.view) return;
+    const url = URL.createObjectURL(new Blob([toCsv(this.view.rows())], { type: "text/csv" }));
+    const choice = this.choiceName.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+    el("a", { href: url, download: ["dovetail", this.chart.id, choice].filter(Boolean).join("-") + ".csv" }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  }
+}
