@@ -1,1 +1,72 @@
-fn main() {}
+//! The `dovetail` command: flags and output only.
+//!
+//! Exit codes: 0 done, 1 something failed, 2 wrong usage. Every error is one sentence on standard error.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line is what prints")]
+
+mod csv_out;
+mod drive;
+mod progress;
+mod replay;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A flash storage stack on one rig: what would this workload do to that drive?
+#[derive(Debug, Parser)]
+#[command(name = "dovetail", version, about, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Replay block traces on simulated drives, side by side.
+    Replay(Box<replay::Arguments>),
+    /// Look at the drive profiles.
+    #[command(subcommand)]
+    Drive(drive::Command),
+}
+
+/// Why the command failed, and which exit code tells it.
+#[derive(Debug)]
+enum Failure {
+    /// The arguments make no sense.
+    Usage(String),
+    /// All else.
+    Failed(String),
+}
+
+impl Failure {
+    fn failed(error: impl std::fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Drive(command) => drive::run(&command),
+    };
+    let (message, code) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Usage(message)) => (message, 2),
+        Err(Failure::Failed(message)) => (message, 1),
+    };
+    eprintln!("dovetail: {message}");
+    ExitCode::from(code)
+}
+
+/// Writes to standard output; a reader that has gone away is not an error.
+fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::Failed(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -18,5 +18,6 @@ pub mod stats;
 pub mod victim;
 
 pub use config::{ConfigError, DriveConfig};
+pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
 pub use profile::{Overrides, Profile, ProfileError, builtin_profiles};

@@ -3,6 +3,7 @@
 //! Everything here follows from configuration and seed; nothing tells the machine, the clock or the number of
 //! threads. Times are virtual. Where a figure does not exist (write amplification without writes) it is null.
 
+use dovetail_ftl::stats::Percentiles;
 use serde::{Deserialize, Serialize};
 
 /// The name of the schema in the field `schema`.
@@ -223,27 +224,12 @@ pub struct ReadsByCause {
     pub moved: u64,
 }
 
-/// Latencies of one kind of command, in nanoseconds; all 0 without commands.
+/// Latencies of one kind of command; all 0 without commands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyResult {
-    /// Commands.
-    pub count: u64,
-    /// Mean.
-    pub mean_ns: f64,
-    /// Least.
-    pub min_ns: u64,
-    /// Median.
-    pub p50_ns: u64,
-    /// 90th percentile.
-    pub p90_ns: u64,
-    /// 99th percentile.
-    pub p99_ns: u64,
-    /// 99.9th percentile.
-    pub p999_ns: u64,
-    /// 99.99th percentile.
-    pub p9999_ns: u64,
-    /// Greatest.
-    pub max_ns: u64,
+    /// `count`, `mean_ns`, `min_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns`, `p9999_ns` and `max_ns`.
+    #[serde(flatten)]
+    pub percentiles: Percentiles,
     /// The cumulative distribution: pairs of latency in ns and the share of commands at or below it.
     pub cdf: Vec<(u64, f64)>,
 }

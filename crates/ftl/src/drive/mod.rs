@@ -146,6 +146,11 @@ impl Drive {
         (0..self.nand.geometry().blocks()).map(|block| self.nand.erases(BlockId(block)))
     }
 
+    /// Blocks that are marked bad, when new or since.
+    pub fn bad_blocks(&self) -> u32 {
+        (0..self.nand.geometry().blocks()).filter(|&block| self.nand.is_bad(BlockId(block))).count() as u32
+    }
+
     /// Bytes of the drive's own memory that its map takes now.
     pub fn mapping_memory_bytes(&self) -> u64 {
         self.map.memory_bytes()

@@ -2,6 +2,7 @@
 
 use dovetail_time::SimSpan;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 /// The kinds of command that are timed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl CommandKind {
 }
 
 /// The figures of one histogram, in nanoseconds; all 0 when it is empty.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Commands.
     pub count: u64,

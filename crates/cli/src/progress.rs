@@ -1,0 +1,51 @@
+//! Progress bars: one for each run, on a terminal only.
+
+use dovetail_lab::replay::{Progress, Stage};
+use dovetail_time::format_count;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// The bars of all runs. On anything but a terminal they show nothing.
+pub(crate) struct Bars {
+    all: MultiProgress,
+    bars: Vec<ProgressBar>,
+}
+
+impl Bars {
+    pub(crate) fn new(labels: &[String]) -> Self {
+        let all = MultiProgress::new();
+        let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).min(40);
+        let template = "{prefix} {bar:24} {percent:>3}% {msg}, {eta} left";
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bars = labels.iter().map(|label| {
+            let bar =
+                ProgressBar::new(1).with_style(style.clone()).with_prefix(format!("{label:width$.width$}"));
+            all.add(bar)
+        });
+        let bars = bars.collect();
+        Self { all, bars }
+    }
+
+    pub(crate) fn tell(&self, index: usize, progress: Progress) {
+        let bar = &self.bars[index];
+        let stage = match progress.stage {
+            Stage::Precondition => "preconditioning",
+            Stage::Replay => "replaying",
+        };
+        if bar.message().split_once(' ').is_some_and(|(before, _)| before != stage) {
+            bar.reset();
+        }
+        bar.set_length(progress.total.max(1));
+        bar.set_position(progress.done.min(progress.total));
+        let rate = progress.requests as f64 / bar.elapsed().as_secs_f64().max(1e-3);
+        bar.set_message(format!("{stage} {} requests/s", format_count(rate as u64)));
+    }
+
+    pub(crate) fn done(&self, index: usize) {
+        self.bars[index].finish_and_clear();
+    }
+
+    pub(crate) fn clear(&self) {
+        // A terminal that has gone away is no reason to fail.
+        let _ = self.all.clear();
+    }
+}

@@ -1,0 +1,271 @@
+//! `dovetail replay`: one run for each combination of trace, drive and options.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use dovetail_ftl::{Overrides, Profile, mapping, victim};
+use dovetail_lab::replay::{Pacing, ReplayJob, replay};
+use dovetail_lab::results::{Results, RunResult, SCHEMA, SCHEMA_VERSION};
+use dovetail_lab::{report, run_all};
+use dovetail_time::{Ratio, SimSpan, format_bytes, parse_bytes};
+use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
+
+use crate::progress::Bars;
+use crate::{Failure, csv_out, drive, print, table};
+
+fn policies() -> PossibleValuesParser {
+    PossibleValuesParser::new(victim::POLICIES.iter().map(|policy| policy.name))
+}
+
+fn schemes() -> PossibleValuesParser {
+    PossibleValuesParser::new(mapping::SCHEMES.iter().map(|scheme| scheme.name))
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| error.to_string())
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    number.filter(|p| (0.1..=1000.0).contains(p)).ok_or_else(|| "give a percentage from 0.1 to 1000".into())
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|s| s.is_finite() && *s > 0.0);
+    number.ok_or_else(|| "give a number above 0: 2 is twice as fast as recorded".into())
+}
+
+fn span(text: &str) -> Result<SimSpan, String> {
+    let unit = [("ms", 1e6), ("us", 1e3), ("ns", 1.0), ("s", 1e9)];
+    let parsed = unit
+        .iter()
+        .find_map(|(suffix, ns)| text.strip_suffix(suffix)?.trim().parse::<f64>().ok().map(|n| n * ns));
+    let ns = parsed.filter(|ns| (1.0..1e18).contains(ns));
+    ns.map(|ns| SimSpan::from_ns(ns as u64))
+        .ok_or_else(|| "give a time with its unit: 100ms, 5s, 250us".into())
+}
+
+/// Replay block traces on simulated drives, side by side.
+///
+/// Several traces, drives or comma-separated options make one run for each combination. Requests are issued at
+/// their recorded times; --queue-depth replays in a closed loop instead.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Trace files: blkparse text, fio iolog, MSR, Alibaba, Tencent or MQSim; plain, gzip or zstd.
+    #[arg(required = true)]
+    traces: Vec<PathBuf>,
+    /// Drive profiles by name (see `dovetail drive list`) or .toml file.
+    #[arg(long, short, required = true, value_delimiter = ',')]
+    drive: Vec<String>,
+    /// Shrink the drive's capacity and keep its ratios.
+    #[arg(long, value_name = "RATIO")]
+    scale: Option<Ratio>,
+    /// Spare flash in percent of the capacity, in place of the profile's.
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, help_heading = "Drive")]
+    op: Vec<f64>,
+    /// Victim policy of cleaning, in place of the profile's.
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policies(), help_heading = "Drive")]
+    gc: Vec<String>,
+    /// Mapping scheme, in place of the profile's.
+    #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes(), help_heading = "Drive")]
+    map: Vec<String>,
+    /// Volatile write buffer, in place of the profile's; 0 for none.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
+    buffer: Vec<u64>,
+    /// Fill the drive first, in order and then at random until its write amplification is steady.
+    #[arg(long, help_heading = "Drive")]
+    precondition: bool,
+    /// Format of the traces; found out from their first lines if not given.
+    #[arg(long, help_heading = "Trace", value_parser = Format::from_str)]
+    format: Option<Format>,
+    /// Which blkparse event is a request: Q (queued), I (inserted), D (dispatched) or C (completed).
+    #[arg(long, default_value = "D", help_heading = "Trace", value_parser = BlkEvent::from_str)]
+    event: BlkEvent,
+    /// Only this device, disk or volume of a trace that has several.
+    #[arg(long, help_heading = "Trace")]
+    device: Option<String>,
+    /// Leave out lines that cannot be read, and count them.
+    #[arg(long, help_heading = "Trace")]
+    skip_bad: bool,
+    /// Fold addresses beyond the drive's end into it.
+    #[arg(long, help_heading = "Trace")]
+    wrap: bool,
+    /// Replay so many times faster than recorded.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed, help_heading = "Replay")]
+    speed: f64,
+    /// Replay in a closed loop with so many requests in flight, whatever their recorded times.
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536), conflicts_with = "speed", help_heading = "Replay")]
+    queue_depth: Option<u32>,
+    /// End after so many requests.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Replay")]
+    limit: Option<u64>,
+    /// Seed of all that is random.
+    #[arg(long, default_value_t = 1, help_heading = "Replay")]
+    seed: u64,
+    /// Runs at the same time; all cores if not given.
+    #[arg(long, short, value_name = "N", help_heading = "Replay")]
+    jobs: Option<usize>,
+    /// Length of the intervals of the time series; 256 to 512 of them if not given.
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Output")]
+    interval: Option<SimSpan>,
+    /// Results as JSON, to a file or in place of the table to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
+    json: Option<PathBuf>,
+    /// The main figures as CSV, a row for each run, to a file or in place of the table to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
+    csv: Option<PathBuf>,
+    /// A report with pictures: one HTML file that needs nothing else.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let to_stdout =
+        [&arguments.json, &arguments.csv].iter().filter(|path| is_stdout(path.as_deref())).count();
+    if to_stdout > 1 {
+        return Err(Failure::Usage(
+            "--json and --csv cannot both go to standard output: give one a file".into(),
+        ));
+    }
+    let jobs = jobs(arguments)?;
+    let bars = Bars::new(&jobs.iter().map(|job| job.label.clone()).collect::<Vec<_>>());
+    let threads =
+        arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let outcomes = run_all(&jobs, threads, |index, job| {
+        let outcome = replay(job, &mut |progress| bars.tell(index, progress));
+        bars.done(index);
+        outcome.map_err(|error| error.to_string())
+    });
+    bars.clear();
+    let (done, failed): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
+    let runs: Vec<RunResult> = done.into_iter().flatten().collect();
+    if !runs.is_empty() {
+        let results = Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: arguments.seed, runs };
+        write_all(arguments, &results, to_stdout == 0)?;
+    }
+    let mut messages: Vec<String> = failed.into_iter().filter_map(Result::err).collect();
+    messages.dedup();
+    if messages.is_empty() { Ok(()) } else { Err(Failure::Failed(messages.join("\ndovetail: "))) }
+}
+
+fn is_stdout(path: Option<&Path>) -> bool {
+    path == Some(Path::new("-"))
+}
+
+fn write_all(arguments: &Arguments, results: &Results, with_table: bool) -> Result<(), Failure> {
+    if with_table {
+        print(&table::text(&results.runs))?;
+    }
+    if let Some(path) = &arguments.json {
+        let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
+        text.push('\n');
+        write(path, &text)?;
+    }
+    if let Some(path) = &arguments.csv {
+        write(path, &csv_out::text(&results.runs)?)?;
+    }
+    if let Some(path) = &arguments.report {
+        write(path, &report::html(results))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    if is_stdout(Some(path)) {
+        return print(text);
+    }
+    fs::write(path, text)
+        .map_err(|error| Failure::Failed(format!("{} cannot be written: {error}", path.display())))
+}
+
+/// The values of an option, or the profile's own.
+fn choices<T: Clone>(given: &[T]) -> Vec<Option<T>> {
+    if given.is_empty() { vec![None] } else { given.iter().cloned().map(Some).collect() }
+}
+
+fn jobs(arguments: &Arguments) -> Result<Vec<ReplayJob>, Failure> {
+    let mut jobs = Vec::new();
+    for trace in &arguments.traces {
+        for name in &arguments.drive {
+            let profile = drive::load(name)?;
+            for overrides in all_overrides(arguments) {
+                jobs.push(job(arguments, trace, &profile, &overrides)?);
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+fn all_overrides(arguments: &Arguments) -> Vec<Overrides> {
+    let mut all = Vec::new();
+    for map in choices(&arguments.map) {
+        for gc in choices(&arguments.gc) {
+            for over_provisioning in choices(&arguments.op) {
+                for buffer in choices(&arguments.buffer) {
+                    all.push(Overrides {
+                        scale: arguments.scale,
+                        over_provisioning,
+                        gc: gc.clone(),
+                        map: map.clone(),
+                        buffer,
+                        streams: None,
+                        seed: arguments.seed,
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn job(
+    arguments: &Arguments,
+    trace: &Path,
+    profile: &Profile,
+    overrides: &Overrides,
+) -> Result<ReplayJob, Failure> {
+    let pacing = match arguments.queue_depth {
+        Some(depth) => Pacing::Closed { depth },
+        None => Pacing::Timed { speed: arguments.speed },
+    };
+    Ok(ReplayJob {
+        label: label(arguments, trace, profile, overrides),
+        trace: trace.into(),
+        trace_options: TraceOptions {
+            format: arguments.format,
+            skip_bad: arguments.skip_bad,
+            device: arguments.device.clone(),
+            blk_event: arguments.event,
+        },
+        drive: profile.resolve(overrides).map_err(Failure::failed)?,
+        pacing,
+        wrap: arguments.wrap,
+        precondition: arguments.precondition,
+        interval: arguments.interval,
+        limit: arguments.limit,
+    })
+}
+
+/// What differs between the runs of this call.
+fn label(arguments: &Arguments, trace: &Path, profile: &Profile, overrides: &Overrides) -> String {
+    let mut parts = Vec::new();
+    if arguments.traces.len() > 1 {
+        let name = trace.file_name().unwrap_or_default().to_string_lossy();
+        parts.push(name.split('.').next().unwrap_or_default().to_string());
+    }
+    if arguments.drive.len() > 1 || parts.is_empty() {
+        parts.push(profile.name.clone());
+    }
+    let mut differs = |several: bool, shown: Option<String>| parts.extend(shown.filter(|_| several));
+    differs(arguments.map.len() > 1, overrides.map.clone());
+    differs(arguments.gc.len() > 1, overrides.gc.clone());
+    differs(arguments.op.len() > 1, overrides.over_provisioning.map(|op| format!("op {op} %")));
+    differs(
+        arguments.buffer.len() > 1,
+        overrides.buffer.map(|bytes| format!("buffer {}", format_bytes(bytes))),
+    );
+    parts.join(", ")
+}

@@ -1,0 +1,114 @@
+//! Results side by side in a terminal.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use dovetail_lab::results::{LatencyResult, RunResult};
+use dovetail_time::{SimSpan, format_bytes, format_count};
+
+/// One line of the table; `show` gives `None` where a run has no such figure.
+struct Row {
+    name: &'static str,
+    show: fn(&RunResult) -> Option<String>,
+}
+
+const fn row(name: &'static str, show: fn(&RunResult) -> Option<String>) -> Row {
+    Row { name, show }
+}
+
+/// The lines, in groups set apart by an empty one. A line that no run has a figure for is left out.
+const GROUPS: [&[Row]; 6] = [
+    &[
+        row("reads", |r| counted(r.trace.requests.read, r.trace.bytes.read)),
+        row("writes", |r| counted(r.trace.requests.write, r.trace.bytes.write)),
+        row("discards", |r| counted(r.trace.requests.discard, r.trace.bytes.discard)),
+        row("flushes", |r| some(r.trace.requests.flush)),
+        row("folded into the drive", |r| some(r.trace.wrapped)),
+        row("lines skipped", |r| some(r.trace.skipped_lines)),
+    ],
+    &[
+        row("elapsed", |r| Some(SimSpan::from_ns((r.totals.elapsed_s * 1e9) as u64).to_string())),
+        row("IOPS", |r| Some(format_count(r.totals.iops.round() as u64))),
+        row("read MB/s", |r| (r.trace.requests.read > 0).then(|| format!("{:.1}", r.totals.read_mb_per_s))),
+        row("write MB/s", |r| {
+            (r.trace.requests.write > 0).then(|| format!("{:.1}", r.totals.write_mb_per_s))
+        }),
+        row("in flight, mean (max)", |r| {
+            Some(format!("{:.1} ({})", r.totals.queue_depth_mean, r.totals.queue_depth_max))
+        }),
+    ],
+    &[
+        row("read p50 / p99 / p99.9", |r| latency(&r.latency.read)),
+        row("write p50 / p99 / p99.9", |r| latency(&r.latency.write)),
+        row("flush p50 / p99 / p99.9", |r| latency(&r.latency.flush)),
+        row("discard p50 / p99 / p99.9", |r| latency(&r.latency.discard)),
+    ],
+    &[
+        row("write amplification", |r| r.totals.waf.map(|waf| format!("{waf:.3}"))),
+        row("  pages for the host", |r| some(r.totals.programs.host)),
+        row("  moved by cleaning", |r| some(r.totals.programs.gc)),
+        row("  moved by wear levelling", |r| some(r.totals.programs.wear)),
+        row("  moved off bad blocks", |r| some(r.totals.programs.retire)),
+        row("  journal of discards", |r| some(r.totals.programs.journal)),
+        row("  reads to merge", |r| some(r.totals.flash_reads.merge)),
+        row("lines cleaned (stalls)", |r| {
+            (r.totals.gc_runs > 0)
+                .then(|| format!("{} ({})", format_count(r.totals.gc_runs), format_count(r.totals.gc_stalls)))
+        }),
+        row("blocks lost", |r| some(r.totals.lost_blocks)),
+    ],
+    &[
+        row("erases", |r| some(r.totals.erases)),
+        row("wear min / mean / max", |r| {
+            let w = &r.wear;
+            (w.erases_max > 0).then(|| format!("{} / {:.1} / {}", w.erases_min, w.erases_mean, w.erases_max))
+        }),
+        row("bad blocks", |r| some(r.wear.bad_blocks.into())),
+        row("dies busy", |r| {
+            let busy: f64 = r.dies.iter().map(|die| die.busy).sum::<f64>() / r.dies.len().max(1) as f64;
+            Some(format!("{:.1} %", busy * 100.0))
+        }),
+    ],
+    &[
+        row("mapping memory", |r| Some(format_bytes(r.memory.map_bytes_max))),
+        row("other drive memory", |r| Some(format_bytes(r.memory.other_bytes))),
+    ],
+];
+
+fn some(n: u64) -> Option<String> {
+    (n > 0).then(|| format_count(n))
+}
+
+fn counted(requests: u64, bytes: u64) -> Option<String> {
+    (requests > 0).then(|| format!("{} ({})", format_count(requests), format_bytes(bytes)))
+}
+
+fn latency(latency: &LatencyResult) -> Option<String> {
+    let p = latency.percentiles;
+    let span = SimSpan::from_ns;
+    (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
+}
+
+/// The runs as columns.
+pub(crate) fn text(runs: &[RunResult]) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    let labels = runs.iter().map(|run| run.label.clone());
+    table.set_header(std::iter::once(String::new()).chain(labels));
+    for (i, group) in GROUPS.iter().enumerate() {
+        if i > 0 {
+            table.add_row([""]);
+        }
+        for row in *group {
+            let cells: Vec<_> = runs.iter().map(row.show).collect();
+            if cells.iter().any(Option::is_some) {
+                let shown = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".into()));
+                table.add_row(std::iter::once(row.name.to_string()).chain(shown));
+            }
+        }
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let trimmed: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
+    trimmed.join("\n") + "\n"
+}

@@ -1,0 +1,133 @@
+//! Replaying a trace on a drive.
+
+mod checked;
+mod precondition;
+mod recorder;
+mod run;
+mod scatter;
+mod summary;
+
+use std::path::PathBuf;
+
+use dovetail_block::{DeviceError, Lba};
+use dovetail_ftl::{ConfigError, DriveConfig};
+use dovetail_time::{SimSpan, SimTime, format_bytes};
+use dovetail_workload::trace::{TraceError, TraceOptions};
+
+pub use run::replay;
+
+/// How requests are issued.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pacing {
+    /// At their recorded times, divided by `speed`.
+    Timed {
+        /// Above 0; 2 replays twice as fast as recorded.
+        speed: f64,
+    },
+    /// The next one when one of `depth` completes; recorded times do not matter.
+    Closed {
+        /// Requests in flight, at least 1.
+        depth: u32,
+    },
+}
+
+/// One replay.
+#[derive(Clone, Debug)]
+pub struct ReplayJob {
+    /// What sets it apart from the others.
+    pub label: String,
+    /// The trace's file.
+    pub trace: PathBuf,
+    /// How to read it.
+    pub trace_options: TraceOptions,
+    /// The drive.
+    pub drive: DriveConfig,
+    /// How requests are issued.
+    pub pacing: Pacing,
+    /// Folds requests beyond the drive's end into it instead of failing.
+    pub wrap: bool,
+    /// Fills the drive first, in order and then at random until it is steady.
+    pub precondition: bool,
+    /// Length of the intervals of the time series; `None` chooses one that gives 256 to 512 of them.
+    pub interval: Option<SimSpan>,
+    /// Ends after so many requests.
+    pub limit: Option<u64>,
+}
+
+/// What a replay is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Writing the drive full.
+    Precondition,
+    /// Replaying the trace.
+    Replay,
+}
+
+/// How far a replay has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What it is doing.
+    pub stage: Stage,
+    /// How much of `total` is done: bytes of the drive to write, or of the trace's file to read.
+    pub done: u64,
+    /// The whole of it, as far as it is known.
+    pub total: u64,
+    /// Requests simulated so far in this stage.
+    pub requests: u64,
+}
+
+/// Why a replay ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The drive cannot be built.
+    #[error("drive {name}: {source}")]
+    Config {
+        /// The drive's name.
+        name: String,
+        /// Why.
+        source: ConfigError,
+    },
+    /// A request beyond the drive's end.
+    #[error(
+        "{trace}: request {number} ends at byte {end}, but the drive ends at {capacity} ({shown}): choose a larger \
+         drive, or give --wrap to fold addresses into it",
+        shown = format_bytes(*capacity)
+    )]
+    BeyondEnd {
+        /// The trace's file.
+        trace: String,
+        /// The request's number, from 1.
+        number: u64,
+        /// The first byte after it.
+        end: u64,
+        /// The drive's size in bytes.
+        capacity: u64,
+    },
+    /// The trace has no request.
+    #[error("{0} holds no request: nothing was replayed (look at --format, --device and --event)")]
+    NoRequest(String),
+    /// The drive failed.
+    #[error("at {at} of virtual time the drive failed: {source}")]
+    Device {
+        /// When.
+        at: SimTime,
+        /// Why.
+        source: DeviceError,
+    },
+    /// A read did not return what was last written: a fault of the drive model.
+    #[error(
+        "at {at} of virtual time block {lba} read back wrong: this is a fault in the drive model, please report it"
+    )]
+    WrongData {
+        /// When.
+        at: SimTime,
+        /// Which block.
+        lba: Lba,
+    },
+    /// The interval is so short that the time series would not fit.
+    #[error("an interval of {0} gives more than {max} points: choose a longer one", max = recorder::MAX_FIXED_POINTS)]
+    IntervalTooShort(SimSpan),
+}

@@ -1,0 +1,101 @@
+//! Preconditioning: a drive that was written full in order and then at random until its write amplification
+//! is steady, as the SNIA's Solid State Storage Performance Test Specification asks for before measuring.
+
+use dovetail_block::{BLOCK_SIZE, BlockRange, Lba};
+use dovetail_time::{Rng, SimTime};
+
+use super::checked::CheckedDrive;
+use super::{Progress, ReplayError, Stage};
+use crate::results::PreconditionResult;
+
+/// Requests in flight (assumed; only the drive's state counts, not the time).
+const QUEUE_DEPTH: usize = 32;
+/// Blocks of a sequential write.
+const SEQUENTIAL_BLOCKS: u64 = 64;
+/// A window is this share of the drive; the write amplification of three windows within 1 % of each other counts
+/// as steady.
+const WINDOWS_PER_DRIVE: u64 = 4;
+const STEADY_WINDOWS: usize = 3;
+const STEADY_WITHIN: f64 = 0.01;
+/// Ends unsteady after so many windows (six drive writes).
+const MAX_WINDOWS: u64 = 24;
+
+/// A closed loop of writes whose completions are taken in the order of issue.
+struct Loop<'a> {
+    drive: &'a mut CheckedDrive,
+    completions: [SimTime; QUEUE_DEPTH],
+    next: usize,
+    requests: u64,
+}
+
+impl Loop<'_> {
+    fn write(&mut self, lba: u64, blocks: u64) -> Result<(), ReplayError> {
+        let range = BlockRange::new(Lba(lba), blocks);
+        self.completions[self.next] = self.drive.write(self.completions[self.next], range, false)?;
+        self.next = (self.next + 1) % QUEUE_DEPTH;
+        self.requests += 1;
+        Ok(())
+    }
+}
+
+/// Fills and ages the drive.
+pub(super) fn precondition(
+    drive: &mut CheckedDrive,
+    seed: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PreconditionResult, ReplayError> {
+    let blocks = drive.blocks();
+    let parts = drive.drive().geometry().parts_per_page();
+    let mut writer = Loop { drive, completions: [SimTime::ZERO; QUEUE_DEPTH], next: 0, requests: 0 };
+    // Most drives are steady within three drive writes.
+    let expected = blocks * 4;
+    let mut tell = |requests, done: u64| {
+        let total = expected.max(done) * BLOCK_SIZE;
+        progress(Progress { stage: Stage::Precondition, done: done * BLOCK_SIZE, total, requests });
+    };
+    for start in (0..blocks).step_by(SEQUENTIAL_BLOCKS as usize) {
+        writer.write(start, SEQUENTIAL_BLOCKS.min(blocks - start))?;
+        if start % (1 << 16) == 0 {
+            tell(writer.requests, start);
+        }
+    }
+    let mut rng = Rng::new(seed).fork(1);
+    let window = (blocks / WINDOWS_PER_DRIVE).max(1);
+    let mut wafs = Vec::new();
+    while !is_steady(&wafs) && (wafs.len() as u64) < MAX_WINDOWS {
+        let before = writer.drive.drive().counters();
+        for i in 0..window {
+            writer.write(rng.below(blocks), 1)?;
+            if i % (1 << 16) == 0 {
+                tell(writer.requests, blocks + wafs.len() as u64 * window + i);
+            }
+        }
+        let counted = writer.drive.drive().counters() - before;
+        wafs.push(counted.waf(parts).unwrap_or(1.0));
+    }
+    Ok(PreconditionResult {
+        sequential_bytes: blocks * BLOCK_SIZE,
+        random_bytes: wafs.len() as u64 * window * BLOCK_SIZE,
+        waf: wafs.last().copied().unwrap_or(1.0),
+        steady: is_steady(&wafs),
+    })
+}
+
+fn is_steady(wafs: &[f64]) -> bool {
+    let Some(last) = wafs.len().checked_sub(STEADY_WINDOWS).map(|from| &wafs[from..]) else { return false };
+    let least = last.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = last.iter().copied().fold(0.0, f64::max);
+    most - least <= STEADY_WITHIN * least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steady_means_three_windows_alike() {
+        assert!(!is_steady(&[4.0, 4.0]));
+        assert!(!is_steady(&[1.0, 3.0, 3.5, 3.52]));
+        assert!(is_steady(&[1.0, 3.5, 3.52, 3.53]));
+    }
+}

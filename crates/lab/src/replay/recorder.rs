@@ -1,0 +1,203 @@
+//! Figures over time: what arrived and what the drive did in each interval.
+//!
+//! Without a given interval the recorder starts with a short one and doubles it whenever 512 are full, so that
+//! a trace of unknown length gets 256 to 512 points.
+
+use dovetail_block::BLOCK_SIZE;
+use dovetail_ftl::Drive;
+use dovetail_ftl::stats::{Cause, CommandKind, Counters};
+use dovetail_time::{SimSpan, SimTime};
+use hdrhistogram::Histogram;
+
+use super::ReplayError;
+use crate::results::Series;
+
+/// Most points of a series with a given interval.
+pub(super) const MAX_FIXED_POINTS: usize = 100_000;
+const MAX_POINTS: usize = 512;
+const FIRST_INTERVAL: SimSpan = SimSpan::from_us(100);
+
+/// The state of the drive at the end of an interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct DriveState {
+    counters: Counters,
+    die_busy: SimSpan,
+    free_lines: u32,
+    map_bytes: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Interval {
+    requests: u64,
+    in_flight: u64,
+    reads: Histogram<u32>,
+    writes: Histogram<u32>,
+    end: DriveState,
+}
+
+fn empty_histogram() -> Histogram<u32> {
+    #[allow(clippy::expect_used, reason = "two significant digits are always accepted")]
+    Histogram::new(2).expect("two significant digits are valid")
+}
+
+impl Interval {
+    fn new(end: DriveState) -> Self {
+        Self { requests: 0, in_flight: 0, reads: empty_histogram(), writes: empty_histogram(), end }
+    }
+
+    fn merge(&mut self, later: &Self) {
+        self.requests += later.requests;
+        self.in_flight += later.in_flight;
+        for (mine, theirs) in [(&mut self.reads, &later.reads), (&mut self.writes, &later.writes)] {
+            let grown = mine.add(theirs);
+            debug_assert!(grown.is_ok(), "the histogram grows as needed");
+        }
+        self.end = later.end;
+    }
+}
+
+/// Collects a series.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    start: SimTime,
+    interval: SimSpan,
+    fixed: bool,
+    intervals: Vec<Interval>,
+    first: DriveState,
+    map_bytes_max: u64,
+}
+
+impl Recorder {
+    pub(super) fn new(start: SimTime, interval: Option<SimSpan>, drive: &Drive) -> Self {
+        let first = state_of(drive);
+        Self {
+            start,
+            interval: interval.unwrap_or(FIRST_INTERVAL),
+            fixed: interval.is_some(),
+            intervals: vec![Interval::new(first)],
+            first,
+            map_bytes_max: first.map_bytes,
+        }
+    }
+
+    /// Notes a request that arrives at `at`. Must be called before the drive performs it.
+    pub(super) fn arrive(&mut self, at: SimTime, in_flight: u64, drive: &Drive) -> Result<(), ReplayError> {
+        self.advance(at, drive)?;
+        if let Some(now) = self.intervals.last_mut() {
+            now.requests += 1;
+            now.in_flight += in_flight;
+        }
+        Ok(())
+    }
+
+    /// Notes the latency of a command that arrived in the current interval.
+    pub(super) fn latency(&mut self, kind: CommandKind, latency: SimSpan) {
+        let Some(now) = self.intervals.last_mut() else { return };
+        match kind {
+            CommandKind::Read => now.reads.saturating_record(latency.as_ns()),
+            CommandKind::Write => now.writes.saturating_record(latency.as_ns()),
+            CommandKind::Flush | CommandKind::Discard => {}
+        }
+    }
+
+    /// The map's bytes at most, as seen at the ends of intervals.
+    pub(super) fn map_bytes_max(&self) -> u64 {
+        self.map_bytes_max
+    }
+
+    /// Opens intervals up to the one of `at`.
+    fn advance(&mut self, at: SimTime, drive: &Drive) -> Result<(), ReplayError> {
+        if self.index_of(at) < self.intervals.len() {
+            return Ok(());
+        }
+        self.close(drive);
+        let state = state_of(drive);
+        while self.index_of(at) >= self.intervals.len() {
+            if self.fixed && self.intervals.len() >= MAX_FIXED_POINTS {
+                return Err(ReplayError::IntervalTooShort(self.interval));
+            }
+            if !self.fixed && self.index_of(at) >= MAX_POINTS {
+                self.double();
+            } else {
+                self.intervals.push(Interval::new(state));
+            }
+        }
+        Ok(())
+    }
+
+    fn index_of(&self, at: SimTime) -> usize {
+        (at.since(self.start).as_ns() / self.interval.as_ns().max(1)) as usize
+    }
+
+    /// The state of the drive is that of the end of the current interval.
+    fn close(&mut self, drive: &Drive) {
+        let state = state_of(drive);
+        self.map_bytes_max = self.map_bytes_max.max(state.map_bytes);
+        if let Some(now) = self.intervals.last_mut() {
+            now.end = state;
+        }
+    }
+
+    fn double(&mut self) {
+        let mut pairs = std::mem::take(&mut self.intervals).into_iter();
+        while let Some(mut first) = pairs.next() {
+            if let Some(second) = pairs.next() {
+                first.merge(&second);
+            }
+            self.intervals.push(first);
+        }
+        self.interval = self.interval * 2;
+    }
+
+    /// The series; `elapsed` is where the last interval ends.
+    pub(super) fn finish(mut self, elapsed: SimSpan, drive: &Drive) -> Series {
+        self.close(drive);
+        let dies = f64::from(drive.geometry().dies());
+        let parts = drive.geometry().parts_per_page();
+        let mut series = Series { interval_s: self.interval.as_secs_f64(), ..Series::default() };
+        let mut before = self.first;
+        let count = self.intervals.len();
+        for (i, interval) in self.intervals.iter().enumerate() {
+            let start = self.interval * i as u64;
+            let whole = self.interval * (i as u64 + 1);
+            let end =
+                if i + 1 == count { elapsed.max(start + SimSpan::from_ns(1)).min(whole) } else { whole };
+            let seconds = (end - start).as_secs_f64();
+            let counted = interval.end.counters - before.counters;
+            push_interval(&mut series, interval, counted, seconds, parts);
+            series.time_s.push(end.as_secs_f64());
+            series.die_busy.push((interval.end.die_busy - before.die_busy).as_secs_f64() / (seconds * dies));
+            before = interval.end;
+        }
+        series
+    }
+}
+
+fn push_interval(series: &mut Series, interval: &Interval, counted: Counters, seconds: f64, parts: u32) {
+    let mb_per_s = |blocks: u64| (blocks * BLOCK_SIZE) as f64 / 1e6 / seconds;
+    series.iops.push(interval.requests as f64 / seconds);
+    series.read_mb_per_s.push(mb_per_s(counted.read_blocks));
+    series.write_mb_per_s.push(mb_per_s(counted.written_blocks));
+    series.waf.push(counted.waf(parts));
+    let mean = |sum: u64, count: u64| (count > 0).then(|| sum as f64 / count as f64);
+    series.queue_depth.push(mean(interval.in_flight, interval.requests));
+    let us = |h: &Histogram<u32>, q: f64| (!h.is_empty()).then(|| h.value_at_quantile(q) as f64 / 1e3);
+    series.read_p50_us.push(us(&interval.reads, 0.5));
+    series.read_p99_us.push(us(&interval.reads, 0.99));
+    series.write_p50_us.push(us(&interval.writes, 0.5));
+    series.write_p99_us.push(us(&interval.writes, 0.99));
+    series.programmed_pages.push(counted.programmed_pages());
+    series.moved_pages.push(counted.programs[Cause::Gc as usize] + counted.programs[Cause::Wear as usize]);
+    series.erases.push(counted.erases);
+    series.free_lines.push(interval.end.free_lines);
+    series.map_bytes.push(interval.end.map_bytes);
+}
+
+fn state_of(drive: &Drive) -> DriveState {
+    DriveState {
+        counters: drive.counters(),
+        die_busy: drive.die_use().fold(SimSpan::ZERO, |sum, die| sum + die.busy),
+        free_lines: drive.lines().free(),
+        map_bytes: drive.mapping_memory_bytes(),
+    }
+}
