@@ -1,1 +1,96 @@
-fn main() {}
+//! The project's chores. `cargo xtask` lists them.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
+
+use std::process::{Command, ExitCode};
+
+/// Debian packages that the tests need, with a program of each that tells whether it is there.
+const PACKAGES: [(&str, &str); 2] = [("fio", "fio"), ("chromium", "chromium")];
+
+/// A chore: its name, what it does, and how.
+struct Chore {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<(), String>,
+}
+
+const CHORES: [Chore; 4] = [
+    Chore { name: "test", about: "install what the tests need and run them all", run: test },
+    Chore { name: "theory", about: "compare cleaning on a large drive with theory (a quarter of an hour)", run: theory },
+    Chore { name: "crash", about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: 7 minutes)", run: crash },
+    Chore { name: "bench", about: "run the benchmarks", run: bench },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let chore = arguments.first().and_then(|name| CHORES.iter().find(|chore| chore.name == name));
+    let Some(chore) = chore else {
+        println!("usage: cargo xtask CHORE");
+        CHORES.iter().for_each(|chore| println!("  {:8} {}", chore.name, chore.about));
+        return ExitCode::from(2);
+    };
+    match (chore.run)(&arguments[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask {}: {message}", chore.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test(extra: &[String]) -> Result<(), String> {
+    install_packages()?;
+    cargo(&["test", "--workspace"], extra, &[])
+}
+
+fn theory(extra: &[String]) -> Result<(), String> {
+    let arguments = ["test", "--release", "-p", "dovetail-lab", "--test", "gc_theory", "--", "--ignored", "--nocapture"];
+    cargo(&arguments, extra, &[])
+}
+
+fn crash(extra: &[String]) -> Result<(), String> {
+    let seeds = extra.first().map_or("100000", String::as_str);
+    let arguments = ["test", "--release", "-p", "dovetail-ftl", "--test", "integrity", "--", "--nocapture"];
+    cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
+}
+
+fn bench(extra: &[String]) -> Result<(), String> {
+    cargo(&["bench", "-p", "dovetail-ftl", "--bench", "random_write"], extra, &[])
+}
+
+fn cargo(arguments: &[&str], extra: &[String], environment: &[(&str, &str)]) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(arguments).args(extra).envs(environment.iter().copied());
+    run(&mut command)
+}
+
+fn run(command: &mut Command) -> Result<(), String> {
+    let shown = format!("{command:?}");
+    let status = command.status().map_err(|error| format!("{shown} cannot be started: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{shown} failed with {status}")) }
+}
+
+/// Installs the Debian packages that are missing when run as root, and otherwise names them.
+fn install_packages() -> Result<(), String> {
+    let missing: Vec<&str> = PACKAGES.iter().filter(|(_, program)| !is_there(program)).map(|(name, _)| *name).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !is_root() {
+        let names = missing.join(" ");
+        return Err(format!("the tests need Debian packages that are missing; install them with: apt-get install {names}"));
+    }
+    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    let install = ["install", "-y", "-qq", "--no-install-recommends"];
+    run(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(install).args(missing))
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}

@@ -151,19 +151,19 @@ impl<'a> Replayer<'a> {
         match request.op {
             Op::Flush => {}
             Op::Read => {
-                self.count(at, range, 'r');
+                self.count(at, request, range, 'r');
                 let read = self.drive.read(at, range.blocks_touched())?;
                 self.note(CommandKind::Read, at, read);
                 done = done.max(read);
             }
             Op::Write => {
-                self.count(at, range, 'w');
+                self.count(at, request, range, 'w');
                 let written = self.write(at, range, request.fua)?;
                 self.note(CommandKind::Write, at, written);
                 done = done.max(written);
             }
             Op::Discard => {
-                self.count(at, range, 'd');
+                self.count(at, request, range, 'd');
                 let discarded = self.drive.discard(at, range)?;
                 self.note(CommandKind::Discard, at, discarded);
                 done = done.max(discarded);
@@ -216,14 +216,15 @@ impl<'a> Replayer<'a> {
         Ok(ByteRange::new(start.min(capacity - len), len))
     }
 
-    fn count(&mut self, at: SimTime, range: ByteRange, op: char) {
+    /// Counts a request as the trace has it, and samples it where it goes.
+    fn count(&mut self, at: SimTime, request: &Request, range: ByteRange, op: char) {
         let kind = match op {
             'r' => (&mut self.tally.requests.read, &mut self.tally.bytes.read),
             'w' => (&mut self.tally.requests.write, &mut self.tally.bytes.write),
             _ => (&mut self.tally.requests.discard, &mut self.tally.bytes.discard),
         };
         *kind.0 += 1;
-        *kind.1 += range.len;
+        *kind.1 += request.range.len;
         let t = at.since(self.start).as_secs_f64();
         self.sample.offer(ScatterPoint { t, at: range.start, len: range.len, op });
     }

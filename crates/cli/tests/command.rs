@@ -1,0 +1,118 @@
+//! The command as a user types it: what it prints, which code it returns.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn dovetail(arguments: &[&str]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).current_dir(root).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+const EXAMPLE: &str = "examples/f2fs-randwrite.blkparse.zst";
+
+/// The arguments, split at spaces, after `replay EXAMPLE`.
+fn replay(arguments: &str) -> Output {
+    let all: Vec<_> = ["replay", EXAMPLE].into_iter().chain(arguments.split_whitespace()).collect();
+    dovetail(&all)
+}
+
+#[test]
+fn a_replay_prints_its_runs_side_by_side() {
+    let output = replay("--drive femu-32g --scale 1/16 --gc greedy,cost-benefit");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("femu-32g, greedy") && text.contains("femu-32g, cost-benefit"), "{text}");
+    assert!(text.contains("13,283 (453 MiB)") && text.contains("write amplification"), "{text}");
+    assert_eq!(stderr(&output), "", "no progress bar in a pipe");
+}
+
+#[test]
+fn json_and_csv_go_where_they_are_told() {
+    let json = replay("--drive femu-32g --op 7,28 --json");
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((value["schema"].as_str(), value["version"].as_u64()), (Some("dovetail-replay"), Some(1)));
+    assert_eq!(value["runs"].as_array().map(Vec::len), Some(2));
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| -> (PathBuf, String) {
+        let path = folder.path().join(name);
+        (path.clone(), path.display().to_string())
+    };
+    let ((csv, csv_arg), (report, report_arg)) = (path("out.csv"), path("out.html"));
+    let output = replay(&format!("--drive femu-32g --csv={csv_arg} --report {report_arg}"));
+    assert!(stdout(&output).contains("write amplification"), "the table still goes to the terminal");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert!(csv.starts_with("label,trace.name,") && csv.lines().count() == 2, "{csv}");
+    assert!(std::fs::read_to_string(report).unwrap().starts_with("<!doctype html>"));
+}
+
+#[test]
+fn the_same_call_writes_the_same_bytes_with_one_and_two_workers() {
+    let call = |jobs: &str| replay(&format!("--drive femu-32g,fsdv-5g --scale 1/16 --seed 3 --json --jobs {jobs}")).stdout;
+    let one = call("1");
+    assert!(!one.is_empty() && one == call("1") && one == call("2"));
+}
+
+#[test]
+fn wrong_usage_is_told_in_a_sentence_with_code_2() {
+    for (arguments, expected) in [
+        ("--drive femu", "there is no drive profile 'femu': give one of femu-32g"),
+        ("--drive femu-32g --gc best", "greedy, cost-benefit, fifo, d-choices"),
+        ("--drive femu-32g --op no", "give a percentage from 0.1 to 1000"),
+        ("--drive femu-32g --scale 0", "write 1/16 or 0.0625"),
+        ("--drive femu-32g --json --csv", "cannot both go to standard output"),
+        ("", "--drive"),
+    ] {
+        let output = replay(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{arguments}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn failures_are_told_in_a_sentence_with_code_1() {
+    let missing = dovetail(&["replay", "no-such-trace", "--drive", "femu-32g"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(stderr(&missing).starts_with("dovetail: cannot open no-such-trace"), "{}", stderr(&missing));
+    let beyond = replay("--drive femu-32g --scale 1/256");
+    assert_eq!(beyond.status.code(), Some(1));
+    assert!(stderr(&beyond).contains("--wrap"), "{}", stderr(&beyond));
+    assert_eq!(stderr(&beyond).lines().count(), 1);
+    assert_eq!(replay("--drive femu-32g --scale 1/256 --wrap").status.code(), Some(0));
+}
+
+#[test]
+fn a_malformed_line_names_file_line_and_what_was_expected() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.trace");
+    std::fs::write(&path, "1000 0 8 8 0\n2000 0 16 8 1\n3000 0 sixteen 8 1\n4000 0 24 8 0\n").unwrap();
+    let path = path.display().to_string();
+    let run = |extra: &[&str]| {
+        let all: Vec<_> = ["replay", &path, "--drive", "femu-32g"].iter().chain(extra).copied().collect();
+        dovetail(&all)
+    };
+    let refused = run(&[]);
+    assert_eq!(refused.status.code(), Some(1));
+    let message = stderr(&refused);
+    assert!(message.contains("bad.trace:3:") && message.contains("--skip-bad"), "{message}");
+    let skipped = run(&["--skip-bad"]);
+    assert_eq!(skipped.status.code(), Some(0));
+    assert!(stdout(&skipped).contains("lines skipped"), "{}", stdout(&skipped));
+}
+
+#[test]
+fn drives_can_be_listed_and_shown_with_their_sources() {
+    let list = stdout(&dovetail(&["drive", "list"]));
+    for name in ["femu-32g", "openssd-230g", "flashsim-100g", "fsdv-5g", "nvme-250g"] {
+        assert!(list.contains(name), "{list}");
+    }
+    let show = stdout(&dovetail(&["drive", "show", "femu-32g", "--scale", "1/16"]));
+    assert!(show.contains("timing.program_us") && show.contains("RM-IPU paper") && show.contains("2.00 GiB"), "{show}");
+}

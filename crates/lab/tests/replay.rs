@@ -1,0 +1,158 @@
+//! Replays as a user sees them: counts, determinism, preconditioning, errors.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dovetail_ftl::{Overrides, Profile};
+use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay};
+use dovetail_lab::results::{ByKind, RunResult};
+use dovetail_lab::run_all;
+use dovetail_workload::trace::TraceOptions;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn job(trace: &Path, profile: &str, overrides: &Overrides) -> ReplayJob {
+    ReplayJob {
+        label: profile.into(),
+        trace: trace.into(),
+        trace_options: TraceOptions::default(),
+        drive: Profile::load(profile).unwrap().resolve(overrides).unwrap(),
+        pacing: Pacing::Timed { speed: 1.0 },
+        wrap: true,
+        precondition: false,
+        interval: None,
+        limit: None,
+    }
+}
+
+fn example() -> PathBuf {
+    root().join("examples/f2fs-randwrite.blkparse.zst")
+}
+
+fn run(job: &ReplayJob) -> RunResult {
+    replay(job, &mut |_| {}).unwrap()
+}
+
+fn small() -> Overrides {
+    Overrides { scale: "1/64".parse().ok(), seed: 5, ..Overrides::default() }
+}
+
+/// Trace, and its requests and bytes by kind as counted where it was recorded.
+type Counted = (&'static str, [u64; 4], [u64; 3]);
+
+/// Dispatched requests (read, write, discard, flush) and bytes (read, written, discarded).
+const TRACES: [Counted; 8] = [
+    ("f2fs-randwrite.blkparse.zst", [75, 13_283, 0, 6_494], [307_200, 475_021_312, 0]),
+    ("ext4-randwrite.blkparse.zst", [1, 66_243, 0, 6_342], [4_096, 385_990_656, 0]),
+    ("f2fs-sqlite-wal.blkparse.zst", [3, 16_961, 0, 4_083], [12_288, 248_881_152, 0]),
+    ("ext4-sqlite-delete.blkparse.zst", [7, 56_142, 4_003, 12_033], [32_768, 635_179_008, 230_957_056]),
+    ("f2fs-files.blkparse.zst", [19, 1_294, 0, 4], [77_824, 197_410_816, 0]),
+    ("ext4-files.blkparse.zst", [8, 1_071, 80, 44], [49_152, 319_221_760, 2_842_832_896]),
+    ("mqsim-tpcc-small.trace", [4_381, 2_618, 0, 0], [36_315_136, 23_403_520, 0]),
+    ("mqsim-wsrch-small.trace", [24_779, 4, 0, 0], [382_085_120, 32_768, 0]),
+];
+
+#[test]
+fn the_example_replays_with_the_counts_of_its_recording() {
+    let result = run(&job(&example(), "femu-32g", &Overrides::default()));
+    check_counts(&TRACES[0], &result);
+    assert!(result.totals.waf.is_some_and(|waf| (1.0..1.01).contains(&waf)), "{:?}", result.totals.waf);
+    assert_eq!(result.latency.flush.percentiles.count, 6_494);
+    assert!(result.latency.flush.percentiles.p50_ns > 500_000, "a flush waits for a program of 500 us");
+    assert_eq!(result.series.time_s.len(), result.series.waf.len());
+    assert!((256..=512).contains(&result.series.time_s.len()), "{}", result.series.time_s.len());
+}
+
+fn check_counts(counted: &Counted, result: &RunResult) {
+    let (name, [read, write, discard, flush], bytes) = *counted;
+    assert_eq!(result.trace.requests, ByKind { read, write, flush, discard }, "{name}");
+    let found = &result.trace.bytes;
+    assert_eq!([found.read, found.write, found.discard], bytes, "{name}");
+}
+
+/// Larger traces lie beside the project where they were recorded; without them only the example is checked.
+#[test]
+fn every_recorded_trace_replays() {
+    let folder = std::env::var_os("DOVETAIL_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    for counted in &TRACES {
+        let path = folder.join("traces").join(counted.0);
+        if !path.exists() {
+            println!("{} is not there: not checked", counted.0);
+            continue;
+        }
+        for profile in ["femu-32g", "openssd-230g", "fsdv-5g"] {
+            check_counts(counted, &run(&job(&path, profile, &small())));
+        }
+    }
+}
+
+#[test]
+fn the_same_job_gives_the_same_bytes_with_any_number_of_threads() {
+    let overrides = |gc: &str| Overrides { gc: Some(gc.into()), ..small() };
+    let jobs: Vec<_> = ["greedy", "cost-benefit", "d-choices", "fifo"]
+        .iter()
+        .map(|gc| ReplayJob { precondition: true, ..job(&example(), "femu-32g", &overrides(gc)) })
+        .collect();
+    let text = |threads| {
+        let runs = run_all(&jobs, threads, |_, job| run(job));
+        serde_json::to_string(&runs).unwrap()
+    };
+    let one = text(1);
+    assert!(one == text(1) && one == text(2), "results differ from run to run");
+}
+
+#[test]
+fn a_preconditioned_drive_cleans() {
+    let fresh = job(&example(), "femu-32g", &small());
+    let aged = ReplayJob { precondition: true, ..fresh.clone() };
+    let (fresh, aged) = (run(&fresh), run(&aged));
+    let prepared = aged.precondition.clone().unwrap();
+    assert!(prepared.steady && prepared.waf > 3.0, "{prepared:?}");
+    assert!(aged.totals.waf.unwrap() > fresh.totals.waf.unwrap() + 0.5);
+    assert!(aged.totals.gc_runs > 0 && aged.wear.erases_min > 0);
+}
+
+#[test]
+fn a_closed_loop_keeps_its_depth() {
+    let closed = |depth| {
+        let job = ReplayJob { pacing: Pacing::Closed { depth }, ..job(&example(), "femu-32g", &small()) };
+        run(&job)
+    };
+    let (one, many) = (closed(1), closed(16));
+    assert_eq!((one.totals.queue_depth_max, many.totals.queue_depth_max), (1, 16));
+    assert!(many.totals.elapsed_s < one.totals.elapsed_s);
+}
+
+#[test]
+fn a_request_beyond_the_end_is_an_error_that_says_what_to_do() {
+    let tight = Overrides { scale: "1/256".parse().ok(), ..Overrides::default() };
+    let job = ReplayJob { wrap: false, ..job(&example(), "femu-32g", &tight) };
+    let error = replay(&job, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, ReplayError::BeyondEnd { .. }));
+    let text = error.to_string();
+    assert!(text.contains("--wrap") && text.contains("larger drive"), "{text}");
+}
+
+#[test]
+fn requests_that_cover_blocks_in_part_read_the_rest_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("partial.csv");
+    // Alibaba: device, opcode, offset, length, microseconds.
+    fs::write(&path, "1,W,512,512,100\n1,W,4096,8192,200\n1,W,6144,4096,300\n1,R,0,12288,400\n").unwrap();
+    let result = run(&job(&path, "femu-32g", &small()));
+    assert_eq!(result.trace.partial_blocks, 3, "one for the first, two for the third");
+    assert_eq!(result.totals.written_blocks, 1 + 2 + 2);
+    assert_eq!(result.trace.bytes.write, 512 + 8192 + 4096);
+}
+
+#[test]
+fn a_trace_without_requests_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.csv");
+    fs::write(&path, "1,W,0,4096,100\n").unwrap();
+    let options = TraceOptions { device: Some("7".into()), ..TraceOptions::default() };
+    let job = ReplayJob { trace_options: options, ..job(&path, "femu-32g", &small()) };
+    assert!(replay(&job, &mut |_| {}).unwrap_err().to_string().contains("holds no request"));
+}

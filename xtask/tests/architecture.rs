@@ -1,0 +1,129 @@
+//! ARCHITECTURE.md is true: its code map names the crates that there are, and its invariants hold.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Crates in the order of the code map: who stands above may use who stands below.
+fn code_map() -> Vec<String> {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let map = text.split("## Code map").nth(1).expect("a code map").split("\n## ").next().unwrap();
+    let names = map.lines().filter_map(|line| line.strip_prefix("| `crates/"));
+    names.map(|rest| rest.split('`').next().unwrap().to_string()).collect()
+}
+
+fn crates() -> Vec<String> {
+    let folders = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = folders.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// What each crate uses of the project, outside its tests.
+fn dependencies() -> BTreeMap<String, Vec<String>> {
+    let of = |name: &String| {
+        let text = read(&root().join("crates").join(name).join("Cargo.toml"));
+        let section = text.split("[dependencies]").nth(1).unwrap_or("").split("\n[").next().unwrap();
+        let used = section.lines().filter_map(|line| line.strip_prefix("dovetail-"));
+        (name.clone(), used.map(|rest| rest.split('.').next().unwrap().to_string()).collect())
+    };
+    crates().iter().map(of).collect()
+}
+
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+fn sources_of(name: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    sources(&root().join("crates").join(name).join("src"), &mut files);
+    files.sort();
+    files
+}
+
+#[test]
+fn the_code_map_names_every_crate() {
+    let mut map = code_map();
+    map.sort();
+    assert_eq!(map, crates());
+}
+
+#[test]
+fn dependencies_point_down() {
+    let map = code_map();
+    let place = |name: &String| map.iter().position(|known| known == name).unwrap();
+    for (name, used) in dependencies() {
+        for below in used {
+            assert!(place(&below) > place(&name), "{name} uses {below}, which stands above it in ARCHITECTURE.md");
+        }
+    }
+}
+
+#[test]
+fn the_drive_knows_no_file_system_and_no_file_system_the_drive() {
+    let map = dependencies();
+    for name in ["f2fs", "ext", "vfs"].iter().filter(|name| map.contains_key(**name)) {
+        let used = &map[*name];
+        assert!(!used.iter().any(|used| used == "nand" || used == "ftl"), "{name} uses the drive");
+    }
+    for name in ["nand", "ftl"] {
+        let used = &map[name];
+        assert!(!used.iter().any(|used| ["f2fs", "ext", "vfs"].contains(&used.as_str())), "{name} uses {used:?}");
+    }
+}
+
+#[test]
+fn only_front_ends_see_the_clock_or_print() {
+    let forbidden = ["std::time::Instant", "SystemTime", "println!", "eprintln!", "thread_rng", "rand::random"];
+    for name in crates().iter().filter(|name| !["cli", "front"].contains(&name.as_str())) {
+        for file in sources_of(name) {
+            let text = read(&file);
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            let found = forbidden.iter().find(|word| code.contains(**word));
+            assert_eq!(found, None, "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_scheme_and_policy_is_registered() {
+    for (folder, registry) in [("crates/ftl/src/mapping", "SCHEME"), ("crates/ftl/src/victim", "POLICY")] {
+        let folder = root().join(folder);
+        let module = read(&folder.join("mod.rs"));
+        let mut files = Vec::new();
+        sources(&folder, &mut files);
+        for file in files.iter().filter(|file| !file.ends_with("mod.rs")) {
+            let name = file.file_stem().unwrap().to_string_lossy();
+            assert!(module.contains(&format!("{name}::{registry}")), "{} is in no registry", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_unsafe_block_says_why_it_is_safe() {
+    for name in crates() {
+        for file in sources_of(&name) {
+            let text = read(&file);
+            let lines: Vec<_> = text.lines().collect();
+            for (i, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
+                let before = lines[i.saturating_sub(3)..i].join("\n");
+                assert!(before.contains("SAFETY:"), "{}:{}: {line}", file.display(), i + 1);
+            }
+        }
+    }
+}
