@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use dovetail_nand::{BlockId, Geometry, Ppn, Seq};
+use dovetail_nand::{BlockId, Divisor, Geometry, Ppn, Seq};
 
 use crate::bits::Bits;
 
@@ -72,6 +72,7 @@ pub struct Lines {
     geometry: Geometry,
     shape: LineShape,
     pages_per_line: u32,
+    by_line: Divisor,
     lines: Vec<Line>,
     /// One bit a physical page: whether the map points at it.
     valid: Bits,
@@ -108,6 +109,7 @@ impl Lines {
             geometry,
             shape,
             pages_per_line,
+            by_line: Divisor::new(pages_per_line),
             lines: vec![line; count as usize],
             valid: Bits::new(u64::from(geometry.pages())),
             free: vec![BinaryHeap::new(); groups as usize],
@@ -155,7 +157,7 @@ impl Lines {
     /// The line that a page lies in.
     pub fn line_of(&self, ppn: Ppn) -> LineId {
         match self.shape {
-            LineShape::Superblock => LineId(ppn.0 / self.pages_per_line),
+            LineShape::Superblock => LineId(self.by_line.quotient(ppn.0)),
             LineShape::Block => LineId(self.geometry.locate(ppn).0.0),
         }
     }

@@ -27,6 +27,35 @@ impl fmt::Display for BlockId {
     }
 }
 
+/// Division by a number that is known early and used often: one multiplication. Exact for all 32-bit operands
+/// (Lemire, Kaser and Kurz, "Faster remainder by direct computation", SPE 2019).
+#[derive(Clone, Copy, Debug)]
+pub struct Divisor {
+    divisor: u32,
+    magic: u64,
+}
+
+impl Divisor {
+    /// Divides by `divisor`, at least 1.
+    pub const fn new(divisor: u32) -> Self {
+        assert!(divisor > 0, "division by zero");
+        Self { divisor, magic: (u64::MAX / divisor as u64).wrapping_add(1) }
+    }
+
+    /// `n / divisor`.
+    #[inline]
+    pub const fn quotient(self, n: u32) -> u32 {
+        if self.divisor == 1 { n } else { ((self.magic as u128 * n as u128) >> 64) as u32 }
+    }
+
+    /// `n / divisor` and `n % divisor`.
+    #[inline]
+    pub const fn divide(self, n: u32) -> (u32, u32) {
+        let quotient = self.quotient(n);
+        (quotient, n - quotient * self.divisor)
+    }
+}
+
 /// The layout of the flash. A *unit* is one plane: units are numbered channel first, then die, then plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -166,6 +195,16 @@ mod tests {
             }
         }
         assert!(seen.iter().all(|&s| s));
+    }
+
+    #[test]
+    fn divisors_divide() {
+        let edges = [0, 1, 2, 3, 4095, 4096, 4097, 1 << 31, u32::MAX - 1, u32::MAX];
+        for d in [1, 2, 3, 7, 64, 576, 16384, 65_535, (1 << 31) + 1, u32::MAX] {
+            for n in edges.into_iter().chain([d - 1, d, d.saturating_add(1)]) {
+                assert_eq!(Divisor::new(d).divide(n), (n / d, n % d), "{n} / {d}");
+            }
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod timing;
 
 pub use error::NandError;
 pub use faults::{FaultPlan, PowerCut, Torn};
-pub use geometry::{BlockId, Geometry, GeometryError, Ppn};
+pub use geometry::{BlockId, Divisor, Geometry, GeometryError, Ppn};
 pub use nand::{Nand, NandConfig};
 pub use page::{Lpn, Oob, Seq};
 pub use payload::Token;

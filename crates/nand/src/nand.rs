@@ -5,7 +5,7 @@ use dovetail_time::SimTime;
 
 use crate::error::NandError;
 use crate::faults::{FaultPlan, PowerCut, Torn};
-use crate::geometry::{BlockId, Geometry, GeometryError, Ppn};
+use crate::geometry::{BlockId, Divisor, Geometry, GeometryError, Ppn};
 use crate::page::{Lpn, Oob, Seq};
 use crate::payload::Token;
 use crate::store::Store;
@@ -28,11 +28,21 @@ pub struct NandConfig {
 #[derive(Debug)]
 pub struct Nand {
     config: NandConfig,
+    units: Divisor,
+    pages_per_block: Divisor,
     store: Store,
     timeline: Timeline,
     faults: Option<Box<FaultPlan>>,
     operations: u64,
     powered: bool,
+}
+
+/// A page's place.
+struct Address {
+    block: BlockId,
+    /// Its index in the block.
+    page: u32,
+    unit: u32,
 }
 
 /// What to do with an operation, before it is done.
@@ -53,7 +63,16 @@ impl Nand {
             store.blocks[block.0 as usize].bad = true;
         }
         let timeline = Timeline::new(config.timing, &config.geometry);
-        Ok(Self { config, store, timeline, faults: None, operations: 0, powered: true })
+        Ok(Self {
+            units: Divisor::new(config.geometry.units()),
+            pages_per_block: Divisor::new(config.geometry.pages_per_block),
+            config,
+            store,
+            timeline,
+            faults: None,
+            operations: 0,
+            powered: true,
+        })
     }
 
     /// The layout.
@@ -82,7 +101,7 @@ impl Nand {
     /// # Errors
     /// An erased page (a broken rule), an unreadable one (it takes its time all the same), no power.
     pub fn read(&mut self, at: SimTime, ppn: Ppn, bytes: u32) -> Result<SimTime, NandError> {
-        let (block, page) = self.locate(ppn)?;
+        let Address { block, page, unit } = self.locate(ppn)?;
         if matches!(self.begin()?, Fate::Cut(_)) {
             return Err(NandError::PowerLost);
         }
@@ -94,7 +113,7 @@ impl Nand {
             return Err(NandError::Erased(ppn));
         }
         let erases = state.erases;
-        let done = self.timeline.read(at, self.place(block, page), bytes);
+        let done = self.timeline.read(at, unit, bytes);
         let struck = self.faults.as_ref().is_some_and(|f| f.fails_read(ppn, erases));
         if struck || self.store.token(ppn, 0) == Token::TORN {
             return Err(NandError::Unreadable(ppn));
@@ -116,7 +135,7 @@ impl Nand {
         tokens: &[Token],
         oob: Oob,
     ) -> Result<SimTime, NandError> {
-        let (block, page) = self.locate(ppn)?;
+        let Address { block, page, unit } = self.locate(ppn)?;
         self.check_program(block, page, tokens, oob)?;
         if let Fate::Cut(torn) = self.begin()? {
             match torn {
@@ -126,7 +145,7 @@ impl Nand {
             }
             return Err(NandError::PowerLost);
         }
-        let done = self.timeline.program(at, self.place(block, page), self.config.geometry.page_bytes);
+        let done = self.timeline.program(at, Place { unit, page }, self.config.geometry.page_bytes);
         let erases = self.store.blocks[block.0 as usize].erases;
         if self.faults.as_ref().is_some_and(|f| f.fails_program(ppn, erases)) {
             self.store.spoil(ppn, block);
@@ -178,7 +197,7 @@ impl Nand {
             }
             return Err(NandError::PowerLost);
         }
-        let done = self.timeline.erase(at, self.place(block, 0));
+        let done = self.timeline.erase(at, self.units.divide(block.0).1);
         if erases >= self.config.endurance
             || self.faults.as_ref().is_some_and(|f| f.fails_erase(block, erases))
         {
@@ -225,13 +244,13 @@ impl Nand {
 
     /// The inode of a programmed page. Takes no time: [`Nand::read`] does.
     pub fn inode(&self, ppn: Ppn) -> Inode {
-        let (block, page) = self.config.geometry.locate(ppn);
+        let Address { block, page, .. } = self.address(ppn);
         self.store.inode(block, page)
     }
 
     /// The out-of-band area of a page; `None` where the page is erased or torn. Takes no time.
     pub fn oob(&self, ppn: Ppn) -> Option<Oob> {
-        let (block, page) = self.config.geometry.locate(ppn);
+        let Address { block, page, .. } = self.address(ppn);
         let state = &self.store.blocks[block.0 as usize];
         if state.half_erased || page >= state.next_page { None } else { self.store.oob(ppn, block, page) }
     }
@@ -312,17 +331,18 @@ impl Nand {
         }
     }
 
-    fn locate(&self, ppn: Ppn) -> Result<(BlockId, u32), NandError> {
+    fn locate(&self, ppn: Ppn) -> Result<Address, NandError> {
         if ppn.0 >= self.config.geometry.pages() {
             return Err(NandError::Argument("no such page"));
         }
-        Ok(self.config.geometry.locate(ppn))
+        Ok(self.address(ppn))
     }
 
-    fn place(&self, block: BlockId, page: u32) -> Place {
-        let geometry = &self.config.geometry;
-        let (die, plane) = geometry.die_of(block.0 % geometry.units());
-        Place { die, plane, page }
+    /// As [`Geometry::locate`], without a division.
+    fn address(&self, ppn: Ppn) -> Address {
+        let (row, unit) = self.units.divide(ppn.0);
+        let (block_row, page) = self.pages_per_block.divide(row);
+        Address { block: BlockId(block_row * self.config.geometry.units() + unit), page, unit }
     }
 }
 

@@ -84,49 +84,66 @@ impl Die {
 #[derive(Debug)]
 pub(crate) struct Timeline {
     timing: Timing,
-    channels: u32,
+    /// The die, plane bit and channel of each unit.
+    units: Vec<Unit>,
     dies: Vec<Die>,
     channel_backlog_until: Vec<SimTime>,
 }
 
-/// Where an operation takes place.
+/// Where a page is programmed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    pub(crate) die: u32,
-    pub(crate) plane: u32,
+    pub(crate) unit: u32,
+    /// Its index in its block.
     pub(crate) page: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    die: u32,
+    plane: u32,
+    channel: u32,
+}
+
+impl Unit {
+    fn new(geometry: &Geometry, unit: u32) -> Self {
+        let (die, plane) = geometry.die_of(unit);
+        Self { die, plane: 1 << plane, channel: die % geometry.channels }
+    }
 }
 
 impl Timeline {
     pub(crate) fn new(timing: Timing, geometry: &Geometry) -> Self {
         Self {
             timing,
-            channels: geometry.channels,
+            units: (0..geometry.units()).map(|unit| Unit::new(geometry, unit)).collect(),
             dies: vec![Die::default(); geometry.dies() as usize],
             channel_backlog_until: vec![SimTime::ZERO; geometry.channels as usize],
         }
     }
 
     /// Cell array, then channel. Ends when the data is in the controller.
-    pub(crate) fn read(&mut self, at: SimTime, place: Place, bytes: u32) -> SimTime {
+    pub(crate) fn read(&mut self, at: SimTime, unit: u32, bytes: u32) -> SimTime {
         let span = self.timing.read;
-        let die = &mut self.dies[place.die as usize];
+        let unit = self.units[unit as usize];
+        let die = &mut self.dies[unit.die as usize];
         let start = die.read_start(at);
         let sensed = start + span;
         die.reads_until = sensed;
         die.busy_until = die.busy_until.max(start) + span;
         die.used.note(at, sensed, span);
-        self.transfer(at, sensed, place.die, bytes)
+        self.transfer(at, sensed, unit.channel, bytes)
     }
 
     /// Channel, then cell array.
     pub(crate) fn program(&mut self, at: SimTime, place: Place, bytes: u32) -> SimTime {
-        let arrived = self.transfer(at, at, place.die, bytes);
-        self.work(at, arrived, place, Operation::Program)
+        let unit = self.units[place.unit as usize];
+        let arrived = self.transfer(at, at, unit.channel, bytes);
+        self.work(at, arrived, unit, place.page, Operation::Program)
     }
 
-    pub(crate) fn erase(&mut self, at: SimTime, place: Place) -> SimTime {
-        self.work(at, at, place, Operation::Erase)
+    pub(crate) fn erase(&mut self, at: SimTime, unit: u32) -> SimTime {
+        self.work(at, at, self.units[unit as usize], 0, Operation::Erase)
     }
 
     pub(crate) fn die_use(&self) -> impl Iterator<Item = DieUse> {
@@ -143,8 +160,8 @@ impl Timeline {
         *self = Self::new(self.timing, geometry);
     }
 
-    fn transfer(&mut self, at: SimTime, ready: SimTime, die: u32, bytes: u32) -> SimTime {
-        let backlog = &mut self.channel_backlog_until[(die % self.channels) as usize];
+    fn transfer(&mut self, at: SimTime, ready: SimTime, channel: u32, bytes: u32) -> SimTime {
+        let backlog = &mut self.channel_backlog_until[channel as usize];
         let span = SimSpan::from_ns(self.timing.transfer_4k.as_ns() * u64::from(bytes) / 4096);
         let start = ready.max(*backlog);
         *backlog = at.max(*backlog) + span;
@@ -152,18 +169,17 @@ impl Timeline {
     }
 
     /// Reserves the die for an operation issued at `at` that can start at `ready`; returns its end.
-    fn work(&mut self, at: SimTime, ready: SimTime, place: Place, operation: Operation) -> SimTime {
+    fn work(&mut self, at: SimTime, ready: SimTime, unit: Unit, page: u32, operation: Operation) -> SimTime {
         let span = match operation {
             Operation::Program => self.timing.program,
             Operation::Erase => self.timing.erase,
         };
-        let die = &mut self.dies[place.die as usize];
-        let plane = 1 << place.plane;
+        let die = &mut self.dies[unit.die as usize];
         if let Some(last) = die.reserved.back_mut()
-            && last.joins(at, operation, place.page, plane)
+            && last.joins(at, operation, page, unit.plane)
         {
             let late = ready.since(last.start);
-            last.planes |= plane;
+            last.planes |= unit.plane;
             (last.start, last.end) = (last.start + late, last.end + late);
             die.busy_until += late;
             die.used.note(at, last.end, late);
@@ -176,7 +192,7 @@ impl Timeline {
         let end = start + span;
         die.busy_until = end;
         die.used.note(at, end, span);
-        die.reserved.push_back(Reservation { start, end, operation, page: place.page, planes: plane });
+        die.reserved.push_back(Reservation { start, end, operation, page, planes: unit.plane });
         end
     }
 }
@@ -222,8 +238,9 @@ mod tests {
         SimTime::from_ns(n * 1000)
     }
 
+    /// Units are numbered die first: two dies, then their second planes.
     fn place(die: u32, plane: u32, page: u32) -> Place {
-        Place { die, plane, page }
+        Place { unit: plane * 2 + die, page }
     }
 
     #[test]
@@ -232,7 +249,7 @@ mod tests {
         assert_eq!(t.program(us(100), place(0, 0, 0), 4096), us(610));
         assert_eq!(t.program(us(100), place(1, 0, 0), 4096), us(620), "waits for the channel");
         assert_eq!(t.program(us(100), place(0, 0, 1), 4096), us(1110), "waits for the die");
-        assert_eq!(t.read(us(100), place(1, 0, 7), 4096), us(160), "before the die's program has started");
+        assert_eq!(t.read(us(100), 1, 4096), us(160), "before the die's program has started");
         assert_eq!(t.program(us(100), place(1, 0, 1), 4096), us(1170), "the read has moved the die's end");
     }
 
@@ -242,23 +259,23 @@ mod tests {
         for page in 0..4 {
             t.program(us(0), place(0, 0, page), 4096);
         }
-        assert_eq!(t.read(us(600), place(0, 0, 9), 4096), us(1010 + 60), "the second program is under way");
-        assert_eq!(t.read(us(600), place(0, 0, 9), 4096), us(1010 + 110), "one read after the other");
+        assert_eq!(t.read(us(600), 0, 4096), us(1010 + 60), "the second program is under way");
+        assert_eq!(t.read(us(600), 0, 4096), us(1010 + 110), "one read after the other");
         assert_eq!(t.program(us(600), place(0, 0, 4), 4096), us(2010 + 100 + 500));
     }
 
     #[test]
     fn a_read_behind_a_busy_die_does_not_block_its_channel() {
         let mut t = timeline();
-        t.erase(us(0), place(0, 0, 0));
-        assert_eq!(t.read(us(0), place(0, 0, 1), 4096), us(5060));
-        assert_eq!(t.read(us(0), place(1, 0, 1), 4096), us(60));
+        t.erase(us(0), 0);
+        assert_eq!(t.read(us(0), 0, 4096), us(5060));
+        assert_eq!(t.read(us(0), 1, 4096), us(60));
     }
 
     #[test]
     fn planes_join_one_program_before_it_starts() {
         let mut t = timeline();
-        t.erase(us(0), place(0, 0, 0));
+        t.erase(us(0), 0);
         assert_eq!(t.program(us(0), place(0, 0, 3), 4096), us(5500));
         assert_eq!(t.program(us(0), place(0, 1, 3), 4096), us(5500), "the other plane, same page");
         assert_eq!(t.program(us(0), place(0, 1, 4), 4096), us(6000), "another page");
