@@ -16,8 +16,16 @@ struct Chore {
 
 const CHORES: [Chore; 4] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
-    Chore { name: "theory", about: "compare cleaning on a large drive with theory (a quarter of an hour)", run: theory },
-    Chore { name: "crash", about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: 7 minutes)", run: crash },
+    Chore {
+        name: "theory",
+        about: "compare cleaning on a large drive with theory (a quarter of an hour)",
+        run: theory,
+    },
+    Chore {
+        name: "crash",
+        about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: 7 minutes)",
+        run: crash,
+    },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];
 
@@ -44,7 +52,8 @@ fn test(extra: &[String]) -> Result<(), String> {
 }
 
 fn theory(extra: &[String]) -> Result<(), String> {
-    let arguments = ["test", "--release", "-p", "dovetail-lab", "--test", "gc_theory", "--", "--ignored", "--nocapture"];
+    let arguments =
+        ["test", "--release", "-p", "dovetail-lab", "--test", "gc_theory", "--", "--ignored", "--nocapture"];
     cargo(&arguments, extra, &[])
 }
 
@@ -72,13 +81,16 @@ fn run(command: &mut Command) -> Result<(), String> {
 
 /// Installs the Debian packages that are missing when run as root, and otherwise names them.
 fn install_packages() -> Result<(), String> {
-    let missing: Vec<&str> = PACKAGES.iter().filter(|(_, program)| !is_there(program)).map(|(name, _)| *name).collect();
+    let missing: Vec<&str> =
+        PACKAGES.iter().filter(|(_, program)| !is_there(program)).map(|(name, _)| *name).collect();
     if missing.is_empty() {
         return Ok(());
     }
     if !is_root() {
         let names = missing.join(" ");
-        return Err(format!("the tests need Debian packages that are missing; install them with: apt-get install {names}"));
+        return Err(format!(
+            "the tests need Debian packages that are missing; install them with: apt-get install {names}"
+        ));
     }
     run(Command::new("apt-get").args(["update", "-qq"]))?;
     let install = ["install", "-y", "-qq", "--no-install-recommends"];

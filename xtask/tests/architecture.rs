@@ -1,5 +1,7 @@
 //! ARCHITECTURE.md is true: its code map names the crates that there are, and its invariants hold.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,7 +71,10 @@ fn dependencies_point_down() {
     let place = |name: &String| map.iter().position(|known| known == name).unwrap();
     for (name, used) in dependencies() {
         for below in used {
-            assert!(place(&below) > place(&name), "{name} uses {below}, which stands above it in ARCHITECTURE.md");
+            assert!(
+                place(&below) > place(&name),
+                "{name} uses {below}, which stands above it in ARCHITECTURE.md"
+            );
         }
     }
 }
@@ -83,13 +88,17 @@ fn the_drive_knows_no_file_system_and_no_file_system_the_drive() {
     }
     for name in ["nand", "ftl"] {
         let used = &map[name];
-        assert!(!used.iter().any(|used| ["f2fs", "ext", "vfs"].contains(&used.as_str())), "{name} uses {used:?}");
+        assert!(
+            !used.iter().any(|used| ["f2fs", "ext", "vfs"].contains(&used.as_str())),
+            "{name} uses {used:?}"
+        );
     }
 }
 
 #[test]
 fn only_front_ends_see_the_clock_or_print() {
-    let forbidden = ["std::time::Instant", "SystemTime", "println!", "eprintln!", "thread_rng", "rand::random"];
+    let forbidden =
+        ["std::time::Instant", "SystemTime", "println!", "eprintln!", "thread_rng", "rand::random"];
     for name in crates().iter().filter(|name| !["cli", "front"].contains(&name.as_str())) {
         for file in sources_of(name) {
             let text = read(&file);

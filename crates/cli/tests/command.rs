@@ -1,5 +1,7 @@
 //! The command as a user types it: what it prints, which code it returns.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -55,7 +57,9 @@ fn json_and_csv_go_where_they_are_told() {
 
 #[test]
 fn the_same_call_writes_the_same_bytes_with_one_and_two_workers() {
-    let call = |jobs: &str| replay(&format!("--drive femu-32g,fsdv-5g --scale 1/16 --seed 3 --json --jobs {jobs}")).stdout;
+    let call = |jobs: &str| {
+        replay(&format!("--drive femu-32g,fsdv-5g --scale 1/16 --seed 3 --json --jobs {jobs}")).stdout
+    };
     let one = call("1");
     assert!(!one.is_empty() && one == call("1") && one == call("2"));
 }
@@ -114,5 +118,8 @@ fn drives_can_be_listed_and_shown_with_their_sources() {
         assert!(list.contains(name), "{list}");
     }
     let show = stdout(&dovetail(&["drive", "show", "femu-32g", "--scale", "1/16"]));
-    assert!(show.contains("timing.program_us") && show.contains("RM-IPU paper") && show.contains("2.00 GiB"), "{show}");
+    assert!(
+        show.contains("timing.program_us") && show.contains("RM-IPU paper") && show.contains("2.00 GiB"),
+        "{show}"
+    );
 }

@@ -182,7 +182,7 @@ impl Profile {
         if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             return Self::parse(text, &format!("profiles/{name}.toml"));
         }
-        if !Path::new(name).extension().is_some_and(|extension| extension == "toml") {
+        if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
             return Err(ProfileError::Unknown { name: name.into() });
         }
         let text =

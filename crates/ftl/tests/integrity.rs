@@ -3,6 +3,8 @@
 //!
 //! A failing seed is printed with what to type: `DOVETAIL_SEED=7 cargo test -p dovetail-ftl --test integrity`.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
 use dovetail_block::{
     BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Inode, Lba,
     Pattern, ReferenceDevice, StreamId,

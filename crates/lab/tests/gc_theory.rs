@@ -1,6 +1,9 @@
 //! Write amplification of the simulated drive against theory: uniform random 4 KiB writes at steady state, no
 //! discards. See `docs/gc-theory.md` for the formulas and for how utilisation is counted.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(clippy::print_stdout, reason = "the comparison is a table")]
+
 use dovetail_block::{BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern};
 use dovetail_ftl::lines::{LineShape, LineState};
 use dovetail_ftl::{Drive, DriveConfig, mapping, victim};
@@ -86,7 +89,7 @@ impl Writer {
         let command = Command::Write { range, data, hints: Hints::default(), fua: false };
         self.now = self.drive.submit(self.now, command).unwrap().done;
         // Lines are many: looking at every sixteenth choice is enough.
-        if self.drive.counters().gc_runs > runs && runs % 16 == 0 {
+        if self.drive.counters().gc_runs > runs && runs.is_multiple_of(16) {
             self.picks += 1;
             self.free_pages += self.free_now();
         }
@@ -96,7 +99,8 @@ impl Writer {
     fn free_now(&self) -> u64 {
         let lines = self.drive.lines();
         let pages = u64::from(lines.pages_per_line());
-        let cleaned = lines.ids().filter(|&l| lines.state(l) == LineState::Victim && lines.valid(l) == 0).count();
+        let cleaned =
+            lines.ids().filter(|&l| lines.state(l) == LineState::Victim && lines.valid(l) == 0).count();
         u64::from(lines.free()) * pages + cleaned as u64 * pages + pages / 2
     }
 }
@@ -134,7 +138,10 @@ fn compare(size: Size) {
             let name = if policy == "d-choices" { format!("{policy} {choices}") } else { policy.into() };
             let (op, percent) = (op * 100.0, difference * 100.0);
             println!("{name:13} {op:5.1}  {rho:.4}  {expected:8.3}  {waf:8.3}  {percent:+8.2} %");
-            assert!(difference.abs() <= tolerance, "{name}, {op} %: {waf} is not within {tolerance} of {expected}");
+            assert!(
+                difference.abs() <= tolerance,
+                "{name}, {op} %: {waf} is not within {tolerance} of {expected}"
+            );
         }
     }
 }

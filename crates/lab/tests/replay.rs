@@ -1,5 +1,7 @@
 //! Replays as a user sees them: counts, determinism, preconditioning, errors.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,7 @@
 //! fio itself as referee: it runs a job, writes its I/O log and counts its requests; our reader must count the same.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
 use std::path::Path;
 use std::process::Command;
 
@@ -9,7 +11,13 @@ use dovetail_workload::trace::{Format, TraceOptions, TraceReader};
 /// Runs fio in `folder`; returns its JSON.
 fn fio(folder: &Path, rw: &str) -> String {
     let output = Command::new("fio")
-        .args(["--name=referee", "--size=4m", "--bssplit=512/20:4k/50:12k/30", "--fsync=10", "--thinktime=50us"])
+        .args([
+            "--name=referee",
+            "--size=4m",
+            "--bssplit=512/20:4k/50:12k/30",
+            "--fsync=10",
+            "--thinktime=50us",
+        ])
         .args(["--output-format=json", "--randseed=7"])
         .arg(format!("--rw={rw}"))
         .arg(format!("--filename={}", folder.join("data").display()))
@@ -22,8 +30,10 @@ fn fio(folder: &Path, rw: &str) -> String {
 
 /// The first `"key" : number` after `"section" : {`.
 fn figure(json: &str, section: &str, key: &str) -> u64 {
-    let after = json.split(&format!("\"{section}\" : {{")).nth(1).unwrap_or_else(|| panic!("no {section} in {json}"));
-    let value = after.split(&format!("\"{key}\" : ")).nth(1).unwrap_or_else(|| panic!("no {key} in {section}"));
+    let after =
+        json.split(&format!("\"{section}\" : {{")).nth(1).unwrap_or_else(|| panic!("no {section} in {json}"));
+    let value =
+        after.split(&format!("\"{key}\" : ")).nth(1).unwrap_or_else(|| panic!("no {key} in {section}"));
     let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap()
 }
