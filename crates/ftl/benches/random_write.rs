@@ -1,7 +1,7 @@
 //! Simulated 4 KiB uniform random writes a second on a full drive with cleaning running, beside what the
 //! machine's memory allows: three dependent random touches for each write over arrays of the same size.
 //!
-//! `cargo bench -p dovetail-ftl --bench random_write [-- PROFILE]`
+//! `cargo bench -p dovetail-ftl --bench random_write [-- PROFILE [SCALE]]`
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may stop at a broken set-up")]
@@ -37,8 +37,11 @@ impl Writer {
 }
 
 fn main() {
-    let name = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or("femu-32g".into());
-    let config = Profile::load(&name).unwrap().resolve(&Overrides::default()).unwrap();
+    let mut arguments = std::env::args().skip(1).filter(|arg| !arg.starts_with('-'));
+    let name = arguments.next().unwrap_or("femu-32g".into());
+    let scale = arguments.next().and_then(|scale| scale.parse().ok());
+    let overrides = Overrides { scale, ..Overrides::default() };
+    let config = Profile::load(&name).unwrap().resolve(&overrides).unwrap();
     let blocks = config.user_blocks;
     let drive = Drive::new(config).unwrap();
     let completions = [SimTime::ZERO; QUEUE_DEPTH];

@@ -89,11 +89,12 @@ function axisOptions(theme, axis, vertical) {
     options.filter = (_, splits) => splits;
   }
   if (vertical) options.size = (_, values) => 14 + 6.6 * Math.max(3, ...(values ?? []).map(value => value.length));
-  else options.size = 30;
+  else options.size = 24;
   return options;
 }
 
-/** What all plots set alike. `hooks.moved` is called when the cursor moves, `hooks.zoomed(low, high)` after a drag. */
+/** What all plots set alike. `hooks.moved` is called when the mouse moves the cursor, `hooks.zoomed(low, high)` after a
+ * drag; while `hooks.still()` the cursor moves with its value. */
 function plotOptions(frame, x, y, range, hooks) {
   const theme = frame.report.theme;
   return {
@@ -108,7 +109,7 @@ function plotOptions(frame, x, y, range, hooks) {
     axes: [axisOptions(theme, x, false), axisOptions(theme, y, true)],
     cursor: { y: false, drag: { x: true, y: false, setScale: false }, bind: { dblclick: () => null } },
     hooks: {
-      setCursor: [hooks.moved],
+      setCursor: [plot => { if (!hooks.still()) hooks.moved(plot); }],
       setSelect: [plot => {
         if (plot.select.width < 4) return;
         const at = left => range.to(plot.posToVal(left, "x"));
@@ -122,7 +123,7 @@ function plotOptions(frame, x, y, range, hooks) {
 /** The moves that all plots share; `data` holds the x values first, `read(aloud)` shows the values at the cursor. */
 class PlotView {
   constructor(frame, options, data, range) {
-    Object.assign(this, { frame, data, range, index: null, forced: null });
+    Object.assign(this, { frame, data, range, index: null, forced: null, still: false });
     this.plot = new uPlot(options(this), data, frame.plot);
     this.plot.over.addEventListener("dblclick", () => this.reset());
     this.plot.over.addEventListener("pointerleave", () => this.leave());
@@ -132,7 +133,10 @@ class PlotView {
   /** Takes up the zoom that the chart had before it was drawn anew, if it still fits. */
   keepZoom() {
     const { memory } = this.frame;
-    if (memory.key === this.range.key && memory.range) this.showRange(...memory.range.map(this.range.to));
+    if (memory.key === this.range.key && memory.range) {
+      this.range.show(...memory.range.map(this.range.to));
+      this.apply(false);
+    }
     memory.key = this.range.key;
   }
 
@@ -153,12 +157,18 @@ class PlotView {
 
   goTo(index) {
     this.index = Math.min(Math.max(index, 0), this.data[0].length - 1);
-    const x = this.data[0][this.index];
-    if (this.range.reveal(x)) this.apply();
-    this.forced = this.index;
-    this.plot.setCursor({ left: this.plot.valToPos(x, "x"), top: this.plot.over.clientHeight / 2 }, false);
-    this.forced = null;
+    if (this.range.reveal(this.data[0][this.index])) this.apply();
+    else this.place();
     this.read(true);
+  }
+
+  /** Puts the cursor's line where its index is. */
+  place() {
+    const x = this.index == null ? null : this.data[0][this.index];
+    const seen = x != null && x >= this.range.range[0] && x <= this.range.range[1];
+    this.forced = this.index;
+    this.plot.setCursor(seen ? { left: this.plot.valToPos(x, "x"), top: this.plot.over.clientHeight / 2 } : { left: -10, top: -10 }, false);
+    this.forced = null;
   }
 
   zoom(factor) {
@@ -176,15 +186,26 @@ class PlotView {
     this.apply();
   }
 
-  apply() {
+  /** Draws the range that is shown now. Charts of one `share` name show the same. */
+  apply(share = true) {
     this.frame.memory.range = this.range.range === this.range.whole ? null : this.range.range;
-    this.plot.setScale("x", { min: this.range.range[0], max: this.range.range[1] });
-    if (this.index != null && this.forced == null) this.plot.setCursor({ left: -10, top: -10 }, false);
+    const [min, max] = this.range.range;
+    this.still = true; // the cursor stays on its value, not at its pixel
+    this.plot.batch(() => this.plot.setScale("x", { min, max }));
+    this.still = false;
+    this.place();
+    if (share && this.share) this.frame.report.others(this).forEach(other => other.follow(this.range));
+  }
+
+  follow({ range, whole }) {
+    if (range === whole) this.range.range = this.range.whole;
+    else this.range.show(...range);
+    this.apply(false);
   }
 
   leave() {
     this.index = null;
-    this.plot.setCursor({ left: -10, top: -10 }, false);
+    this.place();
     this.frame.read("", [], false);
   }
 

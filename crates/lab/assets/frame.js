@@ -36,7 +36,7 @@ class Frame {
   constructor(chart, report) {
     this.chart = chart;
     this.report = report;
-    this.choice = 0;
+    this.choice = chart.start?.(report.runs) ?? 0;
     this.memory = {}; // what a chart keeps while it is drawn anew, such as its zoom
     this.view = null;
     this.build();
@@ -55,6 +55,7 @@ class Frame {
     this.plot = el("div", { class: "plot" });
     this.list = el("ul");
     this.where = el("p");
+    this.readout = el("div", { class: "readout" }, this.where, this.list);
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.controls = el("div", { class: "choices" });
     this.figure = el(
@@ -62,7 +63,7 @@ class Frame {
       el("figcaption", {}, el("h3", { id: `${id}-title` }, title), el("p", { class: "about", id: `${id}-about` }, about)),
       this.tools(),
       this.plot,
-      el("div", { class: "readout" }, this.where, this.list),
+      this.readout,
       this.live,
     );
     this.listenTo(this.plot);
@@ -99,6 +100,7 @@ class Frame {
     this.legend([]);
     this.focusable(this.plot, false);
     this.view = this.runs.length ? this.chart.render(this) : this.empty("Every run is switched off.");
+    this.readout.hidden = !this.view;
     this.csvButton.disabled = !this.view;
     for (const button of this.zoomButtons) button.hidden = !this.view?.zoom;
   }

@@ -3,7 +3,7 @@
 //! A die does one operation at a time and is busy until a known time; a program or erase reserves the time
 //! after it. A read goes before what is only reserved: it waits for the operation that is under way and for
 //! earlier reads, and moves the end of the reservations by its own time (times that were already given out for
-//! them stay as they were told). So a read behind a long queue of programs waits for one of them, as it does
+//! them stay as they were told; of several erases that wait, reads see the last). So a read behind a long queue of programs waits for one of them, as it does
 //! in controllers that put reads first, and moving pages does not chain the dies to each other.
 //!
 //! Planes of one die work together when commands of the same kind for the same page index meet before the
@@ -13,8 +13,6 @@
 //! starts when its data is ready and the transfers issued before it would be through. A transfer whose data is
 //! ready only later (a read behind a busy die) so does not block the channel until then; the channel never
 //! carries more than its rate over any busy period.
-
-use std::collections::VecDeque;
 
 use dovetail_time::{SimSpan, SimTime};
 
@@ -44,14 +42,15 @@ pub struct DieUse {
     pub operations: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Operation {
+    #[default]
     Program,
     Erase,
 }
 
-/// A reserved program or erase.
-#[derive(Clone, Copy, Debug)]
+/// The program or erase that was reserved last.
+#[derive(Clone, Copy, Debug, Default)]
 struct Reservation {
     start: SimTime,
     end: SimTime,
@@ -60,11 +59,15 @@ struct Reservation {
     planes: u32,
 }
 
-#[derive(Clone, Debug, Default)]
+/// A die needs no list of its reservations: from the end of the last one backwards they are programs, one after
+/// the other, but for an erase, of which the last is kept.
+#[derive(Clone, Copy, Debug, Default)]
 struct Die {
     busy_until: SimTime,
-    /// Programs and erases that had not ended when the die was last looked at, in the order of their times.
-    reserved: VecDeque<Reservation>,
+    /// When the reservations that follow each other without a gap begin.
+    busy_from: SimTime,
+    last: Reservation,
+    last_erase: (SimTime, SimTime),
     /// The end of the last read.
     reads_until: SimTime,
     used: DieUse,
@@ -72,13 +75,33 @@ struct Die {
 
 impl Die {
     /// When a read that is ready now can start: after what is under way, and after earlier reads.
-    fn read_start(&mut self, ready: SimTime) -> SimTime {
-        while self.reserved.front().is_some_and(|first| first.end <= ready) {
-            self.reserved.pop_front();
-        }
-        let under_way = self.reserved.front().filter(|first| first.start <= ready);
-        under_way.map_or(ready, |first| first.end).max(self.reads_until)
+    fn read_start(&self, ready: SimTime, program: SimSpan) -> SimTime {
+        let under_way_until = if ready < self.busy_from || ready >= self.busy_until {
+            ready
+        } else {
+            let (erase_start, erase_end) = self.last_erase;
+            match (ready < erase_start, ready < erase_end) {
+                (false, true) => erase_end,
+                (true, _) => last_boundary(erase_start, ready, program),
+                (false, false) => last_boundary(self.busy_until, ready, program),
+            }
+        };
+        under_way_until.max(self.reads_until)
     }
+
+    /// Takes the time from `start` on, at the end of what is reserved.
+    fn reserve(&mut self, start: SimTime, span: SimSpan) {
+        if start > self.busy_until {
+            self.busy_from = start;
+        }
+        self.busy_until = start + span;
+    }
+}
+
+/// The end of the program that is under way at `ready`, when programs follow each other up to `end`.
+fn last_boundary(end: SimTime, ready: SimTime, program: SimSpan) -> SimTime {
+    let whole = end.since(ready).as_ns() / program.as_ns().max(1) * program.as_ns();
+    SimTime::from_ns(end.as_ns() - whole)
 }
 
 #[derive(Debug)]
@@ -127,10 +150,10 @@ impl Timeline {
         let span = self.timing.read;
         let unit = self.units[unit as usize];
         let die = &mut self.dies[unit.die as usize];
-        let start = die.read_start(at);
+        let start = die.read_start(at, self.timing.program);
         let sensed = start + span;
         die.reads_until = sensed;
-        die.busy_until = die.busy_until.max(start) + span;
+        die.reserve(die.busy_until.max(start), span);
         die.used.note(at, sensed, span);
         self.transfer(at, sensed, unit.channel, bytes)
     }
@@ -175,31 +198,33 @@ impl Timeline {
             Operation::Erase => self.timing.erase,
         };
         let die = &mut self.dies[unit.die as usize];
-        if let Some(last) = die.reserved.back_mut()
-            && last.joins(at, operation, page, unit.plane)
-        {
-            let late = ready.since(last.start);
-            last.planes |= unit.plane;
-            (last.start, last.end) = (last.start + late, last.end + late);
+        if die.last.joins(at, operation, page, unit.plane) {
+            let late = ready.since(die.last.start);
+            die.last.planes |= unit.plane;
+            (die.last.start, die.last.end) = (die.last.start + late, die.last.end + late);
             die.busy_until += late;
-            die.used.note(at, last.end, late);
-            return last.end;
-        }
-        while die.reserved.front().is_some_and(|first| first.end <= at) {
-            die.reserved.pop_front();
+            die.used.note(at, die.last.end, late);
+            return die.last.end;
         }
         let start = ready.max(die.busy_until);
         let end = start + span;
-        die.busy_until = end;
+        die.reserve(start, span);
         die.used.note(at, end, span);
-        die.reserved.push_back(Reservation { start, end, operation, page, planes: unit.plane });
+        die.last = Reservation { start, end, operation, page, planes: unit.plane };
+        if operation == Operation::Erase {
+            die.last_erase = (start, end);
+        }
         end
     }
 }
 
 impl Reservation {
     fn joins(&self, at: SimTime, operation: Operation, page: u32, plane: u32) -> bool {
-        at <= self.start && self.operation == operation && self.page == page && self.planes & plane == 0
+        at <= self.start
+            && self.operation == operation
+            && self.page == page
+            && self.planes & plane == 0
+            && self.planes != 0
     }
 }
 
@@ -270,6 +295,17 @@ mod tests {
         t.erase(us(0), 0);
         assert_eq!(t.read(us(0), 0, 4096), us(5060));
         assert_eq!(t.read(us(0), 1, 4096), us(60));
+    }
+
+    #[test]
+    fn a_read_waits_for_an_erase_under_way() {
+        let mut t = timeline();
+        t.program(us(0), place(0, 0, 0), 4096);
+        t.erase(us(0), 0);
+        t.program(us(0), place(0, 0, 1), 4096);
+        assert_eq!(t.read(us(100), 0, 4096), us(510 + 60), "the program");
+        assert_eq!(t.read(us(2000), 0, 4096), us(5510 + 60), "the erase");
+        assert_eq!(t.read(us(9000), 0, 4096), us(9060), "idle");
     }
 
     #[test]
