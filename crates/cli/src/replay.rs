@@ -211,7 +211,6 @@ fn all_overrides(arguments: &Arguments) -> Vec<Overrides> {
                         gc: gc.clone(),
                         map: map.clone(),
                         buffer,
-                        streams: None,
                         seed: arguments.seed,
                     });
                 }

@@ -93,8 +93,6 @@ pub struct Overrides {
     pub map: Option<String>,
     /// Bytes in the write buffer.
     pub buffer: Option<u64>,
-    /// Write streams.
-    pub streams: Option<u8>,
     /// Seeds the policies that draw.
     pub seed: u64,
 }
@@ -255,7 +253,7 @@ impl Profile {
             policy: self.policy(overrides)?,
             choices: self.ftl.gc_choices.max(1),
             shape,
-            streams: overrides.streams.unwrap_or(self.ftl.streams),
+            streams: self.ftl.streams,
             gc_apart: self.ftl.gc_apart,
             foreground_lines: spare_lines(foreground),
             background_lines: spare_lines(background),

@@ -244,8 +244,7 @@ impl Nand {
 
     /// The inode of a programmed page. Takes no time: [`Nand::read`] does.
     pub fn inode(&self, ppn: Ppn) -> Inode {
-        let Address { block, page, .. } = self.address(ppn);
-        self.store.inode(block, page)
+        self.store.inode(ppn)
     }
 
     /// The out-of-band area of a page; `None` where the page is erased or torn. Takes no time.

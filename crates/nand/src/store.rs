@@ -42,6 +42,8 @@ pub(crate) struct Store {
     lpns: Vec<u32>,
     pub(crate) blocks: Vec<BlockState>,
     payloads: Payloads,
+    /// Whether an inode was ever told: until then no block needs to be asked for one.
+    inodes_told: bool,
 }
 
 impl Store {
@@ -55,6 +57,7 @@ impl Store {
             lpns: vec![0; pages],
             blocks: std::iter::repeat_with(BlockState::default).take(geometry.blocks() as usize).collect(),
             payloads: Payloads::default(),
+            inodes_told: false,
         }
     }
 
@@ -79,6 +82,7 @@ impl Store {
     pub(crate) fn program(&mut self, ppn: Ppn, block: BlockId, tokens: &[Token], oob: Oob) {
         let state = &mut self.blocks[block.0 as usize];
         let page = state.next_page;
+        self.inodes_told |= oob.inode.0 != 0;
         let delta = state.delta(page, oob.seq.0);
         state.note_inode(page, oob.inode, self.geometry.pages_per_block);
         state.next_page += 1;
@@ -120,7 +124,11 @@ impl Store {
         (Lpn(self.lpns[ppn.0 as usize]), StreamId((word >> STREAM_SHIFT & 0xF) as u8))
     }
 
-    pub(crate) fn inode(&self, block: BlockId, page: u32) -> Inode {
+    pub(crate) fn inode(&self, ppn: Ppn) -> Inode {
+        if !self.inodes_told {
+            return Inode(0);
+        }
+        let (block, page) = self.geometry.locate(ppn);
         self.blocks[block.0 as usize].inode_of(page)
     }
 

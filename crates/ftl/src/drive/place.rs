@@ -176,8 +176,23 @@ impl Drive {
         Ok(())
     }
 
-    /// A reference to a part of a page that was just read, or the knowledge that it is lost.
-    pub(super) fn carry(&mut self, ppn: Ppn, part: usize, readable: bool) -> Token {
+    /// References to the parts in `mask` of a page that was just read, or the knowledge that they are lost.
+    pub(super) fn carry_parts(
+        &mut self,
+        ppn: Ppn,
+        mask: u8,
+        readable: bool,
+        tokens: &mut [Token; MAX_PARTS],
+    ) {
+        let mut left = mask;
+        while left != 0 {
+            let part = left.trailing_zeros() as usize;
+            left &= left - 1;
+            tokens[part] = self.carry(ppn, part, readable);
+        }
+    }
+
+    fn carry(&mut self, ppn: Ppn, part: usize, readable: bool) -> Token {
         if !readable {
             self.counters.lost_blocks += 1;
             return Token::LOST;

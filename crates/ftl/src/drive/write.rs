@@ -180,9 +180,7 @@ impl Drive {
         let at = at + self.charge(cost);
         let Some(ppn) = found else { return Ok(at) };
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Merge)?;
-        for (part, token) in tokens.iter_mut().enumerate().filter(|(part, _)| old >> part & 1 == 1) {
-            *token = self.carry(ppn, part, readable);
-        }
+        self.carry_parts(ppn, old, readable, tokens);
         Ok(ready)
     }
 }

@@ -1,0 +1,111 @@
+"use strict";
+// Charts of lines. A line is `{run, name, thin, x, y, step, skip}`: its run, what it shows beside the run's label (may be
+// empty), its values, how far from a value the cursor may be and still read it (in units of x), and optionally how
+// many values to `skip` in the download.
+//
+// Axes are `{label, log, size, text, value, csv}`: the heading, whether the scale is logarithmic, the size of a unit by
+// which values are divided, how a tick and a value are written, and the name of the column in the download. Charts
+// whose x axes have the same `share` have one zoom and one cursor.
+
+/** Draws `lines`; null if none has a value. */
+function linePlot(frame, lines, axes, none) {
+  const { x, y } = axes;
+  const missing = frame.runs.filter(run => !lines.some(line => line.run === run && line.y.length));
+  const drawn = lines.filter(line => line.y.length);
+  if (!drawn.length) return frame.empty(none);
+  const tables = drawn.map(line => [line.x.map(v => v / x.size), line.y.map(v => (v == null ? null : y.of ? y.of(v, line) : v / y.size))]);
+  const data = uPlot.join(tables);
+  const range = lineRange(data[0], x);
+  range.key = `${x.label} ${range.whole}`;
+  const view = new LineView(frame, view => lineOptions(frame, view, drawn, axes, range), data, range);
+  view.describe(drawn, axes);
+  frame.legend([
+    ...drawn.map(line => ({ mark: swatch(line.run.index, line.thin), label: [line.run.label, line.name].filter(Boolean).join(", ") })),
+    ...missing.map(run => ({ mark: swatch(run.index), label: `${run.label}: nothing to show` })),
+  ]);
+  return view;
+}
+
+function lineRange(xs, axis) {
+  const [first, last] = [xs[0], xs[xs.length - 1]];
+  if (axis.log) return new Window(logRange(first, last), true);
+  if (axis.whole) return new Window([first - 0.5, last + 0.5], false);
+  return new Window([0, last > 0 ? last * (xs.length === 1 ? 1.5 : 1) : 1], false);
+}
+
+function lineOptions(frame, view, lines, { x, y }, range) {
+  const hooks = {
+    moved: plot => { view.index = plot.cursor.idx; view.read(false); },
+    still: () => view.still,
+    zoomed: (low, high) => view.showRange(low, high),
+  };
+  const options = plotOptions(frame, x, y, range, hooks);
+  options.cursor.dataIdx = (_, series, index) => (series === 0 ? index : view.nearest(series, view.forced ?? index));
+  if (x.share) options.cursor.sync = { key: x.share, scales: ["x", null], setSeries: false, filters: { pub: event => event === "mousemove" || event === "mouseleave" } };
+  options.series = [{}, ...lines.map(line => lineStyle(frame.report.theme, line, x, y))];
+  return options;
+}
+
+function lineStyle(theme, line, x, y) {
+  const colour = theme.run(line.run.index);
+  return {
+    stroke: colour, width: line.thin ? 1 : 2, dash: theme.dash(line.run.index),
+    paths: y.steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
+    points: { show: Boolean(x.whole), filter: (plot, series, show) => (show ? null : lonely(plot.data[series])), size: 6, fill: colour, stroke: colour },
+  };
+}
+
+/** The indices of values between two gaps, which no line would show. */
+function lonely(values) {
+  const indices = [];
+  let before = null;
+  let run = 0;
+  const close = () => { if (run === 1) indices.push(before); };
+  values.forEach((value, index) => {
+    if (value === undefined) return;
+    if (value === null) { close(); run = 0; return; }
+    before = index;
+    run += 1;
+  });
+  close();
+  return indices;
+}
+
+class LineView extends PlotView {
+  describe(drawn, axes) {
+    Object.assign(this, { drawn, axes, share: axes.x.share });
+    const { chart, choiceName, runs } = this.frame;
+    const what = [chart.title, choiceName].filter(Boolean).join(", ");
+    this.frame.focusable(this.frame.plot, `${what}: ${axes.y.label} over ${axes.x.label}, ${runs.length} ${runs.length === 1 ? "run" : "runs"}`);
+  }
+
+  /** Where a line has its value for the x at `index`; null if that is too far away. */
+  nearest(series, index) {
+    const [xs, ys] = [this.data[0], this.data[series]];
+    if (index == null) return null;
+    const seek = by => { let at = index; while (at >= 0 && at < xs.length && ys[at] === undefined) at += by; return xs[at] === undefined ? null : at; };
+    const left = seek(-1);
+    if (this.axes?.y.steps) return left;
+    const right = seek(1);
+    const gap = at => (at == null ? Infinity : Math.abs(xs[at] - xs[index]));
+    const best = gap(right) < gap(left) ? right : left;
+    return gap(best) <= (this.drawn?.[series - 1].step ?? Infinity) ? best : null;
+  }
+
+  read(aloud) {
+    if (!this.drawn) return;
+    const { x, y } = this.axes;
+    if (this.index == null) return this.frame.read("", [], false);
+    const values = this.drawn.map((line, index) => {
+      const at = this.nearest(index + 1, this.index);
+      return at == null ? MISSING : y.value(this.data[index + 1][at]);
+    });
+    this.frame.read(x.value(this.data[0][this.index]), values, aloud);
+  }
+
+  rows() {
+    const { x, y } = this.axes;
+    const heads = ["run", "line", x.csv, y.csv];
+    return [heads, ...this.drawn.flatMap(line => line.x.map((value, index) => [line.run.label, line.name, value, line.y[index]]).slice(line.skip ?? 0))];
+  }
+}

@@ -1,0 +1,134 @@
+"use strict";
+// Puts the report together: its data, its theme, which runs are shown, and the charts.
+
+const COLOURS = 8;
+const DASHES = 6;
+
+/** The colours of the style sheets, as they are now. */
+class Theme {
+  constructor() {
+    const style = getComputedStyle(document.documentElement);
+    this.get = name => style.getPropertyValue(name).trim();
+    this.muted = this.get("--muted");
+    this.grid = this.get("--grid");
+  }
+
+  run(index) {
+    return this.get(`--run-${index % COLOURS}`);
+  }
+
+  dash(index) {
+    const lengths = this.get(`--dash-${index % DASHES}`).split(/\s+/).map(Number);
+    return lengths.every(Number.isFinite) ? lengths : [];
+  }
+
+  op(op) {
+    return this.get(`--op-${op}`);
+  }
+}
+
+class Report {
+  constructor(results) {
+    this.runs = (results?.runs ?? []).map((data, index) => ({ data, index, label: data.label || `Run ${index + 1}`, shown: true }));
+    this.theme = new Theme();
+    this.frames = CHARTS.map(chart => new Frame(chart, this));
+  }
+
+  shown() {
+    return this.runs.filter(run => run.shown);
+  }
+
+  /** The views that share an axis with `view`. */
+  others(view) {
+    return this.frames.map(frame => frame.view).filter(other => other && other !== view && other.share === view.share);
+  }
+
+  start() {
+    if (!this.runs.length) return;
+    this.listRuns();
+    this.layOut();
+    this.followTheme();
+    this.followWidth();
+    this.followPrinter();
+    this.draw();
+  }
+
+  draw() {
+    this.theme = new Theme();
+    for (const frame of this.frames) frame.draw();
+  }
+
+  /** The charts under the headings of their sections. */
+  layOut() {
+    const main = document.getElementById("charts");
+    const sections = new Map();
+    for (const frame of this.frames) {
+      const { section } = frame.chart;
+      if (!sections.has(section)) {
+        sections.set(section, el("div", { class: "grid" }));
+        main.append(el("section", {}, el("h2", {}, section), sections.get(section)));
+      }
+      sections.get(section).append(frame.figure);
+    }
+  }
+
+  /** A button for each run; with one run there is nothing to choose. */
+  listRuns() {
+    if (this.runs.length < 2) return;
+    const bar = document.getElementById("runs");
+    const buttons = this.runs.map(run => {
+      const button = el("button", { type: "button", "aria-pressed": "true", onclick: () => show([run], !run.shown) }, swatch(run.index), el("span", {}, run.label));
+      run.press = () => button.setAttribute("aria-pressed", String(run.shown));
+      return button;
+    });
+    const show = (runs, shown) => {
+      for (const run of runs) { run.shown = shown; run.press(); }
+      this.draw();
+    };
+    bar.append(...buttons, el("button", { type: "button", onclick: () => show(this.runs, true) }, "All"));
+    bar.hidden = false;
+  }
+
+  /** Light or dark as the system says, until the button is pressed. */
+  followTheme() {
+    const button = document.getElementById("theme");
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const set = dark => {
+      this.dark = dark;
+      this.applyTheme(dark);
+      button.textContent = dark ? "Light theme" : "Dark theme";
+    };
+    button.addEventListener("click", () => { set(!this.dark); this.draw(); });
+    system.addEventListener("change", () => { set(system.matches); this.draw(); });
+    button.hidden = false;
+    set(system.matches);
+  }
+
+  applyTheme(dark) {
+    document.getElementById("dark").media = dark ? "screen" : "not all";
+  }
+
+  followWidth() {
+    let width = document.body.clientWidth;
+    let waiting = 0;
+    new ResizeObserver(() => {
+      if (document.body.clientWidth === width) return;
+      width = document.body.clientWidth;
+      cancelAnimationFrame(waiting);
+      waiting = requestAnimationFrame(() => this.draw());
+    }).observe(document.body);
+  }
+
+  /** Paper is light and as wide as a page. */
+  followPrinter() {
+    const page = (width, dark) => {
+      document.body.style.width = width;
+      this.applyTheme(dark);
+      this.draw();
+    };
+    addEventListener("beforeprint", () => page("680px", false));
+    addEventListener("afterprint", () => page("", this.dark));
+  }
+}
+
+new Report(JSON.parse(document.getElementById("data").textContent)).start();

@@ -1,0 +1,121 @@
+use super::*;
+use crate::results::{SCHEMA, SCHEMA_VERSION, ScatterPoint};
+
+const NASTY: &str = "<script>alert(1)</script>&\"'{{js}}<!--";
+
+fn results(labels: &[&str]) -> Results {
+    let runs = labels.iter().map(|label| run(label)).collect();
+    Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: 42, runs }
+}
+
+fn run(label: &str) -> RunResult {
+    let mut run = RunResult { label: label.into(), ..RunResult::default() };
+    run.trace.name = format!("{label}.csv");
+    run.drive.profile = label.into();
+    run.totals.waf = Some(1.25);
+    run.latency.read.percentiles.count = 2;
+    run.latency.read.cdf = vec![(100, 0.5), (250, 1.0)];
+    run.series.interval_s = 1.0;
+    run.series.time_s = vec![1.0, 2.0];
+    run.series.waf = vec![None, Some(1.5)];
+    run.scatter = vec![ScatterPoint { t: 0.5, at: 4096, len: 512, op: 'w' }];
+    run
+}
+
+fn embedded(page: &str) -> &str {
+    let start = "<script type=\"application/json\" id=\"data\">";
+    page.split_once(start).and_then(|(_, rest)| rest.split_once("</script>")).map(|(data, _)| data).unwrap()
+}
+
+#[test]
+fn the_embedded_results_parse_back_equal() {
+    let results = results(&["one", NASTY]);
+    let parsed: Results = serde_json::from_str(embedded(&html(&results))).unwrap();
+    assert_eq!(parsed, results);
+}
+
+#[test]
+fn labels_never_become_markup() {
+    let page = html(&results(&[NASTY]));
+    assert!(!page.contains("<script>alert"));
+    assert!(!embedded(&page).contains('<'));
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;{{js}}&lt;!--"));
+    assert_eq!(page.matches("</script>").count(), html(&results(&["plain"])).matches("</script>").count());
+}
+
+#[test]
+fn every_run_is_named_in_the_tables() {
+    let labels = ["first", "second", "third", "fourth"];
+    let page = html(&results(&labels));
+    for label in labels {
+        assert_eq!(page.matches(&format!("<br>{label}</th>")).count(), 2, "{label}");
+    }
+}
+
+#[test]
+fn nothing_is_loaded_from_elsewhere() {
+    let page = html(&results(&["one"]));
+    let home = "https://github.com/leeoniya/uPlot"; // in the comment at the library's head
+    let without_comment = page.replace(home, "");
+    for load in ["http://", "https://", "src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
+        assert!(!without_comment.contains(load), "{load}");
+    }
+    for target in without_comment.split("href=\"").skip(1) {
+        assert!(target.starts_with('#') || target.starts_with("data:,"), "{target:.40}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_library_comes_with_its_license() {
+    assert!(html(&results(&[])).contains("Permission is hereby granted, free of charge"));
+}
+
+#[test]
+fn scripts_cannot_end_early() {
+    for part in [JS, LIBRARY_JS, LIBRARY_LICENSE] {
+        assert!(!part.contains("</script") && !part.contains("<!--"));
+    }
+    assert!(!LIBRARY_LICENSE.contains("*/"));
+    for part in [CSS, DARK_CSS, LIBRARY_CSS] {
+        assert!(!part.contains("</style"));
+    }
+}
+
+#[test]
+fn every_placeholder_is_filled() {
+    let mut names = Vec::new();
+    fill(PAGE, |name| {
+        names.push(name.to_owned());
+        String::new()
+    });
+    let filled = html(&results(&["one"]));
+    for name in names {
+        assert!(!filled.contains(&format!("{{{{{name}}}}}")), "{name}");
+    }
+    assert_eq!(fill("a{{x}}b{{y", |_| "{{x}}".into()), "a{{x}}b{{y");
+}
+
+#[test]
+fn the_same_results_give_the_same_bytes() {
+    let results = results(&["one", "two"]);
+    assert_eq!(html(&results), html(&results.clone()));
+}
+
+#[test]
+fn no_runs_give_a_page_that_says_so() {
+    assert!(html(&results(&[])).contains("There are no runs."));
+}
+
+#[test]
+fn the_style_sheet_has_all_colours_and_dashes() {
+    for index in 0..COLOURS {
+        let name = format!("--run-{index}:");
+        assert!(CSS.contains(&name) && DARK_CSS.contains(&name), "{name}");
+    }
+    for index in 0..DASHES {
+        assert!(CSS.contains(&format!("--dash-{index}:")));
+    }
+    let script = format!("const COLOURS = {COLOURS};\nconst DASHES = {DASHES};");
+    assert!(JS.contains(&script));
+}
