@@ -21,17 +21,18 @@ struct Writer {
     drive: Drive,
     completions: [SimTime; QUEUE_DEPTH],
     next: usize,
+    now: SimTime,
     version: u64,
 }
 
 impl Writer {
     fn write(&mut self, lba: u64, blocks: u64) {
-        let at = self.completions[self.next];
+        self.now = self.now.max(self.completions[self.next]);
         let range = BlockRange::new(Lba(lba), blocks);
         let data = Data::Patterns(Pattern::new(self.version));
         self.version += blocks;
         let command = Command::Write { range, data, hints: Hints::default(), fua: false };
-        self.completions[self.next] = self.drive.submit(at, command).unwrap().done;
+        self.completions[self.next] = self.drive.submit(self.now, command).unwrap().done;
         self.next = (self.next + 1) % QUEUE_DEPTH;
     }
 }
@@ -45,7 +46,7 @@ fn main() {
     let blocks = config.user_blocks;
     let drive = Drive::new(config).unwrap();
     let completions = [SimTime::ZERO; QUEUE_DEPTH];
-    let mut writer = Writer { drive, completions, next: 0, version: 1 };
+    let mut writer = Writer { drive, completions, next: 0, now: SimTime::ZERO, version: 1 };
     let mut rng = Rng::new(1);
     let start = Instant::now();
     (0..blocks / 64).for_each(|i| writer.write(i * 64, 64));

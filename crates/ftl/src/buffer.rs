@@ -98,6 +98,10 @@ impl WriteBuffer {
             }
         };
         self.index.insert(lpn.0, place);
+        if self.queue.len() > 2 * self.capacity {
+            let entries = &self.entries;
+            self.queue.retain(|&place| entries[place as usize].dirty);
+        }
         self.queue.push_back(place);
         self.dirty += 1;
         &mut self.entries[place as usize]

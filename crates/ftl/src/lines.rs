@@ -388,9 +388,9 @@ impl Lines {
         self.kept(id).min(self.pages_per_line) as usize
     }
 
-    /// Bytes of the drive's memory for valid counts and validity bits.
+    /// Bytes of the drive's memory for validity bits and a valid count (four bytes) for each line.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.valid.memory_bytes() + self.lines.len() as u64 * size_of::<Line>() as u64
+        self.valid.memory_bytes() + self.lines.len() as u64 * 4
     }
 }
 

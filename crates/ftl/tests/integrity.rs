@@ -70,6 +70,7 @@ fn faults(rng: &mut Rng, from: u64, within: u64, failing: bool) -> FaultPlan {
     let rate = |rng: &mut Rng, most: f64| if failing && rng.chance(0.3) { most } else { 0.0 };
     FaultPlan {
         seed: rng.next_u64(),
+        read_rate: rate(rng, 0.003),
         program_rate: rate(rng, 0.0005),
         erase_rate: rate(rng, 0.002),
         power_cut: Some(PowerCut { at_operation: from + rng.below(within), torn }),
@@ -82,6 +83,10 @@ struct Life {
     model: ReferenceDevice,
     now: SimTime,
     version: u64,
+    /// Whether the medium may fail.
+    failing: bool,
+    /// Time between the reads of `read_all`.
+    pause: SimSpan,
 }
 
 impl Life {
@@ -133,7 +138,11 @@ impl Life {
     fn read(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
         let range = self.range(rng);
         let mut into = vec![Content::Empty; range.blocks as usize];
-        self.drive.submit(self.now, Command::Read { range, into: Some(&mut into) })?;
+        match self.drive.submit(self.now, Command::Read { range, into: Some(&mut into) }) {
+            // The medium lost it: told, not hidden.
+            Err(DeviceError::Unreadable(_)) if self.failing => return Ok(()),
+            other => other?,
+        };
         self.model.check_read(range, &into).unwrap_or_else(|mismatch| panic!("{mismatch}"));
         Ok(())
     }
@@ -171,7 +180,14 @@ impl Life {
         }
         cut.set_faults(FaultPlan::default());
         let (drive, _) = cut.recover().unwrap_or_else(|e| panic!("recovery failed without a fault: {}", e.1));
-        let mut life = Self { drive, model: self.model, now: SimTime::ZERO, version: self.version };
+        let mut life = Self {
+            drive,
+            model: self.model,
+            now: SimTime::ZERO,
+            version: self.version,
+            failing: self.failing,
+            pause: SimSpan::ZERO,
+        };
         life.settle();
         life
     }
@@ -189,15 +205,20 @@ impl Life {
         let read = |lba| {
             let mut found = [Content::Empty];
             let range = BlockRange::new(lba, 1);
-            self.drive.submit(self.now, Command::Read { range, into: Some(&mut found) }).unwrap();
-            (lba, found[0].clone())
+            self.now += self.pause;
+            match self.drive.submit(self.now, Command::Read { range, into: Some(&mut found) }) {
+                Err(DeviceError::Unreadable(_)) if self.failing => None,
+                other => other.map(|_| (lba, found[0].clone())).map_or_else(|e| panic!("{e}"), Some),
+            }
         };
-        (0..blocks).map(Lba).map(read).collect()
+        (0..blocks).map(Lba).filter_map(read).collect()
     }
 
     /// A drive that takes no more writes still gives back what it has.
     fn check_read_only(&mut self) {
         self.drive.set_faults(FaultPlan::default());
+        // Pauses between the reads, in which the drive tries to clean.
+        self.pause = SimSpan::from_ms(20);
         for (lba, found) in self.read_all() {
             self.model.check_allowed(lba, &found).unwrap_or_else(|mismatch| panic!("worn out: {mismatch}"));
         }
@@ -227,10 +248,17 @@ fn run(seed: u64) -> Seen {
         Ok(drive) => drive,
         Err(_) => return Seen::default(), // too small for its frontiers: another seed has a larger one
     };
-    let mut life = Life { drive, model: ReferenceDevice::new(), now: SimTime::ZERO, version: 0 };
-    let mut seen = Seen::default();
     // Half of the drives have flash that fails now and then; only these may run out of good blocks.
     let failing = seed % 2 == 1;
+    let mut life = Life {
+        drive,
+        model: ReferenceDevice::new(),
+        now: SimTime::ZERO,
+        version: 0,
+        failing,
+        pause: SimSpan::ZERO,
+    };
+    let mut seen = Seen::default();
     while seen.cuts < CUTS_PER_SEED {
         let plan = faults(&mut rng, life.drive.flash_operations(), 3 * COMMANDS_PER_LIFE, failing);
         life.drive.set_faults(plan);

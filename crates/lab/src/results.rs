@@ -159,7 +159,7 @@ pub struct Totals {
     pub read_mb_per_s: f64,
     /// Million bytes written a second.
     pub write_mb_per_s: f64,
-    /// Requests in flight, mean over the requests' arrivals.
+    /// Requests in flight, mean over the requests' arrivals, the arriving one included.
     pub queue_depth_mean: f64,
     /// Requests in flight, at most.
     pub queue_depth_max: u64,
@@ -179,7 +179,7 @@ pub struct Totals {
     pub erases: u64,
     /// Lines cleaned.
     pub gc_runs: u64,
-    /// Of these, lines that writes had to wait for.
+    /// Lines whose cleaning or levelling writes had to wait for.
     pub gc_stalls: u64,
     /// Lines emptied by static wear levelling.
     pub wear_runs: u64,
@@ -239,7 +239,7 @@ pub struct LatencyResult {
 pub struct MemoryResult {
     /// The map at the end.
     pub map_bytes: u64,
-    /// The map at most.
+    /// The map at most, looked at when intervals of the series end.
     pub map_bytes_max: u64,
     /// Validity of pages and parts, valid counts, and the write buffer.
     pub other_bytes: u64,
@@ -266,7 +266,8 @@ pub struct WearResult {
 /// One die.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DieResult {
-    /// Share of the elapsed time in which it worked.
+    /// Share of the time in which it worked, from the first request until all its work is done (the final emptying
+    /// of the write buffer included).
     pub busy: f64,
     /// Operations waiting or under way, mean over time.
     pub queue_depth_mean: f64,
@@ -274,8 +275,8 @@ pub struct DieResult {
     pub operations: u64,
 }
 
-/// Figures over time, one entry an interval in each column; `interval_s` apart. Rates are means of the interval;
-/// null where nothing happened.
+/// Figures over time, one entry an interval in each column; `interval_s` apart. Rates are means of the interval and
+/// count whole blocks of 4 KiB; null where nothing happened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Length of an interval in seconds.
@@ -290,7 +291,7 @@ pub struct Series {
     pub write_mb_per_s: Vec<f64>,
     /// Write amplification within the interval.
     pub waf: Vec<Option<f64>>,
-    /// Requests in flight, mean over arrivals.
+    /// Requests in flight, mean over arrivals, the arriving one included.
     pub queue_depth: Vec<Option<f64>>,
     /// Median read latency in microseconds.
     pub read_p50_us: Vec<Option<f64>>,
@@ -306,7 +307,7 @@ pub struct Series {
     pub moved_pages: Vec<u64>,
     /// Blocks erased.
     pub erases: Vec<u64>,
-    /// Share of the dies' time in which they worked.
+    /// Share of the dies' time in which they worked. Work counts when it is issued: a burst can exceed 1.
     pub die_busy: Vec<f64>,
     /// Free lines at the end of the interval.
     pub free_lines: Vec<u32>,

@@ -9,7 +9,7 @@ use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay};
 use dovetail_lab::results::{ByKind, RunResult};
 use dovetail_lab::run_all;
-use dovetail_workload::trace::TraceOptions;
+use dovetail_workload::trace::{BlkEvent, TraceOptions};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -64,6 +64,12 @@ fn the_example_replays_with_the_counts_of_its_recording() {
     assert_eq!(result.latency.flush.percentiles.count, 6_494);
     assert!(result.latency.flush.percentiles.p50_ns > 500_000, "a flush waits for a program of 500 us");
     assert_eq!(result.series.time_s.len(), result.series.waf.len());
+    let writes = &result.latency.write.percentiles;
+    for p50 in result.series.write_p50_us.iter().flatten() {
+        // The series keeps two significant digits.
+        let ns = p50 * 1000.0;
+        assert!((writes.min_ns as f64 * 0.98..=writes.max_ns as f64 * 1.02).contains(&ns), "{p50} us");
+    }
     assert!((256..=512).contains(&result.series.time_s.len()), "{}", result.series.time_s.len());
 }
 
@@ -147,6 +153,27 @@ fn requests_that_cover_blocks_in_part_read_the_rest_first() {
     assert_eq!(result.trace.partial_blocks, 3, "one for the first, two for the third");
     assert_eq!(result.totals.written_blocks, 1 + 2 + 2);
     assert_eq!(result.trace.bytes.write, 512 + 8192 + 4096);
+}
+
+#[test]
+fn a_write_with_a_preflush_waits_for_its_flush() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("preflush.txt");
+    let lines = [
+        "8,0 0 1 0.000000000 1 Q W 0 + 8 [a]",
+        "8,0 0 2 0.000001000 1 Q FWFS 8 + 8 [a]",
+        "8,0 0 3 0.000002000 1 Q R 8 + 8 [a]",
+        "8,0 0 4 0.100000000 1 Q R 8 + 8 [a]",
+    ];
+    fs::write(&path, lines.join("\n")).unwrap();
+    let blk_event = BlkEvent::Queue;
+    for pacing in [Pacing::Timed { speed: 1.0 }, Pacing::Closed { depth: 3 }] {
+        let trace_options = TraceOptions { blk_event, ..TraceOptions::default() };
+        let result = run(&ReplayJob { trace_options, pacing, ..job(&path, "femu-32g", &small()) });
+        assert_eq!((result.trace.requests.flush, result.trace.requests.write), (1, 2));
+        let slowest = result.latency.write.percentiles.max_ns;
+        assert!(slowest > 1_000_000, "a program for the flush, then one for FUA: {slowest} ns");
+    }
 }
 
 #[test]

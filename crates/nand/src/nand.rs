@@ -99,7 +99,7 @@ impl Nand {
     /// is [`Nand::token`].
     ///
     /// # Errors
-    /// An erased page (a broken rule), an unreadable one (it takes its time all the same), no power.
+    /// An erased page (a broken rule), an unreadable one (its die is busy all the same), no power.
     pub fn read(&mut self, at: SimTime, ppn: Ppn, bytes: u32) -> Result<SimTime, NandError> {
         let Address { block, page, unit } = self.locate(ppn)?;
         if matches!(self.begin()?, Fate::Cut(_)) {
@@ -305,7 +305,7 @@ impl Nand {
         self.timeline.idle_from()
     }
 
-    /// The greatest sequence number that a block's programmed pages have.
+    /// The sequence number of the page that was programmed last in a block, also when it was erased since.
     pub fn last_seq(&self, block: BlockId) -> Seq {
         Seq(self.store.blocks[block.0 as usize].last_seq())
     }

@@ -10,9 +10,10 @@
 //! first of them has started (a multi-plane command).
 //!
 //! A channel moves page data between the controller and its dies. It is kept as a backlog of work: a transfer
-//! starts when its data is ready and the transfers issued before it would be through. A transfer whose data is
-//! ready only later (a read behind a busy die) so does not block the channel until then; the channel never
-//! carries more than its rate over any busy period.
+//! starts when its data is ready and the transfers issued before it are through. A read's transfer takes its
+//! place in the backlog as if its die were idle; behind a busy die its data comes later, and the channel is not
+//! blocked until then. So reads that had to wait for their dies can meet on a channel for which the model has
+//! already gone on: the channel carries its rate over time, and in such moments briefly more.
 
 use dovetail_time::{SimSpan, SimTime};
 
@@ -187,7 +188,7 @@ impl Timeline {
         let backlog = &mut self.channel_backlog_until[channel as usize];
         let span = SimSpan::from_ns(self.timing.transfer_4k.as_ns() * u64::from(bytes) / 4096);
         let start = ready.max(*backlog);
-        *backlog = at.max(*backlog) + span;
+        *backlog = ready.min(at + self.timing.read).max(*backlog) + span;
         start + span
     }
 
@@ -295,6 +296,13 @@ mod tests {
         t.erase(us(0), 0);
         assert_eq!(t.read(us(0), 0, 4096), us(5060));
         assert_eq!(t.read(us(0), 1, 4096), us(60));
+    }
+
+    #[test]
+    fn reads_of_idle_dies_share_their_channel() {
+        let mut t = timeline();
+        let done = [t.read(us(0), 0, 4096), t.read(us(0), 1, 4096)];
+        assert_eq!(done, [us(60), us(70)]);
     }
 
     #[test]

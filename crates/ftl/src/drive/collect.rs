@@ -132,7 +132,7 @@ impl Drive {
 
     /// The least worn closed line, when static wear levelling is due.
     fn worn_apart(&mut self) -> Option<LineId> {
-        if self.config.wear_spread == 0 {
+        if self.config.wear_spread == 0 || self.lines.free() + 1 < self.config.least_reserve() {
             return None;
         }
         self.runs_since_wear_check += 1;
@@ -153,10 +153,14 @@ impl Drive {
         while run.next < pages {
             let ppn = self.lines.page(run.line, run.next);
             if self.lines.is_valid(ppn) {
-                run.next += 1;
                 let cause = run.cause;
                 self.expect_moves();
-                return self.move_page(at, ppn, cause);
+                // Only a page that has moved is behind the run: one that found no room must not be erased.
+                self.move_page(at, ppn, cause)?;
+                if let Some(run) = &mut self.run {
+                    run.next += 1;
+                }
+                return Ok(());
             }
             run.next += 1;
         }
@@ -193,8 +197,12 @@ impl Drive {
         let Some((ready, line)) = self.awaiting_erase.pop_front() else { return Ok(false) };
         // A version that was discarded may only vanish once the discard is on flash: an older version of the
         // same block elsewhere would count as the newest.
-        self.write_journal(at)?;
-        let at = at.max(ready).max(self.programs_end_of_journal());
+        if let Err(error) = self.write_journal(at) {
+            self.awaiting_erase.push_front((ready, line));
+            return Err(error);
+        }
+        // Not before the line was ready, but also not only now: the dies may have been idle since.
+        let at = ready.max(self.programs_end_of_journal());
         for block in self.lines.blocks(line) {
             if self.nand.is_bad(block) {
                 continue;

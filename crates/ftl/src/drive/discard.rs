@@ -14,7 +14,7 @@ impl Drive {
         }
         let mut done = at;
         for range in ranges {
-            done = done.max(self.discard_range(at, range.blocks_inside()));
+            done = self.discard_range(done, range.blocks_inside());
         }
         self.counters.discards += 1;
         Ok(done)
@@ -23,9 +23,10 @@ impl Drive {
     fn discard_range(&mut self, at: SimTime, range: BlockRange) -> SimTime {
         let (mut done, mut unmapped) = (at, false);
         for piece in self.pieces(range) {
-            self.discard_in_buffer(piece);
             let accesses = self.counters.map_accesses;
-            unmapped |= self.discard_on_flash(piece);
+            let (buffered, mapped) = (self.discard_in_buffer(piece), self.discard_on_flash(piece));
+            self.counters.discarded_blocks += u64::from((buffered | mapped).count_ones());
+            unmapped |= mapped != 0;
             done += self.config.map_access * (self.counters.map_accesses - accesses);
         }
         if unmapped {
@@ -34,11 +35,13 @@ impl Drive {
         done
     }
 
-    fn discard_in_buffer(&mut self, piece: Piece) {
+    /// Drops the piece from the buffer; returns which parts were dirty there.
+    fn discard_in_buffer(&mut self, piece: Piece) -> u8 {
         let gone = piece_mask(piece);
         let Some(entry) = self.buffer.dirty_mut(piece.lpn) else {
             // In flight: flash has it, and the buffer must not answer for it any more.
-            return self.buffer.forget(piece.lpn);
+            self.buffer.forget(piece.lpn);
+            return 0;
         };
         let dropped = entry.mask & gone;
         for part in (0..8).filter(|part| dropped >> part & 1 == 1) {
@@ -46,23 +49,22 @@ impl Drive {
         }
         entry.mask &= !gone;
         let empty = entry.mask == 0;
-        self.counters.discarded_blocks += u64::from(dropped.count_ones());
         if empty {
             self.buffer.forget(piece.lpn);
         }
+        dropped
     }
 
-    /// Unmaps the piece on flash; returns whether anything of it was mapped.
-    fn discard_on_flash(&mut self, piece: Piece) -> bool {
+    /// Unmaps the piece on flash; returns which parts of it were mapped.
+    fn discard_on_flash(&mut self, piece: Piece) -> u8 {
         let (found, cost) = self.map.lookup(piece.lpn);
         self.charge(cost);
         if found.is_none() {
-            return false;
+            return 0;
         }
         let dropped = self.live_mask(piece.lpn) & piece_mask(piece);
-        self.counters.discarded_blocks += u64::from(dropped.count_ones());
         self.kill_parts(piece.lpn, dropped);
-        dropped != 0
+        dropped
     }
 
     /// The parts in `mask` of a mapped page are dead; a page without live parts is unmapped.

@@ -145,13 +145,15 @@ impl Drive {
         self.journal.is_writing
     }
 
-    fn write_pending(&mut self, at: SimTime) -> Result<(), DeviceError> {
+    fn write_pending(&mut self, mut at: SimTime) -> Result<(), DeviceError> {
         let page_bytes = self.nand.geometry().page_bytes as usize;
         let records_per_page = (page_bytes - HEADER_BYTES) / RECORD_BYTES;
         while !self.journal.pending.is_empty() {
             if self.journal.next_slot == self.journal.slots {
                 self.write_bitmaps(at)?;
                 self.journal.next_slot = 0;
+                // The slots may only be used again when the bitmaps that replace them are on flash.
+                at = at.max(self.journal.programs_end);
             }
             let count = self.journal.pending.len().min(records_per_page);
             let page = encode_journal(&self.journal.pending[..count], page_bytes);

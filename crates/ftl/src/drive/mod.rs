@@ -270,7 +270,8 @@ impl Drive {
         self.config.map_access * u64::from(cost.accesses)
     }
 
-    /// Moves blocks over the host link; the link carries at most its rate.
+    /// Moves blocks over the host link. Like a flash channel, the link is kept as a backlog of work, here from
+    /// the time of issue: a read whose data is ready only later does not block it until then.
     fn link(&mut self, at: SimTime, ready: SimTime, blocks: u64) -> SimTime {
         let span = self.config.link_4k * blocks;
         let start = ready.max(self.link_backlog_until);
@@ -282,10 +283,20 @@ impl Drive {
         if !self.nand.is_powered() {
             return Err(DeviceError::PowerLost);
         }
-        if at > self.last_command + self.config.idle_after {
-            self.clean_while_idle(self.last_command + self.config.idle_after, at)?;
+        match self.keep_house(at) {
+            // A drive without room can still be read; a write will say so itself.
+            Err(DeviceError::ReadOnly(_)) => Ok(()),
+            other => other,
         }
+    }
+
+    /// Cleans in the time since the last command, if it was long, and erases what has become ready.
+    fn keep_house(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        let idle_from = self.last_command + self.config.idle_after;
         self.last_command = self.last_command.max(at);
+        if at > idle_from {
+            self.clean_while_idle(idle_from, at)?;
+        }
         self.erase_what_is_ready(at)
     }
 }

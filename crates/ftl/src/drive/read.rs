@@ -60,7 +60,8 @@ impl Drive {
         let (found, cost) = self.map.lookup(piece.lpn);
         let at = at + self.charge(cost);
         let Some(ppn) = found else { return Ok((tokens, at)) };
-        let lba = Lba(u64::from(piece.lpn.0) * u64::from(self.config.parts()) + piece.first_part as u64);
+        let first_missing = u64::from(missing.trailing_zeros());
+        let lba = Lba(u64::from(piece.lpn.0) * u64::from(self.config.parts()) + first_missing);
         let ready = self.read_page(at, ppn, missing.count_ones(), lba)?;
         for (part, token) in tokens.iter_mut().enumerate().filter(|(part, _)| missing >> part & 1 == 1) {
             *token = self.nand.token(ppn, part);

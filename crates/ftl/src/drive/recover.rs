@@ -195,9 +195,11 @@ impl Drive {
         for (lpn, newest) in found.newest.iter().enumerate() {
             let Some((_, ppn)) = *newest else { continue };
             let lpn = Lpn(lpn as u32);
-            self.map.update(lpn, Some(ppn));
-            self.lines.adopt(ppn);
             self.adopt_parts(lpn, ppn);
+            if self.live_mask(lpn) != 0 {
+                self.map.update(lpn, Some(ppn));
+                self.lines.adopt(ppn);
+            }
         }
     }
 
@@ -222,12 +224,12 @@ impl Drive {
             match self.read_system(ppn)? {
                 Some(SystemPage::Journal(records)) => {
                     for record in records {
-                        self.drivers_seq(record.seq);
+                        self.go_beyond(record.seq);
                         self.bury(found, record.range, record.seq);
                     }
                 }
                 Some(SystemPage::Bitmap { first, seq, bits }) => {
-                    self.drivers_seq(seq);
+                    self.go_beyond(seq);
                     self.bury_bits(found, first, seq, &bits);
                 }
                 None => found.report.lost_journal_pages += 1,
@@ -238,7 +240,7 @@ impl Drive {
     }
 
     /// New sequence numbers must be above those of discards, too.
-    fn drivers_seq(&mut self, seen: Seq) {
+    fn go_beyond(&mut self, seen: Seq) {
         self.seq = self.seq.max(Seq(seen.0 + 1));
     }
 

@@ -87,7 +87,7 @@ pub struct Counters {
     pub erases: u64,
     /// Lines cleaned.
     pub gc_runs: u64,
-    /// Of these, lines that writes had to wait for.
+    /// Lines whose cleaning or levelling writes had to wait for.
     pub gc_stalls: u64,
     /// Lines emptied by static wear levelling.
     pub wear_runs: u64,

@@ -55,6 +55,17 @@ pub struct Percentiles {
     pub max_ns: u64,
 }
 
+/// Shares from 0 ever closer to 1: as many steps from 0 to 0.9 as from 0.9 to 0.99, and so on to 0.99999. Only
+/// operations that are exact to the last bit on every machine.
+fn quantiles(points: usize) -> impl Iterator<Item = f64> {
+    const DECADES: usize = 5;
+    let steps = (points / DECADES).max(1);
+    (0..DECADES * steps).map(move |i| {
+        let above = (0..i / steps).fold(1.0, |above, _| above / 10.0);
+        1.0 - above * (1.0 - 0.9 * (i % steps) as f64 / steps as f64)
+    })
+}
+
 /// One histogram for each [`CommandKind`], three significant digits, up to an hour; longer counts as an hour.
 #[derive(Clone, Debug)]
 pub struct Latencies {
@@ -109,10 +120,7 @@ impl Latencies {
             return Vec::new();
         }
         let mut curve = Vec::with_capacity(points);
-        for i in 0..points {
-            // Half of the points up to the median, then ever closer to 1: 0.9, 0.99, 0.999, ...
-            let x = i as f64 / (points - 1).max(1) as f64;
-            let quantile = 1.0 - 10f64.powf(-5.0 * x);
+        for quantile in quantiles(points) {
             let value = h.value_at_quantile(quantile);
             if curve.last().is_none_or(|&(last, _)| value > last) {
                 curve.push((value, h.quantile_below(value)));

@@ -25,13 +25,15 @@ struct Loop<'a> {
     drive: &'a mut CheckedDrive,
     completions: [SimTime; QUEUE_DEPTH],
     next: usize,
+    now: SimTime,
     requests: u64,
 }
 
 impl Loop<'_> {
     fn write(&mut self, lba: u64, blocks: u64) -> Result<(), ReplayError> {
         let range = BlockRange::new(Lba(lba), blocks);
-        self.completions[self.next] = self.drive.write(self.completions[self.next], range, false)?;
+        self.now = self.now.max(self.completions[self.next]);
+        self.completions[self.next] = self.drive.write(self.now, range, false)?;
         self.next = (self.next + 1) % QUEUE_DEPTH;
         self.requests += 1;
         Ok(())
@@ -46,7 +48,8 @@ pub(super) fn precondition(
 ) -> Result<PreconditionResult, ReplayError> {
     let blocks = drive.blocks();
     let parts = drive.drive().geometry().parts_per_page();
-    let mut writer = Loop { drive, completions: [SimTime::ZERO; QUEUE_DEPTH], next: 0, requests: 0 };
+    let mut writer =
+        Loop { drive, completions: [SimTime::ZERO; QUEUE_DEPTH], next: 0, now: SimTime::ZERO, requests: 0 };
     // Most drives are steady within three drive writes.
     let expected = blocks * 4;
     let mut tell = |requests, done: u64| {

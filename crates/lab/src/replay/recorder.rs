@@ -35,6 +35,7 @@ struct Interval {
     end: DriveState,
 }
 
+/// Two significant digits; grows as needed.
 fn empty_histogram() -> Histogram<u32> {
     #[allow(clippy::expect_used, reason = "two significant digits are always accepted")]
     Histogram::new(2).expect("two significant digits are valid")
@@ -93,11 +94,13 @@ impl Recorder {
     /// Notes the latency of a command that arrived in the current interval.
     pub(super) fn latency(&mut self, kind: CommandKind, latency: SimSpan) {
         let Some(now) = self.intervals.last_mut() else { return };
-        match kind {
-            CommandKind::Read => now.reads.saturating_record(latency.as_ns()),
-            CommandKind::Write => now.writes.saturating_record(latency.as_ns()),
-            CommandKind::Flush | CommandKind::Discard => {}
-        }
+        let histogram = match kind {
+            CommandKind::Read => &mut now.reads,
+            CommandKind::Write => &mut now.writes,
+            CommandKind::Flush | CommandKind::Discard => return,
+        };
+        let grown = histogram.record(latency.as_ns());
+        debug_assert!(grown.is_ok(), "the histogram grows as needed");
     }
 
     /// The map's bytes at most, as seen at the ends of intervals.

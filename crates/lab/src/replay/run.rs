@@ -70,6 +70,18 @@ pub(super) struct Tally {
     pub(super) span: SimSpan,
 }
 
+/// A write that is issued only when what it depends on is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    ready: SimTime,
+    /// The number of its request: the order of those ready at the same time.
+    number: u64,
+    arrived: SimTime,
+    start: u64,
+    blocks: u64,
+    fua: bool,
+}
+
 struct Replayer<'a> {
     job: &'a ReplayJob,
     drive: CheckedDrive,
@@ -78,6 +90,8 @@ struct Replayer<'a> {
     before: summary::Baseline,
     /// Completions that have not been reached yet.
     in_flight: BinaryHeap<Reverse<SimTime>>,
+    /// Writes that wait for a flush or a read of their own.
+    waiting: BinaryHeap<Reverse<Waiting>>,
     now: SimTime,
     last_done: SimTime,
     tally: Tally,
@@ -94,6 +108,7 @@ impl<'a> Replayer<'a> {
             start,
             before: summary::Baseline::of(drive.drive()),
             in_flight: BinaryHeap::new(),
+            waiting: BinaryHeap::new(),
             now: start,
             last_done: start,
             tally: Tally::default(),
@@ -107,39 +122,70 @@ impl<'a> Replayer<'a> {
     fn request(&mut self, request: Request) -> Result<(), ReplayError> {
         self.tally.number += 1;
         self.tally.span = request.at.since(SimTime::ZERO);
-        let at = self.arrival(&request);
+        let at = self.arrival(&request)?;
         self.now = at;
-        let in_flight = self.in_flight.len() as u64;
+        let in_flight = (self.in_flight.len() + self.waiting.len()) as u64 + 1;
         self.tally.in_flight_sum += in_flight;
-        self.tally.in_flight_max = self.tally.in_flight_max.max(in_flight + 1);
+        self.tally.in_flight_max = self.tally.in_flight_max.max(in_flight);
         self.recorder.arrive(at, in_flight, self.drive.drive())?;
-        let done = self.perform(at, &request)?;
-        self.in_flight.push(Reverse(done));
-        self.last_done = self.last_done.max(done);
+        if let Some(done) = self.perform(at, &request)? {
+            self.complete(done);
+        }
         Ok(())
     }
 
+    fn complete(&mut self, done: SimTime) {
+        self.in_flight.push(Reverse(done));
+        self.last_done = self.last_done.max(done);
+    }
+
+    /// Issues the write that waits and is ready first, if it is ready by `until`.
+    fn issue_waiting(&mut self, until: SimTime) -> Result<bool, ReplayError> {
+        let Some(Reverse(next)) = self.waiting.peek().copied() else { return Ok(false) };
+        if next.ready > until {
+            return Ok(false);
+        }
+        self.waiting.pop();
+        let done = self.drive.write(next.ready, BlockRange::new(Lba(next.start), next.blocks), next.fua)?;
+        self.note(CommandKind::Write, next.arrived, done);
+        self.complete(done);
+        Ok(true)
+    }
+
     /// When the request is issued; forgets what has completed by then.
-    fn arrival(&mut self, request: &Request) -> SimTime {
+    fn arrival(&mut self, request: &Request) -> Result<SimTime, ReplayError> {
         match self.job.pacing {
             Pacing::Timed { speed } => {
                 let offset = (request.at.as_ns() as f64 / speed).round() as u64;
                 let at = (self.start + SimSpan::from_ns(offset)).max(self.now);
+                while self.issue_waiting(at)? {}
                 while self.in_flight.peek().is_some_and(|Reverse(done)| *done <= at) {
                     self.in_flight.pop();
                 }
-                at
+                Ok(at)
             }
             Pacing::Closed { depth } => {
-                if self.in_flight.len() < depth as usize {
-                    return self.now;
+                if self.in_flight.len() + self.waiting.len() < depth as usize {
+                    return Ok(self.now);
                 }
-                self.in_flight.pop().map_or(self.now, |Reverse(done)| done.max(self.now))
+                self.next_completion().map(|done| done.max(self.now))
             }
         }
     }
 
-    fn perform(&mut self, at: SimTime, request: &Request) -> Result<SimTime, ReplayError> {
+    /// The first completion; writes that are ready before it are issued on the way.
+    fn next_completion(&mut self) -> Result<SimTime, ReplayError> {
+        loop {
+            let first = self.in_flight.peek().map(|Reverse(done)| *done);
+            if !self.issue_waiting(first.unwrap_or(SimTime::from_ns(u64::MAX)))? {
+                self.in_flight.pop();
+                return Ok(first.unwrap_or(self.now));
+            }
+        }
+    }
+
+    /// Issues a request; returns when it completes, `None` where its write has to wait first.
+    fn perform(&mut self, at: SimTime, request: &Request) -> Result<Option<SimTime>, ReplayError> {
         let mut done = at;
         if request.preflush || request.op == Op::Flush {
             self.tally.requests.flush += 1;
@@ -158,9 +204,7 @@ impl<'a> Replayer<'a> {
             }
             Op::Write => {
                 self.count(at, request, range, 'w');
-                let written = self.write(at, range, request.fua)?;
-                self.note(CommandKind::Write, at, written);
-                done = done.max(written);
+                return self.write(at, done, range, request.fua);
             }
             Op::Discard => {
                 self.count(at, request, range, 'd');
@@ -169,13 +213,19 @@ impl<'a> Replayer<'a> {
                 done = done.max(discarded);
             }
         }
-        Ok(done)
+        Ok(Some(done))
     }
 
-    /// A write that covers its first or last block only in part needs the rest of it: read, then write.
-    fn write(&mut self, at: SimTime, range: ByteRange, fua: bool) -> Result<SimTime, ReplayError> {
+    /// A write that covers its first or last block only in part needs the rest of it: read, then write. It waits
+    /// for that, and for its flush to be done at `ready`.
+    fn write(
+        &mut self,
+        at: SimTime,
+        mut ready: SimTime,
+        range: ByteRange,
+        fua: bool,
+    ) -> Result<Option<SimTime>, ReplayError> {
         let touched = range.blocks_touched();
-        let mut ready = at;
         let first_is_partial = !range.start.is_multiple_of(BLOCK_SIZE);
         let last_is_partial = !range.end().is_multiple_of(BLOCK_SIZE);
         let last = Lba(touched.end().0.saturating_sub(1));
@@ -185,7 +235,15 @@ impl<'a> Replayer<'a> {
         if last_is_partial && !(first_is_partial && last == touched.start) {
             ready = ready.max(self.read_rest(at, last)?);
         }
-        self.drive.write(ready, touched, fua)
+        if ready > at {
+            let BlockRange { start, blocks } = touched;
+            let number = self.tally.number;
+            self.waiting.push(Reverse(Waiting { ready, number, arrived: at, start: start.0, blocks, fua }));
+            return Ok(None);
+        }
+        let done = self.drive.write(at, touched, fua)?;
+        self.note(CommandKind::Write, at, done);
+        Ok(Some(done))
     }
 
     fn read_rest(&mut self, at: SimTime, block: Lba) -> Result<SimTime, ReplayError> {
@@ -237,6 +295,7 @@ impl<'a> Replayer<'a> {
 
     /// Empties the write buffer, so that all that was written counts, and sums up.
     fn finish(mut self) -> Result<RunResult, ReplayError> {
+        while self.issue_waiting(SimTime::from_ns(u64::MAX))? {}
         let elapsed = self.last_done.since(self.start);
         let end = self.last_done.max(self.now);
         self.drive.flush(end)?;
