@@ -157,7 +157,8 @@ fn is_stdout(path: Option<&Path>) -> bool {
 
 fn write_all(arguments: &Arguments, results: &Results, with_table: bool) -> Result<(), Failure> {
     if with_table {
-        print(&table::text(&results.runs))?;
+        let width = comfy_table::Table::new().width().map(usize::from);
+        print(&table::text(&results.runs, width))?;
     }
     if let Some(path) = &arguments.json {
         let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;

@@ -88,27 +88,66 @@ fn latency(latency: &LatencyResult) -> Option<String> {
     (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
 }
 
-/// The runs as columns.
-pub(crate) fn text(runs: &[RunResult]) -> String {
+/// The runs as columns, as many beside each other as fit into `width` (all, if it is not known).
+pub(crate) fn text(runs: &[RunResult], width: Option<usize>) -> String {
+    let mut out = String::new();
+    let mut rest = runs;
+    while !rest.is_empty() {
+        let fits = |count: &usize| {
+            let widest = columns(&rest[..*count]).lines().map(|line| line.chars().count()).max();
+            width.is_none_or(|width| widest.is_none_or(|widest| widest <= width))
+        };
+        let count = (1..=rest.len()).rev().find(fits).unwrap_or(1);
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out += &columns(&rest[..count]);
+        rest = &rest[count..];
+    }
+    out
+}
+
+fn columns(runs: &[RunResult]) -> String {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let labels = runs.iter().map(|run| run.label.clone());
     table.set_header(std::iter::once(String::new()).chain(labels));
     for (i, group) in GROUPS.iter().enumerate() {
-        if i > 0 {
+        let rows: Vec<_> = group.iter().filter_map(|row| cells(row, runs)).collect();
+        if i > 0 && !rows.is_empty() {
             table.add_row([""]);
         }
-        for row in *group {
-            let cells: Vec<_> = runs.iter().map(row.show).collect();
-            if cells.iter().any(Option::is_some) {
-                let shown = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".into()));
-                table.add_row(std::iter::once(row.name.to_string()).chain(shown));
-            }
-        }
+        table.add_rows(rows);
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let trimmed: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
     trimmed.join("\n") + "\n"
+}
+
+/// The name of a row and its figures; `None` when no run has one.
+fn cells(row: &Row, runs: &[RunResult]) -> Option<Vec<String>> {
+    let figures: Vec<_> = runs.iter().map(row.show).collect();
+    figures.iter().any(Option::is_some).then(|| {
+        let shown = figures.into_iter().map(|figure| figure.unwrap_or_else(|| "-".into()));
+        std::iter::once(row.name.to_string()).chain(shown).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_do_not_fit_beside_each_other_come_below() {
+        let run = |label: &str| RunResult { label: label.into(), ..RunResult::default() };
+        let runs = [run("first"), run("second"), run("third")];
+        let first_line = |width| text(&runs, width).lines().next().unwrap_or_default().to_string();
+        assert!(["first", "second", "third"].iter().all(|label| first_line(None).contains(label)));
+        let narrow = text(&runs, Some(40));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        assert!(!first_line(Some(40)).contains("third") && narrow.contains("third"), "{narrow}");
+        assert!(text(&runs, Some(3)).contains("third"), "too narrow for anything: one below the other");
+    }
 }

@@ -76,6 +76,9 @@ pub(super) fn precondition(
         let counted = writer.drive.drive().counters() - before;
         wafs.push(counted.waf(parts).unwrap_or(1.0));
     }
+    // What the write buffer still holds belongs to the preparation.
+    let now = writer.now;
+    writer.drive.flush(now)?;
     Ok(PreconditionResult {
         sequential_bytes: blocks * BLOCK_SIZE,
         random_bytes: wafs.len() as u64 * window * BLOCK_SIZE,
