@@ -63,6 +63,8 @@ pub(super) struct Journal {
     first_lpn: u32,
     programs_end: SimTime,
     is_writing: bool,
+    /// A page of the journal was lost on the medium: all bitmap pages must be written before anything is erased.
+    must_rewrite: bool,
 }
 
 fn blocks_per_bitmap(page_bytes: u32) -> u64 {
@@ -93,10 +95,11 @@ impl Journal {
             first_lpn: config.user_pages(),
             programs_end: SimTime::ZERO,
             is_writing: false,
+            must_rewrite: false,
         }
     }
 
-    /// After recovery: nothing is known of which bitmap pages lag behind the slots, so all do.
+    /// Nothing is known of which bitmap pages lag behind the slots, so all do: after recovery, and after a loss.
     pub(super) fn distrust(&mut self, bitmaps: u32) {
         self.touched = (0..bitmaps).collect();
         self.next_slot = self.slots;
@@ -131,13 +134,23 @@ impl Drive {
 
     /// Makes all discards so far survive a power cut.
     pub(super) fn write_journal(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        if self.journal.pending.is_empty() {
+        if self.journal.pending.is_empty() && !self.journal.must_rewrite {
             return Ok(());
         }
         self.journal.is_writing = true;
         let written = self.write_pending(at);
         self.journal.is_writing = false;
         written
+    }
+
+    /// A page of the drive's own can no longer be read. What it said is in memory, too: all bitmap pages are written
+    /// anew with the next journal write, before the line of the lost page is erased.
+    pub(super) fn replace_system_page(&mut self, lpn: Lpn) {
+        if let (Some(before), _) = self.map.update(lpn, None) {
+            self.lines.invalidate(before);
+        }
+        self.journal.distrust(self.bitmap_pages());
+        self.journal.must_rewrite = true;
     }
 
     /// Whether discards wait to be written: no line may be erased until they are.
@@ -148,6 +161,10 @@ impl Drive {
     fn write_pending(&mut self, mut at: SimTime) -> Result<(), DeviceError> {
         let page_bytes = self.nand.geometry().page_bytes as usize;
         let records_per_page = (page_bytes - HEADER_BYTES) / RECORD_BYTES;
+        if self.journal.must_rewrite {
+            self.write_bitmaps(at)?;
+            self.journal.must_rewrite = false;
+        }
         while !self.journal.pending.is_empty() {
             if self.journal.next_slot == self.journal.slots {
                 self.write_bitmaps(at)?;

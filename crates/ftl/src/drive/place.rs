@@ -163,6 +163,10 @@ impl Drive {
         let (lpn, stream) = self.nand.owner(ppn);
         let inode = self.nand.inode(ppn);
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;
+        if !readable && lpn.0 >= self.config.user_pages() {
+            self.replace_system_page(lpn);
+            return Ok(());
+        }
         let parts = self.config.parts() as usize;
         let mut tokens = [Token::EMPTY; MAX_PARTS];
         let live = self.live_mask(lpn);
