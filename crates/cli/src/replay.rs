@@ -1,5 +1,7 @@
 //! `dovetail replay`: one run for each combination of trace, drive and options.
 
+mod sensitivity;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -75,6 +77,9 @@ pub(crate) struct Arguments {
     /// Volatile write buffer, in place of the profile's; 0 for none.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
     buffer: Vec<u64>,
+    /// Vary each assumed figure of the drive instead: halved and doubled, one run for each, as changes in percent.
+    #[arg(long, help_heading = "Drive", conflicts_with_all = ["op", "gc", "map", "buffer", "json", "csv", "report"])]
+    sensitivity: bool,
     /// Fill the drive first, in order and then at random until its write amplification is steady.
     #[arg(long, help_heading = "Drive")]
     precondition: bool,
@@ -130,25 +135,33 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "--json and --csv cannot both go to standard output: give one a file".into(),
         ));
     }
+    if arguments.sensitivity {
+        return sensitivity::run(arguments);
+    }
     let jobs = jobs(arguments)?;
+    let (runs, failed) = perform(arguments, &jobs);
+    if !runs.is_empty() {
+        let results = Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: arguments.seed, runs };
+        write_all(arguments, &results, to_stdout == 0)?;
+    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\ndovetail: "))) }
+}
+
+/// Performs the jobs in parallel; returns the results in their order, and what the others say.
+fn perform(arguments: &Arguments, jobs: &[ReplayJob]) -> (Vec<RunResult>, Vec<String>) {
     let bars = Bars::new(&jobs.iter().map(|job| job.label.clone()).collect::<Vec<_>>());
     let threads =
         arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let outcomes = run_all(&jobs, threads, |index, job| {
+    let outcomes = run_all(jobs, threads, |index, job| {
         let outcome = replay(job, &mut |progress| bars.tell(index, progress));
         bars.done(index);
         outcome.map_err(|error| error.to_string())
     });
     bars.clear();
     let (done, failed): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
-    let runs: Vec<RunResult> = done.into_iter().flatten().collect();
-    if !runs.is_empty() {
-        let results = Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: arguments.seed, runs };
-        write_all(arguments, &results, to_stdout == 0)?;
-    }
     let mut messages: Vec<String> = failed.into_iter().filter_map(Result::err).collect();
     messages.dedup();
-    if messages.is_empty() { Ok(()) } else { Err(Failure::Failed(messages.join("\ndovetail: "))) }
+    (done.into_iter().flatten().collect(), messages)
 }
 
 fn is_stdout(path: Option<&Path>) -> bool {

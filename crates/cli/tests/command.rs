@@ -112,6 +112,20 @@ fn a_malformed_line_names_file_line_and_what_was_expected() {
 }
 
 #[test]
+fn assumed_figures_are_varied_and_their_weight_is_shown() {
+    let output = replay("--drive femu-32g --scale 1/64 --wrap --sensitivity");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    let line = text.lines().find(|line| line.contains("host.link_mb_per_s") && line.contains("1600"));
+    let write_p50 = line.and_then(|line| line.split_whitespace().nth(4));
+    assert!(
+        write_p50.is_some_and(|change| change.starts_with('+')),
+        "half the link makes writes slower: {text}"
+    );
+    assert!(!text.contains("timing.program_us"), "the paper gives it: {text}");
+}
+
+#[test]
 fn drives_can_be_listed_and_shown_with_their_sources() {
     let list = stdout(&dovetail(&["drive", "list"]));
     for name in ["femu-32g", "openssd-230g", "flashsim-100g", "fsdv-5g", "nvme-250g"] {

@@ -20,4 +20,4 @@ pub mod victim;
 pub use config::{ConfigError, DriveConfig};
 pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
-pub use profile::{Overrides, Profile, ProfileError, builtin_profiles};
+pub use profile::{Overrides, Profile, ProfileError, Variant, builtin_profiles};

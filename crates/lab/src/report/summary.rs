@@ -92,7 +92,7 @@ const GROUPS: &[Group] = &[
             row("Pages moved by cleaning", Least, |run| whole(run.totals.programs.gc)),
             row("Pages moved by wear levelling", Neither, |run| whole(run.totals.programs.wear)),
             row("Lines cleaned", Neither, |run| whole(run.totals.gc_runs)),
-            row("Of these, with writes waiting", Least, |run| whole(run.totals.gc_stalls)),
+            row("Lines that writes waited for", Least, |run| whole(run.totals.gc_stalls)),
             row("Blocks erased", Least, |run| whole(run.totals.erases)),
             row("Failed programs and erases", Neither, |run| {
                 whole(run.totals.program_failures + run.totals.erase_failures)
