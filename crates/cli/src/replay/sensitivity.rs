@@ -9,8 +9,11 @@ use dovetail_lab::results::RunResult;
 use super::{Arguments, job, perform};
 use crate::{Failure, drive, print};
 
-/// What is compared, and how it is read off a run; `None` where a run has no such figure.
-const FIGURES: [(&str, fn(&RunResult) -> Option<f64>); 6] = [
+/// A figure as it is read off a run; `None` where a run has no such figure.
+type Figure = fn(&RunResult) -> Option<f64>;
+
+/// What is compared.
+const FIGURES: [(&str, Figure); 6] = [
     ("WAF", |run| run.totals.waf),
     ("write p50", |run| at_least_one(run.latency.write.percentiles.p50_ns)),
     ("write p99", |run| at_least_one(run.latency.write.percentiles.p99_ns)),
