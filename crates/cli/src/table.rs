@@ -22,6 +22,15 @@ const GROUPS: [&[Row]; 6] = [
         row("writes", |r| counted(r.trace.requests.write, r.trace.bytes.write)),
         row("discards", |r| counted(r.trace.requests.discard, r.trace.bytes.discard)),
         row("flushes", |r| some(r.trace.requests.flush)),
+        row("read, but never written", |r| {
+            (r.totals.empty_read_blocks > 0)
+                .then(|| format!("{} blocks", format_count(r.totals.empty_read_blocks)))
+        }),
+        row("preconditioned to WAF", |r| {
+            r.precondition
+                .as_ref()
+                .map(|p| format!("{:.3}{}", p.waf, if p.steady { "" } else { ", not steady" }))
+        }),
         row("folded into the drive", |r| some(r.trace.wrapped)),
         row("lines skipped", |r| some(r.trace.skipped_lines)),
     ],
@@ -58,7 +67,7 @@ const GROUPS: [&[Row]; 6] = [
     ],
     &[
         row("erases", |r| some(r.totals.erases)),
-        row("wear min / mean / max", |r| {
+        row("wear since new, min / mean / max", |r| {
             let w = &r.wear;
             (w.erases_max > 0).then(|| format!("{} / {:.1} / {}", w.erases_min, w.erases_mean, w.erases_max))
         }),

@@ -40,12 +40,12 @@ impl WriteBuffer {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity,
-            entries: Vec::with_capacity(capacity),
+            entries: Vec::new(),
             unused: Vec::new(),
-            index: hashbrown::HashMap::with_capacity_and_hasher(capacity, FxBuildHasher),
+            index: hashbrown::HashMap::with_hasher(FxBuildHasher),
             queue: VecDeque::new(),
             dirty: 0,
-            in_flight: VecDeque::with_capacity(capacity),
+            in_flight: VecDeque::new(),
         }
     }
 

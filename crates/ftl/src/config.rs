@@ -57,11 +57,11 @@ pub enum ConfigError {
     Geometry(#[from] GeometryError),
     /// Fewer lines than the data, the open lines and the cleaning reserve need.
     #[error(
-        "the drive has {lines} lines of {line_kib} KiB, but its data, {open} open lines and a reserve of \
+        "the drive has good blocks for {lines} lines of {line_kib} KiB, but its data, {open} open lines and a reserve of \
          {reserve} need {needed}; raise over-provisioning or the scale, or use fewer streams or smaller lines"
     )]
     TooSmall {
-        /// Lines that the flash has.
+        /// Lines that the good blocks of the flash make.
         lines: u32,
         /// The size of a line in KiB.
         line_kib: u64,
@@ -97,16 +97,11 @@ impl DriveConfig {
     }
 
     fn groups(&self) -> u32 {
-        match self.shape {
-            LineShape::Superblock => 1,
-            LineShape::Block => self.nand.geometry.units(),
-        }
+        self.shape.groups(&self.nand.geometry)
     }
 
     fn line_pages(&self) -> u32 {
-        self.nand.geometry.units()
-            / if self.shape == LineShape::Superblock { 1 } else { self.nand.geometry.units() }
-            * self.nand.geometry.pages_per_block
+        self.shape.pages_per_line(&self.nand.geometry)
     }
 
     /// Free lines that cleaning needs to go on whatever happens: one in each group to move pages to, one for the
@@ -139,7 +134,8 @@ impl DriveConfig {
     fn check_room(&self) -> Result<(), ConfigError> {
         let pages = u64::from(self.user_pages()) + u64::from(crate::drive::system_pages(self));
         let line_pages = self.line_pages();
-        let lines = self.nand.geometry.pages() / line_pages;
+        let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
+        let lines = self.nand.geometry.pages().saturating_sub(bad_pages) / line_pages;
         let open = self.frontiers() * self.groups();
         let needed =
             pages.div_ceil(u64::from(line_pages)) + u64::from(open) + u64::from(self.foreground_lines) + 1;

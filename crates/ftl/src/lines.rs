@@ -24,6 +24,26 @@ pub enum LineShape {
     Block,
 }
 
+impl LineShape {
+    /// Blocks in a line.
+    pub const fn blocks_per_line(self, geometry: &Geometry) -> u32 {
+        match self {
+            Self::Superblock => geometry.units(),
+            Self::Block => 1,
+        }
+    }
+
+    /// Pages in a line.
+    pub const fn pages_per_line(self, geometry: &Geometry) -> u32 {
+        self.blocks_per_line(geometry) * geometry.pages_per_block
+    }
+
+    /// Groups of lines that one stream fills side by side: 1 for superblocks, the units for blocks.
+    pub const fn groups(self, geometry: &Geometry) -> u32 {
+        geometry.units() / self.blocks_per_line(geometry)
+    }
+}
+
 /// Where a line is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineState {
@@ -64,6 +84,12 @@ struct Line {
     next: u32,
 }
 
+impl Line {
+    fn is_closed_since(&self, at: Seq) -> bool {
+        self.state == LineState::Closed && self.closed_at == at
+    }
+}
+
 const NIL: u32 = u32::MAX;
 
 /// All lines of a drive.
@@ -89,12 +115,9 @@ pub struct Lines {
 impl Lines {
     /// All lines free.
     pub(crate) fn new(geometry: Geometry, shape: LineShape) -> Self {
-        let (blocks_per_line, groups) = match shape {
-            LineShape::Superblock => (geometry.units(), 1),
-            LineShape::Block => (1, geometry.units()),
-        };
-        let count = geometry.blocks() / blocks_per_line;
-        let pages_per_line = blocks_per_line * geometry.pages_per_block;
+        let groups = shape.groups(&geometry);
+        let count = geometry.blocks() / shape.blocks_per_line(&geometry);
+        let pages_per_line = shape.pages_per_line(&geometry);
         let line = Line {
             state: LineState::Victim,
             valid: 0,
@@ -164,10 +187,7 @@ impl Lines {
 
     /// The blocks of a line.
     pub fn blocks(&self, line: LineId) -> impl Iterator<Item = BlockId> + use<> {
-        let width = match self.shape {
-            LineShape::Superblock => self.geometry.units(),
-            LineShape::Block => 1,
-        };
+        let width = self.shape.blocks_per_line(&self.geometry);
         (line.0 * width..(line.0 + 1) * width).map(BlockId)
     }
 
@@ -225,10 +245,7 @@ impl Lines {
 
     /// The closed line that was filled first.
     pub fn oldest(&self) -> Option<LineId> {
-        let current = |&&(line, at): &&(LineId, Seq)| {
-            let line = &self.lines[line.0 as usize];
-            line.state == LineState::Closed && line.closed_at == at
-        };
+        let current = |&&(line, at): &&(LineId, Seq)| self.lines[line.0 as usize].is_closed_since(at);
         self.by_age.iter().find(current).map(|(line, _)| *line)
     }
 
@@ -272,6 +289,10 @@ impl Lines {
         line.closed_at = now;
         line.position = position;
         self.closed.push(id);
+        if self.by_age.len() > 2 * self.lines.len() {
+            let lines = &self.lines;
+            self.by_age.retain(|&(line, at)| lines[line.0 as usize].is_closed_since(at));
+        }
         self.by_age.push_back((id, now));
         self.link(id);
     }
@@ -290,8 +311,7 @@ impl Lines {
 
     fn forget_stale_ages(&mut self) {
         while let Some(&(line, at)) = self.by_age.front() {
-            let line = &self.lines[line.0 as usize];
-            if line.state == LineState::Closed && line.closed_at == at {
+            if self.lines[line.0 as usize].is_closed_since(at) {
                 break;
             }
             self.by_age.pop_front();

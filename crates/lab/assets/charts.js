@@ -30,6 +30,10 @@ const CHARTS = [
     choices: latencyChoices("write"), start: latencyStart,
   }),
   overTime({
+    id: "flush-latency", title: "Flush latency", about: "Of the flushes of each interval.",
+    choices: latencyChoices("flush"), start: latencyStart,
+  }),
+  overTime({
     id: "load", title: "Load", about: "Requests in flight are means over arrivals; busy is the share of the dies' time in which they worked.",
     choices: [
       { name: "Queue depth", unit: "requests", of: "In flight", key: "queue_depth", none: "No run has requests." },

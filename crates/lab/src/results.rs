@@ -189,6 +189,8 @@ pub struct Totals {
     pub erase_failures: u64,
     /// Blocks of data lost on the medium.
     pub lost_blocks: u64,
+    /// Blocks read that hold nothing (never written, or discarded): answered without flash.
+    pub empty_read_blocks: u64,
     /// Blocks read that the write buffer held.
     pub buffer_read_hits: u64,
     /// Blocks written over ones still in the write buffer.
@@ -276,7 +278,7 @@ pub struct DieResult {
 }
 
 /// Figures over time, one entry an interval in each column; `interval_s` apart. Rates are means of the interval and
-/// count whole blocks of 4 KiB; null where nothing happened.
+/// count whole blocks of 4 KiB, the last interval counting as a whole one; null where nothing happened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Length of an interval in seconds.
@@ -301,6 +303,14 @@ pub struct Series {
     pub write_p50_us: Vec<Option<f64>>,
     /// 99th percentile of write latency in microseconds.
     pub write_p99_us: Vec<Option<f64>>,
+    /// Median flush latency in microseconds.
+    pub flush_p50_us: Vec<Option<f64>>,
+    /// 99th percentile of flush latency in microseconds.
+    pub flush_p99_us: Vec<Option<f64>>,
+    /// Median discard latency in microseconds.
+    pub discard_p50_us: Vec<Option<f64>>,
+    /// 99th percentile of discard latency in microseconds.
+    pub discard_p99_us: Vec<Option<f64>>,
     /// Pages programmed.
     pub programmed_pages: Vec<u64>,
     /// Pages moved by cleaning and wear levelling.

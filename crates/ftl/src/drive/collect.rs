@@ -64,9 +64,15 @@ impl Drive {
         Ok(())
     }
 
+    /// Whether no further line needs to be cleaned for now. Lines that only wait for their erase count: when
+    /// commands come faster than flash takes them, many do.
+    fn has_enough(&self) -> bool {
+        self.lines.free() + self.awaiting_erase.len() as u32 >= self.config.background_lines
+    }
+
     /// Advances by what one host page is worth: `kept` moves for every `pages - kept` pages freed.
     fn clean_along(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        if self.run.is_none() && (self.lines.free() >= self.config.background_lines || !self.start_run()) {
+        if self.run.is_none() && (self.has_enough() || !self.start_run()) {
             return Ok(());
         }
         let Some(run) = self.run else { return Ok(()) };
@@ -84,8 +90,7 @@ impl Drive {
         let mut now = from;
         loop {
             self.erase_what_is_ready(now)?;
-            let enough = self.lines.free() + self.awaiting_erase.len() as u32 >= self.config.background_lines;
-            if self.run.is_none() && (enough || !self.start_run()) {
+            if self.run.is_none() && (self.has_enough() || !self.start_run()) {
                 return self.erase_what_is_ready(until);
             }
             now = now.max(self.nand.idle_from());

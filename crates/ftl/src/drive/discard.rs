@@ -37,7 +37,7 @@ impl Drive {
 
     /// Drops the piece from the buffer; returns which parts were dirty there.
     fn discard_in_buffer(&mut self, piece: Piece) -> u8 {
-        let gone = piece_mask(piece);
+        let gone = piece.mask();
         let Some(entry) = self.buffer.dirty_mut(piece.lpn) else {
             // In flight: flash has it, and the buffer must not answer for it any more.
             self.buffer.forget(piece.lpn);
@@ -62,7 +62,7 @@ impl Drive {
         if found.is_none() {
             return 0;
         }
-        let dropped = self.live_mask(piece.lpn) & piece_mask(piece);
+        let dropped = self.live_mask(piece.lpn) & piece.mask();
         self.kill_parts(piece.lpn, dropped);
         dropped
     }
@@ -85,8 +85,4 @@ impl Drive {
             self.lines.invalidate(before);
         }
     }
-}
-
-fn piece_mask(piece: Piece) -> u8 {
-    (((1u16 << piece.parts) - 1) << piece.first_part) as u8
 }

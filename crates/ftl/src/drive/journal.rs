@@ -153,7 +153,7 @@ impl Drive {
         self.journal.must_rewrite = true;
     }
 
-    /// Whether discards wait to be written: no line may be erased until they are.
+    /// Whether the journal is being written: no line may be erased until it is.
     pub(super) fn is_writing_journal(&self) -> bool {
         self.journal.is_writing
     }

@@ -71,6 +71,13 @@ struct Piece {
     offset: u64,
 }
 
+impl Piece {
+    /// One bit for each part of the page that lies in the piece.
+    fn mask(self) -> u8 {
+        (((1u16 << self.parts) - 1) << self.first_part) as u8
+    }
+}
+
 impl Drive {
     /// A new, empty drive.
     ///

@@ -47,19 +47,24 @@ impl Drive {
         at: SimTime,
         piece: Piece,
     ) -> Result<([Token; MAX_PARTS], SimTime), DeviceError> {
-        let wanted = (((1u16 << piece.parts) - 1) << piece.first_part) as u8;
+        let wanted = piece.mask();
         let (mut tokens, mut held) = ([Token::EMPTY; MAX_PARTS], 0);
         if let Some(&Entry { tokens: buffered, mask, .. }) = self.buffer.get(piece.lpn) {
             (tokens, held) = (buffered, mask);
             self.counters.buffer_read_hits += u64::from((mask & wanted).count_ones());
         }
-        let missing = wanted & !held & self.live_mask(piece.lpn);
+        let live = self.live_mask(piece.lpn);
+        let missing = wanted & !held & live;
+        self.counters.empty_read_blocks += u64::from((wanted & !held & !live).count_ones());
         if missing == 0 {
             return Ok((tokens, at));
         }
         let (found, cost) = self.map.lookup(piece.lpn);
         let at = at + self.charge(cost);
-        let Some(ppn) = found else { return Ok((tokens, at)) };
+        let Some(ppn) = found else {
+            self.counters.empty_read_blocks += u64::from(missing.count_ones());
+            return Ok((tokens, at));
+        };
         let first_missing = u64::from(missing.trailing_zeros());
         let lba = Lba(u64::from(piece.lpn.0) * u64::from(self.config.parts()) + first_missing);
         let ready = self.read_page(at, ppn, missing.count_ones(), lba)?;

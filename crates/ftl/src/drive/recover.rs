@@ -260,7 +260,7 @@ impl Drive {
             {
                 continue;
             }
-            let mask = (((1u16 << piece.parts) - 1) << piece.first_part) as u8 & self.live_mask(piece.lpn);
+            let mask = piece.mask() & self.live_mask(piece.lpn);
             found.report.discarded_blocks += u64::from(mask.count_ones());
             self.kill_parts(piece.lpn, mask);
         }

@@ -1,4 +1,4 @@
-//! Counts of what the drive did, since it was built or last asked to start again.
+//! Counts of what the drive did since it was switched on.
 
 use std::ops::Sub;
 
@@ -71,6 +71,8 @@ pub struct Counters {
     pub flushes: u64,
     /// Blocks that the host read.
     pub read_blocks: u64,
+    /// Of these, blocks that hold nothing: never written, or discarded. They are answered without flash.
+    pub empty_read_blocks: u64,
     /// Blocks that the host wrote.
     pub written_blocks: u64,
     /// Blocks that discards unmapped or dropped from the buffer.
@@ -130,6 +132,7 @@ impl Sub for Counters {
             discards: self.discards - earlier.discards,
             flushes: self.flushes - earlier.flushes,
             read_blocks: self.read_blocks - earlier.read_blocks,
+            empty_read_blocks: self.empty_read_blocks - earlier.empty_read_blocks,
             written_blocks: self.written_blocks - earlier.written_blocks,
             discarded_blocks: self.discarded_blocks - earlier.discarded_blocks,
             buffer_read_hits: self.buffer_read_hits - earlier.buffer_read_hits,

@@ -112,7 +112,7 @@ impl Latencies {
         }
     }
 
-    /// The cumulative distribution of one kind: (latency in ns, share of commands at or below it), at most
+    /// The cumulative distribution of one kind: (latency in ns, share of commands at or below it), about
     /// `points` of them, none when it is empty.
     pub fn cdf(&self, kind: CommandKind, points: usize) -> Vec<(u64, f64)> {
         let h = &self.histograms[kind as usize];
@@ -130,20 +130,5 @@ impl Latencies {
             curve.push((h.max(), 1.0));
         }
         curve
-    }
-
-    /// Adds all of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.histograms.iter_mut().zip(&other.histograms) {
-            let same_bounds = mine.add(theirs);
-            debug_assert!(same_bounds.is_ok(), "all histograms have the same bounds");
-        }
-    }
-
-    /// Empties the histograms.
-    pub fn clear(&mut self) {
-        for h in &mut self.histograms {
-            h.reset();
-        }
     }
 }

@@ -48,7 +48,8 @@ pub struct ReplayJob {
     pub wrap: bool,
     /// Fills the drive first, in order and then at random until it is steady.
     pub precondition: bool,
-    /// Length of the intervals of the time series; `None` chooses one that gives 256 to 512 of them.
+    /// Length of the intervals of the time series; `None` chooses one that gives 256 to 512 of
+    /// them (of 0.1 ms and fewer for a replay below 25.6 ms).
     pub interval: Option<SimSpan>,
     /// Ends after so many requests.
     pub limit: Option<u64>,
@@ -105,6 +106,16 @@ pub enum ReplayError {
         end: u64,
         /// The drive's size in bytes.
         capacity: u64,
+    },
+    /// A request so late that virtual time would end.
+    #[error(
+        "{trace}: request {number} comes more than a hundred years after the first: check --format, or raise --speed"
+    )]
+    TooLong {
+        /// The trace's file.
+        trace: String,
+        /// The request's number, from 1.
+        number: u64,
     },
     /// The trace has no request.
     #[error("{0} holds no request: nothing was replayed (look at --format, --device and --event)")]

@@ -12,12 +12,13 @@ use crate::results::PreconditionResult;
 const QUEUE_DEPTH: usize = 32;
 /// Blocks of a sequential write.
 const SEQUENTIAL_BLOCKS: u64 = 64;
-/// A window is this share of the drive; the write amplification of three windows within 1 % of each other counts
+/// Before windows count, as much as the drive has spare flash is written at random: until then cleaning has hardly
+/// begun. A window is this share of the drive; the write amplification of three windows within 1 % of each other counts
 /// as steady.
 const WINDOWS_PER_DRIVE: u64 = 4;
 const STEADY_WINDOWS: usize = 3;
 const STEADY_WITHIN: f64 = 0.01;
-/// Ends unsteady after so many windows (six drive writes).
+/// Ends unsteady after so many windows (six drive writes); no more than that is written before them, either.
 const MAX_WINDOWS: u64 = 24;
 
 /// A closed loop of writes whose completions are taken in the order of issue.
@@ -64,15 +65,24 @@ pub(super) fn precondition(
     }
     let mut rng = Rng::new(seed).fork(1);
     let window = (blocks / WINDOWS_PER_DRIVE).max(1);
+    let spare = (writer.drive.drive().geometry().raw_bytes() / BLOCK_SIZE).saturating_sub(blocks);
+    let mut random: u64 = 0;
+    let mut write_at_random = |writer: &mut Loop<'_>, count: u64| -> Result<(), ReplayError> {
+        for _ in 0..count {
+            writer.write(rng.below(blocks), 1)?;
+            random += 1;
+            if random.is_multiple_of(1 << 16) {
+                tell(writer.requests, blocks + random);
+            }
+        }
+        Ok(())
+    };
+    let unmeasured = spare.min(MAX_WINDOWS * window);
+    write_at_random(&mut writer, unmeasured)?;
     let mut wafs = Vec::new();
     while !is_steady(&wafs) && (wafs.len() as u64) < MAX_WINDOWS {
         let before = writer.drive.drive().counters();
-        for i in 0..window {
-            writer.write(rng.below(blocks), 1)?;
-            if i % (1 << 16) == 0 {
-                tell(writer.requests, blocks + wafs.len() as u64 * window + i);
-            }
-        }
+        write_at_random(&mut writer, window)?;
         let counted = writer.drive.drive().counters() - before;
         wafs.push(counted.waf(parts).unwrap_or(1.0));
     }
@@ -81,7 +91,7 @@ pub(super) fn precondition(
     writer.drive.flush(now)?;
     Ok(PreconditionResult {
         sequential_bytes: blocks * BLOCK_SIZE,
-        random_bytes: wafs.len() as u64 * window * BLOCK_SIZE,
+        random_bytes: (unmeasured + wafs.len() as u64 * window) * BLOCK_SIZE,
         waf: wafs.last().copied().unwrap_or(1.0),
         steady: is_steady(&wafs),
     })

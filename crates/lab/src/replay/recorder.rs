@@ -30,8 +30,8 @@ struct DriveState {
 struct Interval {
     requests: u64,
     in_flight: u64,
-    reads: Histogram<u32>,
-    writes: Histogram<u32>,
+    /// One for each kind of command, in the order of [`CommandKind::ALL`].
+    latencies: [Histogram<u32>; CommandKind::ALL.len()],
     end: DriveState,
 }
 
@@ -43,13 +43,13 @@ fn empty_histogram() -> Histogram<u32> {
 
 impl Interval {
     fn new(end: DriveState) -> Self {
-        Self { requests: 0, in_flight: 0, reads: empty_histogram(), writes: empty_histogram(), end }
+        Self { requests: 0, in_flight: 0, latencies: std::array::from_fn(|_| empty_histogram()), end }
     }
 
     fn merge(&mut self, later: &Self) {
         self.requests += later.requests;
         self.in_flight += later.in_flight;
-        for (mine, theirs) in [(&mut self.reads, &later.reads), (&mut self.writes, &later.writes)] {
+        for (mine, theirs) in self.latencies.iter_mut().zip(&later.latencies) {
             let grown = mine.add(theirs);
             debug_assert!(grown.is_ok(), "the histogram grows as needed");
         }
@@ -91,15 +91,10 @@ impl Recorder {
         Ok(())
     }
 
-    /// Notes the latency of a command that arrived in the current interval.
+    /// Notes the latency of a command that was issued in the current interval.
     pub(super) fn latency(&mut self, kind: CommandKind, latency: SimSpan) {
         let Some(now) = self.intervals.last_mut() else { return };
-        let histogram = match kind {
-            CommandKind::Read => &mut now.reads,
-            CommandKind::Write => &mut now.writes,
-            CommandKind::Flush | CommandKind::Discard => return,
-        };
-        let grown = histogram.record(latency.as_ns());
+        let grown = now.latencies[kind as usize].record(latency.as_ns());
         debug_assert!(grown.is_ok(), "the histogram grows as needed");
     }
 
@@ -152,20 +147,16 @@ impl Recorder {
         self.interval = self.interval * 2;
     }
 
-    /// The series; `elapsed` is where the last interval ends.
-    pub(super) fn finish(mut self, elapsed: SimSpan, drive: &Drive) -> Series {
+    /// The series up to now.
+    pub(super) fn finish(mut self, drive: &Drive) -> Series {
         self.close(drive);
         let dies = f64::from(drive.geometry().dies());
         let parts = drive.geometry().parts_per_page();
         let mut series = Series { interval_s: self.interval.as_secs_f64(), ..Series::default() };
         let mut before = self.first;
-        let count = self.intervals.len();
         for (i, interval) in self.intervals.iter().enumerate() {
-            let start = self.interval * i as u64;
-            let whole = self.interval * (i as u64 + 1);
-            let end =
-                if i + 1 == count { elapsed.max(start + SimSpan::from_ns(1)).min(whole) } else { whole };
-            let seconds = (end - start).as_secs_f64();
+            let end = self.interval * (i as u64 + 1);
+            let seconds = self.interval.as_secs_f64();
             let counted = interval.end.counters - before.counters;
             push_interval(&mut series, interval, counted, seconds, parts);
             series.time_s.push(end.as_secs_f64());
@@ -184,11 +175,18 @@ fn push_interval(series: &mut Series, interval: &Interval, counted: Counters, se
     series.waf.push(counted.waf(parts));
     let mean = |sum: u64, count: u64| (count > 0).then(|| sum as f64 / count as f64);
     series.queue_depth.push(mean(interval.in_flight, interval.requests));
-    let us = |h: &Histogram<u32>, q: f64| (!h.is_empty()).then(|| h.value_at_quantile(q) as f64 / 1e3);
-    series.read_p50_us.push(us(&interval.reads, 0.5));
-    series.read_p99_us.push(us(&interval.reads, 0.99));
-    series.write_p50_us.push(us(&interval.writes, 0.5));
-    series.write_p99_us.push(us(&interval.writes, 0.99));
+    let us = |kind: CommandKind, q: f64| {
+        let h = &interval.latencies[kind as usize];
+        (!h.is_empty()).then(|| h.value_at_quantile(q) as f64 / 1e3)
+    };
+    series.read_p50_us.push(us(CommandKind::Read, 0.5));
+    series.read_p99_us.push(us(CommandKind::Read, 0.99));
+    series.write_p50_us.push(us(CommandKind::Write, 0.5));
+    series.write_p99_us.push(us(CommandKind::Write, 0.99));
+    series.flush_p50_us.push(us(CommandKind::Flush, 0.5));
+    series.flush_p99_us.push(us(CommandKind::Flush, 0.99));
+    series.discard_p50_us.push(us(CommandKind::Discard, 0.5));
+    series.discard_p99_us.push(us(CommandKind::Discard, 0.99));
     series.programmed_pages.push(counted.programmed_pages());
     series.moved_pages.push(counted.programs[Cause::Gc as usize] + counted.programs[Cause::Wear as usize]);
     series.erases.push(counted.erases);

@@ -20,6 +20,9 @@ use crate::results::{ByKind, RunResult, ScatterPoint};
 /// Requests between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
 
+/// The longest replay: a hundred years. What comes on top still fits into virtual time.
+const LONGEST_NS: f64 = 100.0 * 365.25 * 86_400.0 * 1e9;
+
 /// Replays a trace on a drive of its own. The same job gives the same result.
 ///
 /// # Errors
@@ -156,8 +159,12 @@ impl<'a> Replayer<'a> {
     fn arrival(&mut self, request: &Request) -> Result<SimTime, ReplayError> {
         match self.job.pacing {
             Pacing::Timed { speed } => {
-                let offset = (request.at.as_ns() as f64 / speed).round() as u64;
-                let at = (self.start + SimSpan::from_ns(offset)).max(self.now);
+                let offset = (request.at.as_ns() as f64 / speed).round();
+                if offset > LONGEST_NS {
+                    let trace = self.job.trace.display().to_string();
+                    return Err(ReplayError::TooLong { trace, number: self.tally.number });
+                }
+                let at = (self.start + SimSpan::from_ns(offset as u64)).max(self.now);
                 while self.issue_waiting(at)? {}
                 while self.in_flight.peek().is_some_and(|Reverse(done)| *done <= at) {
                     self.in_flight.pop();
@@ -304,7 +311,7 @@ impl<'a> Replayer<'a> {
         let config: &DriveConfig = &self.job.drive;
         let mut result = RunResult {
             label: self.job.label.clone(),
-            series: self.recorder.finish(elapsed, drive),
+            series: self.recorder.finish(drive),
             scatter: self.sample.finish(),
             ..RunResult::default()
         };

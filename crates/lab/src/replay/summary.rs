@@ -136,6 +136,7 @@ fn count(totals: &mut Totals, counted: Counters, parts: u32) {
         program_failures: counted.program_failures,
         erase_failures: counted.erase_failures,
         lost_blocks: counted.lost_blocks,
+        empty_read_blocks: counted.empty_read_blocks,
         buffer_read_hits: counted.buffer_read_hits,
         buffer_overwrites: counted.buffer_overwrites,
         map_accesses: counted.map_accesses,

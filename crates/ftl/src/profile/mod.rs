@@ -1,0 +1,260 @@
+//! Drive profiles: TOML files that say what a drive is, each figure with its source.
+
+mod resolve;
+mod schema;
+mod sensitivity;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use dovetail_time::Ratio;
+use serde::Deserialize;
+
+use crate::config::ConfigError;
+use schema::{Capacity, Flash, Ftl, Host, Times};
+
+pub use sensitivity::Variant;
+
+/// The profiles that come with the project: name and text.
+const BUILTIN: [(&str, &str); 5] = [
+    ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
+    ("openssd-230g", include_str!("../../../../profiles/openssd-230g.toml")),
+    ("flashsim-100g", include_str!("../../../../profiles/flashsim-100g.toml")),
+    ("fsdv-5g", include_str!("../../../../profiles/fsdv-5g.toml")),
+    ("nvme-250g", include_str!("../../../../profiles/nvme-250g.toml")),
+];
+
+/// Names of the profiles that come with the project.
+pub fn builtin_profiles() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// A profile that cannot be used; the message names the file, the key and what is allowed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// Neither a profile of the project nor a file.
+    #[error("there is no drive profile '{name}': give one of {known}, or the path of a .toml file", known = known())]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// The file could not be read.
+    #[error("{file} cannot be read: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not TOML, or an unknown or missing key.
+    #[error("{file}:{line}: {message}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// Line in the file, from 1.
+        line: usize,
+        /// What is wrong, with the keys that are allowed.
+        message: String,
+    },
+    /// A value out of its range.
+    #[error("{file}: {key} is {value}, allowed is {allowed}")]
+    Value {
+        /// The file.
+        file: String,
+        /// Table and key.
+        key: &'static str,
+        /// What it was.
+        value: String,
+        /// What it may be.
+        allowed: String,
+    },
+    /// The values do not make a drive that works.
+    #[error("{file}: {source}")]
+    Config {
+        /// The file.
+        file: String,
+        /// Why.
+        source: ConfigError,
+    },
+}
+
+fn known() -> String {
+    builtin_profiles().collect::<Vec<_>>().join(", ")
+}
+
+/// What a run changes in a profile.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Shrinks the drive and keeps its ratios.
+    pub scale: Option<Ratio>,
+    /// Spare space in percent of the capacity.
+    pub over_provisioning: Option<f64>,
+    /// A victim policy's name.
+    pub gc: Option<String>,
+    /// A mapping scheme's name.
+    pub map: Option<String>,
+    /// Bytes in the write buffer.
+    pub buffer: Option<u64>,
+    /// Seeds the policies that draw.
+    pub seed: u64,
+}
+
+/// A profile as it stands in its file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// What it models, in one sentence.
+    pub about: String,
+    capacity: Capacity,
+    flash: Flash,
+    timing: Times,
+    host: Host,
+    ftl: Ftl,
+    /// For each key, as `table.key`: where its figure comes from, or "assumed" and why.
+    #[serde(default)]
+    pub sources: BTreeMap<String, String>,
+    #[serde(skip)]
+    file: String,
+    #[serde(skip)]
+    text: String,
+}
+
+impl Profile {
+    /// A profile of the project by its name, or one in a file by its path.
+    ///
+    /// # Errors
+    /// No such profile, an unreadable file, a key or value that is not allowed.
+    pub fn load(name: &str) -> Result<Self, ProfileError> {
+        if let Some((_, text)) = BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
+            return Self::parse(text, &format!("profiles/{name}.toml"));
+        }
+        if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
+            return Err(ProfileError::Unknown { name: name.into() });
+        }
+        let text =
+            fs::read_to_string(name).map_err(|source| ProfileError::Read { file: name.into(), source })?;
+        Self::parse(&text, name)
+    }
+
+    /// Reads a profile from text; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// A key or value that is not allowed.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
+        let mut profile: Self = toml::from_str(text).map_err(|error| syntax(text, file, &error))?;
+        profile.file = file.into();
+        profile.text = text.into();
+        profile.resolve(&Overrides::default())?;
+        Ok(profile)
+    }
+
+    /// Every figure as it stands in the file: `table.key` and its value.
+    pub fn figures(&self) -> Vec<(String, String)> {
+        let document: toml::Table = self.text.parse().unwrap_or_default();
+        let mut figures = Vec::new();
+        for (table, keys) in document.iter().filter(|(name, _)| *name != "sources") {
+            for (key, value) in keys.as_table().into_iter().flatten() {
+                figures.push((format!("{table}.{key}"), value.to_string().trim_matches('"').to_string()));
+            }
+        }
+        figures
+    }
+}
+
+fn syntax(text: &str, file: &str, error: &toml::de::Error) -> ProfileError {
+    let start = error.span().map_or(0, |span| span.start.min(text.len()));
+    let line = text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
+    let key = text.lines().nth(line).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
+    let message =
+        error.message().trim().replace('\n', " ").replace("i64", "a whole number").replace("f64", "a number");
+    let message = key.map_or_else(|| message.clone(), |key| format!("{key}: {message}"));
+    ProfileError::Syntax { file: file.into(), line: line + 1, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dovetail_block::BLOCK_SIZE;
+
+    fn builtin(name: &str) -> Profile {
+        Profile::load(name).unwrap()
+    }
+
+    #[test]
+    fn every_figure_of_every_profile_has_a_source() {
+        for name in builtin_profiles() {
+            let profile = builtin(name);
+            assert_eq!(profile.name, name);
+            let figures = profile.figures();
+            for (key, _) in &figures {
+                let source = profile.sources.get(key);
+                assert!(source.is_some_and(|s| s.len() > 6), "{name}: {key} has no source");
+            }
+            assert_eq!(
+                figures.len(),
+                profile.sources.len(),
+                "{name}: a source names a key that is not there"
+            );
+        }
+    }
+
+    #[test]
+    fn a_scaled_drive_keeps_its_ratios() {
+        let whole = builtin("femu-32g").resolve(&Overrides::default()).unwrap();
+        let scale = Overrides { scale: "1/16".parse().ok(), ..Overrides::default() };
+        let small = builtin("femu-32g").resolve(&scale).unwrap();
+        assert_eq!(small.user_blocks * 16, whole.user_blocks);
+        assert_eq!(small.nand.geometry.blocks(), whole.nand.geometry.blocks());
+        assert_eq!(small.nand.geometry.pages_per_block * 16, whole.nand.geometry.pages_per_block);
+        assert_eq!(small.nand.timing.erase.as_ns() * 16, whole.nand.timing.erase.as_ns());
+        assert_eq!(small.background_lines, whole.background_lines);
+    }
+
+    #[test]
+    fn over_provisioning_is_spare_over_capacity() {
+        for op in [7.0, 12.5, 28.0] {
+            let change = Overrides { over_provisioning: Some(op), ..Overrides::default() };
+            let config = builtin("femu-32g").resolve(&change).unwrap();
+            let spare =
+                config.nand.geometry.raw_bytes() as f64 / (config.user_blocks * BLOCK_SIZE) as f64 - 1.0;
+            assert!((spare * 100.0 - op).abs() < 0.3, "{op}: {spare}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_profile_names_file_key_and_what_is_allowed() {
+        let text = builtin("femu-32g").text;
+        let message = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            Profile::parse(&text.replacen(from, to, 1), "my.toml").unwrap_err().to_string()
+        };
+        assert_eq!(
+            message("map = \"page\"", "map = \"pages\""),
+            "my.toml: ftl.map is 'pages', allowed is page or hash"
+        );
+        let unknown = message("channels = 8", "chanels = 8");
+        assert!(
+            unknown.starts_with("my.toml:") && unknown.contains("`chanels`, expected one of `channels`"),
+            "{unknown}"
+        );
+        let negative = message("streams = 1", "streams = -1");
+        assert_eq!(negative, "my.toml: ftl.streams is '-1', allowed is 1 to 16");
+        let text_for_number = message("endurance = 100000", "endurance = \"many\"");
+        assert!(text_for_number.contains(": endurance: invalid type"), "{text_for_number}");
+        let page = message("page = \"4KiB\"", "page = \"8GiB\"");
+        assert_eq!(page, "my.toml: flash.page is '8GiB', allowed is 4KiB, 8KiB or 16KiB");
+        let buffer = message("write_buffer = \"8MiB\"", "write_buffer = \"15T\"");
+        assert!(
+            buffer.starts_with("my.toml: host.write_buffer is '16492674416640', allowed is 0, or 4096"),
+            "{buffer}"
+        );
+        let range = message("read_us = 50", "read_us = -1");
+        assert_eq!(range, "my.toml: timing.read_us is '-1', allowed is 0 to 1000000000");
+        let small = message("user = \"32GiB\"", "user = \"64MiB\"");
+        assert!(small.contains("raise over-provisioning"), "{small}");
+        assert!(Profile::load("femu").unwrap_err().to_string().contains("femu-32g, openssd-230g"));
+    }
+}

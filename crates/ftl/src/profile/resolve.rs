@@ -1,0 +1,226 @@
+//! From the figures of a profile to the drive that they make.
+
+use dovetail_block::BLOCK_SIZE;
+use dovetail_nand::{BlockId, Geometry, NandConfig, Timing};
+use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
+
+use super::{Overrides, Profile, ProfileError};
+use crate::config::{ConfigError, DriveConfig};
+use crate::lines::LineShape;
+use crate::{mapping, victim};
+
+/// Pages that a block keeps however small the scale.
+const FEWEST_PAGES: f64 = 8.0;
+
+/// The flash at a scale.
+struct Scaled {
+    geometry: Geometry,
+    /// By how much blocks have shrunk.
+    blocks_by: f64,
+    /// The capacity in blocks of 4 KiB.
+    user_blocks: u64,
+}
+
+impl Profile {
+    /// The drive that the profile and the changes to it make.
+    ///
+    /// # Errors
+    /// A value out of range, or a drive that cannot work.
+    pub fn resolve(&self, overrides: &Overrides) -> Result<DriveConfig, ProfileError> {
+        let scale = self.range("--scale", overrides.scale.unwrap_or(Ratio::ONE).value(), 1e-6, 1.0)?;
+        let scaled = self.scaled(scale, self.spare_percent(overrides)?)?;
+        let geometry = scaled.geometry;
+        let shape = self.shape()?;
+        let config = DriveConfig {
+            name: self.name.clone(),
+            nand: NandConfig {
+                geometry,
+                timing: self.timing(scaled.blocks_by)?,
+                endurance: self.int("flash.endurance", self.flash.endurance, 1, 1_000_000_000)?,
+                factory_bad: self.factory_bad(&geometry)?,
+            },
+            user_blocks: scaled.user_blocks,
+            scheme: self.scheme(overrides)?,
+            policy: self.policy(overrides)?,
+            choices: self.int("ftl.gc_choices", self.ftl.gc_choices, 1, 1000)?,
+            shape,
+            streams: self.int("ftl.streams", self.ftl.streams, 1, 16)? as u8,
+            gc_apart: self.ftl.gc_apart,
+            foreground_lines: self.spare_lines(
+                "ftl.gc_foreground_percent",
+                self.ftl.gc_foreground_percent,
+                &scaled,
+                shape,
+            )?,
+            background_lines: self.spare_lines(
+                "ftl.gc_background_percent",
+                self.ftl.gc_background_percent,
+                &scaled,
+                shape,
+            )?,
+            idle_after: self.us("ftl.gc_idle_us", self.ftl.gc_idle_us)?,
+            buffer_pages: self.buffer_pages(overrides, scale, &scaled)?,
+            wear_spread: self.int("ftl.wear_spread", self.ftl.wear_spread, 0, 1_000_000_000)?,
+            map_access: SimSpan::from_ns(
+                self.int("ftl.map_access_ns", self.ftl.map_access_ns, 0, 1_000_000_000)?.into(),
+            ),
+            link_4k: self.per_4k("host.link_mb_per_s", self.host.link_mb_per_s)?,
+            command: self.us("host.command_us", self.host.command_us)?,
+            seed: overrides.seed,
+        };
+        config.checked().map_err(|source| self.config_error(source))
+    }
+
+    fn spare_percent(&self, overrides: &Overrides) -> Result<f64, ProfileError> {
+        match overrides.over_provisioning {
+            Some(percent) => self.range("--op", percent, 0.1, 1000.0),
+            None => {
+                let percent = self.capacity.over_provisioning_percent;
+                self.range("capacity.over_provisioning_percent", percent, 0.1, 1000.0)
+            }
+        }
+    }
+
+    /// A scaled drive has as many dies and (down to eight pages a block) as many blocks as the whole one: its
+    /// blocks have fewer pages. So lines keep their share of the drive, and cleaning its costs and its moments.
+    fn scaled(&self, scale: f64, spare_percent: f64) -> Result<Scaled, ProfileError> {
+        let flash = &self.flash;
+        let page_bytes = match self.bytes("flash.page", &flash.page)? {
+            bytes @ (4096 | 8192 | 16384) => bytes,
+            _ => return Err(self.value("flash.page", &flash.page, "4KiB, 8KiB or 16KiB".into())),
+        };
+        let full = f64::from(self.int("flash.pages_per_block", flash.pages_per_block, 1, 65_536)?);
+        let pages_per_block = (full * scale).round().max(FEWEST_PAGES.min(full));
+        let user_bytes = self.bytes("capacity.user", &self.capacity.user)? as f64 * scale;
+        let user_pages = (user_bytes / page_bytes as f64) as u64;
+        if user_pages == 0 {
+            return Err(self.value(
+                "capacity.user",
+                &self.capacity.user,
+                "at least a page, at this scale".into(),
+            ));
+        }
+        let mut geometry = Geometry {
+            channels: self.int("flash.channels", flash.channels, 1, 256)?,
+            dies_per_channel: self.int("flash.dies_per_channel", flash.dies_per_channel, 1, 256)?,
+            planes_per_die: self.int("flash.planes_per_die", flash.planes_per_die, 1, 32)?,
+            blocks_per_plane: 0,
+            pages_per_block: pages_per_block as u32,
+            page_bytes: page_bytes as u32,
+        };
+        let row_pages = f64::from(geometry.units()) * pages_per_block;
+        let rows = user_pages as f64 * (1.0 + spare_percent / 100.0) / row_pages;
+        geometry.blocks_per_plane = rows.ceil() as u32;
+        geometry.check().map_err(|error| self.config_error(ConfigError::Geometry(error)))?;
+        let user_blocks = user_pages * (page_bytes / BLOCK_SIZE);
+        Ok(Scaled { geometry, blocks_by: pages_per_block / full, user_blocks })
+    }
+
+    /// Erasing a block with fewer pages takes less time, so that its share in writing a page stays.
+    fn timing(&self, blocks_by: f64) -> Result<Timing, ProfileError> {
+        Ok(Timing {
+            read: self.us("timing.read_us", self.timing.read_us)?,
+            program: self.us("timing.program_us", self.timing.program_us)?,
+            erase: self.us("timing.erase_us", self.timing.erase_us * blocks_by)?,
+            transfer_4k: self.per_4k("timing.channel_mb_per_s", self.timing.channel_mb_per_s)?,
+        })
+    }
+
+    /// A share of the spare flash in lines.
+    fn spare_lines(
+        &self,
+        key: &'static str,
+        percent: f64,
+        scaled: &Scaled,
+        shape: LineShape,
+    ) -> Result<u32, ProfileError> {
+        let percent = self.range(key, percent, 0.0, 90.0)?;
+        let spare_bytes = scaled.geometry.raw_bytes().saturating_sub(scaled.user_blocks * BLOCK_SIZE);
+        let line_bytes = shape.pages_per_line(&scaled.geometry) * scaled.geometry.page_bytes;
+        Ok((spare_bytes as f64 / f64::from(line_bytes) * percent / 100.0).round() as u32)
+    }
+
+    fn factory_bad(&self, geometry: &Geometry) -> Result<Vec<BlockId>, ProfileError> {
+        let share =
+            self.range("flash.factory_bad_per_mille", self.flash.factory_bad_per_mille, 0.0, 100.0)? / 1000.0;
+        if share == 0.0 {
+            return Ok(Vec::new());
+        }
+        let mut rng = Rng::new(0xBAD);
+        Ok((0..geometry.blocks()).map(BlockId).filter(|_| rng.chance(share)).collect())
+    }
+
+    /// The write buffer shrinks with the drive, but not below a page for each unit.
+    fn buffer_pages(&self, overrides: &Overrides, scale: f64, scaled: &Scaled) -> Result<u32, ProfileError> {
+        let page = u64::from(scaled.geometry.page_bytes);
+        let capacity = scaled.user_blocks * BLOCK_SIZE;
+        let (key, bytes, scale) = match overrides.buffer {
+            Some(bytes) => ("--buffer", bytes, 1.0),
+            None => ("host.write_buffer", self.bytes("host.write_buffer", &self.host.write_buffer)?, scale),
+        };
+        let most = if overrides.buffer.is_some() { capacity } else { (capacity as f64 / scale) as u64 };
+        if bytes != 0 && !(page..=most).contains(&bytes) {
+            return Err(self.value(
+                key,
+                &bytes.to_string(),
+                format!("0, or {page} (a page) to {most} bytes"),
+            ));
+        }
+        let pages = (bytes / page) as f64;
+        let least = f64::from(scaled.geometry.units()).min(pages);
+        Ok((pages * scale).round().max(least) as u32)
+    }
+
+    fn shape(&self) -> Result<LineShape, ProfileError> {
+        match self.ftl.lines.as_str() {
+            "superblock" => Ok(LineShape::Superblock),
+            "block" => Ok(LineShape::Block),
+            other => Err(self.value("ftl.lines", other, "superblock or block".into())),
+        }
+    }
+
+    fn scheme(&self, overrides: &Overrides) -> Result<&'static mapping::Scheme, ProfileError> {
+        let name = overrides.map.as_ref().unwrap_or(&self.ftl.map);
+        let names = || mapping::SCHEMES.iter().map(|scheme| scheme.name).collect::<Vec<_>>().join(" or ");
+        mapping::scheme(name).ok_or_else(|| self.value("ftl.map", name, names()))
+    }
+
+    fn policy(&self, overrides: &Overrides) -> Result<&'static victim::Policy, ProfileError> {
+        let name = overrides.gc.as_ref().unwrap_or(&self.ftl.gc);
+        let names = || victim::POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ");
+        victim::policy(name).ok_or_else(|| self.value("ftl.gc", name, format!("one of {}", names())))
+    }
+
+    fn config_error(&self, source: ConfigError) -> ProfileError {
+        ProfileError::Config { file: self.file.clone(), source }
+    }
+
+    fn value(&self, key: &'static str, value: &str, allowed: String) -> ProfileError {
+        ProfileError::Value { file: self.file.clone(), key, value: format!("'{value}'"), allowed }
+    }
+
+    fn bytes(&self, key: &'static str, text: &str) -> Result<u64, ProfileError> {
+        parse_bytes(text).map_err(|_| self.value(key, text, "a size such as 4KiB or 32GiB".into()))
+    }
+
+    fn range(&self, key: &'static str, value: f64, least: f64, most: f64) -> Result<f64, ProfileError> {
+        if (least..=most).contains(&value) {
+            return Ok(value);
+        }
+        Err(self.value(key, &value.to_string(), format!("{least} to {most}")))
+    }
+
+    fn int(&self, key: &'static str, value: i64, least: u32, most: u32) -> Result<u32, ProfileError> {
+        let in_range = u32::try_from(value).ok().filter(|value| (least..=most).contains(value));
+        in_range.ok_or_else(|| self.value(key, &value.to_string(), format!("{least} to {most}")))
+    }
+
+    fn us(&self, key: &'static str, us: f64) -> Result<SimSpan, ProfileError> {
+        Ok(SimSpan::from_ns((self.range(key, us, 0.0, 1e9)? * 1000.0).round() as u64))
+    }
+
+    fn per_4k(&self, key: &'static str, mb_per_s: f64) -> Result<SimSpan, ProfileError> {
+        let rate = self.range(key, mb_per_s, 1.0, 1e6)?;
+        Ok(SimSpan::from_ns((4096.0 * 1000.0 / rate).round() as u64))
+    }
+}

@@ -1,0 +1,55 @@
+//! The tables of a profile as they stand in its file.
+
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Capacity {
+    pub(super) user: String,
+    pub(super) over_provisioning_percent: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Flash {
+    pub(super) channels: i64,
+    pub(super) dies_per_channel: i64,
+    pub(super) planes_per_die: i64,
+    pub(super) pages_per_block: i64,
+    pub(super) page: String,
+    pub(super) endurance: i64,
+    pub(super) factory_bad_per_mille: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Times {
+    pub(super) read_us: f64,
+    pub(super) program_us: f64,
+    pub(super) erase_us: f64,
+    pub(super) channel_mb_per_s: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Host {
+    pub(super) link_mb_per_s: f64,
+    pub(super) command_us: f64,
+    pub(super) write_buffer: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ftl {
+    pub(super) map: String,
+    pub(super) map_access_ns: i64,
+    pub(super) lines: String,
+    pub(super) streams: i64,
+    pub(super) gc: String,
+    pub(super) gc_choices: i64,
+    pub(super) gc_apart: bool,
+    pub(super) gc_foreground_percent: f64,
+    pub(super) gc_background_percent: f64,
+    pub(super) gc_idle_us: f64,
+    pub(super) wear_spread: i64,
+}

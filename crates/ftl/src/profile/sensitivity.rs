@@ -1,0 +1,84 @@
+//! Which results hang on figures that no source gives: profiles with one assumed figure changed.
+
+use dovetail_time::parse_bytes;
+
+use super::Profile;
+
+/// A profile in which one assumed figure is another.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// The figure: `table.key`.
+    pub key: String,
+    /// What it was.
+    pub from: String,
+    /// What it is.
+    pub to: String,
+    /// The profile with it.
+    pub profile: Profile,
+}
+
+/// Half and double of a figure as TOML; the other state of a switch.
+fn alternatives(figure: &str) -> Vec<String> {
+    if let Ok(switch) = figure.parse::<bool>() {
+        return vec![(!switch).to_string()];
+    }
+    if let Ok(whole) = figure.parse::<u64>() {
+        return vec![(whole / 2).to_string(), (whole * 2).to_string()];
+    }
+    if let Ok(number) = figure.parse::<f64>() {
+        return vec![format!("{:?}", number / 2.0), format!("{:?}", number * 2.0)];
+    }
+    match parse_bytes(figure) {
+        Ok(bytes) => vec![format!("\"{}\"", bytes / 2), format!("\"{}\"", bytes * 2)],
+        Err(_) => Vec::new(),
+    }
+}
+
+impl Profile {
+    /// The profile with each of its assumed figures halved and doubled (a switch: turned), one at a time: what a
+    /// sensitivity check compares. Figures that cannot be changed so (a name, or a drive that could not work) are
+    /// left out.
+    pub fn variants_of_assumed(&self) -> Vec<Variant> {
+        let is_assumed = |key: &str| self.sources.get(key).is_some_and(|source| source.contains("assumed"));
+        let mut variants = Vec::new();
+        for (key, from) in self.figures().into_iter().filter(|(key, _)| is_assumed(key)) {
+            for to in alternatives(&from) {
+                if let Some(profile) = self.with_figure(&key, &to).filter(|_| to != from) {
+                    let to = to.trim_matches('"').to_string();
+                    variants.push(Variant { key: key.clone(), from: from.clone(), to, profile });
+                }
+            }
+        }
+        variants
+    }
+
+    fn with_figure(&self, key: &str, value: &str) -> Option<Self> {
+        let (table, name) = key.split_once('.')?;
+        let mut document: toml::Table = self.text.parse().ok()?;
+        let value: toml::Table = format!("value = {value}").parse().ok()?;
+        document.get_mut(table)?.as_table_mut()?.insert(name.into(), value.get("value")?.clone());
+        Self::parse(&document.to_string(), &self.file).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Overrides;
+
+    #[test]
+    fn assumed_figures_are_varied_one_at_a_time() {
+        let profile = Profile::load("femu-32g").unwrap();
+        let variants = profile.variants_of_assumed();
+        let changes = |key: &str| {
+            let of_key = variants.iter().filter(|v| v.key == key);
+            of_key.map(|v| format!("{} to {}", v.from, v.to)).collect::<Vec<_>>()
+        };
+        assert_eq!(changes("timing.channel_mb_per_s"), ["800 to 400", "800 to 1600"]);
+        assert_eq!(changes("host.write_buffer"), ["8MiB to 4194304", "8MiB to 16777216"]);
+        assert_eq!(changes("ftl.gc_apart"), ["true to false"]);
+        assert_eq!(changes("timing.program_us"), [""; 0], "the paper gives it");
+        let doubled = variants.iter().find(|v| v.to == "16777216").unwrap();
+        assert_eq!(doubled.profile.resolve(&Overrides::default()).unwrap().buffer_pages, 4096);
+    }
+}
