@@ -18,7 +18,7 @@ pub(crate) enum Command {
         /// A profile's name, or the path of a .toml file.
         name: String,
         /// Shrink capacity and keep the ratios.
-        #[arg(long, default_value = "1")]
+        #[arg(long, default_value = "1", value_parser = scale)]
         scale: Ratio,
     },
 }
@@ -27,6 +27,16 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),
         Command::Show { name, scale } => show(name, *scale),
+    }
+}
+
+/// A scale: drives shrink, they do not grow.
+pub(crate) fn scale(text: &str) -> Result<Ratio, String> {
+    let ratio: Ratio = text.parse().map_err(|error: dovetail_time::UnitError| error.to_string())?;
+    if (1e-6..=1.0).contains(&ratio.value()) {
+        Ok(ratio)
+    } else {
+        Err("give a ratio from 1/1000000 to 1".into())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Progress bars: one for each run, on a terminal only.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use dovetail_lab::replay::{Progress, Stage};
 use dovetail_time::format_count;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -8,6 +10,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 pub(crate) struct Bars {
     all: MultiProgress,
     bars: Vec<ProgressBar>,
+    /// Whether a run has come to its trace.
+    replaying: Vec<AtomicBool>,
 }
 
 impl Bars {
@@ -22,7 +26,8 @@ impl Bars {
             all.add(bar)
         });
         let bars = bars.collect();
-        Self { all, bars }
+        let replaying = labels.iter().map(|_| AtomicBool::new(false)).collect();
+        Self { all, bars, replaying }
     }
 
     pub(crate) fn tell(&self, index: usize, progress: Progress) {
@@ -31,7 +36,9 @@ impl Bars {
             Stage::Precondition => "preconditioning",
             Stage::Replay => "replaying",
         };
-        if bar.message().split_once(' ').is_some_and(|(before, _)| before != stage) {
+        let replaying = progress.stage == Stage::Replay;
+        if self.replaying[index].swap(replaying, Ordering::Relaxed) != replaying {
+            // Rate and time left start anew.
             bar.reset();
         }
         bar.set_length(progress.total.max(1));

@@ -36,8 +36,8 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 fn speed(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|s| s.is_finite() && *s > 0.0);
-    number.ok_or_else(|| "give a number above 0: 2 is twice as fast as recorded".into())
+    let number = text.parse::<f64>().ok().filter(|s| (1e-6..=1e6).contains(s));
+    number.ok_or_else(|| "give a number from 0.000001 to 1000000: 2 is twice as fast as recorded".into())
 }
 
 fn span(text: &str) -> Result<SimSpan, String> {
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, required = true, value_delimiter = ',')]
     drive: Vec<String>,
     /// Shrink the drive's capacity and keep its ratios.
-    #[arg(long, value_name = "RATIO")]
+    #[arg(long, value_name = "RATIO", value_parser = drive::scale)]
     scale: Option<Ratio>,
     /// Spare flash in percent of the capacity, in place of the profile's.
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', value_parser = percent, help_heading = "Drive")]
@@ -113,13 +113,13 @@ pub(crate) struct Arguments {
     /// Runs at the same time; all cores if not given.
     #[arg(long, short, value_name = "N", help_heading = "Replay")]
     jobs: Option<usize>,
-    /// Length of the intervals of the time series; 256 to 512 of them if not given.
+    /// Length of the intervals of the time series; if not given, one that makes 256 to 512 of them.
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Output")]
     interval: Option<SimSpan>,
-    /// Results as JSON, to a file or in place of the table to standard output.
+    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the table.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
     json: Option<PathBuf>,
-    /// The main figures as CSV, a row for each run, to a file or in place of the table to standard output.
+    /// Single figures as CSV, a row for each run: --csv=FILE to a file, --csv alone to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
     csv: Option<PathBuf>,
     /// A report with pictures: one HTML file that needs nothing else.
@@ -139,6 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return sensitivity::run(arguments);
     }
     let jobs = jobs(arguments)?;
+    check_outputs(arguments)?;
     let (runs, failed) = perform(arguments, &jobs);
     if !runs.is_empty() {
         let results = Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: arguments.seed, runs };
@@ -162,6 +163,37 @@ fn perform(arguments: &Arguments, jobs: &[ReplayJob]) -> (Vec<RunResult>, Vec<St
     let mut messages: Vec<String> = failed.into_iter().filter_map(Result::err).collect();
     messages.dedup();
     (done.into_iter().flatten().collect(), messages)
+}
+
+/// What cannot be written is better known before the work than after it.
+fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
+    for (flag, path) in [("json", &arguments.json), ("csv", &arguments.csv)] {
+        let meant =
+            |trace: &&PathBuf| !trace.exists() && trace.extension().is_some_and(|ending| ending == flag);
+        if let Some(file) = arguments.traces.iter().find(meant).filter(|_| is_stdout(path.as_deref())) {
+            let file = file.display();
+            return Err(Failure::Usage(format!(
+                "there is no trace {file}: to write results to it give --{flag}={file}"
+            )));
+        }
+    }
+    let paths = [&arguments.json, &arguments.csv, &arguments.report].into_iter().flatten();
+    for path in paths.filter(|path| !is_stdout(Some(path))) {
+        let existed = path.exists();
+        fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(|error| cannot_write(path, &error))?;
+        if !existed {
+            fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("{} cannot be written ({error}): choose another path", path.display()))
 }
 
 fn is_stdout(path: Option<&Path>) -> bool {
@@ -191,8 +223,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     if is_stdout(Some(path)) {
         return print(text);
     }
-    fs::write(path, text)
-        .map_err(|error| Failure::Failed(format!("{} cannot be written: {error}", path.display())))
+    fs::write(path, text).map_err(|error| cannot_write(path, &error))
 }
 
 /// The values of an option, or the profile's own.
@@ -206,7 +237,7 @@ fn jobs(arguments: &Arguments) -> Result<Vec<ReplayJob>, Failure> {
         for name in &arguments.drive {
             let profile = drive::load(name)?;
             for overrides in all_overrides(arguments) {
-                jobs.push(job(arguments, trace, &profile, &overrides)?);
+                jobs.push(job(arguments, trace, &profile, name, &overrides)?);
             }
         }
     }
@@ -238,6 +269,7 @@ fn job(
     arguments: &Arguments,
     trace: &Path,
     profile: &Profile,
+    name: &str,
     overrides: &Overrides,
 ) -> Result<ReplayJob, Failure> {
     let pacing = match arguments.queue_depth {
@@ -245,7 +277,7 @@ fn job(
         None => Pacing::Timed { speed: arguments.speed },
     };
     Ok(ReplayJob {
-        label: label(arguments, trace, profile, overrides),
+        label: label(arguments, trace, profile, name, overrides),
         trace: trace.into(),
         trace_options: TraceOptions {
             format: arguments.format,
@@ -263,14 +295,25 @@ fn job(
 }
 
 /// What differs between the runs of this call.
-fn label(arguments: &Arguments, trace: &Path, profile: &Profile, overrides: &Overrides) -> String {
+fn label(
+    arguments: &Arguments,
+    trace: &Path,
+    profile: &Profile,
+    name: &str,
+    overrides: &Overrides,
+) -> String {
     let mut parts = Vec::new();
     if arguments.traces.len() > 1 {
-        let name = trace.file_name().unwrap_or_default().to_string_lossy();
-        parts.push(name.split('.').next().unwrap_or_default().to_string());
+        parts.push(trace_label(trace));
     }
     if arguments.drive.len() > 1 || parts.is_empty() {
-        parts.push(profile.name.clone());
+        // Two files may hold profiles of one name, a copy of the project's own for example.
+        let is_file = name.ends_with(".toml");
+        parts.push(if is_file && arguments.drive.len() > 1 {
+            name.to_string()
+        } else {
+            profile.name.clone()
+        });
     }
     let mut differs = |several: bool, shown: Option<String>| parts.extend(shown.filter(|_| several));
     differs(arguments.map.len() > 1, overrides.map.clone());
@@ -281,4 +324,14 @@ fn label(arguments: &Arguments, trace: &Path, profile: &Profile, overrides: &Ove
         overrides.buffer.map(|bytes| format!("buffer {}", format_bytes(bytes))),
     );
     parts.join(", ")
+}
+
+/// A trace's file name without the endings that say only how it is stored.
+fn trace_label(trace: &Path) -> String {
+    let name = trace.file_name().unwrap_or_default().to_string_lossy();
+    let mut short: &str = &name;
+    for ending in [".zst", ".gz", ".txt", ".csv", ".trace", ".log", ".blkparse"] {
+        short = short.strip_suffix(ending).unwrap_or(short);
+    }
+    short.to_string()
 }

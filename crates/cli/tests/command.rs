@@ -71,6 +71,9 @@ fn wrong_usage_is_told_in_a_sentence_with_code_2() {
         ("--drive femu-32g --gc best", "greedy, cost-benefit, fifo, d-choices"),
         ("--drive femu-32g --op no", "give a percentage from 0.1 to 1000"),
         ("--drive femu-32g --scale 0", "write 1/16 or 0.0625"),
+        ("--drive femu-32g --scale 2", "give a ratio from 1/1000000 to 1"),
+        ("--drive femu-32g --speed 1e-300", "give a number from 0.000001"),
+        ("--drive femu-32g --json out.json", "to write results to it give --json=out.json"),
         ("--drive femu-32g --json --csv", "cannot both go to standard output"),
         ("", "--drive"),
     ] {
@@ -85,6 +88,16 @@ fn failures_are_told_in_a_sentence_with_code_1() {
     let missing = dovetail(&["replay", "no-such-trace", "--drive", "femu-32g"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(stderr(&missing).starts_with("dovetail: cannot open no-such-trace"), "{}", stderr(&missing));
+    let unwritable = replay("--drive femu-32g --json=no-such-folder/out.json");
+    assert_eq!(unwritable.status.code(), Some(1));
+    assert!(stdout(&unwritable).is_empty() && stderr(&unwritable).contains("choose another path"));
+    let huge = replay("--drive femu-32g --buffer 15T");
+    assert_eq!(huge.status.code(), Some(1));
+    assert!(
+        stderr(&huge).contains("--buffer is '16492674416640', allowed is 0, or 4096"),
+        "{}",
+        stderr(&huge)
+    );
     let beyond = replay("--drive femu-32g --scale 1/256");
     assert_eq!(beyond.status.code(), Some(1));
     assert!(stderr(&beyond).contains("--wrap"), "{}", stderr(&beyond));

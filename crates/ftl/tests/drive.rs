@@ -260,6 +260,23 @@ fn static_wear_levelling_keeps_cold_lines_from_staying_young() {
 }
 
 #[test]
+fn writes_that_come_all_at_once_are_not_cleaned_for_more_than_others() {
+    let waf = |wait: bool| {
+        let mut host = Host::new(DriveConfig { background_lines: 5, ..config() });
+        let mut rng = Rng::new(11);
+        for _ in 0..30_000 {
+            let done = host.write_hinted(rng.below(400), 1, Hints::default(), false);
+            if wait {
+                host.now = done;
+            }
+        }
+        host.drive.counters().waf(1).unwrap()
+    };
+    let (one_by_one, at_once) = (waf(true), waf(false));
+    assert!(at_once < 1.2 * one_by_one, "{one_by_one} one by one, {at_once} at once");
+}
+
+#[test]
 fn idle_time_is_used_to_clean() {
     let mut host = Host::new(DriveConfig { background_lines: 6, ..config() });
     host.fill();

@@ -123,6 +123,14 @@ fn a_preconditioned_drive_cleans() {
 }
 
 #[test]
+fn a_drive_with_much_spare_flash_is_not_steady_before_it_cleans() {
+    let overrides = Overrides { over_provisioning: Some(100.0), ..small() };
+    let aged = ReplayJob { precondition: true, ..job(&example(), "femu-32g", &overrides) };
+    let prepared = run(&aged).precondition.unwrap();
+    assert!(prepared.steady && prepared.waf > 1.1, "{prepared:?}");
+}
+
+#[test]
 fn a_closed_loop_keeps_its_depth() {
     let closed = |depth| {
         let job = ReplayJob { pacing: Pacing::Closed { depth }, ..job(&example(), "femu-32g", &small()) };

@@ -40,11 +40,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn compare(arguments: &Arguments, trace: &std::path::Path, profile: &Profile) -> Result<String, Failure> {
     let overrides = Overrides { scale: arguments.scale, seed: arguments.seed, ..Overrides::default() };
-    let mut jobs = vec![job(arguments, trace, profile, &overrides)?];
+    let mut jobs = vec![job(arguments, trace, profile, &profile.name, &overrides)?];
     let mut names = Vec::new();
     for variant in profile.variants_of_assumed() {
         // A variant that makes no working drive at this scale tells nothing.
-        if let Ok(changed) = job(arguments, trace, &variant.profile, &overrides) {
+        if let Ok(changed) = job(arguments, trace, &variant.profile, &profile.name, &overrides) {
             let name = [variant.key, variant.from, variant.to];
             jobs.push(ReplayJob { label: format!("{} = {}", name[0], name[2]), ..changed });
             names.push(name);

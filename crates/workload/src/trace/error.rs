@@ -10,7 +10,7 @@ use super::lines::LINE_BYTES_MAX;
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be opened.
-    #[error("cannot open {}: {source}", path.display())]
+    #[error("cannot open {}: {source}; give the path of a trace file", path.display())]
     Open {
         /// The trace.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum TraceError {
         path: PathBuf,
     },
     /// There is not a single line to tell the format from.
-    #[error("{} is empty", path.display())]
+    #[error("{} is empty: there is nothing to replay in it", path.display())]
     Empty {
         /// The trace.
         path: PathBuf,
