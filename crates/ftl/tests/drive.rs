@@ -263,9 +263,10 @@ fn static_wear_levelling_keeps_cold_lines_from_staying_young() {
 fn writes_that_come_all_at_once_are_not_cleaned_for_more_than_others() {
     let waf = |wait: bool| {
         let mut host = Host::new(DriveConfig { background_lines: 5, ..config() });
+        host.fill();
         let mut rng = Rng::new(11);
         for _ in 0..30_000 {
-            let done = host.write_hinted(rng.below(400), 1, Hints::default(), false);
+            let done = host.write_hinted(rng.below(100), 1, Hints::default(), false);
             if wait {
                 host.now = done;
             }

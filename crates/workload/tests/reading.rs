@@ -264,7 +264,10 @@ fn traces_without_requests_just_end_when_the_format_is_given() {
 #[test]
 fn a_format_that_cannot_be_told_is_asked_for() {
     for empty in [&b""[..], b"\r\n\n", &gzip(b"")] {
-        assert_eq!(Trace::new("a.log", empty).error(&detect()), "a.log is empty: there is nothing to replay in it");
+        assert_eq!(
+            Trace::new("a.log", empty).error(&detect()),
+            "a.log is empty: there is nothing to replay in it"
+        );
     }
     for unknown in [&b"dear diary\n"[..], &[0; 100_000], b"a,b,c,d,e\n"] {
         assert_eq!(
