@@ -66,6 +66,18 @@ fn the_code_map_names_every_crate() {
 }
 
 #[test]
+fn every_path_that_is_named_exists() {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let quoted = text.split('`').skip(1).step_by(2);
+    let paths: Vec<_> = quoted.filter(|word| word.contains('/') || word.ends_with(".rs")).collect();
+    assert!(paths.len() > 20, "{paths:?}");
+    for path in paths {
+        let found = root().join(path).exists() || root().join("crates").join(path).exists();
+        assert!(found, "ARCHITECTURE.md names {path}, which is not there");
+    }
+}
+
+#[test]
 fn dependencies_point_down() {
     let map = code_map();
     let place = |name: &String| map.iter().position(|known| known == name).unwrap();
