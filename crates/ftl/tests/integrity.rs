@@ -87,6 +87,8 @@ struct Life {
     failing: bool,
     /// Time between the reads of `read_all`.
     pause: SimSpan,
+    /// Whether the power is cut at a time instead of at an operation.
+    in_time: bool,
 }
 
 impl Life {
@@ -128,8 +130,9 @@ impl Life {
         }
         let hints = Hints { stream: StreamId(rng.below(3) as u8), inode: Inode(rng.below(5) as u32) };
         let command = Command::Write { range, data: Data::Blocks(&contents), hints, fua };
-        self.drive.submit(self.now, command)?;
+        let done = self.drive.submit(self.now, command)?.done;
         if fua || self.drive.config().buffer_pages == 0 {
+            self.now = self.now.max(done);
             range.iter().zip(contents).for_each(|(lba, content)| self.model.write(lba, content, true));
         }
         Ok(())
@@ -161,14 +164,21 @@ impl Life {
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
-        self.drive.submit(self.now, Command::Flush)?;
+        // The host waits for what it must rely on.
+        self.now = self.now.max(self.drive.submit(self.now, Command::Flush)?.done);
         self.model.flush();
         Ok(())
     }
 
     /// Recovers, with further power cuts on the way, and checks every block.
-    fn recover(self, rng: &mut Rng) -> Self {
-        let mut cut = self.drive.into_unrecovered();
+    fn recover(mut self, rng: &mut Rng) -> Self {
+        // A cut in the order of issue, or one in the order of time: while the drive is still at work.
+        let mut cut = if self.in_time {
+            self.now += SimSpan::from_us(rng.below(30_000));
+            self.drive.into_unrecovered_at(self.now)
+        } else {
+            self.drive.into_unrecovered()
+        };
         let again = rng.below(3);
         for _ in 0..again {
             let plan = faults(rng, cut.flash_operations(), 600, false);
@@ -187,6 +197,7 @@ impl Life {
             version: self.version,
             failing: self.failing,
             pause: SimSpan::ZERO,
+            in_time: self.in_time,
         };
         life.settle();
         life
@@ -257,12 +268,19 @@ fn run(seed: u64) -> Seen {
         version: 0,
         failing,
         pause: SimSpan::ZERO,
+        // Half of the cuts come in the order of time.
+        in_time: seed / 2 % 2 == 1,
     };
+    if life.in_time {
+        life.drive.remember_operations();
+    }
     let mut seen = Seen::default();
     while seen.cuts < CUTS_PER_SEED {
         let plan = faults(&mut rng, life.drive.flash_operations(), 3 * COMMANDS_PER_LIFE, failing);
-        life.drive.set_faults(plan);
-        for _ in 0..COMMANDS_PER_LIFE {
+        let power_cut = plan.power_cut.filter(|_| !life.in_time);
+        life.drive.set_faults(FaultPlan { power_cut, ..plan });
+        let commands = if life.in_time { 1 + rng.below(COMMANDS_PER_LIFE) } else { COMMANDS_PER_LIFE };
+        for _ in 0..commands {
             match life.step(&mut rng) {
                 Ok(()) => {}
                 Err(DeviceError::PowerLost) => break,

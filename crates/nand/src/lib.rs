@@ -13,6 +13,7 @@ mod geometry;
 mod nand;
 mod page;
 mod payload;
+mod recent;
 mod store;
 mod timing;
 

@@ -8,6 +8,7 @@ use crate::faults::{FaultPlan, PowerCut, Torn};
 use crate::geometry::{BlockId, Divisor, Geometry, GeometryError, Ppn};
 use crate::page::{Lpn, Oob, Seq};
 use crate::payload::Token;
+use crate::recent::RecentOperations;
 use crate::store::Store;
 use crate::timing::{DieUse, Place, Timeline, Timing};
 
@@ -33,6 +34,7 @@ pub struct Nand {
     store: Store,
     timeline: Timeline,
     faults: Option<Box<FaultPlan>>,
+    recent: Option<RecentOperations>,
     operations: u64,
     powered: bool,
 }
@@ -70,6 +72,7 @@ impl Nand {
             store,
             timeline,
             faults: None,
+            recent: None,
             operations: 0,
             powered: true,
         })
@@ -146,6 +149,9 @@ impl Nand {
             return Err(NandError::PowerLost);
         }
         let done = self.timeline.program(at, Place { unit, page }, self.config.geometry.page_bytes);
+        if let Some(recent) = &mut self.recent {
+            recent.programmed(ppn, block, done, self.config.timing.program);
+        }
         let erases = self.store.blocks[block.0 as usize].erases;
         if self.faults.as_ref().is_some_and(|f| f.fails_program(ppn, erases)) {
             self.store.spoil(ppn, block);
@@ -202,6 +208,9 @@ impl Nand {
             || self.faults.as_ref().is_some_and(|f| f.fails_erase(block, erases))
         {
             return Err(NandError::EraseFailed(block));
+        }
+        if let Some(recent) = &mut self.recent {
+            recent.erased(self.store.save(block), done, self.config.timing.erase);
         }
         self.store.erase(block);
         Ok(done)
@@ -274,8 +283,24 @@ impl Nand {
         self.store.resolve(token)
     }
 
-    /// Cuts the power between two operations: everything but the flash itself is gone.
+    /// Cuts the power between two operations, in the order of issue: all that was issued has ended. Everything but the
+    /// flash itself is gone.
     pub fn cut_power(&mut self) {
+        self.powered = false;
+    }
+
+    /// Remembers from now on what [`Nand::cut_power_at`] needs. Memory grows with every program and erase until the
+    /// power is switched on again: for tests.
+    pub fn remember_operations(&mut self) {
+        self.recent = Some(RecentOperations::default());
+    }
+
+    /// Cuts the power at time `at`: programs and erases under way then are torn, those that had not begun never
+    /// happen, on whatever dies. Without [`Nand::remember_operations`] as [`Nand::cut_power`].
+    pub fn cut_power_at(&mut self, at: SimTime) {
+        if let Some(recent) = &mut self.recent {
+            recent.cut(at, &mut self.store);
+        }
         self.powered = false;
     }
 
@@ -289,6 +314,9 @@ impl Nand {
     pub fn power_on(&mut self) {
         self.powered = true;
         self.timeline.reset(&self.config.geometry);
+        if let Some(recent) = &mut self.recent {
+            recent.clear();
+        }
         self.store.forget_unreferenced();
         if let Some(faults) = &mut self.faults {
             faults.power_cut = faults.power_cut.filter(|cut| cut.at_operation >= self.operations);
@@ -462,6 +490,32 @@ mod tests {
         assert_eq!(put(&mut flash, 0, 1, 2), Err(NandError::HalfErased(BlockId(0))));
         flash.erase(SimTime::ZERO, BlockId(0)).unwrap();
         put(&mut flash, 0, 0, 2).unwrap();
+    }
+
+    #[test]
+    fn a_cut_at_a_time_tears_what_is_under_way_and_takes_back_what_is_not() {
+        let us = |n: u64| SimTime::from_ns(n * 1000);
+        // Page 0 of block 0 from 10 to 510 us, page 1 to 1010, erase of block 1 from 0 to 5000.
+        let left = |cut| {
+            let mut flash = flash();
+            put(&mut flash, 1, 0, 1).unwrap();
+            flash.power_on();
+            flash.remember_operations();
+            put(&mut flash, 0, 0, 2).unwrap();
+            put(&mut flash, 0, 1, 3).unwrap();
+            flash.erase(SimTime::ZERO, BlockId(1)).unwrap();
+            put(&mut flash, 1, 0, 4).unwrap();
+            flash.cut_power_at(cut);
+            flash.power_on();
+            let readable =
+                |block, page| flash.oob(flash.geometry().ppn(BlockId(block), page)).map(|oob| oob.seq.0);
+            let pages = (flash.programmed_pages(BlockId(0)), readable(0, 0), readable(0, 1));
+            (pages, flash.is_half_erased(BlockId(1)), readable(1, 0))
+        };
+        assert_eq!(left(us(400)), ((1, None, None), true, None));
+        assert_eq!(left(us(600)), ((2, Some(2), None), true, None));
+        assert_eq!(left(us(5200)), ((2, Some(2), Some(3)), false, None));
+        assert_eq!(left(us(5600)), ((2, Some(2), Some(3)), false, Some(4)));
     }
 
     #[test]

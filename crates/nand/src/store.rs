@@ -14,7 +14,7 @@ const DELTA_SHIFT: u32 = STREAM_SHIFT + 4;
 const MAX_DELTA: u64 = u16::MAX as u64;
 
 /// What only some blocks need.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Extra {
     /// Sequence bases beyond the first: from which page on, and the base.
     bases: Vec<(u32, u64)>,
@@ -22,7 +22,7 @@ struct Extra {
     inodes: Vec<u32>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct BlockState {
     pub(crate) next_page: u32,
     pub(crate) erases: u32,
@@ -32,6 +32,20 @@ pub(crate) struct BlockState {
     last_seq: u64,
     first_base: u64,
     extra: Option<Box<Extra>>,
+}
+
+/// A block as it was before an erase. Its bytes stay referenced.
+#[derive(Debug)]
+pub(crate) struct SavedBlock {
+    block: BlockId,
+    state: BlockState,
+    pages: Vec<(Vec<u64>, u32)>,
+}
+
+impl SavedBlock {
+    pub(crate) fn block(&self) -> BlockId {
+        self.block
+    }
 }
 
 #[derive(Debug)]
@@ -101,6 +115,39 @@ impl Store {
         self.blocks[block.0 as usize].next_page += 1;
         let first = ppn.0 as usize * self.parts;
         self.words[first..first + self.parts].fill(Token::TORN.bits());
+    }
+
+    /// The page, programmed already, was under way when the power went.
+    pub(crate) fn tear(&mut self, ppn: Ppn) {
+        let first = ppn.0 as usize * self.parts;
+        self.words[first..first + self.parts].fill(Token::TORN.bits());
+    }
+
+    /// The page programmed last in `block` had not begun when the power went.
+    pub(crate) fn take_back(&mut self, block: BlockId) {
+        self.blocks[block.0 as usize].next_page -= 1;
+    }
+
+    pub(crate) fn save(&mut self, block: BlockId) -> SavedBlock {
+        let state = self.blocks[block.0 as usize].clone();
+        let mut pages = Vec::new();
+        for page in 0..state.next_page {
+            let ppn = self.geometry.ppn(block, page);
+            (0..self.parts).for_each(|part| self.payloads.retain(self.token(ppn, part)));
+            let first = ppn.0 as usize * self.parts;
+            pages.push((self.words[first..first + self.parts].to_vec(), self.lpns[ppn.0 as usize]));
+        }
+        SavedBlock { block, state, pages }
+    }
+
+    pub(crate) fn restore(&mut self, saved: SavedBlock) {
+        for (page, (words, lpn)) in saved.pages.into_iter().enumerate() {
+            let ppn = self.geometry.ppn(saved.block, page as u32);
+            let first = ppn.0 as usize * self.parts;
+            self.words[first..first + self.parts].copy_from_slice(&words);
+            self.lpns[ppn.0 as usize] = lpn;
+        }
+        self.blocks[saved.block.0 as usize] = saved.state;
     }
 
     /// The out-of-band area of a programmed page; `None` where the page was torn.

@@ -190,6 +190,17 @@ impl Drive {
         self.nand.idle_from().max(self.link_backlog_until)
     }
 
+    /// Remembers from now on what [`Drive::into_unrecovered_at`] needs; memory grows with every command: for tests.
+    pub fn remember_operations(&mut self) {
+        self.nand.remember_operations();
+    }
+
+    /// Cuts the power at a time: flash operations under way then are torn, those that had not begun never happen.
+    pub fn into_unrecovered_at(mut self, at: SimTime) -> UnrecoveredDrive {
+        self.nand.cut_power_at(at);
+        UnrecoveredDrive::new(self.config, self.nand)
+    }
+
     /// Cuts the power, if it is not gone already.
     pub fn into_unrecovered(mut self) -> UnrecoveredDrive {
         self.nand.cut_power();
