@@ -2,6 +2,9 @@
 //!
 //! A page is *dirty* until it is sent to flash, then *in flight* until its program ends and its place can be
 //! used again. Writes to a dirty page merge into it. Places become free in the order in which pages were sent.
+//!
+//! A page in flight answers reads, whatever becomes of its copy on flash: the buffer owns a reference to each of its
+//! tokens from the write until its place is reclaimed.
 
 use std::collections::VecDeque;
 
@@ -116,15 +119,16 @@ impl WriteBuffer {
         }
     }
 
-    /// Frees the place that was sent first and says when it is free; `None` when nothing is in flight.
-    pub(crate) fn reclaim(&mut self) -> Option<SimTime> {
+    /// Frees the place that was sent first; returns when it is free, and the page, whose references are the caller's
+    /// now. `None` when nothing is in flight.
+    pub(crate) fn reclaim(&mut self) -> Option<(SimTime, Entry)> {
         let (place, done) = self.in_flight.pop_front()?;
         let lpn = self.entries[place as usize].lpn.0;
         if self.index.get(&lpn) == Some(&place) {
             self.index.remove(&lpn);
         }
         self.unused.push(place);
-        Some(done)
+        Some((done, self.entries[place as usize]))
     }
 
     /// Forgets the page of `lpn`, because nothing of it is needed any more.
@@ -157,9 +161,9 @@ mod tests {
         assert_eq!(buffer.oldest(), Some(Lpn(1)));
         buffer.sent(Lpn(1), SimTime::from_ns(10));
         assert!(buffer.is_full() && buffer.get(Lpn(1)).is_some(), "in flight, still readable");
-        assert_eq!(buffer.reclaim(), Some(SimTime::from_ns(10)));
+        assert_eq!(buffer.reclaim().map(|(free_at, _)| free_at), Some(SimTime::from_ns(10)));
         assert!(buffer.get(Lpn(1)).is_none());
-        assert_eq!((buffer.oldest(), buffer.reclaim()), (Some(Lpn(2)), None));
+        assert!(buffer.oldest() == Some(Lpn(2)) && buffer.reclaim().is_none());
     }
 
     #[test]
@@ -169,7 +173,7 @@ mod tests {
         buffer.sent(Lpn(7), SimTime::from_ns(5));
         assert!(buffer.dirty_mut(Lpn(7)).is_none());
         buffer.add(Lpn(7), Hints::default()).mask = 1;
-        assert_eq!(buffer.reclaim(), Some(SimTime::from_ns(5)));
+        assert_eq!(buffer.reclaim().map(|(free_at, _)| free_at), Some(SimTime::from_ns(5)));
         assert_eq!(buffer.get(Lpn(7)).map(|e| e.mask), Some(1), "the newer one stays");
         buffer.forget(Lpn(7));
         assert_eq!((buffer.dirty(), buffer.oldest()), (0, None));

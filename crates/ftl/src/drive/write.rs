@@ -120,7 +120,12 @@ impl Drive {
         let mut now = at;
         while self.buffer.is_full() {
             match self.buffer.reclaim() {
-                Some(free_at) => now = now.max(free_at),
+                Some((free_at, page)) => {
+                    now = now.max(free_at);
+                    for part in (0..MAX_PARTS).filter(|part| page.mask >> part & 1 == 1) {
+                        self.nand.release(page.tokens[part]);
+                    }
+                }
                 None => match self.buffer.oldest() {
                     Some(oldest) => drop(self.send(now, oldest)?),
                     None => break,
@@ -134,6 +139,9 @@ impl Drive {
     fn send(&mut self, at: SimTime, lpn: Lpn) -> Result<SimTime, DeviceError> {
         let Some(&Entry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else { return Ok(at) };
         let done = self.put_on_flash(at, lpn, tokens, mask, hints)?;
+        for part in (0..MAX_PARTS).filter(|part| mask >> part & 1 == 1) {
+            self.nand.retain(tokens[part]);
+        }
         self.buffer.sent(lpn, done);
         Ok(done)
     }
