@@ -169,7 +169,7 @@ impl Drive {
             if self.journal.next_slot == self.journal.slots {
                 self.write_bitmaps(at)?;
                 self.journal.next_slot = 0;
-                // The slots may only be used again when the bitmaps that replace them are on flash.
+                // The slots may only be used again when the bitmaps, and the pages that these count on, are on flash.
                 at = at.max(self.journal.programs_end);
             }
             let count = self.journal.pending.len().min(records_per_page);
@@ -188,6 +188,9 @@ impl Drive {
             self.program_system(at, Lpn(self.journal.first_lpn + index), &page)?;
             self.journal.touched.remove(&index);
         }
+        // A bit that is clear stands for a page that may still be under way: until that is on flash, only the records
+        // in the slots keep what it replaced dead.
+        self.journal.programs_end = self.journal.programs_end.max(self.programs_end);
         Ok(())
     }
 
