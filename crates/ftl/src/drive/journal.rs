@@ -169,7 +169,7 @@ impl Drive {
             if self.journal.next_slot == self.journal.slots {
                 self.write_bitmaps(at)?;
                 self.journal.next_slot = 0;
-                // The slots may only be used again when the bitmaps, and the pages that these count on, are on flash.
+                // The slots may only be used again when the bitmaps that replace them are on flash.
                 at = at.max(self.journal.programs_end);
             }
             let count = self.journal.pending.len().min(records_per_page);
@@ -182,15 +182,15 @@ impl Drive {
         Ok(())
     }
 
+    /// A bit that is clear stands for a page that may still be under way: until that is on flash, only the bitmap page
+    /// before and the records in the slots keep what it replaced dead. So bitmap pages come after all programs so far.
     fn write_bitmaps(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        let at = at.max(self.programs_end);
         while let Some(&index) = self.journal.touched.first() {
             let page = self.encode_bitmap(index);
             self.program_system(at, Lpn(self.journal.first_lpn + index), &page)?;
             self.journal.touched.remove(&index);
         }
-        // A bit that is clear stands for a page that may still be under way: until that is on flash, only the records
-        // in the slots keep what it replaced dead.
-        self.journal.programs_end = self.journal.programs_end.max(self.programs_end);
         Ok(())
     }
 
