@@ -18,6 +18,8 @@ const MAX_POINTERS: usize = 923;
 const DEFAULT_XATTR_WORDS: usize = 50;
 /// All extra attributes that are known, in bytes.
 const MAX_EXTRA_SIZE: u64 = 36;
+/// The largest file: every pointer used.
+const MAX_SIZE: u64 = (MAX_POINTERS as u64 + 2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018) * 4096;
 /// Where the inode's checksum stands, among the extra attributes.
 const CHECKSUM_OFFSET: usize = 368;
 
@@ -282,6 +284,7 @@ impl Inode {
         if self.cluster_blocks != 1 {
             Corrupt::check_range(place, "the cluster's blocks", self.cluster_blocks, (4, 256))?;
         }
+        Corrupt::check_range(place, "i_size", self.size, (0, MAX_SIZE))?;
         if self.is_dir() {
             Corrupt::check_range(place, "i_current_depth", self.depth, (0, 63))?;
         }

@@ -279,7 +279,8 @@ fn check_areas(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
     equal(place, "ssa_blkaddr", raw.ssa_blkaddr, after(raw.nat_blkaddr, raw.segment_count_nat))?;
     equal(place, "main_blkaddr", raw.main_blkaddr, after(raw.ssa_blkaddr, raw.segment_count_ssa))?;
     let end = after(raw.main_blkaddr, raw.segment_count_main);
-    let limit = after(raw.segment0_blkaddr, raw.segment_count).min(raw.block_count.get());
+    let limit =
+        after(raw.segment0_blkaddr, raw.segment_count).min(raw.block_count.get()).min(u32::MAX.into());
     Corrupt::check_range(place, "the main area's end", end, (0, limit))
 }
 
