@@ -5,7 +5,7 @@
 use std::process::{Command, ExitCode};
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
-const PACKAGES: [(&str, &str); 2] = [("fio", "fio"), ("chromium", "chromium")];
+const PACKAGES: [(&str, &str); 3] = [("fio", "fio"), ("chromium", "chromium"), ("f2fs-tools", "mkfs.f2fs")];
 
 /// A chore: its name, what it does, and how.
 struct Chore {
@@ -99,7 +99,8 @@ fn install_packages() -> Result<(), String> {
 
 fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    let system = ["/usr/sbin", "/sbin"].map(std::path::PathBuf::from); // where mkfs programs are, also for users
+    std::env::split_paths(&path).chain(system).any(|folder| folder.join(program).is_file())
 }
 
 fn is_root() -> bool {

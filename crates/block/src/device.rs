@@ -63,6 +63,12 @@ pub enum DeviceError {
     /// The device has run out of good flash and takes no more writes; reads still work.
     #[error("the drive is worn out: {0}; it can still be read")]
     ReadOnly(String),
+    /// The device was opened for reading only.
+    #[error("the device is open for reading only")]
+    NotWritable,
+    /// The system below an image file or a real device failed.
+    #[error("{0}")]
+    Host(String),
     /// The power is gone; the device must be recovered before it is used again.
     #[error("the power was cut")]
     PowerLost,

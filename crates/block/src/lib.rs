@@ -11,10 +11,12 @@ mod addr;
 mod command;
 mod content;
 mod device;
+mod image;
 mod reference;
 
 pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE};
 pub use command::{Command, Data, Hints, Inode, StreamId};
 pub use content::{BlockBytes, Content, Pattern};
 pub use device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+pub use image::ImageDevice;
 pub use reference::{Mismatch, ReferenceDevice};

@@ -6,6 +6,7 @@
 
 mod csv_out;
 mod drive;
+mod image;
 mod progress;
 mod replay;
 mod table;
@@ -29,6 +30,14 @@ enum Command {
     /// Look at the drive profiles.
     #[command(subcommand)]
     Drive(drive::Command),
+    /// List a directory of an F2FS image, without mounting it.
+    Ls(image::ListArguments),
+    /// Write a file of an F2FS image to standard output.
+    Cat(image::CatArguments),
+    /// Copy files out of an F2FS image.
+    Extract(image::ExtractArguments),
+    /// Show a structure of an F2FS image.
+    Inspect(image::InspectArguments),
 }
 
 /// Why the command failed, and which exit code tells it.
@@ -50,6 +59,10 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Drive(command) => drive::run(&command),
+        Command::Ls(arguments) => image::list(&arguments),
+        Command::Cat(arguments) => image::cat(&arguments),
+        Command::Extract(arguments) => image::extract(&arguments),
+        Command::Inspect(arguments) => image::inspect(&arguments),
     };
     let (message, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,

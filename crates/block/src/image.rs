@@ -1,0 +1,195 @@
+//! A block device over an image file, or over a real block device: real bytes, no virtual time.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use dovetail_time::SimTime;
+
+use crate::addr::{BLOCK_SIZE, BlockRange, Lba};
+use crate::command::{Command, Data};
+use crate::content::{BlockBytes, Content};
+use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+
+/// A file of blocks. Each command is performed before it returns and completes at the time of its issue.
+///
+/// Sparse files of any size work: nothing but what is asked for is read. Bytes after the last whole block are not
+/// part of the device. It has no discard, and it takes real bytes only, no patterns.
+#[derive(Debug)]
+pub struct ImageDevice {
+    file: File,
+    blocks: u64,
+    writable: bool,
+}
+
+impl ImageDevice {
+    /// Opens the image at `path` for reading.
+    ///
+    /// # Errors
+    /// What the system says, for instance that there is no such file, or that it is a directory.
+    pub fn open_read_only(path: &Path) -> io::Result<Self> {
+        Self::from_file(File::open(path)?, false)
+    }
+
+    /// Opens the image at `path` for reading and writing.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open_read_write(path: &Path) -> io::Result<Self> {
+        Self::from_file(OpenOptions::new().read(true).write(true).open(path)?, true)
+    }
+
+    fn from_file(mut file: File, writable: bool) -> io::Result<Self> {
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+        }
+        let blocks = file.seek(SeekFrom::End(0))? / BLOCK_SIZE;
+        Ok(Self { file, blocks, writable })
+    }
+
+    fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
+        if range.end().0 > self.blocks {
+            return Err(DeviceError::OutOfRange { range, blocks: self.blocks });
+        }
+        if range.blocks != data {
+            return Err(DeviceError::LengthMismatch { range: range.blocks, data });
+        }
+        Ok(())
+    }
+
+    fn seek(&mut self, lba: Lba) -> Result<(), DeviceError> {
+        let position = self.file.seek(SeekFrom::Start(lba.0 * BLOCK_SIZE));
+        position.map(drop).map_err(|error| host("moved in", &error))
+    }
+
+    fn read(&mut self, range: BlockRange, into: Option<&mut [Content]>) -> Result<(), DeviceError> {
+        let Some(into) = into else { return self.check(range, range.blocks) };
+        self.check(range, into.len() as u64)?;
+        self.seek(range.start)?;
+        for content in into {
+            let mut bytes = [0; BLOCK_SIZE as usize];
+            self.file.read_exact(&mut bytes).map_err(|error| host("read", &error))?;
+            *content = Content::Bytes(Arc::new(bytes));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, range: BlockRange, data: &Data<'_>, fua: bool) -> Result<(), DeviceError> {
+        let Data::Blocks(blocks) = data else { return Err(DeviceError::Unsupported("pattern write")) };
+        self.check(range, blocks.len() as u64)?;
+        self.check_writable()?;
+        if blocks.iter().any(|block| matches!(block, Content::Pattern(_))) {
+            return Err(DeviceError::Unsupported("pattern write"));
+        }
+        self.seek(range.start)?;
+        for block in *blocks {
+            self.file.write_all(bytes_of(block)).map_err(|error| host("written", &error))?;
+        }
+        if fua { self.flush() } else { Ok(()) }
+    }
+
+    fn check_writable(&self) -> Result<(), DeviceError> {
+        if self.writable { Ok(()) } else { Err(DeviceError::NotWritable) }
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        if !self.writable {
+            return Ok(());
+        }
+        self.file.sync_data().map_err(|error| host("flushed", &error))
+    }
+}
+
+fn bytes_of(content: &Content) -> &BlockBytes {
+    match content {
+        Content::Bytes(bytes) => bytes,
+        _ => &[0; BLOCK_SIZE as usize],
+    }
+}
+
+fn host(done: &str, error: &io::Error) -> DeviceError {
+    DeviceError::Host(format!("the image cannot be {done}: {error}"))
+}
+
+impl BlockDevice for ImageDevice {
+    fn info(&self) -> DeviceInfo {
+        let capabilities = Capabilities { discard: false, streams: 1, inode_hints: false };
+        DeviceInfo { blocks: self.blocks, capabilities }
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        match command {
+            Command::Read { range, into } => self.read(range, into)?,
+            Command::Write { range, data, fua, hints: _ } => self.write(range, &data, fua)?,
+            Command::Flush => self.flush()?,
+            Command::Discard { .. } => return Err(DeviceError::Unsupported("discard")),
+        }
+        Ok(Completion { done: at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Hints;
+    use crate::content::Pattern;
+
+    /// An empty image of `bytes` bytes; the file goes away with the folder.
+    fn image(bytes: u64) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        File::create(&path).unwrap().set_len(bytes).unwrap();
+        (folder, path)
+    }
+
+    fn read(device: &mut ImageDevice, range: BlockRange) -> Result<Vec<Content>, DeviceError> {
+        let mut into = vec![Content::Empty; range.blocks as usize];
+        device.submit(SimTime::ZERO, Command::Read { range, into: Some(&mut into) })?;
+        Ok(into)
+    }
+
+    fn write(device: &mut ImageDevice, lba: u64, blocks: &[Content]) -> Result<Completion, DeviceError> {
+        let range = BlockRange::new(Lba(lba), blocks.len() as u64);
+        let data = Data::Blocks(blocks);
+        let at = SimTime::from_ns(7);
+        device.submit(at, Command::Write { range, data, hints: Hints::default(), fua: true })
+    }
+
+    fn bytes(fill: u8) -> Content {
+        Content::Bytes(Arc::new([fill; 4096]))
+    }
+
+    #[test]
+    fn what_is_written_at_the_end_of_four_tebibytes_is_read_back() {
+        let (_folder, path) = image(4 << 40);
+        let mut device = ImageDevice::open_read_write(&path).unwrap();
+        let last = device.info().blocks - 2;
+        let done = write(&mut device, last, &[bytes(1), bytes(2)]).unwrap().done;
+        assert_eq!(done, SimTime::from_ns(7), "a command completes when it is issued");
+        device.submit(SimTime::ZERO, Command::Flush).unwrap();
+        let mut again = ImageDevice::open_read_only(&path).unwrap();
+        let found = read(&mut again, BlockRange::new(Lba(last - 1), 3)).unwrap();
+        assert_eq!(found, [bytes(0), bytes(1), bytes(2)]);
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_refused() {
+        let (_folder, path) = image(3 * 4096 + 100);
+        let mut device = ImageDevice::open_read_only(&path).unwrap();
+        assert_eq!(device.info().blocks, 3);
+        assert!(matches!(
+            read(&mut device, BlockRange::new(Lba(2), 2)),
+            Err(DeviceError::OutOfRange { blocks: 3, .. })
+        ));
+        assert_eq!(write(&mut device, 0, &[bytes(1)]), Err(DeviceError::NotWritable));
+        let mut device = ImageDevice::open_read_write(&path).unwrap();
+        let pattern = Content::Pattern(Pattern::new(1));
+        assert_eq!(write(&mut device, 0, &[pattern]), Err(DeviceError::Unsupported("pattern write")));
+        assert_eq!(
+            device.submit(SimTime::ZERO, Command::Discard { ranges: &[] }),
+            Err(DeviceError::Unsupported("discard"))
+        );
+        assert!(ImageDevice::open_read_only(path.parent().unwrap()).is_err(), "a directory");
+    }
+}

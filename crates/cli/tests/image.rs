@@ -1,0 +1,63 @@
+//! Looking into an image as a user types it.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::process::{Command, Output};
+
+fn dovetail(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// An image of 64 MiB with a file `folder/file` in it; needs f2fs-tools.
+fn image(folder: &std::path::Path) -> String {
+    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
+    let image = folder.join("image").to_str().unwrap().to_string();
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let source = folder.join("source");
+    std::fs::create_dir_all(source.join("folder")).unwrap();
+    std::fs::write(source.join("folder/file"), "content\n").unwrap();
+    for (tool, arguments) in
+        [("mkfs.f2fs", vec!["-q", &image]), ("sload.f2fs", vec!["-f", source.to_str().unwrap(), &image])]
+    {
+        let run = Command::new(tool).env("PATH", &path).args(arguments).output();
+        run.unwrap_or_else(|error| panic!("{tool}: {error}; install it with: apt-get install f2fs-tools"));
+    }
+    image
+}
+
+#[test]
+fn an_image_is_listed_shown_extracted_and_inspected() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = image(folder.path());
+    let list = stdout(&dovetail(&["ls", &image, "folder"]));
+    assert!(list.starts_with("-rw") && list.trim_end().ends_with(" file"), "{list}");
+    assert_eq!(stdout(&dovetail(&["cat", &image, "/folder/file"])), "content\n");
+    let out = folder.path().join("out");
+    let extract = dovetail(&["extract", &image, out.to_str().unwrap()]);
+    assert_eq!(
+        (extract.status.code(), std::fs::read(out.join("folder/file")).unwrap()),
+        (Some(0), b"content\n".into())
+    );
+    let again = dovetail(&["extract", &image, out.to_str().unwrap()]);
+    assert_eq!(again.status.code(), Some(2), "not into a directory that holds something");
+    let json = dovetail(&["inspect", &image, "path", "folder/file", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((json["size"].as_u64(), json["name"].as_str()), (Some(8), Some("file")));
+    assert!(stdout(&dovetail(&["inspect", &image, "checkpoint"])).contains("warm_node"));
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = image(folder.path());
+    let missing = dovetail(&["cat", &image, "nothing"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&missing.stderr), "dovetail: there is no nothing\n");
+    let none = dovetail(&["ls", env!("CARGO_BIN_EXE_dovetail")]);
+    assert!(String::from_utf8_lossy(&none.stderr).contains("this is not an F2FS volume"), "{none:?}");
+    assert_eq!(dovetail(&["ls"]).status.code(), Some(2));
+}

@@ -1,0 +1,74 @@
+//! Reading blocks: every read of the volume goes through here.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use dovetail_block::{BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Lba};
+use dovetail_time::SimTime;
+
+use crate::format::{BLOCK, BlockAddr};
+
+/// Metadata blocks kept: 8 MiB. Assumed; enough for the pointer nodes and directories in use at one time.
+const CAPACITY: usize = 2048;
+
+/// A device, and the metadata blocks last read from it.
+#[derive(Debug)]
+pub(crate) struct Blocks<D> {
+    device: D,
+    now: SimTime,
+    cache: HashMap<BlockAddr, Arc<BlockBytes>>,
+}
+
+impl<D: BlockDevice> Blocks<D> {
+    pub(crate) fn new(device: D) -> Self {
+        Self { device, now: SimTime::ZERO, cache: HashMap::new() }
+    }
+
+    /// The size of the device in blocks.
+    pub(crate) fn count(&self) -> u64 {
+        self.device.info().blocks
+    }
+
+    /// A block of metadata, from the cache if it is there.
+    pub(crate) fn metadata(&mut self, address: BlockAddr) -> Result<Arc<BlockBytes>, DeviceError> {
+        if let Some(block) = self.cache.get(&address) {
+            return Ok(Arc::clone(block));
+        }
+        let mut content = [Content::Empty];
+        self.read(address, &mut content)?;
+        let block = bytes(&content[0]);
+        if self.cache.len() >= CAPACITY {
+            self.cache.clear();
+        }
+        self.cache.insert(address, Arc::clone(&block));
+        Ok(block)
+    }
+
+    /// Reads the blocks from `address` on into `into`, a whole number of blocks.
+    pub(crate) fn data(&mut self, address: BlockAddr, into: &mut [u8]) -> Result<(), DeviceError> {
+        let mut contents = vec![Content::Empty; into.len() / BLOCK];
+        self.read(address, &mut contents)?;
+        for (into, content) in into.chunks_exact_mut(BLOCK).zip(&contents) {
+            match content {
+                Content::Bytes(bytes) => into.copy_from_slice(&**bytes),
+                _ => into.fill(0),
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
+        let range = BlockRange::new(Lba(address.0.into()), into.len() as u64);
+        let done = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
+        self.now = done;
+        Ok(())
+    }
+}
+
+/// A block that was never written, or that a simulation only named, reads as zeros.
+fn bytes(content: &Content) -> Arc<BlockBytes> {
+    match content {
+        Content::Bytes(bytes) => Arc::clone(bytes),
+        _ => Arc::new([0; BLOCK]),
+    }
+}

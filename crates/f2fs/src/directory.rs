@@ -1,0 +1,145 @@
+//! Directories: listing all entries, and finding one by its hash.
+
+use dovetail_block::BlockDevice;
+
+use crate::error::{Corrupt, Error, Incompatible, Place};
+use crate::format::{BLOCK, BlockAddr, DentryBlock, DirEntry, InlineFlags, Inode, InodeFlags, name_hash};
+use crate::volume::F2fs;
+
+impl<D: BlockDevice> F2fs<D> {
+    /// Calls `found` for each entry of directory `dir`, "." and ".." included, in the order of the disk. Costs and
+    /// memory do not depend on the directory's size in memory: one block at a time is decoded.
+    ///
+    /// # Errors
+    /// [`Error::NotADirectory`], [`Incompatible::Encrypted`], a damaged block; whatever `found` returns.
+    pub fn for_each_entry(
+        &mut self,
+        dir: &Inode,
+        mut found: impl FnMut(&mut Self, DirEntry) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        check_dir(dir)?;
+        if dir.inline.has(InlineFlags::DENTRY) {
+            for entry in DentryBlock::inline(dir.inline_area(), dir.ino).entries() {
+                let entry = self.checked_entry(dir, entry?)?;
+                found(self, entry)?;
+            }
+            return Ok(());
+        }
+        let end = dir.size.div_ceil(BLOCK as u64);
+        let mut from = 0;
+        while let Some((block, address)) = self.next_mapped(dir, from, end)? {
+            let bytes = self.dentry_block(dir, address)?;
+            for entry in DentryBlock::block(&bytes, dir.ino).entries() {
+                let entry = self.checked_entry(dir, entry?)?;
+                found(self, entry)?;
+            }
+            from = block + 1;
+        }
+        Ok(())
+    }
+
+    /// The entries of directory `dir` in the order of the disk, "." and ".." included.
+    ///
+    /// # Errors
+    /// As [`Self::for_each_entry`].
+    pub fn entries(&mut self, dir: &Inode) -> Result<Vec<DirEntry>, Error> {
+        let mut entries = Vec::new();
+        self.for_each_entry(dir, |_, entry| {
+            entries.push(entry);
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+
+    /// The entry called `name` in directory `dir`, found by its hash. A casefolded directory is searched as a whole,
+    /// for the same bytes: its hashes are those of folded names.
+    ///
+    /// # Errors
+    /// As [`Self::for_each_entry`].
+    pub fn lookup(&mut self, dir: &Inode, name: &[u8]) -> Result<Option<DirEntry>, Error> {
+        check_dir(dir)?;
+        if dir.inline.has(InlineFlags::DENTRY) || dir.flags.has(InodeFlags::CASEFOLD) {
+            return Ok(self.entries(dir)?.into_iter().find(|entry| entry.name == name));
+        }
+        let hash = name_hash(name);
+        for level in 0..dir.depth {
+            let bucket = bucket(level, dir.dir_level.into(), hash);
+            for block in bucket {
+                if let Some(entry) = self.lookup_in_block(dir, block, name, hash)? {
+                    return Ok(Some(entry));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn lookup_in_block(
+        &mut self,
+        dir: &Inode,
+        block: u64,
+        name: &[u8],
+        hash: u32,
+    ) -> Result<Option<DirEntry>, Error> {
+        let address = self.block_of(dir, block)?;
+        if address.is_hole() {
+            return Ok(None);
+        }
+        let bytes = self.dentry_block(dir, address)?;
+        for entry in DentryBlock::block(&bytes, dir.ino).entries() {
+            let entry = entry?;
+            if entry.hash == hash && entry.name == name {
+                return self.checked_entry(dir, entry).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn dentry_block(
+        &mut self,
+        dir: &Inode,
+        address: BlockAddr,
+    ) -> Result<std::sync::Arc<dovetail_block::BlockBytes>, Error> {
+        self.check_address(Place::Directory(dir.ino), "a data pointer", address)?;
+        Ok(self.blocks.metadata(address)?)
+    }
+
+    fn checked_entry(&self, dir: &Inode, entry: DirEntry) -> Result<DirEntry, Error> {
+        let last = u64::from(self.superblock.max_nid()) - 1;
+        Corrupt::check_range(Place::Directory(dir.ino), "an entry's ino", entry.ino.0, (3, last))?;
+        Ok(entry)
+    }
+}
+
+fn check_dir(dir: &Inode) -> Result<(), Error> {
+    if !dir.is_dir() {
+        return Err(Error::NotADirectory(format!("inode {}", dir.ino)));
+    }
+    if dir.is_encrypted() {
+        return Err(Incompatible::Encrypted(dir.ino).into());
+    }
+    Ok(())
+}
+
+/// The blocks of a directory in which an entry of this hash may stand at `level` (0 to 62): level l has
+/// 2^(l + dir_level) buckets, at most 2^30, of 2 blocks, from level 31 on of 4.
+fn bucket(level: u32, dir_level: u32, hash: u32) -> std::ops::Range<u64> {
+    let buckets = |level: u32| 1_u64 << (level + dir_level).min(30);
+    let blocks = |level: u32| if level < 31 { 2 } else { 4 };
+    let before: u64 = (0..level).map(|level| buckets(level) * blocks(level)).sum();
+    let start = before + u64::from(hash) % buckets(level) * blocks(level);
+    start..start + blocks(level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_follow_each_other_level_by_level() {
+        assert_eq!(bucket(0, 0, 77), 0..2);
+        assert_eq!(bucket(1, 0, 5), 4..6);
+        assert_eq!(bucket(2, 0, 6), 10..12);
+        assert_eq!(bucket(1, 2, 7), 8 + 14..8 + 16);
+        assert_eq!(bucket(62, 255, 0).end - bucket(62, 255, 0).start, 4);
+    }
+}

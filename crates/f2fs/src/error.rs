@@ -1,0 +1,264 @@
+//! Why a volume, or something in it, cannot be read.
+
+use std::fmt;
+
+use dovetail_block::DeviceError;
+
+use crate::format::{BlockAddr, Nid};
+
+/// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
+/// apart.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The device failed.
+    #[error("the device failed: {0}")]
+    Io(#[from] DeviceError),
+    /// Neither superblock carries F2FS's magic number.
+    #[error("this is not an F2FS volume: its magic number is {found:#010x} instead of 0xf2f52010")]
+    NotF2fs {
+        /// What stands where the magic number should.
+        found: u32,
+    },
+    /// The volume contradicts itself or the format.
+    #[error("the volume is damaged: {0}")]
+    Corrupt(#[from] Corrupt),
+    /// The volume is sound as far as is known, and uses what is not supported.
+    #[error("{0}")]
+    Incompatible(#[from] Incompatible),
+    /// No entry of that name.
+    #[error("there is no {0}")]
+    NotFound(String),
+    /// A file in the place of a directory.
+    #[error("{0} is not a directory")]
+    NotADirectory(String),
+    /// Something other than a regular file in the place of one.
+    #[error("{0} is not a regular file")]
+    NotAFile(String),
+    /// Something other than a symbolic link in the place of one.
+    #[error("inode {0} is not a symbolic link")]
+    NotASymlink(Nid),
+    /// More symbolic links on one path than the kernel follows.
+    #[error("{path} leads through more than {limit} symbolic links")]
+    TooManySymlinks {
+        /// The path as it was given.
+        path: String,
+        /// How many are followed.
+        limit: u32,
+    },
+}
+
+/// Something that is read nowhere here, by the feature's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Incompatible {
+    /// Feature bits without support, each by the name that mkfs.f2fs gives it.
+    #[error("the volume uses features that are not supported: {0}")]
+    Features(crate::format::Features),
+    /// The volume extends over several devices.
+    #[error("the volume extends over several devices (the next one is {next}), which is not supported")]
+    MultiDevice {
+        /// The path of the second device, as mkfs.f2fs recorded it.
+        next: String,
+    },
+    /// Blocks of another size than 4 KiB.
+    #[error("the volume has blocks of 2^{log} bytes; only 4096 are supported")]
+    BlockSize {
+        /// The logarithm of the size.
+        log: u32,
+    },
+    /// An encrypted file, directory or link.
+    #[error("inode {0} is encrypted, and there is no key")]
+    Encrypted(Nid),
+    /// A compressed cluster.
+    #[error("inode {ino} is compressed ({algorithm}) at block {block}; compressed data is not supported")]
+    Compressed {
+        /// The file.
+        ino: Nid,
+        /// The block of the file at which the cluster begins.
+        block: u64,
+        /// The algorithm's name.
+        algorithm: &'static str,
+    },
+}
+
+/// Where something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A copy of the superblock: 0 or 1.
+    Superblock(u32),
+    /// A checkpoint pack: 1 or 2.
+    Checkpoint(u32),
+    /// The NAT's entry of a nid.
+    Nat(Nid),
+    /// The SIT's entry of a segment.
+    Sit(u32),
+    /// A node block.
+    Node(Nid),
+    /// An inode.
+    Inode(Nid),
+    /// A directory's entries.
+    Directory(Nid),
+    /// The extended attributes of an inode.
+    Xattrs(Nid),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Superblock(copy) => write!(f, "superblock copy {copy}"),
+            Self::Checkpoint(pack) => write!(f, "checkpoint pack {pack}"),
+            Self::Nat(nid) => write!(f, "NAT entry of nid {nid}"),
+            Self::Sit(segno) => write!(f, "SIT entry of segment {segno}"),
+            Self::Node(nid) => write!(f, "node {nid}"),
+            Self::Inode(ino) => write!(f, "inode {ino}"),
+            Self::Directory(ino) => write!(f, "directory {ino}"),
+            Self::Xattrs(ino) => write!(f, "extended attributes of inode {ino}"),
+        }
+    }
+}
+
+/// One way of being damaged, with the values that disagree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Corrupt {
+    /// A field outside the values that it may have.
+    #[error("{place}: {field} is {found}, allowed is {min} to {max}")]
+    Range {
+        /// Where.
+        place: Place,
+        /// The field, by the kernel's name.
+        field: &'static str,
+        /// What it holds.
+        found: u64,
+        /// The smallest value allowed.
+        min: u64,
+        /// The largest value allowed.
+        max: u64,
+    },
+    /// A field that must have another value, because of other fields.
+    #[error("{place}: {field} is {found}, not {expected}")]
+    Mismatch {
+        /// Where.
+        place: Place,
+        /// The field, by the kernel's name.
+        field: &'static str,
+        /// What it holds.
+        found: u64,
+        /// What follows from the rest.
+        expected: u64,
+    },
+    /// A checksum that does not fit its bytes.
+    #[error("{place}: the checksum is {found:#010x}, its bytes give {computed:#010x}")]
+    Checksum {
+        /// Where.
+        place: Place,
+        /// The checksum that is stored.
+        found: u32,
+        /// The checksum of what is stored.
+        computed: u32,
+    },
+    /// The device ends before the volume.
+    #[error("the volume has {expected} blocks, the device {found}: the image is cut short")]
+    Truncated {
+        /// Blocks of the device.
+        found: u64,
+        /// Blocks of the volume.
+        expected: u64,
+    },
+    /// Neither copy of the superblock can be used.
+    #[error("both copies of the superblock are unusable: {first}; {second}")]
+    BothSuperblocks {
+        /// What is wrong with the first.
+        first: Box<Corrupt>,
+        /// What is wrong with the second.
+        second: Box<Corrupt>,
+    },
+    /// Neither checkpoint pack can be used.
+    #[error("both checkpoint packs are unusable: {first}; {second}")]
+    BothCheckpoints {
+        /// What is wrong with the first.
+        first: Box<Corrupt>,
+        /// What is wrong with the second.
+        second: Box<Corrupt>,
+    },
+    /// An address outside the main area.
+    #[error("{place}: {field} points to block {found}, outside the main area {first} to {last}")]
+    Address {
+        /// Where the address stands.
+        place: Place,
+        /// The pointer's field.
+        field: &'static str,
+        /// The address.
+        found: BlockAddr,
+        /// The first block of the main area.
+        first: u32,
+        /// Its last block.
+        last: u32,
+    },
+    /// A nid that leads to nothing.
+    #[error("nid {0} is used and has no node")]
+    NoNode(Nid),
+    /// A name that no file may have.
+    #[error("directory {dir}: an entry is called {name:?}")]
+    Name {
+        /// The directory.
+        dir: Nid,
+        /// The name; bytes that are not UTF-8 are replaced.
+        name: String,
+    },
+    /// A list of extended attributes that does not fit its area.
+    #[error("extended attributes of inode {ino}: the entry at byte {offset} goes beyond the end at {end}")]
+    XattrOverrun {
+        /// The inode.
+        ino: Nid,
+        /// Where the entry begins.
+        offset: u64,
+        /// The size of the area.
+        end: u64,
+    },
+    /// A directory that contains itself, or has two parents.
+    #[error("directory {0} is reached twice: the tree has a loop")]
+    DirectoryLoop(Nid),
+}
+
+impl Corrupt {
+    /// Nothing if `found` lies in `min..=max`.
+    ///
+    /// # Errors
+    /// [`Corrupt::Range`].
+    pub(crate) fn check_range<V: Into<u64>>(
+        place: Place,
+        field: &'static str,
+        found: V,
+        (min, max): (u64, u64),
+    ) -> Result<(), Self> {
+        let found = found.into();
+        if (min..=max).contains(&found) {
+            return Ok(());
+        }
+        Err(Self::Range { place, field, found, min, max })
+    }
+
+    /// Nothing if the two are equal.
+    ///
+    /// # Errors
+    /// [`Corrupt::Mismatch`].
+    pub(crate) fn check_equal<F: Into<u64>, E: Into<u64>>(
+        place: Place,
+        field: &'static str,
+        found: F,
+        expected: E,
+    ) -> Result<(), Self> {
+        let (found, expected) = (found.into(), expected.into());
+        if found == expected {
+            return Ok(());
+        }
+        Err(Self::Mismatch { place, field, found, expected })
+    }
+
+    /// Nothing if the checksums are equal.
+    ///
+    /// # Errors
+    /// [`Corrupt::Checksum`].
+    pub(crate) fn check_checksum(place: Place, found: u32, computed: u32) -> Result<(), Self> {
+        if found == computed { Ok(()) } else { Err(Self::Checksum { place, found, computed }) }
+    }
+}

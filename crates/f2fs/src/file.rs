@@ -1,0 +1,114 @@
+//! The content of files and the targets of links.
+
+use dovetail_block::BlockDevice;
+
+use crate::error::{Error, Incompatible};
+use crate::format::{BLOCK, BlockAddr, FileType, InlineFlags, Inode};
+use crate::volume::F2fs;
+
+/// Blocks read in one command: 1 MiB.
+const MAX_RUN: usize = 256;
+/// The longest target of a link, in bytes: a block without the closing NUL of the kernel.
+const MAX_TARGET: u64 = 4095;
+
+impl<D: BlockDevice> F2fs<D> {
+    /// Reads the bytes of a regular file (or of any inode that has content) from byte `offset` on into `into`, and
+    /// returns how many there were: less than asked for at the end of the file. Holes read as zeros.
+    ///
+    /// # Errors
+    /// [`Incompatible::Encrypted`], [`Incompatible::Compressed`]; damaged nodes; [`Error::Io`].
+    pub fn read(&mut self, inode: &Inode, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        if inode.is_encrypted() {
+            return Err(Incompatible::Encrypted(inode.ino).into());
+        }
+        let left = inode.size.saturating_sub(offset);
+        let len = left.min(into.len() as u64) as usize;
+        let into = &mut into[..len];
+        if inode.inline.has(InlineFlags::DATA) {
+            let start = offset as usize; // the size was checked: below the block's
+            into.copy_from_slice(if len == 0 { &[] } else { &inode.inline_area()[start..start + len] });
+            return Ok(len);
+        }
+        let mut done = 0;
+        while done < len {
+            done += self.read_run(inode, offset + done as u64, &mut into[done..])?;
+        }
+        Ok(len)
+    }
+
+    /// The first byte at or after `offset` that may be other than zero, or the file's size if there is none: what
+    /// lies between is a hole. Costs follow what is stored, not the size of the hole.
+    ///
+    /// # Errors
+    /// Damaged nodes; [`Error::Io`].
+    pub fn next_data(&mut self, inode: &Inode, offset: u64) -> Result<u64, Error> {
+        if inode.inline.has(InlineFlags::DATA) || offset >= inode.size {
+            return Ok(offset.min(inode.size));
+        }
+        let block = BLOCK as u64;
+        let next = self.next_mapped(inode, offset / block, inode.size.div_ceil(block))?;
+        Ok(next.map_or(inode.size, |(found, _)| (found * block).max(offset)))
+    }
+
+    /// The target of a symbolic link; bytes, not necessarily UTF-8.
+    ///
+    /// # Errors
+    /// [`Error::NotASymlink`]; a size beyond 4095; what [`Self::read`] may say.
+    pub fn read_link(&mut self, inode: &Inode) -> Result<Vec<u8>, Error> {
+        if inode.file_type() != FileType::SYMLINK {
+            return Err(Error::NotASymlink(inode.ino));
+        }
+        let place = crate::Place::Inode(inode.ino);
+        crate::Corrupt::check_range(place, "i_size", inode.size, (1, MAX_TARGET))?;
+        let mut target = vec![0; inode.size as usize];
+        self.read(inode, 0, &mut target)?;
+        Ok(target)
+    }
+
+    /// Reads from `offset` to at most the end of `into`, as far as the blocks lie side by side.
+    fn read_run(&mut self, inode: &Inode, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let (block, within) = (offset / BLOCK as u64, (offset % BLOCK as u64) as usize);
+        let wanted = (within + into.len()).div_ceil(BLOCK).min(MAX_RUN);
+        let (first, run) = self.run(inode, block, wanted)?;
+        let len = into.len().min(run * BLOCK - within);
+        let into = &mut into[..len];
+        if first.is_hole() {
+            into.fill(0);
+        } else if within == 0 && len == run * BLOCK {
+            self.blocks.data(first, into)?;
+        } else {
+            let mut whole = vec![0; run * BLOCK];
+            self.blocks.data(first, &mut whole)?;
+            into.copy_from_slice(&whole[within..within + len]);
+        }
+        Ok(len)
+    }
+
+    /// Where the file's block lies, and how many of the next ones (at most `wanted`, at least 1) follow it there.
+    fn run(&mut self, inode: &Inode, block: u64, wanted: usize) -> Result<(BlockAddr, usize), Error> {
+        let first = self.readable_block(inode, block)?;
+        let mut run = 1;
+        while run < wanted {
+            let next = self.readable_block(inode, block + run as u64)?;
+            let follows = if first.is_hole() { next.is_hole() } else { next.0 == first.0 + run as u32 };
+            if !follows {
+                break;
+            }
+            run += 1;
+        }
+        Ok((first, run))
+    }
+
+    /// Where a block lies that is not part of a compressed cluster.
+    fn readable_block(&mut self, inode: &Inode, block: u64) -> Result<BlockAddr, Error> {
+        let cluster = u64::from(inode.cluster_blocks);
+        let start = block - block % cluster;
+        let compressed = cluster > 1 && self.block_of(inode, start)? == BlockAddr::COMPRESSED;
+        let address = self.block_of(inode, block)?;
+        if !compressed && address != BlockAddr::COMPRESSED {
+            return Ok(address);
+        }
+        let algorithm = inode.compression;
+        Err(Incompatible::Compressed { ino: inode.ino, block: start, algorithm }.into())
+    }
+}

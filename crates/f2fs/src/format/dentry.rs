@@ -1,0 +1,172 @@
+//! Directory entries, in blocks and inside the inode.
+
+use super::{Nid, lsb_first, u32_at};
+use crate::error::{Corrupt, Place};
+
+/// Entries in a directory block.
+pub const DENTRIES_IN_BLOCK: usize = 214;
+
+const BLOCK_RESERVED: usize = 3;
+const DENTRY: usize = 11;
+const SLOT: usize = 8;
+const MAX_NAME: u64 = 255;
+
+/// Bitmap, reserved bytes, entries and name slots fill the block.
+const _: () = assert!(
+    27 + BLOCK_RESERVED + DENTRIES_IN_BLOCK * (DENTRY + SLOT) == super::BLOCK
+        && DENTRIES_IN_BLOCK.div_ceil(8) == 27
+);
+
+/// What kind of file an entry says it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileType(pub u8);
+
+impl FileType {
+    /// A regular file.
+    pub const REGULAR: Self = Self(1);
+    /// A directory.
+    pub const DIRECTORY: Self = Self(2);
+    /// A character device.
+    pub const CHAR_DEVICE: Self = Self(3);
+    /// A block device.
+    pub const BLOCK_DEVICE: Self = Self(4);
+    /// A fifo.
+    pub const FIFO: Self = Self(5);
+    /// A socket.
+    pub const SOCKET: Self = Self(6);
+    /// A symbolic link.
+    pub const SYMLINK: Self = Self(7);
+
+    /// The type that the mode of an inode gives it; 0 for none that there is.
+    pub const fn of_mode(mode: u16) -> Self {
+        match mode & 0o170_000 {
+            0o100_000 => Self::REGULAR,
+            0o040_000 => Self::DIRECTORY,
+            0o020_000 => Self::CHAR_DEVICE,
+            0o060_000 => Self::BLOCK_DEVICE,
+            0o010_000 => Self::FIFO,
+            0o140_000 => Self::SOCKET,
+            0o120_000 => Self::SYMLINK,
+            _ => Self(0),
+        }
+    }
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name: 1 to 255 bytes, without NUL and slash.
+    pub name: Vec<u8>,
+    /// The inode.
+    pub ino: Nid,
+    /// What it says the inode is.
+    pub file_type: FileType,
+    /// The hash of its name.
+    pub hash: u32,
+}
+
+impl DirEntry {
+    /// It is "." or "..".
+    pub fn is_dot(&self) -> bool {
+        self.name == b"." || self.name == b".."
+    }
+}
+
+/// The entries in one block, or in an inode.
+#[derive(Clone, Copy, Debug)]
+pub struct DentryBlock<'a> {
+    bitmap: &'a [u8],
+    dentries: &'a [u8],
+    names: &'a [u8],
+    count: usize,
+    dir: Nid,
+}
+
+impl<'a> DentryBlock<'a> {
+    /// A block of directory `dir`.
+    pub fn block(bytes: &'a dovetail_block::BlockBytes, dir: Nid) -> Self {
+        Self::split(bytes, DENTRIES_IN_BLOCK, BLOCK_RESERVED, dir)
+    }
+
+    /// The inline area of directory `dir`.
+    pub fn inline(area: &'a [u8], dir: Nid) -> Self {
+        let count = area.len() * 8 / ((DENTRY + SLOT) * 8 + 1);
+        let reserved = area.len() - count.div_ceil(8) - count * (DENTRY + SLOT);
+        Self::split(area, count, reserved, dir)
+    }
+
+    fn split(bytes: &'a [u8], count: usize, reserved: usize, dir: Nid) -> Self {
+        let (bitmap, rest) = bytes.split_at(count.div_ceil(8));
+        let (dentries, names) = rest[reserved..].split_at(count * DENTRY);
+        Self { bitmap, dentries, names, count, dir }
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.count
+    }
+
+    /// The entries in order.
+    ///
+    /// # Errors
+    /// The first entry that cannot be one; the list ends there.
+    pub fn entries(self) -> impl Iterator<Item = Result<DirEntry, Corrupt>> + 'a {
+        let mut slot = 0;
+        std::iter::from_fn(move || {
+            while slot < self.count && !lsb_first(self.bitmap, slot) {
+                slot += 1;
+            }
+            if slot >= self.count {
+                return None;
+            }
+            let entry = self.entry(slot);
+            slot = entry.as_ref().map_or(self.count, |entry| slot + entry.name.len().div_ceil(SLOT));
+            Some(entry)
+        })
+    }
+
+    fn entry(&self, slot: usize) -> Result<DirEntry, Corrupt> {
+        let dentry = &self.dentries[slot * DENTRY..][..DENTRY];
+        let place = Place::Directory(self.dir);
+        let len = u16::from_le_bytes([dentry[8], dentry[9]]);
+        let room = ((self.count - slot) * SLOT) as u64;
+        Corrupt::check_range(place, "name_len", len, (1, room.min(MAX_NAME)))?;
+        let name = self.names[slot * SLOT..][..usize::from(len)].to_vec();
+        if name.iter().any(|&byte| byte == 0 || byte == b'/') {
+            let name = String::from_utf8_lossy(&name).into_owned();
+            return Err(Corrupt::Name { dir: self.dir, name });
+        }
+        Ok(DirEntry {
+            name,
+            ino: Nid(u32_at(dentry, 4)),
+            file_type: FileType(dentry[10]),
+            hash: u32_at(dentry, 0),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inline_areas_hold_as_many_entries_as_the_format_says() {
+        for (bytes, count) in [(3488, 182), (3452, 180), (3464, 181), (3688, 192), (3652, 190)] {
+            let area = vec![0; bytes];
+            assert_eq!(DentryBlock::inline(&area, Nid(3)).slots(), count, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_name_of_no_length_or_beyond_the_block_is_refused() {
+        let mut block = [0; 4096];
+        block[26] = 0b0010_0000; // the last slot
+        assert!(DentryBlock::block(&block, Nid(3)).entries().next().unwrap().is_err(), "no length");
+        block[30 + 213 * 11 + 8] = 9;
+        assert!(DentryBlock::block(&block, Nid(3)).entries().next().unwrap().is_err(), "two slots");
+        block[30 + 213 * 11 + 8] = 1;
+        assert!(DentryBlock::block(&block, Nid(3)).entries().next().unwrap().is_err(), "NUL");
+        block[2384 + 213 * 8] = b'a';
+        assert_eq!(DentryBlock::block(&block, Nid(3)).entries().next().unwrap().unwrap().name, b"a");
+    }
+}

@@ -1,0 +1,381 @@
+//! The inode: a node block with the attributes of a file and its first pointers, or its content.
+
+use std::sync::Arc;
+
+use dovetail_block::BlockBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+
+use super::layout::prove_layout;
+use super::{BlockAddr, FileType, Footer, Nid, Superblock, crc32, u32_at};
+use crate::error::{Corrupt, Place};
+
+/// Where the pointers begin; extra attributes, if any, come first.
+const POINTERS: usize = 360;
+/// Pointers of an inode without extra attributes and inline xattrs.
+const MAX_POINTERS: usize = 923;
+/// Words that inline xattrs take unless the inode says otherwise.
+const DEFAULT_XATTR_WORDS: usize = 50;
+/// All extra attributes that are known, in bytes.
+const MAX_EXTRA_SIZE: u64 = 36;
+/// The largest file: every pointer used.
+const MAX_SIZE: u64 = (MAX_POINTERS as u64 + 2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018) * 4096;
+/// Where the inode's checksum stands, among the extra attributes.
+const CHECKSUM_OFFSET: usize = 368;
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawInode {
+    i_mode: U16,
+    i_advise: u8,
+    i_inline: u8,
+    i_uid: U32,
+    i_gid: U32,
+    i_links: U32,
+    i_size: U64,
+    i_blocks: U64,
+    i_atime: U64,
+    i_ctime: U64,
+    i_mtime: U64,
+    i_atime_nsec: U32,
+    i_ctime_nsec: U32,
+    i_mtime_nsec: U32,
+    i_generation: U32,
+    i_current_depth: U32,
+    i_xattr_nid: U32,
+    i_flags: U32,
+    i_pino: U32,
+    i_namelen: U32,
+    i_name: [u8; 255],
+    i_dir_level: u8,
+    i_ext: [U32; 3],
+    extra: RawExtra,
+    i_addr: [U32; 914],
+    i_nid: [U32; 5],
+    footer: [u8; 24],
+}
+
+/// The extra attributes; they lie over the first pointers.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawExtra {
+    i_extra_isize: U16,
+    i_inline_xattr_size: U16,
+    i_projid: U32,
+    i_inode_checksum: U32,
+    i_crtime: U64,
+    i_crtime_nsec: U32,
+    i_compr_blocks: U64,
+    i_compress_algorithm: u8,
+    i_log_cluster_size: u8,
+    i_compress_flag: U16,
+}
+
+prove_layout!(RawExtra, 36, {
+    2 => i_inline_xattr_size, 4 => i_projid, 8 => i_inode_checksum, 12 => i_crtime, 20 => i_crtime_nsec,
+    24 => i_compr_blocks, 32 => i_compress_algorithm, 33 => i_log_cluster_size, 34 => i_compress_flag,
+});
+
+prove_layout!(RawInode, 4096, {
+    3 => i_inline, 4 => i_uid, 12 => i_links, 16 => i_size, 32 => i_atime, 56 => i_atime_nsec,
+    68 => i_generation, 72 => i_current_depth, 76 => i_xattr_nid, 84 => i_pino, 92 => i_name,
+    347 => i_dir_level, 348 => i_ext, 360 => extra, 396 => i_addr, 4052 => i_nid, 4072 => footer,
+});
+
+/// What an inode holds inside itself (`i_inline`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InlineFlags(pub u8);
+
+impl InlineFlags {
+    /// There is an area for xattrs.
+    pub const XATTR: Self = Self(0x01);
+    /// The file's content.
+    pub const DATA: Self = Self(0x02);
+    /// The directory's entries.
+    pub const DENTRY: Self = Self(0x04);
+    /// Extra attributes.
+    pub const EXTRA_ATTR: Self = Self(0x20);
+
+    /// All bits of `other` are set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// Attributes that chattr shows (`i_flags`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InodeFlags(pub u32);
+
+impl InodeFlags {
+    /// The content is compressed.
+    pub const COMPRESSED: Self = Self(0x4);
+    /// Names are found whatever their case.
+    pub const CASEFOLD: Self = Self(0x4000_0000);
+
+    /// All bits of `other` are set.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// The `i_advise` bit of encrypted files.
+const ADVISE_ENCRYPTED: u8 = 0x04;
+
+/// A time since 1970, as the file system stores it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp {
+    /// Seconds, negative before 1970.
+    pub seconds: i64,
+    /// Nanoseconds, 0 to 999,999,999 in a sound volume.
+    pub nanoseconds: u32,
+}
+
+impl Timestamp {
+    const fn new(seconds: U64, nanoseconds: U32) -> Self {
+        Self { seconds: seconds.get() as i64, nanoseconds: nanoseconds.get() }
+    }
+
+    /// The same in nanoseconds.
+    pub const fn as_ns(self) -> i128 {
+        self.seconds as i128 * 1_000_000_000 + self.nanoseconds as i128
+    }
+}
+
+/// A file, directory, link, device, fifo or socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inode {
+    /// Its number.
+    pub ino: Nid,
+    /// Type and permissions, as `stat` has them.
+    pub mode: u16,
+    /// Hints and states of the kernel (`i_advise`).
+    pub advise: u8,
+    /// What it holds inside itself.
+    pub inline: InlineFlags,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// Names that lead to it; for a directory 2 and one for each subdirectory.
+    pub links: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// Blocks that it takes, with the inode itself.
+    pub blocks: u64,
+    /// Last read.
+    pub atime: Timestamp,
+    /// Last changed in any way.
+    pub ctime: Timestamp,
+    /// Content last changed.
+    pub mtime: Timestamp,
+    /// Made; only with the feature inode_crtime.
+    pub crtime: Option<Timestamp>,
+    /// Tells apart the files that had this number.
+    pub generation: u32,
+    /// Levels of a directory's hash table, 0 to 63.
+    pub depth: u32,
+    /// The node of its xattrs.
+    pub xattr_nid: Nid,
+    /// Attributes that chattr shows.
+    pub flags: InodeFlags,
+    /// The directory that it was last named in; may be stale for what has several names.
+    pub parent: Nid,
+    /// The name that it was last given there; empty for the root.
+    pub name: Vec<u8>,
+    /// How many levels of its hash table a directory skips.
+    pub dir_level: u8,
+    /// Project id; only with the feature project_quota.
+    pub project: Option<u32>,
+    /// Blocks of a compressed cluster; 1 for what is not compressed.
+    pub cluster_blocks: u32,
+    /// How it is compressed, as a name; empty for what is not.
+    pub compression: &'static str,
+    /// Direct, direct, indirect, indirect and double indirect node.
+    pub nids: [Nid; 5],
+    extra_words: usize,
+    xattr_words: usize,
+    block: Arc<BlockBytes>,
+}
+
+impl Inode {
+    /// Decodes and checks `block`, the node block of inode `ino` on the volume of `superblock`.
+    ///
+    /// # Errors
+    /// The checksum, or a field that is wrong. The footer is the caller's.
+    pub fn parse(block: Arc<BlockBytes>, ino: Nid, superblock: &Superblock) -> Result<Self, Corrupt> {
+        let raw: &RawInode = transmute_ref!(&*block);
+        let (extra_words, xattr_words) = check_geometry(raw, ino, superblock)?;
+        check_checksum(raw, &block, ino, superblock, extra_words)?;
+        let mut inode = raw.decode(ino, Arc::clone(&block));
+        (inode.extra_words, inode.xattr_words) = (extra_words, xattr_words);
+        inode.decode_extra(raw, superblock);
+        inode.check(raw)?;
+        Ok(inode)
+    }
+
+    /// What kind of file it is.
+    pub fn file_type(&self) -> FileType {
+        FileType::of_mode(self.mode)
+    }
+
+    /// It is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.file_type() == FileType::DIRECTORY
+    }
+
+    /// Its content (or names) are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.advise & ADVISE_ENCRYPTED != 0
+    }
+
+    /// How many pointers it has; of a compressed file, how many are used.
+    pub fn pointer_count(&self) -> usize {
+        let usable = MAX_POINTERS - self.extra_words - self.xattr_words;
+        usable - usable % self.cluster_blocks as usize
+    }
+
+    /// Pointer `index`, below [`Self::pointer_count`].
+    pub fn pointer(&self, index: usize) -> BlockAddr {
+        BlockAddr(u32_at(&*self.block, POINTERS + 4 * (self.extra_words + index)))
+    }
+
+    /// Where content (or entries) are stored inside the inode, whether or not they are.
+    pub fn inline_area(&self) -> &[u8] {
+        &self.block[POINTERS + 4 * (self.extra_words + 1)..self.xattr_start()]
+    }
+
+    /// Where xattrs are stored inside the inode; empty if there is no room for them.
+    pub fn inline_xattrs(&self) -> &[u8] {
+        let end = POINTERS + 4 * MAX_POINTERS;
+        if self.inline.has(InlineFlags::XATTR) { &self.block[self.xattr_start()..end] } else { &[] }
+    }
+
+    /// The device that a device file stands for: major and minor number.
+    pub fn device(&self) -> (u32, u32) {
+        match self.pointer(0).0 {
+            0 => {
+                let wide = self.pointer(1).0;
+                ((wide & 0xF_FF00) >> 8, wide & 0xFF | (wide >> 12) & 0xF_FF00)
+            }
+            narrow => ((narrow >> 8) & 0xFF, narrow & 0xFF),
+        }
+    }
+
+    fn xattr_start(&self) -> usize {
+        POINTERS + 4 * (MAX_POINTERS - self.xattr_words)
+    }
+
+    fn decode_extra(&mut self, raw: &RawInode, superblock: &Superblock) {
+        let extra = &raw.extra;
+        let has = |feature, end: usize| superblock.features.has(feature) && self.extra_words * 4 >= end;
+        self.project = has(super::Features::PROJECT_QUOTA, 8).then(|| extra.i_projid.get());
+        self.crtime = has(super::Features::INODE_CRTIME, 24)
+            .then(|| Timestamp::new(extra.i_crtime, extra.i_crtime_nsec));
+        if has(super::Features::COMPRESSION, 36) && self.flags.has(InodeFlags::COMPRESSED) && !self.is_dir() {
+            self.cluster_blocks = 1_u32.checked_shl(extra.i_log_cluster_size.into()).unwrap_or(0);
+            self.compression = algorithm(extra.i_compress_algorithm);
+        }
+    }
+
+    fn check(&self, raw: &RawInode) -> Result<(), Corrupt> {
+        let place = Place::Inode(self.ino);
+        Corrupt::check_range(place, "the type in i_mode", self.file_type().0, (1, 7))?;
+        Corrupt::check_range(place, "i_namelen", raw.i_namelen, (0, 255))?;
+        if self.cluster_blocks != 1 {
+            Corrupt::check_range(place, "the cluster's blocks", self.cluster_blocks, (4, 256))?;
+        }
+        Corrupt::check_range(place, "i_size", self.size, (0, MAX_SIZE))?;
+        if self.is_dir() {
+            Corrupt::check_range(place, "i_current_depth", self.depth, (0, 63))?;
+        }
+        if self.inline.has(InlineFlags::DATA) {
+            let room = self.inline_area().len() as u64;
+            Corrupt::check_range(place, "i_size", self.size, (0, room))?;
+        }
+        let inline = self.inline.has(InlineFlags::DENTRY);
+        Corrupt::check_range(place, "the inline dentry flag", inline, (0, u64::from(self.is_dir())))
+    }
+}
+
+impl RawInode {
+    fn decode(&self, ino: Nid, block: Arc<BlockBytes>) -> Inode {
+        Inode {
+            ino,
+            mode: self.i_mode.get(),
+            advise: self.i_advise,
+            inline: InlineFlags(self.i_inline),
+            uid: self.i_uid.get(),
+            gid: self.i_gid.get(),
+            links: self.i_links.get(),
+            size: self.i_size.get(),
+            blocks: self.i_blocks.get(),
+            atime: Timestamp::new(self.i_atime, self.i_atime_nsec),
+            ctime: Timestamp::new(self.i_ctime, self.i_ctime_nsec),
+            mtime: Timestamp::new(self.i_mtime, self.i_mtime_nsec),
+            crtime: None,
+            generation: self.i_generation.get(),
+            depth: self.i_current_depth.get(),
+            xattr_nid: Nid(self.i_xattr_nid.get()),
+            flags: InodeFlags(self.i_flags.get()),
+            parent: Nid(self.i_pino.get()),
+            name: self.i_name[..self.i_namelen.get().min(255) as usize].to_vec(),
+            dir_level: self.i_dir_level,
+            project: None,
+            cluster_blocks: 1,
+            compression: "",
+            nids: self.i_nid.map(|nid| Nid(nid.get())),
+            extra_words: 0,
+            xattr_words: 0,
+            block,
+        }
+    }
+}
+
+fn algorithm(number: u8) -> &'static str {
+    ["lzo", "lz4", "zstd", "lzo-rle"].get(usize::from(number)).copied().unwrap_or("of an unknown algorithm")
+}
+
+/// Words that extra attributes and inline xattrs take from the pointers.
+fn check_geometry(raw: &RawInode, ino: Nid, superblock: &Superblock) -> Result<(usize, usize), Corrupt> {
+    let place = Place::Inode(ino);
+    let inline = InlineFlags(raw.i_inline);
+    let features = superblock.features;
+    let extra = inline.has(InlineFlags::EXTRA_ATTR);
+    let mut extra_words = 0;
+    if extra {
+        let allowed = u64::from(features.has(super::Features::EXTRA_ATTR));
+        Corrupt::check_range(place, "the extra attribute flag", 1_u32, (0, allowed))?;
+        let size = raw.extra.i_extra_isize.get();
+        Corrupt::check_range(place, "i_extra_isize", size, (4, MAX_EXTRA_SIZE))?;
+        Corrupt::check_equal(place, "i_extra_isize modulo 4", size % 4, 0_u32)?;
+        extra_words = usize::from(size / 4);
+    }
+    if extra && features.has(super::Features::FLEXIBLE_INLINE_XATTR) {
+        let words = raw.extra.i_inline_xattr_size.get();
+        let room = (MAX_POINTERS - extra_words - 2) as u64;
+        Corrupt::check_range(place, "i_inline_xattr_size", words, (0, room))?;
+        return Ok((extra_words, words.into()));
+    }
+    let reserved = inline.has(InlineFlags::XATTR) || inline.has(InlineFlags::DENTRY);
+    Ok((extra_words, if reserved { DEFAULT_XATTR_WORDS } else { 0 }))
+}
+
+fn check_checksum(
+    raw: &RawInode,
+    block: &BlockBytes,
+    ino: Nid,
+    superblock: &Superblock,
+    extra_words: usize,
+) -> Result<(), Corrupt> {
+    let covered = POINTERS + 4 * extra_words >= CHECKSUM_OFFSET + 4;
+    if !superblock.features.has(super::Features::INODE_CHECKSUM) || !covered {
+        return Ok(());
+    }
+    let mut crc = crc32(0xFFFF_FFFF, &superblock.uuid);
+    crc = crc32(crc, &Footer::parse(block).ino.0.to_le_bytes());
+    crc = crc32(crc, raw.i_generation.as_bytes());
+    crc = crc32(crc, &block[..CHECKSUM_OFFSET]);
+    crc = crc32(crc, &[0; 4]);
+    crc = crc32(crc, &block[CHECKSUM_OFFSET + 4..]);
+    Corrupt::check_checksum(Place::Inode(ino), raw.extra.i_inode_checksum.get(), crc)
+}

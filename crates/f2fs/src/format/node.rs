@@ -1,0 +1,82 @@
+//! Node blocks: what all have in common (the footer), and the pointer nodes.
+
+use dovetail_block::BlockBytes;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+
+use super::layout::prove_layout;
+use super::{BlockAddr, Nid};
+
+/// Pointers in a direct node (to data) or an indirect one (to nodes).
+pub const POINTERS_IN_NODE: usize = 1018;
+
+/// The node offset of an inode's xattr node: all 29 bits set.
+pub const XATTR_NODE_OFFSET: u32 = 0x1FFF_FFFF;
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawFooter {
+    nid: U32,
+    ino: U32,
+    flag: U32,
+    cp_ver: U64,
+    next_blkaddr: U32,
+}
+
+prove_layout!(RawFooter, 24, { 8 => flag, 12 => cp_ver, 20 => next_blkaddr });
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawNodeBlock {
+    pointers: [U32; POINTERS_IN_NODE],
+    footer: RawFooter,
+}
+
+prove_layout!(RawNodeBlock, 4096, { 4072 => footer });
+
+/// What every node block says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footer {
+    /// The node.
+    pub nid: Nid,
+    /// The inode that it belongs to; the same for an inode.
+    pub ino: Nid,
+    /// It belongs to something that is not a directory.
+    pub cold: bool,
+    /// Written by an fsync: recovery reads it.
+    pub fsync_mark: bool,
+    /// Written by the first fsync of a new file: recovery inserts its name.
+    pub dentry_mark: bool,
+    /// Its place among the nodes of the inode, 0 for the inode; [`XATTR_NODE_OFFSET`] for the xattr node.
+    pub node_offset: u32,
+    /// The last checkpoint before it was written (see [`super::Checkpoint::footer_version`]).
+    pub checkpoint: u64,
+    /// Where the same log wrote (or was to write) next.
+    pub next: BlockAddr,
+}
+
+impl Footer {
+    /// The footer of `block`.
+    pub fn parse(block: &BlockBytes) -> Self {
+        let block: &RawNodeBlock = transmute_ref!(block);
+        let raw = &block.footer;
+        let flag = raw.flag.get();
+        Self {
+            nid: Nid(raw.nid.get()),
+            ino: Nid(raw.ino.get()),
+            cold: flag & 1 != 0,
+            fsync_mark: flag & 2 != 0,
+            dentry_mark: flag & 4 != 0,
+            node_offset: flag >> 3,
+            checkpoint: raw.cp_ver.get(),
+            next: BlockAddr(raw.next_blkaddr.get()),
+        }
+    }
+}
+
+/// Pointer `index` (below [`POINTERS_IN_NODE`]; 0 from there on) of a direct or indirect node: a block address
+/// in the one, a nid in the other.
+pub fn node_pointer(block: &BlockBytes, index: usize) -> u32 {
+    let block: &RawNodeBlock = transmute_ref!(block);
+    block.pointers.get(index).map_or(0, |pointer| pointer.get())
+}

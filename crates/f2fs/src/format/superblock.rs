@@ -1,0 +1,290 @@
+//! The superblock: what the volume is, and where its areas lie. Two copies, in blocks 0 and 1 at byte 1024.
+
+use dovetail_block::BlockBytes;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+
+use super::layout::prove_layout;
+use super::{BLOCKS_IN_SEGMENT, BlockAddr, Features, Nid, crc32};
+use crate::error::{Corrupt, Error, Incompatible, Place};
+
+/// The magic number at the superblock's start.
+pub const MAGIC: u32 = 0xF2F5_2010;
+
+/// Where the checksum of a superblock stands, and how many bytes it covers.
+const CHECKSUM_OFFSET: usize = 3068;
+/// 16 TiB, the largest volume.
+const MAX_SEGMENTS: u64 = 8_388_608;
+/// Two for checkpoints, SIT and NAT each, one for the SSA, two for the main area.
+const MIN_SEGMENTS: u64 = 9;
+/// What a checkpoint pack holds beside payload and orphans leaves room for less than this.
+const MAX_CP_PAYLOAD: u64 = 512 - 2 - 6 - 1;
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawDevice {
+    path: [u8; 64],
+    total_segments: U32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawSuperblock {
+    magic: U32,
+    major_ver: U16,
+    minor_ver: U16,
+    log_sectorsize: U32,
+    log_sectors_per_block: U32,
+    log_blocksize: U32,
+    log_blocks_per_seg: U32,
+    segs_per_sec: U32,
+    secs_per_zone: U32,
+    checksum_offset: U32,
+    block_count: U64,
+    section_count: U32,
+    segment_count: U32,
+    segment_count_ckpt: U32,
+    segment_count_sit: U32,
+    segment_count_nat: U32,
+    segment_count_ssa: U32,
+    segment_count_main: U32,
+    segment0_blkaddr: U32,
+    cp_blkaddr: U32,
+    sit_blkaddr: U32,
+    nat_blkaddr: U32,
+    ssa_blkaddr: U32,
+    main_blkaddr: U32,
+    root_ino: U32,
+    node_ino: U32,
+    meta_ino: U32,
+    uuid: [u8; 16],
+    volume_name: [U16; 512],
+    extension_count: U32,
+    extension_list: [[u8; 8]; 64],
+    cp_payload: U32,
+    version: [u8; 256],
+    init_version: [u8; 256],
+    feature: U32,
+    encryption_level: u8,
+    encrypt_pw_salt: [u8; 16],
+    devs: [RawDevice; 8],
+    qf_ino: [U32; 3],
+    hot_ext_count: u8,
+    s_encoding: U16,
+    s_encoding_flags: U16,
+    s_stop_reason: [u8; 32],
+    s_errors: [u8; 16],
+    reserved: [u8; 258],
+    crc: U32,
+}
+
+prove_layout!(RawSuperblock, 3072, {
+    36 => block_count, 72 => segment0_blkaddr, 96 => root_ino, 108 => uuid, 124 => volume_name,
+    1148 => extension_count, 1152 => extension_list, 1664 => cp_payload, 1668 => version, 1924 => init_version,
+    2180 => feature, 2184 => encryption_level, 2185 => encrypt_pw_salt, 2201 => devs, 2745 => qf_ino,
+    2757 => hot_ext_count, 2758 => s_encoding, 2760 => s_encoding_flags, 2762 => s_stop_reason,
+    2794 => s_errors, 2810 => reserved, 3068 => crc,
+});
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawSuperblockBlock {
+    boot: [u8; 1024],
+    superblock: RawSuperblock,
+}
+
+prove_layout!(RawSuperblockBlock, 4096, { 1024 => superblock });
+
+/// What the volume is, and where its areas lie. Addresses are in blocks of 4 KiB from the start of the device,
+/// areas in segments of 2 MiB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Version of the tool that made the volume, major and minor.
+    pub version: (u16, u16),
+    /// Segments in a section, the unit of cleaning.
+    pub segments_per_section: u32,
+    /// Sections in a zone.
+    pub sections_per_zone: u32,
+    /// Size of the whole volume in blocks.
+    pub block_count: u64,
+    /// Sections of the main area.
+    pub section_count: u32,
+    /// Segments from the checkpoint area to the end of the main area.
+    pub segment_count: u32,
+    /// Segments of the SIT, both copies.
+    pub segment_count_sit: u32,
+    /// Segments of the NAT, both copies.
+    pub segment_count_nat: u32,
+    /// Segments of the summary area.
+    pub segment_count_ssa: u32,
+    /// Segments of the main area.
+    pub segment_count_main: u32,
+    /// Where the checkpoint packs lie.
+    pub cp_start: BlockAddr,
+    /// Where the SIT lies.
+    pub sit_start: BlockAddr,
+    /// Where the NAT lies.
+    pub nat_start: BlockAddr,
+    /// Where the summaries lie.
+    pub ssa_start: BlockAddr,
+    /// Where the main area lies.
+    pub main_start: BlockAddr,
+    /// The root directory.
+    pub root: Nid,
+    /// The volume's UUID.
+    pub uuid: [u8; 16],
+    /// The volume's label; what is not UTF-16 is replaced.
+    pub label: String,
+    /// Blocks of a checkpoint pack that continue the version bitmaps.
+    pub cp_payload: u32,
+    /// What the volume uses beyond the basic format.
+    pub features: Features,
+    /// The user, group and project quota files; 0 where there is none.
+    pub quota_files: [Nid; 3],
+    /// The kernel that last mounted the volume (or the system that made it), as it calls itself.
+    pub last_kernel: String,
+    /// The system that made the volume, as it calls itself.
+    pub made_by: String,
+}
+
+impl Superblock {
+    /// Decodes and checks the superblock in `block`, the `copy`-th block of the volume.
+    ///
+    /// # Errors
+    /// [`Error::NotF2fs`], [`Error::Corrupt`] with the field that is wrong, [`Error::Incompatible`] for other
+    /// block sizes and for several devices.
+    pub fn parse(block: &BlockBytes, copy: u32) -> Result<Self, Error> {
+        let block: &RawSuperblockBlock = transmute_ref!(block);
+        let raw = &block.superblock;
+        let place = Place::Superblock(copy);
+        if raw.magic != MAGIC {
+            return Err(Error::NotF2fs { found: raw.magic.get() });
+        }
+        check_checksum(raw, place)?;
+        check_sizes(raw, place)?;
+        check_counts(raw, place)?;
+        check_areas(raw, place)?;
+        check_devices(raw)?;
+        Ok(raw.decode())
+    }
+
+    /// The nids that the NAT has room for: valid ones are smaller.
+    pub fn max_nid(&self) -> u32 {
+        (self.segment_count_nat / 2)
+            .saturating_mul(BLOCKS_IN_SEGMENT)
+            .saturating_mul(super::NAT_ENTRIES_IN_BLOCK)
+    }
+
+    /// The first block after the main area.
+    pub fn main_end(&self) -> u32 {
+        self.main_start.0 + self.segment_count_main * BLOCKS_IN_SEGMENT
+    }
+
+    /// `address` lies in the main area, where nodes and data are.
+    pub fn in_main(&self, address: BlockAddr) -> bool {
+        (self.main_start.0..self.main_end()).contains(&address.0)
+    }
+}
+
+impl RawSuperblock {
+    fn decode(&self) -> Superblock {
+        Superblock {
+            version: (self.major_ver.get(), self.minor_ver.get()),
+            segments_per_section: self.segs_per_sec.get(),
+            sections_per_zone: self.secs_per_zone.get(),
+            block_count: self.block_count.get(),
+            section_count: self.section_count.get(),
+            segment_count: self.segment_count.get(),
+            segment_count_sit: self.segment_count_sit.get(),
+            segment_count_nat: self.segment_count_nat.get(),
+            segment_count_ssa: self.segment_count_ssa.get(),
+            segment_count_main: self.segment_count_main.get(),
+            cp_start: BlockAddr(self.cp_blkaddr.get()),
+            sit_start: BlockAddr(self.sit_blkaddr.get()),
+            nat_start: BlockAddr(self.nat_blkaddr.get()),
+            ssa_start: BlockAddr(self.ssa_blkaddr.get()),
+            main_start: BlockAddr(self.main_blkaddr.get()),
+            root: Nid(self.root_ino.get()),
+            uuid: self.uuid,
+            label: utf16(&self.volume_name),
+            cp_payload: self.cp_payload.get(),
+            features: Features(self.feature.get()),
+            quota_files: self.qf_ino.map(|ino| Nid(ino.get())),
+            last_kernel: text(&self.version),
+            made_by: text(&self.init_version),
+        }
+    }
+}
+
+fn utf16(units: &[U16]) -> String {
+    let units: Vec<u16> = units.iter().map(|unit| unit.get()).take_while(|&unit| unit != 0).collect();
+    String::from_utf16_lossy(&units)
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim_end().to_string()
+}
+
+fn check_checksum(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
+    if !Features(raw.feature.get()).has(Features::SB_CHECKSUM) {
+        return Ok(());
+    }
+    Corrupt::check_equal(place, "checksum_offset", raw.checksum_offset, CHECKSUM_OFFSET as u64)?;
+    let computed = crc32(MAGIC, &raw.as_bytes()[..CHECKSUM_OFFSET]);
+    Corrupt::check_checksum(place, raw.crc.get(), computed)
+}
+
+fn check_sizes(raw: &RawSuperblock, place: Place) -> Result<(), Error> {
+    if raw.log_blocksize != 12 {
+        let log = raw.log_blocksize.get();
+        Corrupt::check_range(place, "log_blocksize", log, (9, 16))?;
+        return Err(Incompatible::BlockSize { log }.into());
+    }
+    Corrupt::check_range(place, "log_sectorsize", raw.log_sectorsize, (9, 12))?;
+    let sectors = 12 - raw.log_sectorsize.get();
+    Corrupt::check_equal(place, "log_sectors_per_block", raw.log_sectors_per_block, sectors)?;
+    Ok(Corrupt::check_equal(place, "log_blocks_per_seg", raw.log_blocks_per_seg, 9_u32)?)
+}
+
+fn check_counts(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
+    let range = Corrupt::check_range::<U32>;
+    range(place, "segment_count", raw.segment_count, (MIN_SEGMENTS, MAX_SEGMENTS))?;
+    let segments = u64::from(raw.segment_count);
+    range(place, "segment_count_main", raw.segment_count_main, (1, segments))?;
+    range(place, "section_count", raw.section_count, (1, raw.segment_count_main.into()))?;
+    range(place, "segs_per_sec", raw.segs_per_sec, (1, segments))?;
+    range(place, "secs_per_zone", raw.secs_per_zone, (1, raw.section_count.into()))?;
+    let main = u64::from(raw.section_count) * u64::from(raw.segs_per_sec);
+    Corrupt::check_equal(place, "segment_count_main", raw.segment_count_main, main)?;
+    Corrupt::check_equal(place, "segment_count_ckpt", raw.segment_count_ckpt, 2_u32)?;
+    range(place, "segment_count_sit", raw.segment_count_sit, (2, segments))?;
+    range(place, "segment_count_nat", raw.segment_count_nat, (2, segments))?;
+    range(place, "segment_count_ssa", raw.segment_count_ssa, (1, segments))?;
+    let blocks = segments * u64::from(BLOCKS_IN_SEGMENT);
+    Corrupt::check_range(place, "block_count", raw.block_count, (blocks, (MAX_SEGMENTS + 1) * 512))?;
+    range(place, "cp_payload", raw.cp_payload, (0, MAX_CP_PAYLOAD))?;
+    Corrupt::check_equal(place, "root_ino", raw.root_ino, 3_u32)?;
+    Corrupt::check_equal(place, "node_ino", raw.node_ino, 1_u32)?;
+    Corrupt::check_equal(place, "meta_ino", raw.meta_ino, 2_u32)
+}
+
+/// The areas follow each other without a gap, and the main area ends where the segments end, or before.
+fn check_areas(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
+    let after = |start: U32, segments: U32| u64::from(start) + u64::from(segments) * 512;
+    let equal = Corrupt::check_equal::<U32, u64>;
+    equal(place, "cp_blkaddr", raw.cp_blkaddr, raw.segment0_blkaddr.into())?;
+    equal(place, "sit_blkaddr", raw.sit_blkaddr, after(raw.cp_blkaddr, raw.segment_count_ckpt))?;
+    equal(place, "nat_blkaddr", raw.nat_blkaddr, after(raw.sit_blkaddr, raw.segment_count_sit))?;
+    equal(place, "ssa_blkaddr", raw.ssa_blkaddr, after(raw.nat_blkaddr, raw.segment_count_nat))?;
+    equal(place, "main_blkaddr", raw.main_blkaddr, after(raw.ssa_blkaddr, raw.segment_count_ssa))?;
+    let end = after(raw.main_blkaddr, raw.segment_count_main);
+    let limit =
+        after(raw.segment0_blkaddr, raw.segment_count).min(raw.block_count.get()).min(u32::MAX.into());
+    Corrupt::check_range(place, "the main area's end", end, (0, limit))
+}
+
+fn check_devices(raw: &RawSuperblock) -> Result<(), Incompatible> {
+    let next = text(&raw.devs[1].path);
+    if next.is_empty() { Ok(()) } else { Err(Incompatible::MultiDevice { next }) }
+}

@@ -1,0 +1,134 @@
+//! Extended attributes: one list over the inode's inline area and the xattr node.
+
+use super::u32_at;
+use crate::error::{Corrupt, Place};
+use crate::format::Nid;
+
+/// The magic number at the list's start.
+const XATTR_MAGIC: u32 = 0xF2F5_2011;
+const HEADER: usize = 24;
+const ENTRY_HEADER: usize = 4;
+
+/// Bytes of the list that an xattr node holds.
+pub const XATTR_BYTES_IN_NODE: usize = 4072;
+
+/// Which name space a name belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct XattrIndex(pub u8);
+
+impl XattrIndex {
+    /// What the system puts before the name; `None` for a number without a name space.
+    pub fn prefix(self) -> Option<&'static str> {
+        Some(match self.0 {
+            1 => "user.",
+            2 => "system.posix_acl_access",
+            3 => "system.posix_acl_default",
+            4 => "trusted.",
+            5 => "lustre.",
+            6 => "security.",
+            7 => "system.advise",
+            9 => "encryption.",
+            11 => "verity.",
+            _ => return None,
+        })
+    }
+}
+
+/// An extended attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Xattr {
+    /// Its name space.
+    pub index: XattrIndex,
+    /// Its name without the name space.
+    pub name: Vec<u8>,
+    /// Its value as it is stored.
+    pub value: Vec<u8>,
+}
+
+impl Xattr {
+    /// The value as the system shows it: the same but for POSIX ACLs, which are stored in a shorter form. A list
+    /// that is damaged is given as it is stored.
+    pub fn system_value(&self) -> Vec<u8> {
+        let acl = matches!(self.index.0, 2 | 3).then(|| super::acl::to_system(&self.value));
+        acl.flatten().unwrap_or_else(|| self.value.clone())
+    }
+
+    /// The name as the system knows it, "user.comment". A name space without a name is shown by its number; bytes
+    /// that are not UTF-8 are replaced.
+    pub fn full_name(&self) -> String {
+        let name = String::from_utf8_lossy(&self.name);
+        match self.index.prefix() {
+            Some(prefix) => format!("{prefix}{name}"),
+            None => format!("{}.{name}", self.index.0),
+        }
+    }
+}
+
+/// The attributes in `area`, of inode `ino`. An area of zeros has none.
+///
+/// # Errors
+/// Another magic number, an entry that goes beyond the area.
+pub fn parse_xattrs(area: &[u8], ino: Nid) -> Result<Vec<Xattr>, Corrupt> {
+    let mut list = Vec::new();
+    let magic = u32_at(area, 0);
+    if magic == 0 {
+        return Ok(list);
+    }
+    Corrupt::check_equal(Place::Xattrs(ino), "h_magic", magic, XATTR_MAGIC)?;
+    let mut at = HEADER;
+    while u32_at(area, at) != 0 {
+        let (xattr, size) = parse_entry(area, at).ok_or(Corrupt::XattrOverrun {
+            ino,
+            offset: at as u64,
+            end: area.len() as u64,
+        })?;
+        list.push(xattr);
+        at += size;
+    }
+    Ok(list)
+}
+
+/// The entry at `at` and its size; `None` if it goes beyond the end.
+fn parse_entry(area: &[u8], at: usize) -> Option<(Xattr, usize)> {
+    let entry = area.get(at..)?;
+    let &[index, name_len, low, high] = entry.first_chunk()?;
+    let value_len = usize::from(u16::from_le_bytes([low, high]));
+    let value_start = ENTRY_HEADER + usize::from(name_len);
+    let xattr = Xattr {
+        index: XattrIndex(index),
+        name: entry.get(ENTRY_HEADER..value_start)?.to_vec(),
+        value: entry.get(value_start..value_start + value_len)?.to_vec(),
+    };
+    Some((xattr, (value_start + value_len).next_multiple_of(4)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area() -> Vec<u8> {
+        let mut area = XATTR_MAGIC.to_le_bytes().to_vec();
+        area.resize(HEADER, 0);
+        area.extend([1, 3, 2, 0]);
+        area.extend(b"abcxy\0\0\0");
+        area.extend([6, 1, 1, 0]);
+        area.extend(b"sv\0\0");
+        area
+    }
+
+    #[test]
+    fn entries_are_padded_to_four_bytes_and_the_closing_zero_may_be_missing() {
+        let list = parse_xattrs(&area(), Nid(4)).unwrap();
+        let shown: Vec<_> = list.iter().map(|x| (x.full_name(), x.value.as_slice())).collect();
+        assert_eq!(shown, [("user.abc".into(), &b"xy"[..]), ("security.s".into(), &b"v"[..])]);
+    }
+
+    #[test]
+    fn an_entry_beyond_the_end_is_named() {
+        let mut area = area();
+        area[HEADER + 2] = 200;
+        let error = parse_xattrs(&area, Nid(4)).unwrap_err();
+        assert_eq!(error, Corrupt::XattrOverrun { ino: Nid(4), offset: 24, end: 44 });
+        assert_eq!(parse_xattrs(&[0; 200], Nid(4)), Ok(vec![]));
+    }
+}

@@ -1,0 +1,32 @@
+//! F2FS in user space: the on-disk format, and a volume read from any block device.
+//!
+//! [`F2fs::open`] takes a [`dovetail_block::BlockDevice`], picks the newest checkpoint, and from there everything is
+//! read as it was at that checkpoint: [`F2fs::resolve`] walks a path, [`F2fs::entries`] lists a directory,
+//! [`F2fs::read`] reads a file. Nothing is written.
+//!
+//! What it leaves out: writing; what fsyncs wrote after the last checkpoint (roll-forward recovery); the content of
+//! encrypted and compressed files; volumes over several devices or on zoned ones. `docs/f2fs-format.md` has the list.
+//!
+//! Hazards: an image is input from strangers. Every pointer is checked against the main area, every node against
+//! its footer (so that a node has one place in one file, and loops end), every name for slashes. What does not fit
+//! comes back as [`Corrupt`], with the structure and the values.
+
+pub mod format;
+
+mod cache;
+mod directory;
+mod error;
+mod file;
+mod map;
+mod nodes;
+mod open;
+mod path;
+mod segments;
+mod volume;
+mod walk;
+mod xattr;
+
+pub use error::{Corrupt, Error, Incompatible, Place};
+pub use path::MAX_SYMLINKS;
+pub use volume::F2fs;
+pub use walk::{Visit, WalkEntry};

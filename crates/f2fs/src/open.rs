@@ -1,0 +1,131 @@
+//! Opening: superblock, the newer valid checkpoint pack, its bitmaps and journals.
+
+use dovetail_block::{BlockDevice, DeviceError};
+
+use crate::cache::Blocks;
+use crate::error::{Corrupt, Error, Incompatible, Place};
+use crate::format::{
+    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal,
+    SitJournal, Superblock, compact_journals, nat_journal, sit_journal,
+};
+use crate::volume::F2fs;
+
+/// The bits up to `readonly` (0x4000), without zoned devices.
+const READABLE: Features = Features(0x7FFF & !Features::BLKZONED.0);
+
+impl<D: BlockDevice> F2fs<D> {
+    /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the state of the last
+    /// checkpoint is shown.
+    ///
+    /// # Errors
+    /// [`Error::NotF2fs`]; [`Error::Incompatible`] for what is not supported; [`Error::Corrupt`] when both superblocks
+    /// or both checkpoint packs are damaged, or the device is shorter than the volume; [`Error::Io`].
+    pub fn open(device: D) -> Result<Self, Error> {
+        let mut blocks = Blocks::new(device);
+        let superblock = read_superblock(&mut blocks)?;
+        let unknown = superblock.features.without(READABLE);
+        if unknown != Features(0) {
+            return Err(Incompatible::Features(unknown).into());
+        }
+        if blocks.count() < superblock.block_count {
+            let (found, expected) = (blocks.count(), superblock.block_count);
+            return Err(Corrupt::Truncated { found, expected }.into());
+        }
+        let checkpoint = elect(&mut blocks, &superblock)?;
+        let bitmaps = read_bitmaps(&mut blocks, &superblock, &checkpoint)?;
+        let (nat, sit) = read_journals(&mut blocks, &superblock, &checkpoint)?;
+        let (nat_journal, sit_journal) = (nat.into_iter().collect(), sit.into_iter().collect());
+        Ok(Self { blocks, superblock, checkpoint, bitmaps, nat_journal, sit_journal })
+    }
+}
+
+/// The first copy that passes all checks.
+fn read_superblock<D: BlockDevice>(blocks: &mut Blocks<D>) -> Result<Superblock, Error> {
+    let first = match parse_superblock(blocks, 0) {
+        Ok(superblock) => return Ok(superblock),
+        Err(error) => error,
+    };
+    let second = match parse_superblock(blocks, 1) {
+        Ok(superblock) => return Ok(superblock),
+        Err(error) => error,
+    };
+    Err(match (first, second) {
+        (Error::Corrupt(first), Error::Corrupt(second)) => {
+            let (first, second) = (Box::new(first), Box::new(second));
+            Corrupt::BothSuperblocks { first, second }.into()
+        }
+        (Error::NotF2fs { .. }, second @ (Error::Corrupt(_) | Error::Incompatible(_))) => second,
+        (first, _) => first,
+    })
+}
+
+fn parse_superblock<D: BlockDevice>(blocks: &mut Blocks<D>, copy: u32) -> Result<Superblock, Error> {
+    if u64::from(copy) >= blocks.count() {
+        return Err(Error::NotF2fs { found: 0 });
+    }
+    let block = blocks.metadata(BlockAddr(copy))?;
+    Superblock::parse(&block, copy)
+}
+
+/// The valid pack with the larger version; pack 1 if they are the same.
+fn elect<D: BlockDevice>(blocks: &mut Blocks<D>, superblock: &Superblock) -> Result<Checkpoint, Error> {
+    let first = read_pack(blocks, superblock, 1);
+    let second = read_pack(blocks, superblock, 2);
+    match (first, second) {
+        (Ok(first), Ok(second)) => {
+            let newer = second.version.wrapping_sub(first.version) as i64 > 0;
+            Ok(if newer { second } else { first })
+        }
+        (Ok(pack), Err(_)) | (Err(_), Ok(pack)) => Ok(pack),
+        (Err(Error::Corrupt(first)), Err(Error::Corrupt(second))) => {
+            let (first, second) = (Box::new(first), Box::new(second));
+            Err(Corrupt::BothCheckpoints { first, second }.into())
+        }
+        (Err(error), Err(_)) => Err(error),
+    }
+}
+
+fn pack_start(superblock: &Superblock, pack: u32) -> BlockAddr {
+    BlockAddr(superblock.cp_start.0 + (pack - 1) * BLOCKS_IN_SEGMENT)
+}
+
+/// A pack is valid when its head and its tail are, with the same version.
+fn read_pack<D: BlockDevice>(
+    blocks: &mut Blocks<D>,
+    superblock: &Superblock,
+    pack: u32,
+) -> Result<Checkpoint, Error> {
+    let start = pack_start(superblock, pack);
+    let head = Checkpoint::parse(&*blocks.metadata(start)?, pack, superblock)?;
+    let tail = blocks.metadata(BlockAddr(start.0 + head.total_blocks - 1))?;
+    let tail = Checkpoint::parse(&tail, pack, superblock)?;
+    Corrupt::check_equal(Place::Checkpoint(pack), "the tail's version", tail.version, head.version)?;
+    Ok(head)
+}
+
+fn read_bitmaps<D: BlockDevice>(
+    blocks: &mut Blocks<D>,
+    superblock: &Superblock,
+    checkpoint: &Checkpoint,
+) -> Result<Bitmaps, Error> {
+    let mut pack = vec![0; (1 + superblock.cp_payload as usize) * BLOCK];
+    blocks.data(pack_start(superblock, checkpoint.pack), &mut pack)?;
+    Ok(Bitmaps::parse(&pack, checkpoint, superblock)?)
+}
+
+fn read_journals<D: BlockDevice>(
+    blocks: &mut Blocks<D>,
+    superblock: &Superblock,
+    checkpoint: &Checkpoint,
+) -> Result<(NatJournal, SitJournal), DeviceError> {
+    let start = pack_start(superblock, checkpoint.pack).0;
+    if checkpoint.flags.has(CheckpointFlags::COMPACT) {
+        let block = blocks.metadata(BlockAddr(start + checkpoint.summary_start))?;
+        return Ok(compact_journals(&block));
+    }
+    let after = if checkpoint.has_node_summaries() { 6 } else { 3 };
+    let hot = start + checkpoint.total_blocks.saturating_sub(1 + after);
+    let nat = nat_journal(&*blocks.metadata(BlockAddr(hot))?);
+    let sit = sit_journal(&*blocks.metadata(BlockAddr(hot + 2))?);
+    Ok((nat, sit))
+}

@@ -1,0 +1,27 @@
+//! What the SIT says of a segment.
+
+use dovetail_block::BlockDevice;
+
+use crate::error::{Corrupt, Error, Place};
+use crate::format::{SegNo, SitEntry, sit_block_address, sit_entry};
+use crate::volume::F2fs;
+
+impl<D: BlockDevice> F2fs<D> {
+    /// The SIT's entry of a segment of the main area, the journal first.
+    ///
+    /// # Errors
+    /// [`Corrupt::Range`] for a segment beyond the main area; an entry that contradicts itself; [`Error::Io`].
+    pub fn segment(&mut self, segno: SegNo) -> Result<SitEntry, Error> {
+        let last = u64::from(self.superblock.segment_count_main - 1);
+        Corrupt::check_range(Place::Sit(segno.0), "segno", segno.0, (0, last))?;
+        let entry = match self.sit_journal.get(&segno) {
+            Some(entry) => entry.clone(),
+            None => {
+                let address = sit_block_address(&self.superblock, &self.bitmaps.sit, segno);
+                sit_entry(&*self.blocks.metadata(address)?, segno)
+            }
+        };
+        entry.check(segno)?;
+        Ok(entry)
+    }
+}

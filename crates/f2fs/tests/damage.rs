@@ -1,0 +1,118 @@
+//! Damaged images: whatever the bytes say, reading ends, and with a typed error at worst.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+mod common;
+
+use std::sync::{Arc, OnceLock};
+
+use common::{MemoryImage, tool};
+use dovetail_f2fs::{Corrupt, Error, F2fs, Visit};
+use proptest::prelude::*;
+
+/// A small image, and the blocks in it that are not zero.
+fn image() -> &'static (MemoryImage, Vec<u64>) {
+    static IMAGE: OnceLock<(MemoryImage, Vec<u64>)> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        let image = MemoryImage::kernel("f2fs-default"); // without checksums of inodes
+        // contents of files change nothing: metadata are the blocks before the main area, and the nodes
+        let mut used: Vec<_> = image.blocks.keys().copied().collect();
+        used.sort_unstable();
+        let main = u64::from(F2fs::open(image.clone()).unwrap().superblock().main_start.0);
+        used.retain(|block| *block < main + 512 * 4);
+        (image, used)
+    })
+}
+
+/// Opens and reads everything, at most 16 MiB a file; returns how much was found and how much was wrong.
+fn read_all(image: MemoryImage) -> Result<(usize, usize), Error> {
+    let mut volume = F2fs::open(image)?;
+    let root = volume.root()?;
+    let (mut good, mut bad) = (0, 0);
+    let mut buffer = vec![0; 1 << 20];
+    volume.walk(root, |volume, entry| {
+        let Ok(inode) = entry.inode else {
+            bad += 1;
+            return Visit::Enter;
+        };
+        good += 1;
+        let _ = volume.xattrs(&inode);
+        let _ = volume.read_link(&inode);
+        let mut at = 0;
+        for _ in 0..16 {
+            let Ok(next) = volume.next_data(&inode, at) else { break };
+            match volume.read(&inode, next, &mut buffer) {
+                Ok(len) if len > 0 => at = next + len as u64,
+                _ => break,
+            }
+        }
+        Visit::Enter
+    });
+    Ok((good, bad))
+}
+
+#[test]
+fn an_undamaged_image_reads_without_an_error() {
+    assert_eq!(read_all(image().0.clone()), Ok((1095, 0)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn flipped_bytes_never_panic_or_hang(flips in prop::collection::vec((any::<prop::sample::Index>(), 0..4096_usize, 1..=255_u8), 1..60)) {
+        let (image, used) = image();
+        let mut image = image.clone();
+        for (block, byte, mask) in flips {
+            let bytes = image.blocks.get_mut(&used[block.index(used.len())]).unwrap();
+            Arc::make_mut(bytes)[byte] ^= mask;
+        }
+        let _ = read_all(image);
+    }
+}
+
+#[test]
+fn what_is_no_volume_is_said_to_be_none() {
+    let empty = MemoryImage { count: 100_000, ..MemoryImage::default() };
+    assert_eq!(F2fs::open(empty).unwrap_err(), Error::NotF2fs { found: 0 });
+    assert_eq!(F2fs::open(MemoryImage::default()).unwrap_err(), Error::NotF2fs { found: 0 });
+    let mut cut = image().0.clone();
+    cut.count = 5000;
+    assert_eq!(
+        F2fs::open(cut).unwrap_err(),
+        Error::Corrupt(Corrupt::Truncated { found: 5000, expected: 65_536 })
+    );
+}
+
+#[test]
+fn one_good_superblock_and_one_good_checkpoint_pack_are_enough() {
+    let mut damaged = MemoryImage::kernel("f2fs-features"); // with a checksum of the superblock
+    Arc::make_mut(damaged.blocks.get_mut(&0).unwrap())[1024 + 200] ^= 1;
+    assert!(read_all(damaged.clone()).is_ok(), "the second copy");
+    let version = F2fs::open(damaged.clone()).unwrap().checkpoint().clone();
+    let head = u64::from(512 * version.pack);
+    Arc::make_mut(damaged.blocks.get_mut(&head).unwrap())[8] ^= 1;
+    let older = F2fs::open(damaged.clone()).unwrap().checkpoint().clone();
+    assert_eq!(older.version, version.version - 1);
+    let other = u64::from(512 * older.pack);
+    Arc::make_mut(damaged.blocks.get_mut(&other).unwrap())[8] ^= 1;
+    let error = F2fs::open(damaged.clone()).unwrap_err();
+    assert!(matches!(error, Error::Corrupt(Corrupt::BothCheckpoints { .. })), "{error}");
+    Arc::make_mut(damaged.blocks.get_mut(&1).unwrap())[1024 + 200] ^= 1;
+    let error = F2fs::open(damaged).unwrap_err();
+    assert!(matches!(error, Error::Corrupt(Corrupt::BothSuperblocks { .. })), "{error}");
+}
+
+#[test]
+fn features_that_are_not_supported_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    std::fs::File::create(&path).unwrap().set_len(128 << 20).unwrap();
+    tool("mkfs.f2fs", &["-q", path.to_str().unwrap()]);
+    let mut image = MemoryImage::from_reader(std::fs::File::open(&path).unwrap());
+    for block in [0, 1] {
+        Arc::make_mut(image.blocks.get_mut(&block).unwrap())[1024 + 2180] |= 2;
+    }
+    let error = F2fs::open(image).unwrap_err();
+    assert_eq!(error.to_string(), "the volume uses features that are not supported: blkzoned");
+}

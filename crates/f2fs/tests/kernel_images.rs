@@ -1,0 +1,135 @@
+//! Images that a real kernel wrote hold, for us, what the kernel itself found in them.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+mod common;
+
+use common::{MemoryImage, manifest};
+use dovetail_f2fs::F2fs;
+use dovetail_f2fs::format::{FileType, Inode, SegNo};
+use md5::{Digest, Md5};
+use serde_json::{Map, Value, json};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn md5_of(volume: &mut F2fs<MemoryImage>, inode: &Inode) -> String {
+    let (mut md5, mut buffer, mut at) = (Md5::new(), vec![0; 300_001], 0);
+    loop {
+        let len = volume.read(inode, at, &mut buffer).unwrap();
+        if len == 0 {
+            return hex(&md5.finalize());
+        }
+        md5.update(&buffer[..len]);
+        at += len as u64;
+    }
+}
+
+/// What the manifest should say of `inode`.
+fn describe(volume: &mut F2fs<MemoryImage>, path: &str, inode: &Inode) -> Value {
+    let mut line = Map::new();
+    line.insert("path".into(), path.into());
+    line.insert("mode".into(), format!("0o{:o}", inode.mode).into());
+    line.insert("uid".into(), inode.uid.into());
+    line.insert("gid".into(), inode.gid.into());
+    line.insert("nlink".into(), inode.links.into());
+    line.insert("mtime_ns".into(), (inode.mtime.as_ns() as i64).into());
+    match inode.file_type() {
+        FileType::REGULAR => {
+            line.insert("size".into(), inode.size.into());
+            line.insert("md5".into(), md5_of(volume, inode).into());
+        }
+        FileType::SYMLINK => {
+            let target = String::from_utf8(volume.read_link(inode).unwrap()).unwrap();
+            line.insert("target".into(), target.into());
+        }
+        FileType::CHAR_DEVICE | FileType::BLOCK_DEVICE => {
+            line.insert("rdev".into(), json!([inode.device().0, inode.device().1]));
+        }
+        _ => {}
+    }
+    let xattrs = volume.xattrs(inode).unwrap();
+    if !xattrs.is_empty() {
+        let map: Map<_, _> = xattrs.iter().map(|x| (x.full_name(), hex(&x.system_value()).into())).collect();
+        line.insert("xattr".into(), map.into());
+    }
+    line.into()
+}
+
+/// How many lines of the manifest hold; the others come back with what was found in their place.
+fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
+    let mut volume = F2fs::open(MemoryImage::kernel(name)).unwrap();
+    let mut different = Vec::new();
+    let mut equal = 0;
+    for line in manifest(name) {
+        let path = line["path"].as_str().unwrap().to_string();
+        let found = volume.resolve_link(path.as_bytes());
+        let found = found.map(|inode| describe(&mut volume, &path, &inode));
+        match found {
+            Ok(found) if found == line => equal += 1,
+            other => different.push((line, format!("{other:?}"))),
+        }
+    }
+    (equal, different)
+}
+
+fn paths(name: &str) -> Vec<String> {
+    let mut volume = F2fs::open(MemoryImage::kernel(name)).unwrap();
+    let root = volume.root().unwrap();
+    let mut paths = Vec::new();
+    volume.walk(root, |_, entry| {
+        entry.inode.unwrap();
+        let path = String::from_utf8(entry.path).unwrap();
+        paths.push(if path.is_empty() { ".".into() } else { format!("./{path}") });
+        dovetail_f2fs::Visit::Enter
+    });
+    paths.sort();
+    paths
+}
+
+fn check_clean(name: &str, lines: usize) {
+    let (equal, different) = compare(name);
+    assert_eq!(different, [], "{name}");
+    assert_eq!(equal, lines);
+    let mut expected: Vec<_> =
+        manifest(name).iter().map(|line| line["path"].as_str().unwrap().to_string()).collect();
+    expected.sort();
+    assert_eq!(paths(name), expected, "a walk finds what the kernel finds, and nothing else");
+}
+
+#[test]
+fn the_default_image_is_read_whole() {
+    check_clean("f2fs-default", 1095);
+}
+
+#[test]
+fn the_image_with_features_is_read_whole() {
+    check_clean("f2fs-features", 1096);
+}
+
+#[test]
+fn the_image_with_a_large_nat_and_sections_is_read_whole() {
+    check_clean("f2fs-largenat-sections", 1095);
+}
+
+#[test]
+fn the_segments_of_a_clean_image_have_as_many_blocks_as_the_checkpoint_says() {
+    let mut volume = F2fs::open(MemoryImage::kernel("f2fs-default")).unwrap();
+    let segments = volume.superblock().segment_count_main;
+    let total: u32 = (0..segments).map(|n| volume.segment(SegNo(n)).unwrap().valid_blocks).sum();
+    // blocks that fallocate reserved are counted by the checkpoint, and have no bit
+    let reserved = volume.checkpoint().valid_block_count - u64::from(total);
+    assert!(reserved < 2048, "{reserved}");
+}
+
+/// What the kernel's roll-forward recovery brings back is not shown: only what the last checkpoint holds is.
+#[test]
+fn a_crashed_image_is_shown_as_of_its_last_checkpoint() {
+    let (equal, different) = compare("f2fs-crash");
+    let names = different.iter().map(|(line, _)| line["path"].as_str().unwrap());
+    let unfinished = |name: &&str| name.starts_with("./fsynced-") || *name == "./open-unlinked";
+    let others: Vec<_> = names.clone().filter(|name| !unfinished(name)).collect();
+    assert_eq!(others, [".", "./a/rnd"], "the root that got new names, a file written and fsynced again");
+    assert_eq!((equal, names.filter(unfinished).count()), (2187, 31));
+}
