@@ -197,6 +197,7 @@ pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
         }
         if let Err(error) = extract_entry(volume, &entry, to, &mut done) {
             done.errors.push(format!("/{}: {error}", shown(&entry.path)));
+            return Visit::Skip; // what lies in a directory that could not be made would follow a link of its name
         }
         Visit::Enter
     });
@@ -228,7 +229,7 @@ fn finish(done: &Extracted, to: &Path) -> Result<(), Failure> {
 }
 
 /// Writes one entry. Directories come before what they hold, and no name has a slash or leads up, so nothing lands
-/// outside; a link made here is never written through, since no two entries of a directory may have one name.
+/// outside; a damaged directory that has a link and a directory of one name is not entered, so no link is written through.
 fn extract_entry(
     volume: &mut Volume,
     entry: &WalkEntry,
