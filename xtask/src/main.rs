@@ -52,8 +52,18 @@ fn test(extra: &[String]) -> Result<(), String> {
 }
 
 fn theory(extra: &[String]) -> Result<(), String> {
-    let arguments =
-        ["test", "--release", "-p", "dovetail-lab", "--test", "gc_theory", "--", "--ignored", "--nocapture"];
+    let arguments = [
+        "test",
+        "--release",
+        "-p",
+        "dovetail-lab",
+        "--lib",
+        "--test",
+        "gc_theory",
+        "--",
+        "--ignored",
+        "--nocapture",
+    ];
     cargo(&arguments, extra, &[])
 }
 

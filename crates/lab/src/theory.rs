@@ -695,7 +695,7 @@ mod tests {
 
     /// Prints the measurements of `docs/gc-theory.md`; two minutes in a release build.
     #[test]
-    #[ignore = "prints a table; run by hand"]
+    #[ignore = "prints the tables of docs/gc-theory.md: cargo xtask theory runs it in release"]
     fn study() {
         for (b, blocks) in [(32, 2000), (64, 2000), (128, 2000), (256, 2000), (64, 400), (64, 100)] {
             for policy in POLICIES {
