@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use dovetail_block::ImageDevice;
 use dovetail_f2fs::format::{FileType, Inode, Nid, Timestamp};
-use dovetail_f2fs::{Error, F2fs, Visit, WalkEntry};
+use dovetail_f2fs::{Error, Visit, Volume, WalkEntry};
 use serde_json::{Map, Value, json};
 
 use crate::{Failure, print};
 
-type Volume = F2fs<ImageDevice>;
+type Image = Volume<ImageDevice>;
 
 /// Bytes copied at a time.
 const CHUNK: usize = 1 << 20;
@@ -79,11 +79,11 @@ enum What {
     },
 }
 
-fn open(image: &Path) -> Result<Volume, Failure> {
+fn open(image: &Path) -> Result<Image, Failure> {
     let shown = image.display();
     let device = ImageDevice::open_read_only(image)
         .map_err(|error| Failure::Failed(format!("{shown} cannot be opened: {error}")))?;
-    F2fs::open(device).map_err(|error| Failure::Failed(format!("{shown}: {error}")))
+    Volume::open(device).map_err(|error| Failure::Failed(format!("{shown}: {error}")))
 }
 
 pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
@@ -107,7 +107,7 @@ fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).escape_debug().to_string()
 }
 
-fn line(volume: &mut Volume, inode: &Inode, name: &str) -> Result<String, Failure> {
+fn line(volume: &mut Image, inode: &Inode, name: &str) -> Result<String, Failure> {
     let mode = mode_text(inode);
     let size = match inode.file_type() {
         FileType::CHAR_DEVICE | FileType::BLOCK_DEVICE => {
@@ -231,7 +231,7 @@ fn finish(done: &Extracted, to: &Path) -> Result<(), Failure> {
 /// Writes one entry. Directories come before what they hold, and no name has a slash or leads up, so nothing lands
 /// outside; a damaged directory that has a link and a directory of one name is not entered, so no link is written through.
 fn extract_entry(
-    volume: &mut Volume,
+    volume: &mut Image,
     entry: &WalkEntry,
     to: &Path,
     done: &mut Extracted,
@@ -261,7 +261,7 @@ fn extract_entry(
 }
 
 /// Copies a file with its permissions (without setuid and setgid) and its time of change; holes stay holes.
-fn copy(volume: &mut Volume, inode: &Inode, path: &Path) -> Result<(), String> {
+fn copy(volume: &mut Image, inode: &Inode, path: &Path) -> Result<(), String> {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let text = |error: std::io::Error| error.to_string();
     let options = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -278,7 +278,7 @@ fn copy(volume: &mut Volume, inode: &Inode, path: &Path) -> Result<(), String> {
     }
 }
 
-fn write_content(volume: &mut Volume, inode: &Inode, file: &std::fs::File) -> Result<(), String> {
+fn write_content(volume: &mut Image, inode: &Inode, file: &std::fs::File) -> Result<(), String> {
     use std::io::{Seek, SeekFrom};
     let text = |error: std::io::Error| error.to_string();
     let mut out = BufWriter::new(file);
@@ -322,7 +322,7 @@ fn as_text(facts: &Value) -> String {
     lines.collect()
 }
 
-fn superblock(volume: &Volume) -> Value {
+fn superblock(volume: &Image) -> Value {
     let s = volume.superblock();
     json!({
         "version": format!("{}.{}", s.version.0, s.version.1),
@@ -350,7 +350,7 @@ fn superblock(volume: &Volume) -> Value {
     })
 }
 
-fn checkpoint(volume: &Volume) -> Value {
+fn checkpoint(volume: &Image) -> Value {
     let c = volume.checkpoint();
     let logs = ["hot_data", "warm_data", "cold_data", "hot_node", "warm_node", "cold_node"];
     let logs: Map<_, _> = logs
@@ -380,7 +380,7 @@ fn checkpoint(volume: &Volume) -> Value {
     })
 }
 
-fn node(volume: &mut Volume, nid: Nid) -> Result<Value, Failure> {
+fn node(volume: &mut Image, nid: Nid) -> Result<Value, Failure> {
     let entry = volume.nat(nid).map_err(Failure::failed)?;
     let mut facts = json!({
         "nid": nid.0,
@@ -397,7 +397,7 @@ fn node(volume: &mut Volume, nid: Nid) -> Result<Value, Failure> {
     Ok(facts)
 }
 
-fn inode(volume: &mut Volume, ino: Nid) -> Result<Value, Failure> {
+fn inode(volume: &mut Image, ino: Nid) -> Result<Value, Failure> {
     let inode = volume.inode(ino).map_err(Failure::failed)?;
     let xattrs = volume.xattrs(&inode).map_err(Failure::failed)?;
     let xattrs: Map<_, _> = xattrs

@@ -1,8 +1,8 @@
 //! F2FS in user space: the on-disk format, and a volume read from any block device.
 //!
-//! [`F2fs::open`] takes a [`dovetail_block::BlockDevice`], picks the newest checkpoint, and from there everything is
-//! read as it was at that checkpoint: [`F2fs::resolve`] walks a path, [`F2fs::entries`] lists a directory,
-//! [`F2fs::read`] reads a file. Nothing is written.
+//! [`Volume::open`] takes a [`dovetail_block::BlockDevice`], picks the newest checkpoint, and from there everything is
+//! read as it was at that checkpoint: [`Volume::resolve`] walks a path, [`Volume::entries`] lists a directory,
+//! [`Volume::read`] reads a file. Nothing is written.
 //!
 //! What it leaves out: writing; what fsyncs wrote after the last checkpoint (roll-forward recovery); the content of
 //! encrypted and compressed files; volumes over several devices or on zoned ones. `docs/f2fs-format.md` has the list.
@@ -13,20 +13,8 @@
 
 pub mod format;
 
-mod cache;
-mod directory;
 mod error;
-mod file;
-mod map;
-mod nodes;
-mod open;
-mod path;
-mod segments;
 mod volume;
-mod walk;
-mod xattr;
 
 pub use error::{Corrupt, Error, Incompatible, Place};
-pub use path::MAX_SYMLINKS;
-pub use volume::F2fs;
-pub use walk::{Visit, WalkEntry};
+pub use volume::{MAX_SYMLINKS, Visit, Volume, WalkEntry};

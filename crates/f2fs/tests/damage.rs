@@ -7,7 +7,7 @@ mod common;
 use std::sync::{Arc, OnceLock};
 
 use common::{MemoryImage, tool};
-use dovetail_f2fs::{Corrupt, Error, F2fs, Visit};
+use dovetail_f2fs::{Corrupt, Error, Visit, Volume};
 use proptest::prelude::*;
 
 /// A small image, and the blocks in it that are not zero.
@@ -18,7 +18,7 @@ fn image() -> &'static (MemoryImage, Vec<u64>) {
         // contents of files change nothing: metadata are the blocks before the main area, and the nodes
         let mut used: Vec<_> = image.blocks.keys().copied().collect();
         used.sort_unstable();
-        let main = u64::from(F2fs::open(image.clone()).unwrap().superblock().main_start.0);
+        let main = u64::from(Volume::open(image.clone()).unwrap().superblock().main_start.0);
         used.retain(|block| *block < main + 512 * 4);
         (image, used)
     })
@@ -26,7 +26,7 @@ fn image() -> &'static (MemoryImage, Vec<u64>) {
 
 /// Opens and reads everything, at most 16 MiB a file; returns how much was found and how much was wrong.
 fn read_all(image: MemoryImage) -> Result<(usize, usize), Error> {
-    let mut volume = F2fs::open(image)?;
+    let mut volume = Volume::open(image)?;
     let root = volume.root()?;
     let (mut good, mut bad) = (0, 0);
     let mut buffer = vec![0; 1 << 20];
@@ -74,12 +74,12 @@ proptest! {
 #[test]
 fn what_is_no_volume_is_said_to_be_none() {
     let empty = MemoryImage { count: 100_000, ..MemoryImage::default() };
-    assert_eq!(F2fs::open(empty).unwrap_err(), Error::NotF2fs { found: 0 });
-    assert_eq!(F2fs::open(MemoryImage::default()).unwrap_err(), Error::NotF2fs { found: 0 });
+    assert_eq!(Volume::open(empty).unwrap_err(), Error::NotF2fs { found: 0 });
+    assert_eq!(Volume::open(MemoryImage::default()).unwrap_err(), Error::NotF2fs { found: 0 });
     let mut cut = image().0.clone();
     cut.count = 5000;
     assert_eq!(
-        F2fs::open(cut).unwrap_err(),
+        Volume::open(cut).unwrap_err(),
         Error::Corrupt(Corrupt::Truncated { found: 5000, expected: 65_536 })
     );
 }
@@ -89,17 +89,17 @@ fn one_good_superblock_and_one_good_checkpoint_pack_are_enough() {
     let mut damaged = MemoryImage::kernel("f2fs-features"); // with a checksum of the superblock
     Arc::make_mut(damaged.blocks.get_mut(&0).unwrap())[1024 + 200] ^= 1;
     assert!(read_all(damaged.clone()).is_ok(), "the second copy");
-    let version = F2fs::open(damaged.clone()).unwrap().checkpoint().clone();
+    let version = Volume::open(damaged.clone()).unwrap().checkpoint().clone();
     let head = u64::from(512 * version.pack);
     Arc::make_mut(damaged.blocks.get_mut(&head).unwrap())[8] ^= 1;
-    let older = F2fs::open(damaged.clone()).unwrap().checkpoint().clone();
+    let older = Volume::open(damaged.clone()).unwrap().checkpoint().clone();
     assert_eq!(older.version, version.version - 1);
     let other = u64::from(512 * older.pack);
     Arc::make_mut(damaged.blocks.get_mut(&other).unwrap())[8] ^= 1;
-    let error = F2fs::open(damaged.clone()).unwrap_err();
+    let error = Volume::open(damaged.clone()).unwrap_err();
     assert!(matches!(error, Error::Corrupt(Corrupt::BothCheckpoints { .. })), "{error}");
     Arc::make_mut(damaged.blocks.get_mut(&1).unwrap())[1024 + 200] ^= 1;
-    let error = F2fs::open(damaged).unwrap_err();
+    let error = Volume::open(damaged).unwrap_err();
     assert!(matches!(error, Error::Corrupt(Corrupt::BothSuperblocks { .. })), "{error}");
 }
 
@@ -113,6 +113,6 @@ fn features_that_are_not_supported_are_named() {
     for block in [0, 1] {
         Arc::make_mut(image.blocks.get_mut(&block).unwrap())[1024 + 2180] |= 2;
     }
-    let error = F2fs::open(image).unwrap_err();
+    let error = Volume::open(image).unwrap_err();
     assert_eq!(error.to_string(), "the volume uses features that are not supported: blkzoned");
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use common::tool;
 use dovetail_block::ImageDevice;
-use dovetail_f2fs::F2fs;
+use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{Features, FileType};
 
 /// Files of sizes around the limits: inline, the inode's pointers, direct nodes, indirect nodes.
@@ -25,7 +25,7 @@ fn fill(folder: &Path, sizes: &[u64], names: u32) {
     std::os::unix::fs::symlink("many/name number 3", folder.join("link")).unwrap();
 }
 
-fn compare(volume: &mut F2fs<ImageDevice>, folder: &Path) -> usize {
+fn compare(volume: &mut Volume<ImageDevice>, folder: &Path) -> usize {
     let mut files = 0;
     for entry in fs::read_dir(folder.join("many")).unwrap().chain(fs::read_dir(folder).unwrap()) {
         let path = entry.unwrap().path();
@@ -45,11 +45,11 @@ fn compare(volume: &mut F2fs<ImageDevice>, folder: &Path) -> usize {
 
 const SIZES: [u64; 7] = [0, 1, 3, 860, 930, 2000, 3200];
 
-fn check(size: u64, options: &[&str]) -> F2fs<ImageDevice> {
+fn check(size: u64, options: &[&str]) -> Volume<ImageDevice> {
     check_with(size, options, &SIZES, 700)
 }
 
-fn check_with(size: u64, options: &[&str], sizes: &[u64], names: u32) -> F2fs<ImageDevice> {
+fn check_with(size: u64, options: &[&str], sizes: &[u64], names: u32) -> Volume<ImageDevice> {
     let folder = tempfile::tempdir().unwrap();
     let (image, source) = (folder.path().join("image"), folder.path().join("source"));
     fs::File::create(&image).unwrap().set_len(size).unwrap();
@@ -58,7 +58,7 @@ fn check_with(size: u64, options: &[&str], sizes: &[u64], names: u32) -> F2fs<Im
     fs::create_dir(&source).unwrap();
     fill(&source, sizes, names);
     tool("sload.f2fs", &["-f", source.to_str().unwrap(), image_name]);
-    let mut volume = F2fs::open(ImageDevice::open_read_only(&image).unwrap()).unwrap();
+    let mut volume = Volume::open(ImageDevice::open_read_only(&image).unwrap()).unwrap();
     assert_eq!(compare(&mut volume, &source), names as usize + sizes.len() + 1, "{options:?}");
     volume
 }

@@ -2,18 +2,18 @@
 
 use dovetail_block::{BlockDevice, DeviceError};
 
-use crate::cache::Blocks;
+use super::Volume;
+use super::cache::Blocks;
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal,
     SitJournal, Superblock, compact_journals, nat_journal, sit_journal,
 };
-use crate::volume::F2fs;
 
 /// The bits up to `readonly` (0x4000), without zoned devices.
 const READABLE: Features = Features(0x7FFF & !Features::BLKZONED.0);
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: BlockDevice> Volume<D> {
     /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the state of the last
     /// checkpoint is shown.
     ///

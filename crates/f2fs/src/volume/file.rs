@@ -2,16 +2,16 @@
 
 use dovetail_block::BlockDevice;
 
+use super::Volume;
 use crate::error::{Error, Incompatible};
 use crate::format::{BLOCK, BlockAddr, FileType, InlineFlags, Inode};
-use crate::volume::F2fs;
 
 /// Blocks read in one command: 1 MiB.
 const MAX_RUN: usize = 256;
 /// The longest target of a link, in bytes: a block without the closing NUL of the kernel.
 const MAX_TARGET: u64 = 4095;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: BlockDevice> Volume<D> {
     /// Reads the bytes of a regular file (or of any inode that has content) from byte `offset` on into `into`, and
     /// returns how many there were: less than asked for at the end of the file. Holes read as zeros.
     ///

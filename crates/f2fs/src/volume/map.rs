@@ -3,9 +3,9 @@
 
 use dovetail_block::BlockDevice;
 
+use super::Volume;
 use crate::error::{Error, Place};
 use crate::format::{BlockAddr, Inode, Nid, POINTERS_IN_NODE, node_pointer};
-use crate::volume::F2fs;
 
 const N: u64 = POINTERS_IN_NODE as u64;
 
@@ -72,7 +72,7 @@ fn direct_of(inode: &Inode) -> u64 {
     N - N % u64::from(inode.cluster_blocks)
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: BlockDevice> Volume<D> {
     /// Where block `block` of the file lies; a hole for what is beyond the largest file, too.
     ///
     /// # Errors

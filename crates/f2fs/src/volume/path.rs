@@ -2,14 +2,14 @@
 
 use dovetail_block::BlockDevice;
 
+use super::Volume;
 use crate::error::Error;
 use crate::format::{FileType, Inode, Nid};
-use crate::volume::F2fs;
 
 /// How many symbolic links are followed on one path; the Linux kernel's limit (path_resolution(7)).
 pub const MAX_SYMLINKS: u32 = 40;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: BlockDevice> Volume<D> {
     /// The root directory.
     ///
     /// # Errors

@@ -2,11 +2,11 @@
 
 use dovetail_block::BlockDevice;
 
+use super::Volume;
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{BLOCK, BlockAddr, DentryBlock, DirEntry, InlineFlags, Inode, InodeFlags, name_hash};
-use crate::volume::F2fs;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: BlockDevice> Volume<D> {
     /// Calls `found` for each entry of directory `dir`, "." and ".." included, in the order of the disk. Costs and
     /// memory do not depend on the directory's size in memory: one block at a time is decoded.
     ///

@@ -1,13 +1,27 @@
-//! The open volume.
+//! A volume read as it was at its last checkpoint, without writing: what `inspect`, `ls` and fsck build on.
+
+mod cache;
+mod directory;
+mod file;
+mod map;
+mod nodes;
+mod open;
+mod path;
+mod segments;
+mod walk;
+mod xattr;
+
+pub use path::MAX_SYMLINKS;
+pub use walk::{Visit, WalkEntry};
 
 use std::collections::BTreeMap;
 
-use crate::cache::Blocks;
 use crate::format::{Bitmaps, Checkpoint, NatEntry, Nid, SegNo, SitEntry, Superblock};
+use cache::Blocks;
 
 /// An F2FS volume, opened for reading, as it was at its last checkpoint.
 #[derive(Debug)]
-pub struct F2fs<D> {
+pub struct Volume<D> {
     pub(crate) blocks: Blocks<D>,
     pub(crate) superblock: Superblock,
     pub(crate) checkpoint: Checkpoint,
@@ -16,7 +30,7 @@ pub struct F2fs<D> {
     pub(crate) sit_journal: BTreeMap<SegNo, SitEntry>,
 }
 
-impl<D> F2fs<D> {
+impl<D> Volume<D> {
     /// What the volume is.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock

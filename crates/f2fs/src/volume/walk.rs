@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use dovetail_block::BlockDevice;
 
+use super::Volume;
 use crate::error::{Corrupt, Error};
 use crate::format::{DirEntry, Inode, Nid};
-use crate::volume::F2fs;
 
 /// What a walk has come to.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub enum Visit {
     Stop,
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: BlockDevice> Volume<D> {
     /// Calls `visit` for `start` and all below it. A directory that cannot be listed is visited a second time with
     /// the error. A directory that is reached twice is an error and is not entered, so that every walk ends.
     pub fn walk(&mut self, start: Inode, mut visit: impl FnMut(&mut Self, WalkEntry) -> Visit) {

@@ -2,11 +2,11 @@
 
 use dovetail_block::BlockDevice;
 
+use super::Volume;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{SegNo, SitEntry, sit_block_address, sit_entry};
-use crate::volume::F2fs;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: BlockDevice> Volume<D> {
     /// The SIT's entry of a segment of the main area, the journal first.
     ///
     /// # Errors

@@ -2,11 +2,11 @@
 
 use dovetail_block::BlockDevice;
 
+use super::Volume;
 use crate::error::Error;
 use crate::format::{Inode, XATTR_BYTES_IN_NODE, XATTR_NODE_OFFSET, Xattr, parse_xattrs};
-use crate::volume::F2fs;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: BlockDevice> Volume<D> {
     /// The extended attributes of `inode`, in the order of the disk.
     ///
     /// # Errors

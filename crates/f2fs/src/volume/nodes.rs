@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, BlockDevice};
 
+use super::Volume;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{BlockAddr, Footer, Inode, NatEntry, Nid, nat_block_address, nat_entry};
-use crate::volume::F2fs;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: BlockDevice> Volume<D> {
     /// What the NAT says of `nid`, the journal first.
     ///
     /// # Errors
