@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
 use super::{BlockAddr, FileType, Footer, Nid, Superblock, crc32, u32_at};
@@ -23,52 +23,53 @@ const MAX_SIZE: u64 = (MAX_POINTERS as u64 + 2 * 1018 + 2 * 1018 * 1018 + 1018 *
 /// Where the inode's checksum stands, among the extra attributes.
 const CHECKSUM_OFFSET: usize = 368;
 
+/// The bytes themselves, by the kernel's names: a mounted volume edits an inode in its node block.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawInode {
-    i_mode: U16,
-    i_advise: u8,
-    i_inline: u8,
-    i_uid: U32,
-    i_gid: U32,
-    i_links: U32,
-    i_size: U64,
-    i_blocks: U64,
-    i_atime: U64,
-    i_ctime: U64,
-    i_mtime: U64,
-    i_atime_nsec: U32,
-    i_ctime_nsec: U32,
-    i_mtime_nsec: U32,
-    i_generation: U32,
-    i_current_depth: U32,
-    i_xattr_nid: U32,
-    i_flags: U32,
-    i_pino: U32,
-    i_namelen: U32,
-    i_name: [u8; 255],
-    i_dir_level: u8,
-    i_ext: [U32; 3],
-    extra: RawExtra,
-    i_addr: [U32; 914],
-    i_nid: [U32; 5],
-    footer: [u8; 24],
+pub(crate) struct RawInode {
+    pub(crate) i_mode: U16,
+    pub(crate) i_advise: u8,
+    pub(crate) i_inline: u8,
+    pub(crate) i_uid: U32,
+    pub(crate) i_gid: U32,
+    pub(crate) i_links: U32,
+    pub(crate) i_size: U64,
+    pub(crate) i_blocks: U64,
+    pub(crate) i_atime: U64,
+    pub(crate) i_ctime: U64,
+    pub(crate) i_mtime: U64,
+    pub(crate) i_atime_nsec: U32,
+    pub(crate) i_ctime_nsec: U32,
+    pub(crate) i_mtime_nsec: U32,
+    pub(crate) i_generation: U32,
+    pub(crate) i_current_depth: U32,
+    pub(crate) i_xattr_nid: U32,
+    pub(crate) i_flags: U32,
+    pub(crate) i_pino: U32,
+    pub(crate) i_namelen: U32,
+    pub(crate) i_name: [u8; 255],
+    pub(crate) i_dir_level: u8,
+    pub(crate) i_ext: [U32; 3],
+    pub(crate) extra: RawExtra,
+    pub(crate) i_addr: [U32; 914],
+    pub(crate) i_nid: [U32; 5],
+    pub(crate) footer: [u8; 24],
 }
 
 /// The extra attributes; they lie over the first pointers.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawExtra {
-    i_extra_isize: U16,
-    i_inline_xattr_size: U16,
-    i_projid: U32,
-    i_inode_checksum: U32,
-    i_crtime: U64,
-    i_crtime_nsec: U32,
-    i_compr_blocks: U64,
-    i_compress_algorithm: u8,
-    i_log_cluster_size: u8,
-    i_compress_flag: U16,
+pub(crate) struct RawExtra {
+    pub(crate) i_extra_isize: U16,
+    pub(crate) i_inline_xattr_size: U16,
+    pub(crate) i_projid: U32,
+    pub(crate) i_inode_checksum: U32,
+    pub(crate) i_crtime: U64,
+    pub(crate) i_crtime_nsec: U32,
+    pub(crate) i_compr_blocks: U64,
+    pub(crate) i_compress_algorithm: u8,
+    pub(crate) i_log_cluster_size: u8,
+    pub(crate) i_compress_flag: U16,
 }
 
 prove_layout!(RawExtra, 36, {
@@ -331,6 +332,70 @@ impl RawInode {
     }
 }
 
+impl RawInode {
+    pub(crate) fn of(block: &BlockBytes) -> &Self {
+        transmute_ref!(block)
+    }
+
+    pub(crate) fn of_mut(block: &mut BlockBytes) -> &mut Self {
+        transmute_mut!(block)
+    }
+
+    /// Words that extra attributes and inline xattrs take from the pointers, of an inode that was checked.
+    pub(crate) fn geometry(&self, features: super::Features) -> Geometry {
+        let inline = InlineFlags(self.i_inline);
+        let extra = inline.has(InlineFlags::EXTRA_ATTR);
+        let extra_words = if extra { usize::from(self.extra.i_extra_isize.get() / 4) } else { 0 };
+        let xattr_words = if extra && features.has(super::Features::FLEXIBLE_INLINE_XATTR) {
+            usize::from(self.extra.i_inline_xattr_size.get())
+        } else if inline.has(InlineFlags::XATTR) || inline.has(InlineFlags::DENTRY) {
+            DEFAULT_XATTR_WORDS
+        } else {
+            0
+        };
+        Geometry { extra_words, xattr_words }
+    }
+}
+
+/// How an inode divides the room of its pointers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    extra_words: usize,
+    xattr_words: usize,
+}
+
+impl Geometry {
+    /// How many pointers there are.
+    pub(crate) const fn pointers(self) -> usize {
+        MAX_POINTERS - self.extra_words - self.xattr_words
+    }
+
+    /// The byte of the block at which pointer `index` stands.
+    pub(crate) const fn pointer_at(self, index: usize) -> usize {
+        POINTERS + 4 * (self.extra_words + index)
+    }
+
+    /// The bytes of the block that hold content or entries.
+    pub(crate) const fn inline_area(self) -> std::ops::Range<usize> {
+        POINTERS + 4 * (self.extra_words + 1)..self.inline_xattrs().start
+    }
+
+    /// The bytes of the block that hold xattrs, if the inode has [`InlineFlags::XATTR`].
+    pub(crate) const fn inline_xattrs(self) -> std::ops::Range<usize> {
+        POINTERS + 4 * (MAX_POINTERS - self.xattr_words)..POINTERS + 4 * MAX_POINTERS
+    }
+}
+
+/// Puts the checksum into an inode's node block, on a volume that has them; the footer must be final.
+pub(crate) fn seal_inode(block: &mut BlockBytes, superblock: &Superblock) {
+    let raw = RawInode::of(block);
+    let extra_words = raw.geometry(superblock.features).extra_words;
+    if has_checksum(superblock, extra_words) {
+        let sum = checksum(raw, block, superblock);
+        RawInode::of_mut(block).extra.i_inode_checksum.set(sum);
+    }
+}
+
 fn algorithm(number: u8) -> &'static str {
     ["lzo", "lz4", "zstd", "lzo-rle"].get(usize::from(number)).copied().unwrap_or("of an unknown algorithm")
 }
@@ -367,15 +432,24 @@ fn check_checksum(
     superblock: &Superblock,
     extra_words: usize,
 ) -> Result<(), Corrupt> {
-    let covered = POINTERS + 4 * extra_words >= CHECKSUM_OFFSET + 4;
-    if !superblock.features.has(super::Features::INODE_CHECKSUM) || !covered {
+    if !has_checksum(superblock, extra_words) {
         return Ok(());
     }
+    let computed = checksum(raw, block, superblock);
+    Corrupt::check_checksum(Place::Inode(ino), raw.extra.i_inode_checksum.get(), computed)
+}
+
+/// The volume has inode checksums, and this inode's extra attributes reach that far.
+fn has_checksum(superblock: &Superblock, extra_words: usize) -> bool {
+    let reaches = POINTERS + 4 * extra_words >= CHECKSUM_OFFSET + 4;
+    reaches && superblock.features.has(super::Features::INODE_CHECKSUM)
+}
+
+fn checksum(raw: &RawInode, block: &BlockBytes, superblock: &Superblock) -> u32 {
     let mut crc = crc32(0xFFFF_FFFF, &superblock.uuid);
     crc = crc32(crc, &Footer::parse(block).ino.0.to_le_bytes());
     crc = crc32(crc, raw.i_generation.as_bytes());
     crc = crc32(crc, &block[..CHECKSUM_OFFSET]);
     crc = crc32(crc, &[0; 4]);
-    crc = crc32(crc, &block[CHECKSUM_OFFSET + 4..]);
-    Corrupt::check_checksum(Place::Inode(ino), raw.extra.i_inode_checksum.get(), crc)
+    crc32(crc, &block[CHECKSUM_OFFSET + 4..])
 }

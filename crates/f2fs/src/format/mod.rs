@@ -29,9 +29,11 @@ pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType};
 pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};
+#[allow(unused_imports, reason = "used as the mounted volume grows")]
+pub(crate) use inode::{Geometry, RawInode, seal_inode};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
 pub use nat::{NAT_ENTRIES_IN_BLOCK, NatEntry, nat_block_address, nat_entry};
-pub use node::{Footer, POINTERS_IN_NODE, XATTR_NODE_OFFSET, node_pointer};
+pub use node::{Footer, POINTERS_IN_NODE, XATTR_NODE_OFFSET, node_pointer, set_node_pointer};
 pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, sit_block_address, sit_entry};
 pub use summary::{NatJournal, SitJournal, compact_journals, nat_journal, sit_journal};
 pub use superblock::{MAGIC, Superblock};

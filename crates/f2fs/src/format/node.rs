@@ -2,7 +2,7 @@
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
 use super::{BlockAddr, Nid};
@@ -72,6 +72,21 @@ impl Footer {
             next: BlockAddr(raw.next_blkaddr.get()),
         }
     }
+
+    /// Puts the footer into `block`.
+    pub fn write(&self, block: &mut BlockBytes) {
+        let block: &mut RawNodeBlock = transmute_mut!(block);
+        let bit = |set: bool, bit: u32| if set { bit } else { 0 };
+        let flag =
+            self.node_offset << 3 | bit(self.cold, 1) | bit(self.fsync_mark, 2) | bit(self.dentry_mark, 4);
+        block.footer = RawFooter {
+            nid: U32::new(self.nid.0),
+            ino: U32::new(self.ino.0),
+            flag: U32::new(flag),
+            cp_ver: U64::new(self.checkpoint),
+            next_blkaddr: U32::new(self.next.0),
+        };
+    }
 }
 
 /// Pointer `index` (below [`POINTERS_IN_NODE`]; 0 from there on) of a direct or indirect node: a block address
@@ -79,4 +94,12 @@ impl Footer {
 pub fn node_pointer(block: &BlockBytes, index: usize) -> u32 {
     let block: &RawNodeBlock = transmute_ref!(block);
     block.pointers.get(index).map_or(0, |pointer| pointer.get())
+}
+
+/// Sets pointer `index` (below [`POINTERS_IN_NODE`]) of a direct or indirect node.
+pub fn set_node_pointer(block: &mut BlockBytes, index: usize, to: u32) {
+    let block: &mut RawNodeBlock = transmute_mut!(block);
+    if let Some(pointer) = block.pointers.get_mut(index) {
+        pointer.set(to);
+    }
 }
