@@ -20,6 +20,7 @@ mod node;
 mod sit;
 mod summary;
 mod superblock;
+mod way;
 mod xattr;
 
 pub use bits::{lsb_first, msb_first};
@@ -37,6 +38,8 @@ pub use node::{Footer, POINTERS_IN_NODE, XATTR_NODE_OFFSET, node_pointer, set_no
 pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, sit_block_address, sit_entry};
 pub use summary::{NatJournal, SitJournal, compact_journals, nat_journal, sit_journal};
 pub use superblock::{MAGIC, Superblock};
+#[allow(unused_imports, reason = "used as the mounted volume grows")]
+pub(crate) use way::{Way, first_block, is_indirect, steps_inside};
 pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, parse_xattrs};
 
 /// Blocks in a segment.
