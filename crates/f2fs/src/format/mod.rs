@@ -22,7 +22,7 @@ mod summary;
 mod superblock;
 mod xattr;
 
-pub use bits::{lsb_first, msb_first};
+pub use bits::{lsb_first, msb_first, set_lsb_first, set_msb_first};
 pub use checkpoint::{Bitmaps, Checkpoint, CheckpointFlags, LogPosition};
 pub use crc::{CRC_SEED, crc32};
 pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType};
@@ -32,9 +32,9 @@ pub use ids::{BlockAddr, Nid, SegNo};
 #[allow(unused_imports, reason = "used as the mounted volume grows")]
 pub(crate) use inode::{Geometry, RawInode, seal_inode};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
-pub use nat::{NAT_ENTRIES_IN_BLOCK, NatEntry, nat_block_address, nat_entry};
+pub use nat::{NAT_ENTRIES_IN_BLOCK, NatEntry, nat_block_address, nat_block_other, nat_entry, set_nat_entry};
 pub use node::{Footer, POINTERS_IN_NODE, XATTR_NODE_OFFSET, node_pointer, set_node_pointer};
-pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, sit_block_address, sit_entry};
+pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry};
 pub use summary::{NatJournal, SitJournal, compact_journals, nat_journal, sit_journal};
 pub use superblock::{MAGIC, Superblock};
 pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, parse_xattrs};
