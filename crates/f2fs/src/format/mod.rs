@@ -19,6 +19,7 @@ mod journal;
 mod layout;
 mod nat;
 mod node;
+mod orphan;
 mod sit;
 mod summary;
 mod superblock;
@@ -41,6 +42,7 @@ pub use journal::{
 };
 pub use nat::{NAT_ENTRIES_IN_BLOCK, NatEntry, nat_block_address, nat_block_other, nat_entry, set_nat_entry};
 pub use node::{Footer, POINTERS_IN_NODE, XATTR_NODE_OFFSET, node_pointer, set_node_pointer};
+pub use orphan::{ORPHANS_IN_BLOCK, orphan_blocks, parse_orphans};
 pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry};
 pub use summary::{Summary, SummaryKind, ssa_address, summaries, summary_block, summary_entry, summary_kind};
 pub use superblock::{MAGIC, Superblock};
