@@ -77,6 +77,8 @@ struct SinceCheckpoint {
     xattr_dirs: BTreeSet<Nid>,
     /// Directories that lost an entry.
     changed_dirs: BTreeSet<Nid>,
+    /// Inodes that lost whole nodes by a truncation.
+    dropped_nodes: BTreeSet<Nid>,
     /// Blocks allocated.
     allocated: u64,
 }

@@ -98,7 +98,10 @@ impl<D: BlockDevice> F2fs<D> {
                 let made = self.new_node(ino, offset)?;
                 match level {
                     0 => self.edit_inode(ino)?.i_nid[root].set(made.0),
-                    _ => set_node_pointer(self.edit_node(parent)?, way.steps[level - 1].1, made.0),
+                    _ => {
+                        self.load_node(parent, ino, way.steps[level - 1].0)?;
+                        set_node_pointer(self.edit_node(parent)?, way.steps[level - 1].1, made.0);
+                    }
                 }
                 made
             } else {

@@ -90,6 +90,7 @@ impl<D: BlockDevice> F2fs<D> {
             return Ok(false);
         }
         self.drop_node(tree.nid)?;
+        self.since.dropped_nodes.insert(ino);
         let inode = self.edit_inode(ino)?;
         inode.i_blocks.set(inode.i_blocks.get().saturating_sub(1));
         Ok(true)

@@ -19,6 +19,8 @@ pub(crate) struct FsyncFacts {
     pub(crate) no_room_to_recover: bool,
     /// `active_logs=2`: nodes of all kinds share one log, which is no chain.
     pub(crate) two_logs: bool,
+    /// The file lost whole nodes since the last checkpoint, by a truncation: no record would say so.
+    pub(crate) dropped_nodes: bool,
     /// `fsync_mode=strict`, the inode is new, and its parent had entries renamed or removed.
     pub(crate) strict_parent_changed: bool,
 }
@@ -34,4 +36,5 @@ pub(crate) const fn must_checkpoint(facts: &FsyncFacts) -> bool {
         || facts.no_room_to_recover
         || facts.two_logs
         || facts.strict_parent_changed
+        || facts.dropped_nodes
 }
