@@ -25,6 +25,7 @@ mod sit;
 mod summary;
 mod superblock;
 mod xattr;
+mod xattr_list;
 
 pub use bits::{lsb_first, msb_first, set_lsb_first, set_msb_first};
 pub use checkpoint::{Bitmaps, Checkpoint, CheckpointFlags, LogPosition};
@@ -48,7 +49,8 @@ pub use orphan::{ORPHANS_IN_BLOCK, orphan_blocks, parse_orphans};
 pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry};
 pub use summary::{Summary, SummaryKind, ssa_address, summaries, summary_block, summary_entry, summary_kind};
 pub use superblock::{MAGIC, Superblock};
-pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, parse_xattrs};
+pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, XattrRefused, parse_xattrs};
+pub use xattr_list::{NoRoom, XattrLayout, encode_xattrs};
 
 /// Blocks in a segment.
 pub const BLOCKS_IN_SEGMENT: u32 = 512;
