@@ -11,6 +11,7 @@ mod checkpoint;
 mod compact;
 mod crc;
 mod dentry;
+mod dentry_edit;
 mod features;
 mod hash;
 mod ids;
@@ -25,12 +26,14 @@ mod summary;
 mod superblock;
 mod way;
 mod xattr;
+mod xattr_list;
 
 pub use bits::{lsb_first, msb_first, set_lsb_first, set_msb_first};
 pub use checkpoint::{Bitmaps, Checkpoint, CheckpointFlags, LogPosition};
 pub use compact::{compact_block_count, compact_journals, compact_summaries, parse_compact};
 pub use crc::{CRC_SEED, crc32};
-pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType};
+pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType, dentry_bucket, dentry_slots};
+pub use dentry_edit::{DentryBlockMut, inline_to_block};
 pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};
@@ -49,7 +52,8 @@ pub use summary::{Summary, SummaryKind, ssa_address, summaries, summary_block, s
 pub use superblock::{MAGIC, Superblock};
 #[allow(unused_imports, reason = "used as the mounted volume grows")]
 pub(crate) use way::{Way, first_block, is_indirect, steps_inside};
-pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, parse_xattrs};
+pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, XattrRefused, parse_xattrs};
+pub use xattr_list::{NoRoom, XattrLayout, encode_xattrs};
 
 /// Blocks in a segment.
 pub const BLOCKS_IN_SEGMENT: u32 = 512;
