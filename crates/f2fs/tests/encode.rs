@@ -219,3 +219,17 @@ fn directory_entries() {
     }
     assert!(blocks > 20, "{blocks}");
 }
+
+#[test]
+fn superblocks() {
+    for image in images() {
+        let block = image.block(BlockAddr(0));
+        let mut base = block;
+        base[1024..1024 + 108].fill(0xAA); // known fields come from the value, not from the base
+        base[1024 + 32..1024 + 36].copy_from_slice(&block[1024 + 32..1024 + 36]);
+        base[1024 + 1148..1024 + 1668].fill(0xAA);
+        assert!(image.superblock.encode(&base) == block, "{}", image.name);
+        assert!(image.superblock.cold_extensions.contains(&b"mp".to_vec()));
+        assert!(image.superblock.hot_extensions.contains(&b"db".to_vec()));
+    }
+}

@@ -19,6 +19,7 @@ mod inode;
 mod journal;
 mod layout;
 mod nat;
+mod nat_bits;
 mod node;
 mod orphan;
 mod sit;
@@ -45,10 +46,12 @@ pub use journal::{
     put_sit_journal, put_written_kib, sit_journal, written_kib,
 };
 pub use nat::{NAT_ENTRIES_IN_BLOCK, NatEntry, nat_block_address, nat_block_other, nat_entry, set_nat_entry};
+pub use nat_bits::{nat_bits_blocks, new_nat_bits};
 pub use node::{Footer, POINTERS_IN_NODE, XATTR_NODE_OFFSET, node_pointer, set_node_pointer};
 pub use orphan::{ORPHANS_IN_BLOCK, orphan_blocks, parse_orphans};
 pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry};
 pub use summary::{Summary, SummaryKind, ssa_address, summaries, summary_block, summary_entry, summary_kind};
+pub(crate) use superblock::MAX_SEGMENTS;
 pub use superblock::{MAGIC, Superblock};
 #[allow(unused_imports, reason = "used as the mounted volume grows")]
 pub(crate) use way::{Way, first_block, is_indirect, steps_inside};
