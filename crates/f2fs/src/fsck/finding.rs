@@ -376,7 +376,7 @@ findings! {
     /// The nanoseconds of a time are a second or more.
     Nanoseconds: Warning, Repaired, { ino: Nid, field: &'static str, found: u32 } => "inode {ino}: {field} is {found}, a second or more";
     /// A file counts failed cleanings, and is not pinned.
-    GcFailures: Error, Repaired, { ino: Nid, found: u32 } => "inode {ino} is not pinned and counts {found} failed cleanings";
+    GcFailures: Warning, Repaired, { ino: Nid, found: u32 } => "inode {ino} is not pinned and counts {found} failed cleanings";
     /// A file has more or fewer names than it counts.
     Links: Error, Repaired, { ino: Nid, found: u32, expected: u32 } => "inode {ino} counts {found} links, it has {expected} names";
     /// A directory's count of links is not 2 and one for each subdirectory.
