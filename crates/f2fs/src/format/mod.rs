@@ -39,7 +39,7 @@ pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};
 #[allow(unused_imports, reason = "used as the mounted volume grows")]
-pub(crate) use inode::{Geometry, RawInode, seal_inode};
+pub(crate) use inode::{Geometry, MAX_SIZE, RawInode, inode_checksums, seal_inode};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
 pub use journal::{
     NAT_JOURNAL_ENTRIES, NatJournal, SIT_JOURNAL_ENTRIES, SitJournal, nat_journal, put_nat_journal,

@@ -1,11 +1,11 @@
 //! A volume read as it was at its last checkpoint, without writing: what `inspect`, `ls` and fsck build on.
 
-mod cache;
+pub(crate) mod cache;
 mod directory;
 mod file;
 mod map;
 mod nodes;
-mod open;
+pub(crate) mod open;
 mod path;
 mod segments;
 mod walk;

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
+pub mod lab;
+
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
