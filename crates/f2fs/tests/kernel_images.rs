@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{MemoryImage, manifest};
+use common::{kernel_image, manifest};
+use dovetail_block::MemoryDevice;
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{FileType, Inode, SegNo};
 use md5::{Digest, Md5};
@@ -14,7 +15,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn md5_of(volume: &mut Volume<MemoryImage>, inode: &Inode) -> String {
+fn md5_of(volume: &mut Volume<MemoryDevice>, inode: &Inode) -> String {
     let (mut md5, mut buffer, mut at) = (Md5::new(), vec![0; 300_001], 0);
     loop {
         let len = volume.read(inode, at, &mut buffer).unwrap();
@@ -27,7 +28,7 @@ fn md5_of(volume: &mut Volume<MemoryImage>, inode: &Inode) -> String {
 }
 
 /// What the manifest should say of `inode`.
-fn describe(volume: &mut Volume<MemoryImage>, path: &str, inode: &Inode) -> Value {
+fn describe(volume: &mut Volume<MemoryDevice>, path: &str, inode: &Inode) -> Value {
     let mut line = Map::new();
     line.insert("path".into(), path.into());
     line.insert("mode".into(), format!("0o{:o}", inode.mode).into());
@@ -59,7 +60,7 @@ fn describe(volume: &mut Volume<MemoryImage>, path: &str, inode: &Inode) -> Valu
 
 /// How many lines of the manifest hold; the others come back with what was found in their place.
 fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
-    let mut volume = Volume::open(MemoryImage::kernel(name)).unwrap();
+    let mut volume = Volume::open(kernel_image(name)).unwrap();
     let mut different = Vec::new();
     let mut equal = 0;
     for line in manifest(name) {
@@ -75,7 +76,7 @@ fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
 }
 
 fn paths(name: &str) -> Vec<String> {
-    let mut volume = Volume::open(MemoryImage::kernel(name)).unwrap();
+    let mut volume = Volume::open(kernel_image(name)).unwrap();
     let root = volume.root().unwrap();
     let mut paths = Vec::new();
     volume.walk(root, |_, entry| {
@@ -115,7 +116,7 @@ fn the_image_with_a_large_nat_and_sections_is_read_whole() {
 
 #[test]
 fn the_segments_of_a_clean_image_have_as_many_blocks_as_the_checkpoint_says() {
-    let mut volume = Volume::open(MemoryImage::kernel("f2fs-default")).unwrap();
+    let mut volume = Volume::open(kernel_image("f2fs-default")).unwrap();
     let segments = volume.superblock().segment_count_main;
     let total: u32 = (0..segments).map(|n| volume.segment(SegNo(n)).unwrap().valid_blocks).sum();
     // blocks that fallocate reserved are counted by the checkpoint, and have no bit
