@@ -12,9 +12,42 @@ pub fn lsb_first(map: &[u8], n: usize) -> bool {
     map.get(n / 8).is_some_and(|byte| byte & (1 << (n % 8)) != 0)
 }
 
+/// Sets or clears bit `n` of a bitmap that [`msb_first`] reads; nothing beyond the end.
+pub fn set_msb_first(map: &mut [u8], n: usize, on: bool) {
+    set(map, n, 0x80 >> (n % 8), on);
+}
+
+/// Sets or clears bit `n` of a bitmap that [`lsb_first`] reads; nothing beyond the end.
+pub fn set_lsb_first(map: &mut [u8], n: usize, on: bool) {
+    set(map, n, 1 << (n % 8), on);
+}
+
+fn set(map: &mut [u8], n: usize, mask: u8, on: bool) {
+    if let Some(byte) = map.get_mut(n / 8) {
+        *byte = if on { *byte | mask } else { *byte & !mask };
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_bit_that_is_set_is_read_and_no_other_changes(before: [u8; 5], n in 0..48_usize, on: bool) {
+            for (set, get) in [(set_msb_first as fn(&mut [u8], usize, bool), msb_first as fn(&[u8], usize) -> bool),
+                (set_lsb_first, lsb_first)] {
+                let mut after = before;
+                set(&mut after, n, on);
+                for i in 0..48 {
+                    let expected = if i == n && n < 40 { on } else { get(&before, i) };
+                    prop_assert_eq!(get(&after, i), expected);
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_two_orders_mirror_each_other_inside_a_byte() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
 use super::{BLOCK, BLOCKS_IN_SEGMENT, CRC_SEED, SegNo, Superblock, crc32, u32_at};
@@ -62,18 +62,44 @@ impl CheckpointFlags {
     pub const ORPHAN: Self = Self(0x2);
     /// The data summaries are compacted.
     pub const COMPACT: Self = Self(0x4);
+    /// The volume is damaged.
+    pub const ERROR: Self = Self(0x8);
+    /// The kernel asks for a check.
+    pub const FSCK: Self = Self(0x10);
     /// Node summaries are present, as after a clean unmount.
     pub const FASTBOOT: Self = Self(0x20);
     /// Node footers carry version and checksum of the checkpoint before.
     pub const CRC_RECOVERY: Self = Self(0x40);
+    /// The blocks at the pack's end that say which NAT blocks are full or empty are up to date.
+    pub const NAT_BITS: Self = Self(0x80);
+    /// All free space has been discarded.
+    pub const TRIMMED: Self = Self(0x100);
     /// Node footers are compared by the low half of the version only.
     pub const NOCRC_RECOVERY: Self = Self(0x200);
     /// The bitmaps begin after the checksum, to leave room for a larger NAT.
     pub const LARGE_NAT: Self = Self(0x400);
+    /// Quota files may be out of date.
+    pub const QUOTA_NEED_FSCK: Self = Self(0x800);
+    /// Checkpoints were switched off.
+    pub const DISABLED: Self = Self(0x1000);
+    /// As before, without a check of the free space.
+    pub const DISABLED_QUICK: Self = Self(0x2000);
+    /// The volume is being resized.
+    pub const RESIZEFS: Self = Self(0x4000);
 
     /// All bits of `other` are set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// These flags and those of `other`.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The flags that are set here and not in `other`.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 }
 
@@ -186,7 +212,72 @@ impl Checkpoint {
     }
 }
 
+impl Checkpoint {
+    /// The head, followed by the payload blocks of a volume that has them, and the head's checksum; the tail is the
+    /// same as the head. What this type does not know of is kept from `base`, the head that was read. The number of
+    /// the pack and the checksum of `self` are not used.
+    pub fn encode(
+        &self,
+        bitmaps: &Bitmaps,
+        superblock: &Superblock,
+        base: &BlockBytes,
+    ) -> (Vec<BlockBytes>, u32) {
+        let mut blocks = vec![[0; BLOCK]; 1 + superblock.cp_payload as usize];
+        blocks[0] = *base;
+        let raw: &mut RawCheckpoint = transmute_mut!(&mut blocks[0]);
+        raw.encode(self, superblock);
+        let (sit, nat) = bitmap_starts(self.flags, superblock);
+        put_bytes(&mut blocks, sit, &bitmaps.sit);
+        put_bytes(&mut blocks, nat, &bitmaps.nat);
+        let offset = checksum_offset(self.flags);
+        let checksum = head_checksum(&blocks[0], offset as usize);
+        put_bytes(&mut blocks, offset as usize, &checksum.to_le_bytes());
+        (blocks, checksum)
+    }
+}
+
+/// Copies `bytes` to byte `start` of the blocks taken as one; what is beyond them is left out.
+fn put_bytes(blocks: &mut [BlockBytes], start: usize, bytes: &[u8]) {
+    let to = blocks.as_flattened_mut().iter_mut().skip(start);
+    for (to, from) in to.zip(bytes) {
+        *to = *from;
+    }
+}
+
 impl RawCheckpoint {
+    fn encode(&mut self, from: &Checkpoint, superblock: &Superblock) {
+        self.checkpoint_ver.set(from.version);
+        self.user_block_count.set(from.user_block_count);
+        self.valid_block_count.set(from.valid_block_count);
+        self.rsvd_segment_count.set(from.reserved_segments);
+        self.overprov_segment_count.set(from.overprovision_segments);
+        self.free_segment_count.set(from.free_segments);
+        for (log, position) in from.logs.iter().enumerate() {
+            self.set_log(log, *position);
+        }
+        self.ckpt_flags.set(from.flags.0);
+        self.cp_pack_total_block_count.set(from.total_blocks);
+        self.cp_pack_start_sum.set(from.summary_start);
+        self.valid_node_count.set(from.valid_nodes);
+        self.valid_inode_count.set(from.valid_inodes);
+        self.next_free_nid.set(from.next_free_nid);
+        self.sit_ver_bitmap_bytesize.set(bitmap_bytes(superblock.segment_count_sit));
+        self.nat_ver_bitmap_bytesize.set(bitmap_bytes(superblock.segment_count_nat));
+        self.checksum_offset.set(checksum_offset(from.flags));
+        self.elapsed_time.set(from.elapsed_s);
+    }
+
+    fn set_log(&mut self, log: usize, position: LogPosition) {
+        let (segments, offsets) = if log < 3 {
+            (&mut self.cur_data_segno, &mut self.cur_data_blkoff)
+        } else {
+            (&mut self.cur_node_segno, &mut self.cur_node_blkoff)
+        };
+        segments[log % 3].set(position.segment.0);
+        offsets[log % 3].set(position.offset);
+        self.alloc_type[log] = u8::from(position.in_holes);
+    }
+
     fn decode(&self, pack: u32, checksum: u32) -> Checkpoint {
         Checkpoint {
             pack,
@@ -223,19 +314,41 @@ impl RawCheckpoint {
 }
 
 fn check_checksum(raw: &RawCheckpoint, block: &BlockBytes, place: Place) -> Result<u32, Corrupt> {
-    let large = CheckpointFlags(raw.ckpt_flags.get()).has(CheckpointFlags::LARGE_NAT);
-    let expected = if large { LARGE_NAT_CHECKSUM_OFFSET } else { CHECKSUM_OFFSET };
+    let expected = checksum_offset(CheckpointFlags(raw.ckpt_flags.get()));
     Corrupt::check_equal(place, "checksum_offset", raw.checksum_offset, expected)?;
     let offset = expected as usize;
-    let mut computed = crc32(CRC_SEED, &block[..offset]);
-    computed = crc32(computed, &block[offset + 4..]);
+    let computed = head_checksum(block, offset);
     Corrupt::check_checksum(place, u32_at(block, offset), computed)?;
     Ok(computed)
 }
 
+fn checksum_offset(flags: CheckpointFlags) -> u32 {
+    if flags.has(CheckpointFlags::LARGE_NAT) { LARGE_NAT_CHECKSUM_OFFSET } else { CHECKSUM_OFFSET }
+}
+
+/// The checksum of all of the head but its checksum, which stands at `offset`.
+fn head_checksum(head: &BlockBytes, offset: usize) -> u32 {
+    crc32(crc32(CRC_SEED, &head[..offset]), &head[offset + 4..])
+}
+
+/// Bytes of the version bitmap of an area whose two copies have so many segments.
+fn bitmap_bytes(segments: u32) -> u32 {
+    segments / 2 * (BLOCKS_IN_SEGMENT / 8)
+}
+
+/// The bytes of head and payload at which the bitmaps of SIT and NAT begin.
+fn bitmap_starts(flags: CheckpointFlags, superblock: &Superblock) -> (usize, usize) {
+    if flags.has(CheckpointFlags::LARGE_NAT) {
+        (BITMAPS + 4 + bitmap_bytes(superblock.segment_count_nat) as usize, BITMAPS + 4)
+    } else if superblock.cp_payload > 0 {
+        (BLOCK, BITMAPS)
+    } else {
+        (BITMAPS, BITMAPS + bitmap_bytes(superblock.segment_count_sit) as usize)
+    }
+}
+
 fn check_layout(raw: &RawCheckpoint, place: Place, superblock: &Superblock) -> Result<(), Corrupt> {
-    let sit = superblock.segment_count_sit / 2 * (BLOCKS_IN_SEGMENT / 8);
-    let nat = superblock.segment_count_nat / 2 * (BLOCKS_IN_SEGMENT / 8);
+    let (sit, nat) = (bitmap_bytes(superblock.segment_count_sit), bitmap_bytes(superblock.segment_count_nat));
     Corrupt::check_equal(place, "sit_ver_bitmap_bytesize", raw.sit_ver_bitmap_bytesize, sit)?;
     Corrupt::check_equal(place, "nat_ver_bitmap_bytesize", raw.nat_ver_bitmap_bytesize, nat)?;
     let total = raw.cp_pack_total_block_count;
@@ -275,21 +388,19 @@ impl Bitmaps {
     /// # Errors
     /// Bitmaps that do not fit in there.
     pub fn parse(pack: &[u8], checkpoint: &Checkpoint, superblock: &Superblock) -> Result<Self, Corrupt> {
-        let nat_len = (superblock.segment_count_nat / 2 * (BLOCKS_IN_SEGMENT / 8)) as usize;
-        let sit_len = (superblock.segment_count_sit / 2 * (BLOCKS_IN_SEGMENT / 8)) as usize;
-        let (sit, nat) = if checkpoint.flags.has(CheckpointFlags::LARGE_NAT) {
-            (BITMAPS + 4 + nat_len, BITMAPS + 4)
-        } else if superblock.cp_payload > 0 {
-            (BLOCK, BITMAPS)
-        } else {
-            (BITMAPS, BITMAPS + sit_len)
-        };
-        let cut = |start: usize, len: usize| {
-            let end = (start + len) as u64;
+        let (sit, nat) = bitmap_starts(checkpoint.flags, superblock);
+        let cut = |start: usize, segments: u32| {
+            let end = start + bitmap_bytes(segments) as usize;
+            let crc = checksum_offset(checkpoint.flags) as usize;
+            let limit = if start < crc { crc } else { pack.len() };
             let place = Place::Checkpoint(checkpoint.pack);
-            Corrupt::check_range(place, "the version bitmaps' end", end, (0, pack.len() as u64))?;
-            Ok(pack[start..start + len].to_vec())
+            Corrupt::check_range(place, "the version bitmaps' end", end as u64, (0, limit as u64))?;
+            let bitmap = pack.get(start..end).map(<[u8]>::to_vec);
+            Ok(bitmap.unwrap_or_default())
         };
-        Ok(Self { sit: cut(sit, sit_len)?, nat: cut(nat, nat_len)? })
+        Ok(Self {
+            sit: cut(sit, superblock.segment_count_sit)?,
+            nat: cut(nat, superblock.segment_count_nat)?,
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
 use super::{BLOCKS_IN_SEGMENT, BlockAddr, Nid, Superblock, msb_first};
@@ -48,6 +48,10 @@ impl RawNatEntry {
             address: BlockAddr(self.block_addr.get()),
         }
     }
+
+    pub(super) fn encode(entry: NatEntry) -> Self {
+        Self { version: entry.version, ino: U32::new(entry.ino.0), block_addr: U32::new(entry.address.0) }
+    }
 }
 
 /// The entry of `nid` in `block`, the block of the NAT that covers it.
@@ -56,11 +60,47 @@ pub fn nat_entry(block: &BlockBytes, nid: Nid) -> NatEntry {
     block.entries[(nid.0 % NAT_ENTRIES_IN_BLOCK) as usize].decode()
 }
 
+/// Sets the entry of `nid` in `block`, the block of the NAT that covers it.
+pub fn set_nat_entry(block: &mut BlockBytes, nid: Nid, entry: NatEntry) {
+    let block: &mut RawNatBlock = transmute_mut!(block);
+    block.entries[(nid.0 % NAT_ENTRIES_IN_BLOCK) as usize] = RawNatEntry::encode(entry);
+}
+
 /// Where the current copy of the NAT block that covers `nid` lies. `bitmap` tells which copy is current; the
 /// copies alternate segment by segment. `nid` must be below [`Superblock::max_nid`].
 pub fn nat_block_address(superblock: &Superblock, bitmap: &[u8], nid: Nid) -> BlockAddr {
+    copy_address(superblock, nid, current_is_second(bitmap, nid))
+}
+
+/// Where the other copy lies, to which the block is written next.
+pub fn nat_block_other(superblock: &Superblock, bitmap: &[u8], nid: Nid) -> BlockAddr {
+    copy_address(superblock, nid, !current_is_second(bitmap, nid))
+}
+
+fn current_is_second(bitmap: &[u8], nid: Nid) -> bool {
+    msb_first(bitmap, (nid.0 / NAT_ENTRIES_IN_BLOCK) as usize)
+}
+
+fn copy_address(superblock: &Superblock, nid: Nid, second: bool) -> BlockAddr {
     let block = nid.0 / NAT_ENTRIES_IN_BLOCK;
     let pair = block / BLOCKS_IN_SEGMENT * 2 * BLOCKS_IN_SEGMENT;
-    let second = if msb_first(bitmap, block as usize) { BLOCKS_IN_SEGMENT } else { 0 };
+    let second = if second { BLOCKS_IN_SEGMENT } else { 0 };
     BlockAddr(superblock.nat_start.0 + pair + block % BLOCKS_IN_SEGMENT + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_is_set_is_read_back_and_its_neighbours_stay() {
+        let mut block = [0xAB; 4096];
+        let before = nat_entry(&block, Nid(455 + 6));
+        let entry = NatEntry { version: 3, ino: Nid(77), address: BlockAddr(0x0123_4567) };
+        set_nat_entry(&mut block, Nid(455 + 5), entry);
+        assert_eq!(nat_entry(&block, Nid(5)), entry);
+        assert_eq!(block[45..54], [3, 77, 0, 0, 0, 0x67, 0x45, 0x23, 0x01]);
+        assert_eq!(nat_entry(&block, Nid(6)), before);
+        assert_eq!(nat_entry(&block, Nid(4)), before);
+    }
 }

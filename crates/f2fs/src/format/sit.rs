@@ -2,7 +2,7 @@
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
 use super::{BLOCKS_IN_SEGMENT, BlockAddr, SegNo, Superblock, msb_first};
@@ -71,6 +71,14 @@ impl RawSitEntry {
             mtime_s: self.mtime.get(),
         }
     }
+
+    pub(super) fn encode(entry: &SitEntry) -> Self {
+        Self {
+            vblocks: U16::new(u16::from(entry.log) << 10 | entry.valid_blocks as u16),
+            valid_map: entry.valid_map,
+            mtime: U64::new(entry.mtime_s),
+        }
+    }
 }
 
 /// The entry of `segno` in `block`, the block of the SIT that covers it.
@@ -79,11 +87,49 @@ pub fn sit_entry(block: &BlockBytes, segno: SegNo) -> SitEntry {
     block.entries[(segno.0 % SIT_ENTRIES_IN_BLOCK) as usize].decode()
 }
 
+/// Sets the entry of `segno` in `block`, the block of the SIT that covers it. The count must be at most 512, the log
+/// at most 5 (see [`SitEntry::check`]).
+pub fn set_sit_entry(block: &mut BlockBytes, segno: SegNo, entry: &SitEntry) {
+    let block: &mut RawSitBlock = transmute_mut!(block);
+    block.entries[(segno.0 % SIT_ENTRIES_IN_BLOCK) as usize] = RawSitEntry::encode(entry);
+}
+
 /// Where the current copy of the SIT block that covers `segno` lies: the copies are the two halves of the area.
 /// `segno` must lie in the main area.
 pub fn sit_block_address(superblock: &Superblock, bitmap: &[u8], segno: SegNo) -> BlockAddr {
-    let block = segno.0 / SIT_ENTRIES_IN_BLOCK;
+    copy_address(superblock, segno, current_is_second(bitmap, segno))
+}
+
+/// Where the other copy lies, to which the block is written next.
+pub fn sit_block_other(superblock: &Superblock, bitmap: &[u8], segno: SegNo) -> BlockAddr {
+    copy_address(superblock, segno, !current_is_second(bitmap, segno))
+}
+
+fn current_is_second(bitmap: &[u8], segno: SegNo) -> bool {
+    msb_first(bitmap, (segno.0 / SIT_ENTRIES_IN_BLOCK) as usize)
+}
+
+fn copy_address(superblock: &Superblock, segno: SegNo, second: bool) -> BlockAddr {
     let half = superblock.segment_count_sit / 2 * BLOCKS_IN_SEGMENT;
-    let second = if msb_first(bitmap, block as usize) { half } else { 0 };
-    BlockAddr(superblock.sit_start.0 + block + second)
+    let second = if second { half } else { 0 };
+    BlockAddr(superblock.sit_start.0 + segno.0 / SIT_ENTRIES_IN_BLOCK + second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_is_set_is_read_back() {
+        let mut valid_map = [0; 64];
+        valid_map[1] = 0x80;
+        let entry = SitEntry { valid_blocks: 1, log: 4, valid_map, mtime_s: 99 };
+        let mut block = [0; 4096];
+        set_sit_entry(&mut block, SegNo(56), &entry);
+        assert_eq!(sit_entry(&block, SegNo(1)), entry);
+        assert_eq!(block[74..78], [1, 0x10, 0, 0x80]);
+        assert_eq!(block.iter().filter(|&&byte| byte != 0).count(), 4);
+        entry.check(SegNo(1)).unwrap();
+        assert!(entry.is_valid(8));
+    }
 }

@@ -1,21 +1,22 @@
-//! Summary blocks (who owns each block of a segment) and the journals that ride in them.
+//! Summary blocks: who owns each block of a segment.
 //!
-//! A journal holds NAT or SIT entries that are newer than the tables. The NAT journal stands in the summary of
-//! the hot data log, the SIT journal in that of the cold data log; when the checkpoint's data summaries are
-//! compacted, both stand at the start of the first compact block. Journals anywhere else mean nothing.
+//! The summary area has one for each segment of the main area. Those of the segments that logs write to stand in the
+//! checkpoint, and carry the journals (`journal.rs`); the area's copy of such a segment may be stale.
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute, transmute_ref};
 
+use super::journal::JOURNAL;
 use super::layout::prove_layout;
-use super::nat::RawNatEntry;
-use super::sit::RawSitEntry;
-use super::{NatEntry, Nid, SegNo, SitEntry};
+use super::{BlockAddr, Nid, SegNo, Superblock};
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+/// Entries of a summary block, one for each block of the segment.
+const ENTRIES: usize = super::BLOCKS_IN_SEGMENT as usize;
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawSummary {
+pub(super) struct RawSummary {
     nid: U32,
     version: u8,
     ofs_in_node: U16,
@@ -23,104 +24,101 @@ struct RawSummary {
 
 prove_layout!(RawSummary, 7, { 0 => nid, 4 => version, 5 => ofs_in_node });
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct RawNatJournalEntry {
-    nid: U32,
-    ne: RawNatEntry,
-}
-
-prove_layout!(RawNatJournalEntry, 13, { 4 => ne });
-
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawNatJournal {
-    n_nats: U16,
-    entries: [RawNatJournalEntry; 38],
-    reserved: [u8; 11],
-}
-
-prove_layout!(RawNatJournal, 507, { 2 => entries, 496 => reserved });
-
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct RawSitJournalEntry {
-    segno: U32,
-    se: RawSitEntry,
-}
-
-prove_layout!(RawSitJournalEntry, 78, { 4 => se });
-
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct RawSitJournal {
-    n_sits: U16,
-    entries: [RawSitJournalEntry; 6],
-    reserved: [u8; 37],
-}
-
-prove_layout!(RawSitJournal, 507, { 2 => entries, 470 => reserved });
-
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct RawSummaryBlock {
-    entries: [RawSummary; 512],
-    journal: [u8; 507],
+pub(super) struct RawSummaryBlock {
+    entries: [RawSummary; ENTRIES],
+    pub(super) journal: [u8; JOURNAL],
     entry_type: u8,
     check_sum: U32,
 }
 
 prove_layout!(RawSummaryBlock, 4096, { 3584 => journal, 4091 => entry_type, 4092 => check_sum });
 
-#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-struct RawCompactBlock {
-    nat: [u8; 507],
-    sit: [u8; 507],
-    rest: [u8; 3082],
+/// Who owns a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The node itself, or the node that points to the data block.
+    pub nid: Nid,
+    /// The NAT's version of `nid`; 0 for a node.
+    pub version: u8,
+    /// Which pointer of `nid` it is, counted after an inode's extra attributes; 0 for a node.
+    pub offset: u16,
 }
 
-prove_layout!(RawCompactBlock, 4096, { 507 => sit, 1014 => rest });
+/// What a segment's blocks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SummaryKind {
+    /// Contents of files and directories.
+    Data,
+    /// Nodes.
+    Node,
+}
 
-/// NAT entries that are newer than the table's; a later one wins.
-pub type NatJournal = Vec<(Nid, NatEntry)>;
+impl RawSummary {
+    pub(super) fn decode(&self) -> Summary {
+        Summary { nid: Nid(self.nid.get()), version: self.version, offset: self.ofs_in_node.get() }
+    }
 
-/// SIT entries that are newer than the table's; a later one wins.
-pub type SitJournal = Vec<(SegNo, SitEntry)>;
-
-impl RawNatJournal {
-    /// A count above the capacity is cut, as the Linux tools do.
-    fn decode(&self) -> NatJournal {
-        let entries = self.entries.iter().take(self.n_nats.get().into());
-        entries.map(|entry| (Nid(entry.nid.get()), entry.ne.decode())).collect()
+    pub(super) fn encode(entry: Summary) -> Self {
+        Self { nid: U32::new(entry.nid.0), version: entry.version, ofs_in_node: U16::new(entry.offset) }
     }
 }
 
-impl RawSitJournal {
-    fn decode(&self) -> SitJournal {
-        let entries = self.entries.iter().take(self.n_sits.get().into());
-        entries.map(|entry| (SegNo(entry.segno.get()), entry.se.decode())).collect()
+/// The entry of the segment's block `offset` (0 to 511; no owner from there on).
+pub fn summary_entry(block: &BlockBytes, offset: u32) -> Summary {
+    let block: &RawSummaryBlock = transmute_ref!(block);
+    block.entries.get(offset as usize).map(RawSummary::decode).unwrap_or_default()
+}
+
+/// All entries of a summary block.
+pub fn summaries(block: &BlockBytes) -> Box<[Summary; 512]> {
+    let block: &RawSummaryBlock = transmute_ref!(block);
+    Box::new(block.entries.each_ref().map(RawSummary::decode))
+}
+
+/// Whether a summary block says that its segment holds data or nodes; `None` for another type.
+pub fn summary_kind(block: &BlockBytes) -> Option<SummaryKind> {
+    let block: &RawSummaryBlock = transmute_ref!(block);
+    match block.entry_type {
+        0 => Some(SummaryKind::Data),
+        1 => Some(SummaryKind::Node),
+        _ => None,
     }
 }
 
-/// The NAT journal in the summary block of the hot data log.
-pub fn nat_journal(block: &BlockBytes) -> NatJournal {
-    let block: &RawSummaryBlock = transmute_ref!(block);
-    let journal: &RawNatJournal = transmute_ref!(&block.journal);
-    journal.decode()
+/// A summary block of `entries`, with an empty journal.
+pub fn summary_block(entries: &[Summary; 512], kind: SummaryKind) -> BlockBytes {
+    transmute!(RawSummaryBlock {
+        entries: entries.map(RawSummary::encode),
+        journal: [0; JOURNAL],
+        entry_type: match kind {
+            SummaryKind::Data => 0,
+            SummaryKind::Node => 1,
+        },
+        check_sum: U32::ZERO, // nobody fills or checks it
+    })
 }
 
-/// The SIT journal in the summary block of the cold data log.
-pub fn sit_journal(block: &BlockBytes) -> SitJournal {
-    let block: &RawSummaryBlock = transmute_ref!(block);
-    let journal: &RawSitJournal = transmute_ref!(&block.journal);
-    journal.decode()
+/// Where the summary area has the summaries of `segno`, which must lie in the main area.
+pub fn ssa_address(superblock: &Superblock, segno: SegNo) -> BlockAddr {
+    BlockAddr(superblock.ssa_start.0 + segno.0)
 }
 
-/// Both journals in the first block of compacted data summaries.
-pub fn compact_journals(block: &BlockBytes) -> (NatJournal, SitJournal) {
-    let block: &RawCompactBlock = transmute_ref!(block);
-    let nat: &RawNatJournal = transmute_ref!(&block.nat);
-    let sit: &RawSitJournal = transmute_ref!(&block.sit);
-    (nat.decode(), sit.decode())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_of_entries_is_read_back() {
+        let entries: [Summary; 512] =
+            std::array::from_fn(|n| Summary { nid: Nid(n as u32 * 70_000), version: n as u8, offset: 1017 });
+        let block = summary_block(&entries, SummaryKind::Node);
+        assert_eq!(*summaries(&block), entries);
+        assert_eq!(summary_entry(&block, 511), entries[511]);
+        assert_eq!(summary_entry(&block, 512), Summary::default());
+        assert_eq!(summary_kind(&block), Some(SummaryKind::Node));
+        assert_eq!(block[7..14], [0x70, 0x11, 1, 0, 1, 0xF9, 3]);
+        assert!(block[3584..4091].iter().all(|&byte| byte == 0));
+    }
 }

@@ -1,0 +1,175 @@
+//! What a kernel does in background threads, as steps: the owner asks when the next one is due, and calls it.
+
+use dovetail_block::BlockDevice;
+use dovetail_time::{SimSpan, SimTime};
+
+use super::F2fs;
+use super::data::Why;
+use super::discard::REQUESTS_A_ROUND;
+use super::options::BackgroundGc;
+use super::policy::enough_free;
+use crate::error::Error;
+
+/// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
+const IDLE: SimSpan = SimSpan::from_ms(5_000);
+/// How long cleaning sleeps at least, and by how much longer each time (Linux 6.1: `gc_min_sleep_time`).
+const GC_SLEEP_MS: u64 = 30_000;
+/// How long it sleeps at most while there are victims (`gc_max_sleep_time`).
+const GC_SLEEP_MAX_MS: u64 = 60_000;
+/// How long it sleeps after it found none (`gc_no_gc_sleep_time`).
+const GC_NOTHING_MS: u64 = 300_000;
+/// Between rounds of discards that found some (`min_discard_issue_time`).
+const DISCARD_BUSY_MS: u64 = 50;
+/// Between rounds that found none (`max_discard_issue_time`).
+const DISCARD_IDLE_MS: u64 = 60_000;
+/// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
+const WRITE_BACK_MS: u64 = 5_000;
+/// Dirty nodes at which a checkpoint is written at once (Linux 6.1).
+const MAX_DIRTY_NODES: usize = 4096;
+/// Prefree segments at which one is written, in percent of the main area and as a number (Linux 6.1).
+const MAX_PREFREE_PERCENT: u32 = 5;
+const MAX_PREFREE: u32 = 4096;
+/// Extents of this many blocks are discarded while the volume is less than 80 % full (`discard_granularity`).
+const DISCARD_GRANULARITY: u32 = 16;
+
+/// When what is due.
+#[derive(Debug)]
+pub(super) struct Background {
+    pub(super) elapsed_at_mount_s: u64,
+    pub(super) last_checkpoint: SimTime,
+    pub(super) last_request: SimTime,
+    gc_sleep_ms: u64,
+    next_gc: SimTime,
+    next_discard: SimTime,
+    next_write_back: SimTime,
+}
+
+fn after(time: SimTime, ms: u64) -> SimTime {
+    SimTime::from_ns(time.as_ns().saturating_add(ms.saturating_mul(1_000_000)))
+}
+
+impl Background {
+    pub(super) fn new(now: SimTime, elapsed_at_mount_s: u64) -> Self {
+        Self {
+            elapsed_at_mount_s,
+            last_checkpoint: now,
+            last_request: now,
+            gc_sleep_ms: GC_SLEEP_MS,
+            next_gc: after(now, GC_SLEEP_MS),
+            next_discard: after(now, DISCARD_BUSY_MS),
+            next_write_back: after(now, WRITE_BACK_MS),
+        }
+    }
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    /// When [`Self::wake`] has something to do, unless calls in between change that; `None` if never.
+    pub fn next_wake(&self) -> Option<SimTime> {
+        if self.is_read_only() {
+            return None;
+        }
+        let background = &self.background;
+        let checkpoint = after(background.last_checkpoint, self.options.checkpoint_interval_s * 1000);
+        let mut next = background.next_write_back.min(checkpoint.max(after(background.last_request, IDLE.as_ns() / 1_000_000)));
+        if self.options.background_gc != BackgroundGc::Off {
+            next = next.min(background.next_gc);
+        }
+        if !self.discards.is_empty() {
+            next = next.min(background.next_discard);
+        }
+        Some(next)
+    }
+
+    /// Does what is due at `now`: writes dirty pages back, writes a checkpoint, cleans, discards.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and damage that was met; the volume goes read-only if the device failed.
+    pub fn wake(&mut self, now: SimTime) -> Result<(), Error> {
+        self.io.set_now(now);
+        if self.is_read_only() {
+            return Ok(());
+        }
+        if now >= self.background.next_write_back {
+            self.write_back_files()?;
+            self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
+        }
+        if self.is_idle() && self.io.now().since(self.background.last_checkpoint).as_ns() >= self.checkpoint_interval_ns() {
+            self.checkpoint_if_dirty()?;
+            self.background.last_checkpoint = self.io.now();
+        }
+        if now >= self.background.next_gc && self.options.background_gc != BackgroundGc::Off {
+            self.background_cleaning()?;
+        }
+        if now >= self.background.next_discard {
+            let full = self.counts.valid_blocks * 100 > self.checkpoint.user_block_count * 80;
+            let granularity = if full || self.is_small() { 1 } else { DISCARD_GRANULARITY };
+            let found = self.discard_some(REQUESTS_A_ROUND, granularity)?;
+            let sleep = if found { DISCARD_BUSY_MS } else { DISCARD_IDLE_MS };
+            self.background.next_discard = after(self.io.now(), sleep);
+        }
+        Ok(())
+    }
+
+    fn checkpoint_interval_ns(&self) -> u64 {
+        self.options.checkpoint_interval_s.saturating_mul(1_000_000_000)
+    }
+
+    pub(super) fn is_small(&self) -> bool {
+        self.superblock.segment_count_main <= super::policy::SMALL_VOLUME_SEGMENTS
+    }
+
+    fn is_idle(&self) -> bool {
+        self.io.now().since(self.background.last_request) >= IDLE
+    }
+
+    fn background_cleaning(&mut self) -> Result<(), Error> {
+        let found = self.is_idle() && self.clean_in_background()?;
+        let sleep = if found || !self.is_idle() { self.background.gc_sleep_ms } else { GC_NOTHING_MS };
+        self.background.gc_sleep_ms = if found { GC_SLEEP_MS } else { (sleep + GC_SLEEP_MS).min(GC_SLEEP_MAX_MS) };
+        self.background.next_gc = after(self.io.now(), sleep);
+        Ok(())
+    }
+
+    /// Writes the dirty pages of files; directories wait for a checkpoint.
+    fn write_back_files(&mut self) -> Result<(), Error> {
+        for ino in self.pages.dirty_inodes() {
+            let ino = crate::format::Nid(ino as u32);
+            if !self.dirty_dents.contains_key(&ino) {
+                self.write_back(ino, Why::Background)?;
+                self.balance()?;
+            }
+        }
+        Ok(self.io.kick()?)
+    }
+
+    /// What every changing call ends with: room is made, memory is bounded, and what has piled up is written.
+    pub(super) fn balance(&mut self) -> Result<(), Error> {
+        if self.recovering {
+            return Ok(());
+        }
+        if !enough_free(&self.space_facts()) {
+            self.clean_for_room()?;
+        }
+        let main = self.superblock.segment_count_main;
+        let piled_up = self.nodes.dirty_count() >= MAX_DIRTY_NODES
+            || self.nat.dirty_count() >= (self.nat.max_nid() / 10) as usize
+            || self.segments.prefree_count() > (main * MAX_PREFREE_PERCENT / 100).clamp(1, MAX_PREFREE);
+        if piled_up {
+            self.write_checkpoint(super::checkpoint::Reason::Sync)?;
+        }
+        Ok(())
+    }
+
+    /// Notes a request, and writes the oldest dirty files while more than a quarter of the cache is dirty.
+    pub(super) fn after_write(&mut self) -> Result<(), Error> {
+        self.background.last_request = self.io.now();
+        let limit = (self.options.page_cache_bytes / 4096 / 4) as usize;
+        if self.pages.dirty_total() > limit.max(64) {
+            self.write_back_files()?;
+            if self.pages.dirty_total() > limit.max(64) {
+                self.write_checkpoint(super::checkpoint::Reason::Sync)?;
+            }
+        }
+        self.balance()
+    }
+}

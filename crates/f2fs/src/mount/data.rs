@@ -1,0 +1,307 @@
+//! Blocks of content: read through the page cache, reserved when they are written to it, and given a place when they go to
+//! the device.
+
+use std::ops::Range;
+
+use dovetail_block::{BlockDevice, Content};
+
+use super::F2fs;
+use super::io::{Cause, Channel};
+use super::options::Mode;
+use super::pointers::{Found, Pointer};
+use super::policy::{DataFacts, PlaceFacts, SpaceFacts, data_log, in_place};
+use crate::error::{Error, Incompatible};
+use crate::format::{BLOCK, BlockAddr, InodeFlags, Nid, Summary};
+
+/// Blocks read in one command: 1 MiB.
+const MAX_RUN: u64 = 256;
+/// Files with at most this many dirty pages are hot (Linux 6.1, sysfs `min_hot_blocks`).
+const MIN_HOT_BLOCKS: usize = 16;
+/// An fsync of at most this many pages writes in place (Linux 6.1, sysfs `min_fsync_blocks`).
+const MIN_FSYNC_BLOCKS: usize = 8;
+
+/// Why dirty pages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Memory, or time.
+    Background,
+    /// An fsync of the file.
+    Fsync,
+    /// An fdatasync of the file.
+    DataSync,
+    /// A sync of everything.
+    Sync,
+}
+
+/// `i_advise` bits.
+pub(super) const ADVISE_COLD: u8 = 0x01;
+pub(super) const ADVISE_LOST_PARENT: u8 = 0x02;
+pub(super) const ADVISE_ENCRYPTED: u8 = 0x04;
+pub(super) const ADVISE_KEEP_SIZE: u8 = 0x10;
+pub(super) const ADVISE_HOT: u8 = 0x20;
+pub(super) const ADVISE_VERITY: u8 = 0x40;
+/// `i_inline` bit of a pinned file.
+const INLINE_PINNED: u8 = 0x40;
+
+impl<D: BlockDevice> F2fs<D> {
+    /// Page `index` of the file; a hole is empty.
+    pub(super) fn read_page(&mut self, ino: Nid, index: u64) -> Result<Content, Error> {
+        if let Some(content) = self.pages.get(ino.0.into(), index) {
+            return Ok(content.clone());
+        }
+        let address = match self.find_pointer(ino, index)? {
+            Found::Pointer(pointer) => self.readable(ino, index, pointer.address)?,
+            Found::MissingUntil(_) => BlockAddr::NULL,
+        };
+        if address.is_hole() {
+            return Ok(Content::Empty);
+        }
+        let mut content = [Content::Empty];
+        self.io.read_into(address, &mut content)?;
+        let [content] = content;
+        self.pages.insert_clean(ino.0.into(), index, content.clone());
+        Ok(content)
+    }
+
+    /// Refuses what compression has mangled.
+    fn readable(&mut self, ino: Nid, block: u64, address: BlockAddr) -> Result<BlockAddr, Error> {
+        if address == BlockAddr::COMPRESSED {
+            return Err(Incompatible::Compressed { ino, block, algorithm: "compressed" }.into());
+        }
+        Ok(address)
+    }
+
+    /// Brings the pages of `range` that are not in memory there, neighbouring blocks in one command.
+    pub(super) fn read_ahead(&mut self, ino: Nid, range: Range<u64>) -> Result<(), Error> {
+        let mut index = range.start;
+        while index < range.end {
+            if self.pages.get(ino.0.into(), index).is_some() {
+                index += 1;
+                continue;
+            }
+            let Some((first, address)) = self.next_mapped(ino, index, range.end)? else { return Ok(()) };
+            if first > index || address.is_hole() || address == BlockAddr::COMPRESSED {
+                index = first.max(index + 1);
+                continue;
+            }
+            let run = self.run_of(ino, index, address, range.end)?;
+            self.read_run(ino, index, address, run)?;
+            index += run;
+        }
+        Ok(())
+    }
+
+    /// How many blocks from `index` on lie side by side from `address` on and are not in memory.
+    fn run_of(&mut self, ino: Nid, index: u64, address: BlockAddr, end: u64) -> Result<u64, Error> {
+        let mut run = 1;
+        while run < MAX_RUN && index + run < end {
+            let Found::Pointer(next) = self.find_pointer(ino, index + run)? else { break };
+            let follows = u64::from(next.address.0) == u64::from(address.0) + run;
+            if !follows || self.pages.get(ino.0.into(), index + run).is_some() {
+                break;
+            }
+            run += 1;
+        }
+        Ok(run)
+    }
+
+    fn read_run(&mut self, ino: Nid, index: u64, address: BlockAddr, run: u64) -> Result<(), Error> {
+        let mut contents = vec![Content::Empty; run as usize];
+        self.io.read_into(address, &mut contents)?;
+        for (offset, content) in contents.into_iter().enumerate() {
+            self.pages.insert_clean(ino.0.into(), index + offset as u64, content);
+        }
+        Ok(())
+    }
+
+    /// Makes sure that block `index` of the file counts as used, so that writing it later cannot fail for space.
+    pub(super) fn reserve(&mut self, ino: Nid, index: u64) -> Result<(), Error> {
+        if let Found::Pointer(pointer) = self.find_pointer(ino, index)?
+            && pointer.address != BlockAddr::NULL
+        {
+            return Ok(());
+        }
+        self.check_room(1)?;
+        let pointer = self.make_pointer(ino, index)?;
+        self.check_room(1)?;
+        self.set_pointer(ino, &pointer, BlockAddr::NEW)?;
+        self.count_blocks(ino, 1)
+    }
+
+    /// `more` blocks of content, more or (negative) fewer.
+    pub(super) fn count_blocks(&mut self, ino: Nid, more: i64) -> Result<(), Error> {
+        self.counts.valid_blocks = self.counts.valid_blocks.saturating_add_signed(more);
+        let inode = self.edit_inode(ino)?;
+        inode.i_blocks.set(inode.i_blocks.get().saturating_add_signed(more));
+        Ok(())
+    }
+
+    /// Puts new content into the cache as page `index`, to be written later.
+    pub(super) fn write_page(&mut self, ino: Nid, index: u64, content: Content) -> Result<(), Error> {
+        self.reserve(ino, index)?;
+        self.pages.write(ino.0.into(), index, content);
+        Ok(())
+    }
+
+    /// Writes the dirty pages of one file.
+    pub(super) fn write_back(&mut self, ino: Nid, why: Why) -> Result<(), Error> {
+        let dirty = self.pages.dirty_pages(ino.0.into());
+        if dirty.is_empty() {
+            return Ok(());
+        }
+        let facts = self.data_facts(ino, dirty.len())?;
+        let place = self.place_facts(ino, why, dirty.len())?;
+        for index in dirty {
+            let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
+            self.place_page(ino, index, content, facts, place, Cause::Data)?;
+            self.pages.mark_clean(ino.0.into(), index);
+        }
+        self.dirty_dents.remove(&ino);
+        Ok(())
+    }
+
+    /// Writes the dirty pages of all files.
+    pub(super) fn write_back_all(&mut self, why: Why) -> Result<(), Error> {
+        for ino in self.pages.dirty_inodes() {
+            self.write_back(Nid(ino as u32), why)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the dirty blocks of all directories.
+    pub(super) fn write_back_directories(&mut self) -> Result<(), Error> {
+        while let Some((&ino, ())) = self.dirty_dents.first_key_value() {
+            self.write_back(ino, Why::Sync)?;
+            self.dirty_dents.remove(&ino);
+        }
+        Ok(())
+    }
+
+    /// Overwrites (or writes) blocks of the file at once, past the cache, from block `first` on: direct I/O.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`]; [`Error::Io`]; damaged nodes.
+    pub fn write_blocks(&mut self, ino: u32, first: u64, contents: &[Content]) -> Result<(), Error> {
+        self.check_writable()?;
+        let ino = Nid(ino);
+        let facts = self.data_facts(ino, contents.len())?;
+        let place = self.place_facts(ino, Why::Background, contents.len())?;
+        for (offset, content) in contents.iter().enumerate() {
+            let index = first + offset as u64;
+            self.pages.remove_range(ino.0.into(), index..index + 1);
+            self.place_page(ino, index, content.clone(), facts, place, Cause::Data)?;
+        }
+        let end = (first + contents.len() as u64) * BLOCK as u64;
+        if self.inode(ino)?.i_size.get() < end {
+            self.edit_inode(ino)?.i_size.set(end);
+        }
+        self.balance()
+    }
+
+    /// Reads blocks of the file past the cache, from block `first` on.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; damaged nodes.
+    pub fn read_blocks(&mut self, ino: u32, first: u64, into: &mut [Content]) -> Result<(), Error> {
+        for (offset, content) in into.iter_mut().enumerate() {
+            *content = self.read_page(Nid(ino), first + offset as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a page of the file where the policies put it.
+    fn place_page(
+        &mut self,
+        ino: Nid,
+        index: u64,
+        content: Content,
+        facts: DataFacts,
+        place: PlaceFacts,
+        cause: Cause,
+    ) -> Result<(), Error> {
+        let pointer = self.make_pointer(ino, index)?;
+        let old = pointer.address;
+        if !old.is_hole() && in_place(self.ipu_policy, place) {
+            self.events.in_place_blocks += 1;
+            self.io.write(Channel::IN_PLACE, cause, old, content)?;
+            return Ok(());
+        }
+        if old == BlockAddr::NULL {
+            self.check_room(1)?;
+            self.count_blocks(ino, 1)?;
+        }
+        self.move_block(ino, &pointer, content, facts, cause)
+    }
+
+    /// Writes a block to the log that `facts` give, and makes `pointer` point there.
+    pub(super) fn move_block(
+        &mut self,
+        ino: Nid,
+        pointer: &Pointer,
+        content: Content,
+        facts: DataFacts,
+        cause: Cause,
+    ) -> Result<(), Error> {
+        let log = data_log(self.options.logs, facts);
+        let version = self.node_version(pointer.nid);
+        let owner = Summary { nid: pointer.nid, version, offset: pointer.index };
+        let address = self.allocate(log, owner)?;
+        if !pointer.address.is_hole() {
+            self.free_block(pointer.address);
+        }
+        self.set_pointer(ino, pointer, address)?;
+        self.io.write(Channel(log as u8), cause, address, content)?;
+        Ok(())
+    }
+
+    /// What the choice of a log needs to know of the file.
+    pub(super) fn data_facts(&mut self, ino: Nid, dirty: usize) -> Result<DataFacts, Error> {
+        let raw = self.inode(ino)?;
+        let flags = InodeFlags(raw.i_flags.get());
+        Ok(DataFacts {
+            dir: raw.i_mode.get() & 0o170_000 == 0o040_000,
+            cleaning: false,
+            cold: raw.i_advise & ADVISE_COLD != 0 || flags.has(InodeFlags::COMPRESSED),
+            hot: raw.i_advise & ADVISE_HOT != 0,
+            small: dirty <= MIN_HOT_BLOCKS,
+        })
+    }
+
+    fn place_facts(&mut self, ino: Nid, why: Why, dirty: usize) -> Result<PlaceFacts, Error> {
+        let space = self.space_facts();
+        let raw = self.inode(ino)?;
+        let (fixed, dir) = (raw.i_advise & ADVISE_COLD != 0 || raw.i_inline & INLINE_PINNED != 0, raw.i_mode.get());
+        let small = why == Why::DataSync || (why == Why::Fsync && dirty <= MIN_FSYNC_BLOCKS);
+        Ok(PlaceFacts {
+            lfs: self.options.mode == Mode::Lfs,
+            dir: dir & 0o170_000 == 0o040_000,
+            cleaning: false,
+            fixed,
+            need_ssr: super::policy::need_ssr(&space),
+            small_fsync: small,
+            asynchronous: why == Why::Background,
+            util_percent: self.counts.valid_blocks * 100 / self.checkpoint.user_block_count.max(1),
+        })
+    }
+
+    /// What the choices about space depend on.
+    pub(super) fn space_facts(&self) -> SpaceFacts {
+        let room = |log: usize| crate::format::BLOCKS_IN_SEGMENT - self.logs[log].next;
+        let per_section = self.segments.per_section();
+        SpaceFacts {
+            free_sections: self.segments.free_sections(),
+            reserved_sections: self.checkpoint.reserved_segments.div_ceil(per_section),
+            section_blocks: per_section * crate::format::BLOCKS_IN_SEGMENT,
+            dirty_nodes: self.nodes.dirty_count() as u32,
+            dirty_dents: self.dirty_dent_pages(),
+            dirty_data: self.pages.dirty_total() as u32,
+            node_room: room(3).min(room(4)).min(room(5)),
+            dent_room: room(0),
+            lfs: self.options.mode == Mode::Lfs,
+        }
+    }
+
+    fn dirty_dent_pages(&self) -> u32 {
+        self.dirty_dents.keys().map(|ino| self.pages.dirty_count(ino.0.into()) as u32).sum()
+    }
+}

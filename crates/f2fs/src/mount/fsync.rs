@@ -1,0 +1,137 @@
+//! fsync: a roll-forward record in the warm node log, or a whole checkpoint.
+
+use dovetail_block::BlockDevice;
+
+use super::F2fs;
+use super::checkpoint::Reason;
+use super::data::{ADVISE_LOST_PARENT, Why};
+use super::io::Cause;
+use super::node::Marks;
+use super::options::FsyncMode;
+use super::policy::{FsyncFacts, Logs, must_checkpoint};
+use crate::error::Error;
+use crate::format::{Footer, InodeFlags, Nid};
+
+impl<D: BlockDevice> F2fs<D> {
+    /// Makes what was written to the file survive a power cut: its content, size and attributes, and for a new file its
+    /// name. With `data_only`, attributes that the content does not need may be left out.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::NoSpace`]; damaged nodes.
+    pub fn sync_file(&mut self, ino: u32, data_only: bool) -> Result<(), Error> {
+        if self.read_only {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let ino = Nid(ino);
+        let why = if data_only { Why::DataSync } else { Why::Fsync };
+        self.write_back(ino, why)?;
+        if must_checkpoint(&self.fsync_facts(ino)?) {
+            self.find_parent_again(ino)?;
+            return self.write_checkpoint(Reason::Sync);
+        }
+        self.log_nodes(ino)?;
+        if self.options.fsync_mode == FsyncMode::NoBarrier {
+            self.io.wait()?;
+        } else {
+            self.io.flush()?;
+        }
+        self.after_write()
+    }
+
+    fn fsync_facts(&mut self, ino: Nid) -> Result<FsyncFacts, Error> {
+        let raw = self.inode(ino)?;
+        let (mode, links, advise) = (raw.i_mode.get(), raw.i_links.get(), raw.i_advise);
+        let (flags, parent) = (InodeFlags(raw.i_flags.get()), Nid(raw.i_pino.get()));
+        let user = self.checkpoint.user_block_count;
+        Ok(FsyncFacts {
+            special: mode & 0o170_000 != 0o100_000,
+            compressed: flags.has(InodeFlags::COMPRESSED),
+            links,
+            lost_parent: advise & ADVISE_LOST_PARENT != 0,
+            new_parent: self.since.new_inodes.contains(&parent),
+            parent_xattrs: self.since.xattr_dirs.contains(&parent),
+            no_room_to_recover: self.counts.valid_blocks + self.since.allocated > user,
+            two_logs: self.options.logs == Logs::Two,
+            strict_parent_changed: self.options.fsync_mode == FsyncMode::Strict
+                && self.since.new_inodes.contains(&ino)
+                && self.since.changed_dirs.contains(&parent),
+            dropped_nodes: self.since.dropped_nodes.contains(&ino),
+        })
+    }
+
+    /// After a rename the inode's own note of its parent is right again, since calls keep it so: the next fsync can
+    /// be a record.
+    fn find_parent_again(&mut self, ino: Nid) -> Result<(), Error> {
+        let raw = self.inode(ino)?;
+        if raw.i_advise & ADVISE_LOST_PARENT != 0 && raw.i_links.get() == 1 && raw.i_mode.get() & 0o170_000 == 0o100_000 {
+            self.edit_inode(ino)?.i_advise &= !ADVISE_LOST_PARENT;
+        }
+        Ok(())
+    }
+
+    /// Writes the dirty inode, direct nodes and xattr node of the file, marked so that recovery finds them.
+    fn log_nodes(&mut self, ino: Nid) -> Result<(), Error> {
+        let mut dirty = self.nodes.dirty_of(ino);
+        let mut direct = Vec::new();
+        for nid in dirty.drain(..) {
+            let offset = Footer::parse(self.cached(nid)?).node_offset;
+            if nid != ino && !crate::format::is_indirect(offset) {
+                direct.push(nid);
+            }
+        }
+        let inode_first = !self.since.logged.contains(&ino);
+        let inode_dirty = self.nodes.is_dirty(ino);
+        if direct.is_empty() && !inode_dirty {
+            return Ok(());
+        }
+        for nid in direct {
+            self.write_node(nid, Marks { fsync: true, dentry: false }, Cause::Node)?;
+        }
+        if inode_dirty || inode_first {
+            let dentry = inode_first && self.since.new_inodes.contains(&ino);
+            self.write_node(ino, Marks { fsync: true, dentry }, Cause::Node)?;
+            self.since.logged.insert(ino);
+        }
+        Ok(())
+    }
+
+    /// Makes everything survive a power cut.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::NoSpace`]; damaged nodes.
+    pub fn sync_all(&mut self) -> Result<(), Error> {
+        if self.read_only {
+            return Ok(());
+        }
+        self.check_writable()?;
+        self.write_back_all(Why::Sync)?;
+        if self.is_dirty() {
+            return self.write_checkpoint(Reason::Sync);
+        }
+        Ok(self.io.flush()?)
+    }
+
+    /// Ends the mount: everything is written, discarded blocks are told, and the next mount finds a clean volume.
+    ///
+    /// # Errors
+    /// As [`Self::sync_all`]; the device then holds the last state that could be written.
+    pub fn unmount(mut self) -> Result<D, Error> {
+        if self.is_read_only() {
+            return match self.io.failure() {
+                Some(error) => Err(Error::Io(error.clone())),
+                None => Ok(self.io.into_device()),
+            };
+        }
+        let left: Vec<Nid> = self.orphans.iter().copied().collect();
+        left.into_iter().try_for_each(|ino| self.drop_inode(ino))?;
+        self.write_back_all(Why::Sync)?;
+        let clean = self.checkpoint.flags.has(crate::format::CheckpointFlags::UMOUNT);
+        if self.is_dirty() || !clean {
+            self.write_checkpoint(Reason::Unmount)?;
+        }
+        self.discard_all()?;
+        self.io.flush()?;
+        Ok(self.io.into_device())
+    }
+}

@@ -1,0 +1,296 @@
+//! The way to the device: blocks in, runs of blocks out, and the virtual time at which all of it is done.
+//!
+//! Writes to neighbouring blocks are gathered into one command, one run for each log, as a kernel's block layer does.
+//! A run is submitted when it ends, when it reaches [`MAX_RUN`], when one of its blocks is read or written again, and before any
+//! wait. After the device has failed once nothing more is written: what is on it stays consistent.
+
+use std::sync::Arc;
+
+use dovetail_block::{
+    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, StreamId,
+};
+use dovetail_time::SimTime;
+
+use crate::format::{BLOCK, BlockAddr};
+
+/// Blocks in one write command at most: 1 MiB.
+const MAX_RUN: usize = 256;
+
+/// Where a block comes from: one of the six logs, or one of those that write in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Channel(pub(crate) u8);
+
+impl Channel {
+    /// Data that overwrites itself.
+    pub(crate) const IN_PLACE: Self = Self(6);
+    /// Checkpoints, NAT, SIT and summaries.
+    pub(crate) const META: Self = Self(7);
+    const COUNT: usize = 8;
+}
+
+/// What a block was written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Content of files, directories and links.
+    Data,
+    /// Inodes and pointer nodes.
+    Node,
+    /// A checkpoint pack.
+    Checkpoint,
+    /// The node address table.
+    Nat,
+    /// The segment information table.
+    Sit,
+    /// The summary of a segment.
+    Ssa,
+    /// A block that cleaning moved.
+    Cleaning,
+}
+
+/// Blocks written since the mount, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Content of files, directories and links.
+    pub data: u64,
+    /// Inodes and pointer nodes.
+    pub node: u64,
+    /// Checkpoint packs.
+    pub checkpoint: u64,
+    /// The node address table.
+    pub nat: u64,
+    /// The segment information table.
+    pub sit: u64,
+    /// Summaries of segments.
+    pub ssa: u64,
+    /// Blocks that cleaning moved.
+    pub cleaning: u64,
+}
+
+impl Written {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.data + self.node + self.checkpoint + self.nat + self.sit + self.ssa + self.cleaning
+    }
+
+    fn count(&mut self, cause: Cause) {
+        *match cause {
+            Cause::Data => &mut self.data,
+            Cause::Node => &mut self.node,
+            Cause::Checkpoint => &mut self.checkpoint,
+            Cause::Nat => &mut self.nat,
+            Cause::Sit => &mut self.sit,
+            Cause::Ssa => &mut self.ssa,
+            Cause::Cleaning => &mut self.cleaning,
+        } += 1;
+    }
+}
+
+#[derive(Debug, Default)]
+struct Run {
+    start: u32,
+    blocks: Vec<Content>,
+}
+
+impl Run {
+    fn end(&self) -> u32 {
+        self.start + self.blocks.len() as u32
+    }
+
+    fn touches(&self, address: BlockAddr, blocks: u32) -> bool {
+        !self.blocks.is_empty() && address.0 < self.end() && self.start < address.0.saturating_add(blocks)
+    }
+}
+
+/// The device, the time, and the writes that are still being gathered.
+#[derive(Debug)]
+pub(crate) struct Io<D> {
+    device: D,
+    now: SimTime,
+    done: SimTime,
+    runs: [Run; Channel::COUNT],
+    failed: Option<DeviceError>,
+    written: Written,
+}
+
+impl<D: BlockDevice> Io<D> {
+    pub(crate) fn new(device: D, now: SimTime) -> Self {
+        let runs = std::array::from_fn(|_| Run::default());
+        Self { device, now, done: now, runs, failed: None, written: Written::default() }
+    }
+
+    pub(crate) fn device(&self) -> &D {
+        &self.device
+    }
+
+    pub(crate) fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
+    pub(crate) fn into_device(self) -> D {
+        self.device
+    }
+
+    pub(crate) fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// The owner's clock; time never goes back.
+    pub(crate) fn set_now(&mut self, now: SimTime) {
+        self.now = self.now.max(now);
+    }
+
+    pub(crate) fn written(&self) -> Written {
+        self.written
+    }
+
+    /// Why the device takes no more writes, if it has failed.
+    pub(crate) fn failure(&self) -> Option<&DeviceError> {
+        self.failed.as_ref()
+    }
+
+    /// The bytes of one block.
+    pub(crate) fn read(&mut self, address: BlockAddr) -> Result<Arc<BlockBytes>, DeviceError> {
+        let mut content = [Content::Empty];
+        self.read_into(address, &mut content)?;
+        let [content] = content;
+        Ok(bytes(content))
+    }
+
+    /// The content of neighbouring blocks.
+    pub(crate) fn read_into(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
+        let blocks = into.len() as u32;
+        for channel in 0..Channel::COUNT {
+            if self.runs[channel].touches(address, blocks) {
+                self.submit(channel)?;
+            }
+        }
+        let range = BlockRange::new(Lba(address.0.into()), into.len() as u64);
+        self.now = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
+        Ok(())
+    }
+
+    /// Writes a block of bytes.
+    pub(crate) fn write_bytes(
+        &mut self,
+        channel: Channel,
+        cause: Cause,
+        address: BlockAddr,
+        block: Arc<BlockBytes>,
+    ) -> Result<(), DeviceError> {
+        self.write(channel, cause, address, Content::Bytes(block))
+    }
+
+    /// Writes a block, later or at once.
+    pub(crate) fn write(
+        &mut self,
+        channel: Channel,
+        cause: Cause,
+        address: BlockAddr,
+        content: Content,
+    ) -> Result<(), DeviceError> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        self.written.count(cause);
+        let own = usize::from(channel.0);
+        for other in 0..Channel::COUNT {
+            if self.runs[other].touches(address, 1) {
+                self.submit(other)?;
+            }
+        }
+        let run = &self.runs[own];
+        if run.blocks.len() == MAX_RUN || (!run.blocks.is_empty() && run.end() != address.0) {
+            self.submit(own)?;
+        }
+        let run = &mut self.runs[own];
+        if run.blocks.is_empty() {
+            run.start = address.0;
+        }
+        run.blocks.push(content);
+        Ok(())
+    }
+
+    fn submit(&mut self, channel: usize) -> Result<(), DeviceError> {
+        let run = &mut self.runs[channel];
+        if run.blocks.is_empty() {
+            return Ok(());
+        }
+        let range = BlockRange::new(Lba(run.start.into()), run.blocks.len() as u64);
+        let hints = Hints { stream: StreamId(channel as u8), ..Hints::default() };
+        let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua: false };
+        let answer = self.device.submit(self.now, write);
+        run.blocks.clear();
+        self.complete(answer.map(|completion| completion.done))
+    }
+
+    fn complete(&mut self, answer: Result<SimTime, DeviceError>) -> Result<(), DeviceError> {
+        match answer {
+            Ok(done) => self.done = self.done.max(done),
+            Err(error) => {
+                self.failed = Some(error.clone());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits all that was gathered, without waiting.
+    pub(crate) fn kick(&mut self) -> Result<(), DeviceError> {
+        (0..Channel::COUNT).try_for_each(|channel| self.submit(channel))
+    }
+
+    /// Submits all, and waits until the device has it (not until it survives a power cut).
+    pub(crate) fn wait(&mut self) -> Result<(), DeviceError> {
+        self.kick()?;
+        self.now = self.now.max(self.done);
+        Ok(())
+    }
+
+    /// Waits until everything written survives a power cut.
+    pub(crate) fn flush(&mut self) -> Result<(), DeviceError> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        self.wait()?;
+        let answer = self.device.submit(self.now, Command::Flush).map(|completion| completion.done);
+        self.complete(answer)?;
+        self.now = self.now.max(self.done);
+        Ok(())
+    }
+
+    /// Writes one block of a checkpoint so that it survives a power cut when this returns.
+    pub(crate) fn write_durable(&mut self, address: BlockAddr, block: Arc<BlockBytes>) -> Result<(), DeviceError> {
+        self.wait()?;
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        self.written.count(Cause::Checkpoint);
+        let range = BlockRange::new(Lba(address.0.into()), 1);
+        let hints = Hints { stream: StreamId(Channel::META.0), ..Hints::default() };
+        let content = [Content::Bytes(block)];
+        let write = Command::Write { range, data: Data::Blocks(&content), hints, fua: true };
+        let answer = self.device.submit(self.now, write).map(|completion| completion.done);
+        self.complete(answer)?;
+        self.now = self.now.max(self.done);
+        Ok(())
+    }
+
+    /// Gives blocks back to the device; nothing happens on one without discard.
+    pub(crate) fn discard(&mut self, extents: &[(u32, u32)]) -> Result<(), DeviceError> {
+        if !self.device.info().capabilities.discard || extents.is_empty() || self.failed.is_some() {
+            return Ok(());
+        }
+        let range = |&(start, blocks): &(u32, u32)| BlockRange::new(Lba(start.into()), blocks.into()).into();
+        let ranges: Vec<_> = extents.iter().map(range).collect();
+        let answer = self.device.submit(self.now, Command::Discard { ranges: &ranges });
+        self.complete(answer.map(|completion| completion.done))
+    }
+}
+
+/// The bytes of a content; what was never written, or only named by a simulation, is zeros.
+pub(crate) fn bytes(content: Content) -> Arc<BlockBytes> {
+    match content {
+        Content::Bytes(bytes) => bytes,
+        _ => Arc::new([0; BLOCK]),
+    }
+}

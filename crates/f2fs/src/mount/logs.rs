@@ -1,0 +1,198 @@
+//! The six logs: where the next block of each kind goes.
+//!
+//! A log appends to a free segment (LFS) or, when those are few, fills the holes of a used one (SSR). Its summary, which
+//! says who owns each block, is in memory until the log moves on.
+
+use dovetail_block::BlockDevice;
+use std::sync::Arc;
+
+use super::F2fs;
+use super::io::{Cause, Channel};
+use super::options::{AllocMode, Mode};
+use super::policy::{Log, need_ssr};
+use crate::error::Error;
+use crate::format::{
+    BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, SegNo, Summary, SummaryKind, ssa_address, summaries, summary_block,
+};
+
+/// The segment that a log writes in.
+#[derive(Debug)]
+pub(super) struct CurrentSegment {
+    pub(super) segno: SegNo,
+    /// Where the next block goes.
+    pub(super) next: u32,
+    /// It fills holes.
+    pub(super) in_holes: bool,
+    pub(super) summaries: Box<[Summary; 512]>,
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    /// A log writes in this segment.
+    pub(super) fn is_current(&self, segno: SegNo) -> bool {
+        self.logs.iter().any(|log| log.segno == segno)
+    }
+
+    /// Where the log will write next.
+    pub(super) fn next_address(&self, log: Log) -> BlockAddr {
+        let current = &self.logs[log.index()];
+        self.segments.address(current.segno, current.next)
+    }
+
+    /// Takes the next block of the log for `owner`.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] if neither a free segment nor a hole is left.
+    pub(super) fn allocate(&mut self, log: Log, owner: Summary) -> Result<BlockAddr, Error> {
+        let now_s = self.elapsed_s();
+        let current = &mut self.logs[log.index()];
+        let (segno, offset) = (current.segno, current.next);
+        current.summaries[offset as usize] = owner;
+        let address = self.segments.address(segno, offset);
+        self.segments.set_valid(address, now_s);
+        let segment = self.segments.get(segno);
+        current.next = if current.in_holes { segment.next_hole(offset + 1) } else { offset + 1 };
+        let (full, in_holes) = (current.next >= BLOCKS_IN_SEGMENT, current.in_holes);
+        *if in_holes { &mut self.events.ssr_blocks } else { &mut self.events.lfs_blocks } += 1;
+        self.since.allocated += 1;
+        self.discards.keep(address.0, 1);
+        if full {
+            self.next_segment(log)?;
+        }
+        Ok(address)
+    }
+
+    /// The block is no longer used. Its place can be written again after the next checkpoint.
+    pub(super) fn free_block(&mut self, address: BlockAddr) {
+        let now_s = self.elapsed_s();
+        let (segno, _) = self.segments.place(address);
+        let current = self.is_current(segno);
+        self.segments.set_invalid(address, now_s, current);
+    }
+
+    /// Ends the log's segment and goes on in another one.
+    pub(super) fn next_segment(&mut self, log: Log) -> Result<(), Error> {
+        let old = self.logs[log.index()].segno;
+        self.write_summary(log)?;
+        if let Some(next) = self.following_segment(log) {
+            self.append_in(log, next);
+        } else if let Some(victim) = self.hole_segment(log) {
+            self.fill_holes_of(log, victim)?;
+        } else if let Some(next) = self.free_segment(log) {
+            self.append_in(log, next);
+        } else if let Some(victim) = self.any_hole_segment(log) {
+            self.fill_holes_of(log, victim)?;
+        } else {
+            return Err(Error::NoSpace);
+        }
+        self.segments.close(old);
+        Ok(())
+    }
+
+    /// Moves the log to a free segment, whatever is left in its own.
+    pub(super) fn move_log(&mut self, log: Log) -> Result<(), Error> {
+        let old = self.logs[log.index()].segno;
+        let next = self.free_segment(log).ok_or(Error::NoSpace)?;
+        self.write_summary(log)?;
+        self.append_in(log, next);
+        self.segments.close(old);
+        Ok(())
+    }
+
+    /// Writes the summary of the log's segment to its place in the summary area.
+    fn write_summary(&mut self, log: Log) -> Result<(), Error> {
+        let current = &self.logs[log.index()];
+        let kind = if log.is_node() { SummaryKind::Node } else { SummaryKind::Data };
+        let block = Arc::new(summary_block(&current.summaries, kind));
+        let address = ssa_address(&self.superblock, current.segno);
+        self.io.write_bytes(Channel::META, Cause::Ssa, address, block)?;
+        Ok(())
+    }
+
+    fn append_in(&mut self, log: Log, segno: SegNo) {
+        self.segments.open(segno, log as u8);
+        let current = &mut self.logs[log.index()];
+        (current.segno, current.next, current.in_holes) = (segno, 0, false);
+        current.summaries.fill(Summary::default());
+        self.discards.keep(self.segments.address(segno, 0).0, BLOCKS_IN_SEGMENT);
+    }
+
+    fn fill_holes_of(&mut self, log: Log, segno: SegNo) -> Result<(), Error> {
+        let block = self.io.read(ssa_address(&self.superblock, segno))?;
+        self.segments.open(segno, log as u8);
+        let next = self.segments.get(segno).next_hole(0);
+        self.logs[log.index()] = CurrentSegment { segno, next, in_holes: true, summaries: summaries(&block) };
+        Ok(())
+    }
+
+    /// The next segment of the same section, if the log appends and that one is free.
+    fn following_segment(&self, log: Log) -> Option<SegNo> {
+        let current = &self.logs[log.index()];
+        let next = SegNo(current.segno.0 + 1);
+        let same = next.0 < self.segments.len()
+            && self.segments.section_of(next) == self.segments.section_of(current.segno);
+        (!current.in_holes && same && !self.segments.get(next).in_use).then_some(next)
+    }
+
+    /// A segment whose holes the log should fill; `None` while free segments are plenty.
+    fn hole_segment(&self, log: Log) -> Option<SegNo> {
+        let unmarked_chain = log == Log::WarmNode && !self.checkpoint.flags.has(CheckpointFlags::CRC_RECOVERY);
+        let wanted = !unmarked_chain && need_ssr(&self.space_facts());
+        if wanted { self.any_hole_segment(log) } else { None }
+    }
+
+    /// A segment with holes: of the log's own type, or of another one of the same class (Linux 6.1: for hot logs the
+    /// next colder first, otherwise the hottest first).
+    fn any_hole_segment(&self, log: Log) -> Option<SegNo> {
+        if self.options.mode == Mode::Lfs || self.recovering {
+            return None;
+        }
+        let base = if log.is_node() { 3 } else { 0 };
+        let order: [u8; 3] = match log as u8 - base {
+            0 => [0, 1, 2],
+            1 => [1, 0, 2],
+            _ => [2, 0, 1],
+        };
+        order.iter().find_map(|kind| self.emptiest_with_holes(base + kind))
+    }
+
+    /// The segment of type `kind` with the fewest blocks valid at the last checkpoint that has a hole.
+    fn emptiest_with_holes(&self, kind: u8) -> Option<SegNo> {
+        let mut best = (u32::from(u16::MAX), None);
+        for segno in (0..self.segments.len()).map(SegNo) {
+            let segment = self.segments.get(segno);
+            let cost = u32::from(segment.checkpointed);
+            let fits = segment.in_use && segment.log == kind && cost < best.0 && cost < BLOCKS_IN_SEGMENT;
+            if fits && segment.valid > 0 && !self.is_current(segno) && segment.next_hole(0) < BLOCKS_IN_SEGMENT {
+                best = (cost, Some(segno));
+            }
+        }
+        best.1
+    }
+
+    /// A free segment in the first free section from where the log's search begins. A zone in which another log
+    /// writes is avoided once.
+    fn free_segment(&self, log: Log) -> Option<SegNo> {
+        let sections = self.segments.sections();
+        let from_start = log.is_node() || log == Log::HotData || self.options.alloc_mode == AllocMode::Reuse;
+        let start = if from_start { 0 } else { self.segments.section_of(self.logs[log.index()].segno) };
+        let free = |from: u32| {
+            let order = (from..sections).chain(0..from);
+            order.into_iter().find(|&section| self.segments.is_section_free(section))
+        };
+        let first = free(start.min(sections.saturating_sub(1)))?;
+        let section = if self.zone_is_taken(log, first) {
+            let per_zone = self.superblock.sections_per_zone;
+            let beyond = (first / per_zone + 1) * per_zone;
+            free(if beyond < sections { beyond } else { 0 }).unwrap_or(first)
+        } else {
+            first
+        };
+        self.segments.segments_of(section).next()
+    }
+
+    fn zone_is_taken(&self, log: Log, section: u32) -> bool {
+        let zone = |section: u32| section / self.superblock.sections_per_zone;
+        let others = self.logs.iter().enumerate().filter(|(index, _)| *index != log.index());
+        others.into_iter().any(|(_, other)| zone(self.segments.section_of(other.segno)) == zone(section))
+    }
+}

@@ -1,0 +1,208 @@
+//! The mounted file system: plain synchronous calls over a block device.
+//!
+//! Every call runs at once and to its end. It changes the state in memory and issues I/O; where a kernel would wait it
+//! waits in virtual time. What a kernel does in background threads are steps that the owner calls ([`F2fs::wake`]),
+//! so that virtual and real time use the same code.
+//!
+//! An inode is its node block: calls edit the fields there, and what is written is what was edited. Content goes through
+//! one cache of pages, directories included.
+//!
+//! Hazards: a block that the last checkpoint refers to is never overwritten (`segments.rs` and `logs.rs` see to
+//! that); everything else follows from it. After the device has failed, nothing more is written.
+
+mod attributes;
+mod background;
+mod cleaner;
+mod checkpoint;
+mod data;
+mod directory;
+mod discard;
+mod fsync;
+mod inline;
+mod io;
+mod logs;
+mod names;
+mod nat;
+mod node;
+mod nodes;
+mod open;
+mod options;
+mod orphans;
+mod pointers;
+mod policy;
+mod recovery;
+mod segments;
+mod truncate;
+mod vfs;
+mod xattr;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_block::{BlockBytes, BlockDevice};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::PageCache;
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::format::{Bitmaps, Checkpoint, Nid, SegNo, Superblock};
+use background::Background;
+use cleaner::Cleaner;
+use discard::DiscardQueue;
+pub use io::Written;
+use io::Io;
+use logs::CurrentSegment;
+use nat::NatTable;
+use nodes::NodeCache;
+pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, Options};
+pub use policy::IpuPolicy;
+use segments::Segments;
+
+/// What the volume holds, as the next checkpoint will say.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    valid_blocks: u64,
+    valid_nodes: u32,
+    valid_inodes: u32,
+}
+
+/// What happened since the last checkpoint, as far as an fsync asks for it.
+#[derive(Debug, Default)]
+struct SinceCheckpoint {
+    /// Inodes that the last checkpoint does not know.
+    new_inodes: BTreeSet<Nid>,
+    /// Inodes whose block was logged by an fsync.
+    logged: BTreeSet<Nid>,
+    /// Directories whose extended attributes changed.
+    xattr_dirs: BTreeSet<Nid>,
+    /// Directories that lost an entry.
+    changed_dirs: BTreeSet<Nid>,
+    /// Inodes that lost whole nodes by a truncation.
+    dropped_nodes: BTreeSet<Nid>,
+    /// Blocks allocated.
+    allocated: u64,
+}
+
+/// Events since the mount.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Checkpoints written.
+    pub checkpoints: u64,
+    /// Sections cleaned because there was no room.
+    pub foreground_cleanings: u64,
+    /// Sections cleaned in the background.
+    pub background_cleanings: u64,
+    /// Blocks that cleaning moved.
+    pub moved_blocks: u64,
+    /// Blocks written into holes of used segments.
+    pub ssr_blocks: u64,
+    /// Blocks written to the end of a log.
+    pub lfs_blocks: u64,
+    /// Blocks written in place.
+    pub in_place_blocks: u64,
+}
+
+/// A mounted F2FS volume.
+#[derive(Debug)]
+pub struct F2fs<D> {
+    io: Io<D>,
+    superblock: Superblock,
+    /// The last complete checkpoint.
+    checkpoint: Checkpoint,
+    head: Arc<BlockBytes>,
+    bitmaps: Bitmaps,
+    sit_journal: BTreeSet<SegNo>,
+    options: Options,
+    ipu_policy: IpuPolicy,
+    segments: Segments,
+    logs: [CurrentSegment; 6],
+    nat: NatTable,
+    nodes: NodeCache,
+    pages: PageCache,
+    dirty_dents: BTreeMap<Nid, ()>,
+    counts: Counts,
+    since: SinceCheckpoint,
+    orphans: BTreeSet<Nid>,
+    /// How many users keep an inode, open or known to the kernel.
+    holds: FxHashMap<Nid, u64>,
+    cleaner: Cleaner,
+    discards: DiscardQueue,
+    background: Background,
+    events: Events,
+    random: Rng,
+    mounted_at: SimTime,
+    recovering: bool,
+    read_only: bool,
+    written_kib: u64,
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    /// What the volume is.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The last complete checkpoint.
+    pub fn checkpoint_state(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// What happened since the mount.
+    pub fn events(&self) -> Events {
+        self.events
+    }
+
+    /// Blocks written since the mount, by cause.
+    pub fn written(&self) -> Written {
+        self.io.written()
+    }
+
+    /// The device below.
+    pub fn device(&self) -> &D {
+        self.io.device()
+    }
+
+    /// The device below, to be changed: for switches of tests and models, not to write to.
+    pub fn device_mut(&mut self) -> &mut D {
+        self.io.device_mut()
+    }
+
+    /// The device as it is, as after a power cut that loses nothing the device has acknowledged: what was only in
+    /// memory is gone.
+    pub fn into_device(self) -> D {
+        self.io.into_device()
+    }
+
+    /// The time at which the last call was through.
+    pub fn now(&self) -> SimTime {
+        self.io.now()
+    }
+
+    /// Sets the time at which the next call begins; time never goes back.
+    pub fn set_now(&mut self, now: SimTime) {
+        self.io.set_now(now);
+    }
+
+    /// Nothing can be written: mounted so, or after the device failed.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only || self.io.failure().is_some()
+    }
+
+    fn check_writable(&self) -> Result<(), Error> {
+        match self.io.failure() {
+            Some(error) => Err(Error::Io(error.clone())),
+            None if self.read_only => Err(Error::ReadOnly),
+            None => Ok(()),
+        }
+    }
+
+    /// Seconds for which the volume has been mounted, all mounts together: the clock of the SIT.
+    fn elapsed_s(&self) -> u64 {
+        let since = self.io.now().since(self.mounted_at).as_ns() / 1_000_000_000;
+        self.checkpoint_base_s().saturating_add(since)
+    }
+
+    fn checkpoint_base_s(&self) -> u64 {
+        self.background.elapsed_at_mount_s
+    }
+}

@@ -1,0 +1,238 @@
+//! Node blocks: found through the NAT, made, edited, written, given up.
+
+use std::sync::Arc;
+
+use dovetail_block::{BlockBytes, BlockDevice};
+
+use super::F2fs;
+use super::io::Channel;
+use super::io::Cause;
+use super::nat::{NatPage, NatTable};
+use super::policy::node_log;
+use crate::error::{Corrupt, Error, Place};
+use crate::format::{
+    BLOCK, BlockAddr, Footer, Geometry, Inode, NAT_ENTRIES_IN_BLOCK, NatEntry, Nid, RawInode, Summary, is_indirect,
+    nat_block_address, nat_entry, seal_inode,
+};
+
+/// The marks that an fsync leaves in the nodes it writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    pub(super) fsync: bool,
+    pub(super) dentry: bool,
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    /// Makes sure that a page of the NAT is in memory.
+    pub(super) fn load_nat_page(&mut self, page: u32) -> Result<(), Error> {
+        if self.nat.is_loaded(page) {
+            return Ok(());
+        }
+        let first = Nid(page * NAT_ENTRIES_IN_BLOCK);
+        let block = self.io.read(nat_block_address(&self.superblock, &self.bitmaps.nat, first))?;
+        let mut entries: Box<NatPage> = Box::new([NatEntry::default(); NAT_ENTRIES_IN_BLOCK as usize]);
+        for (offset, entry) in entries.iter_mut().enumerate() {
+            *entry = nat_entry(&block, Nid(offset as u32));
+        }
+        self.nat.load(page, entries);
+        Ok(())
+    }
+
+    /// What the NAT says of `nid`.
+    pub(super) fn nat_entry(&mut self, nid: Nid) -> Result<NatEntry, Error> {
+        let last = u64::from(self.nat.max_nid()) - 1;
+        Corrupt::check_range(Place::Nat(nid), "nid", nid.0, (1, last))?;
+        self.load_nat_page(NatTable::page_of(nid))?;
+        Ok(self.nat.get(nid))
+    }
+
+    /// The version that summaries of blocks below this node carry.
+    pub(super) fn node_version(&self, nid: Nid) -> u8 {
+        let entry = self.nat.get(nid);
+        if entry.address == BlockAddr::NULL { 0 } else { entry.version }
+    }
+
+    /// Makes sure that node `nid`, which must belong to `ino` and stand at `offset` among its nodes, is in memory.
+    pub(super) fn load_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<(), Error> {
+        if let Some(node) = self.nodes.get(nid) {
+            let (found_ino, footer) = (node.ino, Footer::parse(&node.block));
+            let place = Place::Node(nid);
+            Corrupt::check_equal(place, "the footer's ino", found_ino.0, ino.0)?;
+            Corrupt::check_equal(place, "the footer's node offset", footer.node_offset, offset)?;
+            return Ok(());
+        }
+        let block = self.read_node(nid, ino, offset)?;
+        if offset == 0 {
+            Inode::parse(Arc::clone(&block), ino, &self.superblock)?;
+        }
+        self.nodes.insert(nid, ino, block);
+        Ok(())
+    }
+
+    fn read_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Arc<BlockBytes>, Error> {
+        let entry = self.nat_entry(nid)?;
+        if entry.address == BlockAddr::NULL {
+            return Err(Corrupt::NoNode(nid).into());
+        }
+        self.check_address(Place::Nat(nid), "block_addr", entry.address)?;
+        Corrupt::check_equal(Place::Nat(nid), "ino", entry.ino.0, ino.0)?;
+        let block = self.io.read(entry.address)?;
+        let footer = Footer::parse(&block);
+        let place = Place::Node(nid);
+        Corrupt::check_equal(place, "the footer's nid", footer.nid.0, nid.0)?;
+        Corrupt::check_equal(place, "the footer's ino", footer.ino.0, ino.0)?;
+        Corrupt::check_equal(place, "the footer's node offset", footer.node_offset, offset)?;
+        Ok(block)
+    }
+
+    /// Checks that `found` lies in the main area.
+    pub(super) fn check_address(&self, place: Place, field: &'static str, found: BlockAddr) -> Result<(), Corrupt> {
+        if self.superblock.in_main(found) {
+            return Ok(());
+        }
+        let (first, last) = (self.superblock.main_start.0, self.superblock.main_end() - 1);
+        Err(Corrupt::Address { place, field, found, first, last })
+    }
+
+    /// The block of a node, loaded if need be.
+    pub(super) fn node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<&BlockBytes, Error> {
+        self.load_node(nid, ino, offset)?;
+        self.cached(nid)
+    }
+
+    /// The block of a node that is in memory.
+    pub(super) fn cached(&mut self, nid: Nid) -> Result<&BlockBytes, Error> {
+        let node = self.nodes.get(nid).ok_or(Corrupt::NoNode(nid))?;
+        Ok(&node.block)
+    }
+
+    /// The block of a node that is in memory, to be changed.
+    pub(super) fn edit_node(&mut self, nid: Nid) -> Result<&mut BlockBytes, Error> {
+        Ok(self.nodes.edit(nid).ok_or(Corrupt::NoNode(nid))?)
+    }
+
+    /// The fields of an inode.
+    pub(super) fn inode(&mut self, ino: Nid) -> Result<&RawInode, Error> {
+        Ok(RawInode::of(self.node(ino, ino, 0)?))
+    }
+
+    /// The fields of an inode, to be changed.
+    pub(super) fn edit_inode(&mut self, ino: Nid) -> Result<&mut RawInode, Error> {
+        self.load_node(ino, ino, 0)?;
+        Ok(RawInode::of_mut(self.edit_node(ino)?))
+    }
+
+    /// How the inode divides its room.
+    pub(super) fn geometry(&mut self, ino: Nid) -> Result<Geometry, Error> {
+        let features = self.superblock.features;
+        Ok(self.inode(ino)?.geometry(features))
+    }
+
+    /// A free nid.
+    pub(super) fn take_nid(&mut self) -> Result<Nid, Error> {
+        loop {
+            if let Some(nid) = self.nat.take() {
+                return Ok(nid);
+            }
+            let page = self.nat.next_page_to_scan().ok_or(Error::NoSpace)?;
+            self.load_nat_page(page)?;
+            self.nat.scan(page);
+        }
+    }
+
+    /// Makes an empty node of inode `ino` at `offset` among its nodes; the caller points to it. The inode's own blocks
+    /// count it.
+    pub(super) fn new_node(&mut self, ino: Nid, offset: u32) -> Result<Nid, Error> {
+        self.check_room(1)?;
+        let nid = self.take_nid()?;
+        self.load_nat_page(NatTable::page_of(nid))?;
+        let dir = self.is_dir(ino)?;
+        self.add_node(nid, ino, offset, dir);
+        let inode = self.edit_inode(ino)?;
+        inode.i_blocks.set(inode.i_blocks.get() + 1);
+        Ok(nid)
+    }
+
+    /// Puts an empty node into the cache, and counts it.
+    pub(super) fn add_node(&mut self, nid: Nid, ino: Nid, offset: u32, dir: bool) {
+        let mut block = [0; BLOCK];
+        let footer = Footer {
+            nid,
+            ino,
+            cold: !dir,
+            fsync_mark: false,
+            dentry_mark: false,
+            node_offset: offset,
+            checkpoint: 0,
+            next: BlockAddr::NULL,
+        };
+        footer.write(&mut block);
+        self.nodes.insert(nid, ino, Arc::new(block));
+        self.nodes.edit(nid);
+        self.counts.valid_nodes += 1;
+        self.counts.valid_blocks += 1;
+    }
+
+    /// Gives up a node: its block, its nid. Its inode's block count is the caller's.
+    pub(super) fn drop_node(&mut self, nid: Nid) -> Result<(), Error> {
+        let entry = self.nat_entry(nid)?;
+        if entry.address != BlockAddr::NULL {
+            self.check_address(Place::Nat(nid), "block_addr", entry.address)?;
+            self.free_block(entry.address);
+        }
+        self.nat.release(nid);
+        self.nodes.remove(nid);
+        self.counts.valid_nodes -= 1;
+        self.counts.valid_blocks -= 1;
+        Ok(())
+    }
+
+    /// Writes a node that is in memory to its log, with a final footer.
+    pub(super) fn write_node(&mut self, nid: Nid, marks: Marks, cause: Cause) -> Result<(), Error> {
+        let mut footer = Footer::parse(self.cached(nid)?);
+        let log = node_log(self.options.logs, is_indirect(footer.node_offset), !footer.cold);
+        let entry = self.nat_entry(nid)?;
+        let address = self.allocate(log, Summary { nid, version: 0, offset: 0 })?;
+        footer.checkpoint = self.checkpoint.footer_version().0;
+        footer.next = self.next_address(log);
+        (footer.fsync_mark, footer.dentry_mark) = (marks.fsync, marks.dentry);
+        let version = self.node_version(nid);
+        if entry.address != BlockAddr::NULL {
+            self.free_block(entry.address);
+        }
+        self.nat.set(nid, NatEntry { version, ino: footer.ino, address });
+        let superblock = &self.superblock;
+        let block = self.nodes.seal(nid).ok_or(Corrupt::NoNode(nid))?;
+        let bytes = Arc::make_mut(block);
+        footer.write(bytes);
+        if footer.node_offset == 0 {
+            seal_inode(bytes, superblock);
+        }
+        let block = Arc::clone(block);
+        self.io.write_bytes(Channel(log as u8), cause, address, block)?;
+        Ok(())
+    }
+
+    /// Writes all dirty nodes, except those of inodes in `but`.
+    pub(super) fn write_dirty_nodes(&mut self) -> Result<(), Error> {
+        for nid in self.nodes.all_dirty() {
+            if self.nodes.is_dirty(nid) {
+                self.write_node(nid, Marks::default(), Cause::Node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The inode is a directory.
+    pub(super) fn is_dir(&mut self, ino: Nid) -> Result<bool, Error> {
+        Ok(self.inode(ino)?.i_mode.get() & 0o170_000 == 0o040_000)
+    }
+
+    /// Checks that `blocks` more blocks may be used.
+    pub(super) fn check_room(&self, blocks: u64) -> Result<(), Error> {
+        if self.counts.valid_blocks + blocks > self.checkpoint.user_block_count {
+            return Err(Error::NoSpace);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! Node blocks in memory, with a bound on the clean ones.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_block::BlockBytes;
+use rustc_hash::FxHashMap;
+
+use crate::format::Nid;
+
+/// A node in memory.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) nid: Nid,
+    /// The inode that it belongs to.
+    pub(crate) ino: Nid,
+    /// The block; its footer is made final when it is written.
+    pub(crate) block: Arc<BlockBytes>,
+    dirty: bool,
+    used: bool,
+}
+
+/// The nodes that are in memory. Dirty ones stay until they are written; of the others, those not used lately go when
+/// there are more than the bound.
+#[derive(Debug)]
+pub(crate) struct NodeCache {
+    slots: Vec<Node>,
+    index: FxHashMap<Nid, u32>,
+    /// (inode, node), so that the dirty nodes of one file stand together.
+    dirty: BTreeSet<(Nid, Nid)>,
+    hand: usize,
+    bound: usize,
+}
+
+impl NodeCache {
+    /// A cache that keeps about `bound` nodes beside the dirty ones.
+    pub(crate) fn new(bound: usize) -> Self {
+        Self {
+            slots: Vec::new(),
+            index: FxHashMap::default(),
+            dirty: BTreeSet::new(),
+            hand: 0,
+            bound: bound.max(16),
+        }
+    }
+
+    pub(crate) fn contains(&self, nid: Nid) -> bool {
+        self.index.contains_key(&nid)
+    }
+
+    pub(crate) fn get(&mut self, nid: Nid) -> Option<&Node> {
+        let slot = *self.index.get(&nid)? as usize;
+        let node = &mut self.slots[slot];
+        node.used = true;
+        Some(node)
+    }
+
+    /// The block, to be changed: the node is dirty from now on.
+    pub(crate) fn edit(&mut self, nid: Nid) -> Option<&mut BlockBytes> {
+        let slot = *self.index.get(&nid)? as usize;
+        let node = &mut self.slots[slot];
+        node.used = true;
+        if !node.dirty {
+            node.dirty = true;
+            self.dirty.insert((node.ino, nid));
+        }
+        Some(Arc::make_mut(&mut node.block))
+    }
+
+    /// The block, to have its footer made final before it is written. The node becomes clean.
+    pub(crate) fn seal(&mut self, nid: Nid) -> Option<&mut Arc<BlockBytes>> {
+        let slot = *self.index.get(&nid)? as usize;
+        let node = &mut self.slots[slot];
+        node.dirty = false;
+        self.dirty.remove(&(node.ino, nid));
+        Some(&mut node.block)
+    }
+
+    /// Takes in a node that was read or made.
+    pub(crate) fn insert(&mut self, nid: Nid, ino: Nid, block: Arc<BlockBytes>) {
+        self.remove(nid);
+        self.make_room();
+        self.index.insert(nid, self.slots.len() as u32);
+        self.slots.push(Node { nid, ino, block, dirty: false, used: true });
+    }
+
+    /// Forgets a node, dirty or not.
+    pub(crate) fn remove(&mut self, nid: Nid) {
+        let Some(slot) = self.index.remove(&nid) else { return };
+        let node = self.slots.swap_remove(slot as usize);
+        if node.dirty {
+            self.dirty.remove(&(node.ino, nid));
+        }
+        if let Some(moved) = self.slots.get(slot as usize) {
+            self.index.insert(moved.nid, slot);
+        }
+    }
+
+    /// Second chance: a clean node that was not used since the hand last passed goes.
+    fn make_room(&mut self) {
+        let mut tries = 2 * self.slots.len();
+        while self.slots.len() - self.dirty.len() >= self.bound && tries > 0 {
+            tries -= 1;
+            self.hand = if self.hand < self.slots.len() { self.hand } else { 0 };
+            let node = &mut self.slots[self.hand];
+            if node.dirty || node.used {
+                node.used = false;
+                self.hand += 1;
+            } else {
+                let nid = node.nid;
+                self.remove(nid);
+            }
+        }
+    }
+
+    pub(crate) fn dirty_count(&self) -> usize {
+        self.dirty.len()
+    }
+
+    pub(crate) fn is_dirty(&self, nid: Nid) -> bool {
+        self.index.get(&nid).is_some_and(|&slot| self.slots[slot as usize].dirty)
+    }
+
+    /// The dirty nodes of inode `ino`, in order.
+    pub(crate) fn dirty_of(&self, ino: Nid) -> Vec<Nid> {
+        self.dirty.range((ino, Nid(0))..=(ino, Nid(u32::MAX))).map(|&(_, nid)| nid).collect()
+    }
+
+    /// All dirty nodes, file by file.
+    pub(crate) fn all_dirty(&self) -> Vec<Nid> {
+        self.dirty.iter().map(|&(_, nid)| nid).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clean_nodes_go_and_dirty_ones_stay() {
+        let mut cache = NodeCache::new(16);
+        for nid in 0..100 {
+            cache.insert(Nid(nid), Nid(nid / 10), Arc::new([nid as u8; 4096]));
+            if nid % 10 == 0 {
+                cache.edit(Nid(nid)).unwrap()[0] = 1;
+            }
+        }
+        assert!(cache.slots.len() <= 16 + 10 + 1);
+        assert_eq!(cache.all_dirty(), (0..10).map(|n| Nid(10 * n)).collect::<Vec<_>>());
+        assert_eq!(cache.dirty_of(Nid(3)), [Nid(30)]);
+        assert_eq!(cache.get(Nid(99)).unwrap().block[5], 99);
+        cache.seal(Nid(30)).unwrap();
+        assert!(!cache.is_dirty(Nid(30)));
+        cache.remove(Nid(40));
+        assert!(cache.dirty_of(Nid(4)).is_empty());
+        assert_eq!(cache.get(Nid(30)).unwrap().nid, Nid(30));
+    }
+}

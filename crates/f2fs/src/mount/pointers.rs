@@ -1,0 +1,186 @@
+//! The pointer to a block of a file: found, made, changed.
+
+use dovetail_block::BlockDevice;
+
+use super::F2fs;
+use crate::error::{Error, Place};
+use crate::format::{
+    BlockAddr, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, Way, first_block, node_pointer, set_node_pointer, steps_inside,
+    u32_at,
+};
+
+const N: u64 = POINTERS_IN_NODE as u64;
+
+/// A pointer to a block of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pointer {
+    /// The inode or direct node in which it stands.
+    pub(super) nid: Nid,
+    /// Its index there, as summaries count.
+    pub(super) index: u16,
+    /// Its byte in the block.
+    at: usize,
+    /// Where it points to.
+    pub(super) address: BlockAddr,
+}
+
+/// What a search for a pointer comes to.
+pub(super) enum Found {
+    Pointer(Pointer),
+    /// A node is missing, and with it the file's blocks up to this one (not included).
+    MissingUntil(u64),
+}
+
+/// How a file's blocks are spread over its nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// Pointers in the inode.
+    pub(super) pointers: u64,
+    /// Pointers used in a direct node.
+    pub(super) direct: u64,
+    /// The byte of the inode at which its first pointer stands.
+    pub(super) first_at: usize,
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    /// How the blocks of inode `ino` are spread.
+    pub(super) fn shape(&mut self, ino: Nid) -> Result<Shape, Error> {
+        let features = self.superblock.features;
+        let raw = self.inode(ino)?;
+        let geometry = raw.geometry(features);
+        let cluster = cluster_blocks(raw);
+        let pointers = geometry.pointers() as u64;
+        Ok(Shape {
+            pointers: pointers - pointers % cluster,
+            direct: N - N % cluster,
+            first_at: geometry.pointer_at(0),
+        })
+    }
+
+    /// The pointer to block `block` of the file.
+    pub(super) fn find_pointer(&mut self, ino: Nid, block: u64) -> Result<Found, Error> {
+        let shape = self.shape(ino)?;
+        let Some(way) = Way::to(block, shape.pointers, shape.direct) else {
+            return Ok(Found::MissingUntil(u64::MAX));
+        };
+        let Some(root) = way.root else { return self.inode_pointer(ino, &shape, way.index).map(Found::Pointer) };
+        let mut nid = self.inode(ino)?.i_nid[root].get();
+        for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
+            if nid == 0 {
+                let below = shape.direct * N.pow((way.depth - 1 - level) as u32);
+                let inside = steps_inside(block, shape.pointers, shape.direct, below);
+                return Ok(Found::MissingUntil(block - inside + below));
+            }
+            let next = node_pointer(self.node(Nid(nid), ino, offset)?, index);
+            if level + 1 == way.depth {
+                return self.checked(ino, Nid(nid), index, 4 * index, next).map(Found::Pointer);
+            }
+            nid = next;
+        }
+        Ok(Found::MissingUntil(block + 1))
+    }
+
+    /// The pointer to block `block`; the nodes on the way to it are made if they are missing.
+    pub(super) fn make_pointer(&mut self, ino: Nid, block: u64) -> Result<Pointer, Error> {
+        if let Found::Pointer(pointer) = self.find_pointer(ino, block)? {
+            return Ok(pointer);
+        }
+        let shape = self.shape(ino)?;
+        let way = Way::to(block, shape.pointers, shape.direct).ok_or(Error::FileTooBig)?;
+        let Some(root) = way.root else { return self.inode_pointer(ino, &shape, way.index) };
+        let mut parent = ino;
+        for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
+            let nid = match level {
+                0 => self.inode(ino)?.i_nid[root].get(),
+                _ => node_pointer(self.cached(parent)?, way.steps[level - 1].1),
+            };
+            let nid = if nid == 0 {
+                let made = self.new_node(ino, offset)?;
+                match level {
+                    0 => self.edit_inode(ino)?.i_nid[root].set(made.0),
+                    _ => {
+                        self.load_node(parent, ino, way.steps[level - 1].0)?;
+                        set_node_pointer(self.edit_node(parent)?, way.steps[level - 1].1, made.0);
+                    }
+                }
+                made
+            } else {
+                self.load_node(Nid(nid), ino, offset)?;
+                Nid(nid)
+            };
+            if level + 1 == way.depth {
+                let address = node_pointer(self.cached(nid)?, index);
+                return self.checked(ino, nid, index, 4 * index, address);
+            }
+            parent = nid;
+        }
+        Err(Error::FileTooBig)
+    }
+
+    /// Pointer `index` of node `nid` of inode `ino` at `offset`: where a summary says that a block's owner is.
+    pub(super) fn pointer_at(&mut self, ino: Nid, nid: Nid, offset: u32, index: u16) -> Result<Option<Pointer>, Error> {
+        if offset == 0 {
+            let shape = self.shape(ino)?;
+            let inside = u64::from(index) < shape.pointers;
+            return if inside { self.inode_pointer(ino, &shape, index.into()).map(Some) } else { Ok(None) };
+        }
+        if usize::from(index) >= POINTERS_IN_NODE {
+            return Ok(None);
+        }
+        let address = node_pointer(self.node(nid, ino, offset)?, index.into());
+        self.checked(ino, nid, index.into(), 4 * usize::from(index), address).map(Some)
+    }
+
+    /// The block of the file that pointer `index` of its node at `offset` leads to.
+    pub(super) fn block_of_pointer(&mut self, ino: Nid, offset: u32, index: u16) -> Result<u64, Error> {
+        let shape = self.shape(ino)?;
+        Ok(first_block(offset, shape.pointers, shape.direct) + u64::from(index))
+    }
+
+    fn inode_pointer(&mut self, ino: Nid, shape: &Shape, index: usize) -> Result<Pointer, Error> {
+        let at = shape.first_at + 4 * index;
+        let address = u32_at(self.cached(ino)?, at);
+        self.checked(ino, ino, index, at, address)
+    }
+
+    fn checked(&self, ino: Nid, nid: Nid, index: usize, at: usize, address: u32) -> Result<Pointer, Error> {
+        let address = BlockAddr(address);
+        if !address.is_hole() && address != BlockAddr::COMPRESSED {
+            self.check_address(Place::Inode(ino), "a data pointer", address)?;
+        }
+        Ok(Pointer { nid, index: index as u16, at, address })
+    }
+
+    /// Points to another block from now on. The inode's recorded extent, if any, no longer holds.
+    pub(super) fn set_pointer(&mut self, ino: Nid, pointer: &Pointer, to: BlockAddr) -> Result<(), Error> {
+        let block = self.edit_node(pointer.nid)?;
+        block[pointer.at..pointer.at + 4].copy_from_slice(&to.0.to_le_bytes());
+        if self.inode(ino)?.i_ext[2].get() != 0 {
+            self.edit_inode(ino)?.i_ext[2].set(0);
+        }
+        Ok(())
+    }
+
+    /// The first block of the file at or after `from` and before `end` that has a pointer other than a hole's.
+    pub(super) fn next_mapped(&mut self, ino: Nid, from: u64, end: u64) -> Result<Option<(u64, BlockAddr)>, Error> {
+        let mut block = from;
+        while block < end {
+            match self.find_pointer(ino, block)? {
+                Found::Pointer(pointer) if pointer.address == BlockAddr::NULL => block += 1,
+                Found::Pointer(pointer) => return Ok(Some((block, pointer.address))),
+                Found::MissingUntil(next) => block = next,
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Blocks of a compressed cluster; 1 for a file that is not compressed.
+fn cluster_blocks(raw: &RawInode) -> u64 {
+    let compressed = InodeFlags(raw.i_flags.get()).has(InodeFlags::COMPRESSED) && raw.i_mode.get() & 0o170_000 != 0o040_000;
+    if compressed && raw.extra.i_extra_isize.get() >= 36 {
+        1_u64.checked_shl(raw.extra.i_log_cluster_size.into()).unwrap_or(1).max(1)
+    } else {
+        1
+    }
+}

@@ -1,0 +1,40 @@
+//! Whether an fsync can be a roll-forward record, or must be a whole checkpoint.
+
+/// What the choice depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FsyncFacts {
+    /// Something other than a regular file.
+    pub(crate) special: bool,
+    /// The file is compressed.
+    pub(crate) compressed: bool,
+    /// Names of the file.
+    pub(crate) links: u32,
+    /// The directory that the inode names may not be its parent any more.
+    pub(crate) lost_parent: bool,
+    /// The parent was made since the last checkpoint.
+    pub(crate) new_parent: bool,
+    /// The parent's extended attributes changed since the last checkpoint.
+    pub(crate) parent_xattrs: bool,
+    /// What was written since the last checkpoint may not fit when it is recovered.
+    pub(crate) no_room_to_recover: bool,
+    /// `active_logs=2`: nodes of all kinds share one log, which is no chain.
+    pub(crate) two_logs: bool,
+    /// The file lost whole nodes since the last checkpoint, by a truncation: no record would say so.
+    pub(crate) dropped_nodes: bool,
+    /// `fsync_mode=strict`, the inode is new, and its parent had entries renamed or removed.
+    pub(crate) strict_parent_changed: bool,
+}
+
+/// An fsync that recovery could not roll forward becomes a checkpoint (Linux 6.1).
+pub(crate) const fn must_checkpoint(facts: &FsyncFacts) -> bool {
+    facts.special
+        || facts.compressed
+        || facts.links != 1
+        || facts.lost_parent
+        || facts.new_parent
+        || facts.parent_xattrs
+        || facts.no_room_to_recover
+        || facts.two_logs
+        || facts.strict_parent_changed
+        || facts.dropped_nodes
+}

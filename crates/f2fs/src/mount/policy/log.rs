@@ -1,0 +1,124 @@
+//! Which of the six logs a block is written to.
+
+/// A log, by the number that the format gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub(crate) enum Log {
+    HotData = 0,
+    WarmData = 1,
+    ColdData = 2,
+    HotNode = 3,
+    WarmNode = 4,
+    ColdNode = 5,
+}
+
+impl Log {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::HotData, Self::WarmData, Self::ColdData, Self::HotNode, Self::WarmNode, Self::ColdNode];
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+
+    pub(crate) const fn is_node(self) -> bool {
+        self as u8 >= 3
+    }
+
+    /// The log of this number, 0 to 5; the coldest data for a number that is none.
+    pub(crate) const fn of_index(index: u8) -> Self {
+        match index {
+            0 => Self::HotData,
+            1 => Self::WarmData,
+            3 => Self::HotNode,
+            4 => Self::WarmNode,
+            5 => Self::ColdNode,
+            _ => Self::ColdData,
+        }
+    }
+}
+
+/// How many logs are written to (mount option `active_logs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logs {
+    /// One for data, one for nodes.
+    Two,
+    /// Directories and other data; direct nodes of files and all other nodes.
+    Four,
+    /// Hot, warm and cold data, hot, warm and cold nodes.
+    Six,
+}
+
+/// What the choice of a data log depends on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DataFacts {
+    /// A block of a directory.
+    pub(crate) dir: bool,
+    /// Cleaning moves it.
+    pub(crate) cleaning: bool,
+    /// The file is marked cold, by its extension or by a user, or is compressed.
+    pub(crate) cold: bool,
+    /// The file is marked hot.
+    pub(crate) hot: bool,
+    /// The file has at most `min_hot_blocks` (16) dirty pages.
+    pub(crate) small: bool,
+}
+
+/// The log of a data block (Linux 6.1, six logs: cleaning, then cold, then hot, then the rest).
+pub(crate) const fn data_log(logs: Logs, facts: DataFacts) -> Log {
+    match logs {
+        Logs::Two => Log::HotData,
+        Logs::Four if facts.dir => Log::HotData,
+        Logs::Four => Log::ColdData,
+        Logs::Six if facts.cleaning || (facts.cold && !facts.dir) => Log::ColdData,
+        Logs::Six if facts.dir || facts.hot || facts.small => Log::HotData,
+        Logs::Six => Log::WarmData,
+    }
+}
+
+/// The log of a node: `indirect` if it points to nodes, `dir` if it belongs to a directory.
+pub(crate) const fn node_log(logs: Logs, indirect: bool, dir: bool) -> Log {
+    match logs {
+        Logs::Two => Log::HotNode,
+        Logs::Four if !indirect && !dir => Log::WarmNode,
+        Logs::Four => Log::ColdNode,
+        Logs::Six if indirect => Log::ColdNode,
+        Logs::Six if dir => Log::HotNode,
+        Logs::Six => Log::WarmNode,
+    }
+}
+
+/// A dot after the first character of `name` is followed by `extension`, whatever the case, and perhaps more.
+pub(crate) fn matches_extension(name: &[u8], extension: &[u8]) -> bool {
+    let starts = |rest: &[u8]| rest.len() >= extension.len() && rest[..extension.len()].eq_ignore_ascii_case(extension);
+    name.len() >= extension.len() + 2
+        && name.iter().enumerate().skip(1).any(|(at, &byte)| byte == b'.' && starts(&name[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_logs_separate_as_the_kernel_does() {
+        let log = |facts| data_log(Logs::Six, facts);
+        let base = DataFacts::default();
+        assert_eq!(log(base), Log::WarmData);
+        assert_eq!(log(DataFacts { small: true, ..base }), Log::HotData);
+        assert_eq!(log(DataFacts { small: true, cold: true, ..base }), Log::ColdData);
+        assert_eq!(log(DataFacts { dir: true, ..base }), Log::HotData);
+        assert_eq!(log(DataFacts { dir: true, cleaning: true, ..base }), Log::ColdData);
+        assert_eq!(node_log(Logs::Six, false, true), Log::HotNode);
+        assert_eq!(node_log(Logs::Six, false, false), Log::WarmNode);
+        assert_eq!(node_log(Logs::Six, true, true), Log::ColdNode);
+    }
+
+    #[test]
+    fn an_extension_matches_as_a_prefix_after_any_dot_but_the_first_character() {
+        for name in ["a.mp4", "a.MPEG", "a.mp4.tmp"] {
+            assert!(matches_extension(name.as_bytes(), b"mp"), "{name}");
+        }
+        for name in [".mp4", "mp", "a.m", "ump4"] {
+            assert!(!matches_extension(name.as_bytes(), b"mp"), "{name}");
+        }
+    }
+}

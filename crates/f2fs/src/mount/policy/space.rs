@@ -1,0 +1,87 @@
+//! Whether there is room to go on, to start a new segment, or only to fill holes.
+
+/// What the choices depend on. Dirty counts are blocks that a checkpoint would write.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SpaceFacts {
+    /// Sections without any valid block that may be written now.
+    pub(crate) free_sections: u32,
+    /// Sections that the volume keeps for cleaning.
+    pub(crate) reserved_sections: u32,
+    /// Blocks in a section.
+    pub(crate) section_blocks: u32,
+    /// Dirty node blocks.
+    pub(crate) dirty_nodes: u32,
+    /// Dirty directory blocks.
+    pub(crate) dirty_dents: u32,
+    /// Dirty data blocks, which count with `mode=lfs`.
+    pub(crate) dirty_data: u32,
+    /// Room left in the current segment of the node logs, the smallest of the three.
+    pub(crate) node_room: u32,
+    /// Room left in the current segment of the hot data log.
+    pub(crate) dent_room: u32,
+    /// `mode=lfs`.
+    pub(crate) lfs: bool,
+}
+
+/// Enough free sections for what is dirty, with the reserve untouched (Linux 6.1, `has_not_enough_free_secs` turned round).
+pub(crate) const fn enough_free(facts: &SpaceFacts) -> bool {
+    let nodes = if facts.lfs { facts.dirty_nodes + facts.dirty_data } else { facts.dirty_nodes };
+    let (size, dents) = (facts.section_blocks, facts.dirty_dents);
+    let lower = nodes / size + dents / size;
+    let upper = lower + (!nodes.is_multiple_of(size)) as u32 + (!dents.is_multiple_of(size)) as u32;
+    let needed = facts.reserved_sections;
+    if facts.free_sections > upper + needed {
+        return true;
+    }
+    if facts.free_sections <= lower + needed {
+        return false;
+    }
+    nodes % size <= facts.node_room && dents % size <= facts.dent_room
+}
+
+/// Free sections are so few that holes in used segments are filled instead (Linux 6.1).
+pub(crate) const fn need_ssr(facts: &SpaceFacts) -> bool {
+    if facts.lfs {
+        return false;
+    }
+    let nodes = facts.dirty_nodes.div_ceil(facts.section_blocks);
+    let dents = facts.dirty_dents.div_ceil(facts.section_blocks);
+    // min_ssr_sections defaults to the reserve, which counts a second time.
+    facts.free_sections <= nodes + 2 * dents + 2 * facts.reserved_sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: SpaceFacts = SpaceFacts {
+        free_sections: 0,
+        reserved_sections: 10,
+        section_blocks: 512,
+        dirty_nodes: 0,
+        dirty_dents: 0,
+        dirty_data: 0,
+        node_room: 0,
+        dent_room: 0,
+        lfs: false,
+    };
+
+    #[test]
+    fn the_reserve_and_what_is_dirty_must_fit() {
+        let free = |free_sections| SpaceFacts { free_sections, ..BASE };
+        assert!(!enough_free(&free(10)));
+        assert!(enough_free(&free(11)));
+        let dirty = SpaceFacts { dirty_nodes: 100, ..free(11) };
+        assert!(!enough_free(&dirty), "neither a section nor room in the log");
+        assert!(enough_free(&SpaceFacts { node_room: 100, ..dirty }));
+        assert!(enough_free(&SpaceFacts { free_sections: 12, ..dirty }));
+    }
+
+    #[test]
+    fn holes_are_filled_when_twice_the_reserve_is_left() {
+        assert!(need_ssr(&SpaceFacts { free_sections: 20, ..BASE }));
+        assert!(!need_ssr(&SpaceFacts { free_sections: 21, ..BASE }));
+        assert!(need_ssr(&SpaceFacts { free_sections: 23, dirty_dents: 513, ..BASE }));
+        assert!(!need_ssr(&SpaceFacts { free_sections: 1, lfs: true, ..BASE }));
+    }
+}

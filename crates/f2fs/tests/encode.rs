@@ -1,0 +1,162 @@
+//! What a real kernel wrote comes out the same when it is decoded and encoded again.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+mod common;
+
+use common::MemoryImage;
+use dovetail_block::BlockBytes;
+use dovetail_f2fs::Volume;
+use dovetail_f2fs::format::{
+    Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, NAT_ENTRIES_IN_BLOCK, Nid, SIT_ENTRIES_IN_BLOCK, SegNo,
+    Superblock, compact_block_count, compact_journals, compact_summaries, nat_block_address, nat_block_other,
+    nat_entry, parse_compact, put_written_kib, set_nat_entry, set_sit_entry, sit_block_address,
+    sit_block_other, sit_entry, ssa_address, summaries, summary_block, summary_kind, written_kib,
+};
+
+const IMAGES: [&str; 4] = ["f2fs-default", "f2fs-features", "f2fs-largenat-sections", "f2fs-crash"];
+
+struct Image {
+    name: &'static str,
+    memory: MemoryImage,
+    superblock: Superblock,
+    checkpoint: Checkpoint,
+    bitmaps: Bitmaps,
+}
+
+impl Image {
+    fn open(name: &'static str) -> Self {
+        let memory = MemoryImage::kernel(name);
+        let volume = Volume::open(memory.clone()).unwrap();
+        let (superblock, checkpoint) = (volume.superblock().clone(), volume.checkpoint().clone());
+        let mut image =
+            Self { name, memory, superblock, checkpoint, bitmaps: Bitmaps { sit: vec![], nat: vec![] } };
+        let pack: Vec<u8> = (0..=image.superblock.cp_payload).flat_map(|n| image.pack(n)).collect();
+        image.bitmaps = Bitmaps::parse(&pack, &image.checkpoint, &image.superblock).unwrap();
+        image
+    }
+
+    fn block(&self, address: BlockAddr) -> BlockBytes {
+        self.memory.blocks.get(&address.0.into()).map_or([0; 4096], |block| **block)
+    }
+
+    /// Block `n` of the checkpoint's pack.
+    fn pack(&self, n: u32) -> BlockBytes {
+        self.block(BlockAddr(self.superblock.cp_start.0 + (self.checkpoint.pack - 1) * 512 + n))
+    }
+}
+
+fn images() -> impl Iterator<Item = Image> {
+    IMAGES.into_iter().map(Image::open)
+}
+
+#[test]
+fn checkpoints() {
+    for image in images() {
+        let head = image.pack(0);
+        let mut base = head;
+        base[..36].fill(0xAA); // known fields come from the value, not from the base
+        base[132..176].fill(0xAA);
+        base[192..].fill(0);
+        let (blocks, checksum) = image.checkpoint.encode(&image.bitmaps, &image.superblock, &base);
+        assert!(blocks[0] == head, "{}", image.name);
+        assert_eq!(checksum, image.checkpoint.checksum);
+        assert!(image.pack(image.checkpoint.total_blocks - 1) == head, "the tail is the same");
+        let payload = (1..=image.superblock.cp_payload).map(|n| image.pack(n));
+        assert!(payload.eq(blocks[1..].iter().copied()), "{}", image.name);
+    }
+}
+
+#[test]
+fn nat_blocks() {
+    for image in images() {
+        for first in (0..image.superblock.max_nid()).step_by(NAT_ENTRIES_IN_BLOCK as usize) {
+            let nids = (first..first + NAT_ENTRIES_IN_BLOCK).map(Nid);
+            let (superblock, bitmap) = (&image.superblock, &image.bitmaps.nat);
+            let addresses = [nat_block_address, nat_block_other].map(|f| f(superblock, bitmap, Nid(first)));
+            assert_eq!(addresses[0].0.abs_diff(addresses[1].0), 512);
+            for block in addresses.map(|address| image.block(address)) {
+                let mut again = [0; 4096];
+                nids.clone().for_each(|nid| set_nat_entry(&mut again, nid, nat_entry(&block, nid)));
+                assert!(again == block, "{} nid {first}", image.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn sit_blocks() {
+    for image in images() {
+        for first in (0..image.superblock.segment_count_main).step_by(SIT_ENTRIES_IN_BLOCK as usize) {
+            let segments = (first..first + SIT_ENTRIES_IN_BLOCK).map(SegNo);
+            let (superblock, bitmap) = (&image.superblock, &image.bitmaps.sit);
+            let addresses = [sit_block_address, sit_block_other].map(|f| f(superblock, bitmap, SegNo(first)));
+            assert_eq!(addresses[0].0.abs_diff(addresses[1].0), superblock.segment_count_sit / 2 * 512);
+            for block in addresses.map(|address| image.block(address)) {
+                let mut again = [0; 4096];
+                segments.clone().for_each(|n| set_sit_entry(&mut again, n, &sit_entry(&block, n)));
+                assert!(again == block, "{} segment {first}", image.name);
+            }
+        }
+    }
+}
+
+/// The kernel leaves old journals in summary blocks where they mean nothing.
+fn without_journal(mut block: BlockBytes) -> BlockBytes {
+    block[3584..4091].fill(0);
+    block
+}
+
+#[test]
+fn summary_blocks() {
+    for image in images() {
+        let area = (0..image.superblock.segment_count_main).map(|n| ssa_address(&image.superblock, SegNo(n)));
+        let mut written = 0;
+        for block in area.map(|address| image.block(address)).filter(|block| *block != [0; 4096]) {
+            let again = summary_block(&summaries(&block), summary_kind(&block).unwrap());
+            assert!(again == without_journal(block), "{}", image.name);
+            written += 1;
+        }
+        assert!(written > 3, "{}: {written}", image.name);
+    }
+}
+
+#[test]
+fn node_summaries_of_a_clean_unmount() {
+    for image in images().filter(|image| image.checkpoint.has_node_summaries()) {
+        let first = image.checkpoint.total_blocks - 4;
+        for n in first..first + 3 {
+            let block = image.pack(n);
+            let again = summary_block(&summaries(&block), summary_kind(&block).unwrap());
+            assert!(again == without_journal(block), "{} block {n}", image.name);
+        }
+        let hot = image.pack(first);
+        let mut again = without_journal(hot);
+        put_written_kib(&mut again, written_kib(&hot));
+        assert!(written_kib(&hot) > 1000 && again == hot, "{}: {}", image.name, written_kib(&hot));
+    }
+}
+
+#[test]
+fn compacted_summaries() {
+    let mut compacted = 0;
+    for image in images().filter(|image| image.checkpoint.flags.has(CheckpointFlags::COMPACT)) {
+        let logs = &image.checkpoint.logs[..3];
+        let count = |n: usize| if logs[n].in_holes { 512 } else { usize::from(logs[n].offset) };
+        let counts = [0, 1, 2].map(count);
+        let many = compact_block_count(counts).unwrap();
+        let start = image.checkpoint.summary_start;
+        let blocks: Vec<_> = (start..start + many as u32).map(|n| image.pack(n)).collect();
+        let (nat, sit) = compact_journals(&blocks[0]);
+        let parsed = parse_compact(&blocks, counts);
+        let given = [0, 1, 2].map(|log| (&*parsed[log], counts[log]));
+        let again = compact_summaries(given, &nat, &sit);
+        // entries of journals beyond the count are left over from before
+        let (nat_end, sit_end) = (2 + nat.len() * 13, 507 + 2 + sit.len() * 78);
+        assert!(again[0][..nat_end] == blocks[0][..nat_end], "{}", image.name);
+        assert!(again[0][507..sit_end] == blocks[0][507..sit_end], "{}", image.name);
+        assert!(again[0][1014..] == blocks[0][1014..] && again[1..] == blocks[1..], "{}", image.name);
+        compacted += 1;
+    }
+    assert!(compacted >= 2, "{compacted}");
+}

@@ -1,0 +1,285 @@
+//! A cache of file pages with a bound on the clean ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use dovetail_block::{BLOCK_SIZE, BlockBytes, Content};
+use rustc_hash::FxHashMap;
+
+/// A page is known by its inode and its index in the file.
+type Key = (u64, u64);
+
+#[derive(Debug)]
+struct Page {
+    key: Key,
+    content: Content,
+    dirty: bool,
+    used: bool,
+}
+
+/// Pages of files. Dirty ones stay until they are marked clean; of the others, those not used lately go when there are
+/// more than the bound (second chance).
+#[derive(Debug)]
+pub struct PageCache {
+    pages: Vec<Page>,
+    index: FxHashMap<Key, u32>,
+    files: FxHashMap<u64, File>,
+    /// Files with dirty pages, by when they became so.
+    dirty_files: BTreeMap<u64, u64>,
+    clock: u64,
+    dirty: usize,
+    hand: usize,
+    bound: usize,
+}
+
+/// What is in memory of one file.
+#[derive(Debug, Default)]
+struct File {
+    cached: BTreeSet<u64>,
+    dirty: BTreeSet<u64>,
+    dirty_since: u64,
+}
+
+impl PageCache {
+    /// A cache that keeps at most about `bound` pages beside the dirty ones.
+    pub fn new(bound: usize) -> Self {
+        Self {
+            pages: Vec::new(),
+            index: FxHashMap::default(),
+            files: FxHashMap::default(),
+            dirty_files: BTreeMap::new(),
+            clock: 0,
+            dirty: 0,
+            hand: 0,
+            bound: bound.max(16),
+        }
+    }
+
+    /// How many pages there are.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The content of a page, if it is there.
+    pub fn get(&mut self, ino: u64, index: u64) -> Option<&Content> {
+        let slot = *self.index.get(&(ino, index))? as usize;
+        let page = &mut self.pages[slot];
+        page.used = true;
+        Some(&page.content)
+    }
+
+    /// The bytes of a page, to be changed; pages that are no bytes become zeros. Marking it dirty is the caller's.
+    pub fn bytes_mut(&mut self, ino: u64, index: u64) -> Option<&mut BlockBytes> {
+        let slot = *self.index.get(&(ino, index))? as usize;
+        let page = &mut self.pages[slot];
+        page.used = true;
+        if !matches!(page.content, Content::Bytes(_)) {
+            page.content = Content::Bytes(Arc::new([0; BLOCK_SIZE as usize]));
+        }
+        match &mut page.content {
+            Content::Bytes(bytes) => Some(Arc::make_mut(bytes)),
+            _ => None,
+        }
+    }
+
+    /// Takes in what was read from the device. A page that is there already stays as it is.
+    pub fn insert_clean(&mut self, ino: u64, index: u64, content: Content) {
+        if !self.index.contains_key(&(ino, index)) {
+            self.insert(ino, index, content);
+        }
+    }
+
+    /// Takes in new content; the page is dirty from now on.
+    pub fn write(&mut self, ino: u64, index: u64, content: Content) {
+        match self.index.get(&(ino, index)) {
+            Some(&slot) => self.pages[slot as usize].content = content,
+            None => self.insert(ino, index, content),
+        }
+        self.mark_dirty(ino, index);
+    }
+
+    fn insert(&mut self, ino: u64, index: u64, content: Content) {
+        self.make_room();
+        self.index.insert((ino, index), self.pages.len() as u32);
+        self.pages.push(Page { key: (ino, index), content, dirty: false, used: true });
+        self.files.entry(ino).or_default().cached.insert(index);
+    }
+
+    fn make_room(&mut self) {
+        let mut tries = 2 * self.pages.len();
+        while self.pages.len() - self.dirty >= self.bound && tries > 0 {
+            tries -= 1;
+            self.hand = if self.hand < self.pages.len() { self.hand } else { 0 };
+            let page = &mut self.pages[self.hand];
+            if page.dirty || page.used {
+                page.used = false;
+                self.hand += 1;
+            } else {
+                let (ino, index) = page.key;
+                self.remove(ino, index);
+            }
+        }
+    }
+
+    fn remove(&mut self, ino: u64, index: u64) {
+        self.mark_clean(ino, index);
+        let Some(slot) = self.index.remove(&(ino, index)) else { return };
+        self.pages.swap_remove(slot as usize);
+        if let Some(moved) = self.pages.get(slot as usize) {
+            self.index.insert(moved.key, slot);
+        }
+        if let Some(file) = self.files.get_mut(&ino) {
+            file.cached.remove(&index);
+            if file.cached.is_empty() {
+                self.files.remove(&ino);
+            }
+        }
+    }
+
+    /// The page must be written to the device some time.
+    pub fn mark_dirty(&mut self, ino: u64, index: u64) {
+        let Some(&slot) = self.index.get(&(ino, index)) else { return };
+        let page = &mut self.pages[slot as usize];
+        if page.dirty {
+            return;
+        }
+        page.dirty = true;
+        self.dirty += 1;
+        let file = self.files.entry(ino).or_default();
+        if file.dirty.is_empty() {
+            self.clock += 1;
+            file.dirty_since = self.clock;
+            self.dirty_files.insert(self.clock, ino);
+        }
+        file.dirty.insert(index);
+    }
+
+    /// The page is on the device.
+    pub fn mark_clean(&mut self, ino: u64, index: u64) {
+        let Some(&slot) = self.index.get(&(ino, index)) else { return };
+        let page = &mut self.pages[slot as usize];
+        if !page.dirty {
+            return;
+        }
+        page.dirty = false;
+        self.dirty -= 1;
+        if let Some(file) = self.files.get_mut(&ino) {
+            file.dirty.remove(&index);
+            if file.dirty.is_empty() {
+                self.dirty_files.remove(&file.dirty_since);
+            }
+        }
+    }
+
+    /// The dirty pages of a file, in order.
+    pub fn dirty_pages(&self, ino: u64) -> Vec<u64> {
+        self.files.get(&ino).map_or_else(Vec::new, |file| file.dirty.iter().copied().collect())
+    }
+
+    /// How many dirty pages a file has.
+    pub fn dirty_count(&self, ino: u64) -> usize {
+        self.files.get(&ino).map_or(0, |file| file.dirty.len())
+    }
+
+    /// How many dirty pages there are.
+    pub fn dirty_total(&self) -> usize {
+        self.dirty
+    }
+
+    /// The files with dirty pages, the one first that has been so for longest.
+    pub fn dirty_inodes(&self) -> Vec<u64> {
+        self.dirty_files.values().copied().collect()
+    }
+
+    /// Forgets the pages of a range, dirty or not.
+    pub fn remove_range(&mut self, ino: u64, range: Range<u64>) {
+        let Some(file) = self.files.get(&ino) else { return };
+        let pages: Vec<u64> = file.cached.range(range).copied().collect();
+        pages.into_iter().for_each(|index| self.remove(ino, index));
+    }
+
+    /// Forgets all pages of a file, dirty or not.
+    pub fn remove_inode(&mut self, ino: u64) {
+        self.remove_range(ino, 0..u64::MAX);
+    }
+
+    /// Forgets the pages that are not dirty.
+    pub fn drop_clean(&mut self) {
+        let clean: Vec<Key> = self.pages.iter().filter(|page| !page.dirty).map(|page| page.key).collect();
+        clean.into_iter().for_each(|(ino, index)| self.remove(ino, index));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use dovetail_block::Pattern;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pattern(n: u64) -> Content {
+        Content::Pattern(Pattern::new(n))
+    }
+
+    proptest! {
+        #[test]
+        fn dirty_pages_are_as_in_a_map(ops in prop::collection::vec((0..6_u8, 0..4_u64, 0..40_u64), 1..300)) {
+            let mut cache = PageCache::new(20);
+            let mut dirty: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+            let mut most_dirty = 0;
+            for (n, (op, ino, index)) in ops.into_iter().enumerate() {
+                let n = n as u64;
+                match op {
+                    0 | 1 => {
+                        cache.write(ino, index, pattern(n));
+                        dirty.insert((ino, index), n);
+                    }
+                    2 => cache.insert_clean(ino, index, pattern(1000 + n)),
+                    3 => {
+                        cache.mark_clean(ino, index);
+                        dirty.remove(&(ino, index));
+                    }
+                    4 => {
+                        cache.remove_range(ino, index..index + 5);
+                        dirty.retain(|&(i, x), _| i != ino || !(index..index + 5).contains(&x));
+                    }
+                    _ => drop(cache.get(ino, index)),
+                }
+                prop_assert_eq!(cache.dirty_total(), dirty.len());
+                most_dirty = most_dirty.max(dirty.len());
+                prop_assert!(cache.len() <= 21 + most_dirty);
+                for ino in 0..4 {
+                    let expected: Vec<u64> = dirty.range((ino, 0)..(ino + 1, 0)).map(|(&(_, x), _)| x).collect();
+                    prop_assert_eq!(cache.dirty_pages(ino), expected);
+                }
+                for (&(ino, index), &n) in &dirty {
+                    prop_assert_eq!(cache.get(ino, index), Some(&pattern(n)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn files_come_in_the_order_in_which_they_became_dirty() {
+        let mut cache = PageCache::new(100);
+        for (ino, index) in [(7, 0), (3, 0), (7, 1)] {
+            cache.write(ino, index, pattern(1));
+        }
+        assert_eq!(cache.dirty_inodes(), [7, 3]);
+        cache.mark_clean(7, 0);
+        assert_eq!(cache.dirty_inodes(), [7, 3]);
+        cache.mark_clean(7, 1);
+        cache.write(7, 5, pattern(2));
+        assert_eq!(cache.dirty_inodes(), [3, 7]);
+        cache.bytes_mut(7, 5).unwrap()[3] = 9;
+        assert!(matches!(cache.get(7, 5), Some(Content::Bytes(bytes)) if bytes[3] == 9 && bytes[4] == 0));
+    }
+}

@@ -1,0 +1,358 @@
+//! The file-system trait.
+
+use dovetail_time::SimTime;
+
+use crate::Error;
+
+/// The number of an inode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ino(pub u64);
+
+/// A time since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp {
+    /// Seconds, negative before 1970.
+    pub seconds: i64,
+    /// Nanoseconds, 0 to 999,999,999.
+    pub nanoseconds: u32,
+}
+
+/// Who calls, and when: what new inodes and timestamps take from the caller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// The caller's clock.
+    pub now: Timestamp,
+}
+
+/// What stat shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attr {
+    /// The inode.
+    pub ino: Ino,
+    /// Type and permissions.
+    pub mode: u16,
+    /// Names that lead to it; of a directory 2 and one for each subdirectory.
+    pub links: u32,
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// Major and minor number of a device file.
+    pub rdev: (u32, u32),
+    /// Bytes.
+    pub size: u64,
+    /// Units of 512 bytes that it takes.
+    pub blocks: u64,
+    /// Last read.
+    pub atime: Timestamp,
+    /// Content last changed.
+    pub mtime: Timestamp,
+    /// Last changed in any way.
+    pub ctime: Timestamp,
+    /// Tells apart the files that had this number.
+    pub generation: u32,
+}
+
+impl Attr {
+    /// The bits of the mode that say what it is, `S_IFMT`.
+    pub const fn kind(&self) -> u16 {
+        self.mode & 0o170_000
+    }
+
+    /// It is a directory.
+    pub const fn is_dir(&self) -> bool {
+        self.kind() == 0o040_000
+    }
+}
+
+/// What setattr changes; what is `None` stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SetAttr {
+    /// Permissions; the type cannot change.
+    pub mode: Option<u16>,
+    /// The owner.
+    pub uid: Option<u32>,
+    /// The group.
+    pub gid: Option<u32>,
+    /// Bytes: the content is cut off or continued with zeros.
+    pub size: Option<u64>,
+    /// Last read.
+    pub atime: Option<Timestamp>,
+    /// Content last changed.
+    pub mtime: Option<Timestamp>,
+    /// Last changed in any way; the caller's clock if `None`.
+    pub ctime: Option<Timestamp>,
+}
+
+/// A new inode: everything but a symbolic link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewNode {
+    /// Type (regular, directory, device, fifo, socket) and permissions.
+    pub mode: u16,
+    /// Major and minor number of a device file.
+    pub rdev: (u32, u32),
+}
+
+/// What statfs shows, in blocks of 4096 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StatFs {
+    /// Size of the volume.
+    pub blocks: u64,
+    /// Free blocks.
+    pub free: u64,
+    /// Free blocks that a user may fill.
+    pub available: u64,
+    /// Inodes that there may be.
+    pub files: u64,
+    /// Inodes that may still be made.
+    pub files_free: u64,
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// The name.
+    pub name: Vec<u8>,
+    /// The inode.
+    pub ino: Ino,
+    /// The bits of a mode that say what it is, `S_IFMT`.
+    pub kind: u16,
+    /// Where a listing goes on after this entry.
+    pub cookie: u64,
+}
+
+/// How rename treats a name that is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RenameFlags {
+    /// It is an error (`RENAME_NOREPLACE`).
+    pub no_replace: bool,
+    /// The two change places (`RENAME_EXCHANGE`).
+    pub exchange: bool,
+}
+
+/// What fallocate does to a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallocate {
+    /// Reserves blocks; the file grows to the end of the range unless `keep_size`.
+    Reserve {
+        /// The size stays.
+        keep_size: bool,
+    },
+    /// The range becomes a hole; the size stays.
+    PunchHole,
+    /// The range reads as zeros and stays reserved.
+    ZeroRange {
+        /// The size stays.
+        keep_size: bool,
+    },
+}
+
+/// How setxattr treats an attribute that is there, or is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XattrFlags {
+    /// It must not be there (`XATTR_CREATE`).
+    pub create: bool,
+    /// It must be there (`XATTR_REPLACE`).
+    pub replace: bool,
+}
+
+/// A file system. Names are single components of 1 to 255 bytes without NUL and slash.
+///
+/// Whether the caller may do what it asks for is not checked here; what follows from doing it is (times, link counts,
+/// set-id bits, inherited groups). Inode numbers come from [`Self::lookup`] and from the calls that make inodes; one that
+/// is gone gives [`Error::NotFound`].
+pub trait FileSystem {
+    /// The root directory.
+    fn root(&self) -> Ino;
+
+    /// Sizes and what is free.
+    ///
+    /// # Errors
+    /// What the file system cannot read; the same for every call below.
+    fn statfs(&mut self) -> Result<StatFs, Error>;
+
+    /// The entry `name` of directory `dir`; "." and ".." are entries as well.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::NotADirectory`], [`Error::NameTooLong`].
+    fn lookup(&mut self, dir: Ino, name: &[u8]) -> Result<Attr, Error>;
+
+    /// What stat shows.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    fn getattr(&mut self, ino: Ino) -> Result<Attr, Error>;
+
+    /// Changes attributes. A new owner or size takes away set-id bits, as the kernel does (of a regular file: setuid,
+    /// and setgid where the group may execute).
+    ///
+    /// # Errors
+    /// [`Error::FileTooBig`], [`Error::IsADirectory`] or [`Error::Invalid`] for a size of what has none, [`Error::NoSpace`].
+    fn setattr(&mut self, caller: &Caller, ino: Ino, changes: &SetAttr) -> Result<Attr, Error>;
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it is none.
+    fn readlink(&mut self, ino: Ino) -> Result<Vec<u8>, Error>;
+
+    /// Makes an inode and names it. In a directory with setgid it takes the directory's group, and a new directory setgid.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], [`Error::NotADirectory`], [`Error::NameTooLong`], [`Error::NoSpace`]; [`Error::NotFound`] in a
+    /// directory that was removed.
+    fn create(&mut self, caller: &Caller, dir: Ino, name: &[u8], node: &NewNode) -> Result<Attr, Error>;
+
+    /// Makes a symbolic link of 1 to 4095 bytes.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; [`Error::NameTooLong`] for the target.
+    fn symlink(&mut self, caller: &Caller, dir: Ino, name: &[u8], target: &[u8]) -> Result<Attr, Error>;
+
+    /// Gives an inode another name.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; [`Error::NotPermitted`] for a directory, [`Error::TooManyLinks`].
+    fn link(&mut self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr, Error>;
+
+    /// Takes away a name of what is no directory.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::IsADirectory`].
+    fn unlink(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error>;
+
+    /// Takes away an empty directory.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::NotADirectory`], [`Error::NotEmpty`]; [`Error::Invalid`] for ".".
+    fn rmdir(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error>;
+
+    /// Renames, as renameat2(2) does; both names for the same inode is no change.
+    ///
+    /// # Errors
+    /// As rename(2): [`Error::NotFound`], [`Error::Exists`] with `no_replace`, [`Error::NotEmpty`],
+    /// [`Error::IsADirectory`], [`Error::NotADirectory`]; [`Error::Invalid`] for a directory that would go below itself.
+    fn rename(
+        &mut self,
+        caller: &Caller,
+        from: (Ino, &[u8]),
+        to: (Ino, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<(), Error>;
+
+    /// Someone keeps the inode (an open file, a kernel's cache): it stays when its last name goes.
+    fn hold(&mut self, ino: Ino);
+
+    /// `count` of those who kept it have gone. With the last of them an inode without names goes.
+    ///
+    /// # Errors
+    /// What the file system cannot write.
+    fn forget(&mut self, ino: Ino, count: u64) -> Result<(), Error>;
+
+    /// Reads from byte `offset` on and returns how many bytes there were: less than asked for at the end of the file.
+    ///
+    /// # Errors
+    /// [`Error::IsADirectory`].
+    fn read(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
+
+    /// Writes all of `bytes` at byte `offset`; the file grows if need be. Set-id bits go, times change.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`], [`Error::FileTooBig`].
+    fn write(&mut self, caller: &Caller, ino: Ino, offset: u64, bytes: &[u8]) -> Result<(), Error>;
+
+    /// Reserves, punches or zeroes `len` bytes (not 0) from `offset` on.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`], [`Error::FileTooBig`], [`Error::Unsupported`], [`Error::Invalid`].
+    fn fallocate(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        how: Fallocate,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Error>;
+
+    /// The first byte at or after `offset` that is data.
+    ///
+    /// # Errors
+    /// [`Error::BeyondEnd`] if there is none.
+    fn seek_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
+
+    /// The first byte at or after `offset` that is in a hole; the end of the file is one.
+    ///
+    /// # Errors
+    /// [`Error::BeyondEnd`] at or beyond the end.
+    fn seek_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
+
+    /// Makes the file survive a power cut; with `data_only` its content and what is needed to find it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn fsync(&mut self, ino: Ino, data_only: bool) -> Result<(), Error>;
+
+    /// Makes everything survive a power cut.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn sync(&mut self) -> Result<(), Error>;
+
+    /// Lists a directory, "." and ".." included, from `cookie` on (0: from the start) until `entry` returns `false`: that
+    /// entry comes again when the listing goes on at its predecessor's cookie. An entry that is there all the time
+    /// comes once, whatever is added and removed in between.
+    ///
+    /// # Errors
+    /// [`Error::NotADirectory`].
+    fn readdir(
+        &mut self,
+        dir: Ino,
+        cookie: u64,
+        entry: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Result<(), Error>;
+
+    /// The value of an extended attribute, called "user.comment" and the like; ACLs in the system's form.
+    ///
+    /// # Errors
+    /// [`Error::NoAttribute`], [`Error::Unsupported`] for a name space that there is not.
+    fn getxattr(&mut self, ino: Ino, name: &[u8]) -> Result<Vec<u8>, Error>;
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], [`Error::NoAttribute`] by `flags`; [`Error::NoSpace`] or [`Error::TooBig`];
+    /// [`Error::Unsupported`] for a name space that there is not.
+    fn setxattr(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        name: &[u8],
+        value: &[u8],
+        flags: XattrFlags,
+    ) -> Result<(), Error>;
+
+    /// The names of all extended attributes.
+    ///
+    /// # Errors
+    /// None of its own.
+    fn listxattr(&mut self, ino: Ino) -> Result<Vec<Vec<u8>>, Error>;
+
+    /// Takes an extended attribute away.
+    ///
+    /// # Errors
+    /// [`Error::NoAttribute`].
+    fn removexattr(&mut self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error>;
+
+    /// When [`Self::wake`] has something to do; `None` for never.
+    fn next_wake(&self) -> Option<SimTime>;
+
+    /// Does what a kernel would do in the background by now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn wake(&mut self, now: SimTime) -> Result<(), Error>;
+}

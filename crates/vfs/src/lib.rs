@@ -1,0 +1,18 @@
+//! What a file system offers to whoever uses it: a mount, a simulated host, a test.
+//!
+//! [`FileSystem`] has what FUSE needs and no more. Calls are plain synchronous code; clocks, threads and permission
+//! checks are the caller's. Errors carry the errno that a system call returns.
+
+mod cache;
+mod error;
+mod fs;
+
+pub use cache::PageCache;
+pub use error::Error;
+pub use fs::{
+    Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
+    XattrFlags,
+};
+
+/// The longest name, in bytes.
+pub const MAX_NAME: usize = 255;
