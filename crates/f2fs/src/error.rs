@@ -4,7 +4,7 @@ use std::fmt;
 
 use dovetail_block::DeviceError;
 
-use crate::format::{BlockAddr, Nid};
+use crate::format::{BlockAddr, CompressAlgorithm, Nid};
 
 /// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
 /// apart.
@@ -68,15 +68,13 @@ pub enum Incompatible {
     /// An encrypted file, directory or link.
     #[error("inode {0} is encrypted, and there is no key")]
     Encrypted(Nid),
-    /// A compressed cluster.
-    #[error("inode {ino} is compressed ({algorithm}) at block {block}; compressed data is not supported")]
+    /// A cluster that is compressed in a way that is not known.
+    #[error("inode {ino} is compressed by {algorithm}, which is not known")]
     Compressed {
         /// The file.
         ino: Nid,
-        /// The block of the file at which the cluster begins.
-        block: u64,
-        /// The algorithm's name.
-        algorithm: &'static str,
+        /// The algorithm's number.
+        algorithm: CompressAlgorithm,
     },
 }
 
@@ -214,9 +212,59 @@ pub enum Corrupt {
         /// The size of the area.
         end: u64,
     },
+    /// A compressed cluster that cannot be decompressed.
+    #[error("inode {ino}: the compressed cluster at block {block}: {fault}")]
+    Cluster {
+        /// The file.
+        ino: Nid,
+        /// The block of the file where the cluster begins.
+        block: u64,
+        /// What is wrong with it.
+        fault: ClusterFault,
+    },
     /// A directory that contains itself, or has two parents.
     #[error("directory {0} is reached twice: the tree has a loop")]
     DirectoryLoop(Nid),
+}
+
+/// What is wrong with a compressed cluster.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClusterFault {
+    /// A marker in a place where no cluster begins.
+    #[error("COMPRESS_ADDR stands where no cluster begins")]
+    Misplaced,
+    /// A length beyond the blocks that are stored.
+    #[error("it says {found} bytes, its blocks hold {room}")]
+    Length {
+        /// What the header says.
+        found: u32,
+        /// What there is.
+        room: usize,
+    },
+    /// A checksum that does not fit the compressed bytes.
+    #[error("the checksum is {found:#010x}, its bytes give {computed:#010x}")]
+    Checksum {
+        /// The checksum that is stored.
+        found: u32,
+        /// The checksum of what is stored.
+        computed: u32,
+    },
+    /// Bytes that the algorithm cannot have made.
+    #[error("{algorithm}: {message}")]
+    Stream {
+        /// The algorithm.
+        algorithm: CompressAlgorithm,
+        /// What its decoder says.
+        message: String,
+    },
+    /// Less content than a cluster has.
+    #[error("it gives {found} bytes instead of {expected}")]
+    Size {
+        /// How many bytes it gave.
+        found: usize,
+        /// How many a cluster has.
+        expected: usize,
+    },
 }
 
 impl Corrupt {

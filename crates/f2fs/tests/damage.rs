@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use common::{kernel_image, tool};
 use dovetail_block::{Lba, MemoryDevice};
-use dovetail_f2fs::{Corrupt, Error, Visit, Volume};
+use dovetail_f2fs::{ClusterFault, Corrupt, Error, Visit, Volume};
 use proptest::prelude::*;
 
 /// A small image, and the blocks in it that are not zero.
@@ -65,6 +65,66 @@ proptest! {
         let mut image = image.clone();
         for (block, byte, mask) in flips {
             image.bytes_mut(used[block.index(used.len())]).unwrap()[byte] ^= mask;
+        }
+        let _ = read_all(image);
+    }
+}
+
+/// Where a file's cluster is stored: its first two blocks.
+fn cluster_of(image: &MemoryDevice, path: &str) -> [Lba; 2] {
+    let mut volume = Volume::open(image.clone()).unwrap();
+    let inode = volume.resolve(path.as_bytes()).unwrap();
+    [1, 2].map(|block| Lba(volume.block_of(&inode, block).unwrap().0.into()))
+}
+
+fn read_start(image: MemoryDevice, path: &str) -> Result<usize, Error> {
+    let mut volume = Volume::open(image)?;
+    let inode = volume.resolve(path.as_bytes())?;
+    volume.read(&inode, 100, &mut [0; 10])
+}
+
+#[test]
+fn damaged_clusters_are_named() {
+    let image = kernel_image("f2fs-compressed");
+    let fault_with = |path: &str, byte: usize, mask: u8| {
+        let mut image = image.clone();
+        let first = cluster_of(&image, path)[0];
+        image.bytes_mut(first).unwrap()[byte] ^= mask;
+        match read_start(image, path).unwrap_err() {
+            Error::Corrupt(Corrupt::Cluster { block: 0, fault, .. }) => fault,
+            error => panic!("{path}: {error}"),
+        }
+    };
+    assert!(matches!(fault_with("zstd/text", 24, 1), ClusterFault::Checksum { .. }));
+    assert!(matches!(fault_with("zstd/text", 4, 1), ClusterFault::Checksum { .. }));
+    for name in ["lz4", "lzo", "lzo-rle"] {
+        assert!(matches!(fault_with(&format!("{name}/text"), 2, 8), ClusterFault::Length { .. }));
+        let short = fault_with(&format!("{name}/text"), 0, 0x10);
+        assert!(matches!(short, ClusterFault::Stream { .. } | ClusterFault::Size { .. }), "{short}");
+    }
+    assert!(matches!(fault_with("lzo/text", 24, 0x10), ClusterFault::Stream { .. }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn flipped_bytes_in_clusters_never_panic_or_hang(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0..2_usize, 0..4096_usize, 1..=255_u8), 1..30),
+    ) {
+        static IMAGE: OnceLock<(MemoryDevice, Vec<[Lba; 2]>)> = OnceLock::new();
+        let names = ["text", "far", "zeros"];
+        let (image, clusters) = IMAGE.get_or_init(|| {
+            let image = kernel_image("f2fs-compressed");
+            let paths = ["lz4", "lz4hc", "zstd", "lzo", "lzo-rle"].map(|name| names.map(|file| format!("{name}/{file}")));
+            let clusters = paths.iter().flatten().map(|path| cluster_of(&image, path)).collect();
+            (image, clusters)
+        });
+        let mut image = image.clone();
+        for (cluster, block, byte, mask) in flips {
+            if let Some(bytes) = image.bytes_mut(clusters[cluster.index(clusters.len())][block]) {
+                bytes[byte] ^= mask;
+            }
         }
         let _ = read_all(image);
     }

@@ -7,7 +7,7 @@ mod common;
 use common::{kernel_image, manifest};
 use dovetail_block::MemoryDevice;
 use dovetail_f2fs::Volume;
-use dovetail_f2fs::format::{FileType, Inode, SegNo};
+use dovetail_f2fs::format::{FileType, Inode, InodeFlags, SegNo};
 use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};
 
@@ -112,6 +112,31 @@ fn the_image_with_features_is_read_whole() {
 #[test]
 fn the_image_with_a_large_nat_and_sections_is_read_whole() {
     check_clean("f2fs-largenat-sections", 1095);
+}
+
+#[test]
+fn the_image_with_compressed_files_is_read_whole() {
+    check_clean("f2fs-compressed", 56);
+}
+
+/// Reads of a few bytes, each from a cluster of its own, and of the same bytes in one go.
+#[test]
+fn compressed_files_are_read_at_any_place() {
+    let mut volume = Volume::open(kernel_image("f2fs-compressed")).unwrap();
+    for algorithm in ["lz4", "lz4hc", "zstd", "lzo", "lzo-rle"] {
+        let inode = volume.resolve(format!("{algorithm}/mixed").as_bytes()).unwrap();
+        assert!(inode.flags.has(InodeFlags::COMPRESSED));
+        let mut whole = vec![0; inode.size as usize];
+        assert_eq!(volume.read(&inode, 0, &mut whole), Ok(whole.len()));
+        for start in (0..whole.len()).rev().step_by(7919) {
+            let mut part = [0; 100];
+            let len = volume.read(&inode, start as u64, &mut part).unwrap();
+            assert!(part[..len] == whole[start..whole.len().min(start + 100)], "{algorithm} at {start}");
+            assert!(volume.next_data(&inode, start as u64).unwrap() - (start as u64) < 65_536);
+        }
+        let middle = inode.size.min(5 * 4096);
+        assert_eq!(volume.next_data(&inode, middle), Ok(middle), "a slot without a block is no hole");
+    }
 }
 
 #[test]
