@@ -48,24 +48,14 @@ impl ImageDevice {
         Ok(Self { file, blocks, writable })
     }
 
-    fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
-        if range.end().0 > self.blocks {
-            return Err(DeviceError::OutOfRange { range, blocks: self.blocks });
-        }
-        if range.blocks != data {
-            return Err(DeviceError::LengthMismatch { range: range.blocks, data });
-        }
-        Ok(())
-    }
-
     fn seek(&mut self, lba: Lba) -> Result<(), DeviceError> {
         let position = self.file.seek(SeekFrom::Start(lba.0 * BLOCK_SIZE));
         position.map(drop).map_err(|error| host("moved in", &error))
     }
 
     fn read(&mut self, range: BlockRange, into: Option<&mut [Content]>) -> Result<(), DeviceError> {
-        let Some(into) = into else { return self.check(range, range.blocks) };
-        self.check(range, into.len() as u64)?;
+        let Some(into) = into else { return self.info().check(range, range.blocks) };
+        self.info().check(range, into.len() as u64)?;
         self.seek(range.start)?;
         for content in into {
             let mut bytes = [0; BLOCK_SIZE as usize];
@@ -77,7 +67,7 @@ impl ImageDevice {
 
     fn write(&mut self, range: BlockRange, data: &Data<'_>, fua: bool) -> Result<(), DeviceError> {
         let Data::Blocks(blocks) = data else { return Err(DeviceError::Unsupported("pattern write")) };
-        self.check(range, blocks.len() as u64)?;
+        self.info().check(range, blocks.len() as u64)?;
         self.check_writable()?;
         if blocks.iter().any(|block| matches!(block, Content::Pattern(_))) {
             return Err(DeviceError::Unsupported("pattern write"));

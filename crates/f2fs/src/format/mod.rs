@@ -8,6 +8,7 @@
 mod acl;
 mod bits;
 mod checkpoint;
+mod cluster;
 mod compact;
 mod crc;
 mod dentry;
@@ -31,6 +32,8 @@ mod xattr_list;
 
 pub use bits::{lsb_first, msb_first, set_lsb_first, set_msb_first};
 pub use checkpoint::{Bitmaps, Checkpoint, CheckpointFlags, LogPosition};
+pub use cluster::CompressAlgorithm;
+pub(crate) use cluster::{CLUSTER_HEADER, ClusterHeader};
 pub use compact::{compact_block_count, compact_journals, compact_summaries, parse_compact};
 pub use crc::{CRC_SEED, crc32};
 pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType, dentry_bucket, dentry_slots};

@@ -1,7 +1,6 @@
 //! Mount options, by the kernel's names.
 
-use super::policy::Logs;
-pub use super::policy::IpuPolicy;
+use super::policy::{IpuPolicy, Logs};
 
 /// How space is taken (`mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,9 +141,27 @@ fn choose<T: Copy>(
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does not have.
 const WITHOUT_EFFECT: [&str; 21] = [
-    "rw", "relatime", "noatime", "lazytime", "nolazytime", "user_xattr", "acl", "extent_cache", "noextent_cache",
-    "flush_merge", "noflush_merge", "checkpoint_merge", "nocheckpoint_merge", "gc_merge", "nogc_merge", "no_heap",
-    "barrier", "data_flush", "inline_xattr", "inline_data", "inline_dentry",
+    "rw",
+    "relatime",
+    "noatime",
+    "lazytime",
+    "nolazytime",
+    "user_xattr",
+    "acl",
+    "extent_cache",
+    "noextent_cache",
+    "flush_merge",
+    "noflush_merge",
+    "checkpoint_merge",
+    "nocheckpoint_merge",
+    "gc_merge",
+    "nogc_merge",
+    "no_heap",
+    "barrier",
+    "data_flush",
+    "inline_xattr",
+    "inline_data",
+    "inline_dentry",
 ];
 
 impl Options {
@@ -219,7 +236,8 @@ mod tests {
 
     #[test]
     fn options_go_by_the_kernels_names() {
-        let options = Options::parse("mode=lfs,active_logs=4,nodiscard,fsync_mode=strict,background_gc=off").unwrap();
+        let options =
+            Options::parse("mode=lfs,active_logs=4,nodiscard,fsync_mode=strict,background_gc=off").unwrap();
         assert_eq!((options.mode, options.logs, options.discard), (Mode::Lfs, Logs::Four, false));
         assert_eq!((options.fsync_mode, options.background_gc), (FsyncMode::Strict, BackgroundGc::Off));
         assert_eq!(Options::parse("").unwrap(), Options::default());

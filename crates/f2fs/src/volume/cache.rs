@@ -25,6 +25,11 @@ impl<D: BlockDevice> Blocks<D> {
         Self { device, now: SimTime::ZERO, cache: HashMap::new(), zeros: Arc::new([0; BLOCK]) }
     }
 
+    /// The device again; what was cached is forgotten.
+    pub(crate) fn into_device(self) -> D {
+        self.device
+    }
+
     /// The size of the device in blocks.
     pub(crate) fn count(&self) -> u64 {
         self.device.info().blocks
