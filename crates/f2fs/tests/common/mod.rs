@@ -2,8 +2,6 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
-pub mod lab;
-
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 
@@ -37,4 +35,39 @@ pub fn tool(name: &str, arguments: &[&str]) {
     // sload.f2fs ends with a check that may say 1, "corrected"
     let fine = output.status.success() || (name == "sload.f2fs" && output.status.code() == Some(1));
     assert!(fine, "{name} {arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// A fresh volume of mkfs.f2fs in memory.
+pub fn mkfs(bytes: u64, options: &[&str]) -> MemoryDevice {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+    let mut arguments = options.to_vec();
+    arguments.push(path.to_str().unwrap());
+    tool("mkfs.f2fs", &arguments);
+    MemoryDevice::from_image(&path).unwrap()
+}
+
+/// What fsck.f2fs says of a volume, read strictly: an empty string if it finds nothing at all.
+pub fn strict_fsck(device: &MemoryDevice) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    device.write_to(&path).unwrap();
+    let search = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let mut program = Program::new("fsck.f2fs");
+    program.env("PATH", search).args(["--dry-run", path.to_str().unwrap()]);
+    let output = program.stdin(std::process::Stdio::null()).output();
+    let output = output
+        .unwrap_or_else(|error| panic!("fsck.f2fs: {error}; install it with: apt-get install f2fs-tools"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let bad = |line: &&str| {
+        ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|mark| line.contains(mark))
+            || (line.contains("Reconnect") && !line.contains("Reconnect 0"))
+    };
+    let mut found: Vec<&str> = text.lines().filter(bad).collect();
+    let status = format!("exit status {:?}", output.status.code());
+    if output.status.code() != Some(0) {
+        found.push(&status);
+    }
+    found.join("\n")
 }
