@@ -166,3 +166,54 @@ fn what_was_fsynced_is_rolled_forward() {
     assert_eq!(strict_fsck(fs.device()), "", "after recovery");
     assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
 }
+
+/// Overwrites a nearly full volume at random, so that segments must be cleaned.
+fn overwrite_full(options: Options, place: &str) {
+    let mut fs = F2fs::mount(mkfs(128 * MIB, &[]), options, SimTime::ZERO).unwrap();
+    let root = fs.root();
+    let big = file(&mut fs, root, "big");
+    let blocks = fs.statfs().unwrap().free * 95 / 100;
+    let mut versions = vec![0_u32; blocks as usize];
+    let page = |block: u64, version: u32| {
+        let mut bytes = pattern(4096, version as u8);
+        bytes[..8].copy_from_slice(&block.to_le_bytes());
+        bytes
+    };
+    for block in 0..blocks {
+        fs.write(&caller(), big, block * 4096, &page(block, 0)).unwrap();
+    }
+    fs.sync().unwrap();
+    let mut rng = dovetail_time::Rng::new(1);
+    for n in 1..60_000 {
+        let block = rng.below(blocks);
+        versions[block as usize] = n;
+        fs.write(&caller(), big, block * 4096, &page(block, n)).unwrap();
+        if n % 10 == 0 {
+            fs.fsync(big, false).unwrap();
+        }
+        if n % 20_000 == 0 {
+            assert_eq!(strict_fsck(fs.device()), "", "{place}: after {n} writes");
+        }
+    }
+    println!("{place}: {:?} {:?}", fs.events(), fs.written());
+    let events = fs.events();
+    assert!(
+        if place == "lfs" { events.moved_blocks } else { events.ssr_blocks } > 10_000,
+        "{place}: {events:?}"
+    );
+    let device = fs.unmount().unwrap();
+    assert_eq!(strict_fsck(&device), "", "{place}");
+    let mut fs = mount(device);
+    let mut bytes = [0; 4096];
+    for block in 0..blocks {
+        fs.read(big, block * 4096, &mut bytes).unwrap();
+        assert!(bytes[..] == page(block, versions[block as usize])[..], "{place}: block {block}");
+    }
+}
+
+#[test]
+fn a_full_volume_is_cleaned_as_it_is_overwritten() {
+    let out_of_place = Options { ipu_policy: Some(dovetail_f2fs::IpuPolicy(0)), ..Options::default() };
+    overwrite_full(out_of_place.clone(), "adaptive");
+    overwrite_full(Options { mode: dovetail_f2fs::Mode::Lfs, ..out_of_place }, "lfs");
+}

@@ -179,7 +179,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// writes is avoided once.
     fn free_segment(&self, log: Log) -> Option<SegNo> {
         let sections = self.segments.sections();
-        let from_start = log.is_node() || log == Log::HotData || self.options.alloc_mode == AllocMode::Reuse;
+        let from_start = log.is_node() || log == Log::HotData || self.alloc_mode == AllocMode::Reuse;
         let start = if from_start { 0 } else { self.segments.section_of(self.logs[log.index()].segno) };
         let free = |from: u32| {
             let order = (from..sections).chain(0..from);

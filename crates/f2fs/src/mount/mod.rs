@@ -114,6 +114,7 @@ pub struct F2fs<D> {
     sit_journal: BTreeSet<SegNo>,
     options: Options,
     ipu_policy: IpuPolicy,
+    alloc_mode: AllocMode,
     segments: Segments,
     logs: [CurrentSegment; 6],
     nat: NatTable,

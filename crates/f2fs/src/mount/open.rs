@@ -62,7 +62,7 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(fs)
     }
 
-    fn from_volume(volume: Volume<D>, mut options: Options, now: SimTime) -> Result<Self, Error> {
+    fn from_volume(volume: Volume<D>, options: Options, now: SimTime) -> Result<Self, Error> {
         let Volume { blocks, superblock, checkpoint, bitmaps, nat_journal, sit_journal, .. } = volume;
         let mut io = Io::new(blocks.into_device(), now);
         let head = io.read(pack_start(&superblock, &checkpoint))?;
@@ -76,8 +76,7 @@ impl<D: BlockDevice> F2fs<D> {
         let (logs, written_kib) = read_logs(&mut io, &superblock, &checkpoint, &segments)?;
         logs.iter().for_each(|log| segments.take(log.segno));
         let small = superblock.segment_count_main <= super::policy::SMALL_VOLUME_SEGMENTS;
-        options.alloc_mode =
-            options.alloc.unwrap_or(if small { AllocMode::Reuse } else { AllocMode::Default });
+        let alloc_mode = options.alloc.unwrap_or(if small { AllocMode::Reuse } else { AllocMode::Default });
         let counts = Counts {
             valid_blocks: checkpoint.valid_block_count,
             valid_nodes: checkpoint.valid_nodes,
@@ -85,6 +84,7 @@ impl<D: BlockDevice> F2fs<D> {
         };
         Ok(Self {
             ipu_policy: options.ipu_policy.unwrap_or(IpuPolicy::default_for(superblock.segment_count_main)),
+            alloc_mode,
             segments,
             logs,
             nat: NatTable::new(superblock.max_nid(), checkpoint.next_free_nid, nat_journal),

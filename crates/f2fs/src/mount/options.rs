@@ -51,8 +51,6 @@ pub struct Options {
     pub logs: Logs,
     /// `alloc_mode=default|reuse`; `None`: reuse on volumes of at most 16 GiB, as the kernel does.
     pub alloc: Option<AllocMode>,
-    /// The same, decided when the volume is mounted.
-    pub(super) alloc_mode: AllocMode,
     /// `fsync_mode=posix|strict|nobarrier`
     pub fsync_mode: FsyncMode,
     /// `background_gc=on|off|sync`
@@ -88,7 +86,6 @@ impl Default for Options {
             mode: Mode::Adaptive,
             logs: Logs::Six,
             alloc: None,
-            alloc_mode: AllocMode::Default,
             fsync_mode: FsyncMode::Posix,
             background_gc: BackgroundGc::On,
             discard: true,
