@@ -5,6 +5,7 @@ use std::fmt;
 use dovetail_block::DeviceError;
 
 use crate::format::{BlockAddr, Nid};
+use crate::mkfs::MkfsError;
 
 /// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
 /// apart.
@@ -25,6 +26,9 @@ pub enum Error {
     /// The volume is sound as far as is known, and uses what is not supported.
     #[error("{0}")]
     Incompatible(#[from] Incompatible),
+    /// No volume can be made like this.
+    #[error("{0}")]
+    Mkfs(#[from] MkfsError),
     /// No entry of that name.
     #[error("there is no {0}")]
     NotFound(String),
