@@ -2,11 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use dovetail_time::SimTime;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
 use crate::command::{Command, Data};
@@ -38,9 +39,13 @@ impl ImageDevice {
     /// Opens the image at `path` for reading and writing.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says, for instance that a block device is busy because it is mounted.
     pub fn open_read_write(path: &Path) -> io::Result<Self> {
-        Self::from_file(OpenOptions::new().read(true).write(true).open(path)?, true)
+        let exclusive = std::fs::metadata(path)?.file_type().is_block_device();
+        let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() };
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(flags.bits() as i32);
+        Self::from_file(options.open(path)?, true)
     }
 
     fn from_file(mut file: File, writable: bool) -> io::Result<Self> {

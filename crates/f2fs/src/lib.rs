@@ -2,9 +2,9 @@
 //!
 //! [`Volume::open`] takes a [`dovetail_block::BlockDevice`], picks the newest checkpoint, and from there everything is
 //! read as it was at that checkpoint: [`Volume::resolve`] walks a path, [`Volume::entries`] lists a directory,
-//! [`Volume::read`] reads a file. Nothing is written.
+//! [`Volume::read`] reads a file. Nothing is written. [`mkfs::mkfs`] makes a new volume.
 //!
-//! What it leaves out: writing; what fsyncs wrote after the last checkpoint (roll-forward recovery); the content of
+//! What it leaves out: writing to a volume that exists; what fsyncs wrote after the last checkpoint (roll-forward recovery); the content of
 //! encrypted and compressed files; volumes over several devices or on zoned ones. `docs/f2fs-format.md` has the list.
 //!
 //! Hazards: an image is input from strangers. Every pointer is checked against the main area, every node against
