@@ -7,6 +7,7 @@
 mod csv_out;
 mod drive;
 mod image;
+mod mkfs;
 mod progress;
 mod replay;
 mod table;
@@ -38,6 +39,9 @@ enum Command {
     Extract(image::ExtractArguments),
     /// Show a structure of an F2FS image.
     Inspect(image::InspectArguments),
+    /// Make a file system on an image file or a block device.
+    #[command(subcommand)]
+    Mkfs(mkfs::Command),
 }
 
 /// Why the command failed, and which exit code tells it.
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         Command::Cat(arguments) => image::cat(&arguments),
         Command::Extract(arguments) => image::extract(&arguments),
         Command::Inspect(arguments) => image::inspect(&arguments),
+        Command::Mkfs(command) => mkfs::run(&command),
     };
     let (message, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,

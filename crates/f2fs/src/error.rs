@@ -5,6 +5,7 @@ use std::fmt;
 use dovetail_block::DeviceError;
 
 use crate::format::{BlockAddr, CompressAlgorithm, Nid};
+use crate::mkfs::MkfsError;
 
 /// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
 /// apart.
@@ -34,6 +35,9 @@ pub enum Error {
     /// A block beyond the largest file.
     #[error("the file would be larger than F2FS can store")]
     FileTooBig,
+    /// No volume can be made like this.
+    #[error("{0}")]
+    Mkfs(#[from] MkfsError),
     /// No entry of that name.
     #[error("there is no {0}")]
     NotFound(String),
