@@ -29,7 +29,6 @@ pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType};
 pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};
-#[allow(unused_imports, reason = "used as the mounted volume grows")]
 pub(crate) use inode::{Geometry, MAX_SIZE, RawInode, inode_checksums, seal_inode};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
 pub use nat::{NAT_ENTRIES_IN_BLOCK, NatEntry, nat_block_address, nat_entry};

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
 pub mod lab;
+pub mod recorder;
 
 use std::collections::HashMap;
 use std::io::Read;
