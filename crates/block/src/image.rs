@@ -94,7 +94,7 @@ impl ImageDevice {
             return Err(DeviceError::Unsupported("discard"));
         }
         let inside = || ranges.iter().map(|range| range.blocks_inside()).filter(|range| range.blocks > 0);
-        inside().try_for_each(|range| self.check(range, range.blocks))?;
+        inside().try_for_each(|range| self.info().check(range, range.blocks))?;
         inside().try_for_each(|range| {
             let (start, len) = (range.start.0 * BLOCK_SIZE, range.blocks * BLOCK_SIZE);
             punch(&self.file, start, len).map_err(|error| host("discarded", &error.into()))
