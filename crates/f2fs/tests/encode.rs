@@ -6,7 +6,6 @@ mod common;
 
 use common::kernel_image;
 use dovetail_block::{BlockBytes, Content, Lba, MemoryDevice};
-use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
     Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlock, DentryBlockMut, DirEntry,
     NAT_ENTRIES_IN_BLOCK, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, Superblock, Xattr, compact_block_count,
@@ -170,7 +169,7 @@ fn compacted_summaries() {
 fn xattrs_and_access_control_lists() {
     let (mut lists, mut acls) = (0, 0);
     for name in IMAGES {
-        let mut volume = Volume::open(MemoryImage::kernel(name)).unwrap();
+        let mut volume = Volume::open(kernel_image(name)).unwrap();
         let root = volume.root().unwrap();
         volume.walk(root, |volume, entry| {
             let inode = entry.inode.unwrap();
@@ -198,7 +197,8 @@ fn xattrs_and_access_control_lists() {
 fn directory_entries() {
     let mut blocks = 0;
     for image in images() {
-        for block in image.memory.blocks.values() {
+        for (_, content) in image.memory.used() {
+            let Content::Bytes(block) = content else { continue };
             let entries: Result<Vec<_>, _> = DentryBlock::block(block, Nid(3)).entries_from(0).collect();
             let hashed = |entry: &DirEntry| entry.hash == name_hash(&entry.name);
             let Ok(entries) = entries else { continue };
