@@ -7,6 +7,7 @@
 mod csv_out;
 mod drive;
 mod image;
+mod mount;
 mod progress;
 mod replay;
 mod table;
@@ -36,6 +37,8 @@ enum Command {
     Cat(image::CatArguments),
     /// Copy files out of an F2FS image.
     Extract(image::ExtractArguments),
+    /// Mount an F2FS image at a directory, through FUSE.
+    Mount(mount::Arguments),
     /// Show a structure of an F2FS image.
     Inspect(image::InspectArguments),
 }
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Ls(arguments) => image::list(&arguments),
         Command::Cat(arguments) => image::cat(&arguments),
         Command::Extract(arguments) => image::extract(&arguments),
+        Command::Mount(arguments) => mount::run(&arguments),
         Command::Inspect(arguments) => image::inspect(&arguments),
     };
     let (message, code) = match result {

@@ -11,10 +11,12 @@ mod adapter;
 mod clock;
 mod convert;
 mod create;
+mod detach;
 mod options;
 mod session;
 mod shared;
 mod waker;
 
+pub use detach::close_stdout;
 pub use options::{Options, UnknownOption};
 pub use session::{Ending, MountError, Session, mount};
