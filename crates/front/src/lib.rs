@@ -7,12 +7,13 @@
 //!
 //! Left out: file locks (the kernel's own work within one mount), ioctl, and `O_TMPFILE`, which fuser does not know.
 
+mod acl;
 mod adapter;
 mod clock;
 mod convert;
-mod create;
 mod detach;
 mod options;
+mod rules;
 mod session;
 mod shared;
 mod waker;

@@ -1,7 +1,11 @@
 //! Which file system an image holds, opened.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use dovetail_block::ImageDevice;
+use dovetail_f2fs::{F2fs, Options};
+use dovetail_time::SimTime;
 use dovetail_vfs::FileSystem;
 
 use crate::Failure;
@@ -12,9 +16,15 @@ pub(crate) fn open(
     read_only: bool,
     options: &[&str],
 ) -> Result<Box<dyn FileSystem + Send>, Failure> {
-    let _ = (read_only, options); // of F2fs::mount, which comes with the mounted volume
-    Err(Failure::Failed(format!(
-        "{} cannot be mounted: this version reads F2FS without mounting only",
-        image.display()
-    )))
+    let shown = image.display();
+    let mut options =
+        Options::parse(&options.join(",")).map_err(|error| Failure::Usage(error.to_string()))?;
+    options.read_only |= read_only;
+    options.seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    let open = if options.read_only { ImageDevice::open_read_only } else { ImageDevice::open_read_write };
+    let device =
+        open(image).map_err(|error| Failure::Failed(format!("{shown} cannot be opened: {error}")))?;
+    let fs = F2fs::mount(device, options, SimTime::ZERO)
+        .map_err(|error| Failure::Failed(format!("{shown} cannot be mounted: {error}")))?;
+    Ok(Box::new(fs))
 }

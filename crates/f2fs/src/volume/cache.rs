@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Lba};
+use dovetail_block::{BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba};
 use dovetail_time::SimTime;
 
 use crate::format::{BLOCK, BlockAddr};
@@ -17,11 +17,17 @@ pub(crate) struct Blocks<D> {
     device: D,
     now: SimTime,
     cache: HashMap<BlockAddr, Arc<BlockBytes>>,
+    zeros: Arc<BlockBytes>,
 }
 
 impl<D: BlockDevice> Blocks<D> {
     pub(crate) fn new(device: D) -> Self {
-        Self { device, now: SimTime::ZERO, cache: HashMap::new() }
+        Self { device, now: SimTime::ZERO, cache: HashMap::new(), zeros: Arc::new([0; BLOCK]) }
+    }
+
+    /// The device again; what was cached is forgotten.
+    pub(crate) fn into_device(self) -> D {
+        self.device
     }
 
     /// The size of the device in blocks.
@@ -36,7 +42,11 @@ impl<D: BlockDevice> Blocks<D> {
         }
         let mut content = [Content::Empty];
         self.read(address, &mut content)?;
-        let block = bytes(&content[0]);
+        // a block that was never written, or that a simulation only named, reads as zeros
+        let block = match &content[0] {
+            Content::Bytes(bytes) => Arc::clone(bytes),
+            _ => Arc::clone(&self.zeros),
+        };
         if self.cache.len() >= CAPACITY {
             self.cache.clear();
         }
@@ -57,18 +67,32 @@ impl<D: BlockDevice> Blocks<D> {
         Ok(())
     }
 
-    fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
+    /// Reads blocks past the cache: for scans of whole areas.
+    pub(crate) fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
         let range = BlockRange::new(Lba(address.0.into()), into.len() as u64);
         let done = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
         self.now = done;
         Ok(())
     }
-}
 
-/// A block that was never written, or that a simulation only named, reads as zeros.
-fn bytes(content: &Content) -> Arc<BlockBytes> {
-    match content {
-        Content::Bytes(bytes) => Arc::clone(bytes),
-        _ => Arc::new([0; BLOCK]),
+    /// Writes one block.
+    pub(crate) fn write(
+        &mut self,
+        address: BlockAddr,
+        block: Arc<BlockBytes>,
+        fua: bool,
+    ) -> Result<(), DeviceError> {
+        self.cache.insert(address, Arc::clone(&block));
+        let range = BlockRange::new(Lba(address.0.into()), 1);
+        let content = [Content::Bytes(block)];
+        let command = Command::Write { range, data: Data::Blocks(&content), hints: Hints::default(), fua };
+        self.now = self.device.submit(self.now, command)?.done;
+        Ok(())
+    }
+
+    /// Returns when all that was written survives a power cut.
+    pub(crate) fn flush(&mut self) -> Result<(), DeviceError> {
+        self.now = self.device.submit(self.now, Command::Flush)?.done;
+        Ok(())
     }
 }
