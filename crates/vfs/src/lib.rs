@@ -5,6 +5,7 @@
 
 mod cache;
 mod error;
+pub mod exercise;
 mod fs;
 mod model;
 

@@ -91,6 +91,11 @@ impl Model {
         model
     }
 
+    /// How many inodes there are, those without names included.
+    pub fn inodes(&self) -> usize {
+        self.nodes.len()
+    }
+
     fn node(&self, ino: Ino) -> Result<&Node, Error> {
         self.nodes.get(&ino).ok_or(Error::NotFound)
     }
