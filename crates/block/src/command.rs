@@ -31,6 +31,14 @@ pub enum Data<'a> {
 }
 
 impl Data<'_> {
+    /// How many blocks are given; `None` for patterns, of which there are as many as the range has blocks.
+    pub const fn blocks(&self) -> Option<u64> {
+        match self {
+            Self::Patterns(_) => None,
+            Self::Blocks(blocks) => Some(blocks.len() as u64),
+        }
+    }
+
     /// The content of block `i` of the write.
     pub fn block(&self, i: u64) -> Content {
         match self {

@@ -28,6 +28,19 @@ pub struct DeviceInfo {
     pub capabilities: Capabilities,
 }
 
+impl DeviceInfo {
+    /// Checks that `range` lies on the device, and that the data that comes with it is as long: `data` blocks.
+    pub(crate) const fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
+        if range.end().0 > self.blocks {
+            return Err(DeviceError::OutOfRange { range, blocks: self.blocks });
+        }
+        if range.blocks != data {
+            return Err(DeviceError::LengthMismatch { range: range.blocks, data });
+        }
+        Ok(())
+    }
+}
+
 /// The answer to a command that was performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {

@@ -10,13 +10,21 @@
 mod addr;
 mod command;
 mod content;
+mod crash;
 mod device;
 mod image;
+mod memory;
+mod overlay;
+mod recording;
 mod reference;
 
 pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE};
 pub use command::{Command, Data, Hints, Inode, StreamId};
 pub use content::{BlockBytes, Content, Pattern};
+pub use crash::{Crash, Crashes, Survivors};
 pub use device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
 pub use image::ImageDevice;
+pub use memory::MemoryDevice;
+pub use overlay::OverlayDevice;
+pub use recording::{Event, Recording, RecordingDevice};
 pub use reference::{Mismatch, ReferenceDevice};

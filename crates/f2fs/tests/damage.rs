@@ -4,28 +4,28 @@
 
 mod common;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use common::{MemoryImage, tool};
-use dovetail_f2fs::{Corrupt, Error, Visit, Volume};
+use common::{kernel_image, tool};
+use dovetail_block::{Lba, MemoryDevice};
+use dovetail_f2fs::{ClusterFault, Corrupt, Error, Visit, Volume};
 use proptest::prelude::*;
 
 /// A small image, and the blocks in it that are not zero.
-fn image() -> &'static (MemoryImage, Vec<u64>) {
-    static IMAGE: OnceLock<(MemoryImage, Vec<u64>)> = OnceLock::new();
+fn image() -> &'static (MemoryDevice, Vec<Lba>) {
+    static IMAGE: OnceLock<(MemoryDevice, Vec<Lba>)> = OnceLock::new();
     IMAGE.get_or_init(|| {
-        let image = MemoryImage::kernel("f2fs-default"); // without checksums of inodes
+        let image = kernel_image("f2fs-default"); // without checksums of inodes
         // contents of files change nothing: metadata are the blocks before the main area, and the nodes
-        let mut used: Vec<_> = image.blocks.keys().copied().collect();
-        used.sort_unstable();
+        let mut used: Vec<_> = image.used().map(|(lba, _)| lba).collect();
         let main = u64::from(Volume::open(image.clone()).unwrap().superblock().main_start.0);
-        used.retain(|block| *block < main + 512 * 4);
+        used.retain(|block| block.0 < main + 512 * 4);
         (image, used)
     })
 }
 
 /// Opens and reads everything, at most 16 MiB a file; returns how much was found and how much was wrong.
-fn read_all(image: MemoryImage) -> Result<(usize, usize), Error> {
+fn read_all(image: MemoryDevice) -> Result<(usize, usize), Error> {
     let mut volume = Volume::open(image)?;
     let root = volume.root()?;
     let (mut good, mut bad) = (0, 0);
@@ -64,8 +64,67 @@ proptest! {
         let (image, used) = image();
         let mut image = image.clone();
         for (block, byte, mask) in flips {
-            let bytes = image.blocks.get_mut(&used[block.index(used.len())]).unwrap();
-            Arc::make_mut(bytes)[byte] ^= mask;
+            image.bytes_mut(used[block.index(used.len())]).unwrap()[byte] ^= mask;
+        }
+        let _ = read_all(image);
+    }
+}
+
+/// Where a file's cluster is stored: its first two blocks.
+fn cluster_of(image: &MemoryDevice, path: &str) -> [Lba; 2] {
+    let mut volume = Volume::open(image.clone()).unwrap();
+    let inode = volume.resolve(path.as_bytes()).unwrap();
+    [1, 2].map(|block| Lba(volume.block_of(&inode, block).unwrap().0.into()))
+}
+
+fn read_start(image: MemoryDevice, path: &str) -> Result<usize, Error> {
+    let mut volume = Volume::open(image)?;
+    let inode = volume.resolve(path.as_bytes())?;
+    volume.read(&inode, 100, &mut [0; 10])
+}
+
+#[test]
+fn damaged_clusters_are_named() {
+    let image = kernel_image("f2fs-compressed");
+    let fault_with = |path: &str, byte: usize, mask: u8| {
+        let mut image = image.clone();
+        let first = cluster_of(&image, path)[0];
+        image.bytes_mut(first).unwrap()[byte] ^= mask;
+        match read_start(image, path).unwrap_err() {
+            Error::Corrupt(Corrupt::Cluster { block: 0, fault, .. }) => fault,
+            error => panic!("{path}: {error}"),
+        }
+    };
+    assert!(matches!(fault_with("zstd/text", 24, 1), ClusterFault::Checksum { .. }));
+    assert!(matches!(fault_with("zstd/text", 4, 1), ClusterFault::Checksum { .. }));
+    for name in ["lz4", "lzo", "lzo-rle"] {
+        assert!(matches!(fault_with(&format!("{name}/text"), 2, 8), ClusterFault::Length { .. }));
+        let short = fault_with(&format!("{name}/text"), 0, 0x10);
+        assert!(matches!(short, ClusterFault::Stream { .. } | ClusterFault::Size { .. }), "{short}");
+    }
+    assert!(matches!(fault_with("lzo/text", 24, 0x10), ClusterFault::Stream { .. }));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn flipped_bytes_in_clusters_never_panic_or_hang(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0..2_usize, 0..4096_usize, 1..=255_u8), 1..30),
+    ) {
+        static IMAGE: OnceLock<(MemoryDevice, Vec<[Lba; 2]>)> = OnceLock::new();
+        let names = ["text", "far", "zeros"];
+        let (image, clusters) = IMAGE.get_or_init(|| {
+            let image = kernel_image("f2fs-compressed");
+            let paths = ["lz4", "lz4hc", "zstd", "lzo", "lzo-rle"].map(|name| names.map(|file| format!("{name}/{file}")));
+            let clusters = paths.iter().flatten().map(|path| cluster_of(&image, path)).collect();
+            (image, clusters)
+        });
+        let mut image = image.clone();
+        for (cluster, block, byte, mask) in flips {
+            if let Some(bytes) = image.bytes_mut(clusters[cluster.index(clusters.len())][block]) {
+                bytes[byte] ^= mask;
+            }
         }
         let _ = read_all(image);
     }
@@ -73,11 +132,10 @@ proptest! {
 
 #[test]
 fn what_is_no_volume_is_said_to_be_none() {
-    let empty = MemoryImage { count: 100_000, ..MemoryImage::default() };
-    assert_eq!(Volume::open(empty).unwrap_err(), Error::NotF2fs { found: 0 });
-    assert_eq!(Volume::open(MemoryImage::default()).unwrap_err(), Error::NotF2fs { found: 0 });
+    assert_eq!(Volume::open(MemoryDevice::new(100_000)).unwrap_err(), Error::NotF2fs { found: 0 });
+    assert_eq!(Volume::open(MemoryDevice::default()).unwrap_err(), Error::NotF2fs { found: 0 });
     let mut cut = image().0.clone();
-    cut.count = 5000;
+    cut.resize(5000);
     assert_eq!(
         Volume::open(cut).unwrap_err(),
         Error::Corrupt(Corrupt::Truncated { found: 5000, expected: 65_536 })
@@ -86,19 +144,19 @@ fn what_is_no_volume_is_said_to_be_none() {
 
 #[test]
 fn one_good_superblock_and_one_good_checkpoint_pack_are_enough() {
-    let mut damaged = MemoryImage::kernel("f2fs-features"); // with a checksum of the superblock
-    Arc::make_mut(damaged.blocks.get_mut(&0).unwrap())[1024 + 200] ^= 1;
+    let mut damaged = kernel_image("f2fs-features"); // with a checksum of the superblock
+    damaged.bytes_mut(Lba(0)).unwrap()[1024 + 200] ^= 1;
     assert!(read_all(damaged.clone()).is_ok(), "the second copy");
     let version = Volume::open(damaged.clone()).unwrap().checkpoint().clone();
     let head = u64::from(512 * version.pack);
-    Arc::make_mut(damaged.blocks.get_mut(&head).unwrap())[8] ^= 1;
+    damaged.bytes_mut(Lba(head)).unwrap()[8] ^= 1;
     let older = Volume::open(damaged.clone()).unwrap().checkpoint().clone();
     assert_eq!(older.version, version.version - 1);
     let other = u64::from(512 * older.pack);
-    Arc::make_mut(damaged.blocks.get_mut(&other).unwrap())[8] ^= 1;
+    damaged.bytes_mut(Lba(other)).unwrap()[8] ^= 1;
     let error = Volume::open(damaged.clone()).unwrap_err();
     assert!(matches!(error, Error::Corrupt(Corrupt::BothCheckpoints { .. })), "{error}");
-    Arc::make_mut(damaged.blocks.get_mut(&1).unwrap())[1024 + 200] ^= 1;
+    damaged.bytes_mut(Lba(1)).unwrap()[1024 + 200] ^= 1;
     let error = Volume::open(damaged).unwrap_err();
     assert!(matches!(error, Error::Corrupt(Corrupt::BothSuperblocks { .. })), "{error}");
 }
@@ -109,9 +167,9 @@ fn features_that_are_not_supported_are_named() {
     let path = folder.path().join("image");
     std::fs::File::create(&path).unwrap().set_len(128 << 20).unwrap();
     tool("mkfs.f2fs", &["-q", path.to_str().unwrap()]);
-    let mut image = MemoryImage::from_reader(std::fs::File::open(&path).unwrap());
+    let mut image = MemoryDevice::from_image(&path).unwrap();
     for block in [0, 1] {
-        Arc::make_mut(image.blocks.get_mut(&block).unwrap())[1024 + 2180] |= 2;
+        image.bytes_mut(Lba(block)).unwrap()[1024 + 2180] |= 2;
     }
     let error = Volume::open(image).unwrap_err();
     assert_eq!(error.to_string(), "the volume uses features that are not supported: blkzoned");

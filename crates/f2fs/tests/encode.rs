@@ -4,8 +4,9 @@
 
 mod common;
 
-use common::MemoryImage;
-use dovetail_block::BlockBytes;
+use common::kernel_image;
+use dovetail_block::{BlockBytes, Content, Lba, MemoryDevice};
+use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
     Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlock, DentryBlockMut, DirEntry,
     NAT_ENTRIES_IN_BLOCK, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, Superblock, Xattr, compact_block_count,
@@ -19,7 +20,7 @@ const IMAGES: [&str; 4] = ["f2fs-default", "f2fs-features", "f2fs-largenat-secti
 
 struct Image {
     name: &'static str,
-    memory: MemoryImage,
+    memory: MemoryDevice,
     superblock: Superblock,
     checkpoint: Checkpoint,
     bitmaps: Bitmaps,
@@ -27,7 +28,7 @@ struct Image {
 
 impl Image {
     fn open(name: &'static str) -> Self {
-        let memory = MemoryImage::kernel(name);
+        let memory = kernel_image(name);
         let volume = Volume::open(memory.clone()).unwrap();
         let (superblock, checkpoint) = (volume.superblock().clone(), volume.checkpoint().clone());
         let mut image =
@@ -38,7 +39,10 @@ impl Image {
     }
 
     fn block(&self, address: BlockAddr) -> BlockBytes {
-        self.memory.blocks.get(&address.0.into()).map_or([0; 4096], |block| **block)
+        match self.memory.get(Lba(address.0.into())) {
+            Content::Bytes(bytes) => **bytes,
+            _ => [0; 4096],
+        }
     }
 
     /// Block `n` of the checkpoint's pack.

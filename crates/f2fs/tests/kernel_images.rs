@@ -4,9 +4,10 @@
 
 mod common;
 
-use common::{MemoryImage, manifest};
+use common::{kernel_image, manifest};
+use dovetail_block::MemoryDevice;
 use dovetail_f2fs::Volume;
-use dovetail_f2fs::format::{FileType, Inode, SegNo};
+use dovetail_f2fs::format::{FileType, Inode, InodeFlags, SegNo};
 use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};
 
@@ -14,7 +15,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn md5_of(volume: &mut Volume<MemoryImage>, inode: &Inode) -> String {
+fn md5_of(volume: &mut Volume<MemoryDevice>, inode: &Inode) -> String {
     let (mut md5, mut buffer, mut at) = (Md5::new(), vec![0; 300_001], 0);
     loop {
         let len = volume.read(inode, at, &mut buffer).unwrap();
@@ -27,7 +28,7 @@ fn md5_of(volume: &mut Volume<MemoryImage>, inode: &Inode) -> String {
 }
 
 /// What the manifest should say of `inode`.
-fn describe(volume: &mut Volume<MemoryImage>, path: &str, inode: &Inode) -> Value {
+fn describe(volume: &mut Volume<MemoryDevice>, path: &str, inode: &Inode) -> Value {
     let mut line = Map::new();
     line.insert("path".into(), path.into());
     line.insert("mode".into(), format!("0o{:o}", inode.mode).into());
@@ -59,7 +60,7 @@ fn describe(volume: &mut Volume<MemoryImage>, path: &str, inode: &Inode) -> Valu
 
 /// How many lines of the manifest hold; the others come back with what was found in their place.
 fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
-    let mut volume = Volume::open(MemoryImage::kernel(name)).unwrap();
+    let mut volume = Volume::open(kernel_image(name)).unwrap();
     let mut different = Vec::new();
     let mut equal = 0;
     for line in manifest(name) {
@@ -75,7 +76,7 @@ fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
 }
 
 fn paths(name: &str) -> Vec<String> {
-    let mut volume = Volume::open(MemoryImage::kernel(name)).unwrap();
+    let mut volume = Volume::open(kernel_image(name)).unwrap();
     let root = volume.root().unwrap();
     let mut paths = Vec::new();
     volume.walk(root, |_, entry| {
@@ -114,8 +115,33 @@ fn the_image_with_a_large_nat_and_sections_is_read_whole() {
 }
 
 #[test]
+fn the_image_with_compressed_files_is_read_whole() {
+    check_clean("f2fs-compressed", 56);
+}
+
+/// Reads of a few bytes, each from a cluster of its own, and of the same bytes in one go.
+#[test]
+fn compressed_files_are_read_at_any_place() {
+    let mut volume = Volume::open(kernel_image("f2fs-compressed")).unwrap();
+    for algorithm in ["lz4", "lz4hc", "zstd", "lzo", "lzo-rle"] {
+        let inode = volume.resolve(format!("{algorithm}/mixed").as_bytes()).unwrap();
+        assert!(inode.flags.has(InodeFlags::COMPRESSED));
+        let mut whole = vec![0; inode.size as usize];
+        assert_eq!(volume.read(&inode, 0, &mut whole), Ok(whole.len()));
+        for start in (0..whole.len()).rev().step_by(7919) {
+            let mut part = [0; 100];
+            let len = volume.read(&inode, start as u64, &mut part).unwrap();
+            assert!(part[..len] == whole[start..whole.len().min(start + 100)], "{algorithm} at {start}");
+            assert!(volume.next_data(&inode, start as u64).unwrap() - (start as u64) < 65_536);
+        }
+        let middle = inode.size.min(5 * 4096);
+        assert_eq!(volume.next_data(&inode, middle), Ok(middle), "a slot without a block is no hole");
+    }
+}
+
+#[test]
 fn the_segments_of_a_clean_image_have_as_many_blocks_as_the_checkpoint_says() {
-    let mut volume = Volume::open(MemoryImage::kernel("f2fs-default")).unwrap();
+    let mut volume = Volume::open(kernel_image("f2fs-default")).unwrap();
     let segments = volume.superblock().segment_count_main;
     let total: u32 = (0..segments).map(|n| volume.segment(SegNo(n)).unwrap().valid_blocks).sum();
     // blocks that fallocate reserved are counted by the checkpoint, and have no bit

@@ -7,7 +7,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
-use super::{BlockAddr, FileType, Footer, Nid, Superblock, crc32, u32_at};
+use super::{BlockAddr, CompressAlgorithm, FileType, Footer, Nid, Superblock, crc32, u32_at};
 use crate::error::{Corrupt, Place};
 
 /// Where the pointers begin; extra attributes, if any, come first.
@@ -122,6 +122,8 @@ impl InodeFlags {
 
 /// The `i_advise` bit of encrypted files.
 const ADVISE_ENCRYPTED: u8 = 0x04;
+/// In `i_compress_flag`: clusters have a checksum.
+const COMPRESS_CHECKSUM: u16 = 0x1;
 
 /// A time since 1970, as the file system stores it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -190,8 +192,10 @@ pub struct Inode {
     pub project: Option<u32>,
     /// Blocks of a compressed cluster; 1 for what is not compressed.
     pub cluster_blocks: u32,
-    /// How it is compressed, as a name; empty for what is not.
-    pub compression: &'static str,
+    /// How it is compressed, if it is.
+    pub compression: CompressAlgorithm,
+    /// Compressed clusters have a checksum.
+    pub cluster_checksum: bool,
     /// Direct, direct, indirect, indirect and double indirect node.
     pub nids: [Nid; 5],
     extra_words: usize,
@@ -275,7 +279,8 @@ impl Inode {
             .then(|| Timestamp::new(extra.i_crtime, extra.i_crtime_nsec));
         if has(super::Features::COMPRESSION, 36) && self.flags.has(InodeFlags::COMPRESSED) && !self.is_dir() {
             self.cluster_blocks = 1_u32.checked_shl(extra.i_log_cluster_size.into()).unwrap_or(0);
-            self.compression = algorithm(extra.i_compress_algorithm);
+            self.compression = CompressAlgorithm(extra.i_compress_algorithm);
+            self.cluster_checksum = extra.i_compress_flag.get() & COMPRESS_CHECKSUM != 0;
         }
     }
 
@@ -324,7 +329,8 @@ impl RawInode {
             dir_level: self.i_dir_level,
             project: None,
             cluster_blocks: 1,
-            compression: "",
+            compression: CompressAlgorithm::default(),
+            cluster_checksum: false,
             nids: self.i_nid.map(|nid| Nid(nid.get())),
             extra_words: 0,
             xattr_words: 0,
@@ -403,10 +409,6 @@ pub(crate) fn inode_checksums(block: &BlockBytes, superblock: &Superblock) -> Op
     let words = raw.geometry(superblock.features).extra_words;
     let has = has_checksum(superblock, words);
     has.then(|| (raw.extra.i_inode_checksum.get(), checksum(raw, block, superblock)))
-}
-
-fn algorithm(number: u8) -> &'static str {
-    ["lzo", "lz4", "zstd", "lzo-rle"].get(usize::from(number)).copied().unwrap_or("of an unknown algorithm")
 }
 
 /// Words that extra attributes and inline xattrs take from the pointers.

@@ -8,6 +8,7 @@
 mod acl;
 mod bits;
 mod checkpoint;
+mod cluster;
 mod compact;
 mod crc;
 mod dentry;
@@ -31,6 +32,8 @@ mod xattr_list;
 
 pub use bits::{lsb_first, msb_first, set_lsb_first, set_msb_first};
 pub use checkpoint::{Bitmaps, Checkpoint, CheckpointFlags, LogPosition};
+pub use cluster::CompressAlgorithm;
+pub(crate) use cluster::{CLUSTER_HEADER, ClusterHeader};
 pub use compact::{compact_block_count, compact_journals, compact_summaries, parse_compact};
 pub use crc::{CRC_SEED, crc32};
 pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType, dentry_bucket, dentry_slots};
@@ -38,7 +41,6 @@ pub use dentry_edit::{DentryBlockMut, inline_to_block};
 pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};
-#[allow(unused_imports, reason = "used as the mounted volume grows")]
 pub(crate) use inode::{Geometry, MAX_SIZE, RawInode, inode_checksums, seal_inode};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
 pub use journal::{

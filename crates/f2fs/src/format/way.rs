@@ -76,7 +76,10 @@ pub(crate) fn is_indirect(offset: u32) -> bool {
         return false;
     }
     let double = 5 + 2 * n;
-    offset == 3 || offset == 4 + n || offset == double || (offset > double && (offset - double - 1).is_multiple_of(n + 1))
+    offset == 3
+        || offset == 4 + n
+        || offset == double
+        || (offset > double && (offset - double - 1).is_multiple_of(n + 1))
 }
 
 /// The first block of the file that a direct node at this offset points to. `pointers` are the inode's own, `direct`

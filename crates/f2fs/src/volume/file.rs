@@ -3,6 +3,7 @@
 use dovetail_block::BlockDevice;
 
 use super::Volume;
+use super::cluster::{cluster_start, misplaced};
 use crate::error::{Error, Incompatible};
 use crate::format::{BLOCK, BlockAddr, FileType, InlineFlags, Inode};
 
@@ -16,7 +17,7 @@ impl<D: BlockDevice> Volume<D> {
     /// returns how many there were: less than asked for at the end of the file. Holes read as zeros.
     ///
     /// # Errors
-    /// [`Incompatible::Encrypted`], [`Incompatible::Compressed`]; damaged nodes; [`Error::Io`].
+    /// [`Incompatible::Encrypted`], [`Incompatible::Compressed`]; damaged nodes and clusters; [`Error::Io`].
     pub fn read(&mut self, inode: &Inode, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
         if inode.is_encrypted() {
             return Err(Incompatible::Encrypted(inode.ino).into());
@@ -46,6 +47,9 @@ impl<D: BlockDevice> Volume<D> {
             return Ok(offset.min(inode.size));
         }
         let block = BLOCK as u64;
+        if self.is_compressed(inode, offset / block)? {
+            return Ok(offset);
+        }
         let next = self.next_mapped(inode, offset / block, inode.size.div_ceil(block))?;
         Ok(next.map_or(inode.size, |(found, _)| (found * block).max(offset)))
     }
@@ -68,6 +72,9 @@ impl<D: BlockDevice> Volume<D> {
     /// Reads from `offset` to at most the end of `into`, as far as the blocks lie side by side.
     fn read_run(&mut self, inode: &Inode, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
         let (block, within) = (offset / BLOCK as u64, (offset % BLOCK as u64) as usize);
+        if self.is_compressed(inode, block)? {
+            return self.read_compressed(inode, offset, into);
+        }
         let wanted = (within + into.len()).div_ceil(BLOCK).min(MAX_RUN);
         let (first, run) = self.run(inode, block, wanted)?;
         let len = into.len().min(run * BLOCK - within);
@@ -84,12 +91,16 @@ impl<D: BlockDevice> Volume<D> {
         Ok(len)
     }
 
-    /// Where the file's block lies, and how many of the next ones (at most `wanted`, at least 1) follow it there.
+    /// Where the file's block lies, and how many of the next ones (at most `wanted`, at least 1) follow it there. The
+    /// block is in no compressed cluster; the run ends where one may begin.
     fn run(&mut self, inode: &Inode, block: u64, wanted: usize) -> Result<(BlockAddr, usize), Error> {
-        let first = self.readable_block(inode, block)?;
+        let cluster_end = cluster_start(inode, block) + u64::from(inode.cluster_blocks);
+        let wanted =
+            if inode.cluster_blocks == 1 { wanted } else { wanted.min((cluster_end - block) as usize) };
+        let first = self.plain_block(inode, block)?;
         let mut run = 1;
         while run < wanted {
-            let next = self.readable_block(inode, block + run as u64)?;
+            let next = self.plain_block(inode, block + run as u64)?;
             let follows = if first.is_hole() { next.is_hole() } else { next.0 == first.0 + run as u32 };
             if !follows {
                 break;
@@ -99,16 +110,10 @@ impl<D: BlockDevice> Volume<D> {
         Ok((first, run))
     }
 
-    /// Where a block lies that is not part of a compressed cluster.
-    fn readable_block(&mut self, inode: &Inode, block: u64) -> Result<BlockAddr, Error> {
-        let cluster = u64::from(inode.cluster_blocks);
-        let start = block - block % cluster;
-        let compressed = cluster > 1 && self.block_of(inode, start)? == BlockAddr::COMPRESSED;
-        let address = self.block_of(inode, block)?;
-        if !compressed && address != BlockAddr::COMPRESSED {
-            return Ok(address);
+    fn plain_block(&mut self, inode: &Inode, block: u64) -> Result<BlockAddr, Error> {
+        match self.block_of(inode, block)? {
+            BlockAddr::COMPRESSED => Err(misplaced(inode, block).into()),
+            address => Ok(address),
         }
-        let algorithm = inode.compression;
-        Err(Incompatible::Compressed { ino: inode.ino, block: start, algorithm }.into())
     }
 }

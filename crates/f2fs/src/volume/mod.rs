@@ -1,6 +1,7 @@
 //! A volume read as it was at its last checkpoint, without writing: what `inspect`, `ls` and fsck build on.
 
 pub(crate) mod cache;
+pub(crate) mod cluster;
 mod directory;
 mod file;
 mod map;
@@ -18,6 +19,7 @@ use std::collections::BTreeMap;
 
 use crate::format::{Bitmaps, Checkpoint, NatEntry, Nid, SegNo, SitEntry, Superblock};
 use cache::Blocks;
+use cluster::Decompressed;
 
 /// An F2FS volume, opened for reading, as it was at its last checkpoint.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ pub struct Volume<D> {
     pub(crate) bitmaps: Bitmaps,
     pub(crate) nat_journal: BTreeMap<Nid, NatEntry>,
     pub(crate) sit_journal: BTreeMap<SegNo, SitEntry>,
+    pub(crate) decompressed: Option<Decompressed>,
 }
 
 impl<D> Volume<D> {

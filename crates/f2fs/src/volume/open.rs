@@ -35,7 +35,7 @@ impl<D: BlockDevice> Volume<D> {
         let bitmaps = read_bitmaps(&mut blocks, &superblock, &checkpoint)?;
         let (nat, sit) = read_journals(&mut blocks, &superblock, &checkpoint)?;
         let (nat_journal, sit_journal) = (nat.into_iter().collect(), sit.into_iter().collect());
-        Ok(Self { blocks, superblock, checkpoint, bitmaps, nat_journal, sit_journal })
+        Ok(Self { blocks, superblock, checkpoint, bitmaps, nat_journal, sit_journal, decompressed: None })
     }
 }
 

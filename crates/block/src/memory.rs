@@ -1,0 +1,279 @@
+//! A block device in memory: sparse, and cheap to clone.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use dovetail_time::SimTime;
+
+use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
+use crate::command::{Command, Data};
+use crate::content::{BlockBytes, Content};
+use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+
+/// Blocks that clones share or copy together. Assumed; small enough to copy on a write, large enough to keep the
+/// map of chunks short.
+const CHUNK: usize = 64;
+
+type Chunk = [Content; CHUNK];
+
+/// A device whose blocks lie in memory, those that were never written in none of it.
+///
+/// A clone shares its blocks with the original until one of them writes. Commands complete at the time of their
+/// issue; nothing is volatile, so a flush does nothing.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDevice {
+    blocks: u64,
+    chunks: BTreeMap<u64, Arc<Chunk>>,
+}
+
+impl MemoryDevice {
+    /// An empty device of `blocks` blocks.
+    pub const fn new(blocks: u64) -> Self {
+        Self { blocks, chunks: BTreeMap::new() }
+    }
+
+    /// What `reader` gives up to its end, in whole blocks; bytes after the last whole block are dropped. Blocks of
+    /// zeros become empty.
+    ///
+    /// # Errors
+    /// What the reader says.
+    pub fn from_reader(mut reader: impl Read) -> io::Result<Self> {
+        let mut device = Self::default();
+        let mut bytes = [0; BLOCK_SIZE as usize];
+        while read_block(&mut reader, &mut bytes)? {
+            device.blocks += 1;
+            if bytes.iter().any(|&byte| byte != 0) {
+                device.set(Lba(device.blocks - 1), Content::Bytes(Arc::new(bytes)));
+            }
+        }
+        Ok(device)
+    }
+
+    /// The image file at `path`, read as a whole, holes too.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn from_image(path: &Path) -> io::Result<Self> {
+        Self::from_reader(io::BufReader::with_capacity(1 << 20, File::open(path)?))
+    }
+
+    /// Writes the device to a sparse image file at `path`, in the place of what was there.
+    ///
+    /// # Errors
+    /// What the system says; [`io::ErrorKind::InvalidData`] when a block holds a pattern, which has no bytes.
+    pub fn write_to(&self, path: &Path) -> io::Result<()> {
+        let mut file = File::create(path)?;
+        file.set_len(self.blocks.saturating_mul(BLOCK_SIZE))?;
+        for (lba, content) in self.used() {
+            let Content::Bytes(bytes) = content else {
+                let message = format!("block {lba} holds a pattern, not bytes");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            };
+            file.seek(SeekFrom::Start(lba.0 * BLOCK_SIZE))?;
+            file.write_all(&**bytes)?;
+        }
+        Ok(())
+    }
+
+    /// What block `lba` holds; [`Content::Empty`] beyond the end.
+    pub fn get(&self, lba: Lba) -> &Content {
+        let (chunk, index) = split(lba);
+        self.chunks.get(&chunk).map_or(&Content::Empty, |chunk| &chunk[index])
+    }
+
+    /// The bytes of block `lba`, to be changed in place; `None` unless it holds bytes.
+    pub fn bytes_mut(&mut self, lba: Lba) -> Option<&mut BlockBytes> {
+        let (chunk, index) = split(lba);
+        match &mut Arc::make_mut(self.chunks.get_mut(&chunk)?)[index] {
+            Content::Bytes(bytes) => Some(Arc::make_mut(bytes)),
+            _ => None,
+        }
+    }
+
+    /// The blocks that hold something, in order.
+    pub fn used(&self) -> impl Iterator<Item = (Lba, &Content)> {
+        self.chunks.iter().flat_map(|(chunk, contents)| {
+            let first = chunk * CHUNK as u64;
+            let numbered = contents.iter().enumerate();
+            let used = numbered.filter(|(_, content)| **content != Content::Empty);
+            used.map(move |(i, content)| (Lba(first + i as u64), content))
+        })
+    }
+
+    /// Makes the device `blocks` blocks long. What lies beyond a new end is gone.
+    pub fn resize(&mut self, blocks: u64) {
+        let beyond: Vec<Lba> = self.used().map(|(lba, _)| lba).filter(|lba| lba.0 >= blocks).collect();
+        beyond.into_iter().for_each(|lba| self.set(lba, Content::Empty));
+        self.blocks = blocks;
+    }
+
+    /// Puts `content` into block `lba`, which lies on the device.
+    pub(crate) fn set(&mut self, lba: Lba, content: Content) {
+        let (chunk, index) = split(lba);
+        if content == Content::Empty && !self.chunks.contains_key(&chunk) {
+            return;
+        }
+        let contents =
+            self.chunks.entry(chunk).or_insert_with(|| Arc::new([const { Content::Empty }; CHUNK]));
+        Arc::make_mut(contents)[index] = content;
+    }
+
+    /// The blocks that a discard of `range` empties: whole ones, on the device, that hold something.
+    pub(crate) fn discardable(&self, range: ByteRange) -> Vec<Lba> {
+        let inside = range.blocks_inside();
+        let (start, end) = (inside.start.0, inside.end().0.min(self.blocks));
+        if start >= end {
+            return Vec::new();
+        }
+        let chunks = self.chunks.range(start / CHUNK as u64..=(end - 1) / CHUNK as u64);
+        let blocks = chunks.flat_map(|(chunk, _)| (chunk * CHUNK as u64..).take(CHUNK));
+        let blocks = blocks.filter(|block| (start..end).contains(block)).map(Lba);
+        blocks.filter(|lba| *self.get(*lba) != Content::Empty).collect()
+    }
+
+    fn read(&self, range: BlockRange, into: Option<&mut [Content]>) -> Result<(), DeviceError> {
+        let len = into.as_ref().map_or(range.blocks, |into| into.len() as u64);
+        self.info().check(range, len)?;
+        for (lba, into) in range.iter().zip(into.into_iter().flatten()) {
+            into.clone_from(self.get(lba));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, range: BlockRange, data: &Data<'_>) -> Result<(), DeviceError> {
+        self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
+        for (i, lba) in range.iter().enumerate() {
+            self.set(lba, data.block(i as u64));
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, ranges: &[ByteRange]) {
+        for range in ranges {
+            self.discardable(*range).into_iter().for_each(|lba| self.set(lba, Content::Empty));
+        }
+    }
+}
+
+const fn split(lba: Lba) -> (u64, usize) {
+    (lba.0 / CHUNK as u64, (lba.0 % CHUNK as u64) as usize)
+}
+
+/// Whether there was one more whole block.
+fn read_block(reader: &mut impl Read, into: &mut BlockBytes) -> io::Result<bool> {
+    match reader.read_exact(into) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+impl BlockDevice for MemoryDevice {
+    fn info(&self) -> DeviceInfo {
+        let capabilities = Capabilities { discard: true, streams: 1, inode_hints: false };
+        DeviceInfo { blocks: self.blocks, capabilities }
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        match command {
+            Command::Read { range, into } => self.read(range, into)?,
+            Command::Write { range, data, hints: _, fua: _ } => self.write(range, &data)?,
+            Command::Flush => {}
+            Command::Discard { ranges } => self.discard(ranges),
+        }
+        Ok(Completion { done: at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Hints;
+    use crate::content::Pattern;
+
+    fn write(device: &mut MemoryDevice, lba: u64, blocks: &[Content]) -> Result<Completion, DeviceError> {
+        let range = BlockRange::new(Lba(lba), blocks.len() as u64);
+        let (data, hints) = (Data::Blocks(blocks), Hints::default());
+        device.submit(SimTime::ZERO, Command::Write { range, data, hints, fua: false })
+    }
+
+    fn read(device: &mut MemoryDevice, range: BlockRange) -> Vec<Content> {
+        let mut into = vec![Content::Empty; range.blocks as usize];
+        device.submit(SimTime::ZERO, Command::Read { range, into: Some(&mut into) }).unwrap();
+        into
+    }
+
+    fn bytes(fill: u8) -> Content {
+        Content::Bytes(Arc::new([fill; 4096]))
+    }
+
+    fn pattern(n: u64) -> Content {
+        Content::Pattern(Pattern::new(n))
+    }
+
+    #[test]
+    fn a_clone_does_not_see_later_writes() {
+        let mut device = MemoryDevice::new(1 << 40);
+        write(&mut device, 62, &[bytes(1), pattern(2), bytes(3)]).unwrap();
+        let mut before = device.clone();
+        write(&mut device, 63, &[bytes(4)]).unwrap();
+        assert_eq!(
+            read(&mut before, BlockRange::new(Lba(61), 4)),
+            [Content::Empty, bytes(1), pattern(2), bytes(3)]
+        );
+        assert_eq!(read(&mut device, BlockRange::new(Lba(63), 1)), [bytes(4)]);
+    }
+
+    #[test]
+    fn whole_blocks_of_a_discard_read_as_empty() {
+        let mut device = MemoryDevice::new(200);
+        let blocks: Vec<_> = (0..200).map(pattern).collect();
+        write(&mut device, 0, &blocks).unwrap();
+        let ranges = [ByteRange::new(100, 3 * 4096), ByteRange::new(190 * 4096, u64::MAX)];
+        device.submit(SimTime::ZERO, Command::Discard { ranges: &ranges }).unwrap();
+        let left: Vec<u64> = device.used().map(|(lba, _)| lba.0).collect();
+        assert_eq!(left, [0].into_iter().chain(3..190).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_refused() {
+        let mut device = MemoryDevice::new(3);
+        let beyond = write(&mut device, 2, &[bytes(1), bytes(1)]);
+        assert!(matches!(beyond, Err(DeviceError::OutOfRange { blocks: 3, .. })));
+        let range = BlockRange::new(Lba(0), 2);
+        let into = &mut [Content::Empty];
+        let short = device.submit(SimTime::ZERO, Command::Read { range, into: Some(into) });
+        assert_eq!(short, Err(DeviceError::LengthMismatch { range: 2, data: 1 }));
+    }
+
+    #[test]
+    fn an_image_file_gives_the_same_device_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        let mut device = MemoryDevice::new(1000);
+        write(&mut device, 999, &[bytes(9)]).unwrap();
+        write(&mut device, 5, &[bytes(5), bytes(0)]).unwrap();
+        device.write_to(&path).unwrap();
+        let again = MemoryDevice::from_image(&path).unwrap();
+        assert_eq!(again.info(), device.info());
+        let used: Vec<_> = again.used().map(|(lba, content)| (lba.0, content.clone())).collect();
+        assert_eq!(used, [(5, bytes(5)), (999, bytes(9))]);
+        write(&mut device, 7, &[pattern(1)]).unwrap();
+        assert_eq!(device.write_to(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_new_end_cuts_off_what_lies_beyond() {
+        let mut device = MemoryDevice::new(100);
+        write(&mut device, 49, &[bytes(1), bytes(2)]).unwrap();
+        device.resize(50);
+        device.resize(100);
+        let used: Vec<_> = device.used().map(|(lba, _)| lba.0).collect();
+        assert_eq!(used, [49]);
+        device.bytes_mut(Lba(49)).unwrap()[7] = 7;
+        assert!(matches!(device.get(Lba(49)), Content::Bytes(bytes) if bytes[7] == 7));
+    }
+}
