@@ -12,6 +12,7 @@
 //! comes back as [`Corrupt`], with the structure and the values.
 
 pub mod format;
+pub mod fsck;
 
 mod compress;
 mod error;

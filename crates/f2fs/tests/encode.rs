@@ -5,14 +5,15 @@
 mod common;
 
 use common::kernel_image;
-use dovetail_block::{BlockBytes, Content, Lba, MemoryDevice};
-use dovetail_f2fs::Volume;
+use dovetail_block::{BlockBytes, Lba, MemoryDevice};
 use dovetail_f2fs::format::{
-    Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, NAT_ENTRIES_IN_BLOCK, Nid, SIT_ENTRIES_IN_BLOCK, SegNo,
-    Superblock, compact_block_count, compact_journals, compact_summaries, nat_block_address, nat_block_other,
+    Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlock, DentryBlockMut, DirEntry,
+    NAT_ENTRIES_IN_BLOCK, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, Superblock, Xattr, compact_block_count,
+    compact_journals, compact_summaries, encode_xattrs, name_hash, nat_block_address, nat_block_other,
     nat_entry, parse_compact, put_written_kib, set_nat_entry, set_sit_entry, sit_block_address,
     sit_block_other, sit_entry, ssa_address, summaries, summary_block, summary_kind, written_kib,
 };
+use dovetail_f2fs::{Visit, Volume};
 
 const IMAGES: [&str; 4] = ["f2fs-default", "f2fs-features", "f2fs-largenat-sections", "f2fs-crash"];
 
@@ -37,10 +38,7 @@ impl Image {
     }
 
     fn block(&self, address: BlockAddr) -> BlockBytes {
-        match self.memory.get(Lba(address.0.into())) {
-            Content::Bytes(bytes) => **bytes,
-            _ => [0; 4096],
-        }
+        self.memory.bytes(Lba(address.0.into())).map_or([0; 4096], |block| **block)
     }
 
     /// Block `n` of the checkpoint's pack.
@@ -162,4 +160,76 @@ fn compacted_summaries() {
         compacted += 1;
     }
     assert!(compacted >= 2, "{compacted}");
+}
+
+#[test]
+fn xattrs_and_access_control_lists() {
+    let (mut lists, mut acls) = (0, 0);
+    for name in IMAGES {
+        let mut volume = Volume::open(kernel_image(name)).unwrap();
+        let root = volume.root().unwrap();
+        volume.walk(root, |volume, entry| {
+            let inode = entry.inode.unwrap();
+            let list = volume.xattrs(&inode).unwrap();
+            if list.is_empty() {
+                return Visit::Enter;
+            }
+            let layout = encode_xattrs(&list, inode.inline_xattrs().len()).unwrap();
+            assert!(layout.inline == inode.inline_xattrs(), "{name} {}", inode.ino);
+            assert_eq!(layout.node.is_some(), inode.xattr_nid.is_some());
+            for xattr in &list {
+                let again = Xattr::from_system(xattr.full_name().as_bytes(), &xattr.system_value());
+                assert_eq!(again.as_ref(), Ok(xattr));
+                acls += usize::from(xattr.system_value() != xattr.value);
+            }
+            lists += 1;
+            Visit::Enter
+        });
+    }
+    assert!(lists > 10 && acls > 1, "{lists} {acls}");
+}
+
+/// The entries of directory blocks: taken out, and inserted again in the same order.
+#[test]
+fn directory_entries() {
+    let mut blocks = 0;
+    for image in images() {
+        for block in image.memory.used().filter_map(|(lba, _)| image.memory.bytes(lba)) {
+            let entries: Result<Vec<_>, _> = DentryBlock::block(block, Nid(3)).entries_from(0).collect();
+            let hashed = |entry: &DirEntry| entry.hash == name_hash(&entry.name);
+            let Ok(entries) = entries else { continue };
+            if entries.len() < 3 || !entries.iter().all(|(_, entry)| hashed(entry)) {
+                continue; // no block of a directory
+            }
+            let mut bytes = **block;
+            let mut edit = DentryBlockMut::block(&mut bytes);
+            for (slot, entry) in &entries {
+                assert_eq!(edit.find(&entry.name, entry.hash), Some(*slot));
+                edit.remove(*slot);
+                assert!(edit.find(&entry.name, entry.hash).is_none());
+            }
+            assert!(edit.is_empty());
+            for (_, entry) in &entries {
+                edit.insert(&entry.name, entry.hash, entry.ino, entry.file_type).unwrap();
+            }
+            let again: Vec<_> = DentryBlock::block(&bytes, Nid(3)).entries().map(Result::unwrap).collect();
+            assert!(again.iter().eq(entries.iter().map(|(_, entry)| entry)));
+            blocks += 1;
+        }
+    }
+    assert!(blocks > 20, "{blocks}");
+}
+
+#[test]
+fn superblocks() {
+    for image in images() {
+        let block = image.block(BlockAddr(0));
+        let mut base = block;
+        base[1024..1024 + 108].fill(0xAA); // known fields come from the value, not from the base
+        base[1024 + 32..1024 + 36].copy_from_slice(&block[1024 + 32..1024 + 36]);
+        base[1024 + 1148..1024 + 1668].fill(0xAA);
+        assert!(image.superblock.encode(&base) == block, "{}", image.name);
+        assert!(image.superblock.cold_extensions.contains(&b"mp".to_vec()));
+        assert!(image.superblock.hot_extensions.contains(&b"db".to_vec()));
+    }
 }

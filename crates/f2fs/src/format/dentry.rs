@@ -6,9 +6,9 @@ use crate::error::{Corrupt, Place};
 /// Entries in a directory block.
 pub const DENTRIES_IN_BLOCK: usize = 214;
 
-const BLOCK_RESERVED: usize = 3;
-const DENTRY: usize = 11;
-const SLOT: usize = 8;
+pub(super) const BLOCK_RESERVED: usize = 3;
+pub(super) const DENTRY: usize = 11;
+pub(super) const SLOT: usize = 8;
 const MAX_NAME: u64 = 255;
 
 /// Bitmap, reserved bytes, entries and name slots fill the block.
@@ -72,6 +72,27 @@ impl DirEntry {
     }
 }
 
+/// Slots that a name of `len` bytes takes, side by side.
+pub const fn dentry_slots(len: usize) -> usize {
+    len.div_ceil(SLOT)
+}
+
+/// How many entries an inline area of `len` bytes has, and how many bytes lie unused after its bitmap.
+pub(super) const fn inline_layout(len: usize) -> (usize, usize) {
+    let count = len * 8 / ((DENTRY + SLOT) * 8 + 1);
+    (count, len - count.div_ceil(8) - count * (DENTRY + SLOT))
+}
+
+/// The blocks of a directory in which an entry of this hash may stand at `level` (0 to 62): level l has
+/// 2^(l + dir_level) buckets, at most 2^30, of 2 blocks, from level 31 on of 4.
+pub fn dentry_bucket(level: u32, dir_level: u32, hash: u32) -> std::ops::Range<u64> {
+    let buckets = |level: u32| 1_u64 << level.saturating_add(dir_level).min(30);
+    let blocks = |level: u32| if level < 31 { 2 } else { 4 };
+    let before: u64 = (0..level).map(|level| buckets(level) * blocks(level)).sum();
+    let start = before + u64::from(hash) % buckets(level) * blocks(level);
+    start..start + blocks(level)
+}
+
 /// The entries in one block, or in an inode.
 #[derive(Clone, Copy, Debug)]
 pub struct DentryBlock<'a> {
@@ -90,8 +111,7 @@ impl<'a> DentryBlock<'a> {
 
     /// The inline area of directory `dir`.
     pub fn inline(area: &'a [u8], dir: Nid) -> Self {
-        let count = area.len() * 8 / ((DENTRY + SLOT) * 8 + 1);
-        let reserved = area.len() - count.div_ceil(8) - count * (DENTRY + SLOT);
+        let (count, reserved) = inline_layout(area.len());
         Self::split(area, count, reserved, dir)
     }
 
@@ -99,6 +119,11 @@ impl<'a> DentryBlock<'a> {
         let (bitmap, rest) = bytes.split_at(count.div_ceil(8));
         let (dentries, names) = rest[reserved..].split_at(count * DENTRY);
         Self { bitmap, dentries, names, count, dir }
+    }
+
+    /// Bitmap, entries and names.
+    pub(super) fn parts(&self) -> (&'a [u8], &'a [u8], &'a [u8]) {
+        (self.bitmap, self.dentries, self.names)
     }
 
     /// How many slots there are.
@@ -111,27 +136,45 @@ impl<'a> DentryBlock<'a> {
     /// # Errors
     /// The first entry that cannot be one; the list ends there.
     pub fn entries(self) -> impl Iterator<Item = Result<DirEntry, Corrupt>> + 'a {
-        let mut slot = 0;
+        self.entries_from(0).map(|entry| entry.map(|(_, entry)| entry))
+    }
+
+    /// The entries from slot `slot` on, each with the slot at which it begins: a listing that stopped after the entry
+    /// at a slot goes on with the slot after it, whatever was removed since.
+    ///
+    /// # Errors
+    /// The first entry that cannot be one; the list ends there.
+    pub fn entries_from(self, slot: usize) -> impl Iterator<Item = Result<(usize, DirEntry), Corrupt>> + 'a {
+        let mut next = self.next_start(slot);
         std::iter::from_fn(move || {
-            while slot < self.count && !lsb_first(self.bitmap, slot) {
-                slot += 1;
-            }
-            if slot >= self.count {
-                return None;
-            }
+            let slot = (next..self.count).find(|&slot| lsb_first(self.bitmap, slot))?;
             let entry = self.entry(slot);
-            slot = entry.as_ref().map_or(self.count, |entry| slot + entry.name.len().div_ceil(SLOT));
-            Some(entry)
+            next = entry.as_ref().map_or(self.count, |entry| slot + dentry_slots(entry.name.len()));
+            Some(entry.map(|entry| (slot, entry)))
         })
+    }
+
+    /// `slot`, or where the name that covers it ends.
+    fn next_start(&self, slot: usize) -> usize {
+        let mut at = 0;
+        while at < slot.min(self.count) {
+            at += if lsb_first(self.bitmap, at) { dentry_slots(self.name_len(at)).max(1) } else { 1 };
+        }
+        at.max(slot)
+    }
+
+    fn name_len(&self, slot: usize) -> usize {
+        let dentry = &self.dentries[slot * DENTRY..][..DENTRY];
+        u16::from_le_bytes([dentry[8], dentry[9]]).into()
     }
 
     fn entry(&self, slot: usize) -> Result<DirEntry, Corrupt> {
         let dentry = &self.dentries[slot * DENTRY..][..DENTRY];
         let place = Place::Directory(self.dir);
-        let len = u16::from_le_bytes([dentry[8], dentry[9]]);
+        let len = self.name_len(slot);
         let room = ((self.count - slot) * SLOT) as u64;
-        Corrupt::check_range(place, "name_len", len, (1, room.min(MAX_NAME)))?;
-        let name = self.names[slot * SLOT..][..usize::from(len)].to_vec();
+        Corrupt::check_range(place, "name_len", len as u64, (1, room.min(MAX_NAME)))?;
+        let name = self.names[slot * SLOT..][..len].to_vec();
         if name.iter().any(|&byte| byte == 0 || byte == b'/') {
             let name = String::from_utf8_lossy(&name).into_owned();
             return Err(Corrupt::Name { dir: self.dir, name });
@@ -155,6 +198,15 @@ mod tests {
             let area = vec![0; bytes];
             assert_eq!(DentryBlock::inline(&area, Nid(3)).slots(), count, "{bytes}");
         }
+    }
+
+    #[test]
+    fn buckets_follow_each_other_level_by_level() {
+        assert_eq!(dentry_bucket(0, 0, 77), 0..2);
+        assert_eq!(dentry_bucket(1, 0, 5), 4..6);
+        assert_eq!(dentry_bucket(2, 0, 6), 10..12);
+        assert_eq!(dentry_bucket(1, 2, 7), 8 + 14..8 + 16);
+        assert_eq!(dentry_bucket(62, 255, 0).end - dentry_bucket(62, 255, 0).start, 4);
     }
 
     #[test]

@@ -19,16 +19,36 @@ impl Features {
     pub const INODE_CHECKSUM: Self = Self(0x20);
     /// Each inode says how large its inline xattr area is.
     pub const FLEXIBLE_INLINE_XATTR: Self = Self(0x40);
+    /// There are quota files.
+    pub const QUOTA_INO: Self = Self(0x80);
     /// Inodes have a creation time.
     pub const INODE_CRTIME: Self = Self(0x100);
+    /// There is a directory lost+found.
+    pub const LOST_FOUND: Self = Self(0x200);
+    /// Files may be sealed with a tree of hashes.
+    pub const VERITY: Self = Self(0x400);
     /// The superblock has a checksum.
     pub const SB_CHECKSUM: Self = Self(0x800);
+    /// The case of names may not count.
+    pub const CASEFOLD: Self = Self(0x1000);
     /// Files may be compressed.
     pub const COMPRESSION: Self = Self(0x2000);
 
     /// All bits of `other` are set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// These bits and those of `other`.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The feature that mkfs.f2fs calls `name`; `None` if there is none.
+    pub fn named(name: &str) -> Option<Self> {
+        let name = if name == "quota" { "quota_ino" } else { name };
+        let bit = NAMES.iter().position(|known| *known == name)?;
+        Some(Self(1 << bit))
     }
 
     /// The bits that are set here and not in `other`.
@@ -81,5 +101,8 @@ mod tests {
         assert_eq!(Features(0x829).to_string(), "encrypt,extra_attr,inode_checksum,sb_checksum");
         assert_eq!(Features(0x4000_0000).to_string(), "bit 30");
         assert_eq!(Features(0).to_string(), "none");
+        assert_eq!(Features::named("sb_checksum"), Some(Features::SB_CHECKSUM));
+        assert_eq!(Features::named("quota"), Some(Features::QUOTA_INO));
+        assert_eq!(Features::named("magic"), None);
     }
 }

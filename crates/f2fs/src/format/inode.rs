@@ -19,7 +19,8 @@ const DEFAULT_XATTR_WORDS: usize = 50;
 /// All extra attributes that are known, in bytes.
 const MAX_EXTRA_SIZE: u64 = 36;
 /// The largest file: every pointer used.
-const MAX_SIZE: u64 = (MAX_POINTERS as u64 + 2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018) * 4096;
+pub(crate) const MAX_SIZE: u64 =
+    (MAX_POINTERS as u64 + 2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018) * 4096;
 /// Where the inode's checksum stands, among the extra attributes.
 const CHECKSUM_OFFSET: usize = 368;
 
@@ -400,6 +401,14 @@ pub(crate) fn seal_inode(block: &mut BlockBytes, superblock: &Superblock) {
         let sum = checksum(raw, block, superblock);
         RawInode::of_mut(block).extra.i_inode_checksum.set(sum);
     }
+}
+
+/// The checksum that an inode's node block carries and the one that its bytes give; `None` if it has none.
+pub(crate) fn inode_checksums(block: &BlockBytes, superblock: &Superblock) -> Option<(u32, u32)> {
+    let raw = RawInode::of(block);
+    let words = raw.geometry(superblock.features).extra_words;
+    let has = has_checksum(superblock, words);
+    has.then(|| (raw.extra.i_inode_checksum.get(), checksum(raw, block, superblock)))
 }
 
 /// Words that extra attributes and inline xattrs take from the pointers.

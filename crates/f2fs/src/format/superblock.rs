@@ -2,7 +2,7 @@
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
 use super::{BLOCKS_IN_SEGMENT, BlockAddr, Features, Nid, crc32};
@@ -14,7 +14,7 @@ pub const MAGIC: u32 = 0xF2F5_2010;
 /// Where the checksum of a superblock stands, and how many bytes it covers.
 const CHECKSUM_OFFSET: usize = 3068;
 /// 16 TiB, the largest volume.
-const MAX_SEGMENTS: u64 = 8_388_608;
+pub(crate) const MAX_SEGMENTS: u64 = 8_388_608;
 /// Two for checkpoints, SIT and NAT each, one for the SSA, two for the main area.
 const MIN_SEGMENTS: u64 = 9;
 /// What a checkpoint pack holds beside payload and orphans leaves room for less than this.
@@ -101,6 +101,8 @@ prove_layout!(RawSuperblockBlock, 4096, { 1024 => superblock });
 pub struct Superblock {
     /// Version of the tool that made the volume, major and minor.
     pub version: (u16, u16),
+    /// Logarithm of the device's sector size in bytes, 9 to 12.
+    pub log_sector_size: u32,
     /// Segments in a section, the unit of cleaning.
     pub segments_per_section: u32,
     /// Sections in a zone.
@@ -135,6 +137,12 @@ pub struct Superblock {
     pub uuid: [u8; 16],
     /// The volume's label; what is not UTF-16 is replaced.
     pub label: String,
+    /// Beginnings of the name extensions whose files are cold, up to 8 bytes each; with the hot ones at most 64.
+    pub cold_extensions: Vec<Vec<u8>>,
+    /// The same of files that are hot.
+    pub hot_extensions: Vec<Vec<u8>>,
+    /// Which encoding names have where their case does not count (1 is UTF-8, Unicode 12.1; 0 none), and its flags.
+    pub encoding: (u16, u16),
     /// Blocks of a checkpoint pack that continue the version bitmaps.
     pub cp_payload: u32,
     /// What the volume uses beyond the basic format.
@@ -186,10 +194,92 @@ impl Superblock {
     }
 }
 
+impl Superblock {
+    /// The block of a copy. What this type does not know of, the boot sector among it, is kept from `base`, the block
+    /// that was read; zeros for a new volume.
+    pub fn encode(&self, base: &BlockBytes) -> BlockBytes {
+        let mut block = *base;
+        let raw: &mut RawSuperblockBlock = transmute_mut!(&mut block);
+        raw.superblock.encode(self);
+        block
+    }
+}
+
 impl RawSuperblock {
+    fn encode(&mut self, from: &Superblock) {
+        self.encode_constants(from.log_sector_size);
+        self.encode_areas(from);
+        (self.major_ver, self.minor_ver) = (U16::new(from.version.0), U16::new(from.version.1));
+        self.uuid = from.uuid;
+        let units = from.label.encode_utf16().chain(std::iter::repeat(0));
+        self.volume_name.iter_mut().zip(units).for_each(|(to, unit)| to.set(unit));
+        self.encode_extensions(from);
+        self.cp_payload.set(from.cp_payload);
+        put_text(&mut self.version, &from.last_kernel);
+        put_text(&mut self.init_version, &from.made_by);
+        self.feature.set(from.features.0);
+        self.qf_ino = from.quota_files.map(|ino| U32::new(ino.0));
+        (self.s_encoding, self.s_encoding_flags) = (U16::new(from.encoding.0), U16::new(from.encoding.1));
+        if from.features.has(Features::SB_CHECKSUM) {
+            self.checksum_offset.set(CHECKSUM_OFFSET as u32);
+            self.crc.set(crc32(MAGIC, &self.as_bytes()[..CHECKSUM_OFFSET]));
+        }
+    }
+
+    fn encode_constants(&mut self, log_sector_size: u32) {
+        self.magic.set(MAGIC);
+        self.log_sectorsize.set(log_sector_size);
+        self.log_sectors_per_block.set(12 - log_sector_size.min(12));
+        self.log_blocksize.set(12);
+        self.log_blocks_per_seg.set(9);
+        self.segment_count_ckpt.set(2);
+        (self.root_ino, self.node_ino, self.meta_ino) = (U32::new(3), U32::new(1), U32::new(2));
+    }
+
+    fn encode_areas(&mut self, from: &Superblock) {
+        self.segs_per_sec.set(from.segments_per_section);
+        self.secs_per_zone.set(from.sections_per_zone);
+        self.block_count.set(from.block_count);
+        self.section_count.set(from.section_count);
+        self.segment_count.set(from.segment_count);
+        self.segment_count_sit.set(from.segment_count_sit);
+        self.segment_count_nat.set(from.segment_count_nat);
+        self.segment_count_ssa.set(from.segment_count_ssa);
+        self.segment_count_main.set(from.segment_count_main);
+        self.segment0_blkaddr.set(from.cp_start.0);
+        self.cp_blkaddr.set(from.cp_start.0);
+        self.sit_blkaddr.set(from.sit_start.0);
+        self.nat_blkaddr.set(from.nat_start.0);
+        self.ssa_blkaddr.set(from.ssa_start.0);
+        self.main_blkaddr.set(from.main_start.0);
+    }
+
+    fn encode_extensions(&mut self, from: &Superblock) {
+        self.extension_count.set(from.cold_extensions.len() as u32);
+        self.hot_ext_count = from.hot_extensions.len() as u8;
+        self.extension_list = [[0; 8]; 64];
+        let extensions = from.cold_extensions.iter().chain(&from.hot_extensions);
+        for (to, extension) in self.extension_list.iter_mut().zip(extensions) {
+            to.iter_mut().zip(extension).for_each(|(to, byte)| *to = *byte);
+        }
+    }
+
+    /// The cold and the hot extensions; a count beyond the list is cut.
+    fn extensions(&self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let cold = self.extension_list.iter().take(self.extension_count.get() as usize);
+        let hot = self.extension_list.iter().skip(self.extension_count.get() as usize);
+        let text = |extension: &[u8; 8]| extension.split(|&byte| byte == 0).next().unwrap_or(&[]).to_vec();
+        (cold.map(text).collect(), hot.take(self.hot_ext_count.into()).map(text).collect())
+    }
+
     fn decode(&self) -> Superblock {
+        let (cold_extensions, hot_extensions) = self.extensions();
         Superblock {
             version: (self.major_ver.get(), self.minor_ver.get()),
+            log_sector_size: self.log_sectorsize.get(),
+            cold_extensions,
+            hot_extensions,
+            encoding: (self.s_encoding.get(), self.s_encoding_flags.get()),
             segments_per_section: self.segs_per_sec.get(),
             sections_per_zone: self.secs_per_zone.get(),
             block_count: self.block_count.get(),
@@ -213,6 +303,14 @@ impl RawSuperblock {
             last_kernel: text(&self.version),
             made_by: text(&self.init_version),
         }
+    }
+}
+
+/// Text that is already there stays as it is, with what may stand behind it.
+fn put_text(to: &mut [u8; 256], from: &str) {
+    if text(to) != from {
+        to.fill(0);
+        to.iter_mut().zip(from.as_bytes()).for_each(|(to, byte)| *to = *byte);
     }
 }
 

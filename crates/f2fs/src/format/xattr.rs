@@ -5,9 +5,9 @@ use crate::error::{Corrupt, Place};
 use crate::format::Nid;
 
 /// The magic number at the list's start.
-const XATTR_MAGIC: u32 = 0xF2F5_2011;
-const HEADER: usize = 24;
-const ENTRY_HEADER: usize = 4;
+pub(super) const XATTR_MAGIC: u32 = 0xF2F5_2011;
+pub(super) const HEADER: usize = 24;
+pub(super) const ENTRY_HEADER: usize = 4;
 
 /// Bytes of the list that an xattr node holds.
 pub const XATTR_BYTES_IN_NODE: usize = 4072;
@@ -32,6 +32,35 @@ impl XattrIndex {
             _ => return None,
         })
     }
+
+    /// The name space and the rest of a name that a user may set. `None` for another name space, and for
+    /// "system.advise", which is no attribute that is stored.
+    pub fn of_name(full_name: &[u8]) -> Option<(Self, Vec<u8>)> {
+        SETTABLE.iter().find_map(|&index| {
+            let prefix = index.prefix()?;
+            let rest = full_name.strip_prefix(prefix.as_bytes())?;
+            (prefix.ends_with('.') != rest.is_empty()).then(|| (index, rest.to_vec()))
+        })
+    }
+
+    /// A POSIX access control list, which is stored in a shorter form than it is shown.
+    fn is_acl(self) -> bool {
+        matches!(self.0, 2 | 3)
+    }
+}
+
+/// "user.", the two access control lists, "trusted." and "security.".
+const SETTABLE: [XattrIndex; 5] = [XattrIndex(1), XattrIndex(2), XattrIndex(3), XattrIndex(4), XattrIndex(6)];
+
+/// Why the system's attribute cannot be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum XattrRefused {
+    /// A name space that no attribute may be set in.
+    #[error("no attribute of this name space can be set")]
+    NameSpace,
+    /// A value that is no access control list.
+    #[error("the value is no access control list")]
+    Acl,
 }
 
 /// An extended attribute.
@@ -46,10 +75,21 @@ pub struct Xattr {
 }
 
 impl Xattr {
+    /// What is stored for the attribute that the system calls `full_name`.
+    ///
+    /// # Errors
+    /// The name space; a value that is no access control list where one belongs.
+    pub fn from_system(full_name: &[u8], value: &[u8]) -> Result<Self, XattrRefused> {
+        let (index, name) = XattrIndex::of_name(full_name).ok_or(XattrRefused::NameSpace)?;
+        let acl = index.is_acl().then(|| super::acl::from_system(value).ok_or(XattrRefused::Acl));
+        let value = acl.unwrap_or_else(|| Ok(value.to_vec()))?;
+        Ok(Self { index, name, value })
+    }
+
     /// The value as the system shows it: the same but for POSIX ACLs, which are stored in a shorter form. A list
     /// that is damaged is given as it is stored.
     pub fn system_value(&self) -> Vec<u8> {
-        let acl = matches!(self.index.0, 2 | 3).then(|| super::acl::to_system(&self.value));
+        let acl = self.index.is_acl().then(|| super::acl::to_system(&self.value));
         acl.flatten().unwrap_or_else(|| self.value.clone())
     }
 
@@ -121,6 +161,21 @@ mod tests {
         let list = parse_xattrs(&area(), Nid(4)).unwrap();
         let shown: Vec<_> = list.iter().map(|x| (x.full_name(), x.value.as_slice())).collect();
         assert_eq!(shown, [("user.abc".into(), &b"xy"[..]), ("security.s".into(), &b"v"[..])]);
+    }
+
+    #[test]
+    fn names_of_the_system_have_a_name_space_and_mostly_a_rest() {
+        let shown = |name: &str| XattrIndex::of_name(name.as_bytes()).map(|(index, rest)| (index.0, rest));
+        assert_eq!(shown("user.a.b"), Some((1, b"a.b".to_vec())));
+        assert_eq!(shown("security.selinux"), Some((6, b"selinux".to_vec())));
+        assert_eq!(shown("system.posix_acl_access"), Some((2, vec![])));
+        for refused in ["user.", "user", "system.posix_acl_accessx", "system.advise", "lustre.x", ""] {
+            assert_eq!(shown(refused), None, "{refused}");
+        }
+        let refused = Xattr::from_system(b"system.posix_acl_default", b"xx");
+        assert_eq!(refused, Err(XattrRefused::Acl));
+        let stored = Xattr::from_system(b"trusted.t", b"xx").unwrap();
+        assert_eq!((stored.full_name(), stored.system_value()), ("trusted.t".into(), b"xx".to_vec()));
     }
 
     #[test]

@@ -17,11 +17,12 @@ pub(crate) struct Blocks<D> {
     device: D,
     now: SimTime,
     cache: HashMap<BlockAddr, Arc<BlockBytes>>,
+    zeros: Arc<BlockBytes>,
 }
 
 impl<D: BlockDevice> Blocks<D> {
     pub(crate) fn new(device: D) -> Self {
-        Self { device, now: SimTime::ZERO, cache: HashMap::new() }
+        Self { device, now: SimTime::ZERO, cache: HashMap::new(), zeros: Arc::new([0; BLOCK]) }
     }
 
     /// The size of the device in blocks.
@@ -36,7 +37,11 @@ impl<D: BlockDevice> Blocks<D> {
         }
         let mut content = [Content::Empty];
         self.read(address, &mut content)?;
-        let block = bytes(&content[0]);
+        // a block that was never written, or that a simulation only named, reads as zeros
+        let block = match &content[0] {
+            Content::Bytes(bytes) => Arc::clone(bytes),
+            _ => Arc::clone(&self.zeros),
+        };
         if self.cache.len() >= CAPACITY {
             self.cache.clear();
         }
@@ -57,18 +62,11 @@ impl<D: BlockDevice> Blocks<D> {
         Ok(())
     }
 
-    fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
+    /// Reads blocks past the cache: for scans of whole areas.
+    pub(crate) fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
         let range = BlockRange::new(Lba(address.0.into()), into.len() as u64);
         let done = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
         self.now = done;
         Ok(())
-    }
-}
-
-/// A block that was never written, or that a simulation only named, reads as zeros.
-fn bytes(content: &Content) -> Arc<BlockBytes> {
-    match content {
-        Content::Bytes(bytes) => Arc::clone(bytes),
-        _ => Arc::new([0; BLOCK]),
     }
 }

@@ -4,7 +4,9 @@ use dovetail_block::BlockDevice;
 
 use super::Volume;
 use crate::error::{Corrupt, Error, Incompatible, Place};
-use crate::format::{BLOCK, BlockAddr, DentryBlock, DirEntry, InlineFlags, Inode, InodeFlags, name_hash};
+use crate::format::{
+    BLOCK, BlockAddr, DentryBlock, DirEntry, InlineFlags, Inode, InodeFlags, dentry_bucket, name_hash,
+};
 
 impl<D: BlockDevice> Volume<D> {
     /// Calls `found` for each entry of directory `dir`, "." and ".." included, in the order of the disk. Costs and
@@ -63,7 +65,7 @@ impl<D: BlockDevice> Volume<D> {
         }
         let hash = name_hash(name);
         for level in 0..dir.depth {
-            let bucket = bucket(level, dir.dir_level.into(), hash);
+            let bucket = dentry_bucket(level, dir.dir_level.into(), hash);
             for block in bucket {
                 if let Some(entry) = self.lookup_in_block(dir, block, name, hash)? {
                     return Ok(Some(entry));
@@ -118,28 +120,4 @@ fn check_dir(dir: &Inode) -> Result<(), Error> {
         return Err(Incompatible::Encrypted(dir.ino).into());
     }
     Ok(())
-}
-
-/// The blocks of a directory in which an entry of this hash may stand at `level` (0 to 62): level l has
-/// 2^(l + dir_level) buckets, at most 2^30, of 2 blocks, from level 31 on of 4.
-fn bucket(level: u32, dir_level: u32, hash: u32) -> std::ops::Range<u64> {
-    let buckets = |level: u32| 1_u64 << (level + dir_level).min(30);
-    let blocks = |level: u32| if level < 31 { 2 } else { 4 };
-    let before: u64 = (0..level).map(|level| buckets(level) * blocks(level)).sum();
-    let start = before + u64::from(hash) % buckets(level) * blocks(level);
-    start..start + blocks(level)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buckets_follow_each_other_level_by_level() {
-        assert_eq!(bucket(0, 0, 77), 0..2);
-        assert_eq!(bucket(1, 0, 5), 4..6);
-        assert_eq!(bucket(2, 0, 6), 10..12);
-        assert_eq!(bucket(1, 2, 7), 8 + 14..8 + 16);
-        assert_eq!(bucket(62, 255, 0).end - bucket(62, 255, 0).start, 4);
-    }
 }

@@ -1,12 +1,12 @@
 //! A volume read as it was at its last checkpoint, without writing: what `inspect`, `ls` and fsck build on.
 
-mod cache;
+pub(crate) mod cache;
 mod cluster;
 mod directory;
 mod file;
 mod map;
 mod nodes;
-mod open;
+pub(crate) mod open;
 mod path;
 mod segments;
 mod walk;

@@ -59,7 +59,11 @@ fn read_superblock<D: BlockDevice>(blocks: &mut Blocks<D>) -> Result<Superblock,
     })
 }
 
-fn parse_superblock<D: BlockDevice>(blocks: &mut Blocks<D>, copy: u32) -> Result<Superblock, Error> {
+/// Copy 0 or 1 of the superblock, checked.
+pub(crate) fn parse_superblock<D: BlockDevice>(
+    blocks: &mut Blocks<D>,
+    copy: u32,
+) -> Result<Superblock, Error> {
     if u64::from(copy) >= blocks.count() {
         return Err(Error::NotF2fs { found: 0 });
     }
@@ -85,12 +89,13 @@ fn elect<D: BlockDevice>(blocks: &mut Blocks<D>, superblock: &Superblock) -> Res
     }
 }
 
-fn pack_start(superblock: &Superblock, pack: u32) -> BlockAddr {
+/// Where checkpoint pack `pack` (1 or 2) begins.
+pub(crate) fn pack_start(superblock: &Superblock, pack: u32) -> BlockAddr {
     BlockAddr(superblock.cp_start.0 + (pack - 1) * BLOCKS_IN_SEGMENT)
 }
 
 /// A pack is valid when its head and its tail are, with the same version.
-fn read_pack<D: BlockDevice>(
+pub(crate) fn read_pack<D: BlockDevice>(
     blocks: &mut Blocks<D>,
     superblock: &Superblock,
     pack: u32,

@@ -1,0 +1,41 @@
+//! What fsync wrote after the checkpoint: the roll-forward chain. It is no part of the checked state.
+
+use std::collections::HashSet;
+
+use dovetail_block::BlockDevice;
+
+use super::{Checker, Finding};
+use crate::error::Error;
+use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Footer};
+
+/// The warm node log: all that fsync writes goes there.
+const WARM_NODE: usize = 4;
+
+impl<D: BlockDevice> Checker<'_, D> {
+    /// Follows the chain from the log's position on, block by block, while the blocks were written after the
+    /// checkpoint, and counts the files in it that fsync marked.
+    pub(super) fn check_chain(&mut self) -> Result<(), Error> {
+        let position = self.volume.checkpoint.logs[WARM_NODE];
+        if position.segment.0 >= self.volume.superblock.segment_count_main {
+            return Ok(());
+        }
+        let start = position.segment.0 * BLOCKS_IN_SEGMENT + u32::from(position.offset);
+        let mut next = BlockAddr(self.volume.superblock.main_start.0 + start);
+        let (version, mask) = self.volume.checkpoint.footer_version();
+        let (mut seen, mut files) = (HashSet::new(), HashSet::new());
+        while self.volume.superblock.in_main(next) && seen.insert(next) {
+            let footer = Footer::parse(&*self.volume.blocks.metadata(next)?);
+            if footer.checkpoint & mask != version {
+                break;
+            }
+            if footer.fsync_mark {
+                files.insert(footer.ino);
+            }
+            next = footer.next;
+        }
+        if !files.is_empty() {
+            self.found(Finding::AwaitsRecovery { count: files.len() as u64 });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! Checking a volume, and repairing what can be repaired without guessing.
+//!
+//! [`check`] reads the volume as of its elected checkpoint: it follows every pointer from the root, the orphans and the
+//! quota files, and then compares what it reached with what NAT, SIT, SSA and checkpoint say. Each disagreement is a
+//! [`Finding`]; `docs/fsck.md` lists the kinds.
+//!
+//! A volume that was not unmounted is checked in the same way: what fsync wrote after the checkpoint is not part of it,
+//! and only counted ([`Finding::AwaitsRecovery`]).
+//!
+//! Hazards: the volume is damaged, so no field is believed before it is checked. Every block and every node is entered
+//! once, so that the work ends; memory follows what is in use: a bit for each block of a segment in use, an entry for
+//! each node and inode.
+//!
+//! Left out: the content of quota files, the hashes of casefolded names, the format of encrypted names.
+
+mod chain;
+mod checkpoints;
+mod claims;
+mod dentries;
+mod directories;
+mod finding;
+mod inodes;
+mod logs;
+mod nat;
+mod nodes;
+mod orphans;
+mod pointers;
+mod report;
+mod sit;
+mod summary;
+mod superblocks;
+mod tree;
+
+pub use finding::{Finding, Kind, Name, Remedy, Severity};
+pub use report::{Counts, Report};
+
+use std::collections::HashMap;
+
+use dovetail_block::BlockDevice;
+
+use crate::error::Error;
+use crate::format::{BlockAddr, Nid};
+use crate::volume::Volume;
+use claims::Claims;
+use logs::Logs;
+use tree::Visited;
+
+/// How to check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Findings kept of one kind; more are only counted.
+    pub kept_per_kind: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { kept_per_kind: 10_000 } // assumed: more than anybody reads
+    }
+}
+
+/// How far a check has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// This many inodes were checked, of as many as the checkpoint counts.
+    Inodes {
+        /// Checked.
+        done: u64,
+        /// Counted by the checkpoint, which may be wrong.
+        expected: u64,
+    },
+    /// The tree is done; NAT and SIT are compared with it.
+    Tables,
+}
+
+/// Checks the volume on `device`, without writing. `progress` is called now and then.
+///
+/// # Errors
+/// [`Error::NotF2fs`], [`Error::Incompatible`], [`Error::Io`]. A volume that is too damaged to be opened is a report
+/// with [`Finding::Unusable`].
+pub fn check<D: BlockDevice>(
+    device: D,
+    options: Options,
+    mut progress: impl FnMut(Progress),
+) -> Result<Report, Error> {
+    match Volume::open(device) {
+        Ok(volume) => run(volume, options, &mut progress).map(|checker| checker.report),
+        Err(Error::Corrupt(reason)) => {
+            let mut report = Report::default();
+            report.push(Finding::Unusable { reason }, 1);
+            Ok(report)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A check in progress.
+struct Checker<'p, D> {
+    volume: Volume<D>,
+    options: Options,
+    report: Report,
+    progress: &'p mut dyn FnMut(Progress),
+    logs: Logs,
+    claims: Claims,
+    /// Every node that was reached, and the inode it was reached from.
+    nodes: HashMap<Nid, Nid>,
+    inodes: HashMap<Nid, Visited>,
+    /// Entries of directories that are still to be followed.
+    todo: Vec<tree::Child>,
+    /// The SSA block last asked for.
+    summary: Option<(BlockAddr, std::sync::Arc<dovetail_block::BlockBytes>)>,
+}
+
+impl<D> Checker<'_, D> {
+    fn found(&mut self, finding: Finding) {
+        self.report.push(finding, self.options.kept_per_kind);
+    }
+}
+
+fn run<D: BlockDevice>(
+    volume: Volume<D>,
+    options: Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Checker<'_, D>, Error> {
+    let mut checker = Checker {
+        volume,
+        options,
+        report: Report::default(),
+        progress,
+        logs: Logs::default(),
+        claims: Claims::default(),
+        nodes: HashMap::new(),
+        inodes: HashMap::new(),
+        todo: Vec::new(),
+        summary: None,
+    };
+    checker.check_superblocks()?;
+    checker.check_checkpoints()?;
+    checker.check_logs()?;
+    checker.check_chain()?;
+    checker.check_tree()?;
+    (checker.progress)(Progress::Tables);
+    checker.check_nat()?;
+    checker.check_links();
+    checker.check_sit()?;
+    checker.check_counters();
+    Ok(checker)
+}

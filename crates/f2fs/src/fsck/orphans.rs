@@ -1,0 +1,72 @@
+//! Orphans: inodes without a name that the next mount frees.
+
+use dovetail_block::BlockDevice;
+
+use super::tree::Role;
+use super::{Checker, Finding};
+use crate::error::Error;
+use crate::format::{BlockAddr, CheckpointFlags, Nid, u32_at};
+use crate::volume::open::pack_start;
+
+/// Numbers that fit into an orphan block.
+const ENTRIES: u32 = 1020;
+/// Where an orphan block has its index (from 1), the number of blocks, and its entries.
+const INDEX: usize = 4084;
+const COUNT: usize = 4086;
+const ENTRY_COUNT: usize = 4088;
+
+impl<D: BlockDevice> Checker<'_, D> {
+    /// The orphan blocks count only when the checkpoint's flag says so.
+    pub(super) fn check_orphans(&mut self) -> Result<(), Error> {
+        if !self.volume.checkpoint.flags.has(CheckpointFlags::ORPHAN) {
+            return Ok(());
+        }
+        let start = pack_start(&self.volume.superblock, self.volume.checkpoint.pack).0;
+        let (first, blocks) = (start + 1 + self.volume.superblock.cp_payload, self.orphan_blocks());
+        for block in 0..blocks {
+            let bytes = self.volume.blocks.metadata(BlockAddr(first + block))?;
+            let half = |at: usize| u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+            let count = u32_at(&*bytes, ENTRY_COUNT);
+            self.check_orphan_field(block, "blk_addr", half(INDEX), block + 1);
+            self.check_orphan_field(block, "blk_count", half(COUNT), blocks);
+            self.check_orphan_field(block, "entry_count", count, count.min(ENTRIES));
+            for entry in 0..count.min(ENTRIES) {
+                self.enter_orphan(Nid(u32_at(&*bytes, 4 * entry as usize)))?;
+            }
+        }
+        self.follow_names()
+    }
+
+    fn check_orphan_field(&mut self, block: u32, field: &'static str, found: u32, expected: u32) {
+        if found != expected {
+            self.found(Finding::OrphanBlock { block, field, found, expected });
+        }
+    }
+
+    fn enter_orphan(&mut self, ino: Nid) -> Result<(), Error> {
+        if !self.is_nid(ino) {
+            self.found(Finding::OrphanMissing { ino });
+            return Ok(());
+        }
+        if let Some(visited) = self.inodes.get(&ino) {
+            let twice = visited.role == Role::Orphan;
+            self.found(if twice { Finding::OrphanTwice { ino } } else { Finding::OrphanNamed { ino } });
+            return Ok(());
+        }
+        if self.volume.nat(ino)?.address == BlockAddr::NULL {
+            self.found(Finding::OrphanMissing { ino });
+            return Ok(());
+        }
+        if self.nodes.contains_key(&ino) {
+            self.found(Finding::NodeShared { nid: ino, ino });
+            return Ok(());
+        }
+        self.report.counts.orphans += 1;
+        self.enter_inode(ino, Role::Orphan)?;
+        let links = self.inodes[&ino].links;
+        if links != 0 {
+            self.found(Finding::OrphanLinks { ino, found: links });
+        }
+        Ok(())
+    }
+}
