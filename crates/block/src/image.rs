@@ -2,12 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use dovetail_time::SimTime;
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
-use crate::addr::{BLOCK_SIZE, BlockRange, Lba};
+use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
 use crate::command::{Command, Data};
 use crate::content::{BlockBytes, Content};
 use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
@@ -15,12 +17,14 @@ use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceIn
 /// A file of blocks. Each command is performed before it returns and completes at the time of its issue.
 ///
 /// Sparse files of any size work: nothing but what is asked for is read. Bytes after the last whole block are not
-/// part of the device. It has no discard, and it takes real bytes only, no patterns.
+/// part of the device. A discard punches holes into a file, where the file system below can; a real block device gets
+/// none. It takes real bytes only, no patterns.
 #[derive(Debug)]
 pub struct ImageDevice {
     file: File,
     blocks: u64,
     writable: bool,
+    discard: bool,
 }
 
 impl ImageDevice {
@@ -35,17 +39,23 @@ impl ImageDevice {
     /// Opens the image at `path` for reading and writing.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says, for instance that a block device is busy because it is mounted.
     pub fn open_read_write(path: &Path) -> io::Result<Self> {
-        Self::from_file(OpenOptions::new().read(true).write(true).open(path)?, true)
+        let exclusive = std::fs::metadata(path)?.file_type().is_block_device();
+        let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() };
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(flags.bits() as i32);
+        Self::from_file(options.open(path)?, true)
     }
 
     fn from_file(mut file: File, writable: bool) -> io::Result<Self> {
         if file.metadata()?.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
         }
-        let blocks = file.seek(SeekFrom::End(0))? / BLOCK_SIZE;
-        Ok(Self { file, blocks, writable })
+        let len = file.seek(SeekFrom::End(0))?;
+        // behind the end there is nothing to lose
+        let discard = writable && file.metadata()?.is_file() && punch(&file, len, BLOCK_SIZE).is_ok();
+        Ok(Self { file, blocks: len / BLOCK_SIZE, writable, discard })
     }
 
     fn seek(&mut self, lba: Lba) -> Result<(), DeviceError> {
@@ -79,6 +89,18 @@ impl ImageDevice {
         if fua { self.flush() } else { Ok(()) }
     }
 
+    fn discard(&self, ranges: &[ByteRange]) -> Result<(), DeviceError> {
+        if !self.discard {
+            return Err(DeviceError::Unsupported("discard"));
+        }
+        let inside = || ranges.iter().map(|range| range.blocks_inside()).filter(|range| range.blocks > 0);
+        inside().try_for_each(|range| self.info().check(range, range.blocks))?;
+        inside().try_for_each(|range| {
+            let (start, len) = (range.start.0 * BLOCK_SIZE, range.blocks * BLOCK_SIZE);
+            punch(&self.file, start, len).map_err(|error| host("discarded", &error.into()))
+        })
+    }
+
     fn check_writable(&self) -> Result<(), DeviceError> {
         if self.writable { Ok(()) } else { Err(DeviceError::NotWritable) }
     }
@@ -89,6 +111,11 @@ impl ImageDevice {
         }
         self.file.sync_data().map_err(|error| host("flushed", &error))
     }
+}
+
+/// What lies there reads as zeros from now on, and takes no room.
+fn punch(file: &File, start: u64, len: u64) -> Result<(), rustix::io::Errno> {
+    fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, len)
 }
 
 fn bytes_of(content: &Content) -> &BlockBytes {
@@ -104,7 +131,7 @@ fn host(done: &str, error: &io::Error) -> DeviceError {
 
 impl BlockDevice for ImageDevice {
     fn info(&self) -> DeviceInfo {
-        let capabilities = Capabilities { discard: false, streams: 1, inode_hints: false };
+        let capabilities = Capabilities { discard: self.discard, streams: 1, inode_hints: false };
         DeviceInfo { blocks: self.blocks, capabilities }
     }
 
@@ -113,7 +140,7 @@ impl BlockDevice for ImageDevice {
             Command::Read { range, into } => self.read(range, into)?,
             Command::Write { range, data, fua, hints: _ } => self.write(range, &data, fua)?,
             Command::Flush => self.flush()?,
-            Command::Discard { .. } => return Err(DeviceError::Unsupported("discard")),
+            Command::Discard { ranges } => self.discard(ranges)?,
         }
         Ok(Completion { done: at })
     }
@@ -164,6 +191,27 @@ mod tests {
     }
 
     #[test]
+    fn a_discard_makes_holes_of_the_whole_blocks_inside() {
+        let (_folder, path) = image(6 * 4096 + 100);
+        let mut device = ImageDevice::open_read_write(&path).unwrap();
+        assert!(device.info().capabilities.discard, "the file system of temporary files has holes");
+        write(&mut device, 0, &[1, 2, 3, 4, 5, 6].map(bytes)).unwrap();
+        let ranges = [ByteRange::new(100, 8192), ByteRange::new(3 * 4096, 2 * 4096), ByteRange::new(7, 9)];
+        device.submit(SimTime::ZERO, Command::Discard { ranges: &ranges }).unwrap();
+        let found = read(&mut device, BlockRange::new(Lba(0), 6)).unwrap();
+        assert_eq!(found, [1, 0, 3, 0, 0, 6].map(bytes));
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 6 * 4096 + 100, "no shorter, no longer");
+        let beyond = [ByteRange::new(4096, 4096), ByteRange::new(5 * 4096, 2 * 4096)];
+        let refused = device.submit(SimTime::ZERO, Command::Discard { ranges: &beyond });
+        assert!(matches!(refused, Err(DeviceError::OutOfRange { .. })));
+        assert_eq!(
+            read(&mut device, BlockRange::new(Lba(0), 1)).unwrap(),
+            [bytes(1)],
+            "nothing is done by half"
+        );
+    }
+
+    #[test]
     fn what_it_cannot_do_is_refused() {
         let (_folder, path) = image(3 * 4096 + 100);
         let mut device = ImageDevice::open_read_only(&path).unwrap();
@@ -176,6 +224,8 @@ mod tests {
         let mut device = ImageDevice::open_read_write(&path).unwrap();
         let pattern = Content::Pattern(Pattern::new(1));
         assert_eq!(write(&mut device, 0, &[pattern]), Err(DeviceError::Unsupported("pattern write")));
+        let mut device = ImageDevice::open_read_only(&path).unwrap();
+        assert!(!device.info().capabilities.discard);
         assert_eq!(
             device.submit(SimTime::ZERO, Command::Discard { ranges: &[] }),
             Err(DeviceError::Unsupported("discard"))

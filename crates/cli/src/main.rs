@@ -1,12 +1,14 @@
 //! The `dovetail` command: flags and output only.
 //!
-//! Exit codes: 0 done, 1 something failed, 2 wrong usage. Every error is one sentence on standard error.
+//! Exit codes: 0 done, 1 something failed, 2 wrong usage; `fsck` has those of fsck(8). Every error is one sentence on standard error.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line is what prints")]
 
 mod csv_out;
 mod drive;
+mod fsck;
 mod image;
+mod mkfs;
 mod progress;
 mod replay;
 mod table;
@@ -38,6 +40,11 @@ enum Command {
     Extract(image::ExtractArguments),
     /// Show a structure of an F2FS image.
     Inspect(image::InspectArguments),
+    /// Make a file system on an image file or a block device.
+    #[command(subcommand)]
+    Mkfs(mkfs::Command),
+    /// Check an F2FS image, and repair it if asked to.
+    Fsck(fsck::Arguments),
 }
 
 /// Why the command failed, and which exit code tells it.
@@ -63,14 +70,21 @@ fn main() -> ExitCode {
         Command::Cat(arguments) => image::cat(&arguments),
         Command::Extract(arguments) => image::extract(&arguments),
         Command::Inspect(arguments) => image::inspect(&arguments),
+        Command::Mkfs(command) => mkfs::run(&command),
+        Command::Fsck(arguments) => return fsck::run(&arguments),
     };
     let (message, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Usage(message)) => (message, 2),
         Err(Failure::Failed(message)) => (message, 1),
     };
-    eprintln!("dovetail: {message}");
+    complain(&message);
     ExitCode::from(code)
+}
+
+/// Writes one sentence to standard error.
+fn complain(message: &str) {
+    eprintln!("dovetail: {message}");
 }
 
 /// Writes to standard output; a reader that has gone away is not an error.

@@ -5,6 +5,7 @@ use std::fmt;
 use dovetail_block::DeviceError;
 
 use crate::format::{BlockAddr, CompressAlgorithm, Nid};
+use crate::mkfs::MkfsError;
 
 /// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
 /// apart.
@@ -25,6 +26,18 @@ pub enum Error {
     /// The volume is sound as far as is known, and uses what is not supported.
     #[error("{0}")]
     Incompatible(#[from] Incompatible),
+    /// The volume is full, or as good as full.
+    #[error("no space is left on the volume")]
+    NoSpace,
+    /// The volume is mounted for reading only.
+    #[error("the volume is mounted read-only")]
+    ReadOnly,
+    /// A block beyond the largest file.
+    #[error("the file would be larger than F2FS can store")]
+    FileTooBig,
+    /// No volume can be made like this.
+    #[error("{0}")]
+    Mkfs(#[from] MkfsError),
     /// No entry of that name.
     #[error("there is no {0}")]
     NotFound(String),
@@ -59,6 +72,12 @@ pub enum Incompatible {
         /// The path of the second device, as mkfs.f2fs recorded it.
         next: String,
     },
+    /// Features that can be read, but whose structures are not kept right by changes.
+    #[error("the volume uses {0}, which is read but not written: mount it with the option ro")]
+    Unmaintained(crate::format::Features),
+    /// The last checkpoint says that something is wrong or unfinished.
+    #[error("the last checkpoint is marked \"{0}\": check the volume first, or mount it with the option ro")]
+    CheckpointState(crate::format::CheckpointFlags),
     /// Blocks of another size than 4 KiB.
     #[error("the volume has blocks of 2^{log} bytes; only 4096 are supported")]
     BlockSize {
@@ -222,6 +241,14 @@ pub enum Corrupt {
         /// What is wrong with it.
         fault: ClusterFault,
     },
+    /// A block whose summary names an owner that does not point to it.
+    #[error("block {address} is valid, and node {nid}, its owner by the summary, does not point to it")]
+    Owner {
+        /// The block.
+        address: BlockAddr,
+        /// The node that should point to it.
+        nid: Nid,
+    },
     /// A directory that contains itself, or has two parents.
     #[error("directory {0} is reached twice: the tree has a loop")]
     DirectoryLoop(Nid),
@@ -308,5 +335,21 @@ impl Corrupt {
     /// [`Corrupt::Checksum`].
     pub(crate) fn check_checksum(place: Place, found: u32, computed: u32) -> Result<(), Self> {
         if found == computed { Ok(()) } else { Err(Self::Checksum { place, found, computed }) }
+    }
+}
+
+impl From<Error> for dovetail_vfs::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NoSpace => Self::NoSpace,
+            Error::ReadOnly => Self::ReadOnly,
+            Error::FileTooBig => Self::FileTooBig,
+            Error::NotFound(_) => Self::NotFound,
+            Error::NotADirectory(_) => Self::NotADirectory,
+            Error::Incompatible(what) => Self::Unsupported(what.to_string()),
+            Error::Corrupt(Corrupt::NoNode(_)) => Self::NotFound,
+            Error::Io(_) => Self::Io(error.to_string()),
+            error => Self::Corrupt(error.to_string()),
+        }
     }
 }

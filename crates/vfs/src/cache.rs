@@ -177,6 +177,11 @@ impl PageCache {
         }
     }
 
+    /// The page is there and dirty.
+    pub fn is_dirty(&self, ino: u64, index: u64) -> bool {
+        self.index.get(&(ino, index)).is_some_and(|&slot| self.pages[slot as usize].dirty)
+    }
+
     /// The dirty pages of a file, in order.
     pub fn dirty_pages(&self, ino: u64) -> Vec<u64> {
         self.files.get(&ino).map_or_else(Vec::new, |file| file.dirty.iter().copied().collect())

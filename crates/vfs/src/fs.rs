@@ -163,7 +163,7 @@ pub struct XattrFlags {
 /// A file system. Names are single components of 1 to 255 bytes without NUL and slash.
 ///
 /// Whether the caller may do what it asks for is not checked here; what follows from doing it is (times, link counts,
-/// set-id bits, inherited groups). Inode numbers come from [`Self::lookup`] and from the calls that make inodes; one that
+/// inherited groups). Inode numbers come from [`Self::lookup`] and from the calls that make inodes; one that
 /// is gone gives [`Error::NotFound`].
 pub trait FileSystem {
     /// The root directory.
@@ -187,8 +187,8 @@ pub trait FileSystem {
     /// [`Error::NotFound`].
     fn getattr(&mut self, ino: Ino) -> Result<Attr, Error>;
 
-    /// Changes attributes. A new owner or size takes away set-id bits, as the kernel does (of a regular file: setuid,
-    /// and setgid where the group may execute).
+    /// Changes attributes, and nothing but those: taking set-id bits away from a file that gets a new owner, size or
+    /// content is the caller's part (a kernel does it with a change of the mode).
     ///
     /// # Errors
     /// [`Error::FileTooBig`], [`Error::IsADirectory`] or [`Error::Invalid`] for a size of what has none, [`Error::NoSpace`].
@@ -259,7 +259,7 @@ pub trait FileSystem {
     /// [`Error::IsADirectory`].
     fn read(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
 
-    /// Writes all of `bytes` at byte `offset`; the file grows if need be. Set-id bits go, times change.
+    /// Writes all of `bytes` at byte `offset`; the file grows if need be. mtime and ctime change.
     ///
     /// # Errors
     /// [`Error::NoSpace`], [`Error::FileTooBig`].

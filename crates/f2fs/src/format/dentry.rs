@@ -168,7 +168,38 @@ impl<'a> DentryBlock<'a> {
         u16::from_le_bytes([dentry[8], dentry[9]]).into()
     }
 
-    fn entry(&self, slot: usize) -> Result<DirEntry, Corrupt> {
+    /// A name of so many bytes has room.
+    pub fn has_room(&self, name_len: usize) -> bool {
+        let (wanted, mut run) = (dentry_slots(name_len), 0);
+        (0..self.count).any(|slot| {
+            run = if lsb_first(self.bitmap, slot) { 0 } else { run + 1 };
+            run == wanted
+        })
+    }
+
+    /// The slot of the entry called `name`.
+    pub fn find(&self, name: &[u8], hash: u32) -> Option<usize> {
+        let mut slot = 0;
+        while slot < self.count {
+            let len = self.name_len(slot);
+            if !lsb_first(self.bitmap, slot) || len == 0 {
+                slot += 1;
+                continue;
+            }
+            let same = u32_at(self.dentries, slot * DENTRY) == hash && len == name.len();
+            if same && self.names.get(slot * SLOT..slot * SLOT + len) == Some(name) {
+                return Some(slot);
+            }
+            slot += dentry_slots(len);
+        }
+        None
+    }
+
+    /// The entry that begins at `slot`.
+    ///
+    /// # Errors
+    /// What is there cannot be an entry.
+    pub fn entry(&self, slot: usize) -> Result<DirEntry, Corrupt> {
         let dentry = &self.dentries[slot * DENTRY..][..DENTRY];
         let place = Place::Directory(self.dir);
         let len = self.name_len(slot);

@@ -41,7 +41,6 @@ pub use dentry_edit::{DentryBlockMut, inline_to_block};
 pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};
-#[allow(unused_imports, reason = "used as the mounted volume grows")]
 pub(crate) use inode::{Geometry, MAX_SIZE, RawInode, inode_checksums, seal_inode};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
 pub use journal::{

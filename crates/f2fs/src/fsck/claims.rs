@@ -36,6 +36,17 @@ impl Claims {
         true
     }
 
+    /// Takes back the mark of a block.
+    pub(super) fn release(&mut self, index: u32, node: bool) {
+        let Some(segment) = self.segments.get_mut(&(index / BLOCKS_IN_SEGMENT)) else { return };
+        let offset = (index % BLOCKS_IN_SEGMENT) as usize;
+        segment.map[offset / 8] &= !(0x80 >> (offset % 8));
+        *(if node { &mut segment.nodes } else { &mut segment.data }) -= 1;
+        if segment.nodes + segment.data == 0 {
+            self.segments.remove(&(index / BLOCKS_IN_SEGMENT));
+        }
+    }
+
     pub(super) fn segment(&self, segno: SegNo) -> Option<&Claimed> {
         self.segments.get(&segno.0).map(|segment| &**segment)
     }

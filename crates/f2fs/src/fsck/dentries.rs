@@ -7,6 +7,53 @@ const DENTRY: usize = 11;
 pub(super) const SLOT: usize = 8;
 const BLOCK_RESERVED: usize = 3;
 
+/// Where an entry of a directory stands: the block of the directory (`None` for inline entries), and the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) dir: Nid,
+    pub(super) block: Option<u64>,
+    pub(super) slot: usize,
+}
+
+/// What a repair does to an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fix {
+    Hash(u32),
+    Type(u8),
+    /// The slot belongs to the name before it.
+    Used,
+    /// The slot is no entry of its own.
+    NoLength,
+    Remove,
+}
+
+/// A repair of one entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DentryFix {
+    pub(super) place: Place,
+    pub(super) fix: Fix,
+}
+
+impl Fix {
+    /// Does it to slot `slot` of a block of entries, or of an inline area.
+    pub(super) fn apply(self, area: &mut [u8], inline: bool, slot: usize) {
+        let slots =
+            if inline { Slots::inline(area) } else { Slots::split(area, DENTRIES_IN_BLOCK, BLOCK_RESERVED) };
+        if slot >= slots.count {
+            return;
+        }
+        let len = slots.len(slot).unwrap_or(1);
+        let dentry = area.len() - slots.count * (DENTRY + SLOT) + slot * DENTRY;
+        match self {
+            Self::Hash(hash) => area[dentry..dentry + 4].copy_from_slice(&hash.to_le_bytes()),
+            Self::Type(file_type) => area[dentry + 10] = file_type,
+            Self::Used => area[slot / 8] |= 1 << (slot % 8),
+            Self::NoLength => area[dentry + 8..dentry + 10].fill(0),
+            Self::Remove => (slot..slot + len).for_each(|slot| area[slot / 8] &= !(1 << (slot % 8))),
+        }
+    }
+}
+
 /// The slots in a block, or in an inode.
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'a> {

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::dentries::Slots;
+use dovetail_block::BlockDevice;
+
+use super::dentries::{Fix, Place, Slots};
 use super::inodes::File;
 use super::tree::Child;
 use super::{Checker, Finding, Name};
@@ -64,7 +66,7 @@ impl Directory {
     }
 }
 
-impl<D> Checker<'_, D> {
+impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_dentry_block(&mut self, file: &mut File, block: u64, bytes: &[u8; 4096]) {
         if let Some(directory) = &mut file.directory {
             self.check_entries(directory, Slots::block(bytes), Some(block));
@@ -91,27 +93,31 @@ impl<D> Checker<'_, D> {
                 slot += 1;
                 continue;
             };
-            self.check_tail(directory.ino, slots, slot, len);
-            self.check_entry(directory, slots, slot, block);
+            self.check_tail(Place { dir: directory.ino, block, slot }, slots, len);
+            self.check_entry(directory, slots, Place { dir: directory.ino, block, slot });
             slot += len;
         }
     }
 
     /// The second and later slots of a long name.
-    fn check_tail(&mut self, dir: Nid, slots: Slots<'_>, first: usize, len: usize) {
+    fn check_tail(&mut self, place: Place, slots: Slots<'_>, len: usize) {
+        let (dir, first) = (place.dir, place.slot);
         let name = || Name(slots.name(first).to_vec());
         for slot in first + 1..first + len {
             if !slots.is_used(slot) {
+                self.fix(Place { slot, ..place }, Fix::Used);
                 self.found(Finding::DentrySlots { dir, name: name(), slot });
             }
             let found = slots.name_len(slot);
             if found != 0 {
+                self.fix(Place { slot, ..place }, Fix::NoLength);
                 self.found(Finding::DentryTail { dir, name: name(), slot, found });
             }
         }
     }
 
-    fn check_entry(&mut self, directory: &mut Directory, slots: Slots<'_>, slot: usize, block: Option<u64>) {
+    fn check_entry(&mut self, directory: &mut Directory, slots: Slots<'_>, place: Place) {
+        let Place { block, slot, .. } = place;
         let (dir, bytes, hash) = (directory.ino, slots.name(slot), slots.hash(slot));
         let name = || Name(bytes.to_vec());
         let dots = bytes == b"." || bytes == b"..";
@@ -120,22 +126,24 @@ impl<D> Checker<'_, D> {
         }
         let expected = if directory.folds_case && !dots { hash } else { name_hash(bytes) };
         if hash != expected {
+            self.fix(place, Fix::Hash(expected));
             self.found(Finding::DentryHash { dir, name: name(), found: hash, expected });
         }
         if let Some(block) = block.filter(|&block| !directory.belongs(block, expected)) {
             self.found(Finding::DentryBucket { dir, name: name(), block });
         }
         if dots {
-            return self.check_dot(directory, slots, slot);
+            return self.check_dot(directory, slots, place);
         }
         if !directory.names.insert(bytes.to_vec()) {
             self.found(Finding::DuplicateName { dir, name: name() });
         }
         let (ino, file_type) = (slots.ino(slot), slots.file_type(slot));
-        self.todo.push(Child { dir, name: name(), ino, file_type });
+        self.todo.push(Child { dir, name: name(), ino, file_type, place });
     }
 
-    fn check_dot(&mut self, directory: &mut Directory, slots: Slots<'_>, slot: usize) {
+    fn check_dot(&mut self, directory: &mut Directory, slots: Slots<'_>, place: Place) {
+        let slot = place.slot;
         directory.dots += 1;
         let (ino, found) = (directory.ino, slots.ino(slot));
         if slots.name(slot) == b"." {
@@ -151,6 +159,7 @@ impl<D> Checker<'_, D> {
         let (found, expected) = (slots.file_type(slot).0, FileType::DIRECTORY.0);
         if found != expected {
             let name = Name(slots.name(slot).to_vec());
+            self.fix(place, Fix::Type(expected));
             self.found(Finding::DentryType { dir: ino, name, found, expected });
         }
     }

@@ -233,7 +233,7 @@ findings! {
     /// The kernel has noted an error, or wants a check.
     CheckWanted: Note, Nothing, { found: CheckpointFlags } => "the volume is marked to be checked: {found}";
     /// The orphan flag and the orphan blocks contradict each other.
-    OrphanFlag: Warning, Repaired, { found: bool, count: u32 } => "the checkpoint's orphan flag is {found}, and it has {count} orphan blocks";
+    OrphanFlag: Error, Repaired, { found: bool, count: u32 } => "the checkpoint's orphan flag is {found}, and it has {count} orphan blocks";
     /// A field of an orphan block is wrong.
     OrphanBlock: Error, Repaired, { block: u32, field: &'static str, found: u32, expected: u32 } => "orphan block {block}: {field} is {found}, not {expected}";
     /// An orphan (an inode without a name that is still to be freed) has a link count other than 0.
@@ -295,9 +295,9 @@ findings! {
     /// Nids 1 and 2 stand for the metadata and have fixed entries.
     NatReserved: Error, Repaired, { nid: Nid, address: BlockAddr } => "the NAT entry of the reserved nid {nid} points to block {address} instead of 1";
     /// A NAT entry names no inode that its node belongs to.
-    NatNoInode: Error, Guess, { nid: Nid } => "the NAT entry of node {nid} names no inode";
+    NatNoInode: Error, Repaired, { nid: Nid } => "the NAT entry of node {nid} names no inode";
     /// A NAT entry names another inode than the one whose pointers lead to the node.
-    NatInode: Error, Guess, { nid: Nid, found: Nid, expected: Nid } => "the NAT says that node {nid} belongs to inode {found}, not {expected}";
+    NatInode: Error, Repaired, { nid: Nid, found: Nid, expected: Nid } => "the NAT says that node {nid} belongs to inode {found}, not {expected}";
     /// A NAT entry leads outside the main area.
     NatAddress: Error, Guess, { nid: Nid, address: BlockAddr } => "the NAT entry of node {nid} points to block {address}, outside the main area";
     /// Something points to a nid that there cannot be.
@@ -313,7 +313,7 @@ findings! {
     /// The block that the NAT names for a node is that of another one.
     FooterNid: Error, Guess, { nid: Nid, found: Nid, address: BlockAddr } => "block {address} should be node {nid} and says that it is node {found}";
     /// A node says that it belongs to another inode.
-    FooterInode: Error, Guess, { nid: Nid, found: Nid, expected: Nid } => "node {nid} says that it belongs to inode {found}, not {expected}";
+    FooterInode: Error, Repaired, { nid: Nid, found: Nid, expected: Nid } => "node {nid} says that it belongs to inode {found}, not {expected}";
     /// A node says that it stands at another place in its file.
     FooterOffset: Error, Repaired, { nid: Nid, found: u32, expected: u32 } => "node {nid} says that it is number {found} of its file's nodes, it is {expected}";
     /// The cold bit of a node does not fit what it belongs to.
@@ -374,7 +374,7 @@ findings! {
     /// Case folding where there is none.
     Casefold: Error, Guess, { ino: Nid } => "inode {ino} is marked for case folding, which it cannot have";
     /// The nanoseconds of a time are a second or more.
-    Nanoseconds: Warning, Repaired, { ino: Nid, field: &'static str, found: u32 } => "inode {ino}: {field} is {found}, a second or more";
+    Nanoseconds: Warning, Guess, { ino: Nid, field: &'static str, found: u32 } => "inode {ino}: {field} is {found}, a second or more";
     /// A file counts failed cleanings, and is not pinned.
     GcFailures: Warning, Repaired, { ino: Nid, found: u32 } => "inode {ino} is not pinned and counts {found} failed cleanings";
     /// A file has more or fewer names than it counts.

@@ -187,12 +187,12 @@ impl<D: BlockDevice> Checker<'_, D> {
             area.extend_from_slice(&node.block[file.geometry.inline_xattrs()]);
         }
         let nid = Nid(raw.i_xattr_nid.get());
-        if nid.is_some() {
-            if let Some(node) = self.enter_xattr_node(nid, ino)? {
-                self.check_cold(nid, &node.footer, file.is_dir);
-                area.extend_from_slice(&node.block[..XATTR_BYTES_IN_NODE]);
-                file.blocks += 1;
-            }
+        if nid.is_some()
+            && let Some(node) = self.enter_xattr_node(nid, ino)?
+        {
+            self.check_cold(nid, &node.footer, file.is_dir);
+            area.extend_from_slice(&node.block[..XATTR_BYTES_IN_NODE]);
+            file.blocks += 1;
         }
         match parse_xattrs(&area, ino) {
             Err(reason) => self.found(Finding::Xattrs { ino, reason }),

@@ -42,6 +42,10 @@ impl Logs {
         self.summaries.get(&segno)
     }
 
+    pub(super) fn of_segment_mut(&mut self, segno: SegNo) -> Option<&mut LogSummary> {
+        self.summaries.get_mut(&segno)
+    }
+
     /// A log writes to this segment.
     pub(super) fn writes_to(&self, segno: SegNo) -> bool {
         self.summaries.contains_key(&segno)

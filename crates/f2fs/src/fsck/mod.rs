@@ -25,6 +25,7 @@ mod nat;
 mod nodes;
 mod orphans;
 mod pointers;
+mod repair;
 mod report;
 mod sit;
 mod summary;
@@ -32,6 +33,7 @@ mod superblocks;
 mod tree;
 
 pub use finding::{Finding, Kind, Name, Remedy, Severity};
+pub use repair::{RepairError, repair};
 pub use report::{Counts, Report};
 
 use std::collections::HashMap;
@@ -42,6 +44,7 @@ use crate::error::Error;
 use crate::format::{BlockAddr, Nid};
 use crate::volume::Volume;
 use claims::Claims;
+use dentries::DentryFix;
 use logs::Logs;
 use tree::Visited;
 
@@ -106,6 +109,10 @@ struct Checker<'p, D> {
     inodes: HashMap<Nid, Visited>,
     /// Entries of directories that are still to be followed.
     todo: Vec<tree::Child>,
+    /// What a repair does to entries of directories.
+    fixes: Vec<DentryFix>,
+    /// The orphans that exist.
+    orphans: Vec<Nid>,
     /// The SSA block last asked for.
     summary: Option<(BlockAddr, std::sync::Arc<dovetail_block::BlockBytes>)>,
 }
@@ -131,6 +138,8 @@ fn run<D: BlockDevice>(
         nodes: HashMap::new(),
         inodes: HashMap::new(),
         todo: Vec::new(),
+        fixes: Vec::new(),
+        orphans: Vec::new(),
         summary: None,
     };
     checker.check_superblocks()?;

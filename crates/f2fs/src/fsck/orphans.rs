@@ -5,22 +5,19 @@ use dovetail_block::BlockDevice;
 use super::tree::Role;
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BlockAddr, CheckpointFlags, Nid, u32_at};
+use crate::format::{BlockAddr, Nid, u32_at};
 use crate::volume::open::pack_start;
 
 /// Numbers that fit into an orphan block.
-const ENTRIES: u32 = 1020;
+pub(super) const ENTRIES: u32 = 1020;
 /// Where an orphan block has its index (from 1), the number of blocks, and its entries.
 const INDEX: usize = 4084;
 const COUNT: usize = 4086;
 const ENTRY_COUNT: usize = 4088;
 
 impl<D: BlockDevice> Checker<'_, D> {
-    /// The orphan blocks count only when the checkpoint's flag says so.
+    /// Orphan blocks count even when the checkpoint lacks the flag: that was reported, and nothing else leads there.
     pub(super) fn check_orphans(&mut self) -> Result<(), Error> {
-        if !self.volume.checkpoint.flags.has(CheckpointFlags::ORPHAN) {
-            return Ok(());
-        }
         let start = pack_start(&self.volume.superblock, self.volume.checkpoint.pack).0;
         let (first, blocks) = (start + 1 + self.volume.superblock.cp_payload, self.orphan_blocks());
         for block in 0..blocks {
@@ -62,6 +59,7 @@ impl<D: BlockDevice> Checker<'_, D> {
             return Ok(());
         }
         self.report.counts.orphans += 1;
+        self.orphans.push(ino);
         self.enter_inode(ino, Role::Orphan)?;
         let links = self.inodes[&ino].links;
         if links != 0 {

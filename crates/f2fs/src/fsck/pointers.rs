@@ -101,7 +101,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         owner: Owner,
     ) -> Result<(), Error> {
         if address == BlockAddr::COMPRESSED {
-            if file.cluster == 1 || block % file.cluster != 0 {
+            if file.cluster == 1 || !block.is_multiple_of(file.cluster) {
                 self.found(Finding::ClusterMark { ino: file.ino, block });
             }
             if file.released {

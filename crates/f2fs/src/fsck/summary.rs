@@ -112,10 +112,10 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     fn ssa_block(&mut self, segno: SegNo) -> Result<std::sync::Arc<BlockBytes>, Error> {
         let address = BlockAddr(self.volume.superblock.ssa_start.0 + segno.0);
-        if let Some((cached, block)) = &self.summary {
-            if *cached == address {
-                return Ok(block.clone());
-            }
+        if let Some((cached, block)) = &self.summary
+            && *cached == address
+        {
+            return Ok(block.clone());
         }
         let block = self.volume.blocks.metadata(address)?;
         self.summary = Some((address, block.clone()));

@@ -2,6 +2,7 @@
 
 use dovetail_block::BlockDevice;
 
+use super::dentries::{DentryFix, Fix, Place};
 use super::{Checker, Finding, Name, Progress};
 use crate::error::Error;
 use crate::format::{BlockAddr, FileType, Footer, Nid};
@@ -43,6 +44,7 @@ pub(super) struct Child {
     pub(super) name: Name,
     pub(super) ino: Nid,
     pub(super) file_type: FileType,
+    pub(super) place: Place,
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
@@ -67,7 +69,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn follow_names(&mut self) -> Result<(), Error> {
         while let Some(child) = self.todo.pop() {
             self.follow(child)?;
-            if self.report.counts.inodes % 1024 == 0 {
+            if self.report.counts.inodes.is_multiple_of(1024) {
                 let (done, expected) =
                     (self.report.counts.inodes, self.volume.checkpoint.valid_inodes.into());
                 (self.progress)(Progress::Inodes { done, expected });
@@ -80,6 +82,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.report.counts.names += 1;
         let Child { dir, ino, .. } = child;
         if !self.is_nid(ino) {
+            self.fix(child.place, Fix::Remove);
             self.found(Finding::DentryInode { dir, name: child.name, ino });
             return Ok(());
         }
@@ -93,6 +96,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         let entry = self.volume.nat(ino)?;
         if entry.address == BlockAddr::NULL {
+            self.fix(child.place, Fix::Remove);
             self.found(Finding::DentryDangling { dir, name: child.name, ino });
             return Ok(());
         }
@@ -104,6 +108,11 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.check_own_name(&child);
         self.count_name(&child);
         Ok(())
+    }
+
+    /// Remembers what a repair does to an entry.
+    pub(super) fn fix(&mut self, place: Place, fix: Fix) {
+        self.fixes.push(DentryFix { place, fix });
     }
 
     /// The node at `address` says itself that it is inode `ino`.
@@ -128,13 +137,14 @@ impl<D: BlockDevice> Checker<'_, D> {
         visited.names += 1;
         let usable = visited.file_type != FileType(0);
         let expected = if usable { visited.file_type } else { child.file_type };
-        if expected == FileType::DIRECTORY {
-            if let Some(dir) = self.inodes.get_mut(&child.dir) {
-                dir.subdirs += 1;
-            }
+        if expected == FileType::DIRECTORY
+            && let Some(dir) = self.inodes.get_mut(&child.dir)
+        {
+            dir.subdirs += 1;
         }
         if child.file_type != expected || !(1..=7).contains(&child.file_type.0) {
             let (found, expected) = (child.file_type.0, expected.0);
+            self.fix(child.place, Fix::Type(expected));
             self.found(Finding::DentryType { dir: child.dir, name: child.name.clone(), found, expected });
         }
     }

@@ -70,7 +70,9 @@ impl<D: BlockDevice> F2fs<D> {
         }
         let background = &self.background;
         let checkpoint = after(background.last_checkpoint, self.options.checkpoint_interval_s * 1000);
-        let mut next = background.next_write_back.min(checkpoint.max(after(background.last_request, IDLE.as_ns() / 1_000_000)));
+        let mut next = background
+            .next_write_back
+            .min(checkpoint.max(after(background.last_request, IDLE.as_ns() / 1_000_000)));
         if self.options.background_gc != BackgroundGc::Off {
             next = next.min(background.next_gc);
         }
@@ -93,7 +95,9 @@ impl<D: BlockDevice> F2fs<D> {
             self.write_back_files()?;
             self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
         }
-        if self.is_idle() && self.io.now().since(self.background.last_checkpoint).as_ns() >= self.checkpoint_interval_ns() {
+        if self.is_idle()
+            && self.io.now().since(self.background.last_checkpoint).as_ns() >= self.checkpoint_interval_ns()
+        {
             self.checkpoint_if_dirty()?;
             self.background.last_checkpoint = self.io.now();
         }
@@ -125,7 +129,8 @@ impl<D: BlockDevice> F2fs<D> {
     fn background_cleaning(&mut self) -> Result<(), Error> {
         let found = self.is_idle() && self.clean_in_background()?;
         let sleep = if found || !self.is_idle() { self.background.gc_sleep_ms } else { GC_NOTHING_MS };
-        self.background.gc_sleep_ms = if found { GC_SLEEP_MS } else { (sleep + GC_SLEEP_MS).min(GC_SLEEP_MAX_MS) };
+        self.background.gc_sleep_ms =
+            if found { GC_SLEEP_MS } else { (sleep + GC_SLEEP_MS).min(GC_SLEEP_MAX_MS) };
         self.background.next_gc = after(self.io.now(), sleep);
         Ok(())
     }

@@ -7,14 +7,14 @@ use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::io::{Cause, Channel};
 use super::nat::FlushPlan;
-use super::policy::Log;
 use super::{F2fs, SinceCheckpoint};
 use crate::error::Error;
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, LogPosition, NAT_ENTRIES_IN_BLOCK,
     NAT_JOURNAL_ENTRIES, NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SIT_JOURNAL_ENTRIES, SegNo, SitEntry, Summary,
-    SummaryKind, compact_block_count, compact_summaries, msb_first, nat_block_other, orphan_blocks, put_nat_journal,
-    put_sit_journal, put_written_kib, set_msb_first, set_nat_entry, set_sit_entry, sit_block_other, summary_block,
+    SummaryKind, compact_block_count, compact_summaries, msb_first, nat_block_other, orphan_blocks,
+    put_nat_journal, put_sit_journal, put_written_kib, set_msb_first, set_nat_entry, set_sit_entry,
+    sit_block_other, summary_block,
 };
 
 /// Why a checkpoint is written.
@@ -99,7 +99,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Writes changed blocks of the SIT to their other copies; the segments for the journal are returned.
     fn flush_sit(&mut self, bitmap: &mut [u8]) -> Result<BTreeSet<SegNo>, Error> {
-        let changed: BTreeSet<SegNo> = self.segments.dirty().into_iter().chain(self.sit_journal.iter().copied()).collect();
+        let changed: BTreeSet<SegNo> =
+            self.segments.dirty().into_iter().chain(self.sit_journal.iter().copied()).collect();
         if changed.len() <= SIT_JOURNAL_ENTRIES {
             return Ok(changed);
         }
@@ -217,11 +218,6 @@ impl<D: BlockDevice> F2fs<D> {
         let tail = BlockAddr(start + checkpoint.total_blocks - 1);
         self.io.write_durable(tail, Arc::new(pack[0]))?;
         Ok(())
-    }
-
-    /// The log of a position in the checkpoint's order.
-    pub(super) fn log_of(index: usize) -> Log {
-        Log::ALL[index]
     }
 }
 

@@ -8,8 +8,8 @@ use super::F2fs;
 use super::checkpoint::Reason;
 use super::io::Cause;
 use super::node::Marks;
-use super::policy::{SpaceFacts, cost_benefit, enough_free};
 use super::pointers::Pointer;
+use super::policy::{SpaceFacts, cost_benefit, enough_free};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
     BLOCKS_IN_SEGMENT, BlockAddr, Footer, Inode, Nid, SegNo, Summary, ssa_address, summaries,
@@ -77,7 +77,9 @@ impl<D: BlockDevice> F2fs<D> {
     fn is_candidate(&self, section: u32) -> bool {
         let full = self.segments.per_section() * BLOCKS_IN_SEGMENT;
         let valid = self.segments.section_valid(section);
-        valid > 0 && valid < full && !self.logs.iter().any(|log| self.segments.section_of(log.segno) == section)
+        valid > 0
+            && valid < full
+            && !self.logs.iter().any(|log| self.segments.section_of(log.segno) == section)
     }
 
     /// The candidate with the fewest valid blocks, not yet among `seen`.
@@ -98,9 +100,15 @@ impl<D: BlockDevice> F2fs<D> {
 
     fn section_cost(&self, section: u32) -> u64 {
         let per_section = self.segments.per_section();
-        let mtime: u64 = self.segments.segments_of(section).map(|segno| self.segments.get(segno).mtime_s).sum();
+        let mtime: u64 =
+            self.segments.segments_of(section).map(|segno| self.segments.get(segno).mtime_s).sum();
         let blocks = per_section * BLOCKS_IN_SEGMENT;
-        cost_benefit(self.segments.section_valid(section), blocks, mtime / u64::from(per_section), self.segments.age())
+        cost_benefit(
+            self.segments.section_valid(section),
+            blocks,
+            mtime / u64::from(per_section),
+            self.segments.age(),
+        )
     }
 
     fn clean_section(&mut self, section: u32) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 //! the device.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use dovetail_block::{BlockDevice, Content};
 
@@ -10,8 +11,9 @@ use super::io::{Cause, Channel};
 use super::options::Mode;
 use super::pointers::{Found, Pointer};
 use super::policy::{DataFacts, PlaceFacts, SpaceFacts, data_log, in_place};
-use crate::error::{Error, Incompatible};
-use crate::format::{BLOCK, BlockAddr, InodeFlags, Nid, Summary};
+use crate::error::{Corrupt, Error};
+use crate::format::{BLOCK, BlockAddr, Inode, InodeFlags, Nid, Summary};
+use crate::volume::cluster::inflate;
 
 /// Blocks read in one command: 1 MiB.
 const MAX_RUN: u64 = 256;
@@ -49,8 +51,11 @@ impl<D: BlockDevice> F2fs<D> {
         if let Some(content) = self.pages.get(ino.0.into(), index) {
             return Ok(content.clone());
         }
+        if let Some(content) = self.read_cluster(ino, index)? {
+            return Ok(content);
+        }
         let address = match self.find_pointer(ino, index)? {
-            Found::Pointer(pointer) => self.readable(ino, index, pointer.address)?,
+            Found::Pointer(pointer) => pointer.address,
             Found::MissingUntil(_) => BlockAddr::NULL,
         };
         if address.is_hole() {
@@ -63,16 +68,50 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(content)
     }
 
-    /// Refuses what compression has mangled.
-    fn readable(&mut self, ino: Nid, block: u64, address: BlockAddr) -> Result<BlockAddr, Error> {
-        if address == BlockAddr::COMPRESSED {
-            return Err(Incompatible::Compressed { ino, block, algorithm: "compressed" }.into());
+    /// Page `index`, if it lies in a compressed cluster. The whole cluster comes into memory.
+    fn read_cluster(&mut self, ino: Nid, index: u64) -> Result<Option<Content>, Error> {
+        if self.inode(ino)?.i_flags.get() & InodeFlags::COMPRESSED.0 == 0 || self.is_dir(ino)? {
+            return Ok(None);
         }
-        Ok(address)
+        self.load_node(ino, ino, 0)?;
+        let block = self.nodes.get(ino).map(|node| Arc::clone(&node.block)).ok_or(Corrupt::NoNode(ino))?;
+        let inode = Inode::parse(block, ino, &self.superblock)?;
+        let blocks = u64::from(inode.cluster_blocks);
+        let start = index - index % blocks;
+        let head =
+            matches!(self.find_pointer(ino, start)?, Found::Pointer(p) if p.address == BlockAddr::COMPRESSED);
+        if !head {
+            return Ok(None);
+        }
+        let stored = self.stored_blocks(ino, start + 1..start + blocks)?;
+        let bytes = inflate(&inode, start, &stored)?;
+        let mut found = None;
+        for (page, chunk) in (start..).zip(bytes.as_chunks::<BLOCK>().0) {
+            let content = Content::Bytes(Arc::new(*chunk));
+            found = if page == index { Some(content.clone()) } else { found };
+            self.pages.insert_clean(ino.0.into(), page, content);
+        }
+        Ok(found)
+    }
+
+    /// The blocks of a compressed cluster, up to the first one that holds nothing.
+    fn stored_blocks(&mut self, ino: Nid, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        let mut stored = Vec::new();
+        for block in range {
+            let Found::Pointer(pointer) = self.find_pointer(ino, block)? else { break };
+            if pointer.address.is_hole() || pointer.address == BlockAddr::COMPRESSED {
+                break;
+            }
+            stored.extend_from_slice(&*self.io.read(pointer.address)?);
+        }
+        Ok(stored)
     }
 
     /// Brings the pages of `range` that are not in memory there, neighbouring blocks in one command.
     pub(super) fn read_ahead(&mut self, ino: Nid, range: Range<u64>) -> Result<(), Error> {
+        if self.inode(ino)?.i_flags.get() & InodeFlags::COMPRESSED.0 != 0 {
+            return Ok(()); // clusters come as a whole
+        }
         let mut index = range.start;
         while index < range.end {
             if self.pages.get(ino.0.into(), index).is_some() {
@@ -270,7 +309,8 @@ impl<D: BlockDevice> F2fs<D> {
     fn place_facts(&mut self, ino: Nid, why: Why, dirty: usize) -> Result<PlaceFacts, Error> {
         let space = self.space_facts();
         let raw = self.inode(ino)?;
-        let (fixed, dir) = (raw.i_advise & ADVISE_COLD != 0 || raw.i_inline & INLINE_PINNED != 0, raw.i_mode.get());
+        let (fixed, dir) =
+            (raw.i_advise & ADVISE_COLD != 0 || raw.i_inline & INLINE_PINNED != 0, raw.i_mode.get());
         let small = why == Why::DataSync || (why == Why::Fsync && dirty <= MIN_FSYNC_BLOCKS);
         Ok(PlaceFacts {
             lfs: self.options.mode == Mode::Lfs,

@@ -63,7 +63,9 @@ impl DiscardQueue {
         found.retain(|&(_, len)| len >= granularity);
         found.sort_by_key(|&(start, len)| (u32::MAX - len, start));
         found.truncate(count);
-        found.iter().for_each(|(start, _)| drop(self.extents.remove(start)));
+        for (start, _) in &found {
+            self.extents.remove(start);
+        }
         found
     }
 }

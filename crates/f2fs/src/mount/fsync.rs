@@ -64,7 +64,10 @@ impl<D: BlockDevice> F2fs<D> {
     /// be a record.
     fn find_parent_again(&mut self, ino: Nid) -> Result<(), Error> {
         let raw = self.inode(ino)?;
-        if raw.i_advise & ADVISE_LOST_PARENT != 0 && raw.i_links.get() == 1 && raw.i_mode.get() & 0o170_000 == 0o100_000 {
+        if raw.i_advise & ADVISE_LOST_PARENT != 0
+            && raw.i_links.get() == 1
+            && raw.i_mode.get() & 0o170_000 == 0o100_000
+        {
             self.edit_inode(ino)?.i_advise &= !ADVISE_LOST_PARENT;
         }
         Ok(())

@@ -61,7 +61,7 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     /// The area becomes pointers, all of them holes.
-    fn clear_inline(&mut self, ino: Nid) -> Result<(), Error> {
+    pub(super) fn clear_inline(&mut self, ino: Nid) -> Result<(), Error> {
         self.edit_inline_area(ino)?.fill(0);
         self.edit_inode(ino)?.i_inline &= !(InlineFlags::DATA.0 | DATA_EXISTS);
         Ok(())

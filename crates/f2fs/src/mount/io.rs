@@ -259,7 +259,11 @@ impl<D: BlockDevice> Io<D> {
     }
 
     /// Writes one block of a checkpoint so that it survives a power cut when this returns.
-    pub(crate) fn write_durable(&mut self, address: BlockAddr, block: Arc<BlockBytes>) -> Result<(), DeviceError> {
+    pub(crate) fn write_durable(
+        &mut self,
+        address: BlockAddr,
+        block: Arc<BlockBytes>,
+    ) -> Result<(), DeviceError> {
         self.wait()?;
         if let Some(failed) = &self.failed {
             return Err(failed.clone());

@@ -12,7 +12,8 @@ use super::options::{AllocMode, Mode};
 use super::policy::{Log, need_ssr};
 use crate::error::Error;
 use crate::format::{
-    BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, SegNo, Summary, SummaryKind, ssa_address, summaries, summary_block,
+    BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, SegNo, Summary, SummaryKind, ssa_address, summaries,
+    summary_block,
 };
 
 /// The segment that a log writes in.
@@ -135,7 +136,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// A segment whose holes the log should fill; `None` while free segments are plenty.
     fn hole_segment(&self, log: Log) -> Option<SegNo> {
-        let unmarked_chain = log == Log::WarmNode && !self.checkpoint.flags.has(CheckpointFlags::CRC_RECOVERY);
+        let unmarked_chain =
+            log == Log::WarmNode && !self.checkpoint.flags.has(CheckpointFlags::CRC_RECOVERY);
         let wanted = !unmarked_chain && need_ssr(&self.space_facts());
         if wanted { self.any_hole_segment(log) } else { None }
     }
@@ -162,7 +164,11 @@ impl<D: BlockDevice> F2fs<D> {
             let segment = self.segments.get(segno);
             let cost = u32::from(segment.checkpointed);
             let fits = segment.in_use && segment.log == kind && cost < best.0 && cost < BLOCKS_IN_SEGMENT;
-            if fits && segment.valid > 0 && !self.is_current(segno) && segment.next_hole(0) < BLOCKS_IN_SEGMENT {
+            if fits
+                && segment.valid > 0
+                && !self.is_current(segno)
+                && segment.next_hole(0) < BLOCKS_IN_SEGMENT
+            {
                 best = (cost, Some(segno));
             }
         }
@@ -173,7 +179,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// writes is avoided once.
     fn free_segment(&self, log: Log) -> Option<SegNo> {
         let sections = self.segments.sections();
-        let from_start = log.is_node() || log == Log::HotData || self.options.alloc_mode == AllocMode::Reuse;
+        let from_start = log.is_node() || log == Log::HotData || self.alloc_mode == AllocMode::Reuse;
         let start = if from_start { 0 } else { self.segments.section_of(self.logs[log.index()].segno) };
         let free = |from: u32| {
             let order = (from..sections).chain(0..from);

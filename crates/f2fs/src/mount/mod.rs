@@ -12,8 +12,8 @@
 
 mod attributes;
 mod background;
-mod cleaner;
 mod checkpoint;
+mod cleaner;
 mod data;
 mod directory;
 mod discard;
@@ -49,13 +49,13 @@ use crate::format::{Bitmaps, Checkpoint, Nid, SegNo, Superblock};
 use background::Background;
 use cleaner::Cleaner;
 use discard::DiscardQueue;
-pub use io::Written;
 use io::Io;
+pub use io::Written;
 use logs::CurrentSegment;
 use nat::NatTable;
 use nodes::NodeCache;
-pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, Options};
-pub use policy::IpuPolicy;
+pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, OptionError, Options};
+pub use policy::{IpuPolicy, Logs};
 use segments::Segments;
 
 /// What the volume holds, as the next checkpoint will say.
@@ -114,6 +114,7 @@ pub struct F2fs<D> {
     sit_journal: BTreeSet<SegNo>,
     options: Options,
     ipu_policy: IpuPolicy,
+    alloc_mode: AllocMode,
     segments: Segments,
     logs: [CurrentSegment; 6],
     nat: NatTable,

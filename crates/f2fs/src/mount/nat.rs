@@ -128,7 +128,8 @@ impl NatTable {
         let first = page * NAT_ENTRIES_IN_BLOCK;
         for nid in (first..(first + NAT_ENTRIES_IN_BLOCK).min(self.max_nid)).map(Nid) {
             let usable = nid.0 > 3 && self.get(nid).address == BlockAddr::NULL;
-            if usable && !self.taken.contains(&nid) && !self.dirty.contains(&nid) && !self.free.contains(&nid) {
+            if usable && !self.taken.contains(&nid) && !self.dirty.contains(&nid) && !self.free.contains(&nid)
+            {
                 self.free.push_back(nid);
             }
         }

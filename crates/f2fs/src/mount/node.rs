@@ -5,14 +5,14 @@ use std::sync::Arc;
 use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::F2fs;
-use super::io::Channel;
 use super::io::Cause;
+use super::io::Channel;
 use super::nat::{NatPage, NatTable};
 use super::policy::node_log;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BLOCK, BlockAddr, Footer, Geometry, Inode, NAT_ENTRIES_IN_BLOCK, NatEntry, Nid, RawInode, Summary, is_indirect,
-    nat_block_address, nat_entry, seal_inode,
+    BLOCK, BlockAddr, Footer, Geometry, Inode, NAT_ENTRIES_IN_BLOCK, NatEntry, Nid, RawInode, Summary,
+    is_indirect, nat_block_address, nat_entry, seal_inode,
 };
 
 /// The marks that an fsync leaves in the nodes it writes.
@@ -86,7 +86,12 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     /// Checks that `found` lies in the main area.
-    pub(super) fn check_address(&self, place: Place, field: &'static str, found: BlockAddr) -> Result<(), Corrupt> {
+    pub(super) fn check_address(
+        &self,
+        place: Place,
+        field: &'static str,
+        found: BlockAddr,
+    ) -> Result<(), Corrupt> {
         if self.superblock.in_main(found) {
             return Ok(());
         }

@@ -1,7 +1,6 @@
 //! Mount options, by the kernel's names.
 
-use super::policy::Logs;
-pub use super::policy::IpuPolicy;
+use super::policy::{IpuPolicy, Logs};
 
 /// How space is taken (`mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +51,6 @@ pub struct Options {
     pub logs: Logs,
     /// `alloc_mode=default|reuse`; `None`: reuse on volumes of at most 16 GiB, as the kernel does.
     pub alloc: Option<AllocMode>,
-    /// The same, decided when the volume is mounted.
-    pub(super) alloc_mode: AllocMode,
     /// `fsync_mode=posix|strict|nobarrier`
     pub fsync_mode: FsyncMode,
     /// `background_gc=on|off|sync`
@@ -89,7 +86,6 @@ impl Default for Options {
             mode: Mode::Adaptive,
             logs: Logs::Six,
             alloc: None,
-            alloc_mode: AllocMode::Default,
             fsync_mode: FsyncMode::Posix,
             background_gc: BackgroundGc::On,
             discard: true,
@@ -142,9 +138,27 @@ fn choose<T: Copy>(
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does not have.
 const WITHOUT_EFFECT: [&str; 21] = [
-    "rw", "relatime", "noatime", "lazytime", "nolazytime", "user_xattr", "acl", "extent_cache", "noextent_cache",
-    "flush_merge", "noflush_merge", "checkpoint_merge", "nocheckpoint_merge", "gc_merge", "nogc_merge", "no_heap",
-    "barrier", "data_flush", "inline_xattr", "inline_data", "inline_dentry",
+    "rw",
+    "relatime",
+    "noatime",
+    "lazytime",
+    "nolazytime",
+    "user_xattr",
+    "acl",
+    "extent_cache",
+    "noextent_cache",
+    "flush_merge",
+    "noflush_merge",
+    "checkpoint_merge",
+    "nocheckpoint_merge",
+    "gc_merge",
+    "nogc_merge",
+    "no_heap",
+    "barrier",
+    "data_flush",
+    "inline_xattr",
+    "inline_data",
+    "inline_dentry",
 ];
 
 impl Options {
@@ -219,7 +233,8 @@ mod tests {
 
     #[test]
     fn options_go_by_the_kernels_names() {
-        let options = Options::parse("mode=lfs,active_logs=4,nodiscard,fsync_mode=strict,background_gc=off").unwrap();
+        let options =
+            Options::parse("mode=lfs,active_logs=4,nodiscard,fsync_mode=strict,background_gc=off").unwrap();
         assert_eq!((options.mode, options.logs, options.discard), (Mode::Lfs, Logs::Four, false));
         assert_eq!((options.fsync_mode, options.background_gc), (FsyncMode::Strict, BackgroundGc::Off));
         assert_eq!(Options::parse("").unwrap(), Options::default());

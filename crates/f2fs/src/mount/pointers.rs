@@ -5,8 +5,8 @@ use dovetail_block::BlockDevice;
 use super::F2fs;
 use crate::error::{Error, Place};
 use crate::format::{
-    BlockAddr, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, Way, first_block, node_pointer, set_node_pointer, steps_inside,
-    u32_at,
+    BlockAddr, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, Way, first_block, node_pointer, set_node_pointer,
+    steps_inside, u32_at,
 };
 
 const N: u64 = POINTERS_IN_NODE as u64;
@@ -63,7 +63,9 @@ impl<D: BlockDevice> F2fs<D> {
         let Some(way) = Way::to(block, shape.pointers, shape.direct) else {
             return Ok(Found::MissingUntil(u64::MAX));
         };
-        let Some(root) = way.root else { return self.inode_pointer(ino, &shape, way.index).map(Found::Pointer) };
+        let Some(root) = way.root else {
+            return self.inode_pointer(ino, &shape, way.index).map(Found::Pointer);
+        };
         let mut nid = self.inode(ino)?.i_nid[root].get();
         for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
             if nid == 0 {
@@ -118,7 +120,13 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     /// Pointer `index` of node `nid` of inode `ino` at `offset`: where a summary says that a block's owner is.
-    pub(super) fn pointer_at(&mut self, ino: Nid, nid: Nid, offset: u32, index: u16) -> Result<Option<Pointer>, Error> {
+    pub(super) fn pointer_at(
+        &mut self,
+        ino: Nid,
+        nid: Nid,
+        offset: u32,
+        index: u16,
+    ) -> Result<Option<Pointer>, Error> {
         if offset == 0 {
             let shape = self.shape(ino)?;
             let inside = u64::from(index) < shape.pointers;
@@ -162,7 +170,12 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     /// The first block of the file at or after `from` and before `end` that has a pointer other than a hole's.
-    pub(super) fn next_mapped(&mut self, ino: Nid, from: u64, end: u64) -> Result<Option<(u64, BlockAddr)>, Error> {
+    pub(super) fn next_mapped(
+        &mut self,
+        ino: Nid,
+        from: u64,
+        end: u64,
+    ) -> Result<Option<(u64, BlockAddr)>, Error> {
         let mut block = from;
         while block < end {
             match self.find_pointer(ino, block)? {
@@ -177,7 +190,8 @@ impl<D: BlockDevice> F2fs<D> {
 
 /// Blocks of a compressed cluster; 1 for a file that is not compressed.
 fn cluster_blocks(raw: &RawInode) -> u64 {
-    let compressed = InodeFlags(raw.i_flags.get()).has(InodeFlags::COMPRESSED) && raw.i_mode.get() & 0o170_000 != 0o040_000;
+    let compressed = InodeFlags(raw.i_flags.get()).has(InodeFlags::COMPRESSED)
+        && raw.i_mode.get() & 0o170_000 != 0o040_000;
     if compressed && raw.extra.i_extra_isize.get() >= 36 {
         1_u64.checked_shl(raw.extra.i_log_cluster_size.into()).unwrap_or(1).max(1)
     } else {

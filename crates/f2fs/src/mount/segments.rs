@@ -85,8 +85,11 @@ impl Segment {
 
     fn touch(&mut self, now_s: u64) {
         let count = u64::from(self.valid);
-        self.mtime_s =
-            if self.mtime_s == 0 { now_s } else { (self.mtime_s.saturating_mul(count).saturating_add(now_s)) / (count + 1) };
+        self.mtime_s = if self.mtime_s == 0 {
+            now_s
+        } else {
+            (self.mtime_s.saturating_mul(count).saturating_add(now_s)) / (count + 1)
+        };
     }
 }
 

@@ -81,7 +81,9 @@ impl<D: BlockDevice> F2fs<D> {
                 continue;
             }
             let nid = Nid(node_pointer(self.node(tree.nid, ino, tree.offset)?, index));
-            if nid.is_some() && self.truncate_subtree(ino, tree.child(index, nid, shape.direct), from, shape)? {
+            if nid.is_some()
+                && self.truncate_subtree(ino, tree.child(index, nid, shape.direct), from, shape)?
+            {
                 self.load_node(tree.nid, ino, tree.offset)?;
                 set_node_pointer(self.edit_node(tree.nid)?, index, 0);
             }
@@ -143,7 +145,8 @@ impl<D: BlockDevice> F2fs<D> {
     /// Bytes `from..to` of the page that holds byte `from` become zeros; a hole stays one.
     pub(super) fn zero_in_page(&mut self, ino: Nid, from: u64, to: u64) -> Result<(), Error> {
         let (index, block) = (from / BLOCK as u64, BLOCK as u64);
-        let mapped = matches!(self.find_pointer(ino, index)?, Found::Pointer(p) if p.address != BlockAddr::NULL);
+        let mapped =
+            matches!(self.find_pointer(ino, index)?, Found::Pointer(p) if p.address != BlockAddr::NULL);
         if !mapped || from >= to {
             return Ok(());
         }

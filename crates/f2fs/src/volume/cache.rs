@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Lba};
+use dovetail_block::{BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba};
 use dovetail_time::SimTime;
 
 use crate::format::{BLOCK, BlockAddr};
@@ -23,6 +23,11 @@ pub(crate) struct Blocks<D> {
 impl<D: BlockDevice> Blocks<D> {
     pub(crate) fn new(device: D) -> Self {
         Self { device, now: SimTime::ZERO, cache: HashMap::new(), zeros: Arc::new([0; BLOCK]) }
+    }
+
+    /// The device again; what was cached is forgotten.
+    pub(crate) fn into_device(self) -> D {
+        self.device
     }
 
     /// The size of the device in blocks.
@@ -67,6 +72,27 @@ impl<D: BlockDevice> Blocks<D> {
         let range = BlockRange::new(Lba(address.0.into()), into.len() as u64);
         let done = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
         self.now = done;
+        Ok(())
+    }
+
+    /// Writes one block.
+    pub(crate) fn write(
+        &mut self,
+        address: BlockAddr,
+        block: Arc<BlockBytes>,
+        fua: bool,
+    ) -> Result<(), DeviceError> {
+        self.cache.insert(address, Arc::clone(&block));
+        let range = BlockRange::new(Lba(address.0.into()), 1);
+        let content = [Content::Bytes(block)];
+        let command = Command::Write { range, data: Data::Blocks(&content), hints: Hints::default(), fua };
+        self.now = self.device.submit(self.now, command)?.done;
+        Ok(())
+    }
+
+    /// Returns when all that was written survives a power cut.
+    pub(crate) fn flush(&mut self) -> Result<(), DeviceError> {
+        self.now = self.device.submit(self.now, Command::Flush)?.done;
         Ok(())
     }
 }

@@ -60,16 +60,8 @@ impl<D: BlockDevice> Volume<D> {
     }
 
     fn decompress(&mut self, inode: &Inode, start: u64) -> Result<Vec<u8>, Error> {
-        let fault = |fault| Corrupt::Cluster { ino: inode.ino, block: start, fault };
         let stored = self.stored_blocks(inode, start)?;
-        let stream = checked_stream(&stored, inode.cluster_checksum).map_err(fault)?;
-        let mut bytes = vec![0; inode.cluster_blocks as usize * BLOCK];
-        match decompress(inode.compression, stream, &mut bytes) {
-            Some(Ok(found)) if found == bytes.len() => Ok(bytes),
-            Some(Ok(found)) => Err(fault(ClusterFault::Size { found, expected: bytes.len() }).into()),
-            Some(Err(message)) => Err(fault(stream_fault(inode.compression, message)).into()),
-            None => Err(Incompatible::Compressed { ino: inode.ino, algorithm: inode.compression }.into()),
-        }
+        inflate(inode, start, &stored)
     }
 
     /// The blocks that follow COMPRESS_ADDR, up to the first one that holds nothing.
@@ -88,6 +80,20 @@ impl<D: BlockDevice> Volume<D> {
             self.blocks.data(address, &mut stored[len..])?;
         }
         Ok(stored)
+    }
+}
+
+/// The content of the compressed cluster that begins at block `start` of the file, from the blocks that follow
+/// COMPRESS_ADDR.
+pub(crate) fn inflate(inode: &Inode, start: u64, stored: &[u8]) -> Result<Vec<u8>, Error> {
+    let fault = |fault| Corrupt::Cluster { ino: inode.ino, block: start, fault };
+    let stream = checked_stream(stored, inode.cluster_checksum).map_err(fault)?;
+    let mut bytes = vec![0; inode.cluster_blocks as usize * BLOCK];
+    match decompress(inode.compression, stream, &mut bytes) {
+        Some(Ok(found)) if found == bytes.len() => Ok(bytes),
+        Some(Ok(found)) => Err(fault(ClusterFault::Size { found, expected: bytes.len() }).into()),
+        Some(Err(message)) => Err(fault(stream_fault(inode.compression, message)).into()),
+        None => Err(Incompatible::Compressed { ino: inode.ino, algorithm: inode.compression }.into()),
     }
 }
 

@@ -54,6 +54,26 @@ impl<D: BlockDevice> Volume<D> {
         Ok(None)
     }
 
+    /// The node that holds the pointer to block `block` of the file, and the pointer's place in it; `None` when that
+    /// node does not exist.
+    ///
+    /// # Errors
+    /// As [`Self::block_of`].
+    pub(crate) fn pointer_place(&mut self, inode: &Inode, block: u64) -> Result<Option<(Nid, usize)>, Error> {
+        let Some(way) = Way::to(block, inode.pointer_count() as u64, direct_of(inode)) else {
+            return Ok(None);
+        };
+        let Some(root) = way.root else { return Ok(Some((inode.ino, way.index))) };
+        let mut nid = inode.nids[root];
+        for &(offset, index) in &way.steps[..way.depth - 1] {
+            if nid == Nid::NONE {
+                return Ok(None);
+            }
+            nid = Nid(node_pointer(&*self.node(nid, inode.ino, offset)?, index));
+        }
+        Ok(nid.is_some().then_some((nid, way.steps[way.depth - 1].1)))
+    }
+
     fn find(&mut self, inode: &Inode, block: u64) -> Result<Found, Error> {
         let (pointers, direct) = (inode.pointer_count() as u64, direct_of(inode));
         let Some(way) = Way::to(block, pointers, direct) else { return Ok(Found::MissingUntil(u64::MAX)) };

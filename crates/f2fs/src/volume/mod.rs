@@ -1,7 +1,7 @@
 //! A volume read as it was at its last checkpoint, without writing: what `inspect`, `ls` and fsck build on.
 
 pub(crate) mod cache;
-mod cluster;
+pub(crate) mod cluster;
 mod directory;
 mod file;
 mod map;

@@ -28,14 +28,62 @@ pub fn manifest_lines(name: &str) -> Vec<serde_json::Value> {
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
 
+/// fsck.f2fs finds no fault in the image at `path`: neither an error nor anything that it would mend in silence.
+pub fn check_clean(path: &Path) {
+    let output = run("fsck.f2fs", &["--dry-run", path.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let reconnected = text.split("Reconnect ").skip(1).any(|rest| !rest.starts_with('0'));
+    let fault = ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|mark| text.contains(mark)) || reconnected;
+    assert!(output.status.code() == Some(0) && !fault, "{:?}: {text}", output.status);
+}
+
 /// Runs a program of f2fs-tools, which must be installed.
 pub fn tool(name: &str, arguments: &[&str]) {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let mut program = Program::new(name);
-    let output = program.env("PATH", path).args(arguments).stdin(std::process::Stdio::null()).output();
-    let output =
-        output.unwrap_or_else(|error| panic!("{name}: {error}; install it with: apt-get install f2fs-tools"));
+    let output = run(name, arguments);
     // sload.f2fs ends with a check that may say 1, "corrected"
     let fine = output.status.success() || (name == "sload.f2fs" && output.status.code() == Some(1));
     assert!(fine, "{name} {arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// A fresh volume of mkfs.f2fs in memory.
+pub fn mkfs(bytes: u64, options: &[&str]) -> MemoryDevice {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+    let mut arguments = options.to_vec();
+    arguments.push(path.to_str().unwrap());
+    tool("mkfs.f2fs", &arguments);
+    MemoryDevice::from_image(&path).unwrap()
+}
+
+/// What fsck.f2fs says of a volume, read strictly: an empty string if it finds nothing at all.
+pub fn strict_fsck(device: &MemoryDevice) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    device.write_to(&path).unwrap();
+    let search = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let mut program = Program::new("fsck.f2fs");
+    program.env("PATH", search).args(["--dry-run", path.to_str().unwrap()]);
+    let output = program.stdin(std::process::Stdio::null()).output();
+    let output = output
+        .unwrap_or_else(|error| panic!("fsck.f2fs: {error}; install it with: apt-get install f2fs-tools"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let bad = |line: &&str| {
+        ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|mark| line.contains(mark))
+            || (line.contains("Reconnect") && !line.contains("Reconnect 0"))
+    };
+    let mut found: Vec<&str> = text.lines().filter(bad).collect();
+    let status = format!("exit status {:?}", output.status.code());
+    if output.status.code() != Some(0) {
+        found.push(&status);
+    }
+    found.join("\n")
+}
+
+/// What a program of f2fs-tools, which must be installed, says.
+pub fn run(name: &str, arguments: &[&str]) -> std::process::Output {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let mut program = Program::new(name);
+    let output = program.env("PATH", path).args(arguments).stdin(std::process::Stdio::null()).output();
+    output.unwrap_or_else(|error| panic!("{name}: {error}; install it with: apt-get install f2fs-tools"))
 }

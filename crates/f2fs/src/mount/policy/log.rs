@@ -23,18 +23,6 @@ impl Log {
     pub(crate) const fn is_node(self) -> bool {
         self as u8 >= 3
     }
-
-    /// The log of this number, 0 to 5; the coldest data for a number that is none.
-    pub(crate) const fn of_index(index: u8) -> Self {
-        match index {
-            0 => Self::HotData,
-            1 => Self::WarmData,
-            3 => Self::HotNode,
-            4 => Self::WarmNode,
-            5 => Self::ColdNode,
-            _ => Self::ColdData,
-        }
-    }
 }
 
 /// How many logs are written to (mount option `active_logs`).
@@ -89,7 +77,9 @@ pub(crate) const fn node_log(logs: Logs, indirect: bool, dir: bool) -> Log {
 
 /// A dot after the first character of `name` is followed by `extension`, whatever the case, and perhaps more.
 pub(crate) fn matches_extension(name: &[u8], extension: &[u8]) -> bool {
-    let starts = |rest: &[u8]| rest.len() >= extension.len() && rest[..extension.len()].eq_ignore_ascii_case(extension);
+    let starts = |rest: &[u8]| {
+        rest.len() >= extension.len() && rest[..extension.len()].eq_ignore_ascii_case(extension)
+    };
     name.len() >= extension.len() + 2
         && name.iter().enumerate().skip(1).any(|(at, &byte)| byte == b'.' && starts(&name[at + 1..]))
 }

@@ -7,8 +7,10 @@ mod space;
 mod victim;
 
 pub(crate) use fsync::{FsyncFacts, must_checkpoint};
-pub(crate) use log::{DataFacts, Log, Logs, data_log, matches_extension, node_log};
-pub(crate) use place::{PlaceFacts, in_place};
+pub use log::Logs;
+pub(crate) use log::{DataFacts, Log, data_log, matches_extension, node_log};
 pub use place::IpuPolicy;
+pub(crate) use place::SMALL_VOLUME_SEGMENTS;
+pub(crate) use place::{PlaceFacts, in_place};
 pub(crate) use space::{SpaceFacts, enough_free, need_ssr};
 pub(crate) use victim::{Age, cost_benefit};

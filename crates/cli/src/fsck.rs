@@ -1,0 +1,165 @@
+//! `dovetail fsck`: checking a file-system image, and repairing it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use dovetail_block::ImageDevice;
+use dovetail_f2fs::fsck::{Finding, Options, Report, Severity, check, repair};
+use serde_json::{Map, Value, json};
+
+use crate::{Failure, print};
+
+/// An image, and what to do with it.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit codes, as fsck(8) has them: 0 no errors, 1 errors repaired, 4 errors left, 8 the check \
+                        could not be made."
+)]
+pub(crate) struct Arguments {
+    /// The image file, or a block device; it must not be mounted.
+    image: PathBuf,
+    /// Repair what can be repaired without guessing. Otherwise nothing is written.
+    #[arg(long)]
+    repair: bool,
+    /// Only say what a repair would do; this is the default.
+    #[arg(long, conflicts_with = "repair")]
+    dry_run: bool,
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Exit codes of fsck(8).
+const REPAIRED: u8 = 1;
+const ERRORS_LEFT: u8 = 4;
+const OPERATIONAL: u8 = 8;
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    match run_to_code(arguments) {
+        Ok(code) => ExitCode::from(code),
+        Err(Failure::Usage(message) | Failure::Failed(message)) => {
+            crate::complain(&message);
+            ExitCode::from(OPERATIONAL)
+        }
+    }
+}
+
+fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
+    let before = check_image(&arguments.image)?;
+    if !arguments.repair || before.is_clean() && before.count(Severity::Warning) == 0 {
+        show(arguments, &before, None)?;
+        return Ok(if before.is_clean() { 0 } else { ERRORS_LEFT });
+    }
+    let device =
+        ImageDevice::open_read_write(&arguments.image).map_err(|error| cannot_open(arguments, &error))?;
+    let done = repair(device).map_err(|error| failed(&arguments.image, error))?;
+    let after = check_image(&arguments.image)?;
+    show(arguments, &before, Some((&done, &after)))?;
+    Ok(match (after.is_clean(), done.is_empty()) {
+        (false, _) => ERRORS_LEFT,
+        (true, false) => REPAIRED,
+        (true, true) => 0,
+    })
+}
+
+fn cannot_open(arguments: &Arguments, error: &std::io::Error) -> Failure {
+    Failure::Failed(format!("{} cannot be opened: {error}", arguments.image.display()))
+}
+
+fn failed(image: &Path, error: impl std::fmt::Display) -> Failure {
+    Failure::Failed(format!("{}: {error}", image.display()))
+}
+
+fn check_image(image: &Path) -> Result<Report, Failure> {
+    let device = ImageDevice::open_read_only(image)
+        .map_err(|error| Failure::Failed(format!("{} cannot be opened: {error}", image.display())))?;
+    check(device, Options::default(), |_| {}).map_err(|error| failed(image, error))
+}
+
+type Repaired<'a> = Option<(&'a [Finding], &'a Report)>;
+
+fn show(
+    arguments: &Arguments,
+    before: &Report,
+    repaired: Option<(&Vec<Finding>, &Report)>,
+) -> Result<(), Failure> {
+    let repaired = repaired.map(|(done, after)| (done.as_slice(), after));
+    if arguments.json {
+        return print(&format!("{:#}\n", as_json(before, repaired)));
+    }
+    let mut text = lines(&before.findings);
+    if let Some((done, after)) = repaired {
+        text += &format!("\n{} repaired; what is left:\n{}", done.len(), lines(&after.findings));
+    } else if before.findings.iter().any(is_repairable) {
+        text += "\nnothing was written; --repair repairs what needs no guess\n";
+    }
+    print(&(text + &table(repaired.map_or(before, |(_, after)| after))))
+}
+
+fn is_repairable(finding: &Finding) -> bool {
+    finding.kind().remedy == dovetail_f2fs::fsck::Remedy::Repaired
+}
+
+fn lines(findings: &[Finding]) -> String {
+    findings.iter().map(|finding| format!("{:8} {finding}\n", format!("{}:", finding.severity()))).collect()
+}
+
+/// What was counted, and how many findings there were of each kind.
+fn table(report: &Report) -> String {
+    let c = &report.counts;
+    let counts = [
+        ("inodes", c.inodes),
+        ("directories", c.directories),
+        ("files", c.files),
+        ("names", c.names),
+        ("orphans", c.orphans),
+        ("node blocks", c.nodes),
+        ("blocks in use", c.blocks),
+        ("free segments", c.free_segments),
+        ("errors", report.count(Severity::Error)),
+        ("warnings", report.count(Severity::Warning)),
+        ("notes", report.count(Severity::Note)),
+    ];
+    let counts = counts.iter().map(|(name, count)| format!("{name:24} {count:>12}\n"));
+    let kinds = report.kinds().map(|(kind, count)| format!("  {:22} {count:>12}\n", kind.name));
+    std::iter::once("\n".to_string()).chain(counts).chain(kinds).collect()
+}
+
+fn as_json(before: &Report, repaired: Repaired<'_>) -> Value {
+    let findings = |findings: &[Finding]| findings.iter().map(finding_json).collect::<Vec<_>>();
+    let last = repaired.map_or(before, |(_, after)| after);
+    let c = &last.counts;
+    json!({
+        "schema": 1,
+        "clean": last.is_clean(),
+        "findings": findings(&before.findings),
+        "repaired": repaired.map(|(done, _)| findings(done)),
+        "left": repaired.map(|(_, after)| findings(&after.findings)),
+        "counts": {
+            "inodes": c.inodes,
+            "directories": c.directories,
+            "files": c.files,
+            "names": c.names,
+            "orphans": c.orphans,
+            "nodes": c.nodes,
+            "blocks": c.blocks,
+            "free_segments": c.free_segments,
+            "errors": last.count(Severity::Error),
+            "warnings": last.count(Severity::Warning),
+            "notes": last.count(Severity::Note),
+        },
+    })
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    let kind = finding.kind();
+    let values: Map<_, _> =
+        finding.values().into_iter().map(|(name, value)| (name.to_string(), value.into())).collect();
+    json!({
+        "kind": kind.name,
+        "severity": kind.severity.to_string(),
+        "text": finding.to_string(),
+        "values": values,
+    })
+}

@@ -1,0 +1,149 @@
+//! `dovetail mkfs`: making a file system.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Subcommand};
+use dovetail_block::{BLOCK_SIZE, ImageDevice};
+use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Features, Timestamp};
+use dovetail_f2fs::mkfs::{MkfsOptions, MkfsReport, existing_content, mkfs};
+use dovetail_time::{format_bytes, parse_bytes};
+use uuid::Uuid;
+
+use crate::{Failure, print};
+
+/// Which file system to make.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make an F2FS volume, as mkfs.f2fs does, by the same letters.
+    F2fs(F2fsArguments),
+}
+
+/// What the volume shall be.
+#[derive(Debug, Args)]
+pub(crate) struct F2fsArguments {
+    /// The image file, or a block device.
+    image: PathBuf,
+    /// Make the file, or extend it, to this size; it takes no room until it is filled.
+    #[arg(long, value_parser = size)]
+    size: Option<u64>,
+    /// The label.
+    #[arg(short, long, default_value = "")]
+    label: String,
+    /// Features, joined by commas: extra_attr, inode_checksum, sb_checksum, flexible_inline_xattr, inode_crtime,
+    /// lost_found, project_quota, compression, verity, casefold, encrypt.
+    #[arg(short = 'O', long, value_delimiter = ',', value_name = "FEATURE,...")]
+    features: Vec<String>,
+    /// The UUID; a random one if it is left out.
+    #[arg(short = 'U', long)]
+    uuid: Option<Uuid>,
+    /// Segments (2 MiB) in a section, the unit of cleaning.
+    #[arg(short, long, default_value_t = 1, value_name = "N")]
+    segments_per_section: u32,
+    /// Sections in a zone.
+    #[arg(short = 'z', long, default_value_t = 1, value_name = "N")]
+    sections_per_zone: u32,
+    /// Percent kept from users; the best for the size if it is left out.
+    #[arg(short, long, value_name = "PERCENT")]
+    overprovision: Option<f64>,
+    /// Make room for more files: a fifth as many as there are blocks.
+    #[arg(short = 'i', long)]
+    large_nat: bool,
+    /// Overwrite what is there.
+    #[arg(short, long)]
+    force: bool,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn run(command: &Command) -> Result<(), Failure> {
+    let Command::F2fs(arguments) = command;
+    let options = options(arguments)?;
+    let before = fs::metadata(&arguments.image).ok().map(|metadata| metadata.len());
+    let made = make(arguments, &options, before);
+    if made.is_err() && arguments.size.is_some() {
+        restore(&arguments.image, before);
+    }
+    print(&summary(arguments, &made?))
+}
+
+fn options(arguments: &F2fsArguments) -> Result<MkfsOptions, Failure> {
+    let mut features = Features(0);
+    for name in &arguments.features {
+        let unknown = || Failure::Usage(format!("there is no feature {name:?}"));
+        features = features.with(Features::named(name).ok_or_else(unknown)?);
+    }
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(MkfsOptions {
+        label: arguments.label.clone(),
+        uuid: *arguments.uuid.unwrap_or_else(Uuid::new_v4).as_bytes(),
+        features,
+        segments_per_section: arguments.segments_per_section,
+        sections_per_zone: arguments.sections_per_zone,
+        overprovision_percent: arguments.overprovision,
+        large_nat: arguments.large_nat,
+        time: Timestamp { seconds: since_1970.as_secs() as i64, nanoseconds: 0 },
+        checkpoint_version: u64::from(Uuid::new_v4().as_fields().0) | 1,
+        ..MkfsOptions::default()
+    })
+}
+
+fn make(
+    arguments: &F2fsArguments,
+    options: &MkfsOptions,
+    before: Option<u64>,
+) -> Result<MkfsReport, Failure> {
+    let image = &arguments.image;
+    let failed = |error: String| Failure::Failed(format!("{}: {error}", image.display()));
+    let open = || ImageDevice::open_read_write(image).map_err(|error| failed(error.to_string()));
+    if before.is_some() && !arguments.force {
+        let found = existing_content(&mut open()?).map_err(|error| failed(error.to_string()))?;
+        if let Some(found) = found {
+            return Err(failed(format!("{found} is there; -f overwrites it")));
+        }
+    }
+    if let Some(size) = arguments.size {
+        resize(image, before, size)?;
+    } else if before.is_none() {
+        return Err(failed("there is no such file; --size makes one".into()));
+    }
+    mkfs(&mut open()?, options).map_err(|error| failed(error.to_string()))
+}
+
+fn resize(image: &Path, before: Option<u64>, size: u64) -> Result<(), Failure> {
+    if let Some(before) = before.filter(|&before| before > size) {
+        let (image, before) = (image.display(), format_bytes(before));
+        return Err(Failure::Usage(format!("{image} is larger ({before}) than --size, and is not cut")));
+    }
+    let file = File::options().write(true).create(true).truncate(false).open(image);
+    let done = file.and_then(|file| file.set_len(size));
+    done.map_err(|error| Failure::Failed(format!("{} cannot be made that large: {error}", image.display())))
+}
+
+/// A file that --size made goes away again, one that it extended gets its length back.
+fn restore(image: &Path, before: Option<u64>) {
+    // the error that is reported is the one before this
+    let _ = match before {
+        None => fs::remove_file(image),
+        Some(len) => File::options().write(true).open(image).and_then(|file| file.set_len(len)),
+    };
+}
+
+fn summary(arguments: &F2fsArguments, report: &MkfsReport) -> String {
+    let superblock = &report.superblock;
+    let (image, features) = (arguments.image.display(), superblock.features);
+    let size = format_bytes(superblock.block_count * BLOCK_SIZE);
+    let uuid = Uuid::from_bytes(superblock.uuid);
+    let users = format_bytes(report.user_blocks * BLOCK_SIZE);
+    let segments = |count: u32| format_bytes(u64::from(count) * u64::from(BLOCKS_IN_SEGMENT) * BLOCK_SIZE);
+    let kept = segments(report.overprovision_segments);
+    let free = segments(report.reserved_segments);
+    format!(
+        "{image}: an F2FS volume of {size}, UUID {uuid}, label {:?}, features {features}\n\
+         {users} for files; {kept} overprovision, of which {free} stay free for cleaning\n",
+        superblock.label
+    )
+}

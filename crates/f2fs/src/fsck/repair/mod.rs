@@ -1,0 +1,164 @@
+//! Repairing what follows from the rest of the volume.
+//!
+//! A repair is one checkpoint more: changed nodes and directory blocks are written to free segments, changed SIT and
+//! NAT blocks to their other copies, and the pack that is not in use becomes the new one. Until its last block is
+//! written, the old checkpoint stands as it was, so that a power cut at any time leaves the volume damaged as before, or
+//! repaired. In place are written only summaries (SSA) and the copy of the superblock that cannot be used.
+//!
+//! What it leaves out: volumes on which fsynced files await recovery (mount them first), and volumes with damage that
+//! hides blocks: there nobody knows what is in use.
+
+mod edits;
+mod pack;
+mod space;
+mod tables;
+
+use std::collections::{BTreeMap, HashSet};
+
+use dovetail_block::{BlockBytes, BlockDevice};
+
+use super::finding::{Finding, Remedy};
+use super::{Checker, Options};
+use crate::error::Error;
+use crate::format::{BlockAddr, NatEntry, Nid, SegNo};
+use crate::volume::Volume;
+use space::Space;
+
+/// Why a volume was not repaired. Nothing was written, unless it is [`RepairError::Volume`] with a failed write.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RepairError {
+    /// It cannot be checked, read or written.
+    #[error(transparent)]
+    Volume(#[from] Error),
+    /// The chain of fsynced blocks would be lost with the checkpoint that it belongs to.
+    #[error("{count} fsynced files await recovery: mount and unmount the volume first")]
+    AwaitsRecovery {
+        /// How many.
+        count: u64,
+    },
+    /// Some blocks cannot be reached, so that nobody knows what is in use.
+    #[error("not repaired, because it would take a guess what is in use: {0}")]
+    Hidden(Box<Finding>),
+    /// Repaired blocks are written to free segments, and there are too few.
+    #[error("there is no free segment to write repaired blocks to")]
+    NoSpace,
+}
+
+impl From<dovetail_block::DeviceError> for RepairError {
+    fn from(error: dovetail_block::DeviceError) -> Self {
+        Self::Volume(error.into())
+    }
+}
+
+/// Repairs the volume on `device`, and returns the findings that were dealt with; none if there was nothing to do. A
+/// second repair finds nothing, unless the first one uncovered more.
+///
+/// # Errors
+/// [`RepairError`].
+pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
+    let volume = Volume::open(device)?;
+    let mut silent = |_| {};
+    let checker = super::run(volume, Options::default(), &mut silent)?;
+    let mut findings = checker.report.findings.clone();
+    findings.retain(|finding| finding.kind().remedy == Remedy::Repaired);
+    if findings.is_empty() {
+        return Ok(findings);
+    }
+    refuse(&checker.report.findings)?;
+    let mut repair = Repair::new(checker);
+    if findings.iter().any(|finding| !is_of_superblock(finding)) {
+        repair.edit_nodes(&findings)?;
+        repair.edit_dentries()?;
+        repair.move_blocks()?;
+        repair.edit_summaries(&findings)?;
+        repair.commit()?;
+    }
+    repair.copy_superblock(&findings)?;
+    Ok(findings)
+}
+
+fn is_of_superblock(finding: &Finding) -> bool {
+    matches!(finding, Finding::SuperblockCopy { .. } | Finding::SuperblocksDiffer { .. })
+}
+
+/// Damage after which the blocks that were reached are not all that are in use, and logs that point into used blocks.
+fn refuse(findings: &[Finding]) -> Result<(), RepairError> {
+    let mut doubtful = HashSet::new();
+    for finding in findings {
+        match finding {
+            Finding::AwaitsRecovery { count } => return Err(RepairError::AwaitsRecovery { count: *count }),
+            Finding::LogSegment { .. }
+            | Finding::LogsCollide { .. }
+            | Finding::LogAllocation { .. }
+            | Finding::JournalCount { .. }
+            | Finding::BlockShared { .. }
+            | Finding::NatAddress { .. }
+            | Finding::NidRange { .. }
+            | Finding::NodeMissing { .. }
+            | Finding::NodeShared { .. }
+            | Finding::NodeUnreachable { .. }
+            | Finding::FooterNid { .. }
+            | Finding::InodeChecksum { .. }
+            | Finding::InodeMode { .. }
+            | Finding::RootType { .. }
+            | Finding::DataAddress { .. }
+            | Finding::ClusterMark { .. }
+            | Finding::Compression { .. }
+            | Finding::ExtraFlag { .. }
+            | Finding::ExtraSize { .. }
+            | Finding::InlineXattrSize { .. }
+            | Finding::InlineFlags { .. }
+            | Finding::InlineNodes { .. }
+            | Finding::DentryLength { .. }
+            | Finding::DentryNode { .. } => return Err(RepairError::Hidden(Box::new(finding.clone()))),
+            // a node of which two of three (pointer, NAT, footer) agree is repaired, otherwise it is a guess
+            Finding::NatInode { nid, .. }
+            | Finding::NatNoInode { nid }
+            | Finding::FooterInode { nid, .. }
+                if !doubtful.insert(*nid) =>
+            {
+                return Err(RepairError::Hidden(Box::new(finding.clone())));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A repair in progress: what will be written, until it is.
+struct Repair<'p, D> {
+    checker: Checker<'p, D>,
+    /// Nodes with changed content.
+    nodes: BTreeMap<Nid, Box<BlockBytes>>,
+    /// Blocks of directories with changed content, by directory and block of it.
+    data: BTreeMap<(Nid, u64), Box<BlockBytes>>,
+    /// Changed summary blocks of segments that no log writes to.
+    summaries: BTreeMap<SegNo, Box<BlockBytes>>,
+    nat: BTreeMap<Nid, NatEntry>,
+    space: Space,
+}
+
+impl<'p, D: BlockDevice> Repair<'p, D> {
+    fn new(checker: Checker<'p, D>) -> Self {
+        Self {
+            checker,
+            nodes: BTreeMap::new(),
+            data: BTreeMap::new(),
+            summaries: BTreeMap::new(),
+            nat: BTreeMap::new(),
+            space: Space::default(),
+        }
+    }
+
+    /// Writes the good copy of the superblock over the other one.
+    fn copy_superblock(&mut self, findings: &[Finding]) -> Result<(), RepairError> {
+        let Some(finding) = findings.iter().find(|finding| is_of_superblock(finding)) else { return Ok(()) };
+        let bad = if let Finding::SuperblockCopy { copy, .. } = finding { *copy } else { 1 };
+        let blocks = &mut self.checker.volume.blocks;
+        let good = blocks.metadata(BlockAddr(1 - bad))?;
+        let mut block = *blocks.metadata(BlockAddr(bad))?;
+        block[1024..].copy_from_slice(&good[1024..]); // what stands before it may be a boot loader's
+        blocks.write(BlockAddr(bad), std::sync::Arc::new(block), false)?;
+        Ok(blocks.flush()?)
+    }
+}

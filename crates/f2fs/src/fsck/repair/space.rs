@@ -1,0 +1,115 @@
+//! Where changed blocks go: free segments that no log writes to.
+
+use std::sync::Arc;
+
+use dovetail_block::BlockDevice;
+
+use super::{Repair, RepairError};
+use crate::format::{
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, NatEntry, Nid, RawInode, SegNo, seal_inode,
+    set_node_pointer,
+};
+use crate::fsck::summary::{DATA, NODES, Summary, TYPE};
+
+/// The segments that are being filled.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    nodes: Option<(SegNo, u32)>,
+    data: Option<(SegNo, u32)>,
+    /// Segments above this one were asked already; `None` at the start.
+    below: Option<u32>,
+}
+
+impl<D: BlockDevice> Repair<'_, D> {
+    /// Writes changed blocks of directories, then changed nodes, each to a new place.
+    pub(super) fn move_blocks(&mut self) -> Result<(), RepairError> {
+        for ((dir, block), bytes) in std::mem::take(&mut self.data) {
+            let inode = self.checker.volume.inode(dir)?;
+            let old = self.checker.volume.block_of(&inode, block)?;
+            let Some((owner, index)) = self.checker.volume.pointer_place(&inode, block)? else { continue };
+            let new = self.next_block(false)?;
+            self.checker.volume.blocks.write(new, Arc::new(*bytes), false)?;
+            let version = self.nat_of(owner)?.version;
+            self.set_summary(new, Summary { nid: owner, version, index: index as u16 })?;
+            self.set_pointer(owner, owner == dir, index, new)?;
+            self.change_claim(old, new, false);
+        }
+        while let Some((nid, mut bytes)) = self.nodes.pop_first() {
+            let entry = self.nat_of(nid)?;
+            let new = self.next_block(true)?;
+            self.finish_node(nid, &mut bytes, new);
+            self.checker.volume.blocks.write(new, Arc::new(*bytes), false)?;
+            self.set_summary(new, Summary { nid, version: 0, index: 0 })?;
+            self.nat.insert(nid, NatEntry { address: new, ..entry });
+            self.change_claim(entry.address, new, true);
+        }
+        Ok(())
+    }
+
+    fn set_pointer(
+        &mut self,
+        owner: Nid,
+        is_inode: bool,
+        index: usize,
+        to: BlockAddr,
+    ) -> Result<(), RepairError> {
+        let features = self.checker.volume.superblock.features;
+        let Some(node) = self.node_mut(owner)? else { return Ok(()) };
+        if is_inode {
+            let at = RawInode::of(node).geometry(features).pointer_at(index);
+            node[at..at + 4].copy_from_slice(&to.0.to_le_bytes());
+        } else {
+            set_node_pointer(node, index, to.0);
+        }
+        Ok(())
+    }
+
+    /// Footer and checksum of a node that goes to `address`.
+    fn finish_node(&self, nid: Nid, bytes: &mut [u8; BLOCK], address: BlockAddr) {
+        let (superblock, checkpoint) = (&self.checker.volume.superblock, &self.checker.volume.checkpoint);
+        let mut footer = Footer::parse(bytes);
+        (footer.fsync_mark, footer.dentry_mark) = (false, false);
+        let crc = if checkpoint.flags.has(CheckpointFlags::CRC_RECOVERY) { checkpoint.checksum } else { 0 };
+        footer.checkpoint = checkpoint.version | u64::from(crc) << 32;
+        footer.next =
+            if superblock.in_main(BlockAddr(address.0 + 1)) { BlockAddr(address.0 + 1) } else { address };
+        footer.write(bytes);
+        if footer.ino == nid {
+            seal_inode(bytes, superblock);
+        }
+    }
+
+    fn change_claim(&mut self, old: BlockAddr, new: BlockAddr, node: bool) {
+        let start = self.checker.volume.superblock.main_start.0;
+        self.checker.claims.release(old.0 - start, node);
+        self.checker.claims.claim(new.0 - start, node);
+    }
+
+    fn next_block(&mut self, node: bool) -> Result<BlockAddr, RepairError> {
+        let current = if node { self.space.nodes } else { self.space.data };
+        let (segno, offset) = match current.filter(|&(_, offset)| offset < BLOCKS_IN_SEGMENT) {
+            Some(place) => place,
+            None => (self.open_segment(node)?, 0),
+        };
+        *(if node { &mut self.space.nodes } else { &mut self.space.data }) = Some((segno, offset + 1));
+        let start = self.checker.volume.superblock.main_start.0;
+        Ok(BlockAddr(start + segno.0 * BLOCKS_IN_SEGMENT + offset))
+    }
+
+    /// A segment without a block in use, searched from the end; its summary begins empty.
+    fn open_segment(&mut self, node: bool) -> Result<SegNo, RepairError> {
+        let count = self.space.below.unwrap_or(self.checker.volume.superblock.segment_count_main);
+        for segno in (0..count).rev().map(SegNo) {
+            let entry = self.checker.volume.stored_segment(segno)?;
+            let empty = entry.valid_map == [0; 64] && self.checker.claims.segment(segno).is_none();
+            if empty && !self.checker.logs.writes_to(segno) {
+                self.space.below = Some(segno.0);
+                let mut summary = Box::new([0; BLOCK]);
+                summary[TYPE] = if node { NODES } else { DATA };
+                self.summaries.insert(segno, summary);
+                return Ok(segno);
+            }
+        }
+        Err(RepairError::NoSpace)
+    }
+}

@@ -1,0 +1,64 @@
+//! Why no volume can be made.
+
+use crate::format::Features;
+
+/// Options that contradict each other, or that do not fit the device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MkfsError {
+    /// A device without room for the tables, six logs and the reserve.
+    #[error(
+        "{blocks} blocks of 4 KiB are too few: {short}; use a larger device (52 MiB is enough for the defaults), or \
+         smaller sections and zones"
+    )]
+    TooSmall {
+        /// Blocks of the device.
+        blocks: u64,
+        /// What there is no room for.
+        short: &'static str,
+    },
+    /// A device beyond what block addresses reach.
+    #[error("{blocks} blocks of 4 KiB are too many: a volume must be smaller than 16 TiB")]
+    TooLarge {
+        /// Blocks of the device.
+        blocks: u64,
+    },
+    /// No segments in a section, or no sections in a zone.
+    #[error(
+        "a zone of {sections} sections of {segments} segments makes no sense: 1 to 65536 segments are allowed"
+    )]
+    Zone {
+        /// Segments in a section.
+        segments: u32,
+        /// Sections in a zone.
+        sections: u32,
+    },
+    /// Features that new volumes cannot have.
+    #[error("new volumes cannot have the features {0}")]
+    Features(Features),
+    /// A feature that needs another one.
+    #[error("the feature {feature} needs the feature {needs}")]
+    FeatureNeeds {
+        /// What was asked for.
+        feature: Features,
+        /// What it needs.
+        needs: Features,
+    },
+    /// A label that does not fit the superblock.
+    #[error("the label is too long: {units} UTF-16 units, 512 are allowed")]
+    Label {
+        /// How long it is.
+        units: usize,
+    },
+    /// An extension that does not fit its list.
+    #[error("the name extension {0:?} is empty or longer than 7 bytes")]
+    Extension(String),
+    /// More extensions than the list has room for.
+    #[error("{0} name extensions are too many: 64 are allowed, hot and cold together")]
+    Extensions(usize),
+    /// An overprovision that leaves nothing.
+    #[error("an overprovision of {percent} % leaves no room: use one above 0 and below 100, or leave it out")]
+    Overprovision {
+        /// What was asked for.
+        percent: String,
+    },
+}

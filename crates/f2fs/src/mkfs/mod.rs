@@ -1,0 +1,58 @@
+//! Making a volume, as mkfs.f2fs does: the same areas, reserves, logs and bytes.
+//!
+//! What differs: the volume is said to be made by Dovetail; a device whose segments are no multiple of the zone counts
+//! the segments that it really has (mkfs.f2fs counts the remainder too, and its checker then finds fault); the feature
+//! project_quota gives inodes a project and makes no quota file.
+//!
+//! What it leaves out: quota files, zoned and several devices, read-only volumes.
+
+mod error;
+mod existing;
+mod geometry;
+mod image;
+mod logs;
+mod options;
+mod reserve;
+mod write;
+
+pub use error::MkfsError;
+pub use existing::existing_content;
+pub use options::{COLD_EXTENSIONS, HOT_EXTENSIONS, MkfsOptions};
+
+use dovetail_block::BlockDevice;
+
+use crate::Error;
+use crate::format::Superblock;
+use image::Image;
+use write::Writer;
+
+/// What was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MkfsReport {
+    /// The volume.
+    pub superblock: Superblock,
+    /// Blocks that users may fill.
+    pub user_blocks: u64,
+    /// Segments beyond those, for cleaning and reserve.
+    pub overprovision_segments: u32,
+    /// Of these, segments kept free for cleaning.
+    pub reserved_segments: u32,
+}
+
+/// Makes a volume on all of `device`. Whatever is there is lost: it is discarded if the device can, otherwise the
+/// tables alone are overwritten. The superblocks come last, so that a power cut leaves no half a volume.
+///
+/// # Errors
+/// [`Error::Mkfs`] for options that contradict each other or do not fit the device, before anything is written;
+/// [`Error::Io`].
+pub fn mkfs<D: BlockDevice>(device: &mut D, options: &MkfsOptions) -> Result<MkfsReport, Error> {
+    let info = device.info();
+    let image = Image::new(info.blocks, options, info.capabilities.discard)?;
+    Writer::new(device).write(&image)?;
+    Ok(MkfsReport {
+        user_blocks: image.checkpoint.user_block_count,
+        overprovision_segments: image.checkpoint.overprovision_segments,
+        reserved_segments: image.checkpoint.reserved_segments,
+        superblock: image.superblock,
+    })
+}

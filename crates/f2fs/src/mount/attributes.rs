@@ -1,0 +1,391 @@
+//! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
+
+use dovetail_block::{BlockBytes, BlockDevice, Content};
+use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino, SetAttr, Timestamp};
+
+use super::F2fs;
+use super::data::{ADVISE_ENCRYPTED, ADVISE_KEEP_SIZE, ADVISE_VERITY};
+use super::pointers::Found;
+use crate::error::Error as Failure;
+use crate::format::{BLOCK, BlockAddr, Features, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, u32_at};
+
+/// The largest file that the kernel allows, in blocks: it leaves the inode's own pointers out (Linux 6.1).
+const MAX_BLOCKS: u64 = {
+    let n = POINTERS_IN_NODE as u64;
+    2 * n + 2 * n * n + n * n * n
+};
+const BLOCK_BYTES: u64 = BLOCK as u64;
+/// `i_flags` of a file that must not change, or only grow (chattr +i, +a).
+const FLAG_IMMUTABLE: u32 = 0x10;
+const FLAG_APPEND: u32 = 0x20;
+
+pub(super) fn kind(mode: u16) -> u16 {
+    mode & 0o170_000
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    pub(super) fn attr(&mut self, ino: Nid) -> Result<Attr, Failure> {
+        let features = self.superblock.features;
+        let block = self.node(ino, ino, 0)?;
+        let raw = RawInode::of(block);
+        let time = |seconds: u64, nanoseconds: u32| Timestamp { seconds: seconds as i64, nanoseconds };
+        let mode = raw.i_mode.get();
+        let inline = if raw.i_inline & 0x02 != 0 { raw.i_size.get().div_ceil(512) } else { 0 };
+        Ok(Attr {
+            ino: Ino(ino.0.into()),
+            mode,
+            links: raw.i_links.get(),
+            uid: raw.i_uid.get(),
+            gid: raw.i_gid.get(),
+            rdev: device_number(block, raw.geometry(features).pointer_at(0), mode),
+            size: raw.i_size.get(),
+            blocks: raw.i_blocks.get().saturating_sub(1) * (BLOCK_BYTES / 512) + inline,
+            atime: time(raw.i_atime.get(), raw.i_atime_nsec.get()),
+            mtime: time(raw.i_mtime.get(), raw.i_mtime_nsec.get()),
+            ctime: time(raw.i_ctime.get(), raw.i_ctime_nsec.get()),
+            generation: raw.i_generation.get(),
+        })
+    }
+
+    pub(super) fn change_attributes(
+        &mut self,
+        caller: &Caller,
+        ino: Nid,
+        changes: &SetAttr,
+    ) -> Result<(), Error> {
+        if let Some(size) = changes.size {
+            self.set_size(ino, size)?;
+        }
+        let raw = self.edit_inode(ino)?;
+        if let Some(mode) = changes.mode {
+            raw.i_mode.set(kind(raw.i_mode.get()) | (mode & 0o7777));
+        }
+        if let Some(uid) = changes.uid {
+            raw.i_uid.set(uid);
+        }
+        if let Some(gid) = changes.gid {
+            raw.i_gid.set(gid);
+        }
+        if let Some(time) = changes.atime {
+            set_atime(raw, time);
+        }
+        if let Some(time) = changes.mtime.or(changes.size.map(|_| caller.now)) {
+            set_mtime(raw, time);
+        }
+        set_ctime(raw, changes.ctime.unwrap_or(caller.now));
+        Ok(())
+    }
+
+    /// Content changed now.
+    pub(super) fn touch(&mut self, ino: Nid, now: Timestamp) -> Result<(), Failure> {
+        let raw = self.edit_inode(ino)?;
+        set_mtime(raw, now);
+        set_ctime(raw, now);
+        Ok(())
+    }
+
+    /// Refuses to change what is not kept right, or must not change.
+    fn check_changeable(&mut self, ino: Nid) -> Result<(), Error> {
+        let raw = self.inode(ino)?;
+        let (flags, advise) = (raw.i_flags.get(), raw.i_advise);
+        if flags & (FLAG_IMMUTABLE | FLAG_APPEND) != 0 {
+            return Err(Error::NotPermitted("the file is marked immutable or append-only"));
+        }
+        for (found, what) in [
+            (flags & InodeFlags::COMPRESSED.0 != 0, "writing to compressed files"),
+            (advise & ADVISE_ENCRYPTED != 0, "writing to encrypted files"),
+            (advise & ADVISE_VERITY != 0, "writing to verity files"),
+        ] {
+            if found {
+                return Err(Error::Unsupported(what.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that it is a regular file that may change.
+    fn check_file(&mut self, ino: Nid) -> Result<(), Error> {
+        match kind(self.inode(ino)?.i_mode.get()) {
+            0o100_000 => self.check_changeable(ino),
+            0o040_000 => Err(Error::IsADirectory),
+            _ => Err(Error::Invalid("only regular files have content that can be changed")),
+        }
+    }
+
+    fn check_end(end: Option<u64>) -> Result<u64, Error> {
+        end.filter(|&end| end <= MAX_BLOCKS * BLOCK_BYTES).ok_or(Error::FileTooBig)
+    }
+
+    /// Cuts the content off, or continues it with a hole.
+    fn set_size(&mut self, ino: Nid, size: u64) -> Result<(), Error> {
+        self.check_file(ino)?;
+        Self::check_end(Some(size))?;
+        let old = self.inode(ino)?.i_size.get();
+        if self.has_inline_data(ino)? {
+            if size <= self.inline_room(ino)? {
+                self.edit_inline_area(ino)?[size as usize..].fill(0);
+                self.edit_inode(ino)?.i_size.set(size);
+                return Ok(());
+            }
+            self.convert_inline(ino)?;
+        }
+        if size <= old {
+            self.truncate_blocks(ino, size.div_ceil(BLOCK_BYTES))?;
+            self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_BYTES))?;
+        }
+        let raw = self.edit_inode(ino)?;
+        raw.i_size.set(size);
+        raw.i_advise &= !ADVISE_KEEP_SIZE;
+        Ok(())
+    }
+
+    pub(super) fn read_content(&mut self, ino: Nid, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let raw = self.inode(ino)?;
+        if kind(raw.i_mode.get()) == 0o040_000 {
+            return Err(Error::IsADirectory);
+        }
+        if raw.i_advise & ADVISE_ENCRYPTED != 0 {
+            return Err(Error::Unsupported("reading encrypted files".into()));
+        }
+        let len = raw.i_size.get().saturating_sub(offset).min(into.len() as u64) as usize;
+        if len == 0 {
+            return Ok(0);
+        }
+        let into = &mut into[..len];
+        if self.has_inline_data(ino)? {
+            let start = offset as usize;
+            into.copy_from_slice(&self.inline_area(ino)?[start..start + len]);
+            return Ok(len);
+        }
+        let end = offset + len as u64;
+        let mut done = 0;
+        while done < len {
+            let at = offset + done as u64;
+            // what is read ahead must still be there when it is copied
+            let ahead = end.min(at.next_multiple_of(BLOCK_BYTES) + (1 << 20)).div_ceil(BLOCK_BYTES);
+            self.read_ahead(ino, at / BLOCK_BYTES..ahead)?;
+            while done < len && (offset + done as u64) / BLOCK_BYTES < ahead {
+                done += self.copy_page(ino, offset + done as u64, &mut into[done..])?;
+            }
+        }
+        Ok(len)
+    }
+
+    /// Copies from byte `offset` to the end of its page, or of `into`.
+    fn copy_page(&mut self, ino: Nid, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let start = (offset % BLOCK_BYTES) as usize;
+        let len = into.len().min(BLOCK - start);
+        match self.read_page(ino, offset / BLOCK_BYTES)? {
+            Content::Bytes(bytes) => into[..len].copy_from_slice(&bytes[start..start + len]),
+            _ => into[..len].fill(0),
+        }
+        Ok(len)
+    }
+
+    pub(super) fn write_content(
+        &mut self,
+        caller: &Caller,
+        ino: Nid,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        self.check_file(ino)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let end = Self::check_end(offset.checked_add(bytes.len() as u64))?;
+        self.touch(ino, caller.now)?;
+        if self.has_inline_data(ino)? {
+            if end <= self.inline_room(ino)? {
+                self.write_inline(ino, offset, bytes)?;
+                return Ok(self.grow_to(ino, end)?);
+            }
+            self.convert_inline(ino)?;
+        }
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done as u64;
+            let start = (at % BLOCK_BYTES) as usize;
+            let len = (bytes.len() - done).min(BLOCK - start);
+            self.write_in_page(ino, at, &bytes[done..done + len])?;
+            done += len;
+            self.grow_to(ino, at + len as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Writes bytes that lie in one page.
+    fn write_in_page(&mut self, ino: Nid, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let (index, start) = (offset / BLOCK_BYTES, (offset % BLOCK_BYTES) as usize);
+        if let Ok(whole) = <&BlockBytes>::try_from(bytes) {
+            return self.write_page(ino, index, Content::Bytes(std::sync::Arc::new(*whole)));
+        }
+        self.reserve(ino, index)?;
+        self.read_page_to_edit(ino, index)?[start..start + bytes.len()].copy_from_slice(bytes);
+        self.pages.mark_dirty(ino.0.into(), index);
+        Ok(())
+    }
+
+    /// A page of the file in memory, to be changed; marking it dirty is the caller's.
+    pub(super) fn read_page_to_edit(&mut self, ino: Nid, index: u64) -> Result<&mut BlockBytes, Failure> {
+        let content = self.read_page(ino, index)?;
+        self.pages.insert_clean(ino.0.into(), index, content);
+        self.pages.bytes_mut(ino.0.into(), index).ok_or(Failure::NoSpace)
+    }
+
+    fn grow_to(&mut self, ino: Nid, end: u64) -> Result<(), Failure> {
+        if self.inode(ino)?.i_size.get() < end {
+            self.edit_inode(ino)?.i_size.set(end);
+        }
+        Ok(())
+    }
+
+    pub(super) fn allocate_range(
+        &mut self,
+        caller: &Caller,
+        ino: Nid,
+        how: Fallocate,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Error> {
+        self.check_file(ino)?;
+        if len == 0 {
+            return Err(Error::Invalid("the range is empty"));
+        }
+        let end = Self::check_end(offset.checked_add(len))?;
+        self.convert_inline(ino)?;
+        let keep_size = match how {
+            Fallocate::Reserve { keep_size } => {
+                self.reserve_range(ino, offset / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES))?;
+                keep_size
+            }
+            Fallocate::PunchHole => {
+                self.zero_range(ino, offset, end, false)?;
+                true
+            }
+            Fallocate::ZeroRange { keep_size } => {
+                self.zero_range(ino, offset, end, true)?;
+                keep_size
+            }
+        };
+        if !keep_size {
+            self.grow_to(ino, end)?;
+        } else if how != Fallocate::PunchHole && self.inode(ino)?.i_size.get() < end {
+            self.edit_inode(ino)?.i_advise |= ADVISE_KEEP_SIZE;
+        }
+        Ok(self.touch(ino, caller.now)?)
+    }
+
+    fn reserve_range(&mut self, ino: Nid, from: u64, end: u64) -> Result<(), Error> {
+        for block in from..end {
+            self.reserve(ino, block)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes of a range become zeros: whole blocks as holes, or reserved.
+    fn zero_range(&mut self, ino: Nid, offset: u64, end: u64, reserve: bool) -> Result<(), Error> {
+        let (first, last) = (offset.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES);
+        if first > last {
+            self.zero_in_page(ino, offset, end)?;
+        } else {
+            self.zero_in_page(ino, offset, first * BLOCK_BYTES)?;
+            self.zero_in_page(ino, last * BLOCK_BYTES, end)?;
+            self.punch_blocks(ino, first, last)?;
+        }
+        if reserve {
+            self.reserve_range(ino, offset / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES))?;
+        }
+        Ok(())
+    }
+
+    /// The first byte at or after `offset` that is data.
+    pub(super) fn next_data(&mut self, ino: Nid, offset: u64) -> Result<u64, Error> {
+        let size = self.inode(ino)?.i_size.get();
+        if offset >= size {
+            return Err(Error::BeyondEnd);
+        }
+        if self.has_inline_data(ino)? {
+            return Ok(offset);
+        }
+        let end = size.div_ceil(BLOCK_BYTES);
+        let mut block = offset / BLOCK_BYTES;
+        while let Some((found, address)) = self.next_mapped(ino, block, end)? {
+            if self.holds_data(ino, found, address) {
+                return Ok((found * BLOCK_BYTES).max(offset));
+            }
+            block = found + 1;
+        }
+        Err(Error::BeyondEnd)
+    }
+
+    /// The first byte at or after `offset` that is in a hole; the end of the file is one.
+    pub(super) fn next_hole(&mut self, ino: Nid, offset: u64) -> Result<u64, Error> {
+        let size = self.inode(ino)?.i_size.get();
+        if offset >= size {
+            return Err(Error::BeyondEnd);
+        }
+        if self.has_inline_data(ino)? {
+            return Ok(size);
+        }
+        for block in offset / BLOCK_BYTES..size.div_ceil(BLOCK_BYTES) {
+            let address = match self.find_pointer(ino, block)? {
+                Found::Pointer(pointer) => pointer.address,
+                Found::MissingUntil(_) => BlockAddr::NULL,
+            };
+            if !self.holds_data(ino, block, address) {
+                return Ok((block * BLOCK_BYTES).max(offset));
+            }
+        }
+        Ok(size)
+    }
+
+    /// A reserved block holds data once its page was written to.
+    fn holds_data(&self, ino: Nid, block: u64, address: BlockAddr) -> bool {
+        !address.is_hole() || self.pages.is_dirty(ino.0.into(), block)
+    }
+}
+
+fn device_number(block: &BlockBytes, at: usize, mode: u16) -> (u32, u32) {
+    if !matches!(kind(mode), 0o020_000 | 0o060_000) {
+        return (0, 0);
+    }
+    match u32_at(block, at) {
+        0 => {
+            let wide = u32_at(block, at + 4);
+            ((wide & 0xF_FF00) >> 8, (wide & 0xFF) | ((wide >> 12) & 0xF_FF00))
+        }
+        narrow => ((narrow >> 8) & 0xFF, narrow & 0xFF),
+    }
+}
+
+/// The two words that hold a device's number.
+pub(super) fn device_words((major, minor): (u32, u32)) -> [u32; 2] {
+    if major < 256 && minor < 256 {
+        return [(major << 8) | minor, 0];
+    }
+    [0, (minor & 0xFF) | (major << 8) | ((minor & !0xFF) << 12)]
+}
+
+pub(super) fn set_atime(raw: &mut RawInode, time: Timestamp) {
+    raw.i_atime.set(time.seconds as u64);
+    raw.i_atime_nsec.set(time.nanoseconds);
+}
+
+pub(super) fn set_mtime(raw: &mut RawInode, time: Timestamp) {
+    raw.i_mtime.set(time.seconds as u64);
+    raw.i_mtime_nsec.set(time.nanoseconds);
+}
+
+pub(super) fn set_ctime(raw: &mut RawInode, time: Timestamp) {
+    raw.i_ctime.set(time.seconds as u64);
+    raw.i_ctime_nsec.set(time.nanoseconds);
+}
+
+/// The creation time, on a volume that has it.
+pub(super) fn set_crtime(raw: &mut RawInode, features: Features, time: Timestamp) {
+    if features.has(Features::INODE_CRTIME) {
+        raw.extra.i_crtime.set(time.seconds as u64);
+        raw.extra.i_crtime_nsec.set(time.nanoseconds);
+    }
+}

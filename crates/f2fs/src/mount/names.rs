@@ -1,0 +1,426 @@
+//! Making, naming, renaming and removing inodes.
+
+use dovetail_block::BlockDevice;
+use dovetail_vfs::{Caller, Error, RenameFlags};
+
+use super::F2fs;
+use super::attributes::{device_words, kind, set_atime, set_crtime, set_ctime, set_mtime};
+use super::data::{ADVISE_COLD, ADVISE_HOT, ADVISE_LOST_PARENT};
+use super::directory::Entry;
+use super::policy::matches_extension;
+use crate::error::Error as Failure;
+use crate::format::{DentryBlockMut, Features, FileType, InlineFlags, Nid};
+
+/// `i_flags` of new directories: hashed, as the kernel has it.
+const FLAG_INDEX: u32 = 0x1000;
+/// `i_flags` of a directory whose project new inodes take over.
+const FLAG_PROJECT_INHERIT: u32 = 0x2000_0000;
+/// All extra attributes, as the kernel gives them to every new inode.
+const EXTRA_SIZE: u16 = 36;
+/// Words for inline extended attributes, as the kernel gives them to every new inode.
+const XATTR_WORDS: u16 = 50;
+const DIR: u16 = 0o040_000;
+const SETGID: u16 = 0o2000;
+
+/// A new inode.
+struct Newborn<'a> {
+    dir: Nid,
+    name: &'a [u8],
+    mode: u16,
+    rdev: (u32, u32),
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    fn check_dir(&mut self, dir: Nid) -> Result<(), Error> {
+        if kind(self.inode(dir)?.i_mode.get()) == DIR { Ok(()) } else { Err(Error::NotADirectory) }
+    }
+
+    /// A directory in which something is to be named: it must have a name itself.
+    fn check_parent(&mut self, dir: Nid) -> Result<(), Error> {
+        self.check_dir(dir)?;
+        if self.inode(dir)?.i_links.get() == 0 { Err(Error::NotFound) } else { Ok(()) }
+    }
+
+    pub(super) fn entry_of(&mut self, dir: Nid, name: &[u8]) -> Result<Entry, Error> {
+        self.check_dir(dir)?;
+        self.find_entry(dir, name)?.ok_or(Error::NotFound)
+    }
+
+    /// Makes an inode that is not a link and names it.
+    pub(super) fn make(
+        &mut self,
+        caller: &Caller,
+        dir: Nid,
+        name: &[u8],
+        mode: u16,
+        rdev: (u32, u32),
+    ) -> Result<Nid, Error> {
+        self.check_parent(dir)?;
+        if self.find_entry(dir, name)?.is_some() {
+            return Err(Error::Exists);
+        }
+        self.check_room(3)?;
+        let ino = self.new_inode(caller, &Newborn { dir, name, mode, rdev })?;
+        if let Err(error) = self.add_entry(dir, name, ino, FileType::of_mode(mode)) {
+            self.drop_inode(ino)?;
+            return Err(error.into());
+        }
+        if kind(mode) == DIR {
+            self.add_links(dir, 1)?;
+        }
+        self.touch(dir, caller.now)?;
+        Ok(ino)
+    }
+
+    fn new_inode(&mut self, caller: &Caller, new: &Newborn<'_>) -> Result<Nid, Error> {
+        let ino = self.take_nid()?;
+        self.load_nat_page(super::nat::NatTable::page_of(ino))?;
+        let is_dir = kind(new.mode) == DIR;
+        self.add_node(ino, ino, 0, is_dir);
+        self.counts.valid_inodes += 1;
+        self.since.new_inodes.insert(ino);
+        self.fill_inode(caller, ino, new)?;
+        if is_dir {
+            self.fill_directory(ino, new.dir)?;
+        }
+        Ok(ino)
+    }
+
+    fn fill_inode(&mut self, caller: &Caller, ino: Nid, new: &Newborn<'_>) -> Result<(), Error> {
+        let features = self.superblock.features;
+        let parent = self.inode(new.dir)?;
+        let (parent_mode, parent_gid, parent_flags) =
+            (parent.i_mode.get(), parent.i_gid.get(), parent.i_flags.get());
+        let project = parent.extra.i_projid;
+        let (advise, inline) = (self.advise_of(new), self.inline_of(new.mode));
+        let generation = self.random.next_u64() as u32;
+        let inherits = parent_mode & SETGID != 0;
+        let is_dir = kind(new.mode) == DIR;
+        let raw = self.edit_inode(ino)?;
+        raw.i_mode.set(if inherits && is_dir { new.mode | SETGID } else { new.mode });
+        (raw.i_advise, raw.i_inline) = (advise, inline);
+        raw.i_uid.set(caller.uid);
+        raw.i_gid.set(if inherits { parent_gid } else { caller.gid });
+        raw.i_links.set(if is_dir { 2 } else { 1 });
+        raw.i_blocks.set(1);
+        raw.i_generation.set(generation);
+        set_atime(raw, caller.now);
+        set_mtime(raw, caller.now);
+        set_ctime(raw, caller.now);
+        let flags = if is_dir { FLAG_INDEX | (parent_flags & FLAG_PROJECT_INHERIT) } else { 0 };
+        raw.i_flags.set(flags);
+        set_name(raw, new.dir, new.name);
+        if features.has(Features::EXTRA_ATTR) {
+            raw.extra.i_extra_isize.set(EXTRA_SIZE);
+            set_crtime(raw, features, caller.now);
+            if features.has(Features::FLEXIBLE_INLINE_XATTR) {
+                raw.extra.i_inline_xattr_size.set(if inline & InlineFlags::XATTR.0 != 0 {
+                    XATTR_WORDS
+                } else {
+                    0
+                });
+            }
+            if features.has(Features::PROJECT_QUOTA) && parent_flags & FLAG_PROJECT_INHERIT != 0 {
+                raw.extra.i_projid = project;
+            }
+        }
+        if matches!(kind(new.mode), 0o020_000 | 0o060_000) {
+            self.set_device(ino, new.rdev)?;
+        }
+        Ok(())
+    }
+
+    fn set_device(&mut self, ino: Nid, rdev: (u32, u32)) -> Result<(), Failure> {
+        let at = self.geometry(ino)?.pointer_at(0);
+        let [first, second] = device_words(rdev);
+        let block = self.edit_node(ino)?;
+        block[at..at + 4].copy_from_slice(&first.to_le_bytes());
+        block[at + 4..at + 8].copy_from_slice(&second.to_le_bytes());
+        Ok(())
+    }
+
+    /// A new file is cold or hot by its name's extension.
+    fn advise_of(&self, new: &Newborn<'_>) -> u8 {
+        let any = |list: &[Vec<u8>]| list.iter().any(|extension| matches_extension(new.name, extension));
+        match kind(new.mode) {
+            0o100_000 if any(&self.superblock.cold_extensions) => ADVISE_COLD,
+            0o100_000 if any(&self.superblock.hot_extensions) => ADVISE_HOT,
+            _ => 0,
+        }
+    }
+
+    fn inline_of(&self, mode: u16) -> u8 {
+        let flag = |on: bool, flag: InlineFlags| if on { flag.0 } else { 0 };
+        let content = matches!(kind(mode), 0o100_000 | 0o120_000);
+        flag(self.options.inline_xattr, InlineFlags::XATTR)
+            | flag(content && self.options.inline_data, InlineFlags::DATA)
+            | flag(kind(mode) == DIR && self.options.inline_dentry, InlineFlags::DENTRY)
+            | flag(self.superblock.features.has(Features::EXTRA_ATTR), InlineFlags::EXTRA_ATTR)
+    }
+
+    /// "." and ".." of a new directory.
+    fn fill_directory(&mut self, ino: Nid, parent: Nid) -> Result<(), Error> {
+        self.edit_inode(ino)?.i_current_depth.set(1);
+        if self.has_inline_entries(ino)? {
+            let area = self.edit_inline_area(ino)?;
+            let size = area.len() as u64;
+            let mut entries = DentryBlockMut::inline(area);
+            entries.insert(b".", 0, ino, FileType::DIRECTORY);
+            entries.insert(b"..", 0, parent, FileType::DIRECTORY);
+            self.edit_inode(ino)?.i_size.set(size);
+            return Ok(());
+        }
+        self.add_entry(ino, b".", ino, FileType::DIRECTORY)?;
+        Ok(self.add_entry(ino, b"..", parent, FileType::DIRECTORY)?)
+    }
+
+    pub(super) fn make_symlink(
+        &mut self,
+        caller: &Caller,
+        dir: Nid,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<Nid, Error> {
+        if target.is_empty() {
+            return Err(Error::NotFound);
+        }
+        if target.len() >= crate::format::BLOCK {
+            return Err(Error::NameTooLong);
+        }
+        let ino = self.make(caller, dir, name, 0o120_777, (0, 0))?;
+        let written = self.write_target(ino, target);
+        if written.is_err() {
+            self.unlink_entry(caller, dir, name)?;
+        }
+        written.map(|()| ino)
+    }
+
+    fn write_target(&mut self, ino: Nid, target: &[u8]) -> Result<(), Error> {
+        if self.has_inline_data(ino)? && target.len() as u64 <= self.inline_room(ino)? {
+            self.write_inline(ino, 0, target)?;
+        } else {
+            self.convert_inline(ino)?;
+            let mut block = [0; crate::format::BLOCK];
+            block[..target.len()].copy_from_slice(target);
+            self.write_page(ino, 0, dovetail_block::Content::Bytes(std::sync::Arc::new(block)))?;
+        }
+        self.edit_inode(ino)?.i_size.set(target.len() as u64);
+        Ok(())
+    }
+
+    pub(super) fn add_name(&mut self, caller: &Caller, ino: Nid, dir: Nid, name: &[u8]) -> Result<(), Error> {
+        self.check_parent(dir)?;
+        let raw = self.inode(ino)?;
+        let (mode, links) = (raw.i_mode.get(), raw.i_links.get());
+        if kind(mode) == DIR {
+            return Err(Error::NotPermitted("a directory has one name only"));
+        }
+        if self.find_entry(dir, name)?.is_some() {
+            return Err(Error::Exists);
+        }
+        if links == 0 {
+            return Err(Error::NotFound);
+        }
+        if links == u32::MAX {
+            return Err(Error::TooManyLinks);
+        }
+        self.add_entry(dir, name, ino, FileType::of_mode(mode))?;
+        self.touch(dir, caller.now)?;
+        let raw = self.edit_inode(ino)?;
+        raw.i_links.set(links + 1);
+        raw.i_advise |= ADVISE_LOST_PARENT;
+        set_ctime(raw, caller.now);
+        Ok(())
+    }
+
+    pub(super) fn unlink_entry(&mut self, caller: &Caller, dir: Nid, name: &[u8]) -> Result<(), Error> {
+        let entry = self.entry_of(dir, name)?;
+        if kind(self.inode(entry.ino)?.i_mode.get()) == DIR {
+            return Err(Error::IsADirectory);
+        }
+        self.check_orphan_room()?;
+        self.remove_entry(dir, &entry)?;
+        self.touch(dir, caller.now)?;
+        set_ctime(self.edit_inode(entry.ino)?, caller.now);
+        Ok(self.lose_name(entry.ino)?)
+    }
+
+    /// The inode has one name less; of a directory, the last one.
+    pub(super) fn lose_name(&mut self, ino: Nid) -> Result<(), Failure> {
+        let raw = self.edit_inode(ino)?;
+        let links = if kind(raw.i_mode.get()) == DIR { 0 } else { raw.i_links.get().saturating_sub(1) };
+        raw.i_links.set(links);
+        if links == 0 { self.orphan_or_drop(ino) } else { Ok(()) }
+    }
+
+    fn add_links(&mut self, ino: Nid, more: i32) -> Result<(), Failure> {
+        let raw = self.edit_inode(ino)?;
+        raw.i_links.set(raw.i_links.get().saturating_add_signed(more));
+        Ok(())
+    }
+
+    pub(super) fn remove_directory(&mut self, caller: &Caller, dir: Nid, name: &[u8]) -> Result<(), Error> {
+        match name {
+            b"." => return Err(Error::Invalid("\".\" cannot be removed")),
+            b".." => return Err(Error::NotEmpty),
+            _ => {}
+        }
+        let entry = self.entry_of(dir, name)?;
+        self.check_dir(entry.ino)?;
+        if !self.is_empty_dir(entry.ino)? {
+            return Err(Error::NotEmpty);
+        }
+        self.check_orphan_room()?;
+        self.remove_entry(dir, &entry)?;
+        self.add_links(dir, -1)?;
+        self.touch(dir, caller.now)?;
+        set_ctime(self.edit_inode(entry.ino)?, caller.now);
+        Ok(self.lose_name(entry.ino)?)
+    }
+
+    pub(super) fn rename_entry(
+        &mut self,
+        caller: &Caller,
+        (dir, name): (Nid, &[u8]),
+        (new_dir, new_name): (Nid, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<(), Error> {
+        let dots = |name: &[u8]| name == b"." || name == b"..";
+        if dots(name) || dots(new_name) {
+            return Err(Error::Busy);
+        }
+        let entry = self.entry_of(dir, name)?;
+        self.check_parent(new_dir)?;
+        let taken = self.find_entry(new_dir, new_name)?;
+        if flags.no_replace && flags.exchange {
+            return Err(Error::Invalid("a rename cannot both exchange and refuse to replace"));
+        }
+        if flags.no_replace && taken.is_some() {
+            return Err(Error::Exists);
+        }
+        if self.is_dir(entry.ino)? && self.is_below(new_dir, entry.ino)? {
+            return Err(Error::Invalid("a directory cannot move below itself"));
+        }
+        if flags.exchange {
+            let taken = taken.ok_or(Error::NotFound)?;
+            if self.is_dir(taken.ino)? && self.is_below(dir, taken.ino)? {
+                return Err(Error::Invalid("a directory cannot move below itself"));
+            }
+            return self.exchange(caller, (dir, name, entry), (new_dir, new_name, taken));
+        }
+        match taken {
+            Some(taken) if taken.ino == entry.ino => Ok(()),
+            Some(taken) => self.replace(caller, (dir, entry), (new_dir, new_name, taken)),
+            None => self.move_entry(caller, (dir, name, entry), (new_dir, new_name)),
+        }
+    }
+
+    /// `dir` is `above` or lies below it.
+    fn is_below(&mut self, mut dir: Nid, above: Nid) -> Result<bool, Error> {
+        let mut steps = self.counts.valid_inodes;
+        while dir != above {
+            if dir == self.superblock.root || steps == 0 {
+                return Ok(false);
+            }
+            dir = self.entry_of(dir, b"..")?.ino;
+            steps -= 1;
+        }
+        Ok(true)
+    }
+
+    fn move_entry(
+        &mut self,
+        caller: &Caller,
+        (dir, name, entry): (Nid, &[u8], Entry),
+        (new_dir, new_name): (Nid, &[u8]),
+    ) -> Result<(), Error> {
+        let kind = FileType::of_mode(self.inode(entry.ino)?.i_mode.get());
+        self.check_room(2)?;
+        self.add_entry(new_dir, new_name, entry.ino, kind)?;
+        // the new entry may have moved the old one, out of the inode
+        let entry = self.entry_of(dir, name)?;
+        self.remove_entry(dir, &entry)?;
+        self.renamed(caller, entry.ino, dir, (new_dir, new_name))?;
+        self.touch(dir, caller.now)?;
+        Ok(self.touch(new_dir, caller.now)?)
+    }
+
+    fn replace(
+        &mut self,
+        caller: &Caller,
+        (dir, entry): (Nid, Entry),
+        (new_dir, new_name, taken): (Nid, &[u8], Entry),
+    ) -> Result<(), Error> {
+        let (from_dir, to_dir) = (self.is_dir(entry.ino)?, self.is_dir(taken.ino)?);
+        match (from_dir, to_dir) {
+            (true, false) => return Err(Error::NotADirectory),
+            (false, true) => return Err(Error::IsADirectory),
+            (true, true) if !self.is_empty_dir(taken.ino)? => return Err(Error::NotEmpty),
+            _ => {}
+        }
+        self.check_orphan_room()?;
+        let kind = FileType::of_mode(self.inode(entry.ino)?.i_mode.get());
+        self.set_entry(new_dir, &taken, entry.ino, kind)?;
+        self.remove_entry(dir, &entry)?;
+        if to_dir {
+            self.add_links(new_dir, -1)?;
+        }
+        self.since.changed_dirs.insert(new_dir);
+        self.renamed(caller, entry.ino, dir, (new_dir, new_name))?;
+        self.touch(dir, caller.now)?;
+        self.touch(new_dir, caller.now)?;
+        set_ctime(self.edit_inode(taken.ino)?, caller.now);
+        Ok(self.lose_name(taken.ino)?)
+    }
+
+    fn exchange(
+        &mut self,
+        caller: &Caller,
+        (dir, name, entry): (Nid, &[u8], Entry),
+        (new_dir, new_name, taken): (Nid, &[u8], Entry),
+    ) -> Result<(), Error> {
+        if entry.ino == taken.ino {
+            return Ok(());
+        }
+        let kind = FileType::of_mode(self.inode(entry.ino)?.i_mode.get());
+        let other_kind = FileType::of_mode(self.inode(taken.ino)?.i_mode.get());
+        self.set_entry(new_dir, &taken, entry.ino, kind)?;
+        self.set_entry(dir, &entry, taken.ino, other_kind)?;
+        self.since.changed_dirs.extend([dir, new_dir]);
+        self.renamed(caller, entry.ino, dir, (new_dir, new_name))?;
+        self.renamed(caller, taken.ino, new_dir, (dir, name))?;
+        self.touch(dir, caller.now)?;
+        Ok(self.touch(new_dir, caller.now)?)
+    }
+
+    /// An inode has moved from one directory to a name in another (or the same).
+    fn renamed(
+        &mut self,
+        caller: &Caller,
+        ino: Nid,
+        from: Nid,
+        (to, name): (Nid, &[u8]),
+    ) -> Result<(), Error> {
+        let is_dir = self.is_dir(ino)?;
+        if is_dir && from != to {
+            let up = self.entry_of(ino, b"..")?;
+            self.set_entry(ino, &up, to, FileType::DIRECTORY)?;
+            self.add_links(from, -1)?;
+            self.add_links(to, 1)?;
+        }
+        let raw = self.edit_inode(ino)?;
+        set_name(raw, to, name);
+        set_ctime(raw, caller.now);
+        if !is_dir {
+            raw.i_advise |= ADVISE_LOST_PARENT;
+        }
+        Ok(())
+    }
+}
+
+fn set_name(raw: &mut crate::format::RawInode, dir: Nid, name: &[u8]) {
+    raw.i_pino.set(dir.0);
+    raw.i_namelen.set(name.len() as u32);
+    raw.i_name = [0; 255];
+    raw.i_name[..name.len()].copy_from_slice(name);
+}

@@ -1,0 +1,398 @@
+//! Roll-forward recovery: what fsyncs wrote after the last checkpoint.
+//!
+//! The nodes that fsyncs marked form a chain through the warm node log, from where the checkpoint left it. They are
+//! replayed on the state of the checkpoint, and a new checkpoint makes the result durable. Until then a power cut must find
+//! the chain, and the content it leads to, as they were. So all logs first move to segments that hold none of
+//! it; then recovery can be cut short and begun again any number of times.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use dovetail_block::{BlockBytes, BlockDevice};
+
+use super::F2fs;
+use super::checkpoint::Reason;
+use super::io::{Cause, Channel};
+use super::policy::Log;
+use crate::error::{Corrupt, Error, Place};
+use crate::format::{
+    BlockAddr, FileType, Footer, InlineFlags, Inode, Nid, POINTERS_IN_NODE, RawInode, SegNo, Summary,
+    SummaryKind, XATTR_BYTES_IN_NODE, XATTR_NODE_OFFSET, first_block, is_indirect, ssa_address, summaries,
+    summary_block, u32_at,
+};
+
+/// A node of the chain.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    address: BlockAddr,
+    footer: Footer,
+}
+
+/// What the chain says of one file.
+#[derive(Clone, Copy, Debug, Default)]
+struct Synced {
+    /// The last of its nodes with a mark, as a place in the chain.
+    last: usize,
+    /// The last of its inodes that recovery must name.
+    named: Option<usize>,
+}
+
+/// What recovery has done so far that the checkpoint's tables do not say.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Content that was taken over, and the file's block that it is.
+    adopted: HashMap<BlockAddr, (Nid, u64)>,
+    /// Summaries of adopted blocks, by segment.
+    summaries: BTreeMap<SegNo, BTreeMap<u32, Summary>>,
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    /// Gives up the orphans listed, and rolls forward what fsyncs wrote. Nothing is written if there is nothing to do.
+    pub(super) fn recover(&mut self, orphans: &[Nid]) -> Result<(), Error> {
+        let chain = if self.options.no_recovery { Vec::new() } else { self.read_chain()? };
+        let synced = self.synced_files(&chain)?;
+        if orphans.is_empty() && synced.is_empty() {
+            return Ok(());
+        }
+        let guarded = self.guard_chain(&chain, &synced)?;
+        self.drop_listed_orphans(orphans)?;
+        self.recreate_files(&chain, &synced)?;
+        let mut progress = Progress::default();
+        for (at, link) in chain.iter().enumerate() {
+            let Some(file) = synced.get(&link.footer.ino) else { continue };
+            if at <= file.last {
+                self.replay(link, file.named == Some(at), &mut progress)?;
+            }
+        }
+        self.write_recovered_summaries(&progress)?;
+        for segno in guarded {
+            self.segments.close(segno);
+        }
+        self.write_checkpoint(Reason::Sync)
+    }
+
+    /// The nodes of the chain, in order.
+    fn read_chain(&mut self) -> Result<Vec<Link>, Error> {
+        let (version, mask) = self.checkpoint.footer_version();
+        let mut chain = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut next = self.next_address(Log::WarmNode);
+        while self.superblock.in_main(next) && seen.insert(next) {
+            let footer = Footer::parse(&*self.io.read(next)?);
+            if footer.checkpoint & mask != version & mask {
+                break;
+            }
+            chain.push(Link { address: next, footer });
+            next = footer.next;
+        }
+        Ok(chain)
+    }
+
+    /// The files that the chain recovers: those that the checkpoint knows, and those whose inode it holds with both
+    /// marks.
+    fn synced_files(&mut self, chain: &[Link]) -> Result<BTreeMap<Nid, Synced>, Error> {
+        let mut files: BTreeMap<Nid, Synced> = BTreeMap::new();
+        for (at, link) in chain.iter().enumerate() {
+            let footer = link.footer;
+            if !footer.fsync_mark {
+                continue;
+            }
+            let inode = footer.node_offset == 0;
+            let named = inode && footer.dentry_mark;
+            let last = u64::from(self.nat.max_nid()) - 1;
+            Corrupt::check_range(Place::Node(footer.nid), "the footer's ino", footer.ino.0, (3, last))?;
+            let known =
+                files.contains_key(&footer.ino) || self.nat_entry(footer.ino)?.address != BlockAddr::NULL;
+            if !known && !named {
+                continue;
+            }
+            let file = files.entry(footer.ino).or_default();
+            file.last = at;
+            if named {
+                file.named = Some(at);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Keeps the segments of the chain, and of the content it leads to, from being written: all logs move to others.
+    /// Returns the segments.
+    fn guard_chain(
+        &mut self,
+        chain: &[Link],
+        synced: &BTreeMap<Nid, Synced>,
+    ) -> Result<BTreeSet<SegNo>, Error> {
+        let mut guarded = BTreeSet::new();
+        for (at, link) in chain.iter().enumerate() {
+            guarded.insert(self.segments.place(link.address).0);
+            if synced.get(&link.footer.ino).is_none_or(|file| at > file.last) {
+                continue;
+            }
+            let block = self.io.read(link.address)?;
+            for (_, address) in self.logged_pointers(link, &block)? {
+                if self.superblock.in_main(address) {
+                    guarded.insert(self.segments.place(address).0);
+                }
+            }
+        }
+        guarded.iter().for_each(|&segno| self.segments.take(segno));
+        Log::ALL.into_iter().try_for_each(|log| self.move_log(log))?;
+        Ok(guarded)
+    }
+
+    /// The pointers to content that a node of the chain holds: their index in the node, and where they lead.
+    fn logged_pointers(&mut self, link: &Link, block: &BlockBytes) -> Result<Vec<(usize, BlockAddr)>, Error> {
+        let offset = link.footer.node_offset;
+        if offset == XATTR_NODE_OFFSET || is_indirect(offset) {
+            return Ok(Vec::new());
+        }
+        let (count, start) = if offset == 0 {
+            let raw = RawInode::of(block);
+            if raw.i_inline & (InlineFlags::DATA.0 | InlineFlags::DENTRY.0) != 0 {
+                return Ok(Vec::new());
+            }
+            Inode::parse(Arc::new(*block), link.footer.ino, &self.superblock)?;
+            let geometry = raw.geometry(self.superblock.features);
+            (geometry.pointers(), geometry.pointer_at(0))
+        } else {
+            (POINTERS_IN_NODE, 0)
+        };
+        Ok((0..count).map(|index| (index, BlockAddr(u32_at(block, start + 4 * index)))).collect())
+    }
+
+    /// Makes the files that the checkpoint does not know, so that their nodes find them in whatever order they come.
+    fn recreate_files(&mut self, chain: &[Link], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
+        for (&ino, file) in synced {
+            let Some(named) = file.named else { continue };
+            if !self.is_known(ino)? {
+                let block = self.io.read(chain[named].address)?;
+                self.recreate_inode(ino, &block)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, link: &Link, named: bool, progress: &mut Progress) -> Result<(), Error> {
+        let block = self.io.read(link.address)?;
+        let ino = link.footer.ino;
+        match link.footer.node_offset {
+            0 => {
+                self.replay_inode(ino, &block, named)?;
+                self.replay_pointers(link, &block, progress)
+            }
+            XATTR_NODE_OFFSET => self.replay_xattr_node(ino, &block),
+            offset if is_indirect(offset) => Ok(()),
+            _ => {
+                // a file that has direct nodes has outgrown its inode, whatever the checkpoint says
+                if self.has_inline_data(ino)? {
+                    self.clear_inline(ino)?;
+                }
+                self.replay_pointers(link, &block, progress)
+            }
+        }
+    }
+
+    fn is_known(&mut self, ino: Nid) -> Result<bool, Error> {
+        Ok(self.nodes.contains(ino) || self.nat_entry(ino)?.address != BlockAddr::NULL)
+    }
+
+    fn replay_inode(&mut self, ino: Nid, block: &Arc<BlockBytes>, named: bool) -> Result<(), Error> {
+        let logged = Inode::parse(Arc::clone(block), ino, &self.superblock)?;
+        self.replay_size(ino, &logged)?;
+        self.replay_fields(ino, RawInode::of(block))?;
+        self.replay_inline(ino, &logged)?;
+        if named {
+            self.replay_name(ino, &logged)?;
+        }
+        Ok(())
+    }
+
+    /// Makes an inode that the checkpoint does not know: empty, with one name to come.
+    fn recreate_inode(&mut self, ino: Nid, block: &BlockBytes) -> Result<(), Error> {
+        if !self.nat.take_this(ino) {
+            return Err(Corrupt::NoNode(ino).into());
+        }
+        let dir = FileType::of_mode(RawInode::of(block).i_mode.get()) == FileType::DIRECTORY;
+        self.add_node(ino, ino, 0, dir);
+        self.counts.valid_inodes += 1;
+        let extra_end = RawInode::of(block).geometry(self.superblock.features).pointer_at(0);
+        let bytes = self.edit_node(ino)?;
+        bytes[..348].copy_from_slice(&block[..348]);
+        bytes[360..extra_end].copy_from_slice(&block[360..extra_end]);
+        let raw = RawInode::of_mut(bytes);
+        raw.i_inline &= InlineFlags::XATTR.0 | InlineFlags::EXTRA_ATTR.0;
+        raw.i_size.set(0);
+        raw.i_blocks.set(1);
+        raw.i_links.set(1);
+        raw.i_xattr_nid.set(0);
+        self.since.new_inodes.insert(ino);
+        Ok(())
+    }
+
+    /// A file that became shorter loses what lies beyond.
+    fn replay_size(&mut self, ino: Nid, logged: &Inode) -> Result<(), Error> {
+        let shorter = logged.size < self.inode(ino)?.i_size.get();
+        if shorter && self.has_block_pointers(ino)? {
+            self.truncate_blocks(ino, logged.size.div_ceil(crate::format::BLOCK as u64))?;
+        }
+        Ok(())
+    }
+
+    fn replay_fields(&mut self, ino: Nid, from: &RawInode) -> Result<(), Error> {
+        let projects = self.superblock.features.has(crate::format::Features::PROJECT_QUOTA);
+        let to = self.edit_inode(ino)?;
+        (to.i_mode, to.i_uid, to.i_gid) = (from.i_mode, from.i_uid, from.i_gid);
+        (to.i_size, to.i_advise, to.i_flags) = (from.i_size, from.i_advise, from.i_flags);
+        (to.i_atime, to.i_ctime, to.i_mtime) = (from.i_atime, from.i_ctime, from.i_mtime);
+        (to.i_atime_nsec, to.i_ctime_nsec, to.i_mtime_nsec) =
+            (from.i_atime_nsec, from.i_ctime_nsec, from.i_mtime_nsec);
+        (to.i_current_depth, to.i_pino) = (from.i_current_depth, from.i_pino);
+        (to.i_namelen, to.i_name) = (from.i_namelen, from.i_name);
+        if projects && from.extra.i_extra_isize.get() >= 8 && to.extra.i_extra_isize.get() >= 8 {
+            to.extra.i_projid = from.extra.i_projid;
+        }
+        Ok(())
+    }
+
+    /// Content and attributes that lie in the inode itself.
+    fn replay_inline(&mut self, ino: Nid, logged: &Inode) -> Result<(), Error> {
+        let old = InlineFlags(self.inode(ino)?.i_inline);
+        if logged.inline.has(InlineFlags::XATTR) && old.has(InlineFlags::XATTR) {
+            let area = self.geometry(ino)?.inline_xattrs();
+            self.edit_node(ino)?[area].copy_from_slice(logged.inline_xattrs());
+        }
+        if logged.inline.has(InlineFlags::DATA) {
+            if !old.has(InlineFlags::DATA) && self.has_block_pointers(ino)? {
+                self.truncate_blocks(ino, 0)?;
+            }
+            self.edit_inode(ino)?.i_inline = logged.inline.0;
+            self.edit_inline_area(ino)?.copy_from_slice(logged.inline_area());
+        } else if old.has(InlineFlags::DATA) {
+            self.edit_inline_area(ino)?.fill(0);
+            self.edit_inode(ino)?.i_inline = logged.inline.0;
+        }
+        Ok(())
+    }
+
+    /// Gives the file the name that its inode notes, in the directory that it notes.
+    fn replay_name(&mut self, ino: Nid, logged: &Inode) -> Result<(), Error> {
+        let dir = logged.parent;
+        if let Some(taken) = self.find_entry(dir, &logged.name)? {
+            if taken.ino == ino {
+                return Ok(());
+            }
+            self.remove_entry(dir, &taken)?;
+            self.lose_name(taken.ino)?;
+        }
+        self.add_entry(dir, &logged.name, ino, logged.file_type())
+    }
+
+    fn replay_xattr_node(&mut self, ino: Nid, block: &BlockBytes) -> Result<(), Error> {
+        let old = Nid(self.inode(ino)?.i_xattr_nid.get());
+        let nid = if old.is_some() {
+            self.load_node(old, ino, XATTR_NODE_OFFSET)?;
+            old
+        } else {
+            let nid = self.new_node(ino, XATTR_NODE_OFFSET)?;
+            self.edit_inode(ino)?.i_xattr_nid.set(nid.0);
+            nid
+        };
+        self.edit_node(nid)?[..XATTR_BYTES_IN_NODE].copy_from_slice(&block[..XATTR_BYTES_IN_NODE]);
+        Ok(())
+    }
+
+    fn replay_pointers(
+        &mut self,
+        link: &Link,
+        block: &BlockBytes,
+        progress: &mut Progress,
+    ) -> Result<(), Error> {
+        let ino = link.footer.ino;
+        if !self.has_block_pointers(ino)? {
+            return Ok(());
+        }
+        let shape = self.shape(ino)?;
+        let first = first_block(link.footer.node_offset, shape.pointers, shape.direct);
+        let used = if link.footer.node_offset == 0 { shape.pointers } else { shape.direct };
+        for (index, logged) in self.logged_pointers(link, block)?.into_iter().take(used as usize) {
+            self.replay_pointer(ino, first + index as u64, logged, progress)?;
+        }
+        Ok(())
+    }
+
+    /// Makes block `block` of the file what the chain says it is.
+    fn replay_pointer(
+        &mut self,
+        ino: Nid,
+        block: u64,
+        logged: BlockAddr,
+        progress: &mut Progress,
+    ) -> Result<(), Error> {
+        if logged == BlockAddr::NULL {
+            return self.punch_blocks(ino, block, block + 1);
+        }
+        let pointer = self.make_pointer(ino, block)?;
+        let old = pointer.address;
+        if old == logged || (logged != BlockAddr::NEW && !self.superblock.in_main(logged)) {
+            return Ok(());
+        }
+        if logged != BlockAddr::NEW && self.segments.is_valid(logged) {
+            self.take_from_owner(logged, progress)?;
+        }
+        let pointer = self.make_pointer(ino, block)?;
+        if old == BlockAddr::NULL {
+            self.count_blocks(ino, 1)?;
+        } else if !old.is_hole() {
+            progress.adopted.remove(&old);
+            self.free_block(old);
+        }
+        if logged != BlockAddr::NEW {
+            let version = self.node_version(pointer.nid);
+            self.adopt(
+                logged,
+                (ino, block),
+                Summary { nid: pointer.nid, version, offset: pointer.index },
+                progress,
+            );
+        }
+        self.set_pointer(ino, &pointer, logged)
+    }
+
+    /// A block that the checkpoint calls free belongs to a file.
+    fn adopt(&mut self, address: BlockAddr, owner: (Nid, u64), summary: Summary, progress: &mut Progress) {
+        let now_s = self.elapsed_s();
+        let (segno, offset) = self.segments.place(address);
+        if self.segments.get(segno).log >= 3 {
+            self.segments.open(segno, Log::WarmData as u8);
+        }
+        self.segments.set_valid(address, now_s);
+        progress.adopted.insert(address, owner);
+        progress.summaries.entry(segno).or_default().insert(offset, summary);
+    }
+
+    /// A block was given up and used again between two fsyncs: who had it first has a hole.
+    fn take_from_owner(&mut self, address: BlockAddr, progress: &mut Progress) -> Result<(), Error> {
+        let (ino, block) = match progress.adopted.remove(&address) {
+            Some(owner) => owner,
+            None => {
+                let (segno, offset) = self.segments.place(address);
+                let summary = self.summaries_of(segno)?[offset as usize];
+                let owner = self.owner_of(address, summary)?;
+                (owner.ino, owner.block)
+            }
+        };
+        self.punch_blocks(ino, block, block + 1)
+    }
+
+    /// Puts the summaries of adopted blocks into the summary area.
+    fn write_recovered_summaries(&mut self, progress: &Progress) -> Result<(), Error> {
+        for (&segno, changes) in &progress.summaries {
+            let address = ssa_address(&self.superblock, segno);
+            let mut entries = summaries(&*self.io.read(address)?);
+            changes.iter().for_each(|(&offset, &summary)| entries[offset as usize] = summary);
+            let block = Arc::new(summary_block(&entries, SummaryKind::Data));
+            self.io.write_bytes(Channel::META, Cause::Ssa, address, block)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,243 @@
+//! The calls of [`FileSystem`]: each checks, does its work, and leaves room for the next.
+
+use dovetail_block::BlockDevice;
+use dovetail_time::SimTime;
+use dovetail_vfs::{
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, MAX_NAME, NewNode, RenameFlags, SetAttr,
+    StatFs, XattrFlags,
+};
+
+use super::F2fs;
+use super::attributes::kind;
+use crate::format::{FileType, Nid};
+
+fn check_name(name: &[u8]) -> Result<(), Error> {
+    if name.len() > MAX_NAME {
+        return Err(Error::NameTooLong);
+    }
+    if name.is_empty() || name.iter().any(|&byte| byte == 0 || byte == b'/') {
+        return Err(Error::Invalid("a name has 1 to 255 bytes without NUL and slash"));
+    }
+    Ok(())
+}
+
+/// The type bits of a mode for what an entry says it names.
+fn kind_of(file_type: FileType) -> u16 {
+    match file_type {
+        FileType::REGULAR => 0o100_000,
+        FileType::DIRECTORY => 0o040_000,
+        FileType::CHAR_DEVICE => 0o020_000,
+        FileType::BLOCK_DEVICE => 0o060_000,
+        FileType::FIFO => 0o010_000,
+        FileType::SOCKET => 0o140_000,
+        FileType::SYMLINK => 0o120_000,
+        _ => 0,
+    }
+}
+
+fn nid(ino: Ino) -> Nid {
+    Nid(u32::try_from(ino.0).unwrap_or(0))
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    /// Runs a call that changes the volume.
+    fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        self.check_writable()?;
+        let done = call(self)?;
+        self.after_write()?;
+        Ok(done)
+    }
+}
+
+impl<D: BlockDevice> FileSystem for F2fs<D> {
+    fn root(&self) -> Ino {
+        Ino(self.superblock.root.0.into())
+    }
+
+    fn statfs(&mut self) -> Result<StatFs, Error> {
+        let user = self.checkpoint.user_block_count;
+        let free = user.saturating_sub(self.counts.valid_blocks);
+        let inodes = u64::from(self.nat.max_nid() - 3).min(user);
+        Ok(StatFs {
+            blocks: self.superblock.block_count - u64::from(self.superblock.cp_start.0),
+            free,
+            available: free,
+            files: inodes,
+            files_free: inodes.saturating_sub(self.counts.valid_inodes.into()).min(free),
+        })
+    }
+
+    fn lookup(&mut self, dir: Ino, name: &[u8]) -> Result<Attr, Error> {
+        if name.len() > MAX_NAME {
+            return Err(Error::NameTooLong);
+        }
+        let entry = self.entry_of(nid(dir), name)?;
+        Ok(self.attr(entry.ino)?)
+    }
+
+    fn getattr(&mut self, ino: Ino) -> Result<Attr, Error> {
+        Ok(self.attr(nid(ino))?)
+    }
+
+    fn setattr(&mut self, caller: &Caller, ino: Ino, changes: &SetAttr) -> Result<Attr, Error> {
+        self.change(|fs| fs.change_attributes(caller, nid(ino), changes))?;
+        self.getattr(ino)
+    }
+
+    fn readlink(&mut self, ino: Ino) -> Result<Vec<u8>, Error> {
+        let raw = self.inode(nid(ino))?;
+        if kind(raw.i_mode.get()) != 0o120_000 {
+            return Err(Error::Invalid("it is not a symbolic link"));
+        }
+        let size = raw.i_size.get();
+        crate::Corrupt::check_range(crate::Place::Inode(nid(ino)), "i_size", size, (1, 4095))
+            .map_err(crate::Error::from)?;
+        let mut target = vec![0; size as usize];
+        self.read_content(nid(ino), 0, &mut target)?;
+        Ok(target)
+    }
+
+    fn create(&mut self, caller: &Caller, dir: Ino, name: &[u8], node: &NewNode) -> Result<Attr, Error> {
+        check_name(name)?;
+        if !matches!(FileType::of_mode(node.mode).0, 1..=6) {
+            return Err(Error::Invalid("the mode has no type that can be made"));
+        }
+        let ino = self.change(|fs| fs.make(caller, nid(dir), name, node.mode, node.rdev))?;
+        Ok(self.attr(ino)?)
+    }
+
+    fn symlink(&mut self, caller: &Caller, dir: Ino, name: &[u8], target: &[u8]) -> Result<Attr, Error> {
+        check_name(name)?;
+        let ino = self.change(|fs| fs.make_symlink(caller, nid(dir), name, target))?;
+        Ok(self.attr(ino)?)
+    }
+
+    fn link(&mut self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr, Error> {
+        check_name(name)?;
+        self.change(|fs| fs.add_name(caller, nid(ino), nid(dir), name))?;
+        self.getattr(ino)
+    }
+
+    fn unlink(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
+        check_name(name)?;
+        self.change(|fs| fs.unlink_entry(caller, nid(dir), name))
+    }
+
+    fn rmdir(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
+        check_name(name)?;
+        self.change(|fs| fs.remove_directory(caller, nid(dir), name))
+    }
+
+    fn rename(
+        &mut self,
+        caller: &Caller,
+        (dir, name): (Ino, &[u8]),
+        (new_dir, new_name): (Ino, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<(), Error> {
+        check_name(name)?;
+        check_name(new_name)?;
+        self.change(|fs| fs.rename_entry(caller, (nid(dir), name), (nid(new_dir), new_name), flags))
+    }
+
+    fn hold(&mut self, ino: Ino) {
+        *self.holds.entry(nid(ino)).or_default() += 1;
+    }
+
+    fn forget(&mut self, ino: Ino, count: u64) -> Result<(), Error> {
+        let ino = nid(ino);
+        let Some(held) = self.holds.get_mut(&ino) else { return Ok(()) };
+        *held = held.saturating_sub(count);
+        if *held > 0 {
+            return Ok(());
+        }
+        self.holds.remove(&ino);
+        if self.orphans.contains(&ino) && !self.is_read_only() {
+            return self.change(|fs| Ok(fs.drop_inode(ino)?));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        self.read_content(nid(ino), offset, into)
+    }
+
+    fn write(&mut self, caller: &Caller, ino: Ino, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.change(|fs| fs.write_content(caller, nid(ino), offset, bytes))
+    }
+
+    fn fallocate(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        how: Fallocate,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Error> {
+        self.change(|fs| fs.allocate_range(caller, nid(ino), how, offset, len))
+    }
+
+    fn seek_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        self.next_data(nid(ino), offset)
+    }
+
+    fn seek_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        self.next_hole(nid(ino), offset)
+    }
+
+    fn fsync(&mut self, ino: Ino, data_only: bool) -> Result<(), Error> {
+        Ok(self.sync_file(nid(ino).0, data_only)?)
+    }
+
+    fn sync(&mut self) -> Result<(), Error> {
+        Ok(self.sync_all()?)
+    }
+
+    fn readdir(
+        &mut self,
+        dir: Ino,
+        cookie: u64,
+        entry: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Result<(), Error> {
+        if !self.is_dir(nid(dir))? {
+            return Err(Error::NotADirectory);
+        }
+        self.list(nid(dir), cookie, &mut |cookie, found| {
+            let kind = kind_of(found.file_type);
+            entry(DirEntry { name: found.name, ino: Ino(found.ino.0.into()), kind, cookie })
+        })?;
+        Ok(())
+    }
+
+    fn getxattr(&mut self, ino: Ino, name: &[u8]) -> Result<Vec<u8>, Error> {
+        self.xattr(nid(ino), name)
+    }
+
+    fn setxattr(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        name: &[u8],
+        value: &[u8],
+        flags: XattrFlags,
+    ) -> Result<(), Error> {
+        self.change(|fs| fs.set_xattr(caller, nid(ino), name, value, flags))
+    }
+
+    fn listxattr(&mut self, ino: Ino) -> Result<Vec<Vec<u8>>, Error> {
+        let list = self.xattr_list(nid(ino))?;
+        Ok(list.iter().map(|xattr| xattr.full_name().into_bytes()).collect())
+    }
+
+    fn removexattr(&mut self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error> {
+        self.change(|fs| fs.remove_xattr(caller, nid(ino), name))
+    }
+
+    fn next_wake(&self) -> Option<SimTime> {
+        F2fs::next_wake(self)
+    }
+
+    fn wake(&mut self, now: SimTime) -> Result<(), Error> {
+        Ok(F2fs::wake(self, now)?)
+    }
+}

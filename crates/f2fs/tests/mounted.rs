@@ -1,0 +1,219 @@
+//! A mounted volume: what is written is read back, and fsck.f2fs finds nothing to say.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+
+mod common;
+
+use common::{mkfs, strict_fsck};
+use dovetail_block::MemoryDevice;
+use dovetail_f2fs::{F2fs, Options};
+use dovetail_time::SimTime;
+use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags};
+
+const MIB: u64 = 1 << 20;
+
+fn caller() -> Caller {
+    Caller { uid: 7, gid: 8, now: Timestamp { seconds: 1_700_000_000, nanoseconds: 123_456_789 } }
+}
+
+fn mount(device: MemoryDevice) -> F2fs<MemoryDevice> {
+    F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap()
+}
+
+fn file(fs: &mut F2fs<MemoryDevice>, dir: Ino, name: &str) -> Ino {
+    fs.create(&caller(), dir, name.as_bytes(), &NewNode { mode: 0o100_644, rdev: (0, 0) }).unwrap().ino
+}
+
+fn dir(fs: &mut F2fs<MemoryDevice>, parent: Ino, name: &str) -> Ino {
+    fs.create(&caller(), parent, name.as_bytes(), &NewNode { mode: 0o040_755, rdev: (0, 0) }).unwrap().ino
+}
+
+fn pattern(len: usize, seed: u8) -> Vec<u8> {
+    (0..len).map(|at| (at / 7) as u8 ^ seed).collect()
+}
+
+fn content(fs: &mut F2fs<MemoryDevice>, ino: Ino) -> Vec<u8> {
+    let mut bytes = vec![0; fs.getattr(ino).unwrap().size as usize + 10];
+    let len = fs.read(ino, 0, &mut bytes).unwrap();
+    bytes.truncate(len);
+    bytes
+}
+
+fn populate(fs: &mut F2fs<MemoryDevice>) -> Vec<(String, Vec<u8>)> {
+    let root = fs.root();
+    let mut made = Vec::new();
+    let folder = dir(fs, root, "folder");
+    for (n, len) in
+        [0, 1, 100, 3488, 3489, 4096, 5000, 70_000, 873 * 4096 + 5, 9 << 20].into_iter().enumerate()
+    {
+        let name = format!("file-{n}");
+        let ino = file(fs, folder, &name);
+        let bytes = pattern(len, n as u8);
+        fs.write(&caller(), ino, 0, &bytes).unwrap();
+        made.push((name, bytes));
+    }
+    for n in 0..600 {
+        file(fs, root, &format!("a name that takes several slots, number {n}"));
+    }
+    for n in (0..600).step_by(3) {
+        fs.unlink(&caller(), root, format!("a name that takes several slots, number {n}").as_bytes())
+            .unwrap();
+    }
+    fs.symlink(&caller(), root, b"link", b"folder/file-3").unwrap();
+    fs.symlink(&caller(), root, b"long link", &[b'x'; 4000]).unwrap();
+    fs.create(&caller(), root, b"null", &NewNode { mode: 0o020_666, rdev: (1, 3) }).unwrap();
+    fs.create(&caller(), root, b"wide", &NewNode { mode: 0o060_660, rdev: (259, 70_000) }).unwrap();
+    fs.create(&caller(), root, b"fifo", &NewNode { mode: 0o010_600, rdev: (0, 0) }).unwrap();
+    let other = dir(fs, root, "other");
+    let below = dir(fs, other, "below");
+    fs.rename(&caller(), (other, b"below"), (folder, b"moved"), RenameFlags::default()).unwrap();
+    fs.setxattr(&caller(), below, b"user.small", b"1", XattrFlags::default()).unwrap();
+    fs.setxattr(&caller(), folder, b"user.large", &[9; 3000], XattrFlags::default()).unwrap();
+    made
+}
+
+#[test]
+fn what_is_written_is_there_after_the_next_mount() {
+    let mut fs = mount(mkfs(128 * MIB, &[]));
+    let made = populate(&mut fs);
+    fs.sync().unwrap();
+    assert_eq!(strict_fsck(fs.device()), "", "while mounted");
+    let device = fs.unmount().unwrap();
+    assert_eq!(strict_fsck(&device), "", "after the unmount");
+    let mut fs = mount(device);
+    let root = fs.root();
+    let folder = fs.lookup(root, b"folder").unwrap().ino;
+    for (name, bytes) in made {
+        let ino = fs.lookup(folder, name.as_bytes()).unwrap().ino;
+        assert!(content(&mut fs, ino) == bytes, "{name}");
+    }
+    let mut names = 0;
+    fs.readdir(root, 0, &mut |_| {
+        names += 1;
+        true
+    })
+    .unwrap();
+    assert_eq!(names, 2 + 1 + 400 + 5 + 1);
+    assert_eq!(fs.lookup(root, b"wide").unwrap().rdev, (259, 70_000));
+    assert_eq!(fs.getxattr(folder, b"user.large").unwrap(), [9; 3000]);
+}
+
+#[test]
+fn files_become_shorter_and_go() {
+    let mut fs = mount(mkfs(128 * MIB, &[]));
+    let free = fs.statfs().unwrap().free;
+    populate(&mut fs);
+    let root = fs.root();
+    let folder = fs.lookup(root, b"folder").unwrap().ino;
+    for (name, size) in
+        [("file-9", 5 << 20), ("file-8", 100), ("file-7", 4097), ("file-3", 50), ("file-2", 1 << 30)]
+    {
+        let ino = fs.lookup(folder, name.as_bytes()).unwrap().ino;
+        fs.setattr(&caller(), ino, &SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
+    }
+    fs.sync().unwrap();
+    assert_eq!(strict_fsck(fs.device()), "");
+    remove_all(&mut fs, root);
+    fs.sync().unwrap();
+    assert_eq!(strict_fsck(fs.device()), "");
+    assert!(free - fs.statfs().unwrap().free < 20, "all but some blocks of the root are free");
+}
+
+fn remove_all(fs: &mut F2fs<MemoryDevice>, dir: Ino) {
+    let mut names = Vec::new();
+    fs.readdir(dir, 0, &mut |entry| {
+        names.push((entry.name, entry.kind, entry.ino));
+        true
+    })
+    .unwrap();
+    for (name, kind, ino) in names.into_iter().filter(|(name, ..)| name != b"." && name != b"..") {
+        if kind == 0o040_000 {
+            remove_all(fs, ino);
+            fs.rmdir(&caller(), dir, &name).unwrap();
+        } else {
+            fs.unlink(&caller(), dir, &name).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_was_fsynced_is_rolled_forward() {
+    let mut fs = mount(mkfs(128 * MIB, &[]));
+    populate(&mut fs);
+    fs.sync().unwrap();
+    let root = fs.root();
+    let new = file(&mut fs, root, "new");
+    let bytes = pattern(4 << 20, 3);
+    fs.write(&caller(), new, 0, &bytes).unwrap();
+    fs.setxattr(&caller(), new, b"user.large", &[5; 2000], XattrFlags::default()).unwrap();
+    fs.fsync(new, false).unwrap();
+    let unsynced = file(&mut fs, root, "unsynced");
+    fs.write(&caller(), unsynced, 0, b"lost").unwrap();
+    let checkpoints = fs.events().checkpoints;
+    let small = file(&mut fs, root, "small");
+    fs.write(&caller(), small, 0, b"in the inode").unwrap();
+    fs.fsync(small, false).unwrap();
+    assert_eq!(fs.events().checkpoints, checkpoints, "no checkpoint was needed");
+    let crashed = fs.into_device();
+    assert_eq!(strict_fsck(&crashed), "", "the chain is known to fsck.f2fs");
+    let mut fs = mount(crashed);
+    let found = fs.lookup(root, b"new").unwrap().ino;
+    assert!(content(&mut fs, found) == bytes);
+    assert_eq!(fs.getxattr(found, b"user.large").unwrap(), [5; 2000]);
+    let found = fs.lookup(root, b"small").unwrap().ino;
+    assert_eq!(content(&mut fs, found), b"in the inode");
+    assert!(fs.lookup(root, b"unsynced").is_err());
+    assert_eq!(strict_fsck(fs.device()), "", "after recovery");
+    assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
+}
+
+/// Overwrites a nearly full volume at random, so that segments must be cleaned.
+fn overwrite_full(options: Options, place: &str) {
+    let mut fs = F2fs::mount(mkfs(128 * MIB, &[]), options, SimTime::ZERO).unwrap();
+    let root = fs.root();
+    let big = file(&mut fs, root, "big");
+    let blocks = fs.statfs().unwrap().free * 95 / 100;
+    let mut versions = vec![0_u32; blocks as usize];
+    let page = |block: u64, version: u32| {
+        let mut bytes = pattern(4096, version as u8);
+        bytes[..8].copy_from_slice(&block.to_le_bytes());
+        bytes
+    };
+    for block in 0..blocks {
+        fs.write(&caller(), big, block * 4096, &page(block, 0)).unwrap();
+    }
+    fs.sync().unwrap();
+    let mut rng = dovetail_time::Rng::new(1);
+    for n in 1..60_000 {
+        let block = rng.below(blocks);
+        versions[block as usize] = n;
+        fs.write(&caller(), big, block * 4096, &page(block, n)).unwrap();
+        if n % 10 == 0 {
+            fs.fsync(big, false).unwrap();
+        }
+        if n % 20_000 == 0 {
+            assert_eq!(strict_fsck(fs.device()), "", "{place}: after {n} writes");
+        }
+    }
+    println!("{place}: {:?} {:?}", fs.events(), fs.written());
+    let events = fs.events();
+    assert!(
+        if place == "lfs" { events.moved_blocks } else { events.ssr_blocks } > 10_000,
+        "{place}: {events:?}"
+    );
+    let device = fs.unmount().unwrap();
+    assert_eq!(strict_fsck(&device), "", "{place}");
+    let mut fs = mount(device);
+    let mut bytes = [0; 4096];
+    for block in 0..blocks {
+        fs.read(big, block * 4096, &mut bytes).unwrap();
+        assert!(bytes[..] == page(block, versions[block as usize])[..], "{place}: block {block}");
+    }
+}
+
+#[test]
+fn a_full_volume_is_cleaned_as_it_is_overwritten() {
+    let out_of_place = Options { ipu_policy: Some(dovetail_f2fs::IpuPolicy(0)), ..Options::default() };
+    overwrite_full(out_of_place.clone(), "adaptive");
+    overwrite_full(Options { mode: dovetail_f2fs::Mode::Lfs, ..out_of_place }, "lfs");
+}

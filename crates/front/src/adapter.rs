@@ -1,0 +1,589 @@
+//! Requests of FUSE as calls of a file system.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use dovetail_vfs::{
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, XattrFlags,
+};
+use fuser::{
+    BsdFileFlags, Errno, FileHandle, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags,
+    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+
+use crate::clock;
+use crate::convert::{Numbers, decode_device, errno, file_type, no_entry, time_or_now, timestamp};
+use crate::create::{Place, create};
+use crate::shared::Shared;
+
+/// How long the kernel may keep names and attributes: we are the only ones who change them.
+const KEEP: Duration = Duration::from_secs(24 * 3600);
+
+/// The largest request.
+const MAX_REQUEST: u32 = 1 << 20;
+
+/// Entries that are read at a time when the kernel wants their attributes as well.
+const LISTING: usize = 64;
+
+const SET_ID: u16 = 0o6000;
+
+thread_local! {
+    /// What a read goes through, so that the reply is sent without the lock.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// One mounted file system. No file handles: what the kernel would open is known by its inode, so open is refused as
+/// "not there", and the kernel never asks again.
+#[derive(Debug)]
+pub(crate) struct Adapter {
+    shared: Shared,
+    numbers: Numbers,
+}
+
+impl Adapter {
+    pub(crate) fn new(shared: Shared, root: Ino) -> Self {
+        Self { shared, numbers: Numbers::new(root) }
+    }
+
+    fn reply_entry(&self, result: Result<Attr, Errno>, reply: ReplyEntry) {
+        match result {
+            Ok(attr) => {
+                reply.entry(&KEEP, &self.numbers.attr(&attr), Generation(attr.generation.into()));
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn reply_attr(&self, result: Result<Attr, Errno>, reply: ReplyAttr) {
+        match result {
+            Ok(attr) => reply.attr(&KEEP, &self.numbers.attr(&attr)),
+            Err(error) => reply.error(error),
+        }
+    }
+}
+
+fn reply_empty(result: Result<(), Errno>, reply: ReplyEmpty) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// Replies with a value of extended attributes, or with its size when no room was offered for it.
+fn reply_xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
+    match result {
+        Ok(value) if size == 0 => reply.size(value.len() as u32),
+        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(error) => reply.error(error),
+    }
+}
+
+fn caller(request: &Request) -> Caller {
+    Caller { uid: request.uid(), gid: request.gid(), now: clock::now() }
+}
+
+/// Writes what the kernel collected: the bytes change, the times do not, because the kernel sends those by itself, nor
+/// the set-id bits, because the kernel says when they must go.
+fn write_back(fs: &mut dyn FileSystem, caller: Caller, ino: Ino, at: u64, bytes: &[u8]) -> Result<(), Error> {
+    let before = fs.getattr(ino)?;
+    fs.write(&Caller { now: before.mtime, ..caller }, ino, at, bytes)?;
+    restore(fs, caller, &before, before.ctime != before.mtime)
+}
+
+fn write_through(
+    fs: &mut dyn FileSystem,
+    caller: Caller,
+    ino: Ino,
+    at: u64,
+    bytes: &[u8],
+) -> Result<(), Error> {
+    let before = fs.getattr(ino)?;
+    fs.write(&caller, ino, at, bytes)?;
+    restore(fs, caller, &before, false)
+}
+
+fn restore(fs: &mut dyn FileSystem, caller: Caller, before: &Attr, ctime: bool) -> Result<(), Error> {
+    let mode = (before.mode & SET_ID != 0).then_some(before.mode & 0o7777);
+    if mode.is_some() || ctime {
+        let ctime = if ctime { Some(before.ctime) } else { Some(caller.now) };
+        fs.setattr(&caller, before.ino, &SetAttr { mode, ctime, ..SetAttr::default() })?;
+    }
+    Ok(())
+}
+
+/// A shorter or longer file loses its set-id bits, unless it is root who cuts it.
+fn keep_set_id_for_root(
+    fs: &mut dyn FileSystem,
+    caller: &Caller,
+    ino: Ino,
+    changes: &mut SetAttr,
+) -> Result<(), Error> {
+    if changes.size.is_some() && caller.uid == 0 && changes.mode.is_none() {
+        let mode = fs.getattr(ino)?.mode;
+        changes.mode = (mode & SET_ID != 0).then_some(mode & 0o7777);
+    }
+    Ok(())
+}
+
+/// The entries from `cookie` on, at most [`LISTING`], with their attributes.
+fn list_with_attributes(
+    fs: &mut dyn FileSystem,
+    dir: Ino,
+    cookie: u64,
+) -> Result<Vec<(DirEntry, Attr)>, Error> {
+    let mut entries = Vec::with_capacity(LISTING);
+    fs.readdir(dir, cookie, &mut |entry| {
+        entries.push(entry);
+        entries.len() < LISTING
+    })?;
+    let with_attributes = |entry: DirEntry| fs.getattr(entry.ino).map(|attr| (entry, attr));
+    entries.into_iter().map(with_attributes).collect()
+}
+
+fn is_dots(name: &[u8]) -> bool {
+    name == b"." || name == b".."
+}
+
+fn fallocate_kind(mode: i32) -> Option<Fallocate> {
+    const KEEP_SIZE: i32 = 1;
+    const PUNCH_HOLE: i32 = 2;
+    const ZERO_RANGE: i32 = 0x10;
+    match mode {
+        0 | KEEP_SIZE => Some(Fallocate::Reserve { keep_size: mode == KEEP_SIZE }),
+        mode if mode == PUNCH_HOLE | KEEP_SIZE => Some(Fallocate::PunchHole),
+        mode if mode & !KEEP_SIZE == ZERO_RANGE => {
+            Some(Fallocate::ZeroRange { keep_size: mode & KEEP_SIZE != 0 })
+        }
+        _ => None,
+    }
+}
+
+impl fuser::Filesystem for Adapter {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let wanted = [
+            InitFlags::FUSE_WRITEBACK_CACHE,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO,
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_CACHE_SYMLINKS,
+            InitFlags::FUSE_HANDLE_KILLPRIV_V2, // otherwise each write asks for security.capability
+            InitFlags::FUSE_POSIX_ACL | InitFlags::FUSE_DONT_MASK,
+        ];
+        for flags in wanted {
+            let _ = config.add_capabilities(flags); // an older kernel does without
+        }
+        let _ = config.set_max_write(MAX_REQUEST);
+        let _ = config.set_max_background(128);
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let found = self.shared.call(|fs| {
+            let attr = match fs.lookup(self.numbers.ino(parent), name.as_bytes()) {
+                Err(Error::NotFound) => return Ok(None),
+                other => other?,
+            };
+            fs.hold(attr.ino);
+            Ok(Some(attr))
+        });
+        match found {
+            Ok(None) => reply.entry(&KEEP, &no_entry(), Generation(0)),
+            Ok(Some(attr)) => self.reply_entry(Ok(attr), reply),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
+        let _ = self.shared.call(|fs| fs.forget(self.numbers.ino(ino), count)); // FUSE has no reply to it
+    }
+
+    fn getattr(&self, _request: &Request, ino: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        self.reply_attr(self.shared.call(|fs| fs.getattr(self.numbers.ino(ino))), reply);
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        _handle: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mut changes = SetAttr {
+            mode: mode.map(|mode| (mode & 0o7777) as u16),
+            uid,
+            gid,
+            size,
+            atime: atime.map(time_or_now),
+            mtime: mtime.map(time_or_now),
+            ctime: ctime.map(timestamp),
+        };
+        let (ino, caller) = (self.numbers.ino(ino), caller(request));
+        let changed = self.shared.call(|fs| {
+            keep_set_id_for_root(fs, &caller, ino, &mut changes)?;
+            fs.setattr(&caller, ino, &changes)
+        });
+        self.reply_attr(changed, reply);
+    }
+
+    fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.shared.call(|fs| fs.readlink(self.numbers.ino(ino))) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let place = Place { dir: self.numbers.ino(parent), name: name.as_bytes(), umask };
+        let node = NewNode { mode: mode as u16, rdev: decode_device(rdev) };
+        let made = self.shared.call(|fs| create(fs, &caller(request), &place, node));
+        self.reply_entry(made, reply);
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let place = Place { dir: self.numbers.ino(parent), name: name.as_bytes(), umask };
+        let node = NewNode { mode: (mode & 0o7777) as u16 | 0o040_000, rdev: (0, 0) };
+        let made = self.shared.call(|fs| create(fs, &caller(request), &place, node));
+        self.reply_entry(made, reply);
+    }
+
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let dir = self.numbers.ino(parent);
+        reply_empty(self.shared.call(|fs| fs.unlink(&caller(request), dir, name.as_bytes())), reply);
+    }
+
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let dir = self.numbers.ino(parent);
+        reply_empty(self.shared.call(|fs| fs.rmdir(&caller(request), dir, name.as_bytes())), reply);
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let dir = self.numbers.ino(parent);
+        let made = self.shared.call(|fs| {
+            let attr = fs.symlink(&caller(request), dir, name.as_bytes(), target.as_os_str().as_bytes())?;
+            fs.hold(attr.ino);
+            Ok(attr)
+        });
+        self.reply_entry(made, reply);
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        newparent: INodeNo,
+        newname: &OsStr,
+        flags: fuser::RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        if flags.contains(fuser::RenameFlags::RENAME_WHITEOUT) {
+            return reply.error(Errno::EINVAL);
+        }
+        let from = (self.numbers.ino(parent), name.as_bytes());
+        let to = (self.numbers.ino(newparent), newname.as_bytes());
+        let flags = RenameFlags {
+            no_replace: flags.contains(fuser::RenameFlags::RENAME_NOREPLACE),
+            exchange: flags.contains(fuser::RenameFlags::RENAME_EXCHANGE),
+        };
+        reply_empty(self.shared.call(|fs| fs.rename(&caller(request), from, to, flags)), reply);
+    }
+
+    fn link(&self, request: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
+        let (ino, dir) = (self.numbers.ino(ino), self.numbers.ino(newparent));
+        let linked = self.shared.call(|fs| {
+            let attr = fs.link(&caller(request), ino, dir, newname.as_bytes())?;
+            fs.hold(attr.ino);
+            Ok(attr)
+        });
+        self.reply_entry(linked, reply);
+    }
+
+    fn open(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn opendir(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    /// Refused as "not there", so that the kernel makes the file with mknod and needs no release.
+    fn create(
+        &self,
+        _request: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn flush(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _handle: FileHandle,
+        _owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn access(&self, _request: &Request, _ino: INodeNo, _mask: fuser::AccessFlags, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        BUFFER.with_borrow_mut(|buffer| {
+            let size = size as usize;
+            if buffer.len() < size {
+                buffer.resize(size, 0);
+            }
+            match self.shared.call(|fs| fs.read(self.numbers.ino(ino), offset, &mut buffer[..size])) {
+                Ok(read) => reply.data(&buffer[..read]),
+                Err(error) => reply.error(error),
+            }
+        });
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let (ino, caller) = (self.numbers.ino(ino), caller(request));
+        let written = self.shared.call(|fs| {
+            if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+                fs.write(&caller, ino, offset, data)
+            } else if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+                write_back(fs, caller, ino, offset, data)
+            } else {
+                write_through(fs, caller, ino, offset, data)
+            }
+        });
+        match written {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn fsync(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _handle: FileHandle,
+        data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply_empty(self.shared.call(|fs| fs.fsync(self.numbers.ino(ino), data_only)), reply);
+    }
+
+    fn fsyncdir(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _handle: FileHandle,
+        data_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply_empty(self.shared.call(|fs| fs.fsync(self.numbers.ino(ino), data_only)), reply);
+    }
+
+    fn readdir(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let listed = self.shared.call(|fs| {
+            fs.readdir(self.numbers.ino(ino), offset, &mut |entry| {
+                let node = self.numbers.node(entry.ino);
+                !reply.add(node, entry.cookie, file_type(entry.kind), OsStr::from_bytes(&entry.name))
+            })
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let dir = self.numbers.ino(ino);
+        let mut cookie = offset;
+        let listed = self.shared.call(|fs| {
+            loop {
+                let entries = list_with_attributes(fs, dir, cookie)?;
+                let last = entries.len() < LISTING;
+                for (entry, attr) in entries {
+                    let (node, generation) =
+                        (self.numbers.node(attr.ino), Generation(attr.generation.into()));
+                    let (name, attr) = (OsStr::from_bytes(&entry.name), self.numbers.attr(&attr));
+                    if reply.add(node, entry.cookie, name, &KEEP, &attr, generation) {
+                        return Ok(());
+                    }
+                    if !is_dots(&entry.name) {
+                        fs.hold(entry.ino);
+                    }
+                    cookie = entry.cookie;
+                }
+                if last {
+                    return Ok(());
+                }
+            }
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        match self.shared.call(|fs| fs.statfs()) {
+            Ok(stat) => reply.statfs(
+                stat.blocks,
+                stat.free,
+                stat.available,
+                stat.files,
+                stat.files_free,
+                4096,
+                dovetail_vfs::MAX_NAME as u32,
+                4096,
+            ),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let flags = XattrFlags { create: flags & 1 != 0, replace: flags & 2 != 0 };
+        let ino = self.numbers.ino(ino);
+        let set = self.shared.call(|fs| fs.setxattr(&caller(request), ino, name.as_bytes(), value, flags));
+        reply_empty(set, reply);
+    }
+
+    fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let value = self.shared.call(|fs| fs.getxattr(self.numbers.ino(ino), name.as_bytes()));
+        reply_xattr(value, size, reply);
+    }
+
+    fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let names = self.shared.call(|fs| fs.listxattr(self.numbers.ino(ino)));
+        let listed =
+            names.map(|names| names.iter().flat_map(|name| name.iter().copied().chain([0])).collect());
+        reply_xattr(listed, size, reply);
+    }
+
+    fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let ino = self.numbers.ino(ino);
+        reply_empty(self.shared.call(|fs| fs.removexattr(&caller(request), ino, name.as_bytes())), reply);
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        _handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let Some(how) = fallocate_kind(mode) else { return reply.error(Errno::EOPNOTSUPP) };
+        let ino = self.numbers.ino(ino);
+        reply_empty(self.shared.call(|fs| fs.fallocate(&caller(request), ino, how, offset, length)), reply);
+    }
+
+    fn lseek(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        const SEEK_DATA: i32 = 3;
+        const SEEK_HOLE: i32 = 4;
+        let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
+        let ino = self.numbers.ino(ino);
+        let found = match whence {
+            SEEK_DATA => self.shared.call(|fs| fs.seek_data(ino, from)),
+            SEEK_HOLE => self.shared.call(|fs| fs.seek_hole(ino, from)),
+            _ => Err(errno(&Error::Invalid("only data and holes are sought here"))),
+        };
+        match found {
+            Ok(at) => reply.offset(at.cast_signed()),
+            Err(error) => reply.error(error),
+        }
+    }
+}

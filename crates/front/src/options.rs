@@ -1,0 +1,135 @@
+//! How a file system is mounted.
+
+use std::fmt;
+
+use dovetail_vfs::Error;
+use fuser::{Config, MountOption, SessionACL};
+
+/// Called once, with the first error that means a failed device or a damaged volume.
+pub(crate) type OnError = Box<dyn Fn(&Error) + Send + Sync>;
+
+/// How a file system is mounted. As root, set-id programs and device files work as on any disk, and everyone may use the
+/// mount.
+pub struct Options {
+    /// What /proc/mounts shows as the source.
+    pub source: String,
+    /// What /proc/mounts shows as the type, after "fuse.".
+    pub kind: String,
+    /// Nothing is written.
+    pub read_only: bool,
+    /// Other users than the one who mounts may use it.
+    pub allow_other: bool,
+    /// Requests that are in work at a time; calls into the file system are still one at a time.
+    pub threads: usize,
+    flags: Vec<MountOption>,
+    pub(crate) on_error: OnError,
+}
+
+/// A mount option that there is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no mount option {0:?}")]
+pub struct UnknownOption(pub String);
+
+impl Options {
+    /// The options of a mount of `source`, a file system of type `kind`.
+    pub fn new(source: impl Into<String>, kind: impl Into<String>) -> Self {
+        let root = nix::unistd::geteuid().is_root();
+        let flags = if root { vec![MountOption::Suid, MountOption::Dev] } else { Vec::new() };
+        Self {
+            source: source.into(),
+            kind: kind.into(),
+            read_only: false,
+            allow_other: root,
+            threads: std::thread::available_parallelism().map_or(4, |cores| cores.get().clamp(4, 16)),
+            flags,
+            on_error: Box::new(|_| {}),
+        }
+    }
+
+    /// Has the first error told that means a failed device or a damaged volume.
+    #[must_use]
+    pub fn on_error(mut self, tell: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        self.on_error = Box::new(tell);
+        self
+    }
+
+    /// Sets an option by the name that mount(8) has for it: `ro`, `nosuid`, `allow_other` and the like.
+    ///
+    /// # Errors
+    /// [`UnknownOption`] for what is no option of every file system.
+    pub fn set(&mut self, option: &str) -> Result<(), UnknownOption> {
+        match option {
+            "ro" => self.read_only = true,
+            "rw" => self.read_only = false,
+            "allow_other" => self.allow_other = true,
+            "defaults" => {}
+            _ => self.set_flag(option)?,
+        }
+        Ok(())
+    }
+
+    fn set_flag(&mut self, option: &str) -> Result<(), UnknownOption> {
+        use MountOption::{Async, Atime, Dev, DirSync, Exec, NoAtime, NoDev, NoExec, NoSuid, Suid, Sync};
+        let pairs = [
+            ("suid", Suid, "nosuid", NoSuid),
+            ("dev", Dev, "nodev", NoDev),
+            ("exec", Exec, "noexec", NoExec),
+            ("atime", Atime, "noatime", NoAtime),
+            ("async", Async, "sync", Sync),
+        ];
+        for (yes, flag, no, opposite) in pairs {
+            if option == yes || option == no {
+                self.flags.retain(|known| *known != flag && *known != opposite);
+                self.flags.push(if option == yes { flag } else { opposite });
+                return Ok(());
+            }
+        }
+        match option {
+            "dirsync" => self.flags.push(DirSync),
+            _ => return Err(UnknownOption(option.to_string())),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        let mut config = Config::default();
+        config.mount_options = self.flags.clone();
+        config.mount_options.extend([
+            MountOption::FSName(self.source.clone()),
+            MountOption::CUSTOM(format!("subtype={}", self.kind)),
+            MountOption::DefaultPermissions,
+            if self.read_only { MountOption::RO } else { MountOption::RW },
+        ]);
+        config.acl = if self.allow_other { SessionACL::All } else { SessionACL::Owner };
+        config.n_threads = Some(self.threads.max(1));
+        config.clone_fd = true;
+        config
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("source", &self.source)
+            .field("kind", &self.kind)
+            .field("read_only", &self.read_only)
+            .field("flags", &self.flags)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_the_names_of_mount() {
+        let mut options = Options::new("image", "f2fs");
+        for option in ["nosuid", "nodev", "dev", "noatime", "ro"] {
+            options.set(option).unwrap();
+        }
+        assert!(options.read_only);
+        assert_eq!(options.flags, [MountOption::NoSuid, MountOption::Dev, MountOption::NoAtime]);
+        assert_eq!(options.set("fast"), Err(UnknownOption("fast".to_string())));
+    }
+}

@@ -1,0 +1,162 @@
+//! The life of a mount: from mounting to a clean end.
+
+use std::ffi::c_int;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use dovetail_vfs::{Error, FileSystem};
+use nix::mount::{MntFlags, umount2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::adapter::Adapter;
+use crate::options::Options;
+use crate::shared::Shared;
+use crate::waker::Waker;
+
+/// How long those who still have files open keep the mount alive after it was taken out of the tree.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Why there is no mount.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The place to mount at cannot be used.
+    #[error("{path} cannot be mounted at: {source}")]
+    Mountpoint {
+        /// The place.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A thread or a signal handler cannot be set up.
+    #[error("the mount cannot be served: {0}")]
+    Threads(#[source] io::Error),
+}
+
+/// Why a mount ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Someone unmounted it.
+    Unmounted,
+    /// A signal asked for it.
+    Signal(i32),
+}
+
+enum Event {
+    Signal(c_int),
+    Served(io::Result<()>),
+}
+
+/// A mount that is served by threads of its own until it ends. Dropping it unmounts.
+#[derive(Debug)]
+pub struct Session {
+    mountpoint: PathBuf,
+    unmounter: fuser::SessionUnmounter,
+    shared: Shared,
+    waker: Option<Waker>,
+    events: Receiver<Event>,
+    signals: signal_hook::iterator::Handle,
+}
+
+/// Mounts `fs` at the directory `mountpoint` and serves it. SIGTERM, SIGINT and SIGHUP are taken over: they end the mount
+/// when [`Session::wait`] is called.
+///
+/// # Errors
+/// [`MountError`].
+pub fn mount(
+    fs: Box<dyn FileSystem + Send>,
+    mountpoint: &Path,
+    options: Options,
+) -> Result<Session, MountError> {
+    let refuse = |source| MountError::Mountpoint { path: mountpoint.to_path_buf(), source };
+    let path = mountpoint.canonicalize().map_err(refuse)?;
+    let config = options.config();
+    let root = fs.root();
+    let shared = Shared::new(fs, options.on_error);
+    let (sender, events) = channel();
+    let signals = listen(sender.clone()).map_err(MountError::Threads)?;
+    let mut session =
+        fuser::Session::new(Adapter::new(shared.clone(), root), &path, &config).map_err(refuse)?;
+    let unmounter = session.unmount_callable();
+    let waker = Waker::start(shared.clone()).map_err(MountError::Threads)?;
+    let serve = move || drop(sender.send(Event::Served(session.run())));
+    thread::Builder::new().name("serve".into()).spawn(serve).map_err(MountError::Threads)?;
+    Ok(Session { mountpoint: path, unmounter, shared, waker: Some(waker), events, signals })
+}
+
+fn listen(sender: Sender<Event>) -> io::Result<signal_hook::iterator::Handle> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let handle = signals.handle();
+    let forward = move || {
+        for signal in signals.forever() {
+            let _ = sender.send(Event::Signal(signal)); // nobody listens any more: the mount has ended
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(forward)?;
+    Ok(handle)
+}
+
+impl Session {
+    /// Serves until someone unmounts or a signal comes, then makes everything durable.
+    ///
+    /// # Errors
+    /// What the last sync says; [`Error::Io`] when the kernel's connection broke.
+    pub fn wait(mut self) -> Result<Ending, Error> {
+        let ending = match self.events.recv() {
+            Ok(Event::Served(result)) => result.map(|()| Ending::Unmounted),
+            Ok(Event::Signal(signal)) => {
+                self.leave();
+                Ok(Ending::Signal(signal))
+            }
+            Err(_) => Ok(Ending::Unmounted),
+        };
+        self.end()?;
+        ending.map_err(|error| Error::Io(format!("the connection to the kernel broke: {error}")))
+    }
+
+    /// Unmounts, and makes everything durable.
+    ///
+    /// # Errors
+    /// What the last sync says.
+    pub fn unmount(mut self) -> Result<(), Error> {
+        self.leave();
+        self.end()
+    }
+
+    /// Takes the mount out of the tree, with what the kernel has not written yet written. Files that are open somewhere
+    /// are no reason to stay, but those who have them get a moment.
+    fn leave(&mut self) {
+        if let Ok(root) = File::open(&self.mountpoint) {
+            let _ = nix::unistd::syncfs(root); // what fails here fails again, and is told, in the last sync
+        }
+        if self.unmounter.unmount().is_err() {
+            let _ = umount2(&self.mountpoint, MntFlags::MNT_DETACH); // not mounted any more: nothing to do
+        }
+        while !matches!(
+            self.events.recv_timeout(GRACE),
+            Ok(Event::Served(_)) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected)
+        ) {}
+    }
+
+    /// The last sync. What requests may still come find no file system.
+    fn end(&mut self) -> Result<(), Error> {
+        self.signals.close();
+        if let Some(waker) = self.waker.take() {
+            waker.stop();
+        }
+        self.shared.take().map_or(Ok(()), |mut fs| fs.sync())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.waker.is_some() {
+            self.leave();
+            let _ = self.end(); // whoever wants to know calls unmount
+        }
+    }
+}

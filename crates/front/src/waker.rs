@@ -1,0 +1,56 @@
+//! The thread that does the file system's background work when it is due.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::shared::Shared;
+
+/// A call may bring the next wake-up forward; it is noticed after this time at the latest.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Calls `wake` when it is due, until it is stopped.
+#[derive(Debug)]
+pub(crate) struct Waker {
+    thread: JoinHandle<()>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Waker {
+    pub(crate) fn start(shared: Shared) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let work = move || {
+            while !stopped.load(Ordering::Acquire) {
+                thread::park_timeout(work_that_is_due(&shared));
+            }
+        };
+        Ok(Self { thread: thread::Builder::new().name("wake".into()).spawn(work)?, stop })
+    }
+
+    /// Ends the thread, after the work that it is at.
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        let _ = self.thread.join(); // a panic in there has poisoned the lock, which every call tells
+    }
+}
+
+/// Does what is due and returns how long there is nothing to do.
+fn work_that_is_due(shared: &Shared) -> Duration {
+    let clock = shared.clock();
+    let next = shared.call(|fs| {
+        let now = clock.now();
+        if fs.next_wake().is_some_and(|due| due <= now) {
+            fs.wake(now)?;
+        }
+        Ok(fs.next_wake())
+    });
+    match next {
+        Ok(Some(due)) => {
+            Duration::from_nanos(due.since(clock.now()).as_ns()).clamp(Duration::from_millis(1), LOOK_AGAIN)
+        }
+        Ok(None) | Err(_) => LOOK_AGAIN,
+    }
+}
