@@ -9,6 +9,7 @@ mod drive;
 mod fsck;
 mod image;
 mod mkfs;
+mod mount;
 mod progress;
 mod replay;
 mod table;
@@ -38,6 +39,8 @@ enum Command {
     Cat(image::CatArguments),
     /// Copy files out of an F2FS image.
     Extract(image::ExtractArguments),
+    /// Mount an F2FS image at a directory, through FUSE.
+    Mount(mount::Arguments),
     /// Show a structure of an F2FS image.
     Inspect(image::InspectArguments),
     /// Make a file system on an image file or a block device.
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Ls(arguments) => image::list(&arguments),
         Command::Cat(arguments) => image::cat(&arguments),
         Command::Extract(arguments) => image::extract(&arguments),
+        Command::Mount(arguments) => mount::run(&arguments),
         Command::Inspect(arguments) => image::inspect(&arguments),
         Command::Mkfs(command) => mkfs::run(&command),
         Command::Fsck(arguments) => return fsck::run(&arguments),

@@ -18,7 +18,7 @@ use fuser::{
 
 use crate::clock;
 use crate::convert::{Numbers, decode_device, errno, file_type, no_entry, time_or_now, timestamp};
-use crate::create::{Place, create};
+use crate::rules::{self, Place};
 use crate::shared::Shared;
 
 /// How long the kernel may keep names and attributes: we are the only ones who change them.
@@ -29,8 +29,6 @@ const MAX_REQUEST: u32 = 1 << 20;
 
 /// Entries that are read at a time when the kernel wants their attributes as well.
 const LISTING: usize = 64;
-
-const SET_ID: u16 = 0o6000;
 
 thread_local! {
     /// What a read goes through, so that the reply is sent without the lock.
@@ -88,49 +86,6 @@ fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid(), now: clock::now() }
 }
 
-/// Writes what the kernel collected: the bytes change, the times do not, because the kernel sends those by itself, nor
-/// the set-id bits, because the kernel says when they must go.
-fn write_back(fs: &mut dyn FileSystem, caller: Caller, ino: Ino, at: u64, bytes: &[u8]) -> Result<(), Error> {
-    let before = fs.getattr(ino)?;
-    fs.write(&Caller { now: before.mtime, ..caller }, ino, at, bytes)?;
-    restore(fs, caller, &before, before.ctime != before.mtime)
-}
-
-fn write_through(
-    fs: &mut dyn FileSystem,
-    caller: Caller,
-    ino: Ino,
-    at: u64,
-    bytes: &[u8],
-) -> Result<(), Error> {
-    let before = fs.getattr(ino)?;
-    fs.write(&caller, ino, at, bytes)?;
-    restore(fs, caller, &before, false)
-}
-
-fn restore(fs: &mut dyn FileSystem, caller: Caller, before: &Attr, ctime: bool) -> Result<(), Error> {
-    let mode = (before.mode & SET_ID != 0).then_some(before.mode & 0o7777);
-    if mode.is_some() || ctime {
-        let ctime = if ctime { Some(before.ctime) } else { Some(caller.now) };
-        fs.setattr(&caller, before.ino, &SetAttr { mode, ctime, ..SetAttr::default() })?;
-    }
-    Ok(())
-}
-
-/// A shorter or longer file loses its set-id bits, unless it is root who cuts it.
-fn keep_set_id_for_root(
-    fs: &mut dyn FileSystem,
-    caller: &Caller,
-    ino: Ino,
-    changes: &mut SetAttr,
-) -> Result<(), Error> {
-    if changes.size.is_some() && caller.uid == 0 && changes.mode.is_none() {
-        let mode = fs.getattr(ino)?.mode;
-        changes.mode = (mode & SET_ID != 0).then_some(mode & 0o7777);
-    }
-    Ok(())
-}
-
 /// The entries from `cookie` on, at most [`LISTING`], with their attributes.
 fn list_with_attributes(
     fs: &mut dyn FileSystem,
@@ -185,12 +140,10 @@ impl fuser::Filesystem for Adapter {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let found = self.shared.call(|fs| {
-            let attr = match fs.lookup(self.numbers.ino(parent), name.as_bytes()) {
-                Err(Error::NotFound) => return Ok(None),
-                other => other?,
-            };
-            fs.hold(attr.ino);
-            Ok(Some(attr))
+            match rules::held(fs, |fs| fs.lookup(self.numbers.ino(parent), name.as_bytes())) {
+                Err(Error::NotFound) => Ok(None),
+                found => found.map(Some),
+            }
         });
         match found {
             Ok(None) => reply.entry(&KEEP, &no_entry(), Generation(0)),
@@ -225,7 +178,7 @@ impl fuser::Filesystem for Adapter {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let mut changes = SetAttr {
+        let changes = SetAttr {
             mode: mode.map(|mode| (mode & 0o7777) as u16),
             uid,
             gid,
@@ -235,10 +188,7 @@ impl fuser::Filesystem for Adapter {
             ctime: ctime.map(timestamp),
         };
         let (ino, caller) = (self.numbers.ino(ino), caller(request));
-        let changed = self.shared.call(|fs| {
-            keep_set_id_for_root(fs, &caller, ino, &mut changes)?;
-            fs.setattr(&caller, ino, &changes)
-        });
+        let changed = self.shared.call(|fs| rules::set_attributes(fs, &caller, ino, changes));
         self.reply_attr(changed, reply);
     }
 
@@ -261,7 +211,7 @@ impl fuser::Filesystem for Adapter {
     ) {
         let place = Place { dir: self.numbers.ino(parent), name: name.as_bytes(), umask };
         let node = NewNode { mode: mode as u16, rdev: decode_device(rdev) };
-        let made = self.shared.call(|fs| create(fs, &caller(request), &place, node));
+        let made = self.shared.call(|fs| rules::create(fs, &caller(request), &place, node));
         self.reply_entry(made, reply);
     }
 
@@ -276,7 +226,7 @@ impl fuser::Filesystem for Adapter {
     ) {
         let place = Place { dir: self.numbers.ino(parent), name: name.as_bytes(), umask };
         let node = NewNode { mode: (mode & 0o7777) as u16 | 0o040_000, rdev: (0, 0) };
-        let made = self.shared.call(|fs| create(fs, &caller(request), &place, node));
+        let made = self.shared.call(|fs| rules::create(fs, &caller(request), &place, node));
         self.reply_entry(made, reply);
     }
 
@@ -292,11 +242,9 @@ impl fuser::Filesystem for Adapter {
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let dir = self.numbers.ino(parent);
-        let made = self.shared.call(|fs| {
-            let attr = fs.symlink(&caller(request), dir, name.as_bytes(), target.as_os_str().as_bytes())?;
-            fs.hold(attr.ino);
-            Ok(attr)
-        });
+        let (name, target) = (name.as_bytes(), target.as_os_str().as_bytes());
+        let made =
+            self.shared.call(|fs| rules::held(fs, |fs| fs.symlink(&caller(request), dir, name, target)));
         self.reply_entry(made, reply);
     }
 
@@ -324,11 +272,8 @@ impl fuser::Filesystem for Adapter {
 
     fn link(&self, request: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
         let (ino, dir) = (self.numbers.ino(ino), self.numbers.ino(newparent));
-        let linked = self.shared.call(|fs| {
-            let attr = fs.link(&caller(request), ino, dir, newname.as_bytes())?;
-            fs.hold(attr.ino);
-            Ok(attr)
-        });
+        let name = newname.as_bytes();
+        let linked = self.shared.call(|fs| rules::held(fs, |fs| fs.link(&caller(request), ino, dir, name)));
         self.reply_entry(linked, reply);
     }
 
@@ -405,15 +350,16 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let (ino, caller) = (self.numbers.ino(ino), caller(request));
-        let written = self.shared.call(|fs| {
-            if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-                fs.write(&caller, ino, offset, data)
-            } else if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-                write_back(fs, caller, ino, offset, data)
-            } else {
-                write_through(fs, caller, ino, offset, data)
+        let write = if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+            rules::write_and_kill
+        } else if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            rules::write_back
+        } else {
+            |fs: &mut dyn FileSystem, caller: &Caller, ino, offset, data: &[u8]| {
+                fs.write(caller, ino, offset, data)
             }
-        });
+        };
+        let written = self.shared.call(|fs| write(fs, &caller, ino, offset, data));
         match written {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(error),
@@ -527,7 +473,9 @@ impl fuser::Filesystem for Adapter {
     ) {
         let flags = XattrFlags { create: flags & 1 != 0, replace: flags & 2 != 0 };
         let ino = self.numbers.ino(ino);
-        let set = self.shared.call(|fs| fs.setxattr(&caller(request), ino, name.as_bytes(), value, flags));
+        let set = self
+            .shared
+            .call(|fs| rules::set_xattr(fs, &caller(request), ino, (name.as_bytes(), value), flags));
         reply_empty(set, reply);
     }
 

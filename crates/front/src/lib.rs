@@ -7,14 +7,17 @@
 //!
 //! Left out: file locks (the kernel's own work within one mount), ioctl, and `O_TMPFILE`, which fuser does not know.
 
+mod acl;
 mod adapter;
 mod clock;
 mod convert;
-mod create;
+mod detach;
 mod options;
+mod rules;
 mod session;
 mod shared;
 mod waker;
 
+pub use detach::close_stdout;
 pub use options::{Options, UnknownOption};
 pub use session::{Ending, MountError, Session, mount};

@@ -104,7 +104,7 @@ impl Session {
     /// Serves until someone unmounts or a signal comes, then makes everything durable.
     ///
     /// # Errors
-    /// What the last sync says; [`Error::Io`] when the kernel's connection broke.
+    /// What the file system cannot write; [`Error::Io`] when the kernel's connection broke.
     pub fn wait(mut self) -> Result<Ending, Error> {
         let ending = match self.events.recv() {
             Ok(Event::Served(result)) => result.map(|()| Ending::Unmounted),
@@ -121,7 +121,7 @@ impl Session {
     /// Unmounts, and makes everything durable.
     ///
     /// # Errors
-    /// What the last sync says.
+    /// What the file system cannot write.
     pub fn unmount(mut self) -> Result<(), Error> {
         self.leave();
         self.end()
@@ -142,13 +142,13 @@ impl Session {
         ) {}
     }
 
-    /// The last sync. What requests may still come find no file system.
+    /// Ends the file system. What requests may still come find no file system.
     fn end(&mut self) -> Result<(), Error> {
         self.signals.close();
         if let Some(waker) = self.waker.take() {
             waker.stop();
         }
-        self.shared.take().map_or(Ok(()), |mut fs| fs.sync())
+        self.shared.take().map_or(Ok(()), |fs| fs.unmount())
     }
 }
 

@@ -355,4 +355,10 @@ pub trait FileSystem {
     /// # Errors
     /// [`Error::Io`].
     fn wake(&mut self, now: SimTime) -> Result<(), Error>;
+
+    /// The end of the mount: everything survives a power cut, and what was still held without a name goes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn unmount(self: Box<Self>) -> Result<(), Error>;
 }

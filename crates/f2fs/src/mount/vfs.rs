@@ -240,4 +240,8 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
     fn wake(&mut self, now: SimTime) -> Result<(), Error> {
         Ok(F2fs::wake(self, now)?)
     }
+
+    fn unmount(self: Box<Self>) -> Result<(), Error> {
+        Ok(F2fs::unmount(*self).map(drop)?)
+    }
 }

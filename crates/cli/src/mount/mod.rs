@@ -1,0 +1,72 @@
+//! `dovetail mount`: an image as a directory, through FUSE.
+
+mod background;
+mod lock;
+mod open;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use dovetail_front::{Ending, Options, Session};
+
+use crate::Failure;
+use lock::ImageLock;
+
+/// An image, and where it is mounted.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The image file, or a block device.
+    image: PathBuf,
+    /// The directory to mount at.
+    directory: PathBuf,
+    /// Mount options, separated by commas: those of every file system (ro, nosuid, nodev, noexec, noatime, sync,
+    /// allow_other, ...) and those of F2FS.
+    #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
+    options: Vec<String>,
+    /// Stay in the foreground: errors are told here, Ctrl-C unmounts.
+    #[arg(short, long)]
+    foreground: bool,
+    /// Stay in the foreground, and tell on standard output how mounting went.
+    #[arg(long, hide = true)]
+    tell: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if !arguments.foreground && !arguments.tell {
+        return background::start();
+    }
+    let mounted = mount(arguments);
+    if arguments.tell {
+        background::tell(mounted.as_ref().map(|_| ()));
+    }
+    let (_lock, session) = mounted?;
+    serve(session, arguments)
+}
+
+fn serve(session: Session, arguments: &Arguments) -> Result<(), Failure> {
+    match session.wait() {
+        Ok(Ending::Unmounted | Ending::Signal(_)) => Ok(()),
+        Err(error) => {
+            let image = arguments.image.display();
+            Err(Failure::Failed(format!("{image} could not be written completely: {error}")))
+        }
+    }
+}
+
+fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
+    let source = std::path::absolute(&arguments.image).map_err(Failure::failed)?;
+    let mut options = Options::new(source.to_string_lossy(), "f2fs").on_error(tell_error(arguments));
+    let rest: Vec<&str> =
+        arguments.options.iter().map(String::as_str).filter(|option| options.set(option).is_err()).collect();
+    let lock = ImageLock::take(&arguments.image, !options.read_only)?;
+    let fs = open::open(&arguments.image, options.read_only, &rest)?;
+    let session = dovetail_front::mount(fs, &arguments.directory, options).map_err(Failure::failed)?;
+    Ok((lock, session))
+}
+
+/// Tells an I/O error on standard error, if that is still there.
+fn tell_error(arguments: &Arguments) -> impl Fn(&dovetail_vfs::Error) + Send + Sync + 'static {
+    let image = arguments.image.display().to_string();
+    move |error| drop(writeln!(std::io::stderr(), "dovetail: {image}: {error}"))
+}
