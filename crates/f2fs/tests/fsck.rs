@@ -4,10 +4,11 @@
 
 mod common;
 
-use common::MemoryImage;
+use common::kernel_image;
+use dovetail_block::MemoryDevice;
 use dovetail_f2fs::fsck::{Finding, Options, Report, Severity, check};
 
-fn report(image: MemoryImage) -> Report {
+fn report(image: MemoryDevice) -> Report {
     check(image, Options::default(), |_| {}).unwrap()
 }
 
@@ -20,7 +21,7 @@ fn complaints(report: &Report) -> Vec<String> {
 #[test]
 fn what_a_kernel_wrote_is_clean() {
     for (name, files) in [("f2fs-default", 1095), ("f2fs-features", 1096), ("f2fs-largenat-sections", 1095)] {
-        let report = report(MemoryImage::kernel(name));
+        let report = report(kernel_image(name));
         assert_eq!(complaints(&report), Vec::<String>::new(), "{name}");
         assert_eq!(report.counts.names + 1, files, "{name}");
     }
@@ -28,7 +29,7 @@ fn what_a_kernel_wrote_is_clean() {
 
 #[test]
 fn a_volume_that_was_not_unmounted_is_clean_and_its_fsynced_files_are_counted() {
-    let report = report(MemoryImage::kernel("f2fs-crash"));
+    let report = report(kernel_image("f2fs-crash"));
     assert_eq!(complaints(&report), Vec::<String>::new());
     let awaiting = report.findings.iter().filter(|f| matches!(f, Finding::AwaitsRecovery { count: 32 }));
     assert_eq!(awaiting.count(), 1, "{:?}", report.findings);

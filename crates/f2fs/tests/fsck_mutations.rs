@@ -4,12 +4,11 @@
 
 mod common;
 
-use common::MemoryImage;
+use common::kernel_image;
 use common::lab::{At, Lab, Referee};
-use common::recorder::{Recorder, Recording};
+use dovetail_block::{MemoryDevice, Recording, RecordingDevice};
 use dovetail_f2fs::format::name_hash;
 use dovetail_f2fs::fsck::{Finding, Options, Remedy, Severity, check, repair};
-use dovetail_time::Rng;
 
 /// One thing to damage, and the kinds of findings that must come of it: the first is the thing itself, the others follow
 /// from it of necessity (a link that is cut leaves something unreachable).
@@ -599,8 +598,8 @@ fn orphans(lab: &mut Lab) -> At {
 }
 
 /// The default image with `a/s30` as an orphan: without a name, without links, listed in an orphan block.
-fn with_orphan() -> MemoryImage {
-    let mut lab = Lab::new(MemoryImage::kernel("f2fs-default"));
+fn with_orphan() -> MemoryDevice {
+    let mut lab = Lab::new(kernel_image("f2fs-default"));
     let ino = lab.ino("a/s30");
     let (at, mask) = lab.dentry("a", "s30").bit(0);
     let links = lab.in_inode("a/s30", 12);
@@ -621,7 +620,7 @@ fn with_orphan() -> MemoryImage {
     lab.image
 }
 
-fn kinds(image: &MemoryImage) -> Vec<(&'static str, Severity)> {
+fn kinds(image: &MemoryDevice) -> Vec<(&'static str, Severity)> {
     let report = check(image.clone(), Options::default(), |_| {}).unwrap();
     let mut kinds: Vec<_> = report.kinds().map(|(kind, _)| (kind.name, kind.severity)).collect();
     kinds.retain(|(_, severity)| *severity != Severity::Note);
@@ -629,7 +628,7 @@ fn kinds(image: &MemoryImage) -> Vec<(&'static str, Severity)> {
     kinds
 }
 
-fn check_all(image: MemoryImage, mutations: &[Mutation]) -> usize {
+fn check_all(image: MemoryDevice, mutations: &[Mutation]) -> usize {
     let sound = Lab::new(image);
     assert_eq!(kinds(&sound.image), []);
     let mut referee = Referee::new(&sound.image);
@@ -660,11 +659,11 @@ fn check_all(image: MemoryImage, mutations: &[Mutation]) -> usize {
 
 #[test]
 fn one_damage_one_finding_and_fsck_f2fs_is_never_stricter() {
-    let seen = check_all(MemoryImage::kernel("f2fs-default"), MUTATIONS);
+    let seen = check_all(kernel_image("f2fs-default"), MUTATIONS);
     assert!(MUTATIONS.len() >= 80 && seen < MUTATIONS.len());
-    check_all(MemoryImage::kernel("f2fs-features"), WITH_FEATURES);
+    check_all(kernel_image("f2fs-features"), WITH_FEATURES);
     check_all(with_orphan(), WITH_ORPHAN);
-    check_all(MemoryImage::kernel("f2fs-crash"), NOT_UNMOUNTED);
+    check_all(kernel_image("f2fs-crash"), NOT_UNMOUNTED);
 }
 
 #[test]
@@ -682,8 +681,8 @@ fn most_kinds_have_a_mutation() {
 fn what_needs_no_guess_is_repaired_and_stays_repaired() {
     let (mut repaired, mut refused) = (0, 0);
     for (image, mutations) in [
-        (MemoryImage::kernel("f2fs-default"), MUTATIONS),
-        (MemoryImage::kernel("f2fs-features"), WITH_FEATURES),
+        (kernel_image("f2fs-default"), MUTATIONS),
+        (kernel_image("f2fs-features"), WITH_FEATURES),
         (with_orphan(), WITH_ORPHAN),
     ] {
         let sound = Lab::new(image);
@@ -693,23 +692,25 @@ fn what_needs_no_guess_is_repaired_and_stays_repaired() {
             damage(&mut lab);
             let before = kinds(&lab.image);
             let guesses = before.iter().filter(|(kind, _)| remedy(kind) != Remedy::Repaired).count();
-            let mut recording = Recording::new(lab.image.clone());
-            match repair(Recorder(&mut recording)) {
+            let device = RecordingDevice::new(lab.image.clone());
+            let recording = device.recording();
+            match repair(device) {
                 Err(error) => {
                     assert!(guesses > 0, "{name}: {error}");
-                    assert!(recording.steps.is_empty(), "{name}: nothing is written");
+                    assert!(recording.events().is_empty(), "{name}: nothing is written");
                     refused += 1;
                     continue;
                 }
-                Ok(done) => assert_eq!(done.is_empty(), recording.steps.is_empty(), "{name}"),
+                Ok(done) => assert_eq!(done.is_empty(), recording.events().is_empty(), "{name}"),
             }
-            let after = kinds(&recording.after);
+            let repaired_image = recording.newest();
+            let after = kinds(&repaired_image);
             let left: Vec<_> = after.iter().filter(|(kind, _)| remedy(kind) == Remedy::Repaired).collect();
             assert!(left.is_empty(), "{name}: {before:?}, then {after:?}");
             assert!(after.len() <= guesses, "{name}: {before:?}, then {after:?}");
-            assert_eq!(repair(Recorder(&mut Recording::new(recording.after.clone()))), Ok(vec![]), "{name}");
+            assert_eq!(repair(repaired_image.clone()), Ok(vec![]), "{name}");
             if guesses == 0 {
-                let verdict = referee.judge(&recording.after);
+                let verdict = referee.judge(&repaired_image);
                 assert!(verdict.clean, "{name}: {:?}", verdict.complaints);
                 cut_everywhere(name, &recording, &before, &after);
                 repaired += 1;
@@ -732,12 +733,11 @@ fn cut_everywhere(
     before: &[(&str, Severity)],
     after: &[(&str, Severity)],
 ) {
-    for cut in 0..=recording.steps.len() {
-        for seed in 0..4 {
-            let image = recording.cut(cut, &mut Rng::new(seed));
-            let found = kinds(&image);
+    for seed in 0..4 {
+        for crash in recording.crashes(seed) {
+            let found = kinds(&crash.device);
             let known = found.iter().all(|kind| before.contains(kind) || after.contains(kind));
-            assert!(known, "{name}, cut after {cut} steps, seed {seed}: {found:?}");
+            assert!(known, "{name}, cut {}, {:?}, seed {seed}: {found:?}", crash.cut, crash.survivors);
         }
     }
 }

@@ -4,8 +4,9 @@
 
 mod common;
 
-use common::MemoryImage;
+use common::kernel_image;
 use common::lab::{At, Lab, Referee};
+use dovetail_block::{Lba, MemoryDevice};
 use dovetail_f2fs::format::{Footer, Nid};
 use dovetail_f2fs::fsck::{Options, Report, check};
 use dovetail_time::Rng;
@@ -14,8 +15,8 @@ use dovetail_time::Rng;
 /// another.
 fn structures(lab: &Lab) -> Vec<Vec<u64>> {
     let s = &lab.superblock;
-    let mut blocks: Vec<u64> = lab.image.blocks.keys().copied().collect();
-    blocks.sort_unstable();
+    let blocks: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();
+    let bytes = |block: &u64| lab.image.bytes(Lba(*block)).unwrap();
     let area = |from: u32, to: u32| -> Vec<u64> {
         blocks.iter().copied().filter(|&block| (u64::from(from)..u64::from(to)).contains(&block)).collect()
     };
@@ -23,18 +24,15 @@ fn structures(lab: &Lab) -> Vec<Vec<u64>> {
     let main: Vec<u64> = area(s.main_start.0, s.main_end());
     let mut volume = dovetail_f2fs::Volume::open(lab.image.clone()).unwrap();
     let is_node = |block: &u64| {
-        let footer = Footer::parse(&lab.image.blocks[block]);
+        let footer = Footer::parse(bytes(block));
         footer.nid != Nid(0) && volume.nat(footer.nid).is_ok_and(|entry| u64::from(entry.address.0) == *block)
     };
     let nodes: Vec<u64> = main.iter().copied().filter(is_node).collect();
-    let names = |block: &u64| lab.image.blocks[block][2384..].windows(8).any(|name| name == b"rather-l");
+    let names = |block: &u64| bytes(block)[2384..].windows(8).any(|name| name == b"rather-l");
     let directories: Vec<u64> =
         main.iter().copied().filter(|block| !nodes.contains(block)).filter(names).collect();
-    let inner: Vec<u64> = nodes
-        .iter()
-        .copied()
-        .filter(|block| Footer::parse(&lab.image.blocks[block]).node_offset != 0)
-        .collect();
+    let inner: Vec<u64> =
+        nodes.iter().copied().filter(|block| Footer::parse(bytes(block)).node_offset != 0).collect();
     let lists = vec![
         area(pack, pack + lab.checkpoint.total_blocks),
         area(s.sit_start.0, s.nat_start.0),
@@ -77,12 +75,12 @@ fn damage(lab: &mut Lab, structures: &[Vec<u64>], rng: &mut Rng) -> Vec<String> 
     done
 }
 
-fn report(image: &MemoryImage) -> Result<Report, dovetail_f2fs::Error> {
+fn report(image: &MemoryDevice) -> Result<Report, dovetail_f2fs::Error> {
     check(image.clone(), Options::default(), |_| {})
 }
 
 fn compare(name: &str, seeds: std::ops::Range<u64>) {
-    let sound = Lab::new(MemoryImage::kernel(name));
+    let sound = Lab::new(kernel_image(name));
     let structures = structures(&sound);
     let mut referee = Referee::new(&sound.image);
     let (mut both, mut ours, mut stricter) = (0, 0, Vec::new());
