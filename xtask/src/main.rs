@@ -14,7 +14,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 4] = [
+const CHORES: [Chore; 5] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -25,6 +25,11 @@ const CHORES: [Chore; 4] = [
         name: "crash",
         about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: 7 minutes)",
         run: crash,
+    },
+    Chore {
+        name: "fuzz",
+        about: "damaged F2FS images, read, checked and repaired: cargo xtask fuzz [INPUTS] (10,000,000: an hour)",
+        run: fuzz,
     },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];
@@ -71,6 +76,12 @@ fn crash(extra: &[String]) -> Result<(), String> {
     let seeds = extra.first().map_or("100000", String::as_str);
     let arguments = ["test", "--release", "-p", "dovetail-ftl", "--test", "integrity", "--", "--nocapture"];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
+}
+
+fn fuzz(extra: &[String]) -> Result<(), String> {
+    let inputs = extra.first().map_or("10000000", String::as_str);
+    let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "fuzz", "--", "--nocapture"];
+    cargo(&arguments, &[], &[("DOVETAIL_FUZZ", inputs)])
 }
 
 fn bench(extra: &[String]) -> Result<(), String> {

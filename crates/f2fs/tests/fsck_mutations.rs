@@ -1,6 +1,10 @@
 //! Each kind of damage has its own finding, and fsck.f2fs is never stricter.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may stop where it fails, and says what it saw"
+)]
 
 mod common;
 
@@ -524,6 +528,20 @@ const MUTATIONS: &[Mutation] = &[
         lab.set(dentry.at(0), &name_hash(other.as_bytes()).to_le_bytes());
     }),
     one(
+        "a cycle of directories that nothing leads to",
+        &["DirectoryTwice", "DentryType", "DirectoryLinks", "InodeUnreachable"],
+        |lab| {
+            let [inner, outer] = ["a/d1/d2", "a/d1/d2/d3/d4/d5"].map(|path| lab.ino(path));
+            let (at, mask) = lab.dentry("a/d1", "d2").bit(0);
+            let pino = lab.in_inode("a/d1/d2", 84);
+            let (dots, deep) = (lab.dentry("a/d1/d2", ".."), lab.dentry("a/d1/d2/d3/d4/d5", "deep"));
+            lab.flip(at, mask);
+            lab.set(pino, &outer.to_le_bytes());
+            lab.set(dots.at(4), &outer.to_le_bytes());
+            lab.set(deep.at(4), &inner.to_le_bytes());
+        },
+    ),
+    one(
         "a directory listed twice",
         &["DirectoryTwice", "DentryType", "InodeUnreachable", "DirectoryLinks"],
         |lab| {
@@ -543,6 +561,10 @@ const WITH_FEATURES: &[Mutation] = &[
     one("size of the extra attributes", &["ExtraSize"], |lab| {
         let at = lab.in_inode("a/fifo", 360);
         lab.set(at, &4000_u16.to_le_bytes());
+    }),
+    one("size of the extra attributes that is no multiple of 4", &["ExtraSize"], |lab| {
+        let at = lab.in_inode("a/fifo", 360);
+        lab.set(at, &38_u16.to_le_bytes());
     }),
     one("size of the inline xattrs", &["InlineXattrSize"], |lab| {
         let at = lab.in_inode("a/fifo", 362);

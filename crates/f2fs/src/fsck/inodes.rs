@@ -24,6 +24,8 @@ const MAX_TARGET: u64 = 4095;
 const LOST_PARENT: u8 = 0x02;
 const ENCRYPTED: u8 = 0x04 | 0x08;
 const KEEP_SIZE: u8 = 0x10;
+/// Of a file with fs-verity, whose hashes lie behind its end.
+const VERITY: u8 = 0x40;
 /// `i_inline`: there is inline data; pinned; compressed blocks were released.
 const DATA_EXISTS: u8 = 0x08;
 const PINNED: u8 = 0x40;
@@ -263,7 +265,7 @@ impl<D: BlockDevice> Checker<'_, D> {
             if found < level {
                 self.found(Finding::DirectoryDepth { ino, found, expected: level });
             }
-        } else if size.div_ceil(4096) <= block && file.cluster == 1 {
+        } else if size.div_ceil(4096) <= block && file.cluster == 1 && raw.i_advise & VERITY == 0 {
             self.found(if raw.i_advise & KEEP_SIZE != 0 {
                 Finding::BlocksKept { ino, block, size }
             } else {
