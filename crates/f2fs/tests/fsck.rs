@@ -4,9 +4,14 @@
 
 mod common;
 
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
 use common::{MemoryImage, tool};
 use dovetail_block::ImageDevice;
-use dovetail_f2fs::fsck::{Finding, Options, Report, Severity, check};
+use dovetail_f2fs::Volume;
+use dovetail_f2fs::format::{Features, Nid};
+use dovetail_f2fs::fsck::{Finding, Options, RepairError, Report, Severity, check, repair};
 
 fn report(image: MemoryImage) -> Report {
     check(image, Options::default(), |_| {}).unwrap()
@@ -54,7 +59,35 @@ fn made_by_tools(size: u64, options: &[&str]) -> (Vec<String>, bool) {
         tool("sload.f2fs", &["-f", source.to_str().unwrap(), name]);
     }
     let report = check(ImageDevice::open_read_only(&image).unwrap(), Options::default(), |_| {}).unwrap();
-    (complaints(&report), common::lab::verdict(&image).clean)
+    let clean = common::lab::verdict(&image).clean;
+    repair_root(&image);
+    (complaints(&report), clean)
+}
+
+/// Damages the root's count of links, and twice has it repaired: the first repair goes to the one pack and the other
+/// copies of the tables, the second one back.
+fn repair_root(image: &Path) {
+    for _ in 0..2 {
+        let mut volume = Volume::open(ImageDevice::open_read_only(image).unwrap()).unwrap();
+        let root = volume.nat(Nid(3)).unwrap().address;
+        let file = std::fs::OpenOptions::new().write(true).open(image).unwrap();
+        file.write_all_at(&[77, 0, 0, 0], u64::from(root.0) * 4096 + 12).unwrap();
+        let inode_sums = volume.superblock().features.has(Features::INODE_CHECKSUM);
+        let repaired = repair(ImageDevice::open_read_write(image).unwrap());
+        if inode_sums {
+            assert!(
+                matches!(repaired, Err(RepairError::Hidden(_))),
+                "the checksum is wrong, too: {repaired:?}"
+            );
+            return;
+        }
+        assert_eq!(repaired.unwrap().len(), 1);
+        let moved =
+            Volume::open(ImageDevice::open_read_only(image).unwrap()).unwrap().nat(Nid(3)).unwrap().address;
+        assert_ne!(moved, root, "what the old checkpoint refers to is left alone");
+        let verdict = common::lab::verdict(image);
+        assert!(verdict.clean, "{:?}", verdict.complaints);
+    }
 }
 
 #[test]

@@ -572,6 +572,22 @@ const WITH_FEATURES: &[Mutation] = &[
     }),
 ];
 
+/// Damage to a volume with a large NAT bitmap and sections of four segments.
+const WITH_LARGE_NAT: &[Mutation] = &[
+    one("i_blocks on a volume with a large NAT", &["InodeBlocks"], |lab| {
+        let at = lab.in_inode(FILE, 24);
+        lab.add(at, 1);
+    }),
+    one("hash of an entry on a volume with a large NAT", &["DentryHash"], |lab| {
+        let dentry = lab.dentry("a/many", LONG);
+        lab.flip(dentry.at(0), 1);
+    }),
+    one("valid_node_count on a volume with a large NAT", &["ValidNodes"], |lab| lab.checkpoint_add(144, 1)),
+    one("free_segment_count on a volume with a large NAT", &["FreeSegments"], |lab| {
+        lab.checkpoint_add(32, 1)
+    }),
+];
+
 /// Damage to a volume with an orphan.
 const WITH_ORPHAN: &[Mutation] = &[
     one("index of an orphan block", &["OrphanBlock"], |lab| {
@@ -686,6 +702,7 @@ fn one_damage_one_finding_and_fsck_f2fs_is_never_stricter() {
     assert!(MUTATIONS.len() >= 80 && seen < MUTATIONS.len());
     check_all(MemoryImage::kernel("f2fs-features"), WITH_FEATURES);
     check_all(with_orphan(), WITH_ORPHAN);
+    check_all(MemoryImage::kernel("f2fs-largenat-sections"), WITH_LARGE_NAT);
     check_all(MemoryImage::kernel("f2fs-crash"), NOT_UNMOUNTED);
 }
 
@@ -707,6 +724,7 @@ fn what_needs_no_guess_is_repaired_and_stays_repaired() {
         (MemoryImage::kernel("f2fs-default"), MUTATIONS),
         (MemoryImage::kernel("f2fs-features"), WITH_FEATURES),
         (with_orphan(), WITH_ORPHAN),
+        (MemoryImage::kernel("f2fs-largenat-sections"), WITH_LARGE_NAT),
     ] {
         let sound = Lab::new(image);
         let mut referee = Referee::new(&sound.image);
