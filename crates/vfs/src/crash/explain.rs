@@ -6,7 +6,8 @@
 //! - its content, size and target are as of its last fsync, its attributes and extended attributes as well; after an
 //!   fdatasync they may be those of any moment since the base.
 //! - a file that the base does not have gets the name of its fsync, in the place of whatever has that name in the base.
-//! - an fsync under way counts or not.
+//! - an fsync under way counts or not. Unless fsyncs are atomic, its file may be anything then: the device may keep the
+//!   nodes that were written and lose the content that they lead to, until the flush at the end.
 //! - a page may hold what was written to it later: file systems overwrite in place.
 //!
 //! Everything else is as in the base: a name that was added, changed or taken away after it is as it was.
@@ -21,14 +22,25 @@ use crate::Ino;
 ///
 /// # Errors
 /// What the base that explains most does not explain.
-pub(super) fn explain(history: &History, complete: usize, found: &Snapshot) -> Result<(), String> {
+pub(super) fn explain(
+    history: &History,
+    complete: usize,
+    atomic_fsync: bool,
+    found: &Snapshot,
+) -> Result<(), String> {
     let synced = |number: &usize| history.promise(*number) == Some(Promise::All);
     let first = (0..=complete).rev().find(synced).unwrap_or(0);
     let last = (complete + 1).min(history.last());
+    let unfinished = match history.promise(last) {
+        Some(Promise::File { ino, .. }) if last > complete && !atomic_fsync => Some(ino),
+        _ => None,
+    };
     let mut best: Option<(usize, String)> = None;
     for base in (first..=last).rev() {
         for upto in BTreeSet::from([complete.max(base), last]) {
-            match RolledForward::new(history, base, upto, last).compare(found) {
+            let mut expected = RolledForward::new(history, base, upto, last);
+            expected.unfinished = unfinished.filter(|_| upto > complete);
+            match expected.compare(found) {
                 Ok(()) => return Ok(()),
                 Err((matched, what)) => {
                     if best.as_ref().is_none_or(|(most, _)| matched > *most) {
@@ -39,8 +51,9 @@ pub(super) fn explain(history: &History, complete: usize, found: &Snapshot) -> R
         }
     }
     let (_, what) = best.unwrap_or_default();
+    let since = history.between(first, last);
     Err(format!(
-        "operations {first} (sync) to {complete} were through; nothing explains what is there: {what}"
+        "nothing since operation {first} explains what is there: {what}; {complete} was through:{since}"
     ))
 }
 
@@ -62,6 +75,8 @@ struct RolledForward<'a> {
     versions: BTreeMap<Ino, Version>,
     /// Directories of the base with a name inserted.
     inserted: BTreeMap<Ino, BTreeMap<Vec<u8>, Ino>>,
+    /// The file whose fsync was under way, if that may leave anything.
+    unfinished: Option<Ino>,
     /// Inodes that lost a name by it.
     displaced: BTreeSet<Ino>,
 }
@@ -69,7 +84,7 @@ struct RolledForward<'a> {
 impl<'a> RolledForward<'a> {
     fn new(history: &'a History, base: usize, upto: usize, last: usize) -> Self {
         let (versions, inserted, displaced) = Default::default();
-        let mut state = Self { history, base, last, versions, inserted, displaced };
+        let mut state = Self { history, base, last, versions, inserted, unfinished: None, displaced };
         for number in base + 1..=upto {
             if let Some(Promise::File { ino, data_only }) = history.promise(number) {
                 state.roll_forward(ino, data_only, number);
@@ -128,6 +143,9 @@ impl<'a> RolledForward<'a> {
     }
 
     fn compare_node(&self, ino: Ino, found: &Node) -> Result<(), String> {
+        if self.unfinished == Some(ino) {
+            return Ok(());
+        }
         let base = Version { content: self.base, attributes: self.base };
         let version = self.versions.get(&ino).copied().unwrap_or(base);
         let expected = self.history.state(version.content).node(ino);

@@ -40,11 +40,14 @@ pub(super) struct History {
     states: Vec<Snapshot>,
     promises: Vec<Option<Promise>>,
     positions: Vec<usize>,
+    /// The operations that succeeded, as text.
+    shown: Vec<(usize, String)>,
 }
 
 impl History {
     pub(super) fn new<F: FileSystem>(recording: Recording, model: &mut F) -> Self {
-        let mut history = Self { recording, states: Vec::new(), promises: Vec::new(), positions: Vec::new() };
+        let (states, promises, positions, shown) = Default::default();
+        let mut history = Self { recording, states, promises, positions, shown };
         history.push(None, model);
         history.positions = vec![0]; // what mounting writes can be cut as well
         history
@@ -57,6 +60,17 @@ impl History {
             self.promises.push(promise);
             self.positions.push(self.recording.position());
         }
+    }
+
+    /// Notes what the last operation was.
+    pub(super) fn show(&mut self, operation: String) {
+        self.shown.push((self.last(), operation));
+    }
+
+    /// The operations that succeeded after state `from`, up to number `to`, a line each with the cut after it.
+    pub(super) fn between(&self, from: usize, to: usize) -> String {
+        let shown = self.shown.iter().filter(|(number, _)| (from + 1..=to).contains(number));
+        shown.map(|(number, op)| format!("\n  {number} (cut {}): {op}", self.positions[*number])).collect()
     }
 
     pub(super) fn recording(&self) -> &Recording {

@@ -87,11 +87,21 @@ pub(super) fn child(path: &str, name: &[u8]) -> String {
     format!("{path}/{}", name.escape_ascii())
 }
 
-/// What must be as promised: not the numbers, blocks, link counts and access times, nor the sizes of directories.
+/// What must be as promised: not the numbers, blocks, link counts and access times, nor the sizes of directories. Set-id
+/// bits follow from rules of their own, which are compared elsewhere.
 pub(super) fn meta(attr: &Attr) -> Attr {
     let size = if attr.kind() == 0o100_000 || attr.kind() == 0o120_000 { attr.size } else { 0 };
     let zero = Attr::default();
-    Attr { ino: zero.ino, blocks: 0, links: 0, generation: 0, atime: zero.atime, size, ..*attr }
+    Attr {
+        ino: zero.ino,
+        blocks: 0,
+        links: 0,
+        generation: 0,
+        atime: zero.atime,
+        size,
+        mode: attr.mode & !0o6000,
+        ..*attr
+    }
 }
 
 fn read_node<F: FileSystem>(fs: &mut F, ino: Ino, before: Option<&Node>) -> Result<Node, Error> {

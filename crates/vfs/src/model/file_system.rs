@@ -214,4 +214,8 @@ impl FileSystem for Model {
     fn wake(&mut self, _now: SimTime) -> Result<(), Error> {
         Ok(())
     }
+
+    fn unmount(self: Box<Self>) -> Result<(), Error> {
+        Ok(())
+    }
 }
