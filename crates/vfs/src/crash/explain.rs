@@ -8,7 +8,9 @@
 //! - a file that the base does not have gets the name of its fsync, in the place of whatever has that name in the base.
 //! - an fsync under way counts or not. Unless fsyncs are atomic, its file may be anything then: the device may keep the
 //!   nodes that were written and lose the content that they lead to, until the flush at the end.
-//! - a page may hold what was written to it later: file systems overwrite in place.
+//!
+//! Each page holds what it held at some moment since it was last made durable, by an fsync of its file or a sync: a
+//! checkpoint for another file's sake need not write it, and file systems overwrite in place.
 //!
 //! Everything else is as in the base: a name that was added, changed or taken away after it is as it was.
 
@@ -73,6 +75,8 @@ struct RolledForward<'a> {
     /// States after this one have left no trace.
     last: usize,
     versions: BTreeMap<Ino, Version>,
+    /// What a file is before it is made.
+    nothing: Node,
     /// Directories of the base with a name inserted.
     inserted: BTreeMap<Ino, BTreeMap<Vec<u8>, Ino>>,
     /// The file whose fsync was under way, if that may leave anything.
@@ -84,7 +88,9 @@ struct RolledForward<'a> {
 impl<'a> RolledForward<'a> {
     fn new(history: &'a History, base: usize, upto: usize, last: usize) -> Self {
         let (versions, inserted, displaced) = Default::default();
-        let mut state = Self { history, base, last, versions, inserted, unfinished: None, displaced };
+        let nothing = Node { attr: Default::default(), body: Body::Special, xattrs: BTreeMap::new() };
+        let mut state =
+            Self { nothing, history, base, last, versions, inserted, unfinished: None, displaced };
         for number in base + 1..=upto {
             if let Some(Promise::File { ino, data_only }) = history.promise(number) {
                 state.roll_forward(ino, data_only, number);
@@ -173,7 +179,7 @@ impl<'a> RolledForward<'a> {
                 if sizes.0 != sizes.1 {
                     return Err(format!("{} bytes long instead of {}", sizes.1, sizes.0));
                 }
-                self.compare_pages(ino, version.content, found)
+                self.compare_pages(ino, self.durable_content(ino, version.content), found)
             }
             (Body::Directory(_), Body::Directory(_)) | (Body::Special, Body::Special) => Ok(()),
             (Body::Link(a), Body::Link(b)) if a == b => Ok(()),
@@ -181,10 +187,20 @@ impl<'a> RolledForward<'a> {
         }
     }
 
+    /// The state, at most `upto`, in which the content of the file was last made durable.
+    fn durable_content(&self, ino: Ino, upto: usize) -> usize {
+        let promised = |number: &usize| match self.history.promise(*number) {
+            Some(Promise::All) => true,
+            Some(Promise::File { ino: file, .. }) => file == ino,
+            None => false,
+        };
+        (0..=upto).rev().find(promised).unwrap_or(0)
+    }
+
     /// Each page holds what it held at some moment from `content` on.
     fn compare_pages(&self, ino: Ino, content: usize, found: &Node) -> Result<(), String> {
-        let later: Vec<&Node> =
-            (content..=self.last).filter_map(|n| self.history.state(n).node(ino)).collect();
+        let states = (content..=self.last).map(|number| self.history.state(number).node(ino));
+        let later: Vec<&Node> = states.map(|node| node.unwrap_or(&self.nothing)).collect();
         let indices: BTreeSet<u64> = later.iter().flat_map(|node| pages_of(node)).collect();
         let indices = indices.into_iter().chain(pages_of(found)).collect::<BTreeSet<u64>>();
         let in_file = indices.into_iter().filter(|index| index * 4096 < found.attr.size);
@@ -221,7 +237,7 @@ fn pages_of(node: &Node) -> Vec<u64> {
 fn page(node: &Node, index: u64, len: usize) -> &[u8] {
     match &node.body {
         Body::File(pages) => pages.get(&index).map_or(&[0; 4096][..len], |page| &page[..len]),
-        _ => &[],
+        _ => &[0; 4096][..len],
     }
 }
 

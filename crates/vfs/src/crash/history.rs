@@ -28,7 +28,8 @@ impl Promise {
     }
 }
 
-fn find<F: FileSystem>(path: &Path, fs: &mut F) -> Option<Ino> {
+/// The inode that a path leads to.
+pub(super) fn find<F: FileSystem>(path: &Path, fs: &mut F) -> Option<Ino> {
     let root = fs.root();
     path.iter().try_fold(root, |dir, name| fs.lookup(dir, name).ok().map(|attr| attr.ino))
 }

@@ -18,7 +18,7 @@ use dovetail_block::{Crash, MemoryDevice, RecordingDevice};
 use dovetail_time::{Rng, SimTime};
 
 use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
-use crate::{Caller, FileSystem, Limits, Model};
+use crate::{Caller, Fallocate, FileSystem, Limits, Model};
 use explain::explain;
 use history::History;
 use snapshot::Snapshot;
@@ -109,6 +109,9 @@ impl<'a, M: Mountable> Workload<'a, M> {
         let mut operations = Operations::new(seed, profile);
         for n in 1..=steps {
             let step = operations.next_step();
+            if punches_beyond_end(&step.op, &mut model.fs) {
+                continue; // changes nothing; what it does to times is another test's business
+            }
             let promise = history::Promise::of(&step.op, &mut model.fs);
             let (expected, found) = (model.apply(&step), mounted.apply(&step));
             // that answers and errors agree in every detail is another test's business
@@ -239,6 +242,13 @@ impl Operations {
         self.last = touched(&step.op).map(|path| (step.caller, path));
         step
     }
+}
+
+fn punches_beyond_end(op: &Op, model: &mut impl FileSystem) -> bool {
+    let Op::Fallocate { target, how: Fallocate::PunchHole, offset, .. } = op else { return false };
+    let Target::Path(path) = target else { return true };
+    let size = history::find(path, model).and_then(|ino| model.getattr(ino).ok()).map(|attr| attr.size);
+    size.is_none_or(|size| *offset >= size)
 }
 
 /// The operation changes or promises something.
