@@ -37,6 +37,11 @@ const CHORES: [Chore; 5] = [
         about: "the Linux kernel and we read each other's volumes: cargo xtask kernel-check [ROUNDS] (30: 4 minutes)",
         run: kernel_check,
     },
+    Chore {
+        name: "fuzz",
+        about: "damaged F2FS images, read, checked and repaired: cargo xtask fuzz [INPUTS] (10,000,000: an hour)",
+        run: fuzz,
+    },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];
 
@@ -88,6 +93,12 @@ fn kernel_check(extra: &[String]) -> Result<(), String> {
     install_packages()?;
     let rounds = extra.first().map_or("30", String::as_str);
     cargo(&["test", "-p", "dovetail-f2fs", "--test", "kernel"], &[], &[("DOVETAIL_SEEDS", rounds)])
+}
+
+fn fuzz(extra: &[String]) -> Result<(), String> {
+    let inputs = extra.first().map_or("10000000", String::as_str);
+    let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "fuzz", "--", "--nocapture"];
+    cargo(&arguments, &[], &[("DOVETAIL_FUZZ", inputs)])
 }
 
 fn bench(extra: &[String]) -> Result<(), String> {

@@ -14,7 +14,6 @@ impl Model {
         let node = self.node_mut(ino)?;
         if let Some(size) = changes.size {
             set_size(node, size, limit)?;
-            node.drop_set_id();
             node.attr.mtime = caller.now;
         }
         set_owner(node, changes);
@@ -43,7 +42,4 @@ fn set_owner(node: &mut Node, changes: &SetAttr) {
     }
     node.attr.uid = changes.uid.unwrap_or(node.attr.uid);
     node.attr.gid = changes.gid.unwrap_or(node.attr.gid);
-    if !node.is_dir() {
-        node.drop_set_id();
-    }
 }

@@ -168,13 +168,6 @@ impl Node {
         self.attr.ctime = now;
     }
 
-    /// Setuid goes, and setgid where the group may execute (elsewhere it once meant mandatory locking).
-    fn drop_set_id(&mut self) {
-        self.attr.mode &= !S_ISUID;
-        if self.attr.mode & S_IXGRP != 0 {
-            self.attr.mode &= !S_ISGID;
-        }
-    }
 
     fn file(&self) -> Result<&Bytes, Error> {
         match &self.body {
