@@ -18,14 +18,14 @@ use dovetail_vfs::exercise::Profile;
 
 /// The file system with mkfs and mount options.
 struct Volume {
-    mkfs: &'static [&'static str],
+    mkfs: Vec<&'static str>,
     options: &'static str,
     empty: OnceLock<MemoryDevice>,
 }
 
 impl Volume {
-    const fn new(mkfs: &'static [&'static str], options: &'static str) -> Self {
-        Self { mkfs, options, empty: OnceLock::new() }
+    fn new(mkfs: &[&'static str], options: &'static str) -> Self {
+        Self { mkfs: mkfs.to_vec(), options, empty: OnceLock::new() }
     }
 }
 
@@ -33,7 +33,7 @@ impl Mountable for Volume {
     type Mounted = F2fs<RecordingDevice<MemoryDevice>>;
 
     fn format(&self) -> MemoryDevice {
-        self.empty.get_or_init(|| mkfs(64 << 20, self.mkfs)).clone()
+        self.empty.get_or_init(|| mkfs(64 << 20, &self.mkfs)).clone()
     }
 
     fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String> {
@@ -75,5 +75,26 @@ fn run(name: &str, volume: &Volume, seeds: u64, steps: usize, least: usize) {
 
 #[test]
 fn defaults() {
-    run("defaults", &Volume::new(&[], ""), 8, 120, 100);
+    run("defaults", &Volume::new(&[], ""), 180, 120, 10_000);
+}
+
+#[test]
+fn features() {
+    let mkfs = ["-O", "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr"];
+    run("features", &Volume::new(&mkfs, ""), 20, 120, 1000);
+}
+
+#[test]
+fn out_of_place_only() {
+    run("out_of_place_only", &Volume::new(&[], "mode=lfs"), 20, 120, 1000);
+}
+
+#[test]
+fn strict() {
+    run("strict", &Volume::new(&[], "fsync_mode=strict"), 20, 120, 1000);
+}
+
+#[test]
+fn long() {
+    run("long", &Volume::new(&[], ""), 3, 600, 800);
 }
