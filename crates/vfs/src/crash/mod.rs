@@ -151,7 +151,7 @@ impl<'a, M: Mountable> Workload<'a, M> {
         tried.cuts += 1;
         let wrote = recovered.recording().position() > 0;
         tried.recovered += usize::from(wrote);
-        if wrote && tried.recovered % cuts.recoveries.max(1) == 0 {
+        if wrote && tried.recovered.is_multiple_of(cuts.recoveries.max(1)) {
             self.cut_recovery(crash, &recovered, &found, cuts.in_recovery, tried)?;
         }
         Ok(())

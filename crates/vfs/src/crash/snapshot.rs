@@ -87,8 +87,7 @@ pub(super) fn child(path: &str, name: &[u8]) -> String {
     format!("{path}/{}", name.escape_ascii())
 }
 
-/// What must be as promised: not the numbers, blocks, link counts and access times, nor the sizes of directories. Set-id
-/// bits follow from rules of their own, which are compared elsewhere.
+/// What must be as promised: not the numbers, blocks, link counts and access times, nor the sizes of directories.
 pub(super) fn meta(attr: &Attr) -> Attr {
     let size = if attr.kind() == 0o100_000 || attr.kind() == 0o120_000 { attr.size } else { 0 };
     let zero = Attr::default();
