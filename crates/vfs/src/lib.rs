@@ -5,7 +5,9 @@
 
 mod cache;
 mod error;
+pub mod exercise;
 mod fs;
+mod model;
 
 pub use cache::PageCache;
 pub use error::Error;
@@ -13,6 +15,7 @@ pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
     XattrFlags,
 };
+pub use model::{Limits, Model};
 
 /// The longest name, in bytes.
 pub const MAX_NAME: usize = 255;
