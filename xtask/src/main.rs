@@ -5,7 +5,13 @@
 use std::process::{Command, ExitCode};
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
-const PACKAGES: [(&str, &str); 3] = [("fio", "fio"), ("chromium", "chromium"), ("f2fs-tools", "mkfs.f2fs")];
+const PACKAGES: [(&str, &str); 5] = [
+    ("fio", "fio"),
+    ("chromium", "chromium"),
+    ("f2fs-tools", "mkfs.f2fs"),
+    ("user-mode-linux", "linux.uml"),
+    ("busybox", "busybox"),
+];
 
 /// A chore: its name, what it does, and how.
 struct Chore {
@@ -14,7 +20,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 4] = [
+const CHORES: [Chore; 5] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -26,6 +32,16 @@ const CHORES: [Chore; 4] = [
         about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: 7 minutes)",
         run: crash,
     },
+    Chore {
+        name: "kernel-check",
+        about: "the Linux kernel and we read each other's volumes: cargo xtask kernel-check [ROUNDS] (30: 4 minutes)",
+        run: kernel_check,
+    },
+    Chore {
+        name: "fuzz",
+        about: "damaged F2FS images, read, checked and repaired: cargo xtask fuzz [INPUTS] (10,000,000: an hour)",
+        run: fuzz,
+    },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];
 
@@ -34,7 +50,7 @@ fn main() -> ExitCode {
     let chore = arguments.first().and_then(|name| CHORES.iter().find(|chore| chore.name == name));
     let Some(chore) = chore else {
         println!("usage: cargo xtask CHORE");
-        CHORES.iter().for_each(|chore| println!("  {:8} {}", chore.name, chore.about));
+        CHORES.iter().for_each(|chore| println!("  {:12} {}", chore.name, chore.about));
         return ExitCode::from(2);
     };
     match (chore.run)(&arguments[1..]) {
@@ -71,6 +87,18 @@ fn crash(extra: &[String]) -> Result<(), String> {
     let seeds = extra.first().map_or("100000", String::as_str);
     let arguments = ["test", "--release", "-p", "dovetail-ftl", "--test", "integrity", "--", "--nocapture"];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
+}
+
+fn kernel_check(extra: &[String]) -> Result<(), String> {
+    install_packages()?;
+    let rounds = extra.first().map_or("30", String::as_str);
+    cargo(&["test", "-p", "dovetail-f2fs", "--test", "kernel"], &[], &[("DOVETAIL_SEEDS", rounds)])
+}
+
+fn fuzz(extra: &[String]) -> Result<(), String> {
+    let inputs = extra.first().map_or("10000000", String::as_str);
+    let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "fuzz", "--", "--nocapture"];
+    cargo(&arguments, &[], &[("DOVETAIL_FUZZ", inputs)])
 }
 
 fn bench(extra: &[String]) -> Result<(), String> {

@@ -84,8 +84,20 @@ impl MemoryDevice {
         self.chunks.get(&chunk).map_or(&Content::Empty, |chunk| &chunk[index])
     }
 
-    /// The bytes of block `lba`, to be changed in place; `None` unless it holds bytes.
+    /// The bytes of block `lba`; `None` unless it holds bytes.
+    pub fn bytes(&self, lba: Lba) -> Option<&Arc<BlockBytes>> {
+        match self.get(lba) {
+            Content::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The bytes of block `lba`, to be changed in place; an empty block becomes zeros first. `None` for a pattern and
+    /// beyond the end.
     pub fn bytes_mut(&mut self, lba: Lba) -> Option<&mut BlockBytes> {
+        if lba.0 < self.blocks && *self.get(lba) == Content::Empty {
+            self.set(lba, Content::Bytes(Arc::new([0; BLOCK_SIZE as usize])));
+        }
         let (chunk, index) = split(lba);
         match &mut Arc::make_mut(self.chunks.get_mut(&chunk)?)[index] {
             Content::Bytes(bytes) => Some(Arc::make_mut(bytes)),
@@ -274,6 +286,8 @@ mod tests {
         let used: Vec<_> = device.used().map(|(lba, _)| lba.0).collect();
         assert_eq!(used, [49]);
         device.bytes_mut(Lba(49)).unwrap()[7] = 7;
-        assert!(matches!(device.get(Lba(49)), Content::Bytes(bytes) if bytes[7] == 7));
+        assert_eq!(device.bytes(Lba(49)).unwrap()[7], 7);
+        assert_eq!(device.bytes_mut(Lba(50)).unwrap(), &[0; 4096], "an empty block");
+        assert_eq!(device.bytes_mut(Lba(100)), None, "beyond the end");
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dovetail_time::SimTime;
+use dovetail_time::{Rng, SimTime};
 
 use crate::addr::{BlockRange, ByteRange};
 use crate::command::{Command, Data};
 use crate::content::Content;
+use crate::crash::Survivors;
 use crate::device::{BlockDevice, Completion, DeviceError, DeviceInfo};
 use crate::memory::MemoryDevice;
 
@@ -48,6 +49,11 @@ impl Recording {
     /// What the device held when recording began. All of it counts as durable.
     pub fn base(&self) -> &MemoryDevice {
         &self.base
+    }
+
+    /// What the device holds now: the state of no power cut.
+    pub fn newest(&self) -> MemoryDevice {
+        self.image_at(usize::MAX, Survivors::All, &mut Rng::new(0))
     }
 
     /// Everything recorded so far, in order.

@@ -4,9 +4,10 @@
 
 mod common;
 
+use std::sync::OnceLock;
+
 use common::kernel_image;
-use dovetail_block::{BlockBytes, Content, Lba, MemoryDevice};
-use dovetail_f2fs::Volume;
+use dovetail_block::{BlockBytes, Content, ImageDevice, Lba, MemoryDevice};
 use dovetail_f2fs::format::{
     Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlock, DentryBlockMut, DirEntry,
     NAT_ENTRIES_IN_BLOCK, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, Superblock, Xattr, compact_block_count,
@@ -14,7 +15,9 @@ use dovetail_f2fs::format::{
     nat_entry, parse_compact, put_written_kib, set_nat_entry, set_sit_entry, sit_block_address,
     sit_block_other, sit_entry, ssa_address, summaries, summary_block, summary_kind, written_kib,
 };
+use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{Visit, Volume};
+use proptest::prelude::*;
 
 const IMAGES: [&str; 4] = ["f2fs-default", "f2fs-features", "f2fs-largenat-sections", "f2fs-crash"];
 
@@ -170,7 +173,7 @@ fn compacted_summaries() {
 fn xattrs_and_access_control_lists() {
     let (mut lists, mut acls) = (0, 0);
     for name in IMAGES {
-        let mut volume = Volume::open(MemoryImage::kernel(name)).unwrap();
+        let mut volume = Volume::open(kernel_image(name)).unwrap();
         let root = volume.root().unwrap();
         volume.walk(root, |volume, entry| {
             let inode = entry.inode.unwrap();
@@ -198,7 +201,8 @@ fn xattrs_and_access_control_lists() {
 fn directory_entries() {
     let mut blocks = 0;
     for image in images() {
-        for block in image.memory.blocks.values() {
+        for (_, content) in image.memory.used() {
+            let Content::Bytes(block) = content else { continue };
             let entries: Result<Vec<_>, _> = DentryBlock::block(block, Nid(3)).entries_from(0).collect();
             let hashed = |entry: &DirEntry| entry.hash == name_hash(&entry.name);
             let Ok(entries) = entries else { continue };
@@ -235,5 +239,55 @@ fn superblocks() {
         assert!(image.superblock.encode(&base) == block, "{}", image.name);
         assert!(image.superblock.cold_extensions.contains(&b"mp".to_vec()));
         assert!(image.superblock.hot_extensions.contains(&b"db".to_vec()));
+    }
+}
+
+/// The bitmaps stand in three ways: in the head, half in the payload, and after the checksum.
+fn layouts() -> [(Superblock, Checkpoint); 4] {
+    [(1 << 30, false), (4 << 40, false), (1 << 30, true), (4 << 40, true)].map(|(bytes, large_nat)| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("image");
+        std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+        let options = MkfsOptions { large_nat, ..MkfsOptions::default() };
+        mkfs(&mut ImageDevice::open_read_write(&path).unwrap(), &options).unwrap();
+        let volume = Volume::open(ImageDevice::open_read_only(&path).unwrap()).unwrap();
+        (volume.superblock().clone(), volume.checkpoint().clone())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn checkpoints_of_any_layout_and_content(
+        bits in prop::collection::vec(any::<u8>(), 997),
+        numbers: [u32; 7],
+        offsets in prop::array::uniform6((0..512_u16, any::<bool>())),
+        flags: u32,
+    ) {
+        static LAYOUTS: OnceLock<[(Superblock, Checkpoint); 4]> = OnceLock::new();
+        for (superblock, checkpoint) in LAYOUTS.get_or_init(layouts) {
+            let mut checkpoint = checkpoint.clone();
+            let kept = CheckpointFlags::LARGE_NAT.with(CheckpointFlags::UMOUNT).with(CheckpointFlags::COMPACT);
+            checkpoint.flags = CheckpointFlags(flags).without(kept).with(CheckpointFlags(checkpoint.flags.0 & kept.0));
+            checkpoint.version = u64::from(numbers[0]) << 20;
+            checkpoint.valid_block_count = u64::from(numbers[1]) * 3;
+            checkpoint.elapsed_s = u64::from(numbers[2]) << 9;
+            (checkpoint.valid_nodes, checkpoint.valid_inodes) = (numbers[3], numbers[4]);
+            (checkpoint.free_segments, checkpoint.next_free_nid) = (numbers[5], numbers[6]);
+            for (log, (offset, in_holes)) in checkpoint.logs.iter_mut().zip(offsets) {
+                (log.offset, log.in_holes) = (offset, in_holes);
+            }
+            let mut bits = bits.iter().copied().cycle();
+            let mut bitmap = |segments: u32| bits.by_ref().take(segments as usize / 2 * 64).collect();
+            let sit = bitmap(superblock.segment_count_sit);
+            let bitmaps = Bitmaps { sit, nat: bitmap(superblock.segment_count_nat) };
+            let (blocks, checksum) = checkpoint.encode(&bitmaps, superblock, &[0; 4096]);
+            prop_assert_eq!(blocks.len() as u32, 1 + superblock.cp_payload);
+            checkpoint.checksum = checksum;
+            prop_assert_eq!(&Checkpoint::parse(&blocks[0], 1, superblock), &Ok(checkpoint.clone()));
+            let found = Bitmaps::parse(blocks.as_flattened(), &checkpoint, superblock);
+            prop_assert_eq!(found, Ok(bitmaps));
+        }
     }
 }

@@ -1,15 +1,18 @@
 //! Each kind of damage has its own finding, and fsck.f2fs is never stricter.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may stop where it fails, and says what it saw"
+)]
 
 mod common;
 
-use common::MemoryImage;
+use common::kernel_image;
 use common::lab::{At, Lab, Referee};
-use common::recorder::{Recorder, Recording};
+use dovetail_block::{MemoryDevice, Recording, RecordingDevice};
 use dovetail_f2fs::format::name_hash;
 use dovetail_f2fs::fsck::{Finding, Options, Remedy, Severity, check, repair};
-use dovetail_time::Rng;
 
 /// One thing to damage, and the kinds of findings that must come of it: the first is the thing itself, the others follow
 /// from it of necessity (a link that is cut leaves something unreachable).
@@ -524,6 +527,20 @@ const MUTATIONS: &[Mutation] = &[
         lab.set(dentry.at(0), &name_hash(other.as_bytes()).to_le_bytes());
     }),
     one(
+        "a cycle of directories that nothing leads to",
+        &["DirectoryTwice", "DentryType", "DirectoryLinks", "InodeUnreachable"],
+        |lab| {
+            let [inner, outer] = ["a/d1/d2", "a/d1/d2/d3/d4/d5"].map(|path| lab.ino(path));
+            let (at, mask) = lab.dentry("a/d1", "d2").bit(0);
+            let pino = lab.in_inode("a/d1/d2", 84);
+            let (dots, deep) = (lab.dentry("a/d1/d2", ".."), lab.dentry("a/d1/d2/d3/d4/d5", "deep"));
+            lab.flip(at, mask);
+            lab.set(pino, &outer.to_le_bytes());
+            lab.set(dots.at(4), &outer.to_le_bytes());
+            lab.set(deep.at(4), &inner.to_le_bytes());
+        },
+    ),
+    one(
         "a directory listed twice",
         &["DirectoryTwice", "DentryType", "InodeUnreachable", "DirectoryLinks"],
         |lab| {
@@ -544,9 +561,29 @@ const WITH_FEATURES: &[Mutation] = &[
         let at = lab.in_inode("a/fifo", 360);
         lab.set(at, &4000_u16.to_le_bytes());
     }),
+    one("size of the extra attributes that is no multiple of 4", &["ExtraSize"], |lab| {
+        let at = lab.in_inode("a/fifo", 360);
+        lab.set(at, &38_u16.to_le_bytes());
+    }),
     one("size of the inline xattrs", &["InlineXattrSize"], |lab| {
         let at = lab.in_inode("a/fifo", 362);
         lab.set(at, &910_u16.to_le_bytes());
+    }),
+];
+
+/// Damage to a volume with a large NAT bitmap and sections of four segments.
+const WITH_LARGE_NAT: &[Mutation] = &[
+    one("i_blocks on a volume with a large NAT", &["InodeBlocks"], |lab| {
+        let at = lab.in_inode(FILE, 24);
+        lab.add(at, 1);
+    }),
+    one("hash of an entry on a volume with a large NAT", &["DentryHash"], |lab| {
+        let dentry = lab.dentry("a/many", LONG);
+        lab.flip(dentry.at(0), 1);
+    }),
+    one("valid_node_count on a volume with a large NAT", &["ValidNodes"], |lab| lab.checkpoint_add(144, 1)),
+    one("free_segment_count on a volume with a large NAT", &["FreeSegments"], |lab| {
+        lab.checkpoint_add(32, 1)
     }),
 ];
 
@@ -599,8 +636,8 @@ fn orphans(lab: &mut Lab) -> At {
 }
 
 /// The default image with `a/s30` as an orphan: without a name, without links, listed in an orphan block.
-fn with_orphan() -> MemoryImage {
-    let mut lab = Lab::new(MemoryImage::kernel("f2fs-default"));
+fn with_orphan() -> MemoryDevice {
+    let mut lab = Lab::new(kernel_image("f2fs-default"));
     let ino = lab.ino("a/s30");
     let (at, mask) = lab.dentry("a", "s30").bit(0);
     let links = lab.in_inode("a/s30", 12);
@@ -621,7 +658,7 @@ fn with_orphan() -> MemoryImage {
     lab.image
 }
 
-fn kinds(image: &MemoryImage) -> Vec<(&'static str, Severity)> {
+fn kinds(image: &MemoryDevice) -> Vec<(&'static str, Severity)> {
     let report = check(image.clone(), Options::default(), |_| {}).unwrap();
     let mut kinds: Vec<_> = report.kinds().map(|(kind, _)| (kind.name, kind.severity)).collect();
     kinds.retain(|(_, severity)| *severity != Severity::Note);
@@ -629,7 +666,7 @@ fn kinds(image: &MemoryImage) -> Vec<(&'static str, Severity)> {
     kinds
 }
 
-fn check_all(image: MemoryImage, mutations: &[Mutation]) -> usize {
+fn check_all(image: MemoryDevice, mutations: &[Mutation]) -> usize {
     let sound = Lab::new(image);
     assert_eq!(kinds(&sound.image), []);
     let mut referee = Referee::new(&sound.image);
@@ -660,11 +697,12 @@ fn check_all(image: MemoryImage, mutations: &[Mutation]) -> usize {
 
 #[test]
 fn one_damage_one_finding_and_fsck_f2fs_is_never_stricter() {
-    let seen = check_all(MemoryImage::kernel("f2fs-default"), MUTATIONS);
+    let seen = check_all(kernel_image("f2fs-default"), MUTATIONS);
     assert!(MUTATIONS.len() >= 80 && seen < MUTATIONS.len());
-    check_all(MemoryImage::kernel("f2fs-features"), WITH_FEATURES);
+    check_all(kernel_image("f2fs-features"), WITH_FEATURES);
     check_all(with_orphan(), WITH_ORPHAN);
-    check_all(MemoryImage::kernel("f2fs-crash"), NOT_UNMOUNTED);
+    check_all(kernel_image("f2fs-largenat-sections"), WITH_LARGE_NAT);
+    check_all(kernel_image("f2fs-crash"), NOT_UNMOUNTED);
 }
 
 #[test]
@@ -682,9 +720,10 @@ fn most_kinds_have_a_mutation() {
 fn what_needs_no_guess_is_repaired_and_stays_repaired() {
     let (mut repaired, mut refused) = (0, 0);
     for (image, mutations) in [
-        (MemoryImage::kernel("f2fs-default"), MUTATIONS),
-        (MemoryImage::kernel("f2fs-features"), WITH_FEATURES),
+        (kernel_image("f2fs-default"), MUTATIONS),
+        (kernel_image("f2fs-features"), WITH_FEATURES),
         (with_orphan(), WITH_ORPHAN),
+        (kernel_image("f2fs-largenat-sections"), WITH_LARGE_NAT),
     ] {
         let sound = Lab::new(image);
         let mut referee = Referee::new(&sound.image);
@@ -693,23 +732,25 @@ fn what_needs_no_guess_is_repaired_and_stays_repaired() {
             damage(&mut lab);
             let before = kinds(&lab.image);
             let guesses = before.iter().filter(|(kind, _)| remedy(kind) != Remedy::Repaired).count();
-            let mut recording = Recording::new(lab.image.clone());
-            match repair(Recorder(&mut recording)) {
+            let device = RecordingDevice::new(lab.image.clone());
+            let recording = device.recording();
+            match repair(device) {
                 Err(error) => {
                     assert!(guesses > 0, "{name}: {error}");
-                    assert!(recording.steps.is_empty(), "{name}: nothing is written");
+                    assert!(recording.events().is_empty(), "{name}: nothing is written");
                     refused += 1;
                     continue;
                 }
-                Ok(done) => assert_eq!(done.is_empty(), recording.steps.is_empty(), "{name}"),
+                Ok(done) => assert_eq!(done.is_empty(), recording.events().is_empty(), "{name}"),
             }
-            let after = kinds(&recording.after);
+            let repaired_image = recording.newest();
+            let after = kinds(&repaired_image);
             let left: Vec<_> = after.iter().filter(|(kind, _)| remedy(kind) == Remedy::Repaired).collect();
             assert!(left.is_empty(), "{name}: {before:?}, then {after:?}");
             assert!(after.len() <= guesses, "{name}: {before:?}, then {after:?}");
-            assert_eq!(repair(Recorder(&mut Recording::new(recording.after.clone()))), Ok(vec![]), "{name}");
+            assert_eq!(repair(repaired_image.clone()), Ok(vec![]), "{name}");
             if guesses == 0 {
-                let verdict = referee.judge(&recording.after);
+                let verdict = referee.judge(&repaired_image);
                 assert!(verdict.clean, "{name}: {:?}", verdict.complaints);
                 cut_everywhere(name, &recording, &before, &after);
                 repaired += 1;
@@ -732,12 +773,11 @@ fn cut_everywhere(
     before: &[(&str, Severity)],
     after: &[(&str, Severity)],
 ) {
-    for cut in 0..=recording.steps.len() {
-        for seed in 0..4 {
-            let image = recording.cut(cut, &mut Rng::new(seed));
-            let found = kinds(&image);
+    for seed in 0..4 {
+        for crash in recording.crashes(seed) {
+            let found = kinds(&crash.device);
             let known = found.iter().all(|kind| before.contains(kind) || after.contains(kind));
-            assert!(known, "{name}, cut after {cut} steps, seed {seed}: {found:?}");
+            assert!(known, "{name}, cut {}, {:?}, seed {seed}: {found:?}", crash.cut, crash.survivors);
         }
     }
 }

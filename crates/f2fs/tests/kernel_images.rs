@@ -4,66 +4,18 @@
 
 mod common;
 
-use common::{kernel_image, manifest};
-use dovetail_block::MemoryDevice;
+use common::manifest::{describe, of_volume};
+use common::{kernel_image, manifest_lines};
 use dovetail_f2fs::Volume;
-use dovetail_f2fs::format::{FileType, Inode, InodeFlags, SegNo};
-use md5::{Digest, Md5};
-use serde_json::{Map, Value, json};
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn md5_of(volume: &mut Volume<MemoryDevice>, inode: &Inode) -> String {
-    let (mut md5, mut buffer, mut at) = (Md5::new(), vec![0; 300_001], 0);
-    loop {
-        let len = volume.read(inode, at, &mut buffer).unwrap();
-        if len == 0 {
-            return hex(&md5.finalize());
-        }
-        md5.update(&buffer[..len]);
-        at += len as u64;
-    }
-}
-
-/// What the manifest should say of `inode`.
-fn describe(volume: &mut Volume<MemoryDevice>, path: &str, inode: &Inode) -> Value {
-    let mut line = Map::new();
-    line.insert("path".into(), path.into());
-    line.insert("mode".into(), format!("0o{:o}", inode.mode).into());
-    line.insert("uid".into(), inode.uid.into());
-    line.insert("gid".into(), inode.gid.into());
-    line.insert("nlink".into(), inode.links.into());
-    line.insert("mtime_ns".into(), (inode.mtime.as_ns() as i64).into());
-    match inode.file_type() {
-        FileType::REGULAR => {
-            line.insert("size".into(), inode.size.into());
-            line.insert("md5".into(), md5_of(volume, inode).into());
-        }
-        FileType::SYMLINK => {
-            let target = String::from_utf8(volume.read_link(inode).unwrap()).unwrap();
-            line.insert("target".into(), target.into());
-        }
-        FileType::CHAR_DEVICE | FileType::BLOCK_DEVICE => {
-            line.insert("rdev".into(), json!([inode.device().0, inode.device().1]));
-        }
-        _ => {}
-    }
-    let xattrs = volume.xattrs(inode).unwrap();
-    if !xattrs.is_empty() {
-        let map: Map<_, _> = xattrs.iter().map(|x| (x.full_name(), hex(&x.system_value()).into())).collect();
-        line.insert("xattr".into(), map.into());
-    }
-    line.into()
-}
+use dovetail_f2fs::format::{InodeFlags, SegNo};
+use serde_json::Value;
 
 /// How many lines of the manifest hold; the others come back with what was found in their place.
 fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
     let mut volume = Volume::open(kernel_image(name)).unwrap();
     let mut different = Vec::new();
     let mut equal = 0;
-    for line in manifest(name) {
+    for line in manifest_lines(name) {
         let path = line["path"].as_str().unwrap().to_string();
         let found = volume.resolve_link(path.as_bytes());
         let found = found.map(|inode| describe(&mut volume, &path, &inode));
@@ -76,17 +28,7 @@ fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
 }
 
 fn paths(name: &str) -> Vec<String> {
-    let mut volume = Volume::open(kernel_image(name)).unwrap();
-    let root = volume.root().unwrap();
-    let mut paths = Vec::new();
-    volume.walk(root, |_, entry| {
-        entry.inode.unwrap();
-        let path = String::from_utf8(entry.path).unwrap();
-        paths.push(if path.is_empty() { ".".into() } else { format!("./{path}") });
-        dovetail_f2fs::Visit::Enter
-    });
-    paths.sort();
-    paths
+    of_volume(&mut Volume::open(kernel_image(name)).unwrap()).into_keys().collect()
 }
 
 fn check_clean(name: &str, lines: usize) {
@@ -94,7 +36,7 @@ fn check_clean(name: &str, lines: usize) {
     assert_eq!(different, [], "{name}");
     assert_eq!(equal, lines);
     let mut expected: Vec<_> =
-        manifest(name).iter().map(|line| line["path"].as_str().unwrap().to_string()).collect();
+        manifest_lines(name).iter().map(|line| line["path"].as_str().unwrap().to_string()).collect();
     expected.sort();
     assert_eq!(paths(name), expected, "a walk finds what the kernel finds, and nothing else");
 }

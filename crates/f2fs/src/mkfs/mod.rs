@@ -1,8 +1,8 @@
 //! Making a volume, as mkfs.f2fs does: the same areas, reserves, logs and bytes.
 //!
 //! What differs: the volume is said to be made by Dovetail; a device whose segments are no multiple of the zone counts
-//! the segments that it really has (mkfs.f2fs counts the remainder too, and its checker then finds fault); the feature
-//! project_quota gives inodes a project and makes no quota file.
+//! the segments that it really has (mkfs.f2fs counts the remainder too, and its checker then finds fault); a large NAT
+//! stays within what the checker can open; the feature project_quota gives inodes a project and makes no quota file.
 //!
 //! What it leaves out: quota files, zoned and several devices, read-only volumes.
 

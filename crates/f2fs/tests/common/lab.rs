@@ -9,14 +9,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use dovetail_block::BlockBytes;
+use dovetail_block::{BlockBytes, Lba, MemoryDevice};
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
     Bitmaps, CRC_SEED, Checkpoint, Features, Inode, Nid, SegNo, Superblock, crc32, nat_block_address,
     sit_block_address,
 };
-
-use super::MemoryImage;
 
 /// A byte of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,28 +32,27 @@ impl At {
 /// An image that is being damaged.
 #[derive(Clone)]
 pub struct Lab {
-    pub image: MemoryImage,
+    pub image: MemoryDevice,
     pub superblock: Superblock,
     pub checkpoint: Checkpoint,
     pub bitmaps: Bitmaps,
 }
 
 impl Lab {
-    pub fn new(image: MemoryImage) -> Self {
+    pub fn new(image: MemoryDevice) -> Self {
         let volume = Volume::open(image.clone()).unwrap();
         let (superblock, checkpoint) = (volume.superblock().clone(), volume.checkpoint().clone());
         let mut pack = Vec::new();
         let start = u64::from(superblock.cp_start.0 + (checkpoint.pack - 1) * 512);
         for block in 0..=u64::from(superblock.cp_payload) {
-            pack.extend_from_slice(&image.blocks[&(start + block)][..]);
+            pack.extend_from_slice(&image.bytes(Lba(start + block)).unwrap()[..]);
         }
         let bitmaps = Bitmaps::parse(&pack, &checkpoint, &superblock).unwrap();
         Self { image, superblock, checkpoint, bitmaps }
     }
 
     pub fn bytes(&mut self, block: u64) -> &mut BlockBytes {
-        let bytes = self.image.blocks.entry(block).or_insert_with(|| Arc::new([0; 4096]));
-        Arc::make_mut(bytes)
+        self.image.bytes_mut(Lba(block)).unwrap()
     }
 
     pub fn set(&mut self, at: At, value: &[u8]) {
@@ -216,7 +213,7 @@ impl Lab {
 pub struct Referee {
     path: PathBuf,
     file: File,
-    sound: MemoryImage,
+    sound: MemoryDevice,
     _folder: tempfile::TempDir,
 }
 
@@ -229,32 +226,27 @@ pub struct Verdict {
 }
 
 impl Referee {
-    pub fn new(sound: &MemoryImage) -> Self {
+    pub fn new(sound: &MemoryDevice) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
-        let file = File::create(&path).unwrap();
-        file.set_len(sound.count * 4096).unwrap();
-        for (block, bytes) in &sound.blocks {
-            file.write_all_at(&bytes[..], block * 4096).unwrap();
-        }
+        sound.write_to(&path).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
         Self { path, file, sound: sound.clone(), _folder: folder }
     }
 
     /// The verdict about `image`, which differs from the sound one in a few blocks.
-    pub fn judge(&mut self, image: &MemoryImage) -> Verdict {
+    pub fn judge(&mut self, image: &MemoryDevice) -> Verdict {
         let zeros = Arc::new([0; 4096]);
-        let changed: Vec<_> = image
-            .blocks
-            .iter()
-            .filter(|(block, bytes)| self.sound.blocks.get(block).is_none_or(|old| !Arc::ptr_eq(old, bytes)))
-            .collect();
-        for (block, bytes) in &changed {
-            self.file.write_all_at(&bytes[..], **block * 4096).unwrap();
+        let same = |lba, bytes| self.sound.bytes(lba).is_some_and(|old| Arc::ptr_eq(old, bytes));
+        let used = image.used().map(|(lba, _)| (lba, image.bytes(lba).unwrap()));
+        let changed: Vec<_> = used.filter(|(lba, bytes)| !same(*lba, bytes)).collect();
+        for (lba, bytes) in &changed {
+            self.file.write_all_at(&bytes[..], lba.0 * 4096).unwrap();
         }
         let verdict = verdict(&self.path);
-        for (block, _) in changed {
-            let bytes = self.sound.blocks.get(block).unwrap_or(&zeros);
-            self.file.write_all_at(&bytes[..], block * 4096).unwrap();
+        for (lba, _) in changed {
+            let bytes = self.sound.bytes(lba).unwrap_or(&zeros);
+            self.file.write_all_at(&bytes[..], lba.0 * 4096).unwrap();
         }
         self.file.flush().unwrap();
         verdict
@@ -337,7 +329,7 @@ impl Lab {
         [bitmap, dentries, names]: [usize; 3],
         count: usize,
     ) -> Option<Dentry> {
-        let bytes = &self.image.blocks[&block];
+        let bytes = self.image.bytes(Lba(block)).unwrap();
         let is_it = |slot: &usize| {
             let used = bytes[bitmap + slot / 8] & (1 << (slot % 8)) != 0;
             let len = usize::from(bytes[dentries + 11 * slot + 8]);

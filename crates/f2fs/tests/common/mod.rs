@@ -2,6 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
+pub mod lab;
+pub mod manifest;
+
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 
@@ -18,7 +21,7 @@ pub fn images() -> PathBuf {
 }
 
 /// The lines of an image's manifest.
-pub fn manifest(name: &str) -> Vec<serde_json::Value> {
+pub fn manifest_lines(name: &str) -> Vec<serde_json::Value> {
     let file = std::fs::File::open(images().join(format!("{name}.manifest.jsonl.zst"))).unwrap();
     let text = zstd::decode_all(file).unwrap();
     let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());

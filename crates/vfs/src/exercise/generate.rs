@@ -1,304 +1,314 @@
-//! Random operations that meet each other: few names, few directories but deep ones, sizes around the edges.
+//! Which operations come: few names, so that they meet; sizes around the limits of formats.
 
 use dovetail_time::Rng;
 
-use super::{At, Op, Target};
+use super::op::{Op, Path, Step, Target};
 use crate::{Caller, Fallocate, RenameFlags, SetAttr, Timestamp, XattrFlags};
 
-const NAMES: [&str; 7] = ["a", "b", "c", "d", "file.db", "movie.mp4", "e"];
-const XATTRS: [&str; 9] = [
-    "user.a",
-    "user.b",
-    "user.a-rather-long-name-of-an-attribute",
-    "trusted.t",
-    "security.s",
-    "system.posix_acl_access",
-    "system.posix_acl_default",
-    "user.",
-    "unknown.x",
-];
-/// Where F2FS changes the way it stores a file: inline, direct, one and two indirect nodes (873 pointers in the inode,
-/// 1018 in a node).
-const EDGES: [u64; 10] =
-    [0, 1, 3488, 3689, 4096, 8192, 100 * 4096, 873 * 4096, (873 + 1018) * 4096, (873 + 2 * 1018) * 4096];
-/// No write is longer, in bytes, nor a reservation longer than four times that.
-const LONGEST: u64 = 70_000;
+/// What may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// Files end before this byte, but for a few that are expected to fail.
+    pub file_end: u64,
+    /// Directory "many" gets names out of this many (0: none), for directories of many blocks.
+    pub many: u64,
+    /// Inodes are held and let go, so that there are some without names.
+    pub holds: bool,
+    /// Extended attributes come.
+    pub xattrs: bool,
+    /// fsync and sync come.
+    pub syncs: bool,
+}
 
-/// Draws operations. It remembers what succeeded in making something, so that most operations meet something.
+impl Default for Profile {
+    /// Everything, in files of up to 16 MiB.
+    fn default() -> Self {
+        Self { file_end: 16 << 20, many: 1500, holds: true, xattrs: true, syncs: true }
+    }
+}
+
+/// Offsets near which formats change: bytes of inline data, pages, pointers in an F2FS inode (with and without inline
+/// attributes), then of its direct nodes.
+const EDGES: [u64; 11] = [
+    0,
+    3488,
+    3692,
+    4096,
+    3 * 4096,
+    64 * 4096,
+    873 * 4096,
+    923 * 4096,
+    (873 + 1018) * 4096,
+    (923 + 1018) * 4096,
+    (873 + 2 * 1018) * 4096,
+];
+const LENGTHS: [u64; 8] = [1, 7, 100, 3488, 4096, 4097, 3 * 4096, 40_000];
+/// Short ones that meet often, and some by which file systems choose where to write.
+const FILES: [&str; 7] = ["a", "b", "c", "d", "film.mp4", "rows.db", "with space"];
+/// Other ones for directories, or every path would soon lead through a file.
+const DIRECTORIES: [&str; 4] = ["x", "y", "z", "sub"];
+const XATTRS: [&str; 6] =
+    ["user.a", "user.comment", "trusted.overlay", "security.selinux", "user.b", "unknown.name"];
+const SLOTS: u64 = 3;
+/// Paths of files, and of directories, that are remembered.
+const KNOWN: usize = 24;
+
+/// A sequence of operations that follows from its seed.
 #[derive(Clone, Debug)]
 pub struct Generator {
     rng: Rng,
-    /// Names that are there, and paths of directories; some are forgotten, some are out of date.
-    names: Vec<At>,
-    dirs: Vec<Vec<Vec<u8>>>,
+    seed: u64,
+    profile: Profile,
+    step: i64,
+    /// Paths that were asked for lately: most likely there.
+    files: Vec<Path>,
+    dirs: Vec<Path>,
 }
 
-/// How many names and directories are remembered.
-const REMEMBERED: (usize, usize) = (40, 10);
-
 impl Generator {
-    /// Operations that follow from `rng`.
-    pub fn new(rng: Rng) -> Self {
-        Self { rng, names: Vec::new(), dirs: Vec::new() }
+    /// The sequence of this seed.
+    pub fn new(seed: u64, profile: Profile) -> Self {
+        Self { rng: Rng::new(seed), seed, profile, step: 0, files: Vec::new(), dirs: Vec::new() }
     }
 
-    /// The next operation, and who asks for it (the time is left open).
-    #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
-    pub fn next(&mut self) -> (Op, Caller) {
-        let caller =
-            Caller { uid: self.pick(&[0, 0, 1000]), gid: self.pick(&[0, 100]), now: Timestamp::default() };
-        let op = match self.below(100) {
-            0..22 => self.name_op(),
-            22..34 => self.rename(),
-            34..58 => self.write(),
-            58..64 => Op::Read { target: self.target(), offset: self.offset(), len: self.below(LONGEST) },
-            64..72 => self.set_attributes(),
-            72..78 => self.fallocate(),
-            78..84 => self.xattr(),
-            84..88 => self.hold(),
-            88..91 => Op::Fsync { target: self.target(), data_only: self.chance(0.5) },
-            91 => Op::Sync,
-            _ => self.look(),
-        };
-        (op, caller)
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
-        self.rng.below(bound)
+    /// The next operation; each comes a little later than the one before.
+    pub fn next_step(&mut self) -> Step {
+        self.step += 1;
+        let nanoseconds = self.rng.below(1_000_000_000) as u32;
+        let now = Timestamp { seconds: 1_700_000_000 + self.step, nanoseconds };
+        let (uid, gid) = (self.rng.below(3) as u32, self.rng.below(3) as u32);
+        Step { caller: Caller { uid, gid, now }, op: self.op() }
     }
 
-    fn chance(&mut self, p: f64) -> bool {
-        self.rng.chance(p)
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-
-    fn name(&mut self) -> Vec<u8> {
-        match self.below(200) {
-            0 => vec![b'x'; 256],
-            1 => vec![b'y'; 255],
-            2 => b".".to_vec(),
-            3 => b"..".to_vec(),
-            4..40 => format!("n{}", self.below(300)).into_bytes(),
-            _ => self.pick(&NAMES).into(),
-        }
-    }
-
-    /// A name that may be free or taken.
-    fn at(&mut self) -> At {
-        if !self.dirs.is_empty() && self.chance(0.7) {
-            let dir = self.below(self.dirs.len() as u64) as usize;
-            return At { dir: self.dirs[dir].clone(), name: self.name() };
-        }
-        let depth = self.pick(&[0, 0, 0, 1, 1, 2, 3]);
-        At { dir: (0..depth).map(|_| self.pick(&NAMES[..4]).into()).collect(), name: self.name() }
-    }
-
-    /// A name that is probably taken.
-    fn taken(&mut self) -> At {
-        if self.names.is_empty() || self.chance(0.2) {
-            return self.at();
-        }
-        let name = self.below(self.names.len() as u64) as usize;
-        self.names[name].clone()
-    }
-
-    /// Takes in that an operation succeeded.
-    pub fn learn(&mut self, op: &Op) {
-        match op {
-            Op::Create { at, mode, .. } => self.made(at, mode & 0o170_000 == 0o040_000),
-            Op::Symlink { at, .. } | Op::Link { at, .. } => self.made(at, false),
-            Op::Unlink { at } | Op::Rmdir { at } => {
-                let path = path(at);
-                self.names.retain(|known| known != at);
-                self.dirs.retain(|known| *known != path);
-            }
-            Op::Rename { from, to, flags } if !flags.exchange => {
-                self.names.retain(|known| known != from);
-                self.made(to, false);
-                let (from, to) = (path(from), path(to));
-                self.names.iter_mut().for_each(|known| move_path(&mut known.dir, &from, &to));
-                self.dirs.iter_mut().for_each(|known| move_path(known, &from, &to));
-            }
-            _ => {}
-        }
-    }
-
-    fn made(&mut self, at: &At, is_dir: bool) {
-        remember(&mut self.rng, &mut self.names, at.clone(), REMEMBERED.0);
-        if is_dir && at.dir.len() < 6 {
-            remember(&mut self.rng, &mut self.dirs, path(at), REMEMBERED.1);
-        }
-    }
-
-    fn target(&mut self) -> Target {
-        match self.below(20) {
-            0 => Target::Root,
-            1..4 => Target::Held(self.below(4) as u8),
-            _ => Target::Named(self.taken()),
-        }
-    }
-
-    fn offset(&mut self) -> u64 {
-        let near = self.below(17) * self.pick(&[1, 1, 4096]);
-        match self.below(300) {
-            0 => self.pick(&[4_402_345_721_856, 1 << 45, i64::MAX as u64 - 100_000]),
-            1..100 => self.below(20_000),
-            _ => (self.pick(&EDGES) + near).saturating_sub(8),
+    fn op(&mut self) -> Op {
+        match self.rng.below(100) {
+            0..30 => self.name_op(),
+            30..65 => self.data_op(),
+            65..75 => Op::SetAttr { target: self.target(), changes: self.changes() },
+            75..83 if self.profile.xattrs => self.xattr_op(),
+            83..88 if self.profile.holds => self.hold_op(),
+            88..91 if self.profile.syncs => self.sync_op(),
+            91..96 if self.profile.many > 0 => self.many_op(),
+            _ => self.look_op(),
         }
     }
 
     fn name_op(&mut self) -> Op {
-        match self.below(16) {
-            0..6 => self.create(0o100_000),
-            6..9 => self.create(0o040_000),
-            9 => {
-                let kind = self.pick(&[0o010_000, 0o020_000, 0o060_000, 0o140_000]);
-                self.create(kind)
-            }
-            10 => {
-                let at = self.at();
-                Op::Symlink { at, target: vec![b't'; self.pick(&[1, 7, 100, 3488, 3489, 4095, 4096])] }
-            }
-            11..13 => {
-                let at = self.at();
-                Op::Link { target: self.target(), at }
-            }
-            13..15 => Op::Unlink { at: self.taken() },
-            _ => Op::Rmdir { at: self.taken() },
+        match self.rng.below(16) {
+            0..4 => self.create_file(),
+            4..7 => self.create_dir(),
+            7 => self.special(),
+            8 => Op::Symlink {
+                path: self.path(),
+                len: self.pick(&[0, 1, 59, 3488, 3692, 4095, 4096]) as usize,
+            },
+            9..11 => Op::Link { target: self.target(), path: self.path() },
+            11 => Op::Unlink { path: self.path() },
+            12 => Op::Rmdir { path: self.dir() },
+            _ => Op::Rename { from: self.path(), to: self.path(), flags: self.rename_flags() },
         }
     }
 
-    fn create(&mut self, kind: u16) -> Op {
-        let at = self.at();
-        let rdev = if kind == 0o100_000 { (0, 0) } else { self.pick(&[(1, 3), (259, 70_000)]) };
-        Op::Create { at, mode: kind | self.permissions(), rdev }
+    fn create_file(&mut self) -> Op {
+        let path = self.new_path(&FILES);
+        self.remember(path.clone(), false);
+        Op::Create { path, mode: 0o100_000 | self.permissions(), rdev: (0, 0) }
     }
 
-    fn rename(&mut self) -> Op {
-        let from = self.taken();
-        let to = if self.chance(0.4) { self.taken() } else { self.at() };
-        Op::Rename { from, to, flags: self.rename_flags() }
+    fn create_dir(&mut self) -> Op {
+        let path = self.new_path(&DIRECTORIES);
+        self.remember(path.clone(), true);
+        Op::Create { path, mode: 0o040_000 | self.permissions(), rdev: (0, 0) }
     }
 
-    fn permissions(&mut self) -> u16 {
-        self.pick(&[0o644, 0o755, 0o600, 0o2775, 0o4755, 0o1777, 0o6711])
+    fn remember(&mut self, path: Path, is_dir: bool) {
+        let known = if is_dir { &mut self.dirs } else { &mut self.files };
+        if known.len() < KNOWN {
+            known.push(path);
+        } else {
+            known[self.rng.below(KNOWN as u64) as usize] = path;
+        }
+    }
+
+    fn special(&mut self) -> Op {
+        let kind = self.pick(&[0o010_000, 0o020_000, 0o060_000, 0o140_000]) as u16;
+        let rdev = (self.rng.below(4096) as u32, self.rng.below(1 << 20) as u32);
+        Op::Create { path: self.path(), mode: kind | self.permissions(), rdev }
     }
 
     fn rename_flags(&mut self) -> RenameFlags {
-        RenameFlags { no_replace: self.chance(0.15), exchange: self.chance(0.25) }
+        RenameFlags { no_replace: self.rng.chance(0.2), exchange: self.rng.chance(0.3) }
     }
 
-    fn write(&mut self) -> Op {
-        let len = match self.below(4) {
-            0 => self.below(100),
-            1 => self.pick(&[0, 1, 4096, 8192, 3488, 3489]),
-            _ => self.below(LONGEST),
-        };
-        Op::Write { target: self.target(), offset: self.offset(), len, fill: self.below(256) as u8 }
-    }
-
-    fn time(&mut self) -> Timestamp {
-        let seconds = self.pick(&[0, 1, -1, 1_500_000_000, 5_000_000_000]);
-        Timestamp { seconds, nanoseconds: self.pick(&[0, 1, 999_999_999]) }
-    }
-
-    fn set_attributes(&mut self) -> Op {
-        let mut changes = SetAttr::default();
-        match self.below(8) {
-            0..4 => changes.size = Some(self.offset()),
-            4 => changes.mode = Some(self.permissions()),
-            5 => {
-                changes.uid = Some(self.pick(&[0, 1000]));
-                changes.gid = self.chance(0.5).then_some(100);
-            }
-            _ => {
-                changes.atime = self.chance(0.5).then(|| self.time());
-                changes.mtime = self.chance(0.7).then(|| self.time());
-                changes.ctime = self.chance(0.3).then(|| self.time());
-            }
+    fn data_op(&mut self) -> Op {
+        let target = self.file();
+        let (offset, len) = self.range();
+        match self.rng.below(12) {
+            0..6 => Op::Write { target, offset, len: len as usize, fill: self.rng.below(256) as u8 },
+            6..8 => Op::Read { target, offset, len: len as usize },
+            8 => Op::SetAttr { target, changes: SetAttr { size: Some(offset + len), ..SetAttr::default() } },
+            9..11 => Op::Fallocate { target, how: self.fallocate(), offset, len },
+            _ => Op::Seek { target, offset },
         }
-        Op::SetAttr { target: self.target(), changes }
     }
 
-    fn fallocate(&mut self) -> Op {
-        let keep_size = self.chance(0.5);
-        let how = match self.below(3) {
+    fn fallocate(&mut self) -> Fallocate {
+        let keep_size = self.rng.chance(0.5);
+        match self.rng.below(3) {
             0 => Fallocate::Reserve { keep_size },
             1 => Fallocate::PunchHole,
             _ => Fallocate::ZeroRange { keep_size },
-        };
-        Op::Fallocate { target: self.target(), how, offset: self.offset(), len: self.below(4 * LONGEST) }
+        }
     }
 
-    fn xattr(&mut self) -> Op {
-        let (target, name) = (self.target(), Vec::from(self.pick(&XATTRS)));
-        match self.below(6) {
-            0 => Op::GetXattr { target, name },
-            1 => Op::ListXattr { target },
-            2 => Op::RemoveXattr { target, name },
+    fn changes(&mut self) -> SetAttr {
+        let mut changes = SetAttr::default();
+        match self.rng.below(5) {
+            0 => changes.mode = Some(self.permissions() | (self.rng.below(8) as u16) << 9),
+            1 => changes.uid = Some(self.rng.below(3) as u32),
+            2 => changes.gid = Some(self.rng.below(3) as u32),
+            3 => changes.size = Some(self.range().0),
             _ => {
-                let flags = XattrFlags { create: self.chance(0.15), replace: self.chance(0.15) };
-                Op::SetXattr { target, value: self.xattr_value(&name), name, flags }
+                let seconds = self.rng.below(1 << 34) as i64 - (1 << 31);
+                changes.atime =
+                    Some(Timestamp { seconds, nanoseconds: self.rng.below(1_000_000_000) as u32 });
+                changes.mtime = changes.atime.filter(|_| self.rng.chance(0.5));
+            }
+        }
+        changes
+    }
+
+    fn xattr_op(&mut self) -> Op {
+        let target = self.target();
+        let name = XATTRS[self.rng.below(XATTRS.len() as u64) as usize].as_bytes().to_vec();
+        match self.rng.below(4) {
+            0 => Op::RemoveXattr { target, name },
+            1 => Op::GetXattr { target, name },
+            _ => {
+                let len = self.pick(&[0, 1, 40, 150, 200, 1000, 3000, 5000]) as usize;
+                let fill = self.rng.below(256) as u8;
+                let flags = XattrFlags { create: self.rng.chance(0.2), replace: self.rng.chance(0.2) };
+                Op::SetXattr { target, name, len, fill, flags }
             }
         }
     }
 
-    fn xattr_value(&mut self, name: &[u8]) -> Vec<u8> {
-        if name.starts_with(b"system") {
-            return acl(self.below(8) as u8);
+    fn hold_op(&mut self) -> Op {
+        let slot = self.rng.below(SLOTS) as usize;
+        match self.rng.below(3) {
+            0 => Op::Release { slot },
+            _ => Op::Hold { path: self.path(), slot },
         }
-        let len = match self.below(8) {
-            0 => self.pick(&[0, 1, 2000, 4072, 4248, 4300, 65_536]),
-            1 => self.below(4300),
-            _ => self.below(120),
+    }
+
+    fn sync_op(&mut self) -> Op {
+        match self.rng.below(4) {
+            0 => Op::Sync,
+            n => Op::Fsync { target: self.file(), data_only: n == 1 },
+        }
+    }
+
+    /// Adds to a large directory, or takes away.
+    fn many_op(&mut self) -> Op {
+        let number = self.rng.below(self.profile.many);
+        let path =
+            vec![b"many".to_vec(), format!("{number:0width$}", width = 1 + (number % 60) as usize).into()];
+        match self.rng.below(10) {
+            0 => Op::Create { path: path[..1].to_vec(), mode: 0o040_755, rdev: (0, 0) },
+            1..7 => Op::Create { path, mode: 0o100_644, rdev: (0, 0) },
+            7 => Op::Rename { from: path, to: self.path(), flags: RenameFlags::default() },
+            8 => Op::List { target: Target::Path(path[..1].to_vec()), chunk: 50 },
+            _ => Op::Unlink { path },
+        }
+    }
+
+    fn look_op(&mut self) -> Op {
+        let target = self.target();
+        match self.rng.below(6) {
+            0 => Op::Readlink { target },
+            1 => Op::List { target: Target::Path(self.dir()), chunk: 1 + self.rng.below(5) as usize },
+            2 => {
+                let (target, chunk) = (Target::Path(self.dir()), 1 + self.rng.below(4) as usize);
+                Op::ListDuring { target, chunk, between: Box::new(self.name_op()) }
+            }
+            _ => Op::Stat { target },
+        }
+    }
+
+    fn range(&mut self) -> (u64, u64) {
+        let edges = EDGES.iter().filter(|&&edge| edge < self.profile.file_end).count() as u64;
+        let edge = EDGES[self.rng.below(edges.max(1)) as usize];
+        let offset = match self.rng.below(4) {
+            0 => self.rng.below(self.profile.file_end.min(100_000)),
+            1 => edge,
+            2 => edge.saturating_sub(self.rng.below(5000)),
+            _ => edge + self.rng.below(5000),
         };
-        (0..len).map(|at| (at * 7 + len) as u8).collect()
+        let len = self.pick(&LENGTHS);
+        if self.rng.chance(0.002) { (u64::MAX / 4, len) } else { (offset, len) }
     }
 
-    fn hold(&mut self) -> Op {
-        let slot = self.below(4) as u8;
-        if self.chance(0.7) { Op::Hold { slot, target: self.target() } } else { Op::Forget { slot } }
+    fn target(&mut self) -> Target {
+        if self.profile.holds && self.rng.chance(0.15) {
+            return Target::Held(self.rng.below(SLOTS) as usize);
+        }
+        Target::Path(self.path())
     }
 
-    fn look(&mut self) -> Op {
-        match self.below(8) {
-            0 => Op::Lookup { at: self.taken() },
-            1 => Op::Readlink { target: self.target() },
-            2 => Op::SeekData { target: self.target(), offset: self.offset() },
-            3 => Op::SeekHole { target: self.target(), offset: self.offset() },
-            4..6 => Op::Readdir { target: self.target() },
-            _ => Op::Stat { target: self.target() },
+    fn file(&mut self) -> Target {
+        match self.known(false) {
+            Some(path) if self.rng.chance(0.8) => Target::Path(path),
+            _ => self.target(),
         }
     }
-}
 
-fn path(at: &At) -> Vec<Vec<u8>> {
-    [&at.dir[..], std::slice::from_ref(&at.name)].concat()
-}
-
-/// A path that led through `from` leads through `to`.
-fn move_path(path: &mut Vec<Vec<u8>>, from: &[Vec<u8>], to: &[Vec<u8>]) {
-    if path.starts_with(from) {
-        path.splice(..from.len(), to.iter().cloned());
+    fn dir(&mut self) -> Path {
+        self.known(true).filter(|path| path.len() < 6).unwrap_or_default()
     }
-}
 
-/// Adds to what is remembered; something else is forgotten when there is too much.
-fn remember<T>(rng: &mut Rng, known: &mut Vec<T>, new: T, most: usize) {
-    if known.len() < most {
-        known.push(new);
-    } else {
-        known[rng.below(most as u64) as usize] = new;
+    fn known(&mut self, is_dir: bool) -> Option<Path> {
+        let known = if is_dir { &self.dirs } else { &self.files };
+        let at = self.rng.below(known.len().max(1) as u64) as usize;
+        known.get(at).cloned()
     }
-}
 
-/// A valid ACL in the system's form: owner, a named user, group, mask, others.
-fn acl(permissions: u8) -> Vec<u8> {
-    let entries: [(u8, u32); 5] =
-        [(0x01, u32::MAX), (0x02, 1000), (0x04, u32::MAX), (0x10, u32::MAX), (0x20, u32::MAX)];
-    let entry = |(tag, id): (u8, u32)| [&[tag, 0, permissions, 0][..], &id.to_le_bytes()].concat();
-    [2, 0, 0, 0].into_iter().chain(entries.into_iter().flat_map(entry)).collect()
+    /// A name in a directory: mostly one that was asked for before, or of the names that files have.
+    fn path(&mut self) -> Path {
+        let known = match self.rng.below(10) {
+            0..3 => self.known(false),
+            3 => self.known(true),
+            _ => None,
+        };
+        known.unwrap_or_else(|| self.new_path(&FILES))
+    }
+
+    fn new_path(&mut self, names: &[&str]) -> Path {
+        let mut path = if self.rng.chance(0.6) { self.dir() } else { Path::new() };
+        path.push(self.name(names));
+        path
+    }
+
+    fn name(&mut self, names: &[&str]) -> Vec<u8> {
+        match self.rng.below(200) {
+            0 => vec![b'n'; 255],
+            1 => vec![b'n'; 256],
+            2 => b"..".to_vec(),
+            3 => b".".to_vec(),
+            4..12 => DIRECTORIES[self.rng.below(DIRECTORIES.len() as u64) as usize].into(),
+            _ => names[self.rng.below(names.len() as u64) as usize].into(),
+        }
+    }
+
+    fn permissions(&mut self) -> u16 {
+        self.rng.below(0o1000) as u16 | self.pick(&[0, 0, 0, 0o2000, 0o4000, 0o6000, 0o1000]) as u16
+    }
+
+    fn pick(&mut self, from: &[u64]) -> u64 {
+        from[self.rng.below(from.len() as u64) as usize]
+    }
 }

@@ -1,77 +1,77 @@
-//! The reference model: a file system in memory, simple enough to be obviously right.
+//! The reference model: a file system in memory that is simple enough to be seen to be right.
 //!
-//! What it does is what Linux and F2FS do: a real file system must give the same results and attributes, but for inode
-//! numbers, generations, blocks and the sizes of directories. What it holds is lost with it; there is nothing to recover.
+//! It behaves as Linux does with F2FS: POSIX's rules for names, links, times and set-id bits, F2FS's limits. A file
+//! system is compared with it after every operation ([`crate::exercise`]). It keeps nothing, has no permission checks
+//! (those are the caller's), and is not meant to be fast.
 
-mod calls;
-mod content;
+mod attributes;
+mod bytes;
+mod directory;
+mod file_system;
 mod names;
 mod xattr;
 
 use std::collections::BTreeMap;
 
-use crate::{Attr, Caller, Error, Ino, MAX_NAME, Timestamp};
-use content::FileContent;
+use crate::{Attr, Caller, Error, Ino, Timestamp};
+use bytes::Bytes;
+use directory::Directory;
 
-const KIND: u16 = 0o170_000;
-const DIR: u16 = 0o040_000;
-const REGULAR: u16 = 0o100_000;
-const SYMLINK: u16 = 0o120_000;
-const SETGID: u16 = 0o2000;
+pub(crate) const S_IFMT: u16 = 0o170_000;
+pub(crate) const S_IFREG: u16 = 0o100_000;
+pub(crate) const S_IFDIR: u16 = 0o040_000;
+pub(crate) const S_IFLNK: u16 = 0o120_000;
+const S_ISUID: u16 = 0o4000;
+const S_ISGID: u16 = 0o2000;
+const S_IXGRP: u16 = 0o0010;
+/// The number of F2FS's root directory, so that comparisons are easy to read.
+const ROOT: Ino = Ino(3);
 
-/// What a file system can hold.
+/// How much the modelled file system can store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest file, in bytes.
+    /// Bytes of a file.
     pub file_size: u64,
-    /// All extended attributes of an inode, in bytes: 4 for each, its name without prefix, its value, together rounded
-    /// up to 4.
-    pub xattr_bytes: usize,
-    /// The most names of an inode.
+    /// Names of an inode.
     pub links: u32,
+    /// Bytes of an extended attribute's value.
+    pub xattr_value: usize,
+    /// Bytes of all extended attributes of an inode: each takes 4, its name without the prefix and its value, rounded up
+    /// to a multiple of 4.
+    pub xattr_total: usize,
+    /// Blocks of 4096 bytes that statfs shows.
+    pub blocks: u64,
 }
 
-impl Limits {
-    /// F2FS with 50 words for attributes in the inode and a node of 4072 bytes for more, less a header of 24 bytes, on a
-    /// volume without extra attributes. The size is what Linux 6.1 allows: two direct, two indirect and one double
-    /// indirect node of 1018 pointers.
-    pub const F2FS: Self = Self {
-        file_size: (2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018) * 4096,
-        xattr_bytes: 200 + 4072 - 24,
-        links: u32::MAX,
-    };
+impl Default for Limits {
+    /// What F2FS can store with 200 bytes of inline attributes (`inline_xattr`, the default).
+    fn default() -> Self {
+        Self {
+            file_size: 4096 * (2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018),
+            links: u32::MAX,
+            xattr_value: 4072 - 24 - 4,
+            xattr_total: 200 + 4072 - 24,
+            blocks: 1 << 20,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
-    File(FileContent),
-    Dir(Directory),
+enum Body {
+    File(Bytes),
+    Directory(Directory),
     Symlink(Vec<u8>),
-    /// A device, fifo or socket.
+    /// Devices, fifos, sockets.
     Special,
 }
 
 #[derive(Clone, Debug)]
-struct Directory {
-    parent: Ino,
-    /// By when they were added, which is the cookie of an entry.
-    entries: BTreeMap<u64, (Vec<u8>, Ino)>,
-    next: u64,
-}
-
-#[derive(Clone, Debug)]
 struct Node {
-    mode: u16,
-    uid: u32,
-    gid: u32,
-    links: u32,
-    rdev: (u32, u32),
-    atime: Timestamp,
-    mtime: Timestamp,
-    ctime: Timestamp,
-    holds: u64,
-    kind: Kind,
+    attr: Attr,
+    body: Body,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// How many keep it, with a name or without.
+    holds: u64,
 }
 
 /// A file system in memory.
@@ -82,13 +82,18 @@ pub struct Model {
     limits: Limits,
 }
 
-const ROOT: Ino = Ino(1);
-
 impl Model {
-    /// An empty file system whose root belongs to the caller, with permissions 0755.
-    pub fn new(limits: Limits, caller: &Caller) -> Self {
-        let root = Node::new(caller, DIR | 0o755, (0, 0), Kind::Dir(Directory::new(ROOT)));
-        Self { nodes: BTreeMap::from([(ROOT, root)]), next: 2, limits }
+    /// An empty file system; its root directory is of `creator`, with permissions 755.
+    pub fn new(limits: Limits, creator: &Caller) -> Self {
+        let mut model = Self { nodes: BTreeMap::new(), next: ROOT.0, limits };
+        let root = model.add_node(S_IFDIR | 0o755, creator, Body::Directory(Directory::new(ROOT)));
+        model.nodes.entry(root).and_modify(|node| node.attr.links = 2);
+        model
+    }
+
+    /// How many inodes there are, those without names included.
+    pub fn inodes(&self) -> usize {
+        self.nodes.len()
     }
 
     fn node(&self, ino: Ino) -> Result<&Node, Error> {
@@ -99,111 +104,87 @@ impl Model {
         self.nodes.get_mut(&ino).ok_or(Error::NotFound)
     }
 
-    fn dir(&self, ino: Ino) -> Result<&Directory, Error> {
-        match &self.node(ino)?.kind {
-            Kind::Dir(dir) => Ok(dir),
+    fn directory(&self, ino: Ino) -> Result<&Directory, Error> {
+        match &self.node(ino)?.body {
+            Body::Directory(directory) => Ok(directory),
             _ => Err(Error::NotADirectory),
         }
     }
 
-    fn dir_mut(&mut self, ino: Ino) -> Result<&mut Directory, Error> {
-        match &mut self.node_mut(ino)?.kind {
-            Kind::Dir(dir) => Ok(dir),
+    fn directory_mut(&mut self, ino: Ino) -> Result<&mut Directory, Error> {
+        match &mut self.node_mut(ino)?.body {
+            Body::Directory(directory) => Ok(directory),
             _ => Err(Error::NotADirectory),
         }
     }
 
-    /// The content of a regular file.
-    fn file_mut(&mut self, ino: Ino) -> Result<&mut FileContent, Error> {
-        match &mut self.node_mut(ino)?.kind {
-            Kind::File(content) => Ok(content),
-            Kind::Dir(_) => Err(Error::IsADirectory),
-            _ => Err(Error::Invalid("only regular files have content")),
-        }
-    }
-
-    fn attr(&self, ino: Ino) -> Result<Attr, Error> {
-        let node = self.node(ino)?;
-        let (size, blocks) = match &node.kind {
-            Kind::File(content) => (content.size(), content.blocks()),
-            Kind::Symlink(target) => (target.len() as u64, 8),
-            Kind::Dir(dir) => (dir.entries.len() as u64, 8),
-            Kind::Special => (0, 0),
-        };
-        Ok(Attr {
+    fn add_node(&mut self, mode: u16, caller: &Caller, body: Body) -> Ino {
+        let ino = Ino(self.next);
+        self.next += 1;
+        let now = caller.now;
+        let attr = Attr {
             ino,
-            mode: node.mode,
-            links: node.links,
-            uid: node.uid,
-            gid: node.gid,
-            rdev: node.rdev,
-            size,
-            blocks,
-            atime: node.atime,
-            mtime: node.mtime,
-            ctime: node.ctime,
-            generation: 0,
-        })
+            mode,
+            uid: caller.uid,
+            gid: caller.gid,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            ..Attr::default()
+        };
+        self.nodes.insert(ino, Node { attr, body, xattrs: BTreeMap::new(), holds: 0 });
+        ino
     }
 
-    /// Content changed now.
-    fn touch(&mut self, ino: Ino, now: Timestamp) -> Result<(), Error> {
-        let node = self.node_mut(ino)?;
-        (node.mtime, node.ctime) = (now, now);
-        Ok(())
-    }
-
-    /// An inode without names goes when nobody holds it.
-    fn drop_if_gone(&mut self, ino: Ino) {
-        if self.nodes.get(&ino).is_some_and(|node| node.links == 0 && node.holds == 0) {
+    fn drop_if_unused(&mut self, ino: Ino) {
+        if self.nodes.get(&ino).is_some_and(|node| node.attr.links == 0 && node.holds == 0) {
             self.nodes.remove(&ino);
         }
     }
 }
 
 impl Node {
-    fn new(caller: &Caller, mode: u16, rdev: (u32, u32), kind: Kind) -> Self {
-        Self {
-            mode,
-            uid: caller.uid,
-            gid: caller.gid,
-            links: if mode & KIND == DIR { 2 } else { 1 },
-            rdev,
-            atime: caller.now,
-            mtime: caller.now,
-            ctime: caller.now,
-            holds: 0,
-            kind,
-            xattrs: BTreeMap::new(),
+    fn is_dir(&self) -> bool {
+        matches!(self.body, Body::Directory(_))
+    }
+
+    /// What stat shows: sizes come from the body.
+    fn shown(&self) -> Attr {
+        let (size, blocks) = match &self.body {
+            Body::File(bytes) => (bytes.size(), bytes.pages() * 8),
+            Body::Directory(directory) => (directory.size(), 8),
+            Body::Symlink(target) => (target.len() as u64, 0),
+            Body::Special => (0, 0),
+        };
+        Attr { size, blocks, ..self.attr }
+    }
+
+    fn changed(&mut self, now: Timestamp) {
+        self.attr.ctime = now;
+    }
+
+    fn modified(&mut self, now: Timestamp) {
+        self.attr.mtime = now;
+        self.attr.ctime = now;
+    }
+
+
+    fn file(&self) -> Result<&Bytes, Error> {
+        match &self.body {
+            Body::File(bytes) => Ok(bytes),
+            Body::Directory(_) => Err(Error::IsADirectory),
+            _ => Err(Error::Invalid("it is no regular file")),
         }
     }
 
-    fn is_dir(&self) -> bool {
-        self.mode & KIND == DIR
+    fn file_mut(&mut self) -> Result<&mut Bytes, Error> {
+        match &mut self.body {
+            Body::File(bytes) => Ok(bytes),
+            Body::Directory(_) => Err(Error::IsADirectory),
+            _ => Err(Error::Invalid("it is no regular file")),
+        }
     }
 }
 
-impl Directory {
-    fn new(parent: Ino) -> Self {
-        Self { parent, entries: BTreeMap::new(), next: 3 }
-    }
-
-    fn find(&self, name: &[u8]) -> Option<(u64, Ino)> {
-        self.entries.iter().find(|(_, entry)| entry.0 == name).map(|(&cookie, entry)| (cookie, entry.1))
-    }
-
-    fn insert(&mut self, name: &[u8], ino: Ino) {
-        self.entries.insert(self.next, (name.to_vec(), ino));
-        self.next += 1;
-    }
-}
-
-fn check_name(name: &[u8]) -> Result<(), Error> {
-    if name.len() > MAX_NAME {
-        return Err(Error::NameTooLong);
-    }
-    if name.is_empty() || name.iter().any(|&byte| byte == 0 || byte == b'/') {
-        return Err(Error::Invalid("a name has 1 to 255 bytes without NUL and slash"));
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests;

@@ -1,234 +1,286 @@
-//! Making, naming, renaming and removing inodes.
+//! Names: create, link, unlink, rename.
 
-use super::{Directory, Kind, Model, Node, SETGID, check_name};
-use crate::{Caller, Error, Ino, RenameFlags};
+use super::{Body, Directory, Model, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, S_ISGID};
+use crate::{Attr, Caller, Error, Ino, MAX_NAME, NewNode, RenameFlags};
+
+/// The longest target of a symbolic link: a path with its NUL is at most 4096 bytes (`PATH_MAX`).
+const MAX_TARGET: usize = 4095;
+
+fn is_dots(name: &[u8]) -> bool {
+    name == b"." || name == b".."
+}
 
 impl Model {
-    /// The inode of an entry; "." and ".." are entries as well.
-    pub(super) fn find(&self, dir: Ino, name: &[u8]) -> Result<Option<Ino>, Error> {
-        let entries = self.dir(dir)?;
-        Ok(match name {
-            b"." => Some(dir),
-            b".." => Some(entries.parent),
-            _ => entries.find(name).map(|(_, ino)| ino),
-        })
+    pub(super) fn find(&self, dir: Ino, name: &[u8]) -> Result<Ino, Error> {
+        let directory = self.directory(dir)?;
+        match name {
+            b"." => Ok(dir),
+            b".." => Ok(directory.parent()),
+            _ if name.len() > MAX_NAME => Err(Error::NameTooLong),
+            _ => directory.get(name).ok_or(Error::NotFound),
+        }
     }
 
-    /// A directory in which something is to be named: it must have a name itself.
-    fn check_parent(&self, dir: Ino) -> Result<(), Error> {
-        self.dir(dir)?;
-        if self.node(dir)?.links == 0 { Err(Error::NotFound) } else { Ok(()) }
-    }
-
+    /// The name can be added to the directory.
     fn check_free(&self, dir: Ino, name: &[u8]) -> Result<(), Error> {
-        check_name(name)?;
-        self.check_parent(dir)?;
-        if self.find(dir, name)?.is_some() { Err(Error::Exists) } else { Ok(()) }
+        match self.find(dir, name) {
+            Ok(_) => Err(Error::Exists),
+            Err(Error::NotFound) if name.is_empty() => Err(Error::NotFound),
+            Err(Error::NotFound) if self.node(dir)?.attr.links == 0 => Err(Error::NotFound),
+            Err(Error::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn make(
         &mut self,
         caller: &Caller,
-        (dir, name): (Ino, &[u8]),
-        (mode, rdev): (u16, (u32, u32)),
-        kind: impl FnOnce(Ino) -> Kind,
-    ) -> Result<Ino, Error> {
-        self.check_free(dir, name)?;
-        let ino = Ino(self.next);
-        self.next += 1;
-        let mut node = Node::new(caller, mode, rdev, kind(dir));
-        let parent = self.node_mut(dir)?;
-        if parent.mode & SETGID != 0 {
-            node.gid = parent.gid;
-            node.mode |= if node.is_dir() { SETGID } else { 0 };
-        }
-        parent.links += u32::from(node.is_dir());
-        self.nodes.insert(ino, node);
-        self.dir_mut(dir)?.insert(name, ino);
-        self.touch(dir, caller.now)?;
-        Ok(ino)
+        dir: Ino,
+        name: &[u8],
+        node: &NewNode,
+    ) -> Result<Attr, Error> {
+        let kind = node.mode & S_IFMT;
+        let body = match kind {
+            S_IFREG => Body::File(super::Bytes::default()),
+            S_IFDIR => Body::Directory(Directory::new(dir)),
+            0o010_000 | 0o020_000 | 0o060_000 | 0o140_000 => Body::Special,
+            _ => return Err(Error::Invalid("a new inode must be of a type that there is")),
+        };
+        let attr = self.add(caller, dir, name, node.mode, body)?;
+        let device = kind == 0o020_000 || kind == 0o060_000;
+        let made = self.node_mut(attr.ino)?;
+        made.attr.rdev = if device { node.rdev } else { (0, 0) };
+        Ok(made.shown())
     }
 
-    pub(super) fn add_name(&mut self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<(), Error> {
-        self.check_parent(dir)?;
-        let (is_dir, links) = (self.node(ino)?.is_dir(), self.node(ino)?.links);
-        if is_dir {
-            return Err(Error::NotPermitted("a directory has one name only"));
-        }
-        self.check_free(dir, name)?;
-        if links == 0 {
+    pub(super) fn make_symlink(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<Attr, Error> {
+        if target.is_empty() {
             return Err(Error::NotFound);
         }
-        if links >= self.limits.links {
+        if target.len() > MAX_TARGET {
+            return Err(Error::NameTooLong);
+        }
+        self.add(caller, dir, name, S_IFLNK | 0o777, Body::Symlink(target.to_vec()))
+    }
+
+    fn add(&mut self, caller: &Caller, dir: Ino, name: &[u8], mode: u16, body: Body) -> Result<Attr, Error> {
+        self.check_free(dir, name)?;
+        let parent = self.node(dir)?.attr;
+        let inherits = parent.mode & S_ISGID != 0;
+        let is_dir = matches!(body, Body::Directory(_));
+        if is_dir && parent.links >= self.limits.links {
             return Err(Error::TooManyLinks);
         }
-        self.dir_mut(dir)?.insert(name, ino);
-        self.touch(dir, caller.now)?;
+        let ino = self.add_node(mode, caller, body);
         let node = self.node_mut(ino)?;
-        node.links += 1;
-        node.ctime = caller.now;
+        node.attr.links = if is_dir { 2 } else { 1 };
+        if inherits {
+            node.attr.gid = parent.gid;
+            node.attr.mode |= if is_dir { S_ISGID } else { 0 };
+        }
+        let attr = node.shown();
+        self.enter(caller, dir, name, ino)?;
+        Ok(attr)
+    }
+
+    /// Puts an inode into a directory, in place of what has the name.
+    fn enter(&mut self, caller: &Caller, dir: Ino, name: &[u8], ino: Ino) -> Result<(), Error> {
+        self.directory_mut(dir)?.insert(name, ino);
+        let is_dir = self.node(ino)?.is_dir();
+        let node = self.node_mut(dir)?;
+        node.attr.links += u32::from(is_dir);
+        node.modified(caller.now);
+        if is_dir {
+            self.directory_mut(ino)?.set_parent(dir);
+        }
         Ok(())
     }
 
+    /// Takes the name from a directory; the inode's own count is the caller's.
+    fn leave(&mut self, caller: &Caller, dir: Ino, name: &[u8], ino: Ino) -> Result<(), Error> {
+        self.directory_mut(dir)?.remove(name);
+        let is_dir = self.node(ino)?.is_dir();
+        let node = self.node_mut(dir)?;
+        node.attr.links -= u32::from(is_dir);
+        node.modified(caller.now);
+        Ok(())
+    }
+
+    /// The inode has lost a name; a directory has lost its only one.
+    fn lose_name(&mut self, caller: &Caller, ino: Ino) -> Result<(), Error> {
+        let node = self.node_mut(ino)?;
+        node.attr.links = if node.is_dir() { 0 } else { node.attr.links - 1 };
+        node.changed(caller.now);
+        self.drop_if_unused(ino);
+        Ok(())
+    }
+
+    pub(super) fn add_link(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<Attr, Error> {
+        self.check_free(dir, name)?;
+        let limit = self.limits.links;
+        let node = self.node_mut(ino)?;
+        if node.is_dir() {
+            return Err(Error::NotPermitted("a directory has one name"));
+        }
+        match node.attr.links {
+            0 => return Err(Error::NotFound),
+            links if links >= limit => return Err(Error::TooManyLinks),
+            _ => node.attr.links += 1,
+        }
+        node.changed(caller.now);
+        self.enter(caller, dir, name, ino)?;
+        Ok(self.node(ino)?.shown())
+    }
+
     pub(super) fn remove_file(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
-        check_name(name)?;
-        let ino = self.find(dir, name)?.ok_or(Error::NotFound)?;
+        let ino = self.find(dir, name)?;
         if self.node(ino)?.is_dir() {
             return Err(Error::IsADirectory);
         }
-        self.take_entry(dir, name)?;
-        self.touch(dir, caller.now)?;
+        self.leave(caller, dir, name, ino)?;
         self.lose_name(caller, ino)
     }
 
-    pub(super) fn remove_dir(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
-        check_name(name)?;
+    pub(super) fn remove_directory(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
         match name {
             b"." => return Err(Error::Invalid("\".\" cannot be removed")),
             b".." => return Err(Error::NotEmpty),
             _ => {}
         }
-        let ino = self.find(dir, name)?.ok_or(Error::NotFound)?;
-        if !self.dir(ino)?.entries.is_empty() {
+        let ino = self.find(dir, name)?;
+        if !self.directory(ino)?.is_empty() {
             return Err(Error::NotEmpty);
         }
-        self.take_entry(dir, name)?;
-        self.node_mut(dir)?.links -= 1;
-        self.touch(dir, caller.now)?;
+        self.leave(caller, dir, name, ino)?;
         self.lose_name(caller, ino)
     }
 
-    fn take_entry(&mut self, dir: Ino, name: &[u8]) -> Result<(), Error> {
-        let entries = self.dir_mut(dir)?;
-        let (cookie, _) = entries.find(name).ok_or(Error::NotFound)?;
-        entries.entries.remove(&cookie);
-        Ok(())
-    }
-
-    /// The inode has one name less; of a directory, the last one.
-    fn lose_name(&mut self, caller: &Caller, ino: Ino) -> Result<(), Error> {
-        let node = self.node_mut(ino)?;
-        node.links = if node.is_dir() { 0 } else { node.links - 1 };
-        node.ctime = caller.now;
-        self.drop_if_gone(ino);
-        Ok(())
-    }
-
-    /// `dir` is `above` or lies below it.
-    fn is_below(&self, mut dir: Ino, above: Ino) -> Result<bool, Error> {
-        while dir != above {
-            let parent = self.dir(dir)?.parent;
-            if parent == dir {
-                return Ok(false);
-            }
-            dir = parent;
-        }
-        Ok(true)
-    }
-
-    pub(super) fn rename_entry(
+    pub(super) fn move_name(
         &mut self,
         caller: &Caller,
-        (dir, name): (Ino, &[u8]),
-        (new_dir, new_name): (Ino, &[u8]),
+        from: (Ino, &[u8]),
+        to: (Ino, &[u8]),
         flags: RenameFlags,
     ) -> Result<(), Error> {
-        check_name(name)?;
-        check_name(new_name)?;
-        let dots = |name: &[u8]| name == b"." || name == b"..";
-        if dots(name) || dots(new_name) {
+        if flags.no_replace && flags.exchange {
+            return Err(Error::Invalid("a name cannot be exchanged and kept"));
+        }
+        self.directory(from.0).and(self.directory(to.0))?;
+        if is_dots(from.1) || is_dots(to.1) {
             return Err(Error::Busy);
         }
-        let ino = self.find(dir, name)?.ok_or(Error::NotFound)?;
-        self.check_parent(new_dir)?;
-        let taken = self.find(new_dir, new_name)?;
-        match taken {
-            _ if flags.no_replace && flags.exchange => {
-                return Err(Error::Invalid("a rename cannot both exchange and refuse to replace"));
-            }
-            Some(_) if flags.no_replace => return Err(Error::Exists),
-            _ => {}
-        }
-        self.check_not_below(ino, new_dir)?;
-        if flags.exchange {
-            let taken = taken.ok_or(Error::NotFound)?;
-            self.check_not_below(taken, dir)?;
-            return self.exchange(caller, (dir, name, ino), (new_dir, new_name, taken));
-        }
-        match taken {
-            Some(taken) if taken == ino => Ok(()),
-            Some(taken) => {
-                self.check_replaceable(ino, taken)?;
-                self.take_entry(new_dir, new_name)?;
-                let was_dir = self.node(taken)?.is_dir();
-                self.node_mut(new_dir)?.links -= u32::from(was_dir);
-                self.lose_name(caller, taken)?;
-                self.move_entry(caller, (dir, name, ino), (new_dir, new_name))
-            }
-            None => self.move_entry(caller, (dir, name, ino), (new_dir, new_name)),
+        let source = self.find(from.0, from.1)?;
+        let target = match self.find(to.0, to.1) {
+            Ok(target) => Some(target),
+            Err(Error::NotFound) => None,
+            Err(error) => return Err(error),
+        };
+        self.check_move(source, target, from.0, to.0, flags)?;
+        match target {
+            Some(target) if target == source => Ok(()),
+            Some(target) if flags.exchange => self.exchange(caller, from, source, to, target),
+            _ => self.replace(caller, from, source, to, target),
         }
     }
 
-    fn check_not_below(&self, ino: Ino, dir: Ino) -> Result<(), Error> {
-        if self.node(ino)?.is_dir() && self.is_below(dir, ino)? {
-            return Err(Error::Invalid("a directory cannot move below itself"));
+    fn check_move(
+        &self,
+        source: Ino,
+        target: Option<Ino>,
+        from: Ino,
+        to: Ino,
+        flags: RenameFlags,
+    ) -> Result<(), Error> {
+        if flags.no_replace && target.is_some() {
+            return Err(Error::Exists);
+        }
+        if flags.exchange && target.is_none() {
+            return Err(Error::NotFound);
+        }
+        if self.is_at_or_above(source, to) {
+            return Err(Error::Invalid("a directory cannot be moved below itself"));
+        }
+        if let Some(target) = target {
+            if self.is_at_or_above(target, from) {
+                let below = Error::Invalid("a directory cannot be moved below itself");
+                return Err(if flags.exchange { below } else { Error::NotEmpty });
+            }
+            if target != source && !flags.exchange {
+                return self.check_replaced(source, target);
+            }
+        } else if self.node(to)?.attr.links == 0 {
+            return Err(Error::NotFound);
         }
         Ok(())
     }
 
-    fn check_replaceable(&self, ino: Ino, taken: Ino) -> Result<(), Error> {
-        match (self.node(ino)?.is_dir(), self.node(taken)?.is_dir()) {
+    fn check_replaced(&self, source: Ino, target: Ino) -> Result<(), Error> {
+        match (self.node(source)?.is_dir(), self.node(target)?.is_dir()) {
             (true, false) => Err(Error::NotADirectory),
             (false, true) => Err(Error::IsADirectory),
-            (true, true) if !self.dir(taken)?.entries.is_empty() => Err(Error::NotEmpty),
+            (true, true) if !self.directory(target)?.is_empty() => Err(Error::NotEmpty),
             _ => Ok(()),
         }
     }
 
-    fn move_entry(
+    /// `upper` is a directory, and `dir` it or below it.
+    fn is_at_or_above(&self, upper: Ino, mut dir: Ino) -> bool {
+        loop {
+            let Ok(directory) = self.directory(dir) else { return false };
+            if dir == upper {
+                return true;
+            }
+            if directory.parent() == dir {
+                return false;
+            }
+            dir = directory.parent();
+        }
+    }
+
+    fn replace(
         &mut self,
         caller: &Caller,
-        (dir, name, ino): (Ino, &[u8], Ino),
-        (new_dir, new_name): (Ino, &[u8]),
+        from: (Ino, &[u8]),
+        source: Ino,
+        to: (Ino, &[u8]),
+        target: Option<Ino>,
     ) -> Result<(), Error> {
-        self.take_entry(dir, name)?;
-        self.dir_mut(new_dir)?.insert(new_name, ino);
-        self.moved(caller, ino, dir, new_dir)?;
-        self.touch(dir, caller.now)?;
-        self.touch(new_dir, caller.now)
+        if let Some(target) = target {
+            self.leave(caller, to.0, to.1, target)?;
+            self.lose_name(caller, target)?;
+        }
+        self.leave(caller, from.0, from.1, source)?;
+        self.enter(caller, to.0, to.1, source)?;
+        self.node_mut(source)?.changed(caller.now);
+        Ok(())
     }
 
     fn exchange(
         &mut self,
         caller: &Caller,
-        (dir, name, ino): (Ino, &[u8], Ino),
-        (new_dir, new_name, taken): (Ino, &[u8], Ino),
+        from: (Ino, &[u8]),
+        source: Ino,
+        to: (Ino, &[u8]),
+        target: Ino,
     ) -> Result<(), Error> {
-        if ino == taken {
-            return Ok(());
-        }
-        self.take_entry(dir, name)?;
-        self.take_entry(new_dir, new_name)?;
-        self.dir_mut(dir)?.insert(name, taken);
-        self.dir_mut(new_dir)?.insert(new_name, ino);
-        self.moved(caller, ino, dir, new_dir)?;
-        self.moved(caller, taken, new_dir, dir)?;
-        self.touch(dir, caller.now)?;
-        self.touch(new_dir, caller.now)
-    }
-
-    /// An inode has moved; a directory takes its "..", and with it a link, along.
-    fn moved(&mut self, caller: &Caller, ino: Ino, from: Ino, to: Ino) -> Result<(), Error> {
-        if self.node(ino)?.is_dir() {
-            self.dir_mut(ino)?.parent = to;
-            self.node_mut(from)?.links -= 1;
-            self.node_mut(to)?.links += 1;
-        }
-        self.node_mut(ino)?.ctime = caller.now;
+        self.leave(caller, from.0, from.1, source)?;
+        self.leave(caller, to.0, to.1, target)?;
+        self.enter(caller, to.0, to.1, source)?;
+        self.enter(caller, from.0, from.1, target)?;
+        self.node_mut(source)?.changed(caller.now);
+        self.node_mut(target)?.changed(caller.now);
         Ok(())
-    }
-
-    pub(super) fn directory(parent: Ino) -> Kind {
-        Kind::Dir(Directory::new(parent))
     }
 }
