@@ -27,8 +27,15 @@ fn seeds(count: u64) -> std::ops::Range<u64> {
 /// Both roots look the same.
 fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
     let time = Some(Timestamp { seconds: 1_600_000_000, nanoseconds: 0 });
-    let changes =
-        SetAttr { mode: Some(0o755), uid: Some(0), gid: Some(0), atime: time, mtime: time, ctime: time, size: None };
+    let changes = SetAttr {
+        mode: Some(0o755),
+        uid: Some(0),
+        gid: Some(0),
+        atime: time,
+        mtime: time,
+        ctime: time,
+        size: None,
+    };
     let root = subject.fs.root();
     subject.fs.setattr(&Caller::default(), root, &changes).unwrap();
 }
@@ -60,8 +67,10 @@ fn compare(name: &str, mkfs_options: &[&str], options: &Options, count: u64) {
         let device = found.fs.unmount().unwrap();
         assert_clean(&device, &format!("{place}, unmounted"));
         let again = F2fs::mount(device, options.clone(), SimTime::ZERO).unwrap();
-        let difference =
-            dovetail_vfs::exercise::first_difference(&expected.tree().unwrap(), &Subject::new(again).tree().unwrap());
+        let difference = dovetail_vfs::exercise::first_difference(
+            &expected.tree().unwrap(),
+            &Subject::new(again).tree().unwrap(),
+        );
         assert_eq!(difference, None, "{place}, mounted again");
     }
 }
@@ -73,7 +82,8 @@ fn on_a_plain_volume() {
 
 #[test]
 fn with_extra_attributes_and_checksums() {
-    let features = "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr,project_quota,lost_found";
+    let features =
+        "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr,project_quota,lost_found";
     let features = features.replace("project_quota,", ""); // mkfs.f2fs makes quota files with it
     compare("features", &["-O", &features], &Options::default(), 6);
 }
@@ -87,7 +97,8 @@ fn with_large_sections_and_a_large_nat() {
 fn out_of_place_and_with_other_options() {
     let out_of_place = Options { ipu_policy: Some(IpuPolicy(0)), ..Options::default() };
     compare("out of place", &[], &out_of_place, 4);
-    for list in ["mode=lfs", "active_logs=2", "active_logs=4", "noinline_data,noinline_dentry,noinline_xattr"] {
+    for list in ["mode=lfs", "active_logs=2", "active_logs=4", "noinline_data,noinline_dentry,noinline_xattr"]
+    {
         compare(list, &[], &Options::parse(list).unwrap(), 3);
     }
 }

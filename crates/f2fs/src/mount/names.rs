@@ -307,7 +307,9 @@ impl<D: BlockDevice> F2fs<D> {
         self.check_rename((dir, entry), (new_dir, taken), flags)?;
         match taken {
             Some(taken) if taken.ino == entry.ino => Ok(()),
-            Some(taken) if flags.exchange => self.exchange(caller, (dir, name, entry), (new_dir, new_name, taken)),
+            Some(taken) if flags.exchange => {
+                self.exchange(caller, (dir, name, entry), (new_dir, new_name, taken))
+            }
             Some(taken) => self.replace(caller, (dir, entry), (new_dir, new_name, taken)),
             None => self.move_entry(caller, (dir, name, entry), (new_dir, new_name)),
         }

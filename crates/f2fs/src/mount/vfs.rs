@@ -3,8 +3,8 @@
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr,
-    StatFs, XattrFlags,
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs,
+    XattrFlags,
 };
 
 use super::F2fs;

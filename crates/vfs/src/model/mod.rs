@@ -168,7 +168,6 @@ impl Node {
         self.attr.ctime = now;
     }
 
-
     fn file(&self) -> Result<&Bytes, Error> {
         match &self.body {
             Body::File(bytes) => Ok(bytes),
