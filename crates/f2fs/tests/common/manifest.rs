@@ -114,7 +114,8 @@ fn xattrs_of(path: &Path) -> Map<String, Value> {
     let names = names[..len].split(|&byte| byte == 0).filter(|name| !name.is_empty());
     let value = |name: &str| {
         let mut value = vec![0; 65_536];
-        let len = lgetxattr(path, name, &mut value[..]).unwrap();
+        let len = lgetxattr(path, name, &mut value[..]);
+        let len = len.unwrap_or_else(|error| panic!("{}, {name} which is listed: {error}", path.display()));
         hex(&value[..len])
     };
     let names = names.map(|name| String::from_utf8(name.to_vec()).unwrap());
