@@ -60,11 +60,7 @@ fn round(seed: u64) {
     cases.iter_mut().for_each(Case::check_as_the_cut_left_it);
     cases.extend(SUBJECTS.iter().filter_map(|subject| Case::crashed(subject, folder.path(), seed)));
     let log = recover_with_the_kernel(&mut cases, folder.path());
-    assert_eq!(
-        log.contains("recover_data: "),
-        seed % 2 == 0,
-        "whether the kernel had fsyncs to recover: {log}"
-    );
+    assert!(log.contains("recover_data: "), "the kernel had no fsyncs to recover: {log}");
     cases.iter_mut().for_each(Case::check_recovered);
 }
 
