@@ -126,7 +126,7 @@ fn cut_the_kernel(cases: &mut [Case], folder: &Path, seed: u64) {
         mount(&mut script, n);
         guest_job(&mut script, &format!("describe /mnt/{n} $OUT/{n}.found"));
         guest_job(&mut script, &format!("work /mnt/{n} $OUT/{n}.synced {seed} 300"));
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             guest_job(&mut script, &format!("fsync /mnt/{n} $OUT/{n}.fsynced {} 150", seed + 1000));
         }
     }
@@ -138,7 +138,7 @@ fn cut_the_kernel(cases: &mut [Case], folder: &Path, seed: u64) {
     for (n, case) in cases.iter_mut().enumerate() {
         equal(&format!("{}: what the kernel finds", case.name), &ours[n], &read_out(n, "found"));
         let synced = read_out(n, "synced");
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             case.fsynced = read_out(n, "fsynced");
         } else {
             (case.synced, case.fsynced) = (Some(synced.clone()), synced);
