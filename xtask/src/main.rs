@@ -9,12 +9,13 @@ mod posix;
 use std::process::{Command, ExitCode};
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
-const PACKAGES: [(&str, &str); 5] = [
+const PACKAGES: [(&str, &str); 6] = [
     ("fio", "fio"),
     ("chromium", "chromium"),
     ("f2fs-tools", "mkfs.f2fs"),
     ("user-mode-linux", "linux.uml"),
     ("busybox", "busybox"),
+    ("acl", "setfacl"),
 ];
 
 /// A chore: its name, what it does, and how.

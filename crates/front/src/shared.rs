@@ -71,3 +71,27 @@ impl std::fmt::Debug for Shared {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use dovetail_vfs::{Caller, Limits, Model};
+
+    use super::*;
+
+    #[test]
+    fn a_failed_device_is_told_once_and_a_missing_name_never() {
+        let told = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&told);
+        let tell = Box::new(move |_: &Error| drop(count.fetch_add(1, Ordering::Relaxed)));
+        let shared = Shared::new(Box::new(Model::new(Limits::default(), &Caller::default())), tell);
+        for error in [Error::NotFound, Error::Io("failed".into()), Error::Corrupt("bad".into())] {
+            let expected = error.errno();
+            assert_eq!(shared.call(|_| Err::<(), _>(error)).unwrap_err().code(), expected);
+        }
+        assert_eq!(told.load(Ordering::Relaxed), 1);
+        drop(shared.take());
+        assert_eq!(shared.call(|fs| fs.statfs()).unwrap_err().code(), Errno::EIO.code());
+    }
+}
