@@ -14,10 +14,10 @@ impl Model {
         let node = self.node_mut(ino)?;
         if let Some(size) = changes.size {
             set_size(node, size, limit)?;
-            node.drop_set_id();
             node.attr.mtime = caller.now;
         }
-        set_owner(node, changes);
+        node.attr.uid = changes.uid.unwrap_or(node.attr.uid);
+        node.attr.gid = changes.gid.unwrap_or(node.attr.gid);
         if let Some(mode) = changes.mode {
             node.attr.mode = node.attr.mode & S_IFMT | mode & !S_IFMT;
         }
@@ -35,15 +35,4 @@ fn set_size(node: &mut Node, size: u64, limit: u64) -> Result<(), Error> {
     }
     bytes.resize(size);
     Ok(())
-}
-
-fn set_owner(node: &mut Node, changes: &SetAttr) {
-    if changes.uid.is_none() && changes.gid.is_none() {
-        return;
-    }
-    node.attr.uid = changes.uid.unwrap_or(node.attr.uid);
-    node.attr.gid = changes.gid.unwrap_or(node.attr.gid);
-    if !node.is_dir() {
-        node.drop_set_id();
-    }
 }

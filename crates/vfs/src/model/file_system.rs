@@ -119,7 +119,6 @@ impl FileSystem for Model {
         end?;
         if !bytes.is_empty() {
             file.write(offset, bytes);
-            node.drop_set_id();
             node.modified(caller.now);
         }
         Ok(())
@@ -149,7 +148,6 @@ impl FileSystem for Model {
         if let Fallocate::Reserve { keep_size: false } | Fallocate::ZeroRange { keep_size: false } = how {
             file.grow(end);
         }
-        node.drop_set_id();
         node.modified(caller.now);
         Ok(())
     }
@@ -212,6 +210,10 @@ impl FileSystem for Model {
     }
 
     fn wake(&mut self, _now: SimTime) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn unmount(self: Box<Self>) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! The reference model: a file system in memory that is simple enough to be seen to be right.
 //!
-//! It behaves as Linux does with F2FS: POSIX's rules for names, links, times and set-id bits, F2FS's limits. A file
-//! system is compared with it after every operation ([`crate::exercise`]). It keeps nothing, has no permission checks
-//! (those are the caller's), and is not meant to be fast.
+//! It behaves as Linux does with F2FS: POSIX's rules for names, links, times and inherited groups, F2FS's limits. A file
+//! system is compared with it after every operation ([`crate::exercise`]). It keeps nothing, has no permission checks and
+//! leaves set-id bits alone (those are the caller's), and is not meant to be fast.
 
 mod attributes;
 mod bytes;
@@ -21,9 +21,7 @@ pub(crate) const S_IFMT: u16 = 0o170_000;
 pub(crate) const S_IFREG: u16 = 0o100_000;
 pub(crate) const S_IFDIR: u16 = 0o040_000;
 pub(crate) const S_IFLNK: u16 = 0o120_000;
-const S_ISUID: u16 = 0o4000;
 const S_ISGID: u16 = 0o2000;
-const S_IXGRP: u16 = 0o0010;
 /// The number of F2FS's root directory, so that comparisons are easy to read.
 const ROOT: Ino = Ino(3);
 
@@ -49,7 +47,7 @@ impl Default for Limits {
         Self {
             file_size: 4096 * (2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018),
             links: u32::MAX,
-            xattr_value: 4072 - 24 - 4,
+            xattr_value: 200 + 4072 - 24 - 4,
             xattr_total: 200 + 4072 - 24,
             blocks: 1 << 20,
         }
@@ -166,14 +164,6 @@ impl Node {
     fn modified(&mut self, now: Timestamp) {
         self.attr.mtime = now;
         self.attr.ctime = now;
-    }
-
-    /// Setuid goes, and setgid where the group may execute (elsewhere it once meant mandatory locking).
-    fn drop_set_id(&mut self) {
-        self.attr.mode &= !S_ISUID;
-        if self.attr.mode & S_IXGRP != 0 {
-            self.attr.mode &= !S_ISGID;
-        }
     }
 
     fn file(&self) -> Result<&Bytes, Error> {
