@@ -2,6 +2,10 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
+mod fuse_bench;
+mod mounts;
+mod posix;
+
 use std::process::{Command, ExitCode};
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
@@ -20,7 +24,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 5] = [
+const CHORES: [Chore; 8] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -36,6 +40,21 @@ const CHORES: [Chore; 5] = [
         name: "kernel-check",
         about: "the Linux kernel and we read each other's volumes: cargo xtask kernel-check [ROUNDS] (30: 4 minutes)",
         run: kernel_check,
+    },
+    Chore {
+        name: "fuzz",
+        about: "damaged F2FS images, read, checked and repaired: cargo xtask fuzz [INPUTS] (10,000,000: an hour)",
+        run: fuzz,
+    },
+    Chore {
+        name: "posix",
+        about: "pjdfstest, fsx, stress-ng, fio, SQLite and git on a mount: cargo xtask posix [--quick] [STEP...]",
+        run: posix::posix,
+    },
+    Chore {
+        name: "fuse-bench",
+        about: "our mount, fuse2fs and libfuse's passthrough_ll side by side (10 minutes)",
+        run: fuse_bench::fuse_bench,
     },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];
@@ -58,7 +77,7 @@ fn main() -> ExitCode {
 }
 
 fn test(extra: &[String]) -> Result<(), String> {
-    install_packages()?;
+    install(&PACKAGES)?;
     cargo(&["test", "--workspace"], extra, &[])
 }
 
@@ -85,9 +104,15 @@ fn crash(extra: &[String]) -> Result<(), String> {
 }
 
 fn kernel_check(extra: &[String]) -> Result<(), String> {
-    install_packages()?;
+    install(&PACKAGES)?;
     let rounds = extra.first().map_or("30", String::as_str);
     cargo(&["test", "-p", "dovetail-f2fs", "--test", "kernel"], &[], &[("DOVETAIL_SEEDS", rounds)])
+}
+
+fn fuzz(extra: &[String]) -> Result<(), String> {
+    let inputs = extra.first().map_or("10000000", String::as_str);
+    let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "fuzz", "--", "--nocapture"];
+    cargo(&arguments, &[], &[("DOVETAIL_FUZZ", inputs)])
 }
 
 fn bench(extra: &[String]) -> Result<(), String> {
@@ -106,17 +131,17 @@ fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{shown} failed with {status}")) }
 }
 
-/// Installs the Debian packages that are missing when run as root, and otherwise names them.
-fn install_packages() -> Result<(), String> {
+/// Installs those Debian packages that are missing when run as root, and otherwise names them.
+fn install(packages: &[(&'static str, &str)]) -> Result<(), String> {
     let missing: Vec<&str> =
-        PACKAGES.iter().filter(|(_, program)| !is_there(program)).map(|(name, _)| *name).collect();
+        packages.iter().filter(|(_, program)| !is_there(program)).map(|(name, _)| *name).collect();
     if missing.is_empty() {
         return Ok(());
     }
     if !is_root() {
         let names = missing.join(" ");
         return Err(format!(
-            "the tests need Debian packages that are missing; install them with: apt-get install {names}"
+            "this needs Debian packages that are missing; install them with: apt-get install {names}"
         ));
     }
     run(Command::new("apt-get").args(["update", "-qq"]))?;

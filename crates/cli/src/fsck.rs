@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use dovetail_block::ImageDevice;
-use dovetail_f2fs::fsck::{Finding, Options, Report, Severity, check, repair};
+use dovetail_f2fs::fsck::{Finding, Options, RepairError, Report, Severity, check, repair};
 use serde_json::{Map, Value, json};
 
 use crate::{Failure, print};
@@ -51,9 +51,18 @@ fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
         show(arguments, &before, None)?;
         return Ok(if before.is_clean() { 0 } else { ERRORS_LEFT });
     }
-    let device =
-        ImageDevice::open_read_write(&arguments.image).map_err(|error| cannot_open(arguments, &error))?;
-    let done = repair(device).map_err(|error| failed(&arguments.image, error))?;
+    let device = ImageDevice::open_read_write(&arguments.image).map_err(|error| {
+        Failure::Failed(format!("{} cannot be opened: {error}", arguments.image.display()))
+    })?;
+    let done = match repair(device) {
+        Ok(done) => done,
+        Err(RepairError::Volume(error)) => return Err(failed(&arguments.image, error)),
+        Err(refusal) => {
+            show(arguments, &before, None)?;
+            crate::complain(&failed_text(&arguments.image, refusal));
+            return Ok(if before.is_clean() { 0 } else { ERRORS_LEFT });
+        }
+    };
     let after = check_image(&arguments.image)?;
     show(arguments, &before, Some((&done, &after)))?;
     Ok(match (after.is_clean(), done.is_empty()) {
@@ -63,12 +72,12 @@ fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
     })
 }
 
-fn cannot_open(arguments: &Arguments, error: &std::io::Error) -> Failure {
-    Failure::Failed(format!("{} cannot be opened: {error}", arguments.image.display()))
+fn failed(image: &Path, error: impl std::fmt::Display) -> Failure {
+    Failure::Failed(failed_text(image, error))
 }
 
-fn failed(image: &Path, error: impl std::fmt::Display) -> Failure {
-    Failure::Failed(format!("{}: {error}", image.display()))
+fn failed_text(image: &Path, error: impl std::fmt::Display) -> String {
+    format!("{}: {error}", image.display())
 }
 
 fn check_image(image: &Path) -> Result<Report, Failure> {

@@ -61,3 +61,35 @@ fn what_is_wrong_is_said_in_a_sentence() {
     assert!(String::from_utf8_lossy(&none.stderr).contains("this is not an F2FS volume"), "{none:?}");
     assert_eq!(dovetail(&["ls"]).status.code(), Some(2));
 }
+
+#[test]
+fn a_damaged_image_is_checked_and_repaired_with_the_exit_codes_of_fsck() {
+    use std::os::unix::fs::FileExt;
+    let folder = tempfile::tempdir().unwrap();
+    let image = image(folder.path());
+    let sound = dovetail(&["fsck", &image]);
+    assert_eq!(sound.status.code(), Some(0), "{}", stdout(&sound));
+    let node = stdout(&dovetail(&["inspect", &image, "path", "folder", "--json"]));
+    let node: serde_json::Value = serde_json::from_str(&node).unwrap();
+    let links = node["nat_block"].as_u64().unwrap() * 4096 + 12;
+    let file = std::fs::OpenOptions::new().write(true).open(&image).unwrap();
+    file.write_all_at(&[9, 0, 0, 0], links).unwrap();
+    let before = std::fs::read(&image).unwrap();
+    let check = dovetail(&["fsck", &image]);
+    let text = stdout(&check);
+    assert!(text.contains("counts 9 links, 2 and its subdirectories are 2\n"), "{text}");
+    assert_eq!(check.status.code(), Some(4));
+    assert!(std::fs::read(&image).unwrap() == before, "without --repair nothing is written");
+    let json: serde_json::Value =
+        serde_json::from_slice(&dovetail(&["fsck", &image, "--json"]).stdout).unwrap();
+    assert_eq!(
+        (json["findings"][0]["kind"].as_str(), json["counts"]["errors"].as_u64()),
+        (Some("DirectoryLinks"), Some(1))
+    );
+    assert_eq!(dovetail(&["fsck", "--repair", &image]).status.code(), Some(1));
+    assert_eq!(dovetail(&["fsck", "--repair", &image]).status.code(), Some(0), "nothing is left");
+    assert_eq!(stdout(&dovetail(&["cat", &image, "/folder/file"])), "content\n");
+    let none = dovetail(&["fsck", env!("CARGO_BIN_EXE_dovetail")]);
+    assert_eq!(none.status.code(), Some(8));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("this is not an F2FS volume"), "{none:?}");
+}

@@ -1,6 +1,10 @@
 //! Each kind of damage has its own finding, and fsck.f2fs is never stricter.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may stop where it fails, and says what it saw"
+)]
 
 mod common;
 
@@ -523,6 +527,20 @@ const MUTATIONS: &[Mutation] = &[
         lab.set(dentry.at(0), &name_hash(other.as_bytes()).to_le_bytes());
     }),
     one(
+        "a cycle of directories that nothing leads to",
+        &["DirectoryTwice", "DentryType", "DirectoryLinks", "InodeUnreachable"],
+        |lab| {
+            let [inner, outer] = ["a/d1/d2", "a/d1/d2/d3/d4/d5"].map(|path| lab.ino(path));
+            let (at, mask) = lab.dentry("a/d1", "d2").bit(0);
+            let pino = lab.in_inode("a/d1/d2", 84);
+            let (dots, deep) = (lab.dentry("a/d1/d2", ".."), lab.dentry("a/d1/d2/d3/d4/d5", "deep"));
+            lab.flip(at, mask);
+            lab.set(pino, &outer.to_le_bytes());
+            lab.set(dots.at(4), &outer.to_le_bytes());
+            lab.set(deep.at(4), &inner.to_le_bytes());
+        },
+    ),
+    one(
         "a directory listed twice",
         &["DirectoryTwice", "DentryType", "InodeUnreachable", "DirectoryLinks"],
         |lab| {
@@ -543,9 +561,29 @@ const WITH_FEATURES: &[Mutation] = &[
         let at = lab.in_inode("a/fifo", 360);
         lab.set(at, &4000_u16.to_le_bytes());
     }),
+    one("size of the extra attributes that is no multiple of 4", &["ExtraSize"], |lab| {
+        let at = lab.in_inode("a/fifo", 360);
+        lab.set(at, &38_u16.to_le_bytes());
+    }),
     one("size of the inline xattrs", &["InlineXattrSize"], |lab| {
         let at = lab.in_inode("a/fifo", 362);
         lab.set(at, &910_u16.to_le_bytes());
+    }),
+];
+
+/// Damage to a volume with a large NAT bitmap and sections of four segments.
+const WITH_LARGE_NAT: &[Mutation] = &[
+    one("i_blocks on a volume with a large NAT", &["InodeBlocks"], |lab| {
+        let at = lab.in_inode(FILE, 24);
+        lab.add(at, 1);
+    }),
+    one("hash of an entry on a volume with a large NAT", &["DentryHash"], |lab| {
+        let dentry = lab.dentry("a/many", LONG);
+        lab.flip(dentry.at(0), 1);
+    }),
+    one("valid_node_count on a volume with a large NAT", &["ValidNodes"], |lab| lab.checkpoint_add(144, 1)),
+    one("free_segment_count on a volume with a large NAT", &["FreeSegments"], |lab| {
+        lab.checkpoint_add(32, 1)
     }),
 ];
 
@@ -663,6 +701,7 @@ fn one_damage_one_finding_and_fsck_f2fs_is_never_stricter() {
     assert!(MUTATIONS.len() >= 80 && seen < MUTATIONS.len());
     check_all(kernel_image("f2fs-features"), WITH_FEATURES);
     check_all(with_orphan(), WITH_ORPHAN);
+    check_all(kernel_image("f2fs-largenat-sections"), WITH_LARGE_NAT);
     check_all(kernel_image("f2fs-crash"), NOT_UNMOUNTED);
 }
 
@@ -684,6 +723,7 @@ fn what_needs_no_guess_is_repaired_and_stays_repaired() {
         (kernel_image("f2fs-default"), MUTATIONS),
         (kernel_image("f2fs-features"), WITH_FEATURES),
         (with_orphan(), WITH_ORPHAN),
+        (kernel_image("f2fs-largenat-sections"), WITH_LARGE_NAT),
     ] {
         let sound = Lab::new(image);
         let mut referee = Referee::new(&sound.image);

@@ -17,7 +17,7 @@ use fuser::{
 };
 
 use crate::clock;
-use crate::convert::{Numbers, decode_device, errno, file_type, no_entry, time_or_now, timestamp};
+use crate::convert::{Numbers, decode_device, file_type, no_entry, time_or_now, timestamp};
 use crate::rules::{self, Place};
 use crate::shared::Shared;
 
@@ -511,27 +511,17 @@ impl fuser::Filesystem for Adapter {
         reply_empty(self.shared.call(|fs| fs.fallocate(&caller(request), ino, how, offset, length)), reply);
     }
 
+    /// Refused as "not there": the kernel asks without having sent what its cache holds, so what is data there would be
+    /// told as a hole, and a copying program would leave it out. Without us it calls everything data.
     fn lseek(
         &self,
         _request: &Request,
-        ino: INodeNo,
+        _ino: INodeNo,
         _handle: FileHandle,
-        offset: i64,
-        whence: i32,
+        _offset: i64,
+        _whence: i32,
         reply: ReplyLseek,
     ) {
-        const SEEK_DATA: i32 = 3;
-        const SEEK_HOLE: i32 = 4;
-        let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        let ino = self.numbers.ino(ino);
-        let found = match whence {
-            SEEK_DATA => self.shared.call(|fs| fs.seek_data(ino, from)),
-            SEEK_HOLE => self.shared.call(|fs| fs.seek_hole(ino, from)),
-            _ => Err(errno(&Error::Invalid("only data and holes are sought here"))),
-        };
-        match found {
-            Ok(at) => reply.offset(at.cast_signed()),
-            Err(error) => reply.error(error),
-        }
+        reply.error(Errno::ENOSYS);
     }
 }

@@ -8,6 +8,7 @@ use super::dentries::{Fix, Place, Slots};
 use super::inodes::File;
 use super::tree::Child;
 use super::{Checker, Finding, Name};
+use crate::error::Error;
 use crate::format::{FileType, InodeFlags, Nid, RawInode, name_hash};
 
 const ENCRYPTED: u8 = 0x04;
@@ -21,7 +22,14 @@ pub(super) struct Directory {
     folds_case: bool,
     encrypted: bool,
     dots: u32,
-    names: HashSet<Vec<u8>>,
+    /// What tells the names apart: 96 bits of hashes, because a name takes more room in memory than on disk.
+    names: HashSet<(u64, u32)>,
+}
+
+/// FNV-1a (Fowler, Noll, Vo), 64 bits.
+fn mixed(name: &[u8]) -> u64 {
+    name.iter()
+        .fold(0xCBF2_9CE4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
 }
 
 impl Directory {
@@ -67,20 +75,28 @@ impl Directory {
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
-    pub(super) fn check_dentry_block(&mut self, file: &mut File, block: u64, bytes: &[u8; 4096]) {
-        if let Some(directory) = &mut file.directory {
-            self.check_entries(directory, Slots::block(bytes), Some(block));
-        }
+    pub(super) fn check_dentry_block(
+        &mut self,
+        file: &mut File,
+        block: u64,
+        bytes: &[u8; 4096],
+    ) -> Result<(), Error> {
+        let Some(directory) = &mut file.directory else { return Ok(()) };
+        self.check_entries(directory, Slots::block(bytes), Some(block))
     }
 
-    pub(super) fn check_inline_entries(&mut self, file: &mut File, area: &[u8]) {
-        if let Some(directory) = &mut file.directory {
-            self.check_entries(directory, Slots::inline(area), None);
-        }
+    pub(super) fn check_inline_entries(&mut self, file: &mut File, area: &[u8]) -> Result<(), Error> {
+        let Some(directory) = &mut file.directory else { return Ok(()) };
+        self.check_entries(directory, Slots::inline(area), None)
     }
 
     /// `block` is `None` for inline entries.
-    fn check_entries(&mut self, directory: &mut Directory, slots: Slots<'_>, block: Option<u64>) {
+    fn check_entries(
+        &mut self,
+        directory: &mut Directory,
+        slots: Slots<'_>,
+        block: Option<u64>,
+    ) -> Result<(), Error> {
         let mut slot = 0;
         while slot < slots.count {
             if !slots.is_used(slot) {
@@ -94,9 +110,10 @@ impl<D: BlockDevice> Checker<'_, D> {
                 continue;
             };
             self.check_tail(Place { dir: directory.ino, block, slot }, slots, len);
-            self.check_entry(directory, slots, Place { dir: directory.ino, block, slot });
+            self.check_entry(directory, slots, Place { dir: directory.ino, block, slot })?;
             slot += len;
         }
+        Ok(())
     }
 
     /// The second and later slots of a long name.
@@ -116,7 +133,12 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
     }
 
-    fn check_entry(&mut self, directory: &mut Directory, slots: Slots<'_>, place: Place) {
+    fn check_entry(
+        &mut self,
+        directory: &mut Directory,
+        slots: Slots<'_>,
+        place: Place,
+    ) -> Result<(), Error> {
         let Place { block, slot, .. } = place;
         let (dir, bytes, hash) = (directory.ino, slots.name(slot), slots.hash(slot));
         let name = || Name(bytes.to_vec());
@@ -124,7 +146,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         if !directory.encrypted && bytes.iter().any(|&byte| byte == 0 || byte == b'/') {
             self.found(Finding::DentryName { dir, name: name() });
         }
-        let expected = if directory.folds_case && !dots { hash } else { name_hash(bytes) };
+        let plain = name_hash(bytes);
+        let expected = if directory.folds_case && !dots { hash } else { plain };
         if hash != expected {
             self.fix(place, Fix::Hash(expected));
             self.found(Finding::DentryHash { dir, name: name(), found: hash, expected });
@@ -133,13 +156,14 @@ impl<D: BlockDevice> Checker<'_, D> {
             self.found(Finding::DentryBucket { dir, name: name(), block });
         }
         if dots {
-            return self.check_dot(directory, slots, place);
+            self.check_dot(directory, slots, place);
+            return Ok(());
         }
-        if !directory.names.insert(bytes.to_vec()) {
+        if !directory.names.insert((mixed(bytes), plain)) {
             self.found(Finding::DuplicateName { dir, name: name() });
         }
         let (ino, file_type) = (slots.ino(slot), slots.file_type(slot));
-        self.todo.push(Child { dir, name: name(), ino, file_type, place });
+        self.follow(Child { dir, name: name(), ino, file_type, place })
     }
 
     fn check_dot(&mut self, directory: &mut Directory, slots: Slots<'_>, place: Place) {

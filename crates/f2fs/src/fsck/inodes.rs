@@ -24,6 +24,8 @@ const MAX_TARGET: u64 = 4095;
 const LOST_PARENT: u8 = 0x02;
 const ENCRYPTED: u8 = 0x04 | 0x08;
 const KEEP_SIZE: u8 = 0x10;
+/// Of a file with fs-verity, whose hashes lie behind its end.
+const VERITY: u8 = 0x40;
 /// `i_inline`: there is inline data; pinned; compressed blocks were released.
 const DATA_EXISTS: u8 = 0x08;
 const PINNED: u8 = 0x40;
@@ -51,7 +53,7 @@ pub(super) struct File {
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
-    /// Enters inode `ino`, checks it and all that it holds, and puts the entries of a directory on the list. Returns
+    /// Enters inode `ino` and checks it and all that it holds; a directory is put on the list of those to be read. Returns
     /// its mode if it can be used.
     pub(super) fn enter_inode(&mut self, ino: Nid, role: Role) -> Result<Option<u16>, Error> {
         let node = self.enter_node(ino, ino, 0)?;
@@ -73,7 +75,11 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.check_plain_fields(ino, raw, file_type);
         if self.check_geometry(ino, raw) && file_type != FileType(0) {
             self.check_checksum(ino, &node.block);
-            self.check_content(ino, &node, file_type)?;
+            if file_type == FileType::DIRECTORY {
+                self.todo.push(ino); // what it lists is entered while it is read: one directory at a time
+            } else {
+                self.check_content(ino, &node, file_type)?;
+            }
         }
         Ok(Some(raw.i_mode.get()))
     }
@@ -145,7 +151,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// What the inode holds: attributes, inline content, blocks.
-    fn check_content(&mut self, ino: Nid, node: &Node, file_type: FileType) -> Result<(), Error> {
+    pub(super) fn check_content(&mut self, ino: Nid, node: &Node, file_type: FileType) -> Result<(), Error> {
         let raw = RawInode::of(&node.block);
         let geometry = raw.geometry(self.volume.superblock.features);
         let mut file = File::new(ino, raw, geometry, file_type);
@@ -158,7 +164,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         if data && (is_dir || !has_content) || inline.has(InlineFlags::DENTRY) && !is_dir {
             self.found(Finding::InlineFlags { ino, found: raw.i_inline });
         } else if data || inline.has(InlineFlags::DENTRY) {
-            self.check_inline(&mut file, &node.block);
+            self.check_inline(&mut file, &node.block)?;
         } else if has_content {
             self.walk_pointers(&mut file, node)?;
             self.check_ends(&file, raw);
@@ -229,7 +235,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// Inline data or inline entries.
-    fn check_inline(&mut self, file: &mut File, block: &Arc<BlockBytes>) {
+    fn check_inline(&mut self, file: &mut File, block: &Arc<BlockBytes>) -> Result<(), Error> {
         let (ino, raw) = (file.ino, RawInode::of(block));
         let reserved = u32_at(&**block, file.geometry.pointer_at(0));
         if reserved != 0 {
@@ -244,10 +250,11 @@ impl<D: BlockDevice> Checker<'_, D> {
             self.found(Finding::InlineNodes { ino, found: Nid(nid.get()) });
         }
         if file.is_dir {
-            self.check_inline_entries(file, area);
+            self.check_inline_entries(file, area)?;
         } else if raw.i_inline & DATA_EXISTS == 0 && area.iter().any(|&byte| byte != 0) {
             self.found(Finding::InlineUnmarked { ino });
         }
+        Ok(())
     }
 
     /// Size and depth against the last block that exists.
@@ -263,7 +270,7 @@ impl<D: BlockDevice> Checker<'_, D> {
             if found < level {
                 self.found(Finding::DirectoryDepth { ino, found, expected: level });
             }
-        } else if size.div_ceil(4096) <= block && file.cluster == 1 {
+        } else if size.div_ceil(4096) <= block && file.cluster == 1 && raw.i_advise & VERITY == 0 {
             self.found(if raw.i_advise & KEEP_SIZE != 0 {
                 Finding::BlocksKept { ino, block, size }
             } else {

@@ -57,7 +57,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { kept_per_kind: 10_000 } // assumed: more than anybody reads
+        Self { kept_per_kind: 1000 } // assumed: more than anybody reads
     }
 }
 
@@ -107,8 +107,8 @@ struct Checker<'p, D> {
     /// Every node that was reached, and the inode it was reached from.
     nodes: HashMap<Nid, Nid>,
     inodes: HashMap<Nid, Visited>,
-    /// Entries of directories that are still to be followed.
-    todo: Vec<tree::Child>,
+    /// Directories that were entered and are still to be read.
+    todo: Vec<Nid>,
     /// What a repair does to entries of directories.
     fixes: Vec<DentryFix>,
     /// The orphans that exist.

@@ -129,7 +129,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.check_data_summary(address, owner)?;
         if file.is_dir {
             let bytes = self.volume.blocks.metadata(address)?;
-            self.check_dentry_block(file, block, &bytes);
+            self.check_dentry_block(file, block, &bytes)?;
         }
         Ok(())
     }

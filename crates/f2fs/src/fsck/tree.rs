@@ -3,6 +3,7 @@
 use dovetail_block::BlockDevice;
 
 use super::dentries::{DentryFix, Fix, Place};
+use super::nodes::Node;
 use super::{Checker, Finding, Name, Progress};
 use crate::error::Error;
 use crate::format::{BlockAddr, FileType, Footer, Nid};
@@ -37,7 +38,7 @@ pub(super) enum Role {
     Unreachable,
 }
 
-/// An entry of a directory, to be followed later.
+/// An entry of a directory.
 #[derive(Clone, Debug)]
 pub(super) struct Child {
     pub(super) dir: Nid,
@@ -65,21 +66,25 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.check_orphans()
     }
 
-    /// Follows all entries that were put on the list, and those of the directories among them.
+    /// Reads the directories on the list, which puts those that they hold on it.
     pub(super) fn follow_names(&mut self) -> Result<(), Error> {
-        while let Some(child) = self.todo.pop() {
-            self.follow(child)?;
-            if self.report.counts.inodes.is_multiple_of(1024) {
-                let (done, expected) =
-                    (self.report.counts.inodes, self.volume.checkpoint.valid_inodes.into());
-                (self.progress)(Progress::Inodes { done, expected });
-            }
+        while let Some(ino) = self.todo.pop() {
+            let entry = self.volume.nat(ino)?;
+            let block = self.volume.blocks.metadata(entry.address)?;
+            let footer = Footer::parse(&block);
+            let node = Node { block, version: entry.version, footer };
+            self.check_content(ino, &node, FileType::DIRECTORY)?;
         }
         Ok(())
     }
 
-    fn follow(&mut self, child: Child) -> Result<(), Error> {
+    /// Follows an entry of a directory. What is no directory is checked at once.
+    pub(super) fn follow(&mut self, child: Child) -> Result<(), Error> {
         self.report.counts.names += 1;
+        if self.report.counts.names.is_multiple_of(1024) {
+            let (done, expected) = (self.report.counts.inodes, self.volume.checkpoint.valid_inodes.into());
+            (self.progress)(Progress::Inodes { done, expected });
+        }
         let Child { dir, ino, .. } = child;
         if !self.is_nid(ino) {
             self.fix(child.place, Fix::Remove);
@@ -112,7 +117,9 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// Remembers what a repair does to an entry.
     pub(super) fn fix(&mut self, place: Place, fix: Fix) {
-        self.fixes.push(DentryFix { place, fix });
+        if self.fixes.len() < self.options.kept_per_kind {
+            self.fixes.push(DentryFix { place, fix });
+        }
     }
 
     /// The node at `address` says itself that it is inode `ino`.

@@ -103,13 +103,18 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
+    pub(super) fn check_regular(&mut self, ino: Nid) -> Result<(), Error> {
+        match kind(self.inode(ino)?.i_mode.get()) {
+            0o100_000 => Ok(()),
+            0o040_000 => Err(Error::IsADirectory),
+            _ => Err(Error::Invalid("only regular files have content")),
+        }
+    }
+
     /// Checks that it is a regular file that may change.
     fn check_file(&mut self, ino: Nid) -> Result<(), Error> {
-        match kind(self.inode(ino)?.i_mode.get()) {
-            0o100_000 => self.check_changeable(ino),
-            0o040_000 => Err(Error::IsADirectory),
-            _ => Err(Error::Invalid("only regular files have content that can be changed")),
-        }
+        self.check_regular(ino)?;
+        self.check_changeable(ino)
     }
 
     fn check_end(end: Option<u64>) -> Result<u64, Error> {
@@ -141,9 +146,6 @@ impl<D: BlockDevice> F2fs<D> {
 
     pub(super) fn read_content(&mut self, ino: Nid, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
         let raw = self.inode(ino)?;
-        if kind(raw.i_mode.get()) == 0o040_000 {
-            return Err(Error::IsADirectory);
-        }
         if raw.i_advise & ADVISE_ENCRYPTED != 0 {
             return Err(Error::Unsupported("reading encrypted files".into()));
         }
@@ -253,6 +255,9 @@ impl<D: BlockDevice> F2fs<D> {
             return Err(Error::Invalid("the range is empty"));
         }
         let end = Self::check_end(offset.checked_add(len))?;
+        if how == Fallocate::PunchHole && offset >= self.inode(ino)?.i_size.get() {
+            return Ok(());
+        }
         self.convert_inline(ino)?;
         let keep_size = match how {
             Fallocate::Reserve { keep_size } => {

@@ -5,7 +5,7 @@ use dovetail_vfs::{Caller, Error, RenameFlags};
 
 use super::F2fs;
 use super::attributes::{device_words, kind, set_atime, set_crtime, set_ctime, set_mtime};
-use super::data::{ADVISE_COLD, ADVISE_HOT, ADVISE_LOST_PARENT};
+use super::data::{ADVISE_COLD, ADVISE_HOT, ADVISE_LOST_PARENT, Why};
 use super::directory::Entry;
 use super::policy::matches_extension;
 use crate::error::Error as Failure;
@@ -35,15 +35,29 @@ impl<D: BlockDevice> F2fs<D> {
         if kind(self.inode(dir)?.i_mode.get()) == DIR { Ok(()) } else { Err(Error::NotADirectory) }
     }
 
-    /// A directory in which something is to be named: it must have a name itself.
-    fn check_parent(&mut self, dir: Nid) -> Result<(), Error> {
-        self.check_dir(dir)?;
+    /// A directory in which something is to be named must have a name itself.
+    fn check_named(&mut self, dir: Nid) -> Result<(), Error> {
         if self.inode(dir)?.i_links.get() == 0 { Err(Error::NotFound) } else { Ok(()) }
     }
 
     pub(super) fn entry_of(&mut self, dir: Nid, name: &[u8]) -> Result<Entry, Error> {
+        self.entry_if_any(dir, name)?.ok_or(Error::NotFound)
+    }
+
+    fn entry_if_any(&mut self, dir: Nid, name: &[u8]) -> Result<Option<Entry>, Error> {
         self.check_dir(dir)?;
-        self.find_entry(dir, name)?.ok_or(Error::NotFound)
+        if name.len() > dovetail_vfs::MAX_NAME {
+            return Err(Error::NameTooLong);
+        }
+        Ok(self.find_entry(dir, name)?)
+    }
+
+    /// The name can be added to the directory.
+    fn check_free(&mut self, dir: Nid, name: &[u8]) -> Result<(), Error> {
+        if self.entry_if_any(dir, name)?.is_some() {
+            return Err(Error::Exists);
+        }
+        self.check_named(dir)
     }
 
     /// Makes an inode that is not a link and names it.
@@ -55,10 +69,7 @@ impl<D: BlockDevice> F2fs<D> {
         mode: u16,
         rdev: (u32, u32),
     ) -> Result<Nid, Error> {
-        self.check_parent(dir)?;
-        if self.find_entry(dir, name)?.is_some() {
-            return Err(Error::Exists);
-        }
+        self.check_free(dir, name)?;
         self.check_room(3)?;
         let ino = self.new_inode(caller, &Newborn { dir, name, mode, rdev })?;
         if let Err(error) = self.add_entry(dir, name, ino, FileType::of_mode(mode)) {
@@ -203,20 +214,18 @@ impl<D: BlockDevice> F2fs<D> {
             let mut block = [0; crate::format::BLOCK];
             block[..target.len()].copy_from_slice(target);
             self.write_page(ino, 0, dovetail_block::Content::Bytes(std::sync::Arc::new(block)))?;
+            self.write_back(ino, Why::Background)?; // a checkpoint makes the name durable: no link may lead nowhere then
         }
         self.edit_inode(ino)?.i_size.set(target.len() as u64);
         Ok(())
     }
 
     pub(super) fn add_name(&mut self, caller: &Caller, ino: Nid, dir: Nid, name: &[u8]) -> Result<(), Error> {
-        self.check_parent(dir)?;
+        self.check_free(dir, name)?;
         let raw = self.inode(ino)?;
         let (mode, links) = (raw.i_mode.get(), raw.i_links.get());
         if kind(mode) == DIR {
             return Err(Error::NotPermitted("a directory has one name only"));
-        }
-        if self.find_entry(dir, name)?.is_some() {
-            return Err(Error::Exists);
         }
         if links == 0 {
             return Err(Error::NotFound);
@@ -285,33 +294,55 @@ impl<D: BlockDevice> F2fs<D> {
         (new_dir, new_name): (Nid, &[u8]),
         flags: RenameFlags,
     ) -> Result<(), Error> {
+        if flags.no_replace && flags.exchange {
+            return Err(Error::Invalid("a rename cannot both exchange and refuse to replace"));
+        }
+        self.check_dir(dir)?;
+        self.check_dir(new_dir)?;
         let dots = |name: &[u8]| name == b"." || name == b"..";
         if dots(name) || dots(new_name) {
             return Err(Error::Busy);
         }
         let entry = self.entry_of(dir, name)?;
-        self.check_parent(new_dir)?;
-        let taken = self.find_entry(new_dir, new_name)?;
-        if flags.no_replace && flags.exchange {
-            return Err(Error::Invalid("a rename cannot both exchange and refuse to replace"));
-        }
-        if flags.no_replace && taken.is_some() {
-            return Err(Error::Exists);
-        }
-        if self.is_dir(entry.ino)? && self.is_below(new_dir, entry.ino)? {
-            return Err(Error::Invalid("a directory cannot move below itself"));
-        }
-        if flags.exchange {
-            let taken = taken.ok_or(Error::NotFound)?;
-            if self.is_dir(taken.ino)? && self.is_below(dir, taken.ino)? {
-                return Err(Error::Invalid("a directory cannot move below itself"));
-            }
-            return self.exchange(caller, (dir, name, entry), (new_dir, new_name, taken));
-        }
+        let taken = self.entry_if_any(new_dir, new_name)?;
+        self.check_rename((dir, entry), (new_dir, taken), flags)?;
         match taken {
             Some(taken) if taken.ino == entry.ino => Ok(()),
+            Some(taken) if flags.exchange => {
+                self.exchange(caller, (dir, name, entry), (new_dir, new_name, taken))
+            }
             Some(taken) => self.replace(caller, (dir, entry), (new_dir, new_name, taken)),
             None => self.move_entry(caller, (dir, name, entry), (new_dir, new_name)),
+        }
+    }
+
+    fn check_rename(
+        &mut self,
+        (dir, entry): (Nid, Entry),
+        (new_dir, taken): (Nid, Option<Entry>),
+        flags: RenameFlags,
+    ) -> Result<(), Error> {
+        let below = Error::Invalid("a directory cannot move below itself");
+        match taken {
+            Some(_) if flags.no_replace => return Err(Error::Exists),
+            None if flags.exchange => return Err(Error::NotFound),
+            _ => {}
+        }
+        if self.is_dir(entry.ino)? && self.is_below(new_dir, entry.ino)? {
+            return Err(below);
+        }
+        let Some(taken) = taken else { return self.check_named(new_dir) };
+        if self.is_dir(taken.ino)? && self.is_below(dir, taken.ino)? {
+            return Err(if flags.exchange { below } else { Error::NotEmpty });
+        }
+        if taken.ino == entry.ino || flags.exchange {
+            return Ok(());
+        }
+        match (self.is_dir(entry.ino)?, self.is_dir(taken.ino)?) {
+            (true, false) => Err(Error::NotADirectory),
+            (false, true) => Err(Error::IsADirectory),
+            (true, true) if !self.is_empty_dir(taken.ino)? => Err(Error::NotEmpty),
+            _ => self.check_orphan_room().map_err(Error::from),
         }
     }
 
@@ -351,18 +382,10 @@ impl<D: BlockDevice> F2fs<D> {
         (dir, entry): (Nid, Entry),
         (new_dir, new_name, taken): (Nid, &[u8], Entry),
     ) -> Result<(), Error> {
-        let (from_dir, to_dir) = (self.is_dir(entry.ino)?, self.is_dir(taken.ino)?);
-        match (from_dir, to_dir) {
-            (true, false) => return Err(Error::NotADirectory),
-            (false, true) => return Err(Error::IsADirectory),
-            (true, true) if !self.is_empty_dir(taken.ino)? => return Err(Error::NotEmpty),
-            _ => {}
-        }
-        self.check_orphan_room()?;
         let kind = FileType::of_mode(self.inode(entry.ino)?.i_mode.get());
         self.set_entry(new_dir, &taken, entry.ino, kind)?;
         self.remove_entry(dir, &entry)?;
-        if to_dir {
+        if self.is_dir(taken.ino)? {
             self.add_links(new_dir, -1)?;
         }
         self.since.changed_dirs.insert(new_dir);

@@ -3,8 +3,8 @@
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, MAX_NAME, NewNode, RenameFlags, SetAttr,
-    StatFs, XattrFlags,
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs,
+    XattrFlags,
 };
 
 use super::F2fs;
@@ -12,9 +12,6 @@ use super::attributes::kind;
 use crate::format::{FileType, Nid};
 
 fn check_name(name: &[u8]) -> Result<(), Error> {
-    if name.len() > MAX_NAME {
-        return Err(Error::NameTooLong);
-    }
     if name.is_empty() || name.iter().any(|&byte| byte == 0 || byte == b'/') {
         return Err(Error::Invalid("a name has 1 to 255 bytes without NUL and slash"));
     }
@@ -68,9 +65,6 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
     }
 
     fn lookup(&mut self, dir: Ino, name: &[u8]) -> Result<Attr, Error> {
-        if name.len() > MAX_NAME {
-            return Err(Error::NameTooLong);
-        }
         let entry = self.entry_of(nid(dir), name)?;
         Ok(self.attr(entry.ino)?)
     }
@@ -159,6 +153,7 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
     }
 
     fn read(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        self.check_regular(nid(ino))?;
         self.read_content(nid(ino), offset, into)
     }
 
@@ -178,10 +173,12 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
     }
 
     fn seek_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        self.check_regular(nid(ino))?;
         self.next_data(nid(ino), offset)
     }
 
     fn seek_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        self.check_regular(nid(ino))?;
         self.next_hole(nid(ino), offset)
     }
 

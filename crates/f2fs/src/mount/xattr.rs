@@ -10,6 +10,9 @@ use crate::format::{
     InlineFlags, Nid, XATTR_BYTES_IN_NODE, XATTR_NODE_OFFSET, Xattr, XattrIndex, encode_xattrs, parse_xattrs,
 };
 
+/// The longest value: an xattr node holds it with its list's header and one entry's.
+const MAX_VALUE: usize = XATTR_BYTES_IN_NODE - 24 - 4;
+
 impl<D: BlockDevice> F2fs<D> {
     /// All attributes of the inode, in the order of the disk.
     pub(super) fn xattr_list(&mut self, ino: Nid) -> Result<Vec<Xattr>, Failure> {
@@ -44,13 +47,13 @@ impl<D: BlockDevice> F2fs<D> {
         value: &[u8],
         flags: XattrFlags,
     ) -> Result<(), Error> {
-        if value.len() > usize::from(u16::MAX) {
-            return Err(Error::TooBig);
-        }
         let new = Xattr::from_system(name, value).map_err(|refused| match refused {
             crate::format::XattrRefused::NameSpace => unknown(name),
             crate::format::XattrRefused::Acl => Error::Invalid("the value is no access control list"),
         })?;
+        if value.len() > MAX_VALUE {
+            return Err(Error::TooBig);
+        }
         let mut list = self.xattr_list(ino)?;
         let found = list.iter().position(|xattr| xattr.index == new.index && xattr.name == new.name);
         match found {

@@ -3,7 +3,7 @@
 use super::listing;
 use super::op::{Op, Path, Step, Target, content};
 use super::tree::{Tree, read_tree};
-use crate::{Attr, Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr};
+use crate::{Attr, Caller, Error, FileSystem, Ino, NewNode};
 
 /// A file system that performs operations.
 #[derive(Debug)]
@@ -28,18 +28,13 @@ pub enum Answer {
     Wrong(String),
 }
 
-/// An error; two are the same if their errno is, or if both say that an attribute does not fit (the trait leaves open
-/// which of the two).
+/// An error; two are the same if their errno is.
 #[derive(Clone, Debug)]
 pub struct Failed(pub Error);
 
 impl PartialEq for Failed {
     fn eq(&self, other: &Self) -> bool {
-        let class = |error: &Error| match error {
-            Error::TooBig => Error::NoSpace.errno(),
-            error => error.errno(),
-        };
-        class(&self.0) == class(&other.0)
+        self.0.errno() == other.0.errno()
     }
 }
 
@@ -77,7 +72,6 @@ impl<F: FileSystem> Subject<F> {
     }
 
     pub(super) fn perform(&mut self, caller: &Caller, op: &Op) -> Result<Answer, Error> {
-        self.refuse_as_a_kernel(op)?;
         match op {
             Op::Hold { path, slot } => self.hold(path, *slot),
             Op::Release { slot } => self.release(*slot),
@@ -95,70 +89,6 @@ impl<F: FileSystem> Subject<F> {
             Op::Sync => self.fs.sync().map(|()| Answer::Done),
             _ => self.on_inode(caller, op),
         }
-    }
-
-    /// What no kernel passes on to a file system: in which order one would find fault with it does not matter.
-    fn refuse_as_a_kernel(&mut self, op: &Op) -> Result<(), Error> {
-        const REGULAR: u16 = 0o100_000;
-        const DIRECTORY: u16 = 0o040_000;
-        match op {
-            Op::Write { target, .. }
-            | Op::Read { target, .. }
-            | Op::Fallocate { target, .. }
-            | Op::Seek { target, .. }
-            | Op::SetAttr { target, changes: SetAttr { size: Some(_), .. } } => {
-                self.refuse_unless(target, |kind| kind == REGULAR, "it is no regular file")
-            }
-            Op::Link { target, path } => {
-                refuse_dots(path)?;
-                self.refuse_unless(target, |kind| kind != DIRECTORY, "a directory has one name")
-            }
-            Op::Rename { from, to, flags } => self.refuse_rename(from, to, *flags),
-            Op::Create { path, .. } | Op::Symlink { path, .. } | Op::Unlink { path } | Op::Rmdir { path } => {
-                refuse_dots(path)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn refuse_rename(&mut self, from: &Path, to: &Path, flags: RenameFlags) -> Result<(), Error> {
-        if flags.no_replace && flags.exchange {
-            return Err(Error::Invalid("a name cannot be exchanged and kept"));
-        }
-        self.parent(from)?;
-        self.parent(to)?;
-        refuse_dots(from).and(refuse_dots(to))?;
-        self.walk(from)?;
-        match self.walk(to) {
-            Ok(_) if flags.no_replace => Err(Error::Exists),
-            Ok(target) if self.is_above(target, from)? => Err(Error::NotEmpty),
-            Err(Error::NotFound) if !flags.exchange => Ok(()),
-            found => found.map(drop),
-        }
-    }
-
-    /// One of the directories on the way to `path`, or to the root from there.
-    fn is_above(&mut self, ino: Ino, path: &Path) -> Result<bool, Error> {
-        let (mut dir, _) = self.parent(path)?;
-        while dir != ino {
-            let above = self.fs.lookup(dir, b"..")?.ino;
-            if above == dir {
-                return Ok(false);
-            }
-            dir = above;
-        }
-        Ok(true)
-    }
-
-    fn refuse_unless(
-        &mut self,
-        target: &Target,
-        allowed: impl Fn(u16) -> bool,
-        why: &'static str,
-    ) -> Result<(), Error> {
-        let ino = self.find(target)?;
-        let kind = self.fs.getattr(ino)?.kind();
-        if allowed(kind) { Ok(()) } else { Err(Error::Invalid(why)) }
     }
 
     fn hold(&mut self, path: &Path, slot: usize) -> Result<Answer, Error> {
@@ -306,28 +236,15 @@ impl<F: FileSystem> Subject<F> {
     }
 
     fn walk(&mut self, path: &[Vec<u8>]) -> Result<Ino, Error> {
-        let root = self.fs.root();
-        let mut at = self.fs.getattr(root)?;
-        for name in path {
-            if !at.is_dir() {
-                return Err(Error::NotADirectory);
-            }
-            at = self.fs.lookup(at.ino, name)?;
-        }
-        Ok(at.ino)
+        path.iter().try_fold(self.fs.root(), |dir, name| Ok(self.fs.lookup(dir, name)?.ino))
     }
 
-    /// The directory of the last name, and the name.
     fn parent<'a>(&mut self, path: &'a [Vec<u8>]) -> Result<(Ino, &'a [u8]), Error> {
-        let Some((name, dirs)) = path.split_last() else { return Ok((self.fs.root(), b".")) };
-        let dir = self.walk(dirs)?;
-        if self.fs.getattr(dir)?.is_dir() { Ok((dir, name)) } else { Err(Error::NotADirectory) }
+        match path.split_last() {
+            Some((name, dirs)) => Ok((self.walk(dirs)?, name)),
+            None => Ok((self.fs.root(), b".")),
+        }
     }
-}
-
-fn refuse_dots(path: &[Vec<u8>]) -> Result<(), Error> {
-    let is_dots = path.last().is_none_or(|name| name == b"." || name == b"..");
-    if is_dots { Err(Error::Invalid("\".\" and \"..\" stay as they are")) } else { Ok(()) }
 }
 
 /// Without what file systems may choose freely.

@@ -103,7 +103,10 @@ impl Generator {
             0..4 => self.create_file(),
             4..7 => self.create_dir(),
             7 => self.special(),
-            8 => Op::Symlink { path: self.path(), len: self.pick(&[1, 7, 59, 3488, 3692, 4095]) as usize },
+            8 => Op::Symlink {
+                path: self.path(),
+                len: self.pick(&[0, 1, 59, 3488, 3692, 4095, 4096]) as usize,
+            },
             9..11 => Op::Link { target: self.target(), path: self.path() },
             11 => Op::Unlink { path: self.path() },
             12 => Op::Rmdir { path: self.dir() },
@@ -189,9 +192,7 @@ impl Generator {
             _ => {
                 let len = self.pick(&[0, 1, 40, 150, 200, 1000, 3000, 5000]) as usize;
                 let fill = self.rng.below(256) as u8;
-                let fits = len < 5000; // with two faults at once, either may be told
-                let create = fits && self.rng.chance(0.2);
-                let flags = XattrFlags { create, replace: fits && !create && self.rng.chance(0.2) };
+                let flags = XattrFlags { create: self.rng.chance(0.2), replace: self.rng.chance(0.2) };
                 Op::SetXattr { target, name, len, fill, flags }
             }
         }

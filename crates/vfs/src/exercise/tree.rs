@@ -123,6 +123,7 @@ impl<F: FileSystem> Reader<'_, F> {
             entries.push((entry.name, entry.ino, entry.kind));
             true
         })?;
+        entries.sort(); // which of an inode's names comes first must not hang on the order of the disk
         for (name, ino, kind) in entries {
             let shown = format!("{}/{}", path.trim_end_matches('/'), name.escape_ascii());
             let attr = self.fs.lookup(dir, &name)?;

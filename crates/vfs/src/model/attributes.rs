@@ -16,8 +16,7 @@ impl Model {
             set_size(node, size, limit)?;
             node.attr.mtime = caller.now;
         }
-        node.attr.uid = changes.uid.unwrap_or(node.attr.uid);
-        node.attr.gid = changes.gid.unwrap_or(node.attr.gid);
+        set_owner(node, changes);
         if let Some(mode) = changes.mode {
             node.attr.mode = node.attr.mode & S_IFMT | mode & !S_IFMT;
         }
@@ -35,4 +34,12 @@ fn set_size(node: &mut Node, size: u64, limit: u64) -> Result<(), Error> {
     }
     bytes.resize(size);
     Ok(())
+}
+
+fn set_owner(node: &mut Node, changes: &SetAttr) {
+    if changes.uid.is_none() && changes.gid.is_none() {
+        return;
+    }
+    node.attr.uid = changes.uid.unwrap_or(node.attr.uid);
+    node.attr.gid = changes.gid.unwrap_or(node.attr.gid);
 }

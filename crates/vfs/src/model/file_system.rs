@@ -141,6 +141,7 @@ impl FileSystem for Model {
         let end = end?;
         match how {
             Fallocate::Reserve { .. } => file.reserve(offset, end),
+            Fallocate::PunchHole if offset >= file.size() => return Ok(()),
             Fallocate::PunchHole => file.punch(offset, end),
             Fallocate::ZeroRange { .. } => file.zero_range(offset, end),
         }

@@ -24,6 +24,9 @@ use crate::format::{BlockAddr, NatEntry, Nid, SegNo};
 use crate::volume::Volume;
 use space::Space;
 
+/// Findings of one kind that one repair deals with; the next one goes on from there.
+const KEPT: usize = 100_000;
+
 /// Why a volume was not repaired. Nothing was written, unless it is [`RepairError::Volume`] with a failed write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepairError {
@@ -51,14 +54,14 @@ impl From<dovetail_block::DeviceError> for RepairError {
 }
 
 /// Repairs the volume on `device`, and returns the findings that were dealt with; none if there was nothing to do. A
-/// second repair finds nothing, unless the first one uncovered more.
+/// second repair finds nothing, unless the first one uncovered more, or there were more than 100,000 of a kind.
 ///
 /// # Errors
 /// [`RepairError`].
 pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
     let volume = Volume::open(device)?;
     let mut silent = |_| {};
-    let checker = super::run(volume, Options::default(), &mut silent)?;
+    let checker = super::run(volume, Options { kept_per_kind: KEPT }, &mut silent)?;
     let mut findings = checker.report.findings.clone();
     findings.retain(|finding| finding.kind().remedy == Remedy::Repaired);
     if findings.is_empty() {

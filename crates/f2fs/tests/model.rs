@@ -1,0 +1,114 @@
+//! Random operations on a mounted volume and on the reference model: the same answers, the same trees, and a volume
+//! that fsck.f2fs and our own check find nothing wrong with.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+
+mod common;
+
+use common::strict_fsck;
+use dovetail_block::MemoryDevice;
+use dovetail_f2fs::fsck::check;
+use dovetail_f2fs::{F2fs, IpuPolicy, Options};
+use dovetail_time::SimTime;
+use dovetail_vfs::exercise::{Generator, Profile, Subject, compare_run};
+use dovetail_vfs::{Caller, FileSystem, Limits, Model, SetAttr, Timestamp};
+
+/// Operations of one run, and after how many the trees are compared.
+const STEPS: u64 = 1200;
+const EVERY: u64 = 20;
+
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    match std::env::var("DOVETAIL_SEED") {
+        Ok(seed) => seed.parse().unwrap()..seed.parse::<u64>().unwrap() + 1,
+        Err(_) => 0..std::env::var("DOVETAIL_SEEDS").map_or(count, |count| count.parse().unwrap()),
+    }
+}
+
+/// Both roots look the same.
+fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
+    let time = Some(Timestamp { seconds: 1_600_000_000, nanoseconds: 0 });
+    let changes = SetAttr {
+        mode: Some(0o755),
+        uid: Some(0),
+        gid: Some(0),
+        atime: time,
+        mtime: time,
+        ctime: time,
+        size: None,
+    };
+    let root = subject.fs.root();
+    subject.fs.setattr(&Caller::default(), root, &changes).unwrap();
+}
+
+fn assert_clean(device: &MemoryDevice, place: &str) {
+    assert_eq!(strict_fsck(device), "", "{place}");
+    let report = check(device.clone(), dovetail_f2fs::fsck::Options::default(), |_| {}).unwrap();
+    let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    assert!(report.is_clean(), "{place}: {findings:#?}");
+}
+
+/// An inode without room for attributes has those of one node.
+fn limits(options: &Options) -> Limits {
+    let inline = if options.inline_xattr { 200 } else { 0 };
+    Limits { xattr_total: inline + 4072 - 24, ..Limits::default() }
+}
+
+/// Runs `count` seeds on volumes that mkfs.f2fs makes with `mkfs_options`.
+fn compare(name: &str, mkfs_options: &[&str], options: &Options, count: u64) {
+    let empty = common::mkfs(256 << 20, mkfs_options);
+    for seed in seeds(count) {
+        let place = format!("{name}, DOVETAIL_SEED={seed}");
+        let mounted = F2fs::mount(empty.clone(), options.clone(), SimTime::ZERO).unwrap();
+        let mut found = Subject::new(mounted);
+        let mut expected = Subject::new(Model::new(limits(options), &Caller::default()));
+        same_root(&mut found);
+        same_root(&mut expected);
+        let mut operations = Generator::new(seed, Profile::default());
+        compare_run(&mut expected, &mut found, &mut operations, STEPS, EVERY)
+            .unwrap_or_else(|difference| panic!("{place}: {difference}"));
+        found.fs.sync().unwrap();
+        assert_clean(found.fs.device(), &format!("{place}, mounted"));
+        found.release_all().unwrap();
+        expected.release_all().unwrap();
+        let device = found.fs.unmount().unwrap();
+        assert_clean(&device, &format!("{place}, unmounted"));
+        let again = F2fs::mount(device, options.clone(), SimTime::ZERO).unwrap();
+        let difference = dovetail_vfs::exercise::first_difference(
+            &expected.tree().unwrap(),
+            &Subject::new(again).tree().unwrap(),
+        );
+        assert_eq!(difference, None, "{place}, mounted again");
+    }
+}
+
+#[test]
+fn on_a_plain_volume() {
+    compare("plain", &[], &Options::default(), 12);
+}
+
+#[test]
+fn with_extra_attributes_and_checksums() {
+    let features = "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr";
+    compare("features", &["-O", features], &Options::default(), 6);
+}
+
+#[test]
+fn with_large_sections_and_a_large_nat() {
+    compare("sections", &["-i", "-s", "2", "-z", "2"], &Options::default(), 4);
+}
+
+#[test]
+fn out_of_place_and_with_other_options() {
+    let out_of_place = Options { ipu_policy: Some(IpuPolicy(0)), ..Options::default() };
+    compare("out of place", &[], &out_of_place, 4);
+    for list in ["mode=lfs", "active_logs=2", "active_logs=4", "noinline_data,noinline_dentry,noinline_xattr"]
+    {
+        compare(list, &[], &Options::parse(list).unwrap(), 3);
+    }
+}
+
+#[test]
+fn with_little_memory() {
+    let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
+    compare("little memory", &[], &little, 6);
+}

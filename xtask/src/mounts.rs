@@ -1,0 +1,123 @@
+//! Images, and the file systems in user space that serve them.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::run;
+
+/// How long a file system may take to appear or to end.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A folder of its own for images and mount points, gone at the end.
+pub(crate) struct Workplace {
+    pub(crate) path: PathBuf,
+}
+
+impl Workplace {
+    pub(crate) fn new(name: &str) -> Result<Self, String> {
+        let path = std::env::temp_dir().join(format!("dovetail-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self { path })
+    }
+
+    /// A sparse file of `bytes`.
+    pub(crate) fn image(&self, name: &str, bytes: u64) -> Result<PathBuf, String> {
+        let path = self.path.join(name);
+        let made = File::create(&path).and_then(|file| file.set_len(bytes));
+        made.map(|()| path.clone()).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    pub(crate) fn folder(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.path.join(name);
+        fs::create_dir_all(&path)
+            .map(|()| path.clone())
+            .map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path); // what is left lies in the system's folder for that
+    }
+}
+
+/// A program that serves a mount, in the foreground.
+pub(crate) struct Served {
+    program: Child,
+    pub(crate) directory: PathBuf,
+}
+
+impl Served {
+    /// Starts `command`, which is to mount at `directory`, and waits until it has.
+    pub(crate) fn start(command: &mut Command, directory: &Path) -> Result<Self, String> {
+        let shown = format!("{command:?}");
+        let program = command.stdout(Stdio::null()).spawn().map_err(|error| format!("{shown}: {error}"))?;
+        let mut served = Self { program, directory: directory.to_path_buf() };
+        let start = Instant::now();
+        while !is_mounted(directory) {
+            if let Ok(Some(status)) = served.program.try_wait() {
+                return Err(format!("{shown} ended with {status}"));
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(format!("{shown} has not mounted within {PATIENCE:?}"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(served)
+    }
+
+    /// The program runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        matches!(self.program.try_wait(), Ok(None))
+    }
+
+    /// Unmounts and waits for the program to end as it should.
+    pub(crate) fn end(mut self) -> Result<(), String> {
+        run(Command::new("umount").arg(&self.directory))?;
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            match self.program.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(format!("the mount ended with {status}")),
+                Ok(None) => std::thread::sleep(Duration::from_millis(20)),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Err(format!("the mount has not ended within {PATIENCE:?} of being unmounted"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if self.is_alive() {
+            let _ = Command::new("umount").arg("-l").arg(&self.directory).status();
+            let _ = self.program.kill(); // it was ours, and something went wrong before
+            let _ = self.program.wait();
+        }
+    }
+}
+
+fn is_mounted(directory: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    mounts.lines().any(|line| line.split(' ').nth(1) == directory.to_str())
+}
+
+/// The command, built for speed.
+pub(crate) fn dovetail() -> Result<PathBuf, String> {
+    run(Command::new(env!("CARGO")).args(["build", "--release", "--quiet", "-p", "dovetail-cli"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    let program = target.join("release/dovetail");
+    program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))
+}
+
+/// An F2FS image of `gib`, mounted.
+pub(crate) fn mount_f2fs(place: &Workplace, program: &Path, gib: u64) -> Result<(PathBuf, Served), String> {
+    let image = place.image("f2fs.img", gib << 30)?;
+    run(Command::new("mkfs.f2fs").arg("-q").arg(&image).stdout(Stdio::null()))?;
+    let directory = place.folder("f2fs")?;
+    let mut command = Command::new(program);
+    command.args(["mount", "-f"]).args([&image, &directory]);
+    Served::start(&mut command, &directory).map(|served| (image, served))
+}
