@@ -44,7 +44,7 @@ pub fn first_difference(expected: &Tree, found: &Tree) -> Option<String> {
 
 fn difference(path: &str, expected: &Entry, found: &Entry) -> String {
     if expected.attr != found.attr {
-        return format!("attributes of {path}: {}", lines_that_differ(&expected.attr, &found.attr));
+        return format!("attributes of {path}: {}", fields_that_differ(&expected.attr, &found.attr));
     }
     if expected.pages != found.pages {
         let all: BTreeSet<_> = expected.pages.keys().chain(found.pages.keys()).collect();
@@ -52,69 +52,47 @@ fn difference(path: &str, expected: &Entry, found: &Entry) -> String {
         let pages: Vec<_> = all.into_iter().filter(differs).take(8).collect();
         return format!("content of {path} differs in pages {pages:?}");
     }
-    format!("{path}: {}", lines_that_differ(expected, found))
+    format!("{path}: {}", fields_that_differ(expected, found))
 }
 
-/// The fields in which two values of a type differ.
-fn lines_that_differ(expected: &impl Debug, found: &impl Debug) -> String {
+fn fields_that_differ(expected: &impl Debug, found: &impl Debug) -> String {
     let (expected, found) = (format!("{expected:#?}"), format!("{found:#?}"));
+    let shown = |line: &str| line.trim().trim_end_matches(',').to_string();
     let pairs = expected.lines().zip(found.lines()).filter(|(expected, found)| expected != found);
-    let shown = pairs.map(|(expected, found)| {
-        format!(
-            "expected {}, found {}",
-            expected.trim().trim_end_matches(','),
-            found.trim().trim_end_matches(',')
-        )
-    });
-    shown.collect::<Vec<_>>().join("; ")
+    let named =
+        pairs.map(|(expected, found)| format!("expected {}, found {}", shown(expected), shown(found)));
+    named.collect::<Vec<_>>().join("; ")
 }
 
 struct Reader<'a, F> {
     fs: &'a mut F,
     tree: Tree,
-    /// Paths by inode: file systems list in orders of their own, so which path comes first is known at the end.
-    paths: FxHashMap<Ino, Vec<String>>,
+    seen: FxHashMap<Ino, String>,
 }
 
 pub(super) fn read_tree<F: FileSystem>(fs: &mut F, held: &[Option<Ino>]) -> Result<Tree, Error> {
     let root = fs.root();
-    let mut reader = Reader { fs, tree: Tree::new(), paths: FxHashMap::default() };
+    let mut reader = Reader { fs, tree: Tree::new(), seen: FxHashMap::default() };
     reader.add("/".to_string(), root)?;
     for (slot, ino) in held.iter().enumerate() {
         if let Some(ino) = ino {
             reader.add(format!("held {slot}"), *ino)?;
         }
     }
-    Ok(reader.finish())
+    Ok(reader.tree)
 }
 
 impl<F: FileSystem> Reader<'_, F> {
-    fn finish(mut self) -> Tree {
-        for mut paths in self.paths.into_values() {
-            paths.sort();
-            for path in &paths {
-                self.tree.entry(path.clone()).and_modify(|entry| entry.same_as.clone_from(&paths[0]));
-            }
-        }
-        self.tree
-    }
-
     fn add(&mut self, path: String, ino: Ino) -> Result<(), Error> {
-        let known = self.paths.entry(ino).or_default();
-        known.push(path.clone());
-        if let [first, _, ..] = known.as_slice()
-            && let Some(entry) = self.tree.get(first).cloned()
-        {
-            self.tree.insert(path, entry);
-            return Ok(());
-        }
         let attr = self.fs.getattr(ino)?;
-        let pages = if attr.kind() == 0o100_000 { self.pages(&attr)? } else { BTreeMap::new() };
-        let target = if attr.kind() == 0o120_000 { self.fs.readlink(ino)? } else { Vec::new() };
+        let first_time = !self.seen.contains_key(&ino);
+        let same_as = self.seen.entry(ino).or_insert_with(|| path.clone()).clone();
+        let is = |kind: u16| first_time && attr.kind() == kind;
+        let pages = if is(0o100_000) { self.pages(&attr)? } else { BTreeMap::new() };
+        let target = if is(0o120_000) { self.fs.readlink(ino)? } else { Vec::new() };
         let xattrs = self.xattrs(ino)?;
-        let entry = Entry { attr: comparable(attr), same_as: String::new(), pages, target, xattrs };
-        self.tree.insert(path.clone(), entry);
-        if attr.is_dir() { self.add_children(&path, ino) } else { Ok(()) }
+        self.tree.insert(path.clone(), Entry { attr: comparable(attr), same_as, pages, target, xattrs });
+        if attr.is_dir() && first_time { self.add_children(&path, ino) } else { Ok(()) }
     }
 
     fn add_children(&mut self, path: &str, dir: Ino) -> Result<(), Error> {
