@@ -583,7 +583,7 @@ const WITH_LARGE_NAT: &[Mutation] = &[
     }),
     one("valid_node_count on a volume with a large NAT", &["ValidNodes"], |lab| lab.checkpoint_add(144, 1)),
     one("free_segment_count on a volume with a large NAT", &["FreeSegments"], |lab| {
-        lab.checkpoint_add(32, 1)
+        lab.checkpoint_add(32, 1);
     }),
 ];
 

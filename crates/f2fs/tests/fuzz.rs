@@ -16,16 +16,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::MemoryDevice;
 use common::lab::{At, Lab};
-use common::recorder::{Recorder, Recording};
-use common::tool;
+use common::{kernel_image, tool};
 use dovetail_block::{
-    BlockBytes, BlockDevice, Capabilities, Command, Completion, Content, DeviceError, DeviceInfo,
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice, RecordingDevice,
 };
 use dovetail_f2fs::format::Footer;
 use dovetail_f2fs::fsck::{Options, Severity, check, repair};
@@ -67,7 +64,6 @@ type Structure = (Vec<u64>, Vec<(usize, usize)>);
 /// A sound image to start from; its blocks are shared by all inputs.
 struct Seed {
     name: &'static str,
-    blocks: Vec<Option<Arc<BlockBytes>>>,
     lab: Lab,
     structures: Vec<Structure>,
     /// Blocks that one input may read before it counts as hanging.
@@ -77,31 +73,20 @@ struct Seed {
 /// A seed with changed blocks.
 struct Input<'a> {
     seed: &'a Seed,
-    changed: Vec<(u64, Arc<BlockBytes>)>,
+    lab: Lab,
     reads: u64,
 }
 
 impl BlockDevice for &mut Input<'_> {
     fn info(&self) -> DeviceInfo {
-        DeviceInfo { blocks: self.seed.blocks.len() as u64, capabilities: Capabilities::default() }
+        self.lab.image.info()
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
-        let Command::Read { range, into: Some(into) } = command else { panic!("only reads") };
-        let blocks = self.seed.blocks.len() as u64;
-        if range.end().0 > blocks {
-            return Err(DeviceError::OutOfRange { range, blocks });
-        }
+        let Command::Read { range, .. } = &command else { panic!("only reads") };
         self.reads += range.blocks;
         assert!(self.reads < self.seed.max_reads, "hangs: {} blocks were read", self.reads);
-        for (lba, into) in range.iter().zip(into) {
-            let changed = self.changed.iter().find(|(block, _)| *block == lba.0).map(|(_, bytes)| bytes);
-            *into = match changed.or(self.seed.blocks[lba.0 as usize].as_ref()) {
-                Some(bytes) => Content::Bytes(Arc::clone(bytes)),
-                None => Content::Empty,
-            };
-        }
-        Ok(Completion { done: at })
+        self.lab.image.submit(at, command)
     }
 }
 
@@ -115,14 +100,17 @@ fn fields(every: &[(usize, usize)], repeat: &[(usize, usize, usize, usize)]) -> 
 impl Seed {
     fn new(name: &'static str, image: MemoryDevice) -> Self {
         let lab = Lab::new(image);
-        let blocks = (0..lab.image.count).map(|block| lab.image.blocks.get(&block).cloned()).collect();
         let structures = structures(&lab);
-        let max_reads = 40 * lab.image.blocks.len() as u64 + 20_000;
-        Self { name, blocks, lab, structures, max_reads }
+        let max_reads = 40 * lab.image.used().count() as u64 + 20_000;
+        Self { name, lab, structures, max_reads }
+    }
+
+    fn sound(&self) -> Input<'_> {
+        Input { seed: self, lab: self.lab.clone(), reads: 0 }
     }
 
     fn input(&self, rng: &mut Rng) -> Input<'_> {
-        let mut input = Input { seed: self, changed: Vec::new(), reads: 0 };
+        let mut input = self.sound();
         for _ in 0..=rng.below(5) {
             input.mutate(rng);
         }
@@ -133,8 +121,8 @@ impl Seed {
 /// Structures of the image, and where their fields are.
 fn structures(lab: &Lab) -> Vec<Structure> {
     let s = &lab.superblock;
-    let mut used: Vec<u64> = lab.image.blocks.keys().copied().collect();
-    used.sort_unstable();
+    let used: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();
+    let bytes = |block: &u64| lab.image.bytes(Lba(*block)).unwrap();
     let area = |from: u32, to: u32| -> Vec<u64> {
         used.iter().copied().filter(|block| (u64::from(from)..u64::from(to)).contains(block)).collect()
     };
@@ -142,7 +130,7 @@ fn structures(lab: &Lab) -> Vec<Structure> {
     let pack = lab.pack(lab.checkpoint.pack) as u32;
     let (mut inodes, mut inner, mut data) = (Vec::new(), Vec::new(), Vec::new());
     for block in area(s.main_start.0, s.main_end()) {
-        let footer = Footer::parse(&lab.image.blocks[&block]);
+        let footer = Footer::parse(bytes(&block));
         let live = volume.nat(footer.nid).is_ok_and(|entry| u64::from(entry.address.0) == block);
         (if !live {
             &mut data
@@ -153,7 +141,7 @@ fn structures(lab: &Lab) -> Vec<Structure> {
         })
         .push(block);
     }
-    data.retain(|block| lab.image.blocks[block][2384] == b'.'); // directories have "." first
+    data.retain(|block| bytes(block)[2384] == b'.'); // directories have "." first
     let footer = [(4072, 4), (4076, 4), (4080, 4), (4084, 8), (4092, 4)];
     let inode = [
         (0, 2),
@@ -274,27 +262,17 @@ fn structures(lab: &Lab) -> Vec<Structure> {
 }
 
 impl Input<'_> {
-    fn block_mut(&mut self, block: u64) -> &mut BlockBytes {
-        let index = self.changed.iter().position(|(changed, _)| *changed == block).unwrap_or_else(|| {
-            let bytes = self.seed.blocks[block as usize].clone().unwrap_or_else(|| Arc::new([0; 4096]));
-            self.changed.push((block, bytes));
-            self.changed.len() - 1
-        });
-        Arc::make_mut(&mut self.changed[index].1)
-    }
-
     fn mutate(&mut self, rng: &mut Rng) {
         let seed = self.seed;
         let (blocks, fields) = &seed.structures[rng.below(seed.structures.len() as u64) as usize];
         let block = blocks[rng.below(blocks.len() as u64) as usize];
-        let bytes = self.block_mut(block);
+        let bytes = self.lab.bytes(block);
         match rng.below(16) {
             0 => bytes[rng.below(4096) as usize] ^= 1 << rng.below(8),
             1 => bytes[rng.below(4096) as usize] = rng.below(256) as u8,
             2 => {
                 let other = blocks[rng.below(blocks.len() as u64) as usize];
-                *self.block_mut(block) =
-                    seed.blocks[other as usize].as_ref().map_or([0; 4096], |other| **other);
+                *bytes = **seed.lab.image.bytes(Lba(other)).unwrap();
             }
             3 if rng.below(8) == 0 => bytes.fill(rng.below(2) as u8 * 0xFF),
             _ => {
@@ -306,34 +284,7 @@ impl Input<'_> {
             }
         }
         if rng.below(16) != 0 {
-            self.seal(block);
-        }
-    }
-
-    /// Makes checksums right, and the tail of the pack the same as its head.
-    fn seal(&mut self, block: u64) {
-        let seed = self.seed;
-        let mut lab = Lab {
-            image: MemoryDevice { blocks: std::collections::HashMap::new(), count: 0 },
-            ..seed.lab_without_image()
-        };
-        lab.image.blocks.insert(block, Arc::new(*self.block_mut(block)));
-        lab.seal(block);
-        for (block, bytes) in lab.image.blocks {
-            if block < seed.blocks.len() as u64 {
-                *self.block_mut(block) = *bytes;
-            }
-        }
-    }
-}
-
-impl Seed {
-    fn lab_without_image(&self) -> Lab {
-        Lab {
-            image: MemoryDevice::default(),
-            superblock: self.lab.superblock.clone(),
-            checkpoint: self.lab.checkpoint.clone(),
-            bitmaps: dovetail_f2fs::format::Bitmaps { sit: Vec::new(), nat: Vec::new() },
+            self.lab.seal(block);
         }
     }
 }
@@ -389,17 +340,14 @@ fn check_only(input: &mut Input<'_>) -> bool {
 
 /// A repair leaves no more errors than there were, and nothing that it could do itself.
 fn repair_too(input: &Input<'_>) {
-    let sound = input.seed.blocks.iter().enumerate();
-    let sound = sound.filter_map(|(block, bytes)| Some((block as u64, bytes.clone()?)));
-    let blocks = sound.chain(input.changed.iter().cloned()).collect();
-    let image = MemoryDevice { blocks, count: input.seed.blocks.len() as u64 };
     let errors = |image: &MemoryDevice| {
         check(image.clone(), Options::default(), |_| {}).map_or(0, |report| report.count(Severity::Error))
     };
-    let before = errors(&image);
-    let mut recording = Recording::new(image);
-    if repair(Recorder(&mut recording)).is_ok() {
-        let after = errors(&recording.after);
+    let before = errors(&input.lab.image);
+    let device = RecordingDevice::new(input.lab.image.clone());
+    let recording = device.recording();
+    if repair(device).is_ok() {
+        let after = errors(&recording.newest());
         assert!(after <= before, "a repair made {after} errors of {before}");
     }
 }
@@ -434,13 +382,13 @@ fn small_image(folder: &Path, options: &[&str]) -> MemoryDevice {
     }
     std::os::unix::fs::symlink("folder/below", source.join("link")).unwrap();
     tool("sload.f2fs", &["-f", source.to_str().unwrap(), name]);
-    MemoryDevice::from_reader(fs::File::open(&image).unwrap())
+    MemoryDevice::from_image(&image).unwrap()
 }
 
 /// Makes a directory and a file inline, as a kernel has them, and lets a repair settle the counts.
 fn with_inline(image: MemoryDevice) -> MemoryDevice {
     let mut lab = Lab::new(image);
-    let block = *lab.image.blocks[&lab.data("inline", 0).block];
+    let block = **lab.image.bytes(Lba(lab.data("inline", 0).block)).unwrap();
     let at = lab.in_inode("inline", 0);
     let inode = lab.bytes(at.block);
     inode[3] = 0x05;
@@ -458,11 +406,13 @@ fn with_inline(image: MemoryDevice) -> MemoryDevice {
     let xattr = At { block: at.block, byte: 4052 - 200 };
     lab.set(xattr, &0xF2F5_2011_u32.to_le_bytes());
     lab.set(xattr.plus(24), &[1, 3, 5, 0, b'a', b'b', b'c', b'v', b'a', b'l', b'u', b'e']);
-    let mut recording = Recording::new(lab.image);
-    repair(Recorder(&mut recording)).unwrap();
-    let report = check(recording.after.clone(), Options::default(), |_| {}).unwrap();
+    let device = RecordingDevice::new(lab.image);
+    let recording = device.recording();
+    repair(device).unwrap();
+    let after = recording.newest();
+    let report = check(after.clone(), Options::default(), |_| {}).unwrap();
     assert_eq!(report.count(Severity::Error), 0, "{:?}", report.findings);
-    recording.after
+    after
 }
 
 fn run(seeds: &[Seed], number: u64) -> bool {
@@ -479,7 +429,7 @@ fn run(seeds: &[Seed], number: u64) -> bool {
     PEAK.store(before, Ordering::Relaxed);
     let clean = use_all(&mut input);
     let used = PEAK.load(Ordering::Relaxed).saturating_sub(before);
-    let allowed = 2 * seed.blocks.len() * 4096;
+    let allowed = 2 * seed.lab.image.info().blocks as usize * 4096;
     assert!(used <= allowed, "{} takes {used} bytes, allowed are {allowed}", seed.name);
     if rng.below(if which < 2 { 20 } else { 500 }) == 0 {
         repair_too(&input);
@@ -491,7 +441,7 @@ fn run(seeds: &[Seed], number: u64) -> bool {
 fn damaged_images_never_panic_hang_or_take_memory() {
     let seeds = seeds();
     for seed in &seeds {
-        let mut sound = Input { seed, changed: Vec::new(), reads: 0 };
+        let mut sound = seed.sound();
         assert!(use_all(&mut sound), "{}", seed.name);
     }
     let variable = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());

@@ -4,6 +4,7 @@
 //! checks are the caller's. Errors carry the errno that a system call returns.
 
 mod cache;
+pub mod crash;
 mod error;
 pub mod exercise;
 mod fs;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dovetail_block::{BlockDevice, Content};
 
 use super::F2fs;
+use super::data::Why;
 use crate::error::Error;
 use crate::format::{BLOCK, InlineFlags, Nid};
 
@@ -57,7 +58,9 @@ impl<D: BlockDevice> F2fs<D> {
         if len == 0 {
             return Ok(());
         }
-        self.write_page(ino, 0, Content::Bytes(Arc::new(block)))
+        self.write_page(ino, 0, Content::Bytes(Arc::new(block)))?;
+        // the bytes may have been fsynced: the next checkpoint must not find them gone from the inode and nowhere else
+        self.write_back(ino, Why::Background)
     }
 
     /// The area becomes pointers, all of them holes.

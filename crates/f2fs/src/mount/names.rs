@@ -5,7 +5,7 @@ use dovetail_vfs::{Caller, Error, RenameFlags};
 
 use super::F2fs;
 use super::attributes::{device_words, kind, set_atime, set_crtime, set_ctime, set_mtime};
-use super::data::{ADVISE_COLD, ADVISE_HOT, ADVISE_LOST_PARENT};
+use super::data::{ADVISE_COLD, ADVISE_HOT, ADVISE_LOST_PARENT, Why};
 use super::directory::Entry;
 use super::policy::matches_extension;
 use crate::error::Error as Failure;
@@ -214,6 +214,7 @@ impl<D: BlockDevice> F2fs<D> {
             let mut block = [0; crate::format::BLOCK];
             block[..target.len()].copy_from_slice(target);
             self.write_page(ino, 0, dovetail_block::Content::Bytes(std::sync::Arc::new(block)))?;
+            self.write_back(ino, Why::Background)?; // a checkpoint makes the name durable: no link may lead nowhere then
         }
         self.edit_inode(ino)?.i_size.set(target.len() as u64);
         Ok(())

@@ -54,7 +54,8 @@ pub fn describe<D: BlockDevice>(volume: &mut Volume<D>, path: &str, inode: &Inod
         }
         _ => {}
     }
-    let xattrs = volume.xattrs(inode).unwrap();
+    let mut xattrs = volume.xattrs(inode).unwrap();
+    xattrs.retain(|xattr| is_shown(&xattr.full_name(), inode.mode.into()));
     if !xattrs.is_empty() {
         let map: Map<_, _> = xattrs.iter().map(|x| (x.full_name(), hex(&x.system_value()).into())).collect();
         line.insert("xattr".into(), map.into());
@@ -101,23 +102,30 @@ pub fn describe_file(root: &Path, path: &str) -> Value {
         }
         _ => {}
     }
-    let xattrs = xattrs_of(&full);
+    let xattrs = xattrs_of(&full, meta.mode());
     if !xattrs.is_empty() {
         line.insert("xattr".into(), xattrs.into());
     }
     line.into()
 }
 
-fn xattrs_of(path: &Path) -> Map<String, Value> {
+/// The kernel gives attributes of users to files and directories only.
+fn is_shown(name: &str, mode: u32) -> bool {
+    !name.starts_with("user.") || [0o100_000, 0o040_000].contains(&(mode & 0o170_000))
+}
+
+fn xattrs_of(path: &Path, mode: u32) -> Map<String, Value> {
     let mut names = vec![0; 65_536];
     let len = llistxattr(path, &mut names[..]).unwrap();
     let names = names[..len].split(|&byte| byte == 0).filter(|name| !name.is_empty());
     let value = |name: &str| {
         let mut value = vec![0; 65_536];
-        let len = lgetxattr(path, name, &mut value[..]).unwrap();
+        let len = lgetxattr(path, name, &mut value[..]);
+        let len = len.unwrap_or_else(|error| panic!("{}, {name} which is listed: {error}", path.display()));
         hex(&value[..len])
     };
     let names = names.map(|name| String::from_utf8(name.to_vec()).unwrap());
+    let names = names.filter(|name| is_shown(name, mode));
     names.map(|name| (name.clone(), value(&name).into())).collect()
 }
 

@@ -17,6 +17,7 @@ mod agent;
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
+mod ours;
 mod subjects;
 
 use std::fmt::Write as _;
@@ -28,6 +29,7 @@ use common::manifest::{self, Manifest, differences};
 use dovetail_block::ImageDevice;
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::fsck::{self, Severity};
+use serde_json::Value;
 use subjects::{SUBJECTS, Subject};
 
 fn main() {
@@ -58,11 +60,7 @@ fn round(seed: u64) {
     cases.iter_mut().for_each(Case::check_as_the_cut_left_it);
     cases.extend(SUBJECTS.iter().filter_map(|subject| Case::crashed(subject, folder.path(), seed)));
     let log = recover_with_the_kernel(&mut cases, folder.path());
-    assert_eq!(
-        log.contains("recover_data: "),
-        seed % 2 == 0,
-        "whether the kernel had fsyncs to recover: {log}"
-    );
+    assert!(log.contains("recover_data: "), "the kernel had no fsyncs to recover: {log}");
     cases.iter_mut().for_each(Case::check_recovered);
 }
 
@@ -114,7 +112,8 @@ impl Case {
             check_with_fsck(&self.image, &self.name);
             let ours = read(&self.image);
             contains(&format!("{}: what we recover", self.name), &self.fsynced, &ours);
-            equal(&format!("{}: ours beside the kernel's recovery", self.name), &kernel, &ours);
+            let what = format!("{}: ours beside the kernel's recovery", self.name);
+            equal(&what, &without_directory_times(kernel), &without_directory_times(ours));
         }
     }
 }
@@ -127,7 +126,7 @@ fn cut_the_kernel(cases: &mut [Case], folder: &Path, seed: u64) {
         mount(&mut script, n);
         guest_job(&mut script, &format!("describe /mnt/{n} $OUT/{n}.found"));
         guest_job(&mut script, &format!("work /mnt/{n} $OUT/{n}.synced {seed} 300"));
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             guest_job(&mut script, &format!("fsync /mnt/{n} $OUT/{n}.fsynced {} 150", seed + 1000));
         }
     }
@@ -139,7 +138,7 @@ fn cut_the_kernel(cases: &mut [Case], folder: &Path, seed: u64) {
     for (n, case) in cases.iter_mut().enumerate() {
         equal(&format!("{}: what the kernel finds", case.name), &ours[n], &read_out(n, "found"));
         let synced = read_out(n, "synced");
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             case.fsynced = read_out(n, "fsynced");
         } else {
             (case.synced, case.fsynced) = (Some(synced.clone()), synced);
@@ -224,6 +223,13 @@ fn check_with_fsck(image: &Path, name: &str) {
 fn equal(what: &str, expected: &Manifest, found: &Manifest) {
     let differences = differences(expected, found);
     assert!(differences.is_empty(), "{what}: {differences}");
+}
+
+/// Recovery that names a file changes its directory's time: to the clock's.
+fn without_directory_times(mut manifest: Manifest) -> Manifest {
+    let is_dir = |line: &&mut Value| line["mode"].as_str().unwrap().starts_with("0o4");
+    manifest.values_mut().filter(is_dir).for_each(|line| line["mtime_ns"] = Value::Null);
+    manifest
 }
 
 fn contains(what: &str, expected: &Manifest, found: &Manifest) {

@@ -8,8 +8,9 @@ use dovetail_time::Rng;
 
 use crate::common::manifest::Manifest;
 use crate::common::tool;
+use crate::ours;
 
-/// A maker of images, and what else it can do with them. A mounted writer is one more entry of [`SUBJECTS`].
+/// A maker of images, and what else it can do with them.
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
     /// Makes an image at the path, cleanly unmounted, with content that depends on the seed.
@@ -21,15 +22,26 @@ pub(crate) struct Subject {
     pub(crate) recover: Option<fn(&Path)>,
 }
 
-pub(crate) const SUBJECTS: [Subject; 3] = [
-    Subject { name: "tools", make: |image, seed| tools(image, seed, &[]), crash: None, recover: None },
+pub(crate) const SUBJECTS: [Subject; 4] = [
+    Subject { name: "ours", make: ours::make, crash: Some(ours::crash), recover: Some(ours::recover) },
+    Subject {
+        name: "tools",
+        make: |image, seed| tools(image, seed, &[]),
+        crash: None,
+        recover: Some(ours::recover),
+    },
     Subject {
         name: "tools with checksums",
         make: |image, seed| tools(image, seed, &["-O", "extra_attr,inode_checksum,sb_checksum"]),
         crash: None,
-        recover: None,
+        recover: Some(ours::recover),
     },
-    Subject { name: "empty with features", make: |image, _| empty(image), crash: None, recover: None },
+    Subject {
+        name: "empty with features",
+        make: |image, _| empty(image),
+        crash: None,
+        recover: Some(ours::recover),
+    },
 ];
 
 const SIZE: u64 = 128 << 20;

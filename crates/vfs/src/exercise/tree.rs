@@ -1,6 +1,7 @@
 //! All that a file system holds, in a form that can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::hash::Hasher;
 
 use rustc_hash::{FxHashMap, FxHasher};
@@ -43,7 +44,7 @@ pub fn first_difference(expected: &Tree, found: &Tree) -> Option<String> {
 
 fn difference(path: &str, expected: &Entry, found: &Entry) -> String {
     if expected.attr != found.attr {
-        return format!("attributes of {path}: expected {:?}, found {:?}", expected.attr, found.attr);
+        return format!("attributes of {path}: {}", fields_that_differ(&expected.attr, &found.attr));
     }
     if expected.pages != found.pages {
         let all: BTreeSet<_> = expected.pages.keys().chain(found.pages.keys()).collect();
@@ -51,7 +52,16 @@ fn difference(path: &str, expected: &Entry, found: &Entry) -> String {
         let pages: Vec<_> = all.into_iter().filter(differs).take(8).collect();
         return format!("content of {path} differs in pages {pages:?}");
     }
-    format!("{path}: expected {expected:?}, found {found:?}")
+    format!("{path}: {}", fields_that_differ(expected, found))
+}
+
+fn fields_that_differ(expected: &impl Debug, found: &impl Debug) -> String {
+    let (expected, found) = (format!("{expected:#?}"), format!("{found:#?}"));
+    let shown = |line: &str| line.trim().trim_end_matches(',').to_string();
+    let pairs = expected.lines().zip(found.lines()).filter(|(expected, found)| expected != found);
+    let named =
+        pairs.map(|(expected, found)| format!("expected {}, found {}", shown(expected), shown(found)));
+    named.collect::<Vec<_>>().join("; ")
 }
 
 struct Reader<'a, F> {
@@ -91,6 +101,7 @@ impl<F: FileSystem> Reader<'_, F> {
             entries.push((entry.name, entry.ino, entry.kind));
             true
         })?;
+        entries.sort(); // which of an inode's names comes first must not hang on the order of the disk
         for (name, ino, kind) in entries {
             let shown = format!("{}/{}", path.trim_end_matches('/'), name.escape_ascii());
             let attr = self.fs.lookup(dir, &name)?;

@@ -1,0 +1,100 @@
+//! Power cuts of a mounted volume: everywhere, also during recovery, and what is left is what was promised.
+//!
+//! `DOVETAIL_SEED=n` runs one workload alone, `DOVETAIL_SEEDS=n` that many.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop where it fails")]
+
+mod common;
+
+use std::sync::OnceLock;
+
+use common::mkfs;
+use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_f2fs::fsck::{self, Severity};
+use dovetail_f2fs::{F2fs, Options};
+use dovetail_time::SimTime;
+use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_vfs::exercise::Profile;
+
+/// The file system with mkfs and mount options.
+struct Volume {
+    mkfs: Vec<&'static str>,
+    options: &'static str,
+    empty: OnceLock<MemoryDevice>,
+}
+
+impl Volume {
+    fn new(mkfs: &[&'static str], options: &'static str) -> Self {
+        Self { mkfs: mkfs.to_vec(), options, empty: OnceLock::new() }
+    }
+}
+
+impl Mountable for Volume {
+    type Mounted = F2fs<RecordingDevice<MemoryDevice>>;
+
+    fn format(&self) -> MemoryDevice {
+        self.empty.get_or_init(|| mkfs(64 << 20, &self.mkfs)).clone()
+    }
+
+    fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String> {
+        let options = Options::parse(self.options).map_err(|error| error.to_string())?;
+        F2fs::mount(device, options, SimTime::ZERO).map_err(|error| error.to_string())
+    }
+
+    fn check(&self, device: &MemoryDevice) -> Vec<String> {
+        let report = match fsck::check(device.clone(), fsck::Options::default(), |_| {}) {
+            Ok(report) => report,
+            Err(error) => return vec![error.to_string()],
+        };
+        let errors = report.findings.iter().filter(|finding| finding.severity() == Severity::Error);
+        errors.map(ToString::to_string).collect()
+    }
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+/// Runs `seeds` workloads; the normal run reaches at least `least` cuts.
+fn run(name: &str, volume: &Volume, seeds: u64, steps: usize, least: usize) {
+    let profile = Profile { file_end: 300_000, many: 0, ..Profile::default() };
+    let mut tried = Tried::default();
+    let seeds = match variable("DOVETAIL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..variable("DOVETAIL_SEEDS").unwrap_or(seeds),
+    };
+    for seed in seeds.clone() {
+        let workload = Workload::run(volume, seed, profile, steps);
+        let checked = workload.and_then(|workload| workload.check_cuts(Cuts::default()));
+        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-f2fs --test crash {name}");
+        tried += checked.unwrap_or_else(|what| panic!("{name}, seed {seed}: {what}\nalone: {alone}"));
+    }
+    println!("{name}: {tried:?}");
+    assert!(seeds.end - seeds.start == 1 || tried.cuts >= least, "{tried:?}");
+}
+
+#[test]
+fn defaults() {
+    run("defaults", &Volume::new(&[], ""), 180, 120, 10_000);
+}
+
+#[test]
+fn features() {
+    let mkfs = ["-O", "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr"];
+    run("features", &Volume::new(&mkfs, ""), 20, 120, 1000);
+}
+
+#[test]
+fn out_of_place_only() {
+    run("out_of_place_only", &Volume::new(&[], "mode=lfs"), 20, 120, 1000);
+}
+
+#[test]
+fn strict() {
+    run("strict", &Volume::new(&[], "fsync_mode=strict"), 20, 120, 1000);
+}
+
+#[test]
+fn long() {
+    run("long", &Volume::new(&[], ""), 3, 600, 800);
+}

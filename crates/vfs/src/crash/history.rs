@@ -1,0 +1,102 @@
+//! What each operation left and promised, and when it was through.
+
+use dovetail_block::Recording;
+
+use super::snapshot::Snapshot;
+use crate::exercise::{Op, Path, Target};
+use crate::{FileSystem, Ino};
+
+/// What an operation promises once it has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Promise {
+    /// Everything survives.
+    All,
+    /// The file survives; with `data_only` its content and size.
+    File { ino: Ino, data_only: bool },
+}
+
+impl Promise {
+    /// What `op` will promise, by the numbers of the model.
+    pub(super) fn of<F: FileSystem>(op: &Op, model: &mut F) -> Option<Self> {
+        match op {
+            Op::Sync => Some(Self::All),
+            Op::Fsync { target: Target::Path(path), data_only } => {
+                find(path, model).map(|ino| Self::File { ino, data_only: *data_only })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The inode that a path leads to.
+pub(super) fn find<F: FileSystem>(path: &Path, fs: &mut F) -> Option<Ino> {
+    let root = fs.root();
+    path.iter().try_fold(root, |dir, name| fs.lookup(dir, name).ok().map(|attr| attr.ino))
+}
+
+/// States and promises by number: state 0 is before the first operation, state `n` after operation `n`.
+#[derive(Debug)]
+pub(super) struct History {
+    recording: Recording,
+    states: Vec<Snapshot>,
+    promises: Vec<Option<Promise>>,
+    positions: Vec<usize>,
+    /// The operations that succeeded, as text.
+    shown: Vec<(usize, String)>,
+}
+
+impl History {
+    pub(super) fn new<F: FileSystem>(recording: Recording, model: &mut F) -> Self {
+        let (states, promises, positions, shown) = Default::default();
+        let mut history = Self { recording, states, promises, positions, shown };
+        history.push(None, model);
+        history.positions = vec![0]; // what mounting writes can be cut as well
+        history
+    }
+
+    /// Notes that an operation is through.
+    pub(super) fn push<F: FileSystem>(&mut self, promise: Option<Promise>, model: &mut F) {
+        if let Ok(state) = Snapshot::read(model, self.states.last()) {
+            self.states.push(state);
+            self.promises.push(promise);
+            self.positions.push(self.recording.position());
+        }
+    }
+
+    /// Notes what the last operation was.
+    pub(super) fn show(&mut self, operation: String) {
+        self.shown.push((self.last(), operation));
+    }
+
+    /// The operations that succeeded after state `from`, up to number `to`, a line each with the cut after it.
+    pub(super) fn between(&self, from: usize, to: usize) -> String {
+        let shown = self.shown.iter().filter(|(number, _)| (from + 1..=to).contains(number));
+        shown.map(|(number, op)| format!("\n  {number} (cut {}): {op}", self.positions[*number])).collect()
+    }
+
+    pub(super) fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    pub(super) fn promises(&self) -> usize {
+        self.promises.iter().flatten().count()
+    }
+
+    /// The last operation that was through at a cut.
+    pub(super) fn complete_at(&self, cut: usize) -> usize {
+        self.positions.partition_point(|&position| position <= cut).saturating_sub(1)
+    }
+
+    /// The number of the last operation.
+    pub(super) fn last(&self) -> usize {
+        self.states.len() - 1
+    }
+
+    pub(super) fn state(&self, number: usize) -> &Snapshot {
+        &self.states[number]
+    }
+
+    pub(super) fn promise(&self, number: usize) -> Option<Promise> {
+        self.promises[number]
+    }
+}
