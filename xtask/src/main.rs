@@ -25,7 +25,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 8] = [
+const CHORES: [Chore; 9] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -36,6 +36,11 @@ const CHORES: [Chore; 8] = [
         name: "crash",
         about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: 7 minutes)",
         run: crash,
+    },
+    Chore {
+        name: "crash-fs",
+        about: "cut the power under F2FS: cargo xtask crash-fs [SEEDS] (20,000: an hour)",
+        run: crash_fs,
     },
     Chore {
         name: "kernel-check",
@@ -104,6 +109,13 @@ fn crash(extra: &[String]) -> Result<(), String> {
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
 }
 
+fn crash_fs(extra: &[String]) -> Result<(), String> {
+    install(&PACKAGES)?;
+    let seeds = extra.first().map_or("20000", String::as_str);
+    let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "crash", "--", "--nocapture"];
+    cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
+}
+
 fn kernel_check(extra: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
     let rounds = extra.first().map_or("30", String::as_str);
@@ -117,7 +129,8 @@ fn fuzz(extra: &[String]) -> Result<(), String> {
 }
 
 fn bench(extra: &[String]) -> Result<(), String> {
-    cargo(&["bench", "-p", "dovetail-ftl", "--bench", "random_write"], extra, &[])
+    cargo(&["bench", "-p", "dovetail-ftl", "--bench", "random_write"], extra, &[])?;
+    cargo(&["bench", "-p", "dovetail-f2fs", "--bench", "overwrite"], &[], &[])
 }
 
 fn cargo(arguments: &[&str], extra: &[String], environment: &[(&str, &str)]) -> Result<(), String> {

@@ -1,15 +1,15 @@
 //! A block device over an image file, or over a real block device: real bytes, no virtual time.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::io::{self, IoSlice, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use dovetail_time::SimTime;
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
-use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
+use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange};
 use crate::command::{Command, Data};
 use crate::content::{BlockBytes, Content};
 use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
@@ -25,7 +25,14 @@ pub struct ImageDevice {
     blocks: u64,
     writable: bool,
     discard: bool,
+    /// What reads go through.
+    buffer: Vec<u8>,
 }
+
+/// Bytes of the buffer that stay between reads: the largest request of the file systems here.
+const KEPT_BUFFER: usize = 1 << 20;
+/// Slices in one write at most (Linux: `IOV_MAX`).
+const MAX_SLICES: usize = 1024;
 
 impl ImageDevice {
     /// Opens the image at `path` for reading.
@@ -55,23 +62,20 @@ impl ImageDevice {
         let len = file.seek(SeekFrom::End(0))?;
         // behind the end there is nothing to lose
         let discard = writable && file.metadata()?.is_file() && punch(&file, len, BLOCK_SIZE).is_ok();
-        Ok(Self { file, blocks: len / BLOCK_SIZE, writable, discard })
-    }
-
-    fn seek(&mut self, lba: Lba) -> Result<(), DeviceError> {
-        let position = self.file.seek(SeekFrom::Start(lba.0 * BLOCK_SIZE));
-        position.map(drop).map_err(|error| host("moved in", &error))
+        Ok(Self { file, blocks: len / BLOCK_SIZE, writable, discard, buffer: Vec::new() })
     }
 
     fn read(&mut self, range: BlockRange, into: Option<&mut [Content]>) -> Result<(), DeviceError> {
         let Some(into) = into else { return self.info().check(range, range.blocks) };
         self.info().check(range, into.len() as u64)?;
-        self.seek(range.start)?;
-        for content in into {
-            let mut bytes = [0; BLOCK_SIZE as usize];
-            self.file.read_exact(&mut bytes).map_err(|error| host("read", &error))?;
-            *content = Content::Bytes(Arc::new(bytes));
+        self.buffer.resize(into.len() * BLOCK_SIZE as usize, 0);
+        let read = self.file.read_exact_at(&mut self.buffer, range.start.0 * BLOCK_SIZE);
+        read.map_err(|error| host("read", &error))?;
+        for (content, bytes) in into.iter_mut().zip(self.buffer.as_chunks().0) {
+            *content = Content::Bytes(Arc::new(*bytes));
         }
+        self.buffer.truncate(KEPT_BUFFER);
+        self.buffer.shrink_to(KEPT_BUFFER);
         Ok(())
     }
 
@@ -82,9 +86,10 @@ impl ImageDevice {
         if blocks.iter().any(|block| matches!(block, Content::Pattern(_))) {
             return Err(DeviceError::Unsupported("pattern write"));
         }
-        self.seek(range.start)?;
-        for block in *blocks {
-            self.file.write_all(bytes_of(block)).map_err(|error| host("written", &error))?;
+        let mut slices: Vec<IoSlice<'_>> = blocks.iter().map(|block| IoSlice::new(bytes_of(block))).collect();
+        for (group, slices) in slices.chunks_mut(MAX_SLICES).enumerate() {
+            let at = (range.start.0 + (group * MAX_SLICES) as u64) * BLOCK_SIZE;
+            write_all(&self.file, slices, at).map_err(|error| host("written", &error.into()))?;
         }
         if fua { self.flush() } else { Ok(()) }
     }
@@ -111,6 +116,20 @@ impl ImageDevice {
         }
         self.file.sync_data().map_err(|error| host("flushed", &error))
     }
+}
+
+/// Writes all of the slices, one after the other, from byte `at` on.
+fn write_all(file: &File, mut slices: &mut [IoSlice<'_>], mut at: u64) -> Result<(), rustix::io::Errno> {
+    while !slices.is_empty() {
+        let written = match rustix::io::pwritev(file, slices, at) {
+            Ok(0) => return Err(rustix::io::Errno::IO),
+            Err(rustix::io::Errno::INTR) => continue,
+            written => written?,
+        };
+        IoSlice::advance_slices(&mut slices, written);
+        at += written as u64;
+    }
+    Ok(())
 }
 
 /// What lies there reads as zeros from now on, and takes no room.

@@ -12,20 +12,22 @@ use common::mkfs;
 use dovetail_block::{MemoryDevice, RecordingDevice};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::{F2fs, Options};
-use dovetail_time::SimTime;
+use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
 use dovetail_vfs::exercise::Profile;
+use dovetail_vfs::{Caller, FileSystem, NewNode};
 
 /// The file system with mkfs and mount options.
 struct Volume {
     mkfs: Vec<&'static str>,
     options: &'static str,
+    gc_urgent: bool,
     empty: OnceLock<MemoryDevice>,
 }
 
 impl Volume {
     fn new(mkfs: &[&'static str], options: &'static str) -> Self {
-        Self { mkfs: mkfs.to_vec(), options, empty: OnceLock::new() }
+        Self { mkfs: mkfs.to_vec(), options, gc_urgent: false, empty: OnceLock::new() }
     }
 }
 
@@ -38,6 +40,7 @@ impl Mountable for Volume {
 
     fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String> {
         let options = Options::parse(self.options).map_err(|error| error.to_string())?;
+        let options = Options { gc_urgent: self.gc_urgent, ..options };
         F2fs::mount(device, options, SimTime::ZERO).map_err(|error| error.to_string())
     }
 
@@ -92,6 +95,23 @@ fn out_of_place_only() {
 #[test]
 fn strict() {
     run("strict", &Volume::new(&[], "fsync_mode=strict"), 20, 120, 1000);
+}
+
+/// Sections are cleaned between the operations.
+#[test]
+fn cleaned() {
+    let volume = Volume { gc_urgent: true, ..Volume::new(&[], "mode=lfs") };
+    let mut plain = volume.mount(RecordingDevice::new(volume.format())).unwrap();
+    let (root, node) = (plain.root(), NewNode { mode: 0o100_600, rdev: (0, 0) });
+    let mut rng = Rng::new(1);
+    let ino = plain.create(&Caller::default(), root, b"file", &node).unwrap().ino;
+    for second in 1..100 {
+        plain.write(&Caller::default(), ino, rng.below(200) * 4096, &[second; 100_000]).unwrap();
+        plain.fsync(ino, false).unwrap();
+        plain.wake(SimTime::from_ns(u64::from(second) * 1_000_000_000)).unwrap();
+    }
+    assert!(plain.events().moved_blocks > 10, "{:?}", plain.events());
+    run("cleaned", &volume, 20, 400, 4000);
 }
 
 #[test]

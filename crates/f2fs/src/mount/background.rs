@@ -18,6 +18,8 @@ const GC_SLEEP_MS: u64 = 30_000;
 const GC_SLEEP_MAX_MS: u64 = 60_000;
 /// How long it sleeps after it found none (`gc_no_gc_sleep_time`).
 const GC_NOTHING_MS: u64 = 300_000;
+/// How long it sleeps when it is urgent (`gc_urgent_sleep_time`).
+const GC_URGENT_MS: u64 = 500;
 /// Between rounds of discards that found some (`min_discard_issue_time`).
 const DISCARD_BUSY_MS: u64 = 50;
 /// Between rounds that found none (`max_discard_issue_time`).
@@ -49,13 +51,13 @@ fn after(time: SimTime, ms: u64) -> SimTime {
 }
 
 impl Background {
-    pub(super) fn new(now: SimTime, elapsed_at_mount_s: u64) -> Self {
+    pub(super) fn new(now: SimTime, elapsed_at_mount_s: u64, urgent: bool) -> Self {
         Self {
             elapsed_at_mount_s,
             last_checkpoint: now,
             last_request: now,
             gc_sleep_ms: GC_SLEEP_MS,
-            next_gc: after(now, GC_SLEEP_MS),
+            next_gc: after(now, if urgent { GC_URGENT_MS } else { GC_SLEEP_MS }),
             next_discard: after(now, DISCARD_BUSY_MS),
             next_write_back: after(now, WRITE_BACK_MS),
         }
@@ -127,8 +129,15 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn background_cleaning(&mut self) -> Result<(), Error> {
-        let found = self.is_idle() && self.clean_in_background()?;
-        let sleep = if found || !self.is_idle() { self.background.gc_sleep_ms } else { GC_NOTHING_MS };
+        let may = self.is_idle() || self.options.gc_urgent;
+        let found = may && self.clean_in_background()?;
+        let sleep = if self.options.gc_urgent {
+            GC_URGENT_MS
+        } else if found || !self.is_idle() {
+            self.background.gc_sleep_ms
+        } else {
+            GC_NOTHING_MS
+        };
         self.background.gc_sleep_ms =
             if found { GC_SLEEP_MS } else { (sleep + GC_SLEEP_MS).min(GC_SLEEP_MAX_MS) };
         self.background.next_gc = after(self.io.now(), sleep);

@@ -100,7 +100,7 @@ impl<D: BlockDevice> F2fs<D> {
             holds: FxHashMap::default(),
             cleaner: Cleaner::default(),
             discards: DiscardQueue::default(),
-            background: Background::new(now, checkpoint.elapsed_s),
+            background: Background::new(now, checkpoint.elapsed_s, options.gc_urgent),
             events: Events::default(),
             random: Rng::new(options.seed ^ checkpoint.version),
             mounted_at: now,

@@ -70,6 +70,8 @@ pub struct Options {
     pub no_recovery: bool,
     /// sysfs `ipu_policy`; `None`: the kernel's default for the size.
     pub ipu_policy: Option<IpuPolicy>,
+    /// sysfs `gc_urgent`: sections are cleaned twice a second, idle or not.
+    pub gc_urgent: bool,
     /// sysfs `cp_interval`: seconds between checkpoints when idle.
     pub checkpoint_interval_s: u64,
     /// Pages of content kept in memory, in bytes. Assumed default: 64 MiB.
@@ -95,6 +97,7 @@ impl Default for Options {
             read_only: false,
             no_recovery: false,
             ipu_policy: None,
+            gc_urgent: false,
             checkpoint_interval_s: 60,
             page_cache_bytes: 64 << 20,
             node_cache_bytes: 32 << 20,
