@@ -195,7 +195,6 @@ fn overwrite_full(options: Options, place: &str) {
             assert_eq!(strict_fsck(fs.device()), "", "{place}: after {n} writes");
         }
     }
-    println!("{place}: {:?} {:?}", fs.events(), fs.written());
     let events = fs.events();
     assert!(
         if place == "lfs" { events.moved_blocks } else { events.ssr_blocks } > 10_000,

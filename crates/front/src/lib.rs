@@ -13,6 +13,7 @@ mod clock;
 mod convert;
 mod detach;
 mod options;
+mod read_ahead;
 mod rules;
 mod session;
 mod shared;

@@ -15,6 +15,7 @@ use signal_hook::iterator::Signals;
 
 use crate::adapter::Adapter;
 use crate::options::Options;
+use crate::read_ahead;
 use crate::shared::Shared;
 use crate::waker::Waker;
 
@@ -85,6 +86,7 @@ pub fn mount(
     let waker = Waker::start(shared.clone()).map_err(MountError::Threads)?;
     let serve = move || drop(sender.send(Event::Served(session.run())));
     thread::Builder::new().name("serve".into()).spawn(serve).map_err(MountError::Threads)?;
+    read_ahead::widen(&path);
     Ok(Session { mountpoint: path, unmounter, shared, waker: Some(waker), events, signals })
 }
 

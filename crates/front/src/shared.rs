@@ -84,7 +84,9 @@ mod tests {
     fn a_failed_device_is_told_once_and_a_missing_name_never() {
         let told = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&told);
-        let tell = Box::new(move |_: &Error| drop(count.fetch_add(1, Ordering::Relaxed)));
+        let tell = Box::new(move |_: &Error| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
         let shared = Shared::new(Box::new(Model::new(Limits::default(), &Caller::default())), tell);
         for error in [Error::NotFound, Error::Io("failed".into()), Error::Corrupt("bad".into())] {
             let expected = error.errno();

@@ -188,7 +188,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// Makes sure that a node is in memory, wherever it stands in its file; returns its inode and its place.
     pub(super) fn load_any_node(&mut self, nid: Nid) -> Result<(Nid, u32), Error> {
         if let Some(node) = self.nodes.get(nid) {
-            return Ok((node.ino, Footer::parse(&node.block).node_offset));
+            return Ok((node.ino, node.offset));
         }
         let entry = self.nat_entry(nid)?;
         if entry.address == BlockAddr::NULL {
@@ -202,7 +202,7 @@ impl<D: BlockDevice> F2fs<D> {
         if footer.node_offset == 0 {
             Inode::parse(std::sync::Arc::clone(&block), nid, &self.superblock)?;
         }
-        self.nodes.insert(nid, footer.ino, block);
+        self.nodes.insert(nid, footer.ino, footer.node_offset, block);
         Ok((footer.ino, footer.node_offset))
     }
 

@@ -55,17 +55,18 @@ impl<D: BlockDevice> F2fs<D> {
     /// Makes sure that node `nid`, which must belong to `ino` and stand at `offset` among its nodes, is in memory.
     pub(super) fn load_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<(), Error> {
         if let Some(node) = self.nodes.get(nid) {
-            let (found_ino, footer) = (node.ino, Footer::parse(&node.block));
+            if (node.ino, node.offset) == (ino, offset) {
+                return Ok(());
+            }
             let place = Place::Node(nid);
-            Corrupt::check_equal(place, "the footer's ino", found_ino.0, ino.0)?;
-            Corrupt::check_equal(place, "the footer's node offset", footer.node_offset, offset)?;
-            return Ok(());
+            Corrupt::check_equal(place, "the footer's ino", node.ino.0, ino.0)?;
+            Corrupt::check_equal(place, "the footer's node offset", node.offset, offset)?;
         }
         let block = self.read_node(nid, ino, offset)?;
         if offset == 0 {
             Inode::parse(Arc::clone(&block), ino, &self.superblock)?;
         }
-        self.nodes.insert(nid, ino, block);
+        self.nodes.insert(nid, ino, offset, block);
         Ok(())
     }
 
@@ -172,7 +173,7 @@ impl<D: BlockDevice> F2fs<D> {
             next: BlockAddr::NULL,
         };
         footer.write(&mut block);
-        self.nodes.insert(nid, ino, Arc::new(block));
+        self.nodes.insert(nid, ino, offset, Arc::new(block));
         self.nodes.edit(nid);
         self.counts.valid_nodes += 1;
         self.counts.valid_blocks += 1;

@@ -14,6 +14,8 @@ pub(crate) struct Node {
     pub(crate) nid: Nid,
     /// The inode that it belongs to.
     pub(crate) ino: Nid,
+    /// Its place among the nodes of the inode, as its footer says: kept here, where it is at hand.
+    pub(crate) offset: u32,
     /// The block; its footer is made final when it is written.
     pub(crate) block: Arc<BlockBytes>,
     dirty: bool,
@@ -77,11 +79,11 @@ impl NodeCache {
     }
 
     /// Takes in a node that was read or made.
-    pub(crate) fn insert(&mut self, nid: Nid, ino: Nid, block: Arc<BlockBytes>) {
+    pub(crate) fn insert(&mut self, nid: Nid, ino: Nid, offset: u32, block: Arc<BlockBytes>) {
         self.remove(nid);
         self.make_room();
         self.index.insert(nid, self.slots.len() as u32);
-        self.slots.push(Node { nid, ino, block, dirty: false, used: true });
+        self.slots.push(Node { nid, ino, offset, block, dirty: false, used: true });
     }
 
     /// Forgets a node, dirty or not.
@@ -140,7 +142,7 @@ mod tests {
     fn clean_nodes_go_and_dirty_ones_stay() {
         let mut cache = NodeCache::new(16);
         for nid in 0..100 {
-            cache.insert(Nid(nid), Nid(nid / 10), Arc::new([nid as u8; 4096]));
+            cache.insert(Nid(nid), Nid(nid / 10), 0, Arc::new([nid as u8; 4096]));
             if nid % 10 == 0 {
                 cache.edit(Nid(nid)).unwrap()[0] = 1;
             }

@@ -25,6 +25,9 @@ use crate::format::{
 };
 use crate::volume::Volume;
 
+/// The owners of a segment's blocks.
+type Summaries = Box<[Summary; 512]>;
+
 /// Features whose structures are kept right by every change.
 const WRITABLE: Features = Features(
     Features::ENCRYPT.0
@@ -235,7 +238,7 @@ fn read_data_summaries<D: BlockDevice>(
     io: &mut Io<D>,
     superblock: &Superblock,
     checkpoint: &Checkpoint,
-) -> Result<[Box<[Summary; 512]>; 3], Error> {
+) -> Result<[Summaries; 3], Error> {
     let start = pack_start(superblock, checkpoint).0;
     if checkpoint.flags.has(CheckpointFlags::COMPACT) {
         let counts = [0, 1, 2].map(|log| {
@@ -261,7 +264,7 @@ fn read_node_summaries<D: BlockDevice>(
     superblock: &Superblock,
     checkpoint: &Checkpoint,
     segments: &Segments,
-) -> Result<([Box<[Summary; 512]>; 3], u64), Error> {
+) -> Result<([Summaries; 3], u64), Error> {
     if checkpoint.has_node_summaries() {
         let first = pack_start(superblock, checkpoint).0 + checkpoint.total_blocks - 4;
         let written = written_kib(&*io.read(BlockAddr(first))?);

@@ -59,10 +59,9 @@ impl<D: BlockDevice> F2fs<D> {
         match found {
             Some(_) if flags.create => return Err(Error::Exists),
             None if flags.replace => return Err(Error::NoAttribute),
-            Some(at) => list.remove(at),
-            None => new.clone(),
-        };
-        list.push(new);
+            Some(at) => list[at] = new,
+            None => list.push(new),
+        }
         self.store_xattrs(caller, ino, &list)
     }
 
