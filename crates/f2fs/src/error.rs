@@ -241,6 +241,9 @@ pub enum Corrupt {
         /// What is wrong with it.
         fault: ClusterFault,
     },
+    /// A block that something points to, and that is free by the SIT.
+    #[error("block {0} is in use, and the SIT says that it holds nothing")]
+    NotValid(BlockAddr),
     /// A block whose summary names an owner that does not point to it.
     #[error("block {address} is valid, and node {nid}, its owner by the summary, does not point to it")]
     Owner {

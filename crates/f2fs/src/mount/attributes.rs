@@ -39,7 +39,12 @@ impl<D: BlockDevice> F2fs<D> {
             gid: raw.i_gid.get(),
             rdev: device_number(block, raw.geometry(features).pointer_at(0), mode),
             size: raw.i_size.get(),
-            blocks: raw.i_blocks.get().saturating_sub(1) * (BLOCK_BYTES / 512) + inline,
+            blocks: raw
+                .i_blocks
+                .get()
+                .saturating_sub(1)
+                .saturating_mul(BLOCK_BYTES / 512)
+                .saturating_add(inline),
             atime: time(raw.i_atime.get(), raw.i_atime_nsec.get()),
             mtime: time(raw.i_mtime.get(), raw.i_mtime_nsec.get()),
             ctime: time(raw.i_ctime.get(), raw.i_ctime_nsec.get()),

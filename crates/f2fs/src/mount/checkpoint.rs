@@ -7,6 +7,7 @@ use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::io::{Cause, Channel};
 use super::nat::FlushPlan;
+use super::policy::Log;
 use super::{F2fs, SinceCheckpoint};
 use crate::error::Error;
 use crate::format::{
@@ -55,6 +56,7 @@ impl<D: BlockDevice> F2fs<D> {
         self.check_writable()?;
         self.write_back_directories()?;
         self.write_dirty_nodes()?;
+        Log::ALL.into_iter().try_for_each(|log| self.leave_full_segment(log))?;
         let mut bitmaps = self.bitmaps.clone();
         let plan = self.flush_nat(reason, &mut bitmaps.nat)?;
         let sit_journal = self.flush_sit(&mut bitmaps.sit)?;

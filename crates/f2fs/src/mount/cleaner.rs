@@ -100,8 +100,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     fn section_cost(&self, section: u32) -> u64 {
         let per_section = self.segments.per_section();
-        let mtime: u64 =
-            self.segments.segments_of(section).map(|segno| self.segments.get(segno).mtime_s).sum();
+        let mtimes = self.segments.segments_of(section).map(|segno| self.segments.get(segno).mtime_s);
+        let mtime = mtimes.fold(0, u64::saturating_add);
         let blocks = per_section * BLOCKS_IN_SEGMENT;
         cost_benefit(
             self.segments.section_valid(section),

@@ -11,7 +11,7 @@ use super::io::{Cause, Channel};
 use super::options::Mode;
 use super::pointers::{Found, Pointer};
 use super::policy::{DataFacts, PlaceFacts, SpaceFacts, data_log, in_place};
-use crate::error::{Corrupt, Error};
+use crate::error::{ClusterFault, Corrupt, Error};
 use crate::format::{BLOCK, BlockAddr, Inode, InodeFlags, Nid, Summary};
 use crate::volume::cluster::inflate;
 
@@ -60,6 +60,9 @@ impl<D: BlockDevice> F2fs<D> {
         };
         if address.is_hole() {
             return Ok(Content::Empty);
+        }
+        if address == BlockAddr::COMPRESSED {
+            return Err(Corrupt::Cluster { ino, block: index, fault: ClusterFault::Misplaced }.into());
         }
         let mut content = [Content::Empty];
         self.io.read_into(address, &mut content)?;
@@ -286,7 +289,7 @@ impl<D: BlockDevice> F2fs<D> {
         let owner = Summary { nid: pointer.nid, version, offset: pointer.index };
         let address = self.allocate(log, owner)?;
         if !pointer.address.is_hole() {
-            self.free_block(pointer.address);
+            self.free_block(pointer.address)?;
         }
         self.set_pointer(ino, pointer, address)?;
         self.io.write(Channel(log as u8), cause, address, content)?;

@@ -10,7 +10,7 @@ use super::F2fs;
 use super::io::{Cause, Channel};
 use super::options::{AllocMode, Mode};
 use super::policy::{Log, need_ssr};
-use crate::error::Error;
+use crate::error::{Corrupt, Error};
 use crate::format::{
     BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, SegNo, Summary, SummaryKind, ssa_address, summaries,
     summary_block,
@@ -45,6 +45,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// [`Error::NoSpace`] if neither a free segment nor a hole is left.
     pub(super) fn allocate(&mut self, log: Log, owner: Summary) -> Result<BlockAddr, Error> {
         let now_s = self.elapsed_s();
+        self.leave_full_segment(log)?;
         let current = &mut self.logs[log.index()];
         let (segno, offset) = (current.segno, current.next);
         current.summaries[offset as usize] = owner;
@@ -62,12 +63,24 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(address)
     }
 
+    /// Goes on in another segment if there was none when the log filled its own.
+    pub(super) fn leave_full_segment(&mut self, log: Log) -> Result<(), Error> {
+        if self.logs[log.index()].next < BLOCKS_IN_SEGMENT { Ok(()) } else { self.next_segment(log) }
+    }
+
     /// The block is no longer used. Its place can be written again after the next checkpoint.
-    pub(super) fn free_block(&mut self, address: BlockAddr) {
+    ///
+    /// # Errors
+    /// [`Corrupt::NotValid`].
+    pub(super) fn free_block(&mut self, address: BlockAddr) -> Result<(), Corrupt> {
+        if !self.superblock.in_main(address) {
+            return Err(Corrupt::NotValid(address));
+        }
         let now_s = self.elapsed_s();
         let (segno, _) = self.segments.place(address);
         let current = self.is_current(segno);
-        self.segments.set_invalid(address, now_s, current);
+        let was_valid = self.segments.set_invalid(address, now_s, current);
+        if was_valid { Ok(()) } else { Err(Corrupt::NotValid(address)) }
     }
 
     /// Ends the log's segment and goes on in another one.

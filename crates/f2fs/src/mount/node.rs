@@ -155,7 +155,7 @@ impl<D: BlockDevice> F2fs<D> {
         let dir = self.is_dir(ino)?;
         self.add_node(nid, ino, offset, dir);
         let inode = self.edit_inode(ino)?;
-        inode.i_blocks.set(inode.i_blocks.get() + 1);
+        inode.i_blocks.set(inode.i_blocks.get().saturating_add(1));
         Ok(nid)
     }
 
@@ -182,9 +182,11 @@ impl<D: BlockDevice> F2fs<D> {
     /// Gives up a node: its block, its nid. Its inode's block count is the caller's.
     pub(super) fn drop_node(&mut self, nid: Nid) -> Result<(), Error> {
         let entry = self.nat_entry(nid)?;
+        let place = Place::Checkpoint(self.checkpoint.pack);
+        Corrupt::check_range(place, "valid_node_count", self.counts.valid_nodes, (1, u32::MAX.into()))?;
+        Corrupt::check_range(place, "valid_block_count", self.counts.valid_blocks, (1, u64::MAX))?;
         if entry.address != BlockAddr::NULL {
-            self.check_address(Place::Nat(nid), "block_addr", entry.address)?;
-            self.free_block(entry.address);
+            self.free_block(entry.address)?;
         }
         self.nat.release(nid);
         self.nodes.remove(nid);
@@ -204,7 +206,7 @@ impl<D: BlockDevice> F2fs<D> {
         (footer.fsync_mark, footer.dentry_mark) = (marks.fsync, marks.dentry);
         let version = self.node_version(nid);
         if entry.address != BlockAddr::NULL {
-            self.free_block(entry.address);
+            self.free_block(entry.address)?;
         }
         self.nat.set(nid, NatEntry { version, ino: footer.ino, address });
         let superblock = &self.superblock;

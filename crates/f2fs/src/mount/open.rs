@@ -68,6 +68,10 @@ impl<D: BlockDevice> F2fs<D> {
     fn from_volume(volume: Volume<D>, options: Options, now: SimTime) -> Result<Self, Error> {
         let Volume { blocks, superblock, checkpoint, bitmaps, nat_journal, sit_journal, .. } = volume;
         let mut io = Io::new(blocks.into_device(), now);
+        let last_nid = u64::from(superblock.max_nid()) - 1;
+        for nid in nat_journal.keys() {
+            Corrupt::check_range(Place::Nat(*nid), "nid in the journal", nid.0, (0, last_nid))?;
+        }
         let head = io.read(pack_start(&superblock, &checkpoint))?;
         let mut entries = read_sit(&mut io, &superblock, &bitmaps.sit)?;
         for (segno, entry) in &sit_journal {

@@ -5,8 +5,8 @@ use dovetail_block::BlockDevice;
 use super::F2fs;
 use crate::error::{Error, Place};
 use crate::format::{
-    BlockAddr, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, Way, first_block, node_pointer, set_node_pointer,
-    steps_inside, u32_at,
+    BlockAddr, Features, InlineFlags, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, Way, first_block,
+    node_pointer, set_node_pointer, steps_inside, u32_at,
 };
 
 const N: u64 = POINTERS_IN_NODE as u64;
@@ -40,6 +40,8 @@ pub(super) struct Shape {
     pub(super) direct: u64,
     /// The byte of the inode at which its first pointer stands.
     pub(super) first_at: usize,
+    /// Pointers may be marks of compressed clusters.
+    compressed: bool,
 }
 
 impl<D: BlockDevice> F2fs<D> {
@@ -48,12 +50,13 @@ impl<D: BlockDevice> F2fs<D> {
         let features = self.superblock.features;
         let raw = self.inode(ino)?;
         let geometry = raw.geometry(features);
-        let cluster = cluster_blocks(raw);
+        let cluster = cluster_blocks(raw, features);
         let pointers = geometry.pointers() as u64;
         Ok(Shape {
             pointers: pointers - pointers % cluster,
             direct: N - N % cluster,
             first_at: geometry.pointer_at(0),
+            compressed: cluster > 1,
         })
     }
 
@@ -75,7 +78,7 @@ impl<D: BlockDevice> F2fs<D> {
             }
             let next = node_pointer(self.node(Nid(nid), ino, offset)?, index);
             if level + 1 == way.depth {
-                return self.checked(ino, Nid(nid), index, 4 * index, next).map(Found::Pointer);
+                return self.checked(ino, &shape, (Nid(nid), index, 4 * index), next).map(Found::Pointer);
             }
             nid = next;
         }
@@ -112,7 +115,7 @@ impl<D: BlockDevice> F2fs<D> {
             };
             if level + 1 == way.depth {
                 let address = node_pointer(self.cached(nid)?, index);
-                return self.checked(ino, nid, index, 4 * index, address);
+                return self.checked(ino, &shape, (nid, index, 4 * index), address);
             }
             parent = nid;
         }
@@ -127,8 +130,8 @@ impl<D: BlockDevice> F2fs<D> {
         offset: u32,
         index: u16,
     ) -> Result<Option<Pointer>, Error> {
+        let shape = self.shape(ino)?;
         if offset == 0 {
-            let shape = self.shape(ino)?;
             let inside = u64::from(index) < shape.pointers;
             return if inside { self.inode_pointer(ino, &shape, index.into()).map(Some) } else { Ok(None) };
         }
@@ -136,7 +139,7 @@ impl<D: BlockDevice> F2fs<D> {
             return Ok(None);
         }
         let address = node_pointer(self.node(nid, ino, offset)?, index.into());
-        self.checked(ino, nid, index.into(), 4 * usize::from(index), address).map(Some)
+        self.checked(ino, &shape, (nid, index.into(), 4 * usize::from(index)), address).map(Some)
     }
 
     /// The block of the file that pointer `index` of its node at `offset` leads to.
@@ -148,12 +151,19 @@ impl<D: BlockDevice> F2fs<D> {
     fn inode_pointer(&mut self, ino: Nid, shape: &Shape, index: usize) -> Result<Pointer, Error> {
         let at = shape.first_at + 4 * index;
         let address = u32_at(self.cached(ino)?, at);
-        self.checked(ino, ino, index, at, address)
+        self.checked(ino, shape, (ino, index, at), address)
     }
 
-    fn checked(&self, ino: Nid, nid: Nid, index: usize, at: usize, address: u32) -> Result<Pointer, Error> {
+    fn checked(
+        &self,
+        ino: Nid,
+        shape: &Shape,
+        (nid, index, at): (Nid, usize, usize),
+        address: u32,
+    ) -> Result<Pointer, Error> {
         let address = BlockAddr(address);
-        if !address.is_hole() && address != BlockAddr::COMPRESSED {
+        let mark = shape.compressed && address == BlockAddr::COMPRESSED;
+        if !address.is_hole() && !mark {
             self.check_address(Place::Inode(ino), "a data pointer", address)?;
         }
         Ok(Pointer { nid, index: index as u16, at, address })
@@ -188,13 +198,14 @@ impl<D: BlockDevice> F2fs<D> {
     }
 }
 
-/// Blocks of a compressed cluster; 1 for a file that is not compressed.
-fn cluster_blocks(raw: &RawInode) -> u64 {
-    let compressed = InodeFlags(raw.i_flags.get()).has(InodeFlags::COMPRESSED)
+/// Blocks of a compressed cluster, 4 to 256; 1 for a file that is not compressed.
+fn cluster_blocks(raw: &RawInode, features: Features) -> u64 {
+    let compressed = features.has(Features::COMPRESSION)
+        && InodeFlags(raw.i_flags.get()).has(InodeFlags::COMPRESSED)
         && raw.i_mode.get() & 0o170_000 != 0o040_000;
-    if compressed && raw.extra.i_extra_isize.get() >= 36 {
-        1_u64.checked_shl(raw.extra.i_log_cluster_size.into()).unwrap_or(1).max(1)
-    } else {
-        1
+    let extra = InlineFlags(raw.i_inline).has(InlineFlags::EXTRA_ATTR);
+    match raw.extra.i_log_cluster_size {
+        log @ 2..=8 if compressed && extra && raw.extra.i_extra_isize.get() >= 36 => 1 << log,
+        _ => 1,
     }
 }

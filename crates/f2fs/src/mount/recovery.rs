@@ -198,6 +198,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     fn replay_inode(&mut self, ino: Nid, block: &Arc<BlockBytes>, named: bool) -> Result<(), Error> {
         let logged = Inode::parse(Arc::clone(block), ino, &self.superblock)?;
+        self.check_same_room(ino, RawInode::of(block))?;
         self.replay_size(ino, &logged)?;
         self.replay_fields(ino, RawInode::of(block))?;
         self.replay_inline(ino, &logged)?;
@@ -207,8 +208,19 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
+    /// An inode never divides its room anew.
+    fn check_same_room(&mut self, ino: Nid, logged: &RawInode) -> Result<(), Error> {
+        let (old, new) = (self.geometry(ino)?, logged.geometry(self.superblock.features));
+        let check = |field, found: usize, expected: usize| {
+            Corrupt::check_equal(Place::Inode(ino), field, found as u64, expected as u64)
+        };
+        check("the logged inode's number of pointers", new.pointers(), old.pointers())?;
+        Ok(check("where its pointers begin", new.pointer_at(0), old.pointer_at(0))?)
+    }
+
     /// Makes an inode that the checkpoint does not know: empty, with one name to come.
-    fn recreate_inode(&mut self, ino: Nid, block: &BlockBytes) -> Result<(), Error> {
+    fn recreate_inode(&mut self, ino: Nid, block: &Arc<BlockBytes>) -> Result<(), Error> {
+        Inode::parse(Arc::clone(block), ino, &self.superblock)?;
         if !self.nat.take_this(ino) {
             return Err(Corrupt::NoNode(ino).into());
         }
@@ -277,6 +289,13 @@ impl<D: BlockDevice> F2fs<D> {
     /// Gives the file the name that its inode notes, in the directory that it notes.
     fn replay_name(&mut self, ino: Nid, logged: &Inode) -> Result<(), Error> {
         let dir = logged.parent;
+        let wrong = |byte: &u8| matches!(byte, 0 | b'/');
+        if matches!(&logged.name[..], b"" | b"." | b"..") || logged.name.iter().any(wrong) {
+            let name = String::from_utf8_lossy(&logged.name).into_owned();
+            return Err(Corrupt::Name { dir, name }.into());
+        }
+        let is_dir = self.is_dir(dir)?;
+        Corrupt::check_equal(Place::Inode(dir), "whether the parent is a directory", is_dir, true)?;
         if let Some(taken) = self.find_entry(dir, &logged.name)? {
             if taken.ino == ino {
                 return Ok(());
@@ -342,9 +361,9 @@ impl<D: BlockDevice> F2fs<D> {
         let pointer = self.make_pointer(ino, block)?;
         if old == BlockAddr::NULL {
             self.count_blocks(ino, 1)?;
-        } else if !old.is_hole() {
+        } else if !old.is_hole() && old != BlockAddr::COMPRESSED {
             progress.adopted.remove(&old);
-            self.free_block(old);
+            self.free_block(old)?;
         }
         if logged != BlockAddr::NEW {
             let version = self.node_version(pointer.nid);

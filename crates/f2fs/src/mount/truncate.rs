@@ -116,8 +116,7 @@ impl<D: BlockDevice> F2fs<D> {
             return Ok(());
         }
         self.check_address(crate::Place::Inode(ino), "a data pointer", address)?;
-        self.free_block(address);
-        Ok(())
+        Ok(self.free_block(address)?)
     }
 
     fn drop_extent(&mut self, ino: Nid) -> Result<(), Error> {

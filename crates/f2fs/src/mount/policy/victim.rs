@@ -12,7 +12,8 @@ pub(crate) struct Age {
 pub(crate) fn cost_benefit(valid: u32, blocks: u32, mtime_s: u64, age: Age) -> u64 {
     let utilisation = u64::from(valid) * 100 / u64::from(blocks.max(1));
     let (oldest, newest) = (age.oldest_s.min(mtime_s), age.newest_s.max(mtime_s));
-    let old = if newest == oldest { 0 } else { 100 - 100 * (mtime_s - oldest) / (newest - oldest) };
+    let share = |part: u64, whole: u64| (u128::from(part) * 100 / u128::from(whole)) as u64;
+    let old = if newest == oldest { 0 } else { 100 - share(mtime_s - oldest, newest - oldest) };
     u64::from(u32::MAX) - 100 * (100 - utilisation) * old / (100 + utilisation)
 }
 
