@@ -1,11 +1,11 @@
-//! F2FS in user space: the on-disk format, and a volume read from any block device.
+//! F2FS in user space: the on-disk format, and volumes made, read, mounted, checked and repaired over any block device.
 //!
-//! [`Volume::open`] takes a [`dovetail_block::BlockDevice`], picks the newest checkpoint, and from there everything is
-//! read as it was at that checkpoint: [`Volume::resolve`] walks a path, [`Volume::entries`] lists a directory,
-//! [`Volume::read`] reads a file. Nothing is written. [`mkfs::mkfs`] makes a new volume.
+//! [`mkfs::mkfs`] makes a volume. [`F2fs::mount`] takes a [`dovetail_block::BlockDevice`], recovers what was fsynced
+//! after the last checkpoint, and is a [`dovetail_vfs::FileSystem`]. [`Volume::open`] reads a volume as of its last
+//! checkpoint and writes nothing; [`fsck::check`] finds what is wrong with one.
 //!
-//! What it leaves out: writing; what fsyncs wrote after the last checkpoint (roll-forward recovery); the content of
-//! encrypted files; volumes over several devices or on zoned ones. `docs/f2fs-format.md` has the list.
+//! What it leaves out: the content of encrypted files, writing compressed ones, quota, casefold, volumes over several
+//! devices or on zoned ones. `docs/f2fs-format.md` has the list.
 //!
 //! Hazards: an image is input from strangers. Every pointer is checked against the main area, every node against
 //! its footer (so that a node has one place in one file, and loops end), every name for slashes. What does not fit
