@@ -78,29 +78,29 @@ fn run(name: &str, volume: &Volume, seeds: u64, steps: usize, least: usize) {
 
 #[test]
 fn defaults() {
-    run("defaults", &Volume::new(&[], ""), 180, 120, 10_000);
+    run("defaults", &Volume::new(&[], "nolazytime"), 180, 120, 10_000);
 }
 
 #[test]
 fn features() {
     let mkfs = ["-O", "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr"];
-    run("features", &Volume::new(&mkfs, ""), 20, 120, 1000);
+    run("features", &Volume::new(&mkfs, "nolazytime"), 20, 120, 1000);
 }
 
 #[test]
 fn out_of_place_only() {
-    run("out_of_place_only", &Volume::new(&[], "mode=lfs"), 20, 120, 1000);
+    run("out_of_place_only", &Volume::new(&[], "nolazytime,mode=lfs"), 20, 120, 1000);
 }
 
 #[test]
 fn strict() {
-    run("strict", &Volume::new(&[], "fsync_mode=strict"), 20, 120, 1000);
+    run("strict", &Volume::new(&[], "nolazytime,fsync_mode=strict"), 20, 120, 1000);
 }
 
 /// Sections are cleaned between the operations.
 #[test]
 fn cleaned() {
-    let volume = Volume { gc_urgent: true, ..Volume::new(&[], "mode=lfs") };
+    let volume = Volume { gc_urgent: true, ..Volume::new(&[], "nolazytime,mode=lfs") };
     let mut plain = volume.mount(RecordingDevice::new(volume.format())).unwrap();
     let (root, node) = (plain.root(), NewNode { mode: 0o100_600, rdev: (0, 0) });
     let mut rng = Rng::new(1);
@@ -116,5 +116,5 @@ fn cleaned() {
 
 #[test]
 fn long() {
-    run("long", &Volume::new(&[], ""), 3, 600, 800);
+    run("long", &Volume::new(&[], "nolazytime"), 3, 600, 800);
 }

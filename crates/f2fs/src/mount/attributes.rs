@@ -89,6 +89,17 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
+    /// Content of a file was written now. With `lazytime` that alone is no reason for an fsync to write the inode.
+    fn touch_lazily(&mut self, ino: Nid, now: Timestamp) -> Result<(), Failure> {
+        self.load_node(ino, ino, 0)?;
+        let others = self.nodes.is_dirty(ino) && !self.time_only.contains(&ino);
+        self.touch(ino, now)?;
+        if self.options.lazytime && !others {
+            self.time_only.insert(ino);
+        }
+        Ok(())
+    }
+
     /// Refuses to change what is not kept right, or must not change.
     fn check_changeable(&mut self, ino: Nid) -> Result<(), Error> {
         let raw = self.inode(ino)?;
@@ -201,7 +212,7 @@ impl<D: BlockDevice> F2fs<D> {
             return Ok(());
         }
         let end = Self::check_end(offset.checked_add(bytes.len() as u64))?;
-        self.touch(ino, caller.now)?;
+        self.touch_lazily(ino, caller.now)?;
         if self.has_inline_data(ino)? {
             if end <= self.inline_room(ino)? {
                 self.write_inline(ino, offset, bytes)?;

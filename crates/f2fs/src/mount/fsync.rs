@@ -84,7 +84,7 @@ impl<D: BlockDevice> F2fs<D> {
             }
         }
         let inode_first = !self.since.logged.contains(&ino);
-        let inode_dirty = self.nodes.is_dirty(ino);
+        let inode_dirty = self.nodes.is_dirty(ino) && !self.time_only.contains(&ino);
         if direct.is_empty() && !inode_dirty {
             return Ok(());
         }

@@ -121,6 +121,8 @@ pub struct F2fs<D> {
     nodes: NodeCache,
     pages: PageCache,
     dirty_dents: BTreeMap<Nid, ()>,
+    /// Dirty inodes of which only times changed, by writing content.
+    time_only: BTreeSet<Nid>,
     counts: Counts,
     since: SinceCheckpoint,
     orphans: BTreeSet<Nid>,

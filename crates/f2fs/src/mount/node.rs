@@ -114,6 +114,9 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// The block of a node that is in memory, to be changed.
     pub(super) fn edit_node(&mut self, nid: Nid) -> Result<&mut BlockBytes, Error> {
+        if !self.time_only.is_empty() {
+            self.time_only.remove(&nid);
+        }
         Ok(self.nodes.edit(nid).ok_or(Corrupt::NoNode(nid))?)
     }
 
@@ -190,6 +193,7 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.nat.release(nid);
         self.nodes.remove(nid);
+        self.time_only.remove(&nid);
         self.counts.valid_nodes -= 1;
         self.counts.valid_blocks -= 1;
         Ok(())
@@ -209,6 +213,7 @@ impl<D: BlockDevice> F2fs<D> {
             self.free_block(entry.address)?;
         }
         self.nat.set(nid, NatEntry { version, ino: footer.ino, address });
+        self.time_only.remove(&nid);
         let superblock = &self.superblock;
         let block = self.nodes.seal(nid).ok_or(Corrupt::NoNode(nid))?;
         let bytes = Arc::make_mut(block);

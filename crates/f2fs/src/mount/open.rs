@@ -100,6 +100,7 @@ impl<D: BlockDevice> F2fs<D> {
             dirty_dents: Default::default(),
             counts,
             since: SinceCheckpoint::default(),
+            time_only: BTreeSet::new(),
             orphans: BTreeSet::new(),
             holds: FxHashMap::default(),
             cleaner: Cleaner::default(),

@@ -63,6 +63,9 @@ pub struct Options {
     pub inline_dentry: bool,
     /// `inline_xattr|noinline_xattr`: new inodes keep room for extended attributes.
     pub inline_xattr: bool,
+    /// `lazytime|nolazytime`: an fsync leaves out times that only the writing of content changed; they survive from the
+    /// next checkpoint on. The default, as in Linux.
+    pub lazytime: bool,
     /// `ro|rw`: nothing is written; what fsyncs left to recover is refused.
     pub read_only: bool,
     /// `norecovery`, `disable_roll_forward`: what fsyncs wrote after the last checkpoint is ignored (and lost with the
@@ -94,6 +97,7 @@ impl Default for Options {
             inline_data: true,
             inline_dentry: true,
             inline_xattr: true,
+            lazytime: true,
             read_only: false,
             no_recovery: false,
             ipu_policy: None,
@@ -140,12 +144,10 @@ fn choose<T: Copy>(
 }
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does not have.
-const WITHOUT_EFFECT: [&str; 21] = [
+const WITHOUT_EFFECT: [&str; 19] = [
     "rw",
     "relatime",
     "noatime",
-    "lazytime",
-    "nolazytime",
     "user_xattr",
     "acl",
     "extent_cache",
@@ -210,6 +212,8 @@ impl Options {
             "noinline_data" => self.inline_data = false,
             "noinline_dentry" => self.inline_dentry = false,
             "noinline_xattr" => self.inline_xattr = false,
+            "lazytime" => self.lazytime = true,
+            "nolazytime" => self.lazytime = false,
             "ro" => self.read_only = true,
             "nobarrier" => self.fsync_mode = FsyncMode::NoBarrier,
             "norecovery" | "disable_roll_forward" => self.no_recovery = true,
