@@ -22,6 +22,12 @@ pub fn set_lsb_first(map: &mut [u8], n: usize, on: bool) {
     set(map, n, 1 << (n % 8), on);
 }
 
+/// Turns bit `n` of a bitmap that [`msb_first`] reads over; nothing beyond the end.
+pub fn flip_msb_first(map: &mut [u8], n: usize) {
+    let old = msb_first(map, n);
+    set_msb_first(map, n, !old);
+}
+
 fn set(map: &mut [u8], n: usize, mask: u8, on: bool) {
     if let Some(byte) = map.get_mut(n / 8) {
         *byte = if on { *byte | mask } else { *byte & !mask };

@@ -200,6 +200,14 @@ impl Checkpoint {
         self.flags.has(CheckpointFlags::UMOUNT) || self.flags.has(CheckpointFlags::FASTBOOT)
     }
 
+    /// How many summary entries of each data log the pack carries if they are compacted: of a log that fills holes all.
+    pub fn compact_entries(&self) -> [usize; 3] {
+        [0, 1, 2].map(|log| {
+            let log = self.logs[log];
+            if log.in_holes { BLOCKS_IN_SEGMENT as usize } else { log.offset.into() }
+        })
+    }
+
     /// What the footer of a node written after this checkpoint carries, and which bits of it count.
     pub fn footer_version(&self) -> (u64, u64) {
         if self.flags.has(CheckpointFlags::NOCRC_RECOVERY) {

@@ -9,7 +9,9 @@ use std::borrow::Borrow;
 use dovetail_block::BlockBytes;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
 
-use super::journal::{JOURNAL, NatJournal, SitJournal, decode_nat, decode_sit, encode_nat, encode_sit};
+use super::journal::{
+    JOURNAL, NatJournal, SitJournal, decode_nat, decode_sit, encode_nat, encode_sit, stored_count,
+};
 use super::layout::prove_layout;
 use super::summary::RawSummary;
 use super::{BLOCK, NatEntry, Nid, SegNo, SitEntry, Summary};
@@ -35,6 +37,12 @@ prove_layout!(RawFirst, 4096, { 507 => sit, 1014 => entries, 4087 => rest });
 pub fn compact_journals(block: &BlockBytes) -> (NatJournal, SitJournal) {
     let block: &RawFirst = transmute_ref!(block);
     (decode_nat(&block.nat), decode_sit(&block.sit))
+}
+
+/// How many entries the NAT and the SIT journal in the first block say that they have.
+pub fn compact_journal_counts(block: &BlockBytes) -> (u16, u16) {
+    let block: &RawFirst = transmute_ref!(block);
+    (stored_count(&block.nat), stored_count(&block.sit))
 }
 
 /// How many blocks the summaries of logs with so many entries take: 1 or 2; `None` if they do not fit, and each log
@@ -117,6 +125,7 @@ mod tests {
         let sit = [(SegNo(4), SitEntry { valid_blocks: 0, log: 5, valid_map: [0; 64], mtime_s: 3 })];
         let blocks = compact_summaries(given, &nat, &sit);
         assert_eq!(compact_journals(&blocks[0]), (nat.to_vec(), sit.to_vec()));
+        assert_eq!(compact_journal_counts(&blocks[0]), (1, 1));
         let found = parse_compact(&blocks, counts);
         for ((found, expected), count) in found.iter().zip(&logs).zip(counts) {
             assert_eq!(found[..count], expected[..count]);

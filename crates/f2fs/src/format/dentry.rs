@@ -163,9 +163,42 @@ impl<'a> DentryBlock<'a> {
         at.max(slot)
     }
 
-    fn name_len(&self, slot: usize) -> usize {
-        let dentry = &self.dentries[slot * DENTRY..][..DENTRY];
+    fn dentry(&self, slot: usize) -> &'a [u8] {
+        &self.dentries[slot * DENTRY..][..DENTRY]
+    }
+
+    /// Something begins or goes on at `slot`; this and the following take slots below [`Self::slots`], used or not, and
+    /// show what is stored there.
+    pub fn is_used(&self, slot: usize) -> bool {
+        lsb_first(self.bitmap, slot)
+    }
+
+    /// The length of the name at `slot`; 0 where one only goes on.
+    pub fn name_len(&self, slot: usize) -> usize {
+        let dentry = self.dentry(slot);
         u16::from_le_bytes([dentry[8], dentry[9]]).into()
+    }
+
+    /// The hash of the name at `slot`.
+    pub fn hash(&self, slot: usize) -> u32 {
+        u32_at(self.dentry(slot), 0)
+    }
+
+    /// The inode of the entry at `slot`.
+    pub fn ino(&self, slot: usize) -> Nid {
+        Nid(u32_at(self.dentry(slot), 4))
+    }
+
+    /// What the entry at `slot` says that its inode is.
+    pub fn file_type(&self, slot: usize) -> FileType {
+        FileType(self.dentry(slot)[10])
+    }
+
+    /// The name at `slot`; `None` if it has no length, more than 255 bytes, or goes beyond the last slot.
+    pub fn name(&self, slot: usize) -> Option<&'a [u8]> {
+        let len = self.name_len(slot);
+        let fits = (1..=MAX_NAME as usize).contains(&len) && slot + dentry_slots(len) <= self.count;
+        fits.then(|| &self.names[slot * SLOT..][..len])
     }
 
     /// A name of so many bytes has room.
@@ -186,7 +219,7 @@ impl<'a> DentryBlock<'a> {
                 slot += 1;
                 continue;
             }
-            let same = u32_at(self.dentries, slot * DENTRY) == hash && len == name.len();
+            let same = self.hash(slot) == hash && len == name.len();
             if same && self.names.get(slot * SLOT..slot * SLOT + len) == Some(name) {
                 return Some(slot);
             }
@@ -200,7 +233,6 @@ impl<'a> DentryBlock<'a> {
     /// # Errors
     /// What is there cannot be an entry.
     pub fn entry(&self, slot: usize) -> Result<DirEntry, Corrupt> {
-        let dentry = &self.dentries[slot * DENTRY..][..DENTRY];
         let place = Place::Directory(self.dir);
         let len = self.name_len(slot);
         let room = ((self.count - slot) * SLOT) as u64;
@@ -210,12 +242,7 @@ impl<'a> DentryBlock<'a> {
             let name = String::from_utf8_lossy(&name).into_owned();
             return Err(Corrupt::Name { dir: self.dir, name });
         }
-        Ok(DirEntry {
-            name,
-            ino: Nid(u32_at(dentry, 4)),
-            file_type: FileType(dentry[10]),
-            hash: u32_at(dentry, 0),
-        })
+        Ok(DirEntry { name, ino: self.ino(slot), file_type: self.file_type(slot), hash: self.hash(slot) })
     }
 }
 

@@ -87,6 +87,34 @@ impl<'a> DentryBlockMut<'a> {
         }
     }
 
+    /// Marks `slot` as used: the name before it goes on there.
+    pub fn set_used(&mut self, slot: usize) {
+        if slot < self.count {
+            set_lsb_first(self.bitmap, slot, true);
+        }
+    }
+
+    /// Sets the hash of the name at `slot`.
+    pub fn set_hash(&mut self, slot: usize, hash: u32) {
+        if slot < self.count {
+            self.dentry(slot)[..4].copy_from_slice(&hash.to_le_bytes());
+        }
+    }
+
+    /// Sets what the entry at `slot` says that its inode is.
+    pub fn set_file_type(&mut self, slot: usize, file_type: FileType) {
+        if slot < self.count {
+            self.dentry(slot)[10] = file_type.0;
+        }
+    }
+
+    /// Takes the length at `slot` away: no name begins there.
+    pub fn clear_name_len(&mut self, slot: usize) {
+        if slot < self.count {
+            self.dentry(slot)[8..10].fill(0);
+        }
+    }
+
     /// There is no entry, not even "." and "..".
     pub fn is_empty(&self) -> bool {
         (0..self.count).all(|slot| !lsb_first(self.bitmap, slot))

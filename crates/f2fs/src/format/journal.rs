@@ -129,6 +129,16 @@ pub fn sit_journal(block: &BlockBytes) -> SitJournal {
     decode_sit(journal(block))
 }
 
+/// How many entries the journal in a summary block says that it has, be they NAT's or SIT's.
+pub fn journal_count(block: &BlockBytes) -> u16 {
+    stored_count(journal(block))
+}
+
+/// The count, which may be above the capacity, that a journal of either kind begins with.
+pub(super) const fn stored_count(journal: &[u8; JOURNAL]) -> u16 {
+    u16::from_le_bytes([journal[0], journal[1]])
+}
+
 /// Puts a NAT journal of at most [`NAT_JOURNAL_ENTRIES`] into the summary block of the hot data log.
 pub fn put_nat_journal(block: &mut BlockBytes, entries: &[(Nid, NatEntry)]) {
     *journal_mut(block) = encode_nat(entries);
@@ -170,6 +180,7 @@ mod tests {
         assert_eq!(nat_journal(&block), nat);
         put_sit_journal(&mut block, &sit);
         assert_eq!(sit_journal(&block), sit);
+        assert_eq!(journal_count(&block), 6);
         put_sit_journal(&mut block, &sit[..1]);
         assert_eq!(sit_journal(&block), sit[..1]);
         let journal = 3584..3584 + 507;

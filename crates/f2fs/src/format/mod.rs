@@ -30,11 +30,13 @@ mod way;
 mod xattr;
 mod xattr_list;
 
-pub use bits::{lsb_first, msb_first, set_lsb_first, set_msb_first};
+pub use bits::{flip_msb_first, lsb_first, msb_first, set_lsb_first, set_msb_first};
 pub use checkpoint::{Bitmaps, Checkpoint, CheckpointFlags, LogPosition};
 pub use cluster::CompressAlgorithm;
 pub(crate) use cluster::{CLUSTER_HEADER, ClusterHeader};
-pub use compact::{compact_block_count, compact_journals, compact_summaries, parse_compact};
+pub use compact::{
+    compact_block_count, compact_journal_counts, compact_journals, compact_summaries, parse_compact,
+};
 pub use crc::{CRC_SEED, crc32};
 pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType, dentry_bucket, dentry_slots};
 pub use dentry_edit::{DentryBlockMut, inline_to_block};
@@ -44,18 +46,20 @@ pub use ids::{BlockAddr, Nid, SegNo};
 pub(crate) use inode::{Geometry, MAX_SIZE, RawInode, inode_checksums, seal_inode};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
 pub use journal::{
-    NAT_JOURNAL_ENTRIES, NatJournal, SIT_JOURNAL_ENTRIES, SitJournal, nat_journal, put_nat_journal,
-    put_sit_journal, put_written_kib, sit_journal, written_kib,
+    NAT_JOURNAL_ENTRIES, NatJournal, SIT_JOURNAL_ENTRIES, SitJournal, journal_count, nat_journal,
+    put_nat_journal, put_sit_journal, put_written_kib, sit_journal, written_kib,
 };
 pub use nat::{NAT_ENTRIES_IN_BLOCK, NatEntry, nat_block_address, nat_block_other, nat_entry, set_nat_entry};
 pub use nat_bits::{nat_bits_blocks, new_nat_bits};
 pub use node::{Footer, POINTERS_IN_NODE, XATTR_NODE_OFFSET, node_pointer, set_node_pointer};
-pub use orphan::{ORPHANS_IN_BLOCK, orphan_blocks, parse_orphans};
+pub use orphan::{ORPHANS_IN_BLOCK, OrphanCounts, orphan_blocks, orphan_counts, parse_orphans};
 pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry};
-pub use summary::{Summary, SummaryKind, ssa_address, summaries, summary_block, summary_entry, summary_kind};
+pub use summary::{
+    Summary, SummaryKind, set_summary_entry, set_summary_kind, ssa_address, summaries, summary_block,
+    summary_entry, summary_kind,
+};
 pub(crate) use superblock::MAX_SEGMENTS;
 pub use superblock::{MAGIC, Superblock};
-#[allow(unused_imports, reason = "used as the mounted volume grows")]
 pub(crate) use way::{Way, first_block, is_indirect, steps_inside};
 pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, XattrRefused, parse_xattrs};
 pub use xattr_list::{NoRoom, XattrLayout, encode_xattrs};

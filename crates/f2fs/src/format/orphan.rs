@@ -43,6 +43,27 @@ fn orphan_block(inos: &[Nid], number: u16, count: u16) -> BlockBytes {
     })
 }
 
+/// What an orphan block says of itself, as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrphanCounts {
+    /// Its number among the blocks, from 1.
+    pub number: u16,
+    /// How many blocks there are.
+    pub blocks: u16,
+    /// How many inodes it lists, 1020 at most.
+    pub entries: u32,
+}
+
+/// What `block` says of itself.
+pub fn orphan_counts(block: &BlockBytes) -> OrphanCounts {
+    let block: &RawOrphanBlock = transmute_ref!(block);
+    OrphanCounts {
+        number: block.blk_addr.get(),
+        blocks: block.blk_count.get(),
+        entries: block.entry_count.get(),
+    }
+}
+
 /// The inodes that `block` lists. A count above the capacity is cut.
 pub fn parse_orphans(block: &BlockBytes) -> Vec<Nid> {
     let block: &RawOrphanBlock = transmute_ref!(block);
@@ -68,6 +89,7 @@ mod tests {
     fn each_block_says_which_of_how_many_it_is() {
         let blocks = orphan_blocks(&[Nid(5); 1021]);
         assert_eq!(blocks[0][4084..], [1, 0, 2, 0, 0xFC, 3, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(orphan_counts(&blocks[1]), OrphanCounts { number: 2, blocks: 2, entries: 1 });
         assert_eq!(blocks[1][4084..], [2, 0, 2, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     }
 

@@ -5,7 +5,9 @@
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute, transmute_ref};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute, transmute_mut, transmute_ref,
+};
 
 use super::journal::JOURNAL;
 use super::layout::prove_layout;
@@ -55,6 +57,16 @@ pub enum SummaryKind {
     Node,
 }
 
+impl SummaryKind {
+    /// As it is stored: 0 for data, 1 for nodes.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Data => 0,
+            Self::Node => 1,
+        }
+    }
+}
+
 impl RawSummary {
     pub(super) fn decode(&self) -> Summary {
         Summary { nid: Nid(self.nid.get()), version: self.version, offset: self.ofs_in_node.get() }
@@ -77,14 +89,29 @@ pub fn summaries(block: &BlockBytes) -> Box<[Summary; 512]> {
     Box::new(block.entries.each_ref().map(RawSummary::decode))
 }
 
-/// Whether a summary block says that its segment holds data or nodes; `None` for another type.
-pub fn summary_kind(block: &BlockBytes) -> Option<SummaryKind> {
+/// Sets the entry of the segment's block `offset`, which must be below 512.
+pub fn set_summary_entry(block: &mut BlockBytes, offset: u32, entry: Summary) {
+    let block: &mut RawSummaryBlock = transmute_mut!(block);
+    block.entries[offset as usize] = RawSummary::encode(entry);
+}
+
+/// Whether a summary block says that its segment holds data or nodes.
+///
+/// # Errors
+/// The type that is stored, if it is neither.
+pub fn summary_kind(block: &BlockBytes) -> Result<SummaryKind, u8> {
     let block: &RawSummaryBlock = transmute_ref!(block);
     match block.entry_type {
-        0 => Some(SummaryKind::Data),
-        1 => Some(SummaryKind::Node),
-        _ => None,
+        0 => Ok(SummaryKind::Data),
+        1 => Ok(SummaryKind::Node),
+        other => Err(other),
     }
+}
+
+/// Sets what a summary block says that its segment holds.
+pub fn set_summary_kind(block: &mut BlockBytes, kind: SummaryKind) {
+    let block: &mut RawSummaryBlock = transmute_mut!(block);
+    block.entry_type = kind.code();
 }
 
 /// A summary block of `entries`, with an empty journal.
@@ -92,10 +119,7 @@ pub fn summary_block(entries: &[Summary; 512], kind: SummaryKind) -> BlockBytes 
     transmute!(RawSummaryBlock {
         entries: entries.map(RawSummary::encode),
         journal: [0; JOURNAL],
-        entry_type: match kind {
-            SummaryKind::Data => 0,
-            SummaryKind::Node => 1,
-        },
+        entry_type: kind.code(),
         check_sum: U32::ZERO, // nobody fills or checks it
     })
 }
@@ -117,8 +141,19 @@ mod tests {
         assert_eq!(*summaries(&block), entries);
         assert_eq!(summary_entry(&block, 511), entries[511]);
         assert_eq!(summary_entry(&block, 512), Summary::default());
-        assert_eq!(summary_kind(&block), Some(SummaryKind::Node));
+        assert_eq!(summary_kind(&block), Ok(SummaryKind::Node));
         assert_eq!(block[7..14], [0x70, 0x11, 1, 0, 1, 0xF9, 3]);
         assert!(block[3584..4091].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn what_is_set_is_read_back_and_the_rest_stays() {
+        let mut block = [0xEE; 4096];
+        assert_eq!(summary_kind(&block), Err(0xEE));
+        set_summary_kind(&mut block, SummaryKind::Data);
+        let entry = Summary { nid: Nid(7), version: 2, offset: 9 };
+        set_summary_entry(&mut block, 511, entry);
+        assert_eq!((summary_entry(&block, 511), summary_kind(&block)), (entry, Ok(SummaryKind::Data)));
+        assert!(block[..3577].iter().chain(&block[3584..4091]).all(|&byte| byte == 0xEE));
     }
 }

@@ -10,7 +10,7 @@ use crate::volume::open::{pack_start, read_pack};
 /// Flags that say that something is wrong: ERROR, FSCK and QUOTA_NEED_FSCK.
 const WANT_CHECK: u32 = 0x8 | 0x10 | 0x800;
 /// The flags of Linux 6.12, up to RESIZEFS.
-const KNOWN_FLAGS: u32 = 0x7FFF;
+pub(super) const KNOWN_FLAGS: u32 = 0x7FFF;
 
 impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_checkpoints(&mut self) -> Result<(), Error> {

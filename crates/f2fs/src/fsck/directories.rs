@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use dovetail_block::BlockDevice;
 
-use super::dentries::{Fix, Place, Slots};
+use super::dentries::{Fix, Place};
 use super::inodes::File;
 use super::tree::Child;
 use super::{Checker, Finding, Name};
 use crate::error::Error;
-use crate::format::{FileType, InodeFlags, Nid, RawInode, name_hash};
+use crate::format::{DentryBlock, FileType, InodeFlags, Nid, RawInode, dentry_slots, name_hash};
 
 const ENCRYPTED: u8 = 0x04;
 
@@ -82,50 +82,53 @@ impl<D: BlockDevice> Checker<'_, D> {
         bytes: &[u8; 4096],
     ) -> Result<(), Error> {
         let Some(directory) = &mut file.directory else { return Ok(()) };
-        self.check_entries(directory, Slots::block(bytes), Some(block))
+        let entries = DentryBlock::block(bytes, directory.ino);
+        self.check_entries(directory, entries, Some(block))
     }
 
     pub(super) fn check_inline_entries(&mut self, file: &mut File, area: &[u8]) -> Result<(), Error> {
         let Some(directory) = &mut file.directory else { return Ok(()) };
-        self.check_entries(directory, Slots::inline(area), None)
+        let entries = DentryBlock::inline(area, directory.ino);
+        self.check_entries(directory, entries, None)
     }
 
     /// `block` is `None` for inline entries.
     fn check_entries(
         &mut self,
         directory: &mut Directory,
-        slots: Slots<'_>,
+        slots: DentryBlock<'_>,
         block: Option<u64>,
     ) -> Result<(), Error> {
         let mut slot = 0;
-        while slot < slots.count {
+        while slot < slots.slots() {
             if !slots.is_used(slot) {
                 slot += 1;
                 continue;
             }
-            let Some(len) = slots.len(slot) else {
-                let (dir, block, found) = (directory.ino, block.unwrap_or(0), slots.name_len(slot));
+            let Some(name) = slots.name(slot) else {
+                let (dir, block, found) = (directory.ino, block.unwrap_or(0), slots.name_len(slot) as u16);
                 self.found(Finding::DentryLength { dir, block, slot, found });
                 slot += 1;
                 continue;
             };
-            self.check_tail(Place { dir: directory.ino, block, slot }, slots, len);
-            self.check_entry(directory, slots, Place { dir: directory.ino, block, slot })?;
-            slot += len;
+            let place = Place { dir: directory.ino, block, slot };
+            self.check_tail(place, slots, name);
+            self.check_entry(directory, slots, place, name)?;
+            slot += dentry_slots(name.len());
         }
         Ok(())
     }
 
     /// The second and later slots of a long name.
-    fn check_tail(&mut self, place: Place, slots: Slots<'_>, len: usize) {
-        let (dir, first) = (place.dir, place.slot);
-        let name = || Name(slots.name(first).to_vec());
+    fn check_tail(&mut self, place: Place, slots: DentryBlock<'_>, name: &[u8]) {
+        let (dir, first, len) = (place.dir, place.slot, dentry_slots(name.len()));
+        let name = || Name(name.to_vec());
         for slot in first + 1..first + len {
             if !slots.is_used(slot) {
                 self.fix(Place { slot, ..place }, Fix::Used);
                 self.found(Finding::DentrySlots { dir, name: name(), slot });
             }
-            let found = slots.name_len(slot);
+            let found = slots.name_len(slot) as u16;
             if found != 0 {
                 self.fix(Place { slot, ..place }, Fix::NoLength);
                 self.found(Finding::DentryTail { dir, name: name(), slot, found });
@@ -136,11 +139,12 @@ impl<D: BlockDevice> Checker<'_, D> {
     fn check_entry(
         &mut self,
         directory: &mut Directory,
-        slots: Slots<'_>,
+        slots: DentryBlock<'_>,
         place: Place,
+        bytes: &[u8],
     ) -> Result<(), Error> {
         let Place { block, slot, .. } = place;
-        let (dir, bytes, hash) = (directory.ino, slots.name(slot), slots.hash(slot));
+        let (dir, hash) = (directory.ino, slots.hash(slot));
         let name = || Name(bytes.to_vec());
         let dots = bytes == b"." || bytes == b"..";
         if !directory.encrypted && bytes.iter().any(|&byte| byte == 0 || byte == b'/') {
@@ -156,7 +160,7 @@ impl<D: BlockDevice> Checker<'_, D> {
             self.found(Finding::DentryBucket { dir, name: name(), block });
         }
         if dots {
-            self.check_dot(directory, slots, place);
+            self.check_dot(directory, slots, place, bytes);
             return Ok(());
         }
         if !directory.names.insert((mixed(bytes), plain)) {
@@ -166,11 +170,11 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.follow(Child { dir, name: name(), ino, file_type, place })
     }
 
-    fn check_dot(&mut self, directory: &mut Directory, slots: Slots<'_>, place: Place) {
+    fn check_dot(&mut self, directory: &mut Directory, slots: DentryBlock<'_>, place: Place, name: &[u8]) {
         let slot = place.slot;
         directory.dots += 1;
         let (ino, found) = (directory.ino, slots.ino(slot));
-        if slots.name(slot) == b"." {
+        if name == b"." {
             if found != ino {
                 self.found(Finding::DotInode { ino, found });
             }
@@ -182,7 +186,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         let (found, expected) = (slots.file_type(slot).0, FileType::DIRECTORY.0);
         if found != expected {
-            let name = Name(slots.name(slot).to_vec());
+            let name = Name(name.to_vec());
             self.fix(place, Fix::Type(expected));
             self.found(Finding::DentryType { dir: ino, name, found, expected });
         }

@@ -5,27 +5,20 @@ use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, BlockDevice};
 
-use super::summary::{DATA, ENTRY, NODES, TYPE};
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, SegNo};
+use crate::format::{
+    BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES,
+    SegNo, SummaryKind, compact_block_count, compact_journal_counts, journal_count, parse_compact,
+    summary_block,
+};
 use crate::volume::open::pack_start;
-
-/// Where the entries begin in the first block of compacted summaries: after both journals.
-const COMPACT_ENTRIES: usize = 2 * JOURNAL;
-/// Bytes of a journal.
-const JOURNAL: usize = 507;
-/// Where the journal stands in a summary block.
-const JOURNAL_AT: usize = 3584;
-/// Entries of the journals at most.
-const NAT_ENTRIES: u32 = 38;
-const SIT_ENTRIES: u32 = 6;
 
 /// The summary of a segment that a log writes to.
 #[derive(Clone, Debug)]
 pub(super) enum LogSummary {
     /// A summary block, as it stands in the pack or put together from compacted ones, and what it is of.
-    Stored(Arc<BlockBytes>, u8),
+    Stored(Arc<BlockBytes>, SummaryKind),
     /// Not stored: a node log of a volume that was not unmounted.
     Footers,
 }
@@ -57,19 +50,9 @@ impl Logs {
     }
 }
 
-/// How many entries of each data log the compacted summaries carry.
-fn compact_entries(checkpoint: &Checkpoint) -> [u32; 3] {
-    let count = |log: usize| {
-        let log = checkpoint.logs[log];
-        if log.in_holes { BLOCKS_IN_SEGMENT } else { log.offset.into() }
-    };
-    [count(0), count(1), count(2)]
-}
-
 /// Blocks that compacted summaries take.
 pub(super) fn compact_blocks(checkpoint: &Checkpoint) -> u32 {
-    let first = (TYPE - COMPACT_ENTRIES) / ENTRY;
-    if compact_entries(checkpoint).iter().sum::<u32>() as usize <= first { 1 } else { 2 }
+    compact_block_count(checkpoint.compact_entries()).unwrap_or(2) as u32
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
@@ -140,13 +123,13 @@ impl<D: BlockDevice> Checker<'_, D> {
         } else {
             let first = self.first_data_summary();
             for log in 0..3 {
-                summaries.push(LogSummary::Stored(self.pack_block(first + log)?, DATA));
+                summaries.push(LogSummary::Stored(self.pack_block(first + log)?, SummaryKind::Data));
             }
         }
         for log in 0..3 {
             summaries.push(if self.volume.checkpoint.has_node_summaries() {
                 let block = self.pack_block(self.volume.checkpoint.total_blocks.saturating_sub(4) + log)?;
-                LogSummary::Stored(block, NODES)
+                LogSummary::Stored(block, SummaryKind::Node)
             } else {
                 LogSummary::Footers
             });
@@ -160,39 +143,29 @@ impl<D: BlockDevice> Checker<'_, D> {
         checkpoint.total_blocks.saturating_sub(1 + after)
     }
 
-    /// Summary blocks of the three data logs, put together from the compacted entries: they follow each other, and
-    /// none is divided between two blocks.
+    /// Summary blocks of the three data logs, put together from the compacted entries.
     fn compact_summaries(&mut self) -> Result<Vec<LogSummary>, Error> {
-        let mut index = self.volume.checkpoint.summary_start;
-        let (mut source, mut at) = (self.pack_block(index)?, COMPACT_ENTRIES);
-        let mut summaries = Vec::new();
-        for count in compact_entries(&self.volume.checkpoint) {
-            let mut block = [0; BLOCK];
-            for entry in block.chunks_exact_mut(ENTRY).take(count as usize) {
-                if at + ENTRY > TYPE {
-                    index += 1;
-                    (source, at) = (self.pack_block(index)?, 0);
-                }
-                entry.copy_from_slice(&source[at..at + ENTRY]);
-                at += ENTRY;
-            }
-            summaries.push(LogSummary::Stored(Arc::new(block), DATA));
-        }
-        Ok(summaries)
+        let (first, count) = (self.volume.checkpoint.summary_start, compact_blocks(&self.volume.checkpoint));
+        let blocks =
+            (first..first + count).map(|index| self.pack_block(index)).collect::<Result<Vec<_>, _>>()?;
+        let blocks: Vec<BlockBytes> = blocks.iter().map(|block| **block).collect();
+        let logs = parse_compact(&blocks, self.volume.checkpoint.compact_entries());
+        let stored = |entries| Arc::new(summary_block(entries, SummaryKind::Data));
+        Ok(logs.iter().map(|entries| LogSummary::Stored(stored(entries), SummaryKind::Data)).collect())
     }
 
     /// The journals' counts, and that each entry is for something that there is.
     fn check_journals(&mut self) -> Result<(), Error> {
         let compact = self.volume.checkpoint.flags.has(CheckpointFlags::COMPACT);
         let (nat, sit) = if compact {
-            let block = self.pack_block(self.volume.checkpoint.summary_start)?;
-            (count_at(&block, 0), count_at(&block, JOURNAL))
+            compact_journal_counts(&*self.pack_block(self.volume.checkpoint.summary_start)?)
         } else {
             let first = self.first_data_summary();
             let (hot, cold) = (self.pack_block(first)?, self.pack_block(first + 2)?);
-            (count_at(&hot, JOURNAL_AT), count_at(&cold, JOURNAL_AT))
+            (journal_count(&hot), journal_count(&cold))
         };
-        for (what, found, max) in [("NAT", nat, NAT_ENTRIES), ("SIT", sit, SIT_ENTRIES)] {
+        let capacities = [("NAT", nat, NAT_JOURNAL_ENTRIES), ("SIT", sit, SIT_JOURNAL_ENTRIES)];
+        for (what, found, max) in capacities.map(|(what, found, max)| (what, u32::from(found), max as u32)) {
             if found > max {
                 self.found(Finding::JournalCount { what, found, max });
             }
@@ -206,8 +179,4 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         Ok(())
     }
-}
-
-fn count_at(block: &BlockBytes, at: usize) -> u32 {
-    u16::from_le_bytes([block[at], block[at + 1]]).into()
 }

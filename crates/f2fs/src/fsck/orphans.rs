@@ -5,15 +5,8 @@ use dovetail_block::BlockDevice;
 use super::tree::Role;
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BlockAddr, Nid, u32_at};
+use crate::format::{BlockAddr, Nid, ORPHANS_IN_BLOCK, orphan_counts, parse_orphans};
 use crate::volume::open::pack_start;
-
-/// Numbers that fit into an orphan block.
-pub(super) const ENTRIES: u32 = 1020;
-/// Where an orphan block has its index (from 1), the number of blocks, and its entries.
-const INDEX: usize = 4084;
-const COUNT: usize = 4086;
-const ENTRY_COUNT: usize = 4088;
 
 impl<D: BlockDevice> Checker<'_, D> {
     /// Orphan blocks count even when the checkpoint lacks the flag: that was reported, and nothing else leads there.
@@ -22,13 +15,13 @@ impl<D: BlockDevice> Checker<'_, D> {
         let (first, blocks) = (start + 1 + self.volume.superblock.cp_payload, self.orphan_blocks());
         for block in 0..blocks {
             let bytes = self.volume.blocks.metadata(BlockAddr(first + block))?;
-            let half = |at: usize| u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
-            let count = u32_at(&*bytes, ENTRY_COUNT);
-            self.check_orphan_field(block, "blk_addr", half(INDEX), block + 1);
-            self.check_orphan_field(block, "blk_count", half(COUNT), blocks);
-            self.check_orphan_field(block, "entry_count", count, count.min(ENTRIES));
-            for entry in 0..count.min(ENTRIES) {
-                self.enter_orphan(Nid(u32_at(&*bytes, 4 * entry as usize)))?;
+            let counts = orphan_counts(&bytes);
+            let entries = counts.entries.min(ORPHANS_IN_BLOCK as u32);
+            self.check_orphan_field(block, "blk_addr", counts.number.into(), block + 1);
+            self.check_orphan_field(block, "blk_count", counts.blocks.into(), blocks);
+            self.check_orphan_field(block, "entry_count", counts.entries, entries);
+            for ino in parse_orphans(&bytes) {
+                self.enter_orphan(ino)?;
             }
         }
         self.follow_names()

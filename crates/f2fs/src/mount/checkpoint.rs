@@ -13,9 +13,9 @@ use crate::error::Error;
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, LogPosition, NAT_ENTRIES_IN_BLOCK,
     NAT_JOURNAL_ENTRIES, NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SIT_JOURNAL_ENTRIES, SegNo, SitEntry, Summary,
-    SummaryKind, compact_block_count, compact_summaries, msb_first, nat_block_other, orphan_blocks,
-    put_nat_journal, put_sit_journal, put_written_kib, set_msb_first, set_nat_entry, set_sit_entry,
-    sit_block_other, summary_block,
+    SummaryKind, compact_block_count, compact_summaries, flip_msb_first, nat_block_other, orphan_blocks,
+    put_nat_journal, put_sit_journal, put_written_kib, set_nat_entry, set_sit_entry, sit_block_other,
+    summary_block,
 };
 
 /// Why a checkpoint is written.
@@ -93,7 +93,7 @@ impl<D: BlockDevice> F2fs<D> {
             for (offset, entry) in self.nat.page(page).into_iter().flatten().enumerate() {
                 set_nat_entry(&mut block, Nid(offset as u32), *entry);
             }
-            flip(bitmap, page);
+            flip_msb_first(bitmap, page as usize);
             self.io.write_bytes(Channel::META, Cause::Nat, address, Arc::new(block))?;
         }
         Ok(plan)
@@ -138,7 +138,7 @@ impl<D: BlockDevice> F2fs<D> {
             set_sit_entry(&mut block, segno, &self.segments.get(segno).entry());
         }
         let address = sit_block_other(&self.superblock, bitmap, SegNo(first));
-        flip(bitmap, number);
+        flip_msb_first(bitmap, number as usize);
         self.io.write_bytes(Channel::META, Cause::Sit, address, Arc::new(block))?;
         Ok(())
     }
@@ -235,10 +235,4 @@ fn next_flags(old: CheckpointFlags, reason: Reason, orphans: bool, compact: bool
     set(orphans, CheckpointFlags::ORPHAN);
     set(compact, CheckpointFlags::COMPACT);
     flags
-}
-
-fn flip(bitmap: &mut [u8], bit: u32) {
-    let bit = bit as usize;
-    let old = msb_first(bitmap, bit);
-    set_msb_first(bitmap, bit, !old);
 }

@@ -242,10 +242,7 @@ fn read_data_summaries<D: BlockDevice>(
 ) -> Result<[Summaries; 3], Error> {
     let start = pack_start(superblock, checkpoint).0;
     if checkpoint.flags.has(CheckpointFlags::COMPACT) {
-        let counts = [0, 1, 2].map(|log| {
-            let position = checkpoint.logs[log];
-            if position.in_holes { 512 } else { position.offset.into() }
-        });
+        let counts = checkpoint.compact_entries();
         let blocks = compact_block_count(counts).unwrap_or(1) as u32;
         let first = start + checkpoint.summary_start;
         let blocks =

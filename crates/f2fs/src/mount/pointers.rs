@@ -5,8 +5,8 @@ use dovetail_block::BlockDevice;
 use super::F2fs;
 use crate::error::{Error, Place};
 use crate::format::{
-    BlockAddr, Features, InlineFlags, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, Way, first_block,
-    node_pointer, set_node_pointer, steps_inside, u32_at,
+    BlockAddr, Features, InlineFlags, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, Way, XATTR_NODE_OFFSET,
+    first_block, is_indirect, node_pointer, set_node_pointer, steps_inside, u32_at,
 };
 
 const N: u64 = POINTERS_IN_NODE as u64;
@@ -122,7 +122,8 @@ impl<D: BlockDevice> F2fs<D> {
         Err(Error::FileTooBig)
     }
 
-    /// Pointer `index` of node `nid` of inode `ino` at `offset`: where a summary says that a block's owner is.
+    /// Pointer `index` of node `nid` of inode `ino` at `offset`: where a summary says that a block's owner is. `None`
+    /// where no pointer to content can be.
     pub(super) fn pointer_at(
         &mut self,
         ino: Nid,
@@ -135,7 +136,8 @@ impl<D: BlockDevice> F2fs<D> {
             let inside = u64::from(index) < shape.pointers;
             return if inside { self.inode_pointer(ino, &shape, index.into()).map(Some) } else { Ok(None) };
         }
-        if usize::from(index) >= POINTERS_IN_NODE {
+        let no_content = offset == XATTR_NODE_OFFSET || is_indirect(offset);
+        if no_content || usize::from(index) >= POINTERS_IN_NODE {
             return Ok(None);
         }
         let address = node_pointer(self.node(nid, ino, offset)?, index.into());

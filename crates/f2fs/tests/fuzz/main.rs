@@ -2,7 +2,7 @@
 //! allocation beyond twice the image.
 //!
 //! The normal run is short; `cargo xtask fuzz` goes on for millions. A failing input is printed with what to type:
-//! `DOVETAIL_SEED=7 cargo test -p dovetail-f2fs --test fuzz`.
+//! `DOVETAIL_SEED=7 cargo test -p dovetail-f2fs --test fuzz`; with `DOVETAIL_FUZZ=1000` as well, a run begins there.
 
 #![allow(
     clippy::unwrap_used,
@@ -76,10 +76,9 @@ fn damaged_images_never_panic_hang_or_take_memory() {
         assert!(!matches!(verdict, Verdict::Damaged(_)), "{}, changed: {verdict:?}", seed.name);
     }
     let variable = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let numbers = match variable("DOVETAIL_SEED") {
-        Some(number) => number..number + 1,
-        None => 0..variable("DOVETAIL_FUZZ").unwrap_or(INPUTS),
-    };
+    let (first, count) = (variable("DOVETAIL_SEED"), variable("DOVETAIL_FUZZ"));
+    let count = count.unwrap_or(if first.is_some() { 1 } else { INPUTS });
+    let numbers = first.unwrap_or(0)..first.unwrap_or(0) + count;
     let (start, mut said, mut clean) = (Instant::now(), Duration::ZERO, 0_u64);
     let mut slowest = (Duration::ZERO, 0);
     let mut failed = Vec::new();
@@ -87,7 +86,10 @@ fn damaged_images_never_panic_hang_or_take_memory() {
         let began = Instant::now();
         match catch_unwind(AssertUnwindSafe(|| run(&seeds, number))) {
             Ok(was_clean) => clean += u64::from(was_clean),
-            Err(_) => failed.push(number),
+            Err(_) => {
+                println!("DOVETAIL_SEED={number} cargo test -p dovetail-f2fs --test fuzz");
+                failed.push(number);
+            }
         }
         if failed.len() == MAX_FAILED {
             break;
@@ -96,15 +98,11 @@ fn damaged_images_never_panic_hang_or_take_memory() {
         let passed = start.elapsed();
         if passed >= said + Duration::from_secs(60) {
             said = passed;
-            println!("{} inputs, {:.0} a second", number + 1, (number + 1) as f64 / passed.as_secs_f64());
+            let done = number + 1 - numbers.start;
+            println!("{done} inputs, {:.0} a second", done as f64 / passed.as_secs_f64());
         }
     }
-    assert!(
-        failed.is_empty(),
-        "DOVETAIL_SEED={} cargo test -p dovetail-f2fs --test fuzz; also {failed:?}",
-        failed[0]
-    );
-    let count = numbers.end - numbers.start;
+    assert!(failed.is_empty(), "these inputs failed: {failed:?}");
     let rate = count as f64 / start.elapsed().as_secs_f64();
     println!(
         "{count} inputs, {rate:.0} a second; {clean} without an error; the slowest ({:?}): {}",

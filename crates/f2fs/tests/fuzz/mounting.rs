@@ -134,9 +134,7 @@ impl<D: BlockDevice> Work<'_, D> {
         match self.rng.below(15) {
             0 | 1 => self.create(dir, 0o100_644),
             2 => self.create(dir, 0o040_755),
-            3 => {
-                drop(self.fs.symlink(&CALLER, dir, b"a new link", &vec![b't'; self.rng.below(4096) as usize]))
-            }
+            3 => self.link(dir),
             4 | 5 => self.write(one.ino),
             6 => drop(self.fs.unlink(&CALLER, one.dir, &one.name)),
             7 => drop(self.fs.rmdir(&CALLER, one.dir, &one.name)),
@@ -159,6 +157,11 @@ impl<D: BlockDevice> Work<'_, D> {
         let Ok(attr) = self.fs.create(&CALLER, dir, &name, &NewNode { mode, rdev: (0, 0) }) else { return };
         self.entries.push(Entry { dir, name, ino: attr.ino, is_dir: attr.is_dir() });
         self.write(attr.ino);
+    }
+
+    fn link(&mut self, dir: Ino) {
+        let target = vec![b't'; self.rng.below(4096) as usize];
+        let _ = self.fs.symlink(&CALLER, dir, b"a new link", &target);
     }
 
     fn write(&mut self, ino: Ino) {

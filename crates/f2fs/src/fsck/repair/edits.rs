@@ -3,11 +3,13 @@
 use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::{Repair, RepairError};
-use crate::format::{BlockAddr, Footer, InlineFlags, NatEntry, Nid, RawInode, SegNo, nat_entry};
+use crate::format::{
+    BlockAddr, DentryBlockMut, Footer, InlineFlags, NatEntry, Nid, RawInode, SegNo, Summary, SummaryKind,
+    nat_entry, set_summary_entry, set_summary_kind, ssa_address,
+};
 use crate::fsck::dentries::DentryFix;
 use crate::fsck::finding::Finding;
 use crate::fsck::logs::LogSummary;
-use crate::fsck::summary::{Summary, TYPE};
 
 impl<D: BlockDevice> Repair<'_, D> {
     /// The content of a node, to be changed; `None` if the NAT does not lead to it.
@@ -105,11 +107,11 @@ impl<D: BlockDevice> Repair<'_, D> {
     pub(super) fn edit_dentries(&mut self) -> Result<(), RepairError> {
         for DentryFix { place, fix } in std::mem::take(&mut self.checker.fixes) {
             let Some(block) = place.block else {
-                self.edit_inline(place.dir, |area| fix.apply(area, true, place.slot))?;
+                self.edit_inline(place.dir, |area| fix.apply(DentryBlockMut::inline(area), place.slot))?;
                 continue;
             };
             if let Some(bytes) = self.data_mut(place.dir, block)? {
-                fix.apply(bytes, false, place.slot);
+                fix.apply(DentryBlockMut::block(bytes), place.slot);
             }
         }
         Ok(())
@@ -143,13 +145,18 @@ impl<D: BlockDevice> Repair<'_, D> {
         for finding in findings {
             match *finding {
                 Finding::SummaryType { segno, expected, .. } => {
-                    self.edit_summary(segno, |block| block[TYPE] = expected)?;
+                    let kind = if expected == SummaryKind::Node.code() {
+                        SummaryKind::Node
+                    } else {
+                        SummaryKind::Data
+                    };
+                    self.edit_summary(segno, |block| set_summary_kind(block, kind))?;
                 }
                 Finding::SummaryNode { address, nid, .. } => {
-                    self.set_summary(address, Summary { nid, version: 0, index: 0 })?;
+                    self.set_summary(address, Summary { nid, version: 0, offset: 0 })?;
                 }
                 Finding::SummaryData { address, nid, version, index, .. } => {
-                    self.set_summary(address, Summary { nid, version, index: index as u16 })?;
+                    self.set_summary(address, Summary { nid, version, offset: index as u16 })?;
                 }
                 _ => {}
             }
@@ -159,7 +166,7 @@ impl<D: BlockDevice> Repair<'_, D> {
 
     pub(super) fn set_summary(&mut self, address: BlockAddr, summary: Summary) -> Result<(), RepairError> {
         let (segno, offset) = self.checker.segment_of(address);
-        self.edit_summary(segno, |block| summary.write(block, offset))
+        self.edit_summary(segno, |block| set_summary_entry(block, offset, summary))
     }
 
     fn edit_summary(&mut self, segno: SegNo, edit: impl FnOnce(&mut BlockBytes)) -> Result<(), RepairError> {
@@ -167,7 +174,7 @@ impl<D: BlockDevice> Repair<'_, D> {
             Some(LogSummary::Stored(block, _)) => edit(std::sync::Arc::make_mut(block)),
             Some(LogSummary::Footers) => {}
             None => {
-                let address = BlockAddr(self.checker.volume.superblock.ssa_start.0 + segno.0);
+                let address = ssa_address(&self.checker.volume.superblock, segno);
                 let stored = self.checker.volume.blocks.metadata(address)?;
                 edit(self.summaries.entry(segno).or_insert_with(|| Box::new(*stored)));
             }

@@ -6,10 +6,9 @@ use dovetail_block::BlockDevice;
 
 use super::{Repair, RepairError};
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, NatEntry, Nid, RawInode, SegNo, seal_inode,
-    set_node_pointer,
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, NatEntry, Nid, RawInode, SegNo, Summary,
+    SummaryKind, seal_inode, set_node_pointer, summary_block,
 };
-use crate::fsck::summary::{DATA, NODES, Summary, TYPE};
 
 /// The segments that are being filled.
 #[derive(Debug, Default)]
@@ -30,7 +29,7 @@ impl<D: BlockDevice> Repair<'_, D> {
             let new = self.next_block(false)?;
             self.checker.volume.blocks.write(new, Arc::new(*bytes), false)?;
             let version = self.nat_of(owner)?.version;
-            self.set_summary(new, Summary { nid: owner, version, index: index as u16 })?;
+            self.set_summary(new, Summary { nid: owner, version, offset: index as u16 })?;
             self.set_pointer(owner, owner == dir, index, new)?;
             self.change_claim(old, new, false);
         }
@@ -39,7 +38,7 @@ impl<D: BlockDevice> Repair<'_, D> {
             let new = self.next_block(true)?;
             self.finish_node(nid, &mut bytes, new);
             self.checker.volume.blocks.write(new, Arc::new(*bytes), false)?;
-            self.set_summary(new, Summary { nid, version: 0, index: 0 })?;
+            self.set_summary(new, Summary { nid, version: 0, offset: 0 })?;
             self.nat.insert(nid, NatEntry { address: new, ..entry });
             self.change_claim(entry.address, new, true);
         }
@@ -104,9 +103,8 @@ impl<D: BlockDevice> Repair<'_, D> {
             let empty = entry.valid_map == [0; 64] && self.checker.claims.segment(segno).is_none();
             if empty && !self.checker.logs.writes_to(segno) {
                 self.space.below = Some(segno.0);
-                let mut summary = Box::new([0; BLOCK]);
-                summary[TYPE] = if node { NODES } else { DATA };
-                self.summaries.insert(segno, summary);
+                let kind = if node { SummaryKind::Node } else { SummaryKind::Data };
+                self.summaries.insert(segno, Box::new(summary_block(&[Summary::default(); 512], kind)));
                 return Ok(segno);
             }
         }

@@ -8,11 +8,10 @@ use dovetail_block::{BlockBytes, BlockDevice};
 use super::{Repair, RepairError};
 use crate::format::{
     Bitmaps, BlockAddr, NAT_ENTRIES_IN_BLOCK, NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry,
-    nat_block_address, sit_block_address,
+    flip_msb_first, nat_block_address, nat_block_other, set_nat_entry, set_sit_entry, sit_block_address,
+    sit_block_other, ssa_address,
 };
 
-const SIT_ENTRY: usize = 74;
-const NAT_ENTRY: usize = 9;
 /// The first of the node logs.
 const FIRST_NODE_LOG: u8 = 3;
 
@@ -41,12 +40,10 @@ impl<D: BlockDevice> Repair<'_, D> {
         for (block, entries) in blocks {
             let first = SegNo(block * SIT_ENTRIES_IN_BLOCK);
             let from = sit_block_address(&superblock, &bitmaps.sit, first);
-            flip(&mut bitmaps.sit, block);
-            let to = sit_block_address(&superblock, &bitmaps.sit, first);
+            let to = sit_block_other(&superblock, &bitmaps.sit, first);
+            flip_msb_first(&mut bitmaps.sit, block as usize);
             let write = |bytes: &mut BlockBytes| {
-                for (segno, entry) in &entries {
-                    put_sit(bytes, (segno.0 % SIT_ENTRIES_IN_BLOCK) as usize, entry);
-                }
+                entries.iter().for_each(|(segno, entry)| set_sit_entry(bytes, *segno, entry));
             };
             self.rewrite(from, to, write)?;
         }
@@ -81,12 +78,10 @@ impl<D: BlockDevice> Repair<'_, D> {
         for (block, entries) in blocks {
             let first = Nid(block * NAT_ENTRIES_IN_BLOCK);
             let from = nat_block_address(&superblock, &bitmaps.nat, first);
-            flip(&mut bitmaps.nat, block);
-            let to = nat_block_address(&superblock, &bitmaps.nat, first);
+            let to = nat_block_other(&superblock, &bitmaps.nat, first);
+            flip_msb_first(&mut bitmaps.nat, block as usize);
             let write = |bytes: &mut BlockBytes| {
-                for (nid, entry) in &entries {
-                    put_nat(bytes, (nid.0 % NAT_ENTRIES_IN_BLOCK) as usize, *entry);
-                }
+                entries.iter().for_each(|(nid, entry)| set_nat_entry(bytes, *nid, *entry));
             };
             self.rewrite(from, to, write)?;
         }
@@ -107,32 +102,10 @@ impl<D: BlockDevice> Repair<'_, D> {
 
     /// Writes the changed summaries of segments that no log writes to: in place, what they said was wrong or void.
     pub(super) fn write_summaries(&mut self) -> Result<(), RepairError> {
-        let start = self.checker.volume.superblock.ssa_start.0;
         for (segno, block) in std::mem::take(&mut self.summaries) {
-            self.checker.volume.blocks.write(BlockAddr(start + segno.0), Arc::new(*block), false)?;
+            let address = ssa_address(&self.checker.volume.superblock, segno);
+            self.checker.volume.blocks.write(address, Arc::new(*block), false)?;
         }
         Ok(())
     }
-}
-
-/// Flips bit `n`, most significant bit first: the other copy counts.
-fn flip(bitmap: &mut [u8], n: u32) {
-    if let Some(byte) = bitmap.get_mut((n / 8) as usize) {
-        *byte ^= 0x80 >> (n % 8);
-    }
-}
-
-fn put_sit(block: &mut BlockBytes, index: usize, entry: &SitEntry) {
-    let bytes = &mut block[index * SIT_ENTRY..][..SIT_ENTRY];
-    let vblocks = u16::from(entry.log) << 10 | entry.valid_blocks as u16;
-    bytes[..2].copy_from_slice(&vblocks.to_le_bytes());
-    bytes[2..66].copy_from_slice(&entry.valid_map);
-    bytes[66..].copy_from_slice(&entry.mtime_s.to_le_bytes());
-}
-
-fn put_nat(block: &mut BlockBytes, index: usize, entry: NatEntry) {
-    let bytes = &mut block[index * NAT_ENTRY..][..NAT_ENTRY];
-    bytes[0] = entry.version;
-    bytes[1..5].copy_from_slice(&entry.ino.0.to_le_bytes());
-    bytes[5..].copy_from_slice(&entry.address.0.to_le_bytes());
 }
