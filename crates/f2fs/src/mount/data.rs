@@ -78,7 +78,7 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.load_node(ino, ino, 0)?;
         let block = self.nodes.get(ino).map(|node| Arc::clone(&node.block)).ok_or(Corrupt::NoNode(ino))?;
-        let inode = Inode::parse(block, ino, &self.superblock)?;
+        let inode = Inode::parse_unsealed(&block, ino, &self.superblock)?;
         let blocks = u64::from(inode.cluster_blocks);
         let start = index - index % blocks;
         let head =
