@@ -79,7 +79,7 @@ struct SinceCheckpoint {
     changed_dirs: BTreeSet<Nid>,
     /// Inodes that lost whole nodes by a truncation.
     dropped_nodes: BTreeSet<Nid>,
-    /// Blocks allocated.
+    /// Blocks that came to be used, as opposed to rewritten.
     allocated: u64,
 }
 
