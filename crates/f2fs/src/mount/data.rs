@@ -227,6 +227,7 @@ impl<D: BlockDevice> F2fs<D> {
     pub fn write_blocks(&mut self, ino: u32, first: u64, contents: &[Content]) -> Result<(), Error> {
         self.check_writable()?;
         let ino = Nid(ino);
+        self.convert_inline(ino)?;
         let facts = self.data_facts(ino, contents.len())?;
         let place = self.place_facts(ino, Why::Background, contents.len())?;
         for (offset, content) in contents.iter().enumerate() {
