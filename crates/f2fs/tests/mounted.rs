@@ -216,3 +216,37 @@ fn a_full_volume_is_cleaned_as_it_is_overwritten() {
     overwrite_full(out_of_place.clone(), "adaptive");
     overwrite_full(Options { mode: dovetail_f2fs::Mode::Lfs, ..out_of_place }, "lfs");
 }
+
+/// The regular files in the folders of the root.
+fn files_of_folders(fs: &mut F2fs<MemoryDevice>) -> Vec<Ino> {
+    let mut list = |dir: Ino, wanted: u16| {
+        let mut found = Vec::new();
+        fs.readdir(dir, 0, &mut |entry| {
+            found.extend((entry.kind == wanted && !entry.name.starts_with(b".")).then_some(entry.ino));
+            true
+        })
+        .unwrap();
+        found
+    };
+    let folders = list(Ino(3), 0o040_000);
+    folders.into_iter().flat_map(|folder| list(folder, 0o100_000)).collect()
+}
+
+#[test]
+fn compressed_files_go_with_what_they_count() {
+    let mut fs = mount(common::kernel_image("f2fs-compressed"));
+    let root = fs.root();
+    remove_all(&mut fs, root);
+    assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
+}
+
+#[test]
+fn a_compressed_file_is_read_while_its_inode_is_dirty() {
+    let image = common::kernel_image("f2fs-compressed");
+    let (mut fs, mut changed) = (mount(image.clone()), mount(image));
+    for ino in files_of_folders(&mut fs) {
+        let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+        changed.setattr(&caller(), ino, &mode).unwrap();
+        assert!(content(&mut changed, ino) == content(&mut fs, ino), "inode {ino:?}");
+    }
+}

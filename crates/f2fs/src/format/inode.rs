@@ -210,9 +210,29 @@ impl Inode {
     /// The checksum, or a field that is wrong. The footer is the caller's.
     pub fn parse(block: Arc<BlockBytes>, ino: Nid, superblock: &Superblock) -> Result<Self, Corrupt> {
         let raw: &RawInode = transmute_ref!(&*block);
-        let (extra_words, xattr_words) = check_geometry(raw, ino, superblock)?;
-        check_checksum(raw, &block, ino, superblock, extra_words)?;
-        let mut inode = raw.decode(ino, Arc::clone(&block));
+        let words = check_geometry(raw, ino, superblock)?;
+        check_checksum(raw, &block, ino, superblock, words.0)?;
+        Self::decode(&block, ino, superblock, words)
+    }
+
+    /// As [`Self::parse`], of an inode in memory: it gets its checksum when it is written.
+    pub(crate) fn parse_unsealed(
+        block: &Arc<BlockBytes>,
+        ino: Nid,
+        superblock: &Superblock,
+    ) -> Result<Self, Corrupt> {
+        let words = check_geometry(transmute_ref!(&**block), ino, superblock)?;
+        Self::decode(block, ino, superblock, words)
+    }
+
+    fn decode(
+        block: &Arc<BlockBytes>,
+        ino: Nid,
+        superblock: &Superblock,
+        (extra_words, xattr_words): (usize, usize),
+    ) -> Result<Self, Corrupt> {
+        let raw: &RawInode = transmute_ref!(&**block);
+        let mut inode = raw.decode(ino, Arc::clone(block));
         (inode.extra_words, inode.xattr_words) = (extra_words, xattr_words);
         inode.decode_extra(raw, superblock);
         inode.check(raw)?;

@@ -4,6 +4,7 @@ use dovetail_block::BlockDevice;
 use dovetail_time::{SimSpan, SimTime};
 
 use super::F2fs;
+use super::checkpoint::Reason;
 use super::data::Why;
 use super::discard::REQUESTS_A_ROUND;
 use super::options::BackgroundGc;
@@ -95,6 +96,9 @@ impl<D: BlockDevice> F2fs<D> {
         }
         if now >= self.background.next_write_back {
             self.write_back_files()?;
+            if self.has_many_prefree() {
+                self.write_checkpoint(Reason::Sync)?;
+            }
             self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
         }
         if self.is_idle()
@@ -164,14 +168,18 @@ impl<D: BlockDevice> F2fs<D> {
         if !enough_free(&self.space_facts()) {
             self.clean_for_room()?;
         }
-        let main = self.superblock.segment_count_main;
-        let piled_up = self.nodes.dirty_count() >= MAX_DIRTY_NODES
+        if self.nodes.dirty_count() >= MAX_DIRTY_NODES
             || self.nat.dirty_count() >= (self.nat.max_nid() / 10) as usize
-            || self.segments.prefree_count() > (main * MAX_PREFREE_PERCENT / 100).clamp(1, MAX_PREFREE);
-        if piled_up {
-            self.write_checkpoint(super::checkpoint::Reason::Sync)?;
+        {
+            self.write_checkpoint(Reason::Sync)?;
         }
         Ok(())
+    }
+
+    /// So many segments wait for a checkpoint to become free that one is worth it. Only the background asks.
+    fn has_many_prefree(&self) -> bool {
+        let main = self.superblock.segment_count_main;
+        self.segments.prefree_count() > (main * MAX_PREFREE_PERCENT / 100).clamp(1, MAX_PREFREE)
     }
 
     /// Notes a request, and writes the oldest dirty files while more than a quarter of the cache is dirty.
@@ -181,7 +189,7 @@ impl<D: BlockDevice> F2fs<D> {
         if self.pages.dirty_total() > limit.max(64) {
             self.write_back_files()?;
             if self.pages.dirty_total() > limit.max(64) {
-                self.write_checkpoint(super::checkpoint::Reason::Sync)?;
+                self.write_checkpoint(Reason::Sync)?;
             }
         }
         self.balance()

@@ -78,7 +78,7 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.load_node(ino, ino, 0)?;
         let block = self.nodes.get(ino).map(|node| Arc::clone(&node.block)).ok_or(Corrupt::NoNode(ino))?;
-        let inode = Inode::parse(block, ino, &self.superblock)?;
+        let inode = Inode::parse_unsealed(&block, ino, &self.superblock)?;
         let blocks = u64::from(inode.cluster_blocks);
         let start = index - index % blocks;
         let head =
@@ -173,6 +173,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// `more` blocks of content, more or (negative) fewer.
     pub(super) fn count_blocks(&mut self, ino: Nid, more: i64) -> Result<(), Error> {
         self.counts.valid_blocks = self.counts.valid_blocks.saturating_add_signed(more);
+        self.since.allocated += more.max(0) as u64;
         let inode = self.edit_inode(ino)?;
         inode.i_blocks.set(inode.i_blocks.get().saturating_add_signed(more));
         Ok(())

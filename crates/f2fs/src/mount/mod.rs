@@ -85,7 +85,7 @@ struct SinceCheckpoint {
     chain_broken: bool,
     /// Inodes that lost whole nodes by a truncation.
     dropped_nodes: BTreeSet<Nid>,
-    /// Blocks allocated.
+    /// Blocks that came to be used, as opposed to rewritten.
     allocated: u64,
 }
 

@@ -178,6 +178,7 @@ impl<D: BlockDevice> F2fs<D> {
         footer.write(&mut block);
         self.nodes.insert(nid, ino, offset, Arc::new(block));
         self.nodes.edit(nid);
+        self.since.allocated += 1;
         self.counts.valid_nodes += 1;
         self.counts.valid_blocks += 1;
     }

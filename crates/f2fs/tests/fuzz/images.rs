@@ -17,7 +17,7 @@ use crate::input::Seed;
 /// long.
 pub(crate) const SMALL: usize = 4;
 
-/// The small images, then three of a kernel.
+/// The small images, then five of a kernel.
 pub(crate) fn seeds() -> Vec<Seed> {
     let folder = tempfile::tempdir().unwrap();
     let small = with_inline(small_image(folder.path(), &[]));
@@ -31,6 +31,8 @@ pub(crate) fn seeds() -> Vec<Seed> {
         Seed::new("kernel", kernel_image("f2fs-default")),
         Seed::new("kernel with features", kernel_image("f2fs-features")),
         Seed::new("not unmounted", kernel_image("f2fs-crash")),
+        Seed::new("compressed", kernel_image("f2fs-compressed")),
+        Seed::new("large NAT and sections", kernel_image("f2fs-largenat-sections")),
     ]
 }
 

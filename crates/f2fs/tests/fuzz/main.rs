@@ -50,8 +50,8 @@ fn use_input(input: &mut Input<'_>, rng: &mut Rng) -> Verdict {
 
 fn run(seeds: &[Seed], number: u64) -> bool {
     let mut rng = Rng::new(number);
-    let which = match rng.below(150) {
-        odd @ 0..=2 => SMALL + odd as usize,
+    let which = match rng.below(200) {
+        odd @ 0..=4 => SMALL + odd as usize,
         odd => odd as usize % SMALL,
     };
     let seed = &seeds[which];

@@ -28,6 +28,8 @@ mod tests {
         assert!(cost(100, 0) < cost(200, 0));
         assert!(cost(100, 0) < cost(100, 50));
         assert_eq!(cost(0, 100), u64::from(u32::MAX), "the youngest gains nothing");
+        let ages = Age { oldest_s: 0, newest_s: u64::MAX };
+        assert_eq!(cost_benefit(0, 512, u64::MAX / 2, ages), u64::from(u32::MAX) - 100 * 51);
         assert_eq!(cost_benefit(7, 512, 5, Age { oldest_s: 5, newest_s: 5 }), u64::from(u32::MAX));
     }
 }
