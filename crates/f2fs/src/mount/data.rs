@@ -213,7 +213,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Writes the dirty blocks of all directories.
     pub(super) fn write_back_directories(&mut self) -> Result<(), Error> {
-        while let Some((&ino, ())) = self.dirty_dents.first_key_value() {
+        while let Some(&ino) = self.dirty_dents.first() {
             self.write_back(ino, Why::Sync)?;
             self.dirty_dents.remove(&ino);
         }
@@ -347,6 +347,6 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn dirty_dent_pages(&self) -> u32 {
-        self.dirty_dents.keys().map(|ino| self.pages.dirty_count(ino.0.into()) as u32).sum()
+        self.dirty_dents.iter().map(|ino| self.pages.dirty_count(ino.0.into()) as u32).sum()
     }
 }

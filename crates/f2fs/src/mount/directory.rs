@@ -150,7 +150,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     fn write_directory_block(&mut self, dir: Nid, block: u64, bytes: Arc<BlockBytes>) -> Result<(), Error> {
         self.write_page(dir, block, Content::Bytes(bytes))?;
-        self.dirty_dents.insert(dir, ());
+        self.dirty_dents.insert(dir);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ mod truncate;
 mod vfs;
 mod xattr;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, BlockDevice};
@@ -126,7 +126,7 @@ pub struct F2fs<D> {
     nat: NatTable,
     nodes: NodeCache,
     pages: PageCache,
-    dirty_dents: BTreeMap<Nid, ()>,
+    dirty_dents: BTreeSet<Nid>,
     /// Dirty inodes of which only times changed, by writing content.
     time_only: BTreeSet<Nid>,
     counts: Counts,
