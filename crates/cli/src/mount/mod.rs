@@ -2,7 +2,7 @@
 
 mod background;
 mod lock;
-mod open;
+pub(crate) mod open;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use clap::Args;
 use dovetail_front::{Ending, Options, Session};
 
 use crate::Failure;
-use lock::ImageLock;
+pub(crate) use lock::ImageLock;
 
 /// An image, and where it is mounted.
 #[derive(Debug, Args)]
