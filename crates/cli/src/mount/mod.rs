@@ -2,7 +2,7 @@
 
 mod background;
 mod lock;
-mod open;
+pub(crate) mod open;
 
 use std::io::Write;
 use std::path::PathBuf;

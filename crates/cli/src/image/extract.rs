@@ -1,0 +1,63 @@
+//! `dovetail extract`: a tree of an image with all that belongs to it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::copy_out::{CopyOut, Done, Keep};
+use super::open;
+use super::path::resolve;
+use crate::{Failure, print};
+
+/// An image, and where its files go.
+#[derive(Debug, Args)]
+pub(crate) struct ExtractArguments {
+    /// The image file, or a block device.
+    image: PathBuf,
+    /// The directory to write to; made if it is not there, otherwise it must be empty.
+    directory: PathBuf,
+    /// Extract only this file, or what this directory holds.
+    #[arg(default_value = "/")]
+    path: OsString,
+}
+
+pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
+    let mut image = open::open(&arguments.image)?;
+    let path = arguments.path.as_bytes();
+    let start = resolve(&mut *image.tree, path, true)?;
+    let to = &arguments.directory;
+    prepare(to)?;
+    let mut copy = CopyOut::new(&mut *image.tree, Keep { owners: true, replace: false });
+    if start.is_dir() {
+        copy.directory(&start, path, to);
+    } else {
+        copy.single(&start, path, &to.join(Path::new(&arguments.path).file_name().unwrap_or_default()));
+    }
+    finish(&copy.done, to)
+}
+
+/// An empty directory: nothing that is there already, and no link out of it, gets in the way.
+fn prepare(to: &Path) -> Result<(), Failure> {
+    let fail = |error| Failure::Failed(format!("{} cannot be written to: {error}", to.display()));
+    std::fs::create_dir_all(to).map_err(fail)?;
+    match std::fs::read_dir(to).map_err(fail)?.next() {
+        None => Ok(()),
+        Some(_) => Err(Failure::Usage(format!("{} is not empty; give a new directory", to.display()))),
+    }
+}
+
+fn finish(done: &Done, to: &Path) -> Result<(), Failure> {
+    let made = [
+        (done.files, "files"),
+        (done.directories, "directories"),
+        (done.symlinks, "symbolic links"),
+        (done.hard_links, "more names of files (hard links)"),
+        (done.special, "devices, fifos and sockets"),
+    ];
+    let made = made.iter().filter(|(count, what)| *count > 0 || *what == "files");
+    let made: Vec<_> = made.map(|(count, what)| format!("{count} {what}")).collect();
+    print(&format!("{} in {}\n{}", made.join(", "), to.display(), done.left_out()))?;
+    done.result()
+}

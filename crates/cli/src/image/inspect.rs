@@ -1,0 +1,185 @@
+//! `dovetail inspect`: the structures of a volume as of its last checkpoint.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use dovetail_block::ImageDevice;
+use dovetail_f2fs::Volume;
+use dovetail_f2fs::format::{Nid, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::line::mode_text;
+use super::open::volume;
+use crate::{Failure, print};
+
+type Image = Volume<ImageDevice>;
+
+/// An image, and a structure in it.
+#[derive(Debug, Args)]
+pub(crate) struct InspectArguments {
+    /// The image file, or a block device.
+    image: PathBuf,
+    #[command(subcommand)]
+    what: What,
+    /// Write JSON.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// What the volume is, and where its areas lie.
+    Superblock,
+    /// The last checkpoint.
+    Checkpoint,
+    /// A node: its NAT entry, and the inode if it is one.
+    Nid {
+        /// Its id.
+        nid: u32,
+    },
+    /// The inode that a path leads to; a symbolic link at the end is not followed.
+    Path {
+        /// The path.
+        path: OsString,
+    },
+}
+
+pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
+    let mut volume = volume(&arguments.image)?;
+    let facts = match &arguments.what {
+        What::Superblock => superblock(&volume),
+        What::Checkpoint => checkpoint(&volume),
+        What::Nid { nid } => node(&mut volume, Nid(*nid))?,
+        What::Path { path } => {
+            let inode = volume.resolve_link(path.as_bytes()).map_err(Failure::failed)?;
+            node(&mut volume, inode.ino)?
+        }
+    };
+    if arguments.json {
+        return print(&format!("{facts:#}\n"));
+    }
+    print(&as_text(&facts))
+}
+
+fn as_text(facts: &Value) -> String {
+    let empty = Map::new();
+    let lines = facts.as_object().unwrap_or(&empty).iter().map(|(key, value)| match value {
+        Value::String(text) => format!("{key:24} {text}\n"),
+        other => format!("{key:24} {other}\n"),
+    });
+    lines.collect()
+}
+
+fn superblock(volume: &Image) -> Value {
+    let s = volume.superblock();
+    json!({
+        "version": format!("{}.{}", s.version.0, s.version.1),
+        "label": s.label,
+        "uuid": s.uuid.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+        "features": s.features.to_string(),
+        "block_count": s.block_count,
+        "segment_count": s.segment_count,
+        "segments_per_section": s.segments_per_section,
+        "sections_per_zone": s.sections_per_zone,
+        "section_count": s.section_count,
+        "segment_count_sit": s.segment_count_sit,
+        "segment_count_nat": s.segment_count_nat,
+        "segment_count_ssa": s.segment_count_ssa,
+        "segment_count_main": s.segment_count_main,
+        "cp_blkaddr": s.cp_start.0,
+        "sit_blkaddr": s.sit_start.0,
+        "nat_blkaddr": s.nat_start.0,
+        "ssa_blkaddr": s.ssa_start.0,
+        "main_blkaddr": s.main_start.0,
+        "cp_payload": s.cp_payload,
+        "quota_inodes": s.quota_files.map(|nid| nid.0),
+        "last_kernel": s.last_kernel,
+        "made_by": s.made_by,
+    })
+}
+
+fn checkpoint(volume: &Image) -> Value {
+    let c = volume.checkpoint();
+    let logs = ["hot_data", "warm_data", "cold_data", "hot_node", "warm_node", "cold_node"];
+    let logs: Map<_, _> = logs
+        .iter()
+        .zip(c.logs)
+        .map(|(name, log)| {
+            let value = json!({"segment": log.segment.0, "offset": log.offset, "ssr": log.in_holes});
+            ((*name).to_string(), value)
+        })
+        .collect();
+    json!({
+        "pack": c.pack,
+        "version": c.version,
+        "flags": c.flags.to_string(),
+        "user_block_count": c.user_block_count,
+        "valid_block_count": c.valid_block_count,
+        "reserved_segments": c.reserved_segments,
+        "overprovision_segments": c.overprovision_segments,
+        "free_segments": c.free_segments,
+        "valid_nodes": c.valid_nodes,
+        "valid_inodes": c.valid_inodes,
+        "next_free_nid": c.next_free_nid,
+        "elapsed_seconds": c.elapsed_s,
+        "total_blocks": c.total_blocks,
+        "checksum": format!("{:#010x}", c.checksum),
+        "logs": logs,
+    })
+}
+
+fn node(volume: &mut Image, nid: Nid) -> Result<Value, Failure> {
+    let entry = volume.nat(nid).map_err(Failure::failed)?;
+    let mut facts = json!({
+        "nid": nid.0,
+        "nat_ino": entry.ino.0,
+        "nat_block": entry.address.0,
+        "nat_version": entry.version,
+    });
+    if entry.ino == nid && volume.superblock().in_main(entry.address) {
+        let inode = inode(volume, nid)?;
+        if let (Value::Object(facts), Value::Object(inode)) = (&mut facts, inode) {
+            facts.extend(inode);
+        }
+    }
+    Ok(facts)
+}
+
+fn inode(volume: &mut Image, ino: Nid) -> Result<Value, Failure> {
+    let inode = volume.inode(ino).map_err(Failure::failed)?;
+    let xattrs = volume.xattrs(&inode).map_err(Failure::failed)?;
+    let xattrs: Map<_, _> = xattrs
+        .iter()
+        .map(|x| {
+            (
+                x.full_name(),
+                x.system_value().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+            )
+        })
+        .collect();
+    let time = |time: Timestamp| format!("{}.{:09}", time.seconds, time.nanoseconds);
+    Ok(json!({
+        "mode": format!("{:o}", inode.mode),
+        "type": mode_text(inode.mode),
+        "uid": inode.uid,
+        "gid": inode.gid,
+        "links": inode.links,
+        "size": inode.size,
+        "blocks": inode.blocks,
+        "atime": time(inode.atime),
+        "ctime": time(inode.ctime),
+        "mtime": time(inode.mtime),
+        "crtime": inode.crtime.map(time),
+        "generation": inode.generation,
+        "inline_flags": inode.inline.0,
+        "flags": inode.flags.0,
+        "parent": inode.parent.0,
+        "name": String::from_utf8_lossy(&inode.name),
+        "pointers": inode.pointer_count(),
+        "nids": inode.nids.map(|nid| nid.0),
+        "xattr_nid": inode.xattr_nid.0,
+        "xattrs": xattrs,
+    }))
+}

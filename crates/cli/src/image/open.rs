@@ -1,0 +1,49 @@
+//! An image opened for reading: as the next mount would show it, or as of the last checkpoint.
+
+use std::path::Path;
+
+use dovetail_block::{ImageDevice, OverlayDevice};
+use dovetail_f2fs::{F2fs, Options, Volume};
+use dovetail_time::SimTime;
+use dovetail_vfs::FileSystem;
+
+use super::tree::Tree;
+use crate::mount::ImageLock;
+use crate::{Failure, complain};
+
+fn device(image: &Path) -> Result<ImageDevice, Failure> {
+    let fail = |error| Failure::Failed(format!("{} cannot be opened: {error}", image.display()));
+    ImageDevice::open_read_only(image).map_err(fail)
+}
+
+/// The volume as of its last checkpoint.
+pub(super) fn volume(image: &Path) -> Result<Volume<ImageDevice>, Failure> {
+    Volume::open(device(image)?).map_err(|error| Failure::Failed(format!("{}: {error}", image.display())))
+}
+
+/// The files of an image, and what keeps others from writing to it.
+pub(super) struct Opened {
+    pub(super) tree: Box<dyn Tree>,
+    _lock: Option<ImageLock>,
+}
+
+/// What the next mount would show: fsynced files are recovered and orphans removed in memory. Where that cannot be, the
+/// last checkpoint, and a sentence on standard error.
+pub(super) fn open(image: &Path) -> Result<Opened, Failure> {
+    let volume = volume(image)?;
+    match mounted(image) {
+        Ok((lock, fs)) => Ok(Opened { tree: Box::new(fs), _lock: Some(lock) }),
+        Err(Failure::Usage(why) | Failure::Failed(why)) => {
+            complain(&format!("{why}; this is the last checkpoint"));
+            Ok(Opened { tree: Box::new(volume), _lock: None })
+        }
+    }
+}
+
+fn mounted(image: &Path) -> Result<(ImageLock, Box<dyn FileSystem>), Failure> {
+    let lock = ImageLock::take(image, false)?;
+    let options = Options { discard: false, ..Options::default() };
+    let fs = F2fs::mount(OverlayDevice::new(device(image)?), options, SimTime::ZERO)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", image.display())))?;
+    Ok((lock, Box::new(fs)))
+}

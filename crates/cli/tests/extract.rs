@@ -1,0 +1,110 @@
+//! What `dovetail extract` writes is what the kernel found when it mounted the image.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+#[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
+#[path = "../../f2fs/tests/common/manifest.rs"]
+mod manifest;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use manifest::{Manifest, differences, of_folder};
+use serde_json::Value;
+
+fn dovetail(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).output().unwrap()
+}
+
+fn stored(file: &str) -> Vec<u8> {
+    let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../f2fs/tests/images");
+    zstd::decode_all(std::fs::File::open(images.join(file)).unwrap()).unwrap()
+}
+
+fn image(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join("image");
+    std::fs::write(&path, stored(&format!("{name}.img.zst"))).unwrap();
+    path
+}
+
+/// Without root, owners, devices and the attributes of the system cannot be made.
+fn comparable(mut manifest: Manifest) -> Manifest {
+    if rustix::process::geteuid().is_root() {
+        return manifest;
+    }
+    manifest.retain(|_, line| line.get("rdev").is_none());
+    for line in manifest.values_mut().filter_map(Value::as_object_mut) {
+        for field in ["uid", "gid", "mode", "xattr"] {
+            line.remove(field);
+        }
+    }
+    manifest
+}
+
+fn check(name: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let image = image(folder.path(), name);
+    let before = std::fs::read(&image).unwrap();
+    let out = folder.path().join("out");
+    let run = dovetail(&["extract", image.to_str().unwrap(), out.to_str().unwrap()]);
+    assert_eq!(run.status.code(), Some(0), "{name}: {run:?}");
+    assert!(std::fs::read(&image).unwrap() == before, "{name}: the image has changed");
+    let mut expected = manifest::parse(&stored(&format!("{name}.manifest.jsonl.zst")));
+    let mut found = of_folder(&out);
+    assert!(expected.len() > 50, "{name}");
+    if name == "f2fs-crash" {
+        // the kernel's recovery gave the root names, at the time of that mount
+        let time = |manifest: &mut Manifest| manifest.get_mut(".").unwrap()["mtime_ns"].take();
+        assert!(time(&mut expected).as_i64() > time(&mut found).as_i64());
+    }
+    let different = differences(&comparable(expected), &comparable(found));
+    assert_eq!(different, "", "{name}");
+    run
+}
+
+#[test]
+fn a_crashed_image_is_extracted_as_the_next_mount_shows_it() {
+    let run = check("f2fs-crash");
+    assert_eq!(String::from_utf8_lossy(&run.stderr), "");
+}
+
+#[test]
+fn everything_is_restored() {
+    check("f2fs-default");
+    check("f2fs-features");
+    check("f2fs-compressed");
+}
+
+#[test]
+fn what_cannot_be_recovered_is_shown_as_of_its_last_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
+    let mut mkfs = Command::new("mkfs.f2fs");
+    let made = mkfs.env("PATH", path).args(["-q", "-O", "extra_attr,quota"]).arg(&image).output();
+    let made = made
+        .unwrap_or_else(|error| panic!("mkfs.f2fs: {error}; install it with: apt-get install f2fs-tools"));
+    assert!(made.status.success(), "{made:?}");
+    let list = dovetail(&["ls", image.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&list.stderr).into_owned();
+    assert_eq!(list.status.code(), Some(0), "{said}");
+    assert!(said.contains("quota_ino") && said.ends_with("; this is the last checkpoint\n"), "{said}");
+}
+
+#[test]
+fn sparse_files_stay_sparse() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let image = image(folder.path(), "f2fs-default");
+    let out = folder.path().join("out");
+    let run = dovetail(&["extract", image.to_str().unwrap(), out.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(said.contains(" files, ") && said.contains("hard links"), "{said}");
+    let mut sparse = 0;
+    for path in of_folder(&out).keys() {
+        let meta = std::fs::symlink_metadata(out.join(path)).unwrap();
+        sparse += u32::from(meta.is_file() && meta.blocks() * 512 + 65_536 < meta.size());
+    }
+    assert!(sparse > 0, "the image has files with holes");
+}
