@@ -8,6 +8,7 @@ mod inspect;
 mod line;
 mod open;
 mod path;
+mod segments;
 mod tree;
 
 use std::ffi::OsString;
