@@ -168,6 +168,7 @@ impl BlockDevice for ImageDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::addr::Lba;
     use crate::command::Hints;
     use crate::content::Pattern;
 

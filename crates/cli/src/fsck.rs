@@ -8,6 +8,7 @@ use dovetail_block::ImageDevice;
 use dovetail_f2fs::fsck::{Finding, Options, RepairError, Report, Severity, check, repair};
 use serde_json::{Map, Value, json};
 
+use crate::mount::ImageLock;
 use crate::{Failure, print};
 
 /// An image, and what to do with it.
@@ -46,6 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
+    let _lock = arguments.repair.then(|| ImageLock::take(&arguments.image, true)).transpose()?;
     let before = check_image(&arguments.image)?;
     if !arguments.repair || before.is_clean() && before.count(Severity::Warning) == 0 {
         show(arguments, &before, None)?;

@@ -11,6 +11,7 @@ use dovetail_f2fs::mkfs::{MkfsOptions, MkfsReport, existing_content, mkfs};
 use dovetail_time::{format_bytes, parse_bytes};
 use uuid::Uuid;
 
+use crate::mount::ImageLock;
 use crate::{Failure, print};
 
 /// Which file system to make.
@@ -98,6 +99,7 @@ fn make(
 ) -> Result<MkfsReport, Failure> {
     let image = &arguments.image;
     let failed = |error: String| Failure::Failed(format!("{}: {error}", image.display()));
+    let _lock = before.map(|_| ImageLock::take(image, true)).transpose()?;
     let open = || ImageDevice::open_read_write(image).map_err(|error| failed(error.to_string()));
     if before.is_some() && !arguments.force {
         let found = existing_content(&mut open()?).map_err(|error| failed(error.to_string()))?;

@@ -74,3 +74,21 @@ fn what_is_refused_leaves_everything_as_it_was() {
     assert_eq!(mkfs(&image, &["--size", "60M"]).0, Some(0));
     assert_eq!(std::fs::metadata(&image).unwrap().len(), 60 << 20);
 }
+
+/// What is mounted holds a lock: nobody makes a new volume over it, and nobody repairs it.
+#[test]
+fn an_image_in_use_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    assert_eq!(mkfs(&image, &["--size", "64M"]).0, Some(0));
+    let holder = std::fs::File::open(&image).unwrap();
+    holder.lock_shared().unwrap();
+    let before = std::fs::read(&image).unwrap();
+    let (code, _, error) = mkfs(&image, &["-f"]);
+    assert!(code == Some(1) && error.contains("IMAGE is mounted already"), "{error}");
+    let repair = dovetail(&["fsck", "--repair", image.to_str().unwrap()]);
+    assert_eq!(repair.status.code(), Some(8), "{}", String::from_utf8_lossy(&repair.stderr));
+    assert!(std::fs::read(&image).unwrap() == before);
+    holder.unlock().unwrap();
+    assert_eq!(mkfs(&image, &["-f"]).0, Some(0));
+}

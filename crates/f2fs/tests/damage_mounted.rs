@@ -68,6 +68,8 @@ fn a_file_with_a_block_that_is_free_by_the_sit() {
 /// A volume cut off after an fsync of a new file, and the block of its inode in the chain.
 fn with_chain(options: &[&str]) -> (Lab, u64) {
     let mut fs = mount(mkfs(128 << 20, options)).unwrap();
+    make(&mut fs, b"old");
+    fs.sync().unwrap(); // the first fsync of a mount would be a checkpoint
     let new = make(&mut fs, b"new");
     fs.fsync(new, false).unwrap();
     let lab = Lab::new(fs.into_device());

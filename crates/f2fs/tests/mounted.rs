@@ -233,6 +233,14 @@ fn files_of_folders(fs: &mut F2fs<MemoryDevice>) -> Vec<Ino> {
 }
 
 #[test]
+fn compressed_files_go_with_what_they_count() {
+    let mut fs = mount(common::kernel_image("f2fs-compressed"));
+    let root = fs.root();
+    remove_all(&mut fs, root);
+    assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
+}
+
+#[test]
 fn a_compressed_file_is_read_while_its_inode_is_dirty() {
     let image = common::kernel_image("f2fs-compressed");
     let (mut fs, mut changed) = (mount(image.clone()), mount(image));

@@ -19,7 +19,7 @@ struct Page {
 }
 
 /// Pages of files. Dirty ones stay until they are marked clean; of the others, those not used lately go when there are
-/// more than the bound (second chance).
+/// more pages than the bound (second chance).
 #[derive(Debug)]
 pub struct PageCache {
     pages: Vec<Page>,
@@ -42,7 +42,7 @@ struct File {
 }
 
 impl PageCache {
-    /// A cache that keeps at most about `bound` pages beside the dirty ones.
+    /// A cache that keeps about `bound` pages, more only if more than that are dirty.
     pub fn new(bound: usize) -> Self {
         Self {
             pages: Vec::new(),
@@ -113,7 +113,7 @@ impl PageCache {
 
     fn make_room(&mut self) {
         let mut tries = 2 * self.pages.len();
-        while self.pages.len() - self.dirty >= self.bound && tries > 0 {
+        while self.pages.len() >= self.bound && self.pages.len() > self.dirty && tries > 0 {
             tries -= 1;
             self.hand = if self.hand < self.pages.len() { self.hand } else { 0 };
             let page = &mut self.pages[self.hand];

@@ -1,13 +1,10 @@
-//! The lock on an image that is mounted.
+//! The lock on an image that is mounted, made or repaired. That the kernel itself has not mounted it is checked where
+//! the device is opened.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::Failure;
-
-/// Linux's `O_EXCL`: on a block device it fails while the kernel itself has it mounted.
-const O_EXCL: i32 = 0o200;
 
 /// Kept as long as the image is mounted: one who writes, or several who read.
 #[derive(Debug)]
@@ -22,9 +19,6 @@ impl ImageLock {
         let refuse = |error| Failure::Failed(format!("{shown} cannot be opened: {error}"));
         let mut open = OpenOptions::new();
         open.read(true).write(write);
-        if write && image.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device()) {
-            open.custom_flags(O_EXCL);
-        }
         let file = open.open(image).map_err(refuse)?;
         match if write { file.try_lock() } else { file.try_lock_shared() } {
             Ok(()) => Ok(Self { _file: file }),

@@ -26,8 +26,10 @@ pub(super) fn kind(mode: u16) -> u16 {
 impl<D: BlockDevice> F2fs<D> {
     pub(super) fn attr(&mut self, ino: Nid) -> Result<Attr, Failure> {
         let features = self.superblock.features;
+        let orphan_device = self.orphan_devices.get(&ino).copied();
         let block = self.node(ino, ino, 0)?;
         let raw = RawInode::of(block);
+        let at = raw.geometry(features).pointer_at(0);
         let time = |seconds: u64, nanoseconds: u32| Timestamp { seconds: seconds as i64, nanoseconds };
         let mode = raw.i_mode.get();
         let inline = if raw.i_inline & 0x02 != 0 { raw.i_size.get().div_ceil(512) } else { 0 };
@@ -37,7 +39,7 @@ impl<D: BlockDevice> F2fs<D> {
             links: raw.i_links.get(),
             uid: raw.i_uid.get(),
             gid: raw.i_gid.get(),
-            rdev: device_number(block, raw.geometry(features).pointer_at(0), mode),
+            rdev: orphan_device.unwrap_or_else(|| device_number(block, at, raw.i_mode.get())),
             size: raw.i_size.get(),
             blocks: raw
                 .i_blocks

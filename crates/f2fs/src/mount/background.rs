@@ -152,7 +152,7 @@ impl<D: BlockDevice> F2fs<D> {
     fn write_back_files(&mut self) -> Result<(), Error> {
         for ino in self.pages.dirty_inodes() {
             let ino = crate::format::Nid(ino as u32);
-            if !self.dirty_dents.contains_key(&ino) {
+            if !self.dirty_dents.contains(&ino) {
                 self.write_back(ino, Why::Background)?;
                 self.balance()?;
             }

@@ -25,6 +25,15 @@ const CHECKPOINT_SECTIONS: u32 = 3;
 pub(super) struct Cleaner {
     /// Where the last background search ended.
     last: u32,
+    /// The section that is being cleaned.
+    victim: Option<u32>,
+}
+
+impl Cleaner {
+    /// The section is being cleaned: nothing must be written to it.
+    pub(super) fn is_at(&self, section: u32) -> bool {
+        self.victim == Some(section)
+    }
 }
 
 /// The owner of a block of content.
@@ -112,6 +121,13 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn clean_section(&mut self, section: u32) -> Result<(), Error> {
+        self.cleaner.victim = Some(section);
+        let cleaned = self.move_section(section);
+        self.cleaner.victim = None;
+        cleaned
+    }
+
+    fn move_section(&mut self, section: u32) -> Result<(), Error> {
         for segno in self.segments.segments_of(section) {
             let segment = self.segments.get(segno);
             if segment.valid == 0 {
@@ -169,7 +185,8 @@ impl<D: BlockDevice> F2fs<D> {
         let (key, block) = (u64::from(owner.ino.0), owner.block);
         let mut facts = self.data_facts(owner.ino, 0)?;
         facts.cleaning = true;
-        let newer = self.pages.get(key, block).cloned();
+        // a clean page may be what a compressed block unpacks to
+        let newer = if self.pages.is_dirty(key, block) { self.pages.get(key, block).cloned() } else { None };
         let content = newer.unwrap_or(content);
         self.move_block(owner.ino, &owner.pointer, content, facts, Cause::Cleaning)?;
         self.pages.mark_clean(key, block);

@@ -213,7 +213,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Writes the dirty blocks of all directories.
     pub(super) fn write_back_directories(&mut self) -> Result<(), Error> {
-        while let Some((&ino, ())) = self.dirty_dents.first_key_value() {
+        while let Some(&ino) = self.dirty_dents.first() {
             self.write_back(ino, Why::Sync)?;
             self.dirty_dents.remove(&ino);
         }
@@ -227,6 +227,7 @@ impl<D: BlockDevice> F2fs<D> {
     pub fn write_blocks(&mut self, ino: u32, first: u64, contents: &[Content]) -> Result<(), Error> {
         self.check_writable()?;
         let ino = Nid(ino);
+        self.convert_inline(ino)?;
         let facts = self.data_facts(ino, contents.len())?;
         let place = self.place_facts(ino, Why::Background, contents.len())?;
         for (offset, content) in contents.iter().enumerate() {
@@ -346,6 +347,6 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn dirty_dent_pages(&self) -> u32 {
-        self.dirty_dents.keys().map(|ino| self.pages.dirty_count(ino.0.into()) as u32).sum()
+        self.dirty_dents.iter().map(|ino| self.pages.dirty_count(ino.0.into()) as u32).sum()
     }
 }

@@ -150,21 +150,24 @@ impl<D: BlockDevice> F2fs<D> {
 
     fn write_directory_block(&mut self, dir: Nid, block: u64, bytes: Arc<BlockBytes>) -> Result<(), Error> {
         self.write_page(dir, block, Content::Bytes(bytes))?;
-        self.dirty_dents.insert(dir, ());
+        self.dirty_dents.insert(dir);
         Ok(())
     }
 
     /// Moves the entries out of the inode into block 0, where slots keep their numbers. With hash levels left out
     /// (`i_dir_level`) each entry finds its own place.
     fn entries_to_block(&mut self, dir: Nid) -> Result<(), Error> {
-        self.check_room(1)?;
         let area = self.inline_area(dir)?.to_vec();
+        let level_base = self.inode(dir)?.i_dir_level;
+        // spread over levels, each entry may need a block, and that a node; a half of them must not be lost
+        let most = if level_base > 0 { 2 * DentryBlock::inline(&area, dir).entries().count() } else { 1 };
+        self.check_room(most as u64)?;
         self.edit_inline_area(dir)?.fill(0);
         let raw = self.edit_inode(dir)?;
         raw.i_inline &= !InlineFlags::DENTRY.0;
         raw.i_size.set(0);
         raw.i_current_depth.set(0);
-        if raw.i_dir_level > 0 {
+        if level_base > 0 {
             for entry in DentryBlock::inline(&area, dir).entries() {
                 let entry = entry?;
                 self.add_entry(dir, &entry.name, entry.ino, entry.file_type)?;

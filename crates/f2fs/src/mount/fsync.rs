@@ -56,6 +56,8 @@ impl<D: BlockDevice> F2fs<D> {
             strict_parent_changed: self.options.fsync_mode == FsyncMode::Strict
                 && self.since.new_inodes.contains(&ino)
                 && self.since.changed_dirs.contains(&parent),
+            no_chain: self.events.checkpoints == 0 || self.since.chain_broken,
+            parent_lost_dir: self.since.new_inodes.contains(&ino) && self.since.lost_dirs.contains(&parent),
             dropped_nodes: self.since.dropped_nodes.contains(&ino),
         })
     }
@@ -85,16 +87,18 @@ impl<D: BlockDevice> F2fs<D> {
         }
         let inode_first = !self.since.logged.contains(&ino);
         let inode_dirty = self.nodes.is_dirty(ino) && !self.time_only.contains(&ino);
-        if direct.is_empty() && !inode_dirty {
+        let unmarked = self.since.unmarked.contains(&ino);
+        if direct.is_empty() && !inode_dirty && !unmarked {
             return Ok(());
         }
         for nid in direct {
             self.write_node(nid, Marks { fsync: true, dentry: false }, Cause::Node)?;
         }
-        if inode_dirty || inode_first {
+        if inode_dirty || inode_first || unmarked {
             let dentry = inode_first && self.since.new_inodes.contains(&ino);
             self.write_node(ino, Marks { fsync: true, dentry }, Cause::Node)?;
             self.since.logged.insert(ino);
+            self.since.unmarked.remove(&ino);
         }
         Ok(())
     }
@@ -121,9 +125,10 @@ impl<D: BlockDevice> F2fs<D> {
     /// As [`Self::sync_all`]; the device then holds the last state that could be written.
     pub fn unmount(mut self) -> Result<D, Error> {
         if self.is_read_only() {
-            return match self.io.failure() {
-                Some(error) => Err(Error::Io(error.clone())),
-                None => Ok(self.io.into_device()),
+            return match self.check_writable() {
+                Err(Error::ReadOnly) if !self.stopped => Ok(self.io.into_device()),
+                Err(error) => Err(error),
+                Ok(()) => Ok(self.io.into_device()),
             };
         }
         let left: Vec<Nid> = self.orphans.iter().copied().collect();

@@ -215,6 +215,9 @@ impl<D: BlockDevice> Io<D> {
         if run.blocks.is_empty() {
             return Ok(());
         }
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
         let range = BlockRange::new(Lba(run.start.into()), run.blocks.len() as u64);
         let hints = Hints { stream: StreamId(channel as u8), ..Hints::default() };
         let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua: false };

@@ -55,8 +55,10 @@ impl<D: BlockDevice> F2fs<D> {
         let (full, in_holes) = (current.next >= BLOCKS_IN_SEGMENT, current.in_holes);
         *if in_holes { &mut self.events.ssr_blocks } else { &mut self.events.lfs_blocks } += 1;
         self.discards.keep(address.0, 1);
-        if full {
-            self.next_segment(log)?;
+        match if full { self.next_segment(log) } else { Ok(()) } {
+            // the block is taken all the same; the log goes on elsewhere when there is room again
+            Err(Error::NoSpace) => self.since.chain_broken |= log == Log::WarmNode,
+            moved => moved?,
         }
         Ok(address)
     }
@@ -177,6 +179,7 @@ impl<D: BlockDevice> F2fs<D> {
             if fits
                 && segment.valid > 0
                 && !self.is_current(segno)
+                && !self.cleaner.is_at(self.segments.section_of(segno))
                 && segment.next_hole(0) < BLOCKS_IN_SEGMENT
             {
                 best = (cost, Some(segno));

@@ -36,7 +36,7 @@ mod truncate;
 mod vfs;
 mod xattr;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, BlockDevice};
@@ -77,6 +77,12 @@ struct SinceCheckpoint {
     xattr_dirs: BTreeSet<Nid>,
     /// Directories that lost an entry.
     changed_dirs: BTreeSet<Nid>,
+    /// Directories from which a directory was removed or moved away.
+    lost_dirs: BTreeSet<Nid>,
+    /// Inodes of which cleaning moved nodes, after the last mark in the chain if there is one.
+    unmarked: BTreeSet<Nid>,
+    /// The warm node log could not go on where its last block says.
+    chain_broken: bool,
     /// Inodes that lost whole nodes by a truncation.
     dropped_nodes: BTreeSet<Nid>,
     /// Blocks that came to be used, as opposed to rewritten.
@@ -120,12 +126,14 @@ pub struct F2fs<D> {
     nat: NatTable,
     nodes: NodeCache,
     pages: PageCache,
-    dirty_dents: BTreeMap<Nid, ()>,
+    dirty_dents: BTreeSet<Nid>,
     /// Dirty inodes of which only times changed, by writing content.
     time_only: BTreeSet<Nid>,
     counts: Counts,
     since: SinceCheckpoint,
     orphans: BTreeSet<Nid>,
+    /// The numbers of devices among the orphans: a checkpoint must not show them where pointers could be.
+    orphan_devices: FxHashMap<Nid, (u32, u32)>,
     /// How many users keep an inode, open or known to the kernel.
     holds: FxHashMap<Nid, u64>,
     cleaner: Cleaner,
@@ -136,6 +144,8 @@ pub struct F2fs<D> {
     mounted_at: SimTime,
     recovering: bool,
     read_only: bool,
+    /// A call failed when it had changed a part of what it was to change.
+    stopped: bool,
     written_kib: u64,
 }
 
@@ -186,15 +196,15 @@ impl<D: BlockDevice> F2fs<D> {
         self.io.set_now(now);
     }
 
-    /// Nothing can be written: mounted so, or after the device failed.
+    /// Nothing can be written: mounted so, or after the device failed or damage was met in the midst of a change.
     pub fn is_read_only(&self) -> bool {
-        self.read_only || self.io.failure().is_some()
+        self.read_only || self.stopped || self.io.failure().is_some()
     }
 
     fn check_writable(&self) -> Result<(), Error> {
         match self.io.failure() {
             Some(error) => Err(Error::Io(error.clone())),
-            None if self.read_only => Err(Error::ReadOnly),
+            None if self.read_only || self.stopped => Err(Error::ReadOnly),
             None => Ok(()),
         }
     }

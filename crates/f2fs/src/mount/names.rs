@@ -141,7 +141,7 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
-    fn set_device(&mut self, ino: Nid, rdev: (u32, u32)) -> Result<(), Failure> {
+    pub(super) fn set_device(&mut self, ino: Nid, rdev: (u32, u32)) -> Result<(), Failure> {
         let at = self.geometry(ino)?.pointer_at(0);
         let [first, second] = device_words(rdev);
         let block = self.edit_node(ino)?;
@@ -198,6 +198,8 @@ impl<D: BlockDevice> F2fs<D> {
         if target.len() >= crate::format::BLOCK {
             return Err(Error::NameTooLong);
         }
+        // the inode, a block of content; the entry may move others into a block, and need one itself with three nodes
+        self.check_room(7)?;
         let ino = self.make(caller, dir, name, 0o120_777, (0, 0))?;
         let written = self.write_target(ino, target);
         if written.is_err() {
@@ -262,7 +264,7 @@ impl<D: BlockDevice> F2fs<D> {
         if links == 0 { self.orphan_or_drop(ino) } else { Ok(()) }
     }
 
-    fn add_links(&mut self, ino: Nid, more: i32) -> Result<(), Failure> {
+    pub(super) fn add_links(&mut self, ino: Nid, more: i32) -> Result<(), Failure> {
         let raw = self.edit_inode(ino)?;
         raw.i_links.set(raw.i_links.get().saturating_add_signed(more));
         Ok(())
@@ -281,6 +283,7 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.check_orphan_room()?;
         self.remove_entry(dir, &entry)?;
+        self.since.lost_dirs.insert(dir);
         self.add_links(dir, -1)?;
         self.touch(dir, caller.now)?;
         set_ctime(self.edit_inode(entry.ino)?, caller.now);
@@ -386,6 +389,7 @@ impl<D: BlockDevice> F2fs<D> {
         self.set_entry(new_dir, &taken, entry.ino, kind)?;
         self.remove_entry(dir, &entry)?;
         if self.is_dir(taken.ino)? {
+            self.since.lost_dirs.insert(new_dir);
             self.add_links(new_dir, -1)?;
         }
         self.since.changed_dirs.insert(new_dir);
@@ -425,6 +429,9 @@ impl<D: BlockDevice> F2fs<D> {
         (to, name): (Nid, &[u8]),
     ) -> Result<(), Error> {
         let is_dir = self.is_dir(ino)?;
+        if is_dir {
+            self.since.lost_dirs.insert(from);
+        }
         if is_dir && from != to {
             let up = self.entry_of(ino, b"..")?;
             self.set_entry(ino, &up, to, FileType::DIRECTORY)?;

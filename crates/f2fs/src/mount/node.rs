@@ -206,6 +206,9 @@ impl<D: BlockDevice> F2fs<D> {
         let log = node_log(self.options.logs, is_indirect(footer.node_offset), !footer.cold);
         let entry = self.nat_entry(nid)?;
         let address = self.allocate(log, Summary { nid, version: 0, offset: 0 })?;
+        if cause == Cause::Cleaning {
+            self.since.unmarked.insert(footer.ino);
+        }
         footer.checkpoint = self.checkpoint.footer_version().0;
         footer.next = self.next_address(log);
         (footer.fsync_mark, footer.dentry_mark) = (marks.fsync, marks.dentry);

@@ -32,6 +32,7 @@ pub(crate) struct NodeCache {
     dirty: BTreeSet<(Nid, Nid)>,
     hand: usize,
     bound: usize,
+    edits: u64,
 }
 
 impl NodeCache {
@@ -42,6 +43,7 @@ impl NodeCache {
             index: FxHashMap::default(),
             dirty: BTreeSet::new(),
             hand: 0,
+            edits: 0,
             bound: bound.max(16),
         }
     }
@@ -60,6 +62,7 @@ impl NodeCache {
     /// The block, to be changed: the node is dirty from now on.
     pub(crate) fn edit(&mut self, nid: Nid) -> Option<&mut BlockBytes> {
         let slot = *self.index.get(&nid)? as usize;
+        self.edits += 1;
         let node = &mut self.slots[slot];
         node.used = true;
         if !node.dirty {
@@ -113,6 +116,11 @@ impl NodeCache {
                 self.remove(nid);
             }
         }
+    }
+
+    /// How often a node was changed: every call that changes the volume changes one.
+    pub(crate) fn edits(&self) -> u64 {
+        self.edits
     }
 
     pub(crate) fn dirty_count(&self) -> usize {

@@ -66,7 +66,7 @@ pub struct Options {
     /// `lazytime|nolazytime`: an fsync leaves out times that only the writing of content changed; they survive from the
     /// next checkpoint on. The default, as in Linux.
     pub lazytime: bool,
-    /// `ro|rw`: nothing is written; what fsyncs left to recover is refused.
+    /// `ro|rw`: nothing is written; what fsyncs left to recover is not seen.
     pub read_only: bool,
     /// `norecovery`, `disable_roll_forward`: what fsyncs wrote after the last checkpoint is ignored (and lost with the
     /// next checkpoint).
@@ -124,28 +124,50 @@ pub enum OptionError {
         /// What was given.
         value: String,
         /// What may be given.
-        allowed: &'static str,
+        allowed: String,
     },
 }
 
-/// Sets `field` to the choice called `value`.
-fn choose<T: Copy>(
-    name: &'static str,
-    value: &str,
-    field: &mut T,
-    allowed: &'static str,
-    choices: &[(&str, T)],
-) -> Result<(), OptionError> {
-    match choices.iter().find(|(choice, _)| *choice == value) {
-        Some(&(_, choice)) => *field = choice,
-        None => return Err(OptionError::Value { name, value: value.into(), allowed }),
-    }
-    Ok(())
-}
+/// Options with a value, and the values there are.
+const CHOICES: [(&str, &[&str]); 6] = [
+    ("mode", &["adaptive", "lfs"]),
+    ("active_logs", &["2", "4", "6"]),
+    ("alloc_mode", &["default", "reuse"]),
+    ("fsync_mode", &["posix", "strict", "nobarrier"]),
+    ("background_gc", &["on", "off", "sync"]),
+    ("checkpoint", &["enable"]),
+];
+
+/// An option without a value, and what it sets.
+type Flag = (&'static str, fn(&mut Options));
+
+/// Options without a value.
+const FLAGS: [Flag; 16] = [
+    ("ro", |options| options.read_only = true),
+    ("rw", |options| options.read_only = false),
+    ("discard", |options| options.discard = true),
+    ("nodiscard", |options| options.discard = false),
+    ("inline_data", |options| options.inline_data = true),
+    ("noinline_data", |options| options.inline_data = false),
+    ("inline_dentry", |options| options.inline_dentry = true),
+    ("noinline_dentry", |options| options.inline_dentry = false),
+    ("inline_xattr", |options| options.inline_xattr = true),
+    ("noinline_xattr", |options| options.inline_xattr = false),
+    ("lazytime", |options| options.lazytime = true),
+    ("nolazytime", |options| options.lazytime = false),
+    ("barrier", |options| {
+        if options.fsync_mode == FsyncMode::NoBarrier {
+            options.fsync_mode = FsyncMode::Posix;
+        }
+    }),
+    ("nobarrier", |options| options.fsync_mode = FsyncMode::NoBarrier),
+    ("norecovery", |options| options.no_recovery = true),
+    ("disable_roll_forward", |options| options.no_recovery = true),
+];
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does not have.
-const WITHOUT_EFFECT: [&str; 19] = [
-    "rw",
+const WITHOUT_EFFECT: [&str; 14] = [
+    "no_heap",
     "relatime",
     "noatime",
     "user_xattr",
@@ -158,12 +180,7 @@ const WITHOUT_EFFECT: [&str; 19] = [
     "nocheckpoint_merge",
     "gc_merge",
     "nogc_merge",
-    "no_heap",
-    "barrier",
     "data_flush",
-    "inline_xattr",
-    "inline_data",
-    "inline_dentry",
 ];
 
 impl Options {
@@ -173,54 +190,39 @@ impl Options {
     /// An unknown name, a value that the option cannot have.
     pub fn set(&mut self, option: &str) -> Result<(), OptionError> {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        match name {
-            "mode" => {
-                let choices = [("adaptive", Mode::Adaptive), ("lfs", Mode::Lfs)];
-                choose("mode", value, &mut self.mode, "adaptive or lfs", &choices)?;
+        if let Some(&(name, allowed)) = CHOICES.iter().find(|choice| choice.0 == name) {
+            if allowed.contains(&value) {
+                self.choose(name, value);
+                return Ok(());
             }
-            "active_logs" => {
-                let choices = [("2", Logs::Two), ("4", Logs::Four), ("6", Logs::Six)];
-                choose("active_logs", value, &mut self.logs, "2, 4 or 6", &choices)?;
-            }
-            "alloc_mode" => {
-                let choices = [("default", Some(AllocMode::Default)), ("reuse", Some(AllocMode::Reuse))];
-                choose("alloc_mode", value, &mut self.alloc, "default or reuse", &choices)?;
-            }
-            "fsync_mode" => {
-                let choices = [
-                    ("posix", FsyncMode::Posix),
-                    ("strict", FsyncMode::Strict),
-                    ("nobarrier", FsyncMode::NoBarrier),
-                ];
-                choose("fsync_mode", value, &mut self.fsync_mode, "posix, strict or nobarrier", &choices)?;
-            }
-            "background_gc" => {
-                let choices =
-                    [("on", BackgroundGc::On), ("off", BackgroundGc::Off), ("sync", BackgroundGc::Sync)];
-                choose("background_gc", value, &mut self.background_gc, "on, off or sync", &choices)?;
-            }
-            "checkpoint" => choose("checkpoint", value, &mut (), "enable", &[("enable", ())])?,
-            _ => return self.set_flag(option),
+            return Err(OptionError::Value { name, value: value.into(), allowed: allowed.join(" or ") });
+        }
+        if let Some((_, set)) = FLAGS.iter().find(|flag| flag.0 == option) {
+            set(self);
+        } else if !WITHOUT_EFFECT.contains(&option) {
+            return Err(OptionError::Unknown(option.into()));
         }
         Ok(())
     }
 
-    fn set_flag(&mut self, option: &str) -> Result<(), OptionError> {
-        match option {
-            "discard" => self.discard = true,
-            "nodiscard" => self.discard = false,
-            "noinline_data" => self.inline_data = false,
-            "noinline_dentry" => self.inline_dentry = false,
-            "noinline_xattr" => self.inline_xattr = false,
-            "lazytime" => self.lazytime = true,
-            "nolazytime" => self.lazytime = false,
-            "ro" => self.read_only = true,
-            "nobarrier" => self.fsync_mode = FsyncMode::NoBarrier,
-            "norecovery" | "disable_roll_forward" => self.no_recovery = true,
-            _ if WITHOUT_EFFECT.contains(&option) => {}
-            _ => return Err(OptionError::Unknown(option.into())),
+    /// Makes one of [`CHOICES`].
+    fn choose(&mut self, name: &str, value: &str) {
+        match (name, value) {
+            ("mode", "lfs") => self.mode = Mode::Lfs,
+            ("mode", _) => self.mode = Mode::Adaptive,
+            ("active_logs", "2") => self.logs = Logs::Two,
+            ("active_logs", "4") => self.logs = Logs::Four,
+            ("active_logs", _) => self.logs = Logs::Six,
+            ("alloc_mode", "reuse") => self.alloc = Some(AllocMode::Reuse),
+            ("alloc_mode", _) => self.alloc = Some(AllocMode::Default),
+            ("fsync_mode", "strict") => self.fsync_mode = FsyncMode::Strict,
+            ("fsync_mode", "nobarrier") => self.fsync_mode = FsyncMode::NoBarrier,
+            ("fsync_mode", _) => self.fsync_mode = FsyncMode::Posix,
+            ("background_gc", "off") => self.background_gc = BackgroundGc::Off,
+            ("background_gc", "sync") => self.background_gc = BackgroundGc::Sync,
+            ("background_gc", _) => self.background_gc = BackgroundGc::On,
+            _ => {}
         }
-        Ok(())
     }
 
     /// Takes in options separated by commas, as `mount -o` has them. Empty ones say nothing.
@@ -253,5 +255,36 @@ mod tests {
         assert!(error.contains("\"atgc\""), "{error}");
         let error = Options::parse("mode=fragment:block").unwrap_err().to_string();
         assert!(error.contains("adaptive or lfs"), "{error}");
+    }
+
+    /// The options that the first column of the page's tables names.
+    fn documented() -> Vec<String> {
+        let page = include_str!("../../../../docs/mount-options.md");
+        let cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+        let options =
+            cells.flat_map(|cell| cell.split(", ").map(|option| option.trim_matches('`').to_string()));
+        options.collect()
+    }
+
+    #[test]
+    fn the_page_names_what_is_accepted_and_nothing_else() {
+        let choices = CHOICES
+            .iter()
+            .flat_map(|(name, values)| values.iter().map(move |value| format!("{name}={value}")));
+        let flags = FLAGS.iter().map(|flag| flag.0).chain(WITHOUT_EFFECT).map(String::from);
+        let mut accepted: Vec<String> = choices.chain(flags).collect();
+        let mut documented = documented();
+        for option in &documented {
+            assert_eq!(Options::default().set(option), Ok(()), "{option}");
+        }
+        accepted.sort();
+        documented.sort();
+        assert_eq!(accepted, documented);
+    }
+
+    #[test]
+    fn the_last_of_two_that_contradict_each_other_holds() {
+        let options = Options::parse("ro,noinline_data,nobarrier,rw,inline_data,barrier").unwrap();
+        assert_eq!(options, Options::default());
     }
 }

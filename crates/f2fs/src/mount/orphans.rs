@@ -21,9 +21,19 @@ impl<D: BlockDevice> F2fs<D> {
     pub(super) fn orphan_or_drop(&mut self, ino: Nid) -> Result<(), Error> {
         if self.holds.get(&ino).is_some_and(|&count| count > 0) {
             self.orphans.insert(ino);
-            return Ok(());
+            return self.take_device_number(ino);
         }
         self.drop_inode(ino)
+    }
+
+    /// fsck.f2fs takes the number of a device for pointers if the inode is an orphan: it is remembered beside the inode.
+    fn take_device_number(&mut self, ino: Nid) -> Result<(), Error> {
+        let rdev = self.attr(ino)?.rdev;
+        if rdev != (0, 0) {
+            self.set_device(ino, (0, 0))?;
+            self.orphan_devices.insert(ino, rdev);
+        }
+        Ok(())
     }
 
     /// Gives up an inode with all its blocks and nodes.
@@ -43,6 +53,7 @@ impl<D: BlockDevice> F2fs<D> {
         self.drop_node(ino)?;
         self.counts.valid_inodes -= 1;
         self.orphans.remove(&ino);
+        self.orphan_devices.remove(&ino);
         self.since.new_inodes.remove(&ino);
         self.since.logged.remove(&ino);
         Ok(())

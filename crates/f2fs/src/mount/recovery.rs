@@ -60,7 +60,8 @@ impl<D: BlockDevice> F2fs<D> {
         let mut progress = Progress::default();
         for (at, link) in chain.iter().enumerate() {
             let Some(file) = synced.get(&link.footer.ino) else { continue };
-            if at <= file.last {
+            // gone if a later file has its name
+            if at <= file.last && self.is_known(link.footer.ino)? {
                 self.replay(link, file.named == Some(at), &mut progress)?;
             }
         }
@@ -301,9 +302,34 @@ impl<D: BlockDevice> F2fs<D> {
                 return Ok(());
             }
             self.remove_entry(dir, &taken)?;
-            self.lose_name(taken.ino)?;
+            if self.is_dir(taken.ino)? {
+                self.add_links(dir, -1)?;
+                self.drop_tree(taken.ino)?;
+            } else {
+                self.lose_name(taken.ino)?;
+            }
         }
         self.add_entry(dir, &logged.name, ino, logged.file_type())
+    }
+
+    /// Gives up a directory with all below it: it was removed, or moved without a checkpoint, before its name was
+    /// given to a file that was fsynced.
+    fn drop_tree(&mut self, top: Nid) -> Result<(), Error> {
+        let (mut todo, mut dirs) = (vec![top], BTreeSet::new());
+        while let Some(dir) = todo.pop() {
+            if !dirs.insert(dir) {
+                continue;
+            }
+            let mut children = Vec::new();
+            self.list(dir, 0, &mut |_, entry| {
+                children.extend((!entry.is_dot()).then_some(entry.ino));
+                true
+            })?;
+            for child in children {
+                if self.is_dir(child)? { todo.push(child) } else { self.lose_name(child)? }
+            }
+        }
+        dirs.into_iter().try_for_each(|dir| self.lose_name(dir))
     }
 
     fn replay_xattr_node(&mut self, ino: Nid, block: &BlockBytes) -> Result<(), Error> {

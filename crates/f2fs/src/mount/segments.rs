@@ -1,7 +1,7 @@
 //! Which blocks of the main area are valid, now and as of the last checkpoint, and which segments are free.
 //!
 //! A block that the last checkpoint refers to must not be overwritten before the next one is complete. So each segment
-//! keeps two maps, and a segment that became empty is *prefree*: still in use until [`Segments::commit`].
+//! keeps two maps, of what is valid and of what must not be written yet, and a segment that became empty is *prefree*: still in use until [`Segments::commit`].
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ type Map = [u8; 64];
 pub(crate) struct Segment {
     /// Valid blocks now.
     pub(crate) valid: u16,
-    /// Valid blocks at the last checkpoint.
+    /// Blocks that were valid at the last checkpoint or have been since.
     pub(crate) checkpointed: u16,
     /// The log that it was opened for.
     pub(crate) log: u8,
@@ -49,7 +49,7 @@ impl Segment {
         self.map[offset as usize / 8] & bit(offset) != 0
     }
 
-    /// The first block at or after `from` that is neither valid now nor was at the last checkpoint; 512 for none.
+    /// The first block at or after `from` that was not valid at the last checkpoint nor since; 512 for none.
     pub(crate) fn next_hole(&self, from: u32) -> u32 {
         let used = |byte: usize| self.map[byte] | self.checkpointed_map[byte];
         let mut byte = from as usize / 8;
@@ -293,6 +293,10 @@ impl Segments {
             return false;
         }
         *byte |= bit(offset);
+        // given up before the next checkpoint, it must still not be written again: the record of an fsync may lead there
+        let guard = &mut segment.checkpointed_map[offset as usize / 8];
+        segment.checkpointed += u16::from(*guard & bit(offset) == 0);
+        *guard |= bit(offset);
         segment.touch(now_s);
         segment.valid += 1;
         let mtime = segment.mtime_s;
@@ -388,5 +392,28 @@ mod tests {
         let full = segment(&(0..512).collect::<Vec<_>>(), &[]);
         assert_eq!(full.next_hole(0), 512);
         assert_eq!(full.valid_offsets().len(), 512);
+    }
+
+    #[test]
+    fn what_was_given_up_since_the_checkpoint_is_no_hole() {
+        let mut table = Segments {
+            all: vec![segment(&[], &[])],
+            main_start: 0,
+            per_section: 1,
+            section_valid: vec![0],
+            section_in_use: vec![0],
+            free_segments: 1,
+            free_sections: 1,
+            dirty: Vec::new(),
+            prefree: BTreeSet::new(),
+            valid_blocks: 0,
+            age: Age::default(),
+        };
+        table.open(SegNo(0), 0);
+        assert!(table.set_valid(BlockAddr(0), 0) && table.set_valid(BlockAddr(1), 0));
+        assert!(table.set_invalid(BlockAddr(0), 0, true));
+        assert_eq!(table.get(SegNo(0)).next_hole(0), 2, "an fsync may have written it");
+        table.commit();
+        assert_eq!(table.get(SegNo(0)).next_hole(0), 0);
     }
 }

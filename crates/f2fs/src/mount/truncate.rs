@@ -7,6 +7,8 @@ use super::pointers::{Found, Shape};
 use crate::error::Error;
 use crate::format::{BLOCK, BlockAddr, Nid, POINTERS_IN_NODE, node_pointer, set_node_pointer};
 
+/// `i_inline` bit of a compressed file whose saved blocks were given back.
+const INLINE_RELEASED: u8 = 0x80;
 const N: u64 = POINTERS_IN_NODE as u64;
 
 /// A node of the file's tree, and what lies below it.
@@ -107,6 +109,16 @@ impl<D: BlockDevice> F2fs<D> {
         self.free_address(ino, address)?;
         self.edit_node(nid)?[at..at + 4].fill(0);
         self.drop_extent(ino)?;
+        self.uncount(ino, address)
+    }
+
+    /// What a pointer to `address` counted for is gone. The mark of a cluster counts for a block that compression
+    /// saved, unless those were released.
+    fn uncount(&mut self, ino: Nid, address: BlockAddr) -> Result<(), Error> {
+        let saved = address == BlockAddr::COMPRESSED;
+        if saved && self.inode(ino)?.i_inline & INLINE_RELEASED != 0 {
+            return Ok(());
+        }
         self.count_blocks(ino, -1)
     }
 
@@ -134,7 +146,7 @@ impl<D: BlockDevice> F2fs<D> {
             if let Found::Pointer(pointer) = self.find_pointer(ino, found)? {
                 self.free_address(ino, address)?;
                 self.set_pointer(ino, &pointer, BlockAddr::NULL)?;
-                self.count_blocks(ino, -1)?;
+                self.uncount(ino, address)?;
             }
             block = found + 1;
         }

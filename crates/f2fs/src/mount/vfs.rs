@@ -40,8 +40,17 @@ impl<D: BlockDevice> F2fs<D> {
     /// Runs a call that changes the volume.
     fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.check_writable()?;
-        let done = call(self)?;
-        self.after_write()?;
+        let edits = self.nodes.edits();
+        let done = call(self);
+        let broken = matches!(done, Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound));
+        // what is half done must not reach the next checkpoint
+        self.stopped |= broken && self.nodes.edits() != edits;
+        let done = done?;
+        match self.after_write() {
+            // the call itself had room enough; the next one, or a sync, says that there is none
+            Err(crate::Error::NoSpace) => {}
+            left => left?,
+        }
         Ok(done)
     }
 }

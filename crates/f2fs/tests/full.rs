@@ -1,0 +1,127 @@
+//! A volume that is full: random operations beside the reference model, which never is. What fails for want of space
+//! leaves things as they were, a write and an allocation excepted: they may be done in part.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+
+mod common;
+
+use common::strict_fsck;
+use dovetail_block::MemoryDevice;
+use dovetail_f2fs::{F2fs, IpuPolicy, Options};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::exercise::{
+    Answer, Failed, Generator, Op, Profile, Step, Subject, Target, first_difference,
+};
+use dovetail_vfs::{Caller, Error, FileSystem, Limits, Model, NewNode, SetAttr, Timestamp};
+
+const STEPS: usize = 1500;
+
+type Volume = Subject<F2fs<MemoryDevice>>;
+
+/// Fills the volume up to `left` blocks with a file that has no name, so that trees do not show it.
+fn fill(fs: &mut F2fs<MemoryDevice>, left: u64) {
+    let (caller, root) = (Caller::default(), fs.root());
+    let ino = fs.create(&caller, root, b"filler", &NewNode { mode: 0o100_644, rdev: (0, 0) }).unwrap().ino;
+    fs.hold(ino);
+    fs.unlink(&caller, root, b"filler").unwrap();
+    let chunk = vec![7; 16 * 4096];
+    let mut at = 0;
+    while fs.statfs().unwrap().free > left + 32 {
+        fs.write(&caller, ino, at, &chunk).unwrap();
+        at += chunk.len() as u64;
+    }
+}
+
+fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
+    let time = Some(Timestamp { seconds: 1_600_000_000, nanoseconds: 0 });
+    let changes = SetAttr { mode: Some(0o755), atime: time, mtime: time, ctime: time, ..SetAttr::default() };
+    let root = subject.fs.root();
+    subject.fs.setattr(&Caller::default(), root, &changes).unwrap();
+}
+
+/// What may be done in part is cut off on both sides, where it began.
+fn cut_off(step: &Step, target: &Target, offset: u64, expected: &mut Subject<Model>, found: &mut Volume) {
+    let stat = Step { caller: step.caller, op: Op::Stat { target: target.clone() } };
+    let old = match expected.apply(&stat) {
+        Ok(Answer::Attr(attr)) => attr.size,
+        other => panic!("{other:?}"),
+    };
+    expected.apply(step).unwrap();
+    let changes = SetAttr { size: Some(old.min(offset)), ..SetAttr::default() };
+    let cut = Step { caller: step.caller, op: Op::SetAttr { target: target.clone(), changes } };
+    assert_eq!(expected.apply(&cut), found.apply(&cut), "{:?}", cut.op);
+}
+
+/// `true` if there was no space.
+fn step_both(step: &Step, expected: &mut Subject<Model>, found: &mut Volume, place: &str) -> bool {
+    let outcome = found.apply(step);
+    if !matches!(outcome, Err(Failed(Error::NoSpace))) {
+        assert_eq!(expected.apply(step), outcome, "{place}: {:?}", step.op);
+        return false;
+    }
+    if let Op::Write { target, offset, .. } | Op::Fallocate { target, offset, .. } = &step.op {
+        cut_off(step, target, *offset, expected, found);
+    }
+    true
+}
+
+fn run(name: &str, options: &Options, left: u64, seeds: u64) {
+    let empty = common::mkfs(64 << 20, &[]);
+    let mut refused = 0;
+    for seed in 0..seeds {
+        let place = format!("{name}, seed {seed}");
+        let mut fs = F2fs::mount(empty.clone(), options.clone(), SimTime::ZERO).unwrap();
+        fill(&mut fs, left);
+        let mut found = Subject::new(fs);
+        let limits = Limits { xattr_total: 200 + 4072 - 24, ..Limits::default() };
+        let mut expected = Subject::new(Model::new(limits, &Caller::default()));
+        same_root(&mut found);
+        same_root(&mut expected);
+        let mut operations = Generator::new(seed, Profile { file_end: 6 << 20, ..Profile::default() });
+        let mut rng = Rng::new(seed);
+        for n in 0..STEPS {
+            let step = operations.next_step();
+            let place = format!("{place}, step {n}");
+            // the listing with a call in between hides which of the two failed
+            if matches!(step.op, Op::ListDuring { .. }) {
+                continue;
+            }
+            let full = step_both(&step, &mut expected, &mut found, &place);
+            refused += u64::from(full);
+            if full && rng.chance(0.1) || n % 50 == 0 {
+                let trees = (expected.tree().unwrap(), found.tree().unwrap());
+                assert_eq!(first_difference(&trees.0, &trees.1), None, "{place}: {:?}", step.op);
+            }
+            if full && rng.chance(0.02) {
+                found.fs.sync().unwrap();
+                assert_eq!(strict_fsck(found.fs.device()), "", "{place}: {:?}", step.op);
+            }
+        }
+        found.release_all().unwrap();
+        let device = found.fs.unmount().unwrap();
+        assert_eq!(strict_fsck(&device), "", "{place}, unmounted");
+    }
+    assert!(refused > 20 * seeds, "{name}: only {refused} operations found no space");
+}
+
+#[test]
+fn with_some_blocks_left() {
+    run("some", &Options::default(), 150, 4);
+}
+
+#[test]
+fn with_hardly_a_block_left() {
+    run("hardly", &Options::default(), 0, 4);
+}
+
+#[test]
+fn out_of_place() {
+    let options = Options { ipu_policy: Some(IpuPolicy(0)), ..Options::default() };
+    run("out of place", &options, 150, 3);
+    run("lfs", &Options::parse("mode=lfs").unwrap(), 150, 3);
+}
+
+#[test]
+fn with_entries_in_blocks_from_the_start() {
+    run("blocks", &Options::parse("noinline_dentry,noinline_data").unwrap(), 100, 3);
+}
