@@ -39,6 +39,8 @@ enum Command {
     Cat(image::CatArguments),
     /// Copy files out of an F2FS image.
     Extract(image::ExtractArguments),
+    /// Copy files out of an F2FS image, or into it: one of the two is IMAGE:/path.
+    Cp(image::CpArguments),
     /// Mount an F2FS image at a directory, through FUSE.
     Mount(mount::Arguments),
     /// Show a structure of an F2FS image.
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         Command::Ls(arguments) => image::list(&arguments),
         Command::Cat(arguments) => image::cat(&arguments),
         Command::Extract(arguments) => image::extract(&arguments),
+        Command::Cp(arguments) => image::copy(&arguments),
         Command::Mount(arguments) => mount::run(&arguments),
         Command::Inspect(arguments) => image::inspect(&arguments),
         Command::Mkfs(command) => mkfs::run(&command),

@@ -50,6 +50,65 @@ fn an_image_is_listed_shown_extracted_and_inspected() {
     assert!(stdout(&dovetail(&["inspect", &image, "checkpoint"])).contains("warm_node"));
 }
 
+fn inspect(image: &str, arguments: &[&str]) -> serde_json::Value {
+    let run = dovetail(&[&["inspect", image, "--json"], arguments].concat());
+    serde_json::from_slice(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+}
+
+#[test]
+fn segments_and_nodes_are_shown_with_whom_they_belong_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = image(folder.path());
+    let large = folder.path().join("large");
+    std::fs::write(&large, vec![1; 13 << 20]).unwrap();
+    assert_eq!(
+        dovetail(&["cp", large.to_str().unwrap(), &format!("{image}:/folder")]).status.code(),
+        Some(0)
+    );
+
+    let node = inspect(&image, &["path", "folder/large"]);
+    let (ino, address) = (node["nid"].as_u64().unwrap(), node["nat_block"].as_u64().unwrap());
+    assert_eq!(node["footer"]["ino"].as_u64(), Some(ino));
+    let segments = inspect(&image, &["segments"]);
+    let segments = segments["segments"].as_array().unwrap();
+    let states: Vec<_> = segments.iter().map(|segment| segment["state"].as_str().unwrap()).collect();
+    for state in ["log", "used", "free"] {
+        assert!(states.contains(&state), "{state}: {states:?}");
+    }
+    let text = stdout(&dovetail(&["inspect", &image, "segments"]));
+    assert_eq!(text.lines().count(), segments.len());
+
+    let first = inspect(&image, &["segment", "0"])["first_block"].as_u64().unwrap();
+    let segment = inspect(&image, &["segment", &((address - first) / 512).to_string()]);
+    let block = &segment["blocks"][address.to_string()];
+    assert_eq!((block["nid"].as_u64(), block["path"].as_str()), (Some(ino), Some("/folder/large")));
+    let valid = segment["valid_blocks"].as_u64().unwrap();
+    assert_eq!(segment["blocks"].as_object().unwrap().len() as u64, valid);
+
+    let direct = node["nids"][0].as_u64().unwrap();
+    let direct = inspect(&image, &["nid", &direct.to_string()]);
+    assert_eq!(
+        (direct["node"].as_str(), direct["footer"]["node_offset"].as_u64()),
+        (Some("direct"), Some(1))
+    );
+    let data = direct["addresses"]["0"].as_u64().unwrap();
+    let segment = inspect(&image, &["segment", &((data - first) / 512).to_string()]);
+    let block = &segment["blocks"][data.to_string()];
+    assert_eq!((block["file_block"].as_u64(), block["ino"].as_u64()), (node["pointers"].as_u64(), Some(ino)));
+    let indirect = inspect(&image, &["nid", &node["nids"][2].to_string()]);
+    assert_eq!((indirect["node"].as_str(), indirect["pointers"].as_u64()), (Some("indirect"), Some(1)));
+
+    for (arguments, words) in [
+        (["segment", "99999"], "there is no segment 99999; the main area has 0 to "),
+        (["nid", "99999999"], "there is no nid 99999999; the NAT has 1 to "),
+    ] {
+        let run = dovetail(&[&["inspect", &image], &arguments[..]].concat());
+        assert!(String::from_utf8_lossy(&run.stderr).contains(words), "{run:?}");
+        assert_eq!(run.status.code(), Some(1));
+    }
+    assert_eq!(inspect(&image, &["nid", "3000"])["note"], "the nid is free: there is no node");
+}
+
 #[test]
 fn what_is_wrong_is_said_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();

@@ -24,4 +24,4 @@ pub use error::{ClusterFault, Corrupt, Error, Incompatible, Place};
 pub use mount::{
     AllocMode, BackgroundGc, Events, F2fs, FsyncMode, IpuPolicy, Logs, Mode, OptionError, Options, Written,
 };
-pub use volume::{MAX_SYMLINKS, Visit, Volume, WalkEntry};
+pub use volume::{MAX_SYMLINKS, Owner, Visit, Volume, WalkEntry};

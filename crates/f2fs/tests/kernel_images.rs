@@ -91,6 +91,34 @@ fn the_segments_of_a_clean_image_have_as_many_blocks_as_the_checkpoint_says() {
     assert!(reserved < 2048, "{reserved}");
 }
 
+/// Summaries lead to a node that points back: of segments in the summary area, of those with a log, whose summaries are
+/// compacted or not, and of node logs that have none.
+#[test]
+fn the_owner_of_every_block_points_to_it() {
+    for (name, blocks) in [("f2fs-default", 5000), ("f2fs-crash", 5000), ("f2fs-compressed", 500)] {
+        let mut volume = Volume::open(kernel_image(name)).unwrap();
+        let mut checked = 0;
+        for segno in (0..volume.superblock().segment_count_main).map(SegNo) {
+            let entry = volume.segment(segno).unwrap();
+            let summaries = volume.summaries(segno).unwrap();
+            for offset in (0..512).filter(|&offset| entry.is_valid(offset)) {
+                let address = volume.block_in_segment(segno, offset);
+                let owner = volume.owner(summaries[offset as usize], entry.log >= 3).unwrap();
+                let found = match owner.file_block {
+                    None => volume.nat(owner.nid).unwrap().address,
+                    Some(block) => {
+                        let inode = volume.inode(owner.ino).unwrap();
+                        volume.block_of(&inode, block).unwrap()
+                    }
+                };
+                assert_eq!(found, address, "{name}: {owner:?}");
+                checked += 1;
+            }
+        }
+        assert!(checked > blocks, "{name}: {checked}");
+    }
+}
+
 /// What the kernel's roll-forward recovery brings back is not shown: only what the last checkpoint holds is.
 #[test]
 fn a_crashed_image_is_shown_as_of_its_last_checkpoint() {

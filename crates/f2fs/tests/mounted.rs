@@ -250,3 +250,23 @@ fn a_compressed_file_is_read_while_its_inode_is_dirty() {
         assert!(content(&mut changed, ino) == content(&mut fs, ino), "inode {ino:?}");
     }
 }
+
+/// What seek calls a hole reads as zeros, and what it calls data goes on to the next hole.
+#[test]
+fn a_compressed_cluster_is_no_hole() {
+    let mut fs = mount(common::kernel_image("f2fs-compressed"));
+    let mut zeros = 0;
+    for ino in files_of_folders(&mut fs) {
+        let bytes = content(&mut fs, ino);
+        let mut at = 0;
+        while at < bytes.len() as u64 {
+            let data = fs.seek_data(ino, at).unwrap_or(bytes.len() as u64);
+            let hole = &bytes[at as usize..data as usize];
+            assert!(hole.iter().all(|&byte| byte == 0), "inode {ino:?}: the hole at {at}");
+            zeros += hole.len();
+            at = fs.seek_hole(ino, data).unwrap_or(bytes.len() as u64);
+            assert!(at > data || data == bytes.len() as u64, "inode {ino:?}: data at {data}");
+        }
+    }
+    assert!(zeros > 0, "some files have holes");
+}

@@ -136,7 +136,7 @@ impl<'a> CopyOut<'a> {
                     stack.extend(self.entry(&entry, source, target));
                 }
                 end => {
-                    let left = end.map(drop).map_err(|error| error.to_string());
+                    let left = end.map(drop).map_err(told);
                     let left = left.and_then(|()| self.attributes(&frame.attr, &frame.source, &frame.target));
                     let source = frame.source.clone();
                     self.note(&source, left);
@@ -154,7 +154,7 @@ impl<'a> CopyOut<'a> {
 
     /// Copies an entry; a directory is made and comes back, to be filled.
     fn entry(&mut self, entry: &DirEntry, source: Vec<u8>, target: PathBuf) -> Option<Frame> {
-        let made = self.tree.attr(entry.ino).map_err(|error| error.to_string()).and_then(|attr| {
+        let made = self.tree.attr(entry.ino).map_err(told).and_then(|attr| {
             if attr.is_dir() {
                 self.make_directory(&attr, &target)?;
                 return Ok(Some(Frame::new(&attr, &source, &target)));
@@ -176,7 +176,7 @@ impl<'a> CopyOut<'a> {
                 let is_dir = fs::symlink_metadata(target).is_ok_and(|meta| meta.is_dir());
                 if is_dir { Ok(()) } else { Err(format!("{} is no directory", target.display())) }
             }
-            made => made.map_err(text),
+            made => made.map_err(told),
         }?;
         self.done.directories += 1;
         Ok(())
@@ -206,7 +206,7 @@ impl<'a> CopyOut<'a> {
     /// Another name for what was copied already.
     fn link(&mut self, attr: &Attr, target: &Path) -> Result<bool, String> {
         let Some((first, left)) = self.links.get_mut(&attr.ino) else { return Ok(false) };
-        fs::hard_link(first, target).map_err(text)?;
+        fs::hard_link(first, target).map_err(told)?;
         self.done.hard_links += 1;
         *left -= 1;
         if *left == 0 {
@@ -216,9 +216,9 @@ impl<'a> CopyOut<'a> {
     }
 
     fn regular(&mut self, attr: &Attr, target: &Path) -> Result<(), String> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target).map_err(text)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target).map_err(told)?;
         self.content(attr, &file)?;
-        file.set_len(attr.size).map_err(text)?;
+        file.set_len(attr.size).map_err(told)?;
         self.done.files += 1;
         Ok(())
     }
@@ -226,24 +226,31 @@ impl<'a> CopyOut<'a> {
     /// Holes stay holes.
     fn content(&mut self, attr: &Attr, file: &File) -> Result<(), String> {
         let mut out = BufWriter::new(file);
-        let mut buffer = vec![0; CHUNK.min(attr.size.max(1) as usize)];
+        let mut buffer = vec![0; CHUNK.min(attr.size as usize)];
         let mut at = 0;
         while at < attr.size {
-            at = self.tree.next_data(attr.ino, at).map_err(|error| error.to_string())?;
-            let len = self.tree.read(attr.ino, at, &mut buffer).map_err(|error| error.to_string())?;
-            if len == 0 {
+            at = self.tree.next_data(attr.ino, at).map_err(told)?;
+            if at >= attr.size {
                 break;
             }
-            out.seek(SeekFrom::Start(at)).map_err(text)?;
-            out.write_all(&buffer[..len]).map_err(text)?;
-            at += len as u64;
+            let end = self.tree.next_hole(attr.ino, at).map_err(told)?.clamp(at + 1, attr.size);
+            out.seek(SeekFrom::Start(at)).map_err(told)?;
+            while at < end {
+                let wanted = buffer.len().min((end - at) as usize);
+                let len = self.tree.read(attr.ino, at, &mut buffer[..wanted]).map_err(told)?;
+                if len == 0 {
+                    return out.flush().map_err(told);
+                }
+                out.write_all(&buffer[..len]).map_err(told)?;
+                at += len as u64;
+            }
         }
-        out.flush().map_err(text)
+        out.flush().map_err(told)
     }
 
     fn symlink(&mut self, attr: &Attr, target: &Path) -> Result<(), String> {
-        let to = self.tree.read_link(attr.ino).map_err(|error| error.to_string())?;
-        std::os::unix::fs::symlink(OsStr::from_bytes(&to), target).map_err(text)?;
+        let to = self.tree.read_link(attr.ino).map_err(told)?;
+        std::os::unix::fs::symlink(OsStr::from_bytes(&to), target).map_err(told)?;
         self.done.symlinks += 1;
         Ok(())
     }
@@ -272,7 +279,7 @@ impl<'a> CopyOut<'a> {
             // the set-id bits of a stranger would be ours
             let kept = if owned { 0o7777 } else { 0o1777 };
             let mode = fs::Permissions::from_mode(u32::from(attr.mode & kept));
-            fs::set_permissions(target, mode).map_err(text)?;
+            fs::set_permissions(target, mode).map_err(told)?;
         }
         let times = Timestamps { last_access: timespec(attr.atime), last_modification: timespec(attr.mtime) };
         let set = rustix::fs::utimensat(CWD, target, &times, AtFlags::SYMLINK_NOFOLLOW);
@@ -289,15 +296,15 @@ impl<'a> CopyOut<'a> {
                 self.done.owners_left += 1;
                 Ok(false)
             }
-            set => set.map(|()| true).map_err(text),
+            set => set.map(|()| true).map_err(told),
         }
     }
 
     fn xattrs(&mut self, attr: &Attr, source: &[u8], target: &Path) -> Result<(), String> {
-        for (name, value) in self.tree.xattrs(attr.ino).map_err(|error| error.to_string())? {
-            let set = value.map_err(|error| error.to_string()).and_then(|value| {
+        for (name, value) in self.tree.xattrs(attr.ino).map_err(told)? {
+            let set = value.map_err(told).and_then(|value| {
                 let set = rustix::fs::lsetxattr(target, name.as_slice(), &value, XattrFlags::empty());
-                set.map_err(|error| error.to_string())
+                set.map_err(told)
             });
             if let Err(why) = set {
                 if self.done.xattrs_left == 0 {
@@ -322,7 +329,7 @@ fn remove_file(target: &Path) -> Result<(), String> {
     }
 }
 
-fn text(error: io::Error) -> String {
+fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 

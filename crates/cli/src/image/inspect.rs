@@ -7,14 +7,20 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use dovetail_block::ImageDevice;
 use dovetail_f2fs::Volume;
-use dovetail_f2fs::format::{Nid, Timestamp};
+use dovetail_f2fs::format::{
+    BlockAddr, Footer, Nid, POINTERS_IN_NODE, SegNo, Timestamp, XATTR_NODE_OFFSET, is_indirect, node_pointer,
+};
 use serde_json::{Map, Value, json};
 
 use super::line::mode_text;
 use super::open::volume;
+use super::segments::{LOGS, segment, segments};
 use crate::{Failure, print};
 
-type Image = Volume<ImageDevice>;
+pub(super) type Image = Volume<ImageDevice>;
+
+/// Names and values, in the order in which they are shown.
+type Facts = Map<String, Value>;
 
 /// An image, and a structure in it.
 #[derive(Debug, Args)]
@@ -34,11 +40,18 @@ enum What {
     Superblock,
     /// The last checkpoint.
     Checkpoint,
-    /// A node: its NAT entry, and the inode if it is one.
+    /// A node: its NAT entry, its footer, and the inode or the pointers that it holds.
     Nid {
         /// Its id.
         nid: u32,
     },
+    /// A segment of the main area: its SIT entry, and whose its blocks are.
+    Segment {
+        /// Its number.
+        segno: u32,
+    },
+    /// All segments of the main area, one a line.
+    Segments,
     /// The inode that a path leads to; a symbolic link at the end is not followed.
     Path {
         /// The path.
@@ -52,6 +65,8 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         What::Superblock => superblock(&volume),
         What::Checkpoint => checkpoint(&volume),
         What::Nid { nid } => node(&mut volume, Nid(*nid))?,
+        What::Segment { segno } => segment(&mut volume, SegNo(*segno))?,
+        What::Segments => return print(&segments(&mut volume, arguments.json)?),
         What::Path { path } => {
             let inode = volume.resolve_link(path.as_bytes()).map_err(Failure::failed)?;
             node(&mut volume, inode.ino)?
@@ -67,6 +82,10 @@ fn as_text(facts: &Value) -> String {
     let empty = Map::new();
     let lines = facts.as_object().unwrap_or(&empty).iter().map(|(key, value)| match value {
         Value::String(text) => format!("{key:24} {text}\n"),
+        Value::Object(map) if map.values().any(Value::is_object) => {
+            let rows = map.iter().map(|(key, value)| format!("  {key:22} {value}\n"));
+            format!("{key}\n{}", rows.collect::<String>())
+        }
         other => format!("{key:24} {other}\n"),
     });
     lines.collect()
@@ -102,8 +121,7 @@ fn superblock(volume: &Image) -> Value {
 
 fn checkpoint(volume: &Image) -> Value {
     let c = volume.checkpoint();
-    let logs = ["hot_data", "warm_data", "cold_data", "hot_node", "warm_node", "cold_node"];
-    let logs: Map<_, _> = logs
+    let logs: Map<_, _> = LOGS
         .iter()
         .zip(c.logs)
         .map(|(name, log)| {
@@ -131,6 +149,10 @@ fn checkpoint(volume: &Image) -> Value {
 }
 
 fn node(volume: &mut Image, nid: Nid) -> Result<Value, Failure> {
+    let last = volume.superblock().max_nid() - 1;
+    if !(1..=last).contains(&nid.0) {
+        return Err(Failure::Failed(format!("there is no nid {nid}; the NAT has 1 to {last}")));
+    }
     let entry = volume.nat(nid).map_err(Failure::failed)?;
     let mut facts = json!({
         "nid": nid.0,
@@ -138,16 +160,22 @@ fn node(volume: &mut Image, nid: Nid) -> Result<Value, Failure> {
         "nat_block": entry.address.0,
         "nat_version": entry.version,
     });
-    if entry.ino == nid && volume.superblock().in_main(entry.address) {
-        let inode = inode(volume, nid)?;
-        if let (Value::Object(facts), Value::Object(inode)) = (&mut facts, inode) {
-            facts.extend(inode);
-        }
+    let Value::Object(map) = &mut facts else { return Ok(facts) };
+    if entry.address == BlockAddr::NULL {
+        map.insert("note".to_string(), "the nid is free: there is no node".into());
+        return Ok(facts);
+    }
+    let block = volume.node_block(nid).map_err(Failure::failed)?;
+    map.extend(footer(&Footer::parse(&block)));
+    if entry.ino == nid {
+        map.extend(inode(volume, nid)?);
+    } else {
+        map.extend(pointers(&block));
     }
     Ok(facts)
 }
 
-fn inode(volume: &mut Image, ino: Nid) -> Result<Value, Failure> {
+fn inode(volume: &mut Image, ino: Nid) -> Result<Facts, Failure> {
     let inode = volume.inode(ino).map_err(Failure::failed)?;
     let xattrs = volume.xattrs(&inode).map_err(Failure::failed)?;
     let xattrs: Map<_, _> = xattrs
@@ -160,7 +188,7 @@ fn inode(volume: &mut Image, ino: Nid) -> Result<Value, Failure> {
         })
         .collect();
     let time = |time: Timestamp| format!("{}.{:09}", time.seconds, time.nanoseconds);
-    Ok(json!({
+    Ok(facts(json!({
         "mode": format!("{:o}", inode.mode),
         "type": mode_text(inode.mode),
         "uid": inode.uid,
@@ -181,5 +209,39 @@ fn inode(volume: &mut Image, ino: Nid) -> Result<Value, Failure> {
         "nids": inode.nids.map(|nid| nid.0),
         "xattr_nid": inode.xattr_nid.0,
         "xattrs": xattrs,
-    }))
+    })))
+}
+
+/// The fields of an object.
+fn facts(value: Value) -> Facts {
+    match value {
+        Value::Object(facts) => facts,
+        _ => Map::new(),
+    }
+}
+
+fn footer(footer: &Footer) -> Facts {
+    facts(json!({"footer": {
+        "nid": footer.nid.0,
+        "ino": footer.ino.0,
+        "node_offset": footer.node_offset,
+        "cold": footer.cold,
+        "fsync_mark": footer.fsync_mark,
+        "dentry_mark": footer.dentry_mark,
+        "cp_ver": footer.checkpoint,
+        "next_blkaddr": footer.next.0,
+    }}))
+}
+
+/// What a node that is no inode is, and where it points to: the pointers that are not 0, with their places.
+fn pointers(block: &dovetail_block::BlockBytes) -> Facts {
+    let offset = Footer::parse(block).node_offset;
+    if offset == XATTR_NODE_OFFSET {
+        return facts(json!({"node": "extended attributes"}));
+    }
+    let (node, to) = if is_indirect(offset) { ("indirect", "nids") } else { ("direct", "addresses") };
+    let pointers = (0..POINTERS_IN_NODE).map(|index| (index, node_pointer(block, index)));
+    let pointers: Facts =
+        pointers.filter(|(_, to)| *to != 0).map(|(index, to)| (index.to_string(), to.into())).collect();
+    facts(json!({"node": node, "pointers": pointers.len(), to: pointers}))
 }

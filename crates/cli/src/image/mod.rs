@@ -1,11 +1,14 @@
 //! `dovetail ls|cat|extract|cp|inspect`: images without mounting them.
 
+mod copy_in;
 mod copy_out;
+mod cp;
 mod extract;
 mod inspect;
 mod line;
 mod open;
 mod path;
+mod segments;
 mod tree;
 
 use std::ffi::OsString;
@@ -16,6 +19,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::{Failure, print};
+pub(crate) use cp::{CpArguments, copy};
 pub(crate) use extract::{ExtractArguments, extract};
 pub(crate) use inspect::{InspectArguments, inspect};
 use path::{resolve, shown};

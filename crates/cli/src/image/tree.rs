@@ -26,6 +26,9 @@ pub(super) trait Tree {
     /// The first byte at or after `offset` that is data; the end of the file if there is none.
     fn next_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
 
+    /// The first byte after `offset`, which is data, that is in a hole; the end of the file where holes are not told.
+    fn next_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
+
     /// Some of the entries after `cookie` (0: from the start), without "." and ".."; none at the end.
     fn list(&mut self, dir: Ino, cookie: u64) -> Result<Vec<DirEntry>, Error>;
 
@@ -62,6 +65,10 @@ impl Tree for Box<dyn FileSystem> {
             Err(Error::BeyondEnd) => Ok(self.getattr(ino)?.size),
             found => found,
         }
+    }
+
+    fn next_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        self.seek_hole(ino, offset)
     }
 
     fn list(&mut self, dir: Ino, cookie: u64) -> Result<Vec<DirEntry>, Error> {
@@ -114,6 +121,10 @@ impl Tree for Volume<ImageDevice> {
     fn next_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
         let inode = inode(self, ino)?;
         Self::next_data(self, &inode, offset).map_err(told)
+    }
+
+    fn next_hole(&mut self, ino: Ino, _offset: u64) -> Result<u64, Error> {
+        Ok(inode(self, ino)?.size)
     }
 
     /// All entries at once.

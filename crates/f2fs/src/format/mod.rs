@@ -60,7 +60,8 @@ pub use summary::{
 };
 pub(crate) use superblock::MAX_SEGMENTS;
 pub use superblock::{MAGIC, Superblock};
-pub(crate) use way::{Way, first_block, is_indirect, steps_inside};
+pub use way::is_indirect;
+pub(crate) use way::{Way, first_block, steps_inside};
 pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, XattrRefused, parse_xattrs};
 pub use xattr_list::{NoRoom, XattrLayout, encode_xattrs};
 

@@ -70,7 +70,7 @@ pub(crate) fn steps_inside(block: u64, pointers: u64, direct: u64, below: u64) -
 }
 
 /// The node at this offset points to nodes, not to data.
-pub(crate) fn is_indirect(offset: u32) -> bool {
+pub const fn is_indirect(offset: u32) -> bool {
     let n = N as u32;
     if offset == XATTR_NODE_OFFSET || offset < 3 {
         return false;

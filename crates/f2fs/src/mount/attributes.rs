@@ -333,8 +333,11 @@ impl<D: BlockDevice> F2fs<D> {
         }
         let end = size.div_ceil(BLOCK_BYTES);
         let mut block = offset / BLOCK_BYTES;
+        if self.is_compressed(ino, block)? {
+            return Ok(offset);
+        }
         while let Some((found, address)) = self.next_mapped(ino, block, end)? {
-            if self.holds_data(ino, found, address) {
+            if self.holds_data(ino, found, address)? {
                 return Ok((found * BLOCK_BYTES).max(offset));
             }
             block = found + 1;
@@ -356,16 +359,17 @@ impl<D: BlockDevice> F2fs<D> {
                 Found::Pointer(pointer) => pointer.address,
                 Found::MissingUntil(_) => BlockAddr::NULL,
             };
-            if !self.holds_data(ino, block, address) {
+            if !self.holds_data(ino, block, address)? {
                 return Ok((block * BLOCK_BYTES).max(offset));
             }
         }
         Ok(size)
     }
 
-    /// A reserved block holds data once its page was written to.
-    fn holds_data(&self, ino: Nid, block: u64, address: BlockAddr) -> bool {
-        !address.is_hole() || self.pages.is_dirty(ino.0.into(), block)
+    /// A reserved block holds data once its page was written to; a block of a compressed cluster does without a pointer.
+    fn holds_data(&mut self, ino: Nid, block: u64, address: BlockAddr) -> Result<bool, Failure> {
+        let is_own = !address.is_hole() || self.pages.is_dirty(ino.0.into(), block);
+        Ok(is_own || self.is_compressed(ino, block)?)
     }
 }
 

@@ -181,6 +181,17 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
+    /// Block `block` of the file lies in a compressed cluster.
+    pub(super) fn is_compressed(&mut self, ino: Nid, block: u64) -> Result<bool, Error> {
+        let features = self.superblock.features;
+        let cluster = cluster_blocks(self.inode(ino)?, features);
+        if cluster == 1 {
+            return Ok(false);
+        }
+        let head = self.find_pointer(ino, block - block % cluster)?;
+        Ok(matches!(head, Found::Pointer(pointer) if pointer.address == BlockAddr::COMPRESSED))
+    }
+
     /// The first block of the file at or after `from` and before `end` that has a pointer other than a hole's.
     pub(super) fn next_mapped(
         &mut self,

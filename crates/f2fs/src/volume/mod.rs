@@ -13,6 +13,7 @@ mod walk;
 mod xattr;
 
 pub use path::MAX_SYMLINKS;
+pub use segments::Owner;
 pub use walk::{Visit, WalkEntry};
 
 use std::collections::BTreeMap;

@@ -32,6 +32,19 @@ impl<D: BlockDevice> Volume<D> {
         Ok(Inode::parse(block, ino, &self.superblock)?)
     }
 
+    /// The block of node `nid`, whosever it is.
+    ///
+    /// # Errors
+    /// [`Corrupt::NoNode`] for a free number; a nid or an address outside their areas; [`Error::Io`].
+    pub fn node_block(&mut self, nid: Nid) -> Result<Arc<BlockBytes>, Error> {
+        let entry = self.nat(nid)?;
+        if entry.address == BlockAddr::NULL {
+            return Err(Corrupt::NoNode(nid).into());
+        }
+        self.check_address(Place::Nat(nid), "block_addr", entry.address)?;
+        Ok(self.blocks.metadata(entry.address)?)
+    }
+
     /// The node `nid`, which must belong to inode `ino` and stand at place `offset` among its nodes.
     pub(crate) fn node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Arc<BlockBytes>, Error> {
         let entry = self.nat(nid)?;

@@ -1,10 +1,32 @@
-//! What the SIT says of a segment.
+//! What the SIT says of a segment, and who owns its blocks.
 
-use dovetail_block::BlockDevice;
+use std::sync::Arc;
+
+use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::Volume;
+use super::open::pack_start;
 use crate::error::{Corrupt, Error, Place};
-use crate::format::{SegNo, SitEntry, sit_block_address, sit_entry};
+use crate::format::{
+    BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, Nid, POINTERS_IN_NODE, SegNo, SitEntry, Summary,
+    compact_block_count, first_block, parse_compact, sit_block_address, sit_entry, ssa_address, summaries,
+};
+
+/// The first of the node logs.
+const FIRST_NODE_LOG: usize = 3;
+
+/// Whose a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The node itself, or the node that points to the data block.
+    pub nid: Nid,
+    /// The inode that it belongs to.
+    pub ino: Nid,
+    /// The node's place among those of the inode, 0 for the inode itself.
+    pub node_offset: u32,
+    /// Which block of the file it is; `None` for a node.
+    pub file_block: Option<u64>,
+}
 
 impl<D: BlockDevice> Volume<D> {
     /// The SIT's entry of a segment of the main area, the journal first.
@@ -12,11 +34,15 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// [`Corrupt::Range`] for a segment beyond the main area; an entry that contradicts itself; [`Error::Io`].
     pub fn segment(&mut self, segno: SegNo) -> Result<SitEntry, Error> {
-        let last = u64::from(self.superblock.segment_count_main - 1);
-        Corrupt::check_range(Place::Sit(segno.0), "segno", segno.0, (0, last))?;
+        self.check_segment(segno)?;
         let entry = self.stored_segment(segno)?;
         entry.check(segno)?;
         Ok(entry)
+    }
+
+    fn check_segment(&self, segno: SegNo) -> Result<(), Corrupt> {
+        let last = u64::from(self.superblock.segment_count_main - 1);
+        Corrupt::check_range(Place::Sit(segno.0), "segno", segno.0, (0, last))
     }
 
     /// As [`Self::segment`], but as it is stored; `segno` must lie in the main area.
@@ -26,5 +52,85 @@ impl<D: BlockDevice> Volume<D> {
         }
         let address = sit_block_address(&self.superblock, &self.bitmaps.sit, segno);
         Ok(sit_entry(&*self.blocks.metadata(address)?, segno))
+    }
+
+    /// What the summaries say of a segment's 512 blocks: those in the checkpoint for a segment that a log writes to, the
+    /// nodes' own footers where that log's are not stored, and the summary area for all others.
+    ///
+    /// # Errors
+    /// [`Corrupt::Range`] for a segment beyond the main area; [`Error::Io`].
+    pub fn summaries(&mut self, segno: SegNo) -> Result<Box<[Summary; 512]>, Error> {
+        self.check_segment(segno)?;
+        match self.checkpoint.logs.iter().position(|log| log.segment == segno) {
+            Some(log) if log < FIRST_NODE_LOG => self.data_log_summaries(log),
+            Some(log) if self.checkpoint.has_node_summaries() => {
+                let first = self.checkpoint.total_blocks.saturating_sub(4);
+                Ok(summaries(&*self.pack_block(first + (log - FIRST_NODE_LOG) as u32)?))
+            }
+            Some(_) => self.footers(segno),
+            None => Ok(summaries(&*self.blocks.metadata(ssa_address(&self.superblock, segno))?)),
+        }
+    }
+
+    fn pack_block(&mut self, index: u32) -> Result<Arc<BlockBytes>, Error> {
+        let start = pack_start(&self.superblock, self.checkpoint.pack).0;
+        Ok(self.blocks.metadata(BlockAddr(start + index.min(BLOCKS_IN_SEGMENT - 1)))?)
+    }
+
+    fn data_log_summaries(&mut self, log: usize) -> Result<Box<[Summary; 512]>, Error> {
+        if !self.checkpoint.flags.has(CheckpointFlags::COMPACT) {
+            let after = if self.checkpoint.has_node_summaries() { 6 } else { 3 };
+            let first = self.checkpoint.total_blocks.saturating_sub(1 + after);
+            return Ok(summaries(&*self.pack_block(first + log as u32)?));
+        }
+        let counts = self.checkpoint.compact_entries();
+        let (first, count) = (self.checkpoint.summary_start, compact_block_count(counts).unwrap_or(1) as u32);
+        let blocks =
+            (first..first + count).map(|index| self.pack_block(index)).collect::<Result<Vec<_>, _>>()?;
+        let blocks: Vec<BlockBytes> = blocks.iter().map(|block| **block).collect();
+        let [hot, warm, cold] = parse_compact(&blocks, counts);
+        Ok(match log {
+            0 => hot,
+            1 => warm,
+            _ => cold,
+        })
+    }
+
+    fn footers(&mut self, segno: SegNo) -> Result<Box<[Summary; 512]>, Error> {
+        let entry = self.stored_segment(segno)?;
+        let mut all = Box::new([Summary::default(); 512]);
+        for offset in (0..BLOCKS_IN_SEGMENT).filter(|&offset| entry.is_valid(offset)) {
+            let address = self.block_in_segment(segno, offset);
+            let nid = Footer::parse(&*self.blocks.metadata(address)?).nid;
+            all[offset as usize] = Summary { nid, version: 0, offset: 0 };
+        }
+        Ok(all)
+    }
+
+    /// Where block `offset` (0 to 511) of a segment of the main area lies.
+    pub fn block_in_segment(&self, segno: SegNo, offset: u32) -> BlockAddr {
+        BlockAddr(
+            self.superblock.main_start.0.saturating_add(segno.0.saturating_mul(BLOCKS_IN_SEGMENT)) + offset,
+        )
+    }
+
+    /// Whose a block is that `summary` speaks of, in a segment of nodes if `is_node`, otherwise of data.
+    ///
+    /// # Errors
+    /// What is wrong with the node that the summary names, or with its inode; [`Error::Io`].
+    pub fn owner(&mut self, summary: Summary, is_node: bool) -> Result<Owner, Error> {
+        let footer = Footer::parse(&*self.node_block(summary.nid)?);
+        let owner =
+            Owner { nid: summary.nid, ino: footer.ino, node_offset: footer.node_offset, file_block: None };
+        if is_node {
+            return Ok(owner);
+        }
+        let inode = self.inode(footer.ino)?;
+        let direct = POINTERS_IN_NODE - POINTERS_IN_NODE % inode.cluster_blocks as usize;
+        let limit = if footer.node_offset == 0 { inode.pointer_count() } else { direct };
+        let last = (limit as u64).saturating_sub(1);
+        Corrupt::check_range(Place::Node(summary.nid), "the summary's pointer", summary.offset, (0, last))?;
+        let first = first_block(footer.node_offset, inode.pointer_count() as u64, direct as u64);
+        Ok(Owner { file_block: Some(first + u64::from(summary.offset)), ..owner })
     }
 }

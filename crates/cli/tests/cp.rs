@@ -1,0 +1,151 @@
+//! Copying into an image and out of it, without root and without mounting.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+#[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
+#[path = "../../f2fs/tests/common/manifest.rs"]
+mod manifest;
+
+use std::fs;
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use manifest::{differences, of_folder};
+
+fn dovetail(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).output().unwrap()
+}
+
+fn cp(arguments: &[&str]) -> (Option<i32>, String) {
+    let run = dovetail(&[&["cp"], arguments].concat());
+    (run.status.code(), String::from_utf8(run.stderr).unwrap())
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn volume(folder: &Path) -> String {
+    let image = text(&folder.join("image")).to_string();
+    let made = dovetail(&["mkfs", "f2fs", &image, "--size", "128M"]);
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    image
+}
+
+/// fsck.f2fs finds nothing at all: status 0 is not enough.
+fn check_clean(image: &str) {
+    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
+    let output = Command::new("fsck.f2fs").env("PATH", path).args(["--dry-run", image]).output();
+    let output = output
+        .unwrap_or_else(|error| panic!("fsck.f2fs: {error}; install it with: apt-get install f2fs-tools"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let fault = ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|mark| said.contains(mark));
+    assert!(output.status.code() == Some(0) && !fault, "{said}");
+}
+
+/// Small, large and sparse files, many names, links of both kinds, modes, times, attributes, deep directories.
+fn populate(tree: &Path) {
+    let folder = tree.join("folder/deep/deeper");
+    fs::create_dir_all(&folder).unwrap();
+    for (n, len) in [0, 1, 3000, 4096, 70_000, 5 << 20].into_iter().enumerate() {
+        let bytes: Vec<u8> = (0..len).map(|at: usize| (at / 5) as u8).collect();
+        fs::write(folder.join(format!("file-{n}")), bytes).unwrap();
+    }
+    let sparse = fs::File::create(tree.join("sparse")).unwrap();
+    sparse.write_all_at(b"in the middle", 30 << 20).unwrap();
+    sparse.set_len(60 << 20).unwrap();
+    let many = tree.join("many");
+    fs::create_dir(&many).unwrap();
+    for n in 0..1500 {
+        fs::write(many.join(format!("number {n}")), n.to_string()).unwrap();
+    }
+    symlink("folder/deep", tree.join("link")).unwrap();
+    symlink("nowhere", tree.join("dangling")).unwrap();
+    fs::hard_link(folder.join("file-4"), tree.join("again")).unwrap();
+    fs::set_permissions(folder.join("file-2"), fs::Permissions::from_mode(0o4711)).unwrap();
+    fs::set_permissions(&many, fs::Permissions::from_mode(0o1700)).unwrap();
+    // a file system without attributes of users is no reason to fail
+    let _ = rustix::fs::lsetxattr(&many, "user.comment", &[b'x'; 1000], rustix::fs::XattrFlags::empty());
+    let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_234_567_890, 123_456_789);
+    fs::File::open(&folder).unwrap().set_modified(time).unwrap();
+    fs::File::open(tree.join("sparse")).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn a_tree_goes_in_and_comes_out_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = volume(folder.path());
+    let tree = folder.path().join("tree");
+    populate(&tree);
+    assert_eq!(cp(&["-rp", text(&tree), &format!("{image}:/")]), (Some(0), String::new()));
+    check_clean(&image);
+    let out = folder.path().join("out");
+    assert_eq!(cp(&["-r", "-p", &format!("{image}:/tree"), text(&out)]), (Some(0), String::new()));
+    assert_eq!(differences(&of_folder(&tree), &of_folder(&out)), "");
+    let diff = Command::new("diff").args(["-r", "--no-dereference", text(&tree), text(&out)]).output();
+    assert_eq!(diff.unwrap().status.code(), Some(0));
+    let size = std::os::unix::fs::MetadataExt::blocks(&fs::metadata(out.join("sparse")).unwrap());
+    assert!(size < 1000, "{size} sectors: the holes are gone");
+
+    // once more over what is there, both ways
+    fs::write(tree.join("sparse"), "short").unwrap();
+    assert_eq!(cp(&["-rp", text(&tree), &format!("{image}:/")]), (Some(0), String::new()));
+    check_clean(&image);
+    fs::create_dir(folder.path().join("second")).unwrap();
+    assert_eq!(cp(&["-rp", &format!("{image}:/"), text(&folder.path().join("second"))]).0, Some(0));
+    assert_eq!(cp(&["-rp", &format!("{image}:/tree"), text(&folder.path().join("second"))]).0, Some(0));
+    assert_eq!(differences(&of_folder(&tree), &of_folder(&folder.path().join("second/tree"))), "");
+}
+
+#[test]
+fn a_file_goes_in_and_comes_out_by_the_names_that_cp_would_give() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = volume(folder.path());
+    let file = folder.path().join("file");
+    fs::write(&file, "content\n").unwrap();
+    for target in ["/", "/new"] {
+        assert_eq!(cp(&[text(&file), &format!("{image}:{target}")]), (Some(0), String::new()));
+    }
+    for name in ["/file", "/new"] {
+        assert_eq!(dovetail(&["cat", &image, name]).stdout, b"content\n");
+    }
+    let out = folder.path().join("out");
+    fs::create_dir(&out).unwrap();
+    for target in [out.clone(), out.join("other")] {
+        assert_eq!(cp(&[&format!("{image}:/new"), text(&target)]), (Some(0), String::new()));
+    }
+    for name in ["new", "other"] {
+        assert_eq!(fs::read(out.join(name)).unwrap(), b"content\n");
+    }
+}
+
+#[test]
+fn what_is_refused_is_said_with_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = volume(folder.path());
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let before = fs::read(&image).unwrap();
+    let (inside, outside) = (format!("{image}:/"), text(&tree));
+    for (arguments, code, words) in [
+        ([outside, outside], 2, "one of the two must be in an image"),
+        ([inside.as_str(), inside.as_str()], 2, "only one of the two"),
+        ([outside, inside.as_str()], 1, "tree is a directory; -r"),
+        ([inside.as_str(), outside], 1, "/ is a directory; -r"),
+        ([&format!("{image}:/none"), outside], 1, "there is no /none"),
+        ([&format!("{outside}/none"), inside.as_str()], 1, "tree/none: No such file"),
+    ] {
+        let (found, said) = cp(&arguments);
+        assert!(found == Some(code) && said.contains(words), "{arguments:?}: {found:?} {said}");
+    }
+    assert!(fs::read(&image).unwrap() == before, "nothing was written");
+    fs::write(tree.join("file"), "").unwrap();
+    let (code, said) = cp(&[text(&tree.join("file")), &format!("{image}:/none/file")]);
+    assert!(code == Some(1) && said.contains("there is no /none"), "{said}");
+
+    fs::File::create(tree.join("large")).unwrap().write_all_at(&vec![1; 200 << 20], 0).unwrap();
+    let (code, said) = cp(&["-r", outside, &inside]);
+    assert!(code == Some(1) && said.contains("tree/large: no space is left"), "{said}");
+    check_clean(&image);
+}
