@@ -1,9 +1,11 @@
-//! What a device or file system is asked to do: block traces in the formats people have.
+//! What a device or file system is asked to do.
 //!
-//! Everything here is an iterator of [`Request`]s in order of time; nothing here knows a device. A trace is
-//! streamed ([`trace::TraceReader`]), never loaded whole.
+//! Block traces in the formats people have are iterators of [`Request`]s in order of time, streamed ([`trace::TraceReader`]) and never loaded
+//! whole. Workloads on files are threads that make [`Call`]s ([`Workload`]). Nothing here knows a device or a file system.
 
+mod call;
 mod request;
 pub mod trace;
 
+pub use call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 pub use request::{Op, Request};
