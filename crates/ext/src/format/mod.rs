@@ -1,0 +1,1 @@
+//! The bytes of the on-disk format: encoders and decoders, no device.

@@ -1,0 +1,1 @@
+//! The journal: its format, its replay after a crash, and the writing of transactions.

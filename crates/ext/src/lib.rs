@@ -1,0 +1,7 @@
+//! ext3 and ext4 in their real on-disk format: files in place, a journal for what describes them.
+//!
+//! `format` knows bytes only; `journal` is JBD2's. Behaviour written from the published documentation of the format and from
+//! what the reference tools and kernels do.
+
+pub mod format;
+pub mod journal;
