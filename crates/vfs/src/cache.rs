@@ -214,6 +214,13 @@ impl PageCache {
         self.remove_range(ino, 0..u64::MAX);
     }
 
+    /// Forgets the pages of a file that are not dirty.
+    pub fn drop_clean_of(&mut self, ino: u64) {
+        let Some(file) = self.files.get(&ino) else { return };
+        let clean: Vec<u64> = file.cached.difference(&file.dirty).copied().collect();
+        clean.into_iter().for_each(|index| self.remove(ino, index));
+    }
+
     /// Forgets the pages that are not dirty.
     pub fn drop_clean(&mut self) {
         let clean: Vec<Key> = self.pages.iter().filter(|page| !page.dirty).map(|page| page.key).collect();
