@@ -16,6 +16,9 @@ impl Workload for W {
     fn threads(&self) -> u32 {
         4
     }
+    fn job(&self, _: ThreadId) -> &str {
+        "w"
+    }
     fn path(&self, file: FileId) -> &str {
         &self.paths[file.0 as usize]
     }
@@ -73,9 +76,15 @@ fn main() {
     let stack = Stack::load(&args[1]).unwrap();
     let start = std::time::Instant::now();
     let r = run(
-        &Job { stack: &stack, scale: format!("{scale}").parse().unwrap(), seed: 1, stop: &|| false },
+        &Job {
+            label: String::new(),
+            stack: &stack,
+            scale: format!("{scale}").parse().unwrap(),
+            seed: 1,
+            stop: &|| false,
+        },
         &mut w,
     )
     .unwrap();
-    println!("{r}\n{:?}", start.elapsed());
+    println!("{:?} {:?} {:?}\n{:?}", r.totals, r.written, r.fragmentation, start.elapsed());
 }

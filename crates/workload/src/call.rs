@@ -138,6 +138,9 @@ pub trait Workload {
     /// How many threads there are; it does not change.
     fn threads(&self) -> u32;
 
+    /// The job that a thread belongs to: threads of one job are reported together.
+    fn job(&self, thread: ThreadId) -> &str;
+
     /// The path of a file from the root of the file system, without a slash before it.
     fn path(&self, file: FileId) -> &str;
 

@@ -106,7 +106,7 @@ impl Files {
             }
             Call::PunchHole { file, offset, len } => self.punch(fs, caller, file, path, (offset, len))?,
             Call::Allocate { file, len, keep_size } => {
-                self.allocate(fs, caller, file, path, (len, keep_size))?
+                self.allocate(fs, caller, file, path, (len, keep_size))?;
             }
             Call::Truncate { file, size } => self.truncate(fs, caller, file, path, size)?,
             Call::Sync { file, data_only } => {
@@ -130,6 +130,12 @@ impl Files {
     /// The inodes of the files that are there.
     pub(super) fn inodes(&self) -> impl Iterator<Item = Ino> {
         self.table.iter().flatten().map(|file| file.ino)
+    }
+
+    /// Blocks of all files, holes left out.
+    pub(super) fn blocks(&self) -> u64 {
+        let written = |file: &File| file.versions.iter().filter(|version| **version > 0).count() as u64;
+        self.table.iter().flatten().map(written).sum()
     }
 
     fn file(&mut self, file: FileId) -> Option<&mut File> {

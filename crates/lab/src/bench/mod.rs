@@ -3,15 +3,24 @@
 mod files;
 mod filesystems;
 mod recorder;
+pub mod results;
 mod run;
 mod stack;
+mod summary;
 
-use dovetail_block::{BlockDevice, DeviceInfo};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dovetail_block::{BLOCK_SIZE, BlockDevice, DeviceInfo};
 use dovetail_ftl::Drive;
+use dovetail_ftl::stats::CommandKind;
 use dovetail_host::{HostError, Machine, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
-use dovetail_workload::Workload;
+use dovetail_workload::{ThreadId, Workload};
 
+use crate::results::ScatterPoint;
+use crate::sample::Sample;
+use results::BenchRun;
 use run::Run;
 pub use stack::Stack;
 
@@ -105,6 +114,8 @@ pub enum BenchError {
 
 /// One workload on one stack.
 pub struct Job<'a> {
+    /// What sets it apart from the others.
+    pub label: String,
     /// The stack.
     pub stack: &'a Stack,
     /// By how much drive and memory are shrunk; the workload is given at its scale already.
@@ -130,16 +141,42 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
     Ok(run)
 }
 
-/// Runs a workload on a stack.
+/// Runs a workload on a stack. After a failure the results hold what was measured until then, and the reason.
 ///
 /// # Errors
-/// See [`BenchError`].
-pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<String, BenchError> {
+/// What keeps the run from beginning; see [`BenchError`].
+pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, BenchError> {
+    let jobs: Vec<String> =
+        (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into()).collect();
     let mut run = set_up(job, workload)?;
-    let Run { recorder, fs, machine, .. } = &mut run;
-    recorder.begin(fs.as_ref(), machine);
-    run.run()?;
-    let Run { recorder, fs, machine, .. } = &mut run;
-    let end = recorder.end(fs.as_ref(), machine);
-    Ok(format!("{end:?}"))
+    let sample = Rc::new(RefCell::new(Sample::new(job.seed)));
+    run.observe(&sample);
+    let failure = run.run().err();
+    let end = run.recorder.end(run.fs.as_ref(), &run.machine);
+    let mut result = summary::summarize(job, &mut run, &end, &jobs);
+    result.scatter = sample.borrow_mut().finish();
+    result.error = failure.map(|error| error.to_string());
+    Ok(result)
+}
+
+impl Run<'_> {
+    /// The measurement begins: what reaches the drive from now on is offered to `sample`.
+    fn observe(&mut self, sample: &Rc<RefCell<Sample>>) {
+        self.recorder.begin(self.fs.as_ref(), &self.machine);
+        let (sample, start) = (Rc::clone(sample), self.machine.now());
+        self.machine.observe(Box::new(move |request| {
+            let op = match request.kind {
+                CommandKind::Read => 'r',
+                CommandKind::Write => 'w',
+                CommandKind::Discard => 'd',
+                CommandKind::Flush => return,
+            };
+            sample.borrow_mut().offer(ScatterPoint {
+                t: request.at.since(start).as_secs_f64(),
+                at: request.range.start.0 * BLOCK_SIZE,
+                len: request.range.blocks * BLOCK_SIZE,
+                op,
+            });
+        }));
+    }
 }

@@ -18,7 +18,6 @@ pub(super) struct ThreadRecord {
     pub(super) latencies: Latencies,
     pub(super) read_bytes: u64,
     pub(super) written_bytes: u64,
-    pub(super) discarded_bytes: u64,
     /// Begin of its first call and end of its last one.
     pub(super) span: Option<(SimTime, SimTime)>,
 }
@@ -92,17 +91,17 @@ impl Recorder {
             _ => return,
         };
         self.calls += 1;
+        let bytes = outcome.bytes;
         match kind {
             CommandKind::Read => {
-                (self.read_bytes, record.read_bytes) =
-                    (self.read_bytes + outcome.bytes, record.read_bytes + outcome.bytes)
+                self.read_bytes += bytes;
+                record.read_bytes += bytes;
             }
             CommandKind::Write => {
-                (self.written_bytes, record.written_bytes) =
-                    (self.written_bytes + outcome.bytes, record.written_bytes + outcome.bytes)
+                self.written_bytes += bytes;
+                record.written_bytes += bytes;
             }
-            CommandKind::Discard => record.discarded_bytes += outcome.bytes,
-            CommandKind::Flush => {}
+            CommandKind::Flush | CommandKind::Discard => {}
         }
         record.latencies.record(kind, outcome.end.since(outcome.begin));
         let begin = record.span.map_or(outcome.begin, |(begin, _)| begin);

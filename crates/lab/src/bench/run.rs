@@ -44,7 +44,7 @@ struct Background {
 /// A stack with a workload on it.
 pub(super) struct Run<'w> {
     pub(super) machine: Machine<Drive>,
-    planner: Planner,
+    pub(super) planner: Planner,
     pub(super) fs: Box<dyn Simulated>,
     costs: HostCosts,
     workload: &'w mut dyn Workload,
@@ -59,8 +59,8 @@ pub(super) struct Run<'w> {
     stop: &'w dyn Fn() -> bool,
 }
 
-fn path_of(workload: &dyn Workload, call: &Call) -> Option<FileId> {
-    let _ = workload;
+/// The file that a call is about.
+fn file_of(call: &Call) -> Option<FileId> {
     match *call {
         Call::Open { file }
         | Call::Close { file }
@@ -202,7 +202,7 @@ impl<'w> Run<'w> {
 
     fn perform(&mut self, now: SimTime, thread: ThreadId, call: &Call) -> Result<Effect, BenchError> {
         self.fs.set_now(now);
-        let path = path_of(self.workload, call).map_or("", |file| self.workload.path(file));
+        let path = file_of(call).map_or("", |file| self.workload.path(file));
         self.files.perform(self.fs.as_mut(), now, call, path).map_err(|error| match error {
             CallError::Refused(source) => {
                 BenchError::Call { at: now, thread: thread.0, call: name_of(call), path: path.into(), source }
