@@ -1,0 +1,1 @@
+//! Initial file sets.
