@@ -140,6 +140,32 @@ fn no_file_is_deleted_that_a_thread_has_open() {
     assert!(deleted > 1000, "{deleted}");
 }
 
+/// What is opened to be read or appended to is there: files come by createfile alone.
+#[test]
+fn only_createfile_makes_files() {
+    for (name, create) in [("fileserver", "createfile1"), ("varmail", "createfile2")] {
+        let mut workload = builtin(name, &[("operations", "50000")]);
+        let report = driver::run(&mut workload, 1_000_000);
+        let tally = workload.tallies().into_iter().find(|tally| tally.name == create).unwrap();
+        // A thread may have made its file, and not have gone on when the run ended.
+        assert!(report.created - tally.count <= u64::from(workload.threads()), "{}", report.created);
+        assert!(tally.count > 3000, "{}", tally.count);
+    }
+}
+
+#[test]
+fn a_thread_deletes_its_own_file_by_its_descriptor() {
+    let flowops = "{ flowop = 'createfile', name = 'c', filesetname = 'files', fd = 1 }, \
+                   { flowop = 'writewholefile', name = 'w', fd = 1, srcfd = 1, iosize = '24k', dsync = true }, \
+                   { flowop = 'closefile', name = 'x', fd = 1 }, { flowop = 'deletefile', name = 'd', fd = 1 }";
+    let mut workload = with_head("operations = 40", 1, flowops).unwrap();
+    let report = driver::run(&mut workload, 1000);
+    assert_eq!(workload.ending(), Some(&Ending::Operations));
+    let lens: Vec<u64> = report.calls.iter().map(|it| it.outcome.bytes >> 10).collect();
+    assert_eq!(lens[..8], [0, 24, 24, 16, 0, 0, 0, 0], "open, three writes, a sync, close, unlink, open");
+    assert!(matches!(report.calls[6].call, Call::Unlink { .. }));
+}
+
 /// 200 shadows post to each of ten writers; a writer passes its semblock once per 1000 posts, the log once per 3200.
 #[test]
 fn database_writers_follow_the_shadows() {

@@ -92,7 +92,9 @@ impl PersonalityWorkload {
             },
         };
         let own_opens = u32::from(own.is_some_and(|descriptor| descriptor.open));
-        self.threads[t].descriptors.remove(&fd).filter(|_| own.is_some());
+        if own.is_some_and(|descriptor| !descriptor.open) {
+            self.threads[t].descriptors.remove(&fd);
+        }
         let files = self.namespace.set(file.set);
         let spared = files.opened(file.index) > own_opens;
         files.set_busy(file.index, !spared);

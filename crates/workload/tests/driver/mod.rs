@@ -30,6 +30,8 @@ pub(crate) struct Report {
     pub(crate) cut_off: bool,
     /// Sizes of the files that there are at the end.
     pub(crate) files: BTreeMap<FileId, u64>,
+    /// Files that an open made, prepare aside.
+    pub(crate) created: u64,
     /// Times that a thread was asked for its step.
     pub(crate) asked: u64,
 }
@@ -168,7 +170,8 @@ impl<W: Workload> Driver<'_, W> {
         match *call {
             Call::Open { file } => {
                 assert!(!self.workload.path(file).is_empty(), "{file:?} has no path");
-                self.files.entry(file).or_default();
+                let new = self.files.insert(file, self.files.get(&file).copied().unwrap_or(0)).is_none();
+                self.report.created += u64::from(new && thread.is_some());
                 *self.open.entry((thread, file)).or_default() += 1;
             }
             Call::Close { file } => {
