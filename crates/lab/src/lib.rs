@@ -1,5 +1,6 @@
 //! Experiments: configuration and seed in, results out. Prints nothing; progress goes through a callback.
 
+pub mod bench;
 mod parallel;
 pub mod replay;
 pub mod report;

@@ -1,0 +1,145 @@
+//! Workloads on whole stacks in virtual time.
+
+mod files;
+mod filesystems;
+mod recorder;
+mod run;
+mod stack;
+
+use dovetail_block::{BlockDevice, DeviceInfo};
+use dovetail_ftl::Drive;
+use dovetail_host::{HostError, Machine, Planner};
+use dovetail_time::{Ratio, SimTime, format_bytes};
+use dovetail_workload::Workload;
+
+use run::Run;
+pub use stack::Stack;
+
+/// Why a run ended early, or could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// No stack of that name.
+    #[error(
+        "there is no stack \"{0}\"; `dovetail stack list` shows those there are, and a file ends in .toml"
+    )]
+    UnknownStack(String),
+    /// A stack's file cannot be read, or says something that cannot be.
+    #[error("stack {file}: {reason}")]
+    StackFile {
+        /// The file, or the stack's name.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The drive cannot be built.
+    #[error("{0}")]
+    Drive(String),
+    /// The partition is larger than the drive.
+    #[error(
+        "stack {stack}: a partition of {} does not fit on a drive of {}",
+        format_bytes(*wanted),
+        format_bytes(*drive)
+    )]
+    Partition {
+        /// The stack.
+        stack: String,
+        /// The partition in bytes.
+        wanted: u64,
+        /// The drive in bytes.
+        drive: u64,
+    },
+    /// The file system cannot be made or mounted.
+    #[error("stack {stack}: {reason}")]
+    Setup {
+        /// The stack.
+        stack: String,
+        /// Why.
+        reason: String,
+    },
+    /// A call failed.
+    #[error("at {at} of virtual time thread {thread} could not {call} {path}: {source}")]
+    Call {
+        /// When.
+        at: SimTime,
+        /// Which thread.
+        thread: u32,
+        /// What it was doing.
+        call: &'static str,
+        /// To which file.
+        path: String,
+        /// Why.
+        source: dovetail_vfs::Error,
+    },
+    /// The file system's background work failed.
+    #[error("at {at} of virtual time the file system's background work failed: {source}")]
+    Background {
+        /// When.
+        at: SimTime,
+        /// Why.
+        source: dovetail_vfs::Error,
+    },
+    /// A read did not give what was written.
+    #[error(
+        "at {at} of virtual time block {block} of {path} read back wrong: this is a fault of the file system, please report it"
+    )]
+    WrongData {
+        /// When.
+        at: SimTime,
+        /// Which file.
+        path: String,
+        /// Which of its blocks.
+        block: u64,
+    },
+    /// All threads wait for something that does not come.
+    #[error("at {at} of virtual time {waiting} threads wait for each other: a workload that cannot end")]
+    Asleep {
+        /// When.
+        at: SimTime,
+        /// How many.
+        waiting: usize,
+    },
+    /// The drive, or the plans on it, failed.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// One workload on one stack.
+pub struct Job<'a> {
+    /// The stack.
+    pub stack: &'a Stack,
+    /// By how much drive and memory are shrunk; the workload is given at its scale already.
+    pub scale: Ratio,
+    /// Seeds the drive's policies.
+    pub seed: u64,
+    /// Ends the run early when it says so; what was measured until then is kept.
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+/// A new stack with the workload's files on it, at rest.
+fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, BenchError> {
+    let stack = job.stack;
+    let drive = Drive::new(stack.drive_config(job.scale, job.seed)?);
+    let drive = drive.map_err(|error| BenchError::Drive(format!("stack {}: {error}", stack.name)))?;
+    let blocks = stack.partition_blocks(drive.info().blocks, job.scale)?;
+    let info = DeviceInfo { blocks, ..drive.info() };
+    let planner = Planner::new(info, stack.host.max_request_blocks());
+    let fs = filesystems::build(stack, planner.clone(), job.scale)?;
+    let machine = Machine::new(drive, stack.host, SimTime::ZERO);
+    let mut run = Run::new(machine, planner, fs, stack.host, workload, job.stop);
+    run.prepare()?;
+    Ok(run)
+}
+
+/// Runs a workload on a stack.
+///
+/// # Errors
+/// See [`BenchError`].
+pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<String, BenchError> {
+    let mut run = set_up(job, workload)?;
+    let Run { recorder, fs, machine, .. } = &mut run;
+    recorder.begin(fs.as_ref(), machine);
+    run.run()?;
+    let Run { recorder, fs, machine, .. } = &mut run;
+    let end = recorder.end(fs.as_ref(), machine);
+    Ok(format!("{end:?}"))
+}
