@@ -103,6 +103,51 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// The file that it is about.
+    pub const fn file(&self) -> Option<FileId> {
+        match *self {
+            Self::Open { file }
+            | Self::Close { file }
+            | Self::Read { file, .. }
+            | Self::Write { file, .. }
+            | Self::Append { file, .. }
+            | Self::PunchHole { file, .. }
+            | Self::Allocate { file, .. }
+            | Self::Truncate { file, .. }
+            | Self::Sync { file, .. }
+            | Self::Unlink { file }
+            | Self::Stat { file }
+            | Self::DropCache { file } => Some(file),
+            Self::SyncAll => None,
+        }
+    }
+
+    /// The same call on another file.
+    #[must_use]
+    pub fn with_file(self, change: impl Fn(FileId) -> FileId) -> Self {
+        match self {
+            Self::Open { file } => Self::Open { file: change(file) },
+            Self::Close { file } => Self::Close { file: change(file) },
+            Self::Read { file, offset, len, direct } => {
+                Self::Read { file: change(file), offset, len, direct }
+            }
+            Self::Write { file, offset, len, direct } => {
+                Self::Write { file: change(file), offset, len, direct }
+            }
+            Self::Append { file, len } => Self::Append { file: change(file), len },
+            Self::PunchHole { file, offset, len } => Self::PunchHole { file: change(file), offset, len },
+            Self::Allocate { file, len, keep_size } => Self::Allocate { file: change(file), len, keep_size },
+            Self::Truncate { file, size } => Self::Truncate { file: change(file), size },
+            Self::Sync { file, data_only } => Self::Sync { file: change(file), data_only },
+            Self::SyncAll => Self::SyncAll,
+            Self::Unlink { file } => Self::Unlink { file: change(file) },
+            Self::Stat { file } => Self::Stat { file: change(file) },
+            Self::DropCache { file } => Self::DropCache { file: change(file) },
+        }
+    }
+}
+
 /// What a thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {

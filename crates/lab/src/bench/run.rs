@@ -4,7 +4,7 @@ use dovetail_ftl::Drive;
 use dovetail_host::{Happening, HostCosts, Machine, Planner, Tag};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::Simulated;
-use dovetail_workload::{Call, FileId, Outcome, Step, ThreadId, Workload};
+use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
 
 use super::BenchError;
 use super::files::{CallError, Effect, Files};
@@ -57,25 +57,6 @@ pub(super) struct Run<'w> {
     /// CPU time of calls.
     pub(super) cpu: SimSpan,
     stop: &'w dyn Fn() -> bool,
-}
-
-/// The file that a call is about.
-fn file_of(call: &Call) -> Option<FileId> {
-    match *call {
-        Call::Open { file }
-        | Call::Close { file }
-        | Call::Read { file, .. }
-        | Call::Write { file, .. }
-        | Call::Append { file, .. }
-        | Call::PunchHole { file, .. }
-        | Call::Allocate { file, .. }
-        | Call::Truncate { file, .. }
-        | Call::Sync { file, .. }
-        | Call::Unlink { file }
-        | Call::Stat { file }
-        | Call::DropCache { file } => Some(file),
-        Call::SyncAll => None,
-    }
 }
 
 impl<'w> Run<'w> {
@@ -202,7 +183,7 @@ impl<'w> Run<'w> {
 
     fn perform(&mut self, now: SimTime, thread: ThreadId, call: &Call) -> Result<Effect, BenchError> {
         self.fs.set_now(now);
-        let path = file_of(call).map_or("", |file| self.workload.path(file));
+        let path = call.file().map_or("", |file| self.workload.path(file));
         self.files.perform(self.fs.as_mut(), now, call, path).map_err(|error| match error {
             CallError::Refused(source) => {
                 BenchError::Call { at: now, thread: thread.0, call: name_of(call), path: path.into(), source }
