@@ -1,6 +1,5 @@
 //! `dovetail bench`: a workload on several stacks, side by side.
 
-mod source;
 mod table;
 
 use std::path::PathBuf;
@@ -9,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use dovetail_lab::bench::results::BenchResults;
-use dovetail_lab::bench::{BenchError, Experiment, Stack};
+use dovetail_lab::bench::{BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack};
 use dovetail_lab::report;
 use dovetail_time::Ratio;
+use dovetail_workload::personality::Personality;
 use indicatif::ProgressBar;
 
 use crate::output::{check_writable, is_stdout, write};
 use crate::{Failure, csv_out, drive, print};
-use source::AnySource;
 
 /// Run a workload on several stacks in virtual time, side by side.
 ///
@@ -38,6 +37,12 @@ pub(crate) struct Arguments {
     /// A variable of the job file, or a parameter of the personality.
     #[arg(long = "set", short = 'D', value_name = "NAME=VALUE", value_parser = assignment)]
     variables: Vec<(String, String)>,
+    /// Fill the volume first: a share of the partition (50%), or bytes at full scale (100GiB).
+    #[arg(long, value_name = "AMOUNT", value_parser = Fill::amount)]
+    fill: Option<FillAmount>,
+    /// With which files: as found on people's machines (Impressions, FAST'09), or of 1 GiB each.
+    #[arg(long, value_enum, default_value = "impressions", requires = "fill")]
+    fill_with: FillFiles,
     /// Run each stack so many times, each time with another seed.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
@@ -64,6 +69,29 @@ pub(crate) struct Arguments {
     report: Option<PathBuf>,
 }
 
+/// The files of `--fill`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum FillFiles {
+    Impressions,
+    Large,
+}
+
+impl From<FillFiles> for FillWith {
+    fn from(files: FillFiles) -> Self {
+        match files {
+            FillFiles::Impressions => Self::Impressions,
+            FillFiles::Large => Self::Large,
+        }
+    }
+}
+
+fn source(arguments: &Arguments) -> Result<Source, Failure> {
+    let mut personality = Personality::load(&arguments.job).map_err(Failure::failed)?;
+    let given = arguments.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    personality.set(given).map_err(Failure::failed)?;
+    Ok(Source::Personality(Box::new(personality)))
+}
+
 /// `NAME=VALUE`.
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("give NAME=VALUE")?;
@@ -78,12 +106,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "--json and --csv cannot both go to standard output: give one a file".into(),
         ));
     }
-    let source = AnySource::load(&arguments.job, &arguments.variables)?;
+    let source = source(arguments)?;
     let stacks = stacks(arguments)?;
     check_writable([&arguments.json, &arguments.csv, &arguments.report].into_iter().flatten())?;
     let stop = stop_flag()?;
     let experiment = Experiment {
-        source: source.as_source(),
+        source: &source,
+        fill: arguments.fill.map(|amount| Fill { amount, with: arguments.fill_with.into() }),
         stacks: &stacks,
         scale: arguments.scale,
         seed: arguments.seed,

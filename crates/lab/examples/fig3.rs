@@ -81,7 +81,7 @@ fn main() {
             stack: &stack,
             scale: format!("{scale}").parse().unwrap(),
             seed: 1,
-            stop: &|| false,
+            stop: &|| false, final_sync: false,
         },
         &mut w,
     )

@@ -3,28 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dovetail_time::{Ratio, Rng};
-use dovetail_workload::Workload;
 
+use super::fill::Fill;
 use super::results::{BenchResults, BenchRun, SCHEMA, SCHEMA_VERSION};
-use super::{BenchError, Job, Stack, run};
+use super::{BenchError, Job, Source, Stack, run};
 use crate::parallel::run_all;
-
-/// Where the calls come from: makes a new, equal workload for each run, the numbers drawn in it apart.
-pub trait Source: Sync {
-    /// What it is called.
-    fn name(&self) -> &str;
-
-    /// The workload at a scale.
-    ///
-    /// # Errors
-    /// [`BenchError::Workload`].
-    fn start(&self, scale: Ratio, seed: u64) -> Result<Box<dyn Workload>, BenchError>;
-}
 
 /// What is to be compared.
 pub struct Experiment<'a> {
     /// The workload.
-    pub source: &'a dyn Source,
+    pub source: &'a Source,
+    /// What the volume holds before.
+    pub fill: Option<Fill>,
     /// The stacks.
     pub stacks: &'a [Stack],
     /// By how much drive, memory and workload are shrunk.
@@ -67,7 +57,11 @@ impl Experiment<'_> {
     }
 
     fn perform(&self, part: &Part<'_>) -> Result<BenchRun, BenchError> {
-        let mut workload = self.source.start(self.scale, part.seed)?;
+        let workload = self.source.start(self.scale, part.seed)?;
+        let mut workload = match &self.fill {
+            Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
+            None => workload,
+        };
         let job = Job {
             label: part.label.clone(),
             stack: part.stack,

@@ -3,9 +3,11 @@
 mod experiment;
 mod files;
 mod filesystems;
+mod fill;
 mod recorder;
 pub mod results;
 mod run;
+mod source;
 mod stack;
 mod summary;
 
@@ -21,9 +23,11 @@ use dovetail_workload::{Call, ThreadId, Workload};
 
 use crate::results::ScatterPoint;
 use crate::sample::Sample;
-pub use experiment::{Experiment, Source};
+pub use experiment::Experiment;
+pub use fill::{Fill, FillAmount, FillWith};
 use results::BenchRun;
 use run::Run;
+pub use source::Source;
 pub use stack::Stack;
 
 /// Why a run ended early, or could not begin.
@@ -155,7 +159,7 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
 pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, BenchError> {
     let jobs: Vec<String> =
         (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into()).collect();
-    let mut run = set_up(job, workload)?;
+    let mut run = set_up(job, &mut *workload)?;
     let sample = Rc::new(RefCell::new(Sample::new(job.seed)));
     run.observe(&sample);
     let ran = run.run();
@@ -163,7 +167,8 @@ pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, Bench
     let end = run.recorder.end(run.fs.as_ref(), &run.machine);
     let mut result = summary::summarize(job, &mut run, &end, &jobs);
     result.scatter = sample.borrow_mut().finish();
-    result.error = failure.map(|error| error.to_string());
+    drop(run);
+    result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
     Ok(result)
 }
 

@@ -70,4 +70,8 @@ impl<W: Workload> Workload for Prepared<W> {
         let call = self.inward(*call);
         self.then.ended(thread, &call, outcome);
     }
+
+    fn problem(&self) -> Option<String> {
+        self.then.problem()
+    }
 }
