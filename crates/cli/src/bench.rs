@@ -86,6 +86,11 @@ impl From<FillFiles> for FillWith {
 }
 
 fn source(arguments: &Arguments) -> Result<Source, Failure> {
+    if arguments.job.ends_with(".fio") {
+        let failed = |error| Failure::Failed(format!("{} cannot be read: {error}", arguments.job));
+        let text = std::fs::read_to_string(&arguments.job).map_err(failed)?;
+        return Source::fio(&text, &arguments.job, &arguments.variables).map_err(Failure::failed);
+    }
     let mut personality = Personality::load(&arguments.job).map_err(Failure::failed)?;
     let given = arguments.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     personality.set(given).map_err(Failure::failed)?;

@@ -81,7 +81,8 @@ fn main() {
             stack: &stack,
             scale: format!("{scale}").parse().unwrap(),
             seed: 1,
-            stop: &|| false, final_sync: false,
+            stop: &|| false,
+            final_sync: false,
         },
         &mut w,
     )

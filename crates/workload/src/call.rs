@@ -199,6 +199,11 @@ pub trait Workload {
     /// A call of `thread` has ended.
     fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome);
 
+    /// Whether a call that `thread` begins at `begin` counts in the results.
+    fn measured(&self, _thread: ThreadId, _begin: SimTime) -> bool {
+        true
+    }
+
     /// Why it came to an end before its time, if it did.
     fn problem(&self) -> Option<String> {
         None
@@ -228,6 +233,10 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
 
     fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome) {
         (**self).ended(thread, call, outcome);
+    }
+
+    fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
+        (**self).measured(thread, begin)
     }
 
     fn problem(&self) -> Option<String> {

@@ -16,15 +16,21 @@ pub(super) const FIGURE: Figure = Figure {
 /// Bytes of data written when free segments end: half the drive is free, and every block of data brings one of a node.
 const FREE_BYTES: f64 = 125e9;
 
+const JOB: &str = "
+[update]
+rw=randwrite
+bs=4k
+numjobs=4
+size=4g
+io_size=40g
+fsync=10
+overwrite=1
+group_reporting
+";
+
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let scale = setting.scale.value();
-    let mib = |gib: f64| format!("{}m", (gib * 1024.0 * scale).round().max(1.0));
-    let text = format!(
-        "[update]\nrw=randwrite\nbs=4k\nnumjobs=4\nsize={}\nio_size={}\nfsync=10\noverwrite=1\ngroup_reporting\n",
-        mib(4.0),
-        mib(40.0)
-    );
-    let source = Source::fio(&text, "rmipu-figure-1.fio", &[])?;
+    let source = Source::fio(JOB, "rmipu-figure-1.fio", &[])?;
     let fill = Some(Fill { amount: FillAmount::Share(0.5), with: FillWith::Large });
     let names = ["f2fs", "f2fs-lfs"];
     let plan = Plan { source: &source, fill, stacks: stacks(&names, "nvme-250g")?, final_sync: false };

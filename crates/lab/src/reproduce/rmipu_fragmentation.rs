@@ -17,15 +17,24 @@ pub(super) const FIGURE: Figure = Figure {
 /// Mean size of a read in KiB: what Linux 6.12 did with the same job.
 const KERNEL_KIB: f64 = 9.5;
 
+const JOB: &str = "
+[global]
+filename=file
+bs=4k
+size=8g
+[update]
+rw=randwrite
+io_size=2g
+fsync=10
+overwrite=1
+[read]
+stonewall
+rw=read
+bs=1m
+";
+
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
-    let mib = |mib: f64| format!("{}m", (mib * setting.scale.value()).round().max(1.0));
-    let text = format!(
-        "[global]\nfilename=file\nbs=4k\nsize={}\n[update]\nrw=randwrite\nio_size={}\nfsync=10\noverwrite=1\n[read]\nstonewall\n\
-         rw=read\nbs=1m\n",
-        mib(8192.0),
-        mib(2048.0)
-    );
-    let source = Source::fio(&text, "rmipu-table-1.fio", &[])?;
+    let source = Source::fio(JOB, "rmipu-table-1.fio", &[])?;
     let names = ["f2fs", "f2fs-lfs"];
     let plan = Plan { source: &source, fill: None, stacks: stacks(&names, "femu-32g")?, final_sync: false };
     let results = setting.perform(&plan)?;

@@ -25,7 +25,12 @@ fn job(size: &str) -> Result<Source, BenchError> {
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let full = Setting { scale: Ratio::ONE, ..*setting };
     let perform = |size: &str| {
-        let plan = Plan { source: &job(size)?, fill: None, stacks: stacks(&["f2fs"], "femu-32g")?, final_sync: true };
+        let plan = Plan {
+            source: &job(size)?,
+            fill: None,
+            stacks: stacks(&["f2fs"], "femu-32g")?,
+            final_sync: true,
+        };
         full.perform(&plan)
     };
     let (small, mut large) = (perform("4m")?, perform("1g")?);

@@ -71,6 +71,10 @@ impl<W: Workload> Workload for Prepared<W> {
         self.then.ended(thread, &call, outcome);
     }
 
+    fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
+        self.then.measured(thread, begin)
+    }
+
     fn problem(&self) -> Option<String> {
         self.then.problem()
     }
