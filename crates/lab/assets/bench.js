@@ -4,8 +4,9 @@
 /** What times count from. */
 const ORIGIN = "the start of the measurement";
 
-/** Causes of the file system's writes that have a texture of their own, in the order in which they are stacked. */
-const WRITE_CAUSES = ["data", "node", "cleaning", "checkpoint", "nat", "sit", "ssa", "journal"];
+/** Causes of the file system's writes in the order in which they are stacked, each with its texture: cleaning looks as
+ * the drive's does. */
+const WRITE_CAUSES = { data: 0, node: 2, cleaning: 1, checkpoint: 3, nat: 4, sit: 5, ssa: 6, journal: 7 };
 
 /** Cells of a row of the segment map. */
 const SEGMENT_COLUMNS = 64;
@@ -61,7 +62,7 @@ function curves(against, suffix) {
       one({ of: "WAF", key: "device_waf", none: "Nothing was written to the drive, so there is no write amplification." })),
     chart("write-size", "Size of write requests", "Means of the requests that reached the drive in each interval. Gaps: there was none.",
       one({ unit: "KiB", of: "Mean size", key: "write_kib", none: "No write reached the drive." })),
-    chart("events", "In the file system", "What happened in it, as rates of each interval.", eventChoices),
+    chart("events", "Events in the file system", "What had happened by the end of each interval.", eventChoices),
   ];
 }
 
@@ -72,16 +73,17 @@ function eventChoices(runs) {
   const none = "Nothing happened in the file system that is counted.";
   if (!happened.length) return [{ name: "", unit: "", column: () => [], none }];
   return happened.map(name => ({
-    name: titleOf(name), of: titleOf(name), unit: "", rate: true, csv: name, column: series => series.events?.[name], zeros: none,
+    name: titleOf(name), of: titleOf(name), unit: "", total: true, csv: name, column: series => series.events?.[name], zeros: none,
   }));
 }
 
 /** The causes that some run has, those that are not known last. */
 function writeCauses(runs) {
   const seen = new Set(runs.flatMap(run => Object.entries(run.data.written ?? {}).filter(([, blocks]) => blocks > 0).map(([key]) => key)));
-  const others = [...seen].filter(key => !WRITE_CAUSES.includes(key)).sort();
-  const all = [...WRITE_CAUSES, ...others].map((key, index) => ({ key, index, name: titleOf(key) }));
-  return all.filter(({ key }) => seen.has(key));
+  const known = Object.keys(WRITE_CAUSES);
+  const others = [...seen].filter(key => !known.includes(key)).sort();
+  const cause = (key, place) => ({ key, index: known.includes(key) ? WRITE_CAUSES[key] : place, name: titleOf(key) });
+  return [...known, ...others].map(cause).filter(({ key }) => seen.has(key));
 }
 
 /** A name of the results as a title: `nat` is NAT, `moved_blocks` is Moved blocks. */

@@ -27,7 +27,7 @@ function wearMaps() {
   const kind = {
     none: "No run has a map of its wear.",
     values: "Mean erases of a block",
-    text: value => `${significant(value)} erases`,
+    text: significant, unit: " erases",
     ends: ["First block", "Last block"],
     size: rows => `${count(rows.length)} ${rows.length === 1 ? "plane" : "planes"} (rows)`,
     place: (x, y, map) => `plane ${y}, block share ${x + 1} of ${map.columns}`,

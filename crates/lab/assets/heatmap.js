@@ -9,7 +9,7 @@ const RAMP = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", 
  *   none                 said when there are none
  *   values               what the colours are
  *   range                optional; the ends of the scale, else those of the values
- *   text(value)          a value as text
+ *   text(value), unit    a value as text, and what follows it where there is room
  *   ends, size(rows)     what stands below a map: at both its ends, and between
  *   place(x, y, map)     where a cell lies
  *   columns              of the download: two for the place, one for the value
@@ -121,7 +121,7 @@ class HeatMap {
   goTo(x, y, aloud) {
     this.cell = [x, y];
     this.draw();
-    this.frame.read(`${this.run.label}: ${this.kind.place(x, y, this)}: ${this.kind.text(this.rows[y][x])}`, [], aloud);
+    this.frame.read(`${this.run.label}: ${this.kind.place(x, y, this)}: ${this.kind.text(this.rows[y][x])}${this.kind.unit ?? ""}`, [], aloud);
   }
 
   leave() {
