@@ -82,6 +82,7 @@ fn main() {
             scale: format!("{scale}").parse().unwrap(),
             seed: 1,
             stop: &|| false,
+            final_sync: false,
         },
         &mut w,
     )

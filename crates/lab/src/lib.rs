@@ -5,6 +5,7 @@ mod drive_results;
 mod parallel;
 pub mod replay;
 pub mod report;
+pub mod reproduce;
 pub mod results;
 mod sample;
 pub mod theory;

@@ -198,4 +198,48 @@ pub trait Workload {
 
     /// A call of `thread` has ended.
     fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome);
+
+    /// Whether a call that `thread` begins at `begin` counts in the results.
+    fn measured(&self, _thread: ThreadId, _begin: SimTime) -> bool {
+        true
+    }
+
+    /// Why it came to an end before its time, if it did.
+    fn problem(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<W: Workload + ?Sized> Workload for Box<W> {
+    fn threads(&self) -> u32 {
+        (**self).threads()
+    }
+
+    fn job(&self, thread: ThreadId) -> &str {
+        (**self).job(thread)
+    }
+
+    fn path(&self, file: FileId) -> &str {
+        (**self).path(file)
+    }
+
+    fn prepare(&mut self) -> Option<Call> {
+        (**self).prepare()
+    }
+
+    fn next(&mut self, thread: ThreadId, now: SimTime) -> Step {
+        (**self).next(thread, now)
+    }
+
+    fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome) {
+        (**self).ended(thread, call, outcome);
+    }
+
+    fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
+        (**self).measured(thread, begin)
+    }
+
+    fn problem(&self) -> Option<String> {
+        (**self).problem()
+    }
 }

@@ -1,10 +1,13 @@
 //! Workloads on whole stacks in virtual time.
 
+mod experiment;
 mod files;
 mod filesystems;
+mod fill;
 mod recorder;
 pub mod results;
 mod run;
+mod source;
 mod stack;
 mod summary;
 
@@ -16,17 +19,23 @@ use dovetail_ftl::Drive;
 use dovetail_ftl::stats::CommandKind;
 use dovetail_host::{HostError, Machine, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
-use dovetail_workload::{ThreadId, Workload};
+use dovetail_workload::{Call, ThreadId, Workload};
 
 use crate::results::ScatterPoint;
 use crate::sample::Sample;
+pub use experiment::Experiment;
+pub use fill::{Fill, FillAmount, FillWith};
 use results::BenchRun;
 use run::Run;
+pub use source::Source;
 pub use stack::Stack;
 
 /// Why a run ended early, or could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
+    /// The workload cannot be run.
+    #[error("{0}")]
+    Workload(String),
     /// No stack of that name.
     #[error(
         "there is no stack \"{0}\"; `dovetail stack list` shows those there are, and a file ends in .toml"
@@ -124,6 +133,8 @@ pub struct Job<'a> {
     pub seed: u64,
     /// Ends the run early when it says so; what was measured until then is kept.
     pub stop: &'a dyn Fn() -> bool,
+    /// Syncs the file system at the end, and counts what that writes.
+    pub final_sync: bool,
 }
 
 /// A new stack with the workload's files on it, at rest.
@@ -148,14 +159,16 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
 pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, BenchError> {
     let jobs: Vec<String> =
         (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into()).collect();
-    let mut run = set_up(job, workload)?;
+    let mut run = set_up(job, &mut *workload)?;
     let sample = Rc::new(RefCell::new(Sample::new(job.seed)));
     run.observe(&sample);
-    let failure = run.run().err();
+    let ran = run.run();
+    let failure = if job.final_sync { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }.err();
     let end = run.recorder.end(run.fs.as_ref(), &run.machine);
     let mut result = summary::summarize(job, &mut run, &end, &jobs);
     result.scatter = sample.borrow_mut().finish();
-    result.error = failure.map(|error| error.to_string());
+    drop(run);
+    result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
     Ok(result)
 }
 

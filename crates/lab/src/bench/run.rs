@@ -207,7 +207,9 @@ impl<'w> Run<'w> {
         self.free.push(slot);
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };
         self.workload.ended(call.thread, &call.call, &outcome);
-        self.recorder.call(call.thread, &call.call, &outcome);
+        if self.workload.measured(call.thread, call.begin) {
+            self.recorder.call(call.thread, &call.call, &outcome);
+        }
         if self.recorder.is_due(at) {
             self.recorder.sample(at, self.fs.as_ref(), &self.machine);
         }

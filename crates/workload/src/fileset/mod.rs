@@ -105,6 +105,22 @@ impl FileSet {
         Ok(Self { lay_out: lay_out(&files), files, synced: false })
     }
 
+    /// Files of `each` bytes below the directory `root`, `bytes` in all: to fill a volume. The last one may be shorter.
+    ///
+    /// # Errors
+    /// A root that is not one plain name, or more than 16,777,216 files.
+    pub fn filling(root: &str, bytes: u64, each: u64) -> Result<Self, FileSetError> {
+        check_root(root)?;
+        let count = bytes.div_ceil(each.max(1));
+        if count > MOST_FILES {
+            return Err(FileSetError::TooMany { most: MOST_FILES });
+        }
+        let size = |number: u64| each.min(bytes - number * each);
+        let file = |number| GeneratedFile { path: format!("{root}/f{number}").into(), size: size(number) };
+        let files: Vec<_> = (0..count).map(file).collect();
+        Ok(Self { lay_out: lay_out(&files), files, synced: false })
+    }
+
     /// The files, in the order in which they are written.
     pub fn files(&self) -> &[GeneratedFile] {
         &self.files

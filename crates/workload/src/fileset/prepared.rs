@@ -70,4 +70,12 @@ impl<W: Workload> Workload for Prepared<W> {
         let call = self.inward(*call);
         self.then.ended(thread, &call, outcome);
     }
+
+    fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
+        self.then.measured(thread, begin)
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.then.problem()
+    }
 }

@@ -249,6 +249,10 @@ impl Workload for PersonalityWorkload {
         self.decide(t, now)
     }
 
+    fn problem(&self) -> Option<String> {
+        self.ending().filter(|ending| ending.is_early()).map(ToString::to_string)
+    }
+
     fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome) {
         let t = thread.0 as usize;
         self.under_way = self.under_way.saturating_sub(1);
