@@ -4,14 +4,17 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line is what prints")]
 
+mod bench;
 mod csv_out;
 mod drive;
 mod fsck;
 mod image;
 mod mkfs;
 mod mount;
+mod output;
 mod progress;
 mod replay;
+mod stack;
 mod table;
 
 use std::process::ExitCode;
@@ -28,6 +31,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a workload on several stacks in virtual time, side by side.
+    Bench(Box<bench::Arguments>),
+    /// Look at the stacks.
+    #[command(subcommand)]
+    Stack(stack::Command),
     /// Replay block traces on simulated drives, side by side.
     Replay(Box<replay::Arguments>),
     /// Look at the drive profiles.
@@ -69,6 +77,8 @@ impl Failure {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Stack(command) => stack::run(&command),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Drive(command) => drive::run(&command),
         Command::Ls(arguments) => image::list(&arguments),

@@ -9,6 +9,7 @@ mod error;
 pub mod exercise;
 mod fs;
 mod model;
+mod simulated;
 
 pub use cache::PageCache;
 pub use error::Error;
@@ -17,6 +18,7 @@ pub use fs::{
     XattrFlags,
 };
 pub use model::{Limits, Model};
+pub use simulated::{Figure, Simulated};
 
 /// The longest name, in bytes.
 pub const MAX_NAME: usize = 255;

@@ -62,6 +62,14 @@ impl JobFile {
         Ok(file)
     }
 
+    /// The same jobs with all sizes (files, offsets, amounts of I/O; not blocks, not times) shrunk to `share` of theirs, above 0
+    /// and at most 1, in whole pages.
+    #[must_use]
+    pub fn scaled(&self, share: f64) -> Self {
+        let job = |job: &Job| Job { settings: job.settings.scaled(share), ..job.clone() };
+        Self { jobs: self.jobs.iter().map(job).collect(), ..self.clone() }
+    }
+
     /// What messages call the file.
     pub fn name(&self) -> &str {
         &self.name
@@ -163,6 +171,7 @@ impl Parser<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::value::Extent;
     use super::*;
 
     fn parse(text: &str) -> Result<JobFile, FioError> {
@@ -180,6 +189,18 @@ mod tests {
         assert_eq!(blocks, [8192, 16384]);
         assert_eq!(file.jobs[1].options, [("iodepth".to_owned(), "4".to_owned())]);
         assert_eq!(file.global_options().last().unwrap().1, "64m");
+    }
+
+    #[test]
+    fn sizes_shrink_and_blocks_and_shares_stay() {
+        let file = parse("[a]\nbs=8k\nsize=64m\nio_size=1g\noffset=50%\nnumber_ios=100\n")
+            .unwrap()
+            .scaled(1.0 / 16.0);
+        let settings = &file.jobs[0].settings;
+        assert_eq!(settings.size, Some(Extent::Bytes(4 << 20)));
+        assert_eq!(settings.io_size, Some(Extent::Bytes(64 << 20)));
+        assert_eq!((settings.offset, settings.number_ios), (Extent::Percent(50), Some(7)));
+        assert_eq!(settings.blocks[0].min, 8192);
     }
 
     #[test]

@@ -81,6 +81,32 @@ pub(super) struct Settings {
     pub group_reporting: bool,
 }
 
+impl Settings {
+    /// The same with all sizes shrunk to a share of theirs, in whole pages and at least one.
+    pub(super) fn scaled(&self, share: f64) -> Self {
+        let bytes = |bytes: u64| scaled_bytes(bytes, share);
+        let extent = |extent: Extent| match extent {
+            Extent::Bytes(0) => extent,
+            Extent::Bytes(size) => Extent::Bytes(bytes(size)),
+            Extent::Percent(_) => extent,
+        };
+        Self {
+            size: self.size.map(extent),
+            io_size: self.io_size.map(extent),
+            file_sizes: self.file_sizes.map(|(from, to)| (bytes(from), bytes(to))),
+            offset: extent(self.offset),
+            offset_increment: extent(self.offset_increment),
+            number_ios: self.number_ios.map(|count| ((count as f64 * share).ceil() as u64).max(1)),
+            ..self.clone()
+        }
+    }
+}
+
+fn scaled_bytes(bytes: u64, share: f64) -> u64 {
+    const PAGE: u64 = 4096;
+    ((bytes as f64 * share) as u64 / PAGE * PAGE).max(PAGE.min(bytes))
+}
+
 /// `file_service_type`: which of its files a job turns to next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Service {

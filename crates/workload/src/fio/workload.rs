@@ -111,11 +111,6 @@ impl FioWorkload {
         ThreadInfo { job: &self.jobs.jobs[plan.job], group: plan.group }
     }
 
-    /// Whether a call that `thread` begins at `now` counts in the results: its `ramp_time` is over.
-    pub fn measured(&self, thread: ThreadId, now: SimTime) -> bool {
-        self.threads[thread.0 as usize].is_measured(now)
-    }
-
     /// Whether a thread of an earlier phase is not done.
     fn is_held(&self, thread: &Thread) -> bool {
         self.running[..thread.plan().phase as usize].iter().any(|running| *running > 0)
@@ -132,6 +127,10 @@ impl FioWorkload {
 impl Workload for FioWorkload {
     fn threads(&self) -> u32 {
         self.threads.len() as u32
+    }
+
+    fn job(&self, thread: ThreadId) -> &str {
+        self.info(thread).job_name()
     }
 
     fn path(&self, file: FileId) -> &str {
@@ -165,5 +164,9 @@ impl Workload for FioWorkload {
         let was_done = self.threads[index].is_done();
         self.threads[index].ended(call);
         self.update(index, was_done);
+    }
+
+    fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
+        self.threads[thread.0 as usize].is_measured(begin)
     }
 }
