@@ -195,7 +195,7 @@ fn write_all(arguments: &Arguments, results: &BenchResults, with_table: bool) ->
         write(path, &csv_out::text(&results.runs)?)?;
     }
     if let Some(path) = &arguments.report {
-        let _ = (path, report::html as fn(_) -> _);
+        write(path, &report::bench_html(results))?;
     }
     Ok(())
 }
