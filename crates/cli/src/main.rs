@@ -14,6 +14,7 @@ mod mount;
 mod output;
 mod progress;
 mod replay;
+mod reproduce;
 mod stack;
 mod table;
 
@@ -33,6 +34,8 @@ struct Cli {
 enum Command {
     /// Run a workload on several stacks in virtual time, side by side.
     Bench(Box<bench::Arguments>),
+    /// Run the papers' figures and tables again, and show both side by side.
+    Reproduce(reproduce::Arguments),
     /// Look at the stacks.
     #[command(subcommand)]
     Stack(stack::Command),
@@ -78,6 +81,7 @@ impl Failure {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Stack(command) => stack::run(&command),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Drive(command) => drive::run(&command),

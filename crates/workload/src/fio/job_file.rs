@@ -99,7 +99,7 @@ impl Parser<'_> {
         Ok(Job { name, line: section.line, options, settings })
     }
 
-    /// Applies a section's options; returns them as given.
+    /// Applies a section's options; returns them as results show them.
     fn read(
         &self,
         section: &Section<'_>,
@@ -113,7 +113,9 @@ impl Parser<'_> {
         for given in units.into_iter().chain(others) {
             self.apply(given, settings)?;
         }
-        Ok(given.into_iter().map(|given| (given.line.name.to_owned(), given.value)).collect())
+        // fio shows neither aliases nor options without a value.
+        let shown = given.into_iter().filter(|given| given.line.value.is_some());
+        Ok(shown.map(|given| (given.option.name.to_owned(), given.value)).collect())
     }
 
     fn given<'a>(&self, line: &'a Line<'a>) -> Result<Given<'a>, FioError> {

@@ -1,7 +1,7 @@
 //! fio job files: read, and run as threads that make calls.
 //!
-//! A [`JobFile`] is read from text ([`JobFile::parse`]); [`FioWorkload`] runs it; results can be written as fio
-//! writes them. What fio does is taken from its manual (fio 3.33, HOWTO) and from watching it (`tests/fio_calls.rs` compares the
+//! A [`JobFile`] is read from text ([`JobFile::parse`]); [`FioWorkload`] runs it; [`output`] writes results as fio
+//! does. What fio does is taken from its manual (fio 3.33, HOWTO) and from watching it (`tests/fio_calls.rs` compares the
 //! calls). `docs/fio-jobs.md` lists the options.
 //!
 //! Left out: engines that are not about files, zoned mode, replays of logs, and verifying against a pattern, since the
@@ -16,6 +16,7 @@ mod ini;
 mod job_file;
 mod layout;
 mod options;
+pub mod output;
 mod pattern;
 mod permutation;
 mod plan;

@@ -155,6 +155,9 @@ impl Plan {
         let start = of(settings.offset).saturating_add(increment.ok_or("has an offset beyond 1 PiB")?);
         let start = if settings.file_append { start + known } else { start };
         let len = match (whole, settings.size) {
+            (Some(whole), Some(percent @ Extent::Percent(_))) => {
+                whole_blocks(settings, percent.of(whole.saturating_sub(start)))
+            }
             (Some(whole), _) => whole.saturating_sub(start),
             (None, Some(Extent::Bytes(size))) => size / files,
             (None, Some(percent)) => whole_blocks(settings, percent.of(known.saturating_sub(start))),

@@ -427,7 +427,7 @@ impl Thread {
     }
 
     const fn reads_back(&self) -> bool {
-        self.settings.verify && self.settings.do_verify && !self.settings.pattern.reads
+        self.settings.verify && self.settings.do_verify
     }
 
     fn open(&mut self, at: usize) {

@@ -41,10 +41,12 @@ pub fn play(workload: &mut FioWorkload) -> Vec<Played> {
     Player::default().play(workload)
 }
 
+/// Time, order of entry, thread, and the call that ends then; `None` wakes.
+type Event = (u64, usize, u32, Option<usize>);
+
 #[derive(Default)]
 struct Player {
-    /// Time, order of entry, thread, and the call that ends then; `None` wakes.
-    events: BinaryHeap<Reverse<(u64, usize, u32, Option<usize>)>>,
+    events: BinaryHeap<Reverse<Event>>,
     played: Vec<Played>,
     /// By thread: calls under way, and whether it waits for others.
     under_way: Vec<u32>,
