@@ -2,6 +2,12 @@
 //!
 //! `format` knows bytes only; `journal` is JBD2's. Behaviour written from the published documentation of the format and from
 //! what the reference tools and kernels do.
+//!
+//! Hazards: an image is input from strangers. Every block number is checked against the volume, every count against the
+//! block that it counts in. What does not fit comes back as [`Corrupt`], with the structure and the values.
 
+mod error;
 pub mod format;
 pub mod journal;
+
+pub use error::{Corrupt, Error, Incompatible, Place};
