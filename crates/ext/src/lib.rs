@@ -4,4 +4,9 @@
 //! what the reference tools and kernels do.
 
 pub mod format;
+#[allow(dead_code, reason = "the mount that uses it is being written")]
+mod io;
+#[allow(dead_code, unused_imports, reason = "the mount that uses it is being written")]
 pub mod journal;
+
+pub use io::Written;
