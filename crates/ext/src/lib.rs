@@ -1,6 +1,7 @@
 //! ext3 and ext4 in their real on-disk format: files in place, a journal for what describes them.
 //!
-//! [`mkfs::mkfs`] makes a volume. [`Volume::open`] reads a volume and writes nothing: what its journal still holds is read from there. `format` knows bytes
+//! [`mkfs::mkfs`] makes a volume. [`Volume::open`] reads one and writes nothing: what its journal still holds is read from
+//! there. [`fsck::check`] finds what is wrong with one. `format` knows bytes
 //! only; `journal` is JBD2's. Behaviour written from the published documentation of the format and from what the reference
 //! tools and kernels do.
 //!
@@ -9,11 +10,13 @@
 
 mod error;
 pub mod format;
+pub mod fsck;
 #[allow(dead_code, reason = "the mount that uses it is being written")]
 mod io;
 #[allow(dead_code, unused_imports, reason = "the mount that uses it is being written")]
 pub mod journal;
 pub mod mkfs;
+mod space;
 mod volume;
 
 pub use error::{Corrupt, Error, Incompatible, Place};
