@@ -9,6 +9,7 @@ mod error;
 pub mod exercise;
 mod fs;
 mod model;
+pub mod posix_acl;
 mod simulated;
 
 pub use cache::PageCache;
