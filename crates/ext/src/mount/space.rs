@@ -1,0 +1,35 @@
+//! Whether there is room, asked before a call changes anything: a call that runs out of space half way would have to be
+//! undone.
+
+use dovetail_block::BlockDevice;
+
+use super::Ext;
+use crate::error::Error;
+
+/// Blocks that are always left for pointers and nodes of what is delayed.
+const SLACK: u64 = 16;
+
+impl<D: BlockDevice> Ext<D> {
+    /// Blocks that could be taken now, what delayed blocks and their pointers will need taken off.
+    fn room(&self) -> u64 {
+        let delayed = self.delayed.total();
+        // a leaf of extents in a block of 1 KiB holds 84; half full after splits
+        let pointers = delayed / 32 + 4 * self.delayed.files() as u64;
+        (self.groups.free_blocks() - self.groups.pending().min(self.groups.free_blocks()))
+            .saturating_sub(delayed + pointers + SLACK)
+    }
+
+    /// Makes sure that a call can take `blocks` more blocks; blocks that wait for a commit may be what is missing.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`].
+    pub(super) fn check_room(&mut self, blocks: u64) -> Result<(), Error> {
+        if self.room() >= blocks {
+            return Ok(());
+        }
+        if self.groups.pending() > 0 && self.in_call_edits == self.edits {
+            self.commit()?;
+        }
+        if self.room() >= blocks { Ok(()) } else { Err(Error::NoSpace) }
+    }
+}
