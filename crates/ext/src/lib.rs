@@ -2,11 +2,16 @@
 //!
 //! `format` knows bytes only; `journal` is JBD2's. Behaviour written from the published documentation of the format and from
 //! what the reference tools and kernels do.
+//!
+//! Hazards: an image is input from strangers. Every block number is checked against the volume, every count against the
+//! block that it counts in. What does not fit comes back as [`Corrupt`], with the structure and the values.
 
+mod error;
 pub mod format;
 #[allow(dead_code, reason = "the mount that uses it is being written")]
 mod io;
 #[allow(dead_code, unused_imports, reason = "the mount that uses it is being written")]
 pub mod journal;
 
+pub use error::{Corrupt, Error, Incompatible, Place};
 pub use io::Written;

@@ -9,6 +9,7 @@ mod error;
 pub mod exercise;
 mod fs;
 mod model;
+pub mod posix_acl;
 
 pub use cache::PageCache;
 pub use error::Error;
