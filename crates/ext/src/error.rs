@@ -25,6 +25,9 @@ pub enum Error {
     /// The volume is sound as far as is known, and uses what is not supported.
     #[error("{0}")]
     Incompatible(#[from] Incompatible),
+    /// The journal cannot be read or written.
+    #[error("{0}")]
+    Journal(crate::journal::JournalError),
     /// The volume is full, or as good as full.
     #[error("no space is left on the volume")]
     NoSpace,
@@ -77,6 +80,9 @@ pub enum Incompatible {
     /// A revision that nobody has defined.
     #[error("the volume is of revision {0}; 0 and 1 are known")]
     Revision(u32),
+    /// There is no journal: ext2.
+    #[error("the volume has no journal, without which it is read but not written: mount it with the option ro")]
+    NoJournal,
     /// The journal lies on another device.
     #[error("the volume's journal lies on another device, which is not supported")]
     ExternalJournal,

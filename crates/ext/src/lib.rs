@@ -8,10 +8,10 @@
 
 mod error;
 pub mod format;
-#[allow(dead_code, reason = "the mount that uses it is being written")]
 mod io;
-#[allow(dead_code, unused_imports, reason = "the mount that uses it is being written")]
 pub mod journal;
+mod mount;
 
 pub use error::{Corrupt, Error, Incompatible, Place};
 pub use io::Written;
+pub use mount::{DataMode, Ext, OptionError, Options};

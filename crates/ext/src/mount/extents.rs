@@ -140,7 +140,7 @@ impl<D: BlockDevice> Ext<D> {
         let room = usize::from(extents_in(BLOCK_AREA));
         root.max = room as u16;
         if root.len() > room {
-            root = self.push_down(ino, root)?;
+            root = self.push_down(ino, root, block)?;
         } else if root.is_empty() {
             root = ExtentNode::new_leaf(BLOCK_AREA);
         } else if depth > 0 {
@@ -166,7 +166,7 @@ impl<D: BlockDevice> Ext<D> {
                 let below = list[at].node;
                 let mut child = self.node(ino, below, depth - 1)?;
                 self.change_node(ino, &mut child, block, change)?;
-                let replacement = self.store(ino, below, child)?;
+                let replacement = self.store(ino, below, child, block)?;
                 list.splice(at..=at, replacement);
             }
         }
@@ -174,14 +174,20 @@ impl<D: BlockDevice> Ext<D> {
     }
 
     /// Puts a changed node back into its block, or several if it has become too large; an empty one is freed.
-    fn store(&mut self, ino: Ino, at: BlockAddr, node: ExtentNode) -> Result<Vec<ExtentIndex>, Error> {
+    fn store(
+        &mut self,
+        ino: Ino,
+        at: BlockAddr,
+        node: ExtentNode,
+        block: u32,
+    ) -> Result<Vec<ExtentIndex>, Error> {
         if node.is_empty() {
             self.free_meta(ino, at)?;
             return Ok(Vec::new());
         }
         let room = usize::from(extents_in(self.block_size()));
         let mut indices = Vec::new();
-        for (i, part) in parts(node, room).into_iter().enumerate() {
+        for (i, part) in parts(node, room, block).into_iter().enumerate() {
             let place = if i == 0 { at } else { self.take_meta(ino, at.0)? };
             indices.push(ExtentIndex { block: first_block(&part), node: place });
             self.write_node(ino, place, part, i > 0)?;
@@ -198,7 +204,7 @@ impl<D: BlockDevice> Ext<D> {
     }
 
     /// The root has too many entries: they move to blocks below it.
-    fn push_down(&mut self, ino: Ino, root: ExtentNode) -> Result<ExtentNode, Error> {
+    fn push_down(&mut self, ino: Ino, root: ExtentNode, block: u32) -> Result<ExtentNode, Error> {
         Corrupt::check_range(Place::Extents(ino, BlockAddr::NONE), "eh_depth", root.depth, (0, u64::from(MAX_EXTENT_DEPTH) - 1))?;
         let depth = root.depth + 1;
         let (group, _) = self.superblock.inode_group(ino);
@@ -208,7 +214,8 @@ impl<D: BlockDevice> Ext<D> {
         };
         let goal = near.unwrap_or(self.superblock.group_start(group).0);
         let mut indices = Vec::new();
-        for part in parts(root, usize::from(extents_in(self.block_size()))) {
+        let room = usize::from(extents_in(self.block_size()));
+        for part in parts(root, room, block) {
             let at = self.take_meta(ino, goal)?;
             indices.push(ExtentIndex { block: first_block(&part), node: at });
             self.write_node(ino, at, part, true)?;
@@ -230,12 +237,6 @@ impl<D: BlockDevice> Ext<D> {
             *root = ExtentNode { max: extents_in(BLOCK_AREA), ..below };
         }
         Ok(())
-    }
-
-    /// Every node of the tree in a block of its own is freed; content must be gone.
-    #[allow(dead_code, reason = "a tree without content frees its nodes on the way")]
-    fn no_nodes_left(&mut self, ino: Ino) -> Result<bool, Error> {
-        Ok(self.root(ino)?.depth == 0)
     }
 }
 
@@ -279,18 +280,23 @@ fn merge(list: &mut Vec<Extent>) {
     });
 }
 
-/// A node in parts that have room: the first ones full where it grew at its end, halves otherwise.
-fn parts(node: ExtentNode, room: usize) -> Vec<ExtentNode> {
+/// A node in parts that have room. One that grew at its end, where `block` is, keeps what fits; others become halves.
+fn parts(node: ExtentNode, room: usize, block: u32) -> Vec<ExtentNode> {
     if node.len() <= room {
         return vec![node];
     }
-    // a list one longer than the room was most likely added to at its end; the last entry goes alone then
-    let count = node.len().div_ceil(room);
-    let size = if node.len() == room + 1 { room } else { node.len().div_ceil(count) };
+    let size = if last_block(&node) <= block { room } else { node.len().div_ceil(2) };
     let with = |entries| ExtentNode { depth: node.depth, max: node.max, generation: node.generation, entries };
     match &node.entries {
         ExtentEntries::Leaf(list) => list.chunks(size).map(|part| with(ExtentEntries::Leaf(part.to_vec()))).collect(),
         ExtentEntries::Index(list) => list.chunks(size).map(|part| with(ExtentEntries::Index(part.to_vec()))).collect(),
+    }
+}
+
+fn last_block(node: &ExtentNode) -> u32 {
+    match &node.entries {
+        ExtentEntries::Leaf(list) => list.last().map_or(0, |extent| extent.block),
+        ExtentEntries::Index(list) => list.last().map_or(0, |index| index.block),
     }
 }
 

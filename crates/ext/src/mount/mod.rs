@@ -83,6 +83,8 @@ pub struct Ext<D> {
     stopped: bool,
     /// Counts changes, so that a failed call can be told from one that did nothing.
     edits: u64,
+    /// How many there were when the present call began.
+    edits_before_call: u64,
 }
 
 impl<D: BlockDevice> Ext<D> {

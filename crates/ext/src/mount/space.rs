@@ -27,7 +27,7 @@ impl<D: BlockDevice> Ext<D> {
         if self.room() >= blocks {
             return Ok(());
         }
-        if self.groups.pending() > 0 && self.in_call_edits == self.edits {
+        if self.groups.pending() > 0 && self.edits_before_call == self.edits {
             self.commit()?;
         }
         if self.room() >= blocks { Ok(()) } else { Err(Error::NoSpace) }
