@@ -5,6 +5,7 @@ use std::fmt;
 use dovetail_block::DeviceError;
 
 use crate::format::{BlockAddr, GroupNo, Incompat, Ino, RoCompat};
+use crate::journal::JournalError;
 
 /// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
 /// apart.
@@ -25,9 +26,15 @@ pub enum Error {
     /// The volume is sound as far as is known, and uses what is not supported.
     #[error("{0}")]
     Incompatible(#[from] Incompatible),
+<<<<<<< HEAD
     /// The journal cannot be read or written.
     #[error("{0}")]
     Journal(crate::journal::JournalError),
+=======
+    /// The journal cannot be replayed.
+    #[error("the journal cannot be used: {0}")]
+    Journal(#[from] JournalError),
+>>>>>>> ext
     /// The volume is full, or as good as full.
     #[error("no space is left on the volume")]
     NoSpace,
@@ -285,7 +292,7 @@ impl From<Error> for dovetail_vfs::Error {
             Error::NotADirectory(_) => Self::NotADirectory,
             Error::Incompatible(what) => Self::Unsupported(what.to_string()),
             Error::Corrupt(Corrupt::FreeInode(_)) => Self::NotFound,
-            Error::Io(_) => Self::Io(error.to_string()),
+            Error::Io(_) | Error::Journal(JournalError::Io(_)) => Self::Io(error.to_string()),
             error => Self::Corrupt(error.to_string()),
         }
     }

@@ -17,7 +17,7 @@ pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
     XattrFlags,
 };
-pub use model::{Limits, Model};
+pub use model::{Limits, Model, XattrLayout};
 
 /// The longest name, in bytes.
 pub const MAX_NAME: usize = 255;

@@ -1,6 +1,6 @@
 //! Where things lie: groups, descriptors, copies of the superblock, inodes.
 
-use super::{BlockAddr, Compat, GroupNo, Incompat, Ino, RoCompat, Superblock};
+use super::{BlockAddr, Compat, GroupNo, Incompat, Ino, RoCompat, SUPERBLOCK_OFFSET, Superblock};
 
 /// Where an inode or a descriptor is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,11 @@ impl Superblock {
         block.0 > u64::from(self.first_data_block) && block.0 < self.blocks_count
     }
 
+    /// Group descriptors have checksums: only then do they say what was never written.
+    pub fn has_group_checksums(&self) -> bool {
+        self.ro_compat.has(RoCompat::METADATA_CSUM) || self.ro_compat.has(RoCompat::GDT_CSUM)
+    }
+
     /// Bytes of a group descriptor.
     pub const fn descriptor_size(&self) -> usize {
         if self.incompat.has(Incompat::BITS_64) { self.desc_size as usize } else { 32 }
@@ -81,7 +86,8 @@ impl Superblock {
             let first = GroupNo(index * per_block);
             self.group_start(first).0 + u64::from(self.has_superblock(first))
         } else {
-            u64::from(self.first_data_block) + 1 + u64::from(index)
+            // with clusters group 0 begins at block 0, and the superblock is still at byte 1024
+            SUPERBLOCK_OFFSET / u64::from(self.block_size()) + 1 + u64::from(index)
         };
         Slot { block, offset }
     }

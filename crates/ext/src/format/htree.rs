@@ -29,7 +29,7 @@ pub struct DxEntry {
 }
 
 /// What a root says of its tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DxInfo {
     /// How names are hashed: 0 to 2.
     pub hash_version: u8,

@@ -243,10 +243,10 @@ impl<D: BlockDevice> Ext<D> {
         if len == 0 {
             return Err(Error::Invalid("the range is empty"));
         }
+        let end = self.check_end(ino, offset.checked_add(len))?;
         if how != Fallocate::PunchHole && !self.is_extent_mapped(ino)? {
             return Err(Error::Unsupported("reserving blocks in a file without extents".into()));
         }
-        let end = self.check_end(ino, offset.checked_add(len))?;
         let size = self.inode(ino)?.size;
         if how == Fallocate::PunchHole && offset >= size {
             return Ok(());

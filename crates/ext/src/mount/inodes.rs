@@ -8,10 +8,12 @@ use super::Ext;
 use super::meta::Kind;
 use super::policy::{self, DirGroup};
 use crate::error::{Corrupt, Error, Place};
-use crate::format::{BlockAddr, FileType, GroupFlags, GroupNo, Ino, Inode, InodeFlags, bit, next_bit, set_bit};
+use crate::format::{BlockAddr, FileType, GroupFlags, GroupNo, Ino, Inode, InodeFlags, Superblock, bit, next_bit, set_bit};
 
 /// Inodes in memory at most, beside those that are edited or kept.
 const BOUND: usize = 1 << 16;
+/// Bytes of an inode's fields beyond 128.
+const KNOWN_EXTRA_ISIZE: u16 = 32;
 
 /// Decoded inodes, in their newest form.
 #[derive(Debug, Default)]
@@ -128,7 +130,7 @@ impl<D: BlockDevice> Ext<D> {
         };
         debug_assert!(parent_links > 0);
         let ino = self.take_ino(new.dir, is_dir)?;
-        let mut inode = Inode::new(ino, new.mode, &self.superblock);
+        let mut inode = Inode::new(ino, new.mode, &self.with_extra_size());
         (inode.uid, inode.gid) = (new.uid, new.gid);
         (inode.atime, inode.mtime, inode.ctime) = (caller.now, caller.now, caller.now);
         inode.crtime = inode.crtime.map(|_| caller.now);
@@ -148,6 +150,14 @@ impl<D: BlockDevice> Ext<D> {
         self.insert_inode(inode);
         self.edit_inode(ino)?;
         Ok(ino)
+    }
+
+    /// The superblock with what new inodes should have beyond 128 bytes, which mke2fs says for ext4 only; kernels then take
+    /// all the fields that they know.
+    fn with_extra_size(&self) -> Superblock {
+        let wanted = self.superblock.want_extra_isize;
+        let want_extra_isize = if wanted == 0 { KNOWN_EXTRA_ISIZE } else { wanted };
+        Superblock { want_extra_isize, ..self.superblock.clone() }
     }
 
     /// What an earlier inode left in the place is gone.
