@@ -26,15 +26,9 @@ pub enum Error {
     /// The volume is sound as far as is known, and uses what is not supported.
     #[error("{0}")]
     Incompatible(#[from] Incompatible),
-<<<<<<< HEAD
-    /// The journal cannot be read or written.
-    #[error("{0}")]
-    Journal(crate::journal::JournalError),
-=======
     /// The journal cannot be replayed.
     #[error("the journal cannot be used: {0}")]
     Journal(#[from] JournalError),
->>>>>>> ext
     /// The volume is full, or as good as full.
     #[error("no space is left on the volume")]
     NoSpace,

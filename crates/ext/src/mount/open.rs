@@ -15,10 +15,10 @@ use super::meta::{MetaCache, Running};
 use super::{Ext, Options};
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
-    BlockAddr, Compat, Group, GroupNo, Incompat, Ino, RoCompat, SUPERBLOCK_SIZE, Superblock,
+    BlockAddr, Compat, Group, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, Superblock,
 };
 use crate::io::{Io, bytes};
-use crate::journal::{Journal, JournalError, JournalExtent, JournalFeatures, JournalMap};
+use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
 
 /// `s_errors`, `s_state`: what a mount notes.
 const STATE_VALID: u16 = crate::format::State::VALID;
@@ -192,13 +192,4 @@ fn check_writable_volume(superblock: &Superblock) -> Result<(), Incompatible> {
         return Err(Incompatible::ReadOnlyFeatures(read_only));
     }
     Ok(())
-}
-
-impl From<JournalError> for Error {
-    fn from(error: JournalError) -> Self {
-        match error {
-            JournalError::Io(error) => Self::Io(error),
-            other => Self::Journal(other),
-        }
-    }
 }
