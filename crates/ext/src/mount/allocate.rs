@@ -128,7 +128,13 @@ impl<D: BlockDevice> Ext<D> {
         Ok(Some((window.start, blocks)))
     }
 
-    fn keep_window(&mut self, request: &Request, start: BlockAddr, blocks: u32, size: u32) -> Result<(), Error> {
+    fn keep_window(
+        &mut self,
+        request: &Request,
+        start: BlockAddr,
+        blocks: u32,
+        size: u32,
+    ) -> Result<(), Error> {
         let Some(key) = self.window_key(request) else { return Ok(()) };
         self.drop_window(key)?;
         self.keep(start, blocks, true)?;
@@ -154,7 +160,8 @@ impl<D: BlockDevice> Ext<D> {
     /// A run of free blocks: at the goal, or the first from there on that has `ideal` blocks, or `least`, or else the
     /// longest there is.
     fn search(&mut self, goal: u64, ideal: u32, least: u32) -> Result<Option<(BlockAddr, u32)>, Error> {
-        let goal = BlockAddr(goal.clamp(self.superblock.first_data_block.into(), self.superblock.blocks_count - 1));
+        let goal =
+            BlockAddr(goal.clamp(self.superblock.first_data_block.into(), self.superblock.blocks_count - 1));
         let (first, offset) = self.superblock.group_of(goal);
         if !self.groups.cannot_hold(first, 1)
             && let Some((start, len)) = self.find_run(first, offset, ideal)?

@@ -363,7 +363,9 @@ impl<D: BlockDevice> Ext<D> {
                     let page = dirty.get(first).map(|page| (page * self.per_page()).max(block));
                     page.filter(|&found| found < stop)
                 }
-                (false, false) => (block..stop).find(|at| dirty.binary_search(&(at / self.per_page())).is_err()),
+                (false, false) => {
+                    (block..stop).find(|at| dirty.binary_search(&(at / self.per_page())).is_err())
+                }
             };
             if let Some(found) = found {
                 return Ok(Some((found * size).max(offset)));

@@ -33,7 +33,9 @@ impl<D: BlockDevice> Ext<D> {
             journal.commit(&mut self.io, transaction, mode)?;
         }
         // in the other modes pages may be left dirty
-        self.running.ordered.extend(ordered.into_iter().filter(|ino| self.pages.dirty_count(ino.0.into()) > 0));
+        self.running
+            .ordered
+            .extend(ordered.into_iter().filter(|ino| self.pages.dirty_count(ino.0.into()) > 0));
         self.release_freed(&running.freed)?;
         self.discard_freed(&running.freed)
     }
@@ -83,7 +85,9 @@ impl<D: BlockDevice> Ext<D> {
         let (at, offset) = self.superblock_place();
         let superblock = self.superblock();
         let block = self.edit_meta(at, Kind::Plain, Place::Superblock(GroupNo(0)))?;
-        if let Some(bytes) = block.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<SUPERBLOCK_SIZE>()) {
+        if let Some(bytes) =
+            block.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<SUPERBLOCK_SIZE>())
+        {
             *bytes = superblock.encode(bytes);
         }
         Ok(())
@@ -95,7 +99,12 @@ impl<D: BlockDevice> Ext<D> {
         self.encode_superblock()?;
         let (at, _) = self.superblock_place();
         if let Some(block) = self.sealed(at, Kind::Plain) {
-            self.io.write_now(Channel::Home, at.0, Content::Bytes(Arc::clone(&block)), self.options.barrier)?;
+            self.io.write_now(
+                Channel::Home,
+                at.0,
+                Content::Bytes(Arc::clone(&block)),
+                self.options.barrier,
+            )?;
         }
         self.running.blocks.remove(&at);
         if self.running.is_empty() {

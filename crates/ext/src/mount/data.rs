@@ -79,7 +79,8 @@ impl<D: BlockDevice> Ext<D> {
         if let Some(content) = self.pages.get(ino.0.into(), index) {
             return Ok(content.clone());
         }
-        let content = if self.per_page() == 1 { self.read_block(ino, index)? } else { self.read_parts(ino, index)? };
+        let content =
+            if self.per_page() == 1 { self.read_block(ino, index)? } else { self.read_parts(ino, index)? };
         if content != Content::Empty {
             self.pages.insert_clean(ino.0.into(), index, content.clone());
         }

@@ -123,7 +123,12 @@ impl<D: BlockDevice> Ext<D> {
         Ok(None)
     }
 
-    pub(super) fn find_in_block(&mut self, dir: Ino, block: u32, name: &[u8]) -> Result<Option<Entry>, Error> {
+    pub(super) fn find_in_block(
+        &mut self,
+        dir: Ino,
+        block: u32,
+        name: &[u8],
+    ) -> Result<Option<Entry>, Error> {
         let format = self.dir_format();
         let (at, kind) = (self.dir_place(dir, block)?, self.dir_kind(dir)?);
         let bytes = self.meta(at, kind, Place::Directory(dir, block))?;
@@ -177,7 +182,13 @@ impl<D: BlockDevice> Ext<D> {
     }
 
     /// Makes an entry name another inode.
-    pub(super) fn set_entry(&mut self, dir: Ino, entry: &Entry, ino: Ino, kind: FileType) -> Result<(), Error> {
+    pub(super) fn set_entry(
+        &mut self,
+        dir: Ino,
+        entry: &Entry,
+        ino: Ino,
+        kind: FileType,
+    ) -> Result<(), Error> {
         let format = self.dir_format();
         let bytes = self.edit_dir_block(dir, entry.block)?;
         DirBlockMut::new(bytes, format, dir, entry.block).set_target(entry.offset, ino, kind);
@@ -241,7 +252,8 @@ impl<D: BlockDevice> Ext<D> {
             for record in DirBlock::new(&bytes, format, dir, block).entries() {
                 let record = record?;
                 let place = u64::from(block) * self.block_size() as u64 + record.offset as u64 + 1;
-                let hash = version.and_then(|version| name_hash(record.name, version, self.superblock.hash_seed));
+                let hash =
+                    version.and_then(|version| name_hash(record.name, version, self.superblock.hash_seed));
                 let position = match (record.name, hash) {
                     (b".", Some(_)) => 1,
                     (b"..", Some(_)) => 2,

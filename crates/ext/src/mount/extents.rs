@@ -53,7 +53,9 @@ impl<D: BlockDevice> Ext<D> {
     pub(super) fn map_extent(&mut self, ino: Ino, block: u32) -> Result<Run, Error> {
         let (list, end) = self.leaf(ino, block)?;
         let after = list.partition_point(|extent| extent.block <= block);
-        if let Some(extent) = after.checked_sub(1).map(|i| list[i]).filter(|extent| extent.end() > block.into()) {
+        if let Some(extent) =
+            after.checked_sub(1).map(|i| list[i]).filter(|extent| extent.end() > block.into())
+        {
             check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
             return Ok(run_of(&extent).from(block));
         }
@@ -198,14 +200,20 @@ impl<D: BlockDevice> Ext<D> {
     fn write_node(&mut self, ino: Ino, at: BlockAddr, node: ExtentNode, new: bool) -> Result<(), Error> {
         let seed = self.seed_of(ino)?;
         let kind = Kind::Extents(seed);
-        let bytes = if new { self.new_meta(at, kind) } else { self.edit_meta(at, kind, Place::Extents(ino, at))? };
+        let bytes =
+            if new { self.new_meta(at, kind) } else { self.edit_meta(at, kind, Place::Extents(ino, at))? };
         ExtentNode { max: extents_in(bytes.len()), ..node }.encode(bytes);
         Ok(())
     }
 
     /// The root has too many entries: they move to blocks below it.
     fn push_down(&mut self, ino: Ino, root: ExtentNode, block: u32) -> Result<ExtentNode, Error> {
-        Corrupt::check_range(Place::Extents(ino, BlockAddr::NONE), "eh_depth", root.depth, (0, u64::from(MAX_EXTENT_DEPTH) - 1))?;
+        Corrupt::check_range(
+            Place::Extents(ino, BlockAddr::NONE),
+            "eh_depth",
+            root.depth,
+            (0, u64::from(MAX_EXTENT_DEPTH) - 1),
+        )?;
         let depth = root.depth + 1;
         let (group, _) = self.superblock.inode_group(ino);
         let near = match &root.entries {
@@ -286,10 +294,15 @@ fn parts(node: ExtentNode, room: usize, block: u32) -> Vec<ExtentNode> {
         return vec![node];
     }
     let size = if last_block(&node) <= block { room } else { node.len().div_ceil(2) };
-    let with = |entries| ExtentNode { depth: node.depth, max: node.max, generation: node.generation, entries };
+    let with =
+        |entries| ExtentNode { depth: node.depth, max: node.max, generation: node.generation, entries };
     match &node.entries {
-        ExtentEntries::Leaf(list) => list.chunks(size).map(|part| with(ExtentEntries::Leaf(part.to_vec()))).collect(),
-        ExtentEntries::Index(list) => list.chunks(size).map(|part| with(ExtentEntries::Index(part.to_vec()))).collect(),
+        ExtentEntries::Leaf(list) => {
+            list.chunks(size).map(|part| with(ExtentEntries::Leaf(part.to_vec()))).collect()
+        }
+        ExtentEntries::Index(list) => {
+            list.chunks(size).map(|part| with(ExtentEntries::Index(part.to_vec()))).collect()
+        }
     }
 }
 

@@ -80,7 +80,8 @@ fn initial_bitmap(group: GroupNo, descs: &[Group], superblock: &Superblock, byte
     let start = superblock.group_start(group).0;
     let table = u64::from(superblock.inode_table_blocks());
     for desc in descs {
-        for (first, len) in [(desc.block_bitmap.0, 1), (desc.inode_bitmap.0, 1), (desc.inode_table.0, table)] {
+        for (first, len) in [(desc.block_bitmap.0, 1), (desc.inode_bitmap.0, 1), (desc.inode_table.0, table)]
+        {
             let (from, to) = (first.max(start), (first + len).min(start + u64::from(blocks)));
             if from < to {
                 set_bits(&mut map, (from - start) as usize..(to - start) as usize, true);
@@ -99,7 +100,12 @@ impl<D: BlockDevice> Ext<D> {
     }
 
     /// A bitmap as it is on disk or in the running transaction.
-    pub(super) fn load_bitmap(&mut self, at: BlockAddr, group: GroupNo, blocks: bool) -> Result<&[u8], Error> {
+    pub(super) fn load_bitmap(
+        &mut self,
+        at: BlockAddr,
+        group: GroupNo,
+        blocks: bool,
+    ) -> Result<&[u8], Error> {
         let desc = *self.groups.desc(group);
         let (place, bits, sum) = match blocks {
             true => (Place::BlockBitmap(group), self.superblock.clusters_per_group, desc.block_bitmap_csum),
@@ -184,7 +190,12 @@ impl<D: BlockDevice> Ext<D> {
         set_bits(self.taken(group)?, range.clone(), true);
         let (at, place) = (self.groups.desc(group).block_bitmap, Place::BlockBitmap(group));
         let map = self.edit_meta(at, Kind::Plain, place)?;
-        Corrupt::check_equal(place, "used bits of free blocks", count_bits(map, range.clone()) as u64, 0_u64)?;
+        Corrupt::check_equal(
+            place,
+            "used bits of free blocks",
+            count_bits(map, range.clone()) as u64,
+            0_u64,
+        )?;
         set_bits(map, range, true);
         let desc = self.edit_group(group);
         desc.free_blocks = desc.free_blocks.saturating_sub(blocks);

@@ -102,7 +102,13 @@ impl<D: BlockDevice> Ext<D> {
         }
     }
 
-    pub(super) fn add_by_hash(&mut self, dir: Ino, name: &[u8], ino: Ino, kind: FileType) -> Result<(), Error> {
+    pub(super) fn add_by_hash(
+        &mut self,
+        dir: Ino,
+        name: &[u8],
+        ino: Ino,
+        kind: FileType,
+    ) -> Result<(), Error> {
         // each try splits a block; a block of entries of one hash cannot be split to any use
         for _ in 0..16 {
             let (root, hash) = self.root_and_hash(dir, name)?;
@@ -163,7 +169,10 @@ impl<D: BlockDevice> Ext<D> {
         let new = self.append_dir_block(dir)?;
         for (block, part) in [(leaf, &hashed[..at]), (new, &hashed[at..])] {
             let mut bytes = vec![0; bytes.len()];
-            fill(&mut DirBlockMut::init(&mut bytes, format, dir, block), part.iter().map(|(_, entry)| entry))?;
+            fill(
+                &mut DirBlockMut::init(&mut bytes, format, dir, block),
+                part.iter().map(|(_, entry)| entry),
+            )?;
             self.edit_dir_block(dir, block)?.copy_from_slice(&bytes);
         }
         if let Some((block, table, at)) = way.steps.last_mut() {

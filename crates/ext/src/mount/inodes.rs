@@ -8,7 +8,9 @@ use super::Ext;
 use super::meta::Kind;
 use super::policy::{self, DirGroup};
 use crate::error::{Corrupt, Error, Place};
-use crate::format::{BlockAddr, FileType, GroupFlags, GroupNo, Ino, Inode, InodeFlags, Superblock, bit, next_bit, set_bit};
+use crate::format::{
+    BlockAddr, FileType, GroupFlags, GroupNo, Ino, Inode, InodeFlags, Superblock, bit, next_bit, set_bit,
+};
 
 /// Inodes in memory at most, beside those that are edited or kept.
 const BOUND: usize = 1 << 16;
@@ -137,7 +139,8 @@ impl<D: BlockDevice> Ext<D> {
         inode.links = if is_dir { 2 } else { 1 };
         inode.generation = self.random.next_u64() as u32;
         let inherited = InodeFlags::SYNC.0 | InodeFlags::NOATIME.0 | InodeFlags::JOURNAL_DATA.0;
-        inode.flags = InodeFlags(parent_flags.0 & if is_dir { inherited | InodeFlags::DIRSYNC.0 } else { inherited });
+        inode.flags =
+            InodeFlags(parent_flags.0 & if is_dir { inherited | InodeFlags::DIRSYNC.0 } else { inherited });
         let has_blocks = matches!(
             FileType::of_mode(new.mode),
             FileType::REGULAR | FileType::DIRECTORY | FileType::SYMLINK
@@ -191,11 +194,16 @@ impl<D: BlockDevice> Ext<D> {
     fn directory_group(&mut self, dir: Ino, parent: GroupNo) -> Result<GroupNo, Error> {
         let flags = self.inode(dir)?.flags;
         let top = dir == Ino::ROOT || flags.has(InodeFlags::TOPDIR);
-        let start = if top { self.random.below(self.superblock.group_count().into()) as u32 } else { parent.0 };
+        let start =
+            if top { self.random.below(self.superblock.group_count().into()) as u32 } else { parent.0 };
         let facts: Vec<DirGroup> = (0..self.superblock.group_count())
             .map(|group| {
                 let desc = self.groups.desc(GroupNo(group));
-                DirGroup { free_inodes: desc.free_inodes, free_blocks: desc.free_blocks, dirs: desc.used_dirs }
+                DirGroup {
+                    free_inodes: desc.free_inodes,
+                    free_blocks: desc.free_blocks,
+                    dirs: desc.used_dirs,
+                }
             })
             .collect();
         let per_group = (self.superblock.inodes_per_group, self.superblock.blocks_per_group);

@@ -100,9 +100,9 @@ impl<D: BlockDevice> Ext<D> {
         let size_blocks = self.inode(ino)?.size.div_ceil(self.block_size() as u64);
         let size_blocks = size_blocks.max(u64::from(block) + u64::from(blocks));
         let windowed = FileType::of_mode(self.inode(ino)?.mode) == FileType::REGULAR && written;
-        let most = if written { u32::from(crate::format::MAX_WRITTEN) } else { crate::format::MAX_UNWRITTEN.into() };
-        let request =
-            Request { ino: windowed.then_some(ino), goal, blocks: blocks.min(most), size_blocks };
+        let most =
+            if written { u32::from(crate::format::MAX_WRITTEN) } else { crate::format::MAX_UNWRITTEN.into() };
+        let request = Request { ino: windowed.then_some(ino), goal, blocks: blocks.min(most), size_blocks };
         let (at, len) = self.allocate(request)?;
         let state = if written { State::Written(at) } else { State::Unwritten(at) };
         let run = Run { block, blocks: len, state };

@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use super::Ext;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, GroupNo, Ino, dir_block_checksums, dx_block_checksums, extent_block_checksums,
-    seal_dir_block, seal_dx_block, seal_extent_block, seal_xattr_block, xattr_block_checksums,
+    BlockAddr, GroupNo, Ino, dir_block_checksums, dx_block_checksums, extent_block_checksums, seal_dir_block,
+    seal_dx_block, seal_extent_block, seal_xattr_block, xattr_block_checksums,
 };
 use crate::io::bytes;
 
@@ -71,7 +71,10 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn is_empty(&self) -> bool {
-        self.blocks.is_empty() && self.revokes.is_empty() && self.inodes.is_empty() && self.groups.is_empty()
+        self.blocks.is_empty()
+            && self.revokes.is_empty()
+            && self.inodes.is_empty()
+            && self.groups.is_empty()
             && !self.superblock
     }
 

@@ -14,9 +14,7 @@ use super::map::State;
 use super::meta::{MetaCache, Running};
 use super::{Ext, Options};
 use crate::error::{Corrupt, Error, Incompatible, Place};
-use crate::format::{
-    BlockAddr, Compat, Group, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, Superblock,
-};
+use crate::format::{BlockAddr, Compat, Group, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, Superblock};
 use crate::io::{Io, bytes};
 use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
 
@@ -81,12 +79,22 @@ impl<D: BlockDevice> Ext<D> {
         let mut descs = Vec::new();
         for group in (0..count).map(GroupNo) {
             let slot = superblock.descriptor_slot(group);
-            let block =
-                self.meta(BlockAddr(slot.block), super::meta::Kind::Plain, Place::Group(group))?;
+            let block = self.meta(BlockAddr(slot.block), super::meta::Kind::Plain, Place::Group(group))?;
             let end = slot.offset + superblock.descriptor_size();
-            let desc = Group::parse_checked(block.get(slot.offset..end).unwrap_or_default(), group, &superblock)?;
-            Corrupt::check_range(Place::Group(group), "bg_free_blocks_count", desc.free_blocks, (0, superblock.group_blocks(group).into()))?;
-            Corrupt::check_range(Place::Group(group), "bg_free_inodes_count", desc.free_inodes, (0, superblock.inodes_per_group.into()))?;
+            let desc =
+                Group::parse_checked(block.get(slot.offset..end).unwrap_or_default(), group, &superblock)?;
+            Corrupt::check_range(
+                Place::Group(group),
+                "bg_free_blocks_count",
+                desc.free_blocks,
+                (0, superblock.group_blocks(group).into()),
+            )?;
+            Corrupt::check_range(
+                Place::Group(group),
+                "bg_free_inodes_count",
+                desc.free_inodes,
+                (0, superblock.inodes_per_group.into()),
+            )?;
             descs.push(desc);
         }
         self.groups = Groups::new(descs);
@@ -128,7 +136,12 @@ impl<D: BlockDevice> Ext<D> {
         let size = u64::from(self.superblock.block_size());
         let inode = self.inode(ino)?;
         let blocks = inode.size / size;
-        Corrupt::check_range(Place::Inode(ino), "blocks of the journal", blocks, (2, self.superblock.blocks_count))?;
+        Corrupt::check_range(
+            Place::Inode(ino),
+            "blocks of the journal",
+            blocks,
+            (2, self.superblock.blocks_count),
+        )?;
         let (mut at, mut extents) = (0, Vec::new());
         while at < blocks {
             let run = self.map(ino, at as u32)?;
@@ -137,7 +150,13 @@ impl<D: BlockDevice> Ext<D> {
                 State::Written(start) => extents.push(JournalExtent { start: start.0, blocks: len as u32 }),
                 _ => {
                     let place = Place::Inode(ino);
-                    return Err(Corrupt::Mismatch { place, field: "holes in the journal", found: 1, expected: 0 }.into());
+                    return Err(Corrupt::Mismatch {
+                        place,
+                        field: "holes in the journal",
+                        found: 1,
+                        expected: 0,
+                    }
+                    .into());
                 }
             }
             at += len;

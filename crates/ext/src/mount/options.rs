@@ -165,8 +165,12 @@ mod tests {
 
     #[test]
     fn options_go_by_the_kernels_names() {
-        let options = Options::parse("data=journal,barrier=0,commit=30,nodelalloc,discard,ro,noload").unwrap();
-        assert_eq!((options.data, options.barrier, options.commit_interval_s), (DataMode::Journal, false, 30));
+        let options =
+            Options::parse("data=journal,barrier=0,commit=30,nodelalloc,discard,ro,noload").unwrap();
+        assert_eq!(
+            (options.data, options.barrier, options.commit_interval_s),
+            (DataMode::Journal, false, 30)
+        );
         assert!(!options.delalloc && options.discard && options.read_only && options.no_load);
         assert_eq!(Options::parse("ro,nobarrier,,rw,barrier,noatime").unwrap(), Options::default());
     }

@@ -88,7 +88,13 @@ impl<D: BlockDevice> Ext<D> {
             Corrupt::check_range(Place::Inode(next), "the number of an orphan", next.0, (first, last))?;
             if self.orphans.contains(&next) {
                 let place = Place::Inode(next);
-                return Err(Corrupt::Mismatch { place, field: "times in the list of orphans", found: 2, expected: 1 }.into());
+                return Err(Corrupt::Mismatch {
+                    place,
+                    field: "times in the list of orphans",
+                    found: 2,
+                    expected: 1,
+                }
+                .into());
             }
             self.orphans.push(next);
             next = Ino(self.inode(next)?.dtime);

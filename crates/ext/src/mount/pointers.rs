@@ -33,8 +33,10 @@ impl<D: BlockDevice> Ext<D> {
         if !at.is_some() || self.superblock.contains(at) {
             return Ok(at);
         }
-        let (first, last) = (u64::from(self.superblock.first_data_block) + 1, self.superblock.blocks_count - 1);
-        Err(Corrupt::Address { place: Place::Pointers(ino), field: "a pointer", found: at, first, last }.into())
+        let (first, last) =
+            (u64::from(self.superblock.first_data_block) + 1, self.superblock.blocks_count - 1);
+        Err(Corrupt::Address { place: Place::Pointers(ino), field: "a pointer", found: at, first, last }
+            .into())
     }
 
     /// Pointers of one block from `slot` on, as long as they continue each other (or are holes).
@@ -62,7 +64,9 @@ impl<D: BlockDevice> Ext<D> {
             if found == 0 {
                 // nothing below: a hole up to the end of what the slot above leads to
                 let span = blocks_below(below + 1, per_block);
-                let offset = slots[level as usize..].iter().fold(0, |sum, &slot| sum * u64::from(per_block) + u64::from(slot));
+                let offset = slots[level as usize..]
+                    .iter()
+                    .fold(0, |sum, &slot| sum * u64::from(per_block) + u64::from(slot));
                 let blocks = (span - offset).min(u64::from(u32::MAX - block)).max(1) as u32;
                 return Ok(Run { block, blocks, state: State::Hole });
             }

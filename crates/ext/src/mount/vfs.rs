@@ -3,8 +3,8 @@
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags, SetAttr, StatFs,
-    XattrFlags,
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags, SetAttr,
+    StatFs, XattrFlags,
 };
 
 use super::Ext;
@@ -206,7 +206,8 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
         }
         if self.superblock.incompat.has(crate::format::Incompat::FILETYPE) {
             return Ok(self.list(dir, cookie, &mut |cookie, found| {
-                let (name, ino, kind) = (found.name.clone(), Number(found.ino.0.into()), kind_of(found.file_type));
+                let (name, ino, kind) =
+                    (found.name.clone(), Number(found.ino.0.into()), kind_of(found.file_type));
                 entry(DirEntry { name, ino, kind, cookie })
             })?);
         }

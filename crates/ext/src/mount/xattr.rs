@@ -81,7 +81,8 @@ impl<D: BlockDevice> Ext<D> {
             _ => {}
         }
         let in_both = !inside.is_empty() && !block.is_empty();
-        let mut list: Vec<Xattr> = inside.into_iter().chain(block).filter(|xattr| !same_name(xattr, &new)).collect();
+        let mut list: Vec<Xattr> =
+            inside.into_iter().chain(block).filter(|xattr| !same_name(xattr, &new)).collect();
         list.push(new);
         self.check_room(2)?;
         self.store_xattrs(ino, list, in_both)?;

@@ -3,7 +3,6 @@
 use super::{Body, Directory, Model, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, S_ISGID};
 use crate::{Attr, Caller, Error, Ino, MAX_NAME, NewNode, RenameFlags};
 
-
 fn is_dots(name: &[u8]) -> bool {
     name == b"." || name == b".."
 }

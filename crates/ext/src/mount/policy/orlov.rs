@@ -33,7 +33,9 @@ pub(in super::super) fn directory_group(
         let good = |&index: &u32| {
             group(index).is_some_and(|group| group.free_inodes >= inodes && group.free_blocks >= blocks)
         };
-        if let Some(best) = order.clone().filter(good).min_by_key(|&index| group(index).map(|group| group.dirs)) {
+        if let Some(best) =
+            order.clone().filter(good).min_by_key(|&index| group(index).map(|group| group.dirs))
+        {
             return Some(best);
         }
     }
@@ -49,11 +51,7 @@ pub(in super::super) fn directory_group(
 }
 
 /// The group of the directory if there is room for inode and content; otherwise one found by steps that double, then any.
-pub(in super::super) fn file_group(
-    free: impl Fn(u32) -> (u32, u32),
-    parent: u32,
-    count: u32,
-) -> Option<u32> {
+pub(in super::super) fn file_group(free: impl Fn(u32) -> (u32, u32), parent: u32, count: u32) -> Option<u32> {
     let count = count.max(1);
     let has_both = |&group: &u32| free(group).0 > 0 && free(group).1 > 0;
     let doubling = (0..32).map(|power| ((u64::from(parent) + (1 << power)) % u64::from(count)) as u32);
