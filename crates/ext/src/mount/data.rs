@@ -265,6 +265,11 @@ impl<D: BlockDevice> Ext<D> {
         block: u64,
         known: &mut Option<super::map::Run>,
     ) -> Result<Option<BlockAddr>, Error> {
+        // blocks reserved behind the end stay reserved: a page may reach there
+        let size = self.block_size() as u64;
+        if block >= self.inode(ino)?.size.div_ceil(size) {
+            return Ok(None);
+        }
         let Ok(block) = u32::try_from(block) else { return Ok(None) };
         let inside = |run: &super::map::Run| run.block <= block && run.end() > block.into();
         let run = match known.filter(inside) {
