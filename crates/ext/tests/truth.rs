@@ -184,7 +184,7 @@ fn a_file_of_which_a_quarter_is_overwritten_stays_in_order() {
 /// Four jobs that overwrite their 256 MiB at random, fsync after every tenth write: the first of eight passes.
 #[test]
 fn four_files_overwritten_side_by_side() {
-    let counts = prepared(4, 256 * MIB).overwrite((256 * MIB) / 4096, 61);
+    let counts = prepared(4, 256 * MIB).overwrite((256 * MIB) / 4096, 30);
     println!("{counts:?}");
     assert_near("bytes", counts.bytes, 1_099_636_736, 2.0);
     assert_near("flushes", counts.flushes, 25_967, 2.0);
