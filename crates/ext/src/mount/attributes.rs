@@ -282,7 +282,7 @@ impl<D: BlockDevice> Ext<D> {
         let (first, last) = (offset / size, end.div_ceil(size));
         let holes = self.holes(ino, first, last)?;
         let blocks: u64 = holes.iter().map(|(from, to)| to - from).sum();
-        self.check_room(blocks + blocks / 64 + 4 * holes.len() as u64)?;
+        self.check_room(blocks + self.nodes_for(blocks) + 4 * holes.len() as u64)?;
         for (from, to) in holes {
             let mut at = from;
             while at < to {

@@ -18,6 +18,9 @@ use crate::io::{Channel, bytes};
 
 /// Pages read in one command: 1 MiB.
 const MAX_READ: usize = 256;
+/// Blocks that pages which wait to be written may need for extents that are split (assumed; ample for a cache of the
+/// default size).
+const ROOM_FOR_CONVERSIONS: u64 = 1024;
 
 /// Blocks with content and no place, by file.
 #[derive(Debug, Default)]
@@ -155,37 +158,47 @@ impl<D: BlockDevice> Ext<D> {
         Ok(self.options.data == DataMode::Journal || self.inode(ino)?.flags.has(InodeFlags::JOURNAL_DATA))
     }
 
-    /// Makes sure that the blocks of `range` can be written to: holes are counted, or get a place.
+    /// Makes sure that the blocks of `range` can be written to: holes are counted, or get a place. If there is no space for
+    /// all of them nothing has changed.
     pub(super) fn reserve(&mut self, ino: Ino, range: Range<u64>) -> Result<(), Error> {
         let delay = self.options.delalloc && self.is_extent_mapped(ino)? && !self.journals_content(ino)?;
+        let (mut holes, mut unwritten) = (Vec::new(), Vec::new());
         let mut block = range.start;
         while block < range.end {
             let at = u32::try_from(block).map_err(|_| Error::FileTooBig)?;
             let run = self.map(ino, at)?;
             let end = run.end().min(range.end);
-            if run.state == State::Hole {
-                self.reserve_hole(ino, at, (end - block) as u32, delay)?;
+            match run.state {
+                State::Hole => holes.extend((at..end as u32).filter(|&at| !self.delayed.contains(ino, at))),
+                State::Unwritten(_) => unwritten.push((at, (end - block) as u32)),
+                State::Written(_) => {}
             }
             block = end;
         }
-        Ok(())
-    }
-
-    fn reserve_hole(&mut self, ino: Ino, block: u32, blocks: u32, delay: bool) -> Result<(), Error> {
-        if delay {
-            for block in block..block + blocks {
-                if !self.delayed.contains(ino, block) {
-                    self.check_room(1)?;
-                    self.delayed.insert(ino, block);
-                }
-            }
+        self.convert_if_short(ino, &unwritten)?;
+        if holes.is_empty() {
             return Ok(());
         }
-        // pointers on the way: three levels for the first block, few for the rest
-        self.check_room(u64::from(blocks) + u64::from(blocks) / 64 + 8)?;
-        let (mut at, end) = (block, block + blocks);
-        while at < end {
-            at += self.allocate_run(ino, at, end - at, true)?.blocks;
+        let blocks = holes.len() as u64;
+        if delay {
+            self.check_room(blocks)?;
+            holes.iter().for_each(|&at| self.delayed.insert(ino, at));
+            return Ok(());
+        }
+        self.check_room(blocks + self.nodes_for(blocks))?;
+        holes.iter().for_each(|&at| self.delayed.insert(ino, at));
+        self.place_delayed(ino)
+    }
+
+    /// Reserved blocks that are written to become written ones with the page; where space is short they do so at once, as
+    /// that may take a block.
+    fn convert_if_short(&mut self, ino: Ino, runs: &[(u32, u32)]) -> Result<(), Error> {
+        if runs.is_empty() || self.check_room(ROOM_FOR_CONVERSIONS).is_ok() {
+            return Ok(());
+        }
+        self.check_room(self.nodes_for(runs.len() as u64))?;
+        for &(block, blocks) in runs {
+            self.mark_written(ino, block, blocks)?;
         }
         self.running.ordered.insert(ino);
         Ok(())

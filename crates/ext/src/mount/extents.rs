@@ -88,6 +88,7 @@ impl<D: BlockDevice> Ext<D> {
 
     /// Blocks that were reserved hold content from now on.
     pub(super) fn mark_written(&mut self, ino: Ino, block: u32, blocks: u32) -> Result<(), Error> {
+        self.check_nodes()?;
         self.edit_inode(ino)?;
         let end = u64::from(block) + u64::from(blocks);
         self.change_leaf(ino, block, &mut |list| {

@@ -96,6 +96,7 @@ impl<D: BlockDevice> Ext<D> {
         blocks: u32,
         written: bool,
     ) -> Result<Run, Error> {
+        self.check_nodes()?;
         let goal = self.goal(ino, block)?;
         let size_blocks = self.inode(ino)?.size.div_ceil(self.block_size() as u64);
         let size_blocks = size_blocks.max(u64::from(block) + u64::from(blocks));

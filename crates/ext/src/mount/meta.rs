@@ -157,9 +157,10 @@ impl<D: BlockDevice> Ext<D> {
             Kind::Plain | Kind::Directory(None) | Kind::Extents(None) | Kind::Xattrs(None) => {}
             Kind::Directory(Some(seed)) => {
                 let bytes = &mut Arc::make_mut(block)[..size];
-                seal_dir_block(bytes, seed);
-                if dir_block_checksums(bytes, seed).is_none() {
+                if dx_block_checksums(bytes, seed).is_some() {
                     seal_dx_block(bytes, seed);
+                } else {
+                    seal_dir_block(bytes, seed);
                 }
             }
             Kind::Extents(Some(seed)) => seal_extent_block(&mut Arc::make_mut(block)[..size], seed),
@@ -174,7 +175,8 @@ fn check_block(block: &[u8], at: BlockAddr, kind: Kind, place: Place) -> Result<
     let sums = match kind {
         Kind::Plain | Kind::Directory(None) | Kind::Extents(None) | Kind::Xattrs(None) => None,
         Kind::Directory(Some(seed)) => {
-            dir_block_checksums(block, seed).or_else(|| dx_block_checksums(block, seed))
+            // a kernel leaves the tail of the entries in a block that it makes the root of an index
+            dx_block_checksums(block, seed).or_else(|| dir_block_checksums(block, seed))
         }
         Kind::Extents(Some(seed)) => extent_block_checksums(block, seed),
         Kind::Xattrs(Some(seed)) => Some(xattr_block_checksums(block, at, seed)),

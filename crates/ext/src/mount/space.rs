@@ -13,10 +13,24 @@ impl<D: BlockDevice> Ext<D> {
     /// Blocks that could be taken now, what delayed blocks and their pointers will need taken off.
     fn room(&self) -> u64 {
         let delayed = self.delayed.total();
-        // a leaf of extents in a block of 1 KiB holds 84; half full after splits
-        let pointers = delayed / 32 + 4 * self.delayed.files() as u64;
+        let pointers = self.nodes_for(delayed) + 4 * self.delayed.files() as u64;
         (self.groups.free_blocks() - self.groups.pending().min(self.groups.free_blocks()))
             .saturating_sub(delayed + pointers + SLACK)
+    }
+
+    /// Blocks of pointers or extents that `blocks` blocks may need, each an extent of its own.
+    pub(super) fn nodes_for(&self, blocks: u64) -> u64 {
+        // a leaf in a block of 1 KiB has 84 entries, half of them after a split
+        blocks / 32 + 4
+    }
+
+    /// A change of a tree of extents or pointers that ran out of space half way could not be undone: it must not begin.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`].
+    pub(super) fn check_nodes(&self) -> Result<(), Error> {
+        let takeable = self.groups.free_blocks().saturating_sub(self.groups.pending());
+        if takeable >= SLACK / 2 { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     /// Makes sure that a call can take `blocks` more blocks; blocks that wait for a commit may be what is missing.
