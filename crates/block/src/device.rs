@@ -4,6 +4,7 @@ use dovetail_time::SimTime;
 
 use crate::addr::{BlockRange, Lba};
 use crate::command::Command;
+use crate::note::Note;
 
 /// What a device can beyond reading, writing and flushing.
 ///
@@ -101,4 +102,7 @@ pub trait BlockDevice {
     /// # Errors
     /// See [`DeviceError`]; after an error other than [`DeviceError::PowerLost`] the device goes on working.
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError>;
+
+    /// The issuer tells what it does between commands. Only a device that makes plans of them listens.
+    fn note(&mut self, _note: Note) {}
 }

@@ -1,20 +1,32 @@
 //! Results as CSV: a row a run, a column for each single figure of the JSON, named by its path with dots.
 
-use dovetail_lab::results::RunResult;
+use std::collections::HashMap;
+
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::Failure;
 
-/// All runs as CSV with a header. Lists (curves, series, maps) are left to the JSON; null is an empty field.
-pub(crate) fn text(runs: &[RunResult]) -> Result<String, Failure> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    for (i, run) in runs.iter().enumerate() {
+/// All runs as CSV with a header: the columns of all of them. Lists (curves, series, maps) are left to the JSON; null is
+/// an empty field.
+pub(crate) fn text<R: Serialize>(runs: &[R]) -> Result<String, Failure> {
+    let mut names: Vec<String> = Vec::new();
+    let mut rows = Vec::new();
+    for run in runs {
         let mut columns = Vec::new();
         flatten("", &serde_json::to_value(run).map_err(Failure::failed)?, &mut columns);
-        if i == 0 {
-            writer.write_record(columns.iter().map(|(name, _)| name)).map_err(Failure::failed)?;
+        for (name, _) in &columns {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
         }
-        writer.write_record(columns.iter().map(|(_, value)| value)).map_err(Failure::failed)?;
+        rows.push(columns.into_iter().collect::<HashMap<_, _>>());
+    }
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&names).map_err(Failure::failed)?;
+    for row in &rows {
+        let fields = names.iter().map(|name| row.get(name).map_or("", String::as_str));
+        writer.write_record(fields).map_err(Failure::failed)?;
     }
     let bytes = writer.into_inner().map_err(Failure::failed)?;
     String::from_utf8(bytes).map_err(Failure::failed)

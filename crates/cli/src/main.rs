@@ -4,14 +4,18 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line is what prints")]
 
+mod bench;
 mod csv_out;
 mod drive;
 mod fsck;
 mod image;
 mod mkfs;
 mod mount;
+mod output;
 mod progress;
 mod replay;
+mod reproduce;
+mod stack;
 mod table;
 
 use std::process::ExitCode;
@@ -28,6 +32,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a workload on several stacks in virtual time, side by side.
+    Bench(Box<bench::Arguments>),
+    /// Run the papers' figures and tables again, and show both side by side.
+    Reproduce(reproduce::Arguments),
+    /// Look at the stacks.
+    #[command(subcommand)]
+    Stack(stack::Command),
     /// Replay block traces on simulated drives, side by side.
     Replay(Box<replay::Arguments>),
     /// Look at the drive profiles.
@@ -69,6 +80,9 @@ impl Failure {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::run(&arguments),
+        Command::Stack(command) => stack::run(&command),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Drive(command) => drive::run(&command),
         Command::Ls(arguments) => image::list(&arguments),

@@ -1,8 +1,8 @@
 //! `dovetail replay`: one run for each combination of trace, drive and options.
 
 mod sensitivity;
+mod table;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -15,8 +15,9 @@ use dovetail_lab::{report, run_all};
 use dovetail_time::{Ratio, SimSpan, format_bytes, parse_bytes};
 use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
 
+use crate::output::{check_writable, is_stdout, write};
 use crate::progress::Bars;
-use crate::{Failure, csv_out, drive, print, table};
+use crate::{Failure, csv_out, drive, print};
 
 fn policies() -> PossibleValuesParser {
     PossibleValuesParser::new(victim::POLICIES.iter().map(|policy| policy.name))
@@ -177,33 +178,13 @@ fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
             )));
         }
     }
-    let paths = [&arguments.json, &arguments.csv, &arguments.report].into_iter().flatten();
-    for path in paths.filter(|path| !is_stdout(Some(path))) {
-        let existed = path.exists();
-        fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(path)
-            .map_err(|error| cannot_write(path, &error))?;
-        if !existed {
-            fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
-        }
-    }
-    Ok(())
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Failed(format!("{} cannot be written ({error}): choose another path", path.display()))
-}
-
-fn is_stdout(path: Option<&Path>) -> bool {
-    path == Some(Path::new("-"))
+    check_writable([&arguments.json, &arguments.csv, &arguments.report].into_iter().flatten())
 }
 
 fn write_all(arguments: &Arguments, results: &Results, with_table: bool) -> Result<(), Failure> {
     if with_table {
         let width = comfy_table::Table::new().width().map(usize::from);
-        print(&table::text(&results.runs, width))?;
+        print(&table::LAYOUT.text(&results.runs, width))?;
     }
     if let Some(path) = &arguments.json {
         let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
@@ -217,13 +198,6 @@ fn write_all(arguments: &Arguments, results: &Results, with_table: bool) -> Resu
         write(path, &report::html(results))?;
     }
     Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    if is_stdout(Some(path)) {
-        return print(text);
-    }
-    fs::write(path, text).map_err(|error| cannot_write(path, &error))
 }
 
 /// The values of an option, or the profile's own.

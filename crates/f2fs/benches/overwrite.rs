@@ -1,4 +1,5 @@
-//! Random 4 KiB overwrites a second in the library, payload named instead of carried, on a volume so full that segments are
+//! Random 4 KiB overwrites a second in the library, payload named instead of carried (direct, or through the
+//! page cache where direct writes would be in place), on a volume so full that segments are
 //! cleaned (`mode=lfs`) or their holes filled (adaptive, out of place); beside it what the machine does with three
 //! dependent random touches of an array as large as the file's pointers.
 //!
@@ -16,7 +17,7 @@ use dovetail_block::{
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{Caller, FileSystem, NewNode};
+use dovetail_vfs::{Caller, FileSystem, NewNode, Simulated};
 
 const GIB: u64 = 1 << 30;
 /// Writes in one measurement.
@@ -72,14 +73,17 @@ fn measure(name: &str, mode: Mode, percent: u64) {
     let mut fs = F2fs::mount(device, options, SimTime::ZERO).unwrap();
     let root = fs.root();
     let file = NewNode { mode: 0o100_644, rdev: (0, 0) };
-    let ino = fs.create(&Caller::default(), root, b"file", &file).unwrap().ino.0 as u32;
+    let ino = fs.create(&Caller::default(), root, b"file", &file).unwrap().ino;
     let blocks = fs.statfs().unwrap().free * percent / 100;
-    let content = |n: u64| [Content::Pattern(Pattern::new(n))];
-    (0..blocks).for_each(|block| fs.write_blocks(ino, block, &content(block)).unwrap());
+    let write = |fs: &mut F2fs<Flat>, block: u64, n: u64| {
+        let content = [Content::Pattern(Pattern::new(n))];
+        fs.write_pages(&Caller::default(), ino, (block * 4096, 4096), &content, mode == Mode::Lfs).unwrap();
+    };
+    (0..blocks).for_each(|block| write(&mut fs, block, block));
     let mut rng = Rng::new(1);
     let mut overwrite = |fs: &mut F2fs<Flat>, count: u64| {
         for n in 0..count {
-            fs.write_blocks(ino, rng.below(blocks), &content(n)).unwrap();
+            write(fs, rng.below(blocks), n);
             if n % SYNC_EVERY == 0 {
                 fs.sync().unwrap();
             }

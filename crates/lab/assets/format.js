@@ -8,7 +8,7 @@ function significant(value) {
   if (value == null || !Number.isFinite(value)) return MISSING;
   const size = Math.abs(value);
   if (size !== 0 && size < 0.1) return String(Number(value.toPrecision(2)));
-  const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+  const digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
   return value.toLocaleString("en-US", { minimumFractionDigits: size ? digits : 0, maximumFractionDigits: digits });
 }
 

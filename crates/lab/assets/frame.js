@@ -1,6 +1,15 @@
 "use strict";
 // What every chart has around it: a figure with its heading, choices, zoom and download, a readout of the values
-// at the cursor, and the keys. A chart's `render(frame)` draws into `frame.plot` and returns a view:
+// at the cursor, and the keys. A chart is
+//
+//   id, title, about     its anchor, heading and what it shows
+//   section              the heading that it stands under
+//   wide                 optional; takes the full width
+//   choices              optional; `{name, ...}` for each of several things that it can show, or a function of the runs
+//   start(runs)          optional; the index of the choice at the start, else 0
+//   render(frame)        draws into `frame.plot`
+//
+// and `render` returns a view:
 //
 //   rows()               the data as rows for CSV, headings first
 //   move(dx, dy)         moves the cursor by steps; false if that key means nothing here
@@ -36,6 +45,7 @@ class Frame {
   constructor(chart, report) {
     this.chart = chart;
     this.report = report;
+    this.choices = typeof chart.choices === "function" ? chart.choices(report.runs) : chart.choices ?? [];
     this.choice = chart.start?.(report.runs) ?? 0;
     this.memory = {}; // what a chart keeps while it is drawn anew, such as its zoom
     this.view = null;
@@ -46,8 +56,12 @@ class Frame {
     return this.report.shown();
   }
 
+  get chosen() {
+    return this.choices[this.choice];
+  }
+
   get choiceName() {
-    return this.chart.choices?.[this.choice]?.name ?? "";
+    return this.chosen?.name ?? "";
   }
 
   build() {
@@ -78,7 +92,7 @@ class Frame {
       button("Whole", `Show everything${of}`, () => this.view?.reset?.()),
     ];
     this.csvButton = button("CSV", `Download the data as CSV${of}`, () => this.download());
-    const choices = this.chart.choices?.length > 1 ? this.radios() : null;
+    const choices = this.choices.length > 1 ? this.radios() : null;
     return el("div", { class: "tools" }, choices, this.controls, el("div", {}, ...this.zoomButtons, this.csvButton));
   }
 
@@ -89,7 +103,7 @@ class Frame {
       return el("label", {}, el("input", { type: "radio", name, checked: index === this.choice, onchange: choose }), choice.name);
     };
     return el("fieldset", { class: "choices" },
-      el("legend", { class: "hidden" }, `${this.chart.title}: what is shown`), ...this.chart.choices.map(radio));
+      el("legend", { class: "hidden" }, `${this.chart.title}: what is shown`), ...this.choices.map(radio));
   }
 
   /** Draws the chart anew. */

@@ -1,32 +1,42 @@
 "use strict";
-// Wear of the flash: for each run a map of planes (rows) by shares of their blocks (columns), all on one scale.
+// Maps of cells: for each run rows and columns of values, all on one scale.
 
 /** Dark to light, perceptually even and safe for the colour-blind (the map "viridis" of Matplotlib, CC0). */
 const RAMP = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"];
 
-function wearMaps(frame) {
-  const maps = frame.runs.map(run => ({ run, rows: (run.data.wear?.map ?? []).filter(row => row.length) })).filter(map => map.rows.length);
-  if (!maps.length) return frame.empty("No run has a map of its wear.");
-  const scale = wearScale(maps);
-  const views = maps.map(map => new HeatMap(frame, map, scale));
-  frame.plot.append(rampLegend(scale), el("div", { class: "maps" }, ...views.map(view => view.box)));
+/** Draws `maps`, `{run, rows}` each. `kind` says what they are:
+ *
+ *   none                 said when there are none
+ *   values               what the colours are
+ *   range                optional; the ends of the scale, else those of the values
+ *   text(value), unit    a value as text, and what follows it where there is room
+ *   ends, size(rows)     what stands below a map: at both its ends, and between
+ *   place(x, y, map)     where a cell lies
+ *   columns              of the download: two for the place, one for the value
+ */
+function heatMaps(frame, maps, kind) {
+  const drawn = maps.map(({ run, rows }) => ({ run, rows: rows.filter(row => row.length) })).filter(map => map.rows.length);
+  if (!drawn.length) return frame.empty(kind.none);
+  const scale = mapScale(drawn, kind);
+  const views = drawn.map(map => new HeatMap(frame, map, scale, kind));
+  frame.plot.append(rampLegend(scale, kind), el("div", { class: "maps" }, ...views.map(view => view.box)));
   views.forEach(view => view.draw());
-  return new WearView(frame, maps, views);
+  return new MapsView(frame, drawn, kind);
 }
 
-function wearScale(maps) {
-  const values = maps.flatMap(map => map.rows.flat()).filter(Number.isFinite);
+function mapScale(maps, { range }) {
+  const values = range ?? maps.flatMap(map => map.rows.flat()).filter(Number.isFinite);
   const low = values.reduce((a, b) => Math.min(a, b), Infinity);
   const high = values.reduce((a, b) => Math.max(a, b), -Infinity);
   return { low, high, share: value => (high > low ? (value - low) / (high - low) : 0.5) };
 }
 
-function rampLegend({ low, high }) {
+function rampLegend({ low, high }, kind) {
   const even = high > low;
   const colours = even ? RAMP.join(", ") : `${rampColour(0.5)}, ${rampColour(0.5)}`;
   const ends = even ? [low, (low + high) / 2, high] : [low];
-  return el("div", { class: "ramp" }, el("p", { class: "ends" }, "Mean erases of a block"),
-    el("i", { style: `background: linear-gradient(90deg, ${colours})` }), el("p", { class: "ends" }, ...ends.map(value => el("span", {}, significant(value)))));
+  return el("div", { class: "ramp" }, el("p", { class: "ends" }, kind.values),
+    el("i", { style: `background: linear-gradient(90deg, ${colours})` }), el("p", { class: "ends" }, ...ends.map(value => el("span", {}, kind.text(value)))));
 }
 
 function rampColour(share) {
@@ -39,8 +49,8 @@ function rampColour(share) {
 
 /** The map of one run; takes the focus by itself. */
 class HeatMap {
-  constructor(frame, { run, rows }, scale) {
-    Object.assign(this, { frame, run, rows, scale, cell: null });
+  constructor(frame, { run, rows }, scale, kind) {
+    Object.assign(this, { frame, run, rows, scale, kind, cell: null });
     this.columns = Math.max(...rows.map(row => row.length));
     this.height = Math.min(Math.max(Math.round(220 / rows.length), 3), 18);
     this.canvas = el("canvas", { role: "presentation" });
@@ -52,11 +62,12 @@ class HeatMap {
   }
 
   build() {
-    const size = `${count(this.rows.length)} ${this.rows.length === 1 ? "plane" : "planes"} (rows)`;
+    const [first, last] = this.kind.ends;
+    const size = this.kind.size(this.rows);
     const box = el("div", { class: "map" },
       el("p", {}, swatch(this.run.index), el("span", {}, this.run.label)), this.canvas,
-      el("p", { class: "ends" }, el("span", {}, "First block"), el("span", {}, size), el("span", {}, "Last block")));
-    this.frame.focusable(box, `${this.frame.chart.title} of ${this.run.label}: ${size} by ${this.columns} shares of their blocks`);
+      el("p", { class: "ends" }, el("span", {}, first), el("span", {}, size), el("span", {}, last)));
+    this.frame.focusable(box, `${this.frame.chart.title} of ${this.run.label}: ${size}`);
     return box;
   }
 
@@ -110,8 +121,7 @@ class HeatMap {
   goTo(x, y, aloud) {
     this.cell = [x, y];
     this.draw();
-    const value = this.rows[y][x];
-    this.frame.read(`${this.run.label}: plane ${y}, block share ${x + 1} of ${this.columns}: ${significant(value)} erases`, [], aloud);
+    this.frame.read(`${this.run.label}: ${this.kind.place(x, y, this)}: ${this.kind.text(this.rows[y][x])}${this.kind.unit ?? ""}`, [], aloud);
   }
 
   leave() {
@@ -123,13 +133,13 @@ class HeatMap {
 }
 
 /** All maps, for the download. */
-class WearView {
-  constructor(frame, maps, views) {
-    Object.assign(this, { frame, maps, views });
+class MapsView {
+  constructor(frame, maps, kind) {
+    Object.assign(this, { frame, maps, kind });
   }
 
   rows() {
-    const cells = ({ run, rows }) => rows.flatMap((row, plane) => row.map((value, share) => [run.label, plane, share, value]));
-    return [["run", "plane", "block_share", "mean_erases"], ...this.maps.flatMap(cells)];
+    const cells = ({ run, rows }) => rows.flatMap((row, y) => row.map((value, x) => [run.label, y, x, value]));
+    return [["run", ...this.kind.columns], ...this.maps.flatMap(cells)];
   }
 }

@@ -3,7 +3,7 @@
 // empty), its values, how far from a value the cursor may be and still read it (in units of x), and optionally how
 // many values to `skip` in the download.
 //
-// Axes are `{label, log, size, text, value, csv}`: the heading, whether the scale is logarithmic, the size of a unit by
+// Axes are `{label, log, size, text, value, csv}` (and `bars` for y, to draw bars in place of lines): the heading, whether the scale is logarithmic, the size of a unit by
 // which values are divided, how a tick and a value are written, and the name of the column in the download. Charts
 // whose x axes have the same `share` have one zoom and one cursor.
 
@@ -42,7 +42,8 @@ function lineOptions(frame, view, lines, { x, y }, range) {
   const options = plotOptions(frame, x, y, range, hooks);
   options.cursor.dataIdx = (_, series, index) => (series === 0 ? index : view.nearest(series, view.forced ?? index));
   if (x.share) options.cursor.sync = { key: x.share, scales: ["x", null], setSeries: false, filters: { pub: event => event === "mousemove" || event === "mouseleave" } };
-  options.series = [{}, ...lines.map(line => lineStyle(frame.report.theme, line, x, y))];
+  const style = y.bars ? barStyle : lineStyle;
+  options.series = [{}, ...lines.map((line, place) => style(frame.report.theme, line, x, y, place / lines.length, 1 / lines.length))];
   return options;
 }
 
@@ -53,6 +54,17 @@ function lineStyle(theme, line, x, y) {
     paths: y.steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
     points: { show: Boolean(x.whole), filter: (plot, series, show) => (show ? null : lonely(plot.data[series])), size: 6, fill: colour, stroke: colour },
   };
+}
+
+/** Bars side by side around each x: of the room that they share, this line's begin at `from` and take `share`. */
+function barStyle(theme, line, _, __, from, share) {
+  const room = 0.8;
+  const disp = {
+    x0: { unit: 1, values: plot => plot.data[0].map(x => x + room * (from - 0.5)) },
+    size: { unit: 1, values: plot => plot.data[0].map(() => room * share) },
+  };
+  const colour = theme.run(line.run.index);
+  return { stroke: colour, fill: colour, width: 0, paths: uPlot.paths.bars({ disp }), points: { show: false } };
 }
 
 /** The indices of values between two gaps, which no line would show. */

@@ -29,7 +29,7 @@ class Theme {
 
 class Report {
   constructor(results) {
-    this.runs = (results?.runs ?? []).map((data, index) => ({ data, index, label: data.label || `Run ${index + 1}`, shown: true }));
+    this.runs = (results?.runs ?? []).map((data, index) => ({ data, index, label: data.label || data.stack?.name || `Run ${index + 1}`, shown: true }));
     this.theme = new Theme();
     this.frames = CHARTS.map(chart => new Frame(chart, this));
   }

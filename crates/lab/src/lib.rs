@@ -1,9 +1,13 @@
 //! Experiments: configuration and seed in, results out. Prints nothing; progress goes through a callback.
 
+pub mod bench;
+mod drive_results;
 mod parallel;
 pub mod replay;
 pub mod report;
+pub mod reproduce;
 pub mod results;
+mod sample;
 pub mod theory;
 
 pub use parallel::run_all;

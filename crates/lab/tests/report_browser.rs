@@ -6,15 +6,20 @@ use std::path::Path;
 use std::process::Command;
 
 use dovetail_ftl::{Overrides, Profile};
+use dovetail_lab::bench::results::{self as bench_results, BenchResults, BenchRun};
+use dovetail_lab::bench::{self, Job, Stack};
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
 use dovetail_lab::report;
 use dovetail_lab::results::{Results, SCHEMA, SCHEMA_VERSION};
+use dovetail_workload::personality::{Personality, PersonalityWorkload};
 use dovetail_workload::trace::TraceOptions;
+
+const NASTY: &str = "</script><script>document.title = 'taken'</script>";
 
 fn results() -> Results {
     let overrides = Overrides { scale: "1/64".parse().ok(), ..Overrides::default() };
     let job = ReplayJob {
-        label: "</script><script>document.title = 'taken'</script>".into(),
+        label: NASTY.into(),
         trace: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/f2fs-randwrite.blkparse.zst"),
         trace_options: TraceOptions::default(),
         drive: Profile::load("femu-32g").unwrap().resolve(&overrides).unwrap(),
@@ -26,6 +31,31 @@ fn results() -> Results {
     };
     let run = replay(&job, &mut |_| {}).unwrap();
     Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: 1, runs: vec![run] }
+}
+
+/// A mail server for a short time on a stack.
+fn bench_run(stack: &str) -> BenchRun {
+    let mut varmail = Personality::load("varmail").unwrap();
+    varmail.set([("nfiles", "50"), ("nthreads", "2"), ("operations", "400")]).unwrap();
+    let mut workload = PersonalityWorkload::new(&varmail, 1).unwrap();
+    let stack = Stack::load(stack).unwrap();
+    let scale = "1/64".parse().unwrap();
+    let job = Job { label: format!("{}{NASTY}", stack.name), stack: &stack, scale, seed: 1, stop: &|| false };
+    bench::run(&job, &mut workload).unwrap()
+}
+
+fn bench_results() -> BenchResults {
+    let mut runs: Vec<_> = ["f2fs", "f2fs-lfs"].map(bench_run).into();
+    runs[1].error = Some(NASTY.into());
+    runs[1].written.insert(NASTY.into(), 100);
+    BenchResults {
+        schema: bench_results::SCHEMA.into(),
+        version: bench_results::SCHEMA_VERSION,
+        workload: NASTY.into(),
+        scale: 1.0 / 64.0,
+        seed: 1,
+        runs,
+    }
 }
 
 /// Opens a file in headless Chromium; returns the page as its scripts have made it, and the console.
@@ -48,16 +78,29 @@ fn open(page: &Path, profile: &Path) -> (String, String) {
     (String::from_utf8_lossy(&output.stdout).into(), String::from_utf8_lossy(&output.stderr).into())
 }
 
-#[test]
-fn a_browser_draws_every_chart_without_a_complaint() {
+/// Opens `html` and looks whether each of `charts` is drawn, and nothing is said on the console.
+fn draws(html: &str, charts: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("report.html");
-    std::fs::write(&page, report::html(&results())).unwrap();
+    std::fs::write(&page, html).unwrap();
     let (dom, console) = open(&page, &folder.path().join("profile"));
     let complaints: Vec<_> = console.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
     assert!(!dom.contains("<title>taken</title>"), "a label was run as a script");
-    for chart in [
+    for chart in charts {
+        let figure = dom
+            .split(&format!("<figure id=\"{chart}\""))
+            .nth(1)
+            .unwrap_or_else(|| panic!("no chart {chart}"));
+        let figure = figure.split("</figure>").next().unwrap();
+        let drawn = figure.contains("<canvas") || figure.contains("class=\"track\"");
+        assert!(drawn, "nothing is drawn in {chart}");
+    }
+}
+
+#[test]
+fn a_browser_draws_every_chart_of_a_replay_without_a_complaint() {
+    let charts = [
         "throughput",
         "waf",
         "write-latency",
@@ -68,13 +111,16 @@ fn a_browser_draws_every_chart_without_a_complaint() {
         "wear",
         "programs",
         "dies",
-    ] {
-        let figure = dom
-            .split(&format!("<figure id=\"{chart}\""))
-            .nth(1)
-            .unwrap_or_else(|| panic!("no chart {chart}"));
-        let figure = figure.split("</figure>").next().unwrap();
-        let drawn = figure.contains("<canvas") || figure.contains("class=\"track\"");
-        assert!(drawn, "nothing is drawn in {chart}");
-    }
+    ];
+    draws(&report::html(&results()), &charts);
+}
+
+#[test]
+fn a_browser_draws_every_chart_of_a_bench_without_a_complaint() {
+    let curves = ["throughput", "calls", "fs-waf", "device-waf", "write-size", "events"];
+    let over_volume = curves.map(|curve| format!("{curve}-written"));
+    let others = ["causes", "programs", "cdf", "addresses", "sizes", "segments", "wear"];
+    let charts: Vec<&str> =
+        curves.into_iter().chain(over_volume.iter().map(String::as_str)).chain(others).collect();
+    draws(&report::bench_html(&bench_results()), &charts);
 }

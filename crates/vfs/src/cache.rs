@@ -7,6 +7,9 @@ use std::sync::Arc;
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content};
 use rustc_hash::FxHashMap;
 
+/// Pages that are looked up as one: a bit each in a word.
+const CHUNK: u64 = 64;
+
 /// A page is known by its inode and its index in the file.
 type Key = (u64, u64);
 
@@ -18,11 +21,24 @@ struct Page {
     used: bool,
 }
 
+/// Neighbouring pages of a file.
+#[derive(Debug)]
+struct Chunk {
+    present: u64,
+    dirty: u64,
+    /// Where each page that is present lies.
+    slots: [u32; CHUNK as usize],
+}
+
 /// Pages of files. Dirty ones stay until they are marked clean; of the others, those not used lately go when there are
 /// more pages than the bound (second chance).
 #[derive(Debug)]
 pub struct PageCache {
     pages: Vec<Page>,
+    chunks: Vec<Chunk>,
+    /// Chunks that hold no page.
+    spare: Vec<u32>,
+    /// Chunks by inode and number.
     index: FxHashMap<Key, u32>,
     files: FxHashMap<u64, File>,
     /// Files with dirty pages, by when they became so.
@@ -36,9 +52,24 @@ pub struct PageCache {
 /// What is in memory of one file.
 #[derive(Debug, Default)]
 struct File {
-    cached: BTreeSet<u64>,
-    dirty: BTreeSet<u64>,
+    /// Numbers of its chunks, and of those with dirty pages.
+    chunks: BTreeSet<u64>,
+    dirty_chunks: BTreeSet<u64>,
+    dirty: usize,
     dirty_since: u64,
+}
+
+const fn bit(index: u64) -> u64 {
+    1 << (index % CHUNK)
+}
+
+/// The pages of chunk `number` whose bits are set, in order.
+fn pages_of(number: u64, mut bits: u64) -> impl Iterator<Item = u64> {
+    std::iter::from_fn(move || {
+        let first = u64::from(bits.trailing_zeros());
+        bits &= bits.wrapping_sub(1);
+        (first < CHUNK).then_some(number * CHUNK + first)
+    })
 }
 
 impl PageCache {
@@ -46,6 +77,8 @@ impl PageCache {
     pub fn new(bound: usize) -> Self {
         Self {
             pages: Vec::new(),
+            chunks: Vec::new(),
+            spare: Vec::new(),
             index: FxHashMap::default(),
             files: FxHashMap::default(),
             dirty_files: BTreeMap::new(),
@@ -66,9 +99,18 @@ impl PageCache {
         self.pages.is_empty()
     }
 
+    fn chunk_of(&self, ino: u64, index: u64) -> Option<u32> {
+        self.index.get(&(ino, index / CHUNK)).copied()
+    }
+
+    fn slot_of(&self, ino: u64, index: u64) -> Option<usize> {
+        let chunk = &self.chunks[self.chunk_of(ino, index)? as usize];
+        (chunk.present & bit(index) != 0).then(|| chunk.slots[(index % CHUNK) as usize] as usize)
+    }
+
     /// The content of a page, if it is there.
     pub fn get(&mut self, ino: u64, index: u64) -> Option<&Content> {
-        let slot = *self.index.get(&(ino, index))? as usize;
+        let slot = self.slot_of(ino, index)?;
         let page = &mut self.pages[slot];
         page.used = true;
         Some(&page.content)
@@ -76,7 +118,7 @@ impl PageCache {
 
     /// The bytes of a page, to be changed; pages that are no bytes become zeros. Marking it dirty is the caller's.
     pub fn bytes_mut(&mut self, ino: u64, index: u64) -> Option<&mut BlockBytes> {
-        let slot = *self.index.get(&(ino, index))? as usize;
+        let slot = self.slot_of(ino, index)?;
         let page = &mut self.pages[slot];
         page.used = true;
         if !matches!(page.content, Content::Bytes(_)) {
@@ -90,15 +132,15 @@ impl PageCache {
 
     /// Takes in what was read from the device. A page that is there already stays as it is.
     pub fn insert_clean(&mut self, ino: u64, index: u64, content: Content) {
-        if !self.index.contains_key(&(ino, index)) {
+        if self.slot_of(ino, index).is_none() {
             self.insert(ino, index, content);
         }
     }
 
     /// Takes in new content; the page is dirty from now on.
     pub fn write(&mut self, ino: u64, index: u64, content: Content) {
-        match self.index.get(&(ino, index)) {
-            Some(&slot) => self.pages[slot as usize].content = content,
+        match self.slot_of(ino, index) {
+            Some(slot) => self.pages[slot].content = content,
             None => self.insert(ino, index, content),
         }
         self.mark_dirty(ino, index);
@@ -106,9 +148,24 @@ impl PageCache {
 
     fn insert(&mut self, ino: u64, index: u64, content: Content) {
         self.make_room();
-        self.index.insert((ino, index), self.pages.len() as u32);
+        let chunk = match self.chunk_of(ino, index) {
+            Some(chunk) => chunk,
+            None => self.add_chunk(ino, index / CHUNK),
+        };
+        let chunk = &mut self.chunks[chunk as usize];
+        chunk.present |= bit(index);
+        chunk.slots[(index % CHUNK) as usize] = self.pages.len() as u32;
         self.pages.push(Page { key: (ino, index), content, dirty: false, used: true });
-        self.files.entry(ino).or_default().cached.insert(index);
+    }
+
+    fn add_chunk(&mut self, ino: u64, number: u64) -> u32 {
+        let chunk = self.spare.pop().unwrap_or_else(|| {
+            self.chunks.push(Chunk { present: 0, dirty: 0, slots: [0; CHUNK as usize] });
+            self.chunks.len() as u32 - 1
+        });
+        self.index.insert((ino, number), chunk);
+        self.files.entry(ino).or_default().chunks.insert(number);
+        chunk
     }
 
     fn make_room(&mut self) {
@@ -129,14 +186,26 @@ impl PageCache {
 
     fn remove(&mut self, ino: u64, index: u64) {
         self.mark_clean(ino, index);
-        let Some(slot) = self.index.remove(&(ino, index)) else { return };
-        self.pages.swap_remove(slot as usize);
-        if let Some(moved) = self.pages.get(slot as usize) {
-            self.index.insert(moved.key, slot);
+        let Some(slot) = self.slot_of(ino, index) else { return };
+        self.pages.swap_remove(slot);
+        if let Some((ino, index)) = self.pages.get(slot).map(|moved| moved.key)
+            && let Some(chunk) = self.chunk_of(ino, index)
+        {
+            self.chunks[chunk as usize].slots[(index % CHUNK) as usize] = slot as u32;
         }
+        let Some(chunk) = self.chunk_of(ino, index) else { return };
+        self.chunks[chunk as usize].present &= !bit(index);
+        if self.chunks[chunk as usize].present == 0 {
+            self.drop_chunk(ino, index / CHUNK, chunk);
+        }
+    }
+
+    fn drop_chunk(&mut self, ino: u64, number: u64, chunk: u32) {
+        self.index.remove(&(ino, number));
+        self.spare.push(chunk);
         if let Some(file) = self.files.get_mut(&ino) {
-            file.cached.remove(&index);
-            if file.cached.is_empty() {
+            file.chunks.remove(&number);
+            if file.chunks.is_empty() {
                 self.files.remove(&ino);
             }
         }
@@ -144,52 +213,65 @@ impl PageCache {
 
     /// The page must be written to the device some time.
     pub fn mark_dirty(&mut self, ino: u64, index: u64) {
-        let Some(&slot) = self.index.get(&(ino, index)) else { return };
-        let page = &mut self.pages[slot as usize];
-        if page.dirty {
+        let Some(slot) = self.slot_of(ino, index) else { return };
+        if std::mem::replace(&mut self.pages[slot].dirty, true) {
             return;
         }
-        page.dirty = true;
         self.dirty += 1;
         let file = self.files.entry(ino).or_default();
-        if file.dirty.is_empty() {
+        if file.dirty == 0 {
             self.clock += 1;
             file.dirty_since = self.clock;
             self.dirty_files.insert(self.clock, ino);
         }
-        file.dirty.insert(index);
+        file.dirty += 1;
+        let Some(&chunk) = self.index.get(&(ino, index / CHUNK)) else { return };
+        let chunk = &mut self.chunks[chunk as usize];
+        if chunk.dirty == 0 {
+            file.dirty_chunks.insert(index / CHUNK);
+        }
+        chunk.dirty |= bit(index);
     }
 
     /// The page is on the device.
     pub fn mark_clean(&mut self, ino: u64, index: u64) {
-        let Some(&slot) = self.index.get(&(ino, index)) else { return };
-        let page = &mut self.pages[slot as usize];
-        if !page.dirty {
+        let Some(slot) = self.slot_of(ino, index) else { return };
+        if !std::mem::replace(&mut self.pages[slot].dirty, false) {
             return;
         }
-        page.dirty = false;
         self.dirty -= 1;
-        if let Some(file) = self.files.get_mut(&ino) {
-            file.dirty.remove(&index);
-            if file.dirty.is_empty() {
-                self.dirty_files.remove(&file.dirty_since);
-            }
+        let Some(file) = self.files.get_mut(&ino) else { return };
+        file.dirty -= 1;
+        if file.dirty == 0 {
+            self.dirty_files.remove(&file.dirty_since);
+        }
+        let Some(&chunk) = self.index.get(&(ino, index / CHUNK)) else { return };
+        let chunk = &mut self.chunks[chunk as usize];
+        chunk.dirty &= !bit(index);
+        if chunk.dirty == 0 {
+            file.dirty_chunks.remove(&(index / CHUNK));
         }
     }
 
     /// The page is there and dirty.
     pub fn is_dirty(&self, ino: u64, index: u64) -> bool {
-        self.index.get(&(ino, index)).is_some_and(|&slot| self.pages[slot as usize].dirty)
+        self.slot_of(ino, index).is_some_and(|slot| self.pages[slot].dirty)
     }
 
     /// The dirty pages of a file, in order.
     pub fn dirty_pages(&self, ino: u64) -> Vec<u64> {
-        self.files.get(&ino).map_or_else(Vec::new, |file| file.dirty.iter().copied().collect())
+        let Some(file) = self.files.get(&ino) else { return Vec::new() };
+        let mut pages = Vec::with_capacity(file.dirty);
+        for &number in &file.dirty_chunks {
+            let chunk = self.index.get(&(ino, number)).map(|&chunk| &self.chunks[chunk as usize]);
+            pages.extend(pages_of(number, chunk.map_or(0, |chunk| chunk.dirty)));
+        }
+        pages
     }
 
     /// How many dirty pages a file has.
     pub fn dirty_count(&self, ino: u64) -> usize {
-        self.files.get(&ino).map_or(0, |file| file.dirty.len())
+        self.files.get(&ino).map_or(0, |file| file.dirty)
     }
 
     /// How many dirty pages there are.
@@ -202,16 +284,32 @@ impl PageCache {
         self.dirty_files.values().copied().collect()
     }
 
+    /// The pages of a file in a range that `choose` takes from a chunk.
+    fn pages_in(&self, ino: u64, range: Range<u64>, choose: impl Fn(&Chunk) -> u64) -> Vec<u64> {
+        let Some(file) = self.files.get(&ino) else { return Vec::new() };
+        let mut pages = Vec::new();
+        for &number in file.chunks.range(range.start / CHUNK..range.end.div_ceil(CHUNK)) {
+            let chunk = self.index.get(&(ino, number)).map(|&chunk| &self.chunks[chunk as usize]);
+            pages.extend(pages_of(number, chunk.map_or(0, &choose)).filter(|page| range.contains(page)));
+        }
+        pages
+    }
+
     /// Forgets the pages of a range, dirty or not.
     pub fn remove_range(&mut self, ino: u64, range: Range<u64>) {
-        let Some(file) = self.files.get(&ino) else { return };
-        let pages: Vec<u64> = file.cached.range(range).copied().collect();
+        let pages = self.pages_in(ino, range, |chunk| chunk.present);
         pages.into_iter().for_each(|index| self.remove(ino, index));
     }
 
     /// Forgets all pages of a file, dirty or not.
     pub fn remove_inode(&mut self, ino: u64) {
         self.remove_range(ino, 0..u64::MAX);
+    }
+
+    /// Forgets the pages of a file that are not dirty.
+    pub fn drop_clean_of(&mut self, ino: u64) {
+        let clean = self.pages_in(ino, 0..u64::MAX, |chunk| chunk.present & !chunk.dirty);
+        clean.into_iter().for_each(|index| self.remove(ino, index));
     }
 
     /// Forgets the pages that are not dirty.

@@ -10,6 +10,7 @@ pub mod exercise;
 mod fs;
 mod model;
 pub mod posix_acl;
+mod simulated;
 
 pub use cache::PageCache;
 pub use error::Error;
@@ -18,6 +19,7 @@ pub use fs::{
     XattrFlags,
 };
 pub use model::{Limits, Model, XattrLayout};
+pub use simulated::{Figure, Simulated};
 
 /// The longest name, in bytes.
 pub const MAX_NAME: usize = 255;

@@ -103,6 +103,51 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// The file that it is about.
+    pub const fn file(&self) -> Option<FileId> {
+        match *self {
+            Self::Open { file }
+            | Self::Close { file }
+            | Self::Read { file, .. }
+            | Self::Write { file, .. }
+            | Self::Append { file, .. }
+            | Self::PunchHole { file, .. }
+            | Self::Allocate { file, .. }
+            | Self::Truncate { file, .. }
+            | Self::Sync { file, .. }
+            | Self::Unlink { file }
+            | Self::Stat { file }
+            | Self::DropCache { file } => Some(file),
+            Self::SyncAll => None,
+        }
+    }
+
+    /// The same call on another file.
+    #[must_use]
+    pub fn with_file(self, change: impl Fn(FileId) -> FileId) -> Self {
+        match self {
+            Self::Open { file } => Self::Open { file: change(file) },
+            Self::Close { file } => Self::Close { file: change(file) },
+            Self::Read { file, offset, len, direct } => {
+                Self::Read { file: change(file), offset, len, direct }
+            }
+            Self::Write { file, offset, len, direct } => {
+                Self::Write { file: change(file), offset, len, direct }
+            }
+            Self::Append { file, len } => Self::Append { file: change(file), len },
+            Self::PunchHole { file, offset, len } => Self::PunchHole { file: change(file), offset, len },
+            Self::Allocate { file, len, keep_size } => Self::Allocate { file: change(file), len, keep_size },
+            Self::Truncate { file, size } => Self::Truncate { file: change(file), size },
+            Self::Sync { file, data_only } => Self::Sync { file: change(file), data_only },
+            Self::SyncAll => Self::SyncAll,
+            Self::Unlink { file } => Self::Unlink { file: change(file) },
+            Self::Stat { file } => Self::Stat { file: change(file) },
+            Self::DropCache { file } => Self::DropCache { file: change(file) },
+        }
+    }
+}
+
 /// What a thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -138,6 +183,9 @@ pub trait Workload {
     /// How many threads there are; it does not change.
     fn threads(&self) -> u32;
 
+    /// The job that a thread belongs to: threads of one job are reported together.
+    fn job(&self, thread: ThreadId) -> &str;
+
     /// The path of a file from the root of the file system, without a slash before it.
     fn path(&self, file: FileId) -> &str;
 
@@ -150,4 +198,48 @@ pub trait Workload {
 
     /// A call of `thread` has ended.
     fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome);
+
+    /// Whether a call that `thread` begins at `begin` counts in the results.
+    fn measured(&self, _thread: ThreadId, _begin: SimTime) -> bool {
+        true
+    }
+
+    /// Why it came to an end before its time, if it did.
+    fn problem(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<W: Workload + ?Sized> Workload for Box<W> {
+    fn threads(&self) -> u32 {
+        (**self).threads()
+    }
+
+    fn job(&self, thread: ThreadId) -> &str {
+        (**self).job(thread)
+    }
+
+    fn path(&self, file: FileId) -> &str {
+        (**self).path(file)
+    }
+
+    fn prepare(&mut self) -> Option<Call> {
+        (**self).prepare()
+    }
+
+    fn next(&mut self, thread: ThreadId, now: SimTime) -> Step {
+        (**self).next(thread, now)
+    }
+
+    fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome) {
+        (**self).ended(thread, call, outcome);
+    }
+
+    fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
+        (**self).measured(thread, begin)
+    }
+
+    fn problem(&self) -> Option<String> {
+        (**self).problem()
+    }
 }

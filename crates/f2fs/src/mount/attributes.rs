@@ -202,6 +202,12 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(len)
     }
 
+    /// What a write begins with: it is a file that may change, and its times do.
+    pub(super) fn begin_write(&mut self, caller: &Caller, ino: Nid) -> Result<(), Error> {
+        self.check_file(ino)?;
+        Ok(self.touch_lazily(ino, caller.now)?)
+    }
+
     pub(super) fn write_content(
         &mut self,
         caller: &Caller,
@@ -253,7 +259,7 @@ impl<D: BlockDevice> F2fs<D> {
         self.pages.bytes_mut(ino.0.into(), index).ok_or(Failure::NoSpace)
     }
 
-    fn grow_to(&mut self, ino: Nid, end: u64) -> Result<(), Failure> {
+    pub(super) fn grow_to(&mut self, ino: Nid, end: u64) -> Result<(), Failure> {
         if self.inode(ino)?.i_size.get() < end {
             self.edit_inode(ino)?.i_size.set(end);
         }

@@ -54,6 +54,13 @@ impl<D: BlockDevice> F2fs<D> {
     /// cut.
     pub(super) fn write_checkpoint(&mut self, reason: Reason) -> Result<(), Error> {
         self.check_writable()?;
+        self.io.hold();
+        let written = self.write_whole_checkpoint(reason);
+        self.io.release();
+        written
+    }
+
+    fn write_whole_checkpoint(&mut self, reason: Reason) -> Result<(), Error> {
         self.write_back_directories()?;
         self.write_dirty_nodes()?;
         Log::ALL.into_iter().try_for_each(|log| self.leave_full_segment(log))?;

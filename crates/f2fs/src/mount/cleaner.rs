@@ -46,6 +46,13 @@ pub(super) struct Owner {
 impl<D: BlockDevice> F2fs<D> {
     /// Cleans until there is room for what is dirty, as far as there is anything to gain.
     pub(super) fn clean_for_room(&mut self) -> Result<(), Error> {
+        self.io.hold();
+        let cleaned = self.clean_while_held();
+        self.io.release();
+        cleaned
+    }
+
+    fn clean_while_held(&mut self) -> Result<(), Error> {
         if self.segments.prefree_count() > 0 {
             self.write_checkpoint(Reason::Sync)?;
         }
@@ -169,14 +176,15 @@ impl<D: BlockDevice> F2fs<D> {
     /// The content of these blocks of a segment; neighbours are read in one command.
     fn read_valid(&mut self, segno: SegNo, offsets: &[u32]) -> Result<Vec<Content>, Error> {
         let mut contents = vec![Content::Empty; offsets.len()];
-        let mut at = 0;
+        let (mut at, mut reads, mut done) = (0, 0, self.io.now());
         while at < offsets.len() {
             let follows = |run: usize| offsets.get(at + run) == Some(&(offsets[at] + run as u32));
             let run = (1..).find(|&run| !follows(run)).unwrap_or(1);
             let address = self.segments.address(segno, offsets[at]);
-            self.io.read_into(address, &mut contents[at..at + run])?;
-            at += run;
+            done = done.max(self.io.start_read(address, &mut contents[at..at + run])?);
+            (at, reads) = (at + run, reads + 1);
         }
+        self.io.wait_read(reads, done);
         Ok(contents)
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dovetail_block::{BlockDevice, Content};
+use dovetail_time::SimTime;
 
 use super::F2fs;
 use super::io::{Cause, Channel};
@@ -33,6 +34,8 @@ pub(super) enum Why {
     DataSync,
     /// A sync of everything.
     Sync,
+    /// A write past the cache.
+    Direct,
 }
 
 /// `i_advise` bits.
@@ -115,20 +118,23 @@ impl<D: BlockDevice> F2fs<D> {
         if self.inode(ino)?.i_flags.get() & InodeFlags::COMPRESSED.0 != 0 {
             return Ok(()); // clusters come as a whole
         }
-        let mut index = range.start;
+        let (mut index, mut reads, mut done) = (range.start, 0, self.io.now());
         while index < range.end {
             if self.pages.get(ino.0.into(), index).is_some() {
                 index += 1;
                 continue;
             }
-            let Some((first, address)) = self.next_mapped(ino, index, range.end)? else { return Ok(()) };
+            let Some((first, address)) = self.next_mapped(ino, index, range.end)? else { break };
             if first > index || address.is_hole() || address == BlockAddr::COMPRESSED {
                 index = first.max(index + 1);
                 continue;
             }
             let run = self.run_of(ino, index, address, range.end)?;
-            self.read_run(ino, index, address, run)?;
-            index += run;
+            done = done.max(self.start_run(ino, index, address, run)?);
+            (index, reads) = (index + run, reads + 1);
+        }
+        if reads > 0 {
+            self.io.wait_read(reads, done);
         }
         Ok(())
     }
@@ -147,13 +153,13 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(run)
     }
 
-    fn read_run(&mut self, ino: Nid, index: u64, address: BlockAddr, run: u64) -> Result<(), Error> {
+    fn start_run(&mut self, ino: Nid, index: u64, address: BlockAddr, run: u64) -> Result<SimTime, Error> {
         let mut contents = vec![Content::Empty; run as usize];
-        self.io.read_into(address, &mut contents)?;
+        let done = self.io.start_read(address, &mut contents)?;
         for (offset, content) in contents.into_iter().enumerate() {
             self.pages.insert_clean(ino.0.into(), index + offset as u64, content);
         }
-        Ok(())
+        Ok(done)
     }
 
     /// Makes sure that block `index` of the file counts as used, so that writing it later cannot fail for space.
@@ -220,41 +226,8 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
-    /// Overwrites (or writes) blocks of the file at once, past the cache, from block `first` on: direct I/O.
-    ///
-    /// # Errors
-    /// [`Error::NoSpace`]; [`Error::Io`]; damaged nodes.
-    pub fn write_blocks(&mut self, ino: u32, first: u64, contents: &[Content]) -> Result<(), Error> {
-        self.check_writable()?;
-        let ino = Nid(ino);
-        self.convert_inline(ino)?;
-        let facts = self.data_facts(ino, contents.len())?;
-        let place = self.place_facts(ino, Why::Background, contents.len())?;
-        for (offset, content) in contents.iter().enumerate() {
-            let index = first + offset as u64;
-            self.pages.remove_range(ino.0.into(), index..index + 1);
-            self.place_page(ino, index, content.clone(), facts, place, Cause::Data)?;
-        }
-        let end = (first + contents.len() as u64) * BLOCK as u64;
-        if self.inode(ino)?.i_size.get() < end {
-            self.edit_inode(ino)?.i_size.set(end);
-        }
-        self.balance()
-    }
-
-    /// Reads blocks of the file past the cache, from block `first` on.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; damaged nodes.
-    pub fn read_blocks(&mut self, ino: u32, first: u64, into: &mut [Content]) -> Result<(), Error> {
-        for (offset, content) in into.iter_mut().enumerate() {
-            *content = self.read_page(Nid(ino), first + offset as u64)?;
-        }
-        Ok(())
-    }
-
     /// Writes a page of the file where the policies put it.
-    fn place_page(
+    pub(super) fn place_page(
         &mut self,
         ino: Nid,
         index: u64,
@@ -311,7 +284,7 @@ impl<D: BlockDevice> F2fs<D> {
         })
     }
 
-    fn place_facts(&mut self, ino: Nid, why: Why, dirty: usize) -> Result<PlaceFacts, Error> {
+    pub(super) fn place_facts(&mut self, ino: Nid, why: Why, dirty: usize) -> Result<PlaceFacts, Error> {
         let space = self.space_facts();
         let raw = self.inode(ino)?;
         let (fixed, dir) =
@@ -325,6 +298,7 @@ impl<D: BlockDevice> F2fs<D> {
             need_ssr: super::policy::need_ssr(&space),
             small_fsync: small,
             asynchronous: why == Why::Background,
+            direct: why == Why::Direct,
             util_percent: self.counts.valid_blocks * 100 / self.checkpoint.user_block_count.max(1),
         })
     }

@@ -1,6 +1,7 @@
 //! Telling the device what is no longer needed, after the checkpoint that no longer refers to it.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::BlockDevice;
 
@@ -11,10 +12,15 @@ use crate::format::BLOCKS_IN_SEGMENT;
 /// Extents discarded in one round (Linux 6.1: `max_discard_request`).
 pub(super) const REQUESTS_A_ROUND: usize = 8;
 
+/// Extents of at least so many blocks are known by their length as well: what rounds ask for most of the time.
+const LONG: u32 = 16;
+
 /// Extents that no checkpoint refers to, start to length, until the device is told.
 #[derive(Debug, Default)]
 pub(super) struct DiscardQueue {
     extents: BTreeMap<u32, u32>,
+    /// The long ones, by length and start.
+    long: BTreeSet<(Reverse<u32>, u32)>,
 }
 
 impl DiscardQueue {
@@ -28,13 +34,28 @@ impl DiscardQueue {
         if let Some((&before, &size)) = self.extents.range(..start).next_back()
             && before + size == start
         {
-            self.extents.remove(&before);
+            self.remove(before, size);
             (start, len) = (before, size + len);
         }
-        if let Some(size) = self.extents.remove(&(start + len)) {
+        if let Some(&size) = self.extents.get(&(start + len)) {
+            self.remove(start + len, size);
             len += size;
         }
+        self.insert(start, len);
+    }
+
+    fn insert(&mut self, start: u32, len: u32) {
         self.extents.insert(start, len);
+        if len >= LONG {
+            self.long.insert((Reverse(len), start));
+        }
+    }
+
+    fn remove(&mut self, start: u32, len: u32) {
+        self.extents.remove(&start);
+        if len >= LONG {
+            self.long.remove(&(Reverse(len), start));
+        }
     }
 
     /// These blocks are in use again.
@@ -47,25 +68,27 @@ impl DiscardQueue {
             if from + size <= start {
                 return;
             }
-            self.extents.remove(&from);
+            self.remove(from, size);
             if from + size > end {
-                self.extents.insert(end, from + size - end);
+                self.insert(end, from + size - end);
             }
             if from < start {
-                self.extents.insert(from, start - from);
+                self.insert(from, start - from);
             }
         }
     }
 
-    /// The longest extents of at least `granularity` blocks, at most `count`; they leave the queue.
+    /// At most `count` extents of at least `granularity` blocks: long ones first, the longest before all, then short ones in
+    /// the order of addresses. They leave the queue.
     pub(super) fn take(&mut self, count: usize, granularity: u32) -> Vec<(u32, u32)> {
-        let mut found: Vec<_> = self.extents.iter().map(|(&start, &len)| (start, len)).collect();
-        found.retain(|&(_, len)| len >= granularity);
-        found.sort_by_key(|&(start, len)| (u32::MAX - len, start));
-        found.truncate(count);
-        for (start, _) in &found {
-            self.extents.remove(start);
+        let long = self.long.iter().map(|&(Reverse(len), start)| (start, len));
+        let mut found: Vec<_> = long.take_while(|&(_, len)| len >= granularity).take(count).collect();
+        if granularity < LONG && found.len() < count {
+            let short = self.extents.iter().map(|(&start, &len)| (start, len));
+            let short = short.filter(|&(_, len)| (granularity..LONG).contains(&len));
+            found.extend(short.take(count - found.len()));
         }
+        found.iter().for_each(|&(start, len)| self.remove(start, len));
         found
     }
 }

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, StreamId,
+    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, LockId, Note,
+    StreamId,
 };
 use dovetail_time::SimTime;
 
@@ -15,6 +16,8 @@ use crate::format::{BLOCK, BlockAddr};
 
 /// Blocks in one write command at most: 1 MiB.
 const MAX_RUN: usize = 256;
+/// Held by whoever writes to a log, shared; by a checkpoint and by cleaning that others wait for, alone.
+const WRITERS: LockId = LockId(0);
 
 /// Where a block comes from: one of the six logs, or one of those that write in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,12 +113,14 @@ pub(crate) struct Io<D> {
     runs: [Run; Channel::COUNT],
     failed: Option<DeviceError>,
     written: Written,
+    /// How many times [`WRITERS`] is held alone: cleaning writes checkpoints.
+    alone: u32,
 }
 
 impl<D: BlockDevice> Io<D> {
     pub(crate) fn new(device: D, now: SimTime) -> Self {
         let runs = std::array::from_fn(|_| Run::default());
-        Self { device, now, done: now, runs, failed: None, written: Written::default() }
+        Self { device, now, done: now, runs, failed: None, written: Written::default(), alone: 0 }
     }
 
     pub(crate) fn device(&self) -> &D {
@@ -156,8 +161,40 @@ impl<D: BlockDevice> Io<D> {
         Ok(bytes(content))
     }
 
+    /// From here until [`Self::release`], other calls do not write.
+    pub(crate) fn hold(&mut self) {
+        if self.alone == 0 {
+            self.device.note(Note::Lock { lock: WRITERS, shared: false });
+        }
+        self.alone += 1;
+    }
+
+    pub(crate) fn release(&mut self) {
+        self.alone -= 1;
+        if self.alone == 0 {
+            self.device.note(Note::Unlock { lock: WRITERS });
+        }
+    }
+
     /// The content of neighbouring blocks.
     pub(crate) fn read_into(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
+        let done = self.start_read(address, into)?;
+        self.wait_read(1, done);
+        Ok(())
+    }
+
+    /// Goes on when the last `reads` commands, which were reads, are through, the last of them at `done`.
+    pub(crate) fn wait_read(&mut self, reads: u32, done: SimTime) {
+        self.device.note(Note::WaitLast(reads));
+        self.now = self.now.max(done);
+    }
+
+    /// Asks for the content of neighbouring blocks and says when it will be there.
+    pub(crate) fn start_read(
+        &mut self,
+        address: BlockAddr,
+        into: &mut [Content],
+    ) -> Result<SimTime, DeviceError> {
         let blocks = into.len() as u32;
         for channel in 0..Channel::COUNT {
             if self.runs[channel].touches(address, blocks) {
@@ -165,8 +202,7 @@ impl<D: BlockDevice> Io<D> {
             }
         }
         let range = BlockRange::new(Lba(address.0.into()), into.len() as u64);
-        self.now = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
-        Ok(())
+        Ok(self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done)
     }
 
     /// Writes a block of bytes.
@@ -221,7 +257,14 @@ impl<D: BlockDevice> Io<D> {
         let range = BlockRange::new(Lba(run.start.into()), run.blocks.len() as u64);
         let hints = Hints { stream: StreamId(channel as u8), ..Hints::default() };
         let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua: false };
+        let shared = self.alone == 0;
+        if shared {
+            self.device.note(Note::Lock { lock: WRITERS, shared });
+        }
         let answer = self.device.submit(self.now, write);
+        if shared {
+            self.device.note(Note::Unlock { lock: WRITERS });
+        }
         run.blocks.clear();
         self.complete(answer.map(|completion| completion.done))
     }
@@ -245,8 +288,13 @@ impl<D: BlockDevice> Io<D> {
     /// Submits all, and waits until the device has it (not until it survives a power cut).
     pub(crate) fn wait(&mut self) -> Result<(), DeviceError> {
         self.kick()?;
-        self.now = self.now.max(self.done);
+        self.wait_all();
         Ok(())
+    }
+
+    fn wait_all(&mut self) {
+        self.device.note(Note::WaitAll);
+        self.now = self.now.max(self.done);
     }
 
     /// Waits until everything written survives a power cut.
@@ -257,7 +305,7 @@ impl<D: BlockDevice> Io<D> {
         self.wait()?;
         let answer = self.device.submit(self.now, Command::Flush).map(|completion| completion.done);
         self.complete(answer)?;
-        self.now = self.now.max(self.done);
+        self.wait_all();
         Ok(())
     }
 
@@ -278,7 +326,7 @@ impl<D: BlockDevice> Io<D> {
         let write = Command::Write { range, data: Data::Blocks(&content), hints, fua: true };
         let answer = self.device.submit(self.now, write).map(|completion| completion.done);
         self.complete(answer)?;
-        self.now = self.now.max(self.done);
+        self.wait_all();
         Ok(())
     }
 

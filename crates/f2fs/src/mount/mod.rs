@@ -32,6 +32,7 @@ mod pointers;
 mod policy;
 mod recovery;
 mod segments;
+mod simulated;
 mod truncate;
 mod vfs;
 mod xattr;

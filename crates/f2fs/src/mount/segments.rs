@@ -70,7 +70,7 @@ impl Segment {
 
     /// The valid blocks, in order.
     pub(crate) fn valid_offsets(&self) -> Vec<u32> {
-        (0..BLOCKS_IN_SEGMENT).filter(|&offset| self.is_valid(offset)).collect()
+        offsets(|byte| self.map[byte]).collect()
     }
 
     /// As the SIT stores it.
@@ -95,6 +95,18 @@ impl Segment {
 
 const fn bit(offset: u32) -> u8 {
     0x80 >> (offset % 8)
+}
+
+/// The blocks of a segment whose bits are set, in order; `byte` gives each byte of the map.
+fn offsets(byte: impl Fn(usize) -> u8) -> impl Iterator<Item = u32> {
+    let set = (0..size_of::<Map>()).map(move |at| (at as u32 * 8, byte(at))).filter(|(_, bits)| *bits != 0);
+    set.flat_map(|(start, mut bits)| {
+        std::iter::from_fn(move || {
+            let first = bits.leading_zeros();
+            bits &= !0x80_u8.checked_shr(first)?;
+            Some(start + first)
+        })
+    })
 }
 
 /// All segments of the main area.
@@ -341,10 +353,7 @@ impl Segments {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for segno in self.dirty() {
             let segment = self.get(segno);
-            let freed = |offset: u32| {
-                segment.checkpointed_map[offset as usize / 8] & bit(offset) != 0 && !segment.is_valid(offset)
-            };
-            for offset in (0..BLOCKS_IN_SEGMENT).filter(|&offset| freed(offset)) {
+            for offset in offsets(|byte| segment.checkpointed_map[byte] & !segment.map[byte]) {
                 let address = self.address(segno, offset).0;
                 match runs.last_mut() {
                     Some((start, len)) if *start + *len == address => *len += 1,

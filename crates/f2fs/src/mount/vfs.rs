@@ -38,7 +38,7 @@ fn nid(ino: Ino) -> Nid {
 
 impl<D: BlockDevice> F2fs<D> {
     /// Runs a call that changes the volume.
-    fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.check_writable()?;
         let edits = self.nodes.edits();
         let done = call(self);

@@ -93,6 +93,14 @@ impl Latencies {
         self.histograms[kind as usize].saturating_record(latency.as_ns());
     }
 
+    /// Takes in what `others` noted.
+    pub fn add(&mut self, others: &Self) {
+        for (mine, theirs) in self.histograms.iter_mut().zip(&others.histograms) {
+            let added = mine.add(theirs);
+            debug_assert!(added.is_ok(), "all histograms have the same bounds");
+        }
+    }
+
     /// The figures of one kind.
     pub fn percentiles(&self, kind: CommandKind) -> Percentiles {
         let h = &self.histograms[kind as usize];

@@ -1,17 +1,15 @@
 //! Replaying a trace on a drive.
 
-mod checked;
 mod precondition;
 mod recorder;
 mod run;
-mod scatter;
 mod summary;
 
 use std::path::PathBuf;
 
-use dovetail_block::{DeviceError, Lba};
 use dovetail_ftl::{ConfigError, DriveConfig};
-use dovetail_time::{SimSpan, SimTime, format_bytes};
+use dovetail_host::HostError;
+use dovetail_time::{SimSpan, format_bytes};
 use dovetail_workload::trace::{TraceError, TraceOptions};
 
 pub use run::replay;
@@ -120,24 +118,9 @@ pub enum ReplayError {
     /// The trace has no request.
     #[error("{0} holds no request: nothing was replayed (look at --format, --device and --event)")]
     NoRequest(String),
-    /// The drive failed.
-    #[error("at {at} of virtual time the drive failed: {source}")]
-    Device {
-        /// When.
-        at: SimTime,
-        /// Why.
-        source: DeviceError,
-    },
-    /// A read did not return what was last written: a fault of the drive model.
-    #[error(
-        "at {at} of virtual time block {lba} read back wrong: this is a fault in the drive model, please report it"
-    )]
-    WrongData {
-        /// When.
-        at: SimTime,
-        /// Which block.
-        lba: Lba,
-    },
+    /// The drive failed, or a read did not return what was last written.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The interval is so short that the time series would not fit.
     #[error("an interval of {0} gives more than {max} points: choose a longer one", max = recorder::MAX_FIXED_POINTS)]
     IntervalTooShort(SimSpan),

@@ -1,10 +1,11 @@
 //! Preconditioning: a drive that was written full in order and then at random until its write amplification
 //! is steady, as the SNIA's Solid State Storage Performance Test Specification asks for before measuring.
 
-use dovetail_block::{BLOCK_SIZE, BlockRange, Lba};
+use dovetail_block::{BLOCK_SIZE, BlockRange, Hints, Lba};
+use dovetail_ftl::Drive;
+use dovetail_host::CheckedDevice;
 use dovetail_time::{Rng, SimTime};
 
-use super::checked::CheckedDrive;
 use super::{Progress, ReplayError, Stage};
 use crate::results::PreconditionResult;
 
@@ -23,7 +24,7 @@ const MAX_WINDOWS: u64 = 24;
 
 /// A closed loop of writes whose completions are taken in the order of issue.
 struct Loop<'a> {
-    drive: &'a mut CheckedDrive,
+    drive: &'a mut CheckedDevice<Drive>,
     completions: [SimTime; QUEUE_DEPTH],
     next: usize,
     now: SimTime,
@@ -34,7 +35,7 @@ impl Loop<'_> {
     fn write(&mut self, lba: u64, blocks: u64) -> Result<(), ReplayError> {
         let range = BlockRange::new(Lba(lba), blocks);
         self.now = self.now.max(self.completions[self.next]);
-        self.completions[self.next] = self.drive.write(self.now, range, false)?;
+        self.completions[self.next] = self.drive.write(self.now, range, Hints::default(), false)?;
         self.next = (self.next + 1) % QUEUE_DEPTH;
         self.requests += 1;
         Ok(())
@@ -43,12 +44,12 @@ impl Loop<'_> {
 
 /// Fills and ages the drive.
 pub(super) fn precondition(
-    drive: &mut CheckedDrive,
+    drive: &mut CheckedDevice<Drive>,
     seed: u64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PreconditionResult, ReplayError> {
     let blocks = drive.blocks();
-    let parts = drive.drive().geometry().parts_per_page();
+    let parts = drive.device().geometry().parts_per_page();
     let mut writer =
         Loop { drive, completions: [SimTime::ZERO; QUEUE_DEPTH], next: 0, now: SimTime::ZERO, requests: 0 };
     // Most drives are steady within three drive writes.
@@ -65,7 +66,7 @@ pub(super) fn precondition(
     }
     let mut rng = Rng::new(seed).fork(1);
     let window = (blocks / WINDOWS_PER_DRIVE).max(1);
-    let spare = (writer.drive.drive().geometry().raw_bytes() / BLOCK_SIZE).saturating_sub(blocks);
+    let spare = (writer.drive.device().geometry().raw_bytes() / BLOCK_SIZE).saturating_sub(blocks);
     let mut random: u64 = 0;
     let mut write_at_random = |writer: &mut Loop<'_>, count: u64| -> Result<(), ReplayError> {
         for _ in 0..count {
@@ -81,9 +82,9 @@ pub(super) fn precondition(
     write_at_random(&mut writer, unmeasured)?;
     let mut wafs = Vec::new();
     while !is_steady(&wafs) && (wafs.len() as u64) < MAX_WINDOWS {
-        let before = writer.drive.drive().counters();
+        let before = writer.drive.device().counters();
         write_at_random(&mut writer, window)?;
-        let counted = writer.drive.drive().counters() - before;
+        let counted = writer.drive.device().counters() - before;
         wafs.push(counted.waf(parts).unwrap_or(1.0));
     }
     // What the write buffer still holds belongs to the preparation.

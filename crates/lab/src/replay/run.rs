@@ -3,19 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
+use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Hints, Lba};
 use dovetail_ftl::stats::{CommandKind, Latencies};
 use dovetail_ftl::{Drive, DriveConfig};
+use dovetail_host::CheckedDevice;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::trace::TraceReader;
 use dovetail_workload::{Op, Request};
 
-use super::checked::CheckedDrive;
 use super::precondition::precondition;
 use super::recorder::Recorder;
-use super::scatter::Sample;
 use super::{Pacing, Progress, ReplayError, ReplayJob, Stage, summary};
 use crate::results::{ByKind, RunResult, ScatterPoint};
+use crate::sample::Sample;
 
 /// Requests between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
@@ -31,7 +31,7 @@ pub fn replay(job: &ReplayJob, progress: &mut dyn FnMut(Progress)) -> Result<Run
     let mut trace = TraceReader::open(&job.trace, &job.trace_options)?;
     let drive = Drive::new(job.drive.clone())
         .map_err(|source| ReplayError::Config { name: job.drive.name.clone(), source })?;
-    let mut drive = CheckedDrive::new(drive);
+    let mut drive = CheckedDevice::new(drive);
     let prepared = match job.precondition {
         true => Some(precondition(&mut drive, job.drive.seed, progress)?),
         false => None,
@@ -87,7 +87,7 @@ struct Waiting {
 
 struct Replayer<'a> {
     job: &'a ReplayJob,
-    drive: CheckedDrive,
+    drive: CheckedDevice<Drive>,
     /// Virtual time of the first request: after preconditioning.
     start: SimTime,
     before: summary::Baseline,
@@ -104,19 +104,19 @@ struct Replayer<'a> {
 }
 
 impl<'a> Replayer<'a> {
-    fn new(job: &'a ReplayJob, drive: CheckedDrive) -> Self {
-        let start = drive.drive().idle_from();
+    fn new(job: &'a ReplayJob, drive: CheckedDevice<Drive>) -> Self {
+        let start = drive.device().idle_from();
         Self {
             job,
             start,
-            before: summary::Baseline::of(drive.drive()),
+            before: summary::Baseline::of(drive.device()),
             in_flight: BinaryHeap::new(),
             waiting: BinaryHeap::new(),
             now: start,
             last_done: start,
             tally: Tally::default(),
             latencies: Latencies::new(),
-            recorder: Recorder::new(start, job.interval, drive.drive()),
+            recorder: Recorder::new(start, job.interval, drive.device()),
             sample: Sample::new(job.drive.seed),
             drive,
         }
@@ -130,7 +130,7 @@ impl<'a> Replayer<'a> {
         let in_flight = (self.in_flight.len() + self.waiting.len()) as u64 + 1;
         self.tally.in_flight_sum += in_flight;
         self.tally.in_flight_max = self.tally.in_flight_max.max(in_flight);
-        self.recorder.arrive(at, in_flight, self.drive.drive())?;
+        self.recorder.arrive(at, in_flight, self.drive.device())?;
         if let Some(done) = self.perform(at, &request)? {
             self.complete(done);
         }
@@ -149,7 +149,12 @@ impl<'a> Replayer<'a> {
             return Ok(false);
         }
         self.waiting.pop();
-        let done = self.drive.write(next.ready, BlockRange::new(Lba(next.start), next.blocks), next.fua)?;
+        let done = self.drive.write(
+            next.ready,
+            BlockRange::new(Lba(next.start), next.blocks),
+            Hints::default(),
+            next.fua,
+        )?;
         self.note(CommandKind::Write, next.arrived, done);
         self.complete(done);
         Ok(true)
@@ -215,7 +220,7 @@ impl<'a> Replayer<'a> {
             }
             Op::Discard => {
                 self.count(at, request, range, 'd');
-                let discarded = self.drive.discard(at, range)?;
+                let discarded = self.drive.discard(at, &[range])?;
                 self.note(CommandKind::Discard, at, discarded);
                 done = done.max(discarded);
             }
@@ -248,14 +253,14 @@ impl<'a> Replayer<'a> {
             self.waiting.push(Reverse(Waiting { ready, number, arrived: at, start: start.0, blocks, fua }));
             return Ok(None);
         }
-        let done = self.drive.write(at, touched, fua)?;
+        let done = self.drive.write(at, touched, Hints::default(), fua)?;
         self.note(CommandKind::Write, at, done);
         Ok(Some(done))
     }
 
     fn read_rest(&mut self, at: SimTime, block: Lba) -> Result<SimTime, ReplayError> {
         self.tally.partial_blocks += 1;
-        self.drive.read(at, BlockRange::new(block, 1))
+        Ok(self.drive.read(at, BlockRange::new(block, 1))?)
     }
 
     /// The request's range, folded into the drive if that is allowed.
@@ -306,7 +311,7 @@ impl<'a> Replayer<'a> {
         let elapsed = self.last_done.since(self.start);
         let end = self.last_done.max(self.now);
         self.drive.flush(end)?;
-        let drive = self.drive.drive();
+        let drive = self.drive.device();
         let map_bytes_max = self.recorder.map_bytes_max();
         let config: &DriveConfig = &self.job.drive;
         let mut result = RunResult {

@@ -1,21 +1,13 @@
 //! From counts to results.
 
-use dovetail_block::BLOCK_SIZE;
-use dovetail_ftl::stats::{Cause, CommandKind, Counters, Latencies, ReadCause};
+use dovetail_ftl::stats::{Counters, Latencies, ReadCause};
 use dovetail_ftl::{DieUse, Drive, DriveConfig};
 use dovetail_time::{SimSpan, SimTime};
 
 use super::run::Tally;
 use super::{Pacing, ReplayJob};
-use crate::results::{
-    ByKind, DieResult, DriveResult, LatencyResult, MemoryResult, ProgramsByCause, ReadsByCause, ReplayResult,
-    RunResult, Totals, TraceResult, WearResult,
-};
-
-/// Points of a latency curve.
-const CDF_POINTS: usize = 120;
-/// Columns of the wear map.
-const WEAR_COLUMNS: u32 = 96;
+use crate::drive_results::{describe, latencies_by_kind, memory, programs, wear};
+use crate::results::{DieResult, ReadsByCause, ReplayResult, RunResult, Totals, TraceResult};
 
 /// The state of the drive when the replay begins.
 #[derive(Debug)]
@@ -43,11 +35,7 @@ pub(super) fn fill(
     result.replay = pacing(job);
     let counted = drive.counters() - before.counters;
     count(&mut result.totals, counted, drive.geometry().parts_per_page());
-    result.memory = MemoryResult {
-        map_bytes: drive.mapping_memory_bytes(),
-        map_bytes_max: 0,
-        other_bytes: drive.other_memory_bytes(),
-    };
+    result.memory = memory(drive);
     result.wear = wear(config, drive);
     let elapsed = drive.idle_from().since(before.at).as_secs_f64();
     result.dies = drive.die_use().zip(&before.dies).map(|(now, then)| die(now, *then, elapsed)).collect();
@@ -71,34 +59,7 @@ pub(super) fn fill_requests(result: &mut RunResult, tally: &Tally, latencies: &L
     totals.write_mb_per_s = tally.bytes.write as f64 / 1e6 / seconds;
     totals.queue_depth_mean = tally.in_flight_sum as f64 / tally.number.max(1) as f64;
     totals.queue_depth_max = tally.in_flight_max;
-    result.latency = ByKind {
-        read: latency(latencies, CommandKind::Read),
-        write: latency(latencies, CommandKind::Write),
-        flush: latency(latencies, CommandKind::Flush),
-        discard: latency(latencies, CommandKind::Discard),
-    };
-}
-
-fn describe(config: &DriveConfig, drive: &Drive) -> DriveResult {
-    let geometry = drive.geometry();
-    let page = u64::from(geometry.page_bytes);
-    let capacity_bytes = config.user_blocks * BLOCK_SIZE;
-    DriveResult {
-        profile: config.name.clone(),
-        capacity_bytes,
-        raw_bytes: geometry.raw_bytes(),
-        over_provisioning_percent: (geometry.raw_bytes() as f64 / capacity_bytes as f64 - 1.0) * 100.0,
-        channels: geometry.channels,
-        dies: geometry.dies(),
-        page_bytes: geometry.page_bytes,
-        block_bytes: page * u64::from(geometry.pages_per_block),
-        line_bytes: page * u64::from(drive.lines().pages_per_line()),
-        lines: drive.lines().count(),
-        map: config.scheme.name.into(),
-        gc: config.policy.name.into(),
-        streams: config.streams,
-        buffer_bytes: page * u64::from(config.buffer_pages),
-    }
+    result.latency = latencies_by_kind(latencies);
 }
 
 fn pacing(job: &ReplayJob) -> ReplayResult {
@@ -110,20 +71,13 @@ fn pacing(job: &ReplayJob) -> ReplayResult {
 }
 
 fn count(totals: &mut Totals, counted: Counters, parts: u32) {
-    let programs = |cause: Cause| counted.programs[cause as usize];
     let reads = |cause: ReadCause| counted.flash_reads[cause as usize];
     *totals = Totals {
         waf: counted.waf(parts),
         read_blocks: counted.read_blocks,
         written_blocks: counted.written_blocks,
         discarded_blocks: counted.discarded_blocks,
-        programs: ProgramsByCause {
-            host: programs(Cause::Host),
-            gc: programs(Cause::Gc),
-            wear: programs(Cause::Wear),
-            retire: programs(Cause::Retire),
-            journal: programs(Cause::Journal),
-        },
+        programs: programs(&counted),
         flash_reads: ReadsByCause {
             host: reads(ReadCause::Host),
             merge: reads(ReadCause::Merge),
@@ -144,28 +98,6 @@ fn count(totals: &mut Totals, counted: Counters, parts: u32) {
     };
 }
 
-fn wear(config: &DriveConfig, drive: &Drive) -> WearResult {
-    let geometry = drive.geometry();
-    let counts: Vec<u32> = drive.erase_counts().collect();
-    let units = geometry.units();
-    let columns = WEAR_COLUMNS.min(geometry.blocks_per_plane);
-    let cell = |unit: u32, column: u32| {
-        let from = u64::from(column) * u64::from(geometry.blocks_per_plane) / u64::from(columns);
-        let to = (u64::from(column) + 1) * u64::from(geometry.blocks_per_plane) / u64::from(columns);
-        let sum: u64 =
-            (from..to).map(|row| u64::from(counts[(row * u64::from(units)) as usize + unit as usize])).sum();
-        sum as f64 / (to - from) as f64
-    };
-    WearResult {
-        erases_min: counts.iter().copied().min().unwrap_or(0),
-        erases_mean: counts.iter().map(|&n| f64::from(n)).sum::<f64>() / counts.len().max(1) as f64,
-        erases_max: counts.iter().copied().max().unwrap_or(0),
-        endurance: config.nand.endurance,
-        bad_blocks: drive.bad_blocks(),
-        map: (0..units).map(|unit| (0..columns).map(|column| cell(unit, column)).collect()).collect(),
-    }
-}
-
 fn die(now: DieUse, then: DieUse, elapsed: f64) -> DieResult {
     let share = |span: SimSpan| if elapsed > 0.0 { span.as_secs_f64() / elapsed } else { 0.0 };
     DieResult {
@@ -173,8 +105,4 @@ fn die(now: DieUse, then: DieUse, elapsed: f64) -> DieResult {
         queue_depth_mean: share(now.residence - then.residence),
         operations: now.operations - then.operations,
     }
-}
-
-fn latency(latencies: &Latencies, kind: CommandKind) -> LatencyResult {
-    LatencyResult { percentiles: latencies.percentiles(kind), cdf: latencies.cdf(kind, CDF_POINTS) }
 }

@@ -1,5 +1,10 @@
-use super::*;
-use crate::results::{SCHEMA, SCHEMA_VERSION, ScatterPoint};
+use super::page::{
+    CHARTS_JS, CSS, DARK_CSS, LIBRARY_CSS, LIBRARY_JS, LIBRARY_LICENSE, START_JS, TEMPLATE, fill,
+};
+use super::table::{COLOURS, DASHES};
+use super::{bench, bench_html, html, replay};
+use crate::bench::results::{self as bench_results, BenchResults, BenchRun};
+use crate::results::{Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint};
 
 const NASTY: &str = "<script>alert(1)</script>&\"'{{js}}<!--";
 
@@ -22,6 +27,38 @@ fn run(label: &str) -> RunResult {
     run
 }
 
+fn bench_results(labels: &[&str]) -> BenchResults {
+    BenchResults {
+        schema: bench_results::SCHEMA.into(),
+        version: bench_results::SCHEMA_VERSION,
+        workload: labels.first().copied().unwrap_or_default().into(),
+        scale: 0.25,
+        seed: 42,
+        runs: labels.iter().map(|label| bench_run(label)).collect(),
+    }
+}
+
+/// A run whose every name is `label`.
+fn bench_run(label: &str) -> BenchRun {
+    let mut run = BenchRun { label: label.into(), error: Some(label.into()), ..BenchRun::default() };
+    run.stack.name = label.into();
+    run.stack.mount = label.into();
+    run.totals.fs_waf = Some(1.25);
+    run.written = [(label.into(), 7)].into();
+    run.events = [(label.into(), 3)].into();
+    run.series.time_s = vec![1.0, 2.0];
+    run.series.written_bytes = vec![0, 4096];
+    run.series.fs_waf = vec![None, Some(1.5)];
+    run.series.events = [(label.into(), vec![1, 2])].into();
+    run.occupancy = vec![0.25, 1.0];
+    run
+}
+
+/// Both reports on runs of these labels.
+fn pages(labels: &[&str]) -> [String; 2] {
+    [html(&results(labels)), bench_html(&bench_results(labels))]
+}
+
 fn embedded(page: &str) -> &str {
     let start = "<script type=\"application/json\" id=\"data\">";
     page.split_once(start).and_then(|(_, rest)| rest.split_once("</script>")).map(|(data, _)| data).unwrap()
@@ -32,48 +69,57 @@ fn the_embedded_results_parse_back_equal() {
     let results = results(&["one", NASTY]);
     let parsed: Results = serde_json::from_str(embedded(&html(&results))).unwrap();
     assert_eq!(parsed, results);
+    let results = bench_results(&["one", NASTY]);
+    let parsed: BenchResults = serde_json::from_str(embedded(&bench_html(&results))).unwrap();
+    assert_eq!(parsed, results);
 }
 
 #[test]
 fn labels_never_become_markup() {
-    let page = html(&results(&[NASTY]));
-    assert!(!page.contains("<script>alert"));
-    assert!(!embedded(&page).contains('<'));
-    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;{{js}}&lt;!--"));
-    assert_eq!(page.matches("</script>").count(), html(&results(&["plain"])).matches("</script>").count());
+    for (page, plain) in pages(&[NASTY]).iter().zip(&pages(&["plain"])) {
+        assert!(!page.contains("<script>alert"));
+        assert!(!embedded(page).contains('<'));
+        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;{{js}}&lt;!--"));
+        assert_eq!(page.matches("</script>").count(), plain.matches("</script>").count());
+    }
 }
 
 #[test]
 fn every_run_is_named_in_the_tables() {
     let labels = ["first", "second", "third", "fourth"];
-    let page = html(&results(&labels));
-    for label in labels {
-        assert_eq!(page.matches(&format!("<br>{label}</th>")).count(), 2, "{label}");
+    for page in pages(&labels) {
+        for label in labels {
+            assert_eq!(page.matches(&format!("<br>{label}</th>")).count(), 2, "{label}");
+        }
     }
 }
 
 #[test]
 fn nothing_is_loaded_from_elsewhere() {
-    let page = html(&results(&["one"]));
     let home = "https://github.com/leeoniya/uPlot"; // in the comment at the library's head
-    let without_comment = page.replace(home, "");
-    for load in ["http://", "https://", "src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
-        assert!(!without_comment.contains(load), "{load}");
+    for page in pages(&["one"]) {
+        let without_comment = page.replace(home, "");
+        for load in ["http://", "https://", "src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("]
+        {
+            assert!(!without_comment.contains(load), "{load}");
+        }
+        for target in without_comment.split("href=\"").skip(1) {
+            assert!(target.starts_with('#') || target.starts_with("data:,"), "{target:.40}");
+        }
+        assert!(page.contains("default-src 'none'"));
     }
-    for target in without_comment.split("href=\"").skip(1) {
-        assert!(target.starts_with('#') || target.starts_with("data:,"), "{target:.40}");
-    }
-    assert!(page.contains("default-src 'none'"));
 }
 
 #[test]
 fn the_library_comes_with_its_license() {
-    assert!(html(&results(&[])).contains("Permission is hereby granted, free of charge"));
+    for page in pages(&[]) {
+        assert!(page.contains("Permission is hereby granted, free of charge"));
+    }
 }
 
 #[test]
 fn scripts_cannot_end_early() {
-    for part in [JS, LIBRARY_JS, LIBRARY_LICENSE] {
+    for part in [CHARTS_JS, replay::JS, bench::JS, START_JS, LIBRARY_JS, LIBRARY_LICENSE] {
         assert!(!part.contains("</script") && !part.contains("<!--"));
     }
     assert!(!LIBRARY_LICENSE.contains("*/"));
@@ -85,26 +131,37 @@ fn scripts_cannot_end_early() {
 #[test]
 fn every_placeholder_is_filled() {
     let mut names = Vec::new();
-    fill(PAGE, |name| {
+    fill(TEMPLATE, |name| {
         names.push(name.to_owned());
         String::new()
     });
-    let filled = html(&results(&["one"]));
-    for name in names {
-        assert!(!filled.contains(&format!("{{{{{name}}}}}")), "{name}");
+    for filled in pages(&["one"]) {
+        for name in &names {
+            assert!(!filled.contains(&format!("{{{{{name}}}}}")), "{name}");
+        }
     }
     assert_eq!(fill("a{{x}}b{{y", |_| "{{x}}".into()), "a{{x}}b{{y");
 }
 
 #[test]
 fn the_same_results_give_the_same_bytes() {
-    let results = results(&["one", "two"]);
-    assert_eq!(html(&results), html(&results.clone()));
+    assert_eq!(pages(&["one", "two"]), pages(&["one", "two"]));
 }
 
 #[test]
 fn no_runs_give_a_page_that_says_so() {
-    assert!(html(&results(&[])).contains("There are no runs."));
+    for page in pages(&[]) {
+        assert!(page.contains("There are no runs."));
+    }
+}
+
+#[test]
+fn a_bench_that_ended_early_says_so_in_its_heading() {
+    let mut results = bench_results(&["one", "two"]);
+    results.runs[1].error = None;
+    assert!(bench_html(&results).contains("<strong>1 run ended early</strong>"));
+    results.runs[0].error = None;
+    assert!(!bench_html(&results).contains("ended early"));
 }
 
 #[test]
@@ -117,5 +174,5 @@ fn the_style_sheet_has_all_colours_and_dashes() {
         assert!(CSS.contains(&format!("--dash-{index}:")));
     }
     let script = format!("const COLOURS = {COLOURS};\nconst DASHES = {DASHES};");
-    assert!(JS.contains(&script));
+    assert!(START_JS.contains(&script));
 }

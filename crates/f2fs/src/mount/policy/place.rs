@@ -58,6 +58,8 @@ pub(crate) struct PlaceFacts {
     pub(crate) small_fsync: bool,
     /// Written by background writeback.
     pub(crate) asynchronous: bool,
+    /// Written past the page cache.
+    pub(crate) direct: bool,
     /// Share of the user's blocks in use, in percent.
     pub(crate) util_percent: u64,
 }
@@ -66,6 +68,9 @@ pub(crate) struct PlaceFacts {
 pub(crate) const fn in_place(policy: IpuPolicy, facts: PlaceFacts) -> bool {
     if facts.lfs || facts.dir || facts.cleaning {
         return false;
+    }
+    if facts.direct {
+        return true;
     }
     let full = facts.util_percent > MIN_UTIL_PERCENT;
     facts.fixed
@@ -95,6 +100,8 @@ mod tests {
         assert!(in_place(IpuPolicy::FSYNC, PlaceFacts { small_fsync: true, ..base }));
         assert!(!in_place(IpuPolicy::FSYNC, base));
         assert!(in_place(IpuPolicy(0), PlaceFacts { fixed: true, ..base }));
+        assert!(in_place(IpuPolicy(0), PlaceFacts { direct: true, ..base }));
+        assert!(!in_place(IpuPolicy(0), PlaceFacts { direct: true, lfs: true, ..base }));
     }
 
     #[test]

@@ -9,18 +9,18 @@ const POINTS: usize = 6000;
 
 /// A uniform sample of a stream of unknown length (Vitter's algorithm R, ACM TOMS 1985).
 #[derive(Debug)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     points: Vec<ScatterPoint>,
     seen: u64,
     rng: Rng,
 }
 
 impl Sample {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { points: Vec::new(), seen: 0, rng: Rng::new(seed).fork(2) }
     }
 
-    pub(super) fn offer(&mut self, point: ScatterPoint) {
+    pub(crate) fn offer(&mut self, point: ScatterPoint) {
         self.seen += 1;
         if self.points.len() < POINTS {
             self.points.push(point);
@@ -33,8 +33,8 @@ impl Sample {
     }
 
     /// The sample in the order of time.
-    pub(super) fn finish(mut self) -> Vec<ScatterPoint> {
+    pub(crate) fn finish(&mut self) -> Vec<ScatterPoint> {
         self.points.sort_by(|a, b| a.t.total_cmp(&b.t).then(a.at.cmp(&b.at)));
-        self.points
+        std::mem::take(&mut self.points)
     }
 }

@@ -1,0 +1,35 @@
+//! What the issuer of commands does between them.
+
+/// A lock that several calls of a file system share, by a number that the file system chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockId(pub u8);
+
+/// Something that one call brings about and another waits for, by a number that the file system chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(pub u64);
+
+/// What a file system does between two commands, beyond the time that passes. A device that performs commands at once need not
+/// know; one that records a call as a plan, to be played in virtual time, makes it part of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It goes on when its last so many commands are done.
+    WaitLast(u32),
+    /// It goes on when all commands of this call are done.
+    WaitAll,
+    /// It takes a lock, alone or with others who share it.
+    Lock {
+        /// Which.
+        lock: LockId,
+        /// Others may share it.
+        shared: bool,
+    },
+    /// It gives the lock back that it took last.
+    Unlock {
+        /// Which.
+        lock: LockId,
+    },
+    /// It brings about an event.
+    Signal(EventId),
+    /// It goes on when the event has been brought about.
+    Await(EventId),
+}

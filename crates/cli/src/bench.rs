@@ -1,0 +1,201 @@
+//! `dovetail bench`: a workload on several stacks, side by side.
+
+mod table;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use dovetail_lab::bench::results::BenchResults;
+use dovetail_lab::bench::{BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack};
+use dovetail_lab::report;
+use dovetail_time::Ratio;
+use dovetail_workload::personality::Personality;
+use indicatif::ProgressBar;
+
+use crate::output::{check_writable, is_stdout, write};
+use crate::{Failure, csv_out, drive, print};
+
+/// Run a workload on several stacks in virtual time, side by side.
+///
+/// A stack is a file system with its options on a simulated drive (see `dovetail stack list`). The workload is a fio job
+/// file (.fio), or a personality of Filebench's by name or as a .toml file.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A fio job file, a personality's name (fileserver, varmail, webserver, oltp) or a personality's .toml file.
+    job: String,
+    /// Stacks by name (see `dovetail stack list`) or .toml file.
+    #[arg(long, short, required = true, value_delimiter = ',')]
+    stack: Vec<String>,
+    /// A drive's profile (see `dovetail drive list`) in place of the stacks' own.
+    #[arg(long, short, value_name = "PROFILE")]
+    drive: Option<String>,
+    /// Shrink the drive, the page cache and the sizes in the job alike.
+    #[arg(long, value_name = "RATIO", default_value = "1", value_parser = drive::scale)]
+    scale: Ratio,
+    /// A variable of the job file, or a parameter of the personality.
+    #[arg(long = "set", short = 'D', value_name = "NAME=VALUE", value_parser = assignment)]
+    variables: Vec<(String, String)>,
+    /// Fill the volume first: a share of the partition (50%), or bytes at full scale (100GiB).
+    #[arg(long, value_name = "AMOUNT", value_parser = Fill::amount)]
+    fill: Option<FillAmount>,
+    /// With which files: as found on people's machines (Impressions, FAST'09), or of 1 GiB each.
+    #[arg(long, value_enum, default_value = "impressions", requires = "fill")]
+    fill_with: FillFiles,
+    /// Run each stack so many times, each time with another seed.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+    /// Seed of all that is random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Sync the file system when the job has ended, and count what that writes.
+    #[arg(long)]
+    final_sync: bool,
+    /// Runs at the same time; all cores if not given.
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    /// Show what there is, even if a run failed or ended early.
+    #[arg(long)]
+    keep_going: bool,
+    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the table.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
+    json: Option<PathBuf>,
+    /// Single figures as CSV, a row for each run: --csv=FILE to a file, --csv alone to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
+    csv: Option<PathBuf>,
+    /// A report with pictures: one HTML file that needs nothing else.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
+}
+
+/// The files of `--fill`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum FillFiles {
+    Impressions,
+    Large,
+}
+
+impl From<FillFiles> for FillWith {
+    fn from(files: FillFiles) -> Self {
+        match files {
+            FillFiles::Impressions => Self::Impressions,
+            FillFiles::Large => Self::Large,
+        }
+    }
+}
+
+fn source(arguments: &Arguments) -> Result<Source, Failure> {
+    if arguments.job.ends_with(".fio") {
+        let failed = |error| Failure::Failed(format!("{} cannot be read: {error}", arguments.job));
+        let text = std::fs::read_to_string(&arguments.job).map_err(failed)?;
+        return Source::fio(&text, &arguments.job, &arguments.variables).map_err(Failure::failed);
+    }
+    let mut personality = Personality::load(&arguments.job).map_err(Failure::failed)?;
+    let given = arguments.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    personality.set(given).map_err(Failure::failed)?;
+    Ok(Source::Personality(Box::new(personality)))
+}
+
+/// `NAME=VALUE`.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("give NAME=VALUE")?;
+    Ok((name.into(), value.into()))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let to_stdout =
+        [&arguments.json, &arguments.csv].iter().filter(|path| is_stdout(path.as_deref())).count();
+    if to_stdout > 1 {
+        return Err(Failure::Usage(
+            "--json and --csv cannot both go to standard output: give one a file".into(),
+        ));
+    }
+    let source = source(arguments)?;
+    let stacks = stacks(arguments)?;
+    check_writable([&arguments.json, &arguments.csv, &arguments.report].into_iter().flatten())?;
+    let stop = stop_flag()?;
+    let experiment = Experiment {
+        source: &source,
+        fill: arguments.fill.map(|amount| Fill { amount, with: arguments.fill_with.into() }),
+        stacks: &stacks,
+        scale: arguments.scale,
+        seed: arguments.seed,
+        repetitions: arguments.repeat,
+        stop: &stop,
+        final_sync: arguments.final_sync,
+    };
+    let (results, failures) = perform(&experiment, arguments.jobs);
+    let stopped = stop.load(Ordering::Relaxed);
+    let complaints = complaints(&results, &failures);
+    if complaints.is_empty() || arguments.keep_going || stopped {
+        write_all(arguments, &results, to_stdout == 0)?;
+    }
+    if stopped {
+        return Err(Failure::Failed("stopped; what is shown was measured until then".into()));
+    }
+    if complaints.is_empty() { Ok(()) } else { Err(Failure::Failed(complaints.join("\ndovetail: "))) }
+}
+
+/// Set by Ctrl-C: the runs end, and what they have is written. A second one ends the program.
+fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let signal = signal_hook::consts::SIGINT;
+    signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+        .map_err(Failure::failed)?;
+    signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
+    Ok(stop)
+}
+
+fn stacks(arguments: &Arguments) -> Result<Vec<Stack>, Failure> {
+    let load = |name: &String| {
+        let mut stack = Stack::load(name).map_err(|error| match error {
+            BenchError::UnknownStack(_) => Failure::Usage(error.to_string()),
+            _ => Failure::failed(error),
+        })?;
+        if let Some(profile) = &arguments.drive {
+            drive::load(profile)?;
+            stack.drive.clone_from(profile);
+        }
+        Ok(stack)
+    };
+    arguments.stack.iter().map(load).collect()
+}
+
+fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (BenchResults, Vec<BenchError>) {
+    let labels = experiment.labels();
+    let bar = ProgressBar::new(labels.len() as u64).with_message("running");
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    let threads = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let outcome = experiment.run(threads, &|_| bar.inc(1));
+    bar.finish_and_clear();
+    outcome
+}
+
+/// What went wrong: with runs that could not begin, and with those that ended early.
+fn complaints(results: &BenchResults, failures: &[BenchError]) -> Vec<String> {
+    let mut all: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    let early = results.runs.iter().filter_map(|run| Some(format!("{}: {}", run.label, run.error.as_ref()?)));
+    all.extend(early);
+    all.dedup();
+    all
+}
+
+fn write_all(arguments: &Arguments, results: &BenchResults, with_table: bool) -> Result<(), Failure> {
+    if with_table && !results.runs.is_empty() {
+        let width = comfy_table::Table::new().width().map(usize::from);
+        print(&table::LAYOUT.text(&results.runs, width))?;
+    }
+    if let Some(path) = &arguments.json {
+        let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
+        text.push('\n');
+        write(path, &text)?;
+    }
+    if let Some(path) = &arguments.csv {
+        write(path, &csv_out::text(&results.runs)?)?;
+    }
+    if let Some(path) = &arguments.report {
+        write(path, &report::bench_html(results))?;
+    }
+    Ok(())
+}

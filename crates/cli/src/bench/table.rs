@@ -1,0 +1,87 @@
+//! The table of a bench.
+
+use dovetail_lab::bench::results::BenchRun;
+use dovetail_time::{SimSpan, format_bytes, format_count};
+
+use crate::table::{Layout, Row, counted, latency, row, some};
+
+/// The table of `dovetail bench`.
+pub(crate) const LAYOUT: Layout<BenchRun> = Layout { label: |run| &run.label, groups: &GROUPS };
+
+fn written(run: &BenchRun, cause: &str) -> Option<String> {
+    some(run.written.get(cause).copied().unwrap_or(0))
+}
+
+fn event(run: &BenchRun, name: &str) -> Option<String> {
+    some(run.events.get(name).copied().unwrap_or(0))
+}
+
+const GROUPS: [&[Row<BenchRun>]; 6] = [
+    &[
+        row("elapsed", |r| Some(SimSpan::from_ns((r.totals.elapsed_s * 1e9) as u64).to_string())),
+        row("calls/s", |r| Some(format_count(r.totals.calls_per_s.round() as u64))),
+        row("read", |r| (r.totals.read_bytes > 0).then(|| format_bytes(r.totals.read_bytes))),
+        row("read MB/s", |r| (r.totals.read_bytes > 0).then(|| format!("{:.1}", r.totals.read_mb_per_s))),
+        row("written", |r| (r.totals.written_bytes > 0).then(|| format_bytes(r.totals.written_bytes))),
+        row("write MB/s", |r| {
+            (r.totals.written_bytes > 0).then(|| format!("{:.1}", r.totals.write_mb_per_s))
+        }),
+    ],
+    &[
+        row("read p50 / p99 / p99.9", |r| latency(&r.latency.read)),
+        row("write p50 / p99 / p99.9", |r| latency(&r.latency.write)),
+        row("sync p50 / p99 / p99.9", |r| latency(&r.latency.flush)),
+    ],
+    &[
+        row("file system's write amplification", |r| r.totals.fs_waf.map(|waf| format!("{waf:.3}"))),
+        row("  blocks of data", |r| written(r, "data")),
+        row("  nodes", |r| written(r, "node")),
+        row("  checkpoints", |r| written(r, "checkpoint")),
+        row("  NAT", |r| written(r, "nat")),
+        row("  SIT", |r| written(r, "sit")),
+        row("  SSA", |r| written(r, "ssa")),
+        row("  moved by cleaning", |r| written(r, "cleaning")),
+        row("  journal", |r| written(r, "journal")),
+        row("  metadata in place", |r| written(r, "metadata")),
+        row("drive's write amplification", |r| r.totals.device_waf.map(|waf| format!("{waf:.3}"))),
+        row("together", |r| r.totals.total_waf.map(|waf| format!("{waf:.3}"))),
+    ],
+    &[
+        row("checkpoints", |r| event(r, "checkpoints")),
+        row("sections cleaned while calls wait", |r| event(r, "foreground_cleanings")),
+        row("sections cleaned in the background", |r| event(r, "background_cleanings")),
+        row("blocks into holes", |r| event(r, "ssr_blocks")),
+        row("blocks rewritten in place", |r| event(r, "in_place_blocks")),
+    ],
+    &[
+        row("reads from the drive", |r| {
+            requests(r.requests.by_kind.read.count, r.requests.by_kind.read.mean_kib)
+        }),
+        row("writes to the drive", |r| {
+            requests(r.requests.by_kind.write.count, r.requests.by_kind.write.mean_kib)
+        }),
+        row("flushes (for several threads)", |r| {
+            let flushes = r.requests.by_kind.flush.count;
+            (flushes > 0)
+                .then(|| format!("{} ({})", format_count(flushes), format_count(r.requests.merged_flushes)))
+        }),
+        row("discards", |r| counted(r.requests.by_kind.discard.count, r.requests.by_kind.discard.bytes)),
+        row("pieces a file", |r| {
+            let f = &r.fragmentation;
+            (f.files > 0)
+                .then(|| format!("{:.1} of {:.1} KiB", f.pieces as f64 / f.files as f64, f.mean_piece_kib))
+        }),
+    ],
+    &[
+        row("drive's lines cleaned", |r| some(r.totals.gc_runs)),
+        row("drive's pages moved", |r| some(r.programs.gc)),
+        row("erases", |r| some(r.totals.erases)),
+        row("mapping memory", |r| Some(format_bytes(r.memory.map_bytes))),
+        row("CPU time in the model", |r| Some(SimSpan::from_ns((r.totals.cpu_s * 1e9) as u64).to_string())),
+        row("ended early", |r| r.error.as_ref().map(|_| "yes".into())),
+    ],
+];
+
+fn requests(count: u64, mean_kib: f64) -> Option<String> {
+    (count > 0).then(|| format!("{} of {mean_kib:.1} KiB", format_count(count)))
+}

@@ -1,0 +1,127 @@
+//! `dovetail reproduce`: the papers' figures, run again.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use clap::Args;
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
+use dovetail_lab::reproduce::{FIGURES, Figure, Reproduction, Setting};
+use dovetail_time::Ratio;
+
+use crate::output::{check_writable, write};
+use crate::{Failure, drive, print};
+
+/// Run the papers' figures and tables again, and show both side by side.
+///
+/// Without a name, all of them. A figure runs at a reduced scale unless --full or --scale says otherwise.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Figures by name; --list shows them.
+    figures: Vec<String>,
+    /// Show what there is.
+    #[arg(long, conflicts_with_all = ["full", "scale", "json"])]
+    list: bool,
+    /// Run at the papers' own sizes.
+    #[arg(long, conflicts_with = "scale")]
+    full: bool,
+    /// Run at this scale.
+    #[arg(long, value_name = "RATIO", value_parser = drive::scale)]
+    scale: Option<Ratio>,
+    /// Seed of all that is random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Runs at the same time; all cores if not given.
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    /// Statements and results as JSON, to a file; `-` is standard output, after the tables.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let figures = chosen(&arguments.figures)?;
+    if arguments.list {
+        return list(&figures);
+    }
+    check_writable(arguments.json.iter())?;
+    let mut all = serde_json::Map::new();
+    let mut failures = Vec::new();
+    for figure in figures {
+        match perform(arguments, figure) {
+            Ok(reproduction) => {
+                print(&shown(figure, scale(arguments, figure), &reproduction))?;
+                all.insert(figure.name.into(), serde_json::to_value(&reproduction).map_err(Failure::failed)?);
+            }
+            Err(error) => failures.push(format!("{}: {error}", figure.name)),
+        }
+    }
+    if let Some(path) = &arguments.json {
+        let text = serde_json::to_string_pretty(&all).map_err(Failure::failed)?;
+        write(path, &(text + "\n"))?;
+    }
+    if failures.is_empty() { Ok(()) } else { Err(Failure::Failed(failures.join("\ndovetail: "))) }
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Figure>, Failure> {
+    if names.is_empty() {
+        return Ok(FIGURES.to_vec());
+    }
+    let find = |name: &String| {
+        Figure::find(name).ok_or_else(|| {
+            let all = FIGURES.map(|figure| figure.name).join(", ");
+            Failure::Usage(format!("there is no figure \"{name}\" (there are: {all})"))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn scale(arguments: &Arguments, figure: &Figure) -> Ratio {
+    let reduced = || format!("1/{}", figure.reduced).parse().unwrap_or(Ratio::ONE);
+    if arguments.full { Ratio::ONE } else { arguments.scale.unwrap_or_else(reduced) }
+}
+
+fn perform(arguments: &Arguments, figure: &Figure) -> Result<Reproduction, String> {
+    let stop = AtomicBool::new(false);
+    let threads =
+        arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let setting = Setting { scale: scale(arguments, figure), seed: arguments.seed, threads, stop: &stop };
+    figure.run(&setting).map_err(|error| error.to_string())
+}
+
+fn list(figures: &[&Figure]) -> Result<(), Failure> {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["name", "what it shows", "source"]);
+    for figure in figures {
+        table.add_row([figure.name, figure.title, figure.source]);
+    }
+    print(&lines(&table))
+}
+
+fn lines(table: &Table) -> String {
+    let lines: Vec<_> = table.lines().map(|line| line.trim_end().to_string()).collect();
+    lines.join("\n") + "\n"
+}
+
+/// A figure as text: what it is, then the paper and ours side by side.
+fn shown(figure: &Figure, scale: Ratio, reproduction: &Reproduction) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(["", "paper", "ours", "agreement is", ""]);
+    for comparison in &reproduction.comparisons {
+        let verdict = if comparison.agrees { "agrees" } else { "DIFFERS" };
+        let c = comparison;
+        table.add_row([c.what.as_str(), &c.paper, &c.ours, &c.rule, verdict]);
+    }
+    let scale = scale.value();
+    let scale = if scale < 1.0 { format!(" at 1/{:.0}", 1.0 / scale) } else { String::new() };
+    format!(
+        "{}{scale}: {}\n{}\n{}\n{}\n",
+        figure.name,
+        figure.title,
+        figure.source,
+        figure.setup,
+        lines(&table)
+    )
+}

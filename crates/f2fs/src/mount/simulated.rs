@@ -1,0 +1,178 @@
+//! The calls of a simulation: content that is named instead of carried, and figures.
+
+use std::ops::Range;
+
+use dovetail_block::{BlockDevice, Content};
+use dovetail_time::SimTime;
+use dovetail_vfs::{Caller, Error, Figure, Ino, Simulated};
+
+use super::F2fs;
+use super::data::Why;
+use super::io::Cause;
+use crate::format::{BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Nid};
+
+const BLOCK_BYTES: u64 = BLOCK as u64;
+
+fn nid(ino: Ino) -> Nid {
+    Nid(u32::try_from(ino.0).unwrap_or(0))
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    /// Reads the blocks at the edges of a write that it covers only in part.
+    fn read_edges(&mut self, ino: Nid, (offset, len): (u64, u64)) -> Result<(), Error> {
+        let (first, end) = (offset / BLOCK_BYTES, offset + len);
+        if !offset.is_multiple_of(BLOCK_BYTES) {
+            self.read_page(ino, first)?;
+        }
+        let size = self.inode(ino)?.i_size.get();
+        if !end.is_multiple_of(BLOCK_BYTES) && end < size && end / BLOCK_BYTES != first {
+            self.read_page(ino, end / BLOCK_BYTES)?;
+        }
+        Ok(())
+    }
+
+    fn write_buffered(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
+        for (index, content) in (first..).zip(contents) {
+            self.write_page(ino, index, content.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Writes past the cache, and waits. Where the volume is no pure log, blocks that have a place keep it (Linux 6.1).
+    fn write_direct(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
+        let facts = self.data_facts(ino, contents.len())?;
+        let place = self.place_facts(ino, Why::Direct, contents.len())?;
+        for (index, content) in (first..).zip(contents) {
+            self.pages.remove_range(ino.0.into(), index..index + 1);
+            self.place_page(ino, index, content.clone(), facts, place, Cause::Data)?;
+        }
+        Ok(self.io.wait().map_err(crate::Error::from)?)
+    }
+
+    /// The runs of neighbouring blocks in a range of the file; holes are left out.
+    fn runs(&mut self, ino: Nid, range: Range<u64>) -> Result<Vec<(u64, BlockAddr, u64)>, crate::Error> {
+        let mut runs: Vec<(u64, BlockAddr, u64)> = Vec::new();
+        let mut index = range.start;
+        while let Some((block, address)) = self.next_mapped(ino, index, range.end)? {
+            index = block + 1;
+            if address.is_hole() || address == BlockAddr::COMPRESSED {
+                continue;
+            }
+            match runs.last_mut() {
+                Some((from, at, count))
+                    if *from + *count == block && u64::from(at.0) + *count == u64::from(address.0) =>
+                {
+                    *count += 1;
+                }
+                _ => runs.push((block, address, 1)),
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Reads past the cache: what is dirty there is newer than the device.
+    fn read_direct(&mut self, ino: Nid, first: u64, into: &mut [Content]) -> Result<(), crate::Error> {
+        into.fill(Content::Empty);
+        let runs = self.runs(ino, first..first + into.len() as u64)?;
+        let mut done = self.io.now();
+        for &(block, address, count) in &runs {
+            let at = (block - first) as usize;
+            done = done.max(self.io.start_read(address, &mut into[at..at + count as usize])?);
+        }
+        self.io.wait_read(runs.len() as u32, done);
+        for (index, content) in (first..).zip(into) {
+            if self.pages.is_dirty(ino.0.into(), index) {
+                *content = self.pages.get(ino.0.into(), index).cloned().unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<D: BlockDevice> Simulated for F2fs<D> {
+    fn set_now(&mut self, now: SimTime) {
+        Self::set_now(self, now);
+    }
+
+    fn write_pages(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        (offset, len): (u64, u64),
+        contents: &[Content],
+        direct: bool,
+    ) -> Result<(), Error> {
+        let (ino, first) = (nid(ino), offset / BLOCK_BYTES);
+        self.change(|fs| {
+            fs.begin_write(caller, ino)?;
+            fs.convert_inline(ino)?;
+            if direct {
+                fs.write_direct(ino, first, contents)?;
+            } else {
+                fs.read_edges(ino, (offset, len))?;
+                fs.write_buffered(ino, first, contents)?;
+            }
+            Ok(fs.grow_to(ino, offset + len)?)
+        })?;
+        Ok(self.io.kick().map_err(crate::Error::from)?)
+    }
+
+    fn read_pages(&mut self, ino: Ino, first: u64, into: &mut [Content], direct: bool) -> Result<(), Error> {
+        let ino = nid(ino);
+        if direct {
+            return Ok(self.read_direct(ino, first, into)?);
+        }
+        self.read_ahead(ino, first..first + into.len() as u64)?;
+        for (index, content) in (first..).zip(into) {
+            *content = self.read_page(ino, index)?;
+        }
+        Ok(())
+    }
+
+    fn drop_cache(&mut self, ino: Ino) {
+        self.pages.drop_clean_of(ino.0);
+    }
+
+    fn written(&self) -> Vec<Figure> {
+        let written = Self::written(self);
+        vec![
+            ("data", written.data),
+            ("node", written.node),
+            ("checkpoint", written.checkpoint),
+            ("nat", written.nat),
+            ("sit", written.sit),
+            ("ssa", written.ssa),
+            ("cleaning", written.cleaning),
+        ]
+    }
+
+    fn events(&self) -> Vec<Figure> {
+        let events = Self::events(self);
+        vec![
+            ("checkpoints", events.checkpoints),
+            ("foreground_cleanings", events.foreground_cleanings),
+            ("background_cleanings", events.background_cleanings),
+            ("moved_blocks", events.moved_blocks),
+            ("ssr_blocks", events.ssr_blocks),
+            ("lfs_blocks", events.lfs_blocks),
+            ("in_place_blocks", events.in_place_blocks),
+        ]
+    }
+
+    fn pieces(&mut self, ino: Ino) -> Result<u64, Error> {
+        let blocks = self.inode(nid(ino))?.i_size.get().div_ceil(BLOCK_BYTES);
+        Ok(self.runs(nid(ino), 0..blocks)?.len() as u64)
+    }
+
+    fn occupancy(&self, cells: usize) -> Vec<f64> {
+        let segments = self.segments.len() as usize;
+        let each = segments.div_ceil(cells.max(1));
+        let valid = |segno: usize| u64::from(self.segments.get(crate::format::SegNo(segno as u32)).valid);
+        let cell = |start: usize| {
+            let end = (start + each).min(segments);
+            let blocks = (end - start) as f64 * f64::from(BLOCKS_IN_SEGMENT);
+            (start..end).map(valid).sum::<u64>() as f64 / blocks
+        };
+        (0..segments).step_by(each.max(1)).map(cell).collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! A device whose every read is checked against what was last written.
+
+use dovetail_block::{BlockDevice, BlockRange, ByteRange, Command, Content, Data, Hints, Lba, Pattern};
+use dovetail_time::SimTime;
+
+use crate::error::HostError;
+
+/// A device and the pattern that each of its blocks must hold. A pattern is the number of the write, of which the
+/// lower 32 bits are kept, 0 for an empty block: four bytes a block, which the host only needs once written.
+#[derive(Debug)]
+pub struct CheckedDevice<D> {
+    device: D,
+    expected: Vec<u32>,
+    next_pattern: u64,
+    into: Vec<Content>,
+}
+
+impl<D: BlockDevice> CheckedDevice<D> {
+    /// `device` must be empty.
+    pub fn new(device: D) -> Self {
+        let blocks = device.info().blocks;
+        Self { device, expected: vec![0; blocks as usize], next_pattern: 1, into: Vec::new() }
+    }
+
+    /// The device below.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Its size in blocks.
+    pub fn blocks(&self) -> u64 {
+        self.expected.len() as u64
+    }
+
+    /// Writes a range, each block with a pattern of its own; returns when it is done.
+    ///
+    /// # Errors
+    /// [`HostError::Device`]; the same for all commands.
+    pub fn write(
+        &mut self,
+        at: SimTime,
+        range: BlockRange,
+        hints: Hints,
+        fua: bool,
+    ) -> Result<SimTime, HostError> {
+        self.skip_zero_patterns(range.blocks);
+        let first = Pattern::new(self.next_pattern);
+        let command = Command::Write { range, data: Data::Patterns(first), hints, fua };
+        let done = self.submit(at, command)?;
+        for (i, lba) in range.iter().enumerate() {
+            self.expected[lba.0 as usize] = first.nth(i as u64).number() as u32;
+        }
+        self.next_pattern += range.blocks;
+        Ok(done)
+    }
+
+    /// No pattern of the next write may look like an empty block.
+    fn skip_zero_patterns(&mut self, blocks: u64) {
+        let low = self.next_pattern & u64::from(u32::MAX);
+        if low + blocks > u64::from(u32::MAX) {
+            self.next_pattern += (1 << 32) - low + 1;
+        }
+    }
+
+    /// Reads a range and checks it.
+    ///
+    /// # Errors
+    /// [`HostError::WrongData`].
+    pub fn read(&mut self, at: SimTime, range: BlockRange) -> Result<SimTime, HostError> {
+        let mut into = std::mem::take(&mut self.into);
+        into.clear();
+        into.resize(range.blocks as usize, Content::Empty);
+        let done = self.submit(at, Command::Read { range, into: Some(&mut into) })?;
+        for (lba, found) in range.iter().zip(&into) {
+            self.check(at, lba, found)?;
+        }
+        self.into = into;
+        Ok(done)
+    }
+
+    fn check(&self, at: SimTime, lba: Lba, found: &Content) -> Result<(), HostError> {
+        let expected = self.expected[lba.0 as usize];
+        let right = match found {
+            Content::Empty => expected == 0,
+            Content::Pattern(pattern) => pattern.number() as u32 == expected,
+            Content::Bytes(_) => false,
+        };
+        if right { Ok(()) } else { Err(HostError::WrongData { at, lba }) }
+    }
+
+    /// Makes what completed before durable.
+    ///
+    /// # Errors
+    /// [`HostError::Device`].
+    pub fn flush(&mut self, at: SimTime) -> Result<SimTime, HostError> {
+        self.submit(at, Command::Flush)
+    }
+
+    /// Gives ranges back; the blocks in them are empty then.
+    ///
+    /// # Errors
+    /// [`HostError::Device`].
+    pub fn discard(&mut self, at: SimTime, ranges: &[ByteRange]) -> Result<SimTime, HostError> {
+        let done = self.submit(at, Command::Discard { ranges })?;
+        for blocks in ranges.iter().map(|range| range.blocks_inside()) {
+            self.expected[blocks.start.0 as usize..blocks.end().0 as usize].fill(0);
+        }
+        Ok(done)
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<SimTime, HostError> {
+        let answer = self.device.submit(at, command);
+        answer.map(|completion| completion.done).map_err(|source| HostError::Device { at, source })
+    }
+}

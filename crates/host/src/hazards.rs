@@ -1,0 +1,85 @@
+//! Commands that are planned and not yet issued, and which later ones must not overtake them.
+//!
+//! The file system's state already has the earlier command behind it: a read planned before a write of the same block must reach
+//! the drive before it. A kernel holds the page's lock for this.
+
+use std::collections::BTreeMap;
+
+use dovetail_block::BlockRange;
+use rustc_hash::FxHashSet;
+
+use crate::plan::Step;
+
+/// A planned command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct CommandId(pub(crate) u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    end: u64,
+    writes: bool,
+}
+
+/// The planned commands by their first block.
+#[derive(Debug, Default)]
+pub(crate) struct Hazards {
+    pending: BTreeMap<(u64, CommandId), Pending>,
+    ids: FxHashSet<CommandId>,
+    /// No pending command is longer.
+    longest: u64,
+    next: u64,
+}
+
+/// The blocks that a step touches, and whether it changes them.
+fn touched(step: &Step) -> impl Iterator<Item = (BlockRange, bool)> {
+    let (one, many): (Option<(BlockRange, bool)>, &[_]) = match step {
+        Step::Read(range) => (Some((*range, false)), &[]),
+        Step::Write { range, .. } => (Some((*range, true)), &[]),
+        Step::Discard(ranges) => (None, ranges),
+        _ => (None, &[]),
+    };
+    one.into_iter().chain(many.iter().map(|range| (range.blocks_inside(), true)))
+}
+
+impl Hazards {
+    /// Remembers a command that is planned but not issued.
+    pub(crate) fn plan(&mut self, step: &Step) -> CommandId {
+        let id = CommandId(self.next);
+        self.next += 1;
+        self.ids.insert(id);
+        for (range, writes) in touched(step) {
+            self.longest = self.longest.max(range.blocks);
+            self.pending.insert((range.start.0, id), Pending { end: range.end().0, writes });
+        }
+        id
+    }
+
+    /// The command was issued.
+    pub(crate) fn issued(&mut self, step: &Step, id: CommandId) {
+        self.ids.remove(&id);
+        for (range, _) in touched(step) {
+            self.pending.remove(&(range.start.0, id));
+        }
+        if self.pending.is_empty() {
+            self.longest = 0;
+        }
+    }
+
+    /// It is planned and not issued.
+    pub(crate) fn is_pending(&self, id: CommandId) -> bool {
+        self.ids.contains(&id)
+    }
+
+    /// Planned commands with which this one conflicts.
+    pub(crate) fn conflicts(&self, step: &Step, into: &mut Vec<CommandId>) {
+        if self.pending.is_empty() {
+            return;
+        }
+        for (range, writes) in touched(step) {
+            let from = (range.start.0.saturating_sub(self.longest), CommandId(0));
+            let near = self.pending.range(from..(range.end().0, CommandId(0)));
+            let hit = near.filter(|(_, other)| other.end > range.start.0 && (writes || other.writes));
+            into.extend(hit.map(|((_, id), _)| *id));
+        }
+    }
+}

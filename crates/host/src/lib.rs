@@ -1,0 +1,24 @@
+//! The host in virtual time.
+//!
+//! A file system's call runs at once over a [`Planner`], a device that answers every read from memory and records what was issued as a
+//! [`Plan`]: commands, waits, locks. A [`Machine`] plays the plans of all threads against a drive, always the earliest step
+//! first, so that commands reach the drive in the order of their times. Block layer and CPU have costs ([`HostCosts`]).
+
+mod checked;
+mod costs;
+mod error;
+mod hazards;
+mod locks;
+mod machine;
+mod mirror;
+mod plan;
+mod planner;
+mod queue;
+
+pub use checked::CheckedDevice;
+pub use costs::HostCosts;
+pub use error::HostError;
+pub use machine::{Happening, Machine, Observer, Tag};
+pub use plan::{Plan, Step};
+pub use planner::Planner;
+pub use queue::{Issued, Request, SIZE_CLASSES, Traffic};

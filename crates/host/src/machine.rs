@@ -1,0 +1,407 @@
+//! The scheduler: it plays the plans of all threads, always the earliest step first.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use dovetail_block::{BlockDevice, BlockRange, EventId, Lba, LockId};
+use dovetail_ftl::stats::CommandKind;
+use dovetail_time::{SimSpan, SimTime};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::checked::CheckedDevice;
+use crate::costs::HostCosts;
+use crate::error::HostError;
+use crate::hazards::{CommandId, Hazards};
+use crate::locks::{Locks, Ticket};
+use crate::plan::{Plan, Step};
+use crate::queue::{Depth, FlushMerge, FlushTurn, Request, Traffic};
+
+/// What the owner knows a plan or a timer by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+/// What the owner reacts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A plan has been played to its end.
+    Ended {
+        /// Whose.
+        tag: Tag,
+        /// When.
+        at: SimTime,
+    },
+    /// The time of a timer has come.
+    Timer {
+        /// Whose.
+        tag: Tag,
+        /// When.
+        at: SimTime,
+    },
+}
+
+/// What a plan waits for, other than a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Obstacle {
+    Lock(LockId),
+    Command(CommandId),
+    Event(EventId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Plan(usize),
+    Timer(Tag),
+}
+
+/// A plan that is being played.
+#[derive(Debug)]
+struct Running {
+    tag: Tag,
+    plan: Plan,
+    next: usize,
+    /// When its commands so far are done.
+    done: Vec<SimTime>,
+    all_done: SimTime,
+    /// Tickets for the locks it has yet to take, in order; then those that it holds.
+    tickets: VecDeque<Ticket>,
+    held: Vec<Ticket>,
+    /// For each command not yet issued when the plan first paused: its number and what must be issued before.
+    planned: VecDeque<(CommandId, Vec<CommandId>)>,
+    /// When it asked for the flush that is its next step.
+    asked: Option<SimTime>,
+}
+
+/// What comes of a step.
+enum Turn {
+    /// The next step at this time.
+    At(SimTime),
+    /// The same step again at this time.
+    Again(SimTime),
+    Blocked(Obstacle),
+}
+
+/// Sees each command that reaches the drive.
+pub type Observer = Box<dyn FnMut(&Request)>;
+
+/// With no plan ended for so long while one is blocked, nothing will unblock it.
+const STUCK: SimSpan = SimSpan::from_ms(600_000);
+
+/// The drive, the block layer before it, and the plans under way.
+pub struct Machine<D> {
+    device: CheckedDevice<D>,
+    costs: HostCosts,
+    due: BinaryHeap<Reverse<(SimTime, u64, Due)>>,
+    order: u64,
+    now: SimTime,
+    plans: Vec<Option<Running>>,
+    free: Vec<usize>,
+    spare: Vec<Plan>,
+    blocked: FxHashMap<Obstacle, Vec<usize>>,
+    locks: Locks,
+    hazards: Hazards,
+    signalled: FxHashSet<EventId>,
+    depth: Depth,
+    flushes: FlushMerge,
+    traffic: Traffic,
+    observer: Option<Observer>,
+    last_end: SimTime,
+}
+
+impl<D> std::fmt::Debug for Machine<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine")
+            .field("now", &self.now)
+            .field("traffic", &self.traffic)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<D: BlockDevice> Machine<D> {
+    /// A machine at time `now` with an empty drive.
+    pub fn new(device: D, costs: HostCosts, now: SimTime) -> Self {
+        Self {
+            device: CheckedDevice::new(device),
+            costs,
+            due: BinaryHeap::new(),
+            order: 0,
+            now,
+            plans: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            blocked: FxHashMap::default(),
+            locks: Locks::default(),
+            hazards: Hazards::default(),
+            signalled: FxHashSet::default(),
+            depth: Depth::default(),
+            flushes: FlushMerge::default(),
+            traffic: Traffic::default(),
+            observer: None,
+            last_end: now,
+        }
+    }
+
+    /// Shows each command from now on to `observer`.
+    pub fn observe(&mut self, observer: Observer) {
+        self.observer = Some(observer);
+    }
+
+    /// The drive.
+    pub fn device(&self) -> &D {
+        self.device.device()
+    }
+
+    /// The time.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// What reached the drive so far.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// A plan of an earlier call whose memory can be used again.
+    pub fn spare(&mut self) -> Plan {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Starts to play a plan at `at`, which is not before now.
+    pub fn start(&mut self, at: SimTime, tag: Tag, plan: Plan) {
+        let lock = |step: &Step| match step {
+            Step::Lock { lock, shared } => Some((*lock, *shared)),
+            _ => None,
+        };
+        let tickets = plan.steps.iter().filter_map(lock).map(|(lock, shared)| self.locks.draw(lock, shared));
+        let running = Running {
+            tag,
+            tickets: tickets.collect(),
+            plan,
+            next: 0,
+            done: Vec::new(),
+            all_done: at,
+            held: Vec::new(),
+            planned: VecDeque::new(),
+            asked: None,
+        };
+        let slot = self.free.pop().unwrap_or(self.plans.len());
+        if slot == self.plans.len() {
+            self.plans.push(None);
+        }
+        self.plans[slot] = Some(self.planned(running));
+        self.schedule(at, Due::Plan(slot));
+    }
+
+    /// Wakes the owner at a time.
+    pub fn wake_at(&mut self, at: SimTime, tag: Tag) {
+        self.schedule(at, Due::Timer(tag));
+    }
+
+    fn schedule(&mut self, at: SimTime, due: Due) {
+        self.order += 1;
+        self.due.push(Reverse((at, self.order, due)));
+    }
+
+    /// Plays until something happens that the owner reacts to; `None` when nothing is left to do.
+    ///
+    /// # Errors
+    /// See [`HostError`].
+    pub fn advance(&mut self) -> Result<Option<Happening>, HostError> {
+        while let Some(Reverse((at, _, due))) = self.due.pop() {
+            self.now = self.now.max(at);
+            let happening = match due {
+                Due::Timer(_) if self.is_stuck() => return Err(self.deadlock()),
+                Due::Timer(tag) => Some(Happening::Timer { tag, at: self.now }),
+                Due::Plan(slot) => self.play(slot)?,
+            };
+            if happening.is_some() {
+                return Ok(happening);
+            }
+        }
+        if self.blocked.is_empty() { Ok(None) } else { Err(self.deadlock()) }
+    }
+
+    fn is_stuck(&self) -> bool {
+        !self.blocked.is_empty() && self.now.since(self.last_end) > STUCK
+    }
+
+    fn deadlock(&self) -> HostError {
+        let waits = |(obstacle, slots): (&Obstacle, &Vec<usize>)| {
+            let tags = slots.iter().filter_map(|&slot| self.plans[slot].as_ref().map(|plan| plan.tag.0));
+            tags.map(|tag| format!("call {tag} waits for {obstacle:?}")).collect::<Vec<_>>()
+        };
+        let mut waiting: Vec<String> = self.blocked.iter().flat_map(waits).collect();
+        waiting.sort();
+        HostError::Deadlock { at: self.now, waiting: waiting.join(", ") }
+    }
+
+    /// Plays the steps of a plan as far as time allows.
+    fn play(&mut self, slot: usize) -> Result<Option<Happening>, HostError> {
+        let Some(mut running) = self.plans[slot].take() else { return Ok(None) };
+        loop {
+            if running.next == running.plan.steps.len() {
+                return Ok(Some(self.end(slot, running)));
+            }
+            let at = match self.step(&mut running)? {
+                Turn::At(at) => {
+                    running.next += 1;
+                    at
+                }
+                Turn::Again(at) => at,
+                Turn::Blocked(obstacle) => {
+                    self.blocked.entry(obstacle).or_default().push(slot);
+                    self.plans[slot] = Some(running);
+                    return Ok(None);
+                }
+            };
+            if self.due.peek().is_some_and(|Reverse((next, ..))| *next <= at) && at > self.now {
+                self.plans[slot] = Some(running);
+                self.schedule(at, Due::Plan(slot));
+                return Ok(None);
+            }
+            self.now = self.now.max(at);
+        }
+    }
+
+    fn end(&mut self, slot: usize, mut running: Running) -> Happening {
+        for ticket in running.held.drain(..).chain(running.tickets.drain(..)) {
+            self.locks.release(ticket);
+            self.unblock(Obstacle::Lock(ticket.lock));
+        }
+        self.last_end = self.now;
+        self.free.push(slot);
+        self.spare.push(running.plan);
+        Happening::Ended { tag: running.tag, at: self.now }
+    }
+
+    /// Numbers the commands of a plan and finds which of other plans' they must not overtake.
+    fn planned(&mut self, mut running: Running) -> Running {
+        for step in running.plan.steps.iter().filter(|step| step.is_command()) {
+            let mut before = Vec::new();
+            self.hazards.conflicts(step, &mut before);
+            running.planned.push_back((CommandId(0), before));
+        }
+        let commands = running.plan.steps.iter().filter(|step| step.is_command());
+        for (step, planned) in commands.zip(&mut running.planned) {
+            planned.0 = self.hazards.plan(step);
+        }
+        running
+    }
+
+    fn unblock(&mut self, obstacle: Obstacle) {
+        for slot in self.blocked.remove(&obstacle).unwrap_or_default() {
+            self.schedule(self.now, Due::Plan(slot));
+        }
+    }
+
+    fn step(&mut self, running: &mut Running) -> Result<Turn, HostError> {
+        let now = self.now;
+        Ok(match &running.plan.steps[running.next] {
+            Step::WaitLast(commands) => {
+                let from = running.done.len().saturating_sub(*commands as usize);
+                let done = running.done[from..].iter().copied().max();
+                Turn::At(self.woken(done.unwrap_or(now)))
+            }
+            Step::WaitAll => {
+                running.done.clear();
+                Turn::At(self.woken(running.all_done))
+            }
+            Step::Lock { lock, .. } => match running.tickets.front() {
+                Some(&ticket) if self.locks.is_granted(ticket) => {
+                    running.held.extend(running.tickets.pop_front());
+                    Turn::At(now)
+                }
+                _ => Turn::Blocked(Obstacle::Lock(*lock)),
+            },
+            Step::Unlock(lock) => {
+                if let Some(at) = running.held.iter().rposition(|ticket| ticket.lock == *lock) {
+                    self.locks.release(running.held.remove(at));
+                    self.unblock(Obstacle::Lock(*lock));
+                }
+                Turn::At(now)
+            }
+            Step::Signal(event) => {
+                self.signalled.insert(*event);
+                self.unblock(Obstacle::Event(*event));
+                Turn::At(now)
+            }
+            Step::Await(event) if self.signalled.contains(event) => Turn::At(now),
+            Step::Await(event) => Turn::Blocked(Obstacle::Event(*event)),
+            Step::Read(_) | Step::Write { .. } | Step::Flush | Step::Discard(_) => {
+                return self.command(running);
+            }
+        })
+    }
+
+    /// When a thread that waits for `done` goes on.
+    fn woken(&self, done: SimTime) -> SimTime {
+        if done <= self.now { self.now } else { done + SimSpan::from_ns(self.costs.wake_ns) }
+    }
+
+    fn command(&mut self, running: &mut Running) -> Result<Turn, HostError> {
+        if let Some((_, before)) = running.planned.front_mut() {
+            while let Some(&first) = before.last() {
+                if self.hazards.is_pending(first) {
+                    return Ok(Turn::Blocked(Obstacle::Command(first)));
+                }
+                before.pop();
+            }
+        }
+        if let Some(later) = self.depth.room_from(self.now, self.costs.queue_depth) {
+            return Ok(Turn::Again(later));
+        }
+        let step = &running.plan.steps[running.next];
+        if *step == Step::Flush {
+            let asked = *running.asked.get_or_insert(self.now);
+            match self.flushes.turn(asked, self.now) {
+                FlushTurn::Later(at) => return Ok(Turn::Again(at)),
+                FlushTurn::Served(done) => {
+                    self.traffic.merged_flushes += 1;
+                    self.issued(running, done);
+                    return Ok(Turn::At(self.now));
+                }
+                FlushTurn::Now => {}
+            }
+        }
+        let done = self.issue(step)?;
+        self.issued(running, done);
+        let cost = SimSpan::from_ns(self.costs.request_ns);
+        self.traffic.cpu = SimSpan::from_ns(self.traffic.cpu.as_ns() + cost.as_ns());
+        Ok(Turn::At(self.now + cost))
+    }
+
+    /// Sends a command to the drive; returns when it is done.
+    fn issue(&mut self, step: &Step) -> Result<SimTime, HostError> {
+        let now = self.now;
+        let (kind, range, done) = match step {
+            Step::Read(range) => (CommandKind::Read, *range, self.device.read(now, *range)?),
+            Step::Write { range, hints, fua } => {
+                (CommandKind::Write, *range, self.device.write(now, *range, *hints, *fua)?)
+            }
+            Step::Discard(ranges) => {
+                let blocks = ranges.iter().map(|range| range.blocks_inside().blocks).sum();
+                let start = ranges.first().map_or(Lba(0), |range| range.blocks_inside().start);
+                (CommandKind::Discard, BlockRange::new(start, blocks), self.device.discard(now, ranges)?)
+            }
+            _ => (CommandKind::Flush, BlockRange::new(Lba(0), 0), self.device.flush(now)?),
+        };
+        if kind == CommandKind::Flush {
+            self.flushes.issued(now, done);
+        }
+        self.depth.enter(done);
+        self.traffic.count(kind, range.blocks, done.since(now));
+        if let Some(observer) = &mut self.observer {
+            observer(&Request { at: now, done, kind, range });
+        }
+        Ok(done)
+    }
+
+    fn issued(&mut self, running: &mut Running, done: SimTime) {
+        running.done.push(done);
+        running.all_done = running.all_done.max(done);
+        running.asked = None;
+        if let Some((id, _)) = running.planned.pop_front() {
+            self.hazards.issued(&running.plan.steps[running.next], id);
+            self.unblock(Obstacle::Command(id));
+        }
+    }
+}

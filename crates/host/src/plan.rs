@@ -1,0 +1,54 @@
+//! A plan: what a call issued, in its order.
+
+use dovetail_block::{BlockRange, ByteRange, EventId, Hints, LockId};
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Reads blocks.
+    Read(BlockRange),
+    /// Writes blocks.
+    Write {
+        /// Where to.
+        range: BlockRange,
+        /// What the writer knows of them.
+        hints: Hints,
+        /// Durable when it completes.
+        fua: bool,
+    },
+    /// Makes all that completed before durable.
+    Flush,
+    /// Gives ranges back.
+    Discard(Vec<ByteRange>),
+    /// Waits for its last so many commands.
+    WaitLast(u32),
+    /// Waits for all its commands.
+    WaitAll,
+    /// Takes a lock.
+    Lock {
+        /// Which.
+        lock: LockId,
+        /// With others.
+        shared: bool,
+    },
+    /// Gives a lock back.
+    Unlock(LockId),
+    /// Brings about an event.
+    Signal(EventId),
+    /// Waits for an event.
+    Await(EventId),
+}
+
+impl Step {
+    /// It is a command to the drive.
+    pub const fn is_command(&self) -> bool {
+        matches!(self, Self::Read(_) | Self::Write { .. } | Self::Flush | Self::Discard(_))
+    }
+}
+
+/// What a call issued: steps to be played one after another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The steps.
+    pub steps: Vec<Step>,
+}

@@ -1,0 +1,183 @@
+//! Random plans of many threads: the drive sees commands in the order of time and of what depends on what, and all end.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dovetail_block::{
+    BlockDevice, BlockRange, ByteRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, EventId,
+    Hints, Lba, LockId, MemoryDevice,
+};
+use dovetail_host::{Happening, HostCosts, HostError, Machine, Plan, Step, Tag};
+use dovetail_time::{Rng, SimSpan, SimTime};
+use proptest::prelude::*;
+
+/// A device that takes a random time for each command and complains when time goes back.
+struct Device {
+    memory: MemoryDevice,
+    last: SimTime,
+    rng: Rng,
+}
+
+impl Device {
+    fn new(seed: u64) -> Self {
+        Self { memory: MemoryDevice::new(64), last: SimTime::ZERO, rng: Rng::new(seed) }
+    }
+}
+
+impl BlockDevice for Device {
+    fn info(&self) -> DeviceInfo {
+        let capabilities = Capabilities { discard: true, streams: 1, inode_hints: false };
+        DeviceInfo { blocks: 64, capabilities }
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        assert!(at >= self.last, "a command at {at} after one at {}", self.last);
+        self.last = at;
+        self.memory.submit(at, command)?;
+        Ok(Completion { done: at + SimSpan::from_us(self.rng.below(100)) })
+    }
+}
+
+/// One step of a random plan; `lock` is the lock that is held, if one is.
+fn step(rng: &mut Rng, lock: &mut Option<LockId>) -> Step {
+    let start = rng.below(60);
+    let range = BlockRange::new(Lba(start), 1 + rng.below(4));
+    match rng.below(9) {
+        0 | 1 => Step::Read(range),
+        2 | 3 => Step::Write { range, hints: Hints::default(), fua: rng.chance(0.1) },
+        4 => Step::Flush,
+        5 => Step::Discard(vec![ByteRange::from(range)]),
+        6 => Step::WaitLast(1 + rng.below(3) as u32),
+        7 => Step::WaitAll,
+        _ => match lock.take() {
+            Some(held) => Step::Unlock(held),
+            None => {
+                let id = LockId(rng.below(2) as u8);
+                *lock = Some(id);
+                Step::Lock { lock: id, shared: rng.chance(0.6) }
+            }
+        },
+    }
+}
+
+fn plan(rng: &mut Rng) -> Plan {
+    let mut lock = None;
+    let mut steps: Vec<Step> = (0..1 + rng.below(12)).map(|_| step(rng, &mut lock)).collect();
+    steps.extend(lock.map(Step::Unlock));
+    Plan { steps }
+}
+
+fn costs() -> HostCosts {
+    HostCosts { queue_depth: 3, ..HostCosts::default() }
+}
+
+/// Threads that start a random plan when their last one has ended; what was issued, in its order.
+fn play(seed: u64, threads: u64, plans: u64) -> (Vec<(SimTime, BlockRange)>, Vec<Happening>) {
+    let mut rng = Rng::new(seed);
+    let mut machine = Machine::new(Device::new(seed), costs(), SimTime::ZERO);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let observer = Rc::clone(&seen);
+    machine.observe(Box::new(move |request| observer.borrow_mut().push((request.at, request.range))));
+    let mut left = plans;
+    let mut happened = Vec::new();
+    (0..threads).for_each(|thread| machine.start(SimTime::ZERO, Tag(thread), plan(&mut rng)));
+    while let Some(happening) = machine.advance().unwrap() {
+        happened.push(happening);
+        let Happening::Ended { tag, at } = happening else { continue };
+        if left > 0 {
+            left -= 1;
+            machine.start(at, tag, plan(&mut rng));
+        }
+    }
+    let ended = happened.len() as u64;
+    assert_eq!(ended, plans + threads, "every plan ends");
+    drop(machine);
+    (Rc::try_unwrap(seen).unwrap().into_inner(), happened)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// The device asserts the order of times, and that each read gives what the plans' order of writes says.
+    #[test]
+    fn commands_come_in_the_order_of_time_and_all_plans_end(seed: u64, threads in 1_u64..9) {
+        let (seen, happened) = play(seed, threads, 60);
+        prop_assert!(seen.is_sorted_by_key(|(at, _)| *at));
+        prop_assert_eq!((seen, happened), play(seed, threads, 60));
+    }
+}
+
+fn run(plans: Vec<Vec<Step>>) -> Result<Vec<(u64, u64)>, HostError> {
+    let mut machine = Machine::new(Device::new(1), costs(), SimTime::ZERO);
+    for (tag, steps) in plans.into_iter().enumerate() {
+        machine.start(SimTime::ZERO, Tag(tag as u64), Plan { steps });
+    }
+    let mut ends = Vec::new();
+    while let Some(happening) = machine.advance()? {
+        if let Happening::Ended { tag, at } = happening {
+            ends.push((tag.0, at.as_ns()));
+        }
+    }
+    Ok(ends)
+}
+
+#[test]
+fn who_waits_for_what_nobody_does_is_named() {
+    let error = run(vec![vec![Step::Await(EventId(7))], vec![Step::Flush, Step::WaitAll]]).unwrap_err();
+    let HostError::Deadlock { waiting, .. } = &error else { panic!("{error}") };
+    assert!(waiting.contains("call 0") && waiting.contains("EventId(7)"), "{error}");
+}
+
+#[test]
+fn plans_that_wait_for_each_other_are_named() {
+    let one = |mine, other| vec![Step::Await(EventId(other)), Step::Signal(EventId(mine))];
+    let error = run(vec![one(1, 2), one(2, 1)]).unwrap_err().to_string();
+    assert!(error.contains("call 0") && error.contains("call 1"), "{error}");
+}
+
+#[test]
+fn an_event_that_has_come_holds_nobody() {
+    let ends = run(vec![vec![Step::Signal(EventId(3))], vec![Step::Await(EventId(3))]]).unwrap();
+    assert_eq!(ends, [(0, 0), (1, 0)]);
+}
+
+#[test]
+fn a_lock_held_alone_stops_the_others_until_it_is_given_back() {
+    let write =
+        |start| Step::Write { range: BlockRange::new(Lba(start), 1), hints: Hints::default(), fua: false };
+    let lock = LockId(0);
+    let alone = vec![Step::Lock { lock, shared: false }, write(0), Step::WaitAll, Step::Unlock(lock)];
+    let shares = vec![Step::Lock { lock, shared: true }, write(9), Step::Unlock(lock), Step::WaitAll];
+    let ends = run(vec![alone, shares]).unwrap();
+    assert!(ends[0].0 == 0 && ends[1].1 > ends[0].1, "{ends:?}");
+}
+
+#[test]
+fn a_command_does_not_overtake_one_that_was_planned_before_it() {
+    let range = BlockRange::new(Lba(5), 1);
+    let write = || Step::Write { range, hints: Hints::default(), fua: false };
+    let mut machine = Machine::new(Device::new(3), costs(), SimTime::ZERO);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let observer = Rc::clone(&seen);
+    machine.observe(Box::new(move |request| observer.borrow_mut().push(request.kind as u8)));
+    let slow = vec![Step::Read(BlockRange::new(Lba(40), 1)), Step::WaitAll, Step::Read(range)];
+    machine.start(SimTime::ZERO, Tag(0), Plan { steps: slow });
+    machine.start(SimTime::ZERO, Tag(1), Plan { steps: vec![write()] });
+    while machine.advance().unwrap().is_some() {}
+    let kinds = seen.borrow().clone();
+    let (read, write) = (dovetail_ftl::stats::CommandKind::Read, dovetail_ftl::stats::CommandKind::Write);
+    assert_eq!(kinds, [read as u8, read as u8, write as u8]);
+}
+
+#[test]
+fn flushes_that_come_together_are_one() {
+    let mut machine = Machine::new(Device::new(5), costs(), SimTime::ZERO);
+    (0..5).for_each(|tag| {
+        machine.start(SimTime::ZERO, Tag(tag), Plan { steps: vec![Step::Flush, Step::WaitAll] })
+    });
+    while machine.advance().unwrap().is_some() {}
+    let traffic = machine.traffic();
+    assert_eq!((traffic.flush.requests, traffic.merged_flushes), (1, 4));
+}

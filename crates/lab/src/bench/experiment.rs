@@ -1,0 +1,107 @@
+//! A workload on several stacks, several times.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dovetail_time::{Ratio, Rng};
+
+use super::fill::Fill;
+use super::results::{BenchResults, BenchRun, SCHEMA, SCHEMA_VERSION};
+use super::{BenchError, Job, Source, Stack, run};
+use crate::parallel::run_all;
+
+/// What is to be compared.
+pub struct Experiment<'a> {
+    /// The workload.
+    pub source: &'a Source,
+    /// What the volume holds before.
+    pub fill: Option<Fill>,
+    /// The stacks.
+    pub stacks: &'a [Stack],
+    /// By how much drive, memory and workload are shrunk.
+    pub scale: Ratio,
+    /// Seeds everything; each repetition has a seed of its own that follows from it.
+    pub seed: u64,
+    /// How often each stack runs, with other seeds.
+    pub repetitions: u32,
+    /// Set from outside to end all runs early; what was measured until then is kept.
+    pub stop: &'a AtomicBool,
+    /// Syncs the file system at the end, and counts what that writes.
+    pub final_sync: bool,
+}
+
+/// A run that an experiment consists of.
+struct Part<'a> {
+    stack: &'a Stack,
+    label: String,
+    seed: u64,
+}
+
+impl Experiment<'_> {
+    fn parts(&self) -> Vec<Part<'_>> {
+        let mut parts = Vec::new();
+        for stack in self.stacks {
+            for repetition in 0..self.repetitions.max(1) {
+                let label = match self.repetitions {
+                    0 | 1 => stack.name.clone(),
+                    _ => format!("{} #{}", stack.name, repetition + 1),
+                };
+                parts.push(Part { stack, label, seed: self.seed_of(repetition) });
+            }
+        }
+        parts
+    }
+
+    /// The first repetition has the experiment's own seed.
+    fn seed_of(&self, repetition: u32) -> u64 {
+        if repetition == 0 { self.seed } else { Rng::new(self.seed).fork(repetition.into()).next_u64() >> 11 }
+    }
+
+    fn perform(&self, part: &Part<'_>) -> Result<BenchRun, BenchError> {
+        let workload = self.source.start(self.scale, part.seed)?;
+        let mut workload = match &self.fill {
+            Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
+            None => workload,
+        };
+        let job = Job {
+            label: part.label.clone(),
+            stack: part.stack,
+            scale: self.scale,
+            seed: part.seed,
+            stop: &|| self.stop.load(Ordering::Relaxed),
+            final_sync: self.final_sync,
+        };
+        run(&job, workload.as_mut())
+    }
+
+    /// The names of the runs.
+    pub fn labels(&self) -> Vec<String> {
+        self.parts().into_iter().map(|part| part.label).collect()
+    }
+
+    /// Performs all runs, as many at a time as there are `threads`, and calls `ended` for each by its number. The results do
+    /// not depend on `threads`.
+    pub fn run(&self, threads: usize, ended: &(dyn Fn(usize) + Sync)) -> (BenchResults, Vec<BenchError>) {
+        let parts = self.parts();
+        let outcomes = run_all(&parts, threads, |number, part| {
+            let outcome = self.perform(part);
+            ended(number);
+            outcome
+        });
+        let (mut runs, mut failures) = (Vec::new(), Vec::new());
+        for outcome in outcomes {
+            match outcome {
+                Ok(run) => runs.push(run),
+                Err(error) => failures.push(error),
+            }
+        }
+        let results = BenchResults {
+            schema: SCHEMA.into(),
+            version: SCHEMA_VERSION,
+            workload: self.source.name().into(),
+            scale: self.scale.value(),
+            seed: self.seed,
+            runs,
+        };
+        (results, failures)
+    }
+}

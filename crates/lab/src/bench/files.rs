@@ -1,0 +1,351 @@
+//! A workload's files on a file system: calls carried out, and every read checked against what was last written.
+
+use std::collections::HashMap;
+
+use dovetail_block::{Content, Pattern};
+use dovetail_time::SimTime;
+use dovetail_vfs::{Caller, Error, Fallocate, Ino, NewNode, SetAttr, Simulated, Timestamp};
+use dovetail_workload::{Call, FileId};
+
+const BLOCK: u64 = 4096;
+const REGULAR: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
+const DIRECTORY: NewNode = NewNode { mode: 0o040_755, rdev: (0, 0) };
+
+/// A file that is there.
+#[derive(Debug)]
+struct File {
+    ino: Ino,
+    size: u64,
+    open: u64,
+    /// Of each block, which write of it was the last; 0 for a hole.
+    versions: Vec<u32>,
+}
+
+/// Why a call was not carried out.
+#[derive(Debug)]
+pub(super) enum CallError {
+    /// The file system says so.
+    Refused(Error),
+    /// A read gave something else than what was written there last.
+    WrongData { block: u64 },
+}
+
+impl From<Error> for CallError {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// The files of a workload.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    table: Vec<Option<File>>,
+    /// Files without a name that are still open, and how often.
+    nameless: HashMap<FileId, (Ino, u64)>,
+    directories: HashMap<String, Ino>,
+    contents: Vec<Content>,
+}
+
+/// What a call did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Effect {
+    /// Bytes read or written.
+    pub(super) bytes: u64,
+    /// Blocks that the host had to copy.
+    pub(super) blocks: u64,
+}
+
+/// The blocks that a range of bytes touches: the first, and how many.
+fn touched(offset: u64, len: u64) -> (u64, u64) {
+    let first = offset / BLOCK;
+    (first, (offset + len).div_ceil(BLOCK) - first)
+}
+
+fn pattern(file: FileId, block: u64, version: u32) -> Content {
+    match version {
+        0 => Content::Empty,
+        version => Content::Pattern(Pattern::named(file.0.into(), block, version.into())),
+    }
+}
+
+fn caller(now: SimTime) -> Caller {
+    let ns = now.as_ns();
+    let now = Timestamp { seconds: (ns / 1_000_000_000) as i64, nanoseconds: (ns % 1_000_000_000) as u32 };
+    Caller { now, ..Caller::default() }
+}
+
+impl Files {
+    /// Carries out a call at `now`. `path` is that of the call's file.
+    pub(super) fn perform(
+        &mut self,
+        fs: &mut dyn Simulated,
+        now: SimTime,
+        call: &Call,
+        path: &str,
+    ) -> Result<Effect, CallError> {
+        let caller = &caller(now);
+        match *call {
+            Call::Open { file } => {
+                let ino = self.open(fs, caller, file, path)?;
+                fs.hold(ino);
+                if let Some(file) = self.file(file) {
+                    file.open += 1;
+                }
+            }
+            Call::Close { file } => self.close(fs, file)?,
+            Call::Read { file, offset, len, direct } => {
+                return self.read(fs, caller, file, path, (offset, len), direct);
+            }
+            Call::Write { file, offset, len, direct } => {
+                return self.write(fs, caller, file, path, (offset, len), direct);
+            }
+            Call::Append { file, len } => {
+                self.open(fs, caller, file, path)?;
+                let offset = self.file(file).map_or(0, |file| file.size);
+                return self.write(fs, caller, file, path, (offset, len), false);
+            }
+            Call::PunchHole { file, offset, len } => self.punch(fs, caller, file, path, (offset, len))?,
+            Call::Allocate { file, len, keep_size } => {
+                self.allocate(fs, caller, file, path, (len, keep_size))?;
+            }
+            Call::Truncate { file, size } => self.truncate(fs, caller, file, path, size)?,
+            Call::Sync { file, data_only } => {
+                let ino = self.open(fs, caller, file, path)?;
+                fs.fsync(ino, data_only)?;
+            }
+            Call::SyncAll => fs.sync()?,
+            Call::Unlink { file } => self.unlink(fs, caller, file, path)?,
+            Call::Stat { file } => {
+                let ino = self.open(fs, caller, file, path)?;
+                fs.getattr(ino)?;
+            }
+            Call::DropCache { file } => {
+                let ino = self.open(fs, caller, file, path)?;
+                fs.drop_cache(ino);
+            }
+        }
+        Ok(Effect::default())
+    }
+
+    /// The inodes of the files that are there.
+    pub(super) fn inodes(&self) -> impl Iterator<Item = Ino> {
+        self.table.iter().flatten().map(|file| file.ino)
+    }
+
+    /// Blocks of all files, holes left out.
+    pub(super) fn blocks(&self) -> u64 {
+        let written = |file: &File| file.versions.iter().filter(|version| **version > 0).count() as u64;
+        self.table.iter().flatten().map(written).sum()
+    }
+
+    fn file(&mut self, file: FileId) -> Option<&mut File> {
+        self.table.get_mut(file.0 as usize)?.as_mut()
+    }
+
+    /// The file's inode; it is made if it is not there.
+    fn open(
+        &mut self,
+        fs: &mut dyn Simulated,
+        caller: &Caller,
+        id: FileId,
+        path: &str,
+    ) -> Result<Ino, Error> {
+        if let Some(file) = self.file(id) {
+            return Ok(file.ino);
+        }
+        let (dir, name) = self.directory_of(fs, caller, path)?;
+        let ino = match fs.lookup(dir, name) {
+            Err(Error::NotFound) => fs.create(caller, dir, name, &REGULAR)?.ino,
+            found => found?.ino,
+        };
+        let index = id.0 as usize;
+        if self.table.len() <= index {
+            self.table.resize_with(index + 1, || None);
+        }
+        self.table[index] = Some(File { ino, size: 0, open: 0, versions: Vec::new() });
+        Ok(ino)
+    }
+
+    /// The directory of a path, made if need be, and the name in it.
+    fn directory_of<'p>(
+        &mut self,
+        fs: &mut dyn Simulated,
+        caller: &Caller,
+        path: &'p str,
+    ) -> Result<(Ino, &'p [u8]), Error> {
+        let Some((parents, name)) = path.rsplit_once('/') else { return Ok((fs.root(), path.as_bytes())) };
+        if let Some(&dir) = self.directories.get(parents) {
+            return Ok((dir, name.as_bytes()));
+        }
+        let (parent, last) = self.directory_of(fs, caller, parents)?;
+        let dir = match fs.lookup(parent, last) {
+            Err(Error::NotFound) => fs.create(caller, parent, last, &DIRECTORY)?.ino,
+            found => found?.ino,
+        };
+        self.directories.insert(parents.into(), dir);
+        Ok((dir, name.as_bytes()))
+    }
+
+    fn close(&mut self, fs: &mut dyn Simulated, id: FileId) -> Result<(), Error> {
+        if let Some((ino, open)) = self.nameless.get_mut(&id) {
+            let ino = *ino;
+            *open -= 1;
+            if *open == 0 {
+                self.nameless.remove(&id);
+            }
+            return fs.forget(ino, 1);
+        }
+        match self.file(id) {
+            Some(file) if file.open > 0 => {
+                file.open -= 1;
+                fs.forget(file.ino, 1)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn read(
+        &mut self,
+        fs: &mut dyn Simulated,
+        caller: &Caller,
+        id: FileId,
+        path: &str,
+        (offset, len): (u64, u64),
+        direct: bool,
+    ) -> Result<Effect, CallError> {
+        let ino = self.open(fs, caller, id, path)?;
+        let Some(file) = self.table.get(id.0 as usize).and_then(Option::as_ref) else {
+            return Ok(Effect::default());
+        };
+        let len = len.min(file.size.saturating_sub(offset));
+        if len == 0 {
+            return Ok(Effect::default());
+        }
+        let (first, count) = touched(offset, len);
+        self.contents.clear();
+        self.contents.resize(count as usize, Content::Empty);
+        fs.read_pages(ino, first, &mut self.contents, direct)?;
+        for (block, content) in (first..).zip(&self.contents) {
+            let version = file.versions.get(block as usize).copied().unwrap_or(0);
+            if *content != pattern(id, block, version) {
+                return Err(CallError::WrongData { block });
+            }
+        }
+        Ok(Effect { bytes: len, blocks: count })
+    }
+
+    fn write(
+        &mut self,
+        fs: &mut dyn Simulated,
+        caller: &Caller,
+        id: FileId,
+        path: &str,
+        (offset, len): (u64, u64),
+        direct: bool,
+    ) -> Result<Effect, CallError> {
+        let ino = self.open(fs, caller, id, path)?;
+        if len == 0 {
+            return Ok(Effect::default());
+        }
+        let (first, count) = touched(offset, len);
+        let mut contents = std::mem::take(&mut self.contents);
+        contents.clear();
+        if let Some(file) = self.file(id) {
+            let versions = file.versions.get(first as usize..).unwrap_or_default();
+            let old = versions.iter().copied().chain(std::iter::repeat(0));
+            contents.extend((first..first + count).zip(old).map(|(block, old)| pattern(id, block, old + 1)));
+        }
+        let written = fs.write_pages(caller, ino, (offset, len), &contents, direct);
+        self.contents = contents;
+        written?;
+        if let Some(file) = self.file(id) {
+            let end = (first + count) as usize;
+            if file.versions.len() < end {
+                file.versions.resize(end, 0);
+            }
+            file.versions[first as usize..end].iter_mut().for_each(|version| *version += 1);
+            file.size = file.size.max(offset + len);
+        }
+        Ok(Effect { bytes: len, blocks: count })
+    }
+
+    fn punch(
+        &mut self,
+        fs: &mut dyn Simulated,
+        caller: &Caller,
+        id: FileId,
+        path: &str,
+        (offset, len): (u64, u64),
+    ) -> Result<(), Error> {
+        let ino = self.open(fs, caller, id, path)?;
+        let (from, to) = (offset.next_multiple_of(BLOCK), (offset + len) / BLOCK * BLOCK);
+        if from >= to {
+            return Ok(());
+        }
+        fs.fallocate(caller, ino, Fallocate::PunchHole, from, to - from)?;
+        if let Some(file) = self.file(id) {
+            let end = file.versions.len().min((to / BLOCK) as usize);
+            file.versions[((from / BLOCK) as usize).min(end)..end].fill(0);
+        }
+        Ok(())
+    }
+
+    fn allocate(
+        &mut self,
+        fs: &mut dyn Simulated,
+        caller: &Caller,
+        id: FileId,
+        path: &str,
+        (len, keep_size): (u64, bool),
+    ) -> Result<(), Error> {
+        let ino = self.open(fs, caller, id, path)?;
+        if len == 0 {
+            return Ok(());
+        }
+        fs.fallocate(caller, ino, Fallocate::Reserve { keep_size }, 0, len)?;
+        if let Some(file) = self.file(id)
+            && !keep_size
+        {
+            file.size = file.size.max(len);
+        }
+        Ok(())
+    }
+
+    fn truncate(
+        &mut self,
+        fs: &mut dyn Simulated,
+        caller: &Caller,
+        id: FileId,
+        path: &str,
+        size: u64,
+    ) -> Result<(), Error> {
+        let ino = self.open(fs, caller, id, path)?;
+        let Some(file) = self.file(id) else { return Ok(()) };
+        // a block that is named cannot be cut: the size is that of whole blocks
+        let size = if size < file.size { size.next_multiple_of(BLOCK) } else { size };
+        fs.setattr(caller, ino, &SetAttr { size: Some(size), ..SetAttr::default() })?;
+        if let Some(file) = self.file(id) {
+            file.versions.truncate(size.div_ceil(BLOCK) as usize);
+            file.size = size;
+        }
+        Ok(())
+    }
+
+    fn unlink(
+        &mut self,
+        fs: &mut dyn Simulated,
+        caller: &Caller,
+        id: FileId,
+        path: &str,
+    ) -> Result<(), Error> {
+        let Some(file) = self.file(id) else { return Ok(()) };
+        let (ino, open) = (file.ino, file.open);
+        let (dir, name) = self.directory_of(fs, caller, path)?;
+        fs.unlink(caller, dir, name)?;
+        self.table[id.0 as usize] = None;
+        if open > 0 {
+            self.nameless.insert(id, (ino, open));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! F2FS in a stack.
+
+use dovetail_block::BlockDevice;
+use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
+use dovetail_f2fs::{AllocMode, F2fs, IpuPolicy, Options};
+use dovetail_host::Planner;
+use dovetail_time::{Ratio, SimTime};
+use dovetail_vfs::Simulated;
+use serde::Deserialize;
+
+use crate::bench::{BenchError, Stack};
+
+/// Up to this size the kernel (6.1) treats a volume as small: it overwrites in place.
+const SMALL_VOLUME: f64 = (16_u64 << 30) as f64;
+
+/// The stack's table `[mkfs]`, by the names of `dovetail mkfs f2fs`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct Mkfs {
+    overprovision: Option<f64>,
+    segs_per_sec: Option<u32>,
+    secs_per_zone: Option<u32>,
+    large_nat: bool,
+}
+
+/// The stack's table `[sysfs]`, by the kernel's names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Sysfs {
+    ipu_policy: Option<u32>,
+    gc_urgent: Option<u32>,
+    cp_interval: Option<u64>,
+}
+
+pub(super) fn build(
+    stack: &Stack,
+    mut planner: Planner,
+    scale: Ratio,
+) -> Result<Box<dyn Simulated>, BenchError> {
+    let full_bytes = planner.info().blocks as f64 * 4096.0 / scale.value();
+    let options = as_at_full_size(mount_options(stack, scale)?, full_bytes);
+    let failed = |error: String| BenchError::Setup { stack: stack.name.clone(), reason: error };
+    mkfs(&mut planner, &mkfs_options(stack)?).map_err(|error| failed(error.to_string()))?;
+    let fs = F2fs::mount(planner, options, SimTime::ZERO).map_err(|error| failed(error.to_string()))?;
+    Ok(Box::new(fs))
+}
+
+/// The kernel's defaults depend on the size of the volume: a volume shrunk with its drive keeps those of its full size.
+fn as_at_full_size(options: Options, full_bytes: f64) -> Options {
+    if full_bytes <= SMALL_VOLUME {
+        return options;
+    }
+    Options {
+        ipu_policy: options.ipu_policy.or(Some(IpuPolicy::FSYNC)),
+        alloc: options.alloc.or(Some(AllocMode::Default)),
+        ..options
+    }
+}
+
+fn mkfs_options(stack: &Stack) -> Result<MkfsOptions, BenchError> {
+    let table: Mkfs = table(stack, "mkfs", &stack.mkfs)?;
+    let defaults = MkfsOptions::default();
+    Ok(MkfsOptions {
+        overprovision_percent: table.overprovision,
+        segments_per_section: table.segs_per_sec.unwrap_or(defaults.segments_per_section),
+        sections_per_zone: table.secs_per_zone.unwrap_or(defaults.sections_per_zone),
+        large_nat: table.large_nat,
+        ..defaults
+    })
+}
+
+fn mount_options(stack: &Stack, scale: Ratio) -> Result<Options, BenchError> {
+    let sysfs: Sysfs = table(stack, "sysfs", &stack.sysfs)?;
+    let options = Options::parse(&stack.mount)
+        .map_err(|error| BenchError::StackFile { file: stack.name.clone(), reason: error.to_string() })?;
+    Ok(Options {
+        ipu_policy: sysfs.ipu_policy.map(IpuPolicy).or(options.ipu_policy),
+        gc_urgent: sysfs.gc_urgent.map_or(options.gc_urgent, |urgent| urgent != 0),
+        checkpoint_interval_s: sysfs.cp_interval.unwrap_or(options.checkpoint_interval_s),
+        page_cache_bytes: stack.memory_bytes(scale),
+        ..options
+    })
+}
+
+fn table<T: for<'a> Deserialize<'a>>(
+    stack: &Stack,
+    name: &str,
+    table: &toml::Table,
+) -> Result<T, BenchError> {
+    table.clone().try_into().map_err(|error: toml::de::Error| BenchError::StackFile {
+        file: stack.name.clone(),
+        reason: format!("[{name}]: {}", error.message()),
+    })
+}

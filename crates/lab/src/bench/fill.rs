@@ -1,0 +1,78 @@
+//! What a volume holds before a workload starts.
+
+use dovetail_time::{Ratio, parse_bytes};
+use dovetail_workload::Workload;
+use dovetail_workload::fileset::{Amount, FileSet, FileSetConfig, Prepared};
+
+use super::{BenchError, Stack};
+
+/// The size of large files at full scale.
+const LARGE: f64 = (1_u64 << 30) as f64;
+
+/// How much there is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FillAmount {
+    /// Bytes at full scale.
+    Bytes(u64),
+    /// A share of the partition, 0 to 1.
+    Share(f64),
+}
+
+/// Which files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FillWith {
+    /// Sizes and directories as found on people's machines (Impressions, FAST'09).
+    Impressions,
+    /// Files of 1 GiB at full scale.
+    Large,
+}
+
+/// What a volume holds before a workload starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fill {
+    /// How much.
+    pub amount: FillAmount,
+    /// Which files.
+    pub with: FillWith,
+}
+
+impl Fill {
+    /// Reads an amount: `50%` of the partition, or bytes as `100GiB`.
+    ///
+    /// # Errors
+    /// What may be given.
+    pub fn amount(text: &str) -> Result<FillAmount, String> {
+        let Some(percent) = text.strip_suffix('%') else {
+            return parse_bytes(text).map(FillAmount::Bytes).map_err(|error| error.to_string());
+        };
+        let share = percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
+        share
+            .map(|percent| FillAmount::Share(percent / 100.0))
+            .ok_or_else(|| "give 0% to 100%, or bytes".into())
+    }
+
+    /// The workload, on a volume that holds this.
+    pub(super) fn before(
+        &self,
+        workload: Box<dyn Workload>,
+        stack: &Stack,
+        scale: Ratio,
+        seed: u64,
+    ) -> Result<Box<dyn Workload>, BenchError> {
+        let bytes = match self.amount {
+            FillAmount::Bytes(bytes) => (bytes as f64 * scale.value()) as u64,
+            FillAmount::Share(share) => {
+                let blocks = stack.drive_config(scale, seed)?.user_blocks;
+                (stack.partition_blocks(blocks, scale)? as f64 * 4096.0 * share) as u64
+            }
+        };
+        let set = match self.with {
+            FillWith::Impressions => {
+                FileSet::generate("fill", &FileSetConfig::new(Amount::Bytes(bytes)), seed)
+            }
+            FillWith::Large => FileSet::filling("fill", bytes, (LARGE * scale.value()) as u64),
+        };
+        let set = set.map_err(|error| BenchError::Workload(error.to_string()))?;
+        Ok(Box::new(Prepared::new(set, workload)))
+    }
+}

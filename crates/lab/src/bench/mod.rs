@@ -1,0 +1,195 @@
+//! Workloads on whole stacks in virtual time.
+
+mod experiment;
+mod files;
+mod filesystems;
+mod fill;
+mod recorder;
+pub mod results;
+mod run;
+mod source;
+mod stack;
+mod summary;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dovetail_block::{BLOCK_SIZE, BlockDevice, DeviceInfo};
+use dovetail_ftl::Drive;
+use dovetail_ftl::stats::CommandKind;
+use dovetail_host::{HostError, Machine, Planner};
+use dovetail_time::{Ratio, SimTime, format_bytes};
+use dovetail_workload::{Call, ThreadId, Workload};
+
+use crate::results::ScatterPoint;
+use crate::sample::Sample;
+pub use experiment::Experiment;
+pub use fill::{Fill, FillAmount, FillWith};
+use results::BenchRun;
+use run::Run;
+pub use source::Source;
+pub use stack::Stack;
+
+/// Why a run ended early, or could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The workload cannot be run.
+    #[error("{0}")]
+    Workload(String),
+    /// No stack of that name.
+    #[error(
+        "there is no stack \"{0}\"; `dovetail stack list` shows those there are, and a file ends in .toml"
+    )]
+    UnknownStack(String),
+    /// A stack's file cannot be read, or says something that cannot be.
+    #[error("stack {file}: {reason}")]
+    StackFile {
+        /// The file, or the stack's name.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The drive cannot be built.
+    #[error("{0}")]
+    Drive(String),
+    /// The partition is larger than the drive.
+    #[error(
+        "stack {stack}: a partition of {} does not fit on a drive of {}",
+        format_bytes(*wanted),
+        format_bytes(*drive)
+    )]
+    Partition {
+        /// The stack.
+        stack: String,
+        /// The partition in bytes.
+        wanted: u64,
+        /// The drive in bytes.
+        drive: u64,
+    },
+    /// The file system cannot be made or mounted.
+    #[error("stack {stack}: {reason}")]
+    Setup {
+        /// The stack.
+        stack: String,
+        /// Why.
+        reason: String,
+    },
+    /// A call failed.
+    #[error("at {at} of virtual time thread {thread} could not {call} {path}: {source}")]
+    Call {
+        /// When.
+        at: SimTime,
+        /// Which thread.
+        thread: u32,
+        /// What it was doing.
+        call: &'static str,
+        /// To which file.
+        path: String,
+        /// Why.
+        source: dovetail_vfs::Error,
+    },
+    /// The file system's background work failed.
+    #[error("at {at} of virtual time the file system's background work failed: {source}")]
+    Background {
+        /// When.
+        at: SimTime,
+        /// Why.
+        source: dovetail_vfs::Error,
+    },
+    /// A read did not give what was written.
+    #[error(
+        "at {at} of virtual time block {block} of {path} read back wrong: this is a fault of the file system, please report it"
+    )]
+    WrongData {
+        /// When.
+        at: SimTime,
+        /// Which file.
+        path: String,
+        /// Which of its blocks.
+        block: u64,
+    },
+    /// All threads wait for something that does not come.
+    #[error("at {at} of virtual time {waiting} threads wait for each other: a workload that cannot end")]
+    Asleep {
+        /// When.
+        at: SimTime,
+        /// How many.
+        waiting: usize,
+    },
+    /// The drive, or the plans on it, failed.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// One workload on one stack.
+pub struct Job<'a> {
+    /// What sets it apart from the others.
+    pub label: String,
+    /// The stack.
+    pub stack: &'a Stack,
+    /// By how much drive and memory are shrunk; the workload is given at its scale already.
+    pub scale: Ratio,
+    /// Seeds the drive's policies.
+    pub seed: u64,
+    /// Ends the run early when it says so; what was measured until then is kept.
+    pub stop: &'a dyn Fn() -> bool,
+    /// Syncs the file system at the end, and counts what that writes.
+    pub final_sync: bool,
+}
+
+/// A new stack with the workload's files on it, at rest.
+fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, BenchError> {
+    let stack = job.stack;
+    let drive = Drive::new(stack.drive_config(job.scale, job.seed)?);
+    let drive = drive.map_err(|error| BenchError::Drive(format!("stack {}: {error}", stack.name)))?;
+    let blocks = stack.partition_blocks(drive.info().blocks, job.scale)?;
+    let info = DeviceInfo { blocks, ..drive.info() };
+    let planner = Planner::new(info, stack.host.max_request_blocks());
+    let fs = filesystems::build(stack, planner.clone(), job.scale)?;
+    let machine = Machine::new(drive, stack.host, SimTime::ZERO);
+    let mut run = Run::new(machine, planner, fs, stack.host, workload, job.stop);
+    run.prepare()?;
+    Ok(run)
+}
+
+/// Runs a workload on a stack. After a failure the results hold what was measured until then, and the reason.
+///
+/// # Errors
+/// What keeps the run from beginning; see [`BenchError`].
+pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, BenchError> {
+    let jobs: Vec<String> =
+        (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into()).collect();
+    let mut run = set_up(job, &mut *workload)?;
+    let sample = Rc::new(RefCell::new(Sample::new(job.seed)));
+    run.observe(&sample);
+    let ran = run.run();
+    let failure = if job.final_sync { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }.err();
+    let end = run.recorder.end(run.fs.as_ref(), &run.machine);
+    let mut result = summary::summarize(job, &mut run, &end, &jobs);
+    result.scatter = sample.borrow_mut().finish();
+    drop(run);
+    result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
+    Ok(result)
+}
+
+impl Run<'_> {
+    /// The measurement begins: what reaches the drive from now on is offered to `sample`.
+    fn observe(&mut self, sample: &Rc<RefCell<Sample>>) {
+        self.recorder.begin(self.fs.as_ref(), &self.machine);
+        let (sample, start) = (Rc::clone(sample), self.machine.now());
+        self.machine.observe(Box::new(move |request| {
+            let op = match request.kind {
+                CommandKind::Read => 'r',
+                CommandKind::Write => 'w',
+                CommandKind::Discard => 'd',
+                CommandKind::Flush => return,
+            };
+            sample.borrow_mut().offer(ScatterPoint {
+                t: request.at.since(start).as_secs_f64(),
+                at: request.range.start.0 * BLOCK_SIZE,
+                len: request.range.blocks * BLOCK_SIZE,
+                op,
+            });
+        }));
+    }
+}

@@ -1,0 +1,138 @@
+//! What is noted while a workload runs: latencies of calls, and figures over time.
+
+use dovetail_ftl::stats::{CommandKind, Latencies};
+use dovetail_ftl::{Drive, stats::Counters};
+use dovetail_host::{Machine, Traffic};
+use dovetail_time::{SimSpan, SimTime};
+use dovetail_vfs::{Figure, Simulated};
+use dovetail_workload::{Call, Outcome, ThreadId};
+
+/// Samples kept at most; when there are more, every second one goes and the interval doubles.
+const MAX_SAMPLES: usize = 512;
+const FIRST_INTERVAL: SimSpan = SimSpan::from_us(100);
+
+/// Calls of one thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ThreadRecord {
+    /// By kind: a sync counts as a flush, a punched hole as a discard.
+    pub(super) latencies: Latencies,
+    pub(super) read_bytes: u64,
+    pub(super) written_bytes: u64,
+    /// Begin of its first call and end of its last one.
+    pub(super) span: Option<(SimTime, SimTime)>,
+}
+
+/// What was counted until a point in time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sample {
+    pub(super) at: SimTime,
+    pub(super) calls: u64,
+    pub(super) read_bytes: u64,
+    pub(super) written_bytes: u64,
+    pub(super) written: Vec<Figure>,
+    pub(super) events: Vec<Figure>,
+    pub(super) drive: Counters,
+    pub(super) traffic: Traffic,
+}
+
+#[derive(Debug)]
+pub(super) struct Recorder {
+    pub(super) threads: Vec<ThreadRecord>,
+    pub(super) first: Sample,
+    pub(super) samples: Vec<Sample>,
+    interval: SimSpan,
+    next: SimTime,
+    calls: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+}
+
+impl Recorder {
+    pub(super) fn new(threads: u32) -> Self {
+        Self {
+            threads: vec![ThreadRecord::default(); threads as usize],
+            first: Sample::default(),
+            samples: Vec::new(),
+            interval: FIRST_INTERVAL,
+            next: SimTime::ZERO,
+            calls: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+        }
+    }
+
+    /// The measurement begins now.
+    pub(super) fn begin(&mut self, fs: &dyn Simulated, machine: &Machine<Drive>) {
+        self.first = self.state(machine.now(), fs, machine);
+        self.next = machine.now() + self.interval;
+    }
+
+    fn state(&self, at: SimTime, fs: &dyn Simulated, machine: &Machine<Drive>) -> Sample {
+        Sample {
+            at,
+            calls: self.calls,
+            read_bytes: self.read_bytes,
+            written_bytes: self.written_bytes,
+            written: fs.written(),
+            events: fs.events(),
+            drive: machine.device().counters(),
+            traffic: machine.traffic(),
+        }
+    }
+
+    /// A call has ended.
+    pub(super) fn call(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome) {
+        let record = &mut self.threads[thread.0 as usize];
+        let kind = match call {
+            Call::Read { .. } => CommandKind::Read,
+            Call::Write { .. } | Call::Append { .. } => CommandKind::Write,
+            Call::Sync { .. } | Call::SyncAll => CommandKind::Flush,
+            Call::PunchHole { .. } => CommandKind::Discard,
+            _ => return,
+        };
+        self.calls += 1;
+        let bytes = outcome.bytes;
+        match kind {
+            CommandKind::Read => {
+                self.read_bytes += bytes;
+                record.read_bytes += bytes;
+            }
+            CommandKind::Write => {
+                self.written_bytes += bytes;
+                record.written_bytes += bytes;
+            }
+            CommandKind::Flush | CommandKind::Discard => {}
+        }
+        record.latencies.record(kind, outcome.end.since(outcome.begin));
+        let begin = record.span.map_or(outcome.begin, |(begin, _)| begin);
+        record.span = Some((begin, outcome.end));
+    }
+
+    pub(super) fn is_due(&self, at: SimTime) -> bool {
+        at >= self.next
+    }
+
+    /// Notes the state at `at`.
+    pub(super) fn sample(&mut self, at: SimTime, fs: &dyn Simulated, machine: &Machine<Drive>) {
+        let state = self.state(at, fs, machine);
+        self.samples.push(state);
+        if self.samples.len() > MAX_SAMPLES {
+            let mut number = 0;
+            self.samples.retain(|_| {
+                number += 1;
+                number % 2 == 0
+            });
+            self.interval = SimSpan::from_ns(self.interval.as_ns() * 2);
+        }
+        while self.next <= at {
+            self.next += self.interval;
+        }
+    }
+
+    /// The measurement ends.
+    pub(super) fn end(&mut self, fs: &dyn Simulated, machine: &Machine<Drive>) -> Sample {
+        let state = self.state(machine.now(), fs, machine);
+        self.samples.push(state.clone());
+        state
+    }
+}

@@ -1,0 +1,67 @@
+//! Where the calls come from.
+
+use dovetail_time::Ratio;
+use dovetail_workload::Workload;
+use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
+use dovetail_workload::personality::{Personality, PersonalityWorkload};
+
+use super::BenchError;
+
+/// A workload that can be started anew for each run.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A fio job file.
+    Fio(Box<JobFile>),
+    /// A personality of Filebench's.
+    Personality(Box<Personality>),
+}
+
+impl Source {
+    /// A fio job file from its text; `variables` are what `${NAME}` stands for.
+    ///
+    /// # Errors
+    /// [`BenchError::Workload`].
+    pub fn fio(text: &str, name: &str, variables: &[(String, String)]) -> Result<Self, BenchError> {
+        let variables = Variables::from_iter(variables.iter().cloned());
+        let file = JobFile::parse(text, name, &variables);
+        Ok(Self::Fio(Box::new(file.map_err(|error| BenchError::Workload(error.to_string()))?)))
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Fio(file) => file.name(),
+            Self::Personality(personality) => personality.name(),
+        }
+    }
+
+    /// The workload at a scale.
+    ///
+    /// # Errors
+    /// [`BenchError::Workload`].
+    pub fn start(&self, scale: Ratio, seed: u64) -> Result<Box<dyn Workload>, BenchError> {
+        let failed = |error: &dyn std::error::Error| BenchError::Workload(error.to_string());
+        match self {
+            Self::Fio(file) => {
+                let file = if scale.value() < 1.0 { file.scaled(scale.value()) } else { (**file).clone() };
+                Ok(Box::new(FioWorkload::new(file, seed).map_err(|error| failed(&error))?))
+            }
+            Self::Personality(personality) => {
+                let scaled = scaled_personality(personality, scale)?;
+                Ok(Box::new(PersonalityWorkload::new(&scaled, seed).map_err(|error| failed(&error))?))
+            }
+        }
+    }
+}
+
+/// With fewer files: their sizes stay.
+fn scaled_personality(personality: &Personality, scale: Ratio) -> Result<Personality, BenchError> {
+    let mut scaled = personality.clone();
+    let files = personality.parameters().find(|(name, _)| *name == "nfiles");
+    let files = files.and_then(|(_, value)| value.parse::<f64>().ok());
+    if let Some(files) = files.filter(|_| scale.value() < 1.0) {
+        let fewer = ((files * scale.value()).ceil() as u64).max(1).to_string();
+        scaled.set([("nfiles", fewer.as_str())]).map_err(|error| BenchError::Workload(error.to_string()))?;
+    }
+    Ok(scaled)
+}

@@ -1,0 +1,121 @@
+//! A stack: a file system with its options on a drive, as TOML.
+
+use std::path::Path;
+
+use dovetail_ftl::{DriveConfig, Overrides, Profile};
+use dovetail_host::HostCosts;
+use dovetail_time::{Ratio, parse_bytes};
+use serde::{Deserialize, Serialize};
+
+use super::BenchError;
+
+/// Stacks that come with dovetail: name and text.
+const BUILT_IN: [(&str, &str); 2] = [
+    ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
+    ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
+];
+
+/// A stack as it stands in its file.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stack {
+    /// Its name.
+    pub name: String,
+    /// What it is, in one sentence.
+    pub about: String,
+    /// The file system's name.
+    pub filesystem: String,
+    /// Mount options, as mount(8) takes them after `-o`.
+    #[serde(default)]
+    pub mount: String,
+    /// What the kernel has in sysfs rather than among the mount options.
+    #[serde(default)]
+    pub sysfs: toml::Table,
+    /// Options of mkfs.
+    #[serde(default)]
+    pub mkfs: toml::Table,
+    /// The name of a drive profile, or the path of one.
+    pub drive: String,
+    /// The size of the partition; the whole drive if it is left out.
+    pub partition: Option<String>,
+    /// Memory of the page cache. Assumed default: 1 GiB.
+    #[serde(default = "default_memory")]
+    pub memory: String,
+    /// What the host's work costs.
+    #[serde(default)]
+    pub host: HostCosts,
+}
+
+fn default_memory() -> String {
+    "1GiB".into()
+}
+
+impl Stack {
+    /// The names of the stacks that come with dovetail.
+    pub fn built_in() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// The stack of that name, or in the file of that name (ending in `.toml`).
+    ///
+    /// # Errors
+    /// [`BenchError::UnknownStack`], [`BenchError::StackFile`].
+    pub fn load(name: &str) -> Result<Self, BenchError> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+            return Self::parse(text, name);
+        }
+        if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
+            return Err(BenchError::UnknownStack(name.into()));
+        }
+        let failed =
+            |error: std::io::Error| BenchError::StackFile { file: name.into(), reason: error.to_string() };
+        Self::parse(&std::fs::read_to_string(name).map_err(failed)?, name)
+    }
+
+    /// Reads a stack from text; `file` is named in errors.
+    ///
+    /// # Errors
+    /// [`BenchError::StackFile`].
+    pub fn parse(text: &str, file: &str) -> Result<Self, BenchError> {
+        let failed = |reason: String| BenchError::StackFile { file: file.into(), reason };
+        let stack: Self = toml::from_str(text).map_err(|error| failed(error.to_string()))?;
+        parse_bytes(&stack.memory).map_err(|error| failed(format!("memory: {error}")))?;
+        Ok(stack)
+    }
+
+    /// Bytes of the page cache at a scale.
+    pub fn memory_bytes(&self, scale: Ratio) -> u64 {
+        (parse_bytes(&self.memory).unwrap_or(0) as f64 * scale.value()) as u64
+    }
+
+    /// The drive at a scale.
+    ///
+    /// # Errors
+    /// [`BenchError::Drive`].
+    pub fn drive_config(&self, scale: Ratio, seed: u64) -> Result<DriveConfig, BenchError> {
+        let overrides = Overrides { scale: Some(scale), seed, ..Overrides::default() };
+        let config = Profile::load(&self.drive).and_then(|profile| profile.resolve(&overrides));
+        config.map_err(|error| BenchError::Drive(error.to_string()))
+    }
+
+    /// Blocks of the partition on a drive of so many.
+    ///
+    /// # Errors
+    /// [`BenchError::Partition`].
+    pub fn partition_blocks(&self, drive_blocks: u64, scale: Ratio) -> Result<u64, BenchError> {
+        let Some(partition) = &self.partition else { return Ok(drive_blocks) };
+        let bytes = parse_bytes(partition).map_err(|error| BenchError::StackFile {
+            file: self.name.clone(),
+            reason: format!("partition: {error}"),
+        })?;
+        let blocks = (bytes as f64 * scale.value()) as u64 / 4096;
+        if blocks > drive_blocks {
+            return Err(BenchError::Partition {
+                stack: self.name.clone(),
+                wanted: blocks * 4096,
+                drive: drive_blocks * 4096,
+            });
+        }
+        Ok(blocks)
+    }
+}

@@ -1,0 +1,93 @@
+//! What a drive tells of itself, in the form of results.
+
+use dovetail_block::BLOCK_SIZE;
+use dovetail_ftl::stats::{Cause, CommandKind, Counters, Latencies};
+use dovetail_ftl::{Drive, DriveConfig};
+
+use crate::results::{ByKind, DriveResult, LatencyResult, MemoryResult, ProgramsByCause, WearResult};
+
+/// Points of a latency curve.
+const CDF_POINTS: usize = 120;
+/// Columns of the wear map.
+const WEAR_COLUMNS: u32 = 96;
+
+/// The drive as it was built.
+pub(crate) fn describe(config: &DriveConfig, drive: &Drive) -> DriveResult {
+    let geometry = drive.geometry();
+    let page = u64::from(geometry.page_bytes);
+    let capacity_bytes = config.user_blocks * BLOCK_SIZE;
+    DriveResult {
+        profile: config.name.clone(),
+        capacity_bytes,
+        raw_bytes: geometry.raw_bytes(),
+        over_provisioning_percent: (geometry.raw_bytes() as f64 / capacity_bytes as f64 - 1.0) * 100.0,
+        channels: geometry.channels,
+        dies: geometry.dies(),
+        page_bytes: geometry.page_bytes,
+        block_bytes: page * u64::from(geometry.pages_per_block),
+        line_bytes: page * u64::from(drive.lines().pages_per_line()),
+        lines: drive.lines().count(),
+        map: config.scheme.name.into(),
+        gc: config.policy.name.into(),
+        streams: config.streams,
+        buffer_bytes: page * u64::from(config.buffer_pages),
+    }
+}
+
+/// The latencies of every kind.
+pub(crate) fn latencies_by_kind(latencies: &Latencies) -> ByKind<LatencyResult> {
+    let latency = |kind| LatencyResult {
+        percentiles: latencies.percentiles(kind),
+        cdf: latencies.cdf(kind, CDF_POINTS),
+    };
+    ByKind {
+        read: latency(CommandKind::Read),
+        write: latency(CommandKind::Write),
+        flush: latency(CommandKind::Flush),
+        discard: latency(CommandKind::Discard),
+    }
+}
+
+/// The drive's memory; the map's maximum is not known here.
+pub(crate) fn memory(drive: &Drive) -> MemoryResult {
+    MemoryResult {
+        map_bytes: drive.mapping_memory_bytes(),
+        map_bytes_max: 0,
+        other_bytes: drive.other_memory_bytes(),
+    }
+}
+
+/// Pages programmed, by cause.
+pub(crate) fn programs(counted: &Counters) -> ProgramsByCause {
+    let programs = |cause: Cause| counted.programs[cause as usize];
+    ProgramsByCause {
+        host: programs(Cause::Host),
+        gc: programs(Cause::Gc),
+        wear: programs(Cause::Wear),
+        retire: programs(Cause::Retire),
+        journal: programs(Cause::Journal),
+    }
+}
+
+/// How worn its blocks are.
+pub(crate) fn wear(config: &DriveConfig, drive: &Drive) -> WearResult {
+    let geometry = drive.geometry();
+    let counts: Vec<u32> = drive.erase_counts().collect();
+    let units = geometry.units();
+    let columns = WEAR_COLUMNS.min(geometry.blocks_per_plane);
+    let cell = |unit: u32, column: u32| {
+        let from = u64::from(column) * u64::from(geometry.blocks_per_plane) / u64::from(columns);
+        let to = (u64::from(column) + 1) * u64::from(geometry.blocks_per_plane) / u64::from(columns);
+        let sum: u64 =
+            (from..to).map(|row| u64::from(counts[(row * u64::from(units)) as usize + unit as usize])).sum();
+        sum as f64 / (to - from) as f64
+    };
+    WearResult {
+        erases_min: counts.iter().copied().min().unwrap_or(0),
+        erases_mean: counts.iter().map(|&n| f64::from(n)).sum::<f64>() / counts.len().max(1) as f64,
+        erases_max: counts.iter().copied().max().unwrap_or(0),
+        endurance: config.nand.endurance,
+        bad_blocks: drive.bad_blocks(),
+        map: (0..units).map(|unit| (0..columns).map(|column| cell(unit, column)).collect()).collect(),
+    }
+}

@@ -1,0 +1,72 @@
+//! The report of a bench: a workload on stacks.
+
+mod setup;
+mod summary;
+
+use super::format::{escape, significant};
+use super::page::{Page, counted, names};
+use super::table::Column;
+use crate::bench::results::{BenchResults, BenchRun};
+
+/// The charts.
+pub(super) const JS: &str = include_str!("../../assets/bench.js");
+
+const TERMS: &str = "Times are those of the simulated host and drive. WAF, write amplification: of the file system, blocks that it wrote over blocks that the workload wrote; of the drive, bytes programmed over bytes that reached the drive; in all, bytes programmed over bytes that the workload wrote. A block has 4 KiB. Sync: fsync and its like. MB: 10<sup>6</sup> bytes; KiB, MiB, GiB: powers of 1,024 bytes.";
+
+impl Column for BenchRun {
+    fn label(&self) -> &str {
+        if self.label.is_empty() { &self.stack.name } else { &self.label }
+    }
+}
+
+/// The report on `results` of a bench as one HTML page.
+///
+/// It can be opened from disk and needs no network. The same results give the same bytes.
+pub fn html(results: &BenchResults) -> String {
+    let page = Page {
+        title: format!("Dovetail bench of {}", escape(&results.workload)),
+        heading: "Dovetail bench",
+        lede: lede(results),
+        summary: summary::table(&results.runs),
+        setup: setup::table(&results.runs),
+        terms: TERMS,
+        charts: JS,
+    };
+    page.html(results)
+}
+
+/// What was run, in one sentence, and in a second one what did not end.
+fn lede(results: &BenchResults) -> String {
+    let runs = counted(results.runs.len(), "run");
+    let stacks = names(&results.runs, "stack", |run| &run.stack.name);
+    let failed = results.runs.iter().filter(|run| run.error.is_some()).count();
+    let early = match failed {
+        0 => String::new(),
+        _ => format!(" <strong>{} ended early</strong>; the summary says why.", counted(failed, "run")),
+    };
+    format!(
+        "{runs}: {} on {stacks}, {}, seed {}.{early}",
+        escape(&results.workload),
+        scale(results.scale),
+        results.seed
+    )
+}
+
+fn scale(scale: f64) -> String {
+    match 1.0 / scale {
+        _ if scale == 1.0 => "full scale".into(),
+        inverse if inverse > 1.0 && inverse.fract() == 0.0 => format!("scale 1/{inverse}"),
+        _ => format!("scale {}", significant(scale)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_fractions_where_they_can_be() {
+        let shown = [1.0, 1.0 / 16.0, 0.3, 2.0].map(scale);
+        assert_eq!(shown, ["full scale", "scale 1/16", "scale 0.300", "scale 2.00"]);
+    }
+}

@@ -1,0 +1,104 @@
+//! The page that all reports share: a template, its style, and its scripts.
+
+use super::format::escape;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+pub(super) const TEMPLATE: &str = include_str!("../../assets/report.html");
+pub(super) const CSS: &str = include_str!("../../assets/report.css");
+pub(super) const DARK_CSS: &str = include_str!("../../assets/report-dark.css");
+/// What every report's script begins with: how charts are drawn.
+pub(super) const CHARTS_JS: &str = concat!(
+    include_str!("../../assets/format.js"),
+    include_str!("../../assets/frame.js"),
+    include_str!("../../assets/axis.js"),
+    include_str!("../../assets/lines.js"),
+    include_str!("../../assets/scatter.js"),
+    include_str!("../../assets/heatmap.js"),
+    include_str!("../../assets/bars.js"),
+    include_str!("../../assets/series.js"),
+    include_str!("../../assets/distribution.js"),
+    include_str!("../../assets/flash.js"),
+);
+/// What it ends with: this starts it.
+pub(super) const START_JS: &str = include_str!("../../assets/report.js");
+pub(super) const LIBRARY_JS: &str = include_str!("../../assets/uPlot.iife.min.js");
+pub(super) const LIBRARY_CSS: &str = include_str!("../../assets/uPlot.min.css");
+pub(super) const LIBRARY_LICENSE: &str = include_str!("../../assets/uPlot.LICENSE");
+
+/// Names listed in the heading before they are counted instead.
+const NAMES_LISTED: usize = 3;
+
+/// What one report puts into the page; all of it is HTML, but for `charts`, a script that names the charts.
+pub(super) struct Page<'a> {
+    pub(super) title: String,
+    pub(super) heading: &'static str,
+    pub(super) lede: String,
+    pub(super) summary: String,
+    pub(super) setup: String,
+    /// What words in the report mean.
+    pub(super) terms: &'static str,
+    pub(super) charts: &'a str,
+}
+
+impl Page<'_> {
+    /// The page with `results` in it, for the charts.
+    pub(super) fn html(&self, results: &impl Serialize) -> String {
+        fill(TEMPLATE, |name| match name {
+            "title" => self.title.clone(),
+            "heading" => self.heading.into(),
+            "lede" => self.lede.clone(),
+            "summary" => self.summary.clone(),
+            "setup" => self.setup.clone(),
+            "terms" => self.terms.into(),
+            "data" => json(results),
+            "css" => CSS.into(),
+            "dark_css" => DARK_CSS.into(),
+            "js" => [CHARTS_JS, self.charts, START_JS].concat(),
+            "library_js" => LIBRARY_JS.into(),
+            "library_css" => LIBRARY_CSS.into(),
+            "library_license" => LIBRARY_LICENSE.into(),
+            _ => String::new(),
+        })
+    }
+}
+
+/// Replaces each `{{name}}` in `page`. What is put in is not searched again.
+pub(super) fn fill(page: &str, mut value: impl FnMut(&str) -> String) -> String {
+    let mut out = String::new();
+    let mut rest = page;
+    while let Some((before, name, after)) = next_placeholder(rest) {
+        out.push_str(before);
+        out.push_str(&value(name));
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+fn next_placeholder(page: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = page.split_once("{{")?;
+    let (name, after) = rest.split_once("}}")?;
+    Some((before, name, after))
+}
+
+/// The results as JSON that may stand in a script element: neither `</script` nor `<!--` can appear.
+fn json(results: &impl Serialize) -> String {
+    // Strings and numbers under fixed names cannot fail to serialize; a page without data still has its tables.
+    serde_json::to_string(results).unwrap_or_else(|_| "null".into()).replace('<', "\\u003c")
+}
+
+/// So many `what`s.
+pub(super) fn counted(count: usize, what: &str) -> String {
+    format!("{} {what}{}", super::format::count(count as u64), if count == 1 { "" } else { "s" })
+}
+
+/// The different names of the runs, or how many there are if they are many; escaped.
+pub(super) fn names<R>(runs: &[R], what: &str, name: impl Fn(&R) -> &str) -> String {
+    let different: BTreeSet<&str> = runs.iter().map(&name).collect();
+    match different.len() {
+        0 => format!("no {what}s"),
+        1..=NAMES_LISTED => different.into_iter().map(escape).collect::<Vec<_>>().join(", "),
+        many => counted(many, what),
+    }
+}

@@ -1,0 +1,177 @@
+//! The papers' figures and tables, run again: one file each, the paper's figures and ours side by side.
+//!
+//! A paper's figure is never an input to what is compared with it: it stands beside the result, with the rule that says what counts as agreement.
+
+mod rmipu_figure_1;
+mod rmipu_fragmentation;
+mod rmipu_metadata;
+
+use std::sync::atomic::AtomicBool;
+
+use dovetail_time::Ratio;
+use serde::Serialize;
+
+use crate::bench::results::{BenchResults, BenchRun};
+use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
+
+/// All figures, in the order of the papers.
+pub const FIGURES: [&Figure; 3] =
+    [&rmipu_figure_1::FIGURE, &rmipu_metadata::FIGURE, &rmipu_fragmentation::FIGURE];
+
+/// A figure or table of a paper.
+pub struct Figure {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Where it stands.
+    pub source: &'static str,
+    /// How it was run there, as far as the paper says, and what is assumed here.
+    pub setup: &'static str,
+    /// The scale at which it runs unless the full one is asked for: 1 over this.
+    pub reduced: u32,
+    /// Runs it.
+    run: fn(&Setting<'_>) -> Result<Reproduction, BenchError>,
+}
+
+/// How a figure is to be run.
+pub struct Setting<'a> {
+    /// By how much drive, files and memory are shrunk.
+    pub scale: Ratio,
+    /// Seeds everything.
+    pub seed: u64,
+    /// Runs at the same time.
+    pub threads: usize,
+    /// Ends all runs early when set.
+    pub stop: &'a AtomicBool,
+}
+
+/// One statement of the paper beside ours.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What is compared.
+    pub what: String,
+    /// What the paper has.
+    pub paper: String,
+    /// What we have.
+    pub ours: String,
+    /// What counts as agreement.
+    pub rule: String,
+    /// Whether ours is that.
+    pub agrees: bool,
+}
+
+/// A figure, run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reproduction {
+    /// The statements.
+    pub comparisons: Vec<Comparison>,
+    /// The runs behind them.
+    pub results: BenchResults,
+}
+
+impl Figure {
+    /// The figure of that name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        FIGURES.into_iter().find(|figure| figure.name == name)
+    }
+
+    /// Runs the figure.
+    ///
+    /// # Errors
+    /// The first of its runs that failed.
+    pub fn run(&self, setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
+        (self.run)(setting)
+    }
+}
+
+/// What a figure runs.
+struct Plan<'a> {
+    source: &'a Source,
+    fill: Option<Fill>,
+    stacks: Vec<Stack>,
+    final_sync: bool,
+}
+
+impl Setting<'_> {
+    /// Runs a plan; any failure of a run is one of the whole.
+    fn perform(&self, plan: &Plan<'_>) -> Result<BenchResults, BenchError> {
+        let experiment = Experiment {
+            source: plan.source,
+            fill: plan.fill,
+            stacks: &plan.stacks,
+            scale: self.scale,
+            seed: self.seed,
+            repetitions: 1,
+            stop: self.stop,
+            final_sync: plan.final_sync,
+        };
+        let (results, failures) = experiment.run(self.threads, &|_| {});
+        if let Some(error) = failures.into_iter().next() {
+            return Err(error);
+        }
+        let broken = results.runs.iter().find_map(|run| run.error.clone());
+        broken.map_or(Ok(results), |error| Err(BenchError::Workload(error)))
+    }
+}
+
+/// The run of a stack.
+fn of<'r>(results: &'r BenchResults, stack: &str) -> Result<&'r BenchRun, BenchError> {
+    let found = results.runs.iter().find(|run| run.stack.name == stack);
+    found.ok_or_else(|| BenchError::UnknownStack(stack.into()))
+}
+
+/// Built-in stacks, each with the drive that the paper had.
+fn stacks(names: &[&str], drive: &str) -> Result<Vec<Stack>, BenchError> {
+    let on = |name: &&str| Ok(Stack { drive: drive.into(), ..Stack::load(name)? });
+    names.iter().map(on).collect()
+}
+
+/// A comparison in which ours should lie within a factor of the paper's figure.
+fn within(what: impl Into<String>, unit: &str, paper: f64, ours: f64, factor: f64) -> Comparison {
+    Comparison {
+        what: what.into(),
+        paper: format!("{} {unit}", rounded(paper)),
+        ours: format!("{} {unit}", rounded(ours)),
+        rule: format!("within {:.0} %", (factor - 1.0) * 100.0),
+        agrees: ours <= paper * factor && ours >= paper / factor,
+    }
+}
+
+/// Three digits that count.
+fn rounded(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+/// Mean write bandwidth of the workload between two points of the volume that it had written, in MB/s.
+fn bandwidth(run: &BenchRun, from_bytes: f64, to_bytes: f64) -> f64 {
+    let series = &run.series;
+    let at = |bytes: f64| series.written_bytes.partition_point(|written| (*written as f64) < bytes);
+    let last = series.time_s.len().saturating_sub(1);
+    let (from, to) = (at(from_bytes).min(last), at(to_bytes).min(last));
+    let written = series.written_bytes[to] - series.written_bytes[from];
+    written as f64 / 1e6 / (series.time_s[to] - series.time_s[from]).max(1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_figure_says_where_it_stands() {
+        for (index, figure) in FIGURES.iter().enumerate() {
+            assert!(FIGURES[..index].iter().all(|other| other.name != figure.name));
+            assert!(!figure.source.is_empty() && !figure.setup.is_empty() && figure.reduced >= 1);
+        }
+    }
+
+    #[test]
+    fn agreement_is_symmetric_in_ratio() {
+        assert!(within("x", "MiB", 2.0, 2.19, 1.1).agrees && within("x", "MiB", 2.0, 1.83, 1.1).agrees);
+        assert!(!within("x", "MiB", 2.0, 2.21, 1.1).agrees && !within("x", "MiB", 2.0, 1.81, 1.1).agrees);
+    }
+}

@@ -1,0 +1,81 @@
+//! Figure 1 of the RM-IPU paper: bandwidth of random writes before and after segments run out.
+
+use super::{Comparison, Figure, Plan, Reproduction, Setting, bandwidth, of, rounded, stacks};
+use crate::bench::{BenchError, Source};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "rmipu-figure-1",
+    title: "Random write bandwidth over the volume written: F2FS and F2FS-L, before and after cleaning begins",
+    source: "Lee et al., When F2FS Meets Address Remapping, HotStorage'22: figure 1 and section 2.2",
+    setup: "A drive of 250 GB, half of it filled with files; four threads write 4 KiB at random into them, fsync after every tenth write, \
+            240 GiB in all. Assumed, since the paper does not say: that these are the files which are written (its section 4.2 calls \
+            its own, similar workload one that fills half of the storage, and it fits the drop at 100 GiB of the block layer), and \
+            that blocks are drawn anew each time. With each block once a pass, fio's default, both modes fall to 55 %, the drive's \
+            own cleaning alone, since segments die as a whole before they are needed. Where ours differs: holes are filled all \
+            over the volume, so the drive never learns of free space, and moves five pages for each written; a log that is \
+            cleaned gives whole segments back.",
+    reduced: 64,
+    run,
+};
+
+/// Bytes of data written when free segments end: half the drive is free, and every block of data brings one of a node.
+const FREE_BYTES: f64 = 125e9;
+
+const JOB: &str = "
+[update]
+rw=randwrite
+bs=4k
+numjobs=4
+size=29g
+io_size=60g
+norandommap
+fsync=10
+overwrite=1
+group_reporting
+";
+
+fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
+    let scale = setting.scale.value();
+    let source = Source::fio(JOB, "rmipu-figure-1.fio", &[])?;
+    let names = ["f2fs", "f2fs-lfs"];
+    let plan = Plan { source: &source, fill: None, stacks: stacks(&names, "nvme-250g")?, final_sync: false };
+    let results = setting.perform(&plan)?;
+    let total = 240.0 * f64::from(1_u32 << 30) * scale;
+    let halves = |name: &str| {
+        let run = of(&results, name)?;
+        let free = FREE_BYTES * scale / 2.0;
+        Ok::<_, BenchError>((bandwidth(run, 0.0, free * 0.8), bandwidth(run, free * 1.5, total)))
+    };
+    let (early, late) = halves("f2fs")?;
+    let (lfs_early, lfs_late) = halves("f2fs-lfs")?;
+    let comparisons = vec![
+        drop("F2FS: bandwidth once free segments have ended, of that before", 0.60 / 1.42, early, late),
+        drop("F2FS-L: the same", 0.47 / 1.42, lfs_early, lfs_late),
+        Comparison {
+            what: "F2FS-L drops deeper than F2FS".into(),
+            paper: "47 % of ext4 against 60 %".into(),
+            ours: format!("{} MB/s against {}", rounded(lfs_late), rounded(late)),
+            rule: "direction".into(),
+            agrees: lfs_late < late,
+        },
+        Comparison {
+            what: "Before cleaning, both are equally fast".into(),
+            paper: "both above ext4, F2FS by 42 %".into(),
+            ours: format!("{} MB/s and {}", rounded(early), rounded(lfs_early)),
+            rule: "within 10 %".into(),
+            agrees: (early / lfs_early - 1.0).abs() <= 0.1,
+        },
+    ];
+    Ok(Reproduction { comparisons, results })
+}
+
+/// The paper gives both relative to ext4, whose bandwidth it shows as level.
+fn drop(what: &str, paper: f64, before: f64, after: f64) -> Comparison {
+    Comparison {
+        what: what.into(),
+        paper: format!("{:.0} %", paper * 100.0),
+        ours: format!("{:.0} % ({} to {} MB/s)", after / before * 100.0, rounded(before), rounded(after)),
+        rule: "it drops".into(),
+        agrees: after < before,
+    }
+}

@@ -1,0 +1,47 @@
+//! The metadata table of the RM-IPU slides.
+
+use dovetail_time::Ratio;
+
+use super::{Figure, Plan, Reproduction, Setting, of, stacks, within};
+use crate::bench::{BenchError, Source};
+
+pub(super) const FIGURE: Figure = Figure {
+    name: "rmipu-metadata",
+    title: "Bytes written for a file of 4 MiB and of 1 GiB that is overwritten at random",
+    source: "Lee et al., When F2FS Meets Address Remapping, HotStorage'22: slides, \"Metadata Update Overheads\"; paper, section 2.2",
+    setup: "Every block of 4 KiB once, buffered, fsync after every tenth, counted at the block layer, then a sync. The drive is the \
+            evaluation's of 32 GiB (the slides do not name one); nothing is shrunk, since the table is about two sizes.",
+    reduced: 1,
+    run,
+};
+
+const MIB: f64 = 1_048_576.0;
+
+fn job(size: &str) -> Result<Source, BenchError> {
+    let text = format!("[update]\nrw=randwrite\nbs=4k\nsize={size}\nfsync=10\noverwrite=1\n");
+    Source::fio(&text, "rmipu-metadata.fio", &[])
+}
+
+fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
+    let full = Setting { scale: Ratio::ONE, ..*setting };
+    let perform = |size: &str| {
+        let plan = Plan {
+            source: &job(size)?,
+            fill: None,
+            stacks: stacks(&["f2fs"], "femu-32g")?,
+            final_sync: true,
+        };
+        full.perform(&plan)
+    };
+    let (small, mut large) = (perform("4m")?, perform("1g")?);
+    let mib = |run: &crate::bench::results::BenchRun| run.requests.by_kind.write.bytes as f64 / MIB;
+    let comparisons = vec![
+        within("F2FS, 4 MiB file", "MiB", 4.68, mib(of(&small, "f2fs")?), 1.1),
+        within("F2FS, 1 GiB file", "GiB", 2.02, mib(of(&large, "f2fs")?) / 1024.0, 1.1),
+    ];
+    for mut run in small.runs {
+        run.label = format!("{}, 4 MiB", run.label);
+        large.runs.push(run);
+    }
+    Ok(Reproduction { comparisons, results: large })
+}

@@ -1,0 +1,55 @@
+//! What a simulation asks of a file system beyond a mount: content that is named instead of carried, and figures.
+
+use dovetail_block::Content;
+use dovetail_time::SimTime;
+
+use crate::{Caller, Error, FileSystem, Ino};
+
+/// A figure of a file system by its name in results, counted since the mount.
+pub type Figure = (&'static str, u64);
+
+/// A file system under simulation.
+pub trait Simulated: FileSystem {
+    /// The time at which the next call begins; it never goes back.
+    fn set_now(&mut self, now: SimTime);
+
+    /// Writes `len` bytes at `offset`. `contents` are the blocks of 4096 bytes that the range touches as they are after the write; a
+    /// block of which only a part is written is read first if it has to be. A direct write waits for the device, and is of whole
+    /// blocks.
+    ///
+    /// # Errors
+    /// As [`FileSystem::write`].
+    fn write_pages(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        range: (u64, u64),
+        contents: &[Content],
+        direct: bool,
+    ) -> Result<(), Error>;
+
+    /// Reads blocks of 4096 bytes from block `first` on; what lies behind the end, or in a hole, is empty. A direct read
+    /// goes past the page cache.
+    ///
+    /// # Errors
+    /// As [`FileSystem::read`].
+    fn read_pages(&mut self, ino: Ino, first: u64, into: &mut [Content], direct: bool) -> Result<(), Error>;
+
+    /// Forgets what the page cache holds of the file and is not dirty.
+    fn drop_cache(&mut self, ino: Ino);
+
+    /// Blocks written to the device, by cause.
+    fn written(&self) -> Vec<Figure>;
+
+    /// What happened, by kind of event.
+    fn events(&self) -> Vec<Figure>;
+
+    /// In how many pieces the file lies on the device, each of neighbouring blocks.
+    ///
+    /// # Errors
+    /// What the file system cannot read.
+    fn pieces(&mut self, ino: Ino) -> Result<u64, Error>;
+
+    /// The volume in at most `cells` equal parts, in the order of addresses: the share of blocks in use in each, 0 to 1.
+    fn occupancy(&self, cells: usize) -> Vec<f64>;
+}

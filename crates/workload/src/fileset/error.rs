@@ -1,0 +1,28 @@
+//! What can be wrong with the request for a file set.
+
+/// A file set that cannot be made; the message says what is allowed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum FileSetError {
+    /// A figure of a model out of its range.
+    #[error("file set: {key} is {value}, allowed is {allowed}")]
+    Value {
+        /// The figure.
+        key: &'static str,
+        /// What it was.
+        value: f64,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// The directory is not one legal name.
+    #[error("file set: the directory '{root}' has to be one name without a slash")]
+    Root {
+        /// The name.
+        root: String,
+    },
+    /// The files do not fit into memory.
+    #[error("file set: there would be more than {most} files; ask for less, or for larger files")]
+    TooMany {
+        /// How many there may be.
+        most: u64,
+    },
+}

@@ -1,0 +1,240 @@
+//! A job file, read and checked.
+
+use super::check;
+use super::error::FioError;
+use super::ini::{Line, Section, sections};
+use super::options::{self, Rejected};
+use super::settings::Settings;
+use super::suggest::nearest;
+use super::value::Value;
+use super::variables::{Unexpanded, Variables};
+
+/// The jobs of a job file, in its order.
+#[derive(Clone, Debug)]
+pub struct JobFile {
+    pub(super) name: String,
+    pub(super) globals: Vec<(String, String)>,
+    pub(super) jobs: Vec<Job>,
+}
+
+/// One section that is not global.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub name: String,
+    pub line: u32,
+    pub options: Vec<(String, String)>,
+    pub settings: Settings,
+}
+
+/// An option of a line, its value expanded.
+struct Given<'a> {
+    line: &'a Line<'a>,
+    option: &'static options::JobOption,
+    value: String,
+}
+
+/// Reads lines of one file.
+struct Parser<'a> {
+    file: &'a str,
+    variables: &'a Variables,
+}
+
+impl JobFile {
+    /// Reads the text of a job file; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// What is wrong with the first bad line, or with the first job whose options do not go together.
+    pub fn parse(text: &str, name: &str, variables: &Variables) -> Result<Self, FioError> {
+        let parser = Parser { file: name, variables };
+        let (mut defaults, mut globals, mut jobs) = (Settings::default(), Vec::new(), Vec::new());
+        for section in sections(text, name)? {
+            if section.is_global() {
+                globals.extend(parser.read(&section, &mut defaults)?);
+            } else {
+                jobs.push(parser.job(&section, &defaults)?);
+            }
+        }
+        if jobs.is_empty() {
+            return Err(FioError::NoJobs { file: name.to_owned() });
+        }
+        let file = Self { name: name.to_owned(), globals, jobs };
+        check::check(&file)?;
+        Ok(file)
+    }
+
+    /// The same jobs with all sizes (files, offsets, amounts of I/O; not blocks, not times) shrunk to `share` of theirs, above 0
+    /// and at most 1, in whole pages.
+    #[must_use]
+    pub fn scaled(&self, share: f64) -> Self {
+        let job = |job: &Job| Job { settings: job.settings.scaled(share), ..job.clone() };
+        Self { jobs: self.jobs.iter().map(job).collect(), ..self.clone() }
+    }
+
+    /// What messages call the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The options of the global sections, as given.
+    pub fn global_options(&self) -> &[(String, String)] {
+        &self.globals
+    }
+
+    /// An error about one job.
+    pub(super) fn job_error(&self, job: &Job, problem: impl Into<String>) -> FioError {
+        FioError::Job {
+            file: self.name.clone(),
+            line: job.line,
+            job: job.name.clone(),
+            problem: problem.into(),
+        }
+    }
+}
+
+impl Parser<'_> {
+    fn job(&self, section: &Section<'_>, defaults: &Settings) -> Result<Job, FioError> {
+        let mut settings = defaults.clone();
+        let options = self.read(section, &mut settings)?;
+        let name = settings.name.clone().unwrap_or_else(|| section.name.to_owned());
+        Ok(Job { name, line: section.line, options, settings })
+    }
+
+    /// Applies a section's options; returns them as results show them.
+    fn read(
+        &self,
+        section: &Section<'_>,
+        settings: &mut Settings,
+    ) -> Result<Vec<(String, String)>, FioError> {
+        let given: Vec<Given<'_>> =
+            section.options.iter().map(|line| self.given(line)).collect::<Result<_, _>>()?;
+        // `kb_base` says how the others are read, wherever it stands.
+        let (units, others): (Vec<_>, Vec<_>) =
+            given.iter().partition(|given| given.option.name == "kb_base");
+        for given in units.into_iter().chain(others) {
+            self.apply(given, settings)?;
+        }
+        // fio shows neither aliases nor options without a value.
+        let shown = given.into_iter().filter(|given| given.line.value.is_some());
+        Ok(shown.map(|given| (given.option.name.to_owned(), given.value)).collect())
+    }
+
+    fn given<'a>(&self, line: &'a Line<'a>) -> Result<Given<'a>, FioError> {
+        let file = || self.file.to_owned();
+        let option = options::find(line.name).ok_or_else(|| FioError::UnknownOption {
+            file: file(),
+            line: line.number,
+            option: line.name.to_owned(),
+            nearest: nearest(line.name),
+        })?;
+        let value = match line.value {
+            Some(value) => self.expand(value, line.number)?,
+            None if option.bare => "1".to_owned(),
+            None => {
+                return Err(FioError::NoValue {
+                    file: file(),
+                    line: line.number,
+                    option: line.name.to_owned(),
+                });
+            }
+        };
+        Ok(Given { line, option, value })
+    }
+
+    fn expand(&self, value: &str, line: u32) -> Result<String, FioError> {
+        self.variables.expand(value).map_err(|unexpanded| {
+            let (variable, help) = match unexpanded {
+                Unexpanded::Unknown(name) => (format!("${{{name}}}"), "give it one"),
+                Unexpanded::Unclosed => (format!("\"{value}\""), "close ${NAME} with a brace"),
+                Unexpanded::Machine(word) => (word.to_owned(), "write the number that you mean"),
+            };
+            FioError::Variable { file: self.file.to_owned(), line, variable, help }
+        })
+    }
+
+    fn apply(&self, given: &Given<'_>, settings: &mut Settings) -> Result<(), FioError> {
+        let value = Value { text: &given.value, kilo: settings.kilo };
+        let (file, line) = (|| self.file.to_owned(), given.line.number);
+        given.option.apply(settings, value).map_err(|rejected| match rejected {
+            Rejected::Unsupported => {
+                FioError::UnsupportedOption { file: file(), line, option: given.option.name }
+            }
+            Rejected::Value(expected) => FioError::BadValue {
+                file: file(),
+                line,
+                option: given.line.name.to_owned(),
+                expected,
+                value: given.value.clone(),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::value::Extent;
+    use super::*;
+
+    fn parse(text: &str) -> Result<JobFile, FioError> {
+        JobFile::parse(text, "job.fio", &Variables::from_iter([("SIZE", "64m")]))
+    }
+
+    fn message(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn jobs_inherit_the_global_sections_above_them() {
+        let file = parse("[global]\nbs=8k\n[a]\n[global]\nbs=16k\nsize=${SIZE}\n[b]\niodepth=4\n").unwrap();
+        let blocks: Vec<u64> = file.jobs.iter().map(|job| job.settings.blocks[0].min).collect();
+        assert_eq!(blocks, [8192, 16384]);
+        assert_eq!(file.jobs[1].options, [("iodepth".to_owned(), "4".to_owned())]);
+        assert_eq!(file.global_options().last().unwrap().1, "64m");
+    }
+
+    #[test]
+    fn sizes_shrink_and_blocks_and_shares_stay() {
+        let file = parse("[a]\nbs=8k\nsize=64m\nio_size=1g\noffset=50%\nnumber_ios=100\n")
+            .unwrap()
+            .scaled(1.0 / 16.0);
+        let settings = &file.jobs[0].settings;
+        assert_eq!(settings.size, Some(Extent::Bytes(4 << 20)));
+        assert_eq!(settings.io_size, Some(Extent::Bytes(64 << 20)));
+        assert_eq!((settings.offset, settings.number_ios), (Extent::Percent(50), Some(7)));
+        assert_eq!(settings.blocks[0].min, 8192);
+    }
+
+    #[test]
+    fn kb_base_counts_wherever_it_stands() {
+        let file = parse("[a]\nbs=4k\nkb_base=1000").unwrap();
+        assert_eq!(file.jobs[0].settings.blocks[1].min, 4000);
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        for (text, expected) in [
+            (
+                "[a]\niodpeth=1",
+                "job.fio:2: option \"iodpeth\" is none of fio's; write \"iodepth\" if you meant that, or remove the line",
+            ),
+            ("[a]\nxyzzyx=1", "job.fio:2: option \"xyzzyx\" is none of fio's; remove the line"),
+            (
+                "[a]\n\nzonemode=zbd",
+                "job.fio:3: option \"zonemode\" would change the I/O and is not supported; remove the line \
+                 (docs/fio-jobs.md lists what is)",
+            ),
+            (
+                "[a]\nbs=4x",
+                "job.fio:2: option \"bs\" takes a block size from 1 byte to 1 GiB, such as 4k, not \"4x\"",
+            ),
+            ("[a]\nsize", "job.fio:2: option \"size\" needs a value: write size=VALUE"),
+            ("[a]\nsize=${X}", "job.fio:2: ${X} has no value here; give it one"),
+            ("[global]\nsize=1m", "job.fio: there is no job in it; add a section such as [job1]"),
+            (
+                "[a]\ntime_based",
+                "job.fio:1: job \"a\" has time_based without runtime; add runtime=10s or the like",
+            ),
+        ] {
+            assert_eq!(message(text), expected);
+        }
+    }
+}

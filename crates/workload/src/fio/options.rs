@@ -1,0 +1,501 @@
+//! The table of fio's options: which are honoured, which cannot change the I/O, which are refused.
+//!
+//! It holds every option of fio 3.33 and its shared engines. `docs/fio-jobs.md` shows it.
+
+use super::block_size::BlockSizes;
+use super::distribution::Distribution;
+use super::pattern::Pattern;
+use super::settings::{BLOCK_BYTES_MAX, Fallocate, Service, Settings, SyncWrites, engine_is_async, verify};
+use super::value::{Expected, NS_PER_S, NS_PER_US, Value};
+
+/// An option of fio.
+#[derive(Clone, Copy)]
+pub struct JobOption {
+    /// fio's first name for it.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// What it does here, in a few words; empty if nothing.
+    pub about: &'static str,
+    /// It may stand without a value, and is 1 then.
+    pub bare: bool,
+    effect: Action,
+}
+
+/// What becomes of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It does what it does in fio.
+    Honoured,
+    /// It cannot change the I/O: accepted, and only shown in the results.
+    None,
+    /// It would change the I/O: an error, but for values that switch it off.
+    Refused,
+}
+
+type Set = fn(&mut Settings, Value<'_>) -> Result<(), Expected>;
+
+#[derive(Clone, Copy)]
+enum Action {
+    Set(Set),
+    Nothing,
+    /// Refused unless the value is one of these.
+    Refuse(&'static [&'static str]),
+}
+
+/// Why an option was not taken.
+pub(super) enum Rejected {
+    Value(Expected),
+    Unsupported,
+}
+
+impl JobOption {
+    /// What becomes of it.
+    pub const fn effect(&self) -> Effect {
+        match self.effect {
+            Action::Set(_) => Effect::Honoured,
+            Action::Nothing => Effect::None,
+            Action::Refuse(_) => Effect::Refused,
+        }
+    }
+
+    /// Values with which a refused option is accepted, since they switch it off.
+    pub const fn harmless_values(&self) -> &'static [&'static str] {
+        match self.effect {
+            Action::Refuse(values) => values,
+            Action::Set(_) | Action::Nothing => &[],
+        }
+    }
+
+    pub(super) fn apply(&self, settings: &mut Settings, value: Value<'_>) -> Result<(), Rejected> {
+        match self.effect {
+            Action::Set(set) => set(settings, value).map_err(Rejected::Value),
+            Action::Nothing => Ok(()),
+            Action::Refuse(harmless) if harmless.contains(&value.text) => Ok(()),
+            Action::Refuse(_) => Err(Rejected::Unsupported),
+        }
+    }
+
+    const fn aka(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+}
+
+/// The option of this name or alias. fio knows no other case than the small one.
+pub(super) fn find(name: &str) -> Option<&'static JobOption> {
+    OPTIONS.iter().find(|option| option.name == name || option.aliases.contains(&name))
+}
+
+const fn set(name: &'static str, about: &'static str, set: Set) -> JobOption {
+    JobOption { name, aliases: &[], about, bare: false, effect: Action::Set(set) }
+}
+
+/// One that may stand alone.
+const fn flag(name: &'static str, about: &'static str, set: Set) -> JobOption {
+    JobOption { name, aliases: &[], about, bare: true, effect: Action::Set(set) }
+}
+
+const fn inert(name: &'static str) -> JobOption {
+    JobOption { name, aliases: &[], about: "", bare: false, effect: Action::Nothing }
+}
+
+const fn inert_flag(name: &'static str) -> JobOption {
+    JobOption { name, aliases: &[], about: "", bare: true, effect: Action::Nothing }
+}
+
+const fn refused(name: &'static str, harmless: &'static [&'static str]) -> JobOption {
+    JobOption { name, aliases: &[], about: "", bare: false, effect: Action::Refuse(harmless) }
+}
+
+const COUNT_MAX: u64 = 1 << 40;
+
+/// Every option, in the order of fio's manual.
+pub static OPTIONS: &[JobOption] = &[
+    set("name", "name of the job in results and files", |s, v| {
+        s.name = Some(v.text.to_owned());
+        Ok(())
+    }),
+    set("description", "shown in the results", |s, v| {
+        s.description = Some(v.text.to_owned());
+        Ok(())
+    }),
+    set("kb_base", "1024 or 1000: what `k` means in this section", |s, v| {
+        s.kilo = match v.text {
+            "1024" => 1024,
+            "1000" => 1000,
+            _ => return Err("1024 or 1000"),
+        };
+        Ok(())
+    }),
+    set("filename", "files by name, separated by `:`; jobs that name the same share it", |s, v| {
+        s.filenames = names(v)?;
+        Ok(())
+    }),
+    set("directory", "folder of the files; several, separated by `:`, take turns", |s, v| {
+        s.directory = names(v)?;
+        Ok(())
+    }),
+    set("filename_format", "`$jobname`, `$jobnum` and `$filenum`", |s, v| {
+        if v.text.is_empty() {
+            return Err("a pattern such as $jobname.$jobnum.$filenum");
+        }
+        s.filename_format = v.text.to_owned();
+        Ok(())
+    }),
+    set("rw", "all forms, and `:N`", |s, v| Pattern::parse(v).map(|p| s.pattern = p)).aka(&["readwrite"]),
+    set("rw_sequencer", "", |s, v| {
+        s.identical = one_of(v, "sequential", "identical", "sequential or identical")?;
+        Ok(())
+    }),
+    set("bs", "", |s, v| {
+        let mut sizes = [0; 3];
+        for (size, old) in sizes.iter_mut().zip(&s.blocks) {
+            *size = old.min;
+        }
+        s.blocks = v.triple(sizes, block_bytes)?.map(BlockSizes::fixed);
+        Ok(())
+    })
+    .aka(&["blocksize"]),
+    set("bsrange", "", |s, v| {
+        s.blocks = v.triple(Settings::default_blocks(), |part| {
+            part.range(block_bytes).map(|(min, max)| BlockSizes::between(min, max))
+        })?;
+        Ok(())
+    })
+    .aka(&["blocksize_range"]),
+    set("bssplit", "", |s, v| {
+        s.blocks = v.triple(Settings::default_blocks(), BlockSizes::parse_split)?;
+        if s.blocks.iter().all(|sizes| sizes.max <= BLOCK_BYTES_MAX) { Ok(()) } else { Err(BLOCK) }
+    }),
+    flag("bs_unaligned", "", |s, v| v.flag().map(|f| s.unaligned = f)).aka(&["blocksize_unaligned"]),
+    set("bs_is_seq_rand", "", |s, v| v.flag().map(|f| s.sequential_random_sizes = f)),
+    set("ba", "switches the random map off, as in fio", |s, v| {
+        s.align = Some(v.triple([4096; 3], Value::some_size)?);
+        Ok(())
+    })
+    .aka(&["blockalign"]),
+    set("rwmixread", "each call is drawn", |s, v| v.percent().map(|p| s.read_percent = p)),
+    set("rwmixwrite", "each call is drawn", |s, v| v.percent().map(|p| s.read_percent = 100 - p)),
+    set(
+        "size",
+        "a share (`50%`) is one of the files' size, which an earlier job or `filesize` gives",
+        |s, v| {
+            s.size = Some(v.extent()?);
+            Ok(())
+        },
+    ),
+    set("io_size", "a share is one of `size`", |s, v| {
+        s.io_size = Some(v.extent()?);
+        Ok(())
+    })
+    .aka(&["io_limit"]),
+    set("filesize", "one size, or a range from which each file's is drawn", |s, v| {
+        s.file_sizes = Some(v.range_or_one(Value::some_size)?);
+        Ok(())
+    }),
+    set("nrfiles", "", |s, v| v.count(1..=FILES_MAX).map(|n| s.nrfiles = Some(n))).aka(&["nr_files"]),
+    set("openfiles", "", |s, v| v.count(1..=FILES_MAX).map(|n| s.openfiles = Some(n))),
+    set("file_service_type", "`roundrobin`, `random`, `sequential`, and `:N`", |s, v| {
+        Service::parse(v).map(|service| s.service = service)
+    }),
+    set("offset", "", |s, v| v.extent().map(|e| s.offset = e)).aka(&["fileoffset"]),
+    set("offset_increment", "", |s, v| v.extent().map(|e| s.offset_increment = e)),
+    set("file_append", "", |s, v| v.flag().map(|f| s.file_append = f)),
+    set("fallocate", "`posix` is `native`", |s, v| Fallocate::parse(v).map(|f| s.fallocate = f)),
+    set("overwrite", "", |s, v| v.flag().map(|f| s.overwrite = f)),
+    set("create_fsync", "", |s, v| v.flag().map(|f| s.create_fsync = f)),
+    set("create_on_open", "", |s, v| v.flag().map(|f| s.create_on_open = f)),
+    set("invalidate", "", |s, v| v.flag().map(|f| s.invalidate = f)),
+    set("unlink", "the last job that uses a file takes it away", |s, v| v.flag().map(|f| s.unlink = f)),
+    set("ioengine", "sync, psync, vsync, pvsync, pvsync2, libaio, io_uring, posixaio", |s, v| {
+        s.engine_is_async = engine_is_async(v)?;
+        Ok(())
+    }),
+    set("iodepth", "above 1 with libaio, io_uring or posixaio and `direct=1` only", |s, v| {
+        v.count(1..=65536).map(|n| s.iodepth = n)
+    }),
+    set("direct", "block sizes and offsets must be whole blocks of 4 KiB", |s, v| {
+        v.flag().map(|f| s.direct = f)
+    }),
+    set("buffered", "", |s, v| v.flag().map(|f| s.direct = !f)),
+    set("fsync", "", |s, v| v.count(0..=COUNT_MAX).map(|n| s.fsync = n)),
+    set("fdatasync", "", |s, v| v.count(0..=COUNT_MAX).map(|n| s.fdatasync = n)),
+    set("end_fsync", "", |s, v| v.flag().map(|f| s.end_fsync = f)),
+    set("fsync_on_close", "", |s, v| v.flag().map(|f| s.fsync_on_close = f)),
+    set("sync", "every write is followed by a sync call", |s, v| SyncWrites::parse(v).map(|w| s.sync = w)),
+    set(
+        "verify",
+        "what was written is read back; contents are checked always, whatever the method",
+        |s, v| verify(v).map(|f| s.verify = f),
+    ),
+    set("do_verify", "", |s, v| v.flag().map(|f| s.do_verify = f)),
+    set("random_distribution", "`random`, `zipf`, `pareto`, `normal`, `zoned`, `zoned_abs`", |s, v| {
+        Distribution::parse(v).map(|d| s.distribution = d)
+    }),
+    set("percentage_random", "", |s, v| v.triple([100; 3], Value::percent).map(|p| s.random_percent = p)),
+    flag("norandommap", "", |s, v| v.flag().map(|f| s.norandommap = f)),
+    set("randseed", "joined with the seed of the experiment", |s, v| {
+        s.randseed = Some(v.text.parse().map_err(|_| "a whole number")?);
+        Ok(())
+    }),
+    set("randrepeat", "1: every loop of a job has the same random numbers", |s, v| {
+        v.flag().map(|f| s.randrepeat = f)
+    }),
+    set("allrandrepeat", "as `randrepeat`", |s, v| v.flag().map(|f| s.allrandrepeat = f)),
+    set("numjobs", "", |s, v| v.count(1..=THREADS_MAX).map(|n| s.numjobs = n)),
+    set("loops", "", |s, v| v.count(1..=COUNT_MAX).map(|n| s.loops = n)),
+    set("number_ios", "", |s, v| v.count(1..=COUNT_MAX).map(|n| s.number_ios = Some(n))),
+    set("runtime", "", |s, v| v.time(NS_PER_S).map(|t| s.runtime_ns = t)).aka(&["timeout"]),
+    flag("time_based", "", |s, v| v.flag().map(|f| s.time_based = f)),
+    set("ramp_time", "calls in it are not measured", |s, v| v.time(NS_PER_S).map(|t| s.ramp_ns = t)),
+    set("startdelay", "from the start of the run", |s, v| {
+        s.startdelay_ns = v.range_or_one(|v| v.time(NS_PER_S))?;
+        Ok(())
+    }),
+    set("thinktime", "", |s, v| v.time(NS_PER_US).map(|t| s.thinktime_ns = t)),
+    set("thinktime_blocks", "", |s, v| v.count(1..=COUNT_MAX).map(|n| s.thinktime_blocks = n)),
+    set("rate", "", |s, v| v.triple([0; 3], Value::size).map(|r| s.rate = r)),
+    set("rate_iops", "", |s, v| v.triple([0; 3], Value::size).map(|r| s.rate_iops = r)),
+    flag("stonewall", "", |s, v| v.flag().map(|f| s.stonewall = f)).aka(&["wait_for_previous"]),
+    flag("new_group", "", |s, v| v.flag().map(|f| s.new_group = f)),
+    flag("group_reporting", "", |s, v| v.flag().map(|f| s.group_reporting = f)),
+    // No effect on which calls are made.
+    inert("allow_mounted_write"),
+    inert("block_error_percentiles"),
+    inert("buffer_compress_chunk"),
+    inert("buffer_compress_percentage"),
+    inert("buffer_pattern"),
+    inert("bwavgtime"),
+    inert("cgroup"),
+    inert("cgroup_nodelete"),
+    inert("cgroup_weight"),
+    inert("clat_percentiles"),
+    inert("clocksource"),
+    inert("cpumask"),
+    inert("cpus_allowed"),
+    inert("cpus_allowed_policy"),
+    inert("cmdprio"),
+    inert("cmdprio_bssplit"),
+    inert("cmdprio_class"),
+    inert("cmdprio_percentage"),
+    inert("create_serialize"),
+    inert("dedupe_global"),
+    inert("dedupe_mode"),
+    inert("dedupe_percentage"),
+    inert("dedupe_working_set_percentage"),
+    inert("disable_bw_measurement").aka(&["disable_bw"]),
+    inert("disable_clat"),
+    inert("disable_lat"),
+    inert("disable_slat"),
+    inert("disk_util"),
+    inert("error_dump"),
+    inert("experimental_verify"),
+    inert("fadvise_hint"),
+    inert("fixedbufs"),
+    inert("force_async"),
+    inert("gid"),
+    inert("gtod_cpu"),
+    inert("gtod_reduce"),
+    inert("hipri"),
+    inert("hipri_percentage"),
+    inert("hugepage-size"),
+    inert("ioscheduler"),
+    inert("iopsavgtime"),
+    inert("lat_percentiles"),
+    inert("lockmem"),
+    inert("log_alternate_epoch"),
+    inert("log_alternate_epoch_clock_id"),
+    inert("log_avg_msec"),
+    inert("log_compression"),
+    inert("log_compression_cpus"),
+    inert("log_entries"),
+    inert("log_hist_coarseness"),
+    inert("log_hist_msec"),
+    inert("log_max_value"),
+    inert("log_offset"),
+    inert("log_prio"),
+    inert("log_store_compressed"),
+    inert("log_unix_epoch"),
+    inert("mem").aka(&["iomem"]),
+    inert("mem_align").aka(&["iomem_align"]),
+    inert("nice"),
+    inert("nonvectored"),
+    inert("numa_cpu_nodes"),
+    inert("numa_mem_policy"),
+    inert("per_job_logs"),
+    inert("percentile_list"),
+    inert("prio"),
+    inert("prioclass"),
+    inert("random_generator"),
+    inert("rate_cycle").aka(&["ratecycle"]),
+    inert_flag("refill_buffers"),
+    inert("registerfiles"),
+    inert("scramble_buffers"),
+    inert("significant_figures"),
+    inert("slat_percentiles"),
+    inert("softrandommap"),
+    inert("sqthread_poll"),
+    inert("sqthread_poll_cpu"),
+    inert("stats"),
+    inert_flag("thread"),
+    inert("uid"),
+    inert("unified_rw_reporting"),
+    inert("unique_filename"),
+    inert("unit_base"),
+    inert("userspace_reap"),
+    inert("verify_async"),
+    inert("verify_async_cpus"),
+    inert("verify_dump"),
+    inert("verify_fatal"),
+    inert("verify_interval"),
+    inert("verify_offset"),
+    inert("verify_pattern"),
+    inert("verify_state_load"),
+    inert("verify_state_save"),
+    inert("write_bw_log"),
+    inert("write_hist_log"),
+    inert("write_iolog"),
+    inert("write_iops_log"),
+    inert("write_lat_log"),
+    inert_flag("zero_buffers"),
+    // They would change the I/O.
+    refused("allow_file_create", &["1"]),
+    refused("atomic", &["0"]),
+    refused("continue_on_error", &["none", "0"]),
+    refused("create_only", &["0"]),
+    refused("exec_postrun", &[]),
+    refused("exec_prerun", &[]),
+    refused("exit_what", &[]),
+    refused("exitall", &["0"]),
+    refused("exitall_on_error", &["0"]),
+    refused("fill_device", &["0"]).aka(&["fill_fs"]),
+    refused("flow", &["0"]),
+    refused("flow_id", &["0"]),
+    refused("flow_sleep", &["0"]),
+    refused("ignore_error", &[]),
+    refused("ignore_zone_limits", &["0"]),
+    refused("io_submit_mode", &["inline"]),
+    refused("iodepth_batch", &["1"]).aka(&["iodepth_batch_submit"]),
+    refused("iodepth_batch_complete_max", &["1"]),
+    refused("iodepth_batch_complete_min", &["1"]).aka(&["iodepth_batch_complete"]),
+    refused("iodepth_low", &["0"]),
+    refused("job_max_open_zones", &["0"]),
+    refused("latency_percentile", &[]),
+    refused("latency_run", &["0"]),
+    refused("latency_target", &["0"]),
+    refused("latency_window", &["0"]),
+    refused("lockfile", &["none"]),
+    refused("max_latency", &["0"]),
+    refused("max_open_zones", &["0"]),
+    refused("merge_blktrace_file", &[]),
+    refused("merge_blktrace_iters", &[]),
+    refused("merge_blktrace_scalars", &[]),
+    refused("nowait", &["0"]),
+    refused("offset_align", &["0"]),
+    refused("opendir", &[]),
+    refused("pre_read", &["0"]),
+    refused("profile", &[]),
+    refused("rate_ignore_thinktime", &["0"]),
+    refused("rate_iops_min", &["0"]),
+    refused("rate_min", &["0"]).aka(&["ratemin"]),
+    refused("rate_process", &["linear"]),
+    refused("read_beyond_wp", &["0"]),
+    refused("read_iolog", &[]),
+    refused("read_iolog_chunked", &["0"]),
+    refused("replay_align", &["0"]),
+    refused("replay_no_stall", &["0"]),
+    refused("replay_redirect", &[]),
+    refused("replay_scale", &["0", "1"]),
+    refused("replay_skip", &[]),
+    refused("replay_time_scale", &["100"]),
+    refused("serialize_overlap", &["0"]),
+    refused("steadystate", &[]).aka(&["ss"]),
+    refused("steadystate_duration", &["0"]).aka(&["ss_dur"]),
+    refused("steadystate_ramp_time", &["0"]).aka(&["ss_ramp"]),
+    refused("sync_file_range", &[]),
+    refused("thinktime_blocks_type", &["complete"]),
+    refused("thinktime_iotime", &["0"]),
+    refused("thinktime_spin", &["0"]),
+    refused("trim_backlog", &["0"]),
+    refused("trim_backlog_batch", &["0"]),
+    refused("trim_percentage", &["0"]),
+    refused("trim_verify_zero", &["0"]),
+    refused("uncached", &["0"]),
+    refused("unlink_each_loop", &["0"]),
+    refused("verify_backlog", &["0"]),
+    refused("verify_backlog_batch", &["0"]),
+    refused("verify_only", &["0"]),
+    refused("wait_for", &[]),
+    refused("write_barrier", &["0"]),
+    refused("write_hint", &["none"]),
+    refused("zone_reset_frequency", &["0"]),
+    refused("zone_reset_threshold", &["0"]),
+    refused("zonecapacity", &["0"]),
+    refused("zonemode", &["none"]),
+    refused("zonerange", &["0"]),
+    refused("zonesize", &["0"]),
+    refused("zoneskip", &["0"]),
+];
+
+/// Files of one job at most, so that a slip of the pen does not fill the memory (assumed).
+const FILES_MAX: u64 = 1 << 20;
+
+/// fio's own limit of jobs (`--max-jobs`, default 4096).
+pub(super) const THREADS_MAX: u64 = 4096;
+
+const BLOCK: Expected = "a block size from 1 byte to 1 GiB, such as 4k";
+
+fn block_bytes(value: Value<'_>) -> Result<u64, Expected> {
+    value.size().ok().filter(|bytes| (1..=BLOCK_BYTES_MAX).contains(bytes)).ok_or(BLOCK)
+}
+
+/// Whether the value is `yes`; it must be `no` otherwise.
+fn one_of(value: Value<'_>, no: &str, yes: &str, expected: Expected) -> Result<bool, Expected> {
+    if value.text == yes {
+        Ok(true)
+    } else if value.text == no {
+        Ok(false)
+    } else {
+        Err(expected)
+    }
+}
+
+/// Names separated by `:`; `\:` is a colon of the name.
+fn names(value: Value<'_>) -> Result<Vec<String>, Expected> {
+    let mut names = vec![String::new()];
+    let mut characters = value.text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match (c, names.last_mut()) {
+            (':', _) => names.push(String::new()),
+            ('\\', Some(name)) if characters.peek() == Some(&':') => name.extend(characters.next()),
+            (_, Some(name)) => name.push(c),
+            (_, None) => {}
+        }
+    }
+    if names.iter().any(String::is_empty) { Err("a name, or several separated by \":\"") } else { Ok(names) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_name_stands_once() {
+        let mut seen = HashSet::new();
+        for option in OPTIONS {
+            for name in option.aliases.iter().chain([&option.name]) {
+                assert!(seen.insert(*name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_escaped_colon_is_part_of_the_name() {
+        let read = |text| names(Value { text, kilo: 1024 });
+        assert_eq!(read("a:b"), Ok(vec!["a".into(), "b".into()]));
+        assert_eq!(read("a\\:b"), Ok(vec!["a:b".into()]));
+        assert!(read("").is_err() && read("a:").is_err());
+    }
+}

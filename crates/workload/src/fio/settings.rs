@@ -1,0 +1,334 @@
+//! What a job is asked to do: its options, read.
+
+use super::block_size::BlockSizes;
+use super::distribution::Distribution;
+use super::pattern::{Direction, Modifier, Pattern};
+use super::value::{Expected, Extent, Value};
+
+/// fio's default block size.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Blocks larger than this are a slip (assumed; fio has no limit).
+pub(super) const BLOCK_BYTES_MAX: u64 = 1 << 30;
+
+/// All options of a job that shape its I/O, with fio's defaults.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub kilo: u64,
+
+    pub pattern: Pattern,
+    pub identical: bool,
+    pub blocks: [BlockSizes; 3],
+    pub unaligned: bool,
+    pub sequential_random_sizes: bool,
+    pub align: Option<[u64; 3]>,
+    pub read_percent: u8,
+
+    pub directory: Vec<String>,
+    pub filenames: Vec<String>,
+    pub filename_format: String,
+    pub size: Option<Extent>,
+    pub io_size: Option<Extent>,
+    pub file_sizes: Option<(u64, u64)>,
+    pub nrfiles: Option<u64>,
+    pub openfiles: Option<u64>,
+    pub service: Service,
+    pub offset: Extent,
+    pub offset_increment: Extent,
+    pub file_append: bool,
+
+    pub fallocate: Fallocate,
+    pub overwrite: bool,
+    pub create_fsync: bool,
+    pub create_on_open: bool,
+    pub invalidate: bool,
+    pub unlink: bool,
+
+    pub engine_is_async: bool,
+    pub iodepth: u64,
+    pub direct: bool,
+    pub fsync: u64,
+    pub fdatasync: u64,
+    pub end_fsync: bool,
+    pub fsync_on_close: bool,
+    pub sync: SyncWrites,
+    pub verify: bool,
+    pub do_verify: bool,
+
+    pub distribution: Distribution,
+    pub random_percent: [u8; 3],
+    pub norandommap: bool,
+    pub randseed: Option<u64>,
+    pub randrepeat: bool,
+    pub allrandrepeat: bool,
+
+    pub numjobs: u64,
+    pub loops: u64,
+    pub number_ios: Option<u64>,
+    pub runtime_ns: u64,
+    pub time_based: bool,
+    pub ramp_ns: u64,
+    pub startdelay_ns: (u64, u64),
+    pub thinktime_ns: u64,
+    pub thinktime_blocks: u64,
+    pub rate: [u64; 3],
+    pub rate_iops: [u64; 3],
+
+    pub stonewall: bool,
+    pub new_group: bool,
+    pub group_reporting: bool,
+}
+
+impl Settings {
+    /// The same with all sizes shrunk to a share of theirs, in whole pages and at least one.
+    pub(super) fn scaled(&self, share: f64) -> Self {
+        let bytes = |bytes: u64| scaled_bytes(bytes, share);
+        let extent = |extent: Extent| match extent {
+            Extent::Bytes(0) => extent,
+            Extent::Bytes(size) => Extent::Bytes(bytes(size)),
+            Extent::Percent(_) => extent,
+        };
+        Self {
+            size: self.size.map(extent),
+            io_size: self.io_size.map(extent),
+            file_sizes: self.file_sizes.map(|(from, to)| (bytes(from), bytes(to))),
+            offset: extent(self.offset),
+            offset_increment: extent(self.offset_increment),
+            number_ios: self.number_ios.map(|count| ((count as f64 * share).ceil() as u64).max(1)),
+            ..self.clone()
+        }
+    }
+}
+
+fn scaled_bytes(bytes: u64, share: f64) -> u64 {
+    const PAGE: u64 = 4096;
+    ((bytes as f64 * share) as u64 / PAGE * PAGE).max(PAGE.min(bytes))
+}
+
+/// `file_service_type`: which of its files a job turns to next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Service {
+    pub order: ServiceOrder,
+    /// So many blocks before it turns to another.
+    pub blocks: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServiceOrder {
+    RoundRobin,
+    Random,
+    /// One file to its end, then the next.
+    Sequential,
+}
+
+/// `fallocate`: how space is reserved before a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fallocate {
+    None,
+    /// `native` and `posix`: fallocate(2).
+    Reserve,
+    /// The same, the size stays.
+    KeepSize,
+    /// ftruncate(2) alone.
+    Truncate,
+}
+
+/// `sync`: whether every write is synchronous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SyncWrites {
+    No,
+    /// O_SYNC.
+    All,
+    /// O_DSYNC.
+    Data,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            name: None,
+            description: None,
+            kilo: 1024,
+            pattern: Pattern::READ,
+            identical: false,
+            blocks: Self::default_blocks(),
+            unaligned: false,
+            sequential_random_sizes: false,
+            align: None,
+            read_percent: 50,
+            directory: Vec::new(),
+            filenames: Vec::new(),
+            filename_format: "$jobname.$jobnum.$filenum".to_owned(),
+            size: None,
+            io_size: None,
+            file_sizes: None,
+            nrfiles: None,
+            openfiles: None,
+            service: Service { order: ServiceOrder::RoundRobin, blocks: 1 },
+            offset: Extent::Bytes(0),
+            offset_increment: Extent::Bytes(0),
+            file_append: false,
+            fallocate: Fallocate::Reserve,
+            overwrite: false,
+            create_fsync: true,
+            create_on_open: false,
+            invalidate: true,
+            unlink: false,
+            engine_is_async: false,
+            iodepth: 1,
+            direct: false,
+            fsync: 0,
+            fdatasync: 0,
+            end_fsync: false,
+            fsync_on_close: false,
+            sync: SyncWrites::No,
+            verify: false,
+            do_verify: true,
+            distribution: Distribution::Uniform,
+            random_percent: [100; 3],
+            norandommap: false,
+            randseed: None,
+            randrepeat: true,
+            allrandrepeat: false,
+            numjobs: 1,
+            loops: 1,
+            number_ios: None,
+            runtime_ns: 0,
+            time_based: false,
+            ramp_ns: 0,
+            startdelay_ns: (0, 0),
+            thinktime_ns: 0,
+            thinktime_blocks: 1,
+            rate: [0; 3],
+            rate_iops: [0; 3],
+            stonewall: false,
+            new_group: false,
+            group_reporting: false,
+        }
+    }
+}
+
+impl Settings {
+    pub(super) const fn default_blocks() -> [BlockSizes; 3] {
+        [BlockSizes::fixed(BLOCK_BYTES), BlockSizes::fixed(BLOCK_BYTES), BlockSizes::fixed(BLOCK_BYTES)]
+    }
+
+    /// The directions that the job does.
+    pub(super) fn directions(&self) -> impl Iterator<Item = Direction> {
+        let pattern = self.pattern;
+        Direction::ALL.into_iter().filter(move |direction| pattern.does(*direction))
+    }
+
+    /// The unit of random offsets.
+    pub(super) fn align_of(&self, direction: Direction) -> u64 {
+        self.align.map_or(self.blocks[direction.index()].min, |align| align[direction.index()])
+    }
+
+    /// Whether a block that was hit is left alone until all were.
+    pub(super) fn has_map(&self) -> bool {
+        self.pattern.random && !self.norandommap && self.align.is_none() && self.distribution.allows_map()
+    }
+
+    /// How many calls may be under way: only asynchronous engines past the page cache have more than one.
+    pub(super) const fn depth(&self) -> u64 {
+        if self.engine_is_async && self.direct { self.iodepth } else { 1 }
+    }
+
+    /// How many random calls before the next random offset; 1 is every one.
+    pub(super) const fn calls_an_offset(&self) -> u64 {
+        match self.pattern.modifier {
+            Modifier::Every(calls) => calls,
+            Modifier::None | Modifier::Skip(_) => 1,
+        }
+    }
+
+    /// Bytes that sequential offsets skip.
+    pub(super) const fn skip(&self) -> i64 {
+        match self.pattern.modifier {
+            Modifier::Skip(bytes) => bytes,
+            Modifier::None | Modifier::Every(_) => 0,
+        }
+    }
+}
+
+impl Service {
+    pub(super) fn parse(value: Value<'_>) -> Result<Self, Expected> {
+        const SERVICE: Expected = "roundrobin, random or sequential, and maybe \":\" and a number of blocks";
+        let (word, blocks) = match value.text.split_once(':') {
+            Some((word, blocks)) => (word, value.part(blocks).count(1..=u64::MAX).map_err(|_| SERVICE)?),
+            None => (value.text, 1),
+        };
+        let order = match word {
+            "roundrobin" => ServiceOrder::RoundRobin,
+            "random" => ServiceOrder::Random,
+            "sequential" => ServiceOrder::Sequential,
+            _ => return Err(SERVICE),
+        };
+        Ok(Self { order, blocks })
+    }
+}
+
+impl Fallocate {
+    pub(super) fn parse(value: Value<'_>) -> Result<Self, Expected> {
+        match value.text {
+            "none" | "0" => Ok(Self::None),
+            "native" | "posix" | "1" => Ok(Self::Reserve),
+            "keep" => Ok(Self::KeepSize),
+            "truncate" => Ok(Self::Truncate),
+            _ => Err("none, native, posix, keep or truncate"),
+        }
+    }
+}
+
+impl SyncWrites {
+    pub(super) fn parse(value: Value<'_>) -> Result<Self, Expected> {
+        match value.text {
+            "none" | "0" => Ok(Self::No),
+            "sync" | "1" => Ok(Self::All),
+            "dsync" => Ok(Self::Data),
+            _ => Err("none, sync or dsync"),
+        }
+    }
+}
+
+/// Whether the engine of this name has several calls under way. They are all the same here otherwise.
+pub(super) fn engine_is_async(value: Value<'_>) -> Result<bool, Expected> {
+    match value.text {
+        "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(false),
+        "libaio" | "io_uring" | "posixaio" => Ok(true),
+        _ => Err(
+            "an engine that works on files: sync, psync, vsync, pvsync, pvsync2, libaio, io_uring or posixaio",
+        ),
+    }
+}
+
+/// `verify=`: any method means that what is written is read back. The content of all reads is checked anyway.
+pub(super) fn verify(value: Value<'_>) -> Result<bool, Expected> {
+    const METHODS: [&str; 18] = [
+        "md5",
+        "crc64",
+        "crc32",
+        "crc32c-intel",
+        "crc32c",
+        "crc16",
+        "crc7",
+        "sha1",
+        "sha256",
+        "sha512",
+        "sha3-224",
+        "sha3-256",
+        "sha3-384",
+        "sha3-512",
+        "xxhash",
+        "meta",
+        "pattern",
+        "pattern_hdr",
+    ];
+    match value.text {
+        "0" | "null" => Ok(false),
+        word if METHODS.contains(&word) => Ok(true),
+        _ => Err("0 or one of fio's methods, such as crc32c or md5"),
+    }
+}

@@ -1,0 +1,172 @@
+//! A job file as a workload.
+
+use std::collections::VecDeque;
+
+use dovetail_time::{Rng, SimTime};
+
+use super::error::FioError;
+use super::job_file::{Job, JobFile};
+use super::layout::Task;
+use super::plan::{Files, Plan};
+use super::thread::{Thread, Users};
+use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
+
+/// The threads of a job file, which make the calls that fio would make.
+///
+/// Calls that fio does not make itself: `sync=` sets a flag at open(2) there, here a [`Call::Sync`] follows every write.
+#[derive(Debug)]
+pub struct FioWorkload {
+    jobs: JobFile,
+    files: Files,
+    layout: VecDeque<Task>,
+    threads: Vec<Thread>,
+    users: Users,
+    /// How many threads of each phase are not done.
+    running: Vec<u32>,
+    genesis: Option<SimTime>,
+}
+
+/// What results say of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadInfo<'a> {
+    job: &'a Job,
+    group: u32,
+}
+
+impl<'a> ThreadInfo<'a> {
+    /// The job's name; the threads of `numjobs` share it.
+    pub fn job_name(&self) -> &'a str {
+        &self.job.name
+    }
+
+    /// `description`, if given.
+    pub fn description(&self) -> Option<&'a str> {
+        self.job.settings.description.as_deref()
+    }
+
+    /// The group, from 0: a job with `new_group` or `stonewall` begins another.
+    pub const fn group(&self) -> u32 {
+        self.group
+    }
+
+    /// Whether the threads of its group are reported as one (`group_reporting`).
+    pub const fn is_grouped(&self) -> bool {
+        self.job.settings.group_reporting
+    }
+
+    /// How many calls may be under way: `iodepth`, or 1 for synchronous engines and buffered I/O.
+    pub const fn depth(&self) -> u64 {
+        self.job.settings.depth()
+    }
+
+    /// The options of the job's own section, as given.
+    pub fn options(&self) -> &'a [(String, String)] {
+        &self.job.options
+    }
+
+    /// The value of an option as given, by the job or a global section; `None` if fio's default holds.
+    pub fn option(&self, file: &'a JobFile, name: &str) -> Option<&'a str> {
+        let given = self.job.options.iter().rev().chain(file.globals.iter().rev());
+        given.into_iter().find(|(option, _)| option == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl FioWorkload {
+    /// Plans threads and files. `seed` and the jobs' `randseed` are all the randomness there is.
+    ///
+    /// # Errors
+    /// A job whose files have no size, are smaller than a block, or are too many.
+    pub fn new(jobs: JobFile, seed: u64) -> Result<Self, FioError> {
+        let root = Rng::new(seed);
+        let plan = Plan::new(&jobs, &root)?;
+        let users = Users::new(plan.files.sizes.len(), plan.threads.iter());
+        let mut running = vec![0; plan.threads.last().map_or(0, |thread| thread.phase as usize) + 1];
+        for thread in &plan.threads {
+            running[thread.phase as usize] += 1;
+        }
+        let threads = (0..).zip(plan.threads).map(|(number, thread)| {
+            let settings = jobs.jobs[thread.job].settings.clone();
+            Thread::new(number, thread, settings, root.clone())
+        });
+        let threads = threads.collect();
+        Ok(Self {
+            files: plan.files,
+            layout: plan.layout.into(),
+            threads,
+            users,
+            running,
+            genesis: None,
+            jobs,
+        })
+    }
+
+    /// The job file.
+    pub const fn job_file(&self) -> &JobFile {
+        &self.jobs
+    }
+
+    /// What results say of a thread.
+    pub fn info(&self, thread: ThreadId) -> ThreadInfo<'_> {
+        let plan = self.threads[thread.0 as usize].plan();
+        ThreadInfo { job: &self.jobs.jobs[plan.job], group: plan.group }
+    }
+
+    /// Whether a thread of an earlier phase is not done.
+    fn is_held(&self, thread: &Thread) -> bool {
+        self.running[..thread.plan().phase as usize].iter().any(|running| *running > 0)
+    }
+
+    fn update(&mut self, thread: usize, was_done: bool) {
+        let thread = &self.threads[thread];
+        if thread.is_done() && !was_done {
+            self.running[thread.plan().phase as usize] -= 1;
+        }
+    }
+}
+
+impl Workload for FioWorkload {
+    fn threads(&self) -> u32 {
+        self.threads.len() as u32
+    }
+
+    fn job(&self, thread: ThreadId) -> &str {
+        self.info(thread).job_name()
+    }
+
+    fn path(&self, file: FileId) -> &str {
+        self.files.path(file)
+    }
+
+    fn prepare(&mut self) -> Option<Call> {
+        let (call, rest) = self.layout.pop_front()?.step();
+        if let Some(rest) = rest {
+            self.layout.push_front(rest);
+        }
+        Some(call)
+    }
+
+    fn next(&mut self, thread: ThreadId, now: SimTime) -> Step {
+        let index = thread.0 as usize;
+        let genesis = *self.genesis.get_or_insert(now);
+        if self.is_held(&self.threads[index]) {
+            return Step::WaitForOthers;
+        }
+        let thread = &mut self.threads[index];
+        let was_done = thread.is_done();
+        thread.start(now, genesis);
+        let step = thread.next(now, &mut self.users);
+        self.update(index, was_done);
+        step
+    }
+
+    fn ended(&mut self, thread: ThreadId, call: &Call, _outcome: &Outcome) {
+        let index = thread.0 as usize;
+        let was_done = self.threads[index].is_done();
+        self.threads[index].ended(call);
+        self.update(index, was_done);
+    }
+
+    fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
+        self.threads[thread.0 as usize].is_measured(begin)
+    }
+}

@@ -1,0 +1,95 @@
+//! The calls that write files which are to be there before a workload starts.
+
+use crate::call::{Call, FileId};
+
+/// How much one write takes: Filebench pre-allocates in blocks of this size.
+const CHUNK: u64 = 1 << 20;
+
+/// A file to write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filling {
+    pub(crate) file: FileId,
+    pub(crate) size: u64,
+    /// The page cache is to forget it.
+    pub(crate) drop_cache: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Open,
+    Write { offset: u64 },
+    Close,
+}
+
+/// The calls that write `files` one after another: open, writes of at most 1 MiB, close.
+#[derive(Clone, Debug)]
+pub(crate) struct LayOut {
+    files: Vec<Filling>,
+    at: usize,
+    stage: Stage,
+}
+
+impl LayOut {
+    pub(crate) fn new(files: Vec<Filling>) -> Self {
+        Self { files, at: 0, stage: Stage::Open }
+    }
+
+    fn write(&mut self, filling: Filling, offset: u64) -> Call {
+        let len = CHUNK.min(filling.size - offset);
+        self.stage = Stage::Write { offset: offset + len };
+        Call::Write { file: filling.file, offset, len, direct: false }
+    }
+
+    fn close(&mut self, file: FileId) -> Call {
+        self.at += 1;
+        self.stage = Stage::Open;
+        Call::Close { file }
+    }
+}
+
+impl Iterator for LayOut {
+    type Item = Call;
+
+    fn next(&mut self) -> Option<Call> {
+        let filling = *self.files.get(self.at)?;
+        let file = filling.file;
+        Some(match self.stage {
+            Stage::Open => {
+                self.stage = Stage::Write { offset: 0 };
+                Call::Open { file }
+            }
+            Stage::Write { offset } if offset < filling.size => self.write(filling, offset),
+            Stage::Write { .. } if filling.drop_cache => {
+                self.stage = Stage::Close;
+                Call::DropCache { file }
+            }
+            Stage::Write { .. } | Stage::Close => self.close(file),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_in_pieces_and_closed() {
+        let file = FileId(3);
+        let empty = FileId(4);
+        let files = vec![
+            Filling { file, size: CHUNK + 5, drop_cache: true },
+            Filling { file: empty, size: 0, drop_cache: false },
+        ];
+        let write = |offset, len| Call::Write { file, offset, len, direct: false };
+        let wanted = [
+            Call::Open { file },
+            write(0, CHUNK),
+            write(CHUNK, 5),
+            Call::DropCache { file },
+            Call::Close { file },
+            Call::Open { file: empty },
+            Call::Close { file: empty },
+        ];
+        assert_eq!(LayOut::new(files).collect::<Vec<_>>(), wanted);
+    }
+}

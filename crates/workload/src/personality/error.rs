@@ -1,0 +1,66 @@
+//! What can be wrong with a personality: sentences that name the file and the key.
+
+use super::builtin_personalities;
+
+/// A personality that cannot be used; the message names the file, the key and what is allowed.
+#[derive(Debug, thiserror::Error)]
+pub enum PersonalityError {
+    /// Neither a personality of the project nor a file.
+    #[error("there is no personality '{name}': give one of {known}, or the path of a .toml file", known = known())]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// The file could not be read.
+    #[error("{file} cannot be read: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Not TOML, or an unknown or missing key.
+    #[error("{file}:{line}: {message}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// Line in the file, from 1.
+        line: usize,
+        /// What is wrong, with the keys that are allowed.
+        message: String,
+    },
+    /// A value out of its range, or of the wrong kind.
+    #[error("{file}: {key} is {value}, allowed is {allowed}")]
+    Value {
+        /// The file.
+        file: String,
+        /// Tables and key.
+        key: String,
+        /// What it was.
+        value: String,
+        /// What it may be.
+        allowed: String,
+    },
+    /// A key that the flowop needs is not there.
+    #[error("{file}: {key} is missing")]
+    Missing {
+        /// The file.
+        file: String,
+        /// Tables and key.
+        key: String,
+    },
+    /// A parameter that the file does not have.
+    #[error("{file} has no parameter '{name}': it has {known}")]
+    Parameter {
+        /// The file.
+        file: String,
+        /// What was asked for.
+        name: String,
+        /// The parameters there are.
+        known: String,
+    },
+}
+
+fn known() -> String {
+    builtin_personalities().collect::<Vec<_>>().join(", ")
+}

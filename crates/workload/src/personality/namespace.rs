@@ -1,0 +1,84 @@
+//! The files of all sets: their numbers in the workload, and which of them are there at the start.
+
+use std::collections::BTreeSet;
+
+use dovetail_time::Rng;
+
+use super::files::Files;
+use super::model::{SetId, SetSpec};
+use super::tree::populate;
+use crate::call::FileId;
+use crate::lay_out::{Filling, LayOut};
+
+/// A file by its set and its place in the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileRef {
+    pub(super) set: SetId,
+    pub(super) index: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Namespace {
+    sets: Vec<Files>,
+    /// First number of each set.
+    first: Vec<u32>,
+}
+
+impl Namespace {
+    /// The sets with their trees, and the calls that pre-allocate what is to be there.
+    pub(super) fn new(specs: &[SetSpec], rng: &Rng) -> (Self, LayOut) {
+        let mut namespace = Self { sets: Vec::new(), first: Vec::new() };
+        let mut fillings = Vec::new();
+        let mut first = 0;
+        for (number, spec) in specs.iter().enumerate() {
+            let mut rng = rng.fork(number as u64);
+            let entries = populate(spec, &mut rng);
+            let order = allocated(spec, &mut rng);
+            let filling = |&index: &u32| Filling {
+                file: FileId(first + index),
+                size: entries[index as usize].size,
+                drop_cache: !spec.cached,
+            };
+            fillings.extend(order.iter().map(filling));
+            let existing = order.into_iter().collect::<BTreeSet<_>>();
+            namespace.first.push(first);
+            first += spec.entries;
+            namespace.sets.push(Files::new(spec.clone(), entries, existing));
+        }
+        (namespace, LayOut::new(fillings))
+    }
+
+    pub(super) fn set(&mut self, set: SetId) -> &mut Files {
+        &mut self.sets[set]
+    }
+
+    pub(super) fn name(&self, set: SetId) -> &str {
+        &self.sets[set].spec.name
+    }
+
+    pub(super) fn size(&self, file: FileRef) -> u64 {
+        self.sets[file.set].entries[file.index as usize].size
+    }
+
+    pub(super) fn id(&self, file: FileRef) -> FileId {
+        FileId(self.first[file.set] + file.index)
+    }
+
+    pub(super) fn path(&self, file: FileId) -> &str {
+        let set = self.first.partition_point(|&first| first <= file.0).saturating_sub(1);
+        let entry =
+            self.sets.get(set).and_then(|set_of| set_of.entries.get((file.0 - self.first[set]) as usize));
+        entry.map_or("", |entry| &entry.path)
+    }
+}
+
+/// The files to pre-allocate, in the order in which they are written: random, so that neighbours in the tree are not
+/// neighbours on the medium (`fileset_create`).
+fn allocated(spec: &SetSpec, rng: &mut Rng) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..spec.entries).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+    order.retain(|_| rng.below(100) < spec.prealloc_percent);
+    order
+}

@@ -1,0 +1,154 @@
+//! fio as referee of the calls that its job files make: the log that it writes of a run (`write_iolog`) is what we would call.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+mod common;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use common::{fio, play, prepared, workload};
+use dovetail_workload::{Call, Workload};
+
+/// The calls of fio's log: `FILE ACTION OFFSET LEN`, as `ACTION FILE OFFSET LEN`.
+fn log_of_fio(folder: &Path, job: &str) -> Vec<String> {
+    let logged = job.to_owned() + "write_iolog=log\n";
+    fio(folder, &logged, &[]).unwrap();
+    let log = std::fs::read_to_string(folder.join("log")).unwrap();
+    log.lines().skip(1).filter_map(logged_call).collect()
+}
+
+fn logged_call(line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let (file, action) = (words[1], words[2]);
+    match action {
+        "add" => None,
+        "open" | "close" | "sync" | "datasync" => Some(format!("{action} {file}")),
+        _ => Some(format!("{action} {file} {} {}", words[3], words[4])),
+    }
+}
+
+/// Our calls, written as in the log.
+fn our_log(job: &str) -> Vec<String> {
+    let mut workload = workload(job, 1);
+    let played = play(&mut workload);
+    played.iter().filter_map(|played| our_call(&workload, &played.call)).collect()
+}
+
+fn our_call(workload: &impl Workload, call: &Call) -> Option<String> {
+    let path = |file| workload.path(file);
+    match *call {
+        Call::Open { file } => Some(format!("open {}", path(file))),
+        Call::Close { file } => Some(format!("close {}", path(file))),
+        Call::Sync { file, data_only: false } => Some(format!("sync {}", path(file))),
+        Call::Sync { file, data_only: true } => Some(format!("datasync {}", path(file))),
+        Call::Read { file, offset, len, .. } => Some(format!("read {} {offset} {len}", path(file))),
+        Call::Write { file, offset, len, .. } => Some(format!("write {} {offset} {len}", path(file))),
+        _ => None,
+    }
+}
+
+/// Sequential jobs: the same calls in the same order.
+#[test]
+fn sequential_jobs_make_the_calls_of_fio() {
+    for options in [
+        "rw=write bs=4k size=64k",
+        "rw=read bs=16k size=1m",
+        "rw=write bs=4k size=64k fsync=4",
+        "rw=write bs=4k size=64k fdatasync=3",
+        "rw=write bs=4k size=64k fsync=4 fdatasync=2",
+        "rw=write bs=4k size=64k fsync=4 end_fsync=1 nrfiles=2",
+        "rw=write bs=4k size=64k fsync_on_close=1 nrfiles=2",
+        "rw=write bs=4k size=100k nrfiles=3",
+        "rw=write bs=4k size=96k nrfiles=3 openfiles=2",
+        "rw=write bs=4k size=96k nrfiles=3 file_service_type=sequential fsync=1",
+        "rw=write bs=4k size=96k nrfiles=3 file_service_type=roundrobin:3",
+        "rw=write bs=64k size=100k",
+        "rw=write bs=4k size=32k loops=3 fsync=4",
+        "rw=write bs=4k size=32k io_size=80k",
+        "rw=write bs=4k size=32k io_size=12k fsync=2",
+        "rw=write bs=4k size=16k filesize=32k nrfiles=2",
+        "rw=write bs=4k size=64k offset=16k",
+        "rw=write bs=4k size=64k number_ios=5",
+        "rw=write:8k bs=4k size=64k",
+        "rw=write:-8k bs=4k size=32k",
+        "rw=read:4k bs=4k size=64k io_size=32k",
+        "rw=write bs=4k size=64k verify=crc32c",
+        "rw=write bs=4k size=64k overwrite=1 file_append=0 description=x",
+        "rw=write bs=,8k size=64k",
+        "rw=write bs=4k size=64k thinktime=10us rate=100m",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let job = format!("[a]\n{}\n", options.replace(' ', "\n"));
+        assert_eq!(our_log(&job), log_of_fio(folder.path(), &job), "{options}");
+    }
+}
+
+/// Random jobs draw other numbers than fio, but as many calls of each kind, on the same blocks.
+#[test]
+fn random_jobs_cover_what_fio_covers() {
+    for options in [
+        "rw=randwrite bs=4k size=256k",
+        "rw=randread bs=4k size=256k nrfiles=2",
+        "rw=randwrite bs=4k size=256k fsync=10",
+        "rw=randwrite bs=4k size=64k loops=2 fsync=8",
+        "rw=randwrite bs=4k size=64k verify=md5",
+        "rw=randwrite:4 rw_sequencer=identical bs=4k size=64k",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let job = format!("[a]\n{}\n", options.replace(' ', "\n"));
+        let sorted = |mut calls: Vec<String>| {
+            calls.sort();
+            calls
+        };
+        let (ours, theirs) = (sorted(our_log(&job)), sorted(log_of_fio(folder.path(), &job)));
+        if options.contains("identical") {
+            assert_eq!(ours.len(), theirs.len(), "{options}");
+        } else {
+            assert_eq!(ours, theirs, "{options}");
+        }
+    }
+}
+
+/// Every file as large as fio makes it, before and after the run.
+#[test]
+fn files_are_laid_out_as_by_fio() {
+    for options in [
+        "rw=read bs=4k size=100k",
+        "rw=randrw bs=4k size=100k nrfiles=3",
+        "rw=write bs=4k size=100k",
+        "rw=write bs=4k size=100k fallocate=none",
+        "rw=write bs=4k size=100k fallocate=truncate offset=8k",
+        "rw=write bs=4k size=100k overwrite=1 fallocate=none",
+        "rw=write bs=4k size=100k filesize=32k nrfiles=5",
+        "rw=read bs=4k size=64k numjobs=3 offset_increment=64k filename=shared",
+        "rw=read bs=4k size=64k filename=x:y",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let job = format!("[a]\n{}\n", options.replace(' ', "\n"));
+        fio(folder.path(), &(job.clone() + "create_only=1\n"), &[]).unwrap();
+        let mut theirs = HashMap::new();
+        for entry in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+            theirs.insert(entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len());
+        }
+        theirs.retain(|name, _| name != "test.fio");
+        assert_eq!(sizes_after_layout(&job), theirs, "{options}");
+    }
+}
+
+fn sizes_after_layout(job: &str) -> HashMap<String, u64> {
+    let mut workload = workload(job, 1);
+    let mut sizes = HashMap::new();
+    for call in prepared(&mut workload) {
+        let (file, at_least) = match call {
+            Call::Open { file } => (file, 0),
+            Call::Allocate { file, len, keep_size: false } => (file, len),
+            Call::Write { file, offset, len, .. } => (file, offset + len),
+            Call::Truncate { file, size } => (file, size),
+            _ => continue,
+        };
+        let size: &mut u64 = sizes.entry(file).or_default();
+        *size = at_least.max(*size);
+    }
+    sizes.into_iter().map(|(file, size)| (workload.path(file).to_owned(), size)).collect()
+}

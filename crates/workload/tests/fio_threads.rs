@@ -1,0 +1,218 @@
+//! What threads do in time: groups, delays, rates, depths, loops; and that no text makes the parser panic.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+mod common;
+
+use std::collections::HashMap;
+
+use common::{CALL_NS, Played, play, workload};
+use dovetail_time::SimTime;
+use dovetail_workload::fio::{Direction, FioWorkload, JobFile, Variables};
+use dovetail_workload::{Call, ThreadId, Workload};
+use proptest::prelude::*;
+
+fn run(options: &str) -> Vec<Played> {
+    play(&mut workload(&format!("[a]\n{}\n", options.replace(' ', "\n")), 1))
+}
+
+fn data(played: &[Played]) -> Vec<&Played> {
+    played.iter().filter(|played| Direction::of(&played.call).is_some()).collect()
+}
+
+fn offset(call: &Call) -> u64 {
+    match *call {
+        Call::Read { offset, .. } | Call::Write { offset, .. } | Call::PunchHole { offset, .. } => offset,
+        _ => panic!("{call:?} has no offset"),
+    }
+}
+
+#[test]
+fn a_stonewall_waits_for_all_before_it() {
+    let text = "[global]\nsize=64k\n[a]\nrw=write\nnumjobs=2\n[b]\nstonewall\nrw=read\n[c]\nrw=write\n[d]\nstonewall\n";
+    let played = play(&mut workload(text, 1));
+    let first = |thread| played.iter().filter(|p| p.thread == thread).map(|p| p.begin).min().unwrap();
+    let last = |thread| played.iter().filter(|p| p.thread == thread).map(|p| p.begin).max().unwrap();
+    assert!(first(2) > last(0).max(last(1)));
+    assert_eq!(first(2), first(3));
+    assert!(first(4) > last(2).max(last(3)));
+}
+
+#[test]
+fn groups_are_numbered_as_by_fio() {
+    let text = "[global]\nsize=64k\n[a]\nnumjobs=2\n[b]\nnew_group\n[c]\n[d]\nstonewall\n";
+    let workload = workload(text, 1);
+    let groups: Vec<u32> =
+        (0..workload.threads()).map(|thread| workload.info(ThreadId(thread)).group()).collect();
+    assert_eq!(groups, [0, 0, 1, 1, 2]);
+}
+
+#[test]
+fn a_rate_is_held() {
+    let played = run("rw=write bs=4k size=4m rate=1m");
+    let seconds = played.last().unwrap().begin.as_secs_f64();
+    assert!((3.99..4.01).contains(&seconds), "{seconds}");
+    let played = run("rw=randrw bs=4k size=1m rate_iops=100,50");
+    for (direction, rate) in [(Direction::Read, 100.0), (Direction::Write, 50.0)] {
+        let calls: Vec<_> =
+            data(&played).into_iter().filter(|p| Direction::of(&p.call) == Some(direction)).collect();
+        let seconds = calls.last().unwrap().begin.as_secs_f64();
+        assert!(calls.len() as f64 <= rate * seconds + 1.0, "{direction:?}");
+    }
+}
+
+#[test]
+fn thinktime_lies_between_blocks() {
+    let played = run("rw=write bs=4k size=32k thinktime=1ms thinktime_blocks=2");
+    let begins: Vec<u64> = data(&played).iter().map(|p| p.begin.as_ns()).collect();
+    let gaps: Vec<u64> = begins.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (short, long) = (CALL_NS, CALL_NS + 1_000_000);
+    assert_eq!(gaps, [short, long, short, long, short, long, short]);
+}
+
+#[test]
+fn time_ends_a_job() {
+    let played = run("rw=randwrite bs=4k size=64k runtime=10ms time_based");
+    let last = data(&played).last().unwrap().begin.as_ns();
+    assert!((9_900_000..10_000_000).contains(&last), "{last}");
+    let short = run("rw=write bs=4k size=64m runtime=10ms");
+    assert!(data(&short).last().unwrap().begin.as_ns() < 10_000_000);
+    let startdelay = run("rw=write bs=4k size=64k startdelay=5ms");
+    assert_eq!(startdelay[0].begin, SimTime::from_ns(5_000_000));
+}
+
+#[test]
+fn a_ramp_is_not_measured_and_comes_on_top() {
+    let text = "[a]\nrw=write\nsize=64k\ntime_based\nruntime=10ms\nramp_time=5ms\n";
+    let mut workload = workload(text, 1);
+    let played = play(&mut workload);
+    assert!(played.last().unwrap().begin.as_ns() > 14_000_000);
+    let measured = |ns| workload.measured(ThreadId(0), SimTime::from_ns(ns));
+    assert!(!measured(4_999_999) && measured(5_000_000));
+}
+
+#[test]
+fn only_direct_asynchronous_jobs_go_deep() {
+    for (options, depth) in
+        [("ioengine=libaio direct=1", 8), ("ioengine=libaio", 1), ("ioengine=psync direct=1", 1)]
+    {
+        let played = run(&format!("rw=randread bs=4k size=1m iodepth=8 {options}"));
+        assert_eq!(data(&played).iter().map(|p| p.under_way).max(), Some(depth), "{options}");
+    }
+}
+
+#[test]
+fn synchronous_writes_are_synced_one_by_one() {
+    let played = run("rw=write bs=4k size=32k sync=dsync ioengine=libaio iodepth=4 direct=1");
+    let syncs = played.iter().filter(|p| matches!(p.call, Call::Sync { data_only: true, .. })).count();
+    assert_eq!(syncs, 8);
+}
+
+#[test]
+fn random_jobs_hit_every_block_once_a_pass() {
+    for options in
+        ["bs=4k", "bsrange=4k-16k", "bssplit=4k/50:64k/50", "bs=4k random_distribution=zoned:60/10:40/90"]
+    {
+        let played = run(&format!("rw=randwrite size=1m {options}"));
+        let mut hit = vec![0; 256];
+        for call in data(&played) {
+            let Call::Write { offset, len, .. } = call.call else { panic!("{call:?}") };
+            (offset / 4096..(offset + len) / 4096).for_each(|block| hit[block as usize] += 1);
+        }
+        assert!(hit.iter().all(|hits| *hits == 1), "{options} {hit:?}");
+    }
+}
+
+#[test]
+fn skewed_jobs_hit_some_blocks_often() {
+    let played = run("rw=randread bs=4k size=1m io_size=16m random_distribution=zipf:1.2");
+    let mut hits: HashMap<u64, u32> = HashMap::new();
+    data(&played).iter().for_each(|p| *hits.entry(offset(&p.call)).or_default() += 1);
+    let most = *hits.values().max().unwrap();
+    assert!(most > 600, "{most} of 4096");
+}
+
+#[test]
+fn trims_come_before_their_writes() {
+    for rw in ["trimwrite", "randtrimwrite"] {
+        let played = run(&format!("rw={rw} bs=4k size=64k"));
+        let calls = data(&played);
+        assert_eq!(calls.len(), 32, "{rw}");
+        for pair in calls.chunks(2) {
+            assert!(
+                matches!(pair[0].call, Call::PunchHole { .. }) && matches!(pair[1].call, Call::Write { .. })
+            );
+            assert_eq!(offset(&pair[0].call), offset(&pair[1].call));
+        }
+    }
+}
+
+#[test]
+fn a_mix_has_its_share() {
+    let played = run("rw=randrw rwmixread=70 bs=4k size=16m");
+    let reads = data(&played).iter().filter(|p| matches!(p.call, Call::Read { .. })).count();
+    assert!((2_780..2_960).contains(&reads), "{reads} of 4096");
+}
+
+#[test]
+fn the_last_user_unlinks() {
+    let text = "[a]\nrw=write\nsize=64k\nfilename=x\nunlink=1\nnumjobs=3\n";
+    let played = play(&mut workload(text, 1));
+    assert!(matches!(played.last().unwrap().call, Call::Unlink { .. }));
+    assert_eq!(played.iter().filter(|p| matches!(p.call, Call::Unlink { .. })).count(), 1);
+}
+
+#[test]
+fn seeds_decide() {
+    let offsets = |options: &str, seed| {
+        let mut workload = workload(&format!("[a]\nrw=randwrite\nsize=256k\n{options}"), seed);
+        let played = play(&mut workload);
+        data(&played).iter().map(|p| offset(&p.call)).collect::<Vec<u64>>()
+    };
+    assert_eq!(offsets("", 1), offsets("", 1));
+    assert_ne!(offsets("", 1), offsets("", 2));
+    assert_ne!(offsets("randseed=5", 1), offsets("", 1));
+    let loops = offsets("loops=2", 1);
+    assert_eq!(loops[..64], loops[64..]);
+    let loops = offsets("loops=2\nrandrepeat=0", 1);
+    assert_ne!(loops[..64], loops[64..]);
+}
+
+/// Lines that are nearly right, since arbitrary text rarely gets beyond the first line.
+fn line() -> impl Strategy<Value = String> {
+    let names: Vec<&'static str> = dovetail_workload::fio::OPTIONS.iter().map(|option| option.name).collect();
+    let value = prop_oneof![
+        "[0-9]{1,20}[kmgtp%]?",
+        "[a-z0-9_:,/.%=$-]{0,12}",
+        Just("randrw".to_owned()),
+        Just("1".to_owned()),
+        Just("4k".to_owned()),
+        Just("zipf:1.2".to_owned()),
+    ];
+    prop_oneof![
+        4 => (prop::sample::select(names), value).prop_map(|(name, value)| format!("{name}={value}")),
+        1 => "\\[[a-z]{0,3}\\]?",
+        1 => "\\PC{0,20}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn no_text_makes_the_parser_panic(text in "\\PC{0,200}", lines in prop::collection::vec(line(), 0..6)) {
+        let parse = |text: &str| JobFile::parse(text, "f", &Variables::new());
+        let _ = parse(&text);
+        let _ = parse(&format!("[a]\n{}", lines.join("\n")));
+        // One good line at a time, so that jobs get planned too.
+        for line in &lines {
+            let Ok(jobs) = parse(&format!("[a]\nsize=64k\n{line}")) else { continue };
+            if let Ok(mut workload) = FioWorkload::new(jobs, 1) {
+                for _ in 0..20 {
+                    workload.prepare();
+                    workload.next(ThreadId(0), SimTime::ZERO);
+                }
+            }
+        }
+    }
+}
