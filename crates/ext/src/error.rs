@@ -6,6 +6,7 @@ use dovetail_block::DeviceError;
 
 use crate::format::{BlockAddr, GroupNo, Incompat, Ino, RoCompat};
 use crate::journal::JournalError;
+use crate::mkfs::MkfsError;
 
 /// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
 /// apart.
@@ -29,6 +30,9 @@ pub enum Error {
     /// The journal cannot be replayed.
     #[error("the journal cannot be used: {0}")]
     Journal(#[from] JournalError),
+    /// No volume can be made like this.
+    #[error("{0}")]
+    Mkfs(#[from] MkfsError),
     /// The volume is full, or as good as full.
     #[error("no space is left on the volume")]
     NoSpace,

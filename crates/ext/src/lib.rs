@@ -1,6 +1,6 @@
 //! ext3 and ext4 in their real on-disk format: files in place, a journal for what describes them.
 //!
-//! [`Volume::open`] reads a volume and writes nothing: what its journal still holds is read from there. `format` knows bytes
+//! [`mkfs::mkfs`] makes a volume. [`Volume::open`] reads a volume and writes nothing: what its journal still holds is read from there. `format` knows bytes
 //! only; `journal` is JBD2's. Behaviour written from the published documentation of the format and from what the reference
 //! tools and kernels do.
 //!
@@ -11,6 +11,7 @@ mod error;
 pub mod format;
 mod io;
 pub mod journal;
+pub mod mkfs;
 mod mount;
 mod volume;
 

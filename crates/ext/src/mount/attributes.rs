@@ -91,12 +91,12 @@ impl<D: BlockDevice> Ext<D> {
     }
 
     /// Checks that it is a regular file that may change.
-    fn check_file(&mut self, ino: Ino) -> Result<(), Error> {
+    pub(super) fn check_file(&mut self, ino: Ino) -> Result<(), Error> {
         self.check_regular(ino)?;
         self.check_changeable(ino)
     }
 
-    fn check_end(&mut self, ino: Ino, end: Option<u64>) -> Result<u64, Error> {
+    pub(super) fn check_end(&mut self, ino: Ino, end: Option<u64>) -> Result<u64, Error> {
         let most = self.max_blocks(ino)?.saturating_mul(self.block_size() as u64);
         end.filter(|&end| end <= most).ok_or(Error::FileTooBig)
     }
@@ -224,7 +224,7 @@ impl<D: BlockDevice> Ext<D> {
         self.note_dirty_page(ino)
     }
 
-    fn grow_to(&mut self, ino: Ino, end: u64) -> Result<(), Failure> {
+    pub(super) fn grow_to(&mut self, ino: Ino, end: u64) -> Result<(), Failure> {
         if self.inode(ino)?.size < end {
             self.edit_inode(ino)?.size = end;
         }

@@ -18,6 +18,13 @@ impl<D: BlockDevice> Ext<D> {
         if self.running.is_empty() && self.running.ordered.is_empty() {
             return Ok(());
         }
+        self.io.begin_commit();
+        let committed = self.commit_running();
+        self.io.end_commit();
+        committed
+    }
+
+    fn commit_running(&mut self) -> Result<(), Error> {
         let journaled = self.write_ordered()?;
         let ordered = std::mem::take(&mut self.running.ordered);
         self.encode_inodes()?;
@@ -123,6 +130,8 @@ impl<D: BlockDevice> Ext<D> {
         if commits {
             return self.commit();
         }
+        self.io.kick()?;
+        self.io.await_commit();
         if self.options.barrier {
             self.io.flush()?;
         } else {

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice, Content};
+use dovetail_time::SimTime;
 
 use super::map::State;
 use super::{DataMode, Ext};
@@ -127,34 +128,39 @@ impl<D: BlockDevice> Ext<D> {
         if self.per_page() > 1 || self.options.data == DataMode::Journal {
             return Ok(()); // pages come one by one then
         }
-        let mut index = range.start;
+        let (mut index, mut reads, mut done) = (range.start, 0, self.io.now());
         while index < range.end {
             let Ok(block) = u32::try_from(index) else { break };
             let run = self.map(ino, block)?;
             let end = run.end().min(range.end).min(index + MAX_READ as u64);
-            if let State::Written(at) = run.state {
-                self.read_run(ino, index..end, at)?;
+            if let State::Written(at) = run.state
+                && let Some(time) = self.start_run(ino, index..end, at)?
+            {
+                (reads, done) = (reads + 1, done.max(time));
             }
             index = end;
         }
-        Ok(())
-    }
-
-    /// Reads those of a run's pages that are missing, from the first to the last of them.
-    fn read_run(&mut self, ino: Ino, range: Range<u64>, at: BlockAddr) -> Result<(), Error> {
-        let missing: Vec<u64> =
-            range.clone().filter(|&index| self.pages.get(ino.0.into(), index).is_none()).collect();
-        let (Some(&first), Some(&last)) = (missing.first(), missing.last()) else { return Ok(()) };
-        let mut contents = vec![Content::Empty; (last - first + 1) as usize];
-        self.io.read_into(at.0 + (first - range.start), &mut contents)?;
-        for (index, content) in (first..).zip(contents) {
-            self.pages.insert_clean(ino.0.into(), index, content);
+        if reads > 0 {
+            self.io.wait_read(reads, done);
         }
         Ok(())
     }
 
+    /// Asks for those of a run's pages that are missing, from the first to the last of them.
+    fn start_run(&mut self, ino: Ino, range: Range<u64>, at: BlockAddr) -> Result<Option<SimTime>, Error> {
+        let missing: Vec<u64> =
+            range.clone().filter(|&index| self.pages.get(ino.0.into(), index).is_none()).collect();
+        let (Some(&first), Some(&last)) = (missing.first(), missing.last()) else { return Ok(None) };
+        let mut contents = vec![Content::Empty; (last - first + 1) as usize];
+        let done = self.io.start_read(at.0 + (first - range.start), &mut contents)?;
+        for (index, content) in (first..).zip(contents) {
+            self.pages.insert_clean(ino.0.into(), index, content);
+        }
+        Ok(Some(done))
+    }
+
     /// Content goes through the journal.
-    fn journals_content(&mut self, ino: Ino) -> Result<bool, Error> {
+    pub(super) fn journals_content(&mut self, ino: Ino) -> Result<bool, Error> {
         Ok(self.options.data == DataMode::Journal || self.inode(ino)?.flags.has(InodeFlags::JOURNAL_DATA))
     }
 
@@ -351,40 +357,6 @@ impl<D: BlockDevice> Ext<D> {
         for ino in self.pages.dirty_inodes() {
             self.write_back(Ino(ino as u32))?;
             self.commit_if_large()?;
-        }
-        Ok(())
-    }
-
-    /// Overwrites (or writes) pages of the file at once, past the cache, from page `first` on: direct I/O.
-    ///
-    /// # Errors
-    /// [`Error::NoSpace`]; [`Error::Io`]; damaged metadata.
-    pub fn write_blocks(&mut self, ino: u32, first: u64, contents: &[Content]) -> Result<(), Error> {
-        self.check_writable()?;
-        self.edits_before_call = self.edits;
-        let ino = Ino(ino);
-        let end = first + contents.len() as u64;
-        if end.saturating_mul(self.per_page()) > self.max_blocks(ino)? {
-            return Err(Error::FileTooBig);
-        }
-        for (index, content) in (first..).zip(contents) {
-            self.write_page(ino, index, content.clone())?;
-        }
-        if self.inode(ino)?.size < end * BLOCK_SIZE {
-            self.edit_inode(ino)?.size = end * BLOCK_SIZE;
-        }
-        self.write_back(ino)?;
-        self.after_call()
-    }
-
-    /// Reads pages of the file, from page `first` on.
-    ///
-    /// # Errors
-    /// [`Error::Io`]; damaged metadata.
-    pub fn read_blocks(&mut self, ino: u32, first: u64, into: &mut [Content]) -> Result<(), Error> {
-        self.read_ahead(Ino(ino), first..first + into.len() as u64)?;
-        for (index, content) in (first..).zip(into) {
-            *content = self.read_page(Ino(ino), index)?;
         }
         Ok(())
     }

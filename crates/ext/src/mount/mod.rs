@@ -29,6 +29,7 @@ mod options;
 mod orphans;
 mod pointers;
 mod policy;
+mod simulated;
 mod space;
 mod vfs;
 mod xattr;

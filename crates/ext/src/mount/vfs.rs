@@ -31,13 +31,13 @@ fn kind_of(file_type: FileType) -> u16 {
     }
 }
 
-fn ino_of(number: Number) -> Ino {
+pub(super) fn ino_of(number: Number) -> Ino {
     Ino(u32::try_from(number.0).unwrap_or(0))
 }
 
 impl<D: BlockDevice> Ext<D> {
     /// Runs a call that changes the volume.
-    fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.check_writable()?;
         self.edits_before_call = self.edits;
         let done = call(self);
