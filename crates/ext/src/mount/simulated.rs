@@ -45,7 +45,9 @@ impl<D: BlockDevice> Ext<D> {
                 }
                 State::Hole => return Err(Failure::NoSpace),
             };
-            for (offset, content) in contents[(index - first) as usize..(stop - first) as usize].iter().enumerate() {
+            for (offset, content) in
+                contents[(index - first) as usize..(stop - first) as usize].iter().enumerate()
+            {
                 self.io.write(Channel::Data, at.0 + offset as u64, content.clone())?;
             }
             index = stop;
@@ -130,7 +132,13 @@ impl<D: BlockDevice> Simulated for Ext<D> {
         Ok(self.io.kick().map_err(Failure::from)?)
     }
 
-    fn read_pages(&mut self, ino: Number, first: u64, into: &mut [Content], direct: bool) -> Result<(), Error> {
+    fn read_pages(
+        &mut self,
+        ino: Number,
+        first: u64,
+        into: &mut [Content],
+        direct: bool,
+    ) -> Result<(), Error> {
         let ino = ino_of(ino);
         if direct && self.goes_past_cache(ino)? {
             return Ok(self.read_direct(ino, first, into)?);
@@ -153,7 +161,11 @@ impl<D: BlockDevice> Simulated for Ext<D> {
 
     fn events(&self) -> Vec<Figure> {
         let events = self.journal_events();
-        vec![("commits", events.commits), ("logged_blocks", events.logged), ("checkpoints", events.checkpoints)]
+        vec![
+            ("commits", events.commits),
+            ("logged_blocks", events.logged),
+            ("checkpoints", events.checkpoints),
+        ]
     }
 
     fn pieces(&mut self, ino: Number) -> Result<u64, Error> {
