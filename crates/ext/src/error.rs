@@ -85,6 +85,11 @@ pub enum Incompatible {
     /// A revision that nobody has defined.
     #[error("the volume is of revision {0}; 0 and 1 are known")]
     Revision(u32),
+    /// There is no journal: ext2.
+    #[error(
+        "the volume has no journal, without which it is read but not written: mount it with the option ro"
+    )]
+    NoJournal,
     /// The journal lies on another device.
     #[error("the volume's journal lies on another device, which is not supported")]
     ExternalJournal,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use dovetail_block::{
     BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints,
-    Lba, StreamId,
+    Lba, LockId, Note, StreamId,
 };
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
@@ -18,6 +18,9 @@ use rustc_hash::FxHashMap;
 const MAX_RUN: usize = 320;
 /// Device blocks of which the content is kept, where blocks of the file system are smaller.
 const MAX_RECENT: usize = 4096;
+
+/// Held alone by a commit from its start to its end; an fsync that finds nothing to commit waits for one under way.
+const COMMIT: LockId = LockId(0);
 
 /// Which writes are gathered with which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +167,8 @@ impl<D: BlockDevice> Io<D> {
             return Ok(content.clone());
         }
         let mut content = [Content::Empty];
-        self.read_device(lba, &mut content)?;
+        let done = self.start_read(lba, &mut content)?;
+        self.wait_read(1, done);
         let [content] = content;
         self.remember(lba, content.clone());
         Ok(content)
@@ -177,10 +181,12 @@ impl<D: BlockDevice> Io<D> {
         self.recent.insert(lba, content);
     }
 
-    /// The content of neighbouring blocks, which have the size of the device's.
+    /// The content of neighbouring blocks.
     pub(crate) fn read_into(&mut self, block: u64, into: &mut [Content]) -> Result<(), DeviceError> {
         if self.per_lba() == 1 {
-            return self.read_device(block, into);
+            let done = self.start_read(block, into)?;
+            self.wait_read(1, done);
+            return Ok(());
         }
         for (i, into) in into.iter_mut().enumerate() {
             *into = self.read(block + i as u64)?;
@@ -188,7 +194,14 @@ impl<D: BlockDevice> Io<D> {
         Ok(())
     }
 
-    fn read_device(&mut self, lba: u64, into: &mut [Content]) -> Result<(), DeviceError> {
+    /// Goes on when the last `reads` commands, which were reads, are through, the last of them at `done`.
+    pub(crate) fn wait_read(&mut self, reads: u32, done: SimTime) {
+        self.device.note(Note::WaitLast(reads));
+        self.now = self.now.max(done);
+    }
+
+    /// Asks for the content of neighbouring blocks of the device and says when it will be there.
+    pub(crate) fn start_read(&mut self, lba: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
         let blocks = into.len() as u64;
         for channel in 0..Channel::COUNT {
             if self.runs[channel].touches(lba, blocks) {
@@ -196,8 +209,22 @@ impl<D: BlockDevice> Io<D> {
             }
         }
         let range = BlockRange::new(Lba(lba), blocks);
-        self.now = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
-        Ok(())
+        Ok(self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done)
+    }
+
+    /// From here until [`Self::end_commit`], no other call commits.
+    pub(crate) fn begin_commit(&mut self) {
+        self.device.note(Note::Lock { lock: COMMIT, shared: false });
+    }
+
+    pub(crate) fn end_commit(&mut self) {
+        self.device.note(Note::Unlock { lock: COMMIT });
+    }
+
+    /// Waits for a commit that is under way.
+    pub(crate) fn await_commit(&mut self) {
+        self.device.note(Note::Lock { lock: COMMIT, shared: true });
+        self.device.note(Note::Unlock { lock: COMMIT });
     }
 
     /// Writes a block, later or at once.
@@ -298,8 +325,13 @@ impl<D: BlockDevice> Io<D> {
     /// Submits all, and waits until the device has it (not until it survives a power cut).
     pub(crate) fn wait(&mut self) -> Result<(), DeviceError> {
         self.kick()?;
-        self.now = self.now.max(self.done);
+        self.wait_all();
         Ok(())
+    }
+
+    fn wait_all(&mut self) {
+        self.device.note(Note::WaitAll);
+        self.now = self.now.max(self.done);
     }
 
     /// Waits until everything written survives a power cut.
@@ -308,7 +340,7 @@ impl<D: BlockDevice> Io<D> {
         self.wait()?;
         let answer = self.device.submit(self.now, Command::Flush).map(|completion| completion.done);
         self.complete(answer)?;
-        self.now = self.now.max(self.done);
+        self.wait_all();
         Ok(())
     }
 
@@ -323,7 +355,7 @@ impl<D: BlockDevice> Io<D> {
         self.wait()?;
         self.write(channel, block, content)?;
         self.submit_run(channel as usize, fua)?;
-        self.now = self.now.max(self.done);
+        self.wait_all();
         Ok(())
     }
 

@@ -11,14 +11,14 @@
 mod error;
 pub mod format;
 pub mod fsck;
-#[allow(dead_code, reason = "the mount that uses it is being written")]
 mod io;
-#[allow(dead_code, unused_imports, reason = "the mount that uses it is being written")]
 pub mod journal;
 pub mod mkfs;
+mod mount;
 mod space;
 mod volume;
 
 pub use error::{Corrupt, Error, Incompatible, Place};
 pub use io::Written;
+pub use mount::{DataMode, Ext, OptionError, Options};
 pub use volume::{MAX_SYMLINKS, Mapped, Recovery, Run, Visit, Volume, WalkEntry};

@@ -18,7 +18,7 @@ pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
     XattrFlags,
 };
-pub use model::{Limits, Model};
+pub use model::{Limits, Model, XattrLayout};
 pub use simulated::{Figure, Simulated};
 
 /// The longest name, in bytes.

@@ -109,6 +109,7 @@ impl Journal {
         self.superblock.features = JournalFeatures(all);
     }
 
+    #[cfg(test)]
     pub(crate) fn superblock(&self) -> &JournalSuperblock {
         &self.superblock
     }
@@ -118,6 +119,7 @@ impl Journal {
     }
 
     /// The number that the running transaction will have.
+    #[cfg(test)]
     pub(crate) fn next_tid(&self) -> Tid {
         self.next
     }

@@ -41,7 +41,7 @@ pub fn describe<D: BlockDevice>(volume: &mut Volume<D>, path: &str, inode: &Inod
     line.insert("nlink".into(), inode.links.into());
     line.insert(
         "mtime_ns".into(),
-        (inode.mtime.seconds * 1_000_000_000 + i64::from(inode.mtime.nanoseconds)).into(),
+        inode.mtime.seconds.wrapping_mul(1_000_000_000).wrapping_add(inode.mtime.nanoseconds.into()).into(),
     );
     match inode.file_type() {
         FileType::REGULAR => {
@@ -90,7 +90,10 @@ pub fn describe_file(root: &Path, path: &str) -> Value {
     line.insert("uid".into(), meta.uid().into());
     line.insert("gid".into(), meta.gid().into());
     line.insert("nlink".into(), meta.nlink().into());
-    line.insert("mtime_ns".into(), (meta.mtime() * 1_000_000_000 + meta.mtime_nsec()).into());
+    line.insert(
+        "mtime_ns".into(),
+        (meta.mtime().wrapping_mul(1_000_000_000).wrapping_add(meta.mtime_nsec())).into(),
+    );
     match meta.mode() & 0o170_000 {
         0o100_000 => {
             line.insert("size".into(), meta.size().into());

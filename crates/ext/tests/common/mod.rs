@@ -86,6 +86,13 @@ impl TempImage {
         MemoryDevice::from_image(&self.path).unwrap()
     }
 
+    /// e2fsck finds no fault.
+    pub fn check_errors(&self) {
+        let output = run("e2fsck", &["-f", "-n", self.text()]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{text}");
+    }
+
     /// e2fsck finds no fault, and has nothing to say beyond its summary.
     pub fn check_clean(&self) {
         let output = run("e2fsck", &["-f", "-n", self.text()]);
