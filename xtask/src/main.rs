@@ -25,7 +25,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 9] = [
+const CHORES: [Chore; 10] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -61,6 +61,11 @@ const CHORES: [Chore; 9] = [
         name: "fuse-bench",
         about: "our mount, fuse2fs and libfuse's passthrough_ll side by side (10 minutes)",
         run: fuse_bench::fuse_bench,
+    },
+    Chore {
+        name: "truth",
+        about: "the jobs that Linux 6.12 ran, here; renews the table in docs/bench-against-linux.md (2 minutes)",
+        run: truth,
     },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];
@@ -127,6 +132,12 @@ fn fuzz(extra: &[String]) -> Result<(), String> {
     let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "fuzz", "--", "--nocapture"];
     // an overflow that wraps is a panic that nobody sees
     cargo(&arguments, &[], &[("DOVETAIL_FUZZ", inputs), ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")])
+}
+
+fn truth(_: &[String]) -> Result<(), String> {
+    let arguments =
+        ["test", "--release", "-p", "dovetail-lab", "--test", "truth", "--", "--ignored", "--nocapture"];
+    cargo(&arguments, &[], &[])
 }
 
 fn bench(extra: &[String]) -> Result<(), String> {

@@ -1,5 +1,7 @@
 //! What the issuer of commands does between them.
 
+use crate::addr::Lba;
+
 /// A lock that several calls of a file system share, by a number that the file system chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockId(pub u8);
@@ -32,4 +34,7 @@ pub enum Note {
     Signal(EventId),
     /// It goes on when the event has been brought about.
     Await(EventId),
+    /// It will not read this block before it has written it again. Nothing changes for a drive, which is told by a discard; a
+    /// simulation need not keep the content.
+    Dead(Lba),
 }

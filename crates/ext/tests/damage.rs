@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use common::kernel_image;
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_ext::format::{FileType, GroupNo};
+use dovetail_ext::fsck::{Options, check};
 use dovetail_ext::{Corrupt, Error, Place, Visit, Volume};
 use proptest::prelude::*;
 
@@ -88,6 +89,7 @@ proptest! {
         if let Some((byte, mask)) = superblock {
             image.bytes_mut(Lba(0)).unwrap()[byte] ^= mask;
         }
+        let _ = check(image.clone(), Options::default());
         let _ = read_all(image);
     }
 }

@@ -1,6 +1,6 @@
 //! What the blocks of a device hold as of the last command issued, played or not.
 
-use dovetail_block::{BlockRange, ByteRange, Content, Data};
+use dovetail_block::{BlockRange, ByteRange, Content, Data, Lba};
 
 /// Blocks that come into memory together: 2 MiB.
 const CHUNK: usize = 512;
@@ -30,6 +30,13 @@ impl Mirror {
             let chunk = self.chunks[lba.0 as usize / CHUNK]
                 .get_or_insert_with(|| Box::new([const { Content::Empty }; CHUNK]));
             chunk[lba.0 as usize % CHUNK] = data.block(i as u64);
+        }
+    }
+
+    /// The content of a block is needed no more.
+    pub(crate) fn forget(&mut self, lba: Lba) {
+        if let Some(chunk) = &mut self.chunks[lba.0 as usize / CHUNK] {
+            chunk[lba.0 as usize % CHUNK] = Content::Empty;
         }
     }
 

@@ -95,6 +95,7 @@ impl State {
             Note::Unlock { lock } => Step::Unlock(lock),
             Note::Signal(event) => Step::Signal(event),
             Note::Await(event) => Step::Await(event),
+            Note::Dead(lba) => return self.mirror.forget(lba),
         });
     }
 }

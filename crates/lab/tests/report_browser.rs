@@ -2,16 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
+mod common;
+
 use std::path::Path;
 use std::process::Command;
 
 use dovetail_ftl::{Overrides, Profile};
-use dovetail_lab::bench::results::{self as bench_results, BenchResults, BenchRun};
-use dovetail_lab::bench::{self, Job, Stack};
+use dovetail_lab::bench::results::{self as bench_results, BenchResults};
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
 use dovetail_lab::report;
 use dovetail_lab::results::{Results, SCHEMA, SCHEMA_VERSION};
-use dovetail_workload::personality::{Personality, PersonalityWorkload};
 use dovetail_workload::trace::TraceOptions;
 
 const NASTY: &str = "</script><script>document.title = 'taken'</script>";
@@ -33,19 +33,8 @@ fn results() -> Results {
     Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: 1, runs: vec![run] }
 }
 
-/// A mail server for a short time on a stack.
-fn bench_run(stack: &str) -> BenchRun {
-    let mut varmail = Personality::load("varmail").unwrap();
-    varmail.set([("nfiles", "50"), ("nthreads", "2"), ("operations", "400")]).unwrap();
-    let mut workload = PersonalityWorkload::new(&varmail, 1).unwrap();
-    let stack = Stack::load(stack).unwrap();
-    let scale = "1/64".parse().unwrap();
-    let job = Job { label: format!("{}{NASTY}", stack.name), stack: &stack, scale, seed: 1, stop: &|| false };
-    bench::run(&job, &mut workload).unwrap()
-}
-
 fn bench_results() -> BenchResults {
-    let mut runs: Vec<_> = ["f2fs", "f2fs-lfs"].map(bench_run).into();
+    let mut runs: Vec<_> = ["f2fs", "f2fs-lfs"].map(|stack| common::bench_run(stack, NASTY)).into();
     runs[1].error = Some(NASTY.into());
     runs[1].written.insert(NASTY.into(), 100);
     BenchResults {

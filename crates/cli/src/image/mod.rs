@@ -5,11 +5,13 @@ mod copy_out;
 mod cp;
 mod extract;
 mod inspect;
+mod inspect_ext;
 mod line;
 mod open;
 mod path;
 mod segments;
 mod tree;
+mod tree_ext;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -10,7 +10,6 @@ mod error;
 mod geometry;
 mod options;
 mod place;
-mod space;
 mod write;
 
 pub use error::MkfsError;

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use super::MkfsError;
-use super::space::Space;
 use crate::format::{BlockAddr, Group, GroupNo, Superblock};
+use crate::space::Space;
 
 /// The groups, and which blocks are taken.
 #[derive(Clone, Debug)]

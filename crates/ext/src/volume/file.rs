@@ -60,6 +60,23 @@ impl<D: BlockDevice> Volume<D> {
         Ok(inode.size)
     }
 
+    /// The first byte at or after `offset` that is in a hole or was never written, or the file's size if there is none.
+    ///
+    /// # Errors
+    /// Damaged trees; [`Error::Io`].
+    pub fn next_hole(&mut self, inode: &Inode, offset: u64) -> Result<u64, Error> {
+        let size = u64::from(self.superblock.block_size());
+        let mut at = offset;
+        while at < inode.size {
+            let run = self.run(inode, at / size)?;
+            if run.mapped.data().is_none() {
+                return Ok(at);
+            }
+            at = (at / size).saturating_add(run.len).saturating_mul(size);
+        }
+        Ok(inode.size)
+    }
+
     /// The target of a symbolic link; bytes, not necessarily UTF-8.
     ///
     /// # Errors

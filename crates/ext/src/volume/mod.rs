@@ -13,6 +13,7 @@ mod path;
 mod walk;
 
 pub(crate) use cache::{Block, Blocks};
+pub(crate) use directory::check_dir_checksum;
 pub use map::{Mapped, Run};
 pub use open::Recovery;
 pub use path::MAX_SYMLINKS;
@@ -25,7 +26,7 @@ use crate::format::{DirFormat, Incompat, Superblock};
 pub struct Volume<D> {
     pub(crate) blocks: Blocks<D>,
     pub(crate) superblock: Superblock,
-    recovery: Option<Recovery>,
+    pub(crate) recovery: Option<Recovery>,
 }
 
 impl<D> Volume<D> {

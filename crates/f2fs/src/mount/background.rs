@@ -71,6 +71,9 @@ impl<D: BlockDevice> F2fs<D> {
         if self.is_read_only() {
             return None;
         }
+        if self.is_too_dirty() {
+            return Some(self.io.now());
+        }
         let background = &self.background;
         let checkpoint = after(background.last_checkpoint, self.options.checkpoint_interval_s * 1000);
         let mut next = background
@@ -94,7 +97,7 @@ impl<D: BlockDevice> F2fs<D> {
         if self.is_read_only() {
             return Ok(());
         }
-        if now >= self.background.next_write_back {
+        if now >= self.background.next_write_back || self.is_too_dirty() {
             self.write_back_files()?;
             if self.has_many_prefree() {
                 self.write_checkpoint(Reason::Sync)?;
@@ -118,6 +121,14 @@ impl<D: BlockDevice> F2fs<D> {
             self.background.next_discard = after(self.io.now(), sleep);
         }
         Ok(())
+    }
+
+    /// So much content is dirty that the background does not wait for its time.
+    fn is_too_dirty(&self) -> bool {
+        let limit = self.options.dirty_background_bytes;
+        limit.is_some_and(|bytes| {
+            self.pages.dirty_total().saturating_sub(self.dirty_dent_pages() as usize) as u64 * 4096 > bytes
+        })
     }
 
     fn checkpoint_interval_ns(&self) -> u64 {

@@ -320,7 +320,7 @@ impl<D: BlockDevice> F2fs<D> {
         }
     }
 
-    fn dirty_dent_pages(&self) -> u32 {
+    pub(super) fn dirty_dent_pages(&self) -> u32 {
         self.dirty_dents.iter().map(|ino| self.pages.dirty_count(ino.0.into()) as u32).sum()
     }
 }

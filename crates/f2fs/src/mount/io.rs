@@ -330,6 +330,13 @@ impl<D: BlockDevice> Io<D> {
         Ok(())
     }
 
+    /// A block of the main area that is not read again before it is written.
+    pub(crate) fn forget(&mut self, address: BlockAddr) {
+        if !address.is_hole() {
+            self.device.note(Note::Dead(Lba(address.0.into())));
+        }
+    }
+
     /// Gives blocks back to the device; nothing happens on one without discard.
     pub(crate) fn discard(&mut self, extents: &[(u32, u32)]) -> Result<(), DeviceError> {
         if !self.device.info().capabilities.discard || extents.is_empty() || self.failed.is_some() {

@@ -117,6 +117,10 @@ impl<D: BlockDevice> F2fs<D> {
         if !self.time_only.is_empty() {
             self.time_only.remove(&nid);
         }
+        if !self.nodes.is_dirty(nid) {
+            // from now on the node in memory is the only one that counts
+            self.io.forget(self.nat.get(nid).address);
+        }
         Ok(self.nodes.edit(nid).ok_or(Corrupt::NoNode(nid))?)
     }
 

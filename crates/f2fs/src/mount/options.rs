@@ -79,6 +79,9 @@ pub struct Options {
     pub checkpoint_interval_s: u64,
     /// Pages of content kept in memory, in bytes. Assumed default: 64 MiB.
     pub page_cache_bytes: u64,
+    /// Dirty content, in bytes, from which the background writes it at once rather than every five seconds (Linux:
+    /// `dirty_background_ratio`); `None` for never.
+    pub dirty_background_bytes: Option<u64>,
     /// Node blocks kept in memory beside the dirty ones, in bytes. Assumed default: 32 MiB.
     pub node_cache_bytes: u64,
     /// Seed of generation numbers.
@@ -104,6 +107,7 @@ impl Default for Options {
             gc_urgent: false,
             checkpoint_interval_s: 60,
             page_cache_bytes: 64 << 20,
+            dirty_background_bytes: None,
             node_cache_bytes: 32 << 20,
             seed: 0,
         }

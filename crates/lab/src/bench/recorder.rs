@@ -7,7 +7,7 @@ use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::{Figure, Simulated};
 use dovetail_workload::{Call, Outcome, ThreadId};
 
-/// Samples kept at most; when there are more, every second one goes and the interval doubles.
+/// Samples kept at most; when there are more, the interval doubles.
 const MAX_SAMPLES: usize = 512;
 const FIRST_INTERVAL: SimSpan = SimSpan::from_us(100);
 
@@ -116,17 +116,12 @@ impl Recorder {
     pub(super) fn sample(&mut self, at: SimTime, fs: &dyn Simulated, machine: &Machine<Drive>) {
         let state = self.state(at, fs, machine);
         self.samples.push(state);
-        if self.samples.len() > MAX_SAMPLES {
-            let mut number = 0;
-            self.samples.retain(|_| {
-                number += 1;
-                number % 2 == 0
-            });
+        while self.samples.len() > MAX_SAMPLES {
             self.interval = SimSpan::from_ns(self.interval.as_ns() * 2);
+            thin(&mut self.samples, self.first.at, self.interval);
         }
-        while self.next <= at {
-            self.next += self.interval;
-        }
+        let next = cell(at, self.first.at, self.interval) + 1;
+        self.next = self.first.at + SimSpan::from_ns(next * self.interval.as_ns());
     }
 
     /// The measurement ends.
@@ -134,5 +129,39 @@ impl Recorder {
         let state = self.state(machine.now(), fs, machine);
         self.samples.push(state.clone());
         state
+    }
+}
+
+/// The number of the interval in which `at` lies, counted from `begin`.
+fn cell(at: SimTime, begin: SimTime, interval: SimSpan) -> u64 {
+    at.since(begin).as_ns() / interval.as_ns()
+}
+
+/// Keeps the first sample of each interval but the first one, which `begin` stands for. Samples that were far apart stay
+/// as far apart: to drop every second one would make a slow start ever coarser.
+fn thin(samples: &mut Vec<Sample>, begin: SimTime, interval: SimSpan) {
+    let mut last = 0;
+    samples.retain(|sample| {
+        let cell = cell(sample.at, begin, interval);
+        let is_first = cell > last;
+        last = cell;
+        is_first
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_leaves_samples_that_are_far_apart() {
+        let begin = SimTime::ZERO + SimSpan::from_us(5);
+        let at = |us| begin + SimSpan::from_us(us);
+        let mut samples: Vec<Sample> = [100, 500, 900, 1000, 1100, 1200, 1300]
+            .map(|us| Sample { at: at(us), ..Sample::default() })
+            .into();
+        thin(&mut samples, begin, SimSpan::from_us(200));
+        let kept: Vec<SimTime> = samples.iter().map(|sample| sample.at).collect();
+        assert_eq!(kept, [500, 900, 1000, 1200].map(at));
     }
 }

@@ -10,6 +10,9 @@ use serde::Deserialize;
 
 use crate::bench::{BenchError, Stack};
 
+/// Linux: `dirty_background_ratio`. Writers themselves write back from a quarter of the cache on.
+const DIRTY_BACKGROUND_PERCENT: u64 = 10;
+
 /// Up to this size the kernel (6.1) treats a volume as small: it overwrites in place.
 const SMALL_VOLUME: f64 = (16_u64 << 30) as f64;
 
@@ -78,6 +81,7 @@ fn mount_options(stack: &Stack, scale: Ratio) -> Result<Options, BenchError> {
         gc_urgent: sysfs.gc_urgent.map_or(options.gc_urgent, |urgent| urgent != 0),
         checkpoint_interval_s: sysfs.cp_interval.unwrap_or(options.checkpoint_interval_s),
         page_cache_bytes: stack.memory_bytes(scale),
+        dirty_background_bytes: Some(stack.memory_bytes(scale) / 100 * DIRTY_BACKGROUND_PERCENT),
         ..options
     })
 }

@@ -1,11 +1,11 @@
-//! Which blocks of a new volume are taken: a set of ranges.
+//! Which blocks are taken: a set of ranges, for mkfs and fsck.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Taken blocks; ranges that touch are one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Space {
+pub(crate) struct Space {
     /// From the start of a range to its end.
     ranges: BTreeMap<u64, u64>,
 }
@@ -18,12 +18,12 @@ impl Space {
     }
 
     /// None of the blocks is taken.
-    pub(super) fn is_free(&self, blocks: Range<u64>) -> bool {
+    pub(crate) fn is_free(&self, blocks: Range<u64>) -> bool {
         self.next_taken(blocks.start).is_none_or(|taken| taken.start >= blocks.end)
     }
 
     /// Takes blocks.
-    pub(super) fn take(&mut self, blocks: Range<u64>) {
+    pub(crate) fn take(&mut self, blocks: Range<u64>) {
         if blocks.is_empty() {
             return;
         }
@@ -41,7 +41,7 @@ impl Space {
     }
 
     /// The first `count` free blocks side by side in `within`.
-    pub(super) fn find(&self, within: Range<u64>, count: u64) -> Option<u64> {
+    pub(crate) fn find(&self, within: Range<u64>, count: u64) -> Option<u64> {
         let mut at = within.start;
         while at + count <= within.end {
             match self.next_taken(at) {
@@ -53,7 +53,7 @@ impl Space {
     }
 
     /// Takes the first free blocks in `within`, at most `count`.
-    pub(super) fn take_next(&mut self, within: Range<u64>, count: u64) -> Option<Range<u64>> {
+    pub(crate) fn take_next(&mut self, within: Range<u64>, count: u64) -> Option<Range<u64>> {
         let start = self.find(within.clone(), 1)?;
         let free_until = self.next_taken(start).map_or(within.end, |taken| taken.start.min(within.end));
         let found = start..free_until.min(start + count);
@@ -62,7 +62,7 @@ impl Space {
     }
 
     /// The taken parts of `within`.
-    pub(super) fn taken(&self, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    pub(crate) fn taken(&self, within: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let mut at = within.start;
         std::iter::from_fn(move || {
             let taken = self.next_taken(at).filter(|taken| taken.start.max(at) < within.end)?;
@@ -73,7 +73,7 @@ impl Space {
     }
 
     /// How many blocks of `within` are taken.
-    pub(super) fn count(&self, within: Range<u64>) -> u64 {
+    pub(crate) fn count(&self, within: Range<u64>) -> u64 {
         self.taken(within).map(|part| part.end - part.start).sum()
     }
 }
