@@ -21,6 +21,8 @@ impl<D: BlockDevice> Ext<D> {
         self.io.begin_commit();
         let committed = self.commit_running();
         self.io.end_commit();
+        // what was half committed must not be built upon; without space nothing was begun
+        self.stopped |= committed.as_ref().is_err_and(|error| *error != Error::NoSpace);
         committed
     }
 
