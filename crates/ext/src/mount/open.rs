@@ -55,6 +55,7 @@ impl<D: BlockDevice> Ext<D> {
             delayed: Delayed::default(),
             windows: Windows::default(),
             running: Running::default(),
+            last_commit: None,
             journal: None,
             orphans: Vec::new(),
             holds: FxHashMap::default(),
