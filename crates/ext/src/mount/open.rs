@@ -18,9 +18,6 @@ use crate::format::{BlockAddr, Compat, Group, GroupNo, Incompat, RoCompat, SUPER
 use crate::io::{Io, bytes};
 use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
 
-/// `s_errors`, `s_state`: what a mount notes.
-const STATE_VALID: u16 = crate::format::State::VALID;
-
 impl<D: BlockDevice> Ext<D> {
     /// Mounts the volume on `device` at virtual time `now`. What the journal holds is replayed, also for reading only
     /// (but for the option `noload`), and inodes that lost their last name go.
@@ -171,7 +168,7 @@ impl<D: BlockDevice> Ext<D> {
         }
         self.superblock.incompat = self.superblock.incompat.with(Incompat::RECOVER);
         self.superblock.mount_count = self.superblock.mount_count.saturating_add(1);
-        self.superblock.state.0 |= STATE_VALID;
+        self.superblock.state.0 |= VolumeState::VALID;
         self.write_superblock()?;
         self.clean_orphans()?;
         self.commit()?;
