@@ -4,6 +4,8 @@ mod experiment;
 mod files;
 mod filesystems;
 mod fill;
+mod fio_json;
+mod fio_record;
 mod recorder;
 pub mod results;
 mod run;
@@ -167,7 +169,9 @@ pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, Bench
     let end = run.recorder.end(run.fs.as_ref(), &run.machine);
     let mut result = summary::summarize(job, &mut run, &end, &jobs);
     result.scatter = sample.borrow_mut().finish();
+    let (span, records) = ((run.recorder.first.at, end.at), run.recorder.fio_records());
     drop(run);
+    result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
     result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
     Ok(result)
 }

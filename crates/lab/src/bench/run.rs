@@ -8,6 +8,7 @@ use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
 
 use super::BenchError;
 use super::files::{CallError, Effect, Files};
+use super::fio_record::Submission;
 use super::recorder::Recorder;
 
 /// Tags from here on are threads that sleep; below are calls.
@@ -21,6 +22,7 @@ struct InFlight {
     call: Call,
     begin: SimTime,
     bytes: u64,
+    submission: Submission,
 }
 
 /// What a thread that makes no call waits for.
@@ -52,6 +54,8 @@ pub(super) struct Run<'w> {
     calls: Vec<Option<InFlight>>,
     free: Vec<usize>,
     threads: Vec<State>,
+    /// Calls under way, by thread.
+    under_way: Vec<u64>,
     background: Background,
     pub(super) recorder: Recorder,
     /// CPU time of calls.
@@ -70,7 +74,8 @@ impl<'w> Run<'w> {
     ) -> Self {
         let threads = vec![State::Ready; workload.threads() as usize];
         Self {
-            recorder: Recorder::new(workload.threads()),
+            recorder: Recorder::new(&*workload),
+            under_way: vec![0; threads.len()],
             machine,
             planner,
             fs,
@@ -177,8 +182,11 @@ impl<'w> Run<'w> {
         if slot == self.calls.len() {
             self.calls.push(None);
         }
-        self.calls[slot] = Some(InFlight { thread, call, begin: now, bytes: effect.bytes });
-        Ok(self.start(now, Tag(slot as u64), effect))
+        self.under_way[thread.0 as usize] += 1;
+        let handed_over = self.start(now, Tag(slot as u64), effect);
+        let submission = Submission { handed_over, under_way: self.under_way[thread.0 as usize] };
+        self.calls[slot] = Some(InFlight { thread, call, begin: now, bytes: effect.bytes, submission });
+        Ok(handed_over)
     }
 
     fn perform(&mut self, now: SimTime, thread: ThreadId, call: &Call) -> Result<Effect, BenchError> {
@@ -205,10 +213,11 @@ impl<'w> Run<'w> {
     fn ended(&mut self, slot: usize, at: SimTime) -> Result<(), BenchError> {
         let Some(call) = self.calls[slot].take() else { return Ok(()) };
         self.free.push(slot);
+        self.under_way[call.thread.0 as usize] -= 1;
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };
         self.workload.ended(call.thread, &call.call, &outcome);
         if self.workload.measured(call.thread, call.begin) {
-            self.recorder.call(call.thread, &call.call, &outcome);
+            self.recorder.call(call.thread, &call.call, &outcome, call.submission);
         }
         if self.recorder.is_due(at) {
             self.recorder.sample(at, self.fs.as_ref(), &self.machine);
