@@ -14,7 +14,9 @@ use super::map::State;
 use super::meta::{MetaCache, Running};
 use super::{Ext, Options};
 use crate::error::{Corrupt, Error, Incompatible, Place};
-use crate::format::{BlockAddr, Compat, Group, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, Superblock};
+use crate::format::{
+    BlockAddr, Compat, Group, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, State as VolumeState, Superblock,
+};
 use crate::io::{Io, bytes};
 use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
 
