@@ -129,11 +129,7 @@ impl<D: BlockDevice> Ext<D> {
     /// Takes a number for a new inode, and makes it.
     pub(super) fn new_inode(&mut self, caller: &Caller, new: &NewInode) -> Result<Ino, Error> {
         let is_dir = FileType::of_mode(new.mode) == FileType::DIRECTORY;
-        let (parent_flags, parent_links) = {
-            let parent = self.inode(new.dir)?;
-            (parent.flags, parent.links)
-        };
-        debug_assert!(parent_links > 0);
+        let parent_flags = self.inode(new.dir)?.flags;
         let ino = self.take_ino(new.dir, is_dir)?;
         let mut inode = Inode::new(ino, new.mode, &self.with_extra_size());
         (inode.uid, inode.gid) = (new.uid, new.gid);

@@ -4,7 +4,7 @@ use dovetail_block::BlockDevice;
 
 use super::Ext;
 use super::allocate::Request;
-use super::policy::{Neighbour, goal};
+use super::policy::goal;
 use crate::error::Error;
 use crate::format::{BlockAddr, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, blocks_reached};
 
@@ -171,11 +171,5 @@ impl<D: BlockDevice> Ext<D> {
         let sectors = self.block_size() as u64 / 512;
         self.add_sectors(ino, sectors)?;
         Ok(at)
-    }
-}
-
-impl From<(u32, u64)> for Neighbour {
-    fn from((block, at): (u32, u64)) -> Self {
-        Self { block, at }
     }
 }
