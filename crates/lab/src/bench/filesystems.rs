@@ -38,6 +38,6 @@ fn table<T: for<'a> Deserialize<'a>>(
 ) -> Result<T, BenchError> {
     table.clone().try_into().map_err(|error: toml::de::Error| BenchError::StackFile {
         file: stack.name.clone(),
-        reason: format!("[{name}]: {}", error.message()),
+        reason: format!("[{name}]: {}", error.message().replace('\n', " ")),
     })
 }

@@ -152,7 +152,9 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
     let plans = planner.clone();
     machine.observe_events(Box::new(move |event| plans.event(event)));
     let mut run = Run::new(machine, planner, fs, stack.host, workload, job.stop);
-    run.prepare()?;
+    let failed =
+        |error: BenchError| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() };
+    run.prepare().map_err(failed)?;
     Ok(run)
 }
 

@@ -96,7 +96,7 @@ impl<'w> Run<'w> {
     /// Plays what making and mounting the volume issued, then the calls that prepare the workload, and syncs.
     pub(super) fn prepare(&mut self) -> Result<(), BenchError> {
         self.play_alone(self.machine.now(), Effect::default())?;
-        while let Some(call) = self.workload.prepare() {
+        while let Some(call) = self.workload.prepare().filter(|_| !(self.stop)()) {
             self.call_alone(&call)?;
         }
         self.call_alone(&Call::SyncAll)
@@ -125,6 +125,9 @@ impl<'w> Run<'w> {
     /// Runs the threads to their end.
     pub(super) fn run(&mut self) -> Result<(), BenchError> {
         let now = self.machine.now();
+        if (self.stop)() {
+            return Ok(());
+        }
         for thread in 0..self.threads.len() as u32 {
             self.go_on(ThreadId(thread), now)?;
         }
