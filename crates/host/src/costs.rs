@@ -34,7 +34,33 @@ impl Default for HostCosts {
     }
 }
 
+/// The largest cost: a second.
+const MAX_NS: u64 = 1_000_000_000;
+
 impl HostCosts {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// Which figure is out of its range, and the range.
+    pub fn check(&self) -> Result<(), String> {
+        let costs = [
+            ("syscall_ns", self.syscall_ns),
+            ("block_ns", self.block_ns),
+            ("request_ns", self.request_ns),
+            ("wake_ns", self.wake_ns),
+        ];
+        if let Some((name, value)) = costs.into_iter().find(|(_, value)| *value > MAX_NS) {
+            return Err(format!("{name} is {value}: give 0 to {MAX_NS}"));
+        }
+        if self.queue_depth == 0 {
+            return Err("queue_depth is 0: give at least 1".into());
+        }
+        if self.max_request_kib < 4 {
+            return Err(format!("max_request_kib is {}: give at least 4", self.max_request_kib));
+        }
+        Ok(())
+    }
+
     /// CPU time of a call that moves so many blocks.
     pub const fn call(&self, blocks: u64) -> SimSpan {
         SimSpan::from_ns(self.syscall_ns + self.block_ns * blocks)
@@ -42,7 +68,6 @@ impl HostCosts {
 
     /// The largest request in blocks.
     pub const fn max_request_blocks(&self) -> u64 {
-        let blocks = self.max_request_kib as u64 / 4;
-        if blocks == 0 { 1 } else { blocks }
+        self.max_request_kib as u64 / 4
     }
 }
