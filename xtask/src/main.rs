@@ -142,7 +142,8 @@ fn truth(_: &[String]) -> Result<(), String> {
 
 fn bench(extra: &[String]) -> Result<(), String> {
     cargo(&["bench", "-p", "dovetail-ftl", "--bench", "random_write"], extra, &[])?;
-    cargo(&["bench", "-p", "dovetail-f2fs", "--bench", "overwrite"], &[], &[])
+    cargo(&["bench", "-p", "dovetail-f2fs", "--bench", "overwrite"], &[], &[])?;
+    cargo(&["bench", "-p", "dovetail-lab", "--bench", "figure3"], &[], &[])
 }
 
 fn cargo(arguments: &[&str], extra: &[String], environment: &[(&str, &str)]) -> Result<(), String> {

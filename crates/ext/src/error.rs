@@ -39,6 +39,9 @@ pub enum Error {
     /// The volume is mounted for reading only.
     #[error("the volume is mounted read-only")]
     ReadOnly,
+    /// A commit is under way, and the device makes plans: the call has to be made again when it is over.
+    #[error("a commit is under way: try again")]
+    Again,
     /// A block beyond the largest file.
     #[error("the file would be larger than this volume can store")]
     FileTooBig,
@@ -287,6 +290,7 @@ impl From<Error> for dovetail_vfs::Error {
         match error {
             Error::NoSpace => Self::NoSpace,
             Error::ReadOnly => Self::ReadOnly,
+            Error::Again => Self::Again,
             Error::FileTooBig => Self::FileTooBig,
             Error::NotFound(_) => Self::NotFound,
             Error::NotADirectory(_) => Self::NotADirectory,

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints,
-    Lba, LockId, Note, StreamId,
+    BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, EventId,
+    Hints, Lba, LockId, Note, StreamId,
 };
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
@@ -217,14 +217,22 @@ impl<D: BlockDevice> Io<D> {
         self.device.note(Note::Lock { lock: COMMIT, shared: false });
     }
 
-    pub(crate) fn end_commit(&mut self) {
+    /// The commit is over, which is what `event` means.
+    pub(crate) fn end_commit(&mut self, event: EventId) {
+        self.device.note(Note::Signal(event));
         self.device.note(Note::Unlock { lock: COMMIT });
     }
 
-    /// Waits for a commit that is under way.
-    pub(crate) fn await_commit(&mut self) {
-        self.device.note(Note::Lock { lock: COMMIT, shared: true });
-        self.device.note(Note::Unlock { lock: COMMIT });
+    /// Whether the commit that ends with `event` is over.
+    pub(crate) fn is_over(&self, event: EventId) -> bool {
+        self.device.has_come(event)
+    }
+
+    /// Waits for what was written, then for the commit that ends with `event`.
+    pub(crate) fn await_commit(&mut self, event: EventId) -> Result<(), DeviceError> {
+        self.wait()?;
+        self.device.note(Note::Await(event));
+        Ok(())
     }
 
     /// Writes a block, later or at once.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::TempImage;
 use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::{Ext, Options};
 use dovetail_time::SimTime;
 use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
@@ -75,25 +76,33 @@ impl Mountable for Volume {
         }
     }
 
-    /// Replays the journal, as a mount does, ends that mount, and asks e2fsck; then e2fsck, which repairs with `-p` only what
-    /// a replay leaves to do, replays it itself.
+    /// Replays the journal, as a mount does, ends that mount, and checks what is there; for some states e2fsck does so too,
+    /// and replays the journal itself: with `-p` it repairs only what a replay leaves to do.
     fn check(&self, device: &MemoryDevice) -> Vec<String> {
-        if !self.seen.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
-            return Vec::new();
-        }
-        let image = TempImage::of(device);
         let mounted = Ext::mount(device.clone(), Options::default(), SimTime::ZERO);
-        let unmounted = mounted.and_then(Ext::unmount);
-        let device = match unmounted {
-            Ok(device) => device,
+        let ended = match mounted.and_then(Ext::unmount) {
+            Ok(ended) => ended,
             Err(error) => return vec![error.to_string()],
         };
-        let ours = common::run("e2fsck", &["-f", "-n", TempImage::of(&device).text()]);
-        let theirs = common::run("e2fsck", &["-f", "-p", image.text()]);
-        let good = ours.status.code() == Some(0) && matches!(theirs.status.code(), Some(0 | 1));
-        let said = [ours, theirs].map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        if good { Vec::new() } else { said.to_vec() }
+        let report = match fsck::check(ended.clone(), fsck::Options::default()) {
+            Ok(report) => report,
+            Err(error) => return vec![error.to_string()],
+        };
+        let errors = report.findings.iter().filter(|finding| finding.severity() == Severity::Error);
+        let mut complaints: Vec<String> = errors.map(ToString::to_string).collect();
+        if self.seen.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
+            complaints.extend(e2fsck("-n", &ended, &[0]));
+            complaints.extend(e2fsck("-p", device, &[0, 1]));
+        }
+        complaints
     }
+}
+
+/// What e2fsck says, if it does not end with one of these codes.
+fn e2fsck(option: &str, device: &MemoryDevice, codes: &[i32]) -> Option<String> {
+    let output = common::run("e2fsck", &["-f", option, TempImage::of(device).text()]);
+    let good = output.status.code().is_some_and(|code| codes.contains(&code));
+    (!good).then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn variable(name: &str) -> Option<u64> {

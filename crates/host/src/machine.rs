@@ -83,6 +83,9 @@ enum Turn {
 /// Sees each command that reaches the drive.
 pub type Observer = Box<dyn FnMut(&Request)>;
 
+/// Sees each event that comes.
+pub type EventObserver = Box<dyn FnMut(EventId)>;
+
 /// With no plan ended for so long while one is blocked, nothing will unblock it.
 const STUCK: SimSpan = SimSpan::from_ms(600_000);
 
@@ -100,6 +103,7 @@ pub struct Machine<D> {
     locks: Locks,
     hazards: Hazards,
     signalled: FxHashSet<EventId>,
+    on_event: Option<EventObserver>,
     depth: Depth,
     flushes: FlushMerge,
     traffic: Traffic,
@@ -132,6 +136,7 @@ impl<D: BlockDevice> Machine<D> {
             locks: Locks::default(),
             hazards: Hazards::default(),
             signalled: FxHashSet::default(),
+            on_event: None,
             depth: Depth::default(),
             flushes: FlushMerge::default(),
             traffic: Traffic::default(),
@@ -143,6 +148,11 @@ impl<D: BlockDevice> Machine<D> {
     /// Shows each command from now on to `observer`.
     pub fn observe(&mut self, observer: Observer) {
         self.observer = Some(observer);
+    }
+
+    /// Shows each event from now on to `observer`: whoever makes the plans may have to know.
+    pub fn observe_events(&mut self, observer: EventObserver) {
+        self.on_event = Some(observer);
     }
 
     /// The drive.
@@ -321,6 +331,9 @@ impl<D: BlockDevice> Machine<D> {
             }
             Step::Signal(event) => {
                 self.signalled.insert(*event);
+                if let Some(observer) = &mut self.on_event {
+                    observer(*event);
+                }
                 self.unblock(Obstacle::Event(*event));
                 Turn::At(now)
             }

@@ -25,7 +25,7 @@ impl<D: BlockDevice> Ext<D> {
             gid: inode.gid,
             rdev: if is_device { inode.device() } else { (0, 0) },
             size: inode.size,
-            blocks: inode.sectors + delayed,
+            blocks: inode.sectors.saturating_add(delayed),
             atime: inode.atime,
             mtime: inode.mtime,
             ctime: inode.ctime,

@@ -1,8 +1,9 @@
 //! The end of a transaction: its content is written, checksums are put on its blocks, and the journal commits them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_block::{BlockDevice, Content};
+use dovetail_block::{BlockDevice, Content, EventId};
 use dovetail_vfs::Timestamp;
 
 use super::Ext;
@@ -12,15 +13,29 @@ use crate::format::{BlockAddr, GroupNo, Ino, SUPERBLOCK_SIZE};
 use crate::io::Channel;
 use crate::journal::{CommitMode, Transaction};
 
+/// The commit that began last.
+#[derive(Debug)]
+pub(super) struct LastCommit {
+    /// It comes when the commit is over.
+    event: EventId,
+    /// What it makes durable.
+    inodes: BTreeSet<Ino>,
+}
+
 impl<D: BlockDevice> Ext<D> {
     /// Commits the running transaction, if there is something in it.
     pub(super) fn commit(&mut self) -> Result<(), Error> {
         if self.running.is_empty() && self.running.ordered.is_empty() {
             return Ok(());
         }
+        let event = EventId(self.last_commit.as_ref().map_or(0, |last| last.event.0 + 1));
+        let inodes = self.running.inodes.union(&self.running.ordered).copied().collect();
+        self.last_commit = Some(LastCommit { event, inodes });
         self.io.begin_commit();
         let committed = self.commit_running();
-        self.io.end_commit();
+        self.io.end_commit(event);
+        // what was half committed must not be built upon; without space nothing was begun
+        self.stopped |= committed.as_ref().is_err_and(|error| *error != Error::NoSpace);
         committed
     }
 
@@ -127,11 +142,21 @@ impl<D: BlockDevice> Ext<D> {
         self.write_back(ino)?;
         let changed = if data_only { &self.running.content } else { &self.running.inodes };
         let commits = changed.contains(&ino) || self.running.ordered.contains(&ino);
+        let under_way = self.last_commit.as_ref().filter(|last| !self.io.is_over(last.event));
+        if let Some(last) = under_way {
+            let (event, has_all) = (last.event, !commits && last.inodes.contains(&ino));
+            self.io.await_commit(event)?;
+            // what it has not can go with the next one, together with what others bring until then
+            if has_all {
+                return Ok(());
+            }
+            if commits {
+                return Err(Error::Again);
+            }
+        }
         if commits {
             return self.commit();
         }
-        self.io.kick()?;
-        self.io.await_commit();
         if self.options.barrier {
             self.io.flush()?;
         } else {

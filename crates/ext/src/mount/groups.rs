@@ -237,7 +237,7 @@ impl<D: BlockDevice> Ext<D> {
         Corrupt::check_equal(place, "used bits of used blocks", used, u64::from(blocks))?;
         set_bits(map, range, false);
         let desc = self.edit_group(group);
-        desc.free_blocks += blocks;
+        desc.free_blocks = desc.free_blocks.saturating_add(blocks);
         self.groups.free_blocks += u64::from(blocks);
         self.groups.pending += u64::from(blocks);
         let start = BlockAddr(self.superblock.group_start(group).0 + u64::from(first));
@@ -249,7 +249,7 @@ impl<D: BlockDevice> Ext<D> {
     pub(super) fn release_freed(&mut self, freed: &[(BlockAddr, u32)]) -> Result<(), Error> {
         for &(start, blocks) in freed {
             self.keep(start, blocks, false)?;
-            self.groups.pending -= u64::from(blocks);
+            self.groups.pending = self.groups.pending.saturating_sub(blocks.into());
         }
         Ok(())
     }

@@ -9,7 +9,8 @@ use super::meta::Kind;
 use super::policy::{self, DirGroup};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, FileType, GroupFlags, GroupNo, Ino, Inode, InodeFlags, Superblock, bit, next_bit, set_bit,
+    BlockAddr, FileType, GroupFlags, GroupNo, Ino, Inode, InodeFlags, MAX_EXTENT_BLOCKS, Superblock, bit,
+    next_bit, set_bit,
 };
 
 /// Inodes in memory at most, beside those that are edited or kept.
@@ -66,6 +67,8 @@ impl<D: BlockDevice> Ext<D> {
         if inode.links == 0 && !reserved && !self.orphans.contains(&ino) {
             return Err(Corrupt::FreeInode(ino).into());
         }
+        let most = MAX_EXTENT_BLOCKS * u64::from(superblock.block_size());
+        Corrupt::check_range(Place::Inode(ino), "i_size", inode.size, (0, most))?;
         self.insert_inode(inode);
         Ok(())
     }
@@ -126,11 +129,7 @@ impl<D: BlockDevice> Ext<D> {
     /// Takes a number for a new inode, and makes it.
     pub(super) fn new_inode(&mut self, caller: &Caller, new: &NewInode) -> Result<Ino, Error> {
         let is_dir = FileType::of_mode(new.mode) == FileType::DIRECTORY;
-        let (parent_flags, parent_links) = {
-            let parent = self.inode(new.dir)?;
-            (parent.flags, parent.links)
-        };
-        debug_assert!(parent_links > 0);
+        let parent_flags = self.inode(new.dir)?.flags;
         let ino = self.take_ino(new.dir, is_dir)?;
         let mut inode = Inode::new(ino, new.mode, &self.with_extra_size());
         (inode.uid, inode.gid) = (new.uid, new.gid);
@@ -236,7 +235,7 @@ impl<D: BlockDevice> Ext<D> {
             || self.superblock.ro_compat.has(crate::format::RoCompat::GDT_CSUM);
         let desc = self.edit_group(group);
         desc.free_inodes = desc.free_inodes.saturating_sub(1);
-        desc.used_dirs += u32::from(is_dir);
+        desc.used_dirs = desc.used_dirs.saturating_add(is_dir.into());
         if counts_unused {
             desc.itable_unused = desc.itable_unused.min(per_group - index - 1);
         }
@@ -253,7 +252,7 @@ impl<D: BlockDevice> Ext<D> {
         Corrupt::check_equal(place, "the bit of an inode in use", bit(map, index as usize), true)?;
         set_bit(map, index as usize, false);
         let desc = self.edit_group(group);
-        desc.free_inodes += 1;
+        desc.free_inodes = desc.free_inodes.saturating_add(1);
         desc.used_dirs = desc.used_dirs.saturating_sub(u32::from(is_dir));
         self.groups.add_free_inodes(1);
         Ok(())

@@ -4,7 +4,7 @@ use dovetail_block::BlockDevice;
 
 use super::Ext;
 use super::allocate::Request;
-use super::policy::{Neighbour, goal};
+use super::policy::goal;
 use crate::error::Error;
 use crate::format::{BlockAddr, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, blocks_reached};
 
@@ -78,7 +78,7 @@ impl<D: BlockDevice> Ext<D> {
     /// Gives blocks, which were a hole, a place; it lies in one run on the volume.
     pub(super) fn insert_run(&mut self, ino: Ino, run: Run) -> Result<(), Error> {
         let sectors = u64::from(run.blocks) * (self.block_size() as u64 / 512);
-        self.edit_inode(ino)?.sectors += sectors;
+        self.add_sectors(ino, sectors)?;
         if self.is_extent_mapped(ino)? {
             return self.insert_extent(ino, run);
         }
@@ -152,6 +152,12 @@ impl<D: BlockDevice> Ext<D> {
         self.count_off(ino, 1)
     }
 
+    fn add_sectors(&mut self, ino: Ino, sectors: u64) -> Result<(), Error> {
+        let inode = self.edit_inode(ino)?;
+        inode.sectors = inode.sectors.saturating_add(sectors);
+        Ok(())
+    }
+
     fn count_off(&mut self, ino: Ino, blocks: u32) -> Result<(), Error> {
         let sectors = u64::from(blocks) * (self.block_size() as u64 / 512);
         let inode = self.edit_inode(ino)?;
@@ -163,13 +169,7 @@ impl<D: BlockDevice> Ext<D> {
     pub(super) fn take_meta(&mut self, ino: Ino, goal: u64) -> Result<BlockAddr, Error> {
         let at = self.allocate_meta(goal)?;
         let sectors = self.block_size() as u64 / 512;
-        self.edit_inode(ino)?.sectors += sectors;
+        self.add_sectors(ino, sectors)?;
         Ok(at)
-    }
-}
-
-impl From<(u32, u64)> for Neighbour {
-    fn from((block, at): (u32, u64)) -> Self {
-        Self { block, at }
     }
 }

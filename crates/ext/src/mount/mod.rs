@@ -68,6 +68,7 @@ pub struct Ext<D> {
     delayed: Delayed,
     windows: Windows,
     running: Running,
+    last_commit: Option<commit::LastCommit>,
     /// None on a volume without one, which is mounted read-only.
     journal: Option<Journal>,
     /// Inodes without names that are still kept, the newest first, as the list on disk has them.

@@ -14,12 +14,11 @@ use super::map::State;
 use super::meta::{MetaCache, Running};
 use super::{Ext, Options};
 use crate::error::{Corrupt, Error, Incompatible, Place};
-use crate::format::{BlockAddr, Compat, Group, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, Superblock};
+use crate::format::{
+    BlockAddr, Compat, Group, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, State as VolumeState, Superblock,
+};
 use crate::io::{Io, bytes};
 use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
-
-/// `s_errors`, `s_state`: what a mount notes.
-const STATE_VALID: u16 = crate::format::State::VALID;
 
 impl<D: BlockDevice> Ext<D> {
     /// Mounts the volume on `device` at virtual time `now`. What the journal holds is replayed, also for reading only
@@ -55,6 +54,7 @@ impl<D: BlockDevice> Ext<D> {
             delayed: Delayed::default(),
             windows: Windows::default(),
             running: Running::default(),
+            last_commit: None,
             journal: None,
             orphans: Vec::new(),
             holds: FxHashMap::default(),
@@ -171,7 +171,7 @@ impl<D: BlockDevice> Ext<D> {
         }
         self.superblock.incompat = self.superblock.incompat.with(Incompat::RECOVER);
         self.superblock.mount_count = self.superblock.mount_count.saturating_add(1);
-        self.superblock.state.0 |= STATE_VALID;
+        self.superblock.state.0 |= VolumeState::VALID;
         self.write_superblock()?;
         self.clean_orphans()?;
         self.commit()?;

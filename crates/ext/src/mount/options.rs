@@ -28,7 +28,6 @@ pub struct Options {
     pub read_only: bool,
     /// `noload`, `norecovery`: the journal is not replayed; only with `ro`.
     pub no_load: bool,
-    /// `user_xattr`, `acl` and their opposites are accepted; attributes are always there.
     /// Pages of content kept in memory, in bytes. Assumed default: 64 MiB.
     pub page_cache_bytes: u64,
     /// Blocks of metadata kept in memory beside those of the running transaction, in bytes. Assumed default: 32 MiB.
@@ -58,7 +57,7 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     /// No option of that name.
-    #[error("there is no mount option \"{0}\" for ext3 and ext4")]
+    #[error("there is no mount option \"{0}\" for ext3 and ext4; docs/ext-mount.md lists those there are")]
     Unknown(String),
     /// An option with a value that it cannot have.
     #[error("mount option \"{name}\" cannot be \"{value}\": allowed is {allowed}")]
@@ -181,5 +180,28 @@ mod tests {
         assert!(error.contains("ordered, writeback or journal"), "{error}");
         let error = Options::parse("usrquota").unwrap_err().to_string();
         assert!(error.contains("\"usrquota\""), "{error}");
+    }
+
+    /// What stands in backquotes in the first column of the page's table, and in its list of what has no effect.
+    fn documented() -> Vec<String> {
+        let page = include_str!("../../../../docs/ext-mount.md");
+        let (_, options) = page.split_once("## Mount options").unwrap();
+        let (options, _) = options.split_once("\n## ").unwrap();
+        let (table, rest) = options.split_once("Accepted, and without effect:").unwrap();
+        let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+        let names = cells.flat_map(|cell| cell.split(", ").map(|name| name.trim_matches('`')));
+        let others = rest.split('`').skip(1).step_by(2);
+        names.chain(others).map(str::to_string).collect()
+    }
+
+    #[test]
+    fn the_page_names_what_is_accepted() {
+        let documented = documented();
+        for option in &documented {
+            assert_eq!(Options::default().set(option), Ok(()), "{option}");
+        }
+        let flags = FLAGS.iter().map(|flag| flag.0).chain(WITHOUT_EFFECT);
+        let missing: Vec<_> = flags.filter(|flag| !documented.iter().any(|name| name == flag)).collect();
+        assert_eq!(missing, [""; 0]);
     }
 }

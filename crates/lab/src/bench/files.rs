@@ -8,6 +8,8 @@ use dovetail_vfs::{Caller, Error, Fallocate, Ino, NewNode, SetAttr, Simulated, T
 use dovetail_workload::{Call, FileId};
 
 const BLOCK: u64 = 4096;
+/// Linux: `CONFIG_HZ=250`, Debian's and Ubuntu's default.
+const TICK_NS: u64 = 4_000_000;
 const REGULAR: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
 const DIRECTORY: NewNode = NewNode { mode: 0o040_755, rdev: (0, 0) };
 
@@ -53,6 +55,8 @@ pub(super) struct Effect {
     pub(super) bytes: u64,
     /// Blocks that the host had to copy.
     pub(super) blocks: u64,
+    /// It waits for another call's work, and is to be made again then.
+    pub(super) again: bool,
 }
 
 /// The blocks that a range of bytes touches: the first, and how many.
@@ -68,8 +72,9 @@ fn pattern(file: FileId, block: u64, version: u32) -> Content {
     }
 }
 
+/// File times are those of the kernel's last tick, as in Linux: a file written twice within one does not change twice.
 fn caller(now: SimTime) -> Caller {
-    let ns = now.as_ns();
+    let ns = now.as_ns() / TICK_NS * TICK_NS;
     let now = Timestamp { seconds: (ns / 1_000_000_000) as i64, nanoseconds: (ns % 1_000_000_000) as u32 };
     Caller { now, ..Caller::default() }
 }
@@ -111,7 +116,10 @@ impl Files {
             Call::Truncate { file, size } => self.truncate(fs, caller, file, path, size)?,
             Call::Sync { file, data_only } => {
                 let ino = self.open(fs, caller, file, path)?;
-                fs.fsync(ino, data_only)?;
+                match fs.fsync(ino, data_only) {
+                    Err(Error::Again) => return Ok(Effect { again: true, ..Effect::default() }),
+                    synced => synced?,
+                }
             }
             Call::SyncAll => fs.sync()?,
             Call::Unlink { file } => self.unlink(fs, caller, file, path)?,
@@ -231,7 +239,7 @@ impl Files {
                 return Err(CallError::WrongData { block });
             }
         }
-        Ok(Effect { bytes: len, blocks: count })
+        Ok(Effect { bytes: len, blocks: count, again: false })
     }
 
     fn write(
@@ -266,7 +274,7 @@ impl Files {
             file.versions[first as usize..end].iter_mut().for_each(|version| *version += 1);
             file.size = file.size.max(offset + len);
         }
-        Ok(Effect { bytes: len, blocks: count })
+        Ok(Effect { bytes: len, blocks: count, again: false })
     }
 
     fn punch(
@@ -302,7 +310,11 @@ impl Files {
         if len == 0 {
             return Ok(());
         }
-        fs.fallocate(caller, ino, Fallocate::Reserve { keep_size }, 0, len)?;
+        match fs.fallocate(caller, ino, Fallocate::Reserve { keep_size }, 0, len) {
+            // fio goes on without, where a file system has no fallocate
+            Err(Error::Unsupported(_)) => return Ok(()),
+            reserved => reserved?,
+        }
         if let Some(file) = self.file(id)
             && !keep_size
         {

@@ -150,7 +150,9 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
     let info = DeviceInfo { blocks, ..drive.info() };
     let planner = Planner::new(info, stack.host.max_request_blocks());
     let fs = filesystems::build(stack, planner.clone(), job.scale)?;
-    let machine = Machine::new(drive, stack.host, SimTime::ZERO);
+    let mut machine = Machine::new(drive, stack.host, SimTime::ZERO);
+    let plans = planner.clone();
+    machine.observe_events(Box::new(move |event| plans.event(event)));
     let mut run = Run::new(machine, planner, fs, stack.host, workload, job.stop);
     let failed =
         |error: BenchError| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() };

@@ -23,6 +23,8 @@ struct InFlight {
     begin: SimTime,
     bytes: u64,
     submission: Submission,
+    /// What it waited for is done, and it is to be made again.
+    again: bool,
 }
 
 /// What a thread that makes no call waits for.
@@ -188,7 +190,8 @@ impl<'w> Run<'w> {
         self.under_way[thread.0 as usize] += 1;
         let handed_over = self.start(now, Tag(slot as u64), effect);
         let submission = Submission { handed_over, under_way: self.under_way[thread.0 as usize] };
-        self.calls[slot] = Some(InFlight { thread, call, begin: now, bytes: effect.bytes, submission });
+        self.calls[slot] =
+            Some(InFlight { thread, call, begin: now, bytes: effect.bytes, submission, again: effect.again });
         Ok(handed_over)
     }
 
@@ -214,7 +217,14 @@ impl<'w> Run<'w> {
     }
 
     fn ended(&mut self, slot: usize, at: SimTime) -> Result<(), BenchError> {
-        let Some(call) = self.calls[slot].take() else { return Ok(()) };
+        let Some(mut call) = self.calls[slot].take() else { return Ok(()) };
+        if call.again {
+            let effect = self.perform(at, call.thread, &call.call)?;
+            call.again = effect.again;
+            self.calls[slot] = Some(call);
+            self.start(at, Tag(slot as u64), effect);
+            return Ok(());
+        }
         self.free.push(slot);
         self.under_way[call.thread.0 as usize] -= 1;
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };

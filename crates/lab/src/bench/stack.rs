@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::BenchError;
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 4] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
+    ("ext4", include_str!("../../../../stacks/ext4.toml")),
+    ("ext3", include_str!("../../../../stacks/ext3.toml")),
 ];
 
 /// A stack as it stands in its file.

@@ -8,6 +8,7 @@ use dovetail_time::{Ratio, SimTime};
 use dovetail_vfs::Simulated;
 use serde::Deserialize;
 
+use super::table;
 use crate::bench::{BenchError, Stack};
 
 /// Linux: `dirty_background_ratio`. Writers themselves write back from a quarter of the cache on.
@@ -83,16 +84,5 @@ fn mount_options(stack: &Stack, scale: Ratio) -> Result<Options, BenchError> {
         page_cache_bytes: stack.memory_bytes(scale),
         dirty_background_bytes: Some(stack.memory_bytes(scale) / 100 * DIRTY_BACKGROUND_PERCENT),
         ..options
-    })
-}
-
-fn table<T: for<'a> Deserialize<'a>>(
-    stack: &Stack,
-    name: &str,
-    table: &toml::Table,
-) -> Result<T, BenchError> {
-    table.clone().try_into().map_err(|error: toml::de::Error| BenchError::StackFile {
-        file: stack.name.clone(),
-        reason: format!("[{name}]: {}", error.message().replace('\n', " ")),
     })
 }
