@@ -250,6 +250,21 @@ fn ctrl_c_writes_what_is_there() {
 }
 
 #[test]
+fn assumed_costs_are_varied_and_their_weight_is_shown() {
+    let output = bench("job.fio --stack small.toml,f2fs-lfs --sensitivity");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("job.fio on small\n") && text.contains("job.fio on f2fs-lfs\n"), "{text}");
+    let row = |key: &str, to: &str| -> Vec<String> {
+        let words = text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        words.into_iter().find(|words| words.len() > 2 && words[0] == key && words[2] == to).unwrap()
+    };
+    assert!(row("host.syscall_ns", "2000")[3].starts_with('-'), "dearer calls are fewer: {text}");
+    assert!(row("host.syscall_ns", "500")[3].starts_with('+'), "{text}");
+    assert!(!text.contains("max_request_kib"), "Linux gives it: {text}");
+}
+
+#[test]
 fn help_names_every_way_out() {
     let folder = folder();
     let text = stdout(&command(folder.path(), "bench --help").output().unwrap());

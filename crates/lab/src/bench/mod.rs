@@ -12,6 +12,8 @@ mod run;
 mod source;
 mod stack;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -35,11 +35,11 @@ bs=1m
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let source = Source::fio(JOB, "rmipu-table-1.fio", &[])?;
-    let names = ["f2fs", "f2fs-lfs"];
+    let names = ["f2fs", "f2fs-lfs", "ext4"];
     let plan = Plan { source: &source, fill: None, stacks: stacks(&names, "femu-32g")?, final_sync: false };
     let results = setting.perform(&plan)?;
     let mut comparisons = Vec::new();
-    for name in names {
+    for name in ["f2fs", "f2fs-lfs"] {
         let reads = &of(&results, name)?.requests.by_kind.read;
         let what = format!("{name}: mean request of the sequential read");
         comparisons.push(within(
@@ -59,5 +59,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             agrees: (249.0..=996.0).contains(&at_full),
         });
     }
+    let ext4 = &of(&results, "ext4")?.requests.by_kind.read;
+    comparisons.push(within("ext4: mean request of the sequential read", "KiB", 740.0, ext4.mean_kib, 1.5));
     Ok(Reproduction { comparisons, results })
 }
