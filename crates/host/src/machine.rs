@@ -17,7 +17,7 @@ use crate::plan::{Plan, Step};
 use crate::queue::{Depth, FlushMerge, FlushTurn, Request, Traffic};
 
 /// What the owner knows a plan or a timer by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
 /// What the owner reacts to.
@@ -54,7 +54,7 @@ enum Due {
 }
 
 /// A plan that is being played.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Running {
     tag: Tag,
     plan: Plan,
@@ -100,7 +100,8 @@ pub struct Machine<D> {
     now: SimTime,
     plans: Vec<Option<Running>>,
     free: Vec<usize>,
-    spare: Vec<Plan>,
+    /// Plans that have ended, for their memory.
+    spare: Vec<Running>,
     blocked: FxHashMap<Obstacle, Vec<usize>>,
     locks: Locks,
     hazards: Hazards,
@@ -172,33 +173,25 @@ impl<D: BlockDevice> Machine<D> {
 
     /// A plan of an earlier call whose memory can be used again.
     pub fn spare(&mut self) -> Plan {
-        self.spare.pop().unwrap_or_default()
+        self.spare.last_mut().map(|running| std::mem::take(&mut running.plan)).unwrap_or_default()
     }
 
     /// Starts to play a plan at `at`, which is not before now.
     pub fn start(&mut self, at: SimTime, tag: Tag, plan: Plan) {
-        let lock = |step: &Step| match step {
-            Step::Lock { lock, shared } => Some((*lock, *shared)),
-            _ => None,
-        };
-        let tickets = plan.steps.iter().filter_map(lock).map(|(lock, shared)| self.locks.draw(lock, shared));
-        let running = Running {
-            tag,
-            tickets: tickets.collect(),
-            plan,
-            next: 0,
-            reads_done: at,
-            all_done: at,
-            held: Vec::new(),
-            planned: VecDeque::new(),
-            asked: None,
-            blocked_since: None,
-        };
+        let mut running = self.spare.pop().unwrap_or_default();
+        for step in &plan.steps {
+            if let Step::Lock { lock, shared } = step {
+                running.tickets.push_back(self.locks.draw(*lock, *shared));
+            }
+        }
+        (running.tag, running.plan) = (tag, plan);
+        (running.reads_done, running.all_done) = (at, at);
+        self.plan_commands(&mut running);
         let slot = self.free.pop().unwrap_or(self.plans.len());
         if slot == self.plans.len() {
             self.plans.push(None);
         }
-        self.plans[slot] = Some(self.planned(running));
+        self.plans[slot] = Some(running);
         self.schedule(at, Due::Plan(slot));
     }
 
@@ -283,12 +276,15 @@ impl<D: BlockDevice> Machine<D> {
             self.unblock(Obstacle::Lock(ticket.lock));
         }
         self.free.push(slot);
-        self.spare.push(running.plan);
-        Happening::Ended { tag: running.tag, at: self.now }
+        let tag = running.tag;
+        (running.next, running.asked) = (0, None);
+        running.planned.clear();
+        self.spare.push(running);
+        Happening::Ended { tag, at: self.now }
     }
 
     /// Numbers the commands of a plan and finds which of other plans' they must not overtake.
-    fn planned(&mut self, mut running: Running) -> Running {
+    fn plan_commands(&mut self, running: &mut Running) {
         for step in running.plan.steps.iter().filter(|step| step.is_command()) {
             let mut before = Vec::new();
             self.hazards.conflicts(step, &mut before);
@@ -298,7 +294,6 @@ impl<D: BlockDevice> Machine<D> {
         for (step, planned) in commands.zip(&mut running.planned) {
             planned.0 = self.hazards.plan(step);
         }
-        running
     }
 
     fn unblock(&mut self, obstacle: Obstacle) {

@@ -100,9 +100,14 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// The candidate with the fewest valid blocks, not yet among `seen`.
     fn greedy_victim(&self, seen: &BTreeSet<u32>) -> Option<u32> {
-        let candidates = (0..self.segments.sections()).filter(|section| !seen.contains(section));
-        let candidates = candidates.filter(|&section| self.is_candidate(section));
-        candidates.min_by_key(|&section| (self.segments.section_valid(section), section))
+        let (mut fewest, mut best) = (u32::MAX, None);
+        for section in 0..self.segments.sections() {
+            let valid = self.segments.section_valid(section);
+            if valid < fewest && self.is_candidate(section) && !seen.contains(&section) {
+                (fewest, best) = (valid, Some(section));
+            }
+        }
+        best
     }
 
     fn cost_benefit_victim(&mut self) -> Option<u32> {

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn small_volumes_write_in_place() {
-        assert_eq!(IpuPolicy::default_for(8192), IpuPolicy(0x81));
-        assert_eq!(IpuPolicy::default_for(8193), IpuPolicy(0x10));
+        assert_eq!(IpuPolicy::default_for(true), IpuPolicy(0x81));
+        assert_eq!(IpuPolicy::default_for(false), IpuPolicy(0x10));
     }
 }
