@@ -146,3 +146,28 @@ fn the_smallest_journal() {
         TempImage::of(&fs.unmount().unwrap()).check_clean();
     }
 }
+
+/// Content that goes through the journal is more than the journal has blocks: in one write, in many, and in many files.
+#[test]
+fn more_content_than_journal() {
+    let mut fs = mount("-t ext3 -b 1024 -J size=1", 64, "data=journal");
+    let (root, caller) = (fs.root(), Caller::default());
+    let content: Vec<u8> = (0..6 << 20_u32).map(|n| (n / 5) as u8).collect();
+    let whole = fs.create(&caller, root, b"whole", &NODE).unwrap().ino;
+    fs.write(&caller, whole, 700, &content).unwrap();
+    let parts = fs.create(&caller, root, b"parts", &NODE).unwrap().ino;
+    for (n, part) in content.chunks(65_536).enumerate() {
+        fs.write(&caller, parts, n as u64 * 65_536, part).unwrap();
+        let name = format!("{n}");
+        let small = fs.create(&caller, root, name.as_bytes(), &NODE).unwrap().ino;
+        fs.write(&caller, small, 0, &part[..20_000]).unwrap();
+    }
+    let device = fs.unmount().unwrap();
+    TempImage::of(&device).check_clean();
+    let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    for (ino, offset) in [(whole, 700), (parts, 0)] {
+        let mut read = vec![0; content.len()];
+        assert_eq!(fs.read(ino, offset, &mut read).unwrap(), content.len());
+        assert!(read == content);
+    }
+}

@@ -24,6 +24,7 @@ use crate::{Failure, print};
 pub(crate) use cp::{CpArguments, copy};
 pub(crate) use extract::{ExtractArguments, extract};
 pub(crate) use inspect::{InspectArguments, inspect};
+pub(crate) use open::ext_volume;
 use path::{resolve, shown};
 use tree::Tree;
 

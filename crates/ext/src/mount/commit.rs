@@ -91,8 +91,13 @@ impl<D: BlockDevice> Ext<D> {
 
     /// Commits if the transaction has grown to what one should have at most.
     pub(super) fn commit_if_large(&mut self) -> Result<(), Error> {
-        let most = self.journal.as_ref().map_or(usize::MAX, |journal| journal.max_transaction());
-        if self.running.size() + self.running.ordered.len() > most / 2 { self.commit() } else { Ok(()) }
+        let size = self.running.size() + self.running.ordered.len() + self.journaled_blocks();
+        if size > self.max_transaction() / 2 { self.commit() } else { Ok(()) }
+    }
+
+    /// Blocks that a transaction should have at most.
+    pub(super) fn max_transaction(&self) -> usize {
+        self.journal.as_ref().map_or(usize::MAX, |journal| journal.max_transaction())
     }
 
     /// The block that holds the superblock, and the byte where it begins.

@@ -162,6 +162,25 @@ impl<D: BlockDevice> Ext<D> {
         Ok(self.options.data == DataMode::Journal || self.inode(ino)?.flags.has(InodeFlags::JOURNAL_DATA))
     }
 
+    /// Blocks of content that the running transaction will log.
+    pub(super) fn journaled_blocks(&self) -> usize {
+        let pages = if self.options.data == DataMode::Journal {
+            self.pages.dirty_total()
+        } else {
+            self.running.journaled.iter().map(|ino| self.pages.dirty_count(ino.0.into())).sum()
+        };
+        pages * self.per_page() as usize
+    }
+
+    /// How many bytes of a file one call may write, so that they go into one transaction; a multiple of a page.
+    pub(super) fn most_in_a_call(&mut self, ino: Ino) -> Result<usize, Error> {
+        if !self.journals_content(ino)? {
+            return Ok(usize::MAX);
+        }
+        let pages = self.max_transaction() / 4 / self.per_page() as usize;
+        Ok(pages.max(1).saturating_mul(BLOCK_SIZE as usize))
+    }
+
     /// Makes sure that the blocks of `range` can be written to: holes are counted, or get a place. If there is no space for
     /// all of them nothing has changed.
     pub(super) fn reserve(&mut self, ino: Ino, range: Range<u64>) -> Result<(), Error> {
@@ -221,6 +240,7 @@ impl<D: BlockDevice> Ext<D> {
         if self.journals_content(ino)? {
             self.note_edit();
             self.running.ordered.insert(ino);
+            self.running.journaled.insert(ino);
             self.running.content.insert(ino);
             self.running.inodes.insert(ino);
         }

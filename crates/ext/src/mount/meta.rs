@@ -61,6 +61,8 @@ pub(super) struct Running {
     pub(super) groups: BTreeSet<GroupNo>,
     /// Files whose mapped pages are written before the commit.
     pub(super) ordered: BTreeSet<Ino>,
+    /// Files with content that is logged.
+    pub(super) journaled: BTreeSet<Ino>,
     /// The superblock changed.
     pub(super) superblock: bool,
     /// Runs of blocks that were freed.

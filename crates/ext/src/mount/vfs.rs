@@ -162,7 +162,14 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
     }
 
     fn write(&mut self, caller: &Caller, ino: Number, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.change(|fs| fs.write_content(caller, ino_of(ino), offset, bytes))
+        let ino = ino_of(ino);
+        let most = self.most_in_a_call(ino)?;
+        let (mut offset, mut parts) = (offset, bytes.chunks(most));
+        for part in std::iter::once(parts.next().unwrap_or_default()).chain(parts) {
+            self.change(|fs| fs.write_content(caller, ino, offset, part))?;
+            offset = offset.saturating_add(part.len() as u64);
+        }
+        Ok(())
     }
 
     fn fallocate(
