@@ -1,6 +1,7 @@
 //! `dovetail bench`: a workload on several stacks, side by side.
 
 mod fio_json;
+mod sensitivity;
 mod table;
 
 use std::path::PathBuf;
@@ -53,6 +54,9 @@ pub(crate) struct Arguments {
     /// Sync the file system when the job has ended, and count what that writes.
     #[arg(long)]
     final_sync: bool,
+    /// Halve and double each cost of the host that is assumed, and show the change of the results in percent.
+    #[arg(long, conflicts_with_all = ["json", "csv", "fio_json", "report", "repeat", "keep_going"])]
+    sensitivity: bool,
     /// Runs at the same time; all cores if not given.
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
@@ -130,22 +134,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         stop: &stop,
         final_sync: arguments.final_sync,
     };
+    if arguments.sensitivity {
+        return sensitivity::run(&experiment, arguments.jobs);
+    }
     let fio_files = match &arguments.fio_json {
         Some(path) => fio_json::files(path, &source, &experiment.labels())?,
         None => Vec::new(),
     };
     check_writable(fio_files.iter())?;
     let (results, failures) = perform(&experiment, arguments.jobs);
-    let stopped = stop.load(Ordering::Relaxed);
+    let is_stopped = stop.load(Ordering::Relaxed);
     let complaints = complaints(&results, &failures);
-    if complaints.is_empty() || arguments.keep_going || stopped {
+    if complaints.is_empty() || arguments.keep_going || is_stopped {
         write_all(arguments, &results, to_stdout == 0)?;
         fio_json::write_all(&fio_files, &experiment.labels(), &results.runs)?;
     }
-    if stopped {
-        return Err(Failure::Failed("stopped; what is shown was measured until then".into()));
+    if is_stopped {
+        return Err(stopped());
     }
     if complaints.is_empty() { Ok(()) } else { Err(Failure::Failed(complaints.join("\ndovetail: "))) }
+}
+
+fn stopped() -> Failure {
+    Failure::Failed("stopped; what is shown was measured until then".into())
 }
 
 /// Set by Ctrl-C: the runs end, and what they have is written. A second one ends the program.

@@ -15,6 +15,7 @@ mod output;
 mod progress;
 mod replay;
 mod reproduce;
+mod sensitivity;
 mod stack;
 mod table;
 

@@ -166,7 +166,7 @@ fn a_wrong_stack_is_refused_in_a_sentence() {
     for (more, expected) in [
         ("colour = 1\n", "stack wrong.toml: line 6: unknown field `colour`"),
         ("[host]\nsyscall = 1\n", "stack wrong.toml: line 7: unknown field `syscall`"),
-        ("[host]\nqueue_depth = 0\n", "host.queue_depth"),
+        ("[host]\nqueue_depth = 0\n", "[host] queue_depth is 0: give at least 1"),
         ("[mkfs]\nbig = 1\n", "unknown field `big`"),
         ("[sysfs]\nbig = 1\n", "unknown field `big`"),
         ("memory = \"much\"\n", "memory: "),
@@ -247,6 +247,21 @@ fn ctrl_c_writes_what_is_there() {
     let value: Value = serde_json::from_str(&text).unwrap();
     assert!(value["runs"][0]["totals"]["written_bytes"].as_u64().unwrap() > 0);
     assert!(value["runs"][0]["error"].is_null());
+}
+
+#[test]
+fn assumed_costs_are_varied_and_their_weight_is_shown() {
+    let output = bench("job.fio --stack small.toml,f2fs-lfs --sensitivity");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("job.fio on small\n") && text.contains("job.fio on f2fs-lfs\n"), "{text}");
+    let row = |key: &str, to: &str| -> Vec<String> {
+        let words = text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        words.into_iter().find(|words| words.len() > 2 && words[0] == key && words[2] == to).unwrap()
+    };
+    assert!(row("host.syscall_ns", "2000")[3].starts_with('-'), "dearer calls are fewer: {text}");
+    assert!(row("host.syscall_ns", "500")[3].starts_with('+'), "{text}");
+    assert!(!text.contains("max_request_kib"), "Linux gives it: {text}");
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl<D: BlockDevice> Io<D> {
         }
         let mut content = [Content::Empty];
         let done = self.start_read(lba, &mut content)?;
-        self.wait_read(1, done);
+        self.wait_read(done);
         let [content] = content;
         self.remember(lba, content.clone());
         Ok(content)
@@ -185,7 +185,7 @@ impl<D: BlockDevice> Io<D> {
     pub(crate) fn read_into(&mut self, block: u64, into: &mut [Content]) -> Result<(), DeviceError> {
         if self.per_lba() == 1 {
             let done = self.start_read(block, into)?;
-            self.wait_read(1, done);
+            self.wait_read(done);
             return Ok(());
         }
         for (i, into) in into.iter_mut().enumerate() {
@@ -194,9 +194,9 @@ impl<D: BlockDevice> Io<D> {
         Ok(())
     }
 
-    /// Goes on when the last `reads` commands, which were reads, are through, the last of them at `done`.
-    pub(crate) fn wait_read(&mut self, reads: u32, done: SimTime) {
-        self.device.note(Note::WaitLast(reads));
+    /// Goes on when the reads of this call are through, the last of them at `done`.
+    pub(crate) fn wait_read(&mut self, done: SimTime) {
+        self.device.note(Note::WaitReads);
         self.now = self.now.max(done);
     }
 

@@ -16,7 +16,7 @@ mod planner;
 mod queue;
 
 pub use checked::CheckedDevice;
-pub use costs::HostCosts;
+pub use costs::{CostVariant, HostCosts};
 pub use error::HostError;
 pub use machine::{EventObserver, Happening, Machine, Observer, Tag};
 pub use plan::{Plan, Step};

@@ -17,7 +17,7 @@ use crate::plan::{Plan, Step};
 use crate::queue::{Depth, FlushMerge, FlushTurn, Request, Traffic};
 
 /// What the owner knows a plan or a timer by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
 /// What the owner reacts to.
@@ -54,21 +54,23 @@ enum Due {
 }
 
 /// A plan that is being played.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Running {
     tag: Tag,
     plan: Plan,
     next: usize,
-    /// When its commands so far are done.
-    done: Vec<SimTime>,
+    /// When its reads so far are done, and when all its commands are.
+    reads_done: SimTime,
     all_done: SimTime,
     /// Tickets for the locks it has yet to take, in order; then those that it holds.
     tickets: VecDeque<Ticket>,
     held: Vec<Ticket>,
-    /// For each command not yet issued when the plan first paused: its number and what must be issued before.
+    /// For each command not yet issued: its number and what must be issued before.
     planned: VecDeque<(CommandId, Vec<CommandId>)>,
     /// When it asked for the flush that is its next step.
     asked: Option<SimTime>,
+    /// Since when something stands in its way.
+    blocked_since: Option<SimTime>,
 }
 
 /// What comes of a step.
@@ -86,7 +88,7 @@ pub type Observer = Box<dyn FnMut(&Request)>;
 /// Sees each event that comes.
 pub type EventObserver = Box<dyn FnMut(EventId)>;
 
-/// With no plan ended for so long while one is blocked, nothing will unblock it.
+/// A plan that is blocked for so long will not be unblocked.
 const STUCK: SimSpan = SimSpan::from_ms(600_000);
 
 /// The drive, the block layer before it, and the plans under way.
@@ -98,7 +100,8 @@ pub struct Machine<D> {
     now: SimTime,
     plans: Vec<Option<Running>>,
     free: Vec<usize>,
-    spare: Vec<Plan>,
+    /// Plans that have ended, for their memory.
+    spare: Vec<Running>,
     blocked: FxHashMap<Obstacle, Vec<usize>>,
     locks: Locks,
     hazards: Hazards,
@@ -108,7 +111,6 @@ pub struct Machine<D> {
     flushes: FlushMerge,
     traffic: Traffic,
     observer: Option<Observer>,
-    last_end: SimTime,
 }
 
 impl<D> std::fmt::Debug for Machine<D> {
@@ -141,7 +143,6 @@ impl<D: BlockDevice> Machine<D> {
             flushes: FlushMerge::default(),
             traffic: Traffic::default(),
             observer: None,
-            last_end: now,
         }
     }
 
@@ -172,32 +173,25 @@ impl<D: BlockDevice> Machine<D> {
 
     /// A plan of an earlier call whose memory can be used again.
     pub fn spare(&mut self) -> Plan {
-        self.spare.pop().unwrap_or_default()
+        self.spare.last_mut().map(|running| std::mem::take(&mut running.plan)).unwrap_or_default()
     }
 
     /// Starts to play a plan at `at`, which is not before now.
     pub fn start(&mut self, at: SimTime, tag: Tag, plan: Plan) {
-        let lock = |step: &Step| match step {
-            Step::Lock { lock, shared } => Some((*lock, *shared)),
-            _ => None,
-        };
-        let tickets = plan.steps.iter().filter_map(lock).map(|(lock, shared)| self.locks.draw(lock, shared));
-        let running = Running {
-            tag,
-            tickets: tickets.collect(),
-            plan,
-            next: 0,
-            done: Vec::new(),
-            all_done: at,
-            held: Vec::new(),
-            planned: VecDeque::new(),
-            asked: None,
-        };
+        let mut running = self.spare.pop().unwrap_or_default();
+        for step in &plan.steps {
+            if let Step::Lock { lock, shared } = step {
+                running.tickets.push_back(self.locks.draw(*lock, *shared));
+            }
+        }
+        (running.tag, running.plan) = (tag, plan);
+        (running.reads_done, running.all_done) = (at, at);
+        self.plan_commands(&mut running);
         let slot = self.free.pop().unwrap_or(self.plans.len());
         if slot == self.plans.len() {
             self.plans.push(None);
         }
-        self.plans[slot] = Some(self.planned(running));
+        self.plans[slot] = Some(running);
         self.schedule(at, Due::Plan(slot));
     }
 
@@ -231,7 +225,9 @@ impl<D: BlockDevice> Machine<D> {
     }
 
     fn is_stuck(&self) -> bool {
-        !self.blocked.is_empty() && self.now.since(self.last_end) > STUCK
+        let blocked = self.blocked.values().flatten();
+        let mut since = blocked.filter_map(|&slot| self.plans[slot].as_ref()?.blocked_since);
+        since.any(|since| self.now.since(since) > STUCK)
     }
 
     fn deadlock(&self) -> HostError {
@@ -254,11 +250,13 @@ impl<D: BlockDevice> Machine<D> {
             let at = match self.step(&mut running)? {
                 Turn::At(at) => {
                     running.next += 1;
+                    running.blocked_since = None;
                     at
                 }
                 Turn::Again(at) => at,
                 Turn::Blocked(obstacle) => {
                     self.blocked.entry(obstacle).or_default().push(slot);
+                    running.blocked_since.get_or_insert(self.now);
                     self.plans[slot] = Some(running);
                     return Ok(None);
                 }
@@ -277,14 +275,16 @@ impl<D: BlockDevice> Machine<D> {
             self.locks.release(ticket);
             self.unblock(Obstacle::Lock(ticket.lock));
         }
-        self.last_end = self.now;
         self.free.push(slot);
-        self.spare.push(running.plan);
-        Happening::Ended { tag: running.tag, at: self.now }
+        let tag = running.tag;
+        (running.next, running.asked) = (0, None);
+        running.planned.clear();
+        self.spare.push(running);
+        Happening::Ended { tag, at: self.now }
     }
 
     /// Numbers the commands of a plan and finds which of other plans' they must not overtake.
-    fn planned(&mut self, mut running: Running) -> Running {
+    fn plan_commands(&mut self, running: &mut Running) {
         for step in running.plan.steps.iter().filter(|step| step.is_command()) {
             let mut before = Vec::new();
             self.hazards.conflicts(step, &mut before);
@@ -294,7 +294,6 @@ impl<D: BlockDevice> Machine<D> {
         for (step, planned) in commands.zip(&mut running.planned) {
             planned.0 = self.hazards.plan(step);
         }
-        running
     }
 
     fn unblock(&mut self, obstacle: Obstacle) {
@@ -306,15 +305,8 @@ impl<D: BlockDevice> Machine<D> {
     fn step(&mut self, running: &mut Running) -> Result<Turn, HostError> {
         let now = self.now;
         Ok(match &running.plan.steps[running.next] {
-            Step::WaitLast(commands) => {
-                let from = running.done.len().saturating_sub(*commands as usize);
-                let done = running.done[from..].iter().copied().max();
-                Turn::At(self.woken(done.unwrap_or(now)))
-            }
-            Step::WaitAll => {
-                running.done.clear();
-                Turn::At(self.woken(running.all_done))
-            }
+            Step::WaitReads => Turn::At(self.woken(running.reads_done)),
+            Step::WaitAll => Turn::At(self.woken(running.all_done)),
             Step::Lock { lock, .. } => match running.tickets.front() {
                 Some(&ticket) if self.locks.is_granted(ticket) => {
                     running.held.extend(running.tickets.pop_front());
@@ -359,9 +351,6 @@ impl<D: BlockDevice> Machine<D> {
                 before.pop();
             }
         }
-        if let Some(later) = self.depth.room_from(self.now, self.costs.queue_depth) {
-            return Ok(Turn::Again(later));
-        }
         let step = &running.plan.steps[running.next];
         if *step == Step::Flush {
             let asked = *running.asked.get_or_insert(self.now);
@@ -374,6 +363,9 @@ impl<D: BlockDevice> Machine<D> {
                 }
                 FlushTurn::Now => {}
             }
+        }
+        if let Some(later) = self.depth.room_from(self.now, self.costs.queue_depth) {
+            return Ok(Turn::Again(later));
         }
         let done = self.issue(step)?;
         self.issued(running, done);
@@ -403,13 +395,20 @@ impl<D: BlockDevice> Machine<D> {
         self.depth.enter(done);
         self.traffic.count(kind, range.blocks, done.since(now));
         if let Some(observer) = &mut self.observer {
-            observer(&Request { at: now, done, kind, range });
+            match step {
+                Step::Discard(ranges) => ranges.iter().for_each(|range| {
+                    observer(&Request { at: now, done, kind, range: range.blocks_inside() });
+                }),
+                _ => observer(&Request { at: now, done, kind, range }),
+            }
         }
         Ok(done)
     }
 
     fn issued(&mut self, running: &mut Running, done: SimTime) {
-        running.done.push(done);
+        if matches!(running.plan.steps[running.next], Step::Read(_)) {
+            running.reads_done = running.reads_done.max(done);
+        }
         running.all_done = running.all_done.max(done);
         running.asked = None;
         if let Some((id, _)) = running.planned.pop_front() {

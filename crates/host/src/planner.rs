@@ -102,8 +102,7 @@ impl State {
 
     fn note(&mut self, note: Note) {
         self.steps.push(match note {
-            Note::WaitLast(0) => return,
-            Note::WaitLast(commands) => Step::WaitLast(commands),
+            Note::WaitReads => Step::WaitReads,
             Note::WaitAll => Step::WaitAll,
             Note::Lock { lock, shared } => Step::Lock { lock, shared },
             Note::Unlock { lock } => Step::Unlock(lock),

@@ -49,7 +49,7 @@ fn step(rng: &mut Rng, lock: &mut Option<LockId>) -> Step {
         2 | 3 => Step::Write { range, hints: Hints::default(), fua: rng.chance(0.1) },
         4 => Step::Flush,
         5 => Step::Discard(vec![ByteRange::from(range)]),
-        6 => Step::WaitLast(1 + rng.below(3) as u32),
+        6 => Step::WaitReads,
         7 => Step::WaitAll,
         _ => match lock.take() {
             Some(held) => Step::Unlock(held),
@@ -175,7 +175,7 @@ fn a_command_does_not_overtake_one_that_was_planned_before_it() {
 fn flushes_that_come_together_are_one() {
     let mut machine = Machine::new(Device::new(5), costs(), SimTime::ZERO);
     (0..5).for_each(|tag| {
-        machine.start(SimTime::ZERO, Tag(tag), Plan { steps: vec![Step::Flush, Step::WaitAll] })
+        machine.start(SimTime::ZERO, Tag(tag), Plan { steps: vec![Step::Flush, Step::WaitAll] });
     });
     while machine.advance().unwrap().is_some() {}
     let traffic = machine.traffic();

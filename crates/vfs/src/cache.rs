@@ -16,6 +16,7 @@ type Key = (u64, u64);
 #[derive(Debug)]
 struct Page {
     key: Key,
+    chunk: u32,
     content: Content,
     dirty: bool,
     used: bool,
@@ -139,23 +140,28 @@ impl PageCache {
 
     /// Takes in new content; the page is dirty from now on.
     pub fn write(&mut self, ino: u64, index: u64, content: Content) {
-        match self.slot_of(ino, index) {
-            Some(slot) => self.pages[slot].content = content,
+        let slot = match self.slot_of(ino, index) {
+            Some(slot) => {
+                self.pages[slot].content = content;
+                slot
+            }
             None => self.insert(ino, index, content),
-        }
-        self.mark_dirty(ino, index);
+        };
+        self.mark_slot_dirty(slot);
     }
 
-    fn insert(&mut self, ino: u64, index: u64, content: Content) {
+    fn insert(&mut self, ino: u64, index: u64, content: Content) -> usize {
         self.make_room();
-        let chunk = match self.chunk_of(ino, index) {
+        let number = match self.chunk_of(ino, index) {
             Some(chunk) => chunk,
             None => self.add_chunk(ino, index / CHUNK),
         };
-        let chunk = &mut self.chunks[chunk as usize];
+        let slot = self.pages.len();
+        let chunk = &mut self.chunks[number as usize];
         chunk.present |= bit(index);
-        chunk.slots[(index % CHUNK) as usize] = self.pages.len() as u32;
-        self.pages.push(Page { key: (ino, index), content, dirty: false, used: true });
+        chunk.slots[(index % CHUNK) as usize] = slot as u32;
+        self.pages.push(Page { key: (ino, index), chunk: number, content, dirty: false, used: true });
+        slot
     }
 
     fn add_chunk(&mut self, ino: u64, number: u64) -> u32 {
@@ -178,22 +184,23 @@ impl PageCache {
                 page.used = false;
                 self.hand += 1;
             } else {
-                let (ino, index) = page.key;
-                self.remove(ino, index);
+                self.remove_slot(self.hand);
             }
         }
     }
 
     fn remove(&mut self, ino: u64, index: u64) {
-        self.mark_clean(ino, index);
-        let Some(slot) = self.slot_of(ino, index) else { return };
-        self.pages.swap_remove(slot);
-        if let Some((ino, index)) = self.pages.get(slot).map(|moved| moved.key)
-            && let Some(chunk) = self.chunk_of(ino, index)
-        {
-            self.chunks[chunk as usize].slots[(index % CHUNK) as usize] = slot as u32;
+        if let Some(slot) = self.slot_of(ino, index) {
+            self.remove_slot(slot);
         }
-        let Some(chunk) = self.chunk_of(ino, index) else { return };
+    }
+
+    fn remove_slot(&mut self, slot: usize) {
+        self.mark_slot_clean(slot);
+        let Page { key: (ino, index), chunk, .. } = self.pages.swap_remove(slot);
+        if let Some(moved) = self.pages.get(slot) {
+            self.chunks[moved.chunk as usize].slots[(moved.key.1 % CHUNK) as usize] = slot as u32;
+        }
         self.chunks[chunk as usize].present &= !bit(index);
         if self.chunks[chunk as usize].present == 0 {
             self.drop_chunk(ino, index / CHUNK, chunk);
@@ -213,10 +220,17 @@ impl PageCache {
 
     /// The page must be written to the device some time.
     pub fn mark_dirty(&mut self, ino: u64, index: u64) {
-        let Some(slot) = self.slot_of(ino, index) else { return };
-        if std::mem::replace(&mut self.pages[slot].dirty, true) {
+        if let Some(slot) = self.slot_of(ino, index) {
+            self.mark_slot_dirty(slot);
+        }
+    }
+
+    fn mark_slot_dirty(&mut self, slot: usize) {
+        let page = &mut self.pages[slot];
+        if std::mem::replace(&mut page.dirty, true) {
             return;
         }
+        let (ino, index) = page.key;
         self.dirty += 1;
         let file = self.files.entry(ino).or_default();
         if file.dirty == 0 {
@@ -225,8 +239,7 @@ impl PageCache {
             self.dirty_files.insert(self.clock, ino);
         }
         file.dirty += 1;
-        let Some(&chunk) = self.index.get(&(ino, index / CHUNK)) else { return };
-        let chunk = &mut self.chunks[chunk as usize];
+        let chunk = &mut self.chunks[page.chunk as usize];
         if chunk.dirty == 0 {
             file.dirty_chunks.insert(index / CHUNK);
         }
@@ -235,18 +248,24 @@ impl PageCache {
 
     /// The page is on the device.
     pub fn mark_clean(&mut self, ino: u64, index: u64) {
-        let Some(slot) = self.slot_of(ino, index) else { return };
-        if !std::mem::replace(&mut self.pages[slot].dirty, false) {
+        if let Some(slot) = self.slot_of(ino, index) {
+            self.mark_slot_clean(slot);
+        }
+    }
+
+    fn mark_slot_clean(&mut self, slot: usize) {
+        let page = &mut self.pages[slot];
+        if !std::mem::replace(&mut page.dirty, false) {
             return;
         }
+        let (ino, index) = page.key;
         self.dirty -= 1;
         let Some(file) = self.files.get_mut(&ino) else { return };
         file.dirty -= 1;
         if file.dirty == 0 {
             self.dirty_files.remove(&file.dirty_since);
         }
-        let Some(&chunk) = self.index.get(&(ino, index / CHUNK)) else { return };
-        let chunk = &mut self.chunks[chunk as usize];
+        let chunk = &mut self.chunks[page.chunk as usize];
         chunk.dirty &= !bit(index);
         if chunk.dirty == 0 {
             file.dirty_chunks.remove(&(index / CHUNK));

@@ -128,7 +128,7 @@ impl<D: BlockDevice> Ext<D> {
         if self.per_page() > 1 || self.options.data == DataMode::Journal {
             return Ok(()); // pages come one by one then
         }
-        let (mut index, mut reads, mut done) = (range.start, 0, self.io.now());
+        let (mut index, mut done) = (range.start, self.io.now());
         while index < range.end {
             let Ok(block) = u32::try_from(index) else { break };
             let run = self.map(ino, block)?;
@@ -136,13 +136,11 @@ impl<D: BlockDevice> Ext<D> {
             if let State::Written(at) = run.state
                 && let Some(time) = self.start_run(ino, index..end, at)?
             {
-                (reads, done) = (reads + 1, done.max(time));
+                done = done.max(time);
             }
             index = end;
         }
-        if reads > 0 {
-            self.io.wait_read(reads, done);
-        }
+        self.io.wait_read(done);
         Ok(())
     }
 

@@ -80,7 +80,7 @@ impl<D: BlockDevice> Ext<D> {
             done = done.max(self.io.start_read(at.0, &mut into[start..start + count as usize])?);
         }
         if !runs.is_empty() {
-            self.io.wait_read(runs.len() as u32, done);
+            self.io.wait_read(done);
         }
         for (index, content) in (first..).zip(into) {
             if self.pages.is_dirty(ino.0.into(), index) {

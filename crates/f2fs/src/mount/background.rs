@@ -75,7 +75,8 @@ impl<D: BlockDevice> F2fs<D> {
             return Some(self.io.now());
         }
         let background = &self.background;
-        let checkpoint = after(background.last_checkpoint, self.options.checkpoint_interval_s * 1000);
+        let checkpoint =
+            after(background.last_checkpoint, self.options.checkpoint_interval_s.saturating_mul(1000));
         let mut next = background
             .next_write_back
             .min(checkpoint.max(after(background.last_request, IDLE.as_ns() / 1_000_000)));
@@ -136,7 +137,7 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     pub(super) fn is_small(&self) -> bool {
-        self.superblock.segment_count_main <= super::policy::SMALL_VOLUME_SEGMENTS
+        self.options.is_small(self.superblock.segment_count_main)
     }
 
     fn is_idle(&self) -> bool {

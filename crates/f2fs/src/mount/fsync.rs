@@ -9,8 +9,8 @@ use super::io::Cause;
 use super::node::Marks;
 use super::options::FsyncMode;
 use super::policy::{FsyncFacts, Logs, must_checkpoint};
-use crate::error::Error;
-use crate::format::{Footer, InodeFlags, Nid};
+use crate::error::{Corrupt, Error};
+use crate::format::{InodeFlags, Nid};
 
 impl<D: BlockDevice> F2fs<D> {
     /// Makes what was written to the file survive a power cut: its content, size and attributes, and for a new file its
@@ -80,7 +80,7 @@ impl<D: BlockDevice> F2fs<D> {
         let mut dirty = self.nodes.dirty_of(ino);
         let mut direct = Vec::new();
         for nid in dirty.drain(..) {
-            let offset = Footer::parse(self.cached(nid)?).node_offset;
+            let offset = self.nodes.get(nid).ok_or(Corrupt::NoNode(nid))?.offset;
             if nid != ino && !crate::format::is_indirect(offset) {
                 direct.push(nid);
             }

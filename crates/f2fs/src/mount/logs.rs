@@ -166,26 +166,9 @@ impl<D: BlockDevice> F2fs<D> {
             1 => [1, 0, 2],
             _ => [2, 0, 1],
         };
-        order.iter().find_map(|kind| self.emptiest_with_holes(base + kind))
-    }
-
-    /// The segment of type `kind` with the fewest blocks valid at the last checkpoint that has a hole.
-    fn emptiest_with_holes(&self, kind: u8) -> Option<SegNo> {
-        let mut best = (u32::from(u16::MAX), None);
-        for segno in (0..self.segments.len()).map(SegNo) {
-            let segment = self.segments.get(segno);
-            let cost = u32::from(segment.checkpointed);
-            let fits = segment.in_use && segment.log == kind && cost < best.0 && cost < BLOCKS_IN_SEGMENT;
-            if fits
-                && segment.valid > 0
-                && !self.is_current(segno)
-                && !self.cleaner.is_at(self.segments.section_of(segno))
-                && segment.next_hole(0) < BLOCKS_IN_SEGMENT
-            {
-                best = (cost, Some(segno));
-            }
-        }
-        best.1
+        let may_fill =
+            |segno| !self.is_current(segno) && !self.cleaner.is_at(self.segments.section_of(segno));
+        order.iter().find_map(|kind| self.segments.emptiest_with_holes(base + kind, may_fill))
     }
 
     /// A free segment in the first free section from where the log's search begins. A zone in which another log

@@ -12,6 +12,7 @@
 
 mod attributes;
 mod background;
+mod bits;
 mod checkpoint;
 mod cleaner;
 mod data;

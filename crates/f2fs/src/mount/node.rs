@@ -8,6 +8,7 @@ use super::F2fs;
 use super::io::Cause;
 use super::io::Channel;
 use super::nat::{NatPage, NatTable};
+use super::nodes::Slot;
 use super::policy::node_log;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
@@ -53,10 +54,11 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     /// Makes sure that node `nid`, which must belong to `ino` and stand at `offset` among its nodes, is in memory.
-    pub(super) fn load_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<(), Error> {
-        if let Some(node) = self.nodes.get(nid) {
+    pub(super) fn load_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Slot, Error> {
+        if let Some(slot) = self.nodes.find(nid) {
+            let node = self.nodes.at(slot);
             if (node.ino, node.offset) == (ino, offset) {
-                return Ok(());
+                return Ok(slot);
             }
             let place = Place::Node(nid);
             Corrupt::check_equal(place, "the footer's ino", node.ino.0, ino.0)?;
@@ -66,8 +68,7 @@ impl<D: BlockDevice> F2fs<D> {
         if offset == 0 {
             Inode::parse(Arc::clone(&block), ino, &self.superblock)?;
         }
-        self.nodes.insert(nid, ino, offset, block);
-        Ok(())
+        Ok(self.nodes.insert(nid, ino, offset, block))
     }
 
     fn read_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Arc<BlockBytes>, Error> {
@@ -102,8 +103,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// The block of a node, loaded if need be.
     pub(super) fn node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<&BlockBytes, Error> {
-        self.load_node(nid, ino, offset)?;
-        self.cached(nid)
+        let slot = self.load_node(nid, ino, offset)?;
+        Ok(&self.nodes.at(slot).block)
     }
 
     /// The block of a node that is in memory.
@@ -114,14 +115,22 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// The block of a node that is in memory, to be changed.
     pub(super) fn edit_node(&mut self, nid: Nid) -> Result<&mut BlockBytes, Error> {
+        match self.nodes.find(nid) {
+            Some(slot) => Ok(self.edit_at(slot)),
+            None => Err(Corrupt::NoNode(nid).into()),
+        }
+    }
+
+    fn edit_at(&mut self, slot: Slot) -> &mut BlockBytes {
+        let node = self.nodes.at(slot);
         if !self.time_only.is_empty() {
-            self.time_only.remove(&nid);
+            self.time_only.remove(&node.nid);
         }
-        if !self.nodes.is_dirty(nid) {
+        if !node.dirty {
             // from now on the node in memory is the only one that counts
-            self.io.forget(self.nat.get(nid).address);
+            self.io.forget(self.nat.get(node.nid).address);
         }
-        Ok(self.nodes.edit(nid).ok_or(Corrupt::NoNode(nid))?)
+        self.nodes.edit_at(slot)
     }
 
     /// The fields of an inode.
@@ -131,8 +140,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// The fields of an inode, to be changed.
     pub(super) fn edit_inode(&mut self, ino: Nid) -> Result<&mut RawInode, Error> {
-        self.load_node(ino, ino, 0)?;
-        Ok(RawInode::of_mut(self.edit_node(ino)?))
+        let slot = self.load_node(ino, ino, 0)?;
+        Ok(RawInode::of_mut(self.edit_at(slot)))
     }
 
     /// How the inode divides its room.
@@ -180,8 +189,8 @@ impl<D: BlockDevice> F2fs<D> {
             next: BlockAddr::NULL,
         };
         footer.write(&mut block);
-        self.nodes.insert(nid, ino, offset, Arc::new(block));
-        self.nodes.edit(nid);
+        let slot = self.nodes.insert(nid, ino, offset, Arc::new(block));
+        self.nodes.edit_at(slot);
         self.since.allocated += 1;
         self.counts.valid_nodes += 1;
         self.counts.valid_blocks += 1;

@@ -18,9 +18,13 @@ pub(crate) struct Node {
     pub(crate) offset: u32,
     /// The block; its footer is made final when it is written.
     pub(crate) block: Arc<BlockBytes>,
-    dirty: bool,
+    pub(crate) dirty: bool,
     used: bool,
 }
+
+/// A node's place in the cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot(u32);
 
 /// The nodes that are in memory. Dirty ones stay until they are written; of the others, those not used lately go when
 /// there are more than the bound.
@@ -52,24 +56,31 @@ impl NodeCache {
         self.index.contains_key(&nid)
     }
 
+    /// Where a node lies until the next one comes or goes.
+    pub(crate) fn find(&mut self, nid: Nid) -> Option<Slot> {
+        let slot = *self.index.get(&nid)?;
+        self.slots[slot as usize].used = true;
+        Some(Slot(slot))
+    }
+
+    pub(crate) fn at(&self, slot: Slot) -> &Node {
+        &self.slots[slot.0 as usize]
+    }
+
     pub(crate) fn get(&mut self, nid: Nid) -> Option<&Node> {
-        let slot = *self.index.get(&nid)? as usize;
-        let node = &mut self.slots[slot];
-        node.used = true;
-        Some(node)
+        let slot = self.find(nid)?;
+        Some(self.at(slot))
     }
 
     /// The block, to be changed: the node is dirty from now on.
-    pub(crate) fn edit(&mut self, nid: Nid) -> Option<&mut BlockBytes> {
-        let slot = *self.index.get(&nid)? as usize;
+    pub(crate) fn edit_at(&mut self, slot: Slot) -> &mut BlockBytes {
         self.edits += 1;
-        let node = &mut self.slots[slot];
-        node.used = true;
+        let node = &mut self.slots[slot.0 as usize];
         if !node.dirty {
             node.dirty = true;
-            self.dirty.insert((node.ino, nid));
+            self.dirty.insert((node.ino, node.nid));
         }
-        Some(Arc::make_mut(&mut node.block))
+        Arc::make_mut(&mut node.block)
     }
 
     /// The block, to have its footer made final before it is written. The node becomes clean.
@@ -82,11 +93,13 @@ impl NodeCache {
     }
 
     /// Takes in a node that was read or made.
-    pub(crate) fn insert(&mut self, nid: Nid, ino: Nid, offset: u32, block: Arc<BlockBytes>) {
+    pub(crate) fn insert(&mut self, nid: Nid, ino: Nid, offset: u32, block: Arc<BlockBytes>) -> Slot {
         self.remove(nid);
         self.make_room();
-        self.index.insert(nid, self.slots.len() as u32);
+        let slot = self.slots.len() as u32;
+        self.index.insert(nid, slot);
         self.slots.push(Node { nid, ino, offset, block, dirty: false, used: true });
+        Slot(slot)
     }
 
     /// Forgets a node, dirty or not.
@@ -150,9 +163,9 @@ mod tests {
     fn clean_nodes_go_and_dirty_ones_stay() {
         let mut cache = NodeCache::new(16);
         for nid in 0..100 {
-            cache.insert(Nid(nid), Nid(nid / 10), 0, Arc::new([nid as u8; 4096]));
+            let slot = cache.insert(Nid(nid), Nid(nid / 10), 0, Arc::new([nid as u8; 4096]));
             if nid % 10 == 0 {
-                cache.edit(Nid(nid)).unwrap()[0] = 1;
+                cache.edit_at(slot)[0] = 1;
             }
         }
         assert!(cache.slots.len() <= 16 + 10 + 1);

@@ -48,28 +48,21 @@ impl<D: BlockDevice> F2fs<D> {
     /// How the blocks of inode `ino` are spread.
     pub(super) fn shape(&mut self, ino: Nid) -> Result<Shape, Error> {
         let features = self.superblock.features;
-        let raw = self.inode(ino)?;
-        let geometry = raw.geometry(features);
-        let cluster = cluster_blocks(raw, features);
-        let pointers = geometry.pointers() as u64;
-        Ok(Shape {
-            pointers: pointers - pointers % cluster,
-            direct: N - N % cluster,
-            first_at: geometry.pointer_at(0),
-            compressed: cluster > 1,
-        })
+        Ok(shape_of(self.inode(ino)?, features))
     }
 
     /// The pointer to block `block` of the file.
     pub(super) fn find_pointer(&mut self, ino: Nid, block: u64) -> Result<Found, Error> {
-        let shape = self.shape(ino)?;
+        let features = self.superblock.features;
+        let raw = self.inode(ino)?;
+        let shape = shape_of(raw, features);
         let Some(way) = Way::to(block, shape.pointers, shape.direct) else {
             return Ok(Found::MissingUntil(u64::MAX));
         };
         let Some(root) = way.root else {
             return self.inode_pointer(ino, &shape, way.index).map(Found::Pointer);
         };
-        let mut nid = self.inode(ino)?.i_nid[root].get();
+        let mut nid = raw.i_nid[root].get();
         for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
             if nid == 0 {
                 let below = shape.direct * N.pow((way.depth - 1 - level) as u32);
@@ -208,6 +201,18 @@ impl<D: BlockDevice> F2fs<D> {
             }
         }
         Ok(None)
+    }
+}
+
+fn shape_of(raw: &RawInode, features: Features) -> Shape {
+    let geometry = raw.geometry(features);
+    let cluster = cluster_blocks(raw, features);
+    let pointers = geometry.pointers() as u64;
+    Shape {
+        pointers: pointers - pointers % cluster,
+        direct: N - N % cluster,
+        first_at: geometry.pointer_at(0),
+        compressed: cluster > 1,
     }
 }
 

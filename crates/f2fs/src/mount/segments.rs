@@ -70,7 +70,7 @@ impl Segment {
 
     /// The valid blocks, in order.
     pub(crate) fn valid_offsets(&self) -> Vec<u32> {
-        offsets(|byte| self.map[byte]).collect()
+        offsets(|at| word(&self.map, at)).collect()
     }
 
     /// As the SIT stores it.
@@ -93,26 +93,44 @@ impl Segment {
     }
 }
 
+/// Of a segment in use its log and, below that, its `checkpointed`; of any other the highest value.
+fn hole_key(segment: &Segment) -> u16 {
+    if segment.in_use { first_key(segment.log) + segment.checkpointed } else { u16::MAX }
+}
+
+/// The lowest key of a segment of this log.
+fn first_key(log: u8) -> u16 {
+    u16::from(log) << 10
+}
+
 const fn bit(offset: u32) -> u8 {
     0x80 >> (offset % 8)
 }
 
-/// The blocks of a segment whose bits are set, in order; `byte` gives each byte of the map.
-fn offsets(byte: impl Fn(usize) -> u8) -> impl Iterator<Item = u32> {
-    let set = (0..size_of::<Map>()).map(move |at| (at as u32 * 8, byte(at))).filter(|(_, bits)| *bits != 0);
+/// The blocks of a segment whose bits are set, in order; `word` makes a word of each eight bytes.
+fn offsets(word: impl Fn(usize) -> u64) -> impl Iterator<Item = u32> {
+    let set =
+        (0..size_of::<Map>() / 8).map(move |at| (at as u32 * 64, word(at))).filter(|(_, bits)| *bits != 0);
     set.flat_map(|(start, mut bits)| {
         std::iter::from_fn(move || {
             let first = bits.leading_zeros();
-            bits &= !0x80_u8.checked_shr(first)?;
+            bits &= !(1_u64 << 63).checked_shr(first)?;
             Some(start + first)
         })
     })
+}
+
+/// Bits 64 `at` to 64 `at` + 63 of a map, the first one highest.
+fn word(map: &Map, at: usize) -> u64 {
+    map.as_chunks::<8>().0.get(at).map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// All segments of the main area.
 #[derive(Debug)]
 pub(crate) struct Segments {
     all: Vec<Segment>,
+    /// What a search for holes compares first, side by side: see [`hole_key`].
+    hole_keys: Vec<u16>,
     main_start: u32,
     per_section: u32,
     section_valid: Vec<u32>,
@@ -134,6 +152,7 @@ impl Segments {
         let sections = entries.len() / superblock.segments_per_section as usize;
         let mut table = Self {
             all: Vec::with_capacity(entries.len()),
+            hole_keys: vec![u16::MAX; entries.len()],
             main_start: superblock.main_start.0,
             per_section: superblock.segments_per_section,
             section_valid: vec![0; sections],
@@ -252,6 +271,7 @@ impl Segments {
             return;
         }
         segment.in_use = true;
+        self.hole_keys[segno.0 as usize] = hole_key(segment);
         self.free_segments -= 1;
         let section = &mut self.section_in_use[(segno.0 / self.per_section) as usize];
         self.free_sections -= u32::from(*section == 0);
@@ -264,6 +284,7 @@ impl Segments {
             return;
         }
         segment.in_use = false;
+        self.hole_keys[segno.0 as usize] = hole_key(segment);
         self.free_segments += 1;
         let section = &mut self.section_in_use[(segno.0 / self.per_section) as usize];
         *section -= 1;
@@ -277,6 +298,7 @@ impl Segments {
         let segment = &mut self.all[segno.0 as usize];
         if segment.log != log {
             segment.log = log;
+            self.hole_keys[segno.0 as usize] = hole_key(segment);
             self.mark_dirty(segno);
         }
     }
@@ -309,6 +331,7 @@ impl Segments {
         let guard = &mut segment.checkpointed_map[offset as usize / 8];
         segment.checkpointed += u16::from(*guard & bit(offset) == 0);
         *guard |= bit(offset);
+        self.hole_keys[segno.0 as usize] = hole_key(segment);
         segment.touch(now_s);
         segment.valid += 1;
         let mtime = segment.mtime_s;
@@ -342,6 +365,22 @@ impl Segments {
         true
     }
 
+    /// The first segment of log `log` with the fewest blocks that were valid at the last checkpoint or since, among those that
+    /// have a hole and that `may_fill` takes.
+    pub(crate) fn emptiest_with_holes(&self, log: u8, may_fill: impl Fn(SegNo) -> bool) -> Option<SegNo> {
+        let (first, mut below, mut best) = (first_key(log), first_key(log) + BLOCKS_IN_SEGMENT as u16, None);
+        for (number, &key) in self.hole_keys.iter().enumerate() {
+            if (first..below).contains(&key) {
+                let segno = SegNo(number as u32);
+                let segment = self.get(segno);
+                if segment.valid > 0 && may_fill(segno) && segment.next_hole(0) < BLOCKS_IN_SEGMENT {
+                    (below, best) = (key, Some(segno));
+                }
+            }
+        }
+        best
+    }
+
     /// The segments whose entries changed since the last checkpoint, in order.
     pub(crate) fn dirty(&mut self) -> Vec<SegNo> {
         self.dirty.sort_unstable();
@@ -353,7 +392,7 @@ impl Segments {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for segno in self.dirty() {
             let segment = self.get(segno);
-            for offset in offsets(|byte| segment.checkpointed_map[byte] & !segment.map[byte]) {
+            for offset in offsets(|at| word(&segment.checkpointed_map, at) & !word(&segment.map, at)) {
                 let address = self.address(segno, offset).0;
                 match runs.last_mut() {
                     Some((start, len)) if *start + *len == address => *len += 1,
@@ -372,6 +411,7 @@ impl Segments {
             segment.dirty = false;
             segment.checkpointed = segment.valid;
             segment.checkpointed_map = segment.map;
+            self.hole_keys[segno.0 as usize] = hole_key(segment);
         }
         for segno in std::mem::take(&mut self.prefree) {
             self.release(segno);
@@ -407,6 +447,7 @@ mod tests {
     fn what_was_given_up_since_the_checkpoint_is_no_hole() {
         let mut table = Segments {
             all: vec![segment(&[], &[])],
+            hole_keys: vec![u16::MAX],
             main_start: 0,
             per_section: 1,
             section_valid: vec![0],

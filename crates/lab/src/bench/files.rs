@@ -19,7 +19,7 @@ struct File {
     ino: Ino,
     size: u64,
     open: u64,
-    /// Of each block, which write of it was the last; 0 for a hole.
+    /// Of each block, which write of all was the last; 0 for a hole.
     versions: Vec<u32>,
 }
 
@@ -43,9 +43,11 @@ impl From<Error> for CallError {
 pub(super) struct Files {
     table: Vec<Option<File>>,
     /// Files without a name that are still open, and how often.
-    nameless: HashMap<FileId, (Ino, u64)>,
+    nameless: Vec<(FileId, Ino, u64)>,
     directories: HashMap<String, Ino>,
     contents: Vec<Content>,
+    /// Writes so far: no content comes twice, whatever becomes of a file's number.
+    writes: u32,
 }
 
 /// What a call did.
@@ -195,11 +197,12 @@ impl Files {
     }
 
     fn close(&mut self, fs: &mut dyn Simulated, id: FileId) -> Result<(), Error> {
-        if let Some((ino, open)) = self.nameless.get_mut(&id) {
+        if let Some(at) = self.nameless.iter().position(|(nameless, ..)| *nameless == id) {
+            let (_, ino, open) = &mut self.nameless[at];
             let ino = *ino;
             *open -= 1;
             if *open == 0 {
-                self.nameless.remove(&id);
+                self.nameless.remove(at);
             }
             return fs.forget(ino, 1);
         }
@@ -258,11 +261,9 @@ impl Files {
         let (first, count) = touched(offset, len);
         let mut contents = std::mem::take(&mut self.contents);
         contents.clear();
-        if let Some(file) = self.file(id) {
-            let versions = file.versions.get(first as usize..).unwrap_or_default();
-            let old = versions.iter().copied().chain(std::iter::repeat(0));
-            contents.extend((first..first + count).zip(old).map(|(block, old)| pattern(id, block, old + 1)));
-        }
+        self.writes = self.writes.wrapping_add(1).max(1);
+        let version = self.writes;
+        contents.extend((first..first + count).map(|block| pattern(id, block, version)));
         let written = fs.write_pages(caller, ino, (offset, len), &contents, direct);
         self.contents = contents;
         written?;
@@ -271,7 +272,7 @@ impl Files {
             if file.versions.len() < end {
                 file.versions.resize(end, 0);
             }
-            file.versions[first as usize..end].iter_mut().for_each(|version| *version += 1);
+            file.versions[first as usize..end].fill(version);
             file.size = file.size.max(offset + len);
         }
         Ok(Effect { bytes: len, blocks: count, again: false })
@@ -334,7 +335,7 @@ impl Files {
         let ino = self.open(fs, caller, id, path)?;
         let Some(file) = self.file(id) else { return Ok(()) };
         // a block that is named cannot be cut: the size is that of whole blocks
-        let size = if size < file.size { size.next_multiple_of(BLOCK) } else { size };
+        let size = if size < file.size { size.next_multiple_of(BLOCK).min(file.size) } else { size };
         fs.setattr(caller, ino, &SetAttr { size: Some(size), ..SetAttr::default() })?;
         if let Some(file) = self.file(id) {
             file.versions.truncate(size.div_ceil(BLOCK) as usize);
@@ -356,7 +357,7 @@ impl Files {
         fs.unlink(caller, dir, name)?;
         self.table[id.0 as usize] = None;
         if open > 0 {
-            self.nameless.insert(id, (ino, open));
+            self.nameless.push((id, ino, open));
         }
         Ok(())
     }

@@ -12,6 +12,8 @@ mod run;
 mod source;
 mod stack;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -169,7 +171,9 @@ pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, Bench
     let sample = Rc::new(RefCell::new(Sample::new(job.seed)));
     run.observe(&sample);
     let ran = run.run();
-    let failure = if job.final_sync { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }.err();
+    let failure =
+        if job.final_sync && !(job.stop)() { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }
+            .err();
     let end = run.recorder.end(run.fs.as_ref(), &run.machine);
     let mut result = summary::summarize(job, &mut run, &end, &jobs);
     result.scatter = sample.borrow_mut().finish();

@@ -84,6 +84,7 @@ impl Recorder {
     pub(super) fn begin(&mut self, fs: &dyn Simulated, machine: &Machine<Drive>) {
         self.first = self.state(machine.now(), fs, machine);
         self.next = machine.now() + self.interval;
+        self.samples.clear();
     }
 
     fn state(&self, at: SimTime, fs: &dyn Simulated, machine: &Machine<Drive>) -> Sample {

@@ -63,6 +63,8 @@ pub(super) struct Run<'w> {
     /// CPU time of calls.
     pub(super) cpu: SimSpan,
     stop: &'w dyn Fn() -> bool,
+    /// The first call that counts has begun.
+    measuring: bool,
 }
 
 impl<'w> Run<'w> {
@@ -90,6 +92,7 @@ impl<'w> Run<'w> {
             background: Background::default(),
             cpu: SimSpan::ZERO,
             stop,
+            measuring: false,
         }
     }
 
@@ -115,8 +118,9 @@ impl<'w> Run<'w> {
         loop {
             match self.machine.advance()? {
                 Some(Happening::Ended { tag, .. }) if tag == alone => return Ok(()),
-                Some(Happening::Ended { .. }) => self.background_ended()?,
-                Some(Happening::Timer { at, .. }) => self.wake_background(at)?,
+                Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended()?,
+                Some(Happening::Timer { tag, at }) if tag == BACKGROUND => self.wake_background(at)?,
+                Some(_) => {} // of a run that was ended early
                 None => return Ok(()),
             }
         }
@@ -131,8 +135,7 @@ impl<'w> Run<'w> {
         for thread in 0..self.threads.len() as u32 {
             self.go_on(ThreadId(thread), now)?;
         }
-        let mut left = self.threads.iter().any(|state| *state != State::Done) || self.is_busy();
-        while left && !(self.stop)() {
+        while self.is_left()? && !(self.stop)() {
             match self.machine.advance()? {
                 Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended()?,
                 Some(Happening::Ended { tag, at }) => self.ended(tag.0 as usize, at)?,
@@ -144,9 +147,17 @@ impl<'w> Run<'w> {
                 }
                 None => return Err(self.asleep()),
             }
-            left = self.threads.iter().any(|state| *state != State::Done) || self.is_busy();
         }
         Ok(())
+    }
+
+    /// Whether there is anything left to do: calls under way, or threads that will go on by themselves.
+    fn is_left(&self) -> Result<bool, BenchError> {
+        let waits = |state: &&State| matches!(state, State::Waiting | State::WaitingForOthers);
+        if self.is_busy() || self.threads.contains(&State::Sleeping) {
+            return Ok(true);
+        }
+        if self.threads.iter().any(|state| waits(&state)) { Err(self.asleep()) } else { Ok(false) }
     }
 
     fn asleep(&self) -> BenchError {
@@ -182,6 +193,12 @@ impl<'w> Run<'w> {
 
     /// Makes a call; returns when the thread has handed it over.
     fn begin(&mut self, thread: ThreadId, now: SimTime, call: Call) -> Result<SimTime, BenchError> {
+        if !self.measuring && self.workload.measured(thread, now) {
+            // what came before was to warm up
+            self.measuring = true;
+            self.recorder.begin(self.fs.as_ref(), &self.machine);
+            self.cpu = SimSpan::ZERO;
+        }
         let effect = self.perform(now, thread, &call)?;
         let slot = self.free.pop().unwrap_or(self.calls.len());
         if slot == self.calls.len() {

@@ -95,6 +95,9 @@ impl Stack {
         let failed = |reason: String| BenchError::StackFile { file: file.into(), reason };
         let stack: Self = toml::from_str(text).map_err(|error| failed(syntax(text, &error)))?;
         parse_bytes(&stack.memory).map_err(|error| failed(format!("memory: {error}")))?;
+        let partition = stack.partition.as_deref().map(parse_bytes).transpose();
+        partition.map_err(|error| failed(format!("partition: {error}")))?;
+        stack.host.check().map_err(|what| failed(format!("[host] {what}")))?;
         if let Some(partition) = &stack.partition {
             parse_bytes(partition).map_err(|error| failed(format!("partition: {error}")))?;
         }

@@ -2,7 +2,7 @@
 
 use dovetail_block::BlockDevice;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
-use dovetail_f2fs::{AllocMode, F2fs, IpuPolicy, Options};
+use dovetail_f2fs::{F2fs, IpuPolicy, Options};
 use dovetail_host::Planner;
 use dovetail_time::{Ratio, SimTime};
 use dovetail_vfs::Simulated;
@@ -42,23 +42,13 @@ pub(super) fn build(
     scale: Ratio,
 ) -> Result<Box<dyn Simulated>, BenchError> {
     let full_bytes = planner.info().blocks as f64 * 4096.0 / scale.value();
-    let options = as_at_full_size(mount_options(stack, scale)?, full_bytes);
+    // the kernel's defaults depend on the size: a volume shrunk with its drive keeps those of its full size
+    let small_volume = Some(full_bytes <= SMALL_VOLUME);
+    let options = Options { small_volume, ..mount_options(stack, scale)? };
     let failed = |error: String| BenchError::Setup { stack: stack.name.clone(), reason: error };
     mkfs(&mut planner, &mkfs_options(stack)?).map_err(|error| failed(error.to_string()))?;
     let fs = F2fs::mount(planner, options, SimTime::ZERO).map_err(|error| failed(error.to_string()))?;
     Ok(Box::new(fs))
-}
-
-/// The kernel's defaults depend on the size of the volume: a volume shrunk with its drive keeps those of its full size.
-fn as_at_full_size(options: Options, full_bytes: f64) -> Options {
-    if full_bytes <= SMALL_VOLUME {
-        return options;
-    }
-    Options {
-        ipu_policy: options.ipu_policy.or(Some(IpuPolicy::FSYNC)),
-        alloc: options.alloc.or(Some(AllocMode::Default)),
-        ..options
-    }
 }
 
 fn mkfs_options(stack: &Stack) -> Result<MkfsOptions, BenchError> {
