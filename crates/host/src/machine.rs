@@ -224,10 +224,7 @@ impl<D: BlockDevice> Machine<D> {
                 Due::Timer(_) if self.is_stuck() => return Err(self.deadlock()),
                 Due::Timer(tag) => Some(Happening::Timer { tag, at: self.now }),
                 Due::Plan(slot) => self.play(slot)?,
-                Due::End(tag) => {
-                    self.last_end = self.now;
-                    Some(Happening::Ended { tag, at: self.now })
-                }
+                Due::End(tag) => Some(Happening::Ended { tag, at: self.now }),
             };
             if happening.is_some() {
                 return Ok(happening);
