@@ -50,6 +50,8 @@ enum Obstacle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Plan(usize),
+    /// A plan without steps ends.
+    End(Tag),
     Timer(Tag),
 }
 
@@ -100,8 +102,9 @@ pub struct Machine<D> {
     now: SimTime,
     plans: Vec<Option<Running>>,
     free: Vec<usize>,
-    /// Plans that have ended, for their memory.
+    /// What has ended, for its memory.
     spare: Vec<Running>,
+    spare_plans: Vec<Plan>,
     blocked: FxHashMap<Obstacle, Vec<usize>>,
     locks: Locks,
     hazards: Hazards,
@@ -134,6 +137,7 @@ impl<D: BlockDevice> Machine<D> {
             plans: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),
+            spare_plans: Vec::new(),
             blocked: FxHashMap::default(),
             locks: Locks::default(),
             hazards: Hazards::default(),
@@ -173,11 +177,15 @@ impl<D: BlockDevice> Machine<D> {
 
     /// A plan of an earlier call whose memory can be used again.
     pub fn spare(&mut self) -> Plan {
-        self.spare.last_mut().map(|running| std::mem::take(&mut running.plan)).unwrap_or_default()
+        self.spare_plans.pop().unwrap_or_default()
     }
 
     /// Starts to play a plan at `at`, which is not before now.
     pub fn start(&mut self, at: SimTime, tag: Tag, plan: Plan) {
+        if plan.steps.is_empty() {
+            self.spare_plans.push(plan);
+            return self.schedule(at, Due::End(tag));
+        }
         let mut running = self.spare.pop().unwrap_or_default();
         for step in &plan.steps {
             if let Step::Lock { lock, shared } = step {
@@ -216,6 +224,10 @@ impl<D: BlockDevice> Machine<D> {
                 Due::Timer(_) if self.is_stuck() => return Err(self.deadlock()),
                 Due::Timer(tag) => Some(Happening::Timer { tag, at: self.now }),
                 Due::Plan(slot) => self.play(slot)?,
+                Due::End(tag) => {
+                    self.last_end = self.now;
+                    Some(Happening::Ended { tag, at: self.now })
+                }
             };
             if happening.is_some() {
                 return Ok(happening);
@@ -279,6 +291,7 @@ impl<D: BlockDevice> Machine<D> {
         let tag = running.tag;
         (running.next, running.asked) = (0, None);
         running.planned.clear();
+        self.spare_plans.push(std::mem::take(&mut running.plan));
         self.spare.push(running);
         Happening::Ended { tag, at: self.now }
     }

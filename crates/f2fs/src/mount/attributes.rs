@@ -23,6 +23,32 @@ pub(super) fn kind(mode: u16) -> u16 {
     mode & 0o170_000
 }
 
+fn check_regular(raw: &RawInode) -> Result<(), Error> {
+    match kind(raw.i_mode.get()) {
+        0o100_000 => Ok(()),
+        0o040_000 => Err(Error::IsADirectory),
+        _ => Err(Error::Invalid("only regular files have content")),
+    }
+}
+
+/// Refuses to change what is not kept right, or must not change.
+fn check_changeable(raw: &RawInode) -> Result<(), Error> {
+    let (flags, advise) = (raw.i_flags.get(), raw.i_advise);
+    if flags & (FLAG_IMMUTABLE | FLAG_APPEND) != 0 {
+        return Err(Error::NotPermitted("the file is marked immutable or append-only"));
+    }
+    for (found, what) in [
+        (flags & InodeFlags::COMPRESSED.0 != 0, "writing to compressed files"),
+        (advise & ADVISE_ENCRYPTED != 0, "writing to encrypted files"),
+        (advise & ADVISE_VERITY != 0, "writing to verity files"),
+    ] {
+        if found {
+            return Err(Error::Unsupported(what.into()));
+        }
+    }
+    Ok(())
+}
+
 impl<D: BlockDevice> F2fs<D> {
     pub(super) fn attr(&mut self, ino: Nid) -> Result<Attr, Failure> {
         let features = self.superblock.features;
@@ -93,46 +119,26 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Content of a file was written now. With `lazytime` that alone is no reason for an fsync to write the inode.
     fn touch_lazily(&mut self, ino: Nid, now: Timestamp) -> Result<(), Failure> {
-        self.load_node(ino, ino, 0)?;
-        let others = self.nodes.is_dirty(ino) && !self.time_only.contains(&ino);
-        self.touch(ino, now)?;
+        let slot = self.load_node(ino, ino, 0)?;
+        let others = self.nodes.at(slot).dirty && !self.time_only.contains(&ino);
+        let raw = RawInode::of_mut(self.edit_at(slot));
+        set_mtime(raw, now);
+        set_ctime(raw, now);
         if self.options.lazytime && !others {
             self.time_only.insert(ino);
         }
         Ok(())
     }
 
-    /// Refuses to change what is not kept right, or must not change.
-    fn check_changeable(&mut self, ino: Nid) -> Result<(), Error> {
-        let raw = self.inode(ino)?;
-        let (flags, advise) = (raw.i_flags.get(), raw.i_advise);
-        if flags & (FLAG_IMMUTABLE | FLAG_APPEND) != 0 {
-            return Err(Error::NotPermitted("the file is marked immutable or append-only"));
-        }
-        for (found, what) in [
-            (flags & InodeFlags::COMPRESSED.0 != 0, "writing to compressed files"),
-            (advise & ADVISE_ENCRYPTED != 0, "writing to encrypted files"),
-            (advise & ADVISE_VERITY != 0, "writing to verity files"),
-        ] {
-            if found {
-                return Err(Error::Unsupported(what.into()));
-            }
-        }
-        Ok(())
-    }
-
     pub(super) fn check_regular(&mut self, ino: Nid) -> Result<(), Error> {
-        match kind(self.inode(ino)?.i_mode.get()) {
-            0o100_000 => Ok(()),
-            0o040_000 => Err(Error::IsADirectory),
-            _ => Err(Error::Invalid("only regular files have content")),
-        }
+        check_regular(self.inode(ino)?)
     }
 
     /// Checks that it is a regular file that may change.
     fn check_file(&mut self, ino: Nid) -> Result<(), Error> {
-        self.check_regular(ino)?;
-        self.check_changeable(ino)
+        let raw = self.inode(ino)?;
+        check_regular(raw)?;
+        check_changeable(raw)
     }
 
     fn check_end(end: Option<u64>) -> Result<u64, Error> {

@@ -121,7 +121,8 @@ impl<D: BlockDevice> F2fs<D> {
         }
     }
 
-    fn edit_at(&mut self, slot: Slot) -> &mut BlockBytes {
+    /// The same by where it lies.
+    pub(super) fn edit_at(&mut self, slot: Slot) -> &mut BlockBytes {
         let node = self.nodes.at(slot);
         if !self.time_only.is_empty() {
             self.time_only.remove(&node.nid);
@@ -215,7 +216,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Writes a node that is in memory to its log, with a final footer.
     pub(super) fn write_node(&mut self, nid: Nid, marks: Marks, cause: Cause) -> Result<(), Error> {
-        let mut footer = Footer::parse(self.cached(nid)?);
+        let mut footer = self.nodes.get(nid).ok_or(Corrupt::NoNode(nid))?.footer();
         let log = node_log(self.options.logs, is_indirect(footer.node_offset), !footer.cold);
         let entry = self.nat_entry(nid)?;
         let address = self.allocate(log, Summary { nid, version: 0, offset: 0 })?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dovetail_block::BlockBytes;
 use rustc_hash::FxHashMap;
 
-use crate::format::Nid;
+use crate::format::{BlockAddr, Footer, Nid};
 
 /// A node in memory.
 #[derive(Debug)]
@@ -16,10 +16,28 @@ pub(crate) struct Node {
     pub(crate) ino: Nid,
     /// Its place among the nodes of the inode, as its footer says: kept here, where it is at hand.
     pub(crate) offset: u32,
+    /// It belongs to something that is not a directory, as its footer says.
+    cold: bool,
     /// The block; its footer is made final when it is written.
     pub(crate) block: Arc<BlockBytes>,
     pub(crate) dirty: bool,
     used: bool,
+}
+
+impl Node {
+    /// The footer, as far as it is known before the node is written.
+    pub(crate) fn footer(&self) -> Footer {
+        Footer {
+            nid: self.nid,
+            ino: self.ino,
+            cold: self.cold,
+            fsync_mark: false,
+            dentry_mark: false,
+            node_offset: self.offset,
+            checkpoint: 0,
+            next: BlockAddr::NULL,
+        }
+    }
 }
 
 /// A node's place in the cache.
@@ -97,8 +115,9 @@ impl NodeCache {
         self.remove(nid);
         self.make_room();
         let slot = self.slots.len() as u32;
+        let cold = Footer::parse(&block).cold;
         self.index.insert(nid, slot);
-        self.slots.push(Node { nid, ino, offset, block, dirty: false, used: true });
+        self.slots.push(Node { nid, ino, offset, cold, block, dirty: false, used: true });
         Slot(slot)
     }
 

@@ -68,6 +68,11 @@ impl Segment {
         byte as u32 * 8 + taken.leading_ones()
     }
 
+    /// It holds something, and could hold more.
+    fn has_hole(&self) -> bool {
+        self.valid > 0 && self.next_hole(0) < BLOCKS_IN_SEGMENT
+    }
+
     /// The valid blocks, in order.
     pub(crate) fn valid_offsets(&self) -> Vec<u32> {
         offsets(|at| word(&self.map, at)).collect()
@@ -92,6 +97,9 @@ impl Segment {
         };
     }
 }
+
+/// Keys of segments that a search compares with one look.
+const KEYS_AT_A_TIME: usize = 64;
 
 /// Of a segment in use its log and, below that, its `checkpointed`; of any other the highest value.
 fn hole_key(segment: &Segment) -> u16 {
@@ -368,13 +376,16 @@ impl Segments {
     /// The first segment of log `log` with the fewest blocks that were valid at the last checkpoint or since, among those that
     /// have a hole and that `may_fill` takes.
     pub(crate) fn emptiest_with_holes(&self, log: u8, may_fill: impl Fn(SegNo) -> bool) -> Option<SegNo> {
-        let (first, mut below, mut best) = (first_key(log), first_key(log) + BLOCKS_IN_SEGMENT as u16, None);
-        for (number, &key) in self.hole_keys.iter().enumerate() {
-            if (first..below).contains(&key) {
-                let segno = SegNo(number as u32);
-                let segment = self.get(segno);
-                if segment.valid > 0 && may_fill(segno) && segment.next_hole(0) < BLOCKS_IN_SEGMENT {
-                    (below, best) = (key, Some(segno));
+        let (first, mut fewest, mut best) = (first_key(log), BLOCKS_IN_SEGMENT as u16, None);
+        let count_of = |key: &u16| key.wrapping_sub(first);
+        for (number, keys) in self.hole_keys.chunks(KEYS_AT_A_TIME).enumerate() {
+            if keys.iter().map(count_of).min().is_none_or(|least| least >= fewest) {
+                continue;
+            }
+            for (at, count) in keys.iter().map(count_of).enumerate() {
+                let segno = SegNo((number * KEYS_AT_A_TIME + at) as u32);
+                if count < fewest && may_fill(segno) && self.get(segno).has_hole() {
+                    (fewest, best) = (count, Some(segno));
                 }
             }
         }
