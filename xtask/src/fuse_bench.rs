@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::mounts::{Served, Workplace, dovetail, mount_f2fs};
+use crate::mounts::{Format, Served, Workplace, dovetail};
 use crate::{install, run};
 
 const PACKAGES: [(&str, &str); 7] = [
@@ -62,20 +62,22 @@ const MEASURES: [(&str, &[&str], &str); 5] = [
 ];
 const SMALL_FILES: [&str; 4] = ["create, files/s", "stat, files/s", "read, files/s", "delete, files/s"];
 
-pub(crate) fn fuse_bench(_arguments: &[String]) -> Result<(), String> {
+/// Ours is F2FS, or what `--fs` says; fuse2fs is ext4.
+pub(crate) fn fuse_bench(arguments: &[String]) -> Result<(), String> {
+    let (format, _) = Format::take(arguments)?;
     install(&PACKAGES)?;
     if !Path::new(PASSTHROUGH).is_file() {
         install(&[("libfuse3-dev", "libfuse3-dev has no program")])?;
     }
     let program = dovetail()?;
     let place = Workplace::new("fuse-bench")?;
-    let columns = [ours(&place, &program)?, fuse2fs(&place)?, passthrough(&place)?];
+    let columns = [ours(format, &place, &program)?, fuse2fs(&place)?, passthrough(&place)?];
     print_table(&columns);
     Ok(())
 }
 
-fn ours(place: &Workplace, program: &Path) -> Result<Column, String> {
-    let (image, served) = mount_f2fs(place, program, GIB)?;
+fn ours(format: Format, place: &Workplace, program: &Path) -> Result<Column, String> {
+    let (image, served) = format.mount(place, program, GIB)?;
     let column = measure("dovetail", &served.directory, FILES)?;
     served.end()?;
     fs::remove_file(image).map_err(|error| error.to_string())?;
@@ -83,9 +85,8 @@ fn ours(place: &Workplace, program: &Path) -> Result<Column, String> {
 }
 
 fn fuse2fs(place: &Workplace) -> Result<Column, String> {
-    let image = place.image("ext4.img", GIB << 30)?;
-    run(Command::new("mke2fs").args(["-q", "-t", "ext4", "-F"]).arg(&image))?;
-    let directory = place.folder("ext4")?;
+    let image = Format::Ext4.make(place, GIB)?;
+    let directory = place.folder("fuse2fs")?;
     let mut command = Command::new("fuse2fs");
     command.args(["-f", "-o", "fakeroot"]).args([&image, &directory]).stderr(Stdio::null());
     let served = Served::start(&mut command, &directory)?;

@@ -54,12 +54,12 @@ const CHORES: [Chore; 10] = [
     },
     Chore {
         name: "posix",
-        about: "pjdfstest, fsx, stress-ng, fio, SQLite and git on a mount: cargo xtask posix [--quick] [STEP...]",
+        about: "pjdfstest, fsx, stress-ng, fio, SQLite and git on a mount: cargo xtask posix [--fs ext4] [--quick] [STEP...]",
         run: posix::posix,
     },
     Chore {
         name: "fuse-bench",
-        about: "our mount, fuse2fs and libfuse's passthrough_ll side by side (10 minutes)",
+        about: "our mount, fuse2fs and libfuse's passthrough_ll side by side: cargo xtask fuse-bench [--fs ext4] (10 minutes)",
         run: fuse_bench::fuse_bench,
     },
     Chore {

@@ -112,12 +112,75 @@ pub(crate) fn dovetail() -> Result<PathBuf, String> {
     program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))
 }
 
-/// An F2FS image of `gib`, mounted.
-pub(crate) fn mount_f2fs(place: &Workplace, program: &Path, gib: u64) -> Result<(PathBuf, Served), String> {
-    let image = place.image("f2fs.img", gib << 30)?;
-    run(Command::new("mkfs.f2fs").arg("-q").arg(&image).stdout(Stdio::null()))?;
-    let directory = place.folder("f2fs")?;
-    let mut command = Command::new(program);
-    command.args(["mount", "-f"]).args([&image, &directory]);
-    Served::start(&mut command, &directory).map(|served| (image, served))
+/// A file system that others have tools for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    F2fs,
+    Ext4,
+    Ext3,
+}
+
+impl Format {
+    /// Takes `--fs NAME` out of the arguments; without it, F2FS.
+    pub(crate) fn take(arguments: &[String]) -> Result<(Self, Vec<&str>), String> {
+        let mut rest: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let Some(at) = rest.iter().position(|argument| *argument == "--fs") else {
+            return Ok((Self::F2fs, rest));
+        };
+        let format = match rest.get(at + 1) {
+            Some(&"f2fs") => Self::F2fs,
+            Some(&"ext4") => Self::Ext4,
+            Some(&"ext3") => Self::Ext3,
+            _ => return Err("--fs is f2fs, ext4 or ext3".to_string()),
+        };
+        rest.drain(at..at + 2);
+        Ok((format, rest))
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::F2fs => "f2fs",
+            Self::Ext4 => "ext4",
+            Self::Ext3 => "ext3",
+        }
+    }
+
+    /// An image of `gib`, made by the file system's own tool.
+    pub(crate) fn make(self, place: &Workplace, gib: u64) -> Result<PathBuf, String> {
+        let image = place.image(&format!("{}.img", self.name()), gib << 30)?;
+        let mut command = match self {
+            Self::F2fs => Command::new("mkfs.f2fs"),
+            Self::Ext4 | Self::Ext3 => Command::new("mke2fs"),
+        };
+        if self != Self::F2fs {
+            command.args(["-F", "-t", self.name()]);
+        }
+        run(command.arg("-q").arg(&image).stdout(Stdio::null()))?;
+        Ok(image)
+    }
+
+    /// The check that the file system's own tool makes, without changing anything.
+    pub(crate) fn checker(self, image: &Path) -> Command {
+        let (program, option) = match self {
+            Self::F2fs => ("fsck.f2fs", "--dry-run"),
+            Self::Ext4 | Self::Ext3 => ("e2fsck", "-fn"),
+        };
+        let mut command = Command::new(program);
+        command.arg(option).arg(image);
+        command
+    }
+
+    /// A new image of `gib`, mounted by us.
+    pub(crate) fn mount(
+        self,
+        place: &Workplace,
+        program: &Path,
+        gib: u64,
+    ) -> Result<(PathBuf, Served), String> {
+        let image = self.make(place, gib)?;
+        let directory = place.folder("mounted")?;
+        let mut command = Command::new(program);
+        command.args(["mount", "-f"]).args([&image, &directory]);
+        Served::start(&mut command, &directory).map(|served| (image, served))
+    }
 }

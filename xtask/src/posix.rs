@@ -5,11 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::mounts::{Workplace, dovetail, mount_f2fs};
+use crate::mounts::{Format, Workplace, dovetail};
 use crate::{install, run};
 
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 7] = [
     ("fuse3", "fusermount3"),
+    ("e2fsprogs", "mke2fs"),
     ("f2fs-tools", "mkfs.f2fs"),
     ("stress-ng", "stress-ng"),
     ("fio", "fio"),
@@ -45,20 +46,21 @@ const STEPS: [Step; 6] = [
     ("git", git),
 ];
 
-/// Runs all; `--quick` with 20,000 operations of fsx instead of a million, or only the steps that are named.
+/// Runs all, on F2FS or on `--fs ext4|ext3`; `--quick` with 20,000 operations of fsx instead of a million, or only the steps that are named.
 pub(crate) fn posix(arguments: &[String]) -> Result<(), String> {
+    let (format, arguments) = Format::take(arguments)?;
     install(&PACKAGES)?;
     let crates = install_crates()?;
     let program = dovetail()?;
     let place = Workplace::new("posix")?;
-    let (image, mut served) = mount_f2fs(&place, &program, 4)?;
-    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let (image, mut served) = format.mount(&place, &program, 4)?;
+    let quick = arguments.contains(&"--quick");
     let operations = if quick { "20000" } else { "1000000" }.to_string();
     let tools = Tools { crates, place, directory: served.directory.clone(), operations };
-    let named: Vec<&String> = arguments.iter().filter(|argument| *argument != "--quick").collect();
+    let named: Vec<&str> = arguments.into_iter().filter(|argument| *argument != "--quick").collect();
     let mut failed = Vec::new();
     for (name, step) in STEPS {
-        if !named.is_empty() && !named.iter().any(|wanted| name.starts_with(wanted.as_str())) {
+        if !named.is_empty() && !named.iter().any(|wanted| name.starts_with(wanted)) {
             continue;
         }
         println!("== {name}");
@@ -74,8 +76,8 @@ pub(crate) fn posix(arguments: &[String]) -> Result<(), String> {
         }
     }
     served.end()?;
-    println!("== fsck.f2fs, and ours");
-    println!("{}", last_lines(Command::new("fsck.f2fs").arg("--dry-run").arg(&image), 1)?);
+    println!("== its own fsck, and ours");
+    println!("{}", last_lines(&mut format.checker(&image), 1)?);
     println!("{}", last_lines(Command::new(&program).arg("fsck").arg(&image), 3)?);
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }

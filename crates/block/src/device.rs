@@ -4,7 +4,7 @@ use dovetail_time::SimTime;
 
 use crate::addr::{BlockRange, Lba};
 use crate::command::Command;
-use crate::note::Note;
+use crate::note::{EventId, Note};
 
 /// What a device can beyond reading, writing and flushing.
 ///
@@ -105,4 +105,9 @@ pub trait BlockDevice {
 
     /// The issuer tells what it does between commands. Only a device that makes plans of them listens.
     fn note(&mut self, _note: Note) {}
+
+    /// Whether what [`Note::Signal`] told of has happened: at once, on a device that makes no plans.
+    fn has_come(&self, _event: EventId) -> bool {
+        true
+    }
 }

@@ -14,8 +14,8 @@ pub struct EventId(pub u64);
 /// know; one that records a call as a plan, to be played in virtual time, makes it part of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// It goes on when its last so many commands are done.
-    WaitLast(u32),
+    /// It goes on when all reads of this call so far are done.
+    WaitReads,
     /// It goes on when all commands of this call are done.
     WaitAll,
     /// It takes a lock, alone or with others who share it.
@@ -25,7 +25,7 @@ pub enum Note {
         /// Others may share it.
         shared: bool,
     },
-    /// It gives the lock back that it took last.
+    /// It gives a lock back.
     Unlock {
         /// Which.
         lock: LockId,

@@ -1,5 +1,7 @@
 //! `dovetail bench`: a workload on several stacks, side by side.
 
+mod fio_json;
+mod sensitivity;
 mod table;
 
 use std::path::PathBuf;
@@ -52,6 +54,9 @@ pub(crate) struct Arguments {
     /// Sync the file system when the job has ended, and count what that writes.
     #[arg(long)]
     final_sync: bool,
+    /// Halve and double each cost of the host that is assumed, and show the change of the results in percent.
+    #[arg(long, conflicts_with_all = ["json", "csv", "fio_json", "report", "repeat", "keep_going"])]
+    sensitivity: bool,
     /// Runs at the same time; all cores if not given.
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
@@ -64,6 +69,9 @@ pub(crate) struct Arguments {
     /// Single figures as CSV, a row for each run: --csv=FILE to a file, --csv alone to standard output.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
     csv: Option<PathBuf>,
+    /// Results in the layout of fio's own JSON; with several runs a file each (out.json becomes out-f2fs.json and so on).
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
+    fio_json: Option<PathBuf>,
     /// A report with pictures: one HTML file that needs nothing else.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     report: Option<PathBuf>,
@@ -104,11 +112,12 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let to_stdout =
-        [&arguments.json, &arguments.csv].iter().filter(|path| is_stdout(path.as_deref())).count();
+    let results_to = [&arguments.json, &arguments.csv, &arguments.fio_json];
+    let to_stdout = results_to.iter().filter(|path| is_stdout(path.as_deref())).count();
     if to_stdout > 1 {
         return Err(Failure::Usage(
-            "--json and --csv cannot both go to standard output: give one a file".into(),
+            "only one of --json, --csv and --fio-json can go to standard output: give the others files"
+                .into(),
         ));
     }
     let source = source(arguments)?;
@@ -125,16 +134,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         stop: &stop,
         final_sync: arguments.final_sync,
     };
-    let (results, failures) = perform(&experiment, arguments.jobs);
-    let stopped = stop.load(Ordering::Relaxed);
-    let complaints = complaints(&results, &failures);
-    if complaints.is_empty() || arguments.keep_going || stopped {
-        write_all(arguments, &results, to_stdout == 0)?;
+    if arguments.sensitivity {
+        return sensitivity::run(&experiment, arguments.jobs);
     }
-    if stopped {
-        return Err(Failure::Failed("stopped; what is shown was measured until then".into()));
+    let fio_files = match &arguments.fio_json {
+        Some(path) => fio_json::files(path, &source, &experiment.labels())?,
+        None => Vec::new(),
+    };
+    check_writable(fio_files.iter())?;
+    let (results, failures) = perform(&experiment, arguments.jobs);
+    let is_stopped = stop.load(Ordering::Relaxed);
+    let complaints = complaints(&results, &failures);
+    if complaints.is_empty() || arguments.keep_going || is_stopped {
+        write_all(arguments, &results, to_stdout == 0)?;
+        fio_json::write_all(&fio_files, &experiment.labels(), &results.runs)?;
+    }
+    if is_stopped {
+        return Err(stopped());
     }
     if complaints.is_empty() { Ok(()) } else { Err(Failure::Failed(complaints.join("\ndovetail: "))) }
+}
+
+fn stopped() -> Failure {
+    Failure::Failed("stopped; what is shown was measured until then".into())
 }
 
 /// Set by Ctrl-C: the runs end, and what they have is written. A second one ends the program.

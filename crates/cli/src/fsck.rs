@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use dovetail_block::ImageDevice;
+use dovetail_ext::fsck as ext;
 use dovetail_f2fs::fsck::{Finding, Options, RepairError, Report, Severity, check, repair};
 use serde_json::{Map, Value, json};
 
@@ -47,6 +48,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
+    if let Some(report) = check_ext(&arguments.image)? {
+        return show_ext(arguments, &report);
+    }
     let _lock = arguments.repair.then(|| ImageLock::take(&arguments.image, true)).transpose()?;
     let before = check_image(&arguments.image)?;
     if !arguments.repair || before.is_clean() && before.count(Severity::Warning) == 0 {
@@ -86,6 +90,58 @@ fn check_image(image: &Path) -> Result<Report, Failure> {
     let device = ImageDevice::open_read_only(image)
         .map_err(|error| Failure::Failed(format!("{} cannot be opened: {error}", image.display())))?;
     check(device, Options::default(), |_| {}).map_err(|error| failed(image, error))
+}
+
+/// What is found in an ext volume; `None` if it is of another kind.
+fn check_ext(image: &Path) -> Result<Option<ext::Report>, Failure> {
+    let device = ImageDevice::open_read_only(image)
+        .map_err(|error| Failure::Failed(format!("{} cannot be opened: {error}", image.display())))?;
+    match ext::check(device, ext::Options::default()) {
+        Ok(report) => Ok(Some(report)),
+        Err(dovetail_ext::Error::NotExt { .. }) => Ok(None),
+        Err(error) => Err(failed(image, error)),
+    }
+}
+
+fn show_ext(arguments: &Arguments, report: &ext::Report) -> Result<u8, Failure> {
+    if arguments.json {
+        print(&format!("{:#}\n", ext_as_json(report)))?;
+    } else {
+        let lines = report.findings.iter().map(|f| format!("{:8} {f}\n", format!("{}:", f.severity())));
+        let counts = ext_counts(report).into_iter().map(|(name, count)| format!("{name:24} {count:>12}\n"));
+        print(&lines.chain(std::iter::once("\n".to_string())).chain(counts).collect::<String>())?;
+    }
+    if arguments.repair && !report.is_clean() {
+        crate::complain(&failed_text(&arguments.image, "ext volumes are not repaired here; use e2fsck"));
+    }
+    Ok(if report.is_clean() { 0 } else { ERRORS_LEFT })
+}
+
+fn ext_counts(report: &ext::Report) -> [(&'static str, u64); 8] {
+    let c = &report.counts;
+    [
+        ("inodes", c.inodes),
+        ("directories", c.directories),
+        ("names", c.names),
+        ("orphans", c.orphans),
+        ("blocks", c.blocks),
+        ("errors", report.count(ext::Severity::Error)),
+        ("warnings", report.count(ext::Severity::Warning)),
+        ("notes", report.count(ext::Severity::Note)),
+    ]
+}
+
+fn ext_as_json(report: &ext::Report) -> Value {
+    let finding = |finding: &ext::Finding| {
+        let values: Map<_, _> =
+            finding.values().into_iter().map(|(name, value)| (name.to_string(), value.into())).collect();
+        let (kind, text) = (finding.kind(), finding.to_string());
+        json!({ "kind": kind.name, "severity": kind.severity.to_string(), "text": text, "values": values })
+    };
+    let counts: Map<_, _> =
+        ext_counts(report).into_iter().map(|(name, count)| (name.to_string(), count.into())).collect();
+    let findings: Vec<_> = report.findings.iter().map(finding).collect();
+    json!({ "schema": 1, "clean": report.is_clean(), "findings": findings, "counts": counts })
 }
 
 type Repaired<'a> = Option<(&'a [Finding], &'a Report)>;

@@ -15,6 +15,7 @@ mod output;
 mod progress;
 mod replay;
 mod reproduce;
+mod sensitivity;
 mod stack;
 mod table;
 
@@ -44,22 +45,22 @@ enum Command {
     /// Look at the drive profiles.
     #[command(subcommand)]
     Drive(drive::Command),
-    /// List a directory of an F2FS image, without mounting it.
+    /// List a directory of an F2FS or ext image, without mounting it.
     Ls(image::ListArguments),
-    /// Write a file of an F2FS image to standard output.
+    /// Write a file of an F2FS or ext image to standard output.
     Cat(image::CatArguments),
-    /// Copy files out of an F2FS image.
+    /// Copy files out of an F2FS or ext image.
     Extract(image::ExtractArguments),
-    /// Copy files out of an F2FS image, or into it: one of the two is IMAGE:/path.
+    /// Copy files out of an F2FS or ext image, or into it: one of the two is IMAGE:/path.
     Cp(image::CpArguments),
-    /// Mount an F2FS image at a directory, through FUSE.
+    /// Mount an F2FS, ext3 or ext4 image at a directory, through FUSE.
     Mount(mount::Arguments),
-    /// Show a structure of an F2FS image.
+    /// Show a structure of an F2FS or ext image.
     Inspect(image::InspectArguments),
     /// Make a file system on an image file or a block device.
     #[command(subcommand)]
     Mkfs(mkfs::Command),
-    /// Check an F2FS image, and repair it if asked to.
+    /// Check an F2FS or ext image; F2FS is repaired too, if asked.
     Fsck(fsck::Arguments),
 }
 

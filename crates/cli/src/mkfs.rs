@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use dovetail_block::{BLOCK_SIZE, ImageDevice};
+use dovetail_ext::mkfs::Kind;
 use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Features, Timestamp};
 use dovetail_f2fs::mkfs::{MkfsOptions, MkfsReport, existing_content, mkfs};
 use dovetail_time::{format_bytes, parse_bytes};
@@ -19,16 +20,57 @@ use crate::{Failure, print};
 pub(crate) enum Command {
     /// Make an F2FS volume, as mkfs.f2fs does, by the same letters.
     F2fs(F2fsArguments),
+    /// Make an ext2 volume, as mke2fs does with its defaults.
+    Ext2(ExtArguments),
+    /// Make an ext3 volume: with a journal and block maps.
+    Ext3(ExtArguments),
+    /// Make an ext4 volume: with a journal, extents and checksums.
+    Ext4(ExtArguments),
 }
 
-/// What the volume shall be.
+/// Where the volume goes.
 #[derive(Debug, Args)]
-pub(crate) struct F2fsArguments {
+struct Target {
     /// The image file, or a block device.
     image: PathBuf,
     /// Make the file, or extend it, to this size; it takes no room until it is filled.
     #[arg(long, value_parser = size)]
     size: Option<u64>,
+    /// Overwrite what is there.
+    #[arg(short, long)]
+    force: bool,
+}
+
+/// What an ext volume shall be.
+#[derive(Debug, Args)]
+pub(crate) struct ExtArguments {
+    #[command(flatten)]
+    target: Target,
+    /// The label.
+    #[arg(short = 'L', long, default_value = "")]
+    label: String,
+    /// The UUID; a random one if it is left out.
+    #[arg(short = 'U', long)]
+    uuid: Option<Uuid>,
+    /// Bytes in a block: 1024, 2048 or 4096; by the size if it is left out.
+    #[arg(short, long, value_name = "BYTES")]
+    block_size: Option<u32>,
+    /// Bytes in an inode.
+    #[arg(short = 'I', long, default_value_t = 256, value_name = "BYTES")]
+    inode_size: u32,
+    /// Bytes of the volume for each inode; by the size if it is left out.
+    #[arg(short = 'i', long, value_name = "BYTES")]
+    inode_ratio: Option<u32>,
+    /// Percent of the blocks that only root may fill.
+    #[arg(short = 'm', long, default_value_t = 5, value_name = "PERCENT")]
+    reserved_percent: u32,
+}
+
+/// What the volume shall be.
+#[derive(Debug, Args)]
+pub(crate) struct F2fsArguments {
+    #[command(flatten)]
+    target: Target,
     /// The label.
     #[arg(short, long, default_value = "")]
     label: String,
@@ -51,9 +93,6 @@ pub(crate) struct F2fsArguments {
     /// Make room for more files: a fifth as many as there are blocks.
     #[arg(short = 'i', long)]
     large_nat: bool,
-    /// Overwrite what is there.
-    #[arg(short, long)]
-    force: bool,
 }
 
 fn size(text: &str) -> Result<u64, String> {
@@ -61,14 +100,56 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
-    let Command::F2fs(arguments) = command;
-    let options = options(arguments)?;
-    let before = fs::metadata(&arguments.image).ok().map(|metadata| metadata.len());
-    let made = make(arguments, &options, before);
-    if made.is_err() && arguments.size.is_some() {
-        restore(&arguments.image, before);
+    match command {
+        Command::F2fs(arguments) => {
+            let options = options(arguments)?;
+            let report = at(&arguments.target, |device| mkfs(device, &options).map_err(|e| e.to_string()))?;
+            print(&summary(arguments, &report))
+        }
+        Command::Ext2(arguments) => ext(arguments, Kind::Ext2),
+        Command::Ext3(arguments) => ext(arguments, Kind::Ext3),
+        Command::Ext4(arguments) => ext(arguments, Kind::Ext4),
     }
-    print(&summary(arguments, &made?))
+}
+
+/// Makes a volume at `target`; a file that was made for it goes away again when that fails.
+fn at<R>(target: &Target, make_on: impl FnOnce(&mut ImageDevice) -> Result<R, String>) -> Result<R, Failure> {
+    let before = fs::metadata(&target.image).ok().map(|metadata| metadata.len());
+    let made = make(target, before, make_on);
+    if made.is_err() && target.size.is_some() {
+        restore(&target.image, before);
+    }
+    made
+}
+
+fn ext(arguments: &ExtArguments, kind: Kind) -> Result<(), Failure> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let options = dovetail_ext::mkfs::MkfsOptions {
+        label: arguments.label.clone(),
+        uuid: *arguments.uuid.unwrap_or_else(Uuid::new_v4).as_bytes(),
+        hash_seed: *Uuid::new_v4().as_bytes(),
+        time: since_1970.as_secs(),
+        block_size: arguments.block_size,
+        inode_size: arguments.inode_size,
+        inode_ratio: arguments.inode_ratio,
+        reserved_percent: arguments.reserved_percent,
+        ..dovetail_ext::mkfs::MkfsOptions::new(kind)
+    };
+    let make_on =
+        |device: &mut ImageDevice| dovetail_ext::mkfs::mkfs(device, &options).map_err(|e| e.to_string());
+    let report = at(&arguments.target, make_on)?;
+    let (s, image) = (&report.superblock, arguments.target.image.display());
+    let size = format_bytes(s.blocks_count * u64::from(s.block_size()));
+    print(&format!(
+        "{image}: an {} volume of {size}, UUID {}, label {:?}\n{} blocks of {} bytes, {} inodes, a journal of {} blocks\n",
+        format!("{kind:?}").to_lowercase(),
+        Uuid::from_bytes(s.uuid),
+        arguments.label,
+        s.blocks_count,
+        s.block_size(),
+        s.inodes_count,
+        report.journal_blocks,
+    ))
 }
 
 fn options(arguments: &F2fsArguments) -> Result<MkfsOptions, Failure> {
@@ -92,27 +173,27 @@ fn options(arguments: &F2fsArguments) -> Result<MkfsOptions, Failure> {
     })
 }
 
-fn make(
-    arguments: &F2fsArguments,
-    options: &MkfsOptions,
+fn make<R>(
+    target: &Target,
     before: Option<u64>,
-) -> Result<MkfsReport, Failure> {
-    let image = &arguments.image;
+    make_on: impl FnOnce(&mut ImageDevice) -> Result<R, String>,
+) -> Result<R, Failure> {
+    let image = &target.image;
     let failed = |error: String| Failure::Failed(format!("{}: {error}", image.display()));
     let _lock = before.map(|_| ImageLock::take(image, true)).transpose()?;
     let open = || ImageDevice::open_read_write(image).map_err(|error| failed(error.to_string()));
-    if before.is_some() && !arguments.force {
+    if before.is_some() && !target.force {
         let found = existing_content(&mut open()?).map_err(|error| failed(error.to_string()))?;
         if let Some(found) = found {
             return Err(failed(format!("{found} is there; -f overwrites it")));
         }
     }
-    if let Some(size) = arguments.size {
+    if let Some(size) = target.size {
         resize(image, before, size)?;
     } else if before.is_none() {
         return Err(failed("there is no such file; --size makes one".into()));
     }
-    mkfs(&mut open()?, options).map_err(|error| failed(error.to_string()))
+    make_on(&mut open()?).map_err(failed)
 }
 
 fn resize(image: &Path, before: Option<u64>, size: u64) -> Result<(), Failure> {
@@ -136,7 +217,7 @@ fn restore(image: &Path, before: Option<u64>) {
 
 fn summary(arguments: &F2fsArguments, report: &MkfsReport) -> String {
     let superblock = &report.superblock;
-    let (image, features) = (arguments.image.display(), superblock.features);
+    let (image, features) = (arguments.target.image.display(), superblock.features);
     let size = format_bytes(superblock.block_count * BLOCK_SIZE);
     let uuid = Uuid::from_bytes(superblock.uuid);
     let users = format_bytes(report.user_blocks * BLOCK_SIZE);

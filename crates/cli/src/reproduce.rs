@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for figure in figures {
         match perform(arguments, figure) {
             Ok(reproduction) => {
-                print(&shown(figure, scale(arguments, figure), &reproduction))?;
+                print(&shown(figure, &reproduction))?;
                 all.insert(figure.name.into(), serde_json::to_value(&reproduction).map_err(Failure::failed)?);
             }
             Err(error) => failures.push(format!("{}: {error}", figure.name)),
@@ -105,7 +105,7 @@ fn lines(table: &Table) -> String {
 }
 
 /// A figure as text: what it is, then the paper and ours side by side.
-fn shown(figure: &Figure, scale: Ratio, reproduction: &Reproduction) -> String {
+fn shown(figure: &Figure, reproduction: &Reproduction) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["", "paper", "ours", "agreement is", ""]);
@@ -114,7 +114,7 @@ fn shown(figure: &Figure, scale: Ratio, reproduction: &Reproduction) -> String {
         let c = comparison;
         table.add_row([c.what.as_str(), &c.paper, &c.ours, &c.rule, verdict]);
     }
-    let scale = scale.value();
+    let scale = reproduction.results.scale;
     let scale = if scale < 1.0 { format!(" at 1/{:.0}", 1.0 / scale) } else { String::new() };
     format!(
         "{}{scale}: {}\n{}\n{}\n{}\n",

@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
+mod referee;
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use referee::check_clean;
 
 /// A mount in the foreground; a test that fails leaves none behind.
 struct Mount<'a> {
@@ -28,8 +32,19 @@ impl<'a> Mount<'a> {
     }
 
     fn is_there(&self) -> bool {
-        let mounts = fs::read_to_string("/proc/mounts").unwrap();
-        mounts.lines().any(|line| line.split(' ').nth(1) == self.directory.to_str())
+        kind_at(self.directory).is_some()
+    }
+
+    /// The type in /proc/mounts.
+    fn kind(&self) -> String {
+        kind_at(self.directory).unwrap()
+    }
+
+    /// The process dies without a chance to write anything.
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        succeeds("umount", &[self.directory.to_str().unwrap()]);
     }
 
     /// SIGTERM: it unmounts, makes everything durable and ends well.
@@ -49,6 +64,13 @@ impl Drop for Mount<'_> {
     }
 }
 
+/// The type of what is mounted at a directory.
+fn kind_at(directory: &Path) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    lines.find(|fields| fields.get(1).copied() == directory.to_str()).map(|fields| fields[2].to_string())
+}
+
 fn succeeds(program: &str, arguments: &[&str]) -> String {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let output =
@@ -60,12 +82,19 @@ fn succeeds(program: &str, arguments: &[&str]) -> String {
 
 #[test]
 fn a_volume_is_used_like_any_other() {
+    use_volume("f2fs", "mode=lfs,noatime");
+    use_volume("ext4", "commit=2,noatime");
+    use_volume("ext3", "data=journal,noatime");
+}
+
+fn use_volume(kind: &str, options: &str) {
     let folder = tempfile::tempdir().unwrap();
     let (image, directory) = (folder.path().join("image"), folder.path().join("mnt"));
     fs::create_dir(&directory).unwrap();
     let shown = image.to_str().unwrap();
-    succeeds(env!("CARGO_BIN_EXE_dovetail"), &["mkfs", "f2fs", shown, "--size", "128M"]);
-    let mount = Mount::new(&image, &directory, &["-o", "mode=lfs,noatime"]);
+    succeeds(env!("CARGO_BIN_EXE_dovetail"), &["mkfs", kind, shown, "--size", "128M"]);
+    let mount = Mount::new(&image, &directory, &["-o", options]);
+    assert_eq!(mount.kind(), format!("fuse.{kind}"));
     fs::create_dir_all(directory.join("a/b/c")).unwrap();
     let content: Vec<u8> = (0..5_000_000_u32).map(|n| (n / 3) as u8).collect();
     fs::write(directory.join("a/b/c/large"), &content).unwrap();
@@ -76,8 +105,7 @@ fn a_volume_is_used_like_any_other() {
     assert!(fs::read(directory.join("a/link")).unwrap() == content);
     mount.end();
 
-    let check = succeeds("fsck.f2fs", &["--dry-run", shown]);
-    assert!(!["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|mark| check.contains(mark)), "{check}");
+    check_clean(shown, kind);
     let mount = Mount::new(&image, &directory, &["-o", "ro"]);
     assert!(fs::read(directory.join("a/b/c/large")).unwrap() == content);
     assert_eq!(fs::read_to_string(directory.join("seven")).unwrap(), "7");
@@ -91,13 +119,50 @@ fn a_volume_is_used_like_any_other() {
 }
 
 #[test]
-fn an_option_that_there_is_not_is_named() {
+fn what_was_fsynced_outlives_a_kill() {
+    ["f2fs", "ext4", "ext3"].iter().for_each(|kind| survive_kill(kind));
+}
+
+fn survive_kill(kind: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let image = folder.path().join("image");
+    let (image, directory) = (folder.path().join("image"), folder.path().join("mnt"));
+    fs::create_dir(&directory).unwrap();
     let shown = image.to_str().unwrap();
-    succeeds(env!("CARGO_BIN_EXE_dovetail"), &["mkfs", "f2fs", shown, "--size", "64M"]);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
-    let output = command.args(["mount", "-o", "atgc", shown]).arg(folder.path()).output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(1) && error.contains("\"atgc\""), "{error}");
+    succeeds(env!("CARGO_BIN_EXE_dovetail"), &["mkfs", kind, shown, "--size", "128M"]);
+    let content: Vec<u8> = (0..3_000_000_u32).map(|n| (n / 7) as u8).collect();
+    let mount = Mount::new(&image, &directory, &[]);
+    fs::create_dir(directory.join("folder")).unwrap();
+    (0..100).for_each(|n| fs::write(directory.join(format!("folder/{n}")), [1; 5000]).unwrap());
+    let kept = directory.join("folder/kept");
+    fs::write(&kept, &content).unwrap();
+    fs::File::open(&kept).unwrap().sync_all().unwrap();
+    (0..100).for_each(|n| fs::remove_file(directory.join(format!("folder/{n}"))).unwrap());
+    mount.kill();
+
+    // without mounting, mounted without writing, and mounted: all show the same
+    let read = || fs::read(&kept).unwrap() == content;
+    let before = fs::read(&image).unwrap();
+    assert!(succeeds(env!("CARGO_BIN_EXE_dovetail"), &["ls", shown, "folder"]).contains("3000000"));
+    let mount = Mount::new(&image, &directory, &["-o", "ro"]);
+    assert!(read(), "{kind}");
+    mount.end();
+    assert!(fs::read(&image).unwrap() == before, "{kind}: a read-only mount has written");
+    let mount = Mount::new(&image, &directory, &[]);
+    assert!(read(), "{kind}");
+    mount.end();
+    check_clean(shown, kind);
+}
+
+#[test]
+fn an_option_that_there_is_not_is_named() {
+    for (kind, option) in [("f2fs", "atgc"), ("ext4", "usrquota")] {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image");
+        let shown = image.to_str().unwrap();
+        succeeds(env!("CARGO_BIN_EXE_dovetail"), &["mkfs", kind, shown, "--size", "64M"]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+        let output = command.args(["mount", "-o", option, shown]).arg(folder.path()).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && error.contains(&format!("\"{option}\"")), "{error}");
+    }
 }

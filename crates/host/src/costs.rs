@@ -34,7 +34,63 @@ impl Default for HostCosts {
     }
 }
 
+/// Costs of which one is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CostVariant {
+    /// Which field.
+    pub key: &'static str,
+    /// Its value.
+    pub from: u64,
+    /// The other value.
+    pub to: u64,
+    /// All fields, with the other value.
+    pub costs: HostCosts,
+}
+
+/// The largest cost: a second.
+const MAX_NS: u64 = 1_000_000_000;
+
 impl HostCosts {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// Which figure is out of its range, and the range.
+    pub fn check(&self) -> Result<(), String> {
+        let costs = [
+            ("syscall_ns", self.syscall_ns),
+            ("block_ns", self.block_ns),
+            ("request_ns", self.request_ns),
+            ("wake_ns", self.wake_ns),
+        ];
+        if let Some((name, value)) = costs.into_iter().find(|(_, value)| *value > MAX_NS) {
+            return Err(format!("{name} is {value}: give 0 to {MAX_NS}"));
+        }
+        if self.queue_depth == 0 {
+            return Err("queue_depth is 0: give at least 1".into());
+        }
+        if self.max_request_kib < 4 {
+            return Err(format!("max_request_kib is {}: give at least 4", self.max_request_kib));
+        }
+        Ok(())
+    }
+
+    /// Each assumed figure halved, and doubled; those that this does not change are left out.
+    pub fn variants_of_assumed(&self) -> Vec<CostVariant> {
+        let Self { syscall_ns, block_ns, request_ns, wake_ns, queue_depth, max_request_kib: _ } = *self;
+        let depth = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX).max(1);
+        let all = |key: &'static str, from: u64, with: &dyn Fn(u64) -> Self| {
+            [from / 2, from.saturating_mul(2)].map(|to| CostVariant { key, from, to, costs: with(to) })
+        };
+        let variants = [
+            all("syscall_ns", syscall_ns, &|syscall_ns| Self { syscall_ns, ..*self }),
+            all("block_ns", block_ns, &|block_ns| Self { block_ns, ..*self }),
+            all("request_ns", request_ns, &|request_ns| Self { request_ns, ..*self }),
+            all("wake_ns", wake_ns, &|wake_ns| Self { wake_ns, ..*self }),
+            all("queue_depth", queue_depth.into(), &|to| Self { queue_depth: depth(to), ..*self }),
+        ];
+        variants.into_iter().flatten().filter(|variant| variant.costs != *self).collect()
+    }
+
     /// CPU time of a call that moves so many blocks.
     pub const fn call(&self, blocks: u64) -> SimSpan {
         SimSpan::from_ns(self.syscall_ns + self.block_ns * blocks)
@@ -42,7 +98,29 @@ impl HostCosts {
 
     /// The largest request in blocks.
     pub const fn max_request_blocks(&self) -> u64 {
-        let blocks = self.max_request_kib as u64 / 4;
-        if blocks == 0 { 1 } else { blocks }
+        self.max_request_kib as u64 / 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_assumed_figure_is_halved_and_doubled_alone() {
+        let costs = HostCosts { wake_ns: 0, queue_depth: 1, ..HostCosts::default() };
+        let variants = costs.variants_of_assumed();
+        let shown: Vec<_> = variants.iter().map(|v| (v.key, v.from, v.to)).collect();
+        let expected = [
+            ("syscall_ns", 1_000, 500),
+            ("syscall_ns", 1_000, 2_000),
+            ("block_ns", 500, 250),
+            ("block_ns", 500, 1_000),
+            ("request_ns", 2_000, 1_000),
+            ("request_ns", 2_000, 4_000),
+            ("queue_depth", 1, 2),
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(variants[6].costs, HostCosts { queue_depth: 2, ..costs });
     }
 }

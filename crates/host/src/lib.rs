@@ -16,9 +16,9 @@ mod planner;
 mod queue;
 
 pub use checked::CheckedDevice;
-pub use costs::HostCosts;
+pub use costs::{CostVariant, HostCosts};
 pub use error::HostError;
-pub use machine::{Happening, Machine, Observer, Tag};
+pub use machine::{EventObserver, Happening, Machine, Observer, Tag};
 pub use plan::{Plan, Step};
 pub use planner::Planner;
 pub use queue::{Issued, Request, SIZE_CLASSES, Traffic};

@@ -61,16 +61,18 @@ struct Running {
     tag: Tag,
     plan: Plan,
     next: usize,
-    /// When its commands so far are done.
-    done: Vec<SimTime>,
+    /// When its reads so far are done, and when all its commands are.
+    reads_done: SimTime,
     all_done: SimTime,
     /// Tickets for the locks it has yet to take, in order; then those that it holds.
     tickets: VecDeque<Ticket>,
     held: Vec<Ticket>,
-    /// For each command not yet issued when the plan first paused: its number and what must be issued before.
+    /// For each command not yet issued: its number and what must be issued before.
     planned: VecDeque<(CommandId, Vec<CommandId>)>,
     /// When it asked for the flush that is its next step.
     asked: Option<SimTime>,
+    /// Since when something stands in its way.
+    blocked_since: Option<SimTime>,
 }
 
 /// What comes of a step.
@@ -85,7 +87,10 @@ enum Turn {
 /// Sees each command that reaches the drive.
 pub type Observer = Box<dyn FnMut(&Request)>;
 
-/// With no plan ended for so long while one is blocked, nothing will unblock it.
+/// Sees each event that comes.
+pub type EventObserver = Box<dyn FnMut(EventId)>;
+
+/// A plan that is blocked for so long will not be unblocked.
 const STUCK: SimSpan = SimSpan::from_ms(600_000);
 
 /// The drive, the block layer before it, and the plans under way.
@@ -104,11 +109,11 @@ pub struct Machine<D> {
     locks: Locks,
     hazards: Hazards,
     signalled: FxHashSet<EventId>,
+    on_event: Option<EventObserver>,
     depth: Depth,
     flushes: FlushMerge,
     traffic: Traffic,
     observer: Option<Observer>,
-    last_end: SimTime,
 }
 
 impl<D> std::fmt::Debug for Machine<D> {
@@ -137,17 +142,22 @@ impl<D: BlockDevice> Machine<D> {
             locks: Locks::default(),
             hazards: Hazards::default(),
             signalled: FxHashSet::default(),
+            on_event: None,
             depth: Depth::default(),
             flushes: FlushMerge::default(),
             traffic: Traffic::default(),
             observer: None,
-            last_end: now,
         }
     }
 
     /// Shows each command from now on to `observer`.
     pub fn observe(&mut self, observer: Observer) {
         self.observer = Some(observer);
+    }
+
+    /// Shows each event from now on to `observer`: whoever makes the plans may have to know.
+    pub fn observe_events(&mut self, observer: EventObserver) {
+        self.on_event = Some(observer);
     }
 
     /// The drive.
@@ -182,7 +192,8 @@ impl<D: BlockDevice> Machine<D> {
                 running.tickets.push_back(self.locks.draw(*lock, *shared));
             }
         }
-        (running.tag, running.plan, running.all_done) = (tag, plan, at);
+        (running.tag, running.plan) = (tag, plan);
+        (running.reads_done, running.all_done) = (at, at);
         self.plan_commands(&mut running);
         let slot = self.free.pop().unwrap_or(self.plans.len());
         if slot == self.plans.len() {
@@ -213,10 +224,7 @@ impl<D: BlockDevice> Machine<D> {
                 Due::Timer(_) if self.is_stuck() => return Err(self.deadlock()),
                 Due::Timer(tag) => Some(Happening::Timer { tag, at: self.now }),
                 Due::Plan(slot) => self.play(slot)?,
-                Due::End(tag) => {
-                    self.last_end = self.now;
-                    Some(Happening::Ended { tag, at: self.now })
-                }
+                Due::End(tag) => Some(Happening::Ended { tag, at: self.now }),
             };
             if happening.is_some() {
                 return Ok(happening);
@@ -226,7 +234,9 @@ impl<D: BlockDevice> Machine<D> {
     }
 
     fn is_stuck(&self) -> bool {
-        !self.blocked.is_empty() && self.now.since(self.last_end) > STUCK
+        let blocked = self.blocked.values().flatten();
+        let mut since = blocked.filter_map(|&slot| self.plans[slot].as_ref()?.blocked_since);
+        since.any(|since| self.now.since(since) > STUCK)
     }
 
     fn deadlock(&self) -> HostError {
@@ -249,11 +259,13 @@ impl<D: BlockDevice> Machine<D> {
             let at = match self.step(&mut running)? {
                 Turn::At(at) => {
                     running.next += 1;
+                    running.blocked_since = None;
                     at
                 }
                 Turn::Again(at) => at,
                 Turn::Blocked(obstacle) => {
                     self.blocked.entry(obstacle).or_default().push(slot);
+                    running.blocked_since.get_or_insert(self.now);
                     self.plans[slot] = Some(running);
                     return Ok(None);
                 }
@@ -272,11 +284,9 @@ impl<D: BlockDevice> Machine<D> {
             self.locks.release(ticket);
             self.unblock(Obstacle::Lock(ticket.lock));
         }
-        self.last_end = self.now;
         self.free.push(slot);
         let tag = running.tag;
         (running.next, running.asked) = (0, None);
-        running.done.clear();
         running.planned.clear();
         self.spare_plans.push(std::mem::take(&mut running.plan));
         self.spare.push(running);
@@ -305,15 +315,8 @@ impl<D: BlockDevice> Machine<D> {
     fn step(&mut self, running: &mut Running) -> Result<Turn, HostError> {
         let now = self.now;
         Ok(match &running.plan.steps[running.next] {
-            Step::WaitLast(commands) => {
-                let from = running.done.len().saturating_sub(*commands as usize);
-                let done = running.done[from..].iter().copied().max();
-                Turn::At(self.woken(done.unwrap_or(now)))
-            }
-            Step::WaitAll => {
-                running.done.clear();
-                Turn::At(self.woken(running.all_done))
-            }
+            Step::WaitReads => Turn::At(self.woken(running.reads_done)),
+            Step::WaitAll => Turn::At(self.woken(running.all_done)),
             Step::Lock { lock, .. } => match running.tickets.front() {
                 Some(&ticket) if self.locks.is_granted(ticket) => {
                     running.held.extend(running.tickets.pop_front());
@@ -330,6 +333,9 @@ impl<D: BlockDevice> Machine<D> {
             }
             Step::Signal(event) => {
                 self.signalled.insert(*event);
+                if let Some(observer) = &mut self.on_event {
+                    observer(*event);
+                }
                 self.unblock(Obstacle::Event(*event));
                 Turn::At(now)
             }
@@ -355,9 +361,6 @@ impl<D: BlockDevice> Machine<D> {
                 before.pop();
             }
         }
-        if let Some(later) = self.depth.room_from(self.now, self.costs.queue_depth) {
-            return Ok(Turn::Again(later));
-        }
         let step = &running.plan.steps[running.next];
         if *step == Step::Flush {
             let asked = *running.asked.get_or_insert(self.now);
@@ -370,6 +373,9 @@ impl<D: BlockDevice> Machine<D> {
                 }
                 FlushTurn::Now => {}
             }
+        }
+        if let Some(later) = self.depth.room_from(self.now, self.costs.queue_depth) {
+            return Ok(Turn::Again(later));
         }
         let done = self.issue(step)?;
         self.issued(running, done);
@@ -399,13 +405,20 @@ impl<D: BlockDevice> Machine<D> {
         self.depth.enter(done);
         self.traffic.count(kind, range.blocks, done.since(now));
         if let Some(observer) = &mut self.observer {
-            observer(&Request { at: now, done, kind, range });
+            match step {
+                Step::Discard(ranges) => ranges.iter().for_each(|range| {
+                    observer(&Request { at: now, done, kind, range: range.blocks_inside() });
+                }),
+                _ => observer(&Request { at: now, done, kind, range }),
+            }
         }
         Ok(done)
     }
 
     fn issued(&mut self, running: &mut Running, done: SimTime) {
-        running.done.push(done);
+        if matches!(running.plan.steps[running.next], Step::Read(_)) {
+            running.reads_done = running.reads_done.max(done);
+        }
         running.all_done = running.all_done.max(done);
         running.asked = None;
         if let Some((id, _)) = running.planned.pop_front() {

@@ -20,8 +20,8 @@ pub enum Step {
     Flush,
     /// Gives ranges back.
     Discard(Vec<ByteRange>),
-    /// Waits for its last so many commands.
-    WaitLast(u32),
+    /// Waits for its reads so far.
+    WaitReads,
     /// Waits for all its commands.
     WaitAll,
     /// Takes a lock.

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Hints, Lba, Note,
+    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, EventId, Hints, Lba, Note,
 };
 use dovetail_time::SimTime;
+use rustc_hash::FxHashSet;
 
 use crate::mirror::Mirror;
 use crate::plan::{Plan, Step};
@@ -21,14 +22,27 @@ struct State {
     max_request_blocks: u64,
     mirror: Mirror,
     steps: Vec<Step>,
+    /// Events that have come, as the machine tells.
+    come: FxHashSet<EventId>,
 }
 
 impl Planner {
     /// A device like the drive behind it, whose requests are split at `max_request_blocks` (at least 1).
     pub fn new(info: DeviceInfo, max_request_blocks: u64) -> Self {
         let mirror = Mirror::new(info.blocks);
-        let state = State { info, max_request_blocks: max_request_blocks.max(1), mirror, steps: Vec::new() };
+        let state = State {
+            info,
+            max_request_blocks: max_request_blocks.max(1),
+            mirror,
+            steps: Vec::new(),
+            come: FxHashSet::default(),
+        };
         Self(Rc::new(RefCell::new(state)))
+    }
+
+    /// An event has come: a plan that signals it got there.
+    pub fn event(&self, event: EventId) {
+        self.0.borrow_mut().come.insert(event);
     }
 
     /// What was issued since the last time; `spare` is a plan whose memory is used again.
@@ -88,8 +102,7 @@ impl State {
 
     fn note(&mut self, note: Note) {
         self.steps.push(match note {
-            Note::WaitLast(0) => return,
-            Note::WaitLast(commands) => Step::WaitLast(commands),
+            Note::WaitReads => Step::WaitReads,
             Note::WaitAll => Step::WaitAll,
             Note::Lock { lock, shared } => Step::Lock { lock, shared },
             Note::Unlock { lock } => Step::Unlock(lock),
@@ -118,5 +131,9 @@ impl BlockDevice for Planner {
 
     fn note(&mut self, note: Note) {
         self.0.borrow_mut().note(note);
+    }
+
+    fn has_come(&self, event: EventId) -> bool {
+        self.0.borrow().come.contains(&event)
     }
 }

@@ -19,7 +19,7 @@ pub struct Request {
     pub done: SimTime,
     /// What.
     pub kind: CommandKind,
-    /// Which blocks; of a discard its first range, empty for a flush.
+    /// Which blocks; empty for a flush. A discard of several ranges is shown once for each.
     pub range: BlockRange,
 }
 
@@ -63,7 +63,9 @@ impl Traffic {
         };
         issued.requests += 1;
         issued.blocks += blocks;
-        issued.sizes[(blocks.max(1).ilog2() as usize).min(SIZE_CLASSES - 1)] += 1;
+        if let Some(class) = blocks.checked_ilog2() {
+            issued.sizes[(class as usize).min(SIZE_CLASSES - 1)] += 1;
+        }
         issued.time = SimSpan::from_ns(issued.time.as_ns() + time.as_ns());
     }
 }

@@ -49,7 +49,7 @@ fn step(rng: &mut Rng, lock: &mut Option<LockId>) -> Step {
         2 | 3 => Step::Write { range, hints: Hints::default(), fua: rng.chance(0.1) },
         4 => Step::Flush,
         5 => Step::Discard(vec![ByteRange::from(range)]),
-        6 => Step::WaitLast(1 + rng.below(3) as u32),
+        6 => Step::WaitReads,
         7 => Step::WaitAll,
         _ => match lock.take() {
             Some(held) => Step::Unlock(held),

@@ -107,10 +107,15 @@ fn writes(case: &str, line: &Value, run: &BenchRun, limit: f64) -> Vec<Row> {
     ]
 }
 
+/// ext4's commits hang on how many fsyncs fall into a tick of the clock.
+fn limit_of_bytes(fs: &str) -> f64 {
+    if fs == "ext4" { 1.1 } else { 1.05 }
+}
+
 fn meta(fs: &str, size: &str) -> Vec<Row> {
     let job = format!("[update]\nrw=randwrite\nbs=4k\nsize={size}\nfsync=10\noverwrite=1\n");
     let case = format!("meta {fs} {size}");
-    writes(&case, &kernel(&case, None), &run(&job, &stack(fs, "32GiB"), None), 1.05)
+    writes(&case, &kernel(&case, None), &run(&job, &stack(fs, "32GiB"), None), limit_of_bytes(fs))
 }
 
 fn frag(fs: &str) -> Vec<Row> {
@@ -118,7 +123,7 @@ fn frag(fs: &str) -> Vec<Row> {
                [read]\nstonewall\nrw=read\nbs=1m\n";
     let case = format!("frag {fs}");
     let run = run(job, &stack(fs, "32GiB"), None);
-    let mut rows = writes(&case, &kernel(&case, Some("writes")), &run, 1.05);
+    let mut rows = writes(&case, &kernel(&case, Some("writes")), &run, limit_of_bytes(fs));
     let read = kernel(&case, Some("seqread buffered"));
     let kib = number(&read, "read_bytes") / number(&read, "read_reqs") / 1024.0;
     rows.push(Row {
@@ -143,6 +148,9 @@ fn gc(fs: &str) -> Vec<Row> {
     let run = run(&job, &stack(fs, "4GiB"), Some(fill));
     let line = kernel(&case, Some("total"));
     let mut rows = writes(&case, &line, &run, 1.1);
+    if fs == "ext4" {
+        return rows;
+    }
     let event = |name: &str| run.events.get(name).copied().unwrap_or(0) as f64;
     let row = |what, kernel, ours, limit| Row { case: case.clone(), what, kernel, ours, limit };
     let inner = &line["f2fs"];
@@ -177,10 +185,12 @@ fn the_table_in_the_docs() {
     for fs in ["f2fs", "f2fs-lfs"] {
         rows.extend([meta(fs, "4m"), meta(fs, "1g"), frag(fs), gc(fs)].into_iter().flatten());
     }
+    rows.extend([meta("ext4", "4m"), meta("ext4", "1g"), frag("ext4"), gc("ext4")].into_iter().flatten());
     let mut table = String::from(
         "| case | figure | Linux 6.12 | Dovetail | off by | limit | |\n|---|---|---:|---:|---:|---|---|\n",
     );
     rows.iter().for_each(|row| table.push_str(&(row.line() + "\n")));
+    rows.iter().filter(|row| !row.is_near()).for_each(|row| println!("beyond: {}", row.line()));
     println!("{table}");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/bench-against-linux.md");
     let text = std::fs::read_to_string(path).unwrap();

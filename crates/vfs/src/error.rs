@@ -57,6 +57,10 @@ pub enum Error {
     /// EBUSY
     #[error("it is in use")]
     Busy,
+    /// EAGAIN: something that another call began has to end first, and the device below makes plans (`BlockDevice::has_come`): the same
+    /// call again will find it done.
+    #[error("another call is in the way: try again")]
+    Again,
     /// EIO: the device failed.
     #[error("{0}")]
     Io(String),
@@ -87,6 +91,7 @@ impl Error {
             Self::ReadOnly => 30,
             Self::Unsupported(_) => 95,
             Self::Busy => 16,
+            Self::Again => 11,
             Self::Io(_) => 5,
             Self::Corrupt(_) => 117,
         }

@@ -9,6 +9,7 @@ mod error;
 pub mod exercise;
 mod fs;
 mod model;
+pub mod posix_acl;
 mod simulated;
 
 pub use cache::PageCache;
@@ -17,7 +18,7 @@ pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
     XattrFlags,
 };
-pub use model::{Limits, Model};
+pub use model::{Limits, Model, XattrLayout};
 pub use simulated::{Figure, Simulated};
 
 /// The longest name, in bytes.

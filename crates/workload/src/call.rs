@@ -2,6 +2,8 @@
 
 use dovetail_time::SimTime;
 
+use crate::fio::FioWorkload;
+
 /// A file of a workload, by its place in the workload's own list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
@@ -208,6 +210,11 @@ pub trait Workload {
     fn problem(&self) -> Option<String> {
         None
     }
+
+    /// The fio job that makes the calls, if one does: results in fio's layout name what it says of its threads.
+    fn fio(&self) -> Option<&FioWorkload> {
+        None
+    }
 }
 
 impl<W: Workload + ?Sized> Workload for Box<W> {
@@ -241,5 +248,9 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
 
     fn problem(&self) -> Option<String> {
         (**self).problem()
+    }
+
+    fn fio(&self) -> Option<&FioWorkload> {
+        (**self).fio()
     }
 }

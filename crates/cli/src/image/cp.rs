@@ -12,7 +12,7 @@ use super::copy_in::CopyIn;
 use super::copy_out::{CopyOut, Keep};
 use super::path::{resolve, shown};
 use super::tree::Tree;
-use crate::mount::ImageLock;
+use crate::mount::{ImageLock, Kind};
 use crate::{Failure, complain};
 
 /// From where to where; one of them is in an image.
@@ -106,7 +106,7 @@ fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> R
         return Err(is_directory(&from.display().to_string()));
     }
     let _lock = ImageLock::take(image, true)?;
-    let mut fs: Box<dyn FileSystem> = crate::mount::open::open(image, false, &[])?;
+    let mut fs: Box<dyn FileSystem> = Kind::of(image)?.open(image, false, &[])?;
     let place = place(&mut fs, path, from);
     let copied = place.map(|(dir, name)| {
         let mut copy = CopyIn::new(&mut *fs, caller(), arguments.preserve);

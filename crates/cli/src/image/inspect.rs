@@ -12,8 +12,9 @@ use dovetail_f2fs::format::{
 };
 use serde_json::{Map, Value, json};
 
+use super::inspect_ext;
 use super::line::mode_text;
-use super::open::volume;
+use super::open::{ext_volume, volume};
 use super::segments::{LOGS, segment, segments};
 use crate::{Failure, print};
 
@@ -38,19 +39,29 @@ pub(crate) struct InspectArguments {
 enum What {
     /// What the volume is, and where its areas lie.
     Superblock,
-    /// The last checkpoint.
+    /// The last checkpoint (F2FS).
     Checkpoint,
-    /// A node: its NAT entry, its footer, and the inode or the pointers that it holds.
+    /// A block group: its descriptor (ext).
+    Group {
+        /// Its number.
+        number: u32,
+    },
+    /// An inode: its attributes, and where its blocks lie (ext).
+    Inode {
+        /// Its number.
+        ino: u32,
+    },
+    /// A node of F2FS: its NAT entry, its footer, and the inode or the pointers that it holds.
     Nid {
         /// Its id.
         nid: u32,
     },
-    /// A segment of the main area: its SIT entry, and whose its blocks are.
+    /// A segment of F2FS's main area: its SIT entry, and whose its blocks are.
     Segment {
         /// Its number.
         segno: u32,
     },
-    /// All segments of the main area, one a line.
+    /// All segments of F2FS's main area, one a line.
     Segments,
     /// The inode that a path leads to; a symbolic link at the end is not followed.
     Path {
@@ -60,8 +71,14 @@ enum What {
 }
 
 pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
+    if let Some(mut volume) = ext_volume(&arguments.image)? {
+        return show(arguments, &ext_facts(&mut volume, &arguments.what)?);
+    }
     let mut volume = volume(&arguments.image)?;
     let facts = match &arguments.what {
+        What::Group { .. } | What::Inode { .. } => {
+            return Err(Failure::Usage("F2FS has nodes and segments: use nid, segment or path".into()));
+        }
         What::Superblock => superblock(&volume),
         What::Checkpoint => checkpoint(&volume),
         What::Nid { nid } => node(&mut volume, Nid(*nid))?,
@@ -72,10 +89,29 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
             node(&mut volume, inode.ino)?
         }
     };
+    show(arguments, &facts)
+}
+
+fn show(arguments: &InspectArguments, facts: &Value) -> Result<(), Failure> {
     if arguments.json {
         return print(&format!("{facts:#}\n"));
     }
-    print(&as_text(&facts))
+    print(&as_text(facts))
+}
+
+fn ext_facts(volume: &mut dovetail_ext::Volume<ImageDevice>, what: &What) -> Result<Value, Failure> {
+    match what {
+        What::Superblock => Ok(inspect_ext::superblock(volume)),
+        What::Group { number } => inspect_ext::group(volume, *number),
+        What::Inode { ino } => inspect_ext::inode(volume, dovetail_ext::format::Ino(*ino)),
+        What::Path { path } => {
+            let inode = volume.resolve_link(path.as_bytes()).map_err(Failure::failed)?;
+            inspect_ext::inode(volume, inode.ino)
+        }
+        _ => Err(Failure::Usage(
+            "an ext volume has groups and inodes: use superblock, group, inode or path".into(),
+        )),
+    }
 }
 
 fn as_text(facts: &Value) -> String {

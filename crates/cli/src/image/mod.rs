@@ -5,11 +5,13 @@ mod copy_out;
 mod cp;
 mod extract;
 mod inspect;
+mod inspect_ext;
 mod line;
 mod open;
 mod path;
 mod segments;
 mod tree;
+mod tree_ext;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -22,6 +24,7 @@ use crate::{Failure, print};
 pub(crate) use cp::{CpArguments, copy};
 pub(crate) use extract::{ExtractArguments, extract};
 pub(crate) use inspect::{InspectArguments, inspect};
+pub(crate) use open::ext_volume;
 use path::{resolve, shown};
 use tree::Tree;
 

@@ -16,7 +16,16 @@ fn device(image: &Path) -> Result<ImageDevice, Failure> {
     ImageDevice::open_read_only(image).map_err(fail)
 }
 
-/// The volume as of its last checkpoint.
+/// The ext volume in the image; `None` if it is of another kind.
+pub(crate) fn ext_volume(image: &Path) -> Result<Option<dovetail_ext::Volume<ImageDevice>>, Failure> {
+    match dovetail_ext::Volume::open(device(image)?) {
+        Ok(volume) => Ok(Some(volume)),
+        Err(dovetail_ext::Error::NotExt { .. }) => Ok(None),
+        Err(error) => Err(Failure::Failed(format!("{}: {error}", image.display()))),
+    }
+}
+
+/// The F2FS volume as of its last checkpoint.
 pub(super) fn volume(image: &Path) -> Result<Volume<ImageDevice>, Failure> {
     Volume::open(device(image)?).map_err(|error| Failure::Failed(format!("{}: {error}", image.display())))
 }
@@ -27,21 +36,31 @@ pub(super) struct Opened {
     _lock: Option<ImageLock>,
 }
 
-/// What the next mount would show: fsynced files are recovered and orphans removed in memory. Where that cannot be, the
-/// last checkpoint, and a sentence on standard error.
+/// What the next mount would show, by the image's magic number. Of F2FS fsynced files are recovered and orphans removed in
+/// memory; where that cannot be, the last checkpoint, and a sentence on standard error. Of ext the journal's content shows.
 pub(super) fn open(image: &Path) -> Result<Opened, Failure> {
+    let lock = ImageLock::take(image, false);
+    if let Some(volume) = ext_volume(image)? {
+        let lock = lock.map_err(|why| tell(why, "this is what has reached it so far")).ok();
+        return Ok(Opened { tree: Box::new(volume), _lock: lock });
+    }
     let volume = volume(image)?;
-    match mounted(image) {
+    match lock.and_then(|lock| mounted(image, lock)) {
         Ok((lock, fs)) => Ok(Opened { tree: Box::new(fs), _lock: Some(lock) }),
-        Err(Failure::Usage(why) | Failure::Failed(why)) => {
-            complain(&format!("{why}; this is the last checkpoint"));
+        Err(why) => {
+            tell(why, "this is the last checkpoint");
             Ok(Opened { tree: Box::new(volume), _lock: None })
         }
     }
 }
 
-fn mounted(image: &Path) -> Result<(ImageLock, Box<dyn FileSystem>), Failure> {
-    let lock = ImageLock::take(image, false)?;
+/// Tells why it is not the next mount's state, and what it is instead.
+fn tell(why: Failure, instead: &str) {
+    let (Failure::Usage(why) | Failure::Failed(why)) = why;
+    complain(&format!("{why}; {instead}"));
+}
+
+fn mounted(image: &Path, lock: ImageLock) -> Result<(ImageLock, Box<dyn FileSystem>), Failure> {
     let options = Options { discard: false, ..Options::default() };
     let fs = F2fs::mount(OverlayDevice::new(device(image)?), options, SimTime::ZERO)
         .map_err(|error| Failure::Failed(format!("{}: {error}", image.display())))?;

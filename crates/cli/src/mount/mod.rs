@@ -2,7 +2,7 @@
 
 mod background;
 mod lock;
-pub(crate) mod open;
+mod open;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use dovetail_front::{Ending, Options, Session};
 
 use crate::Failure;
 pub(crate) use lock::ImageLock;
+pub(crate) use open::Kind;
 
 /// An image, and where it is mounted.
 #[derive(Debug, Args)]
@@ -21,7 +22,7 @@ pub(crate) struct Arguments {
     /// The directory to mount at.
     directory: PathBuf,
     /// Mount options, separated by commas: those of every file system (ro, nosuid, nodev, noexec, noatime, sync,
-    /// allow_other, ...) and those of F2FS.
+    /// allow_other, ...) and those of the image's own: F2FS, ext3 or ext4.
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
     options: Vec<String>,
     /// Stay in the foreground: errors are told here, Ctrl-C unmounts.
@@ -56,11 +57,13 @@ fn serve(session: Session, arguments: &Arguments) -> Result<(), Failure> {
 
 fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
     let source = std::path::absolute(&arguments.image).map_err(Failure::failed)?;
-    let mut options = Options::new(source.to_string_lossy(), "f2fs").on_error(tell_error(arguments));
+    let mut options = Options::new(source.to_string_lossy(), "").on_error(tell_error(arguments));
     let rest: Vec<&str> =
         arguments.options.iter().map(String::as_str).filter(|option| options.set(option).is_err()).collect();
     let lock = ImageLock::take(&arguments.image, !options.read_only)?;
-    let fs = open::open(&arguments.image, options.read_only, &rest)?;
+    let kind = Kind::of(&arguments.image)?;
+    options.kind = kind.name().to_string();
+    let fs = kind.open(&arguments.image, options.read_only, &rest)?;
     let session = dovetail_front::mount(fs, &arguments.directory, options).map_err(Failure::failed)?;
     Ok((lock, session))
 }

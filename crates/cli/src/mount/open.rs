@@ -3,28 +3,99 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dovetail_block::ImageDevice;
-use dovetail_f2fs::{F2fs, Options};
+use dovetail_block::{BlockDevice, ImageDevice, OverlayDevice};
+use dovetail_ext::Ext;
+use dovetail_ext::format::{Compat, Incompat, Superblock};
+use dovetail_f2fs::F2fs;
 use dovetail_time::SimTime;
 use dovetail_vfs::FileSystem;
 
 use crate::Failure;
 
-/// Opens the file system of `image` with its own mount options.
-pub(crate) fn open(
-    image: &Path,
-    read_only: bool,
-    options: &[&str],
-) -> Result<Box<dyn FileSystem + Send>, Failure> {
-    let shown = image.display();
+type Opened = Box<dyn FileSystem + Send>;
+
+/// The file systems there are, by their magic numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// By the features that only one of them has: "ext2", "ext3" or "ext4".
+    Ext(&'static str),
+    /// All else: what is wrong with it is said when it is mounted.
+    F2fs,
+}
+
+impl Kind {
+    pub(crate) fn of(image: &Path) -> Result<Self, Failure> {
+        let volume = crate::image::ext_volume(image)?;
+        Ok(volume.map_or(Self::F2fs, |volume| Self::Ext(ext_name(volume.superblock()))))
+    }
+
+    /// As /proc/mounts shows it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Ext(name) => name,
+            Self::F2fs => "f2fs",
+        }
+    }
+
+    /// Opens the file system of `image` with its own mount options.
+    pub(crate) fn open(self, image: &Path, read_only: bool, options: &[&str]) -> Result<Opened, Failure> {
+        let options = options.join(",");
+        match self {
+            Self::Ext(_) => open_ext(image, read_only, &options),
+            Self::F2fs => open_f2fs(image, read_only, &options),
+        }
+    }
+}
+
+fn ext_name(superblock: &Superblock) -> &'static str {
+    match (superblock.incompat.has(Incompat::EXTENTS), superblock.compat.has(Compat::HAS_JOURNAL)) {
+        (true, _) => "ext4",
+        (false, true) => "ext3",
+        (false, false) => "ext2",
+    }
+}
+
+fn open_ext(image: &Path, read_only: bool, options: &str) -> Result<Opened, Failure> {
     let mut options =
-        Options::parse(&options.join(",")).map_err(|error| Failure::Usage(error.to_string()))?;
+        dovetail_ext::Options::parse(options).map_err(|error| Failure::Usage(error.to_string()))?;
     options.read_only |= read_only;
-    options.seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    let open = if options.read_only { ImageDevice::open_read_only } else { ImageDevice::open_read_write };
-    let device =
-        open(image).map_err(|error| Failure::Failed(format!("{shown} cannot be opened: {error}")))?;
-    let fs = F2fs::mount(device, options, SimTime::ZERO)
-        .map_err(|error| Failure::Failed(format!("{shown} cannot be mounted: {error}")))?;
+    options.seed = seed();
+    let device = device(image, options.read_only)?;
+    if options.read_only {
+        // what the journal holds is replayed in memory, the image stays as it is
+        return mount_ext(image, OverlayDevice::new(device), options);
+    }
+    mount_ext(image, device, options)
+}
+
+fn mount_ext<D: BlockDevice + Send + 'static>(
+    image: &Path,
+    device: D,
+    options: dovetail_ext::Options,
+) -> Result<Opened, Failure> {
+    let fs = Ext::mount(device, options, SimTime::ZERO).map_err(|error| not_mounted(image, error))?;
     Ok(Box::new(fs))
+}
+
+fn open_f2fs(image: &Path, read_only: bool, options: &str) -> Result<Opened, Failure> {
+    let mut options =
+        dovetail_f2fs::Options::parse(options).map_err(|error| Failure::Usage(error.to_string()))?;
+    options.read_only |= read_only;
+    options.seed = seed();
+    let device = device(image, options.read_only)?;
+    let fs = F2fs::mount(device, options, SimTime::ZERO).map_err(|error| not_mounted(image, error))?;
+    Ok(Box::new(fs))
+}
+
+fn seed() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+fn device(image: &Path, read_only: bool) -> Result<ImageDevice, Failure> {
+    let open = if read_only { ImageDevice::open_read_only } else { ImageDevice::open_read_write };
+    open(image).map_err(|error| Failure::Failed(format!("{} cannot be opened: {error}", image.display())))
+}
+
+fn not_mounted(image: &Path, error: impl std::fmt::Display) -> Failure {
+    Failure::Failed(format!("{} cannot be mounted: {error}", image.display()))
 }

@@ -1,19 +1,15 @@
 //! `dovetail replay --sensitivity`: how much results hang on the figures that no source gives.
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::replay::ReplayJob;
 use dovetail_lab::results::RunResult;
 
 use super::{Arguments, job, perform};
+use crate::sensitivity::{Figure, at_least_one, table};
 use crate::{Failure, drive, print};
 
-/// A figure as it is read off a run; `None` where a run has no such figure.
-type Figure = fn(&RunResult) -> Option<f64>;
-
 /// What is compared.
-const FIGURES: [(&str, Figure); 6] = [
+const FIGURES: [Figure<RunResult>; 6] = [
     ("WAF", |run| run.totals.waf),
     ("write p50", |run| at_least_one(run.latency.write.percentiles.p50_ns)),
     ("write p99", |run| at_least_one(run.latency.write.percentiles.p99_ns)),
@@ -21,10 +17,6 @@ const FIGURES: [(&str, Figure); 6] = [
     ("read p99", |run| at_least_one(run.latency.read.percentiles.p99_ns)),
     ("flush p99", |run| at_least_one(run.latency.flush.percentiles.p99_ns)),
 ];
-
-fn at_least_one(ns: u64) -> Option<f64> {
-    (ns > 0).then_some(ns as f64)
-}
 
 /// One table for each trace and drive.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -55,30 +47,5 @@ fn compare(arguments: &Arguments, trace: &std::path::Path, profile: &Profile) ->
         return Err(Failure::Failed(failed.join("\ndovetail: ")));
     }
     let Some((base, variants)) = runs.split_first() else { return Ok(String::new()) };
-    Ok(table(base, &names, variants))
-}
-
-fn table(base: &RunResult, names: &[[String; 3]], variants: &[RunResult]) -> String {
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let figures = FIGURES.iter().map(|(name, _)| name.to_string());
-    table.set_header(["assumed figure", "from", "to"].map(String::from).into_iter().chain(figures));
-    for (name, variant) in names.iter().zip(variants) {
-        let changes = FIGURES.iter().map(|(_, figure)| change(figure(base), figure(variant)));
-        table.add_row(name.iter().cloned().chain(changes));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.lines().map(|line| line.trim_end().to_string() + "\n").collect()
-}
-
-fn change(base: Option<f64>, variant: Option<f64>) -> String {
-    match (base, variant) {
-        (Some(base), Some(variant)) if base > 0.0 => match (variant / base - 1.0) * 100.0 {
-            percent if percent.abs() < 0.05 => "=".into(),
-            percent => format!("{percent:+.1} %"),
-        },
-        _ => "-".into(),
-    }
+    Ok(table(&FIGURES, base, &names, variants))
 }

@@ -5,7 +5,6 @@
 //! uses. Values that a newer kernel may extend (file types, features, flags) are newtypes, so that reading an
 //! unknown one loses nothing. All offsets are decimal bytes from the start of the structure.
 
-mod acl;
 mod bits;
 mod checkpoint;
 mod cluster;

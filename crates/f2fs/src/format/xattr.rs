@@ -81,7 +81,8 @@ impl Xattr {
     /// The name space; a value that is no access control list where one belongs.
     pub fn from_system(full_name: &[u8], value: &[u8]) -> Result<Self, XattrRefused> {
         let (index, name) = XattrIndex::of_name(full_name).ok_or(XattrRefused::NameSpace)?;
-        let acl = index.is_acl().then(|| super::acl::from_system(value).ok_or(XattrRefused::Acl));
+        let acl =
+            index.is_acl().then(|| dovetail_vfs::posix_acl::from_system(value).ok_or(XattrRefused::Acl));
         let value = acl.unwrap_or_else(|| Ok(value.to_vec()))?;
         Ok(Self { index, name, value })
     }
@@ -89,7 +90,7 @@ impl Xattr {
     /// The value as the system shows it: the same but for POSIX ACLs, which are stored in a shorter form. A list
     /// that is damaged is given as it is stored.
     pub fn system_value(&self) -> Vec<u8> {
-        let acl = self.index.is_acl().then(|| super::acl::to_system(&self.value));
+        let acl = self.index.is_acl().then(|| dovetail_vfs::posix_acl::to_system(&self.value));
         acl.flatten().unwrap_or_else(|| self.value.clone())
     }
 

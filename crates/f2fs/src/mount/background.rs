@@ -71,8 +71,12 @@ impl<D: BlockDevice> F2fs<D> {
         if self.is_read_only() {
             return None;
         }
+        if self.is_too_dirty() {
+            return Some(self.io.now());
+        }
         let background = &self.background;
-        let checkpoint = after(background.last_checkpoint, self.options.checkpoint_interval_s * 1000);
+        let checkpoint =
+            after(background.last_checkpoint, self.options.checkpoint_interval_s.saturating_mul(1000));
         let mut next = background
             .next_write_back
             .min(checkpoint.max(after(background.last_request, IDLE.as_ns() / 1_000_000)));
@@ -94,7 +98,7 @@ impl<D: BlockDevice> F2fs<D> {
         if self.is_read_only() {
             return Ok(());
         }
-        if now >= self.background.next_write_back {
+        if now >= self.background.next_write_back || self.is_too_dirty() {
             self.write_back_files()?;
             if self.has_many_prefree() {
                 self.write_checkpoint(Reason::Sync)?;
@@ -120,12 +124,20 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
+    /// So much content is dirty that the background does not wait for its time.
+    fn is_too_dirty(&self) -> bool {
+        let limit = self.options.dirty_background_bytes;
+        limit.is_some_and(|bytes| {
+            self.pages.dirty_total().saturating_sub(self.dirty_dent_pages() as usize) as u64 * 4096 > bytes
+        })
+    }
+
     fn checkpoint_interval_ns(&self) -> u64 {
         self.options.checkpoint_interval_s.saturating_mul(1_000_000_000)
     }
 
     pub(super) fn is_small(&self) -> bool {
-        self.superblock.segment_count_main <= super::policy::SMALL_VOLUME_SEGMENTS
+        self.options.is_small(self.superblock.segment_count_main)
     }
 
     fn is_idle(&self) -> bool {

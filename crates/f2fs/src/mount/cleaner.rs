@@ -181,15 +181,15 @@ impl<D: BlockDevice> F2fs<D> {
     /// The content of these blocks of a segment; neighbours are read in one command.
     fn read_valid(&mut self, segno: SegNo, offsets: &[u32]) -> Result<Vec<Content>, Error> {
         let mut contents = vec![Content::Empty; offsets.len()];
-        let (mut at, mut reads, mut done) = (0, 0, self.io.now());
+        let (mut at, mut done) = (0, self.io.now());
         while at < offsets.len() {
             let follows = |run: usize| offsets.get(at + run) == Some(&(offsets[at] + run as u32));
             let run = (1..).find(|&run| !follows(run)).unwrap_or(1);
             let address = self.segments.address(segno, offsets[at]);
             done = done.max(self.io.start_read(address, &mut contents[at..at + run])?);
-            (at, reads) = (at + run, reads + 1);
+            at += run;
         }
-        self.io.wait_read(reads, done);
+        self.io.wait_read(done);
         Ok(contents)
     }
 

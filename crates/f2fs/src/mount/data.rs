@@ -118,7 +118,7 @@ impl<D: BlockDevice> F2fs<D> {
         if self.inode(ino)?.i_flags.get() & InodeFlags::COMPRESSED.0 != 0 {
             return Ok(()); // clusters come as a whole
         }
-        let (mut index, mut reads, mut done) = (range.start, 0, self.io.now());
+        let (mut index, mut done) = (range.start, self.io.now());
         while index < range.end {
             if self.pages.get(ino.0.into(), index).is_some() {
                 index += 1;
@@ -131,11 +131,9 @@ impl<D: BlockDevice> F2fs<D> {
             }
             let run = self.run_of(ino, index, address, range.end)?;
             done = done.max(self.start_run(ino, index, address, run)?);
-            (index, reads) = (index + run, reads + 1);
+            index += run;
         }
-        if reads > 0 {
-            self.io.wait_read(reads, done);
-        }
+        self.io.wait_read(done);
         Ok(())
     }
 
@@ -200,10 +198,16 @@ impl<D: BlockDevice> F2fs<D> {
         }
         let facts = self.data_facts(ino, dirty.len())?;
         let place = self.place_facts(ino, why, dirty.len())?;
-        for index in dirty {
+        for (number, index) in dirty.into_iter().enumerate() {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
             self.place_page(ino, index, content, facts, place, Cause::Data)?;
             self.pages.mark_clean(ino.0.into(), index);
+            // a large file can take more than is free; in a sync or a checkpoint its caller sees to room
+            if why == Why::Background
+                && (number + 1).is_multiple_of(crate::format::BLOCKS_IN_SEGMENT as usize)
+            {
+                self.balance()?;
+            }
         }
         self.dirty_dents.remove(&ino);
         Ok(())
@@ -320,7 +324,7 @@ impl<D: BlockDevice> F2fs<D> {
         }
     }
 
-    fn dirty_dent_pages(&self) -> u32 {
+    pub(super) fn dirty_dent_pages(&self) -> u32 {
         self.dirty_dents.iter().map(|ino| self.pages.dirty_count(ino.0.into()) as u32).sum()
     }
 }

@@ -179,13 +179,13 @@ impl<D: BlockDevice> Io<D> {
     /// The content of neighbouring blocks.
     pub(crate) fn read_into(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
         let done = self.start_read(address, into)?;
-        self.wait_read(1, done);
+        self.wait_read(done);
         Ok(())
     }
 
-    /// Goes on when the last `reads` commands, which were reads, are through, the last of them at `done`.
-    pub(crate) fn wait_read(&mut self, reads: u32, done: SimTime) {
-        self.device.note(Note::WaitLast(reads));
+    /// Goes on when the reads of this call are through, the last of them at `done`.
+    pub(crate) fn wait_read(&mut self, done: SimTime) {
+        self.device.note(Note::WaitReads);
         self.now = self.now.max(done);
     }
 

@@ -82,7 +82,7 @@ impl<D: BlockDevice> F2fs<D> {
         let mut segments = Segments::load(&superblock, &entries)?;
         let (logs, written_kib) = read_logs(&mut io, &superblock, &checkpoint, &segments)?;
         logs.iter().for_each(|log| segments.take(log.segno));
-        let small = superblock.segment_count_main <= super::policy::SMALL_VOLUME_SEGMENTS;
+        let small = options.is_small(superblock.segment_count_main);
         let alloc_mode = options.alloc.unwrap_or(if small { AllocMode::Reuse } else { AllocMode::Default });
         let counts = Counts {
             valid_blocks: checkpoint.valid_block_count,
@@ -90,7 +90,7 @@ impl<D: BlockDevice> F2fs<D> {
             valid_inodes: checkpoint.valid_inodes,
         };
         Ok(Self {
-            ipu_policy: options.ipu_policy.unwrap_or(IpuPolicy::default_for(superblock.segment_count_main)),
+            ipu_policy: options.ipu_policy.unwrap_or(IpuPolicy::default_for(small)),
             alloc_mode,
             segments,
             logs,

@@ -73,12 +73,17 @@ pub struct Options {
     pub no_recovery: bool,
     /// sysfs `ipu_policy`; `None`: the kernel's default for the size.
     pub ipu_policy: Option<IpuPolicy>,
+    /// Treated as a volume of at most 16 GiB, or not; `None`: by its size. A simulation may shrink a volume and keep its ways.
+    pub small_volume: Option<bool>,
     /// sysfs `gc_urgent`: sections are cleaned twice a second, idle or not.
     pub gc_urgent: bool,
     /// sysfs `cp_interval`: seconds between checkpoints when idle.
     pub checkpoint_interval_s: u64,
     /// Pages of content kept in memory, in bytes. Assumed default: 64 MiB.
     pub page_cache_bytes: u64,
+    /// Dirty content, in bytes, from which the background writes it at once rather than every five seconds (Linux:
+    /// `dirty_background_ratio`); `None` for never.
+    pub dirty_background_bytes: Option<u64>,
     /// Node blocks kept in memory beside the dirty ones, in bytes. Assumed default: 32 MiB.
     pub node_cache_bytes: u64,
     /// Seed of generation numbers.
@@ -101,9 +106,11 @@ impl Default for Options {
             read_only: false,
             no_recovery: false,
             ipu_policy: None,
+            small_volume: None,
             gc_urgent: false,
             checkpoint_interval_s: 60,
             page_cache_bytes: 64 << 20,
+            dirty_background_bytes: None,
             node_cache_bytes: 32 << 20,
             seed: 0,
         }
@@ -184,6 +191,11 @@ const WITHOUT_EFFECT: [&str; 14] = [
 ];
 
 impl Options {
+    /// The volume is treated as a small one.
+    pub(super) fn is_small(&self, main_segments: u32) -> bool {
+        self.small_volume.unwrap_or(main_segments <= super::policy::SMALL_VOLUME_SEGMENTS)
+    }
+
     /// Takes in one option, "name" or "name=value".
     ///
     /// # Errors

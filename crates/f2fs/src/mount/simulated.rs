@@ -25,7 +25,8 @@ impl<D: BlockDevice> F2fs<D> {
             self.read_page(ino, first)?;
         }
         let size = self.inode(ino)?.i_size.get();
-        if !end.is_multiple_of(BLOCK_BYTES) && end < size && end / BLOCK_BYTES != first {
+        let is_read = end / BLOCK_BYTES == first && !offset.is_multiple_of(BLOCK_BYTES);
+        if !end.is_multiple_of(BLOCK_BYTES) && end < size && !is_read {
             self.read_page(ino, end / BLOCK_BYTES)?;
         }
         Ok(())
@@ -45,6 +46,9 @@ impl<D: BlockDevice> F2fs<D> {
         for (index, content) in (first..).zip(contents) {
             self.pages.remove_range(ino.0.into(), index..index + 1);
             self.place_page(ino, index, content.clone(), facts, place, Cause::Data)?;
+            if (index - first + 1).is_multiple_of(BLOCKS_IN_SEGMENT.into()) {
+                self.balance()?;
+            }
         }
         Ok(self.io.wait().map_err(crate::Error::from)?)
     }
@@ -79,7 +83,7 @@ impl<D: BlockDevice> F2fs<D> {
             let at = (block - first) as usize;
             done = done.max(self.io.start_read(address, &mut into[at..at + count as usize])?);
         }
-        self.io.wait_read(runs.len() as u32, done);
+        self.io.wait_read(done);
         for (index, content) in (first..).zip(into) {
             if self.pages.is_dirty(ino.0.into(), index) {
                 *content = self.pages.get(ino.0.into(), index).cloned().unwrap_or_default();

@@ -23,7 +23,7 @@ pub struct Experiment<'a> {
     pub seed: u64,
     /// How often each stack runs, with other seeds.
     pub repetitions: u32,
-    /// Set from outside to end all runs early; what was measured until then is kept.
+    /// Set from outside to end all runs early; what was measured until then is kept, what was not begun is left out.
     pub stop: &'a AtomicBool,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
@@ -39,16 +39,28 @@ struct Part<'a> {
 impl Experiment<'_> {
     fn parts(&self) -> Vec<Part<'_>> {
         let mut parts = Vec::new();
-        for stack in self.stacks {
+        for (index, stack) in self.stacks.iter().enumerate() {
+            let name = self.name_of(index);
             for repetition in 0..self.repetitions.max(1) {
                 let label = match self.repetitions {
-                    0 | 1 => stack.name.clone(),
-                    _ => format!("{} #{}", stack.name, repetition + 1),
+                    0 | 1 => name.clone(),
+                    _ => format!("{name} #{}", repetition + 1),
                 };
                 parts.push(Part { stack, label, seed: self.seed_of(repetition) });
             }
         }
         parts
+    }
+
+    /// A stack's name, with a number behind it if others have the same.
+    fn name_of(&self, index: usize) -> String {
+        let name = &self.stacks[index].name;
+        let same = |stacks: &[Stack]| stacks.iter().filter(|stack| stack.name == *name).count();
+        if same(self.stacks) == 1 {
+            name.clone()
+        } else {
+            format!("{name} ({})", same(&self.stacks[..=index]))
+        }
     }
 
     /// The first repetition has the experiment's own seed.
@@ -83,12 +95,12 @@ impl Experiment<'_> {
     pub fn run(&self, threads: usize, ended: &(dyn Fn(usize) + Sync)) -> (BenchResults, Vec<BenchError>) {
         let parts = self.parts();
         let outcomes = run_all(&parts, threads, |number, part| {
-            let outcome = self.perform(part);
+            let outcome = (!self.stop.load(Ordering::Relaxed)).then(|| self.perform(part));
             ended(number);
             outcome
         });
         let (mut runs, mut failures) = (Vec::new(), Vec::new());
-        for outcome in outcomes {
+        for outcome in outcomes.into_iter().flatten() {
             match outcome {
                 Ok(run) => runs.push(run),
                 Err(error) => failures.push(error),

@@ -8,6 +8,8 @@ use dovetail_vfs::{Caller, Error, Fallocate, Ino, NewNode, SetAttr, Simulated, T
 use dovetail_workload::{Call, FileId};
 
 const BLOCK: u64 = 4096;
+/// Linux: `CONFIG_HZ=250`, Debian's and Ubuntu's default.
+const TICK_NS: u64 = 4_000_000;
 const REGULAR: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
 const DIRECTORY: NewNode = NewNode { mode: 0o040_755, rdev: (0, 0) };
 
@@ -17,7 +19,7 @@ struct File {
     ino: Ino,
     size: u64,
     open: u64,
-    /// Of each block, which write of it was the last; 0 for a hole.
+    /// Of each block, which write of all was the last; 0 for a hole.
     versions: Vec<u32>,
 }
 
@@ -41,9 +43,11 @@ impl From<Error> for CallError {
 pub(super) struct Files {
     table: Vec<Option<File>>,
     /// Files without a name that are still open, and how often.
-    nameless: HashMap<FileId, (Ino, u64)>,
+    nameless: Vec<(FileId, Ino, u64)>,
     directories: HashMap<String, Ino>,
     contents: Vec<Content>,
+    /// Writes so far: no content comes twice, whatever becomes of a file's number.
+    writes: u32,
 }
 
 /// What a call did.
@@ -53,6 +57,8 @@ pub(super) struct Effect {
     pub(super) bytes: u64,
     /// Blocks that the host had to copy.
     pub(super) blocks: u64,
+    /// It waits for another call's work, and is to be made again then.
+    pub(super) again: bool,
 }
 
 /// The blocks that a range of bytes touches: the first, and how many.
@@ -68,8 +74,9 @@ fn pattern(file: FileId, block: u64, version: u32) -> Content {
     }
 }
 
+/// File times are those of the kernel's last tick, as in Linux: a file written twice within one does not change twice.
 fn caller(now: SimTime) -> Caller {
-    let ns = now.as_ns();
+    let ns = now.as_ns() / TICK_NS * TICK_NS;
     let now = Timestamp { seconds: (ns / 1_000_000_000) as i64, nanoseconds: (ns % 1_000_000_000) as u32 };
     Caller { now, ..Caller::default() }
 }
@@ -111,7 +118,10 @@ impl Files {
             Call::Truncate { file, size } => self.truncate(fs, caller, file, path, size)?,
             Call::Sync { file, data_only } => {
                 let ino = self.open(fs, caller, file, path)?;
-                fs.fsync(ino, data_only)?;
+                match fs.fsync(ino, data_only) {
+                    Err(Error::Again) => return Ok(Effect { again: true, ..Effect::default() }),
+                    synced => synced?,
+                }
             }
             Call::SyncAll => fs.sync()?,
             Call::Unlink { file } => self.unlink(fs, caller, file, path)?,
@@ -187,11 +197,12 @@ impl Files {
     }
 
     fn close(&mut self, fs: &mut dyn Simulated, id: FileId) -> Result<(), Error> {
-        if let Some((ino, open)) = self.nameless.get_mut(&id) {
+        if let Some(at) = self.nameless.iter().position(|(nameless, ..)| *nameless == id) {
+            let (_, ino, open) = &mut self.nameless[at];
             let ino = *ino;
             *open -= 1;
             if *open == 0 {
-                self.nameless.remove(&id);
+                self.nameless.remove(at);
             }
             return fs.forget(ino, 1);
         }
@@ -231,7 +242,7 @@ impl Files {
                 return Err(CallError::WrongData { block });
             }
         }
-        Ok(Effect { bytes: len, blocks: count })
+        Ok(Effect { bytes: len, blocks: count, again: false })
     }
 
     fn write(
@@ -250,11 +261,9 @@ impl Files {
         let (first, count) = touched(offset, len);
         let mut contents = std::mem::take(&mut self.contents);
         contents.clear();
-        if let Some(file) = self.file(id) {
-            let versions = file.versions.get(first as usize..).unwrap_or_default();
-            let old = versions.iter().copied().chain(std::iter::repeat(0));
-            contents.extend((first..first + count).zip(old).map(|(block, old)| pattern(id, block, old + 1)));
-        }
+        self.writes = self.writes.wrapping_add(1).max(1);
+        let version = self.writes;
+        contents.extend((first..first + count).map(|block| pattern(id, block, version)));
         let written = fs.write_pages(caller, ino, (offset, len), &contents, direct);
         self.contents = contents;
         written?;
@@ -263,10 +272,10 @@ impl Files {
             if file.versions.len() < end {
                 file.versions.resize(end, 0);
             }
-            file.versions[first as usize..end].iter_mut().for_each(|version| *version += 1);
+            file.versions[first as usize..end].fill(version);
             file.size = file.size.max(offset + len);
         }
-        Ok(Effect { bytes: len, blocks: count })
+        Ok(Effect { bytes: len, blocks: count, again: false })
     }
 
     fn punch(
@@ -302,7 +311,11 @@ impl Files {
         if len == 0 {
             return Ok(());
         }
-        fs.fallocate(caller, ino, Fallocate::Reserve { keep_size }, 0, len)?;
+        match fs.fallocate(caller, ino, Fallocate::Reserve { keep_size }, 0, len) {
+            // fio goes on without, where a file system has no fallocate
+            Err(Error::Unsupported(_)) => return Ok(()),
+            reserved => reserved?,
+        }
         if let Some(file) = self.file(id)
             && !keep_size
         {
@@ -322,7 +335,7 @@ impl Files {
         let ino = self.open(fs, caller, id, path)?;
         let Some(file) = self.file(id) else { return Ok(()) };
         // a block that is named cannot be cut: the size is that of whole blocks
-        let size = if size < file.size { size.next_multiple_of(BLOCK) } else { size };
+        let size = if size < file.size { size.next_multiple_of(BLOCK).min(file.size) } else { size };
         fs.setattr(caller, ino, &SetAttr { size: Some(size), ..SetAttr::default() })?;
         if let Some(file) = self.file(id) {
             file.versions.truncate(size.div_ceil(BLOCK) as usize);
@@ -344,7 +357,7 @@ impl Files {
         fs.unlink(caller, dir, name)?;
         self.table[id.0 as usize] = None;
         if open > 0 {
-            self.nameless.insert(id, (ino, open));
+            self.nameless.push((id, ino, open));
         }
         Ok(())
     }

@@ -4,12 +4,16 @@ mod experiment;
 mod files;
 mod filesystems;
 mod fill;
+mod fio_json;
+mod fio_record;
 mod recorder;
 pub mod results;
 mod run;
 mod source;
 mod stack;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -146,9 +150,13 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
     let info = DeviceInfo { blocks, ..drive.info() };
     let planner = Planner::new(info, stack.host.max_request_blocks());
     let fs = filesystems::build(stack, planner.clone(), job.scale)?;
-    let machine = Machine::new(drive, stack.host, SimTime::ZERO);
+    let mut machine = Machine::new(drive, stack.host, SimTime::ZERO);
+    let plans = planner.clone();
+    machine.observe_events(Box::new(move |event| plans.event(event)));
     let mut run = Run::new(machine, planner, fs, stack.host, workload, job.stop);
-    run.prepare()?;
+    let failed =
+        |error: BenchError| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() };
+    run.prepare().map_err(failed)?;
     Ok(run)
 }
 
@@ -163,11 +171,15 @@ pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, Bench
     let sample = Rc::new(RefCell::new(Sample::new(job.seed)));
     run.observe(&sample);
     let ran = run.run();
-    let failure = if job.final_sync { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }.err();
+    let failure =
+        if job.final_sync && !(job.stop)() { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }
+            .err();
     let end = run.recorder.end(run.fs.as_ref(), &run.machine);
     let mut result = summary::summarize(job, &mut run, &end, &jobs);
     result.scatter = sample.borrow_mut().finish();
+    let (span, records) = ((run.recorder.first.at, end.at), run.recorder.fio_records());
     drop(run);
+    result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
     result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
     Ok(result)
 }

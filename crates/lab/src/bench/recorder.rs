@@ -5,7 +5,9 @@ use dovetail_ftl::{Drive, stats::Counters};
 use dovetail_host::{Machine, Traffic};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::{Figure, Simulated};
-use dovetail_workload::{Call, Outcome, ThreadId};
+use dovetail_workload::{Call, Outcome, ThreadId, Workload};
+
+use super::fio_record::{FioRecord, Submission};
 
 /// Samples kept at most; when there are more, the interval doubles.
 const MAX_SAMPLES: usize = 512;
@@ -20,6 +22,21 @@ pub(super) struct ThreadRecord {
     pub(super) written_bytes: u64,
     /// Begin of its first call and end of its last one.
     pub(super) span: Option<(SimTime, SimTime)>,
+    /// For fio's own layout, if the workload is a fio job.
+    pub(super) fio: Option<Box<FioRecord>>,
+    /// Calls that the thread's fio job may have under way.
+    depth: u64,
+}
+
+impl ThreadRecord {
+    fn new(workload: &dyn Workload, thread: ThreadId) -> Self {
+        let info = workload.fio().map(|fio| fio.info(thread));
+        Self {
+            fio: info.map(|_| Box::default()),
+            depth: info.map_or(1, |info| info.depth()),
+            ..Self::default()
+        }
+    }
 }
 
 /// What was counted until a point in time.
@@ -48,9 +65,11 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(threads: u32) -> Self {
+    pub(super) fn new(workload: &dyn Workload) -> Self {
         Self {
-            threads: vec![ThreadRecord::default(); threads as usize],
+            threads: (0..workload.threads())
+                .map(|thread| ThreadRecord::new(workload, ThreadId(thread)))
+                .collect(),
             first: Sample::default(),
             samples: Vec::new(),
             interval: FIRST_INTERVAL,
@@ -65,6 +84,7 @@ impl Recorder {
     pub(super) fn begin(&mut self, fs: &dyn Simulated, machine: &Machine<Drive>) {
         self.first = self.state(machine.now(), fs, machine);
         self.next = machine.now() + self.interval;
+        self.samples.clear();
     }
 
     fn state(&self, at: SimTime, fs: &dyn Simulated, machine: &Machine<Drive>) -> Sample {
@@ -81,8 +101,11 @@ impl Recorder {
     }
 
     /// A call has ended.
-    pub(super) fn call(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome) {
+    pub(super) fn call(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome, submission: Submission) {
         let record = &mut self.threads[thread.0 as usize];
+        if let Some(fio) = &mut record.fio {
+            fio.call(call, outcome, submission, record.depth);
+        }
         let kind = match call {
             Call::Read { .. } => CommandKind::Read,
             Call::Write { .. } | Call::Append { .. } => CommandKind::Write,
@@ -106,6 +129,11 @@ impl Recorder {
         record.latencies.record(kind, outcome.end.since(outcome.begin));
         let begin = record.span.map_or(outcome.begin, |(begin, _)| begin);
         record.span = Some((begin, outcome.end));
+    }
+
+    /// What fio's own layout needs, by thread; none if the workload is no fio job.
+    pub(super) fn fio_records(&mut self) -> Vec<FioRecord> {
+        self.threads.iter_mut().filter_map(|thread| thread.fio.take()).map(|record| *record).collect()
     }
 
     pub(super) fn is_due(&self, at: SimTime) -> bool {

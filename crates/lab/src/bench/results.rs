@@ -74,6 +74,9 @@ pub struct BenchRun {
     pub series: BenchSeries,
     /// A sample of the commands that reached the drive, in order of time.
     pub scatter: Vec<ScatterPoint>,
+    /// The same in fio's own layout, if the workload is a fio job; not part of this format.
+    #[serde(skip)]
+    pub fio: Option<serde_json::Value>,
 }
 
 /// The stack of a run.

@@ -8,6 +8,7 @@ use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
 
 use super::BenchError;
 use super::files::{CallError, Effect, Files};
+use super::fio_record::Submission;
 use super::recorder::Recorder;
 
 /// Tags from here on are threads that sleep; below are calls.
@@ -21,6 +22,9 @@ struct InFlight {
     call: Call,
     begin: SimTime,
     bytes: u64,
+    submission: Submission,
+    /// What it waited for is done, and it is to be made again.
+    again: bool,
 }
 
 /// What a thread that makes no call waits for.
@@ -52,11 +56,15 @@ pub(super) struct Run<'w> {
     calls: Vec<Option<InFlight>>,
     free: Vec<usize>,
     threads: Vec<State>,
+    /// Calls under way, by thread.
+    under_way: Vec<u64>,
     background: Background,
     pub(super) recorder: Recorder,
     /// CPU time of calls.
     pub(super) cpu: SimSpan,
     stop: &'w dyn Fn() -> bool,
+    /// The first call that counts has begun.
+    measuring: bool,
 }
 
 impl<'w> Run<'w> {
@@ -70,7 +78,8 @@ impl<'w> Run<'w> {
     ) -> Self {
         let threads = vec![State::Ready; workload.threads() as usize];
         Self {
-            recorder: Recorder::new(workload.threads()),
+            recorder: Recorder::new(&*workload),
+            under_way: vec![0; threads.len()],
             machine,
             planner,
             fs,
@@ -83,13 +92,14 @@ impl<'w> Run<'w> {
             background: Background::default(),
             cpu: SimSpan::ZERO,
             stop,
+            measuring: false,
         }
     }
 
     /// Plays what making and mounting the volume issued, then the calls that prepare the workload, and syncs.
     pub(super) fn prepare(&mut self) -> Result<(), BenchError> {
         self.play_alone(self.machine.now(), Effect::default())?;
-        while let Some(call) = self.workload.prepare() {
+        while let Some(call) = self.workload.prepare().filter(|_| !(self.stop)()) {
             self.call_alone(&call)?;
         }
         self.call_alone(&Call::SyncAll)
@@ -108,8 +118,9 @@ impl<'w> Run<'w> {
         loop {
             match self.machine.advance()? {
                 Some(Happening::Ended { tag, .. }) if tag == alone => return Ok(()),
-                Some(Happening::Ended { .. }) => self.background_ended()?,
-                Some(Happening::Timer { at, .. }) => self.wake_background(at)?,
+                Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended()?,
+                Some(Happening::Timer { tag, at }) if tag == BACKGROUND => self.wake_background(at)?,
+                Some(_) => {} // of a run that was ended early
                 None => return Ok(()),
             }
         }
@@ -118,11 +129,13 @@ impl<'w> Run<'w> {
     /// Runs the threads to their end.
     pub(super) fn run(&mut self) -> Result<(), BenchError> {
         let now = self.machine.now();
+        if (self.stop)() {
+            return Ok(());
+        }
         for thread in 0..self.threads.len() as u32 {
             self.go_on(ThreadId(thread), now)?;
         }
-        let mut left = self.threads.iter().any(|state| *state != State::Done) || self.is_busy();
-        while left && !(self.stop)() {
+        while self.is_left()? && !(self.stop)() {
             match self.machine.advance()? {
                 Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended()?,
                 Some(Happening::Ended { tag, at }) => self.ended(tag.0 as usize, at)?,
@@ -134,9 +147,17 @@ impl<'w> Run<'w> {
                 }
                 None => return Err(self.asleep()),
             }
-            left = self.threads.iter().any(|state| *state != State::Done) || self.is_busy();
         }
         Ok(())
+    }
+
+    /// Whether there is anything left to do: calls under way, or threads that will go on by themselves.
+    fn is_left(&self) -> Result<bool, BenchError> {
+        let waits = |state: &&State| matches!(state, State::Waiting | State::WaitingForOthers);
+        if self.is_busy() || self.threads.contains(&State::Sleeping) {
+            return Ok(true);
+        }
+        if self.threads.iter().any(|state| waits(&state)) { Err(self.asleep()) } else { Ok(false) }
     }
 
     fn asleep(&self) -> BenchError {
@@ -172,13 +193,23 @@ impl<'w> Run<'w> {
 
     /// Makes a call; returns when the thread has handed it over.
     fn begin(&mut self, thread: ThreadId, now: SimTime, call: Call) -> Result<SimTime, BenchError> {
+        if !self.measuring && self.workload.measured(thread, now) {
+            // what came before was to warm up
+            self.measuring = true;
+            self.recorder.begin(self.fs.as_ref(), &self.machine);
+            self.cpu = SimSpan::ZERO;
+        }
         let effect = self.perform(now, thread, &call)?;
         let slot = self.free.pop().unwrap_or(self.calls.len());
         if slot == self.calls.len() {
             self.calls.push(None);
         }
-        self.calls[slot] = Some(InFlight { thread, call, begin: now, bytes: effect.bytes });
-        Ok(self.start(now, Tag(slot as u64), effect))
+        self.under_way[thread.0 as usize] += 1;
+        let handed_over = self.start(now, Tag(slot as u64), effect);
+        let submission = Submission { handed_over, under_way: self.under_way[thread.0 as usize] };
+        self.calls[slot] =
+            Some(InFlight { thread, call, begin: now, bytes: effect.bytes, submission, again: effect.again });
+        Ok(handed_over)
     }
 
     fn perform(&mut self, now: SimTime, thread: ThreadId, call: &Call) -> Result<Effect, BenchError> {
@@ -203,12 +234,20 @@ impl<'w> Run<'w> {
     }
 
     fn ended(&mut self, slot: usize, at: SimTime) -> Result<(), BenchError> {
-        let Some(call) = self.calls[slot].take() else { return Ok(()) };
+        let Some(mut call) = self.calls[slot].take() else { return Ok(()) };
+        if call.again {
+            let effect = self.perform(at, call.thread, &call.call)?;
+            call.again = effect.again;
+            self.calls[slot] = Some(call);
+            self.start(at, Tag(slot as u64), effect);
+            return Ok(());
+        }
         self.free.push(slot);
+        self.under_way[call.thread.0 as usize] -= 1;
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };
         self.workload.ended(call.thread, &call.call, &outcome);
         if self.workload.measured(call.thread, call.begin) {
-            self.recorder.call(call.thread, &call.call, &outcome);
+            self.recorder.call(call.thread, &call.call, &outcome, call.submission);
         }
         if self.recorder.is_due(at) {
             self.recorder.sample(at, self.fs.as_ref(), &self.machine);

@@ -20,8 +20,11 @@ impl Source {
     /// A fio job file from its text; `variables` are what `${NAME}` stands for.
     ///
     /// # Errors
-    /// [`BenchError::Workload`].
+    /// [`BenchError::Workload`]; also a variable that the text does not have.
     pub fn fio(text: &str, name: &str, variables: &[(String, String)]) -> Result<Self, BenchError> {
+        if let Some((unused, _)) = variables.iter().find(|(set, _)| !text.contains(&format!("${{{set}}}"))) {
+            return Err(BenchError::Workload(format!("{name} has no variable ${{{unused}}}")));
+        }
         let variables = Variables::from_iter(variables.iter().cloned());
         let file = JobFile::parse(text, name, &variables);
         Ok(Self::Fio(Box::new(file.map_err(|error| BenchError::Workload(error.to_string()))?)))

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::BenchError;
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 4] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
+    ("ext4", include_str!("../../../../stacks/ext4.toml")),
+    ("ext3", include_str!("../../../../stacks/ext3.toml")),
 ];
 
 /// A stack as it stands in its file.
@@ -50,6 +52,19 @@ fn default_memory() -> String {
     "1GiB".into()
 }
 
+/// Where and what, on one line.
+fn syntax(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().trim().replace('\n', " ");
+    match error.span() {
+        Some(span) => {
+            let before = &text.as_bytes()[..span.start.min(text.len())];
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            format!("line {line}: {message}")
+        }
+        None => message,
+    }
+}
+
 impl Stack {
     /// The names of the stacks that come with dovetail.
     pub fn built_in() -> impl Iterator<Item = &'static str> {
@@ -78,8 +93,19 @@ impl Stack {
     /// [`BenchError::StackFile`].
     pub fn parse(text: &str, file: &str) -> Result<Self, BenchError> {
         let failed = |reason: String| BenchError::StackFile { file: file.into(), reason };
-        let stack: Self = toml::from_str(text).map_err(|error| failed(error.to_string()))?;
+        let stack: Self = toml::from_str(text).map_err(|error| failed(syntax(text, &error)))?;
         parse_bytes(&stack.memory).map_err(|error| failed(format!("memory: {error}")))?;
+        let partition = stack.partition.as_deref().map(parse_bytes).transpose();
+        partition.map_err(|error| failed(format!("partition: {error}")))?;
+        stack.host.check().map_err(|what| failed(format!("[host] {what}")))?;
+        if let Some(partition) = &stack.partition {
+            parse_bytes(partition).map_err(|error| failed(format!("partition: {error}")))?;
+        }
+        if stack.host.queue_depth == 0 {
+            return Err(failed(
+                "host.queue_depth: a drive that takes no requests does nothing; give 1 or more".into(),
+            ));
+        }
         Ok(stack)
     }
 

@@ -53,6 +53,7 @@ pub(super) fn summarize(job: &Job<'_>, run: &mut Run<'_>, end: &Sample, jobs: &[
         fragmentation: fragmentation(run),
         occupancy: run.fs.occupancy(OCCUPANCY_CELLS),
         scatter: Vec::new(),
+        fio: None,
     }
 }
 

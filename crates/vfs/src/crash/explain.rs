@@ -9,8 +9,9 @@
 //! - an fsync under way counts or not. Unless fsyncs are atomic, its file may be anything then: the device may keep the
 //!   nodes that were written and lose the content that they lead to, until the flush at the end.
 //!
-//! Each page holds what it held at some moment since it was last made durable, by an fsync of its file or a sync: a
-//! checkpoint for another file's sake need not write it, and file systems overwrite in place.
+//! Each block of content (4096 bytes, or what the file system says) holds what it held at some moment since it was last made
+//! durable, by an fsync of its file or a sync: a checkpoint for another file's sake need not write it, and file systems
+//! overwrite in place.
 //!
 //! Everything else is as in the base: a name that was added, changed or taken away after it is as it was.
 
@@ -20,6 +21,17 @@ use super::history::{History, Promise};
 use super::snapshot::{Body, Node, Snapshot, child, meta};
 use crate::Ino;
 
+const PAGE: usize = 4096;
+
+/// What changes as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Units {
+    /// An fsync does.
+    pub(super) atomic_fsync: bool,
+    /// Bytes of a file's content that do.
+    pub(super) content: usize,
+}
+
 /// Finds a base that explains what is found, `complete` being the last operation that was through.
 ///
 /// # Errors
@@ -27,20 +39,21 @@ use crate::Ino;
 pub(super) fn explain(
     history: &History,
     complete: usize,
-    atomic_fsync: bool,
+    units: Units,
     found: &Snapshot,
 ) -> Result<(), String> {
     let synced = |number: &usize| history.promise(*number) == Some(Promise::All);
     let first = (0..=complete).rev().find(synced).unwrap_or(0);
     let last = (complete + 1).min(history.last());
     let unfinished = match history.promise(last) {
-        Some(Promise::File { ino, .. }) if last > complete && !atomic_fsync => Some(ino),
+        Some(Promise::File { ino, .. }) if last > complete && !units.atomic_fsync => Some(ino),
         _ => None,
     };
     let mut best: Option<(usize, String)> = None;
     for base in (first..=last).rev() {
         for upto in BTreeSet::from([complete.max(base), last]) {
             let mut expected = RolledForward::new(history, base, upto, last);
+            expected.unit = units.content;
             expected.unfinished = unfinished.filter(|_| upto > complete);
             match expected.compare(found) {
                 Ok(()) => return Ok(()),
@@ -79,6 +92,8 @@ struct RolledForward<'a> {
     nothing: Node,
     /// Directories of the base with a name inserted.
     inserted: BTreeMap<Ino, BTreeMap<Vec<u8>, Ino>>,
+    /// Bytes of content that change as a whole.
+    unit: usize,
     /// The file whose fsync was under way, if that may leave anything.
     unfinished: Option<Ino>,
     /// Inodes that lost a name by it.
@@ -89,8 +104,17 @@ impl<'a> RolledForward<'a> {
     fn new(history: &'a History, base: usize, upto: usize, last: usize) -> Self {
         let (versions, inserted, displaced) = Default::default();
         let nothing = Node { attr: Default::default(), body: Body::Special, xattrs: BTreeMap::new() };
-        let mut state =
-            Self { nothing, history, base, last, versions, inserted, unfinished: None, displaced };
+        let mut state = Self {
+            nothing,
+            history,
+            base,
+            last,
+            versions,
+            inserted,
+            unit: PAGE,
+            unfinished: None,
+            displaced,
+        };
         for number in base + 1..=upto {
             if let Some(Promise::File { ino, data_only }) = history.promise(number) {
                 state.roll_forward(ino, data_only, number);
@@ -207,7 +231,11 @@ impl<'a> RolledForward<'a> {
         for index in in_file {
             let len = (found.attr.size - index * 4096).min(4096) as usize;
             let here = page(found, index, len);
-            if !later.iter().any(|node| page(node, index, len) == here) {
+            let was_there = |start: usize| {
+                let part = start..len.min(start + self.unit);
+                later.iter().any(|node| page(node, index, len)[part.clone()] == here[part.clone()])
+            };
+            if !(0..len).step_by(self.unit).all(was_there) {
                 return Err(format!("page {index} holds what was never there since operation {content}"));
             }
         }

@@ -19,7 +19,7 @@ use dovetail_time::{Rng, SimTime};
 
 use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
 use crate::{Caller, Fallocate, FileSystem, Limits, Model};
-use explain::explain;
+use explain::{Units, explain};
 use history::History;
 use snapshot::Snapshot;
 
@@ -40,6 +40,16 @@ pub trait Mountable {
     /// An fsync that a power cut interrupts leaves its file as it was or as it was to become, nothing else.
     fn atomic_fsync(&self) -> bool {
         false
+    }
+
+    /// Bytes of a file's content that a power cut leaves as a whole, old or new: the size of a block. It divides 4096.
+    fn content_unit(&self) -> usize {
+        4096
+    }
+
+    /// What it can store, so that operations fail on the model as they do on it.
+    fn limits(&self) -> Limits {
+        Limits::default()
     }
 
     /// What is wrong with a volume, mounted or not: nothing if it is sound.
@@ -103,7 +113,7 @@ impl<'a, M: Mountable> Workload<'a, M> {
         let device = RecordingDevice::new(subject.format());
         let recording = device.recording();
         let mut mounted = Subject::new(subject.mount(device)?);
-        let mut model = Subject::new(Model::new(Limits::default(), &Caller::default()));
+        let mut model = Subject::new(Model::new(subject.limits(), &Caller::default()));
         adopt_root(&mut mounted.fs, &mut model.fs).map_err(|error| format!("the root: {error}"))?;
         let mut history = History::new(recording, &mut model.fs);
         let mut operations = Operations::new(seed, profile);
@@ -147,7 +157,8 @@ impl<'a, M: Mountable> Workload<'a, M> {
         sound(self.subject.check(&crash.device)).map_err(|what| format!("before recovery: {what}"))?;
         let (recovered, found) = self.recover(&crash.device)?;
         let complete = self.history.complete_at(crash.cut);
-        explain(&self.history, complete, self.subject.atomic_fsync(), &found)?;
+        let units = Units { atomic_fsync: self.subject.atomic_fsync(), content: self.subject.content_unit() };
+        explain(&self.history, complete, units, &found)?;
         tried.cuts += 1;
         let wrote = recovered.recording().position() > 0;
         tried.recovered += usize::from(wrote);

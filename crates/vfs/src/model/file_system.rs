@@ -133,12 +133,16 @@ impl FileSystem for Model {
         len: u64,
     ) -> Result<(), Error> {
         let end = self.check_end(offset, len);
+        let reserves = self.limits.reserves;
         let node = self.node_mut(ino)?;
         let file = node.file_mut()?;
         if len == 0 {
             return Err(Error::Invalid("the range is empty"));
         }
         let end = end?;
+        if !reserves && how != Fallocate::PunchHole {
+            return Err(Error::Unsupported("reserving blocks".to_string()));
+        }
         match how {
             Fallocate::Reserve { .. } => file.reserve(offset, end),
             Fallocate::PunchHole if offset >= file.size() => return Ok(()),

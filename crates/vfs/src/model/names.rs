@@ -3,9 +3,6 @@
 use super::{Body, Directory, Model, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, S_ISGID};
 use crate::{Attr, Caller, Error, Ino, MAX_NAME, NewNode, RenameFlags};
 
-/// The longest target of a symbolic link: a path with its NUL is at most 4096 bytes (`PATH_MAX`).
-const MAX_TARGET: usize = 4095;
-
 fn is_dots(name: &[u8]) -> bool {
     name == b"." || name == b".."
 }
@@ -63,7 +60,7 @@ impl Model {
         if target.is_empty() {
             return Err(Error::NotFound);
         }
-        if target.len() > MAX_TARGET {
+        if target.len() > self.limits.symlink {
             return Err(Error::NameTooLong);
         }
         self.add(caller, dir, name, S_IFLNK | 0o777, Body::Symlink(target.to_vec()))

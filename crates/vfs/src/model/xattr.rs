@@ -1,6 +1,6 @@
 //! Extended attributes.
 
-use super::Model;
+use super::{Model, XattrLayout};
 use crate::{Caller, Error, Ino, XattrFlags};
 
 const PREFIXES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
@@ -20,9 +20,12 @@ fn stored_name(name: &[u8]) -> Result<&[u8], Error> {
     }
 }
 
-fn room(name: &[u8], value: &[u8]) -> usize {
+fn room(name: &[u8], value: &[u8], layout: XattrLayout) -> usize {
     let stored = stored_name(name).map_or(0, <[u8]>::len);
-    (4 + stored + value.len()).next_multiple_of(4)
+    match layout {
+        XattrLayout::Together => (4 + stored + value.len()).next_multiple_of(4),
+        XattrLayout::Apart => (16 + stored).next_multiple_of(4) + value.len().next_multiple_of(4),
+    }
 }
 
 impl Model {
@@ -52,8 +55,8 @@ impl Model {
             _ => {}
         }
         let others = node.xattrs.iter().filter(|(other, _)| other.as_slice() != name);
-        let taken: usize = others.map(|(other, value)| room(other, value)).sum();
-        if taken + room(name, value) > limits.xattr_total {
+        let taken: usize = others.map(|(other, value)| room(other, value, limits.xattr_layout)).sum();
+        if taken + room(name, value, limits.xattr_layout) > limits.xattr_total {
             return Err(Error::NoSpace);
         }
         node.xattrs.insert(name.to_vec(), value.to_vec());

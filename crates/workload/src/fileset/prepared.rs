@@ -4,6 +4,7 @@ use dovetail_time::SimTime;
 
 use super::FileSet;
 use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
+use crate::fio::FioWorkload;
 
 /// First the files of a set are written, then another workload runs; its files are numbered behind those of the set.
 #[derive(Clone, Debug)]
@@ -77,5 +78,9 @@ impl<W: Workload> Workload for Prepared<W> {
 
     fn problem(&self) -> Option<String> {
         self.then.problem()
+    }
+
+    fn fio(&self) -> Option<&FioWorkload> {
+        self.then.fio()
     }
 }

@@ -104,6 +104,11 @@ impl Depths {
     pub fn record(&mut self, under_way: u64) {
         self.0[(under_way.max(1).ilog2() as usize).min(6)] += 1;
     }
+
+    /// Takes in what others counted.
+    pub fn add(&mut self, others: &Self) {
+        self.0.iter_mut().zip(others.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
 }
 
 /// Counts of calls by their latency, in fio's buckets.
@@ -125,6 +130,12 @@ impl Spread {
         };
         let bucket = BUCKETS.iter().position(|end| value < *end).unwrap_or(BUCKETS.len());
         self.counts[unit][bucket] += 1;
+    }
+
+    /// Takes in what others counted.
+    pub fn add(&mut self, others: &Self) {
+        let theirs = others.counts.iter().flatten();
+        self.counts.iter_mut().flatten().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
     }
 
     fn calls(&self) -> u64 {

@@ -169,4 +169,8 @@ impl Workload for FioWorkload {
     fn measured(&self, thread: ThreadId, begin: SimTime) -> bool {
         self.threads[thread.0 as usize].is_measured(begin)
     }
+
+    fn fio(&self) -> Option<&FioWorkload> {
+        Some(self)
+    }
 }

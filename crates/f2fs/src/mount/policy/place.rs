@@ -23,12 +23,8 @@ impl IpuPolicy {
     pub const HONOR_OPU_WRITE: Self = Self(1 << 7);
 
     /// The kernel's default: in place for small fsyncs, on volumes of at most 16 GiB always.
-    pub(crate) const fn default_for(main_segments: u32) -> Self {
-        if main_segments <= SMALL_VOLUME_SEGMENTS {
-            Self(Self::FORCE.0 | Self::HONOR_OPU_WRITE.0)
-        } else {
-            Self::FSYNC
-        }
+    pub(crate) const fn default_for(small_volume: bool) -> Self {
+        if small_volume { Self(Self::FORCE.0 | Self::HONOR_OPU_WRITE.0) } else { Self::FSYNC }
     }
 
     const fn has(self, other: Self) -> bool {
@@ -106,7 +102,7 @@ mod tests {
 
     #[test]
     fn small_volumes_write_in_place() {
-        assert_eq!(IpuPolicy::default_for(8192), IpuPolicy(0x81));
-        assert_eq!(IpuPolicy::default_for(8193), IpuPolicy(0x10));
+        assert_eq!(IpuPolicy::default_for(true), IpuPolicy(0x81));
+        assert_eq!(IpuPolicy::default_for(false), IpuPolicy(0x10));
     }
 }

@@ -2,13 +2,17 @@
 
 use dovetail_block::BlockDevice;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
-use dovetail_f2fs::{AllocMode, F2fs, IpuPolicy, Options};
+use dovetail_f2fs::{F2fs, IpuPolicy, Options};
 use dovetail_host::Planner;
 use dovetail_time::{Ratio, SimTime};
 use dovetail_vfs::Simulated;
 use serde::Deserialize;
 
+use super::table;
 use crate::bench::{BenchError, Stack};
+
+/// Linux: `dirty_background_ratio`. Writers themselves write back from a quarter of the cache on.
+const DIRTY_BACKGROUND_PERCENT: u64 = 10;
 
 /// Up to this size the kernel (6.1) treats a volume as small: it overwrites in place.
 const SMALL_VOLUME: f64 = (16_u64 << 30) as f64;
@@ -38,23 +42,13 @@ pub(super) fn build(
     scale: Ratio,
 ) -> Result<Box<dyn Simulated>, BenchError> {
     let full_bytes = planner.info().blocks as f64 * 4096.0 / scale.value();
-    let options = as_at_full_size(mount_options(stack, scale)?, full_bytes);
+    // the kernel's defaults depend on the size: a volume shrunk with its drive keeps those of its full size
+    let small_volume = Some(full_bytes <= SMALL_VOLUME);
+    let options = Options { small_volume, ..mount_options(stack, scale)? };
     let failed = |error: String| BenchError::Setup { stack: stack.name.clone(), reason: error };
     mkfs(&mut planner, &mkfs_options(stack)?).map_err(|error| failed(error.to_string()))?;
     let fs = F2fs::mount(planner, options, SimTime::ZERO).map_err(|error| failed(error.to_string()))?;
     Ok(Box::new(fs))
-}
-
-/// The kernel's defaults depend on the size of the volume: a volume shrunk with its drive keeps those of its full size.
-fn as_at_full_size(options: Options, full_bytes: f64) -> Options {
-    if full_bytes <= SMALL_VOLUME {
-        return options;
-    }
-    Options {
-        ipu_policy: options.ipu_policy.or(Some(IpuPolicy::FSYNC)),
-        alloc: options.alloc.or(Some(AllocMode::Default)),
-        ..options
-    }
 }
 
 fn mkfs_options(stack: &Stack) -> Result<MkfsOptions, BenchError> {
@@ -78,17 +72,7 @@ fn mount_options(stack: &Stack, scale: Ratio) -> Result<Options, BenchError> {
         gc_urgent: sysfs.gc_urgent.map_or(options.gc_urgent, |urgent| urgent != 0),
         checkpoint_interval_s: sysfs.cp_interval.unwrap_or(options.checkpoint_interval_s),
         page_cache_bytes: stack.memory_bytes(scale),
+        dirty_background_bytes: Some(stack.memory_bytes(scale) / 100 * DIRTY_BACKGROUND_PERCENT),
         ..options
-    })
-}
-
-fn table<T: for<'a> Deserialize<'a>>(
-    stack: &Stack,
-    name: &str,
-    table: &toml::Table,
-) -> Result<T, BenchError> {
-    table.clone().try_into().map_err(|error: toml::de::Error| BenchError::StackFile {
-        file: stack.name.clone(),
-        reason: format!("[{name}]: {}", error.message()),
     })
 }

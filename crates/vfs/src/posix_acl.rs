@@ -1,4 +1,4 @@
-//! POSIX access control lists: what the disk holds is shorter than what the system shows.
+//! POSIX access control lists: what the disk holds (the same in F2FS and ext) is shorter than what the system shows.
 //!
 //! On disk: u32 version 1, then entries of u16 tag, u16 permissions, and a u32 id only for named users and groups.
 //! The system's form (acl(5), `posix_acl_xattr.h`): u32 version 2, and every entry with an id, all ones where
@@ -14,7 +14,7 @@ const MASK: u16 = 0x10;
 const OTHERS: u16 = 0x20;
 
 /// The system's form of the list in `disk`; `None` if that is no list.
-pub(super) fn to_system(disk: &[u8]) -> Option<Vec<u8>> {
+pub fn to_system(disk: &[u8]) -> Option<Vec<u8>> {
     let (version, mut rest) = disk.split_first_chunk()?;
     if u32::from_le_bytes(*version) != DISK_VERSION {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn to_system(disk: &[u8]) -> Option<Vec<u8>> {
 /// What is stored for `system`, a list in the system's form; `None` if that is no list that the kernel would take (its
 /// entries in order; one each for owner, group and others; a mask if there are named users or groups). A list without
 /// entries is stored as one: whoever sets it means to remove the list.
-pub(super) fn from_system(system: &[u8]) -> Option<Vec<u8>> {
+pub fn from_system(system: &[u8]) -> Option<Vec<u8>> {
     let (version, rest) = system.split_first_chunk()?;
     let (entries, incomplete) = rest.as_chunks::<8>();
     if u32::from_le_bytes(*version) != SYSTEM_VERSION || !incomplete.is_empty() || !is_valid(entries) {

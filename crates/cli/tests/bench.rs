@@ -1,0 +1,293 @@
+//! `dovetail bench` and `dovetail stack` as a user types them.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn command(folder: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+    command.args(arguments.split_whitespace()).current_dir(folder);
+    command
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Writes and reads 16 MiB in two threads.
+const JOB: &str = "[mix]\nrw=randrw\nbs=4k\nsize=8m\nnumjobs=2\nfsync=64\ngroup_reporting\n";
+/// Writes more than the stack of [`folder`] has room for.
+const TOO_MUCH: &str = "[big]\nrw=write\nbs=1m\nsize=300m\nfallocate=none\n";
+
+/// A folder with a stack that has little room, and a job.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("job.fio", JOB), ("big.fio", TOO_MUCH), ("small.toml", &stack(""))] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn stack(more: &str) -> String {
+    format!(
+        "name = \"small\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\npartition = \"192MiB\"\n{more}"
+    )
+}
+
+/// The arguments after `bench`, in a folder as of [`folder`] with some more files.
+fn bench_with(files: &[(&str, &str)], arguments: &str) -> Output {
+    let folder = folder();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    command(folder.path(), &format!("bench {arguments}")).output().unwrap()
+}
+
+fn bench(arguments: &str) -> Output {
+    bench_with(&[], arguments)
+}
+
+/// One sentence on standard error, and nothing on standard output.
+fn assert_refused(output: &Output, code: i32, expected: &str) {
+    let message = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    assert!(message.contains(expected), "\"{expected}\" is not in: {message}");
+    assert!(message.starts_with("dovetail: ") && message.lines().count() == 1, "{message}");
+    assert_eq!(stdout(output), "");
+}
+
+#[test]
+fn a_bench_prints_its_runs_side_by_side() {
+    let output = bench("job.fio --stack small.toml,f2fs-lfs --scale 1/2");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("small") && text.contains("f2fs-lfs"), "{text}");
+    assert_eq!(stderr(&output), "", "no progress bar in a pipe");
+}
+
+#[test]
+fn the_same_bench_gives_the_same_bytes_whatever_the_jobs() {
+    for job in ["job.fio", "varmail --set nfiles=100 --set runtime=1"] {
+        let call = |jobs: &str| {
+            let output =
+                bench(&format!("{job} --stack small.toml,f2fs-lfs --seed 3 --repeat 2 --json --jobs {jobs}"));
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            output.stdout
+        };
+        let one = call("1");
+        assert!(one == call("1") && one == call("2"), "{job}");
+        let value: Value = serde_json::from_slice(&one).unwrap();
+        assert_eq!(value["runs"].as_array().map(Vec::len), Some(4));
+    }
+}
+
+#[test]
+fn another_seed_gives_other_results() {
+    let call = |seed: u32| bench(&format!("job.fio --stack small.toml --json --seed {seed}")).stdout;
+    assert_ne!(call(1), call(2));
+}
+
+#[test]
+fn fio_json_goes_to_a_file_for_each_run() {
+    let folder = folder();
+    let run = |arguments: &str| command(folder.path(), &format!("bench {arguments}")).output().unwrap();
+    let read = |name: &str| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join(name)).unwrap()).unwrap()
+    };
+    let output = run("job.fio --stack small.toml --stack f2fs-lfs --fio-json=out.json --json=all.json");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let ours = read("all.json");
+    for (at, name) in ["out-small.json", "out-f2fs-lfs.json"].into_iter().enumerate() {
+        let fio = read(name);
+        assert_eq!(fio["jobs"][0]["jobname"], "mix");
+        assert_eq!(fio["jobs"][0]["read"]["io_bytes"], ours["runs"][at]["totals"]["read_bytes"]);
+    }
+    let alone = run("job.fio --stack small.toml --fio-json");
+    let alone: Value = serde_json::from_slice(&alone.stdout).unwrap();
+    assert_eq!(alone, read("out-small.json"), "a run does not depend on the others");
+    assert_refused(&run("job.fio --stack small.toml,f2fs --fio-json"), 2, "give --fio-json=FILE");
+    assert_refused(&run("varmail --stack small.toml --fio-json"), 2, "varmail is a personality");
+    assert_refused(&run("job.fio --stack small.toml --fio-json --json"), 2, "only one of");
+}
+
+#[test]
+fn stacks_of_one_name_can_be_told_apart() {
+    let output = bench("job.fio --stack small.toml,small.toml --json");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let labels =
+        value["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap().to_owned());
+    assert_eq!(labels.collect::<Vec<_>>(), ["small (1)", "small (2)"]);
+}
+
+#[test]
+fn a_wrong_job_is_refused_with_file_and_line() {
+    for (text, expected) in [
+        ("[a]\nrw=randwrte\nsize=1m\n", "bad.fio:2:"),
+        ("[a]\nrw=write\nsize=1m\nno_such_option=1\n", "bad.fio:4:"),
+        ("rw=write\n", "bad.fio:1:"),
+        ("", "bad.fio"),
+        ("[a]\nrw=write\n", "bad.fio"),
+        ("[a]\nrw=write\nsize=${SIZE}\n", "bad.fio:3: ${SIZE} has no value here"),
+    ] {
+        assert_refused(&bench_with(&[("bad.fio", text)], "bad.fio --stack small.toml"), 1, expected);
+    }
+    assert_refused(&bench("missing.fio --stack small.toml"), 1, "missing.fio cannot be read");
+}
+
+#[test]
+fn unknown_names_are_refused() {
+    assert_refused(&bench("job.fio --stack f3fs"), 2, "there is no stack \"f3fs\"");
+    assert_refused(&bench("job.fio --stack small.toml --drive femu"), 2, "there is no drive profile 'femu'");
+    assert_refused(&bench("job.fio --stack missing.toml"), 1, "stack missing.toml: ");
+    assert_refused(&bench("job.fio --stack small.toml --set SIZE=1"), 1, "job.fio has no variable ${SIZE}");
+    assert_refused(&bench("varmail --stack small.toml --set nfile=1"), 1, "nfile");
+    assert_refused(&bench("varmial --stack small.toml"), 1, "varmial");
+}
+
+#[test]
+fn a_variable_is_put_into_the_job() {
+    let job = [("var.fio", "[a]\nrw=write\nsize=${SIZE}\n")];
+    let output = bench_with(&job, "var.fio --stack small.toml --set SIZE=3m --json");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(value["runs"][0]["totals"]["written_bytes"], 3 << 20);
+}
+
+#[test]
+fn a_wrong_stack_is_refused_in_a_sentence() {
+    for (more, expected) in [
+        ("colour = 1\n", "stack wrong.toml: line 6: unknown field `colour`"),
+        ("[host]\nsyscall = 1\n", "stack wrong.toml: line 7: unknown field `syscall`"),
+        ("[host]\nqueue_depth = 0\n", "[host] queue_depth is 0: give at least 1"),
+        ("[mkfs]\nbig = 1\n", "unknown field `big`"),
+        ("[sysfs]\nbig = 1\n", "unknown field `big`"),
+        ("memory = \"much\"\n", "memory: "),
+        ("mount = \"mode=log\"\n", "mode"),
+        ("name = \"twice\"\n", "stack wrong.toml: line 6: "),
+    ] {
+        assert_refused(
+            &bench_with(&[("wrong.toml", &stack(more))], "job.fio --stack wrong.toml"),
+            1,
+            expected,
+        );
+    }
+    for (from, to, expected) in [
+        ("192MiB", "33GiB", "a partition of 33.0 GiB does not fit on a drive of 32.0 GiB"),
+        ("192MiB", "some", "partition: "),
+        ("192MiB", "1MiB", "stack small: "),
+        ("\"f2fs\"", "\"f3fs\"", "there is no file system \"f3fs\" (there are: f2fs"),
+        ("femu-32g", "femu", "there is no drive profile 'femu'"),
+    ] {
+        let text = stack("").replace(from, to);
+        assert_refused(&bench_with(&[("wrong.toml", &text)], "job.fio --stack wrong.toml"), 1, expected);
+    }
+}
+
+#[test]
+fn a_full_volume_ends_the_run_in_a_sentence() {
+    let refused = bench("big.fio --stack small.toml --json");
+    assert_refused(&refused, 1, "could not write big.0.0: ");
+    let kept = bench("big.fio --stack small.toml --json --keep-going");
+    assert_eq!(kept.status.code(), Some(1));
+    assert_eq!(stderr(&kept), stderr(&refused));
+    let value: Value = serde_json::from_slice(&kept.stdout).unwrap();
+    let run = &value["runs"][0];
+    assert!(stderr(&kept).contains(run["error"].as_str().unwrap()));
+    assert!(run["totals"]["written_bytes"].as_u64().unwrap() > 64 << 20, "{}", run["totals"]);
+    let table = bench("big.fio --stack small.toml --keep-going");
+    assert!(stdout(&table).contains("small"), "{}", stdout(&table));
+    let fio: Value =
+        serde_json::from_slice(&bench("big.fio --stack small.toml --keep-going --fio-json").stdout).unwrap();
+    assert_eq!(fio["jobs"][0]["error"], 28, "ENOSPC");
+}
+
+#[test]
+fn files_that_do_not_fit_are_told_before_the_run() {
+    let read = [("read.fio", "[big]\nrw=read\nbs=1m\nsize=300m\n")];
+    let output = bench_with(&read, "read.fio --stack small.toml");
+    assert_refused(&output, 1, "stack small: ");
+    assert!(stderr(&output).contains("big.0.0"), "{}", stderr(&output));
+    assert_refused(&bench("job.fio --stack small.toml --fill 500MiB"), 1, "stack small: ");
+}
+
+#[test]
+fn one_stack_that_fails_does_not_take_the_others_with_it() {
+    let output = bench("big.fio --stack small.toml,f2fs --keep-going --json");
+    assert_eq!(output.status.code(), Some(1));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(value["runs"][0]["error"].is_string() && value["runs"][1]["error"].is_null());
+    assert_eq!(value["runs"][1]["totals"]["written_bytes"], 300 << 20);
+}
+
+#[test]
+fn ctrl_c_writes_what_is_there() {
+    let folder = folder();
+    let job = "[long]\nrw=randwrite\nbs=4k\nsize=16m\ntime_based\nruntime=100d\n";
+    std::fs::write(folder.path().join("long.fio"), job).unwrap();
+    let mut command = command(folder.path(), "bench long.fio --stack small.toml --json=out.json");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let begin = Instant::now();
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(60));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
+    assert!(stdout(&output).contains("small"));
+    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert!(value["runs"][0]["totals"]["written_bytes"].as_u64().unwrap() > 0);
+    assert!(value["runs"][0]["error"].is_null());
+}
+
+#[test]
+fn assumed_costs_are_varied_and_their_weight_is_shown() {
+    let output = bench("job.fio --stack small.toml,f2fs-lfs --sensitivity");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("job.fio on small\n") && text.contains("job.fio on f2fs-lfs\n"), "{text}");
+    let row = |key: &str, to: &str| -> Vec<String> {
+        let words = text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        words.into_iter().find(|words| words.len() > 2 && words[0] == key && words[2] == to).unwrap()
+    };
+    assert!(row("host.syscall_ns", "2000")[3].starts_with('-'), "dearer calls are fewer: {text}");
+    assert!(row("host.syscall_ns", "500")[3].starts_with('+'), "{text}");
+    assert!(!text.contains("max_request_kib"), "Linux gives it: {text}");
+}
+
+#[test]
+fn help_names_every_way_out() {
+    let folder = folder();
+    let text = stdout(&command(folder.path(), "bench --help").output().unwrap());
+    for option in
+        ["--stack", "--json", "--csv", "--fio-json", "--report", "--keep-going", "--fill", "--scale"]
+    {
+        assert!(text.contains(option), "{option} is not in: {text}");
+    }
+}
+
+#[test]
+fn a_stack_that_is_shown_can_be_given_back() {
+    let folder = folder();
+    let run = |arguments: &str| command(folder.path(), arguments).output().unwrap();
+    let list = stdout(&run("stack list"));
+    for name in list.lines().skip(1).filter_map(|line| line.split_whitespace().next()) {
+        let shown = run(&format!("stack show {name}"));
+        assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+        std::fs::write(folder.path().join("mine.toml"), &shown.stdout).unwrap();
+        assert_eq!(run("stack show mine.toml").stdout, shown.stdout);
+        let bench = |stack: &str| run(&format!("bench job.fio --scale 1/4 --stack {stack} --json")).stdout;
+        assert!(bench(name) == bench("mine.toml"), "{name}");
+    }
+    assert!(list.contains("f2fs-lfs"), "{list}");
+    assert_refused(&run("stack show none"), 2, "there is no stack \"none\"");
+}

@@ -1,0 +1,303 @@
+//! Why a volume, or something in it, cannot be read.
+
+use std::fmt;
+
+use dovetail_block::DeviceError;
+
+use crate::format::{BlockAddr, GroupNo, Incompat, Ino, RoCompat};
+use crate::journal::JournalError;
+use crate::mkfs::MkfsError;
+
+/// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
+/// apart.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The device failed.
+    #[error("the device failed: {0}")]
+    Io(#[from] DeviceError),
+    /// The superblock does not carry ext's magic number.
+    #[error("this is not an ext2, ext3 or ext4 volume: its magic number is {found:#06x} instead of 0xef53")]
+    NotExt {
+        /// What stands where the magic number should.
+        found: u16,
+    },
+    /// The volume contradicts itself or the format.
+    #[error("the volume is damaged: {0}")]
+    Corrupt(#[from] Corrupt),
+    /// The volume is sound as far as is known, and uses what is not supported.
+    #[error("{0}")]
+    Incompatible(#[from] Incompatible),
+    /// The journal cannot be replayed.
+    #[error("the journal cannot be used: {0}")]
+    Journal(#[from] JournalError),
+    /// No volume can be made like this.
+    #[error("{0}")]
+    Mkfs(#[from] MkfsError),
+    /// The volume is full, or as good as full.
+    #[error("no space is left on the volume")]
+    NoSpace,
+    /// The volume is mounted for reading only.
+    #[error("the volume is mounted read-only")]
+    ReadOnly,
+    /// A commit is under way, and the device makes plans: the call has to be made again when it is over.
+    #[error("a commit is under way: try again")]
+    Again,
+    /// A block beyond the largest file.
+    #[error("the file would be larger than this volume can store")]
+    FileTooBig,
+    /// No entry of that name.
+    #[error("there is no {0}")]
+    NotFound(String),
+    /// A file in the place of a directory.
+    #[error("{0} is not a directory")]
+    NotADirectory(String),
+    /// Something other than a regular file in the place of one.
+    #[error("{0} is not a regular file")]
+    NotAFile(String),
+    /// Something other than a symbolic link in the place of one.
+    #[error("inode {0} is not a symbolic link")]
+    NotASymlink(Ino),
+    /// More symbolic links on one path than the kernel follows.
+    #[error("{path} leads through more than {limit} symbolic links")]
+    TooManySymlinks {
+        /// The path as it was given.
+        path: String,
+        /// How many are followed.
+        limit: u32,
+    },
+}
+
+/// Something that is read or written nowhere here, by the feature's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Incompatible {
+    /// Feature bits without support, each by the name that mke2fs gives it.
+    #[error("the volume uses features that are not supported: {0}")]
+    Features(Incompat),
+    /// Features that allow reading only.
+    #[error("the volume uses {0}, which is read but not written: mount it with the option ro")]
+    ReadOnlyFeatures(RoCompat),
+    /// Features that are read, but whose structures are not kept right by changes.
+    #[error("the volume uses {0}, which is read but not written: mount it with the option ro")]
+    Unmaintained(Incompat),
+    /// Blocks of another size than 1, 2 or 4 KiB.
+    #[error("the volume has blocks of 2^{log} bytes; 1024, 2048 and 4096 are supported")]
+    BlockSize {
+        /// The logarithm of the size.
+        log: u32,
+    },
+    /// A revision that nobody has defined.
+    #[error("the volume is of revision {0}; 0 and 1 are known")]
+    Revision(u32),
+    /// There is no journal: ext2.
+    #[error(
+        "the volume has no journal, without which it is read but not written: mount it with the option ro"
+    )]
+    NoJournal,
+    /// The journal lies on another device.
+    #[error("the volume's journal lies on another device, which is not supported")]
+    ExternalJournal,
+}
+
+/// Where something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The superblock; of a backup the group that it lies in.
+    Superblock(GroupNo),
+    /// The descriptor of a block group.
+    Group(GroupNo),
+    /// The bitmap of a group's blocks.
+    BlockBitmap(GroupNo),
+    /// The bitmap of a group's inodes.
+    InodeBitmap(GroupNo),
+    /// An inode.
+    Inode(Ino),
+    /// The extent tree of an inode; a node of it by its block, the root by 0.
+    Extents(Ino, BlockAddr),
+    /// The block pointers of an inode.
+    Pointers(Ino),
+    /// A block of a directory, counted from its start.
+    Directory(Ino, u32),
+    /// The extended attributes of an inode.
+    Xattrs(Ino),
+    /// A block of extended attributes.
+    XattrBlock(BlockAddr),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Superblock(GroupNo(0)) => f.write_str("superblock"),
+            Self::Superblock(group) => write!(f, "superblock copy in group {group}"),
+            Self::Group(group) => write!(f, "descriptor of group {group}"),
+            Self::BlockBitmap(group) => write!(f, "block bitmap of group {group}"),
+            Self::InodeBitmap(group) => write!(f, "inode bitmap of group {group}"),
+            Self::Inode(ino) => write!(f, "inode {ino}"),
+            Self::Extents(ino, BlockAddr(0)) => write!(f, "extent tree of inode {ino}, root"),
+            Self::Extents(ino, block) => write!(f, "extent tree of inode {ino}, block {block}"),
+            Self::Pointers(ino) => write!(f, "block pointers of inode {ino}"),
+            Self::Directory(ino, block) => write!(f, "directory {ino}, block {block}"),
+            Self::Xattrs(ino) => write!(f, "extended attributes of inode {ino}"),
+            Self::XattrBlock(block) => write!(f, "extended attribute block {block}"),
+        }
+    }
+}
+
+/// One way of being damaged, with the values that disagree.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Corrupt {
+    /// A field outside the values that it may have.
+    #[error("{place}: {field} is {found}, allowed is {min} to {max}")]
+    Range {
+        /// Where.
+        place: Place,
+        /// The field, by the kernel's name.
+        field: &'static str,
+        /// What it holds.
+        found: u64,
+        /// The smallest value allowed.
+        min: u64,
+        /// The largest value allowed.
+        max: u64,
+    },
+    /// A field that must have another value, because of other fields.
+    #[error("{place}: {field} is {found}, not {expected}")]
+    Mismatch {
+        /// Where.
+        place: Place,
+        /// The field, by the kernel's name.
+        field: &'static str,
+        /// What it holds.
+        found: u64,
+        /// What follows from the rest.
+        expected: u64,
+    },
+    /// A checksum that does not fit its bytes.
+    #[error("{place}: the checksum is {found:#010x}, its bytes give {computed:#010x}")]
+    Checksum {
+        /// Where.
+        place: Place,
+        /// The checksum that is stored.
+        found: u32,
+        /// The checksum of what is stored.
+        computed: u32,
+    },
+    /// The device ends before the volume.
+    #[error("the volume has {expected} bytes, the device {found}: the image is cut short")]
+    Truncated {
+        /// Bytes of the device.
+        found: u64,
+        /// Bytes of the volume.
+        expected: u64,
+    },
+    /// A block number outside the volume.
+    #[error("{place}: {field} points to block {found}, outside the volume's blocks {first} to {last}")]
+    Address {
+        /// Where the number stands.
+        place: Place,
+        /// The pointer's field.
+        field: &'static str,
+        /// The number.
+        found: BlockAddr,
+        /// The first block that may be pointed to.
+        first: u64,
+        /// The last one.
+        last: u64,
+    },
+    /// Extents that are not in order, or that overlap.
+    #[error(
+        "{place}: the entry at file block {block} does not come after the one before it, which ends at {end}"
+    )]
+    Order {
+        /// Where.
+        place: Place,
+        /// The entry's first file block.
+        block: u32,
+        /// Where the one before it ends.
+        end: u64,
+    },
+    /// An inode that is used and has no content.
+    #[error("inode {0} is named or used, and is free")]
+    FreeInode(Ino),
+    /// A name that no file may have.
+    #[error("directory {dir}: an entry is called {name:?}")]
+    Name {
+        /// The directory.
+        dir: Ino,
+        /// The name; bytes that are not UTF-8 are replaced.
+        name: String,
+    },
+    /// An extended attribute whose name or value does not fit its area.
+    #[error("{place}: the entry at byte {offset} goes beyond the area, which ends at {end}")]
+    XattrOverrun {
+        /// Where.
+        place: Place,
+        /// Where the entry begins.
+        offset: u64,
+        /// The size of the area.
+        end: u64,
+    },
+    /// A directory that contains itself, or has two parents.
+    #[error("directory {0} is reached twice: the tree has a loop")]
+    DirectoryLoop(Ino),
+}
+
+impl Corrupt {
+    /// Nothing if `found` lies in `min..=max`.
+    ///
+    /// # Errors
+    /// [`Corrupt::Range`].
+    pub(crate) fn check_range<V: Into<u64>>(
+        place: Place,
+        field: &'static str,
+        found: V,
+        (min, max): (u64, u64),
+    ) -> Result<(), Self> {
+        let found = found.into();
+        if (min..=max).contains(&found) {
+            return Ok(());
+        }
+        Err(Self::Range { place, field, found, min, max })
+    }
+
+    /// Nothing if the two are equal.
+    ///
+    /// # Errors
+    /// [`Corrupt::Mismatch`].
+    pub(crate) fn check_equal<F: Into<u64>, E: Into<u64>>(
+        place: Place,
+        field: &'static str,
+        found: F,
+        expected: E,
+    ) -> Result<(), Self> {
+        let (found, expected) = (found.into(), expected.into());
+        if found == expected {
+            return Ok(());
+        }
+        Err(Self::Mismatch { place, field, found, expected })
+    }
+
+    /// Nothing if the checksums are equal.
+    ///
+    /// # Errors
+    /// [`Corrupt::Checksum`].
+    pub(crate) fn check_checksum(place: Place, found: u32, computed: u32) -> Result<(), Self> {
+        if found == computed { Ok(()) } else { Err(Self::Checksum { place, found, computed }) }
+    }
+}
+
+impl From<Error> for dovetail_vfs::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NoSpace => Self::NoSpace,
+            Error::ReadOnly => Self::ReadOnly,
+            Error::Again => Self::Again,
+            Error::FileTooBig => Self::FileTooBig,
+            Error::NotFound(_) => Self::NotFound,
+            Error::NotADirectory(_) => Self::NotADirectory,
+            Error::Incompatible(what) => Self::Unsupported(what.to_string()),
+            Error::Corrupt(Corrupt::FreeInode(_)) => Self::NotFound,
+            Error::Io(_) | Error::Journal(JournalError::Io(_)) => Self::Io(error.to_string()),
+            error => Self::Corrupt(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Extended attributes: behind the fields of an inode, and in a block that inodes may share.
+//!
+//! Entries stand at the area's start and grow up, values at its end and grow down. In an inode a magic number comes first,
+//! and values are found from the first entry on; in a block a header comes first, and they are found from its start on.
+
+use dovetail_vfs::posix_acl;
+
+use super::{BlockAddr, Ino, crc32c};
+use crate::error::{Corrupt, Place};
+
+/// The magic number of both forms.
+pub const XATTR_MAGIC: u32 = 0xEA02_0000;
+/// The magic number in an inode.
+const INLINE_HEADER: usize = 4;
+/// The header of a block.
+const BLOCK_HEADER: usize = 32;
+/// Where the checksum of a block stands.
+const CHECKSUM: usize = 16;
+/// An entry before its name.
+const ENTRY: usize = 16;
+/// The longest name, without its name space.
+const MAX_NAME: usize = 255;
+
+/// Which name space a name belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct XattrIndex(pub u8);
+
+impl XattrIndex {
+    /// What the system puts before the name; `None` for a number without a name space.
+    pub fn prefix(self) -> Option<&'static str> {
+        Some(match self.0 {
+            1 => "user.",
+            2 => "system.posix_acl_access",
+            3 => "system.posix_acl_default",
+            4 => "trusted.",
+            6 => "security.",
+            7 => "system.",
+            8 => "system.richacl",
+            9 => "encryption.",
+            10 => "gnu.",
+            _ => return None,
+        })
+    }
+
+    /// The name space and the rest of a name that a user may set; `None` for another name space.
+    pub fn of_name(full_name: &[u8]) -> Option<(Self, Vec<u8>)> {
+        SETTABLE.iter().find_map(|&index| {
+            let prefix = index.prefix()?;
+            let rest = full_name.strip_prefix(prefix.as_bytes())?;
+            (prefix.ends_with('.') != rest.is_empty()).then(|| (index, rest.to_vec()))
+        })
+    }
+
+    /// A POSIX access control list, which is stored in a shorter form than it is shown.
+    fn is_acl(self) -> bool {
+        matches!(self.0, 2 | 3)
+    }
+}
+
+/// "user.", the two access control lists, "trusted." and "security.".
+const SETTABLE: [XattrIndex; 5] = [XattrIndex(1), XattrIndex(2), XattrIndex(3), XattrIndex(4), XattrIndex(6)];
+
+/// Why the system's attribute cannot be stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum XattrRefused {
+    /// A name space that no attribute may be set in.
+    #[error("no attribute of this name space can be set")]
+    NameSpace,
+    /// A value that is no access control list.
+    #[error("the value is no access control list")]
+    Acl,
+}
+
+/// No room for all attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the extended attributes have no room")]
+pub struct NoRoom;
+
+/// An extended attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Xattr {
+    /// Its name space.
+    pub index: XattrIndex,
+    /// Its name without the name space.
+    pub name: Vec<u8>,
+    /// Its value as it is stored.
+    pub value: Vec<u8>,
+}
+
+impl Xattr {
+    /// What is stored for the attribute that the system calls `full_name`.
+    ///
+    /// # Errors
+    /// The name space; a value that is no access control list where one belongs.
+    pub fn from_system(full_name: &[u8], value: &[u8]) -> Result<Self, XattrRefused> {
+        let (index, name) = XattrIndex::of_name(full_name).ok_or(XattrRefused::NameSpace)?;
+        let acl = index.is_acl().then(|| posix_acl::from_system(value).ok_or(XattrRefused::Acl));
+        let value = acl.unwrap_or_else(|| Ok(value.to_vec()))?;
+        Ok(Self { index, name, value })
+    }
+
+    /// The value as the system shows it: the same but for POSIX ACLs, which are stored in a shorter form. A list
+    /// that is damaged is given as it is stored.
+    pub fn system_value(&self) -> Vec<u8> {
+        let acl = self.index.is_acl().then(|| posix_acl::to_system(&self.value));
+        acl.flatten().unwrap_or_else(|| self.value.clone())
+    }
+
+    /// The name as the system knows it, "user.comment". A name space without a name is shown by its number; bytes
+    /// that are not UTF-8 are replaced.
+    pub fn full_name(&self) -> String {
+        let name = String::from_utf8_lossy(&self.name);
+        match self.index.prefix() {
+            Some(prefix) => format!("{prefix}{name}"),
+            None => format!("{}.{name}", self.index.0),
+        }
+    }
+
+    /// Bytes that it takes, entry and value.
+    pub fn stored_len(&self) -> usize {
+        entry_len(&self.name) + self.value.len().next_multiple_of(4)
+    }
+
+    /// The hash of name and value, which stands in entries of blocks: the name by characters, then the value by words, the
+    /// last filled with zeros.
+    pub fn hash(&self) -> u32 {
+        let name = self.name.iter().fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
+        let words = self.value.chunks(4).map(|chunk| {
+            let mut word = [0; 4];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u32::from_le_bytes(word)
+        });
+        words.fold(name, |hash, word| hash.rotate_left(16) ^ word)
+    }
+}
+
+fn entry_len(name: &[u8]) -> usize {
+    (ENTRY + name.len()).next_multiple_of(4)
+}
+
+/// An area of entries and values.
+struct Area<'a> {
+    bytes: &'a [u8],
+    /// Where the first entry is.
+    first: usize,
+    /// What offsets of values count from.
+    base: usize,
+    place: Place,
+}
+
+/// Attributes in the area behind the fields of inode `ino`; an area without the magic number has none.
+///
+/// # Errors
+/// [`Corrupt::XattrOverrun`]; a value in an inode of its own, which needs a feature that is not supported.
+pub fn parse_inline_xattrs(area: &[u8], ino: Ino) -> Result<Vec<Xattr>, Corrupt> {
+    if area.first_chunk().is_none_or(|magic| u32::from_le_bytes(*magic) != XATTR_MAGIC) {
+        return Ok(Vec::new());
+    }
+    Area { bytes: area, first: INLINE_HEADER, base: INLINE_HEADER, place: Place::Xattrs(ino) }.parse()
+}
+
+/// Attributes in block `at`. The checksum is not looked at.
+///
+/// # Errors
+/// As [`parse_inline_xattrs`]; another magic number.
+pub fn parse_xattr_block(block: &[u8], at: BlockAddr) -> Result<Vec<Xattr>, Corrupt> {
+    let place = Place::XattrBlock(at);
+    Corrupt::check_equal(place, "h_magic", super::u32_at(block, 0), XATTR_MAGIC)?;
+    Corrupt::check_equal(place, "h_blocks", super::u32_at(block, 8), 1_u32)?;
+    Area { bytes: block, first: BLOCK_HEADER, base: 0, place }.parse()
+}
+
+impl Area<'_> {
+    fn parse(&self) -> Result<Vec<Xattr>, Corrupt> {
+        let mut list = Vec::new();
+        let mut at = self.first;
+        // four bytes of zeros end the list; it may also end with the area
+        while self.bytes.len() >= at + 4 && super::u32_at(self.bytes, at) != 0 {
+            let (offset, end) = (at as u64, self.bytes.len() as u64);
+            let overrun = || Corrupt::XattrOverrun { place: self.place, offset, end };
+            let entry = self.entry(at).ok_or_else(overrun)?;
+            at += entry_len(entry.name);
+            Corrupt::check_equal(self.place, "e_value_inum", entry.value_inum, 0_u32)?;
+            let value = self.value(&entry).ok_or_else(overrun)?.to_vec();
+            list.push(Xattr { index: XattrIndex(entry.index), name: entry.name.to_vec(), value });
+        }
+        Ok(list)
+    }
+
+    fn entry(&self, at: usize) -> Option<RawEntry<'_>> {
+        let bytes = self.bytes.get(at..)?;
+        let &[name_len, index, offset_low, offset_high, ..] = bytes.first_chunk::<ENTRY>()?;
+        Some(RawEntry {
+            index,
+            name: bytes.get(ENTRY..ENTRY + usize::from(name_len))?,
+            value_offset: u16::from_le_bytes([offset_low, offset_high]).into(),
+            value_inum: super::u32_at(bytes, 4),
+            value_size: super::u32_at(bytes, 8) as usize,
+        })
+    }
+
+    fn value(&self, entry: &RawEntry<'_>) -> Option<&[u8]> {
+        if entry.value_size == 0 {
+            return Some(&[]);
+        }
+        let start = self.base + entry.value_offset;
+        self.bytes.get(start..start.checked_add(entry.value_size)?)
+    }
+}
+
+struct RawEntry<'a> {
+    index: u8,
+    name: &'a [u8],
+    value_offset: usize,
+    value_inum: u32,
+    value_size: usize,
+}
+
+/// The area behind the fields of an inode, `room` bytes, with these attributes in this order; zeros for none.
+///
+/// # Errors
+/// [`NoRoom`].
+pub fn encode_inline_xattrs(list: &[Xattr], room: usize) -> Result<Vec<u8>, NoRoom> {
+    let mut area = vec![0; room];
+    if list.is_empty() {
+        return Ok(area);
+    }
+    area.get_mut(..4).ok_or(NoRoom)?.copy_from_slice(&XATTR_MAGIC.to_le_bytes());
+    // the hash is for sharing blocks: kernels leave it 0 here
+    put_entries(list.iter(), &mut area, INLINE_HEADER, INLINE_HEADER, |_| 0)?;
+    Ok(area)
+}
+
+/// What stands at the start of a block of attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XattrBlockHeader {
+    /// Inodes that share the block.
+    pub refcount: u32,
+    /// The hash of all entries.
+    pub hash: u32,
+}
+
+/// The header of a block of attributes, whatever its magic number says.
+pub fn xattr_block_header(block: &[u8]) -> XattrBlockHeader {
+    XattrBlockHeader { refcount: super::u32_at(block, 4), hash: super::u32_at(block, 12) }
+}
+
+/// Sets how many inodes share a block of attributes. Its checksum must be renewed ([`seal_xattr_block`]).
+pub fn set_xattr_refcount(block: &mut [u8], refcount: u32) {
+    block[4..8].copy_from_slice(&refcount.to_le_bytes());
+}
+
+/// A block of `block_size` bytes with these attributes, for one inode; they are sorted as kernels need it. A checksum is
+/// to be added ([`seal_xattr_block`]).
+///
+/// # Errors
+/// [`NoRoom`].
+pub fn encode_xattr_block(list: &[Xattr], block_size: usize) -> Result<Vec<u8>, NoRoom> {
+    let mut sorted: Vec<_> = list.iter().collect();
+    sorted.sort_by(|a, b| (a.index, a.name.len(), &a.name).cmp(&(b.index, b.name.len(), &b.name)));
+    let mut block = vec![0; block_size];
+    put_entries(sorted.iter().copied(), &mut block, BLOCK_HEADER, 0, Xattr::hash)?;
+    let hashes = sorted.iter().map(|xattr| xattr.hash());
+    // an entry without a hash makes the whole one that is not shared
+    let hash = if hashes.clone().any(|hash| hash == 0) {
+        0
+    } else {
+        hashes.fold(0_u32, |all, hash| all.rotate_left(16) ^ hash)
+    };
+    for (slot, word) in block.as_chunks_mut::<4>().0.iter_mut().zip([XATTR_MAGIC, 1, 1, hash]) {
+        *slot = word.to_le_bytes();
+    }
+    Ok(block)
+}
+
+fn put_entries<'a>(
+    list: impl Iterator<Item = &'a Xattr>,
+    area: &mut [u8],
+    first: usize,
+    base: usize,
+    hash: impl Fn(&Xattr) -> u32,
+) -> Result<(), NoRoom> {
+    let (mut at, mut values) = (first, area.len());
+    // in a large area alignment is that of the offsets, which count from the base
+    values -= (values - base) % 4;
+    for xattr in list {
+        let size = xattr.value.len().next_multiple_of(4);
+        values = values.checked_sub(size).ok_or(NoRoom)?;
+        let end = at + entry_len(&xattr.name);
+        // four zeros end the list
+        if xattr.name.len() > MAX_NAME || end + 4 > values {
+            return Err(NoRoom);
+        }
+        let offset = if xattr.value.is_empty() { 0 } else { (values - base) as u16 };
+        let entry = &mut area[at..end];
+        entry[0] = xattr.name.len() as u8;
+        entry[1] = xattr.index.0;
+        entry[2..4].copy_from_slice(&offset.to_le_bytes());
+        entry[8..12].copy_from_slice(&(xattr.value.len() as u32).to_le_bytes());
+        entry[12..16].copy_from_slice(&hash(xattr).to_le_bytes());
+        entry[ENTRY..ENTRY + xattr.name.len()].copy_from_slice(&xattr.name);
+        area[values..values + xattr.value.len()].copy_from_slice(&xattr.value);
+        at = end;
+    }
+    Ok(())
+}
+
+/// The checksum of the attribute block at `at`, stored and computed; `seed` is [`super::Superblock::checksum_seed`].
+pub fn xattr_block_checksums(block: &[u8], at: BlockAddr, seed: u32) -> (u32, u32) {
+    let crc = crc32c(crc32c(seed, &at.0.to_le_bytes()), &block[..CHECKSUM]);
+    let crc = crc32c(crc32c(crc, &[0; 4]), &block[CHECKSUM + 4..]);
+    (super::u32_at(block, CHECKSUM), crc)
+}
+
+/// Puts the checksum into the attribute block at `at`.
+pub fn seal_xattr_block(block: &mut [u8], at: BlockAddr, seed: u32) {
+    let (_, computed) = xattr_block_checksums(block, at, seed);
+    block[CHECKSUM..CHECKSUM + 4].copy_from_slice(&computed.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sorted(mut list: Vec<Xattr>) -> Vec<Xattr> {
+        list.sort_by(|a, b| (a.index, a.name.len(), &a.name).cmp(&(b.index, b.name.len(), &b.name)));
+        list
+    }
+
+    proptest! {
+        #[test]
+        fn what_fits_is_read_back(
+            sizes in prop::collection::vec((1..256_usize, 0..300_usize, 1..8_u8), 0..12),
+            room in 0..600_usize,
+        ) {
+            let list: Vec<_> = sizes
+                .iter()
+                .enumerate()
+                .map(|(n, &(name, value, index))| Xattr { index: XattrIndex(index), name: vec![b'a' + n as u8; name], value: vec![7; value] })
+                .collect();
+            let size: usize = list.iter().map(Xattr::stored_len).sum();
+            let room = room / 4 * 4;
+            match encode_inline_xattrs(&list, room) {
+                Ok(area) => prop_assert_eq!(parse_inline_xattrs(&area, Ino(12)).unwrap(), list.clone()),
+                Err(NoRoom) => prop_assert!(4 + size + 4 > room),
+            }
+            match encode_xattr_block(&list, 1024) {
+                Ok(block) => prop_assert_eq!(parse_xattr_block(&block, BlockAddr(9)).unwrap(), sorted(list)),
+                Err(NoRoom) => prop_assert!(32 + size + 4 > 1024),
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_refused_or_read(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse_inline_xattrs(&bytes, Ino(12));
+            bytes.splice(0..0, [0, 0, 2, 0xEA]);
+            let _ = parse_inline_xattrs(&bytes, Ino(12));
+            bytes.splice(4..4, [0, 0, 0, 0, 1, 0, 0, 0]);
+            let _ = parse_xattr_block(&bytes, BlockAddr(9));
+        }
+    }
+}

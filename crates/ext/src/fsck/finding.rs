@@ -1,0 +1,233 @@
+//! What a check may find: one variant for each kind, with the values that disagree.
+
+use std::fmt;
+
+use crate::error::Corrupt;
+use crate::format::{BlockAddr, GroupNo, Ino};
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing is wrong; worth knowing.
+    Note,
+    /// Against the format, without harm to what is stored.
+    Warning,
+    /// The volume contradicts itself: data may be lost now or by the next write.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// A name as it is stored: bytes, shown with what is not UTF-8 replaced and controls escaped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Name(pub Vec<u8>);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", String::from_utf8_lossy(&self.0).escape_debug())
+    }
+}
+
+/// A kind of finding, without its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// The variant's name.
+    pub name: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it means, in a sentence or two.
+    pub about: &'static str,
+}
+
+/// What the fields of findings mean; a field of one name means the same everywhere.
+macro_rules! meaning {
+    (reason) => {
+        "What is wrong with it."
+    };
+    (ino) => {
+        "The inode."
+    };
+    (dir) => {
+        "The directory."
+    };
+    (name) => {
+        "The name, as it is stored."
+    };
+    (group) => {
+        "The block group."
+    };
+    (block) => {
+        "The block of the directory."
+    };
+    (first) => {
+        "The first one that is concerned, a block or an inode."
+    };
+    (count) => {
+        "How many are concerned."
+    };
+    (address) => {
+        "The block of the volume."
+    };
+    (field) => {
+        "The field, by the kernel's name."
+    };
+    (found) => {
+        "What is stored."
+    };
+    (expected) => {
+        "What follows from the rest of the volume."
+    };
+    (what) => {
+        "Which of several."
+    };
+}
+
+/// Declares the enum, and from the same lines the names, the severities and the sentences.
+macro_rules! findings {
+    ($($(#[doc = $doc:literal])+ $name:ident: $severity:ident,
+        { $($field:ident: $type:ty),* $(,)? } => $message:literal;)*) => {
+        /// Something that a check found. [`Self::severity`] tells how bad it is, `Display` says it in a sentence.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Finding {
+            $($(#[doc = $doc])+ $name { $(#[doc = meaning!($field)] $field: $type,)* },)*
+        }
+
+        impl Finding {
+            /// All kinds, in the order of the documentation.
+            pub const KINDS: &'static [Kind] = &[$(Kind {
+                name: stringify!($name),
+                severity: Severity::$severity,
+                about: concat!($($doc),+),
+            }),*];
+
+            /// Its values by name.
+            pub fn values(&self) -> Vec<(&'static str, String)> {
+                match self {
+                    $(Self::$name { $($field),* } => vec![$((stringify!($field), $field.to_string())),*],)*
+                }
+            }
+
+            /// Its kind's place in [`Self::KINDS`].
+            pub(crate) fn index(&self) -> usize {
+                /// The variants without their values, numbered from 0.
+                #[derive(Clone, Copy)]
+                enum Number { $($name),* }
+                (match self { $(Self::$name { .. } => Number::$name),* }) as usize
+            }
+        }
+
+        impl fmt::Display for Finding {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self { $(Self::$name { $($field),* } => write!(f, $message),)* }
+            }
+        }
+    };
+}
+
+impl Finding {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        Self::KINDS[self.index()]
+    }
+
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        self.kind().severity
+    }
+}
+
+findings! {
+    /// The superblock cannot be used: nothing else was checked.
+    Unusable: Error, { reason: Corrupt } => "nothing more can be checked: {reason}";
+    /// A structure that cannot be decoded: a field outside its range, a wrong checksum, a block outside the volume.
+    Damaged: Error, { reason: Corrupt } => "{reason}";
+    /// The journal cannot be used.
+    Journal: Error, { reason: String } => "the journal: {reason}";
+    /// The volume was not unmounted; the check saw it as it is after its recovery.
+    AwaitsRecovery: Note, { count: u64 } => "the journal holds {count} blocks that the next mount will put in their places";
+    /// The kernel has noted an error.
+    ErrorsNoted: Warning, { count: u32 } => "kernels have noted {count} errors";
+    /// A volume without a journal was not unmounted.
+    NotUnmounted: Warning, { found: u16 } => "the volume was not unmounted: s_state is {found:#x}";
+    /// Something that this check does not know how to check.
+    NotChecked: Note, { what: String } => "not checked: {what}";
+    /// More than half of the blocks are reserved.
+    Reserved: Error, { found: u64, expected: u64 } => "{found} blocks are reserved, at most {expected} may be";
+    /// Blocks belong to two owners.
+    BlockShared: Error, { address: BlockAddr, what: String } => "block {address} belongs to {what} and to something else";
+    /// The inode that keeps blocks for more descriptors leads elsewhere.
+    ResizeInode: Error, { address: BlockAddr, found: u32, expected: u32 } => "the inode for resizing, block {address}: a pointer leads to {found}, not {expected}";
+    /// An orphan is listed twice, or is none.
+    Orphan: Error, { ino: Ino, what: &'static str } => "inode {ino} is listed as an orphan and {what}";
+    /// An inode in use has a mode that no kind of file has.
+    Mode: Error, { ino: Ino, found: u16 } => "inode {ino} is of no known kind: its mode is {found:#o}";
+    /// An inode in use says when it was deleted.
+    DeletionTime: Error, { ino: Ino, found: u32 } => "inode {ino} is in use and was deleted at {found}";
+    /// An inode that is not in use does not say when it was deleted.
+    NoDeletionTime: Error, { ino: Ino } => "inode {ino} has no links, a mode, and no time of deletion";
+    /// A flag that does not fit the file or the volume's features.
+    Flags: Error, { ino: Ino, what: &'static str } => "inode {ino} has the flag {what}, which cannot be";
+    /// The size does not fit the blocks.
+    Size: Error, { ino: Ino, found: u64, expected: u64 } => "inode {ino} has {found} bytes, by its blocks {expected}";
+    /// The count of blocks is wrong.
+    Sectors: Error, { ino: Ino, found: u64, expected: u64 } => "inode {ino} counts {found} sectors, it has {expected}";
+    /// An entry of an extent tree and the node that it leads to begin at other blocks.
+    ExtentStart: Error, { ino: Ino, found: u32, expected: u32 } => "inode {ino}: an entry of the extent tree begins at block {found}, the node below at {expected}";
+    /// A link's target is not as long as its size.
+    LinkTarget: Error, { ino: Ino } => "the target of link {ino} is not as long as its size";
+    /// A block of attributes is used by another number of inodes than it says.
+    XattrReferences: Error, { address: BlockAddr, found: u32, expected: u32 } => "attribute block {address} says that {found} inodes use it, {expected} do";
+    /// A directory has a hole.
+    DirectoryHole: Error, { dir: Ino, block: u32 } => "directory {dir} has no block {block}";
+    /// The first entries of a directory are not "." and "..".
+    Dots: Error, { dir: Ino, what: &'static str, found: Ino, expected: Ino } => "directory {dir}: \"{what}\" leads to inode {found}, not {expected}";
+    /// A directory has an entry "." or ".." in another place.
+    DotElsewhere: Error, { dir: Ino, name: Name } => "directory {dir} has a further entry {name:?}";
+    /// Two entries have one name.
+    NameTwice: Error, { dir: Ino, name: Name } => "directory {dir} has two entries {name}";
+    /// An entry leads to an inode that is not used.
+    EntryFree: Error, { dir: Ino, name: Name, ino: Ino } => "directory {dir}: {name} leads to inode {ino}, which is free";
+    /// An entry leads to an inode that there cannot be, or that is kept for the format.
+    EntryInode: Error, { dir: Ino, name: Name, ino: Ino } => "directory {dir}: {name} leads to inode {ino}, which no file can have";
+    /// An entry says that its inode is of another kind.
+    EntryType: Error, { dir: Ino, name: Name, found: u8, expected: u8 } => "directory {dir}: {name} is said to be of type {found}, its inode is of {expected}";
+    /// A name whose hash is not between those of its block in the index.
+    IndexHash: Error, { dir: Ino, block: u32, name: Name } => "directory {dir}: {name} should not be in block {block} by the index";
+    /// A block of the directory that the index leads to twice or not at all.
+    IndexBlock: Error, { dir: Ino, block: u32, what: &'static str } => "directory {dir}: the index leads to block {block} {what}";
+    /// A hash of the index is not larger than the one before.
+    IndexOrder: Error, { dir: Ino, block: u32 } => "directory {dir}: the index in block {block} is not in order";
+    /// A directory has two parents, or contains itself.
+    DirectoryShared: Error, { dir: Ino, ino: Ino } => "directory {ino} is in directory {dir} and in another one";
+    /// An inode that nothing leads to.
+    Unconnected: Error, { ino: Ino } => "no directory has an entry for inode {ino}";
+    /// The count of links is wrong.
+    Links: Error, { ino: Ino, found: u32, expected: u64 } => "inode {ino} counts {found} links, it has {expected}";
+
+    /// A bitmap does not have its checksum.
+    BitmapChecksum: Error, { group: GroupNo, what: &'static str, found: u32, expected: u32 } => "the {what} bitmap of group {group} should have the checksum {found:#x}, it has {expected:#x}";
+    /// Blocks in use are marked as free: the next write may destroy them.
+    BlocksFree: Error, { group: GroupNo, first: BlockAddr, count: u64 } => "group {group}: {count} blocks that are in use are marked as free, the first is {first}";
+    /// Free blocks are marked as in use.
+    BlocksLeaked: Error, { group: GroupNo, first: BlockAddr, count: u64 } => "group {group}: {count} blocks that belong to nothing are marked as in use, the first is {first}";
+    /// Inodes in use are marked as free.
+    InodesFree: Error, { group: GroupNo, first: Ino, count: u64 } => "group {group}: {count} inodes in use are marked as free, the first is {first}";
+    /// Free inodes are marked as in use.
+    InodesLeaked: Error, { group: GroupNo, first: Ino, count: u64 } => "group {group}: {count} free inodes are marked as in use, the first is {first}";
+    /// Bits of a bitmap beyond the group's end are not set.
+    Padding: Error, { group: GroupNo, what: &'static str } => "the {what} bitmap of group {group} is not filled up behind its end";
+    /// A group says that what is in use was never written.
+    Uninitialised: Error, { group: GroupNo, what: &'static str } => "group {group} says that its {what} was never written, and it is in use";
+    /// A count of a group's descriptor is wrong.
+    GroupCount: Error, { group: GroupNo, field: &'static str, found: u32, expected: u32 } => "group {group}: {field} is {found}, not {expected}";
+    /// A count of the superblock is wrong. Kernels compute it from the groups' counts, and write it when they unmount.
+    Total: Warning, { field: &'static str, found: u64, expected: u64 } => "the superblock's {field} is {found}, not {expected}";
+}

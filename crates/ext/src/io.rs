@@ -1,0 +1,416 @@
+//! The way to the device: blocks of the file system in, runs of blocks out, and the virtual time at which all is done.
+//!
+//! A block of the file system has 1, 2 or 4 KiB, one of the device 4 KiB. Where the first is smaller, its neighbours in
+//! the device's block are written again with what they held. Writes to neighbouring blocks are gathered into one
+//! command; a run is submitted when it ends, when it reaches [`MAX_RUN`], when one of its blocks is read or written
+//! again, and before any wait. After the device has failed once nothing more is written.
+
+use std::sync::Arc;
+
+use dovetail_block::{
+    BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, EventId,
+    Hints, Lba, LockId, Note, StreamId,
+};
+use dovetail_time::SimTime;
+use rustc_hash::FxHashMap;
+
+/// Device blocks in one write command at most: 1280 KiB, as in the kernel's defaults (`max_sectors_kb`).
+const MAX_RUN: usize = 320;
+/// Device blocks of which the content is kept, where blocks of the file system are smaller.
+const MAX_RECENT: usize = 4096;
+
+/// Held alone by a commit from its start to its end; an fsync that finds nothing to commit waits for one under way.
+const COMMIT: LockId = LockId(0);
+
+/// Which writes are gathered with which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// Content of files.
+    Data,
+    /// The log.
+    Journal,
+    /// What describes files, in its own place.
+    Home,
+}
+
+impl Channel {
+    const COUNT: usize = 3;
+}
+
+/// Blocks written since the mount, by cause, in blocks of the file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Content of files.
+    pub data: u64,
+    /// Blocks of the journal.
+    pub journal: u64,
+    /// Metadata in its own place.
+    pub home: u64,
+}
+
+impl Written {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.data + self.journal + self.home
+    }
+
+    fn count(&mut self, channel: Channel) {
+        *match channel {
+            Channel::Data => &mut self.data,
+            Channel::Journal => &mut self.journal,
+            Channel::Home => &mut self.home,
+        } += 1;
+    }
+}
+
+#[derive(Debug, Default)]
+struct Run {
+    start: u64,
+    blocks: Vec<Content>,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.start + self.blocks.len() as u64
+    }
+
+    fn touches(&self, lba: u64, blocks: u64) -> bool {
+        !self.blocks.is_empty() && lba < self.end() && self.start < lba.saturating_add(blocks)
+    }
+}
+
+/// The device, the time, and the writes that are still being gathered.
+#[derive(Debug)]
+pub(crate) struct Io<D> {
+    device: D,
+    block_size: usize,
+    now: SimTime,
+    done: SimTime,
+    runs: [Run; Channel::COUNT],
+    /// Device blocks as they were last read or written; only with small blocks.
+    recent: FxHashMap<u64, Content>,
+    failed: Option<DeviceError>,
+    written: Written,
+}
+
+impl<D: BlockDevice> Io<D> {
+    /// `block_size` is 1024, 2048 or 4096.
+    pub(crate) fn new(device: D, block_size: usize, now: SimTime) -> Self {
+        let runs = std::array::from_fn(|_| Run::default());
+        let (recent, written) = (FxHashMap::default(), Written::default());
+        Self { device, block_size, now, done: now, runs, recent, failed: None, written }
+    }
+
+    pub(crate) fn device(&self) -> &D {
+        &self.device
+    }
+
+    pub(crate) fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
+    pub(crate) fn into_device(self) -> D {
+        self.device
+    }
+
+    /// Bytes in a block.
+    pub(crate) fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    pub(crate) fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// The owner's clock; time never goes back.
+    pub(crate) fn set_now(&mut self, now: SimTime) {
+        self.now = self.now.max(now);
+    }
+
+    pub(crate) fn written(&self) -> Written {
+        self.written
+    }
+
+    /// Why the device takes no more writes, if it has failed.
+    pub(crate) fn failure(&self) -> Option<&DeviceError> {
+        self.failed.as_ref()
+    }
+
+    /// Blocks in a block of the device.
+    fn per_lba(&self) -> u64 {
+        BLOCK_SIZE / self.block_size as u64
+    }
+
+    /// The content of one block; of bytes, as many count as a block has.
+    pub(crate) fn read(&mut self, block: u64) -> Result<Content, DeviceError> {
+        let mut content = [Content::Empty];
+        if self.per_lba() == 1 {
+            self.read_into(block, &mut content)?;
+            let [content] = content;
+            return Ok(content);
+        }
+        let whole = self.read_small(block / self.per_lba())?;
+        let start = (block % self.per_lba()) as usize * self.block_size;
+        Ok(match whole {
+            Content::Bytes(bytes) => {
+                let mut part = [0; BLOCK_SIZE as usize];
+                part[..self.block_size].copy_from_slice(&bytes[start..start + self.block_size]);
+                Content::Bytes(Arc::new(part))
+            }
+            other => other,
+        })
+    }
+
+    /// A device block, where blocks are smaller.
+    fn read_small(&mut self, lba: u64) -> Result<Content, DeviceError> {
+        if let Some(content) = self.recent.get(&lba) {
+            return Ok(content.clone());
+        }
+        let mut content = [Content::Empty];
+        let done = self.start_read(lba, &mut content)?;
+        self.wait_read(done);
+        let [content] = content;
+        self.remember(lba, content.clone());
+        Ok(content)
+    }
+
+    fn remember(&mut self, lba: u64, content: Content) {
+        if self.recent.len() >= MAX_RECENT {
+            self.recent.clear();
+        }
+        self.recent.insert(lba, content);
+    }
+
+    /// The content of neighbouring blocks.
+    pub(crate) fn read_into(&mut self, block: u64, into: &mut [Content]) -> Result<(), DeviceError> {
+        if self.per_lba() == 1 {
+            let done = self.start_read(block, into)?;
+            self.wait_read(done);
+            return Ok(());
+        }
+        for (i, into) in into.iter_mut().enumerate() {
+            *into = self.read(block + i as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Goes on when the reads of this call are through, the last of them at `done`.
+    pub(crate) fn wait_read(&mut self, done: SimTime) {
+        self.device.note(Note::WaitReads);
+        self.now = self.now.max(done);
+    }
+
+    /// Asks for the content of neighbouring blocks of the device and says when it will be there.
+    pub(crate) fn start_read(&mut self, lba: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
+        let blocks = into.len() as u64;
+        for channel in 0..Channel::COUNT {
+            if self.runs[channel].touches(lba, blocks) {
+                self.submit(channel)?;
+            }
+        }
+        let range = BlockRange::new(Lba(lba), blocks);
+        Ok(self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done)
+    }
+
+    /// From here until [`Self::end_commit`], no other call commits.
+    pub(crate) fn begin_commit(&mut self) {
+        self.device.note(Note::Lock { lock: COMMIT, shared: false });
+    }
+
+    /// The commit is over, which is what `event` means.
+    pub(crate) fn end_commit(&mut self, event: EventId) {
+        self.device.note(Note::Signal(event));
+        self.device.note(Note::Unlock { lock: COMMIT });
+    }
+
+    /// Whether the commit that ends with `event` is over.
+    pub(crate) fn is_over(&self, event: EventId) -> bool {
+        self.device.has_come(event)
+    }
+
+    /// Waits for what was written, then for the commit that ends with `event`.
+    pub(crate) fn await_commit(&mut self, event: EventId) -> Result<(), DeviceError> {
+        self.wait()?;
+        self.device.note(Note::Await(event));
+        Ok(())
+    }
+
+    /// Writes a block, later or at once.
+    pub(crate) fn write(
+        &mut self,
+        channel: Channel,
+        block: u64,
+        content: Content,
+    ) -> Result<(), DeviceError> {
+        self.check()?;
+        self.written.count(channel);
+        let lba = block / self.per_lba();
+        let content = self.whole(block, content)?;
+        let own = channel as usize;
+        for other in 0..Channel::COUNT {
+            if other != own && self.runs[other].touches(lba, 1) {
+                self.submit(other)?;
+            }
+        }
+        let run = &mut self.runs[own];
+        if self.block_size < BLOCK_SIZE as usize && !run.blocks.is_empty() && run.end() == lba + 1 {
+            // the neighbour in the same device block was written just now
+            if let Some(last) = run.blocks.last_mut() {
+                *last = content;
+            }
+            return Ok(());
+        }
+        let goes_on = run.end() == lba && run.blocks.len() < MAX_RUN;
+        if !run.blocks.is_empty() && !goes_on {
+            self.submit(own)?;
+        }
+        let run = &mut self.runs[own];
+        if run.blocks.is_empty() {
+            run.start = lba;
+        }
+        run.blocks.push(content);
+        Ok(())
+    }
+
+    /// What the device's block holds once `content` is in its part of it.
+    fn whole(&mut self, block: u64, content: Content) -> Result<Content, DeviceError> {
+        let per = self.per_lba();
+        if per == 1 {
+            return Ok(content);
+        }
+        let lba = block / per;
+        let start = (block % per) as usize * self.block_size;
+        let mut bytes = *bytes(&self.read_small(lba)?);
+        bytes[start..start + self.block_size].copy_from_slice(&self::bytes(&content)[..self.block_size]);
+        let whole = Content::Bytes(Arc::new(bytes));
+        self.remember(lba, whole.clone());
+        Ok(whole)
+    }
+
+    fn check(&self) -> Result<(), DeviceError> {
+        match &self.failed {
+            Some(failed) => Err(failed.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn submit(&mut self, channel: usize) -> Result<(), DeviceError> {
+        self.submit_run(channel, false)
+    }
+
+    fn submit_run(&mut self, channel: usize, fua: bool) -> Result<(), DeviceError> {
+        let run = &mut self.runs[channel];
+        if run.blocks.is_empty() {
+            return Ok(());
+        }
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        let range = BlockRange::new(Lba(run.start), run.blocks.len() as u64);
+        let hints = Hints { stream: StreamId(channel as u8), ..Hints::default() };
+        let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua };
+        let answer = self.device.submit(self.now, write);
+        run.blocks.clear();
+        self.complete(answer.map(|completion| completion.done))
+    }
+
+    fn complete(&mut self, answer: Result<SimTime, DeviceError>) -> Result<(), DeviceError> {
+        match answer {
+            Ok(done) => self.done = self.done.max(done),
+            Err(error) => {
+                self.failed = Some(error.clone());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits all that was gathered, without waiting.
+    pub(crate) fn kick(&mut self) -> Result<(), DeviceError> {
+        (0..Channel::COUNT).try_for_each(|channel| self.submit(channel))
+    }
+
+    /// Submits all, and waits until the device has it (not until it survives a power cut).
+    pub(crate) fn wait(&mut self) -> Result<(), DeviceError> {
+        self.kick()?;
+        self.wait_all();
+        Ok(())
+    }
+
+    fn wait_all(&mut self) {
+        self.device.note(Note::WaitAll);
+        self.now = self.now.max(self.done);
+    }
+
+    /// Waits until everything written survives a power cut.
+    pub(crate) fn flush(&mut self) -> Result<(), DeviceError> {
+        self.check()?;
+        self.wait()?;
+        let answer = self.device.submit(self.now, Command::Flush).map(|completion| completion.done);
+        self.complete(answer)?;
+        self.wait_all();
+        Ok(())
+    }
+
+    /// Writes one block and waits for it; with `fua` it survives a power cut when this returns.
+    pub(crate) fn write_now(
+        &mut self,
+        channel: Channel,
+        block: u64,
+        content: Content,
+        fua: bool,
+    ) -> Result<(), DeviceError> {
+        self.wait()?;
+        self.write(channel, block, content)?;
+        self.submit_run(channel as usize, fua)?;
+        self.wait_all();
+        Ok(())
+    }
+
+    /// Gives blocks back to the device; nothing happens on one without discard.
+    pub(crate) fn discard(&mut self, extents: &[(u64, u64)]) -> Result<(), DeviceError> {
+        if !self.device.info().capabilities.discard || extents.is_empty() || self.failed.is_some() {
+            return Ok(());
+        }
+        self.kick()?;
+        self.recent.clear();
+        let size = self.block_size as u64;
+        let ranges: Vec<_> =
+            extents.iter().map(|&(start, blocks)| ByteRange::new(start * size, blocks * size)).collect();
+        let answer = self.device.submit(self.now, Command::Discard { ranges: &ranges });
+        self.complete(answer.map(|completion| completion.done))
+    }
+}
+
+/// The bytes of a content; what was never written, or only named by a simulation, is zeros.
+pub(crate) fn bytes(content: &Content) -> Arc<BlockBytes> {
+    match content {
+        Content::Bytes(bytes) => Arc::clone(bytes),
+        _ => Arc::new([0; BLOCK_SIZE as usize]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_block::MemoryDevice;
+
+    use super::*;
+
+    fn filled(fill: u8) -> Content {
+        Content::Bytes(Arc::new([fill; 4096]))
+    }
+
+    #[test]
+    fn small_blocks_keep_their_neighbours() {
+        let mut io = Io::new(MemoryDevice::new(8), 1024, SimTime::ZERO);
+        for (block, fill) in [(0, 1), (1, 2), (3, 4), (2, 3), (4, 5), (9, 9), (1, 7)] {
+            io.write(Channel::Home, block, filled(fill)).unwrap();
+        }
+        io.write(Channel::Data, 5, filled(6)).unwrap();
+        io.flush().unwrap();
+        let mut again = Io::new(io.into_device(), 1024, SimTime::ZERO);
+        for (block, fill) in [(0, 1), (1, 7), (2, 3), (3, 4), (4, 5), (5, 6), (6, 0), (8, 0), (9, 9)] {
+            assert_eq!(bytes(&again.read(block).unwrap())[..1024], [fill; 1024], "block {block}");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What a log holds that was committed: which block of the journal each block of the volume is to be copied from.
+//!
+//! The log is read once, from its start to the first block that does not go on where the one before ended: another
+//! number, no magic, a wrong checksum. A transaction counts when its commit block is there. A block that a transaction
+//! revokes is not copied from it nor from those before.
+//!
+//! Unlike the kernel, a logged block with a wrong checksum ends the log before its transaction, as any other wrong block
+//! does; the kernel refuses to mount then.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dovetail_block::{BlockDevice, Content};
+use dovetail_time::SimTime;
+use rustc_hash::FxHashMap;
+
+use super::block::{CommitBlock, RevokeBlock, tail_is_right};
+use super::header::{BlockType, Header, MAGIC};
+use super::tag::TagFlags;
+use super::{JournalError, JournalMap, JournalSuperblock, Tid};
+use crate::io::{Channel, Io, bytes};
+
+/// Where the newest committed content of a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The block of the journal.
+    pub at: u32,
+    /// Its first four bytes were taken out.
+    pub escaped: bool,
+}
+
+/// Why the log ends where it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The superblock says that it is empty.
+    Empty,
+    /// A block of no transaction, or of an old one.
+    End,
+    /// A block of a type that is not known.
+    UnknownType(BlockType),
+    /// A wrong checksum, in this block of the journal.
+    Checksum(u32),
+    /// Every block of the log was read.
+    Full,
+}
+
+/// What a log holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// Blocks of the volume and where their content is.
+    pub copies: BTreeMap<u64, Source>,
+    /// How many transactions are complete.
+    pub transactions: u32,
+    /// The transaction that would come next.
+    pub next: Tid,
+    /// The block of the journal where it would begin.
+    pub head: u32,
+    /// Why the log ends there.
+    pub stop: Stop,
+}
+
+/// What a replay did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    /// Transactions that were complete.
+    pub transactions: u32,
+    /// Blocks that were written.
+    pub blocks: u64,
+    /// Why the log ended.
+    pub stop: Stop,
+}
+
+/// Finds what the log holds; `read` gives blocks of the journal.
+///
+/// # Errors
+/// What `read` says.
+pub fn replay<E>(
+    superblock: &JournalSuperblock,
+    read: impl FnMut(u32) -> Result<Content, E>,
+) -> Result<Replay, E> {
+    let mut scan = Scan::new(superblock, read);
+    if superblock.start == 0 {
+        return Ok(scan.end(Stop::Empty));
+    }
+    loop {
+        if let Some(stop) = scan.step()? {
+            return Ok(scan.end(stop));
+        }
+    }
+}
+
+struct Scan<'a, R> {
+    superblock: &'a JournalSuperblock,
+    read: R,
+    seed: u32,
+    at: u32,
+    left: u32,
+    sequence: Tid,
+    head: u32,
+    transactions: u32,
+    /// Of the transaction that is being read.
+    copies: Vec<(u64, Source)>,
+    revokes: Vec<u64>,
+    /// Of those that are complete.
+    committed: FxHashMap<u64, (Tid, Source)>,
+    revoked: FxHashMap<u64, Tid>,
+}
+
+impl<'a, R, E> Scan<'a, R>
+where
+    R: FnMut(u32) -> Result<Content, E>,
+{
+    fn new(superblock: &'a JournalSuperblock, read: R) -> Self {
+        let (copies, revokes, committed, revoked) = Default::default();
+        Self {
+            superblock,
+            read,
+            seed: superblock.seed(),
+            at: superblock.start.max(superblock.first),
+            left: superblock.capacity(),
+            sequence: superblock.sequence,
+            head: superblock.start.max(superblock.first),
+            transactions: 0,
+            copies,
+            revokes,
+            committed,
+            revoked,
+        }
+    }
+
+    fn advance(&mut self, blocks: u32) {
+        self.at = self.superblock.after(self.at, blocks);
+        self.left -= blocks;
+    }
+
+    /// Reads one block, with the logged blocks that it names.
+    fn step(&mut self) -> Result<Option<Stop>, E> {
+        if self.left == 0 {
+            return Ok(Some(Stop::Full));
+        }
+        let block = bytes(&(self.read)(self.at)?);
+        let block = &block[..self.superblock.block_size as usize];
+        match Header::parse(block) {
+            Some(header) if header.sequence == self.sequence => match header.kind {
+                BlockType::DESCRIPTOR => self.descriptor(block),
+                BlockType::REVOKE => Ok(self.revoke(block)),
+                BlockType::COMMIT => Ok(self.commit(block)),
+                other => Ok(Some(Stop::UnknownType(other))),
+            },
+            _ => Ok(Some(Stop::End)),
+        }
+    }
+
+    fn tail_is_wrong(&self, block: &[u8]) -> bool {
+        self.superblock.features.has_checksums() && !tail_is_right(block, self.seed)
+    }
+
+    fn descriptor(&mut self, block: &[u8]) -> Result<Option<Stop>, E> {
+        if self.tail_is_wrong(block) {
+            return Ok(Some(Stop::Checksum(self.at)));
+        }
+        let format = self.superblock.tag_format();
+        let tags = format.parse(block);
+        self.advance(1);
+        for tag in tags {
+            if self.left == 0 {
+                return Ok(Some(Stop::Full));
+            }
+            if self.superblock.features.has_checksums() {
+                let logged = bytes(&(self.read)(self.at)?);
+                let logged = &logged[..self.superblock.block_size as usize];
+                if format.checksum(self.seed, self.sequence, logged) != tag.checksum {
+                    return Ok(Some(Stop::Checksum(self.at)));
+                }
+            }
+            let source = Source { at: self.at, escaped: tag.flags.has(TagFlags::ESCAPE) };
+            self.copies.push((tag.block, source));
+            self.advance(1);
+        }
+        Ok(None)
+    }
+
+    fn revoke(&mut self, block: &[u8]) -> Option<Stop> {
+        if self.tail_is_wrong(block) {
+            return Some(Stop::Checksum(self.at));
+        }
+        self.revokes.extend(RevokeBlock::parse(block, self.superblock.features).blocks);
+        self.advance(1);
+        None
+    }
+
+    fn commit(&mut self, block: &[u8]) -> Option<Stop> {
+        if !CommitBlock::is_right(block, self.superblock.features, self.seed) {
+            return Some(Stop::Checksum(self.at));
+        }
+        let tid = self.sequence;
+        self.committed.extend(self.copies.drain(..).map(|(block, source)| (block, (tid, source))));
+        self.revoked.extend(self.revokes.drain(..).map(|block| (block, tid)));
+        self.advance(1);
+        self.head = self.at;
+        self.sequence = tid.next();
+        self.transactions += 1;
+        None
+    }
+
+    fn end(self, stop: Stop) -> Replay {
+        let revoked = self.revoked;
+        let counts = |&(block, (tid, _)): &(u64, (Tid, Source))| {
+            revoked.get(&block).is_none_or(|revoked| revoked.is_before(tid))
+        };
+        let copies = self.committed.into_iter().filter(counts);
+        Replay {
+            copies: copies.map(|(block, (_, source))| (block, source)).collect(),
+            transactions: self.transactions,
+            next: self.sequence,
+            head: self.head,
+            stop,
+        }
+    }
+}
+
+impl Source {
+    /// The content of a block as it was before it was logged.
+    pub fn restore(self, logged: Content) -> Content {
+        match logged {
+            Content::Bytes(mut bytes) if self.escaped => {
+                Arc::make_mut(&mut bytes)[..4].copy_from_slice(&MAGIC.to_be_bytes());
+                Content::Bytes(bytes)
+            }
+            other => other,
+        }
+    }
+}
+
+/// Replays the journal of a volume on `device`: copies what the log holds to where it belongs, and empties the log.
+/// `block_size` and `blocks` are those of the volume, the size in bytes.
+///
+/// # Errors
+/// What is wrong with the journal; a copy that would go beyond the end of the volume; what the device says.
+pub fn recover<D: BlockDevice>(
+    device: D,
+    block_size: u32,
+    map: &JournalMap,
+    blocks: u64,
+) -> Result<(D, Replayed), JournalError> {
+    let mut io = Io::new(device, block_size as usize, SimTime::ZERO);
+    let mut superblock = super::Journal::read_superblock(&mut io, map)?;
+    let replayed = apply(&mut io, map, &mut superblock, blocks)?;
+    Ok((io.into_device(), replayed))
+}
+
+/// Copies what the log holds to where it belongs, makes that durable, and then empties the log.
+///
+/// # Errors
+/// [`JournalError::Target`] before anything is written; [`JournalError::Io`].
+pub(crate) fn apply<D: BlockDevice>(
+    io: &mut Io<D>,
+    map: &JournalMap,
+    superblock: &mut JournalSuperblock,
+    blocks: u64,
+) -> Result<Replayed, JournalError> {
+    let place = |at: u32| map.physical(at).unwrap_or(0);
+    let found = replay(superblock, |at| io.read(place(at)))?;
+    if let Some((&block, _)) = found.copies.range(blocks..).next() {
+        return Err(JournalError::Target { block, blocks });
+    }
+    for (&block, source) in &found.copies {
+        let content = source.restore(io.read(place(source.at))?);
+        io.write(Channel::Home, block, content)?;
+    }
+    if superblock.start != 0 {
+        io.flush()?;
+        superblock.start = 0;
+        // one number is left out: an unfinished transaction may have used it
+        superblock.sequence = found.next.next();
+        write_superblock(io, map, superblock)?;
+    }
+    let (transactions, blocks) = (found.transactions, found.copies.len() as u64);
+    Ok(Replayed { transactions, blocks, stop: found.stop })
+}
+
+/// Writes the journal's superblock so that it survives a power cut.
+pub(super) fn write_superblock<D: BlockDevice>(
+    io: &mut Io<D>,
+    map: &JournalMap,
+    superblock: &JournalSuperblock,
+) -> Result<(), JournalError> {
+    let place = map.physical(0).unwrap_or(0);
+    let mut block = bytes(&io.read(place)?);
+    Arc::make_mut(&mut block)[..1024].copy_from_slice(&superblock.encode());
+    Ok(io.write_now(Channel::Journal, place, Content::Bytes(block), true)?)
+}

@@ -1,0 +1,56 @@
+//! Why no volume can be made.
+
+use crate::format::{Compat, Incompat, RoCompat};
+
+/// Options that contradict each other, or that do not fit the device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MkfsError {
+    /// A device without room for the tables.
+    #[error("{bytes} bytes are too few: {short}; use a larger device, or fewer inodes and a smaller journal")]
+    TooSmall {
+        /// The device's size.
+        bytes: u64,
+        /// What there is no room for.
+        short: &'static str,
+    },
+    /// A device beyond what block numbers of 32 bits reach.
+    #[error("{blocks} blocks are too many: a volume made here has fewer than 2^32; use larger blocks")]
+    TooLarge {
+        /// Blocks of the device, in the volume's block size.
+        blocks: u64,
+    },
+    /// A block size that is not supported.
+    #[error("blocks of {0} bytes cannot be used: 1024, 2048 and 4096 can")]
+    BlockSize(u32),
+    /// An inode size that is not supported.
+    #[error("inodes of {0} bytes cannot be used: a power of two from 128 to the block's size can")]
+    InodeSize(u32),
+    /// An inode for too few or too many bytes.
+    #[error("an inode for each {0} bytes makes no sense: 1024 to 67108864 are allowed")]
+    InodeRatio(u32),
+    /// A reserve that leaves nothing.
+    #[error("a reserve of {0} % is too much: up to 50 is allowed")]
+    Reserve(u32),
+    /// A label that does not fit the superblock.
+    #[error("the label is too long: {0} bytes, 16 are allowed")]
+    Label(usize),
+    /// A journal outside what kernels take, or what the volume has room for.
+    #[error("a journal of {blocks} blocks cannot be made: {min} to {max} are allowed here")]
+    Journal {
+        /// What was asked for.
+        blocks: u64,
+        /// The smallest one.
+        min: u64,
+        /// The largest one.
+        max: u64,
+    },
+    /// Features that new volumes cannot have.
+    #[error("new volumes cannot have these features: {0}; {1}; {2}")]
+    Features(Compat, Incompat, RoCompat),
+    /// Two features that do not go together.
+    #[error("the features {0} and {1} exclude each other")]
+    FeatureExcludes(&'static str, &'static str),
+    /// A feature that needs another one.
+    #[error("the feature {0} needs the feature {1}")]
+    FeatureNeeds(&'static str, &'static str),
+}

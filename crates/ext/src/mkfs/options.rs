@@ -1,0 +1,157 @@
+//! What a new volume shall be.
+
+use super::MkfsError;
+use crate::format::{Compat, Incompat, RoCompat};
+
+/// Which of the family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Without a journal.
+    Ext2,
+    /// With a journal, and block maps.
+    Ext3,
+    /// With a journal, extents and checksums.
+    Ext4,
+}
+
+/// What a new volume shall be. [`MkfsOptions::new`] is what mke2fs does by default; uuid, hash seed and time are for the
+/// caller to draw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MkfsOptions {
+    /// Features that may be ignored.
+    pub compat: Compat,
+    /// Features that must be known.
+    pub incompat: Incompat,
+    /// Features that must be known for writing.
+    pub ro_compat: RoCompat,
+    /// Bytes in a block: 1024, 2048 or 4096; by the device's size if `None`.
+    pub block_size: Option<u32>,
+    /// Bytes in an inode.
+    pub inode_size: u32,
+    /// Bytes of the device for each inode; by the device's size if `None`.
+    pub inode_ratio: Option<u32>,
+    /// Blocks of the journal; by the volume's size if `None`.
+    pub journal_blocks: Option<u32>,
+    /// Percent of the blocks that only the owner of the reserve may fill.
+    pub reserved_percent: u32,
+    /// The label, at most 16 bytes.
+    pub label: String,
+    /// The volume's UUID.
+    pub uuid: [u8; 16],
+    /// What hashes of names begin with.
+    pub hash_seed: [u8; 16],
+    /// When it is made, in seconds since 1970.
+    pub time: u64,
+    /// The owner of the root directory, user and group.
+    pub root_owner: (u32, u32),
+    /// Leaves inode tables that were never used to the kernel, which zeroes them after the first mount. Only where groups
+    /// have checksums, and the device has no discard.
+    pub lazy_itable_init: bool,
+}
+
+/// What all kinds have by the defaults of mke2fs (`base_features`).
+const BASE_COMPAT: Compat = Compat(Compat::EXT_ATTR.0 | Compat::RESIZE_INODE.0 | Compat::DIR_INDEX.0);
+const BASE_RO_COMPAT: RoCompat = RoCompat(RoCompat::SPARSE_SUPER.0 | RoCompat::LARGE_FILE.0);
+
+impl MkfsOptions {
+    /// The defaults of mke2fs for a kind.
+    pub const fn new(kind: Kind) -> Self {
+        let journal = if matches!(kind, Kind::Ext2) { Compat(0) } else { Compat::HAS_JOURNAL };
+        let (incompat, ro_compat) = match kind {
+            Kind::Ext2 | Kind::Ext3 => (Incompat(0), RoCompat(0)),
+            Kind::Ext4 => (
+                Incompat::EXTENTS.with(Incompat::BITS_64).with(Incompat::FLEX_BG),
+                RoCompat::HUGE_FILE
+                    .with(RoCompat::DIR_NLINK)
+                    .with(RoCompat::EXTRA_ISIZE)
+                    .with(RoCompat::METADATA_CSUM),
+            ),
+        };
+        Self {
+            compat: BASE_COMPAT.with(journal),
+            incompat: Incompat::FILETYPE.with(incompat),
+            ro_compat: BASE_RO_COMPAT.with(ro_compat),
+            block_size: None,
+            inode_size: 256,
+            inode_ratio: None,
+            journal_blocks: None,
+            reserved_percent: 5,
+            label: String::new(),
+            uuid: [0; 16],
+            hash_seed: [0; 16],
+            time: 0,
+            root_owner: (0, 0),
+            lazy_itable_init: true,
+        }
+    }
+
+    /// Checks all that does not depend on the device.
+    pub(super) fn check(&self) -> Result<(), MkfsError> {
+        self.check_features()?;
+        if !matches!(self.block_size, None | Some(1024 | 2048 | 4096)) {
+            return Err(MkfsError::BlockSize(self.block_size.unwrap_or(0)));
+        }
+        if !self.inode_size.is_power_of_two() || !(128..=4096).contains(&self.inode_size) {
+            return Err(MkfsError::InodeSize(self.inode_size));
+        }
+        match self.inode_ratio {
+            Some(ratio) if !(1 << 10..=1 << 26).contains(&ratio) => return Err(MkfsError::InodeRatio(ratio)),
+            _ => {}
+        }
+        if self.reserved_percent > 50 {
+            return Err(MkfsError::Reserve(self.reserved_percent));
+        }
+        if self.label.len() > 16 {
+            return Err(MkfsError::Label(self.label.len()));
+        }
+        Ok(())
+    }
+
+    fn check_features(&self) -> Result<(), MkfsError> {
+        let compat = self.compat.without(BASE_COMPAT).without(Compat::HAS_JOURNAL);
+        let incompat = self.incompat.without(Incompat(Incompat::WRITTEN.0 & !Incompat::RECOVER.0));
+        let ro_compat = self.ro_compat.without(RoCompat::WRITTEN);
+        if (compat.0, incompat.0, ro_compat.0) != (0, 0, 0) {
+            return Err(MkfsError::Features(compat, incompat, ro_compat));
+        }
+        if self.ro_compat.has(RoCompat::METADATA_CSUM.with(RoCompat::GDT_CSUM)) {
+            return Err(MkfsError::FeatureExcludes("metadata_csum", "uninit_bg"));
+        }
+        let seeded = self.incompat.has(Incompat::CSUM_SEED);
+        if seeded && !self.ro_compat.has(RoCompat::METADATA_CSUM) {
+            return Err(MkfsError::FeatureNeeds("metadata_csum_seed", "metadata_csum"));
+        }
+        if self.compat.has(Compat::RESIZE_INODE) && !self.ro_compat.has(RoCompat::SPARSE_SUPER) {
+            return Err(MkfsError::FeatureNeeds("resize_inode", "sparse_super"));
+        }
+        if self.compat.has(Compat::RESIZE_INODE) && !self.ro_compat.has(RoCompat::LARGE_FILE) {
+            return Err(MkfsError::FeatureNeeds("resize_inode", "large_file"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: impl FnOnce(&mut MkfsOptions)) -> MkfsError {
+        let mut options = MkfsOptions::new(Kind::Ext4);
+        options.check().unwrap();
+        change(&mut options);
+        options.check().unwrap_err()
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        let unknown = refused(|o| o.incompat = o.incompat.with(Incompat::MMP));
+        assert_eq!(unknown, MkfsError::Features(Compat(0), Incompat::MMP, RoCompat(0)));
+        let needs = refused(|o| o.ro_compat = o.ro_compat.without(RoCompat::SPARSE_SUPER));
+        assert_eq!(needs, MkfsError::FeatureNeeds("resize_inode", "sparse_super"));
+        assert_eq!(refused(|o| o.block_size = Some(512)), MkfsError::BlockSize(512));
+        assert_eq!(refused(|o| o.inode_size = 200), MkfsError::InodeSize(200));
+        assert_eq!(refused(|o| o.inode_ratio = Some(1)), MkfsError::InodeRatio(1));
+        assert_eq!(refused(|o| o.reserved_percent = 51), MkfsError::Reserve(51));
+        assert_eq!(refused(|o| o.label = "seventeen letters".into()), MkfsError::Label(17));
+    }
+}

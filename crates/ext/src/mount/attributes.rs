@@ -1,0 +1,377 @@
+//! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
+
+use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice, Content};
+use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino as Number, SetAttr, Timestamp};
+
+use super::Ext;
+use super::map::State;
+use crate::error::Error as Failure;
+use crate::format::{FileType, Ino, InodeFlags};
+
+pub(super) fn kind(mode: u16) -> u16 {
+    mode & 0o170_000
+}
+
+impl<D: BlockDevice> Ext<D> {
+    pub(super) fn attr(&mut self, ino: Ino) -> Result<Attr, Failure> {
+        let delayed = self.delayed.count(ino) * (self.block_size() as u64 / 512);
+        let inode = self.inode(ino)?;
+        let is_device = matches!(inode.file_type(), FileType::CHAR_DEVICE | FileType::BLOCK_DEVICE);
+        Ok(Attr {
+            ino: Number(ino.0.into()),
+            mode: inode.mode,
+            links: inode.links.into(),
+            uid: inode.uid,
+            gid: inode.gid,
+            rdev: if is_device { inode.device() } else { (0, 0) },
+            size: inode.size,
+            blocks: inode.sectors.saturating_add(delayed),
+            atime: inode.atime,
+            mtime: inode.mtime,
+            ctime: inode.ctime,
+            generation: inode.generation,
+        })
+    }
+
+    pub(super) fn change_attributes(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        changes: &SetAttr,
+    ) -> Result<(), Error> {
+        if let Some(size) = changes.size {
+            self.set_size(ino, size)?;
+        }
+        let inode = self.edit_inode(ino)?;
+        if let Some(mode) = changes.mode {
+            inode.mode = kind(inode.mode) | (mode & 0o7777);
+        }
+        inode.uid = changes.uid.unwrap_or(inode.uid);
+        inode.gid = changes.gid.unwrap_or(inode.gid);
+        inode.atime = changes.atime.unwrap_or(inode.atime);
+        inode.mtime = changes.mtime.or(changes.size.map(|_| caller.now)).unwrap_or(inode.mtime);
+        inode.ctime = changes.ctime.unwrap_or(caller.now);
+        Ok(())
+    }
+
+    /// Content changed now.
+    pub(super) fn touch(&mut self, ino: Ino, now: Timestamp) -> Result<(), Failure> {
+        let inode = self.inode(ino)?;
+        if (inode.mtime, inode.ctime) != (now, now) {
+            let inode = self.edit_times(ino)?;
+            (inode.mtime, inode.ctime) = (now, now);
+        }
+        Ok(())
+    }
+
+    /// Refuses to change what must not change, or is not kept right.
+    fn check_changeable(&mut self, ino: Ino) -> Result<(), Error> {
+        let flags = self.inode(ino)?.flags;
+        if flags.0 & (InodeFlags::IMMUTABLE.0 | InodeFlags::APPEND.0) != 0 {
+            return Err(Error::NotPermitted("the file is marked immutable or append-only"));
+        }
+        for (flag, what) in [
+            (InodeFlags::ENCRYPT, "writing to encrypted files"),
+            (InodeFlags::VERITY, "writing to verity files"),
+            (InodeFlags::INLINE_DATA, "writing to files that lie in their inode"),
+        ] {
+            if flags.has(flag) {
+                return Err(Error::Unsupported(what.into()));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_regular(&mut self, ino: Ino) -> Result<(), Error> {
+        match self.inode(ino)?.file_type() {
+            FileType::REGULAR => Ok(()),
+            FileType::DIRECTORY => Err(Error::IsADirectory),
+            _ => Err(Error::Invalid("only regular files have content")),
+        }
+    }
+
+    /// Checks that it is a regular file that may change.
+    pub(super) fn check_file(&mut self, ino: Ino) -> Result<(), Error> {
+        self.check_regular(ino)?;
+        self.check_changeable(ino)
+    }
+
+    pub(super) fn check_end(&mut self, ino: Ino, end: Option<u64>) -> Result<u64, Error> {
+        let most = self.max_blocks(ino)?.saturating_mul(self.block_size() as u64);
+        end.filter(|&end| end <= most).ok_or(Error::FileTooBig)
+    }
+
+    /// Cuts the content off, or continues it with a hole.
+    fn set_size(&mut self, ino: Ino, size: u64) -> Result<(), Error> {
+        self.check_file(ino)?;
+        self.check_end(ino, Some(size))?;
+        let old = self.inode(ino)?.size;
+        self.check_room(2)?;
+        if size <= old {
+            self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_SIZE))?;
+            self.remove_content(ino, size.div_ceil(self.block_size() as u64))?;
+            self.drop_window(ino)?;
+        } else {
+            self.zero_in_page(ino, old, old.next_multiple_of(BLOCK_SIZE))?;
+        }
+        self.edit_inode(ino)?.size = size;
+        Ok(())
+    }
+
+    pub(super) fn read_content(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let inode = self.inode(ino)?;
+        if inode.flags.has(InodeFlags::ENCRYPT) {
+            return Err(Error::Unsupported("reading encrypted files".into()));
+        }
+        let len = inode.size.saturating_sub(offset).min(into.len() as u64) as usize;
+        let end = offset.saturating_add(len as u64);
+        let mut done = 0;
+        while done < len {
+            let at = offset + done as u64;
+            // what is read ahead must still be there when it is copied
+            let ahead = end.min(at.next_multiple_of(BLOCK_SIZE) + (1 << 20)).div_ceil(BLOCK_SIZE);
+            self.read_ahead(ino, at / BLOCK_SIZE..ahead)?;
+            while done < len && (offset + done as u64) / BLOCK_SIZE < ahead {
+                done += self.copy_page(ino, offset + done as u64, &mut into[done..len])?;
+            }
+        }
+        Ok(len)
+    }
+
+    /// Copies from byte `offset` to the end of its page, or of `into`.
+    fn copy_page(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        let start = (offset % BLOCK_SIZE) as usize;
+        let len = into.len().min(BLOCK_SIZE as usize - start);
+        match self.read_page(ino, offset / BLOCK_SIZE)? {
+            Content::Bytes(bytes) => into[..len].copy_from_slice(&bytes[start..start + len]),
+            _ => into[..len].fill(0),
+        }
+        Ok(len)
+    }
+
+    pub(super) fn write_content(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
+        self.check_file(ino)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.check_end(ino, offset.checked_add(bytes.len() as u64))?;
+        let old = self.inode(ino)?.size;
+        if offset > old {
+            self.zero_in_page(ino, old, old.next_multiple_of(BLOCK_SIZE))?;
+        }
+        self.touch(ino, caller.now)?;
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done as u64;
+            let len = (bytes.len() - done).min((BLOCK_SIZE - at % BLOCK_SIZE) as usize);
+            self.write_in_page(ino, at, &bytes[done..done + len])?;
+            done += len;
+            self.grow_to(ino, at + len as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Writes bytes that lie in one page.
+    fn write_in_page(&mut self, ino: Ino, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        let (index, start) = (offset / BLOCK_SIZE, (offset % BLOCK_SIZE) as usize);
+        if let Ok(whole) = <&BlockBytes>::try_from(bytes) {
+            return self.write_page(ino, index, Content::Bytes(std::sync::Arc::new(*whole)));
+        }
+        let size = self.block_size() as u64;
+        let end = offset + bytes.len() as u64;
+        // what is there is read before blocks are given a place that holds something else
+        self.page_to_edit(ino, index)?;
+        self.reserve(ino, offset / size..end.div_ceil(size))?;
+        self.page_to_edit(ino, index)?[start..start + bytes.len()].copy_from_slice(bytes);
+        self.pages.mark_dirty(ino.0.into(), index);
+        self.note_dirty_page(ino)
+    }
+
+    /// A page of the file in memory, to be changed; marking it dirty is the caller's.
+    fn page_to_edit(&mut self, ino: Ino, index: u64) -> Result<&mut BlockBytes, Failure> {
+        let content = self.read_page(ino, index)?;
+        self.pages.insert_clean(ino.0.into(), index, content);
+        self.pages.bytes_mut(ino.0.into(), index).ok_or(Failure::NoSpace)
+    }
+
+    /// Bytes of one page become zeros, if they are not.
+    fn zero_in_page(&mut self, ino: Ino, from: u64, to: u64) -> Result<(), Failure> {
+        let (index, start) = (from / BLOCK_SIZE, (from % BLOCK_SIZE) as usize);
+        let end = start + to.saturating_sub(from) as usize;
+        if start == end {
+            return Ok(());
+        }
+        let content = self.read_page(ino, index)?;
+        let zeros = match &content {
+            Content::Bytes(bytes) => bytes[start..end].iter().all(|&byte| byte == 0),
+            Content::Empty => true,
+            Content::Pattern(_) => false,
+        };
+        if zeros {
+            return Ok(());
+        }
+        self.page_to_edit(ino, index)?[start..end].fill(0);
+        self.pages.mark_dirty(ino.0.into(), index);
+        // an older content must not come back behind a smaller size
+        self.running.ordered.insert(ino);
+        self.note_edit();
+        self.note_dirty_page(ino)
+    }
+
+    pub(super) fn grow_to(&mut self, ino: Ino, end: u64) -> Result<(), Failure> {
+        if self.inode(ino)?.size < end {
+            self.edit_inode(ino)?.size = end;
+        }
+        Ok(())
+    }
+
+    pub(super) fn allocate_range(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        how: Fallocate,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Error> {
+        self.check_file(ino)?;
+        if len == 0 {
+            return Err(Error::Invalid("the range is empty"));
+        }
+        let end = self.check_end(ino, offset.checked_add(len))?;
+        if how != Fallocate::PunchHole && !self.is_extent_mapped(ino)? {
+            return Err(Error::Unsupported("reserving blocks in a file without extents".into()));
+        }
+        let size = self.inode(ino)?.size;
+        if how == Fallocate::PunchHole && offset >= size {
+            return Ok(());
+        }
+        self.check_room(8)?;
+        if end > size {
+            self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_SIZE))?;
+        }
+        let keep_size = match how {
+            Fallocate::Reserve { keep_size } => {
+                self.reserve_range(ino, offset, end)?;
+                keep_size
+            }
+            Fallocate::PunchHole => {
+                self.zero_range(ino, offset, end)?;
+                true
+            }
+            Fallocate::ZeroRange { keep_size } => {
+                self.zero_range(ino, offset, end)?;
+                self.reserve_range(ino, offset, end)?;
+                keep_size
+            }
+        };
+        if !keep_size {
+            self.grow_to(ino, end)?;
+        }
+        Ok(self.touch(ino, caller.now)?)
+    }
+
+    /// Reserves the blocks of a range that have no place.
+    fn reserve_range(&mut self, ino: Ino, offset: u64, end: u64) -> Result<(), Failure> {
+        let size = self.block_size() as u64;
+        let (first, last) = (offset / size, end.div_ceil(size));
+        let holes = self.holes(ino, first, last)?;
+        let blocks: u64 = holes.iter().map(|(from, to)| to - from).sum();
+        self.check_room(blocks + self.nodes_for(blocks) + 4 * holes.len() as u64)?;
+        for (from, to) in holes {
+            let mut at = from;
+            while at < to {
+                let run = self.allocate_run(ino, at as u32, (to - at) as u32, false)?;
+                self.delayed.remove(ino, at..run.end());
+                at = run.end();
+            }
+        }
+        Ok(())
+    }
+
+    /// The holes in a range of blocks.
+    fn holes(&mut self, ino: Ino, first: u64, last: u64) -> Result<Vec<(u64, u64)>, Failure> {
+        let (mut at, mut holes) = (first, Vec::new());
+        while at < last {
+            let run = self.map(ino, at as u32)?;
+            let end = run.end().min(last);
+            if run.state == State::Hole {
+                holes.push((at, end));
+            }
+            at = end;
+        }
+        Ok(holes)
+    }
+
+    /// The bytes of a range become zeros: whole blocks as holes.
+    fn zero_range(&mut self, ino: Ino, offset: u64, end: u64) -> Result<(), Failure> {
+        let (first, last) = (offset.div_ceil(BLOCK_SIZE), end / BLOCK_SIZE);
+        if first > last {
+            self.zero_in_page(ino, offset, end)?;
+        } else {
+            self.zero_in_page(ino, offset, first * BLOCK_SIZE)?;
+            self.zero_in_page(ino, last * BLOCK_SIZE, end)?;
+            self.pages.remove_range(ino.0.into(), first..last);
+        }
+        let size = self.block_size() as u64;
+        let (first, last) = (offset.div_ceil(size), end / size);
+        if first < last {
+            self.delayed.remove(ino, first..last);
+            self.remove_blocks(ino, first, last)?;
+        }
+        if self.pages.dirty_count(ino.0.into()) == 0 {
+            self.dirty_since.remove(&ino);
+        }
+        Ok(())
+    }
+
+    /// The first byte at or after `offset` that is data.
+    pub(super) fn next_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        self.next_of(ino, offset, true)?.ok_or(Error::BeyondEnd)
+    }
+
+    /// The first byte at or after `offset` that is in a hole; the end of the file is one.
+    pub(super) fn next_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        let size = self.inode(ino)?.size;
+        Ok(self.next_of(ino, offset, false)?.unwrap_or(size))
+    }
+
+    /// The first byte from `offset` on whose block holds data, or does not. A block without content on the device holds
+    /// data once its page was written to.
+    fn next_of(&mut self, ino: Ino, offset: u64, data: bool) -> Result<Option<u64>, Error> {
+        let inode_size = self.inode(ino)?.size;
+        if offset >= inode_size {
+            return Err(Error::BeyondEnd);
+        }
+        let size = self.block_size() as u64;
+        let dirty = self.pages.dirty_pages(ino.0.into());
+        let (mut block, end) = (offset / size, inode_size.div_ceil(size));
+        while block < end {
+            let run = self.map(ino, block as u32)?;
+            let stop = run.end().min(end);
+            let written = matches!(run.state, State::Written(_));
+            let found = match (written, data) {
+                (true, true) => Some(block),
+                (true, false) => None,
+                (false, true) => {
+                    let first = dirty.partition_point(|&page| (page + 1) * self.per_page() <= block);
+                    let page = dirty.get(first).map(|page| (page * self.per_page()).max(block));
+                    page.filter(|&found| found < stop)
+                }
+                (false, false) => {
+                    (block..stop).find(|at| dirty.binary_search(&(at / self.per_page())).is_err())
+                }
+            };
+            if let Some(found) = found {
+                return Ok(Some((found * size).max(offset)));
+            }
+            block = stop;
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,100 @@
+//! What a kernel does in background threads, as steps: the owner asks when the next one is due, and calls it.
+
+use dovetail_block::BlockDevice;
+use dovetail_time::SimTime;
+
+use super::Ext;
+use crate::error::Error;
+use crate::format::Ino;
+
+/// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
+const WRITE_BACK_MS: u64 = 5_000;
+/// How long a page, or committed metadata, may wait (Linux: `dirty_expire_centisecs`).
+const EXPIRE_MS: u64 = 30_000;
+
+/// When what is due.
+#[derive(Debug)]
+pub(super) struct Background {
+    next_write_back: SimTime,
+}
+
+fn after(time: SimTime, ms: u64) -> SimTime {
+    SimTime::from_ns(time.as_ns().saturating_add(ms.saturating_mul(1_000_000)))
+}
+
+impl Background {
+    pub(super) fn new(now: SimTime) -> Self {
+        Self { next_write_back: after(now, WRITE_BACK_MS) }
+    }
+}
+
+impl<D: BlockDevice> Ext<D> {
+    /// When [`Self::wake`] has something to do, unless calls in between change that; `None` if never.
+    pub fn next_wake(&self) -> Option<SimTime> {
+        if self.is_read_only() {
+            return None;
+        }
+        let journal_waits = self.journal.as_ref().is_some_and(|journal| journal.waiting() > 0);
+        let waits = journal_waits || !self.dirty_since.is_empty();
+        let write_back = waits.then_some(self.background.next_write_back);
+        let commit = self.running.began.map(|began| after(began, self.options.commit_interval_s * 1000));
+        write_back.into_iter().chain(commit).min()
+    }
+
+    /// Does what is due at `now`: commits, writes old dirty pages back, writes committed metadata home.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and damage that was met; the volume goes read-only if the device failed.
+    pub fn wake(&mut self, now: SimTime) -> Result<(), Error> {
+        self.io.set_now(now);
+        if self.is_read_only() {
+            return Ok(());
+        }
+        self.edits_before_call = self.edits;
+        if now >= self.background.next_write_back {
+            self.write_back_old()?;
+            self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
+        }
+        let interval = self.options.commit_interval_s * 1000;
+        if self.running.began.is_some_and(|began| now >= after(began, interval)) {
+            self.commit()?;
+            self.running.began = None;
+        }
+        Ok(())
+    }
+
+    fn write_back_old(&mut self) -> Result<(), Error> {
+        let now = self.io.now();
+        let old = self.dirty_since.iter().filter(|(_, since)| after(**since, EXPIRE_MS) <= now);
+        for ino in old.map(|(ino, _)| *ino).collect::<Vec<Ino>>() {
+            self.write_back(ino)?;
+            self.commit_if_large()?;
+        }
+        let before = SimTime::from_ns(now.as_ns().saturating_sub(EXPIRE_MS * 1_000_000));
+        if let Some(journal) = &mut self.journal
+            && journal.oldest().is_some_and(|oldest| oldest <= before)
+        {
+            journal.checkpoint_older(&mut self.io, before)?;
+        }
+        Ok(self.io.kick()?)
+    }
+
+    /// What every changing call ends with: memory and the transaction are bounded.
+    pub(super) fn after_call(&mut self) -> Result<(), Error> {
+        let limit = ((self.options.page_cache_bytes / 4096 / 4) as usize).max(64);
+        if self.pages.dirty_total() > limit {
+            for ino in self.pages.dirty_inodes() {
+                self.write_back(Ino(ino as u32))?;
+                self.commit_if_large()?;
+                if self.pages.dirty_total() <= limit / 2 {
+                    break;
+                }
+            }
+            self.io.kick()?;
+            if self.pages.dirty_total() > limit {
+                self.commit()?;
+            }
+        }
+        self.commit_if_large()
+    }
+}

@@ -1,0 +1,214 @@
+//! The end of a transaction: its content is written, checksums are put on its blocks, and the journal commits them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_block::{BlockDevice, Content, EventId};
+use dovetail_vfs::Timestamp;
+
+use super::Ext;
+use super::meta::{Kind, Running};
+use crate::error::{Error, Place};
+use crate::format::{BlockAddr, GroupNo, Ino, SUPERBLOCK_SIZE};
+use crate::io::Channel;
+use crate::journal::{CommitMode, Transaction};
+
+/// The commit that began last.
+#[derive(Debug)]
+pub(super) struct LastCommit {
+    /// It comes when the commit is over.
+    event: EventId,
+    /// What it makes durable.
+    inodes: BTreeSet<Ino>,
+}
+
+impl<D: BlockDevice> Ext<D> {
+    /// Commits the running transaction, if there is something in it.
+    pub(super) fn commit(&mut self) -> Result<(), Error> {
+        if self.running.is_empty() && self.running.ordered.is_empty() {
+            return Ok(());
+        }
+        let event = EventId(self.last_commit.as_ref().map_or(0, |last| last.event.0 + 1));
+        let inodes = self.running.inodes.union(&self.running.ordered).copied().collect();
+        self.last_commit = Some(LastCommit { event, inodes });
+        self.io.begin_commit();
+        let committed = self.commit_running();
+        self.io.end_commit(event);
+        // what was half committed must not be built upon; without space nothing was begun
+        self.stopped |= committed.as_ref().is_err_and(|error| *error != Error::NoSpace);
+        committed
+    }
+
+    fn commit_running(&mut self) -> Result<(), Error> {
+        let journaled = self.write_ordered()?;
+        let ordered = std::mem::take(&mut self.running.ordered);
+        self.encode_inodes()?;
+        self.encode_groups()?;
+        if self.running.superblock {
+            self.encode_superblock()?;
+        }
+        let running = std::mem::take(&mut self.running);
+        let mut transaction = self.logged(&running);
+        journaled.into_iter().for_each(|(at, content)| transaction.write(at.0, content));
+        let mode = CommitMode { barrier: self.options.barrier, at: self.clock() };
+        if let Some(journal) = &mut self.journal {
+            journal.commit(&mut self.io, transaction, mode)?;
+        }
+        // in the other modes pages may be left dirty
+        self.running
+            .ordered
+            .extend(ordered.into_iter().filter(|ino| self.pages.dirty_count(ino.0.into()) > 0));
+        self.release_freed(&running.freed)?;
+        self.discard_freed(&running.freed)
+    }
+
+    fn logged(&mut self, running: &Running) -> Transaction {
+        let mut transaction = Transaction::default();
+        for at in &running.revokes {
+            transaction.revoke(at.0);
+        }
+        for (&at, &kind) in &running.blocks {
+            if let Some(block) = self.sealed(at, kind) {
+                transaction.write(at.0, Content::Bytes(block));
+            }
+        }
+        transaction
+    }
+
+    fn discard_freed(&mut self, freed: &[(BlockAddr, u32)]) -> Result<(), Error> {
+        if self.options.discard {
+            let extents: Vec<_> = freed.iter().map(|(start, blocks)| (start.0, u64::from(*blocks))).collect();
+            self.io.discard(&extents)?;
+        }
+        Ok(())
+    }
+
+    /// The virtual time as a timestamp, for commit blocks and the superblock.
+    pub(super) fn clock(&self) -> Timestamp {
+        let ns = self.io.now().as_ns();
+        Timestamp { seconds: (ns / 1_000_000_000) as i64, nanoseconds: (ns % 1_000_000_000) as u32 }
+    }
+
+    /// Commits if the transaction has grown to what one should have at most.
+    pub(super) fn commit_if_large(&mut self) -> Result<(), Error> {
+        let size = self.running.size() + self.running.ordered.len() + self.journaled_blocks();
+        if size > self.max_transaction() / 2 { self.commit() } else { Ok(()) }
+    }
+
+    /// Blocks that a transaction should have at most.
+    pub(super) fn max_transaction(&self) -> usize {
+        self.journal.as_ref().map_or(usize::MAX, |journal| journal.max_transaction())
+    }
+
+    /// The block that holds the superblock, and the byte where it begins.
+    fn superblock_place(&self) -> (BlockAddr, usize) {
+        match self.block_size() {
+            1024 => (BlockAddr(1), 0),
+            _ => (BlockAddr(0), 1024),
+        }
+    }
+
+    fn encode_superblock(&mut self) -> Result<(), Error> {
+        let (at, offset) = self.superblock_place();
+        let superblock = self.superblock();
+        let block = self.edit_meta(at, Kind::Plain, Place::Superblock(GroupNo(0)))?;
+        if let Some(bytes) =
+            block.get_mut(offset..).and_then(|rest| rest.first_chunk_mut::<SUPERBLOCK_SIZE>())
+        {
+            *bytes = superblock.encode(bytes);
+        }
+        Ok(())
+    }
+
+    /// Writes the superblock in its place at once; nothing of it is in the log then, or it is the same but for what is
+    /// written here.
+    pub(super) fn write_superblock(&mut self) -> Result<(), Error> {
+        self.encode_superblock()?;
+        let (at, _) = self.superblock_place();
+        if let Some(block) = self.sealed(at, Kind::Plain) {
+            self.io.write_now(
+                Channel::Home,
+                at.0,
+                Content::Bytes(Arc::clone(&block)),
+                self.options.barrier,
+            )?;
+        }
+        self.running.blocks.remove(&at);
+        if self.running.is_empty() {
+            self.running.began = None;
+        }
+        Ok(())
+    }
+
+    /// Makes a file survive a power cut; with `data_only` its content and what is needed to find it.
+    pub(super) fn sync_file(&mut self, ino: Ino, data_only: bool) -> Result<(), Error> {
+        self.check_writable()?;
+        self.inode(ino)?;
+        self.write_back(ino)?;
+        let changed = if data_only { &self.running.content } else { &self.running.inodes };
+        let commits = changed.contains(&ino) || self.running.ordered.contains(&ino);
+        let under_way = self.last_commit.as_ref().filter(|last| !self.io.is_over(last.event));
+        if let Some(last) = under_way {
+            let (event, has_all) = (last.event, !commits && last.inodes.contains(&ino));
+            self.io.await_commit(event)?;
+            // what it has not can go with the next one, together with what others bring until then
+            if has_all {
+                return Ok(());
+            }
+            if commits {
+                return Err(Error::Again);
+            }
+        }
+        if commits {
+            return self.commit();
+        }
+        if self.options.barrier {
+            self.io.flush()?;
+        } else {
+            self.io.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything survive a power cut.
+    pub(super) fn sync_all(&mut self) -> Result<(), Error> {
+        if self.read_only {
+            return Ok(());
+        }
+        self.check_writable()?;
+        self.write_back_all()?;
+        let commits = !self.running.is_empty() || !self.running.ordered.is_empty();
+        self.commit()?;
+        if !commits && self.options.barrier {
+            self.io.flush()?;
+        }
+        Ok(self.io.wait()?)
+    }
+
+    /// Ends the mount: everything is in its place, and the volume is marked as clean. The device comes back.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; damage that was met.
+    pub fn unmount(mut self) -> Result<D, Error> {
+        if self.is_read_only() {
+            return Ok(self.into_device());
+        }
+        self.holds.clear();
+        self.edits_before_call = self.edits;
+        for ino in self.orphans.clone() {
+            self.drop_inode(ino)?;
+        }
+        self.drop_windows()?;
+        self.sync_all()?;
+        if let Some(journal) = &mut self.journal {
+            journal.checkpoint_all(&mut self.io)?;
+        }
+        self.superblock.incompat = self.superblock.incompat.without(crate::format::Incompat::RECOVER);
+        self.superblock.write_time = self.superblock.write_time.max(self.clock().seconds as u64);
+        self.write_superblock()?;
+        if self.options.barrier {
+            self.io.flush()?;
+        }
+        Ok(self.into_device())
+    }
+}

@@ -1,0 +1,381 @@
+//! Content of files: pages in memory, and the blocks that they are written to.
+//!
+//! With delayed allocation a block that is written to where there is a hole is only counted; it gets its place when the
+//! page is written to the device, in runs as long as can be. Otherwise it gets one at once, and the page is written
+//! before the transaction is committed (ordered mode).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice, Content};
+use dovetail_time::SimTime;
+
+use super::map::State;
+use super::{DataMode, Ext};
+use crate::error::Error;
+use crate::format::{BlockAddr, Ino, InodeFlags};
+use crate::io::{Channel, bytes};
+
+/// Pages read in one command: 1 MiB.
+const MAX_READ: usize = 256;
+/// Blocks that pages which wait to be written may need for extents that are split (assumed; ample for a cache of the
+/// default size).
+const ROOM_FOR_CONVERSIONS: u64 = 1024;
+
+/// Blocks with content and no place, by file.
+#[derive(Debug, Default)]
+pub(super) struct Delayed {
+    map: BTreeMap<Ino, BTreeSet<u32>>,
+    total: u64,
+}
+
+impl Delayed {
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(super) fn files(&self) -> usize {
+        self.map.len()
+    }
+
+    fn contains(&self, ino: Ino, block: u32) -> bool {
+        self.map.get(&ino).is_some_and(|blocks| blocks.contains(&block))
+    }
+
+    fn insert(&mut self, ino: Ino, block: u32) {
+        self.total += u64::from(self.map.entry(ino).or_default().insert(block));
+    }
+
+    pub(super) fn count(&self, ino: Ino) -> u64 {
+        self.map.get(&ino).map_or(0, |blocks| blocks.len() as u64)
+    }
+
+    /// The first run of delayed blocks from `from` on.
+    pub(super) fn first_run(&self, ino: Ino, from: u32) -> Option<(u32, u32)> {
+        let mut blocks = self.map.get(&ino)?.range(from..);
+        let first = *blocks.next()?;
+        let more = blocks.zip(first + 1..).take_while(|(block, expected)| *block == expected).count();
+        Some((first, 1 + more as u32))
+    }
+
+    pub(super) fn remove(&mut self, ino: Ino, range: Range<u64>) {
+        let Some(blocks) = self.map.get_mut(&ino) else { return };
+        let clamp = |block: u64| block.min(u32::MAX.into()) as u32;
+        let gone: Vec<u32> = blocks.range(clamp(range.start)..clamp(range.end)).copied().collect();
+        self.total -= gone.len() as u64;
+        gone.iter().for_each(|block| {
+            blocks.remove(block);
+        });
+        if blocks.is_empty() {
+            self.map.remove(&ino);
+        }
+    }
+}
+
+impl<D: BlockDevice> Ext<D> {
+    fn blocks_of_page(&self, index: u64) -> Range<u64> {
+        index * self.per_page()..(index + 1) * self.per_page()
+    }
+
+    /// Page `index` of the file; a hole is empty.
+    pub(super) fn read_page(&mut self, ino: Ino, index: u64) -> Result<Content, Error> {
+        if let Some(content) = self.pages.get(ino.0.into(), index) {
+            return Ok(content.clone());
+        }
+        let content =
+            if self.per_page() == 1 { self.read_block(ino, index)? } else { self.read_parts(ino, index)? };
+        if content != Content::Empty {
+            self.pages.insert_clean(ino.0.into(), index, content.clone());
+        }
+        Ok(content)
+    }
+
+    /// A block of the file from the device, or from what the journal has in memory.
+    fn read_block(&mut self, ino: Ino, block: u64) -> Result<Content, Error> {
+        let Ok(block) = u32::try_from(block) else { return Ok(Content::Empty) };
+        match self.map(ino, block)?.state {
+            State::Written(at) => self.read_content_at(at),
+            State::Hole | State::Unwritten(_) => Ok(Content::Empty),
+        }
+    }
+
+    fn read_content_at(&mut self, at: BlockAddr) -> Result<Content, Error> {
+        if self.options.data == DataMode::Journal
+            && let Some(content) = self.journal.as_ref().and_then(|journal| journal.committed(at.0))
+        {
+            return Ok(content.clone());
+        }
+        Ok(self.io.read(at.0)?)
+    }
+
+    /// A page of several blocks.
+    fn read_parts(&mut self, ino: Ino, index: u64) -> Result<Content, Error> {
+        let size = self.block_size();
+        let mut page: Option<Box<BlockBytes>> = None;
+        for (part, block) in self.blocks_of_page(index).enumerate() {
+            let content = self.read_block(ino, block)?;
+            if content != Content::Empty {
+                let page = page.get_or_insert_with(|| Box::new([0; BLOCK_SIZE as usize]));
+                page[part * size..(part + 1) * size].copy_from_slice(&bytes(&content)[..size]);
+            }
+        }
+        Ok(page.map_or(Content::Empty, |page| Content::Bytes(page.into())))
+    }
+
+    /// Reads pages that are not in memory, neighbours on the device in one command.
+    pub(super) fn read_ahead(&mut self, ino: Ino, range: Range<u64>) -> Result<(), Error> {
+        if self.per_page() > 1 || self.options.data == DataMode::Journal {
+            return Ok(()); // pages come one by one then
+        }
+        let (mut index, mut done) = (range.start, self.io.now());
+        while index < range.end {
+            let Ok(block) = u32::try_from(index) else { break };
+            let run = self.map(ino, block)?;
+            let end = run.end().min(range.end).min(index + MAX_READ as u64);
+            if let State::Written(at) = run.state
+                && let Some(time) = self.start_run(ino, index..end, at)?
+            {
+                done = done.max(time);
+            }
+            index = end;
+        }
+        self.io.wait_read(done);
+        Ok(())
+    }
+
+    /// Asks for those of a run's pages that are missing, from the first to the last of them.
+    fn start_run(&mut self, ino: Ino, range: Range<u64>, at: BlockAddr) -> Result<Option<SimTime>, Error> {
+        let missing: Vec<u64> =
+            range.clone().filter(|&index| self.pages.get(ino.0.into(), index).is_none()).collect();
+        let (Some(&first), Some(&last)) = (missing.first(), missing.last()) else { return Ok(None) };
+        let mut contents = vec![Content::Empty; (last - first + 1) as usize];
+        let done = self.io.start_read(at.0 + (first - range.start), &mut contents)?;
+        for (index, content) in (first..).zip(contents) {
+            self.pages.insert_clean(ino.0.into(), index, content);
+        }
+        Ok(Some(done))
+    }
+
+    /// Content goes through the journal.
+    pub(super) fn journals_content(&mut self, ino: Ino) -> Result<bool, Error> {
+        Ok(self.options.data == DataMode::Journal || self.inode(ino)?.flags.has(InodeFlags::JOURNAL_DATA))
+    }
+
+    /// Blocks of content that the running transaction will log.
+    pub(super) fn journaled_blocks(&self) -> usize {
+        let pages = if self.options.data == DataMode::Journal {
+            self.pages.dirty_total()
+        } else {
+            self.running.journaled.iter().map(|ino| self.pages.dirty_count(ino.0.into())).sum()
+        };
+        pages * self.per_page() as usize
+    }
+
+    /// How many bytes of a file one call may write, so that they go into one transaction; a multiple of a page.
+    pub(super) fn most_in_a_call(&mut self, ino: Ino) -> Result<usize, Error> {
+        if !self.journals_content(ino)? {
+            return Ok(usize::MAX);
+        }
+        let pages = self.max_transaction() / 4 / self.per_page() as usize;
+        Ok(pages.max(1).saturating_mul(BLOCK_SIZE as usize))
+    }
+
+    /// Makes sure that the blocks of `range` can be written to: holes are counted, or get a place. If there is no space for
+    /// all of them nothing has changed.
+    pub(super) fn reserve(&mut self, ino: Ino, range: Range<u64>) -> Result<(), Error> {
+        let delay = self.options.delalloc && self.is_extent_mapped(ino)? && !self.journals_content(ino)?;
+        let (mut holes, mut unwritten) = (Vec::new(), Vec::new());
+        let mut block = range.start;
+        while block < range.end {
+            let at = u32::try_from(block).map_err(|_| Error::FileTooBig)?;
+            let run = self.map(ino, at)?;
+            let end = run.end().min(range.end);
+            match run.state {
+                State::Hole => holes.extend((at..end as u32).filter(|&at| !self.delayed.contains(ino, at))),
+                State::Unwritten(_) => unwritten.push((at, (end - block) as u32)),
+                State::Written(_) => {}
+            }
+            block = end;
+        }
+        self.convert_if_short(ino, &unwritten)?;
+        if holes.is_empty() {
+            return Ok(());
+        }
+        let blocks = holes.len() as u64;
+        if delay {
+            self.check_room(blocks)?;
+            holes.iter().for_each(|&at| self.delayed.insert(ino, at));
+            return Ok(());
+        }
+        self.check_room(blocks + self.nodes_for(blocks))?;
+        holes.iter().for_each(|&at| self.delayed.insert(ino, at));
+        self.place_delayed(ino)
+    }
+
+    /// Reserved blocks that are written to become written ones with the page; where space is short they do so at once, as
+    /// that may take a block.
+    fn convert_if_short(&mut self, ino: Ino, runs: &[(u32, u32)]) -> Result<(), Error> {
+        if runs.is_empty() || self.check_room(ROOM_FOR_CONVERSIONS).is_ok() {
+            return Ok(());
+        }
+        self.check_room(self.nodes_for(runs.len() as u64))?;
+        for &(block, blocks) in runs {
+            self.mark_written(ino, block, blocks)?;
+        }
+        self.running.ordered.insert(ino);
+        Ok(())
+    }
+
+    /// Puts new content into the cache as page `index`, to be written later.
+    pub(super) fn write_page(&mut self, ino: Ino, index: u64, content: Content) -> Result<(), Error> {
+        self.reserve(ino, self.blocks_of_page(index))?;
+        self.pages.write(ino.0.into(), index, content);
+        self.note_dirty_page(ino)
+    }
+
+    /// A page of the file has become dirty.
+    pub(super) fn note_dirty_page(&mut self, ino: Ino) -> Result<(), Error> {
+        self.dirty_since.entry(ino).or_insert(self.io.now());
+        if self.journals_content(ino)? {
+            self.note_edit();
+            self.running.ordered.insert(ino);
+            self.running.journaled.insert(ino);
+            self.running.content.insert(ino);
+            self.running.inodes.insert(ino);
+        }
+        Ok(())
+    }
+
+    /// Gives the file's delayed blocks a place. The pages must then be written before the next commit, which sees to it.
+    pub(super) fn place_delayed(&mut self, ino: Ino) -> Result<(), Error> {
+        let mut from = 0;
+        while let Some((block, blocks)) = self.delayed.first_run(ino, from) {
+            let run = self.allocate_run(ino, block, blocks, true)?;
+            self.delayed.remove(ino, block.into()..run.end());
+            self.running.ordered.insert(ino);
+            from = block;
+        }
+        Ok(())
+    }
+
+    /// Writes the dirty pages of one file. Content that goes through the journal waits for the commit.
+    pub(super) fn write_back(&mut self, ino: Ino) -> Result<(), Error> {
+        if self.pages.dirty_count(ino.0.into()) == 0 {
+            return Ok(());
+        }
+        self.place_delayed(ino)?;
+        if self.journals_content(ino)? {
+            return Ok(());
+        }
+        self.write_mapped(ino)
+    }
+
+    /// Writes those blocks of dirty pages that have a place.
+    pub(super) fn write_mapped(&mut self, ino: Ino) -> Result<(), Error> {
+        let mut known = None;
+        for index in self.pages.dirty_pages(ino.0.into()) {
+            let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
+            let mut complete = true;
+            for (part, block) in self.blocks_of_page(index).enumerate() {
+                complete &= !self.delayed.contains(ino, block as u32);
+                if let Some(at) = self.place_for_write(ino, block, &mut known)? {
+                    let content = self.part_of(&content, part);
+                    self.io.write(Channel::Data, at.0, content)?;
+                }
+            }
+            if complete {
+                self.pages.mark_clean(ino.0.into(), index);
+            }
+        }
+        if self.pages.dirty_count(ino.0.into()) == 0 {
+            self.dirty_since.remove(&ino);
+            self.running.ordered.remove(&ino);
+        }
+        Ok(())
+    }
+
+    /// Where a block is written; reserved blocks count as written from now on. `known` is the run of the block before.
+    fn place_for_write(
+        &mut self,
+        ino: Ino,
+        block: u64,
+        known: &mut Option<super::map::Run>,
+    ) -> Result<Option<BlockAddr>, Error> {
+        // blocks reserved behind the end stay reserved: a page may reach there
+        let size = self.block_size() as u64;
+        if block >= self.inode(ino)?.size.div_ceil(size) {
+            return Ok(None);
+        }
+        let Ok(block) = u32::try_from(block) else { return Ok(None) };
+        let inside = |run: &super::map::Run| run.block <= block && run.end() > block.into();
+        let run = match known.filter(inside) {
+            Some(run) => run.from(block),
+            None => self.map(ino, block)?,
+        };
+        *known = Some(run);
+        match run.state {
+            State::Written(at) => Ok(Some(at)),
+            State::Hole => Ok(None),
+            State::Unwritten(at) => {
+                self.mark_written(ino, block, 1)?;
+                *known = None;
+                Ok(Some(at))
+            }
+        }
+    }
+
+    /// What of a page one of its blocks holds, at the start of a content.
+    fn part_of(&self, page: &Content, part: usize) -> Content {
+        let size = self.block_size();
+        if size == BLOCK_SIZE as usize {
+            return match page {
+                Content::Empty => Content::Bytes(Arc::new([0; BLOCK_SIZE as usize])),
+                other => other.clone(),
+            };
+        }
+        let mut block = [0; BLOCK_SIZE as usize];
+        block[..size].copy_from_slice(&bytes(page)[part * size..(part + 1) * size]);
+        Content::Bytes(Arc::new(block))
+    }
+
+    /// The dirty blocks of a file whose content goes through the journal, with their places. They are clean afterwards.
+    pub(super) fn take_journaled(&mut self, ino: Ino) -> Result<Vec<(BlockAddr, Content)>, Error> {
+        let mut blocks = Vec::new();
+        let mut known = None;
+        for index in self.pages.dirty_pages(ino.0.into()) {
+            let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
+            for (part, block) in self.blocks_of_page(index).enumerate() {
+                if let Some(at) = self.place_for_write(ino, block, &mut known)? {
+                    blocks.push((at, self.part_of(&content, part)));
+                }
+            }
+            self.pages.mark_clean(ino.0.into(), index);
+        }
+        self.dirty_since.remove(&ino);
+        Ok(blocks)
+    }
+
+    /// What must be on its way before the transaction is committed: pages of files that got blocks. Content that goes
+    /// through the journal comes back.
+    pub(super) fn write_ordered(&mut self) -> Result<Vec<(BlockAddr, Content)>, Error> {
+        let mut journaled = Vec::new();
+        for ino in self.running.ordered.iter().copied().collect::<Vec<_>>() {
+            if self.journals_content(ino)? {
+                journaled.extend(self.take_journaled(ino)?);
+            } else if self.options.data == DataMode::Ordered {
+                self.write_mapped(ino)?;
+            }
+        }
+        Ok(journaled)
+    }
+
+    /// Writes the dirty pages of all files.
+    pub(super) fn write_back_all(&mut self) -> Result<(), Error> {
+        for ino in self.pages.dirty_inodes() {
+            self.write_back(Ino(ino as u32))?;
+            self.commit_if_large()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,270 @@
+//! Directories: entries found, added, removed and listed, in a row of blocks or by an index of hashes.
+//!
+//! A listing goes by hash where a directory has an index, or may get one (a single block); positions are hashes then, and
+//! hold while entries move between blocks. Other directories never move an entry: positions are places.
+
+use dovetail_block::BlockDevice;
+
+use super::Ext;
+use super::map::State;
+use super::meta::Kind;
+use crate::error::{Corrupt, Error, Place};
+use crate::format::{
+    BlockAddr, Compat, DirBlock, DirBlockMut, DirEntry, DirFormat, FileType, Incompat, Ino, InodeFlags,
+    name_hash,
+};
+
+/// An entry, and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) ino: Ino,
+    pub(super) block: u32,
+    pub(super) offset: usize,
+}
+
+/// The entries of a directory in the order of their positions, as of an edit.
+#[derive(Debug)]
+pub(super) struct Listing {
+    dir: Ino,
+    edits: u64,
+    entries: Vec<(u64, DirEntry)>,
+}
+
+impl<D: BlockDevice> Ext<D> {
+    pub(super) fn dir_format(&self) -> DirFormat {
+        DirFormat {
+            has_type: self.superblock.incompat.has(Incompat::FILETYPE),
+            has_checksum: self.superblock.checksum_seed().is_some(),
+        }
+    }
+
+    /// How many blocks the directory has.
+    pub(super) fn dir_blocks(&mut self, dir: Ino) -> Result<u32, Error> {
+        let size = self.block_size() as u64;
+        let blocks = self.inode(dir)?.size.div_ceil(size);
+        let most = self.superblock.blocks_count.min(u32::MAX.into());
+        Corrupt::check_range(Place::Inode(dir), "blocks of a directory", blocks, (0, most))?;
+        Ok(blocks as u32)
+    }
+
+    /// Refuses a directory whose entries are not where they usually are.
+    fn check_readable(&mut self, dir: Ino) -> Result<(), Error> {
+        let flags = self.inode(dir)?.flags;
+        for (flag, feature) in [
+            (InodeFlags::INLINE_DATA, Incompat::INLINE_DATA),
+            (InodeFlags::ENCRYPT, Incompat::ENCRYPT),
+            (InodeFlags::CASEFOLD, Incompat::CASEFOLD),
+        ] {
+            if flags.has(flag) {
+                return Err(crate::error::Incompatible::Features(feature).into());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn dir_kind(&mut self, dir: Ino) -> Result<Kind, Error> {
+        Ok(Kind::Directory(self.seed_of(dir)?))
+    }
+
+    /// Where a block of the directory lies.
+    pub(super) fn dir_place(&mut self, dir: Ino, block: u32) -> Result<BlockAddr, Error> {
+        match self.map(dir, block)?.state {
+            State::Written(at) => Ok(at),
+            _ => {
+                let place = Place::Directory(dir, block);
+                Err(Corrupt::Mismatch { place, field: "a hole in a directory", found: 1, expected: 0 }.into())
+            }
+        }
+    }
+
+    /// A block of the directory.
+    pub(super) fn dir_block(&mut self, dir: Ino, block: u32) -> Result<Vec<u8>, Error> {
+        let (at, kind) = (self.dir_place(dir, block)?, self.dir_kind(dir)?);
+        Ok(self.meta(at, kind, Place::Directory(dir, block))?.to_vec())
+    }
+
+    pub(super) fn edit_dir_block(&mut self, dir: Ino, block: u32) -> Result<&mut [u8], Error> {
+        let (at, kind) = (self.dir_place(dir, block)?, self.dir_kind(dir)?);
+        self.edit_meta(at, kind, Place::Directory(dir, block))
+    }
+
+    /// A new block at the end of the directory, without entries.
+    pub(super) fn append_dir_block(&mut self, dir: Ino) -> Result<u32, Error> {
+        let block = self.dir_blocks(dir)?;
+        let State::Written(at) = self.allocate_run(dir, block, 1, true)?.state else {
+            return Err(Error::NoSpace);
+        };
+        let (kind, format) = (self.dir_kind(dir)?, self.dir_format());
+        DirBlockMut::init(self.new_meta(at, kind), format, dir, block);
+        let size = self.block_size() as u64;
+        self.edit_inode(dir)?.size = (u64::from(block) + 1) * size;
+        Ok(block)
+    }
+
+    pub(super) fn is_indexed(&mut self, dir: Ino) -> Result<bool, Error> {
+        let has_feature = self.superblock.compat.has(Compat::DIR_INDEX);
+        Ok(has_feature && self.inode(dir)?.flags.has(InodeFlags::INDEX))
+    }
+
+    /// The entry called `name`; "." and ".." are entries as well.
+    pub(super) fn find_entry(&mut self, dir: Ino, name: &[u8]) -> Result<Option<Entry>, Error> {
+        self.check_readable(dir)?;
+        if name == b"." || name == b".." {
+            return self.find_in_block(dir, 0, name);
+        }
+        if self.is_indexed(dir)? {
+            return self.find_by_hash(dir, name);
+        }
+        for block in 0..self.dir_blocks(dir)? {
+            if let Some(entry) = self.find_in_block(dir, block, name)? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn find_in_block(
+        &mut self,
+        dir: Ino,
+        block: u32,
+        name: &[u8],
+    ) -> Result<Option<Entry>, Error> {
+        let format = self.dir_format();
+        let (at, kind) = (self.dir_place(dir, block)?, self.dir_kind(dir)?);
+        let bytes = self.meta(at, kind, Place::Directory(dir, block))?;
+        let Some(found) = DirBlock::new(bytes, format, dir, block).find(name)? else { return Ok(None) };
+        let (ino, offset) = (found.ino, found.offset);
+        let last = u64::from(self.superblock.inodes_count);
+        Corrupt::check_range(Place::Directory(dir, block), "an entry's inode", ino.0, (1, last))?;
+        Ok(Some(Entry { ino, block, offset }))
+    }
+
+    /// Names inode `ino` in the directory. That the name is not taken is the caller's to know.
+    pub(super) fn add_entry(&mut self, dir: Ino, name: &[u8], ino: Ino, kind: FileType) -> Result<(), Error> {
+        if self.is_indexed(dir)? {
+            return self.add_by_hash(dir, name, ino, kind);
+        }
+        let blocks = self.dir_blocks(dir)?;
+        for block in 0..blocks {
+            if self.add_in_block(dir, block, (name, ino, kind))? {
+                return Ok(());
+            }
+        }
+        if blocks == 1 && self.superblock.compat.has(Compat::DIR_INDEX) {
+            self.make_index(dir)?;
+            return self.add_by_hash(dir, name, ino, kind);
+        }
+        let block = self.append_dir_block(dir)?;
+        self.add_in_block(dir, block, (name, ino, kind)).map(drop)
+    }
+
+    /// Adds an entry to a block, if it has room.
+    pub(super) fn add_in_block(
+        &mut self,
+        dir: Ino,
+        block: u32,
+        (name, ino, kind): (&[u8], Ino, FileType),
+    ) -> Result<bool, Error> {
+        let format = self.dir_format();
+        let mut bytes = self.dir_block(dir, block)?;
+        // tried on a copy: most blocks on the way are full
+        if DirBlockMut::new(&mut bytes, format, dir, block).insert(name, ino, kind)?.is_none() {
+            return Ok(false);
+        }
+        self.edit_dir_block(dir, block)?.copy_from_slice(&bytes);
+        Ok(true)
+    }
+
+    pub(super) fn remove_entry(&mut self, dir: Ino, entry: &Entry) -> Result<(), Error> {
+        let format = self.dir_format();
+        let bytes = self.edit_dir_block(dir, entry.block)?;
+        Ok(DirBlockMut::new(bytes, format, dir, entry.block).remove(entry.offset)?)
+    }
+
+    /// Makes an entry name another inode.
+    pub(super) fn set_entry(
+        &mut self,
+        dir: Ino,
+        entry: &Entry,
+        ino: Ino,
+        kind: FileType,
+    ) -> Result<(), Error> {
+        let format = self.dir_format();
+        let bytes = self.edit_dir_block(dir, entry.block)?;
+        DirBlockMut::new(bytes, format, dir, entry.block).set_target(entry.offset, ino, kind);
+        Ok(())
+    }
+
+    /// "." and ".." of a new directory.
+    pub(super) fn fill_directory(&mut self, dir: Ino, parent: Ino) -> Result<(), Error> {
+        let block = self.append_dir_block(dir)?;
+        self.add_in_block(dir, block, (b".", dir, FileType::DIRECTORY))?;
+        self.add_in_block(dir, block, (b"..", parent, FileType::DIRECTORY)).map(drop)
+    }
+
+    /// Only "." and ".." are left.
+    pub(super) fn is_empty_dir(&mut self, dir: Ino) -> Result<bool, Error> {
+        let format = self.dir_format();
+        for block in 0..self.dir_blocks(dir)? {
+            let bytes = self.dir_block(dir, block)?;
+            for entry in DirBlock::new(&bytes, format, dir, block).entries() {
+                if !matches!(entry?.name, b"." | b"..") {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Calls `found` for each entry behind position `cookie`, with its own, until that returns `false`.
+    pub(super) fn list(
+        &mut self,
+        dir: Ino,
+        cookie: u64,
+        found: &mut dyn FnMut(u64, &DirEntry) -> bool,
+    ) -> Result<(), Error> {
+        self.check_readable(dir)?;
+        let edits = self.edits;
+        let known = self.listing.take().filter(|listing| listing.dir == dir && listing.edits == edits);
+        let listing = match known {
+            Some(listing) => listing,
+            None => Listing { dir, edits, entries: self.read_entries(dir)? },
+        };
+        let from = listing.entries.partition_point(|(position, _)| *position <= cookie);
+        for (position, entry) in &listing.entries[from..] {
+            if !found(*position, entry) {
+                break;
+            }
+        }
+        self.listing = Some(listing);
+        Ok(())
+    }
+
+    /// All entries, in the order of their positions.
+    fn read_entries(&mut self, dir: Ino) -> Result<Vec<(u64, DirEntry)>, Error> {
+        let format = self.dir_format();
+        let blocks = self.dir_blocks(dir)?;
+        let by_hash = self.superblock.compat.has(Compat::DIR_INDEX) && (self.is_indexed(dir)? || blocks == 1);
+        let version = if by_hash { Some(self.hash_version(dir)?) } else { None };
+        let mut entries = Vec::new();
+        for block in 0..blocks {
+            let bytes = self.dir_block(dir, block)?;
+            for record in DirBlock::new(&bytes, format, dir, block).entries() {
+                let record = record?;
+                let place = u64::from(block) * self.block_size() as u64 + record.offset as u64 + 1;
+                let hash =
+                    version.and_then(|version| name_hash(record.name, version, self.superblock.hash_seed));
+                let position = match (record.name, hash) {
+                    (b".", Some(_)) => 1,
+                    (b"..", Some(_)) => 2,
+                    (_, Some((major, minor))) => 3 + (u64::from(major >> 1) << 32 | u64::from(minor)),
+                    (_, None) => place,
+                };
+                let (name, ino, file_type) = (record.name.to_vec(), record.ino, record.file_type);
+                entries.push((position, DirEntry { name, ino, file_type }));
+            }
+        }
+        entries.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
+        Ok(entries)
+    }
+}

@@ -1,0 +1,290 @@
+//! Block groups: their descriptors, and which of their blocks may be taken.
+//!
+//! A group's map for taking blocks has more bits set than the bitmap on disk: blocks freed in the running transaction, and
+//! windows kept for files. It is made when it is first needed.
+
+use dovetail_block::BlockDevice;
+
+use super::Ext;
+use super::meta::Kind;
+use crate::error::{Corrupt, Error, Place};
+use crate::format::{
+    BlockAddr, Group, GroupFlags, GroupNo, Superblock, bitmap_checksum, count_bits, next_bit, set_bits,
+};
+
+#[derive(Clone, Debug)]
+struct GroupState {
+    desc: Group,
+    /// Bits of blocks that must not be taken.
+    taken: Option<Vec<u8>>,
+    /// No run of free blocks is longer, if known.
+    longest: Option<u32>,
+}
+
+/// All groups, and the sums of what is free.
+#[derive(Clone, Debug)]
+pub(super) struct Groups {
+    list: Vec<GroupState>,
+    free_blocks: u64,
+    free_inodes: u32,
+    /// Blocks that are free on disk and cannot be taken before the next commit.
+    pending: u64,
+}
+
+impl Groups {
+    pub(super) fn new(descs: Vec<Group>) -> Self {
+        let free_blocks = descs.iter().map(|desc| u64::from(desc.free_blocks)).sum();
+        let free_inodes = descs.iter().fold(0_u32, |sum, desc| sum.saturating_add(desc.free_inodes));
+        let list = descs.into_iter().map(|desc| GroupState { desc, taken: None, longest: None }).collect();
+        Self { list, free_blocks, free_inodes, pending: 0 }
+    }
+
+    pub(super) fn desc(&self, group: GroupNo) -> &Group {
+        &self.list[group.0 as usize].desc
+    }
+
+    pub(super) fn free_blocks(&self) -> u64 {
+        self.free_blocks
+    }
+
+    pub(super) fn free_inodes(&self) -> u32 {
+        self.free_inodes
+    }
+
+    pub(super) fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    pub(super) fn add_free_inodes(&mut self, more: i32) {
+        self.free_inodes = self.free_inodes.saturating_add_signed(more);
+    }
+
+    /// No run of the group is as long as this.
+    pub(super) fn cannot_hold(&self, group: GroupNo, blocks: u32) -> bool {
+        let state = &self.list[group.0 as usize];
+        state.desc.free_blocks == 0 || state.longest.is_some_and(|longest| longest < blocks)
+    }
+
+    pub(super) fn set_longest(&mut self, group: GroupNo, longest: u32) {
+        self.list[group.0 as usize].longest = Some(longest);
+    }
+}
+
+/// The bits that are set in the bitmap of a group that was never written: what copies of the superblock, descriptors,
+/// bitmaps and inode tables take, its own or those of other groups, and what lies beyond its end.
+fn initial_bitmap(group: GroupNo, descs: &[Group], superblock: &Superblock, bytes: usize) -> Vec<u8> {
+    let mut map = vec![0; bytes];
+    let blocks = superblock.group_blocks(group);
+    set_bits(&mut map, 0..superblock.base_blocks(group) as usize, true);
+    set_bits(&mut map, blocks as usize..bytes * 8, true);
+    let start = superblock.group_start(group).0;
+    let table = u64::from(superblock.inode_table_blocks());
+    for desc in descs {
+        for (first, len) in [(desc.block_bitmap.0, 1), (desc.inode_bitmap.0, 1), (desc.inode_table.0, table)]
+        {
+            let (from, to) = (first.max(start), (first + len).min(start + u64::from(blocks)));
+            if from < to {
+                set_bits(&mut map, (from - start) as usize..(to - start) as usize, true);
+            }
+        }
+    }
+    map
+}
+
+impl<D: BlockDevice> Ext<D> {
+    /// The descriptor, to be changed in the running transaction.
+    pub(super) fn edit_group(&mut self, group: GroupNo) -> &mut Group {
+        self.note_edit();
+        self.running.groups.insert(group);
+        &mut self.groups.list[group.0 as usize].desc
+    }
+
+    /// A bitmap as it is on disk or in the running transaction.
+    pub(super) fn load_bitmap(
+        &mut self,
+        at: BlockAddr,
+        group: GroupNo,
+        blocks: bool,
+    ) -> Result<&[u8], Error> {
+        let desc = *self.groups.desc(group);
+        let (place, bits, sum) = match blocks {
+            true => (Place::BlockBitmap(group), self.superblock.clusters_per_group, desc.block_bitmap_csum),
+            false => (Place::InodeBitmap(group), self.superblock.inodes_per_group, desc.inode_bitmap_csum),
+        };
+        let superblock = self.superblock.clone();
+        // edits are summed up when they are committed
+        let checked = !self.running.blocks.contains_key(&at);
+        let map = self.meta(at, Kind::Plain, place)?;
+        if checked && let Some(computed) = bitmap_checksum(map, bits, &superblock) {
+            Corrupt::check_checksum(place, sum, computed)?;
+        }
+        Ok(map)
+    }
+
+    /// The bits of blocks that must not be taken, in the group's map.
+    pub(super) fn taken(&mut self, group: GroupNo) -> Result<&mut Vec<u8>, Error> {
+        if self.groups.list[group.0 as usize].taken.is_none() {
+            let desc = *self.groups.desc(group);
+            let map = if desc.flags.has(GroupFlags::BLOCK_UNINIT) {
+                self.initial_bitmap(group)
+            } else {
+                let blocks = self.superblock.group_blocks(group) as usize;
+                let mut map = self.load_bitmap(desc.block_bitmap, group, true)?.to_vec();
+                let bits = map.len() * 8;
+                set_bits(&mut map, blocks..bits, true);
+                map
+            };
+            self.groups.list[group.0 as usize].taken = Some(map);
+        }
+        self.groups.list[group.0 as usize].taken.as_mut().ok_or(Error::NoSpace)
+    }
+
+    fn initial_bitmap(&self, group: GroupNo) -> Vec<u8> {
+        let descs: Vec<Group> = self.groups.list.iter().map(|state| state.desc).collect();
+        initial_bitmap(group, &descs, &self.superblock, self.block_size())
+    }
+
+    /// Free blocks of `range` in a group, from `from` on: the first run that has at least `wanted`, or else the longest.
+    pub(super) fn find_run(
+        &mut self,
+        group: GroupNo,
+        from: u32,
+        wanted: u32,
+    ) -> Result<Option<(u32, u32)>, Error> {
+        let end = self.superblock.group_blocks(group) as usize;
+        let map = self.taken(group)?;
+        let (mut at, mut best) = (from as usize, None);
+        while let Some(start) = next_bit(map, at..end, false) {
+            let most = end.min(start + wanted as usize);
+            let stop = next_bit(map, start..most, true).unwrap_or(most);
+            let len = (stop - start) as u32;
+            if len >= wanted {
+                return Ok(Some((start as u32, len)));
+            }
+            if best.is_none_or(|(_, longest)| longest < len) {
+                best = Some((start as u32, len));
+            }
+            at = stop;
+        }
+        if from == 0 {
+            self.groups.set_longest(group, best.map_or(0, |(_, len)| len));
+        }
+        Ok(best)
+    }
+
+    /// Marks blocks as kept, or no longer kept, without using them.
+    pub(super) fn keep(&mut self, start: BlockAddr, blocks: u32, kept: bool) -> Result<(), Error> {
+        let (group, first) = self.superblock.group_of(start);
+        set_bits(self.taken(group)?, first as usize..(first + blocks) as usize, kept);
+        if !kept {
+            self.groups.list[group.0 as usize].longest = None;
+        }
+        Ok(())
+    }
+
+    /// The blocks, which lie in one group, are used from now on.
+    pub(super) fn use_blocks(&mut self, start: BlockAddr, blocks: u32) -> Result<(), Error> {
+        let (group, first) = self.superblock.group_of(start);
+        let range = first as usize..(first + blocks) as usize;
+        self.init_block_bitmap(group)?;
+        set_bits(self.taken(group)?, range.clone(), true);
+        let (at, place) = (self.groups.desc(group).block_bitmap, Place::BlockBitmap(group));
+        let map = self.edit_meta(at, Kind::Plain, place)?;
+        Corrupt::check_equal(
+            place,
+            "used bits of free blocks",
+            count_bits(map, range.clone()) as u64,
+            0_u64,
+        )?;
+        set_bits(map, range, true);
+        let desc = self.edit_group(group);
+        desc.free_blocks = desc.free_blocks.saturating_sub(blocks);
+        self.groups.free_blocks = self.groups.free_blocks.saturating_sub(blocks.into());
+        Ok(())
+    }
+
+    fn init_block_bitmap(&mut self, group: GroupNo) -> Result<(), Error> {
+        let desc = *self.groups.desc(group);
+        if !desc.flags.has(GroupFlags::BLOCK_UNINIT) {
+            return Ok(());
+        }
+        let initial = self.initial_bitmap(group);
+        self.new_meta(desc.block_bitmap, Kind::Plain).copy_from_slice(&initial);
+        let desc = self.edit_group(group);
+        desc.flags = desc.flags.without(GroupFlags::BLOCK_UNINIT);
+        Ok(())
+    }
+
+    /// The blocks are free once this is committed.
+    pub(super) fn free_blocks(&mut self, start: BlockAddr, blocks: u32) -> Result<(), Error> {
+        let (mut at, mut left) = (start, blocks);
+        while left > 0 {
+            let (group, first) = self.superblock.group_of(at);
+            let len = left.min(self.superblock.blocks_per_group - first);
+            self.free_in_group(group, first, len)?;
+            at = BlockAddr(at.0 + u64::from(len));
+            left -= len;
+        }
+        Ok(())
+    }
+
+    fn free_in_group(&mut self, group: GroupNo, first: u32, blocks: u32) -> Result<(), Error> {
+        let range = first as usize..(first + blocks) as usize;
+        self.taken(group)?; // as it was before
+        let (at, place) = (self.groups.desc(group).block_bitmap, Place::BlockBitmap(group));
+        let map = self.edit_meta(at, Kind::Plain, place)?;
+        let used = count_bits(map, range.clone()) as u64;
+        Corrupt::check_equal(place, "used bits of used blocks", used, u64::from(blocks))?;
+        set_bits(map, range, false);
+        let desc = self.edit_group(group);
+        desc.free_blocks = desc.free_blocks.saturating_add(blocks);
+        self.groups.free_blocks += u64::from(blocks);
+        self.groups.pending += u64::from(blocks);
+        let start = BlockAddr(self.superblock.group_start(group).0 + u64::from(first));
+        self.running.freed.push((start, blocks));
+        Ok(())
+    }
+
+    /// What was freed is committed: it can be taken.
+    pub(super) fn release_freed(&mut self, freed: &[(BlockAddr, u32)]) -> Result<(), Error> {
+        for &(start, blocks) in freed {
+            self.keep(start, blocks, false)?;
+            self.groups.pending = self.groups.pending.saturating_sub(blocks.into());
+        }
+        Ok(())
+    }
+
+    /// Writes the changed descriptors, with the checksums of their bitmaps, into their table.
+    pub(super) fn encode_groups(&mut self) -> Result<(), Error> {
+        let superblock = self.superblock.clone();
+        for group in std::mem::take(&mut self.running.groups) {
+            self.sum_bitmaps(group)?;
+            let slot = superblock.descriptor_slot(group);
+            let desc = *self.groups.desc(group);
+            let block = self.edit_meta(BlockAddr(slot.block), Kind::Plain, Place::Group(group))?;
+            let size = superblock.descriptor_size();
+            if let Some(bytes) = block.get_mut(slot.offset..slot.offset + size) {
+                desc.encode(bytes, group, &superblock);
+            }
+        }
+        Ok(())
+    }
+
+    fn sum_bitmaps(&mut self, group: GroupNo) -> Result<(), Error> {
+        let superblock = self.superblock.clone();
+        let desc = *self.groups.desc(group);
+        if self.running.blocks.contains_key(&desc.block_bitmap) {
+            let map = self.meta(desc.block_bitmap, Kind::Plain, Place::BlockBitmap(group))?;
+            if let Some(sum) = bitmap_checksum(map, superblock.clusters_per_group, &superblock) {
+                self.groups.list[group.0 as usize].desc.block_bitmap_csum = sum;
+            }
+        }
+        if self.running.blocks.contains_key(&desc.inode_bitmap) {
+            let map = self.meta(desc.inode_bitmap, Kind::Plain, Place::InodeBitmap(group))?;
+            if let Some(sum) = bitmap_checksum(map, superblock.inodes_per_group, &superblock) {
+                self.groups.list[group.0 as usize].desc.inode_bitmap_csum = sum;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! Where a file's blocks lie, whichever way the inode says it.
+
+use dovetail_block::BlockDevice;
+
+use super::Ext;
+use super::allocate::Request;
+use super::policy::goal;
+use crate::error::Error;
+use crate::format::{BlockAddr, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, blocks_reached};
+
+/// What the blocks of a run are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// There are none.
+    Hole,
+    /// They hold content, and the first one lies here.
+    Written(BlockAddr),
+    /// They are reserved, and read as zeros.
+    Unwritten(BlockAddr),
+}
+
+/// A run of blocks of a file in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The first block.
+    pub(super) block: u32,
+    /// How many, at least 1; as many as are known to be alike, there may be more.
+    pub(super) blocks: u32,
+    /// What they are.
+    pub(super) state: State,
+}
+
+impl Run {
+    /// The first block of the file after it.
+    pub(super) fn end(&self) -> u64 {
+        u64::from(self.block) + u64::from(self.blocks)
+    }
+
+    /// The run from `block` on, which lies in it.
+    pub(super) fn from(&self, block: u32) -> Self {
+        let skipped = block - self.block;
+        let moved = |at: BlockAddr| BlockAddr(at.0 + u64::from(skipped));
+        let state = match self.state {
+            State::Hole => State::Hole,
+            State::Written(at) => State::Written(moved(at)),
+            State::Unwritten(at) => State::Unwritten(moved(at)),
+        };
+        Self { block, blocks: self.blocks - skipped, state }
+    }
+}
+
+impl<D: BlockDevice> Ext<D> {
+    /// New files have extents.
+    pub(super) fn has_extents(&self) -> bool {
+        self.superblock.incompat.has(Incompat::EXTENTS)
+    }
+
+    pub(super) fn is_extent_mapped(&mut self, ino: Ino) -> Result<bool, Error> {
+        Ok(self.inode(ino)?.flags.has(InodeFlags::EXTENTS))
+    }
+
+    /// The first block that a file of this inode's kind cannot have.
+    pub(super) fn max_blocks(&mut self, ino: Ino) -> Result<u64, Error> {
+        if self.is_extent_mapped(ino)? {
+            return Ok(MAX_EXTENT_BLOCKS);
+        }
+        let reached = blocks_reached((self.block_size() / 4) as u32);
+        // sectors are counted with 32 bits without the feature huge_file
+        let counted = (u64::from(u32::MAX) * 512) / self.block_size() as u64;
+        Ok(reached.min(counted - counted / 256).min(MAX_EXTENT_BLOCKS))
+    }
+
+    /// The run that block `block` of the file is in, from it on.
+    pub(super) fn map(&mut self, ino: Ino, block: u32) -> Result<Run, Error> {
+        if self.is_extent_mapped(ino)? { self.map_extent(ino, block) } else { self.map_pointer(ino, block) }
+    }
+
+    /// Gives blocks, which were a hole, a place; it lies in one run on the volume.
+    pub(super) fn insert_run(&mut self, ino: Ino, run: Run) -> Result<(), Error> {
+        let sectors = u64::from(run.blocks) * (self.block_size() as u64 / 512);
+        self.add_sectors(ino, sectors)?;
+        if self.is_extent_mapped(ino)? {
+            return self.insert_extent(ino, run);
+        }
+        match run.state {
+            State::Written(at) => self.insert_pointers(ino, run.block, run.blocks, at),
+            _ => Err(Error::NoSpace),
+        }
+    }
+
+    /// Takes a place for up to `blocks` blocks of the file, a hole so far, from `block` on, and maps them.
+    pub(super) fn allocate_run(
+        &mut self,
+        ino: Ino,
+        block: u32,
+        blocks: u32,
+        written: bool,
+    ) -> Result<Run, Error> {
+        self.check_nodes()?;
+        let goal = self.goal(ino, block)?;
+        let size_blocks = self.inode(ino)?.size.div_ceil(self.block_size() as u64);
+        let size_blocks = size_blocks.max(u64::from(block) + u64::from(blocks));
+        let windowed = FileType::of_mode(self.inode(ino)?.mode) == FileType::REGULAR && written;
+        let most =
+            if written { u32::from(crate::format::MAX_WRITTEN) } else { crate::format::MAX_UNWRITTEN.into() };
+        let request = Request { ino: windowed.then_some(ino), goal, blocks: blocks.min(most), size_blocks };
+        let (at, len) = self.allocate(request)?;
+        let state = if written { State::Written(at) } else { State::Unwritten(at) };
+        let run = Run { block, blocks: len, state };
+        self.insert_run(ino, run)?;
+        Ok(run)
+    }
+
+    /// Where block `block` of the file should lie.
+    pub(super) fn goal(&mut self, ino: Ino, block: u32) -> Result<u64, Error> {
+        let near = if self.is_extent_mapped(ino)? {
+            self.extent_before(ino, block)?
+        } else {
+            self.pointer_before(ino, block)?
+        };
+        let (group, _) = self.superblock.inode_group(ino);
+        Ok(goal(block, near, self.superblock.group_start(group).0))
+    }
+
+    /// The blocks from `from` to before `to` become a hole, and what held them is freed.
+    pub(super) fn remove_blocks(&mut self, ino: Ino, from: u64, to: u64) -> Result<(), Error> {
+        let (from, to) = (from.min(MAX_EXTENT_BLOCKS), to.min(MAX_EXTENT_BLOCKS + 1));
+        if from >= to {
+            return Ok(());
+        }
+        if self.is_extent_mapped(ino)? {
+            self.remove_extents(ino, from as u32, to)
+        } else {
+            self.remove_pointers(ino, from as u32, to)
+        }
+    }
+
+    /// Frees blocks of content, and counts them off the inode.
+    pub(super) fn free_content(&mut self, ino: Ino, start: BlockAddr, blocks: u32) -> Result<(), Error> {
+        let is_content = FileType::of_mode(self.inode(ino)?.mode) == FileType::REGULAR;
+        if !is_content || self.options.data == super::DataMode::Journal {
+            (0..u64::from(blocks)).for_each(|offset| self.forget_meta(BlockAddr(start.0 + offset)));
+        }
+        self.free_blocks(start, blocks)?;
+        self.count_off(ino, blocks)
+    }
+
+    /// Frees a block that held pointers or a node.
+    pub(super) fn free_meta(&mut self, ino: Ino, at: BlockAddr) -> Result<(), Error> {
+        self.forget_meta(at);
+        self.free_blocks(at, 1)?;
+        self.count_off(ino, 1)
+    }
+
+    fn add_sectors(&mut self, ino: Ino, sectors: u64) -> Result<(), Error> {
+        let inode = self.edit_inode(ino)?;
+        inode.sectors = inode.sectors.saturating_add(sectors);
+        Ok(())
+    }
+
+    fn count_off(&mut self, ino: Ino, blocks: u32) -> Result<(), Error> {
+        let sectors = u64::from(blocks) * (self.block_size() as u64 / 512);
+        let inode = self.edit_inode(ino)?;
+        inode.sectors = inode.sectors.saturating_sub(sectors);
+        Ok(())
+    }
+
+    /// Takes a block for pointers or a node of the file.
+    pub(super) fn take_meta(&mut self, ino: Ino, goal: u64) -> Result<BlockAddr, Error> {
+        let at = self.allocate_meta(goal)?;
+        let sectors = self.block_size() as u64 / 512;
+        self.add_sectors(ino, sectors)?;
+        Ok(at)
+    }
+}

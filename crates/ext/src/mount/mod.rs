@@ -1,0 +1,157 @@
+//! The mounted file system: plain synchronous calls over a block device.
+//!
+//! Every call runs at once and to its end. It changes the state in memory and issues I/O; where a kernel would wait it
+//! waits in virtual time. What a kernel does in background threads are steps that the owner calls ([`Ext::wake`]).
+//!
+//! What describes files is edited in memory, in the one running transaction, and reaches its place by way of the journal:
+//! inodes in `inodes.rs`, all other blocks in `meta.rs`, `commit.rs` puts checksums on them and commits. A commit comes
+//! between calls, never within one, so that a call is in one transaction as a whole.
+//!
+//! Hazards: a block that was freed is used again only when that is committed (`groups.rs`), or an older state would show
+//! the newer content. A file's content is written before the transaction that makes it reachable (`data.rs`, ordered
+//! mode). After the device has failed, or damage was met in the midst of a change, nothing more is written.
+
+mod allocate;
+mod attributes;
+mod background;
+mod commit;
+mod data;
+mod directory;
+mod extents;
+mod groups;
+mod htree;
+mod inodes;
+mod map;
+mod meta;
+mod names;
+mod open;
+mod options;
+mod orphans;
+mod pointers;
+mod policy;
+mod simulated;
+mod space;
+mod vfs;
+mod xattr;
+
+use std::collections::BTreeMap;
+
+use dovetail_block::BlockDevice;
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::PageCache;
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::format::{Ino, Superblock};
+use crate::io::{Io, Written};
+use crate::journal::{Journal, JournalEvents};
+use allocate::Windows;
+use background::Background;
+use data::Delayed;
+use directory::Listing;
+use groups::Groups;
+use inodes::InodeCache;
+use meta::{MetaCache, Running};
+pub use options::{DataMode, OptionError, Options};
+
+/// A mounted ext3 or ext4 volume.
+#[derive(Debug)]
+pub struct Ext<D> {
+    io: Io<D>,
+    superblock: Superblock,
+    options: Options,
+    groups: Groups,
+    meta: MetaCache,
+    inodes: InodeCache,
+    pages: PageCache,
+    /// Blocks that have content in memory and no place yet.
+    delayed: Delayed,
+    windows: Windows,
+    running: Running,
+    last_commit: Option<commit::LastCommit>,
+    /// None on a volume without one, which is mounted read-only.
+    journal: Option<Journal>,
+    /// Inodes without names that are still kept, the newest first, as the list on disk has them.
+    orphans: Vec<Ino>,
+    /// How many users keep an inode, open or known to the kernel.
+    holds: FxHashMap<Ino, u64>,
+    /// When each file with dirty pages got the first of them.
+    dirty_since: BTreeMap<Ino, SimTime>,
+    listing: Option<Listing>,
+    background: Background,
+    random: Rng,
+    read_only: bool,
+    /// A call failed when it had changed a part of what it was to change.
+    stopped: bool,
+    /// Counts changes, so that a failed call can be told from one that did nothing.
+    edits: u64,
+    /// How many there were when the present call began.
+    edits_before_call: u64,
+}
+
+impl<D: BlockDevice> Ext<D> {
+    /// What the volume is. The counts of free blocks and inodes are those of now.
+    pub fn superblock(&self) -> Superblock {
+        let (free_blocks, free_inodes) = (self.groups.free_blocks(), self.groups.free_inodes());
+        Superblock { free_blocks, free_inodes, ..self.superblock.clone() }
+    }
+
+    /// What the journal did since the mount.
+    pub fn journal_events(&self) -> JournalEvents {
+        self.journal.as_ref().map(Journal::events).unwrap_or_default()
+    }
+
+    /// Blocks written since the mount, by cause.
+    pub fn written(&self) -> Written {
+        self.io.written()
+    }
+
+    /// The device below.
+    pub fn device(&self) -> &D {
+        self.io.device()
+    }
+
+    /// The device below, to be changed: for switches of tests and models, not to write to.
+    pub fn device_mut(&mut self) -> &mut D {
+        self.io.device_mut()
+    }
+
+    /// The device as it is, as after a power cut that loses nothing the device has acknowledged: what was only in
+    /// memory is gone.
+    pub fn into_device(self) -> D {
+        self.io.into_device()
+    }
+
+    /// The time at which the last call was through.
+    pub fn now(&self) -> SimTime {
+        self.io.now()
+    }
+
+    /// Sets the time at which the next call begins; time never goes back.
+    pub fn set_now(&mut self, now: SimTime) {
+        self.io.set_now(now);
+    }
+
+    /// Nothing can be written: mounted so, or after the device failed or damage was met in the midst of a change.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only || self.stopped || self.io.failure().is_some()
+    }
+
+    fn check_writable(&self) -> Result<(), Error> {
+        match self.io.failure() {
+            Some(error) => Err(Error::Io(error.clone())),
+            None if self.read_only || self.stopped => Err(Error::ReadOnly),
+            None => Ok(()),
+        }
+    }
+
+    /// Bytes in a block of the volume.
+    fn block_size(&self) -> usize {
+        self.superblock.block_size() as usize
+    }
+
+    /// Blocks of the volume in a page of 4 KiB.
+    fn per_page(&self) -> u64 {
+        4096 / self.block_size() as u64
+    }
+}

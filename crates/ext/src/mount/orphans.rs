@@ -1,0 +1,116 @@
+//! Inodes without names: kept while someone uses them, in a list on disk that the next mount works off.
+
+use dovetail_block::BlockDevice;
+
+use super::Ext;
+use crate::error::{Corrupt, Error, Place};
+use crate::format::{FileType, Ino};
+
+impl<D: BlockDevice> Ext<D> {
+    /// An inode has lost its last name: it goes, or waits for those who keep it.
+    pub(super) fn orphan_or_drop(&mut self, ino: Ino) -> Result<(), Error> {
+        if !self.holds.contains_key(&ino) {
+            return self.drop_inode(ino);
+        }
+        let next = self.superblock.last_orphan;
+        self.edit_inode(ino)?.dtime = next.0;
+        self.set_first_orphan(ino);
+        self.orphans.insert(0, ino);
+        Ok(())
+    }
+
+    fn set_first_orphan(&mut self, ino: Ino) {
+        self.note_edit();
+        self.superblock.last_orphan = ino;
+        self.running.superblock = true;
+    }
+
+    /// Takes an inode out of the list.
+    pub(super) fn unlist_orphan(&mut self, ino: Ino) -> Result<(), Error> {
+        let Some(at) = self.orphans.iter().position(|&orphan| orphan == ino) else { return Ok(()) };
+        let next = self.orphans.get(at + 1).copied().unwrap_or(Ino::NONE);
+        match at.checked_sub(1).map(|before| self.orphans[before]) {
+            Some(before) => self.edit_inode(before)?.dtime = next.0,
+            None => self.set_first_orphan(next),
+        }
+        self.orphans.remove(at);
+        Ok(())
+    }
+
+    /// The inode goes, with all that it has.
+    pub(super) fn drop_inode(&mut self, ino: Ino) -> Result<(), Error> {
+        let is_dir = self.inode(ino)?.is_dir();
+        self.remove_content(ino, 0)?;
+        self.drop_xattr_block(ino)?;
+        self.unlist_orphan(ino)?;
+        // a small number would be taken for the next orphan of a list
+        let now = (self.clock().seconds as u64).max(self.superblock.mkfs_time).max(1) as u32;
+        let inode = self.edit_inode(ino)?;
+        inode.dtime = now.max(inode.ctime.seconds.clamp(0, u32::MAX.into()) as u32);
+        inode.links = 0;
+        inode.size = 0;
+        self.free_ino(ino, is_dir)?;
+        self.drop_window(ino)?;
+        self.drop_cached_inode(ino)
+    }
+
+    /// Cuts off what a file holds from block `from` on, in memory and on disk.
+    pub(super) fn remove_content(&mut self, ino: Ino, from: u64) -> Result<(), Error> {
+        let first_page = from.div_ceil(self.per_page());
+        self.pages.remove_range(ino.0.into(), first_page..u64::MAX);
+        self.delayed.remove(ino, from..u64::MAX);
+        if self.pages.dirty_count(ino.0.into()) == 0 {
+            self.dirty_since.remove(&ino);
+        }
+        if self.has_blocks(ino)? {
+            self.remove_blocks(ino, from, u64::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// The inode's block area leads to blocks.
+    pub(super) fn has_blocks(&mut self, ino: Ino) -> Result<bool, Error> {
+        let superblock = self.superblock.clone();
+        let inode = self.inode(ino)?;
+        Ok(match inode.file_type() {
+            FileType::REGULAR | FileType::DIRECTORY => true,
+            FileType::SYMLINK => !inode.is_fast_symlink(&superblock),
+            _ => false,
+        })
+    }
+
+    /// Works off the list that the last mount left: inodes without names go, others lose what lies beyond their end.
+    pub(super) fn clean_orphans(&mut self) -> Result<(), Error> {
+        let mut next = self.superblock.last_orphan;
+        while next.is_some() {
+            let first = u64::from(self.superblock.first_ino.0);
+            let last = u64::from(self.superblock.inodes_count);
+            Corrupt::check_range(Place::Inode(next), "the number of an orphan", next.0, (first, last))?;
+            if self.orphans.contains(&next) {
+                let place = Place::Inode(next);
+                return Err(Corrupt::Mismatch {
+                    place,
+                    field: "times in the list of orphans",
+                    found: 2,
+                    expected: 1,
+                }
+                .into());
+            }
+            self.orphans.push(next);
+            next = Ino(self.inode(next)?.dtime);
+        }
+        for ino in self.orphans.clone() {
+            if self.inode(ino)?.links == 0 {
+                self.drop_inode(ino)?;
+                continue;
+            }
+            let size = self.inode(ino)?.size;
+            if self.has_blocks(ino)? {
+                self.remove_content(ino, size.div_ceil(self.block_size() as u64))?;
+            }
+            self.unlist_orphan(ino)?;
+            self.edit_inode(ino)?.dtime = 0;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! The calls of [`FileSystem`]: each checks, does its work, and leaves room for the next.
+
+use dovetail_block::BlockDevice;
+use dovetail_time::SimTime;
+use dovetail_vfs::{
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags, SetAttr,
+    StatFs, XattrFlags,
+};
+
+use super::Ext;
+use crate::format::{FileType, Ino};
+
+fn check_name(name: &[u8]) -> Result<(), Error> {
+    if name.is_empty() || name.iter().any(|&byte| byte == 0 || byte == b'/') {
+        return Err(Error::Invalid("a name has 1 to 255 bytes without NUL and slash"));
+    }
+    Ok(())
+}
+
+/// The type bits of a mode for what an entry says it names.
+fn kind_of(file_type: FileType) -> u16 {
+    match file_type {
+        FileType::REGULAR => 0o100_000,
+        FileType::DIRECTORY => 0o040_000,
+        FileType::CHAR_DEVICE => 0o020_000,
+        FileType::BLOCK_DEVICE => 0o060_000,
+        FileType::FIFO => 0o010_000,
+        FileType::SOCKET => 0o140_000,
+        FileType::SYMLINK => 0o120_000,
+        _ => 0,
+    }
+}
+
+pub(super) fn ino_of(number: Number) -> Ino {
+    Ino(u32::try_from(number.0).unwrap_or(0))
+}
+
+impl<D: BlockDevice> Ext<D> {
+    /// Runs a call that changes the volume.
+    pub(super) fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        self.check_writable()?;
+        self.edits_before_call = self.edits;
+        let done = call(self);
+        let broken = matches!(done, Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound));
+        // what is half done must not be committed
+        self.stopped |= broken && self.edits != self.edits_before_call;
+        let done = done?;
+        self.edits_before_call = self.edits;
+        match self.after_call() {
+            // the call itself had room enough; the next one, or a sync, says that there is none
+            Err(crate::Error::NoSpace) => {}
+            left => left?,
+        }
+        Ok(done)
+    }
+}
+
+impl<D: BlockDevice> FileSystem for Ext<D> {
+    fn root(&self) -> Number {
+        Number(Ino::ROOT.0.into())
+    }
+
+    fn statfs(&mut self) -> Result<StatFs, Error> {
+        let per_page = self.per_page();
+        let superblock = self.superblock();
+        let free = superblock.free_blocks.saturating_sub(self.delayed.total());
+        Ok(StatFs {
+            blocks: superblock.blocks_count.saturating_sub(superblock.overhead.into()) / per_page,
+            free: free / per_page,
+            available: free.saturating_sub(superblock.reserved_blocks) / per_page,
+            files: superblock.inodes_count.into(),
+            files_free: superblock.free_inodes.into(),
+        })
+    }
+
+    fn lookup(&mut self, dir: Number, name: &[u8]) -> Result<Attr, Error> {
+        let entry = self.entry_of(ino_of(dir), name)?;
+        Ok(self.attr(entry.ino)?)
+    }
+
+    fn getattr(&mut self, ino: Number) -> Result<Attr, Error> {
+        Ok(self.attr(ino_of(ino))?)
+    }
+
+    fn setattr(&mut self, caller: &Caller, ino: Number, changes: &SetAttr) -> Result<Attr, Error> {
+        self.change(|fs| fs.change_attributes(caller, ino_of(ino), changes))?;
+        self.getattr(ino)
+    }
+
+    fn readlink(&mut self, ino: Number) -> Result<Vec<u8>, Error> {
+        self.target(ino_of(ino))
+    }
+
+    fn create(&mut self, caller: &Caller, dir: Number, name: &[u8], node: &NewNode) -> Result<Attr, Error> {
+        check_name(name)?;
+        if !matches!(FileType::of_mode(node.mode).0, 1..=6) {
+            return Err(Error::Invalid("the mode has no type that can be made"));
+        }
+        let ino = self.change(|fs| fs.make(caller, ino_of(dir), name, node.mode, node.rdev))?;
+        Ok(self.attr(ino)?)
+    }
+
+    fn symlink(&mut self, caller: &Caller, dir: Number, name: &[u8], target: &[u8]) -> Result<Attr, Error> {
+        check_name(name)?;
+        let ino = self.change(|fs| fs.make_symlink(caller, ino_of(dir), name, target))?;
+        Ok(self.attr(ino)?)
+    }
+
+    fn link(&mut self, caller: &Caller, ino: Number, dir: Number, name: &[u8]) -> Result<Attr, Error> {
+        check_name(name)?;
+        self.change(|fs| fs.add_name(caller, ino_of(ino), ino_of(dir), name))?;
+        self.getattr(ino)
+    }
+
+    fn unlink(&mut self, caller: &Caller, dir: Number, name: &[u8]) -> Result<(), Error> {
+        check_name(name)?;
+        self.change(|fs| fs.unlink_entry(caller, ino_of(dir), name))
+    }
+
+    fn rmdir(&mut self, caller: &Caller, dir: Number, name: &[u8]) -> Result<(), Error> {
+        check_name(name)?;
+        self.change(|fs| fs.remove_directory(caller, ino_of(dir), name))
+    }
+
+    fn rename(
+        &mut self,
+        caller: &Caller,
+        (dir, name): (Number, &[u8]),
+        (new_dir, new_name): (Number, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<(), Error> {
+        check_name(name)?;
+        check_name(new_name)?;
+        self.change(|fs| fs.rename_entry(caller, (ino_of(dir), name), (ino_of(new_dir), new_name), flags))
+    }
+
+    fn hold(&mut self, ino: Number) {
+        *self.holds.entry(ino_of(ino)).or_default() += 1;
+    }
+
+    fn forget(&mut self, ino: Number, count: u64) -> Result<(), Error> {
+        let ino = ino_of(ino);
+        let Some(held) = self.holds.get_mut(&ino) else { return Ok(()) };
+        *held = held.saturating_sub(count);
+        if *held > 0 {
+            return Ok(());
+        }
+        self.holds.remove(&ino);
+        if self.is_read_only() {
+            return Ok(());
+        }
+        self.drop_window(ino)?;
+        if self.orphans.contains(&ino) {
+            return self.change(|fs| Ok(fs.drop_inode(ino)?));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, ino: Number, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        self.check_regular(ino_of(ino))?;
+        self.read_content(ino_of(ino), offset, into)
+    }
+
+    fn write(&mut self, caller: &Caller, ino: Number, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let ino = ino_of(ino);
+        let most = self.most_in_a_call(ino)?;
+        let (mut offset, mut parts) = (offset, bytes.chunks(most));
+        for part in std::iter::once(parts.next().unwrap_or_default()).chain(parts) {
+            self.change(|fs| fs.write_content(caller, ino, offset, part))?;
+            offset = offset.saturating_add(part.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn fallocate(
+        &mut self,
+        caller: &Caller,
+        ino: Number,
+        how: Fallocate,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Error> {
+        self.change(|fs| fs.allocate_range(caller, ino_of(ino), how, offset, len))
+    }
+
+    fn seek_data(&mut self, ino: Number, offset: u64) -> Result<u64, Error> {
+        self.check_regular(ino_of(ino))?;
+        self.next_data(ino_of(ino), offset)
+    }
+
+    fn seek_hole(&mut self, ino: Number, offset: u64) -> Result<u64, Error> {
+        self.check_regular(ino_of(ino))?;
+        self.next_hole(ino_of(ino), offset)
+    }
+
+    fn fsync(&mut self, ino: Number, data_only: bool) -> Result<(), Error> {
+        Ok(self.sync_file(ino_of(ino), data_only)?)
+    }
+
+    fn sync(&mut self) -> Result<(), Error> {
+        Ok(self.sync_all()?)
+    }
+
+    fn readdir(
+        &mut self,
+        dir: Number,
+        cookie: u64,
+        entry: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Result<(), Error> {
+        let dir = ino_of(dir);
+        if !self.inode(dir)?.is_dir() {
+            return Err(Error::NotADirectory);
+        }
+        if self.superblock.incompat.has(crate::format::Incompat::FILETYPE) {
+            return Ok(self.list(dir, cookie, &mut |cookie, found| {
+                let (name, ino, kind) =
+                    (found.name.clone(), Number(found.ino.0.into()), kind_of(found.file_type));
+                entry(DirEntry { name, ino, kind, cookie })
+            })?);
+        }
+        // entries do not say what they name
+        let mut all = Vec::new();
+        self.list(dir, cookie, &mut |cookie, found| {
+            all.push((cookie, found.clone()));
+            true
+        })?;
+        for (cookie, found) in all {
+            let kind = super::attributes::kind(self.inode(found.ino)?.mode);
+            if !entry(DirEntry { name: found.name, ino: Number(found.ino.0.into()), kind, cookie }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn getxattr(&mut self, ino: Number, name: &[u8]) -> Result<Vec<u8>, Error> {
+        self.xattr(ino_of(ino), name)
+    }
+
+    fn setxattr(
+        &mut self,
+        caller: &Caller,
+        ino: Number,
+        name: &[u8],
+        value: &[u8],
+        flags: XattrFlags,
+    ) -> Result<(), Error> {
+        self.change(|fs| fs.set_xattr(caller, ino_of(ino), name, value, flags))
+    }
+
+    fn listxattr(&mut self, ino: Number) -> Result<Vec<Vec<u8>>, Error> {
+        let list = self.xattr_list(ino_of(ino))?;
+        Ok(list.iter().map(|xattr| xattr.full_name().into_bytes()).collect())
+    }
+
+    fn removexattr(&mut self, caller: &Caller, ino: Number, name: &[u8]) -> Result<(), Error> {
+        self.change(|fs| fs.remove_xattr(caller, ino_of(ino), name))
+    }
+
+    fn next_wake(&self) -> Option<SimTime> {
+        Ext::next_wake(self)
+    }
+
+    fn wake(&mut self, now: SimTime) -> Result<(), Error> {
+        Ok(Ext::wake(self, now)?)
+    }
+
+    fn unmount(self: Box<Self>) -> Result<(), Error> {
+        Ok(Ext::unmount(*self).map(drop)?)
+    }
+}

@@ -1,0 +1,153 @@
+//! Opening: the superblock, and what the journal still holds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dovetail_block::{BLOCK_SIZE, BlockDevice, Content, Lba};
+
+use super::{Blocks, Volume};
+use crate::error::{Corrupt, Error, Incompatible, Place};
+use crate::format::{BlockAddr, Compat, GroupNo, Incompat, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use crate::journal::{JournalError, JournalExtent, JournalMap, JournalSuperblock, replay};
+
+/// Blocks of a journal at most, the limit of mke2fs.
+const MAX_JOURNAL_BLOCKS: u64 = 10_240_000;
+
+/// What the journal of a volume that was not unmounted holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// Transactions that are complete.
+    pub transactions: u32,
+    /// Blocks whose newest content is in the journal.
+    pub blocks: u64,
+}
+
+impl<D: BlockDevice> Volume<D> {
+    /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the volume is shown as it is
+    /// after its recovery.
+    ///
+    /// # Errors
+    /// [`Error::NotExt`]; [`Error::Incompatible`] for what is not supported; [`Error::Corrupt`] when the superblock is
+    /// damaged, or the device is shorter than the volume; [`Error::Journal`] when a journal that must be replayed cannot
+    /// be; [`Error::Io`].
+    pub fn open(device: D) -> Result<Self, Error> {
+        let mut volume = Self::open_unrecovered(device)?;
+        if volume.superblock.incompat.has(Incompat::RECOVER) {
+            volume.recover()?;
+        }
+        Ok(volume)
+    }
+
+    /// As [`Self::open`], but without a look at the journal.
+    pub(crate) fn open_unrecovered(device: D) -> Result<Self, Error> {
+        let mut blocks = Blocks::new(device, BLOCK_SIZE as u32);
+        if blocks.bytes() < SUPERBLOCK_OFFSET + SUPERBLOCK_SIZE as u64 {
+            return Err(Error::NotExt { found: 0 });
+        }
+        let superblock = Superblock::parse(&superblock_bytes(&mut blocks)?, GroupNo(0))?;
+        blocks.set_block_size(superblock.block_size());
+        let (found, expected) =
+            (blocks.bytes(), superblock.blocks_count.saturating_mul(superblock.block_size().into()));
+        if found < expected {
+            return Err(Corrupt::Truncated { found, expected }.into());
+        }
+        Ok(Self { blocks, superblock, recovery: None })
+    }
+
+    /// Lets what the journal holds show.
+    fn recover(&mut self) -> Result<(), Error> {
+        let map = self.journal_map()?;
+        let superblock = self.journal_superblock(&map)?;
+        let found = replay(&superblock, |at| self.journal_block(&map, at))?;
+        let blocks = self.superblock.blocks_count;
+        if let Some((&block, _)) = found.copies.range(blocks..).next() {
+            return Err(JournalError::Target { block, blocks }.into());
+        }
+        let place = |at: u32| BlockAddr(map.physical(at).unwrap_or(0));
+        let redirected: BTreeMap<_, _> = found
+            .copies
+            .iter()
+            .map(|(&block, source)| (BlockAddr(block), (place(source.at), source.escaped)))
+            .collect();
+        let (transactions, blocks) = (found.transactions, redirected.len() as u64);
+        self.recovery = Some(Recovery { transactions, blocks });
+        self.blocks.redirect(redirected);
+        self.read_superblock_again()
+    }
+
+    /// The superblock may itself be in the journal.
+    fn read_superblock_again(&mut self) -> Result<(), Error> {
+        let block_size = u64::from(self.superblock.block_size());
+        let block = self.blocks.metadata(BlockAddr(SUPERBLOCK_OFFSET / block_size))?;
+        let start = (SUPERBLOCK_OFFSET % block_size) as usize;
+        let Some(bytes) = block[start..].first_chunk() else { return Ok(()) };
+        let recovered = Superblock::parse(bytes, GroupNo(0))?;
+        let same =
+            |s: &Superblock| (s.log_block_size, s.blocks_count, s.blocks_per_group, s.inodes_per_group);
+        let place = Place::Superblock(GroupNo(0));
+        if same(&recovered) != same(&self.superblock) {
+            let (found, expected) = (recovered.blocks_count, self.superblock.blocks_count);
+            return Err(
+                Corrupt::Mismatch { place, field: "s_blocks_count in the journal", found, expected }.into()
+            );
+        }
+        self.superblock = recovered;
+        Ok(())
+    }
+
+    /// Where the blocks of the journal lie.
+    ///
+    /// # Errors
+    /// [`Incompatible::ExternalJournal`]; a journal with holes, or of a size that none has; a damaged inode.
+    pub fn journal_map(&mut self) -> Result<JournalMap, Error> {
+        if !self.superblock.compat.has(Compat::HAS_JOURNAL) || !self.superblock.journal_ino.is_some() {
+            return Err(Incompatible::ExternalJournal.into());
+        }
+        let inode = self.inode(self.superblock.journal_ino)?;
+        let place = Place::Inode(inode.ino);
+        let blocks = inode.size / u64::from(self.superblock.block_size());
+        let most = MAX_JOURNAL_BLOCKS.min(self.superblock.blocks_count);
+        Corrupt::check_range(place, "the journal's blocks", blocks, (2, most))?;
+        let mut runs = Vec::new();
+        let mut block = 0;
+        while block < blocks {
+            let run = self.run(&inode, block)?;
+            let len = run.len.min(blocks - block);
+            let start = run.mapped.data().ok_or(Corrupt::Range {
+                place,
+                field: "the journal's blocks",
+                found: block,
+                min: blocks,
+                max: blocks,
+            })?;
+            runs.push(JournalExtent { start: start.0, blocks: len as u32 });
+            block += len;
+        }
+        Ok(JournalMap::new(&runs))
+    }
+
+    /// The superblock of the journal that lies in `map`.
+    ///
+    /// # Errors
+    /// [`Error::Journal`], [`Error::Io`].
+    pub fn journal_superblock(&mut self, map: &JournalMap) -> Result<JournalSuperblock, Error> {
+        let first = self.blocks.metadata(BlockAddr(map.physical(0).unwrap_or(0)))?;
+        Ok(JournalSuperblock::parse(&first, self.superblock.block_size(), map.blocks())?)
+    }
+
+    fn journal_block(&mut self, map: &JournalMap, at: u32) -> Result<Content, Error> {
+        let place = map.physical(at).ok_or(JournalError::NoSuperblock)?;
+        let block = self.blocks.metadata(BlockAddr(place))?;
+        let mut bytes = [0; BLOCK_SIZE as usize];
+        bytes[..block.len()].copy_from_slice(&block);
+        Ok(Content::Bytes(Arc::new(bytes)))
+    }
+}
+
+/// The first superblock, which lies at byte 1024 whatever the block size.
+fn superblock_bytes<D: BlockDevice>(blocks: &mut Blocks<D>) -> Result<[u8; SUPERBLOCK_SIZE], Error> {
+    let whole = blocks.whole(Lba(0))?;
+    let mut bytes = [0; SUPERBLOCK_SIZE];
+    bytes.copy_from_slice(&whole[SUPERBLOCK_OFFSET as usize..][..SUPERBLOCK_SIZE]);
+    Ok(bytes)
+}

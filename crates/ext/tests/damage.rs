@@ -1,0 +1,114 @@
+//! Damaged images: whatever the bytes say, reading ends, and with a typed error at worst.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+mod common;
+
+use std::sync::OnceLock;
+
+use common::kernel_image;
+use dovetail_block::{Lba, MemoryDevice};
+use dovetail_ext::format::{FileType, GroupNo};
+use dovetail_ext::fsck::{Options, check};
+use dovetail_ext::{Corrupt, Error, Place, Visit, Volume};
+use proptest::prelude::*;
+
+/// An image, and its blocks that hold something, the first ones and those of the journal's start among them.
+struct Subject {
+    image: MemoryDevice,
+    used: Vec<Lba>,
+}
+
+fn subject(name: &'static str, index: usize) -> &'static Subject {
+    static SUBJECTS: [OnceLock<Subject>; 4] = [const { OnceLock::new() }; 4];
+    SUBJECTS[index].get_or_init(|| {
+        let mut image = kernel_image(name);
+        if name == "ext4-default" {
+            // without the feature metadata_csum, so that damage is not found by checksums alone
+            image.bytes_mut(Lba(0)).unwrap()[1024 + 0x65] &= !4;
+        }
+        let used = image.used().map(|(lba, _)| lba).collect();
+        Subject { image, used }
+    })
+}
+
+/// Opens and reads everything, at most 16 MiB a file; returns how much was found and how much was wrong.
+fn read_all(image: MemoryDevice) -> Result<(usize, usize), Error> {
+    let mut volume = Volume::open(image)?;
+    let root = volume.root()?;
+    let (mut good, mut bad) = (0, 0);
+    let mut buffer = vec![0; 1 << 20];
+    volume.walk(root, |volume, entry| {
+        let Ok(inode) = entry.inode else {
+            bad += 1;
+            return Visit::Enter;
+        };
+        good += 1;
+        let _ = volume.xattrs(&inode);
+        let _ = volume.read_link(&inode);
+        if inode.is_dir() {
+            let _ = volume.lookup(&inode, b"no-such-name");
+        }
+        let mut at = 0;
+        let reads = if inode.file_type() == FileType::REGULAR { 16 } else { 0 };
+        for _ in 0..reads {
+            let Ok(next) = volume.next_data(&inode, at) else { break };
+            match volume.read(&inode, next, &mut buffer) {
+                Ok(len) if len > 0 => at = next + len as u64,
+                _ => break,
+            }
+        }
+        Visit::Enter
+    });
+    Ok((good, bad))
+}
+
+#[test]
+fn an_undamaged_image_reads_without_an_error() {
+    assert_eq!(read_all(subject("ext3-default", 0).image.clone()), Ok((1094, 0)));
+    assert_eq!(read_all(subject("ext4-default", 3).image.clone()), Ok((1094, 0)));
+    assert_eq!(read_all(subject("ext4-crash", 2).image.clone()), Ok((2216, 0)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The superblock's group of bytes is damaged in one case of four; the rest of the image always.
+    #[test]
+    fn flipped_bytes_never_panic_or_hang(
+        which in 0..4_usize,
+        superblock in prop::option::weighted(0.25, (1024..2044_usize, 1..=255_u8)),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0..4096_usize, 1..=255_u8), 1..60),
+    ) {
+        let name = ["ext3-default", "ext3-crash", "ext4-crash", "ext4-default"][which];
+        let Subject { image, used } = subject(name, which);
+        let mut image = image.clone();
+        for (block, byte, mask) in flips {
+            image.bytes_mut(used[block.index(used.len())]).unwrap()[byte] ^= mask;
+        }
+        if let Some((byte, mask)) = superblock {
+            image.bytes_mut(Lba(0)).unwrap()[byte] ^= mask;
+        }
+        let _ = check(image.clone(), Options::default());
+        let _ = read_all(image);
+    }
+}
+
+#[test]
+fn what_is_damaged_is_named() {
+    let whole = &subject("ext4-crash", 2).image;
+    let damaged = |byte: usize| {
+        let mut image = whole.clone();
+        image.bytes_mut(Lba(0)).unwrap()[byte] ^= 1;
+        Volume::open(image).unwrap_err()
+    };
+    let place = Place::Superblock(GroupNo(0));
+    assert!(
+        matches!(damaged(1024 + 0x30), Error::Corrupt(Corrupt::Checksum { place: at, .. }) if at == place)
+    );
+    assert!(matches!(damaged(1024 + 0x38), Error::NotExt { .. }));
+    let mut cut = whole.clone();
+    cut.resize(5000);
+    let (found, expected) = (5000 * 4096, 65_536 * 4096);
+    assert_eq!(Volume::open(cut).unwrap_err(), Corrupt::Truncated { found, expected }.into());
+}

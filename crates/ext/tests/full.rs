@@ -1,0 +1,173 @@
+//! A volume without space, and a journal that is too small for comfort: calls fail cleanly, and what is there stays sound.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+
+mod common;
+
+use common::TempImage;
+use dovetail_block::MemoryDevice;
+use dovetail_ext::{Ext, Options};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, NewNode, SetAttr, XattrFlags};
+
+const NODE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
+
+fn mount(mke2fs: &str, mib: u64, options: &str) -> Ext<MemoryDevice> {
+    let device = TempImage::mke2fs(mib << 20, &mke2fs.split(' ').collect::<Vec<_>>()).load();
+    Ext::mount(device, Options::parse(options).unwrap(), SimTime::ZERO).unwrap()
+}
+
+/// Nothing but a lack of space.
+fn allowed<T>(result: Result<T, Error>) -> bool {
+    match result {
+        Ok(_) => true,
+        Err(Error::NoSpace | Error::NotFound | Error::Exists | Error::Unsupported(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Fills the volume in every way there is, and returns how often there was no space.
+fn fill(fs: &mut Ext<MemoryDevice>, rng: &mut Rng, steps: u64) -> u64 {
+    let caller = Caller::default();
+    let (root, mut failures) = (fs.root(), 0);
+    for _ in 0..steps {
+        let name = format!("file-{}", rng.below(60));
+        let known = fs.lookup(root, name.as_bytes()).map(|attr| attr.ino);
+        let done = match (known, rng.below(12)) {
+            (Err(_), _) => allowed(fs.create(&caller, root, name.as_bytes(), &NODE)),
+            (Ok(ino), 0..5) => {
+                let bytes = vec![rng.below(256) as u8; rng.below(400_000) as usize];
+                allowed(fs.write(&caller, ino, rng.below(1 << 20), &bytes))
+            }
+            (Ok(ino), 5..7) => {
+                let how = Fallocate::Reserve { keep_size: rng.chance(0.5) };
+                allowed(fs.fallocate(&caller, ino, how, rng.below(1 << 20), 1 + rng.below(1 << 20)))
+            }
+            (Ok(ino), 7) => {
+                let (at, len) = (rng.below(1 << 20), 1 + rng.below(1 << 19));
+                allowed(fs.fallocate(&caller, ino, Fallocate::PunchHole, at, len))
+            }
+            (Ok(ino), 8) => {
+                let changes = SetAttr { size: Some(rng.below(1 << 20)), ..SetAttr::default() };
+                allowed(fs.setattr(&caller, ino, &changes))
+            }
+            (Ok(ino), 9) => {
+                let value = vec![1; 600];
+                allowed(fs.setxattr(&caller, ino, b"user.x", &value, XattrFlags::default()))
+            }
+            (Ok(_), 10) => allowed(fs.unlink(&caller, root, name.as_bytes())),
+            (Ok(ino), _) => allowed(fs.fsync(ino, false)),
+        };
+        failures += u64::from(!done);
+        assert!(!fs.is_read_only());
+    }
+    failures
+}
+
+fn empty(fs: &mut Ext<MemoryDevice>) {
+    let root = fs.root();
+    for n in 0..60 {
+        let name = format!("file-{n}");
+        if fs.lookup(root, name.as_bytes()).is_ok() {
+            fs.unlink(&Caller::default(), root, name.as_bytes()).unwrap();
+        }
+    }
+    fs.sync().unwrap();
+}
+
+fn run(mke2fs: &str, mib: u64, options: &str, seed: u64) {
+    let mut fs = mount(mke2fs, mib, options);
+    let mut rng = Rng::new(seed);
+    let before = fs.superblock().free_blocks;
+    for _ in 0..3 {
+        let failures = fill(&mut fs, &mut rng, 800);
+        assert!(failures > 20, "{mke2fs} {options}: {failures}");
+        fs.sync().unwrap();
+        let again = Ext::mount(fs.device().clone(), Options::default(), SimTime::ZERO).unwrap();
+        TempImage::of(&again.unmount().unwrap()).check_clean();
+        empty(&mut fs);
+        assert!(before - fs.superblock().free_blocks < 5, "{mke2fs} {options}");
+    }
+    TempImage::of(&fs.unmount().unwrap()).check_clean();
+}
+
+#[test]
+fn ext4_without_space() {
+    run("-t ext4 -b 4096", 12, "", 1);
+    run("-t ext4 -b 1024", 12, "", 2);
+    run("-t ext4 -b 1024", 12, "nodelalloc", 3);
+    run("-t ext4 -b 4096", 12, "data=journal", 4);
+}
+
+#[test]
+fn ext3_without_space() {
+    run("-t ext3 -b 1024", 12, "", 5);
+    run("-t ext3 -b 4096", 12, "data=writeback", 6);
+}
+
+#[test]
+fn no_inodes_are_left() {
+    let mut fs = mount("-t ext4 -b 1024 -N 64", 12, "");
+    let root = fs.root();
+    let made = (0..100)
+        .take_while(|n| allowed(fs.create(&Caller::default(), root, format!("a{n}").as_bytes(), &NODE)))
+        .count();
+    assert!((30..64).contains(&made), "{made}");
+    fs.unlink(&Caller::default(), root, b"a5").unwrap();
+    fs.create(&Caller::default(), root, b"again", &NODE).unwrap();
+    TempImage::of(&fs.unmount().unwrap()).check_clean();
+}
+
+/// Thousands of transactions go around the smallest journal that mke2fs makes.
+#[test]
+fn the_smallest_journal() {
+    for options in ["", "data=journal"] {
+        let mut fs = mount("-t ext4 -b 1024 -J size=1", 64, options);
+        let root = fs.root();
+        let caller = Caller::default();
+        for n in 0..3000_u32 {
+            let name = format!("{:04}", n % 700);
+            match fs.lookup(root, name.as_bytes()) {
+                Ok(_) => fs.unlink(&caller, root, name.as_bytes()).unwrap(),
+                Err(_) => {
+                    let ino = fs.create(&caller, root, name.as_bytes(), &NODE).unwrap().ino;
+                    fs.write(&caller, ino, 0, &vec![n as u8; (n % 9000) as usize]).unwrap();
+                    if n.is_multiple_of(3) {
+                        fs.fsync(ino, false).unwrap();
+                    }
+                }
+            }
+        }
+        let events = fs.journal_events();
+        assert!(events.checkpoints > 5 && events.commits > 500, "{events:?}");
+        fs.sync().unwrap();
+        let again = Ext::mount(fs.device().clone(), Options::default(), SimTime::ZERO).unwrap();
+        TempImage::of(&again.unmount().unwrap()).check_clean();
+        TempImage::of(&fs.unmount().unwrap()).check_clean();
+    }
+}
+
+/// Content that goes through the journal is more than the journal has blocks: in one write, in many, and in many files.
+#[test]
+fn more_content_than_journal() {
+    let mut fs = mount("-t ext3 -b 1024 -J size=1", 64, "data=journal");
+    let (root, caller) = (fs.root(), Caller::default());
+    let content: Vec<u8> = (0..6 << 20_u32).map(|n| (n / 5) as u8).collect();
+    let whole = fs.create(&caller, root, b"whole", &NODE).unwrap().ino;
+    fs.write(&caller, whole, 700, &content).unwrap();
+    let parts = fs.create(&caller, root, b"parts", &NODE).unwrap().ino;
+    for (n, part) in content.chunks(65_536).enumerate() {
+        fs.write(&caller, parts, n as u64 * 65_536, part).unwrap();
+        let name = format!("{n}");
+        let small = fs.create(&caller, root, name.as_bytes(), &NODE).unwrap().ino;
+        fs.write(&caller, small, 0, &part[..20_000]).unwrap();
+    }
+    let device = fs.unmount().unwrap();
+    TempImage::of(&device).check_clean();
+    let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    for (ino, offset) in [(whole, 700), (parts, 0)] {
+        let mut read = vec![0; content.len()];
+        assert_eq!(fs.read(ino, offset, &mut read).unwrap(), content.len());
+        assert!(read == content);
+    }
+}

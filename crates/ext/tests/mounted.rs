@@ -1,0 +1,233 @@
+//! Images that a real kernel wrote, mounted, used and left; what fsync, options and features do.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+
+mod common;
+
+use common::manifest::{Manifest, differences, of_volume};
+use common::{TempImage, kernel_image, manifest_lines};
+use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_ext::{Ext, Options, Volume};
+use dovetail_time::SimTime;
+use dovetail_vfs::exercise::{Generator, Profile, Subject};
+use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Timestamp};
+
+const NODE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
+
+fn mount(device: MemoryDevice, options: &str) -> Ext<MemoryDevice> {
+    Ext::mount(device, Options::parse(options).unwrap(), SimTime::ZERO).unwrap()
+}
+
+fn at(seconds: i64) -> Caller {
+    Caller { now: Timestamp { seconds: 1_700_000_000 + seconds, nanoseconds: 0 }, ..Caller::default() }
+}
+
+fn manifest(device: &MemoryDevice) -> Manifest {
+    of_volume(&mut Volume::open(device.clone()).unwrap())
+}
+
+#[test]
+fn images_of_the_kernel_are_recovered_used_and_left_clean() {
+    for name in ["ext4-default", "ext3-default", "ext4-crash", "ext3-crash"] {
+        let device = mount(kernel_image(name), "").unmount().unwrap();
+        TempImage::of(&device).check_clean();
+        let expected: Manifest = manifest_lines(name)
+            .into_iter()
+            .map(|line| (line["path"].as_str().unwrap().to_string(), line))
+            .filter(|(path, _)| path != "." && path != "/")
+            .collect();
+        let mut found = manifest(&device);
+        found.retain(|path, _| path != "." && path != "/");
+        assert_eq!(differences(&expected, &found), "", "{name}");
+        let mut subject = Subject::new(mount(device, ""));
+        let mut operations = Generator::new(3, Profile::default());
+        for _ in 0..800 {
+            let _ = subject.apply(&operations.next_step());
+        }
+        subject.release_all().unwrap();
+        TempImage::of(&subject.fs.unmount().unwrap()).check_errors();
+    }
+}
+
+fn empty(mke2fs: &str) -> MemoryDevice {
+    TempImage::mke2fs(64 << 20, &mke2fs.split(' ').collect::<Vec<_>>()).load()
+}
+
+#[test]
+fn features_that_are_not_kept_right_are_refused_by_name() {
+    let refused = |device: &MemoryDevice, options: &str| {
+        Ext::mount(device.clone(), Options::parse(options).unwrap(), SimTime::ZERO).unwrap_err().to_string()
+    };
+    let ext2 = empty("-t ext2 -b 4096");
+    assert!(refused(&ext2, "").contains("no journal"), "{}", refused(&ext2, ""));
+    assert!(mount(ext2, "ro").lookup(Ino(2), b"lost+found").is_ok());
+    let quota = empty("-t ext4 -b 4096 -O quota");
+    assert!(refused(&quota, "").contains("quota"), "{}", refused(&quota, ""));
+    assert!(mount(quota, "ro").lookup(Ino(2), b"lost+found").is_ok());
+    let inline = empty("-t ext4 -b 4096 -O inline_data");
+    assert!(refused(&inline, "ro").contains("inline_data"), "{}", refused(&inline, "ro"));
+}
+
+#[test]
+fn an_fsync_commits_only_if_the_inode_changed() {
+    let mut fs = mount(empty("-t ext4 -b 4096"), "");
+    let (root, one) = (fs.root(), &at(1));
+    let file = fs.create(one, root, b"file", &NODE).unwrap().ino;
+    fs.write(one, file, 0, &[1; 9000]).unwrap();
+    let commits = |fs: &Ext<MemoryDevice>| fs.journal_events().commits;
+    let before = commits(&fs);
+    fs.fsync(file, false).unwrap();
+    assert_eq!(commits(&fs), before + 1);
+    fs.write(one, file, 0, &[2; 9000]).unwrap();
+    fs.fsync(file, false).unwrap();
+    assert_eq!(commits(&fs), before + 1, "an overwrite at the same time of the clock");
+    fs.write(&at(2), file, 0, &[3; 9000]).unwrap();
+    fs.fsync(file, true).unwrap();
+    assert_eq!(commits(&fs), before + 1, "times are no matter of fdatasync");
+    fs.fsync(file, false).unwrap();
+    assert_eq!(commits(&fs), before + 2);
+    fs.write(&at(2), file, 9000, &[4; 1]).unwrap();
+    fs.fsync(file, true).unwrap();
+    assert_eq!(commits(&fs), before + 3, "the size is");
+}
+
+#[test]
+fn the_running_transaction_is_committed_after_five_seconds() {
+    let mut fs = mount(empty("-t ext4 -b 4096"), "");
+    fs.wake(SimTime::from_ns(10_000_000_000)).unwrap();
+    assert_eq!(fs.next_wake(), None);
+    let root = fs.root();
+    fs.create(&at(1), root, b"file", &NODE).unwrap();
+    let due = fs.next_wake().unwrap();
+    assert_eq!(due, SimTime::from_ns(15_000_000_000));
+    fs.wake(SimTime::from_ns(14_999_999_999)).unwrap();
+    let seen = |fs: &Ext<MemoryDevice>| {
+        let mut again = mount(fs.device().clone(), "");
+        again.lookup(Ino(2), b"file").is_ok()
+    };
+    assert!(!seen(&fs));
+    fs.wake(due).unwrap();
+    assert!(seen(&fs));
+}
+
+#[test]
+fn content_waits_for_thirty_seconds_and_a_checkpoint_for_as_long() {
+    let mut fs = mount(empty("-t ext4 -b 4096"), "");
+    let root = fs.root();
+    let file = fs.create(&at(1), root, b"file", &NODE).unwrap().ino;
+    fs.write(&at(1), file, 0, &[1; 40_960]).unwrap();
+    let wake_until = |fs: &mut Ext<MemoryDevice>, seconds: u64| {
+        while let Some(due) = fs.next_wake().filter(|due| due.as_ns() <= seconds * 1_000_000_000) {
+            fs.wake(due).unwrap();
+        }
+    };
+    wake_until(&mut fs, 29);
+    assert_eq!(fs.written().data, 0);
+    wake_until(&mut fs, 36);
+    assert_eq!(fs.written().data, 10);
+    wake_until(&mut fs, 100);
+    assert!(fs.journal_events().checkpoints > 0);
+    assert_eq!(fs.next_wake(), None, "all is in its place");
+    fs.fsync(file, false).unwrap();
+    let mut again = mount(fs.device().clone(), "ro,noload");
+    assert_eq!(again.getattr(file).unwrap().size, 40_960, "without the journal");
+}
+
+#[test]
+fn reading_only_writes_nothing_but_a_replay() {
+    let mut fs = mount(empty("-t ext4 -b 4096"), "");
+    let root = fs.root();
+    fs.create(&at(1), root, b"file", &NODE).unwrap();
+    fs.sync().unwrap();
+    let recorded = RecordingDevice::new(fs.device().clone());
+    let recording = recorded.recording();
+    let mut ro = Ext::mount(recorded, Options::parse("ro").unwrap(), SimTime::ZERO).unwrap();
+    let replay = recording.position();
+    assert!(replay > 0 && ro.lookup(root, b"file").is_ok());
+    assert_eq!(ro.create(&at(1), root, b"other", &NODE), Err(dovetail_vfs::Error::ReadOnly));
+    ro.sync().unwrap();
+    drop(ro.unmount().unwrap());
+    assert_eq!(recording.position(), replay);
+}
+
+/// An inode that was held without a name when the power went is gone after the next mount, with its blocks.
+#[test]
+fn orphans_go_with_the_next_mount() {
+    for kind in ["-t ext4 -b 1024", "-t ext3 -b 4096"] {
+        let mut fs = mount(empty(kind), "");
+        let root = fs.root();
+        fs.sync().unwrap();
+        let free = fs.superblock().free_blocks;
+        for n in 0..5_u8 {
+            let file = fs.create(&at(1), root, &[b'a' + n], &NODE).unwrap().ino;
+            fs.write(&at(1), file, 0, &vec![n; 100_000]).unwrap();
+            fs.hold(file);
+            fs.unlink(&at(2), root, &[b'a' + n]).unwrap();
+        }
+        fs.forget(Ino(u64::from(fs.superblock().last_orphan.0)), 1).unwrap();
+        fs.sync().unwrap();
+        assert!(fs.superblock().free_blocks < free);
+        let again = mount(fs.device().clone(), "");
+        assert_eq!(again.superblock().free_blocks, free, "{kind}");
+        TempImage::of(&again.unmount().unwrap()).check_clean();
+        TempImage::of(&fs.unmount().unwrap()).check_clean();
+    }
+}
+
+/// 30,000 names in a directory: an index of two levels.
+#[test]
+fn a_directory_of_many_names() {
+    for (kind, count) in [("-t ext4 -b 1024", 12_000), ("-t ext3 -b 4096", 20_000)] {
+        let mut fs = mount(empty(&format!("{kind} -N 64")), "");
+        let root = fs.root();
+        let file = fs.create(&at(1), root, b"file", &NODE).unwrap().ino;
+        let dir = fs.create(&at(1), root, b"dir", &NewNode { mode: 0o040_755, rdev: (0, 0) }).unwrap().ino;
+        let name = |n: u32| format!("a-name-that-is-not-so-short-{n:08}");
+        for n in 0..count {
+            fs.link(&at(2), file, dir, name(n).as_bytes()).unwrap();
+        }
+        (0..count).step_by(3).for_each(|n| fs.unlink(&at(3), dir, name(n).as_bytes()).unwrap());
+        let found = (0..count).filter(|&n| fs.lookup(dir, name(n).as_bytes()).is_ok()).count();
+        assert_eq!(found as u32, count - count.div_ceil(3));
+        let mut listed = 0;
+        fs.readdir(dir, 0, &mut |_| {
+            listed += 1;
+            true
+        })
+        .unwrap();
+        assert_eq!(listed, found + 2);
+        TempImage::of(&fs.unmount().unwrap()).check_clean();
+    }
+}
+
+/// Blocks of directories, of pointers and of attributes that are freed and become content: what the journal still holds of
+/// them must not come back over it.
+#[test]
+fn freed_metadata_is_not_replayed_over_content() {
+    for kind in ["-t ext4 -b 1024", "-t ext3 -b 1024", "-t ext4 -b 4096"] {
+        let device = TempImage::mke2fs(12 << 20, &kind.split(' ').collect::<Vec<_>>()).load();
+        let mut fs = mount(device, "");
+        let (root, dir) = (fs.root(), NewNode { mode: 0o040_755, rdev: (0, 0) });
+        let name = |n: u32| format!("{n}").into_bytes();
+        for n in 0..200 {
+            let made = fs.create(&at(1), root, &name(n), &dir).unwrap().ino;
+            fs.setxattr(&at(1), made, b"user.x", &[7; 500], Default::default()).unwrap();
+        }
+        fs.sync().unwrap();
+        (0..200).for_each(|n| fs.rmdir(&at(2), root, &name(n)).unwrap());
+        fs.sync().unwrap();
+        let file = fs.create(&at(3), root, b"file", &NODE).unwrap().ino;
+        let mut size = 0;
+        while fs.write(&at(3), file, size, &[0x5A; 4096]).is_ok() {
+            size += 4096;
+        }
+        fs.fsync(file, false).unwrap();
+        assert!(fs.journal_events().checkpoints == 0, "the directories are still in the log");
+        let mut again = mount(fs.device().clone(), "");
+        let mut found = vec![0; size as usize];
+        assert_eq!(again.read(file, 0, &mut found).unwrap(), found.len());
+        let wrong = found.iter().position(|&byte| byte != 0x5A);
+        assert_eq!(wrong, None, "{kind}");
+        TempImage::of(&again.unmount().unwrap()).check_clean();
+    }
+}

@@ -1,0 +1,94 @@
+//! Calls of a simulation: named content comes back, through the cache and past it, after a power cut and a mount.
+
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
+
+mod common;
+
+use common::TempImage;
+use dovetail_block::{Content, MemoryDevice, Pattern};
+use dovetail_ext::{Ext, Options};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Simulated};
+
+fn volume(mke2fs: &str, options: &str) -> (Ext<MemoryDevice>, Ino) {
+    let device = TempImage::mke2fs(64 << 20, &mke2fs.split(' ').collect::<Vec<_>>()).load();
+    let mut fs = Ext::mount(device, Options::parse(options).unwrap(), SimTime::ZERO).unwrap();
+    let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+    let file = fs.create(&Caller::default(), root, b"file", &node).unwrap().ino;
+    (fs, file)
+}
+
+fn run(mke2fs: &str, options: &str) {
+    let (mut fs, file) = volume(mke2fs, options);
+    let mut rng = Rng::new(7);
+    let mut expected = vec![Content::Empty; 3000];
+    for n in 0..600 {
+        let (first, len) = (rng.below(2900), 1 + rng.below(60));
+        let contents: Vec<Content> =
+            (0..len).map(|i| Content::Pattern(Pattern::named(n, first + i, 1))).collect();
+        expected[first as usize..(first + len) as usize].clone_from_slice(&contents);
+        let range = (first * 4096, len * 4096);
+        fs.write_pages(&Caller::default(), file, range, &contents, rng.chance(0.4)).unwrap();
+        match rng.below(10) {
+            0 => fs.fsync(file, false).unwrap(),
+            1 => fs.drop_cache(file),
+            _ => {}
+        }
+        let mut found = vec![Content::default(); 100];
+        let at = rng.below(2900);
+        fs.read_pages(file, at, &mut found, rng.chance(0.5)).unwrap();
+        assert_eq!(found, expected[at as usize..at as usize + 100], "step {n}");
+    }
+    fs.sync().unwrap();
+    let pieces = fs.pieces(file).unwrap();
+    assert!((1..400).contains(&pieces), "{pieces}");
+    let cells = fs.occupancy(10);
+    assert!(cells.iter().any(|&share| share > 0.1) && cells.iter().all(|share| (0.0..=1.0).contains(share)));
+    let mut again = Ext::mount(fs.device().clone(), Options::default(), SimTime::ZERO).unwrap();
+    let mut found = vec![Content::default(); 3000];
+    again.read_pages(file, 0, &mut found, true).unwrap();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn named_content_comes_back() {
+    run("-t ext4 -b 4096", "");
+    run("-t ext4 -b 4096", "nodelalloc");
+    run("-t ext3 -b 4096", "");
+}
+
+/// A file that is written in order, a megabyte at a time, lies in as few pieces as its extents allow.
+#[test]
+fn a_file_written_in_order_lies_in_order() {
+    for (mke2fs, most) in [("-t ext4 -b 4096", 2), ("-t ext3 -b 4096", 16)] {
+        let (mut fs, file) = volume(mke2fs, "");
+        for mib in 0..32 {
+            let contents: Vec<Content> =
+                (0..256).map(|i| Content::Pattern(Pattern::named(1, mib * 256 + i, 1))).collect();
+            fs.write_pages(&Caller::default(), file, (mib << 20, 1 << 20), &contents, false).unwrap();
+        }
+        fs.sync().unwrap();
+        let pieces = fs.pieces(file).unwrap();
+        assert!(pieces <= most, "{mke2fs}: {pieces}");
+    }
+}
+
+/// Two files that grow side by side take turns on the device only while they are small: up to 64 KiB, files of ext4 share
+/// a window.
+#[test]
+fn files_that_grow_side_by_side_stay_apart() {
+    for (mke2fs, most) in [("-t ext4 -b 4096", 16 + 6), ("-t ext3 -b 4096", 12)] {
+        let (mut fs, file) = volume(mke2fs, "");
+        let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+        let other = fs.create(&Caller::default(), root, b"other", &node).unwrap().ino;
+        for n in 0..1000 {
+            for ino in [file, other] {
+                let contents = [Content::Pattern(Pattern::named(ino.0, n, 1))];
+                fs.write_pages(&Caller::default(), ino, (n * 4096, 4096), &contents, false).unwrap();
+                fs.fsync(ino, false).unwrap();
+            }
+        }
+        let pieces = [file, other].map(|ino| fs.pieces(ino).unwrap());
+        assert!(pieces.iter().all(|&pieces| pieces <= most), "{mke2fs}: {pieces:?}");
+    }
+}

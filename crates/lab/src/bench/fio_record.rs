@@ -1,0 +1,292 @@
+//! What fio's own results hold of each thread, noted while it runs.
+
+use dovetail_time::{SimSpan, SimTime};
+use dovetail_workload::fio::Direction;
+use dovetail_workload::fio::output::{Depths, Latency, PERCENTILES, Samples, Spread};
+use dovetail_workload::{Call, Outcome};
+use hdrhistogram::Histogram;
+
+/// How long fio's averages are (`bwavgtime` and `iopsavgtime`: 500 ms).
+const WINDOW: SimSpan = SimSpan::from_ms(500);
+
+/// How a call was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Submission {
+    /// When the thread had handed it over.
+    pub(super) handed_over: SimTime,
+    /// Calls of the thread under way, with this one.
+    pub(super) under_way: u64,
+}
+
+/// Whole numbers, as far as their mean and deviation need them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moments {
+    count: u64,
+    min: u64,
+    max: u64,
+    sum: u128,
+    squares: u128,
+}
+
+impl Moments {
+    fn record(&mut self, value: u64) {
+        self.record_n(value, 1);
+    }
+
+    fn record_n(&mut self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { value } else { self.min.min(value) };
+        self.max = self.max.max(value);
+        self.count += times;
+        self.sum += u128::from(value) * u128::from(times);
+        self.squares = self.squares.saturating_add(u128::from(value).pow(2).saturating_mul(times.into()));
+    }
+
+    fn add(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares = self.squares.saturating_add(other.squares);
+    }
+
+    fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// Of a sample, as fio computes it: over one less than there are.
+    fn deviation(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        let around_mean = self.squares as f64 - self.mean() * self.sum as f64;
+        (around_mean.max(0.0) / (self.count - 1) as f64).sqrt()
+    }
+}
+
+/// Latencies of calls.
+#[derive(Clone, Debug)]
+pub(super) struct Latencies {
+    moments: Moments,
+    histogram: Histogram<u64>,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        #[allow(clippy::expect_used, reason = "three digits are what the library accepts")]
+        let histogram = Histogram::new(3).expect("a constant precision is valid");
+        Self { moments: Moments::default(), histogram }
+    }
+}
+
+impl Latencies {
+    fn record(&mut self, ns: u64) {
+        self.moments.record(ns);
+        let recorded = self.histogram.record(ns);
+        debug_assert!(recorded.is_ok(), "the histogram grows");
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.moments.add(&other.moments);
+        let added = self.histogram.add(&other.histogram);
+        debug_assert!(added.is_ok(), "the histogram grows");
+    }
+
+    pub(super) fn result(&self) -> Latency {
+        let percentile = |percent: f64| self.histogram.value_at_percentile(percent);
+        let percentiles_ns =
+            if self.histogram.is_empty() { [0; PERCENTILES.len()] } else { PERCENTILES.map(percentile) };
+        Latency { percentiles_ns, ..latency(&self.moments) }
+    }
+}
+
+/// Latencies of which fio shows no percentiles.
+pub(super) fn latency(moments: &Moments) -> Latency {
+    Latency {
+        calls: moments.count,
+        min_ns: moments.min,
+        max_ns: moments.max,
+        mean_ns: moments.mean(),
+        stddev_ns: moments.deviation(),
+        ..Latency::default()
+    }
+}
+
+/// A rate, sampled once a window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sampler {
+    /// Windows that are over.
+    windows: u64,
+    /// What was counted since.
+    counted: u64,
+    rates: Moments,
+}
+
+impl Sampler {
+    /// So much was done, `since_start` after the thread began.
+    fn record(&mut self, since_start: SimSpan, amount: u64) {
+        let windows = since_start.as_ns() / WINDOW.as_ns();
+        if windows > self.windows {
+            let rate = u128::from(self.counted) * 1_000_000_000 / u128::from(WINDOW.as_ns());
+            self.rates.record(rate as u64);
+            self.rates.record_n(0, windows - self.windows - 1);
+            (self.windows, self.counted) = (windows, 0);
+        }
+        self.counted += amount;
+    }
+}
+
+/// Samples of several threads together: fio adds up their rates.
+pub(super) fn add_samples(sum: &mut Samples, other: &Samples) {
+    sum.count += other.count;
+    sum.min += other.min;
+    sum.max += other.max;
+    sum.mean += other.mean;
+    sum.deviation = sum.deviation.hypot(other.deviation);
+}
+
+fn samples(rates: &Moments, unit: u64) -> Samples {
+    Samples {
+        count: rates.count,
+        min: rates.min / unit,
+        max: rates.max / unit,
+        mean: rates.mean() / unit as f64,
+        deviation: rates.deviation() / unit as f64,
+    }
+}
+
+/// What a thread did in one direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DirectionRecord {
+    pub(super) bytes: u64,
+    pub(super) calls: u64,
+    pub(super) short_calls: u64,
+    /// From the thread's first call to the end of the last one of this direction.
+    pub(super) runtime: SimSpan,
+    pub(super) submission: Moments,
+    pub(super) completion: Latencies,
+    pub(super) total: Moments,
+    bandwidth: Sampler,
+    iops: Sampler,
+}
+
+impl DirectionRecord {
+    fn record(&mut self, start: SimTime, len: u64, outcome: &Outcome, taken_up: SimSpan) {
+        let total = outcome.end.since(outcome.begin).as_ns();
+        self.bytes += outcome.bytes;
+        self.calls += 1;
+        self.short_calls += u64::from(outcome.bytes < len);
+        self.runtime = outcome.end.since(start);
+        self.submission.record(taken_up.as_ns());
+        self.completion.record(total - taken_up.as_ns());
+        self.total.record(total);
+        self.bandwidth.record(self.runtime, outcome.bytes);
+        self.iops.record(self.runtime, 1);
+    }
+
+    /// KiB a second.
+    pub(super) fn bandwidth(&self) -> Samples {
+        samples(&self.bandwidth.rates, 1024)
+    }
+
+    /// Calls a second.
+    pub(super) fn iops(&self) -> Samples {
+        samples(&self.iops.rates, 1)
+    }
+
+    /// Takes in what another thread did, but for the samples.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.bytes += other.bytes;
+        self.calls += other.calls;
+        self.short_calls += other.short_calls;
+        self.runtime = self.runtime.max(other.runtime);
+        self.submission.add(&other.submission);
+        self.completion.add(&other.completion);
+        self.total.add(&other.total);
+    }
+}
+
+/// What a thread did.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FioRecord {
+    /// In fio's order: reads, writes, trims.
+    pub(super) directions: [DirectionRecord; 3],
+    pub(super) syncs: Latencies,
+    pub(super) depths: Depths,
+    pub(super) spread: Spread,
+    start: Option<SimTime>,
+    /// From its first call to the end of its last one.
+    pub(super) runtime: SimSpan,
+}
+
+/// Bytes that a call asks for.
+fn asked(call: &Call) -> u64 {
+    match *call {
+        Call::Read { len, .. }
+        | Call::Write { len, .. }
+        | Call::Append { len, .. }
+        | Call::PunchHole { len, .. } => len,
+        _ => 0,
+    }
+}
+
+impl FioRecord {
+    /// A call has ended. fio's synchronous engines know no submission: `depth` is then 1.
+    pub(super) fn call(&mut self, call: &Call, outcome: &Outcome, submission: Submission, depth: u64) {
+        let direction = Direction::of(call);
+        if direction.is_none() && !matches!(call, Call::Sync { .. }) {
+            return;
+        }
+        let start = *self.start.get_or_insert(outcome.begin);
+        self.runtime = outcome.end.since(start);
+        let total = outcome.end.since(outcome.begin);
+        let Some(direction) = direction else {
+            self.syncs.record(total.as_ns());
+            return;
+        };
+        let len = asked(call);
+        // A punched hole returns no bytes, yet fio counts what was trimmed.
+        let bytes = if direction == Direction::Trim { len } else { outcome.bytes };
+        let taken_up =
+            if depth > 1 { submission.handed_over.since(outcome.begin).min(total) } else { SimSpan::ZERO };
+        let outcome = Outcome { bytes, ..*outcome };
+        self.directions[direction as usize].record(start, len, &outcome, taken_up);
+        self.depths.record(submission.under_way);
+        self.spread.record(total.as_ns());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_sampled_once_in_half_a_second() {
+        let mut sampler = Sampler::default();
+        for (ms, amount) in [(0, 10), (499, 20), (500, 40), (1_900, 1), (2_100, 1)] {
+            sampler.record(SimSpan::from_ms(ms), amount);
+        }
+        let samples = samples(&sampler.rates, 1);
+        assert_eq!((samples.count, samples.min, samples.max), (4, 0, 80));
+        assert!((samples.mean - (60.0 + 80.0 + 0.0 + 2.0) / 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn moments_add_up() {
+        let (mut all, mut first, mut second) = (Moments::default(), Moments::default(), Moments::default());
+        for value in [2, 4, 4, 4, 5, 5, 7, 9_u64] {
+            all.record(value);
+            if value < 5 { first.record(value) } else { second.record(value) }
+        }
+        first.add(&second);
+        assert_eq!((first.count, first.min, first.max), (8, 2, 9));
+        assert!((first.mean() - 5.0).abs() < 1e-12);
+        assert!((first.deviation() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
+        assert!((all.deviation() - first.deviation()).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,123 @@
+//! Experiments on whole stacks: the same results again, and what a full volume leaves.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dovetail_lab::bench::results::BenchResults;
+use dovetail_lab::bench::{BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack};
+use dovetail_time::Ratio;
+use dovetail_workload::personality::Personality;
+
+const JOB: &str = "[global]\nsize=8m\nbs=4k\n[mix]\nrw=randrw\nnumjobs=2\nfsync=32\n\
+                   [direct]\nrw=randwrite\ndirect=1\nioengine=libaio\niodepth=8\n";
+
+fn stacks() -> [Stack; 2] {
+    let stack = |mount: &str| {
+        let text = format!(
+            "name = \"{mount}\"\nabout = \"\"\nfilesystem = \"f2fs\"\nmount = \"{mount}\"\ndrive = \"femu-32g\"\n\
+             partition = \"256MiB\"\nmemory = \"16MiB\"\n"
+        );
+        Stack::parse(&text, "test.toml").unwrap()
+    };
+    [stack("mode=adaptive"), stack("mode=lfs")]
+}
+
+fn experiment<'a>(source: &'a Source, stacks: &'a [Stack], stop: &'a AtomicBool) -> Experiment<'a> {
+    let fill = Fill { amount: FillAmount::Share(0.2), with: FillWith::Impressions };
+    Experiment {
+        source,
+        fill: Some(fill),
+        stacks,
+        scale: Ratio::ONE,
+        seed: 11,
+        repetitions: 2,
+        stop,
+        final_sync: true,
+    }
+}
+
+fn personality(name: &str) -> Source {
+    let mut personality = Personality::load(name).unwrap();
+    let known: Vec<String> = personality.parameters().map(|(name, _)| name.to_owned()).collect();
+    let small = [
+        ("nfiles", "400"),
+        ("meanfilesize", "16k"),
+        ("filesize", "100k"),
+        ("nthreads", "4"),
+        ("operations", "2000"),
+    ];
+    personality.set(small.into_iter().filter(|(name, _)| known.iter().any(|known| known == name))).unwrap();
+    Source::Personality(Box::new(personality))
+}
+
+fn text(results: &BenchResults) -> String {
+    serde_json::to_string(results).unwrap()
+}
+
+#[test]
+fn the_same_experiment_gives_the_same_results_whatever_the_threads() {
+    let fio = Source::fio(JOB, "test.fio", &[]).unwrap();
+    let personalities = ["fileserver", "varmail", "webserver", "oltp"].map(personality);
+    for source in [fio].iter().chain(&personalities) {
+        let (stacks, stop) = (stacks(), AtomicBool::new(false));
+        let experiment = experiment(source, &stacks, &stop);
+        let (one, failures) = experiment.run(1, &|_| {});
+        assert!(failures.is_empty(), "{}: {failures:?}", source.name());
+        for run in &one.runs {
+            assert!(run.totals.calls > 0, "{}", source.name());
+            assert_eq!(run.error, None, "{}", source.name());
+        }
+        assert_eq!(one.runs.len(), 4);
+        assert_ne!(one.runs[0].totals, one.runs[1].totals, "{}: repetitions have other seeds", source.name());
+        for threads in [2, 5] {
+            let (again, _) = experiment.run(threads, &|_| {});
+            assert!(text(&again) == text(&one), "{} with {threads} threads", source.name());
+            assert!(again == one, "{}: fio's own layout with {threads} threads", source.name());
+        }
+    }
+}
+
+#[test]
+fn a_full_volume_leaves_what_was_measured_until_then() {
+    let job = "[big]\nrw=write\nbs=64k\nsize=300m\nfallocate=none\n";
+    let (stacks, stop) = (stacks(), AtomicBool::new(false));
+    let source = Source::fio(job, "big.fio", &[]).unwrap();
+    let (results, failures) =
+        Experiment { fill: None, ..experiment(&source, &stacks, &stop) }.run(2, &|_| {});
+    assert!(failures.is_empty(), "{failures:?}");
+    for run in &results.runs {
+        let error = run.error.as_deref().unwrap();
+        assert!(error.contains("thread 0 could not write big.0.0"), "{error}");
+        assert!(run.totals.written_bytes > 100 << 20 && run.totals.written_bytes < 256 << 20);
+        let blocks: u64 = run.written.values().sum();
+        assert!(blocks * 4096 > 64 << 20, "what reached the drive: {:?}", run.written);
+        let jobs: u64 = run.jobs.iter().map(|job| job.written_bytes).sum();
+        assert_eq!(jobs, run.totals.written_bytes);
+        let used: f64 = run.occupancy.iter().sum::<f64>() / run.occupancy.len() as f64;
+        assert!(used > 0.5, "{used}");
+        assert_eq!(run.fio.as_ref().unwrap()["jobs"][0]["error"], 28, "ENOSPC");
+    }
+}
+
+#[test]
+fn a_fill_that_does_not_fit_is_told_with_its_stack() {
+    let (stacks, stop) = (stacks(), AtomicBool::new(false));
+    let source = Source::fio(JOB, "test.fio", &[]).unwrap();
+    let fill = Fill { amount: FillAmount::Bytes(1 << 30), with: FillWith::Large };
+    let (results, failures) =
+        Experiment { fill: Some(fill), ..experiment(&source, &stacks, &stop) }.run(1, &|_| {});
+    assert!(results.runs.is_empty());
+    let [BenchError::Setup { stack, .. }, ..] = failures.as_slice() else { panic!("{failures:?}") };
+    assert_eq!(stack, "mode=adaptive");
+}
+
+#[test]
+fn runs_that_had_not_begun_when_it_was_stopped_are_left_out() {
+    let (stacks, stop) = (stacks(), AtomicBool::new(false));
+    let source = Source::fio(JOB, "test.fio", &[]).unwrap();
+    let experiment = experiment(&source, &stacks, &stop);
+    let (results, failures) = experiment.run(1, &|_| stop.store(true, Ordering::Relaxed));
+    assert!(failures.is_empty());
+    assert_eq!(results.runs.len(), 1);
+}

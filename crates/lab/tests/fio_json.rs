@@ -1,0 +1,138 @@
+//! A bench's results in fio's layout have the keys of fio's own, and say what our own results say.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use dovetail_lab::bench::results::BenchRun;
+use dovetail_lab::bench::{Experiment, Fill, FillAmount, FillWith, Source, Stack};
+use serde_json::Value;
+
+/// Two groups: one reported as a whole, one thread by thread.
+const JOB: &str = "[global]\nsize=1m\nbs=4k\niodepth=4\nioengine=libaio\ndirect=1\n\
+                   [a]\ndescription=first\nrw=randrw\nnumjobs=2\ngroup_reporting\n\
+                   [b]\nrw=randwrite\nfsync=10\ngroup_reporting\n\
+                   [c]\nstonewall\nrw=read\nnumjobs=2\n\
+                   [d]\nstonewall\nrw=write\nsize=8m\nrate=10m\ngroup_reporting\n";
+
+fn bench(fill: Option<Fill>) -> BenchRun {
+    let source = Source::fio(JOB, "test.fio", &[]).unwrap();
+    let experiment = Experiment {
+        source: &source,
+        fill,
+        stacks: &[Stack::parse(&STACK.replace("PART", "512MiB"), "test.toml").unwrap()],
+        scale: "1".parse().unwrap(),
+        seed: 7,
+        repetitions: 1,
+        stop: &AtomicBool::new(false),
+        final_sync: false,
+    };
+    let (results, failures) = experiment.run(1, &|_| {});
+    assert!(failures.is_empty(), "{failures:?}");
+    results.runs.into_iter().next().unwrap()
+}
+
+const STACK: &str =
+    "name = \"test\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\npartition = \"PART\"\n";
+
+fn theirs() -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("test.fio"), JOB).unwrap();
+    let output = Command::new("fio")
+        .current_dir(folder.path())
+        .args(["--output-format=json", "test.fio"])
+        .output()
+        .expect("the tests need fio: cargo xtask test installs it, or apt-get install fio");
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap()
+}
+
+/// Every path of keys, in the order of the document.
+fn keys(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            let path = format!("{path}/{key}");
+            keys(value, &path, found);
+            found.push(path);
+        }),
+        Value::Array(values) => {
+            (0..).zip(values).for_each(|(at, value): (usize, _)| keys(value, &format!("{path}/{at}"), found));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn keys_of(value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    keys(value, "", &mut found);
+    found.retain(|key| !key.starts_with("/disk_util/"));
+    found
+}
+
+fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is missing"))
+}
+
+/// A figure summed over all jobs.
+fn sum(value: &Value, pointer: &str) -> u64 {
+    value["jobs"].as_array().unwrap().iter().map(|job| at(job, pointer).as_u64().unwrap()).sum()
+}
+
+#[test]
+fn keys_names_groups_and_options_are_those_of_fio() {
+    let (ours, theirs) = (bench(None).fio.unwrap(), theirs());
+    assert_eq!(keys_of(&ours), keys_of(&theirs));
+    assert_eq!(ours["global options"], theirs["global options"]);
+    for job in 0..theirs["jobs"].as_array().unwrap().len() {
+        for key in ["jobname", "groupid", "error", "job options", "desc"] {
+            assert_eq!(ours["jobs"][job][key], theirs["jobs"][job][key], "{key} of job {job}");
+        }
+        for key in ["read/total_ios", "read/io_bytes", "write/short_ios", "sync/total_ios"] {
+            let pointer = format!("/jobs/{job}/{key}");
+            if !key.starts_with("read") || job > 0 {
+                assert_eq!(at(&ours, &pointer), at(&theirs, &pointer), "{pointer}");
+            }
+        }
+        let both = |value| {
+            at(value, &format!("/jobs/{job}/read/io_bytes")).as_u64().unwrap()
+                + at(value, &format!("/jobs/{job}/write/io_bytes")).as_u64().unwrap()
+        };
+        assert_eq!(both(&ours), both(&theirs), "job {job}");
+    }
+}
+
+#[test]
+fn sums_are_those_of_the_run() {
+    let fill = Fill { amount: FillAmount::Bytes(32 << 20), with: FillWith::Impressions };
+    let run = bench(Some(fill));
+    let fio = run.fio.unwrap();
+    assert_eq!(sum(&fio, "/read/io_bytes"), run.totals.read_bytes);
+    assert_eq!(sum(&fio, "/write/io_bytes"), run.totals.written_bytes);
+    assert_eq!(sum(&fio, "/read/total_ios"), run.latency.read.percentiles.count);
+    assert_eq!(sum(&fio, "/write/total_ios"), run.latency.write.percentiles.count);
+    assert_eq!(sum(&fio, "/sync/total_ios"), run.latency.flush.percentiles.count);
+    assert_eq!(sum(&fio, "/write/short_ios"), 0);
+}
+
+#[test]
+fn latencies_and_rates_fit_together() {
+    let run = bench(None);
+    let fio = run.fio.unwrap();
+    let figure = |pointer: &str| at(&fio, pointer).as_f64().unwrap();
+    // Four threads' groups: libaio hands calls over, so its latency has two parts.
+    let parts = figure("/jobs/0/write/slat_ns/mean") + figure("/jobs/0/write/clat_ns/mean");
+    assert!((parts - figure("/jobs/0/write/lat_ns/mean")).abs() < 1.0);
+    assert!(figure("/jobs/0/write/slat_ns/min") > 0.0);
+    // 8 MiB at 10 MiB a second take 0.8 s: one window of 500 ms is over, and had that rate.
+    let last = fio["jobs"].as_array().unwrap().len() - 1;
+    assert_eq!(figure(&format!("/jobs/{last}/write/bw_samples")), 1.0);
+    assert!((figure(&format!("/jobs/{last}/write/bw_mean")) - 10_240.0).abs() < 300.0);
+    assert!((figure(&format!("/jobs/{last}/write/iops_mean")) - 2_560.0).abs() < 80.0);
+    let p99 = figure(&format!("/jobs/{last}/write/clat_ns/percentile/99.000000"));
+    assert!(p99 >= figure(&format!("/jobs/{last}/write/clat_ns/percentile/50.000000")));
+    assert!(p99 <= figure(&format!("/jobs/{last}/write/clat_ns/max")) * 1.001);
+    let levels: f64 =
+        at(&fio, "/jobs/0/iodepth_level").as_object().unwrap().values().map(|v| v.as_f64().unwrap()).sum();
+    assert!((levels - 100.0).abs() < 1e-6);
+}
