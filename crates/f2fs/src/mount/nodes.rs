@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_block::BlockBytes;
-use rustc_hash::FxHashMap;
 
 use crate::format::{BlockAddr, Footer, Nid};
 
@@ -40,6 +39,8 @@ impl Node {
     }
 }
 
+const NOWHERE: u32 = u32::MAX;
+
 /// A node's place in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot(u32);
@@ -49,7 +50,8 @@ pub(crate) struct Slot(u32);
 #[derive(Debug)]
 pub(crate) struct NodeCache {
     slots: Vec<Node>,
-    index: FxHashMap<Nid, u32>,
+    /// Where each nid lies, up to the highest that was ever in memory; [`NOWHERE`] for those that are not.
+    index: Vec<u32>,
     /// (inode, node), so that the dirty nodes of one file stand together.
     dirty: BTreeSet<(Nid, Nid)>,
     hand: usize,
@@ -62,7 +64,7 @@ impl NodeCache {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             slots: Vec::new(),
-            index: FxHashMap::default(),
+            index: Vec::new(),
             dirty: BTreeSet::new(),
             hand: 0,
             edits: 0,
@@ -71,12 +73,24 @@ impl NodeCache {
     }
 
     pub(crate) fn contains(&self, nid: Nid) -> bool {
-        self.index.contains_key(&nid)
+        self.place_of(nid).is_some()
+    }
+
+    fn place_of(&self, nid: Nid) -> Option<u32> {
+        self.index.get(nid.0 as usize).copied().filter(|&slot| slot != NOWHERE)
+    }
+
+    fn place(&mut self, nid: Nid, slot: u32) {
+        let end = nid.0 as usize + 1;
+        if self.index.len() < end {
+            self.index.resize(end, NOWHERE);
+        }
+        self.index[nid.0 as usize] = slot;
     }
 
     /// Where a node lies until the next one comes or goes.
     pub(crate) fn find(&mut self, nid: Nid) -> Option<Slot> {
-        let slot = *self.index.get(&nid)?;
+        let slot = self.place_of(nid)?;
         self.slots[slot as usize].used = true;
         Some(Slot(slot))
     }
@@ -103,33 +117,34 @@ impl NodeCache {
 
     /// The block, to have its footer made final before it is written. The node becomes clean.
     pub(crate) fn seal(&mut self, nid: Nid) -> Option<&mut Arc<BlockBytes>> {
-        let slot = *self.index.get(&nid)? as usize;
+        let slot = self.place_of(nid)? as usize;
         let node = &mut self.slots[slot];
         node.dirty = false;
         self.dirty.remove(&(node.ino, nid));
         Some(&mut node.block)
     }
 
-    /// Takes in a node that was read or made.
+    /// Takes in a node that was read or made; its nid is one of the NAT's.
     pub(crate) fn insert(&mut self, nid: Nid, ino: Nid, offset: u32, block: Arc<BlockBytes>) -> Slot {
         self.remove(nid);
         self.make_room();
         let slot = self.slots.len() as u32;
         let cold = Footer::parse(&block).cold;
-        self.index.insert(nid, slot);
+        self.place(nid, slot);
         self.slots.push(Node { nid, ino, offset, cold, block, dirty: false, used: true });
         Slot(slot)
     }
 
     /// Forgets a node, dirty or not.
     pub(crate) fn remove(&mut self, nid: Nid) {
-        let Some(slot) = self.index.remove(&nid) else { return };
+        let Some(slot) = self.place_of(nid) else { return };
+        self.index[nid.0 as usize] = NOWHERE;
         let node = self.slots.swap_remove(slot as usize);
         if node.dirty {
             self.dirty.remove(&(node.ino, nid));
         }
         if let Some(moved) = self.slots.get(slot as usize) {
-            self.index.insert(moved.nid, slot);
+            self.index[moved.nid.0 as usize] = slot;
         }
     }
 
@@ -160,7 +175,7 @@ impl NodeCache {
     }
 
     pub(crate) fn is_dirty(&self, nid: Nid) -> bool {
-        self.index.get(&nid).is_some_and(|&slot| self.slots[slot as usize].dirty)
+        self.place_of(nid).is_some_and(|slot| self.slots[slot as usize].dirty)
     }
 
     /// The dirty nodes of inode `ino`, in order.

@@ -342,11 +342,13 @@ impl Segments {
         self.hole_keys[segno.0 as usize] = hole_key(segment);
         segment.touch(now_s);
         segment.valid += 1;
-        let mtime = segment.mtime_s;
+        let (first, mtime) = (segment.valid == 1, segment.mtime_s);
         self.valid_blocks += 1;
         self.section_valid[(segno.0 / self.per_section) as usize] += 1;
         self.note_age(mtime, true);
-        self.prefree.remove(&segno);
+        if first {
+            self.prefree.remove(&segno);
+        }
         self.mark_dirty(segno);
         true
     }
