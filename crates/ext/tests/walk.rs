@@ -242,6 +242,56 @@ fn a_removed_file_keeps_its_physical_blocks_until_they_can_be_given_back() {
 }
 
 #[test]
+fn what_is_dirty_moves_in_its_newest_form() {
+    for volume in VOLUMES {
+        let mut fs = mount(empty(volume));
+        let file = fill(&mut fs);
+        let (place, old) = pointers(&fs.metadata_of(file).unwrap())[0];
+        let offset = old.file_block * BLOCK as u64;
+        fs.write(&Caller::default(), file, offset, &[99; BLOCK]).unwrap();
+        fs.relocate(file, place, 20_000).unwrap();
+        let mut found = [0; BLOCK];
+        let device = fs.unmount().unwrap();
+        TempImage::of(&device).check_clean();
+        mount(device).read(file, offset, &mut found).unwrap();
+        assert_eq!(found, [99; BLOCK], "{volume}");
+    }
+}
+
+#[test]
+fn a_block_of_pointers_at_a_physical_address_ends_the_walk() {
+    for volume in VOLUMES {
+        let mut fs = Ext::mount(empty(volume), options(true), SimTime::ZERO).unwrap();
+        let file = fill(&mut fs);
+        let before = fs.metadata_of(file).unwrap();
+        let inode = before.last().unwrap();
+        let top = inode.pointers.iter().find(|pointer| pointer.is_metadata).unwrap();
+        fs.rewrite_pointer(file, inode.place_of(top), Address::Physical(77)).unwrap();
+        let walked = fs.metadata_of(file);
+        assert!(matches!(walked, Err(Error::Unsupported(_))), "{walked:?}");
+        fs.rewrite_pointer(file, inode.place_of(top), top.target).unwrap();
+        assert_eq!(fs.metadata_of(file).unwrap(), before);
+        check_content(&mut fs, file);
+        TempImage::of(&fs.unmount().unwrap()).check_clean();
+    }
+}
+
+#[test]
+fn a_loop_of_pointers_is_damage_and_no_endless_walk() {
+    let mut fs = mount(empty(VOLUMES[0]));
+    let file = fill(&mut fs);
+    let walked = fs.metadata_of(file).unwrap();
+    let inode = walked.last().unwrap();
+    let triple = inode.pointers.iter().find(|pointer| pointer.slot == 14).unwrap();
+    let at = triple.target;
+    let block = walked.iter().find(|block| block.holder == Holder::Block(at)).unwrap();
+    let place = block.place_of(&block.pointers[0]);
+    fs.rewrite_pointer(file, place, at).unwrap();
+    let walked = fs.metadata_of(file);
+    assert!(matches!(walked, Err(Error::Corrupt(_))), "{walked:?}");
+}
+
+#[test]
 fn what_is_no_pointer_or_no_address_is_refused() {
     for volume in VOLUMES {
         let mut fs = mount(empty(volume));

@@ -32,7 +32,7 @@ impl<D: BlockDevice> Ext<D> {
         let superblock = read_superblock(&mut io)?;
         check_device(&io, &superblock)?;
         if options.physical_pointers {
-            super::physical::check_spare_bit(&superblock)?;
+            super::physical::check_spare_bit(superblock.blocks_count)?;
         }
         if !options.read_only {
             check_writable_volume(&superblock)?;

@@ -6,7 +6,7 @@ use dovetail_vfs::Address;
 use super::Ext;
 use super::map::Run;
 use crate::error::{Error, Incompatible};
-use crate::format::{BlockAddr, Ino, Superblock};
+use crate::format::{BlockAddr, Ino};
 
 /// The highest bit of a pointer in a block of pointers.
 pub(super) const POINTER_BIT: u64 = 1 << 31;
@@ -14,8 +14,8 @@ pub(super) const POINTER_BIT: u64 = 1 << 31;
 pub(super) const EXTENT_BIT: u64 = 1 << 47;
 
 /// Every block number must leave the bit alone. A volume with extents may have files with pointers as well.
-pub(super) fn check_spare_bit(superblock: &Superblock) -> Result<(), Incompatible> {
-    let (blocks, limit) = (superblock.blocks_count, POINTER_BIT);
+pub(super) fn check_spare_bit(blocks: u64) -> Result<(), Incompatible> {
+    let limit = POINTER_BIT;
     if blocks < limit { Ok(()) } else { Err(Incompatible::NoSpareBit { blocks, limit }) }
 }
 
@@ -85,5 +85,17 @@ impl<D: BlockDevice> Ext<D> {
             Err(Error::PhysicalBlock { .. }) => Ok(false),
             other => other.map(|()| true),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_block_number_leaves_the_bit_alone() {
+        assert_eq!(check_spare_bit(POINTER_BIT - 1), Ok(()));
+        let blocks = POINTER_BIT;
+        assert_eq!(check_spare_bit(blocks), Err(Incompatible::NoSpareBit { blocks, limit: POINTER_BIT }));
     }
 }

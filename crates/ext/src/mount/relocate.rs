@@ -72,6 +72,7 @@ impl<D: BlockDevice> Ext<D> {
     fn copy_content(&mut self, from: BlockAddr, to: BlockAddr, blocks: u32) -> Result<(), Error> {
         for offset in (0..blocks).map(u64::from) {
             let content = self.io.read(from.0 + offset)?;
+            let content = self.part_of(&content, 0);
             self.io.write(Channel::Data, to.0 + offset, content)?;
         }
         Ok(())

@@ -221,11 +221,15 @@ impl<D: BlockDevice> Ext<D> {
 
     /// Puts a new address into the pointer at a place; it must be there.
     pub(super) fn set_pointer_at(&mut self, ino: Ino, at: PointerPlace, new: Address) -> Result<(), Error> {
+        if matches!(new, Address::Physical(_)) {
+            // what is dirty is written while the volume's own address still leads to it; this may change the tree
+            self.write_back(ino)?;
+        }
         let old = self.pointer_at(ino, at)?;
         let extents = self.is_extent_mapped(ino)?;
         let to = self.stored(new, old.blocks, if extents { EXTENT_BIT } else { POINTER_BIT })?;
         if !old.is_metadata && matches!(new, Address::Physical(_)) {
-            self.let_go_of_pages(ino, &old)?;
+            self.let_go_of_pages(ino, &old);
         }
         match (extents, at.holder) {
             (true, holder) => self.set_extent_entry(ino, holder, old.slot, to),
@@ -243,13 +247,11 @@ impl<D: BlockDevice> Ext<D> {
         }
     }
 
-    /// What is dirty is written while the volume's own address still leads to it.
-    fn let_go_of_pages(&mut self, ino: Ino, old: &Pointer) -> Result<(), Error> {
-        self.write_back(ino)?;
+    /// Pages of a block that is no longer reached must not answer for it.
+    fn let_go_of_pages(&mut self, ino: Ino, old: &Pointer) {
         let per_page = self.per_page();
         let end = (old.file_block + u64::from(old.blocks)).div_ceil(per_page);
         self.pages.remove_range(ino.0.into(), old.file_block / per_page..end);
-        Ok(())
     }
 
     fn set_extent_entry(&mut self, ino: Ino, holder: Holder, slot: u32, to: BlockAddr) -> Result<(), Error> {
