@@ -9,8 +9,8 @@ use dovetail_block::{MemoryDevice, RecordingDevice};
 use dovetail_ext::{Ext, Options};
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Address, Caller, Error, FileSystem, Holder, Ino, MetadataBlock, NewNode, Pointer, PointerPlace,
-    PointerWalk,
+    Address, Caller, Error, Fallocate, FileSystem, Holder, Ino, MetadataBlock, NewNode, Pointer,
+    PointerPlace, PointerWalk, SetAttr,
 };
 
 const NODE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
@@ -213,6 +213,9 @@ fn a_physical_address_comes_through_and_is_not_read() {
         unsupported(fs.read(file, offset, &mut bytes).map(drop));
         unsupported(fs.write(&Caller::default(), file, offset, &bytes).map(drop));
         unsupported(fs.relocate(file, place, 20_000).map(drop));
+        let cut = SetAttr { size: Some(0), ..SetAttr::default() };
+        unsupported(fs.setattr(&Caller::default(), file, &cut).map(drop));
+        unsupported(fs.fallocate(&Caller::default(), file, Fallocate::PunchHole, offset, 4096));
         assert!(!fs.is_read_only());
         fs.rewrite_pointer(file, place, old.target).unwrap();
         check_content(&mut fs, file);
