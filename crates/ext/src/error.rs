@@ -45,6 +45,17 @@ pub enum Error {
     /// A block beyond the largest file.
     #[error("the file would be larger than this volume can store")]
     FileTooBig,
+    /// A pointer leads to an address of the device, which nothing below can read yet.
+    #[error("access to block {at} of the device's own addresses, in inode {ino},")]
+    PhysicalBlock {
+        /// The file.
+        ino: Ino,
+        /// The device's address.
+        at: u64,
+    },
+    /// A pointer cannot be rewritten like this.
+    #[error("{0}")]
+    Rewrite(&'static str),
     /// No entry of that name.
     #[error("there is no {0}")]
     NotFound(String),
@@ -96,6 +107,20 @@ pub enum Incompatible {
     /// The journal lies on another device.
     #[error("the volume's journal lies on another device, which is not supported")]
     ExternalJournal,
+    /// Block numbers reach the bit that tells physical addresses.
+    #[error("the volume has {blocks} blocks; pointers to physical addresses need fewer than {limit}")]
+    NoSpareBit {
+        /// Blocks of the volume.
+        blocks: u64,
+        /// The first count that is too many.
+        limit: u64,
+    },
+    /// A physical address, without the capability.
+    #[error("a pointer to a physical address, on a mount without them,")]
+    NoPhysicalPointers,
+    /// Content that is moved past the journal.
+    #[error("moving blocks of a file other than a regular one outside data=journal")]
+    Unmovable,
 }
 
 /// Where something was found.
@@ -294,6 +319,8 @@ impl From<Error> for dovetail_vfs::Error {
             Error::FileTooBig => Self::FileTooBig,
             Error::NotFound(_) => Self::NotFound,
             Error::NotADirectory(_) => Self::NotADirectory,
+            Error::Rewrite(why) => Self::Invalid(why),
+            Error::PhysicalBlock { .. } => Self::Unsupported(error.to_string()),
             Error::Incompatible(what) => Self::Unsupported(what.to_string()),
             Error::Corrupt(Corrupt::FreeInode(_)) => Self::NotFound,
             Error::Io(_) | Error::Journal(JournalError::Io(_)) => Self::Io(error.to_string()),

@@ -11,6 +11,7 @@ mod fs;
 mod model;
 pub mod posix_acl;
 mod simulated;
+mod walk;
 
 pub use cache::PageCache;
 pub use error::Error;
@@ -20,6 +21,7 @@ pub use fs::{
 };
 pub use model::{Limits, Model, XattrLayout};
 pub use simulated::{Figure, Simulated};
+pub use walk::{Address, Holder, MetadataBlock, Pointer, PointerPlace, PointerWalk};
 
 /// The longest name, in bytes.
 pub const MAX_NAME: usize = 255;

@@ -108,6 +108,7 @@ impl<D: BlockDevice> Ext<D> {
         let old = self.inode(ino)?.size;
         self.check_room(2)?;
         if size <= old {
+            self.check_removable(ino)?;
             self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_SIZE))?;
             self.remove_content(ino, size.div_ceil(self.block_size() as u64))?;
             self.drop_window(ino)?;
@@ -310,6 +311,7 @@ impl<D: BlockDevice> Ext<D> {
 
     /// The bytes of a range become zeros: whole blocks as holes.
     fn zero_range(&mut self, ino: Ino, offset: u64, end: u64) -> Result<(), Failure> {
+        self.check_removable(ino)?;
         let (first, last) = (offset.div_ceil(BLOCK_SIZE), end / BLOCK_SIZE);
         if first > last {
             self.zero_in_page(ino, offset, end)?;

@@ -326,7 +326,7 @@ impl<D: BlockDevice> Ext<D> {
     }
 
     /// What of a page one of its blocks holds, at the start of a content.
-    fn part_of(&self, page: &Content, part: usize) -> Content {
+    pub(super) fn part_of(&self, page: &Content, part: usize) -> Content {
         let size = self.block_size();
         if size == BLOCK_SIZE as usize {
             return match page {

@@ -9,6 +9,7 @@ use dovetail_block::BlockDevice;
 use super::Ext;
 use super::map::{Run, State};
 use super::meta::Kind;
+use super::physical::EXTENT_BIT;
 use super::policy::Neighbour;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
@@ -22,11 +23,12 @@ pub(super) fn init_root(inode: &mut Inode) {
 }
 
 impl<D: BlockDevice> Ext<D> {
-    fn root(&mut self, ino: Ino) -> Result<ExtentNode, Error> {
+    pub(super) fn root(&mut self, ino: Ino) -> Result<ExtentNode, Error> {
         Ok(ExtentNode::parse(&self.inode(ino)?.block, ino, BlockAddr::NONE)?)
     }
 
-    fn node(&mut self, ino: Ino, at: BlockAddr, depth: u16) -> Result<ExtentNode, Error> {
+    pub(super) fn node(&mut self, ino: Ino, at: BlockAddr, depth: u16) -> Result<ExtentNode, Error> {
+        self.refuse_physical(ino, at, EXTENT_BIT)?;
         let seed = self.seed_of(ino)?;
         let place = Place::Extents(ino, at);
         let node = ExtentNode::parse(self.meta(at, Kind::Extents(seed), place)?, ino, at)?;
@@ -56,6 +58,7 @@ impl<D: BlockDevice> Ext<D> {
         if let Some(extent) =
             after.checked_sub(1).map(|i| list[i]).filter(|extent| extent.end() > block.into())
         {
+            self.refuse_physical(ino, extent.start, EXTENT_BIT)?;
             check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
             return Ok(run_of(&extent).from(block));
         }
@@ -69,6 +72,7 @@ impl<D: BlockDevice> Ext<D> {
         let (list, _) = self.leaf(ino, block)?;
         let after = list.partition_point(|extent| extent.block <= block);
         let near = after.checked_sub(1).or(Some(0)).and_then(|i| list.get(i));
+        let near = near.filter(|extent| self.superblock.contains(extent.start));
         Ok(near.map(|extent| Neighbour { block: extent.block, at: extent.start.0 }))
     }
 
@@ -198,7 +202,13 @@ impl<D: BlockDevice> Ext<D> {
         Ok(indices)
     }
 
-    fn write_node(&mut self, ino: Ino, at: BlockAddr, node: ExtentNode, new: bool) -> Result<(), Error> {
+    pub(super) fn write_node(
+        &mut self,
+        ino: Ino,
+        at: BlockAddr,
+        node: ExtentNode,
+        new: bool,
+    ) -> Result<(), Error> {
         let seed = self.seed_of(ino)?;
         let kind = Kind::Extents(seed);
         let bytes =

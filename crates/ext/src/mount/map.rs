@@ -128,6 +128,7 @@ impl<D: BlockDevice> Ext<D> {
         if from >= to {
             return Ok(());
         }
+        self.check_removable(ino)?;
         if self.is_extent_mapped(ino)? {
             self.remove_extents(ino, from as u32, to)
         } else {

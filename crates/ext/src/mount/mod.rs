@@ -27,11 +27,14 @@ mod names;
 mod open;
 mod options;
 mod orphans;
+mod physical;
 mod pointers;
 mod policy;
+mod relocate;
 mod simulated;
 mod space;
 mod vfs;
+mod walk;
 mod xattr;
 
 use std::collections::BTreeMap;

@@ -31,6 +31,9 @@ impl<D: BlockDevice> Ext<D> {
         let mut io = Io::new(device, BLOCK_SIZE as usize, now);
         let superblock = read_superblock(&mut io)?;
         check_device(&io, &superblock)?;
+        if options.physical_pointers {
+            super::physical::check_spare_bit(superblock.blocks_count)?;
+        }
         if !options.read_only {
             check_writable_volume(&superblock)?;
         }

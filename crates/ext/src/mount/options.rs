@@ -32,6 +32,9 @@ pub struct Options {
     pub page_cache_bytes: u64,
     /// Blocks of metadata kept in memory beside those of the running transaction, in bytes. Assumed default: 32 MiB.
     pub meta_cache_bytes: u64,
+    /// A spare bit of block pointers tells physical (device) addresses from those of the volume: a capability for tools
+    /// above, no option of the kernel. Without it a pointer with the bit is damage.
+    pub physical_pointers: bool,
     /// Seed of generation numbers and of where new top directories go.
     pub seed: u64,
 }
@@ -48,6 +51,7 @@ impl Default for Options {
             no_load: false,
             page_cache_bytes: 64 << 20,
             meta_cache_bytes: 32 << 20,
+            physical_pointers: false,
             seed: 0,
         }
     }

@@ -9,7 +9,7 @@ use crate::format::{FileType, Ino};
 impl<D: BlockDevice> Ext<D> {
     /// An inode has lost its last name: it goes, or waits for those who keep it.
     pub(super) fn orphan_or_drop(&mut self, ino: Ino) -> Result<(), Error> {
-        if !self.holds.contains_key(&ino) {
+        if !self.holds.contains_key(&ino) && self.is_removable(ino)? {
             return self.drop_inode(ino);
         }
         let next = self.superblock.last_orphan;
@@ -37,8 +37,11 @@ impl<D: BlockDevice> Ext<D> {
         Ok(())
     }
 
-    /// The inode goes, with all that it has.
+    /// The inode goes, with all that it has; it stays in the list if that cannot be given back.
     pub(super) fn drop_inode(&mut self, ino: Ino) -> Result<(), Error> {
+        if !self.is_removable(ino)? {
+            return Ok(());
+        }
         let is_dir = self.inode(ino)?.is_dir();
         self.remove_content(ino, 0)?;
         self.drop_xattr_block(ino)?;
@@ -102,6 +105,9 @@ impl<D: BlockDevice> Ext<D> {
         for ino in self.orphans.clone() {
             if self.inode(ino)?.links == 0 {
                 self.drop_inode(ino)?;
+                continue;
+            }
+            if !self.is_removable(ino)? {
                 continue;
             }
             let size = self.inode(ino)?.size;

@@ -5,6 +5,7 @@ use dovetail_block::BlockDevice;
 use super::Ext;
 use super::map::{Run, State};
 use super::meta::Kind;
+use super::physical::{POINTER_BIT, mapped};
 use super::policy::Neighbour;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{BlockAddr, Ino, PointerWay, blocks_below, pointer, set_pointer};
@@ -20,7 +21,7 @@ struct Subtree {
 }
 
 impl<D: BlockDevice> Ext<D> {
-    fn per_pointer_block(&self) -> u32 {
+    pub(super) fn per_pointer_block(&self) -> u32 {
         (self.block_size() / 4) as u32
     }
 
@@ -28,8 +29,9 @@ impl<D: BlockDevice> Ext<D> {
         PointerWay::to(block, self.per_pointer_block()).ok_or(Error::FileTooBig)
     }
 
-    fn checked(&self, ino: Ino, found: u32) -> Result<BlockAddr, Error> {
+    pub(super) fn checked(&self, ino: Ino, found: u32) -> Result<BlockAddr, Error> {
         let at = BlockAddr(found.into());
+        self.refuse_physical(ino, at, POINTER_BIT)?;
         if !at.is_some() || self.superblock.contains(at) {
             return Ok(at);
         }
@@ -144,8 +146,8 @@ impl<D: BlockDevice> Ext<D> {
     /// The mapped block before `block`, if it is near: where the file would go on.
     pub(super) fn pointer_before(&mut self, ino: Ino, block: u32) -> Result<Option<Neighbour>, Error> {
         let Some(before) = block.checked_sub(1) else { return Ok(None) };
-        match self.map_pointer(ino, before)?.state {
-            State::Written(at) => Ok(Some(Neighbour { block: before, at: at.0 })),
+        match mapped(self.map_pointer(ino, before))?.map(|run| run.state) {
+            Some(State::Written(at)) => Ok(Some(Neighbour { block: before, at: at.0 })),
             _ => Ok(None),
         }
     }

@@ -41,7 +41,8 @@ impl<D: BlockDevice> Ext<D> {
         self.check_writable()?;
         self.edits_before_call = self.edits;
         let done = call(self);
-        let broken = matches!(done, Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound));
+        let broken =
+            matches!(done, Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound | Error::Unsupported(_)));
         // what is half done must not be committed
         self.stopped |= broken && self.edits != self.edits_before_call;
         let done = done?;

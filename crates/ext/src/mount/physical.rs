@@ -1,0 +1,101 @@
+//! Pointers to the device's own addresses, told by a spare bit: a capability of a mount, off by default.
+
+use dovetail_block::BlockDevice;
+use dovetail_vfs::Address;
+
+use super::Ext;
+use super::map::Run;
+use crate::error::{Error, Incompatible};
+use crate::format::{BlockAddr, Ino};
+
+/// The highest bit of a pointer in a block of pointers.
+pub(super) const POINTER_BIT: u64 = 1 << 31;
+/// The highest bit of an address in an extent tree.
+pub(super) const EXTENT_BIT: u64 = 1 << 47;
+
+/// Every block number must leave the bit alone. A volume with extents may have files with pointers as well.
+pub(super) fn check_spare_bit(blocks: u64) -> Result<(), Incompatible> {
+    let limit = POINTER_BIT;
+    if blocks < limit { Ok(()) } else { Err(Incompatible::NoSpareBit { blocks, limit }) }
+}
+
+/// A run that was looked up, if it lies on the volume.
+pub(super) fn mapped(found: Result<Run, Error>) -> Result<Option<Run>, Error> {
+    match found {
+        Err(Error::PhysicalBlock { .. }) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+impl<D: BlockDevice> Ext<D> {
+    /// What a pointer with spare bit `bit` says.
+    pub(super) fn address(&self, stored: BlockAddr, bit: u64) -> Address {
+        if self.options.physical_pointers && stored.0 & bit != 0 {
+            Address::Physical(stored.0 & !bit)
+        } else {
+            Address::Logical(stored.0)
+        }
+    }
+
+    /// Whoever reads or writes blocks of the volume has no use for another address.
+    pub(super) fn refuse_physical(&self, ino: Ino, stored: BlockAddr, bit: u64) -> Result<(), Error> {
+        match self.address(stored, bit) {
+            Address::Logical(_) => Ok(()),
+            Address::Physical(at) => Err(Error::PhysicalBlock { ino, at }),
+        }
+    }
+
+    /// An address as it is stored, for a run of `blocks` blocks.
+    pub(super) fn stored(&self, new: Address, blocks: u32, bit: u64) -> Result<BlockAddr, Error> {
+        let (first, behind) = match new {
+            Address::Logical(at) | Address::Physical(at) => (at, at.saturating_add(blocks.into())),
+        };
+        match new {
+            Address::Physical(_) if !self.options.physical_pointers => {
+                Err(Incompatible::NoPhysicalPointers.into())
+            }
+            Address::Physical(_) if behind <= bit => Ok(BlockAddr(first | bit)),
+            Address::Logical(_)
+                if self.superblock.contains(BlockAddr(first)) && behind <= self.superblock.blocks_count =>
+            {
+                Ok(BlockAddr(first))
+            }
+            _ => Err(Error::Rewrite("the address is not one that a pointer may lead to")),
+        }
+    }
+
+    /// Nothing of the file lies where it cannot be given back: asked before anything is changed.
+    pub(super) fn check_removable(&mut self, ino: Ino) -> Result<(), Error> {
+        if !self.options.physical_pointers {
+            return Ok(());
+        }
+        let pointers = self.walk(ino)?.into_iter().flat_map(|block| block.pointers);
+        let physical = pointers.filter_map(|pointer| match pointer.target {
+            Address::Physical(at) => Some(at),
+            Address::Logical(_) => None,
+        });
+        match physical.min() {
+            Some(at) => Err(Error::PhysicalBlock { ino, at }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn is_removable(&mut self, ino: Ino) -> Result<bool, Error> {
+        match self.check_removable(ino) {
+            Err(Error::PhysicalBlock { .. }) => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_block_number_leaves_the_bit_alone() {
+        assert_eq!(check_spare_bit(POINTER_BIT - 1), Ok(()));
+        let blocks = POINTER_BIT;
+        assert_eq!(check_spare_bit(blocks), Err(Incompatible::NoSpareBit { blocks, limit: POINTER_BIT }));
+    }
+}
