@@ -32,10 +32,13 @@ mod orphans;
 mod pointers;
 mod policy;
 mod recovery;
+mod remap;
 mod segments;
 mod simulated;
+mod slots;
 mod truncate;
 mod vfs;
+mod waiting;
 mod xattr;
 
 use std::collections::BTreeSet;
@@ -56,9 +59,10 @@ pub use io::Written;
 use logs::CurrentSegment;
 use nat::NatTable;
 use nodes::NodeCache;
-pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, OptionError, Options};
+pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, OptionError, Options, RemapOrder};
 pub use policy::{IpuPolicy, Logs};
 use segments::Segments;
+use slots::Slots;
 
 /// What the volume holds, as the next checkpoint will say.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +112,8 @@ pub struct Events {
     pub lfs_blocks: u64,
     /// Blocks written in place.
     pub in_place_blocks: u64,
+    /// Blocks written out of place that the device moved, or is to move, to where they were.
+    pub remapped_blocks: u64,
 }
 
 /// A mounted F2FS volume.
@@ -133,6 +139,13 @@ pub struct F2fs<D> {
     time_only: BTreeSet<Nid>,
     counts: Counts,
     since: SinceCheckpoint,
+    /// Where updates lie that the device is to move.
+    slots: Slots,
+    /// Nodes are written so, too: an fsync is being completed.
+    nodes_by_remap: bool,
+    /// Files of which something other than remapped updates was written since their last fsync; kept only in modes that
+    /// remap.
+    unflushed: BTreeSet<Nid>,
     orphans: BTreeSet<Nid>,
     /// The numbers of devices among the orphans: a checkpoint must not show them where pointers could be.
     orphan_devices: FxHashMap<Nid, (u32, u32)>,
