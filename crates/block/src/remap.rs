@@ -133,8 +133,7 @@ mod tests {
     use super::*;
     use crate::device::Capabilities;
 
-    const LIMITS: RemapLimits =
-        RemapLimits { pairs_per_command: 2, held_pairs: 3, pair_time: SimSpan::ZERO };
+    const LIMITS: RemapLimits = RemapLimits { pairs_per_command: 2, held_pairs: 3, pair_time: SimSpan::ZERO };
 
     fn info(remap: Option<RemapLimits>) -> DeviceInfo {
         DeviceInfo { blocks: 10, capabilities: Capabilities { remap, ..Capabilities::default() } }

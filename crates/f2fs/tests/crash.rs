@@ -136,5 +136,25 @@ fn remapped() {
 /// Updates move with their fsync, as one.
 #[test]
 fn remapped_with_fsync() {
-    run("remapped_with_fsync", &Volume::new(&[], "nolazytime,noinline_data,mode=rm-ipu,remap=fsync"), 60, 120, 3000);
+    run(
+        "remapped_with_fsync",
+        &Volume::new(&[], "nolazytime,noinline_data,mode=rm-ipu,remap=fsync"),
+        60,
+        120,
+        3000,
+    );
+}
+
+/// The same while sections are cleaned and borrowed ones are few.
+#[test]
+fn remapped_and_cleaned() {
+    for (name, options) in [
+        ("eager", "mode=rm-ipu"),
+        ("with fsync", "mode=rm-ipu,remap=fsync"),
+        ("adaptive", "mode=rm-ipu-adaptive"),
+    ] {
+        let options = format!("nolazytime,noinline_data,{options}").leak();
+        let volume = Volume { gc_urgent: true, ..Volume::new(&[], options) };
+        run(name, &volume, 8, 400, 1500);
+    }
 }

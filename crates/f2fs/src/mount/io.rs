@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, LockId, Note,
-    RemapPair, RemapWhen, StreamId,
+    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, LockId,
+    Note, RemapPair, RemapWhen, StreamId,
 };
 use dovetail_time::SimTime;
 
@@ -295,7 +295,8 @@ impl<D: BlockDevice> Io<D> {
         let range = BlockRange::new(Lba(run.start.into()), run.blocks.len() as u64);
         let hints = Hints { stream: Channel(channel as u8).stream(), ..Hints::default() };
         let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua: false };
-        let answer = among_writers(&mut self.device, self.alone == 0, |device| device.submit(self.now, write));
+        let answer =
+            among_writers(&mut self.device, self.alone == 0, |device| device.submit(self.now, write));
         run.blocks.clear();
         self.complete(answer.map(|completion| completion.done))
     }

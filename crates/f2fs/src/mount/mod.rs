@@ -10,6 +10,7 @@
 //! Hazards: a block that the last checkpoint refers to is never overwritten (`segments.rs` and `logs.rs` see to
 //! that); everything else follows from it. After the device has failed, nothing more is written.
 
+mod atomic;
 mod attributes;
 mod background;
 mod bits;
@@ -51,6 +52,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::format::{Bitmaps, Checkpoint, Nid, SegNo, Superblock};
+pub use atomic::AtomicWrite;
 use background::Background;
 use cleaner::Cleaner;
 use discard::DiscardQueue;
@@ -143,6 +145,8 @@ pub struct F2fs<D> {
     slots: Slots,
     /// Nodes are written so, too: an fsync is being completed.
     nodes_by_remap: bool,
+    /// Updates wait for an fsync whatever the options say: an atomic write is being carried out.
+    committing: bool,
     /// Files of which something other than remapped updates was written since their last fsync; kept only in modes that
     /// remap.
     unflushed: BTreeSet<Nid>,

@@ -104,6 +104,7 @@ impl<D: BlockDevice> F2fs<D> {
             since: SinceCheckpoint::default(),
             slots: Slots::new(superblock.segments_per_section),
             nodes_by_remap: false,
+            committing: false,
             unflushed: BTreeSet::new(),
             time_only: BTreeSet::new(),
             orphans: BTreeSet::new(),

@@ -36,7 +36,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// An update must not show before its fsync.
     pub(super) fn defers_updates(&self) -> bool {
-        self.remaps() && self.options.remap == RemapOrder::WithFsync
+        self.remaps() && (self.committing || self.options.remap == RemapOrder::WithFsync)
     }
 
     fn remap_limits(&self) -> Option<RemapLimits> {
@@ -45,7 +45,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Pairs that the device executes as one.
     fn atomic_pairs(&self) -> usize {
-        self.remap_limits().map_or(0, |limits| limits.pairs_per_command.saturating_add(limits.held_pairs) as usize)
+        self.remap_limits()
+            .map_or(0, |limits| limits.pairs_per_command.saturating_add(limits.held_pairs) as usize)
     }
 
     /// The way of one update: see [`super::policy::way`].

@@ -52,7 +52,8 @@ impl Slots {
     /// A section is to be borrowed before the next slot is taken: the present one is used up, and none is at least half
     /// free.
     pub(super) fn wants_section(&self) -> bool {
-        let used_up = self.sections.get(self.open).is_none_or(|open| open.next_free(self.next, self.blocks).is_none());
+        let used_up =
+            self.sections.get(self.open).is_none_or(|open| open.next_free(self.next, self.blocks).is_none());
         used_up && !self.sections.iter().any(|section| section.count <= self.blocks / 2)
     }
 
@@ -83,7 +84,9 @@ impl Slots {
 
     /// The update has moved, or is not needed any more.
     pub(super) fn give_back(&mut self, slot: Slot) {
-        let Some(section) = self.sections.iter_mut().find(|section| section.section == slot.section) else { return };
+        let Some(section) = self.sections.iter_mut().find(|section| section.section == slot.section) else {
+            return;
+        };
         let bit = 1 << (slot.block % 64);
         let word = &mut section.taken[slot.block as usize / 64];
         section.count -= u32::from(*word & bit != 0);

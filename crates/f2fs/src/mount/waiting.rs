@@ -107,7 +107,10 @@ mod tests {
         for (to, owner) in [(12, 4), (10, 5), (11, 4)] {
             waiting.add(BlockAddr(to), update(to + 100, owner));
         }
-        assert_eq!(waiting.within(BlockAddr(10), 2), [(10, 110), (11, 111)].map(|(a, b)| (BlockAddr(a), BlockAddr(b))));
+        assert_eq!(
+            waiting.within(BlockAddr(10), 2),
+            [(10, 110), (11, 111)].map(|(a, b)| (BlockAddr(a), BlockAddr(b)))
+        );
         waiting.remove(BlockAddr(12));
         assert_eq!(waiting.take_of(Nid(4)), [pair(BlockAddr(11), BlockAddr(111))]);
         assert_eq!(waiting.owners(), [Nid(5)]);
