@@ -14,7 +14,7 @@ mod snapshot;
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{Crash, MemoryDevice, RecordingDevice};
+use dovetail_block::{Crash, MemoryDevice, Recording, RecordingDevice};
 use dovetail_time::{Rng, SimTime};
 
 use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
@@ -144,6 +144,12 @@ impl<'a, M: Mountable> Workload<'a, M> {
         Ok(Self { subject, seed, history })
     }
 
+    /// What was done to the device: for whoever makes states of a cut in another way than [`Self::check_cuts`], on a model of
+    /// a real drive.
+    pub fn recording(&self) -> &Recording {
+        self.history.recording()
+    }
+
     /// Cuts the power everywhere, and compares.
     ///
     /// # Errors
@@ -159,7 +165,11 @@ impl<'a, M: Mountable> Workload<'a, M> {
         Ok(tried)
     }
 
-    fn check_crash(&self, crash: &Crash, cuts: Cuts, tried: &mut Tried) -> Result<(), String> {
+    /// Mounts one state after a cut, and compares; also after cuts of some of the recoveries.
+    ///
+    /// # Errors
+    /// As [`Self::check_cuts`].
+    pub fn check_crash(&self, crash: &Crash, cuts: Cuts, tried: &mut Tried) -> Result<(), String> {
         sound(self.subject.check(&crash.device)).map_err(|what| format!("before recovery: {what}"))?;
         let (recovered, found) = self.recover(&crash.device)?;
         let complete = self.history.complete_at(crash.cut);
@@ -215,10 +225,10 @@ impl<'a, M: Mountable> Workload<'a, M> {
 }
 
 /// The record of a recovery's writes.
-struct Recovered(dovetail_block::Recording);
+struct Recovered(Recording);
 
 impl Recovered {
-    fn recording(&self) -> &dovetail_block::Recording {
+    fn recording(&self) -> &Recording {
         &self.0
     }
 }
