@@ -6,6 +6,7 @@ use dovetail_time::SimSpan;
 
 use crate::lines::LineShape;
 use crate::mapping::Scheme;
+use crate::remap::{RemapConfig, RemapStore};
 use crate::victim::Policy;
 
 /// A drive's configuration.
@@ -45,6 +46,8 @@ pub struct DriveConfig {
     pub link_4k: SimSpan,
     /// Handling one command.
     pub command: SimSpan,
+    /// How it remaps, if it can. Only with pages of one block: a larger page has several owners.
+    pub remap: Option<RemapConfig>,
     /// Seeds the policies that draw.
     pub seed: u64,
 }
@@ -75,6 +78,14 @@ pub enum ConfigError {
     /// A stream count out of range.
     #[error("streams is {0}, allowed is 1 to 16")]
     Streams(u8),
+    /// Remapping moves blocks, and a page must be one.
+    #[error("remap needs flash pages of 4 KiB, these have {0} bytes; leave it out or use smaller pages")]
+    RemapPage(u32),
+    /// A remap of nothing.
+    #[error(
+        "remap takes no pairs; allow at least 1 in a command, and room for at least 1 record of a discard"
+    )]
+    RemapNothing,
     /// No capacity.
     #[error("the drive offers the host no block; raise its capacity or the scale")]
     Empty,
@@ -106,10 +117,11 @@ impl DriveConfig {
 
     /// Free lines that cleaning needs to go on whatever happens: one in each group to move pages to, one for the
     /// record of discards that an erase waits for, one for what a power cut left half moved; more where lines
-    /// have only a few pages.
+    /// have only a few pages, and where the tables of a reverse map are on flash: they are written in one go.
     pub(crate) fn least_reserve(&self) -> u32 {
         const PAGES_FOR_RECORDS: u32 = 8;
-        self.groups() + PAGES_FOR_RECORDS.div_ceil(self.line_pages()).max(2)
+        let records = PAGES_FOR_RECORDS + crate::drive::reverse_table_pages(self);
+        self.groups() + records.div_ceil(self.line_pages()).max(2)
     }
 
     /// Checks that the drive can hold its capacity and still clean, and raises the cleaning thresholds to what
@@ -125,10 +137,23 @@ impl DriveConfig {
         if self.user_blocks == 0 {
             return Err(ConfigError::Empty);
         }
+        self.check_remap()?;
         self.foreground_lines = self.foreground_lines.max(self.least_reserve());
         self.background_lines = self.background_lines.max(self.foreground_lines + 1);
         self.check_room()?;
         Ok(self)
+    }
+
+    fn check_remap(&self) -> Result<(), ConfigError> {
+        let Some(remap) = self.remap else { return Ok(()) };
+        if self.parts() > 1 {
+            return Err(ConfigError::RemapPage(self.nand.geometry.page_bytes));
+        }
+        let no_records = matches!(remap.store, RemapStore::NonVolatile { discard_records: 0, .. });
+        if remap.limits.pairs_per_command == 0 || no_records {
+            return Err(ConfigError::RemapNothing);
+        }
+        Ok(())
     }
 
     fn check_room(&self) -> Result<(), ConfigError> {

@@ -14,6 +14,7 @@ mod drive;
 pub mod lines;
 pub mod mapping;
 mod profile;
+mod remap;
 pub mod stats;
 pub mod victim;
 
@@ -21,3 +22,4 @@ pub use config::{ConfigError, DriveConfig};
 pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
 pub use profile::{Overrides, Profile, ProfileError, Variant, builtin_profiles};
+pub use remap::{RemapConfig, RemapStore};

@@ -46,6 +46,7 @@ fn config() -> DriveConfig {
         map_access: SimSpan::ZERO,
         link_4k: SimSpan::from_us(1),
         command: SimSpan::ZERO,
+        remap: None,
         seed: 1,
     }
 }

@@ -4,13 +4,15 @@
 //! A failing seed is printed with what to type: `DOVETAIL_SEED=7 cargo test -p dovetail-ftl --test integrity`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+#![allow(clippy::print_stdout, reason = "a test tells what it has reached")]
 
 use dovetail_block::{
-    BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Inode, Lba,
-    Pattern, ReferenceDevice, StreamId,
+    BatchId, BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, HeldRemaps,
+    Hints, Inode, Lba, Pattern, ReferenceDevice, RemapLimits, RemapPair, RemapWhen, StreamId,
 };
 use dovetail_ftl::lines::LineShape;
-use dovetail_ftl::{Drive, DriveConfig, mapping, victim};
+use dovetail_ftl::stats::Cause;
+use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping, victim};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use std::sync::Arc;
@@ -62,7 +64,40 @@ fn config(rng: &mut Rng) -> DriveConfig {
         map_access: SimSpan::from_ns(50),
         link_4k: SimSpan::from_us(1),
         command: SimSpan::from_us(5),
+        remap: None,
         seed: rng.next_u64(),
+    }
+}
+
+/// Which drives a run makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// Drives of all kinds, without remapping.
+    Plain,
+    /// Pages of one block, and remaps in non-volatile memory.
+    NonVolatile,
+    /// Pages of one block, and remaps in a log on flash.
+    Log,
+}
+
+/// A small drive that remaps.
+fn remapping(rng: &mut Rng, kind: Kind) -> DriveConfig {
+    let plain = config(rng);
+    let geometry = Geometry { page_bytes: 4096, ..plain.nand.geometry };
+    let shrunk: u64 = plain.nand.geometry.parts_per_page().into();
+    let store = match kind {
+        Kind::Log => RemapStore::Log,
+        _ => {
+            RemapStore::NonVolatile { access: SimSpan::from_ns(100), discard_records: pick(rng, &[1, 3, 20]) }
+        }
+    };
+    let limits =
+        RemapLimits { pairs_per_command: pick(rng, &[1, 5, 64, 400]), held_pairs: pick(rng, &[0, 16, 800]) };
+    DriveConfig {
+        nand: NandConfig { geometry, ..plain.nand },
+        user_blocks: plain.user_blocks / shrunk,
+        remap: Some(RemapConfig { limits, store }),
+        ..plain
     }
 }
 
@@ -80,9 +115,76 @@ fn faults(rng: &mut Rng, from: u64, within: u64, failing: bool) -> FaultPlan {
     }
 }
 
+/// What the drive may hold: as it is with all commands so far, and as it would be without the last remaps, as far as
+/// these may not be durable yet.
+struct Expected {
+    /// Since when each is durable, in order; the last one is what reads return.
+    states: Vec<(SimTime, ReferenceDevice)>,
+}
+
+impl Expected {
+    fn new(model: ReferenceDevice) -> Self {
+        Self { states: vec![(SimTime::ZERO, model)] }
+    }
+
+    fn apply(&mut self, change: impl Fn(&mut ReferenceDevice)) {
+        self.states.iter_mut().for_each(|(_, model)| change(model));
+    }
+
+    fn newest(&self) -> &ReferenceDevice {
+        &self.states[self.states.len() - 1].1
+    }
+
+    /// A remap that is not durable yet.
+    fn remap(&mut self, pairs: &[RemapPair]) {
+        let mut after = self.newest().clone();
+        after.remap(pairs);
+        self.states.push((SimTime::from_ns(u64::MAX), after));
+    }
+
+    /// The last remap is durable at `done`.
+    fn remapped(&mut self, done: SimTime) {
+        self.states.last_mut().unwrap().0 = done;
+    }
+
+    /// At `now`, the states before a durable one are gone.
+    fn pass(&mut self, now: SimTime) {
+        let first = self.states.iter().rposition(|(durable, _)| *durable <= now).unwrap_or(0);
+        self.states.drain(..first);
+    }
+
+    /// The newest state that allows all that was found.
+    fn explain(&self, found: &[(Lba, Content)]) -> Result<&ReferenceDevice, String> {
+        let mut reasons = Vec::new();
+        for (_, model) in self.states.iter().rev() {
+            let mut mismatches =
+                found.iter().filter_map(|(lba, content)| model.check_allowed(*lba, content).err());
+            match mismatches.next() {
+                None => return Ok(model),
+                Some(mismatch) => reasons.push(mismatch.to_string()),
+            }
+        }
+        Err(reasons.join("; or "))
+    }
+
+    /// Takes what was found after a power cut as durable. Returns how many states there could have been.
+    fn settle(&mut self, found: &[(Lba, Content)]) -> usize {
+        let states = self.states.len();
+        let mut model =
+            self.explain(found).unwrap_or_else(|reasons| panic!("after the cut: {reasons}")).clone();
+        for (lba, content) in found {
+            model.settle(*lba, content).unwrap();
+        }
+        *self = Self::new(model);
+        states
+    }
+}
+
 struct Life {
     drive: Drive,
-    model: ReferenceDevice,
+    expected: Expected,
+    held: HeldRemaps,
+    seen: Seen,
     now: SimTime,
     version: u64,
     /// Whether the medium may fail.
@@ -115,6 +217,10 @@ impl Life {
     fn step(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
         let longest_us = if rng.chance(0.02) { 100_000 } else { 300 };
         self.now += SimSpan::from_us(rng.below(longest_us));
+        self.expected.pass(self.now);
+        if self.drive.info().capabilities.remap.is_some() && rng.chance(0.15) {
+            return self.remap(rng);
+        }
         match rng.below(100) {
             0..55 => self.write(rng),
             55..80 => self.read(rng),
@@ -128,15 +234,73 @@ impl Life {
         let contents: Vec<_> = range.iter().map(|_| self.content(rng)).collect();
         let fua = rng.chance(0.1);
         for (lba, content) in range.iter().zip(&contents) {
-            self.model.write(lba, content.clone(), false);
+            self.expected.apply(|model| model.write(lba, content.clone(), false));
         }
         let hints = Hints { stream: StreamId(rng.below(3) as u8), inode: Inode(rng.below(5) as u32) };
         let command = Command::Write { range, data: Data::Blocks(&contents), hints, fua };
         let done = self.drive.submit(self.now, command)?.done;
         if fua || self.drive.config().buffer_pages == 0 {
             self.now = self.now.max(done);
-            range.iter().zip(contents).for_each(|(lba, content)| self.model.write(lba, content, true));
+            for (lba, content) in range.iter().zip(contents) {
+                self.expected.apply(|model| model.write(lba, content.clone(), true));
+            }
         }
+        Ok(())
+    }
+
+    /// A random remap: of a run of sources as a log-structured file system has them, or of any.
+    fn pairs(&self, rng: &mut Rng, limits: RemapLimits) -> Vec<RemapPair> {
+        let blocks = self.drive.info().blocks;
+        let most = u64::from(limits.pairs_per_command).min(blocks / 2);
+        let count = if rng.chance(0.1) { most } else { 1 + rng.below(most.min(10)) };
+        let (first, in_a_row, onto_a_row) = (rng.below(blocks), rng.chance(0.5), rng.chance(0.2));
+        let mut seen = std::collections::BTreeSet::new();
+        let mut fresh = |lba: u64| seen.insert(lba).then_some(Lba(lba));
+        let pair = |i: u64| {
+            let from = if in_a_row { (first + i) % blocks } else { rng.below(blocks) };
+            let to = if onto_a_row { (first + blocks / 2 + i) % blocks } else { rng.below(blocks) };
+            Some(RemapPair { from: fresh(from)?, to: fresh(to)? })
+        };
+        (0..count).filter_map(pair).collect()
+    }
+
+    fn remap(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
+        let Some(limits) = self.drive.info().capabilities.remap else { return Ok(()) };
+        let pairs = self.pairs(rng, limits);
+        let batch = BatchId(rng.below(2) as u32);
+        let when = match rng.below(4) {
+            0 => RemapWhen::Held(batch),
+            1 => RemapWhen::WithHeld(batch),
+            _ => RemapWhen::Now,
+        };
+        let command = Command::Remap { pairs: &pairs, when };
+        if let Err(expected) = self.drive.info().check_remap(&pairs, when, &self.held) {
+            let refused = self.drive.submit(self.now, command).map(|_| ());
+            // A batch into which no further pair fits is executed as it is.
+            let all = RemapWhen::WithHeld(batch);
+            return match refused {
+                Err(error) if error == expected => self.execute(rng, &[], all),
+                other => other,
+            };
+        }
+        self.execute(rng, &pairs, when)
+    }
+
+    fn execute(&mut self, rng: &mut Rng, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
+        let all = self.held.take(pairs, when);
+        self.seen.longest_remap = self.seen.longest_remap.max(all.len());
+        if !all.is_empty() {
+            self.expected.remap(&all);
+        }
+        let done = self.drive.submit(self.now, Command::Remap { pairs, when })?.done;
+        if !all.is_empty() {
+            // In the order of issue what has returned has ended.
+            self.expected.remapped(if self.in_time { done } else { SimTime::ZERO });
+        }
+        if rng.chance(0.6) {
+            self.now = self.now.max(done);
+        }
+        self.expected.pass(self.now);
         Ok(())
     }
 
@@ -148,13 +312,13 @@ impl Life {
             Err(DeviceError::Unreadable(_)) if self.failing => return Ok(()),
             other => other?,
         };
-        self.model.check_read(range, &into).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+        self.expected.newest().check_read(range, &into).unwrap_or_else(|mismatch| panic!("{mismatch}"));
         Ok(())
     }
 
     fn discard(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
         let ranges: Vec<_> = (0..1 + rng.below(3)).map(|_| self.ragged(rng)).collect();
-        ranges.iter().for_each(|range| self.model.discard(*range));
+        ranges.iter().for_each(|range| self.expected.apply(|model| model.discard(*range)));
         self.drive.submit(self.now, Command::Discard { ranges: &ranges }).map(|_| ())
     }
 
@@ -168,7 +332,8 @@ impl Life {
     fn flush(&mut self) -> Result<(), DeviceError> {
         // The host waits for what it must rely on.
         self.now = self.now.max(self.drive.submit(self.now, Command::Flush)?.done);
-        self.model.flush();
+        self.expected.pass(self.now);
+        self.expected.apply(ReferenceDevice::flush);
         Ok(())
     }
 
@@ -176,7 +341,9 @@ impl Life {
     fn recover(mut self, rng: &mut Rng) -> Self {
         // A cut in the order of issue, or one in the order of time: while the drive is still at work.
         let mut cut = if self.in_time {
-            self.now += SimSpan::from_us(rng.below(30_000));
+            let soon = self.drive.info().capabilities.remap.is_some() && rng.chance(0.5);
+            self.now += SimSpan::from_us(rng.below(if soon { 600 } else { 30_000 }));
+            self.expected.pass(self.now);
             self.drive.into_unrecovered_at(self.now)
         } else {
             self.drive.into_unrecovered()
@@ -191,25 +358,29 @@ impl Life {
             };
         }
         cut.set_faults(FaultPlan::default());
-        let (drive, _) = cut.recover().unwrap_or_else(|e| panic!("recovery failed without a fault: {}", e.1));
+        let (drive, report) =
+            cut.recover().unwrap_or_else(|e| panic!("recovery failed without a fault: {}", e.1));
         let mut life = Self {
             drive,
-            model: self.model,
+            expected: self.expected,
+            held: HeldRemaps::default(),
+            seen: self.seen,
             now: SimTime::ZERO,
             version: self.version,
             failing: self.failing,
             pause: SimSpan::ZERO,
             in_time: self.in_time,
         };
+        life.seen.remapped_pages += report.remapped_pages;
         life.settle();
         life
     }
 
     /// Reads every block after a power cut: what is found is durable from now on.
     fn settle(&mut self) {
-        for (lba, found) in self.read_all() {
-            self.model.settle(lba, &found).unwrap_or_else(|mismatch| panic!("after the cut: {mismatch}"));
-        }
+        let found = self.read_all();
+        let states = self.expected.settle(&found);
+        self.seen.in_remaps += u64::from(states > 1);
     }
 
     fn read_all(&mut self) -> Vec<(Lba, Content)> {
@@ -232,9 +403,8 @@ impl Life {
         self.drive.set_faults(FaultPlan::default());
         // Pauses between the reads, in which the drive tries to clean.
         self.pause = SimSpan::from_ms(20);
-        for (lba, found) in self.read_all() {
-            self.model.check_allowed(lba, &found).unwrap_or_else(|mismatch| panic!("worn out: {mismatch}"));
-        }
+        let found = self.read_all();
+        self.expected.explain(&found).unwrap_or_else(|reasons| panic!("worn out: {reasons}"));
     }
 }
 
@@ -252,23 +422,67 @@ struct Seen {
     gc_runs: u64,
     retired: u64,
     journal_pages: u64,
+    remaps: u64,
+    longest_remap: usize,
+    /// Cuts before a remap was acknowledged.
+    in_remaps: u64,
+    /// Pages found with another owner than their out-of-band area names.
+    remapped_pages: u64,
+    log_pages: u64,
 }
 
-fn run(seed: u64) -> Seen {
+impl Seen {
+    fn add(&mut self, other: &Self) {
+        self.cuts += other.cuts;
+        self.worn_out += other.worn_out;
+        self.gc_runs += other.gc_runs;
+        self.retired += other.retired;
+        self.journal_pages += other.journal_pages;
+        self.remaps += other.remaps;
+        self.longest_remap = self.longest_remap.max(other.longest_remap);
+        self.in_remaps += other.in_remaps;
+        self.remapped_pages += other.remapped_pages;
+        self.log_pages += other.log_pages;
+    }
+
+    fn count(&mut self, drive: &Drive) {
+        let counters = drive.counters();
+        self.gc_runs += counters.gc_runs;
+        self.retired += counters.program_failures + counters.erase_failures;
+        self.journal_pages += counters.programs[Cause::Journal as usize];
+        self.log_pages += counters.programs[Cause::Remap as usize];
+        self.remaps += counters.remaps;
+    }
+}
+
+/// Plans how this life ends; returns how many commands it has at most.
+fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
+    let plan = faults(rng, life.drive.flash_operations(), 3 * COMMANDS_PER_LIFE, life.failing);
+    let at_entry = kind == Kind::NonVolatile && !life.in_time && rng.chance(0.5);
+    let power_cut = plan.power_cut.filter(|_| !life.in_time && !at_entry);
+    life.drive.set_faults(FaultPlan { power_cut, ..plan });
+    if at_entry {
+        life.drive.cut_power_at_entry(rng.below(COMMANDS_PER_LIFE), rng.chance(0.5));
+    }
+    if life.in_time { 1 + rng.below(COMMANDS_PER_LIFE) } else { COMMANDS_PER_LIFE }
+}
+
+fn run(seed: u64, kind: Kind) -> Seen {
     let mut rng = Rng::new(seed);
-    let config = config(&mut rng);
+    let config = if kind == Kind::Plain { config(&mut rng) } else { remapping(&mut rng, kind) };
     let drive = match Drive::new(config) {
         Ok(drive) => drive,
         Err(_) => return Seen::default(), // too small for its frontiers: another seed has a larger one
     };
-    // Half of the drives have flash that fails now and then; only these may run out of good blocks.
-    let failing = seed % 2 == 1;
     let mut life = Life {
         drive,
-        model: ReferenceDevice::new(),
+        expected: Expected::new(ReferenceDevice::new()),
+        held: HeldRemaps::default(),
+        seen: Seen::default(),
         now: SimTime::ZERO,
         version: 0,
-        failing,
+        // Half of the drives have flash that fails now and then; only these may run out of good blocks.
+        failing: seed % 2 == 1,
         pause: SimSpan::ZERO,
         // Half of the cuts come in the order of time.
         in_time: seed / 2 % 2 == 1,
@@ -276,60 +490,84 @@ fn run(seed: u64) -> Seen {
     if life.in_time {
         life.drive.remember_operations();
     }
-    let mut seen = Seen::default();
-    while seen.cuts < CUTS_PER_SEED {
-        let plan = faults(&mut rng, life.drive.flash_operations(), 3 * COMMANDS_PER_LIFE, failing);
-        let power_cut = plan.power_cut.filter(|_| !life.in_time);
-        life.drive.set_faults(FaultPlan { power_cut, ..plan });
-        let commands = if life.in_time { 1 + rng.below(COMMANDS_PER_LIFE) } else { COMMANDS_PER_LIFE };
-        for _ in 0..commands {
+    while life.seen.cuts < CUTS_PER_SEED {
+        for _ in 0..plan_end(&mut life, &mut rng, kind) {
             match life.step(&mut rng) {
                 Ok(()) => {}
                 Err(DeviceError::PowerLost) => break,
-                Err(DeviceError::ReadOnly(_)) if failing => {
+                Err(DeviceError::ReadOnly(_)) if life.failing => {
                     life.check_read_only();
-                    life.recover(&mut rng);
-                    seen.worn_out += 1;
-                    return seen;
+                    life = life.recover(&mut rng);
+                    life.seen.worn_out += 1;
+                    return life.seen;
                 }
                 Err(error) => panic!("{error}\n{:?}\nlines: {}", life.drive.config(), states(&life.drive)),
             }
         }
-        let counters = life.drive.counters();
-        seen.gc_runs += counters.gc_runs;
-        seen.retired += counters.program_failures + counters.erase_failures;
-        seen.journal_pages += counters.programs[dovetail_ftl::stats::Cause::Journal as usize];
+        life.seen.count(&life.drive);
         life = life.recover(&mut rng);
-        seen.cuts += 1;
+        life.seen.cuts += 1;
     }
-    seen
+    life.seen
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|number| number.parse().ok())
+}
+
+/// Runs all seeds; one alone if it is asked for.
+fn run_all(kind: Kind, test: &str) -> Option<Seen> {
+    if let Some(seed) = number("DOVETAIL_SEED") {
+        run(seed, kind);
+        return None;
+    }
+    let (mut total, mut seeds) = (Seen::default(), 0);
+    for seed in (0..number("DOVETAIL_SEEDS").unwrap_or(SEEDS)).chain(ONCE_FAILED) {
+        let seen = std::panic::catch_unwind(|| run(seed, kind)).unwrap_or_else(|_| {
+            panic!(
+                "seed {seed} fails: DOVETAIL_SEED={seed} cargo test -p dovetail-ftl --test integrity {test}"
+            )
+        });
+        seeds += u64::from(seen.cuts > 0);
+        total.add(&seen);
+    }
+    let Seen { cuts, worn_out, gc_runs, retired, journal_pages, .. } = total;
+    println!(
+        "{kind:?}: {cuts} power cuts over {seeds} seeds; {gc_runs} lines cleaned, {retired} blocks retired,"
+    );
+    println!("{journal_pages} journal pages, {worn_out} drives worn out");
+    assert!(cuts >= 2000 && seeds >= 200, "{cuts} cuts over {seeds} seeds");
+    let reached = gc_runs > 1000 && retired > 20;
+    assert!(reached, "the workload does not reach what it should");
+    Some(total)
 }
 
 #[test]
 fn nothing_flushed_is_lost_and_nothing_else_appears() {
-    if let Some(seed) = std::env::var("DOVETAIL_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        run(seed);
-        return;
-    }
-    let (mut total, mut seeds) = (Seen::default(), 0);
-    let last = std::env::var("DOVETAIL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(SEEDS);
-    for seed in (0..last).chain(ONCE_FAILED) {
-        let seen = std::panic::catch_unwind(|| run(seed)).unwrap_or_else(|_| {
-            panic!("seed {seed} fails: DOVETAIL_SEED={seed} cargo test -p dovetail-ftl --test integrity")
-        });
-        seeds += u64::from(seen.cuts > 0);
-        total.cuts += seen.cuts;
-        total.worn_out += seen.worn_out;
-        total.gc_runs += seen.gc_runs;
-        total.retired += seen.retired;
-        total.journal_pages += seen.journal_pages;
-    }
-    let Seen { cuts, worn_out, gc_runs, retired, journal_pages } = total;
-    println!("{cuts} power cuts over {seeds} seeds; {gc_runs} lines cleaned, {retired} blocks retired,");
-    println!("{journal_pages} journal pages, {worn_out} drives worn out");
-    assert!(cuts >= 2000 && seeds >= 200, "{cuts} cuts over {seeds} seeds");
-    assert!(
-        gc_runs > 1000 && retired > 20 && journal_pages > 1000,
-        "the workload does not reach what it should"
+    let Some(seen) = run_all(Kind::Plain, "nothing_flushed") else { return };
+    assert!(seen.journal_pages > 1000, "{} journal pages", seen.journal_pages);
+}
+
+fn remaps_hold(kind: Kind, test: &str) -> Option<Seen> {
+    let seen = run_all(kind, test)?;
+    let Seen { remaps, longest_remap, in_remaps, remapped_pages, log_pages, .. } = seen;
+    println!(
+        "{remaps} remaps, the longest of {longest_remap} pairs; {in_remaps} cuts before one was acknowledged,"
     );
+    println!("{remapped_pages} remapped pages found, {log_pages} pages of the log");
+    let reached = remaps > 10_000 && longest_remap > 338 && in_remaps > 100 && remapped_pages > 10_000;
+    assert!(reached, "the workload does not reach what it should");
+    Some(seen)
+}
+
+#[test]
+fn remaps_in_non_volatile_memory_happen_wholly_or_not_at_all() {
+    let Some(seen) = remaps_hold(Kind::NonVolatile, "non_volatile") else { return };
+    assert_eq!(seen.log_pages, 0);
+}
+
+#[test]
+fn remaps_in_the_log_happen_wholly_or_not_at_all() {
+    let Some(seen) = remaps_hold(Kind::Log, "in_the_log") else { return };
+    assert!(seen.log_pages > 10_000, "{} pages of the log", seen.log_pages);
 }

@@ -66,6 +66,7 @@ pub(crate) fn programs(counted: &Counters) -> ProgramsByCause {
         wear: programs(Cause::Wear),
         retire: programs(Cause::Retire),
         journal: programs(Cause::Journal),
+        remap: programs(Cause::Remap),
     }
 }
 

@@ -212,6 +212,9 @@ pub struct ProgramsByCause {
     pub retire: u64,
     /// The record of discards.
     pub journal: u64,
+    /// The record of remaps.
+    #[serde(default)]
+    pub remap: u64,
 }
 
 /// Pages read from flash, by why.

@@ -59,6 +59,7 @@ fn drive(size: Size, over_provisioning: f64, policy: &str, choices: u32) -> Driv
         map_access: SimSpan::ZERO,
         link_4k: SimSpan::ZERO,
         command: SimSpan::ZERO,
+        remap: None,
         seed: 3,
     };
     Drive::new(config).unwrap()

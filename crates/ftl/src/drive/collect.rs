@@ -178,15 +178,15 @@ impl Drive {
     /// Lets the host fetch the map entries of the pages that come a little later in the run.
     fn expect_moves(&mut self) {
         const AHEAD: u32 = 24;
-        let Some(run) = &mut self.run else { return };
+        let Some(run) = self.run else { return };
         let until = (run.next + AHEAD).min(self.lines.pages_per_line());
-        while run.expected < until {
-            let ppn = self.lines.page(run.line, run.expected);
+        for index in run.expected..until {
+            let ppn = self.lines.page(run.line, index);
             if self.lines.is_valid(ppn) {
-                self.map.expect(self.nand.owner(ppn).0);
+                self.map.expect(self.owner(ppn).0);
             }
-            run.expected += 1;
         }
+        self.run = Some(Run { expected: until.max(run.expected), ..run });
     }
 
     /// Erases cleaned lines whose moved pages are durable by `at`.
@@ -213,7 +213,10 @@ impl Drive {
                 continue;
             }
             match self.nand.erase(at, block) {
-                Ok(_) => self.counters.erases += 1,
+                Ok(done) => {
+                    self.counters.erases += 1;
+                    self.note_erase(block, done);
+                }
                 Err(NandError::EraseFailed(_)) => {
                     self.counters.erase_failures += 1;
                     self.nand.retire(block);

@@ -14,13 +14,14 @@ impl Drive {
         }
         let mut done = at;
         for range in ranges {
-            done = self.discard_range(done, range.blocks_inside());
+            done = self.discard_range(done, range.blocks_inside())?;
         }
         self.counters.discards += 1;
+        self.write_full_records(at)?;
         Ok(done)
     }
 
-    fn discard_range(&mut self, at: SimTime, range: BlockRange) -> SimTime {
+    fn discard_range(&mut self, at: SimTime, range: BlockRange) -> Result<SimTime, DeviceError> {
         let (mut done, mut unmapped) = (at, false);
         for piece in self.pieces(range) {
             let accesses = self.counters.map_accesses;
@@ -30,13 +31,13 @@ impl Drive {
             done += self.config.map_access * (self.counters.map_accesses - accesses);
         }
         if unmapped {
-            self.note_discard(range);
+            done += self.note_discard(at, range)?;
         }
-        done
+        Ok(done)
     }
 
     /// Drops the piece from the buffer; returns which parts were dirty there.
-    fn discard_in_buffer(&mut self, piece: Piece) -> u8 {
+    pub(super) fn discard_in_buffer(&mut self, piece: Piece) -> u8 {
         let gone = piece.mask();
         let Some(entry) = self.buffer.dirty_mut(piece.lpn) else {
             // In flight: flash has it, and the buffer must not answer for it any more.

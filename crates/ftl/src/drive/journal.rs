@@ -17,17 +17,19 @@ use std::sync::Arc;
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockRange, Content, DeviceError, Inode, Lba, StreamId};
 use dovetail_nand::{Lpn, Seq, Token};
-use dovetail_time::SimTime;
+use dovetail_time::{SimSpan, SimTime};
 
 use super::Drive;
+use super::nvm::Nvm;
 use super::place::Page;
+use super::remap_log::{LOG_MAGIC, LogPage, TABLE_MAGIC, TablePage, decode_log, decode_table};
 use crate::buffer::MAX_PARTS;
 use crate::config::DriveConfig;
 use crate::stats::Cause;
 
 const BITMAP_MAGIC: u32 = 0x4456_4231; // "DVB1"
 const JOURNAL_MAGIC: u32 = 0x4456_4A31; // "DVJ1"
-const HEADER_BYTES: usize = 32;
+pub(super) const HEADER_BYTES: usize = 32;
 const RECORD_BYTES: usize = 24;
 /// Journal slots, at least (assumed). With fewer than bitmap pages, writing bitmaps would cost more pages than
 /// the journal itself.
@@ -40,6 +42,13 @@ pub(super) struct Record {
     pub(super) seq: Seq,
 }
 
+impl Record {
+    /// The death of a page that is one block.
+    pub(super) fn of_page(lpn: Lpn, seq: Seq) -> Self {
+        Self { range: BlockRange::new(Lba(lpn.0.into()), 1), seq }
+    }
+}
+
 /// What a page of the drive's own says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SystemPage {
@@ -50,6 +59,10 @@ pub(super) enum SystemPage {
         seq: Seq,
         bits: Vec<u8>,
     },
+    /// A part of a remap.
+    Log(LogPage),
+    /// A part of the reverse map.
+    Table(TablePage),
 }
 
 #[derive(Debug)]
@@ -79,8 +92,8 @@ fn slots(config: &DriveConfig) -> u32 {
     bitmap_pages(config).max(MIN_SLOTS)
 }
 
-/// Logical pages that the drive keeps for itself, above the host's.
-pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
+/// Logical pages that the journal takes, above the host's.
+pub(super) fn journal_pages(config: &DriveConfig) -> u32 {
     bitmap_pages(config) + slots(config)
 }
 
@@ -105,26 +118,57 @@ impl Journal {
         self.next_slot = self.slots;
     }
 
-    fn note(&mut self, record: Record) {
-        let (first, last) = (record.range.start.0, record.range.end().0 - 1);
+    /// Bitmap pages of these blocks lag behind.
+    pub(super) fn touch(&mut self, range: BlockRange) {
+        let (first, last) = (range.start.0, range.end().0 - 1);
         self.touched.extend((first / self.blocks_per_bitmap) as u32..=(last / self.blocks_per_bitmap) as u32);
+    }
+
+    /// Adds a record; if it was merged into the last one, returns that as it was.
+    pub(super) fn note(&mut self, record: Record) -> Option<Record> {
+        self.touch(record.range);
         match self.pending.last_mut() {
             // Nothing was programmed between the two, so that the later number kills no newer version.
-            Some(before) if before.range.end() == record.range.start && before.seq.0 + 1 == record.seq.0 => {
+            Some(before) if before.range.end() == record.range.start && before.seq.0 + 1 >= record.seq.0 => {
+                let merged = *before;
                 before.range.blocks += record.range.blocks;
                 before.seq = record.seq;
+                Some(merged)
             }
-            _ => self.pending.push(record),
+            _ => {
+                self.pending.push(record);
+                None
+            }
         }
+    }
+
+    /// The records that are not on flash.
+    pub(super) fn into_pending(self) -> Vec<Record> {
+        self.pending
+    }
+
+    /// Takes over the records that survived a power cut elsewhere.
+    pub(super) fn adopt(&mut self, records: Vec<Record>) {
+        self.pending = records;
     }
 }
 
 impl Drive {
-    /// Notes that the blocks of `range` are dead as of now.
-    pub(super) fn note_discard(&mut self, range: BlockRange) {
+    /// The next sequence number.
+    pub(super) fn take_seq(&mut self) -> Seq {
         let seq = self.seq;
         self.seq = Seq(seq.0 + 1);
-        self.journal.note(Record { range, seq });
+        seq
+    }
+
+    /// Notes that the blocks of `range` are dead as of now; returns how long that takes.
+    pub(super) fn note_discard(&mut self, at: SimTime, range: BlockRange) -> Result<SimSpan, DeviceError> {
+        let record = Record { range, seq: self.take_seq() };
+        if self.nvm().is_some() {
+            return self.note_in_nvm(at, record);
+        }
+        self.journal.note(record);
+        Ok(SimSpan::ZERO)
     }
 
     /// When the journal's last page is durable.
@@ -132,15 +176,38 @@ impl Drive {
         self.journal.programs_end
     }
 
-    /// Makes all discards so far survive a power cut.
+    /// Makes all discards so far survive a power cut, and what the log of remaps says.
     pub(super) fn write_journal(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        if self.journal.pending.is_empty() && !self.journal.must_rewrite {
+        self.mend_log(at)?;
+        if !self.has_records_for_flash() && !self.journal.must_rewrite {
             return Ok(());
         }
-        self.journal.is_writing = true;
-        let written = self.write_pending(at);
-        self.journal.is_writing = false;
+        self.without_erasing(|drive| drive.write_pending(at))
+    }
+
+    /// Writes pages of the drive's own; no line is erased meanwhile.
+    pub(super) fn without_erasing<T>(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> Result<T, DeviceError>,
+    ) -> Result<T, DeviceError> {
+        let was_writing = std::mem::replace(&mut self.journal.is_writing, true);
+        let written = write(self);
+        self.journal.is_writing = was_writing;
         written
+    }
+
+    /// Whether records must go to flash: all that there are, unless they are in non-volatile memory with room for more.
+    fn has_records_for_flash(&self) -> bool {
+        let pending = self.journal.pending.len();
+        self.nvm().map_or(pending > 0, |nvm| nvm.is_full_with(pending))
+    }
+
+    /// Writes records that non-volatile memory has no more room for.
+    pub(super) fn write_full_records(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        match self.nvm() {
+            Some(_) => self.write_journal(at),
+            None => Ok(()),
+        }
     }
 
     /// A page of the drive's own can no longer be read. What it said is in memory, too: all bitmap pages are written
@@ -148,6 +215,9 @@ impl Drive {
     pub(super) fn replace_system_page(&mut self, lpn: Lpn) {
         if let (Some(before), _) = self.map.update(lpn, None) {
             self.lines.invalidate(before);
+        }
+        if lpn.0 >= self.config.user_pages() + journal_pages(&self.config) {
+            return self.distrust_log();
         }
         self.journal.distrust(self.bitmap_pages());
         self.journal.must_rewrite = true;
@@ -165,7 +235,9 @@ impl Drive {
             self.write_bitmaps(at)?;
             self.journal.must_rewrite = false;
         }
-        while !self.journal.pending.is_empty() {
+        // A record must not be on flash before it is in memory: with it, a remap would be there in part.
+        at = at.max(self.nvm().map_or(at, Nvm::end));
+        while self.has_records_for_flash() {
             if self.journal.next_slot == self.journal.slots {
                 self.write_bitmaps(at)?;
                 self.journal.next_slot = 0;
@@ -175,8 +247,11 @@ impl Drive {
             let count = self.journal.pending.len().min(records_per_page);
             let page = encode_journal(&self.journal.pending[..count], page_bytes);
             let lpn = self.journal.first_lpn + bitmap_pages(&self.config) + self.journal.next_slot;
-            self.program_system(at, Lpn(lpn), &page)?;
-            self.journal.pending.drain(..count);
+            let done = self.program_system(at, Lpn(lpn), &page, Cause::Journal)?;
+            let written = self.journal.pending.drain(..count).collect();
+            if let Some(nvm) = self.nvm_mut() {
+                nvm.note_drain(done, written);
+            }
             self.journal.next_slot += 1;
         }
         Ok(())
@@ -184,11 +259,11 @@ impl Drive {
 
     /// A bit that is clear stands for a page that may still be under way: until that is on flash, only the bitmap page
     /// before and the records in the slots keep what it replaced dead. So bitmap pages come after all programs so far.
-    fn write_bitmaps(&mut self, at: SimTime) -> Result<(), DeviceError> {
+    pub(super) fn write_bitmaps(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let at = at.max(self.programs_end);
         while let Some(&index) = self.journal.touched.first() {
             let page = self.encode_bitmap(index);
-            self.program_system(at, Lpn(self.journal.first_lpn + index), &page)?;
+            self.program_system(at, Lpn(self.journal.first_lpn + index), &page, Cause::Journal)?;
             self.journal.touched.remove(&index);
         }
         Ok(())
@@ -197,7 +272,7 @@ impl Drive {
     fn encode_bitmap(&self, index: u32) -> Vec<u8> {
         let mut page = vec![0; self.nand.geometry().page_bytes as usize];
         let first = u64::from(index) * self.journal.blocks_per_bitmap;
-        put_header(&mut page, BITMAP_MAGIC, 0, first, self.seq);
+        PageHeader { magic: BITMAP_MAGIC, count: 0, first, seq: self.seq }.put(&mut page);
         let end = (first + self.journal.blocks_per_bitmap).min(self.config.user_blocks);
         for (bit, block) in (first..end).enumerate() {
             if !self.is_mapped(Lba(block)) {
@@ -214,7 +289,14 @@ impl Drive {
         self.live.as_ref().is_none_or(|live| live.get(block.0)) && self.map.lookup(lpn).0.is_some()
     }
 
-    fn program_system(&mut self, at: SimTime, lpn: Lpn, bytes: &[u8]) -> Result<(), DeviceError> {
+    /// Programs a page of the drive's own; returns when it is durable.
+    pub(super) fn program_system(
+        &mut self,
+        at: SimTime,
+        lpn: Lpn,
+        bytes: &[u8],
+        cause: Cause,
+    ) -> Result<SimTime, DeviceError> {
         let parts = self.config.parts() as usize;
         let mut tokens = [Token::EMPTY; MAX_PARTS];
         for (token, chunk) in tokens.iter_mut().zip(bytes.chunks_exact(BLOCK_SIZE as usize)) {
@@ -224,10 +306,10 @@ impl Drive {
         }
         let stream = StreamId(0);
         let page = Page { lpn, tokens: &tokens[..parts], stream, inode: Inode(0) };
-        let done = self.program(at, self.move_frontier(stream), page, Cause::Journal)?;
+        let done = self.program(at, self.move_frontier(stream), page, cause)?;
         self.host_programs_end = self.host_programs_end.max(done);
         self.journal.programs_end = self.journal.programs_end.max(done);
-        Ok(())
+        Ok(done)
     }
 
     /// How many bitmap pages the drive has.
@@ -236,16 +318,39 @@ impl Drive {
     }
 }
 
-fn put_header(page: &mut [u8], magic: u32, count: u32, first: u64, seq: Seq) {
-    page[0..4].copy_from_slice(&magic.to_le_bytes());
-    page[4..8].copy_from_slice(&count.to_le_bytes());
-    page[8..16].copy_from_slice(&first.to_le_bytes());
-    page[16..24].copy_from_slice(&seq.0.to_le_bytes());
+/// The first bytes of a page of the drive's own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageHeader {
+    pub(super) magic: u32,
+    /// Records in the page.
+    pub(super) count: u32,
+    /// Where what the page tells of begins; in a log page, how long it is in all.
+    pub(super) first: u64,
+    pub(super) seq: Seq,
+}
+
+impl PageHeader {
+    pub(super) fn put(self, page: &mut [u8]) {
+        page[0..4].copy_from_slice(&self.magic.to_le_bytes());
+        page[4..8].copy_from_slice(&self.count.to_le_bytes());
+        page[8..16].copy_from_slice(&self.first.to_le_bytes());
+        page[16..24].copy_from_slice(&self.seq.0.to_le_bytes());
+    }
+
+    fn of(page: &[u8]) -> Self {
+        Self {
+            magic: u32_at(page, 0),
+            count: u32_at(page, 4),
+            first: u64_at(page, 8),
+            seq: Seq(u64_at(page, 16)),
+        }
+    }
 }
 
 fn encode_journal(records: &[Record], page_bytes: usize) -> Vec<u8> {
     let mut page = vec![0; page_bytes];
-    put_header(&mut page, JOURNAL_MAGIC, records.len() as u32, 0, Seq(0));
+    let count = records.len() as u32;
+    PageHeader { magic: JOURNAL_MAGIC, count, first: 0, seq: Seq(0) }.put(&mut page);
     for (slot, record) in page[HEADER_BYTES..].chunks_exact_mut(RECORD_BYTES).zip(records) {
         slot[0..8].copy_from_slice(&record.range.start.0.to_le_bytes());
         slot[8..16].copy_from_slice(&record.range.blocks.to_le_bytes());
@@ -254,29 +359,36 @@ fn encode_journal(records: &[Record], page_bytes: usize) -> Vec<u8> {
     page
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(word)
 }
 
-/// Reads a page of the drive's own; `None` when it is neither kind.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// Reads a page of the drive's own; `None` when it is of no kind.
 pub(super) fn decode(page: &[u8]) -> Option<SystemPage> {
-    let magic = u64_at(page, 0) as u32;
-    let count = (u64_at(page, 0) >> 32) as usize;
+    let header = PageHeader::of(page);
     let body = &page[HEADER_BYTES..];
-    match magic {
+    match header.magic {
         BITMAP_MAGIC => {
-            let (first, seq) = (Lba(u64_at(page, 8)), Seq(u64_at(page, 16)));
-            Some(SystemPage::Bitmap { first, seq, bits: body.to_vec() })
+            Some(SystemPage::Bitmap { first: Lba(header.first), seq: header.seq, bits: body.to_vec() })
         }
         JOURNAL_MAGIC => {
             let record = |slot: &[u8]| Record {
                 range: BlockRange::new(Lba(u64_at(slot, 0)), u64_at(slot, 8)),
                 seq: Seq(u64_at(slot, 16)),
             };
-            Some(SystemPage::Journal(body.chunks_exact(RECORD_BYTES).take(count).map(record).collect()))
+            let records = body.chunks_exact(RECORD_BYTES).take(header.count as usize).map(record);
+            Some(SystemPage::Journal(records.collect()))
         }
+        LOG_MAGIC => Some(SystemPage::Log(decode_log(header, body))),
+        TABLE_MAGIC => Some(SystemPage::Table(decode_table(header, body))),
         _ => None,
     }
 }

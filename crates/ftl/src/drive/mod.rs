@@ -4,9 +4,14 @@ mod collect;
 mod discard;
 mod frontier;
 mod journal;
+mod nvm;
 mod place;
 mod read;
 mod recover;
+mod remap;
+mod remap_log;
+mod reverse;
+mod said;
 mod write;
 
 use std::collections::VecDeque;
@@ -20,13 +25,21 @@ use crate::buffer::WriteBuffer;
 use crate::config::{ConfigError, DriveConfig};
 use crate::lines::{Found, LineId, Lines};
 use crate::mapping::{MapCost, Mapping};
+use crate::remap::{RemapConfig, RemapStore};
 use crate::stats::Counters;
 use collect::Run;
 use frontier::Frontier;
 use journal::Journal;
+use remap::Remaps;
+use reverse::ReverseMap;
 
-pub(crate) use journal::system_pages;
 pub use recover::{RecoveryReport, UnrecoveredDrive};
+pub(crate) use remap_log::table_pages as reverse_table_pages;
+
+/// Logical pages that the drive keeps for itself, above the host's.
+pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
+    journal::journal_pages(config) + remap_log::log_pages(config)
+}
 
 /// A drive that is switched on.
 ///
@@ -42,6 +55,7 @@ pub struct Drive {
     frontiers: Vec<Frontier>,
     buffer: WriteBuffer,
     journal: Journal,
+    remaps: Option<Box<Remaps>>,
     /// Pages of several blocks: one bit a block, whether the host has data there.
     live: Option<Bits>,
     seq: Seq,
@@ -104,6 +118,7 @@ impl Drive {
             frontiers: (0..config.frontiers()).map(|_| Frontier::new(groups)).collect(),
             buffer: WriteBuffer::new(config.buffer_pages as usize),
             journal: Journal::new(&config),
+            remaps: Remaps::new(&config),
             live: (config.parts() > 1).then(|| Bits::new(config.user_blocks)),
             seq: Seq(0),
             run: None,
@@ -167,7 +182,23 @@ impl Drive {
     pub fn other_memory_bytes(&self) -> u64 {
         let page_bytes = self.config.nand.geometry.page_bytes;
         let live = self.live.as_ref().map_or(0, Bits::memory_bytes);
-        self.lines.memory_bytes() + live + self.buffer.memory_bytes(page_bytes)
+        let reverse = self.remaps.as_ref().map_or(0, |remaps| remaps.memory_bytes());
+        self.lines.memory_bytes() + live + reverse + self.buffer.memory_bytes(page_bytes)
+    }
+
+    /// Bytes of byte-addressable non-volatile memory that the drive needs: the reverse map of every page, the records of
+    /// discards, and the entries of the longest remap.
+    pub fn non_volatile_bytes(&self) -> u64 {
+        const RECORD_BYTES: u64 = 24;
+        const PAIR_BYTES: u64 = 12;
+        match self.config.remap {
+            Some(RemapConfig { store: RemapStore::NonVolatile { discard_records, .. }, .. }) => {
+                let longest = self.config.remap.map_or(0, |remap| remap.most_pairs());
+                let table = ReverseMap::table_bytes(self.geometry().pages());
+                table + u64::from(discard_records) * RECORD_BYTES + longest * PAIR_BYTES
+            }
+            _ => 0,
+        }
     }
 
     /// Bytes of host memory that the model of the flash takes, without real bytes written to it.
@@ -193,18 +224,27 @@ impl Drive {
     /// Remembers from now on what [`Drive::into_unrecovered_at`] needs; memory grows with every command: for tests.
     pub fn remember_operations(&mut self) {
         self.nand.remember_operations();
+        if let Some(nvm) = self.nvm_mut() {
+            nvm.remember();
+        }
     }
 
     /// Cuts the power at a time: flash operations under way then are torn, those that had not begun never happen.
     pub fn into_unrecovered_at(mut self, at: SimTime) -> UnrecoveredDrive {
         self.nand.cut_power_at(at);
-        UnrecoveredDrive::new(self.config, self.nand)
+        self.switched_off(Some(at))
     }
 
     /// Cuts the power, if it is not gone already.
     pub fn into_unrecovered(mut self) -> UnrecoveredDrive {
         self.nand.cut_power();
-        UnrecoveredDrive::new(self.config, self.nand)
+        self.switched_off(None)
+    }
+
+    fn switched_off(self, at: Option<SimTime>) -> UnrecoveredDrive {
+        let pending = self.journal.into_pending();
+        let nvm = self.remaps.and_then(|remaps| remaps.into_survivor(at, pending));
+        UnrecoveredDrive::new(self.config, self.nand, nvm)
     }
 
     /// Checks that map, validity and live parts agree with each other and with the flash.
@@ -224,14 +264,16 @@ impl Drive {
                 return Err(format!("line {line:?} counts {kept} valid pages, {mapped} are mapped"));
             }
         }
-        Ok(())
+        self.check_reverse()
     }
 
     fn check_page(&self, lpn: Lpn, ppn: Ppn) -> Result<(), String> {
-        let oob =
-            self.nand.oob(ppn).ok_or_else(|| format!("{lpn:?} is mapped to {ppn:?}, which is erased"))?;
-        if oob.lpn != lpn {
-            return Err(format!("{lpn:?} is mapped to {ppn:?}, which belongs to {:?}", oob.lpn));
+        if self.nand.oob(ppn).is_none() {
+            return Err(format!("{lpn:?} is mapped to {ppn:?}, which is erased"));
+        }
+        let owner = self.owner(ppn).0;
+        if owner != lpn {
+            return Err(format!("{lpn:?} is mapped to {ppn:?}, which belongs to {owner:?}"));
         }
         if !self.lines.is_valid(ppn) {
             return Err(format!("{lpn:?} is mapped to {ppn:?}, which counts as invalid"));
@@ -317,19 +359,23 @@ impl Drive {
         }
         self.erase_what_is_ready(at)
     }
-}
 
-impl BlockDevice for Drive {
-    fn info(&self) -> DeviceInfo {
+    fn device_info(&self) -> DeviceInfo {
         DeviceInfo {
             blocks: self.config.user_blocks,
             capabilities: Capabilities {
                 discard: true,
                 streams: self.config.streams,
                 inode_hints: true,
-                remap: None,
+                remap: self.config.remap.map(|remap| remap.limits),
             },
         }
+    }
+}
+
+impl BlockDevice for Drive {
+    fn info(&self) -> DeviceInfo {
+        self.device_info()
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
@@ -340,7 +386,7 @@ impl BlockDevice for Drive {
             Command::Write { range, data, hints, fua } => self.write(at, range, data, hints, fua)?,
             Command::Flush => self.flush(at)?,
             Command::Discard { ranges } => self.discard(at, ranges)?,
-            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
+            Command::Remap { pairs, when } => self.remap(at, pairs, when)?,
         };
         Ok(Completion { done })
     }

@@ -49,6 +49,7 @@ impl Drive {
                     self.counters.programs[cause as usize] += 1;
                     self.programs_end = self.programs_end.max(done);
                     self.point(page.lpn, ppn, line);
+                    self.note_program_end(ppn, done);
                     return Ok(done);
                 }
                 Err(NandError::ProgramFailed(_)) => {
@@ -160,7 +161,7 @@ impl Drive {
     /// Copies a valid page to a new place. Data that cannot be read any more is kept as lost: reads of it fail
     /// instead of returning something older.
     pub(super) fn move_page(&mut self, at: SimTime, ppn: Ppn, cause: Cause) -> Result<(), DeviceError> {
-        let (lpn, stream) = self.nand.owner(ppn);
+        let (lpn, stream) = self.owner(ppn);
         let inode = self.nand.inode(ppn);
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;
         if !readable && lpn.0 >= self.config.user_pages() {
@@ -176,6 +177,7 @@ impl Drive {
             *token = self.carry(ppn, part, readable);
         }
         let page = Page { lpn, tokens: &tokens[..parts], stream, inode };
+        let ready = ready.max(self.may_be_copied_at(ppn));
         self.program(ready, self.move_frontier(stream), page, cause)?;
         Ok(())
     }

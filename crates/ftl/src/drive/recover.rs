@@ -1,25 +1,29 @@
-//! Power on after a cut: the map is rebuilt from the flash alone.
+//! Power on after a cut: the map is rebuilt from the flash, and from non-volatile memory if the drive has it.
 //!
-//! Recovery only reads. Of the pages with the same logical number the one with the greatest sequence number
-//! counts; the discard journal then says which blocks of it are dead. Lines that were being filled are filled on
+//! Recovery only reads. First the drive's own pages are found and read: they say which pages were remapped and which
+//! blocks were discarded. Then, of the pages with the same owner, the one with the greatest sequence number counts (for a
+//! remapped page that of its remap), and what is said to be dead is dropped. Lines that were being filled are filled on
 //! (otherwise a drive whose power is cut again and again would run out of free lines without ever finishing a
 //! cleaning run), lines that were being erased are cleaned again. So power cuts during recovery change nothing.
 
-use dovetail_block::{BLOCK_SIZE, BlockRange, Content, DeviceError, Lba};
+use dovetail_block::{BlockRange, DeviceError, Lba};
 use dovetail_nand::{BlockId, FaultPlan, Lpn, Nand, NandError, Oob, Ppn, Seq};
 use dovetail_time::{SimSpan, SimTime};
 
 use super::frontier::OpenLine;
-use super::journal::{SystemPage, decode};
+use super::nvm::Survivor;
+use super::reverse::Remapped;
+use super::said::{Bitmap, Said};
 use super::{Drive, device_error, system_pages};
 use crate::config::DriveConfig;
 use crate::lines::{Found, LineId};
 
-/// A drive whose power was cut: only its flash is left.
+/// A drive whose power was cut: only its flash is left, and its non-volatile memory.
 #[derive(Debug)]
 pub struct UnrecoveredDrive {
     config: DriveConfig,
     nand: Nand,
+    nvm: Option<Survivor>,
 }
 
 /// What recovery found.
@@ -33,7 +37,9 @@ pub struct RecoveryReport {
     pub mapped_pages: u64,
     /// Blocks that the journal of discards kept dead.
     pub discarded_blocks: u64,
-    /// Pages of the journal itself that could not be read: discards in them may have come back.
+    /// Pages on flash that do not belong to whom their out-of-band area names: remapped since.
+    pub remapped_pages: u64,
+    /// Pages of the journal itself that could not be read: discards and remaps in them may be undone.
     pub lost_journal_pages: u64,
     /// How long it took.
     pub duration: SimSpan,
@@ -42,13 +48,14 @@ pub struct RecoveryReport {
 /// The newest version of each logical page.
 struct Scan {
     newest: Vec<Option<(Seq, Ppn)>>,
+    said: Said,
     report: RecoveryReport,
     last_seq: Seq,
 }
 
 impl UnrecoveredDrive {
-    pub(super) fn new(config: DriveConfig, nand: Nand) -> Self {
-        Self { config, nand }
+    pub(super) fn new(config: DriveConfig, nand: Nand, nvm: Option<Survivor>) -> Self {
+        Self { config, nand, nvm }
     }
 
     /// Reads, programs and erases of the flash so far: recovery goes on counting from here.
@@ -68,49 +75,59 @@ impl UnrecoveredDrive {
     /// anew.
     pub fn recover(mut self) -> Result<(Drive, RecoveryReport), Box<(Self, DeviceError)>> {
         self.nand.power_on();
-        let mut found = match scan(&self.config, &mut self.nand) {
+        if let Some(nvm) = &mut self.nvm {
+            nvm.redo();
+        }
+        let mut found = match scan(&self.config, &mut self.nand, self.nvm.as_ref()) {
             Ok(found) => found,
             Err(error) => return Err(Box::new((self, error))),
         };
         let mut drive = Drive::assemble(self.config, self.nand);
-        drive.seq = Seq(found.last_seq.0 + 1);
+        drive.seq = Seq(found.last_seq.max(found.said.last_seq).0 + 1);
         drive.adopt_lines();
         drive.adopt_pages(&found);
-        if let Err(error) = drive.apply_discards(&mut found) {
-            return Err(Box::new((drive.into_unrecovered(), error)));
-        }
+        drive.apply_discards(&mut found);
         drive.find_stranded();
         drive.journal.distrust(drive.bitmap_pages());
         found.report.duration = drive.nand.idle_from().since(SimTime::ZERO);
+        drive.adopt_remaps(found.said);
+        if let Some(survivor) = self.nvm {
+            drive.adopt_survivor(survivor);
+        }
         Ok((drive, found.report))
     }
 }
 
-fn scan(config: &DriveConfig, nand: &mut Nand) -> Result<Scan, DeviceError> {
-    let logical_pages = config.user_pages() + system_pages(config);
-    let mut found = Scan {
-        newest: vec![None; logical_pages as usize],
-        report: RecoveryReport {
-            pages_read: 0,
-            torn_pages: 0,
-            mapped_pages: 0,
-            discarded_blocks: 0,
-            lost_journal_pages: 0,
-            duration: SimSpan::ZERO,
-        },
-        last_seq: Seq(0),
-    };
+fn scan(config: &DriveConfig, nand: &mut Nand, survivor: Option<&Survivor>) -> Result<Scan, DeviceError> {
+    let mut found = Scan::new(config, Said::new(nand, survivor));
+    let pages = programmed_pages(nand);
+    for &ppn in &pages {
+        found.count(read_oob(nand, ppn)?);
+    }
+    // Owners are known only when the drive's own pages are read; those are never remapped.
+    let is_system = |oob: Oob| oob.lpn.0 >= config.user_pages();
+    for &ppn in &pages {
+        nand.oob(ppn).filter(|&oob| is_system(oob)).into_iter().for_each(|oob| found.see(ppn, oob));
+    }
+    for (_, ppn) in found.newest[config.user_pages() as usize..].iter().flatten() {
+        found.said.read(nand, *ppn)?;
+    }
+    found.said.complete(|ppn| nand.oob(ppn));
+    for &ppn in &pages {
+        nand.oob(ppn).filter(|&oob| !is_system(oob)).into_iter().for_each(|oob| found.see(ppn, oob));
+    }
     for block in (0..nand.geometry().blocks()).map(BlockId) {
         found.last_seq = found.last_seq.max(nand.last_seq(block));
-        if nand.is_half_erased(block) {
-            continue;
-        }
-        for page in 0..nand.programmed_pages(block) {
-            let ppn = nand.geometry().ppn(block, page);
-            found.see(ppn, read_oob(nand, ppn)?);
-        }
     }
     Ok(found)
+}
+
+/// Every programmed page, by block.
+fn programmed_pages(nand: &Nand) -> Vec<Ppn> {
+    let geometry = *nand.geometry();
+    let readable = (0..geometry.blocks()).map(BlockId).filter(|&block| !nand.is_half_erased(block));
+    let pages = |block| (0..nand.programmed_pages(block)).map(move |page| geometry.ppn(block, page));
+    readable.flat_map(pages).collect()
 }
 
 /// Reads a page's out-of-band area at the cost of a page read without its data; `None` where it is torn.
@@ -122,16 +139,34 @@ fn read_oob(nand: &mut Nand, ppn: Ppn) -> Result<Option<Oob>, DeviceError> {
 }
 
 impl Scan {
-    fn see(&mut self, ppn: Ppn, oob: Option<Oob>) {
-        self.report.pages_read += 1;
-        let Some(oob) = oob else {
-            self.report.torn_pages += 1;
-            return;
+    fn new(config: &DriveConfig, said: Said) -> Self {
+        let logical_pages = config.user_pages() + system_pages(config);
+        let report = RecoveryReport {
+            pages_read: 0,
+            torn_pages: 0,
+            mapped_pages: 0,
+            discarded_blocks: 0,
+            remapped_pages: 0,
+            lost_journal_pages: 0,
+            duration: SimSpan::ZERO,
         };
+        Self { newest: vec![None; logical_pages as usize], said, report, last_seq: Seq(0) }
+    }
+
+    fn count(&mut self, oob: Option<Oob>) {
+        self.report.pages_read += 1;
+        self.report.torn_pages += u64::from(oob.is_none());
+    }
+
+    fn see(&mut self, ppn: Ppn, oob: Oob) {
         self.last_seq = self.last_seq.max(oob.seq);
-        let newest = &mut self.newest[oob.lpn.0 as usize];
-        if newest.is_none_or(|(seq, _)| oob.seq > seq) {
-            *newest = Some((oob.seq, ppn));
+        let (lpn, seq) = match self.said.reverse.get(ppn) {
+            Some(Remapped { lpn, seq }) => (lpn, seq),
+            None => (oob.lpn, oob.seq),
+        };
+        let newest = &mut self.newest[lpn.0 as usize];
+        if newest.is_none_or(|(present, _)| seq > present) {
+            *newest = Some((seq, ppn));
         }
     }
 
@@ -217,31 +252,16 @@ impl Drive {
     }
 
     /// Unmaps what the journal says is dead.
-    fn apply_discards(&mut self, found: &mut Scan) -> Result<(), DeviceError> {
-        let first = self.config.user_pages();
-        for lpn in (first..first + system_pages(&self.config)).map(Lpn) {
-            let Some((_, ppn)) = found.newest[lpn.0 as usize] else { continue };
-            match self.read_system(ppn)? {
-                Some(SystemPage::Journal(records)) => {
-                    for record in records {
-                        self.go_beyond(record.seq);
-                        self.bury(found, record.range, record.seq);
-                    }
-                }
-                Some(SystemPage::Bitmap { first, seq, bits }) => {
-                    self.go_beyond(seq);
-                    self.bury_bits(found, first, seq, &bits);
-                }
-                None => found.report.lost_journal_pages += 1,
-            }
+    fn apply_discards(&mut self, found: &mut Scan) {
+        for record in std::mem::take(&mut found.said.records) {
+            self.bury(found, record.range, record.seq);
         }
+        for Bitmap { first, seq, bits } in std::mem::take(&mut found.said.bitmaps) {
+            self.bury_bits(found, first, seq, &bits);
+        }
+        found.report.lost_journal_pages = found.said.lost;
         found.report.mapped_pages = self.lines.ids().map(|line| u64::from(self.lines.valid(line))).sum();
-        Ok(())
-    }
-
-    /// New sequence numbers must be above those of discards, too.
-    fn go_beyond(&mut self, seen: Seq) {
-        self.seq = self.seq.max(Seq(seen.0 + 1));
+        found.report.remapped_pages = found.said.reverse.iter().count() as u64;
     }
 
     fn bury_bits(&mut self, found: &mut Scan, first: Lba, seq: Seq, bits: &[u8]) {
@@ -264,24 +284,6 @@ impl Drive {
             found.report.discarded_blocks += u64::from(mask.count_ones());
             self.kill_parts(piece.lpn, mask);
         }
-    }
-
-    fn read_system(&mut self, ppn: Ppn) -> Result<Option<SystemPage>, DeviceError> {
-        let page_bytes = self.nand.geometry().page_bytes;
-        match self.nand.read(SimTime::ZERO, ppn, page_bytes) {
-            Ok(_) => {}
-            Err(NandError::Unreadable(_)) => return Ok(None),
-            Err(error) => return Err(device_error(&error)),
-        }
-        let mut bytes = Vec::with_capacity(page_bytes as usize);
-        for part in 0..self.config.parts() as usize {
-            match self.nand.content(self.nand.token(ppn, part)) {
-                Some(Content::Bytes(block)) => bytes.extend_from_slice(&block[..]),
-                Some(_) => bytes.resize(bytes.len() + BLOCK_SIZE as usize, 0),
-                None => return Ok(None),
-            }
-        }
-        Ok(decode(&bytes))
     }
 
     /// Bad blocks that still hold valid pages are emptied with the next write.

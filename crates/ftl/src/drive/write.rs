@@ -4,6 +4,7 @@ use dovetail_block::{BlockRange, Data, DeviceError, Hints, StreamId};
 use dovetail_nand::{Lpn, Token};
 use dovetail_time::SimTime;
 
+use super::nvm::Nvm;
 use super::place::Page;
 use super::{Drive, Piece};
 use crate::buffer::{Entry, MAX_PARTS};
@@ -50,7 +51,7 @@ impl Drive {
         self.write_journal(at)?;
         self.empty_condemned(at)?;
         self.counters.flushes += 1;
-        Ok(at.max(self.host_programs_end))
+        Ok(at.max(self.host_programs_end).max(self.nvm().map_or(at, Nvm::end)))
     }
 
     fn write_through(
@@ -136,7 +137,7 @@ impl Drive {
     }
 
     /// Sends the dirty page of `lpn` to flash; returns when it is durable.
-    fn send(&mut self, at: SimTime, lpn: Lpn) -> Result<SimTime, DeviceError> {
+    pub(super) fn send(&mut self, at: SimTime, lpn: Lpn) -> Result<SimTime, DeviceError> {
         let Some(&Entry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else { return Ok(at) };
         let done = self.put_on_flash(at, lpn, tokens, mask, hints)?;
         for part in (0..MAX_PARTS).filter(|part| mask >> part & 1 == 1) {

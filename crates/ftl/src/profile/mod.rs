@@ -12,13 +12,14 @@ use dovetail_time::Ratio;
 use serde::Deserialize;
 
 use crate::config::ConfigError;
-use schema::{Capacity, Flash, Ftl, Host, Times};
+use schema::{Capacity, Flash, Ftl, Host, Remap, Times};
 
 pub use sensitivity::Variant;
 
 /// The profiles that come with the project: name and text.
-const BUILTIN: [(&str, &str); 5] = [
+const BUILTIN: [(&str, &str); 6] = [
     ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
+    ("femu-32g-log", include_str!("../../../../profiles/femu-32g-log.toml")),
     ("openssd-230g", include_str!("../../../../profiles/openssd-230g.toml")),
     ("flashsim-100g", include_str!("../../../../profiles/flashsim-100g.toml")),
     ("fsdv-5g", include_str!("../../../../profiles/fsdv-5g.toml")),
@@ -113,6 +114,7 @@ pub struct Profile {
     timing: Times,
     host: Host,
     ftl: Ftl,
+    remap: Option<Remap>,
     /// For each key, as `table.key`: where its figure comes from, or "assumed" and why.
     #[serde(default)]
     pub sources: BTreeMap<String, String>,
@@ -177,7 +179,9 @@ fn syntax(text: &str, file: &str, error: &toml::de::Error) -> ProfileError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RemapStore;
     use dovetail_block::BLOCK_SIZE;
+    use dovetail_time::SimSpan;
 
     fn builtin(name: &str) -> Profile {
         Profile::load(name).unwrap()
@@ -211,6 +215,19 @@ mod tests {
         assert_eq!(small.nand.geometry.pages_per_block * 16, whole.nand.geometry.pages_per_block);
         assert_eq!(small.nand.timing.erase.as_ns() * 16, whole.nand.timing.erase.as_ns());
         assert_eq!(small.background_lines, whole.background_lines);
+    }
+
+    #[test]
+    fn the_log_variant_differs_in_remapping_alone() {
+        let figures = |name: &str| {
+            let all = builtin(name).figures();
+            all.into_iter().filter(|(key, _)| !key.starts_with("remap.")).collect::<Vec<_>>()
+        };
+        assert_eq!(figures("femu-32g"), figures("femu-32g-log"));
+        let store = |name: &str| builtin(name).resolve(&Overrides::default()).unwrap().remap.unwrap().store;
+        let access = SimSpan::from_ns(100);
+        assert_eq!(store("femu-32g"), RemapStore::NonVolatile { access, discard_records: 169 });
+        assert_eq!(store("femu-32g-log"), RemapStore::Log);
     }
 
     #[test]
@@ -251,10 +268,21 @@ mod tests {
             buffer.starts_with("my.toml: host.write_buffer is '16492674416640', allowed is 0, or 4096"),
             "{buffer}"
         );
+        let store = message("store = \"nvm\"", "store = \"ram\"");
+        assert_eq!(store, "my.toml: remap.store is 'ram', allowed is nvm or log");
+        let entry = message("entry_us = 0.1", "");
+        assert_eq!(
+            entry,
+            "my.toml: remap.entry_us is 'left out', allowed is 0 to 1000000000 with store = \"nvm\""
+        );
+        let needless = message("store = \"nvm\"", "store = \"log\"");
+        assert_eq!(needless, "my.toml: remap.entry_us is '0.1', allowed is nothing with store = \"log\"");
         let range = message("read_us = 50", "read_us = -1");
         assert_eq!(range, "my.toml: timing.read_us is '-1', allowed is 0 to 1000000000");
         let small = message("user = \"32GiB\"", "user = \"64MiB\"");
         assert!(small.contains("raise over-provisioning"), "{small}");
-        assert!(Profile::load("femu").unwrap_err().to_string().contains("femu-32g, openssd-230g"));
+        assert!(
+            Profile::load("femu").unwrap_err().to_string().contains("femu-32g, femu-32g-log, openssd-230g")
+        );
     }
 }

@@ -1,12 +1,14 @@
 //! From the figures of a profile to the drive that they make.
 
-use dovetail_block::BLOCK_SIZE;
+use dovetail_block::{BLOCK_SIZE, RemapLimits};
 use dovetail_nand::{BlockId, Geometry, NandConfig, Timing};
 use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
 
+use super::schema::Remap;
 use super::{Overrides, Profile, ProfileError};
 use crate::config::{ConfigError, DriveConfig};
 use crate::lines::LineShape;
+use crate::remap::{RemapConfig, RemapStore};
 use crate::{mapping, victim};
 
 /// Pages that a block keeps however small the scale.
@@ -66,6 +68,7 @@ impl Profile {
             ),
             link_4k: self.per_4k("host.link_mb_per_s", self.host.link_mb_per_s)?,
             command: self.us("host.command_us", self.host.command_us)?,
+            remap: self.remap()?,
             seed: overrides.seed,
         };
         config.checked().map_err(|source| self.config_error(source))
@@ -189,6 +192,40 @@ impl Profile {
         let name = overrides.gc.as_ref().unwrap_or(&self.ftl.gc);
         let names = || victim::POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ");
         victim::policy(name).ok_or_else(|| self.value("ftl.gc", name, format!("one of {}", names())))
+    }
+
+    fn remap(&self) -> Result<Option<RemapConfig>, ProfileError> {
+        const MOST: u32 = 1 << 20;
+        let Some(remap) = &self.remap else { return Ok(None) };
+        let limits = RemapLimits {
+            pairs_per_command: self.int("remap.pairs_per_command", remap.pairs_per_command, 1, MOST)?,
+            held_pairs: self.int("remap.held_pairs", remap.held_pairs, 0, MOST)?,
+        };
+        let store = match remap.store.as_str() {
+            "nvm" => self.non_volatile(remap)?,
+            "log" => self.remap_log(remap)?,
+            other => return Err(self.value("remap.store", other, "nvm or log".into())),
+        };
+        Ok(Some(RemapConfig { limits, store }))
+    }
+
+    fn non_volatile(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {
+        let lacks = |key, range: &str| self.value(key, "left out", format!("{range} with store = \"nvm\""));
+        let entry_us = remap.entry_us.ok_or_else(|| lacks("remap.entry_us", "0 to 1000000000"))?;
+        let records = remap.discard_records.ok_or_else(|| lacks("remap.discard_records", "1 to 1000000"))?;
+        Ok(RemapStore::NonVolatile {
+            access: self.us("remap.entry_us", entry_us)?,
+            discard_records: self.int("remap.discard_records", records, 1, 1_000_000)?,
+        })
+    }
+
+    fn remap_log(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {
+        let needless = |key, value: String| self.value(key, &value, "nothing with store = \"log\"".into());
+        match (remap.entry_us, remap.discard_records) {
+            (Some(us), _) => Err(needless("remap.entry_us", us.to_string())),
+            (_, Some(records)) => Err(needless("remap.discard_records", records.to_string())),
+            _ => Ok(RemapStore::Log),
+        }
     }
 
     fn config_error(&self, source: ConfigError) -> ProfileError {

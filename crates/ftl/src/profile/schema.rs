@@ -53,3 +53,15 @@ pub(super) struct Ftl {
     pub(super) gc_idle_us: f64,
     pub(super) wear_spread: i64,
 }
+
+/// Left out by drives that do not remap.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Remap {
+    pub(super) store: String,
+    pub(super) pairs_per_command: i64,
+    pub(super) held_pairs: i64,
+    /// With non-volatile memory only.
+    pub(super) entry_us: Option<f64>,
+    pub(super) discard_records: Option<i64>,
+}

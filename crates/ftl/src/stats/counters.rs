@@ -15,11 +15,13 @@ pub enum Cause {
     Retire,
     /// The drive's own record of discards.
     Journal,
+    /// The drive's own record of remaps.
+    Remap,
 }
 
 impl Cause {
     /// All causes, in the order in which results list them.
-    pub const ALL: [Self; 5] = [Self::Host, Self::Gc, Self::Wear, Self::Retire, Self::Journal];
+    pub const ALL: [Self; 6] = [Self::Host, Self::Gc, Self::Wear, Self::Retire, Self::Journal, Self::Remap];
 
     /// The name in results.
     pub const fn name(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Cause {
             Self::Wear => "wear",
             Self::Retire => "retire",
             Self::Journal => "journal",
+            Self::Remap => "remap",
         }
     }
 }
@@ -69,6 +72,12 @@ pub struct Counters {
     pub discards: u64,
     /// Flush commands.
     pub flushes: u64,
+    /// Remap commands, those that only hold pairs too.
+    pub remaps: u64,
+    /// Pairs that were executed.
+    pub remapped_pairs: u64,
+    /// Entries written to non-volatile memory: pairs, and records of discards.
+    pub nvm_accesses: u64,
     /// Blocks that the host read.
     pub read_blocks: u64,
     /// Of these, blocks that hold nothing: never written, or discarded. They are answered without flash.
@@ -131,6 +140,9 @@ impl Sub for Counters {
             writes: self.writes - earlier.writes,
             discards: self.discards - earlier.discards,
             flushes: self.flushes - earlier.flushes,
+            remaps: self.remaps - earlier.remaps,
+            remapped_pairs: self.remapped_pairs - earlier.remapped_pairs,
+            nvm_accesses: self.nvm_accesses - earlier.nvm_accesses,
             read_blocks: self.read_blocks - earlier.read_blocks,
             empty_read_blocks: self.empty_read_blocks - earlier.empty_read_blocks,
             written_blocks: self.written_blocks - earlier.written_blocks,
