@@ -43,6 +43,11 @@ const CHORES: [Chore; 10] = [
         run: crash_fs,
     },
     Chore {
+        name: "crash-remap",
+        about: "cut the power of the drive under F2FS that remaps: cargo xtask crash-remap [SEEDS] (250: 20,000 cuts, 5 minutes)",
+        run: crash_remap,
+    },
+    Chore {
         name: "kernel-check",
         about: "the Linux kernel and we read each other's volumes: cargo xtask kernel-check [ROUNDS] (30: 4 minutes)",
         run: kernel_check,
@@ -118,6 +123,12 @@ fn crash_fs(extra: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
     let seeds = extra.first().map_or("20000", String::as_str);
     let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "crash", "--", "--nocapture"];
+    cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
+}
+
+fn crash_remap(extra: &[String]) -> Result<(), String> {
+    let seeds = extra.first().map_or("250", String::as_str);
+    let arguments = ["test", "-p", "dovetail-lab", "--test", "remap_crash", "--", "--nocapture"];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
 }
 

@@ -21,8 +21,12 @@ const CHUNK: usize = 64;
 type Chunk = [Content; CHUNK];
 
 /// What memory takes is not limited; small enough that tests meet both limits.
-const REMAP: RemapLimits =
-    RemapLimits { pairs_per_command: 64, held_pairs: 1 << 20, pair_time: SimSpan::ZERO };
+const REMAP: RemapLimits = RemapLimits {
+    pairs_per_command: 64,
+    held_pairs: 1 << 20,
+    command_time: SimSpan::ZERO,
+    pair_time: SimSpan::ZERO,
+};
 
 /// A device whose blocks lie in memory, those that were never written in none of it.
 ///

@@ -42,7 +42,10 @@ pub struct RemapLimits {
     pub pairs_per_command: u32,
     /// Pairs that all batches may hold together; 0 when the device holds none.
     pub held_pairs: u32,
-    /// What a pair takes the device, beside the command itself: for those who weigh a remap against a write.
+    /// What a remap takes the device beside the handling that every command takes, and what each pair adds: for those who
+    /// weigh a remap against a write.
+    pub command_time: SimSpan,
+    /// See `command_time`.
     pub pair_time: SimSpan,
 }
 
@@ -133,7 +136,12 @@ mod tests {
     use super::*;
     use crate::device::Capabilities;
 
-    const LIMITS: RemapLimits = RemapLimits { pairs_per_command: 2, held_pairs: 3, pair_time: SimSpan::ZERO };
+    const LIMITS: RemapLimits = RemapLimits {
+        pairs_per_command: 2,
+        held_pairs: 3,
+        command_time: SimSpan::ZERO,
+        pair_time: SimSpan::ZERO,
+    };
 
     fn info(remap: Option<RemapLimits>) -> DeviceInfo {
         DeviceInfo { blocks: 10, capabilities: Capabilities { remap, ..Capabilities::default() } }

@@ -32,7 +32,8 @@ struct Flat(Vec<Content>);
 
 impl BlockDevice for Flat {
     fn info(&self) -> DeviceInfo {
-        let remap = RemapLimits { pairs_per_command: 256, held_pairs: 4096, pair_time: SimSpan::ZERO };
+        let (command_time, pair_time) = (SimSpan::ZERO, SimSpan::ZERO);
+        let remap = RemapLimits { pairs_per_command: 256, held_pairs: 4096, command_time, pair_time };
         let capabilities = Capabilities { streams: 1, remap: Some(remap), ..Capabilities::default() };
         DeviceInfo { blocks: self.0.len() as u64, capabilities }
     }

@@ -239,7 +239,8 @@ impl<D: BlockDevice> F2fs<D> {
     pub(super) fn adaptive_ways(&mut self, ino: Nid, dirty: &[u64]) -> Result<Vec<Way>, Error> {
         let runs = self.dirty_runs(ino, dirty)?;
         let (pieces, blocks) = runs.iter().fold((0, 0), |sum, run| (sum.0 + run.1, sum.1 + run.0));
-        let pair_ns = self.remap_limits().map_or(0, |limits| limits.pair_time.as_ns());
+        let times = |limits: RemapLimits| (limits.command_time.as_ns(), limits.pair_time.as_ns());
+        let remap_ns = self.remap_limits().map_or((0, 0), times);
         let (need_ssr, deferred) = (need_ssr(&self.space_facts()), self.defers_updates());
         let way = |&(run_blocks, run_pieces): &(u32, u32)| {
             let facts = RunFacts {
@@ -247,7 +248,7 @@ impl<D: BlockDevice> F2fs<D> {
                 pieces: run_pieces,
                 batch: (pieces, blocks),
                 need_ssr,
-                pair_ns,
+                remap_ns,
                 deferred,
             };
             std::iter::repeat_n(chosen(facts), run_blocks as usize)

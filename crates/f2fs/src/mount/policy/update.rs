@@ -35,8 +35,8 @@ pub(crate) struct RunFacts {
     pub(crate) batch: (u32, u32),
     /// Free sections are so few that appending fills holes.
     pub(crate) need_ssr: bool,
-    /// What the drive takes for a pair, in ns.
-    pub(crate) pair_ns: u64,
+    /// What the drive takes for a remap, and for each pair of it, in ns.
+    pub(crate) remap_ns: (u64, u64),
     /// An update must not show before its fsync: in place is out of the question.
     pub(crate) deferred: bool,
 }
@@ -51,7 +51,7 @@ const COMMAND_NS: u64 = 10_000;
 /// 1. a large run in few pieces (16 blocks each or more) is written over: it is sequential as it is;
 /// 2. a large run in many pieces is appended while there are free sections, which puts the file together again;
 /// 3. anything else goes the cheaper way: written over it costs a command for each piece of the batch, remapped two
-///    commands and the pairs.
+///    commands and what the drive takes for it.
 pub(crate) const fn chosen(facts: RunFacts) -> Way {
     let large = facts.blocks >= LARGE_RUN;
     let sequential = facts.blocks >= facts.pieces.saturating_mul(LARGE_RUN);
@@ -66,7 +66,9 @@ pub(crate) const fn chosen(facts: RunFacts) -> Way {
     }
     let (pieces, blocks) = facts.batch;
     let over = (pieces as u64).saturating_mul(COMMAND_NS);
-    let remapped = (2 * COMMAND_NS).saturating_add(facts.pair_ns.saturating_mul(blocks as u64));
+    let (command, pair) = facts.remap_ns;
+    let remapped =
+        (2 * COMMAND_NS).saturating_add(command).saturating_add(pair.saturating_mul(blocks as u64));
     if over <= remapped { Way::InPlace } else { Way::Remap }
 }
 
@@ -87,15 +89,21 @@ mod tests {
     use super::*;
 
     fn run(blocks: u32, pieces: u32, batch: (u32, u32)) -> RunFacts {
-        RunFacts { blocks, pieces, batch, need_ssr: false, pair_ns: 100, deferred: false }
+        RunFacts { blocks, pieces, batch, need_ssr: false, remap_ns: (0, 100), deferred: false }
     }
 
     #[test]
     fn scattered_small_updates_are_remapped_and_lone_ones_are_not() {
         assert_eq!(chosen(run(1, 1, (10, 10))), Way::Remap, "ten writes or two commands");
         assert_eq!(chosen(run(1, 1, (1, 1))), Way::InPlace, "one write or two commands");
-        let dear = RunFacts { pair_ns: 50_000, ..run(1, 1, (10, 10)) };
+        let dear = RunFacts { remap_ns: (0, 50_000), ..run(1, 1, (10, 10)) };
         assert_eq!(chosen(dear), Way::InPlace, "a drive to which a pair is dear");
+        let with_log = |pieces| chosen(RunFacts { remap_ns: (500_000, 0), ..run(1, 1, (pieces, pieces)) });
+        assert_eq!(
+            (with_log(10), with_log(60)),
+            (Way::InPlace, Way::Remap),
+            "a drive that programs a page for a remap"
+        );
         assert_eq!(chosen(RunFacts { deferred: true, ..run(1, 1, (1, 1)) }), Way::Remap);
     }
 
@@ -111,7 +119,7 @@ mod tests {
     #[test]
     fn the_choice_hardly_depends_on_the_assumed_command() {
         for pieces in 4..64 {
-            let with = |pair_ns| chosen(RunFacts { pair_ns, ..run(1, 1, (pieces, pieces)) });
+            let with = |pair_ns| chosen(RunFacts { remap_ns: (0, pair_ns), ..run(1, 1, (pieces, pieces)) });
             assert_eq!((with(10), with(100), with(1000)), (Way::Remap, Way::Remap, Way::Remap), "{pieces}");
         }
     }
