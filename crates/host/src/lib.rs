@@ -7,6 +7,7 @@
 mod checked;
 mod costs;
 mod error;
+mod events;
 mod hazards;
 mod locks;
 mod machine;
@@ -18,7 +19,8 @@ mod queue;
 pub use checked::CheckedDevice;
 pub use costs::{CostVariant, HostCosts};
 pub use error::HostError;
-pub use machine::{EventObserver, Happening, Machine, Observer, Tag};
+pub use events::Events;
+pub use machine::{Happening, Machine, Observer, Tag};
 pub use plan::{Plan, Step};
 pub use planner::Planner;
 pub use queue::{Issued, Request, SIZE_CLASSES, Traffic};

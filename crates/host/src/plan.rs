@@ -44,6 +44,17 @@ impl Step {
     pub const fn is_command(&self) -> bool {
         matches!(self, Self::Read(_) | Self::Write { .. } | Self::Flush | Self::Discard(_))
     }
+
+    /// The blocks that it touches, and whether it changes them.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, bool)> {
+        let (one, many): (Option<(BlockRange, bool)>, &[_]) = match self {
+            Self::Read(range) => (Some((*range, false)), &[]),
+            Self::Write { range, .. } => (Some((*range, true)), &[]),
+            Self::Discard(ranges) => (None, ranges),
+            _ => (None, &[]),
+        };
+        one.into_iter().chain(many.iter().map(|range| (range.blocks_inside(), true)))
+    }
 }
 
 /// What a call issued: steps to be played one after another.

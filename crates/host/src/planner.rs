@@ -7,8 +7,8 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, EventId, Hints, Lba, Note,
 };
 use dovetail_time::SimTime;
-use rustc_hash::FxHashSet;
 
+use crate::events::Events;
 use crate::mirror::Mirror;
 use crate::plan::{Plan, Step};
 
@@ -22,8 +22,7 @@ struct State {
     max_request_blocks: u64,
     mirror: Mirror,
     steps: Vec<Step>,
-    /// Events that have come, as the machine tells.
-    come: FxHashSet<EventId>,
+    events: Events,
 }
 
 impl Planner {
@@ -35,14 +34,14 @@ impl Planner {
             max_request_blocks: max_request_blocks.max(1),
             mirror,
             steps: Vec::new(),
-            come: FxHashSet::default(),
+            events: Events::default(),
         };
         Self(Rc::new(RefCell::new(state)))
     }
 
-    /// An event has come: a plan that signals it got there.
-    pub fn event(&self, event: EventId) {
-        self.0.borrow_mut().come.insert(event);
+    /// The events that have come, for the machine that plays the plans.
+    pub fn events(&self) -> Events {
+        self.0.borrow().events.clone()
     }
 
     /// What was issued since the last time; `spare` is a plan whose memory is used again.
@@ -134,6 +133,6 @@ impl BlockDevice for Planner {
     }
 
     fn has_come(&self, event: EventId) -> bool {
-        self.0.borrow().come.contains(&event)
+        self.0.borrow().events.has_come(event)
     }
 }

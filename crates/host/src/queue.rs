@@ -10,7 +10,7 @@ use dovetail_time::{SimSpan, SimTime};
 /// Classes of request sizes: class `n` has requests of 2^n to 2^(n+1) - 1 blocks.
 pub const SIZE_CLASSES: usize = 12;
 
-/// A command as it reached the drive.
+/// A command with blocks as it reached the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// When.
@@ -19,7 +19,7 @@ pub struct Request {
     pub done: SimTime,
     /// What.
     pub kind: CommandKind,
-    /// Which blocks; empty for a flush. A discard of several ranges is shown once for each.
+    /// Which blocks. A discard of several ranges is shown once for each.
     pub range: BlockRange,
 }
 

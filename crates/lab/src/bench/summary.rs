@@ -165,8 +165,9 @@ fn job_result(name: &str, threads: Vec<&ThreadRecord>, start: SimTime) -> JobRes
 }
 
 fn fragmentation(run: &mut Run<'_>) -> FragmentationResult {
-    let inodes: Vec<_> = run.files.inodes().collect();
-    let blocks: u64 = run.files.blocks();
+    let first = run.workload.first_file();
+    let inodes: Vec<_> = run.files.inodes(first).collect();
+    let blocks: u64 = run.files.blocks(first);
     let pieces: u64 = inodes.iter().filter_map(|ino| run.fs.pieces(*ino).ok()).sum();
     FragmentationResult {
         files: inodes.len() as u64,

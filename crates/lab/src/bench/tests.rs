@@ -1,8 +1,9 @@
 //! What a run finds wrong with a file system.
 
-use dovetail_block::{Content, Pattern};
+use dovetail_block::{BLOCK_SIZE, Content, Pattern};
 use dovetail_time::Ratio;
 use dovetail_vfs::Caller;
+use dovetail_workload::FileId;
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 
 use super::*;
@@ -25,7 +26,7 @@ fn run_after_a_stray_write(job: &str, content: Option<Content>) -> Result<(), Be
     };
     let mut run = set_up(&job, &mut workload).unwrap();
     if let Some(content) = content {
-        let ino = run.files.inodes().next().unwrap();
+        let ino = run.files.inodes(FileId(0)).next().unwrap();
         let range = (5 * BLOCK_SIZE, BLOCK_SIZE);
         run.fs.write_pages(&Caller::default(), ino, range, &[content], false).unwrap();
     }
