@@ -26,7 +26,7 @@ pub use experiment::Experiment;
 pub use fill::{Fill, FillAmount, FillWith};
 use results::BenchRun;
 use run::Run;
-pub use source::Source;
+pub use source::{FileTraceSource, Source};
 pub use stack::Stack;
 
 /// Why a run ended early, or could not begin.
