@@ -21,6 +21,6 @@ pub use costs::{CostVariant, HostCosts};
 pub use error::HostError;
 pub use events::Events;
 pub use machine::{Happening, Machine, Observer, Tag};
-pub use plan::{Plan, Step};
+pub use plan::{Plan, Remap, Step};
 pub use planner::Planner;
-pub use queue::{Issued, Request, SIZE_CLASSES, Traffic};
+pub use queue::{Issued, Request, RequestKind, SIZE_CLASSES, Traffic};

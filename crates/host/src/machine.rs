@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use dovetail_block::{BlockDevice, EventId, LockId};
-use dovetail_ftl::stats::CommandKind;
 use dovetail_time::{SimSpan, SimTime};
 use rustc_hash::FxHashMap;
 
@@ -15,7 +14,7 @@ use crate::events::Events;
 use crate::hazards::{CommandId, Hazards};
 use crate::locks::{Locks, Ticket};
 use crate::plan::{Plan, Step};
-use crate::queue::{Depth, FlushMerge, FlushTurn, Request, Traffic};
+use crate::queue::{Depth, FlushMerge, FlushTurn, Request, RequestKind, Traffic};
 
 /// What the owner knows a plan or a timer by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -329,7 +328,7 @@ impl<D: BlockDevice> Machine<D> {
             }
             Step::Await(event) if self.events.has_come(*event) => Turn::At(now),
             Step::Await(event) => Turn::Blocked(Obstacle::Event(*event)),
-            Step::Read(_) | Step::Write { .. } | Step::Flush | Step::Discard(_) => {
+            Step::Read(_) | Step::Write { .. } | Step::Flush | Step::Discard(_) | Step::Remap(_) => {
                 return self.command(running);
             }
         })
@@ -376,19 +375,19 @@ impl<D: BlockDevice> Machine<D> {
     fn issue(&mut self, step: &Step) -> Result<SimTime, HostError> {
         let now = self.now;
         let (kind, done) = match step {
-            Step::Read(range) => (CommandKind::Read, self.device.read(now, *range)?),
+            Step::Read(range) => (RequestKind::Read, self.device.read(now, *range)?),
             Step::Write { range, hints, fua } => {
-                (CommandKind::Write, self.device.write(now, *range, *hints, *fua)?)
+                (RequestKind::Write, self.device.write(now, *range, *hints, *fua)?)
             }
-            Step::Discard(ranges) => (CommandKind::Discard, self.device.discard(now, ranges)?),
-            _ => (CommandKind::Flush, self.device.flush(now)?),
+            Step::Discard(ranges) => (RequestKind::Discard, self.device.discard(now, ranges)?),
+            Step::Remap(remap) => (RequestKind::Remap, self.device.remap(now, &remap.pairs, remap.when)?),
+            _ => (RequestKind::Flush, self.device.flush(now)?),
         };
-        if kind == CommandKind::Flush {
+        if kind == RequestKind::Flush {
             self.flushes.issued(now, done);
         }
         self.depth.enter(done);
-        let blocks = step.ranges().map(|(range, _)| range.blocks).sum();
-        self.traffic.count(kind, blocks, done.since(now));
+        self.traffic.count(kind, step.blocks(), done.since(now));
         if let Some(observer) = &mut self.observer {
             let at = now;
             step.ranges().for_each(|(range, _)| observer(&Request { at, done, kind, range }));

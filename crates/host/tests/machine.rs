@@ -167,7 +167,7 @@ fn a_command_does_not_overtake_one_that_was_planned_before_it() {
     machine.start(SimTime::ZERO, Tag(1), Plan { steps: vec![write()] });
     while machine.advance().unwrap().is_some() {}
     let kinds = seen.borrow().clone();
-    let (read, write) = (dovetail_ftl::stats::CommandKind::Read, dovetail_ftl::stats::CommandKind::Write);
+    let (read, write) = (dovetail_host::RequestKind::Read, dovetail_host::RequestKind::Write);
     assert_eq!(kinds, [read as u8, read as u8, write as u8]);
 }
 

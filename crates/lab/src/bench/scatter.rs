@@ -5,8 +5,7 @@ use std::rc::Rc;
 
 use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::Drive;
-use dovetail_ftl::stats::CommandKind;
-use dovetail_host::{Machine, Request};
+use dovetail_host::{Machine, Request, RequestKind};
 use dovetail_time::SimTime;
 
 use crate::results::ScatterPoint;
@@ -43,10 +42,10 @@ impl Scatter {
 
 fn point(request: &Request, start: SimTime) -> Option<ScatterPoint> {
     let op = match request.kind {
-        CommandKind::Read => 'r',
-        CommandKind::Write => 'w',
-        CommandKind::Discard => 'd',
-        CommandKind::Flush => return None,
+        RequestKind::Read => 'r',
+        RequestKind::Write => 'w',
+        RequestKind::Discard => 'd',
+        RequestKind::Flush | RequestKind::Remap => return None,
     };
     Some(ScatterPoint {
         t: request.at.since(start).as_secs_f64(),
