@@ -134,7 +134,7 @@ fn file_trace(arguments: &Arguments) -> Result<Source, Failure> {
     let options = FileTraceOptions { gaps, loops, ..FileTraceOptions::default() };
     options.check().map_err(|error| Failure::Usage(format!("--{error}")))?;
     let trace = FileTrace::open(Path::new(&arguments.job)).map_err(Failure::failed)?;
-    Ok(Source::FileTrace(FileTraceSource { trace: Arc::new(trace), gaps, loops }))
+    Ok(Source::FileTrace(FileTraceSource { trace: Arc::new(trace), gaps, loops, whole_at: Ratio::ONE }))
 }
 
 /// `NAME=VALUE`.

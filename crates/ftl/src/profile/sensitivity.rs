@@ -52,7 +52,8 @@ impl Profile {
         variants
     }
 
-    fn with_figure(&self, key: &str, value: &str) -> Option<Self> {
+    /// The profile with the figure `table.key` as `value`, which is TOML; `None` if that makes no profile.
+    pub fn with_figure(&self, key: &str, value: &str) -> Option<Self> {
         let (table, name) = key.split_once('.')?;
         let mut document: toml::Table = self.text.parse().ok()?;
         let value: toml::Table = format!("value = {value}").parse().ok()?;

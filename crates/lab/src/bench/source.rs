@@ -30,6 +30,8 @@ pub struct FileTraceSource {
     pub gaps: f64,
     /// As [`FileTraceOptions::loops`].
     pub loops: f64,
+    /// The scale at which the trace is made again as it is; at smaller ones it is shrunk.
+    pub whole_at: Ratio,
 }
 
 impl Source {
@@ -70,8 +72,9 @@ impl Source {
                 let scaled = scaled_personality(personality, scale)?;
                 Ok(Box::new(PersonalityWorkload::new(&scaled, seed).map_err(|error| failed(&error))?))
             }
-            Self::FileTrace(FileTraceSource { trace, gaps, loops }) => {
-                let options = FileTraceOptions { gaps: *gaps, loops: *loops, scale: scale.value().min(1.0) };
+            Self::FileTrace(FileTraceSource { trace, gaps, loops, whole_at }) => {
+                let scale = (scale.value() / whole_at.value()).min(1.0);
+                let options = FileTraceOptions { gaps: *gaps, loops: *loops, scale };
                 let workload = FileTraceWorkload::new(trace, &options);
                 Ok(Box::new(workload.map_err(|error| failed(&error))?))
             }

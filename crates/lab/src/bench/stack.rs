@@ -1,5 +1,6 @@
 //! A stack: a file system with its options on a drive, as TOML.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use dovetail_ftl::{DriveConfig, Overrides, Profile};
@@ -38,6 +39,9 @@ pub struct Stack {
     pub mkfs: toml::Table,
     /// The name of a drive profile, or the path of one.
     pub drive: String,
+    /// Figures of that profile that are others here, as `table.key`.
+    #[serde(default, rename = "drive-figures")]
+    pub drive_figures: BTreeMap<String, toml::Value>,
     /// The size of the partition; the whole drive if it is left out.
     pub partition: Option<String>,
     /// Memory of the page cache. Assumed default: 1 GiB.
@@ -120,8 +124,14 @@ impl Stack {
     /// [`BenchError::Drive`].
     pub fn drive_config(&self, scale: Ratio, seed: u64) -> Result<DriveConfig, BenchError> {
         let overrides = Overrides { scale: Some(scale), seed, ..Overrides::default() };
-        let config = Profile::load(&self.drive).and_then(|profile| profile.resolve(&overrides));
-        config.map_err(|error| BenchError::Drive(error.to_string()))
+        let mut profile = Profile::load(&self.drive).map_err(|error| BenchError::Drive(error.to_string()))?;
+        for (key, value) in &self.drive_figures {
+            profile = profile.with_figure(key, &value.to_string()).ok_or_else(|| BenchError::StackFile {
+                file: self.name.clone(),
+                reason: format!("[drive-figures]: {key} = {value} makes no drive of {}", self.drive),
+            })?;
+        }
+        profile.resolve(&overrides).map_err(|error| BenchError::Drive(error.to_string()))
     }
 
     /// Blocks of the partition on a drive of so many.
