@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use dovetail_time::SimTime;
+use dovetail_time::{SimSpan, SimTime};
 
 use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
 use crate::command::{Command, Data};
@@ -21,7 +21,8 @@ const CHUNK: usize = 64;
 type Chunk = [Content; CHUNK];
 
 /// What memory takes is not limited; small enough that tests meet both limits.
-const REMAP: RemapLimits = RemapLimits { pairs_per_command: 64, held_pairs: 1 << 20 };
+const REMAP: RemapLimits =
+    RemapLimits { pairs_per_command: 64, held_pairs: 1 << 20, pair_time: SimSpan::ZERO };
 
 /// A device whose blocks lie in memory, those that were never written in none of it.
 ///

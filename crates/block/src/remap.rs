@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_time::SimSpan;
+
 use crate::addr::{BlockRange, Lba};
 use crate::device::{DeviceError, DeviceInfo};
 
@@ -40,6 +42,8 @@ pub struct RemapLimits {
     pub pairs_per_command: u32,
     /// Pairs that all batches may hold together; 0 when the device holds none.
     pub held_pairs: u32,
+    /// What a pair takes the device, beside the command itself: for those who weigh a remap against a write.
+    pub pair_time: SimSpan,
 }
 
 impl DeviceInfo {
@@ -129,7 +133,7 @@ mod tests {
     use super::*;
     use crate::device::Capabilities;
 
-    const LIMITS: RemapLimits = RemapLimits { pairs_per_command: 2, held_pairs: 3 };
+    const LIMITS: RemapLimits = RemapLimits { pairs_per_command: 2, held_pairs: 3, pair_time: SimSpan::ZERO };
 
     fn info(remap: Option<RemapLimits>) -> DeviceInfo {
         DeviceInfo { blocks: 10, capabilities: Capabilities { remap, ..Capabilities::default() } }
