@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dovetail_ftl::{DriveConfig, Overrides, Profile};
+use dovetail_ftl::{DriveConfig, Overrides, Profile, ProfileError};
 use dovetail_host::HostCosts;
 use dovetail_time::{Ratio, parse_bytes};
 use serde::{Deserialize, Serialize};
@@ -127,14 +127,14 @@ impl Stack {
     /// [`BenchError::Drive`].
     pub fn drive_config(&self, scale: Ratio, seed: u64) -> Result<DriveConfig, BenchError> {
         let overrides = Overrides { scale: Some(scale), seed, ..Overrides::default() };
-        let mut profile = Profile::load(&self.drive).map_err(|error| BenchError::Drive(error.to_string()))?;
-        for (key, value) in &self.drive_figures {
-            profile = profile.with_figure(key, &value.to_string()).ok_or_else(|| BenchError::StackFile {
-                file: self.name.clone(),
-                reason: format!("[drive-figures]: {key} = {value} makes no drive of {}", self.drive),
-            })?;
-        }
-        profile.resolve(&overrides).map_err(|error| BenchError::Drive(error.to_string()))
+        let failed = |error: ProfileError| BenchError::Drive(error.to_string());
+        let profile = Profile::load(&self.drive).map_err(failed)?;
+        let figures = self.drive_figures.iter().map(|(key, value)| (key.as_str(), value.clone()));
+        let profile = profile.with_figures(figures).map_err(|error| BenchError::StackFile {
+            file: self.name.clone(),
+            reason: format!("[drive-figures]: {error}"),
+        })?;
+        profile.resolve(&overrides).map_err(failed)
     }
 
     /// Blocks of the partition on a drive of so many.

@@ -54,3 +54,17 @@ fn what_was_written_again_reads_back_right() {
     run_after_a_stray_write(write_then_read, Some(another_block)).unwrap();
     run_after_a_stray_write("[a]\nrw=randread\nbs=16k\nsize=1m\n", None).unwrap();
 }
+
+#[test]
+fn a_stack_can_change_figures_of_its_drive() {
+    let with = |figures: &str| {
+        let stack = Stack::parse(&format!("{STACK}[drive-figures]\n{figures}\n"), "test.toml").unwrap();
+        stack.drive_config(Ratio::ONE, 1).map_err(|error| error.to_string())
+    };
+    let small = with("\"capacity.user\" = \"1GiB\"\n\"flash.pages_per_block\" = 8").unwrap();
+    assert_eq!(small.user_blocks, 1 << 18);
+    let unknown = with("\"host.command\" = 5").unwrap_err();
+    assert!(unknown.contains("stack test: [drive-figures]") && unknown.contains("command"), "{unknown}");
+    let wrong = with("\"host.command_us\" = -5").unwrap_err();
+    assert!(wrong.contains("host.command_us is '-5', allowed is 0 to"), "{wrong}");
+}
