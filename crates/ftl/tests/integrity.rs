@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The normal run; `DOVETAIL_SEEDS` asks for another number.
 const SEEDS: u64 = 300;
 /// Seeds beyond those that have found a fault; they run each time.
-const ONCE_FAILED: [u64; 2] = [30_245, 50_711];
+const ONCE_FAILED: [u64; 3] = [859, 30_245, 50_711];
 const CUTS_PER_SEED: u64 = 12;
 const COMMANDS_PER_LIFE: u64 = 400;
 

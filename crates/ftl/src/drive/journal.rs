@@ -72,6 +72,8 @@ pub(super) struct Journal {
     touched: BTreeSet<u32>,
     next_slot: u32,
     slots: u32,
+    /// When the bitmaps that replace what the slots said before are on flash.
+    slots_free_from: SimTime,
     blocks_per_bitmap: u64,
     first_lpn: u32,
     programs_end: SimTime,
@@ -104,6 +106,7 @@ impl Journal {
             touched: BTreeSet::new(),
             next_slot: 0,
             slots: slots(config),
+            slots_free_from: SimTime::ZERO,
             blocks_per_bitmap: blocks_per_bitmap(config.nand.geometry.page_bytes),
             first_lpn: config.user_pages(),
             programs_end: SimTime::ZERO,
@@ -241,9 +244,9 @@ impl Drive {
             if self.journal.next_slot == self.journal.slots {
                 self.write_bitmaps(at)?;
                 self.journal.next_slot = 0;
-                // The slots may only be used again when the bitmaps that replace them are on flash.
-                at = at.max(self.journal.programs_end);
+                self.journal.slots_free_from = self.journal.programs_end;
             }
+            at = at.max(self.journal.slots_free_from);
             let count = self.journal.pending.len().min(records_per_page);
             let page = encode_journal(&self.journal.pending[..count], page_bytes);
             let lpn = self.journal.first_lpn + bitmap_pages(&self.config) + self.journal.next_slot;

@@ -17,13 +17,14 @@ use schema::{Capacity, Flash, Ftl, Host, Remap, Times};
 pub use sensitivity::Variant;
 
 /// The profiles that come with the project: name and text.
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 7] = [
     ("femu-32g", include_str!("../../../../profiles/femu-32g.toml")),
     ("femu-32g-log", include_str!("../../../../profiles/femu-32g-log.toml")),
     ("openssd-230g", include_str!("../../../../profiles/openssd-230g.toml")),
     ("flashsim-100g", include_str!("../../../../profiles/flashsim-100g.toml")),
     ("fsdv-5g", include_str!("../../../../profiles/fsdv-5g.toml")),
     ("nvme-250g", include_str!("../../../../profiles/nvme-250g.toml")),
+    ("nvme-250g-4k", include_str!("../../../../profiles/nvme-250g-4k.toml")),
 ];
 
 /// Names of the profiles that come with the project.

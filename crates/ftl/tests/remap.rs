@@ -1,0 +1,323 @@
+//! Remapping as the host notices it: what moves, what survives, what it costs.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use dovetail_block::{
+    BatchId, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
+    RemapLimits, RemapPair, RemapWhen,
+};
+use dovetail_ftl::lines::LineShape;
+use dovetail_ftl::stats::Cause;
+use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, mapping, victim};
+use dovetail_nand::{Geometry, NandConfig, Timing};
+use dovetail_time::{Rng, SimSpan, SimTime};
+
+const COMMAND: u64 = 5_000;
+const MAP_ACCESS: u64 = 50;
+const ENTRY: u64 = 100;
+/// A page over the channel and into the cells.
+const PROGRAM: u64 = 510_000;
+
+const NON_VOLATILE: RemapStore =
+    RemapStore::NonVolatile { access: SimSpan::from_ns(ENTRY), discard_records: 169 };
+
+/// 2 channels, 4 dies, 32 superblocks of 64 pages of 4 KiB; 1,400 blocks for the host.
+fn config(store: RemapStore) -> DriveConfig {
+    let geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 2,
+        planes_per_die: 1,
+        blocks_per_plane: 32,
+        pages_per_block: 16,
+        page_bytes: 4096,
+    };
+    let timing = Timing {
+        read: SimSpan::from_us(50),
+        program: SimSpan::from_us(500),
+        erase: SimSpan::from_ms(5),
+        transfer_4k: SimSpan::from_us(10),
+    };
+    DriveConfig {
+        name: "test".into(),
+        nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
+        user_blocks: 1400,
+        scheme: mapping::scheme("page").unwrap(),
+        policy: victim::policy("greedy").unwrap(),
+        choices: 4,
+        shape: LineShape::Superblock,
+        streams: 1,
+        gc_apart: true,
+        foreground_lines: 0,
+        background_lines: 0,
+        idle_after: SimSpan::from_ms(1_000_000),
+        buffer_pages: 0,
+        wear_spread: 0,
+        map_access: SimSpan::from_ns(MAP_ACCESS),
+        link_4k: SimSpan::from_us(1),
+        command: SimSpan::from_ns(COMMAND),
+        remap: Some(RemapConfig { limits: RemapLimits { pairs_per_command: 400, held_pairs: 100 }, store }),
+        seed: 1,
+    }
+}
+
+/// A drive with the next time. Content is a pattern of the writer's choice.
+struct Host {
+    drive: Drive,
+    now: SimTime,
+}
+
+impl Host {
+    fn new(config: DriveConfig) -> Self {
+        Self { drive: Drive::new(config).unwrap(), now: SimTime::ZERO }
+    }
+
+    /// Submits, and returns how long it takes.
+    fn submit(&mut self, command: Command<'_>) -> Result<u64, DeviceError> {
+        let done = self.drive.submit(self.now, command)?.done;
+        Ok(done.since(self.now).as_ns())
+    }
+
+    /// Writes one block and waits until it is acknowledged.
+    fn write(&mut self, lba: u64, pattern: u64) {
+        let data = Data::Patterns(Pattern::new(pattern));
+        let range = BlockRange::new(Lba(lba), 1);
+        let spent = self.submit(Command::Write { range, data, hints: Hints::default(), fua: false }).unwrap();
+        self.now += SimSpan::from_ns(spent);
+    }
+
+    fn remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> u64 {
+        self.submit(Command::Remap { pairs, when }).unwrap()
+    }
+
+    fn read(&mut self, lba: u64) -> Content {
+        let mut into = [Content::Empty];
+        self.submit(Command::Read { range: BlockRange::new(Lba(lba), 1), into: Some(&mut into) }).unwrap();
+        into[0].clone()
+    }
+
+    fn discard(&mut self, lba: u64) {
+        self.submit(Command::Discard { ranges: &[ByteRange::new(lba * 4096, 4096)] }).unwrap();
+    }
+
+    fn programs(&self, cause: Cause) -> u64 {
+        self.drive.counters().programs[cause as usize]
+    }
+
+    /// Cuts the power in the order of issue, and recovers.
+    fn cut(self) -> Self {
+        let (drive, _) = self.drive.into_unrecovered().recover().unwrap();
+        drive.check().unwrap();
+        Self { drive, now: SimTime::ZERO }
+    }
+}
+
+fn pairs(to: u64, from: u64, count: u64) -> Vec<RemapPair> {
+    (0..count).map(|i| RemapPair { to: Lba(to + i), from: Lba(from + i) }).collect()
+}
+
+fn pattern(n: u64) -> Content {
+    Content::Pattern(Pattern::new(n))
+}
+
+#[test]
+fn content_moves_without_being_programmed_again_and_stays_after_a_cut() {
+    for store in [NON_VOLATILE, RemapStore::Log] {
+        let mut host = Host::new(config(store));
+        host.write(0, 1);
+        host.write(1, 2);
+        host.write(700, 3);
+        // Block 701 was never written: its destination becomes empty.
+        host.remap(&pairs(0, 700, 2), RemapWhen::Now);
+        assert_eq!(host.programs(Cause::Host), 3);
+        for _ in 0..2 {
+            let found: Vec<_> = [0, 1, 700, 701].map(|lba| host.read(lba)).into();
+            assert_eq!(found, [pattern(3), Content::Empty, Content::Empty, Content::Empty], "{store:?}");
+            host = host.cut();
+        }
+    }
+}
+
+#[test]
+fn an_entry_costs_an_access_to_non_volatile_memory() {
+    for count in [1, 10, 100] {
+        let mut host = Host::new(config(NON_VOLATILE));
+        (0..count).for_each(|i| host.write(700 + i, i));
+        let spent = host.remap(&pairs(0, 700, count), RemapWhen::Now);
+        // A lookup of the source; updates of source and destination.
+        assert_eq!(spent, COMMAND + count * (3 * MAP_ACCESS + ENTRY), "{count} pairs");
+        let counters = host.drive.counters();
+        assert_eq!((counters.remaps, counters.remapped_pairs, counters.nvm_accesses), (1, count, count));
+        assert_eq!(host.programs(Cause::Remap) + host.programs(Cause::Journal), 0);
+    }
+}
+
+#[test]
+fn a_remap_waits_for_sources_that_are_in_the_buffer_only() {
+    let mut host = Host::new(DriveConfig { buffer_pages: 16, ..config(NON_VOLATILE) });
+    host.write(700, 1);
+    host.write(701, 2);
+    assert_eq!(host.programs(Cause::Host), 0);
+    let spent = host.remap(&pairs(0, 700, 2), RemapWhen::Now);
+    assert_eq!(host.programs(Cause::Host), 2, "sent to two channels");
+    assert_eq!(spent, COMMAND + PROGRAM + 2 * (2 * MAP_ACCESS + ENTRY), "lookups go with the programs");
+    assert_eq!((host.read(0), host.read(700)), (pattern(1), Content::Empty));
+}
+
+#[test]
+fn a_dirty_destination_is_older_than_the_remap() {
+    for store in [NON_VOLATILE, RemapStore::Log] {
+        let mut host = Host::new(DriveConfig { buffer_pages: 16, ..config(store) });
+        host.write(700, 1);
+        host.write(0, 2);
+        host.remap(&pairs(0, 700, 1), RemapWhen::Now);
+        assert_eq!(host.read(0), pattern(1));
+        host.submit(Command::Flush).unwrap();
+        assert_eq!(host.cut().read(0), pattern(1), "{store:?}");
+    }
+}
+
+#[test]
+fn in_the_log_a_remap_costs_a_page_for_each_338_pairs() {
+    for (count, pages) in [(1, 1), (338, 1), (339, 2)] {
+        let mut host = Host::new(config(RemapStore::Log));
+        (0..count).for_each(|i| host.write(700 + i, i));
+        let spent = host.remap(&pairs(0, 700, count), RemapWhen::Now);
+        assert_eq!(host.programs(Cause::Remap), pages, "{count} pairs");
+        assert_eq!(
+            spent,
+            COMMAND + PROGRAM + count * 3 * MAP_ACCESS,
+            "its pages are programmed side by side"
+        );
+        assert_eq!(host.drive.counters().nvm_accesses, 0);
+    }
+}
+
+/// 10 pairs at a time, sources one after the other as a log-structured file system writes them. The tables cost less
+/// than a tenth of a page a remap.
+#[test]
+fn tables_of_the_log_cost_little_when_sources_come_in_a_row() {
+    let mut host = Host::new(config(RemapStore::Log));
+    let (remaps, mut rng) = (2000, Rng::new(3));
+    for round in 0..remaps {
+        let from = 1000 + round % 40 * 10;
+        (0..10).for_each(|i| host.write(from + i, round * 10 + i));
+        host.remap(&pairs(rng.below(990), from, 10), RemapWhen::Now);
+    }
+    host.drive.check().unwrap();
+    let programs = host.programs(Cause::Remap);
+    // The drive has 7 table pages and 16 slots: at most 7 tables each 16 remaps.
+    assert!((remaps..remaps + remaps * 7 / 16 + 7).contains(&programs), "{programs} for {remaps} remaps");
+}
+
+#[test]
+fn a_flush_writes_no_journal_page_where_records_are_in_non_volatile_memory() {
+    for (store, pages) in [(NON_VOLATILE, 0), (RemapStore::Log, 10)] {
+        let mut host = Host::new(config(store));
+        for lba in 0..10 {
+            host.write(2 * lba, lba);
+            host.discard(2 * lba);
+            host.submit(Command::Flush).unwrap();
+        }
+        assert_eq!(host.programs(Cause::Journal), pages);
+        assert_eq!(host.cut().read(4), Content::Empty);
+    }
+}
+
+#[test]
+fn records_that_fill_a_page_go_to_flash() {
+    let mut host = Host::new(config(NON_VOLATILE));
+    (0..400).for_each(|lba| host.write(2 * lba, lba));
+    (0..338).for_each(|lba| host.discard(2 * lba));
+    assert_eq!(host.programs(Cause::Journal), 2);
+    host.discard(2 * 338);
+    let mut host = host.cut();
+    for lba in 0..400 {
+        assert_eq!(host.read(2 * lba), if lba <= 338 { Content::Empty } else { pattern(lba) }, "block {lba}");
+    }
+}
+
+#[test]
+fn held_pairs_wait_for_their_last_command_and_a_cut_forgets_them() {
+    for store in [NON_VOLATILE, RemapStore::Log] {
+        let mut host = Host::new(config(store));
+        (0..8).for_each(|i| host.write(700 + i, i));
+        let batch = BatchId(1);
+        assert_eq!(host.remap(&pairs(0, 700, 2), RemapWhen::Held(batch)), COMMAND);
+        assert_eq!((host.read(0), host.read(700)), (Content::Empty, pattern(0)), "held");
+        host = host.cut();
+        host.remap(&pairs(2, 702, 2), RemapWhen::Held(batch));
+        host.remap(&pairs(4, 704, 2), RemapWhen::WithHeld(batch));
+        let mut host = host.cut();
+        let found: Vec<_> = (0..6).map(|lba| host.read(lba)).collect();
+        let moved = [2, 3, 4, 5].map(pattern);
+        assert_eq!(found[..2], [Content::Empty, Content::Empty], "forgotten by the cut");
+        assert_eq!(found[2..], moved, "{store:?}");
+        assert_eq!(host.read(700), pattern(0));
+    }
+}
+
+#[test]
+fn cleaning_moves_remapped_pages_to_their_owner() {
+    for store in [NON_VOLATILE, RemapStore::Log] {
+        let mut host = Host::new(DriveConfig { wear_spread: 3, ..config(store) });
+        let mut rng = Rng::new(5);
+        let mut content = vec![Content::Empty; 1400];
+        // Half of the drive is cold: only wear levelling moves it.
+        (0..700).for_each(|lba| host.write(lba, 1 << 20 | lba));
+        (0..700).for_each(|lba| content[lba as usize] = pattern(1 << 20 | lba));
+        for round in 0..4000 {
+            let (to, from) = (600 + rng.below(690), 1300 + round % 25 * 4);
+            for i in 0..4 {
+                host.write(from + i, 4 * round + i);
+            }
+            host.remap(&pairs(to, from, 4), RemapWhen::Now);
+            for i in 0..4 {
+                content[(to + i) as usize] = pattern(4 * round + i);
+                content[(from + i) as usize] = Content::Empty;
+            }
+        }
+        let counters = host.drive.counters();
+        let (gc, wear) = (counters.gc_runs, counters.wear_runs);
+        assert!(gc > 100 && wear > 0, "{gc} lines cleaned, {wear} for their wear");
+        for power_on in [true, false] {
+            host.drive.check().unwrap();
+            for (lba, expected) in content.iter().enumerate() {
+                assert_eq!(host.read(lba as u64), *expected, "block {lba}, power on: {power_on}, {store:?}");
+            }
+            host = host.cut();
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_remapped_is_refused_and_changes_nothing() {
+    let mut host = Host::new(config(NON_VOLATILE));
+    host.write(700, 1);
+    let twice = [RemapPair { to: Lba(0), from: Lba(700) }, RemapPair { to: Lba(0), from: Lba(701) }];
+    let refused = host.submit(Command::Remap { pairs: &twice, when: RemapWhen::Now });
+    assert_eq!(refused, Err(DeviceError::RemapTwice(Lba(0))));
+    assert_eq!((host.read(0), host.read(700)), (Content::Empty, pattern(1)));
+
+    let mut without = Host::new(DriveConfig { remap: None, ..config(NON_VOLATILE) });
+    assert_eq!(without.drive.info().capabilities.remap, None);
+    let refused = without.submit(Command::Remap { pairs: &pairs(0, 700, 1), when: RemapWhen::Now });
+    assert_eq!(refused, Err(DeviceError::Unsupported("remap")));
+
+    let large = config(NON_VOLATILE);
+    let geometry = Geometry { page_bytes: 16384, ..large.nand.geometry };
+    let large = DriveConfig { nand: NandConfig { geometry, ..large.nand }, ..large };
+    assert_eq!(Drive::new(large).err(), Some(ConfigError::RemapPage(16384)));
+}
+
+#[test]
+fn memory_is_reported_where_it_lies() {
+    let pages = 4 * 32 * 16;
+    let non_volatile = Host::new(config(NON_VOLATILE)).drive.non_volatile_bytes();
+    assert_eq!(non_volatile, pages * 12 + 169 * 24 + 500 * 12);
+    let mut host = Host::new(config(RemapStore::Log));
+    let before = host.drive.other_memory_bytes();
+    host.write(700, 1);
+    host.remap(&pairs(0, 700, 1), RemapWhen::Now);
+    assert_eq!(host.drive.non_volatile_bytes(), 0);
+    assert_eq!(host.drive.other_memory_bytes() - before, 16 * 12, "the entries of one block");
+}
