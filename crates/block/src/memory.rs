@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use dovetail_time::{SimSpan, SimTime};
+use dovetail_time::SimTime;
 
 use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
 use crate::command::{Command, Data};
@@ -21,12 +21,7 @@ const CHUNK: usize = 64;
 type Chunk = [Content; CHUNK];
 
 /// What memory takes is not limited; small enough that tests meet both limits.
-const REMAP: RemapLimits = RemapLimits {
-    pairs_per_command: 64,
-    held_pairs: 1 << 20,
-    command_time: SimSpan::ZERO,
-    pair_time: SimSpan::ZERO,
-};
+const REMAP: RemapLimits = RemapLimits::of(64, 1 << 20);
 
 /// A device whose blocks lie in memory, those that were never written in none of it.
 ///

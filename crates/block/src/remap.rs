@@ -49,6 +49,13 @@ pub struct RemapLimits {
     pub pair_time: SimSpan,
 }
 
+impl RemapLimits {
+    /// A device that takes so many pairs, in no time that it tells of.
+    pub const fn of(pairs_per_command: u32, held_pairs: u32) -> Self {
+        Self { pairs_per_command, held_pairs, command_time: SimSpan::ZERO, pair_time: SimSpan::ZERO }
+    }
+}
+
 impl DeviceInfo {
     /// Checks a remap command before it changes anything: `held` is what the device holds
     /// so far.
@@ -136,12 +143,7 @@ mod tests {
     use super::*;
     use crate::device::Capabilities;
 
-    const LIMITS: RemapLimits = RemapLimits {
-        pairs_per_command: 2,
-        held_pairs: 3,
-        command_time: SimSpan::ZERO,
-        pair_time: SimSpan::ZERO,
-    };
+    const LIMITS: RemapLimits = RemapLimits::of(2, 3);
 
     fn info(remap: Option<RemapLimits>) -> DeviceInfo {
         DeviceInfo { blocks: 10, capabilities: Capabilities { remap, ..Capabilities::default() } }

@@ -55,7 +55,7 @@ fn config(store: RemapStore) -> DriveConfig {
         map_access: SimSpan::from_ns(MAP_ACCESS),
         link_4k: SimSpan::from_us(1),
         command: SimSpan::from_ns(COMMAND),
-        remap: Some(RemapConfig { limits: RemapLimits { pairs_per_command: 400, held_pairs: 100 }, store }),
+        remap: Some(RemapConfig { limits: RemapLimits::of(400, 100), store }),
         seed: 1,
     }
 }
