@@ -9,7 +9,7 @@ use dovetail_block::{
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, mapping, victim};
-use dovetail_nand::{Geometry, NandConfig, Timing};
+use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 const COMMAND: u64 = 5_000;
@@ -320,4 +320,107 @@ fn memory_is_reported_where_it_lies() {
     host.remap(&pairs(0, 700, 1), RemapWhen::Now);
     assert_eq!(host.drive.non_volatile_bytes(), 0);
     assert_eq!(host.drive.other_memory_bytes() - before, 16 * 12, "the entries of one block");
+}
+
+/// A drive with a remap of `count` pairs ahead: destinations 0.. hold pattern 1, sources 700.. hold pattern 2, all
+/// durable but the sources that lie in the buffer. The two last pairs come with the command, the others are held.
+fn before_a_remap(store: RemapStore, count: u64) -> Host {
+    let limits = RemapLimits { pairs_per_command: 100, held_pairs: 700 };
+    let remap = Some(RemapConfig { limits, store });
+    let mut host = Host::new(DriveConfig { buffer_pages: 16, remap, ..config(store) });
+    host.drive.remember_operations();
+    (0..count).for_each(|lba| host.write(lba, 1));
+    let flushed = host.submit(Command::Flush).unwrap();
+    host.now += SimSpan::from_ns(flushed);
+    (0..count).for_each(|lba| host.write(700 + lba, 2));
+    let held = pairs(0, 700, count - 2);
+    for pairs in held.chunks(100) {
+        host.remap(pairs, RemapWhen::Held(BatchId(7)));
+    }
+    host
+}
+
+/// Executes it; whether it was acknowledged.
+fn execute(host: &mut Host, count: u64) -> bool {
+    let last = pairs(count - 2, 700 + count - 2, 2);
+    let command = Command::Remap { pairs: &last, when: RemapWhen::WithHeld(BatchId(7)) };
+    host.submit(command).is_ok()
+}
+
+/// Recovers; whether the remap is there, which it must be wholly or not at all.
+fn is_there(host: Host, count: u64, cut: &str) -> bool {
+    let mut host = host.cut();
+    let moved: Vec<bool> = (0..count).map(|lba| host.read(lba) == pattern(2)).collect();
+    for lba in 0..count {
+        assert_eq!(moved[lba as usize], moved[0], "{cut}: block {lba} against block 0");
+        let source = host.read(700 + lba);
+        // A source that was not flushed may be lost when the remap did not happen.
+        assert!(source == Content::Empty || (source == pattern(2) && !moved[0]), "{cut}: source {lba}");
+    }
+    moved[0]
+}
+
+#[test]
+fn a_cut_at_every_flash_operation_leaves_a_batch_whole() {
+    for (store, count) in [(RemapStore::Log, 700), (RemapStore::Log, 10), (NON_VOLATILE, 40)] {
+        let mut undisturbed = before_a_remap(store, count);
+        let first = undisturbed.drive.flash_operations();
+        assert!(execute(&mut undisturbed, count));
+        let operations = undisturbed.drive.flash_operations() - first;
+        assert!(operations > count.div_ceil(338), "{operations}");
+        assert!(is_there(undisturbed, count, "after it"));
+        let mut there = 0;
+        for operation in 0..operations {
+            for torn in [Torn::Untouched, Torn::Garbage, Torn::Finished] {
+                let mut host = before_a_remap(store, count);
+                let power_cut = Some(PowerCut { at_operation: first + operation, torn });
+                host.drive.set_faults(FaultPlan { power_cut, ..FaultPlan::default() });
+                assert!(!execute(&mut host, count));
+                there += u64::from(is_there(host, count, &format!("{store:?}, {operation}, {torn:?}")));
+            }
+        }
+        // Only the last log page completes a remap; with non-volatile memory no flash operation does.
+        assert_eq!(there, u64::from(store == RemapStore::Log), "{store:?}");
+    }
+}
+
+#[test]
+fn a_cut_at_every_entry_leaves_a_batch_whole() {
+    let count = 40;
+    for after in 0..count {
+        for written in [false, true] {
+            let mut host = before_a_remap(NON_VOLATILE, count);
+            host.drive.cut_power_at_entry(after, written);
+            assert!(!execute(&mut host, count));
+            let there = is_there(host, count, &format!("after {after} entries, {written}"));
+            assert_eq!(there, written && after + 1 == count, "the last entry completes it");
+        }
+    }
+}
+
+#[test]
+fn a_cut_at_any_time_leaves_a_batch_whole() {
+    for (store, count) in [(RemapStore::Log, 700), (RemapStore::Log, 10), (NON_VOLATILE, 40)] {
+        let run = |cut_after: Option<u64>| {
+            let mut host = before_a_remap(store, count);
+            let last = pairs(count - 2, 700 + count - 2, 2);
+            let command = Command::Remap { pairs: &last, when: RemapWhen::WithHeld(BatchId(7)) };
+            let spent = host.submit(command).unwrap();
+            let cut = cut_after.map(|ns| host.now + SimSpan::from_ns(ns));
+            (host, spent, cut)
+        };
+        let (_, spent, _) = run(None);
+        let mut there = Vec::new();
+        for step in 0..=200 {
+            let (host, _, cut) = run(Some(spent * step / 200));
+            let (drive, _) = host.drive.into_unrecovered_at(cut.unwrap()).recover().unwrap();
+            drive.check().unwrap();
+            there.push(is_there(
+                Host { drive, now: SimTime::ZERO },
+                count,
+                &format!("{store:?}, {step}/200"),
+            ));
+        }
+        assert!(there[200] && !there[190], "there when it is acknowledged, and not much earlier");
+    }
 }
