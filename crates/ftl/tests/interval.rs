@@ -82,7 +82,8 @@ fn step(pair: &mut Pair, rng: &mut Rng, now: &mut SimTime) {
         9 => (start..end).rev().for_each(|block| pair.set(block)),
         10..12 => pair.discard(start),
         12..17 => (start..end).for_each(|block| pair.discard(block)),
-        17 => drop(pair.map.compact(rng.below(20) as usize)),
+        17 if rng.chance(0.8) => drop(pair.map.compact(rng.below(20) as usize)),
+        17 => drop(pair.map.compact_all()),
         18 => {
             *now += SimSpan::from_ms(rng.below(20_000));
             pair.map.tick(*now);
@@ -94,7 +95,7 @@ fn step(pair: &mut Pair, rng: &mut Rng, now: &mut SimTime) {
 fn random_steps(seed: u64) {
     let mut rng = Rng::new(seed);
     let blocks_per_page = [1, 4][rng.below(2) as usize];
-    let metadata_pages = [0, 1000][rng.below(2) as usize];
+    let metadata_pages = [0, 4096][rng.below(2) as usize];
     let mut pair = Pair::new(blocks_per_page, metadata_pages, seed);
     let mut now = SimTime::ZERO;
     let empty = pair.memory().tree();
@@ -104,7 +105,7 @@ fn random_steps(seed: u64) {
         assert_eq!(pair.map.valid_pages(), (pair.model.len() - metadata) as u64, "seed {seed}");
     }
     pair.check_all();
-    pair.map.compact(usize::MAX);
+    pair.map.compact_all();
     pair.check_all();
     let pages: Vec<LogicalPage> = pair.model.keys().copied().collect();
     pages.into_iter().for_each(|page| pair.discard(pair.layout.block_of(page).0));

@@ -63,11 +63,27 @@ impl fmt::Display for LogicalPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     page_shift: u32,
+    // What follows from it, so that a walk need not compute it.
+    area_shift: u8,
+    zone_shift: u8,
+    segment_shift: u8,
+    offset_mask: u32,
 }
 
 impl Layout {
     /// For pages of one block.
-    pub const SINGLE_BLOCKS: Self = Self { page_shift: 0 };
+    pub const SINGLE_BLOCKS: Self = Self::of_shift(0);
+
+    const fn of_shift(page_shift: u32) -> Self {
+        let shift = page_shift as u8;
+        Self {
+            page_shift,
+            area_shift: 58 - shift,
+            zone_shift: 22 - shift,
+            segment_shift: 12 - shift,
+            offset_mask: (BLOCKS_PER_SEGMENT >> page_shift) - 1,
+        }
+    }
 
     /// For pages of that many blocks.
     ///
@@ -77,7 +93,7 @@ impl Layout {
         if !blocks_per_page.is_power_of_two() || blocks_per_page > MIN_REGION_BLOCKS {
             return Err(AddressError::PageSize(blocks_per_page));
         }
-        Ok(Self { page_shift: blocks_per_page.trailing_zeros() })
+        Ok(Self::of_shift(blocks_per_page.trailing_zeros()))
     }
 
     /// The page that holds `block`.
@@ -98,7 +114,7 @@ impl Layout {
 
     /// Pages of a mapping segment.
     pub(super) const fn segment_pages(self) -> u32 {
-        BLOCKS_PER_SEGMENT >> self.page_shift
+        self.offset_mask + 1
     }
 
     /// Pages of the smallest region.
@@ -107,22 +123,22 @@ impl Layout {
     }
 
     pub(super) const fn area(self, page: LogicalPage) -> usize {
-        (page.0 >> (58 - self.page_shift)) as usize
+        (page.0 >> self.area_shift) as usize
     }
 
     /// The zone within its area.
     pub(super) const fn zone(self, page: LogicalPage) -> u64 {
-        (page.0 >> (22 - self.page_shift)) & (AREA_ZONES - 1)
+        (page.0 >> self.zone_shift) & (AREA_ZONES - 1)
     }
 
     /// The segment within its zone.
     pub(super) const fn segment(self, page: LogicalPage) -> usize {
-        (page.0 >> (12 - self.page_shift)) as usize % SEGMENTS_PER_ZONE
+        (page.0 >> self.segment_shift) as usize % SEGMENTS_PER_ZONE
     }
 
     /// The page within its segment.
     pub(super) const fn offset(self, page: LogicalPage) -> u32 {
-        page.0 as u32 & (self.segment_pages() - 1)
+        page.0 as u32 & self.offset_mask
     }
 }
 

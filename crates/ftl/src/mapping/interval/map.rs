@@ -7,12 +7,13 @@ use dovetail_nand::Ppn;
 
 use super::super::MapCost;
 use super::address::{AREAS, Layout, LogicalPage};
-use super::arena::{Arena, Block};
-use super::change::Scan;
+use super::arena::Block;
+use super::change::{CompactionPolicy, Scan};
+use super::coverage::Run;
 use super::memory::MapMemory;
-use super::node::{Entries, NODE_BYTES, Node};
+use super::node::{Entries, NODE_BYTES, Slabs};
 use super::root::Zones;
-use super::zone::{ZONE_BYTES, ZoneNode};
+use super::zone::{Slot, ZONE_BYTES, ZoneNode};
 
 /// Entries of a cache line, the unit in which copying is charged.
 pub(super) const LINE_ENTRIES: u32 = 16;
@@ -21,7 +22,7 @@ pub(super) const LINE_ENTRIES: u32 = 16;
 #[derive(Debug)]
 pub struct IntervalMap {
     pub(super) layout: Layout,
-    pub(super) arena: Arena,
+    pub(super) slabs: Slabs,
     /// The first pages of the metadata area, as [`entry`]s.
     metadata: Vec<u32>,
     pub(super) areas: [Zones; AREAS],
@@ -29,8 +30,9 @@ pub struct IntervalMap {
     pub(super) moving: bool,
     /// First pages of the segments that may be worth compacting.
     pub(super) candidates: Vec<LogicalPage>,
-    recent: Cell<Recent>,
+    recent: Recent,
     pub(super) counts: Counts,
+    pub(super) policy: CompactionPolicy,
     pub(super) scan: Scan,
     /// Entries of one segment, to work in.
     pub(super) scratch: Vec<u32>,
@@ -46,17 +48,36 @@ pub(super) struct Counts {
     pub(super) valid_pages: u64,
 }
 
-/// The covered run that was used last: the next page is most often in it, and then the tree needs no walk.
-#[derive(Clone, Copy, Debug)]
+/// The covered run that was used last: the next page is most often in it, and then the tree needs no walk. Each field
+/// is read and written on its own, in one width: reads that span several writes would wait for all memory accesses
+/// before them.
+#[derive(Debug, Default)]
 struct Recent {
-    start: u64,
-    pages: u64,
-    /// Index of the first page's entry among the arena's words.
-    at: usize,
-    node: Node,
+    start: Cell<u64>,
+    /// 0 is none.
+    pages: Cell<u64>,
+    /// Index of the first page's entry among the words of tables.
+    at: Cell<usize>,
+    slot: Cell<u32>,
+    /// The slot of the last walk. A run is kept when two walks in a row go through its slot, so that scattered accesses do
+    /// not write all this each time.
+    last: Cell<u32>,
 }
 
+impl Recent {
+    /// Index of the entry of `page`, if it is in the run.
+    #[inline]
+    fn find(&self, page: LogicalPage) -> Option<usize> {
+        let index = page.0.wrapping_sub(self.start.get());
+        (index < self.pages.get()).then(|| self.at.get() + index as usize)
+    }
+}
+
+/// An entry of the run that was used last, or of the metadata's table.
 const ONE: MapCost = MapCost { accesses: 1 };
+
+/// An entry of a table for a whole segment: root, zone node, table.
+const WHOLE: MapCost = MapCost { accesses: 3 };
 
 fn entry(page: Option<Ppn>) -> u32 {
     page.map_or(0, |page| page.0 + 1)
@@ -67,21 +88,27 @@ fn page_of(entry: u32) -> Option<Ppn> {
 }
 
 impl IntervalMap {
-    /// An empty map; the first `metadata_pages` pages of the metadata area are mapped by a plain table, all else by
-    /// trees.
+    /// An empty map; the first `metadata_pages` pages of the metadata area, in whole segments of 16 MiB, are mapped by a
+    /// plain table, all else by trees.
     pub fn new(layout: Layout, metadata_pages: u32) -> Self {
         Self {
             layout,
-            arena: Arena::new(),
-            metadata: vec![0; metadata_pages as usize],
+            slabs: Slabs::new(layout.segment_pages() as usize),
+            metadata: vec![0; metadata_pages.next_multiple_of(layout.segment_pages()) as usize],
             areas: std::array::from_fn(|_| Zones::new()),
             moving: false,
             candidates: Vec::new(),
-            recent: Cell::new(Recent { start: 0, pages: 0, at: 0, node: Node(Block::NOWHERE) }),
+            recent: Recent::default(),
             counts: Counts::default(),
+            policy: CompactionPolicy::EAGER,
             scan: Scan::default(),
             scratch: vec![0; layout.segment_pages() as usize],
         }
+    }
+
+    /// The same map, compacted by another policy than [`CompactionPolicy::EAGER`].
+    pub fn with_policy(self, policy: CompactionPolicy) -> Self {
+        Self { policy, ..self }
     }
 
     /// How addresses are cut up.
@@ -92,25 +119,30 @@ impl IntervalMap {
     /// Where `page` is, if it is mapped.
     #[inline]
     pub fn lookup(&self, page: LogicalPage) -> (Option<Ppn>, MapCost) {
-        let recent = self.recent.get();
-        let index = page.0.wrapping_sub(recent.start);
-        if index < recent.pages {
-            return (page_of(self.arena.words()[recent.at + index as usize]), ONE);
+        if let Some(at) = self.recent.find(page) {
+            return (page_of(self.slabs.tables.words()[at]), ONE);
         }
-        self.lookup_by_walk(page)
+        match self.find_whole(page) {
+            Some((slot, table)) => {
+                let at = self.remember_whole(page, slot, table);
+                (page_of(self.slabs.tables.words()[at]), WHOLE)
+            }
+            None => self.lookup_by_walk(page),
+        }
     }
 
     /// Maps `page` to `to`, or unmaps it; returns what it was mapped to before.
     #[inline]
     pub fn update(&mut self, page: LogicalPage, to: Option<Ppn>) -> (Option<Ppn>, MapCost) {
-        let recent = self.recent.get();
-        let index = page.0.wrapping_sub(recent.start);
-        if index < recent.pages {
-            let moved = self.step_roots();
-            let before = self.replace(page, recent.node, recent.at + index as usize, entry(to));
-            return (before, MapCost { accesses: 1 + moved });
-        }
-        self.update_by_walk(page, entry(to))
+        let moved = self.step_roots();
+        let (at, slot, found) = if let Some(at) = self.recent.find(page) {
+            (at, Slot(self.recent.slot.get()), ONE)
+        } else if let Some((slot, table)) = self.find_whole(page) {
+            (self.remember_whole(page, slot, table), slot, WHOLE)
+        } else {
+            return self.update_by_walk(page, entry(to), moved);
+        };
+        (self.replace(page, slot, at, entry(to)), MapCost { accesses: found.accesses + moved })
     }
 
     /// The zones of an area from the first to behind the last with valid pages, outliers left out; empty without any.
@@ -147,7 +179,9 @@ impl IntervalMap {
     /// The memory that the map takes.
     pub fn memory(&self) -> MapMemory {
         let counts = self.counts;
-        let (scratch, records) = (self.scratch.len() as u64 * 4, self.arena.bookkeeping_bytes());
+        let Slabs { nodes, tables } = &self.slabs;
+        let held = nodes.held_bytes() + tables.held_bytes();
+        let records = nodes.bookkeeping_bytes() + tables.bookkeeping_bytes();
         MapMemory {
             metadata_table: self.metadata.len() as u64 * 4,
             roots: self.areas.iter().map(Zones::memory_bytes).sum(),
@@ -156,97 +190,106 @@ impl IntervalMap {
             directories: counts.directory_words * 4,
             tables: counts.covered_pages * 4,
             candidates: (self.candidates.capacity() * size_of::<LogicalPage>()) as u64,
-            slack: self.arena.held_bytes() - self.arena.allocated_bytes(),
-            bookkeeping: scratch + records + size_of::<Self>() as u64,
+            slack: held - nodes.allocated_bytes() - tables.allocated_bytes(),
+            bookkeeping: self.scratch.len() as u64 * 4 + records + size_of::<Self>() as u64,
         }
     }
 
-    /// Index of the entry of `page` among the arena's words, if it is covered and the walk to it is short: for
-    /// prefetching.
+    /// Index of the entry of `page` among the words of tables, if it has one: for prefetching.
     pub(super) fn entry_index(&self, page: LogicalPage) -> Option<usize> {
-        let (node, _) = self.node(page);
         let offset = self.layout.offset(page);
-        let (entries, _) = node?.find(self.arena.words(), offset);
-        entries.map(|entries| entries.at + (offset - entries.run.first) as usize)
+        let (found, _) = self.walk(page);
+        found.map(|(_, entries)| entries.at + (offset - entries.run.first) as usize)
     }
 
     pub(super) fn words(&self) -> &[u32] {
-        self.arena.words()
+        self.slabs.tables.words()
     }
 
+    /// The segment's place in its zone node, if the zone has one, and the accesses to know.
+    #[inline]
+    pub(super) fn slot(&self, page: LogicalPage) -> (Option<Slot>, u32) {
+        let area = &self.areas[self.layout.area(page)];
+        let (zone, accesses) = area.get(self.layout.zone(page));
+        (zone.map(|zone| ZoneNode(zone).slot(self.layout.segment(page))), accesses)
+    }
+
+    /// The table of the segment of `page`, if the zone node refers to it.
+    #[inline]
+    fn find_whole(&self, page: LogicalPage) -> Option<(Slot, Block)> {
+        let zone = self.areas[self.layout.area(page)].in_root(self.layout.zone(page))?;
+        let slot = ZoneNode(zone).slot(self.layout.segment(page));
+        Some((slot, slot.whole_table(self.slabs.nodes.words())?))
+    }
+
+    /// From the root down to the covered run of `page`, through the map node.
+    fn walk(&self, page: LogicalPage) -> (Option<(Slot, Entries)>, u32) {
+        let words = self.slabs.nodes.words();
+        let (slot, above) = self.slot(page);
+        let Some((slot, node)) = slot.and_then(|slot| Some((slot, slot.node(words)?))) else {
+            return (None, above + u32::from(slot.is_some()));
+        };
+        let (entries, within) = node.find(words, self.layout.offset(page));
+        (entries.map(|entries| (slot, entries)), above + 1 + within)
+    }
+
+    #[cold]
     fn lookup_by_walk(&self, page: LogicalPage) -> (Option<Ppn>, MapCost) {
         if let Some(&entry) = self.metadata.get(page.0 as usize) {
             return (page_of(entry), ONE);
         }
         let (found, accesses) = self.walk(page);
-        let at = found.map(|(node, entries)| self.remember(page, node, entries));
-        let entry = at.map_or(0, |at| self.arena.words()[at]);
+        let at = found.map(|(slot, entries)| self.remember(page, slot, entries));
+        let entry = at.map_or(0, |at| self.slabs.tables.words()[at]);
         (page_of(entry), MapCost { accesses: accesses + u32::from(at.is_some()) })
     }
 
-    #[inline]
-    pub(super) fn node(&self, page: LogicalPage) -> (Option<Node>, u32) {
-        let area = &self.areas[self.layout.area(page)];
-        let (zone, accesses) = area.get(self.layout.zone(page));
-        match zone {
-            Some(zone) => {
-                let node = ZoneNode(zone).get(self.arena.words(), self.layout.segment(page));
-                (node, accesses + 1)
-            }
-            None => (None, accesses),
-        }
-    }
-
-    /// From the root down to the covered run of `page`.
-    #[inline]
-    fn walk(&self, page: LogicalPage) -> (Option<(Node, Entries)>, u32) {
-        let (Some(node), above) = self.node(page) else {
-            return (None, self.node(page).1);
-        };
-        let (entries, within) = node.find(self.arena.words(), self.layout.offset(page));
-        (entries.map(|entries| (node, entries)), above + within)
-    }
-
-    /// Keeps the run for the next pages; returns the index of the entry of `page`.
-    #[inline]
-    fn remember(&self, page: LogicalPage, node: Node, Entries { run, at }: Entries) -> usize {
-        let offset = self.layout.offset(page);
-        let start = page.0 - u64::from(offset) + u64::from(run.first);
-        self.recent.set(Recent { start, pages: run.pages.into(), at, node });
-        at + (offset - run.first) as usize
-    }
-
-    pub(super) fn forget_recent(&mut self) {
-        self.recent.get_mut().pages = 0;
-    }
-
-    fn update_by_walk(&mut self, page: LogicalPage, entry: u32) -> (Option<Ppn>, MapCost) {
+    #[cold]
+    fn update_by_walk(&mut self, page: LogicalPage, entry: u32, moved: u32) -> (Option<Ppn>, MapCost) {
         if let Some(slot) = self.metadata.get_mut(page.0 as usize) {
             return (page_of(std::mem::replace(slot, entry)), ONE);
         }
-        let moved = self.step_roots();
         let (found, mut accesses) = self.walk(page);
         accesses += moved;
-        let (node, entries) = match found {
+        let (slot, entries) = match found {
             Some(found) => found,
             None if entry == 0 => return (None, MapCost { accesses }),
             None => self.cover(page, &mut accesses),
         };
-        let at = self.remember(page, node, entries);
-        (self.replace(page, node, at, entry), MapCost { accesses: accesses + 1 })
+        let at = self.remember(page, slot, entries);
+        (self.replace(page, slot, at, entry), MapCost { accesses: accesses + 1 })
+    }
+
+    /// Keeps the run for the next pages; returns the index of the entry of `page`.
+    #[inline]
+    fn remember(&self, page: LogicalPage, slot: Slot, Entries { run, at }: Entries) -> usize {
+        let (recent, offset) = (&self.recent, self.layout.offset(page));
+        if recent.last.get() == slot.0 {
+            recent.start.set(page.0 - u64::from(offset) + u64::from(run.first));
+            recent.pages.set(run.pages.into());
+            recent.at.set(at);
+            recent.slot.set(slot.0);
+        }
+        recent.last.set(slot.0);
+        at + (offset - run.first) as usize
+    }
+
+    #[inline]
+    fn remember_whole(&self, page: LogicalPage, slot: Slot, table: Block) -> usize {
+        let run = Run { first: 0, pages: self.layout.segment_pages() };
+        self.remember(page, slot, Entries { run, at: table.at() })
+    }
+
+    pub(super) fn forget_recent(&mut self) {
+        self.recent = Recent::default();
     }
 
     /// Replaces an entry and counts what became valid or invalid by it.
     #[inline]
-    fn replace(&mut self, page: LogicalPage, node: Node, at: usize, entry: u32) -> Option<Ppn> {
-        let before = std::mem::replace(&mut self.arena.words_mut()[at], entry);
-        match (before == 0, entry == 0) {
-            (true, false) => {
-                node.count(self.arena.words_mut(), true);
-                self.counts.valid_pages += 1;
-            }
-            (false, true) => self.invalidated(page, node),
-            _ => {}
+    fn replace(&mut self, page: LogicalPage, slot: Slot, at: usize, entry: u32) -> Option<Ppn> {
+        let before = std::mem::replace(&mut self.slabs.tables.words_mut()[at], entry);
+        if (before == 0) != (entry == 0) {
+            self.recount(page, slot, entry != 0);
         }
         page_of(before)
     }

@@ -23,7 +23,7 @@ use dovetail_nand::{Lpn, Ppn};
 use super::{MapCost, Mapping, Scheme};
 
 pub use address::{AREA_BLOCKS, AREAS, AddressError, Layout, LogicalPage};
-pub use change::Compaction;
+pub use change::{Compaction, CompactionPolicy};
 pub use map::IntervalMap;
 pub use memory::MapMemory;
 

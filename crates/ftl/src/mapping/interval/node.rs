@@ -16,11 +16,26 @@
 
 use super::arena::{Arena, Block};
 use super::coverage::{Coverage, Run};
+use super::zone::Slot;
 
 const HEADER_WORDS: usize = 4;
 
 /// Bytes of a map node's header.
 pub(super) const NODE_BYTES: u64 = HEADER_WORDS as u64 * 4;
+
+/// The memory of all nodes and of all tables.
+#[derive(Debug)]
+pub(super) struct Slabs {
+    pub(super) nodes: Arena,
+    pub(super) tables: Arena,
+}
+
+impl Slabs {
+    /// For tables of up to `segment_pages` entries.
+    pub(super) fn new(segment_pages: usize) -> Self {
+        Self { nodes: Arena::of_nodes(), tables: Arena::of_tables(segment_pages) }
+    }
+}
 
 /// A map node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +46,7 @@ pub(super) struct Node(pub(super) Block);
 pub(super) struct Entries {
     /// The run, in pages of the segment.
     pub(super) run: Run,
-    /// Index of the first page's entry among all words.
+    /// Index of the first page's entry among the words of tables.
     pub(super) at: usize,
 }
 
@@ -44,11 +59,17 @@ fn word(low: u32, high: u32) -> u32 {
 }
 
 impl Node {
-    /// A node with that coverage; `entries` holds an entry for each page of the segment.
-    pub(super) fn build(arena: &mut Arena, coverage: &Coverage, entries: &[u32], valid: u32) -> Self {
-        let node = Self(arena.alloc(HEADER_WORDS + coverage.directory_words()));
-        let table = arena.alloc(coverage.pages() as usize);
-        let words = arena.words_mut();
+    /// A node with that coverage, for a slot of a zone node; `entries` holds an entry for each page of the segment.
+    pub(super) fn build(
+        memory: &mut Slabs,
+        slot: Slot,
+        coverage: &Coverage,
+        entries: &[u32],
+        valid: u32,
+    ) -> Self {
+        let node = Self(memory.nodes.alloc(HEADER_WORDS + coverage.directory_words(), 0));
+        let table = memory.tables.alloc(coverage.pages() as usize, slot.0);
+        let (words, tables) = (memory.nodes.words_mut(), memory.tables.words_mut());
         words[node.0.at()] = table.word();
         words[node.0.at() + 1] = word(valid, coverage.pages());
         let mut next = 0;
@@ -57,7 +78,7 @@ impl Node {
                 words[node.0.at() + HEADER_WORDS + region] = word(run.first, next as u32);
             }
             let source = &entries[run.first as usize..run.end() as usize];
-            words[table.at() + next..][..source.len()].copy_from_slice(source);
+            tables[table.at() + next..][..source.len()].copy_from_slice(source);
             next += source.len();
         }
         match coverage.runs() {
@@ -71,14 +92,25 @@ impl Node {
     }
 
     /// Frees the node and its table; returns the words of its directory and of its table.
-    pub(super) fn free(self, arena: &mut Arena) -> (usize, usize) {
-        let (table, covered) = (self.table(arena.words()), self.covered(arena.words()) as usize);
-        let directory = self.directory_words(arena.words());
-        if let Some(table) = table {
-            arena.free(table, covered);
+    pub(super) fn free(self, memory: &mut Slabs) -> (usize, usize) {
+        let words = memory.nodes.words();
+        let (covered, directory) = (self.covered(words) as usize, self.directory_words(words));
+        if let Some(table) = self.table(words) {
+            memory.tables.free(table, covered);
         }
-        arena.free(self.0, HEADER_WORDS + directory);
+        memory.nodes.free(self.0, HEADER_WORDS + directory);
         (directory, covered)
+    }
+
+    /// The table, if it has an entry for each page of a segment of so many pages.
+    pub(super) fn whole_table(self, words: &[u32], segment_pages: u32) -> Option<Block> {
+        let whole = self.covered(words) == segment_pages && self.directory_words(words) == 0;
+        self.table(words).filter(|_| whole)
+    }
+
+    /// Tells the node where its table has moved.
+    pub(super) fn set_table(self, words: &mut [u32], table: Block) {
+        words[self.0.at()] = table.word();
     }
 
     /// The covered run around a page of the segment, and the accesses it took: the header, and the directory if there
@@ -115,14 +147,15 @@ impl Node {
     }
 
     /// Spreads the entries over a segment's worth of them; pages that are not covered get 0.
-    pub(super) fn unpack(self, words: &[u32], entries: &mut [u32]) {
+    pub(super) fn unpack(self, memory: &Slabs, entries: &mut [u32]) {
         entries.fill(0);
+        let (words, tables) = (memory.nodes.words(), memory.tables.words());
         let Some(table) = self.table(words) else {
             return;
         };
         let mut next = table.at();
         for run in self.coverage(words).runs() {
-            let run_entries = &words[next..][..run.pages as usize];
+            let run_entries = &tables[next..][..run.pages as usize];
             entries[run.first as usize..run.end() as usize].copy_from_slice(run_entries);
             next += run_entries.len();
         }
@@ -176,26 +209,26 @@ mod tests {
 
     #[test]
     fn a_node_finds_what_it_was_built_from_and_gives_it_back() {
-        let mut arena = Arena::new();
+        let mut memory = Slabs::new(4096);
         let entries: Vec<u32> =
             (0..4096).map(|page| if page / 200 % 3 == 1 { page + 1 } else { 0 }).collect();
         let tight = Coverage::tightest(&entries, 64);
         let whole = Coverage::single(Run { first: 0, pages: 4096 });
         for coverage in [tight, whole] {
-            let node = Node::build(&mut arena, &coverage, &entries, 1);
+            let node = Node::build(&mut memory, Slot(4), &coverage, &entries, 1);
             for page in 0..4096 {
-                let (found, _) = node.find(arena.words(), page);
-                let entry =
-                    found.map_or(0, |found| arena.words()[found.at + (page - found.run.first) as usize]);
+                let (found, _) = node.find(memory.nodes.words(), page);
+                let entry = found
+                    .map_or(0, |found| memory.tables.words()[found.at + (page - found.run.first) as usize]);
                 assert_eq!(entry, entries[page as usize], "page {page}");
             }
             let mut unpacked = vec![7; 4096];
-            node.unpack(arena.words(), &mut unpacked);
+            node.unpack(&memory, &mut unpacked);
             assert_eq!(unpacked, entries);
-            assert_eq!(node.coverage(arena.words()), coverage);
-            let (directory, table) = node.free(&mut arena);
+            assert_eq!(node.coverage(memory.nodes.words()), coverage);
+            let (directory, table) = node.free(&mut memory);
             assert_eq!((directory + table + HEADER_WORDS) as u32, words_of(&coverage));
         }
-        assert_eq!(arena.allocated_bytes(), 0);
+        assert_eq!((memory.nodes.allocated_bytes(), memory.tables.allocated_bytes()), (0, 0));
     }
 }
