@@ -18,8 +18,6 @@ pub(super) const SEGMENTS_PER_ZONE: usize = 1024;
 /// Zones of an area.
 pub(super) const AREA_ZONES: u64 = 1 << 36;
 
-const BLOCKS_PER_SEGMENT: u32 = 4096;
-
 /// 256 KiB (IPLFS paper §5.3).
 const MIN_REGION_BLOCKS: u32 = 64;
 
@@ -64,9 +62,7 @@ impl fmt::Display for LogicalPage {
 pub struct Layout {
     page_shift: u32,
     // What follows from it, so that a walk need not compute it.
-    area_shift: u8,
-    zone_shift: u8,
-    segment_shift: u8,
+    segment_shift: u32,
     offset_mask: u32,
 }
 
@@ -75,14 +71,8 @@ impl Layout {
     pub const SINGLE_BLOCKS: Self = Self::of_shift(0);
 
     const fn of_shift(page_shift: u32) -> Self {
-        let shift = page_shift as u8;
-        Self {
-            page_shift,
-            area_shift: 58 - shift,
-            zone_shift: 22 - shift,
-            segment_shift: 12 - shift,
-            offset_mask: (BLOCKS_PER_SEGMENT >> page_shift) - 1,
-        }
+        let segment_shift = 12 - page_shift;
+        Self { page_shift, segment_shift, offset_mask: (1 << segment_shift) - 1 }
     }
 
     /// For pages of that many blocks.
@@ -122,23 +112,38 @@ impl Layout {
         MIN_REGION_BLOCKS >> self.page_shift
     }
 
-    pub(super) const fn area(self, page: LogicalPage) -> usize {
-        (page.0 >> self.area_shift) as usize
-    }
-
-    /// The zone within its area.
-    pub(super) const fn zone(self, page: LogicalPage) -> u64 {
-        (page.0 >> self.zone_shift) & (AREA_ZONES - 1)
-    }
-
-    /// The segment within its zone.
-    pub(super) const fn segment(self, page: LogicalPage) -> usize {
-        (page.0 >> self.segment_shift) as usize % SEGMENTS_PER_ZONE
+    /// The segment that holds `page`.
+    #[inline]
+    pub(super) const fn segment_of(self, page: LogicalPage) -> Segment {
+        Segment(page.0 >> self.segment_shift)
     }
 
     /// The page within its segment.
     pub(super) const fn offset(self, page: LogicalPage) -> u32 {
         page.0 as u32 & self.offset_mask
+    }
+}
+
+/// A mapping segment of 16 MiB: its index in the whole space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment(pub(super) u64);
+
+impl Segment {
+    #[inline]
+    pub(super) const fn area(self) -> usize {
+        (self.0 >> 46) as usize
+    }
+
+    /// The zone within its area.
+    #[inline]
+    pub(super) const fn zone(self) -> u64 {
+        (self.0 >> 10) & (AREA_ZONES - 1)
+    }
+
+    /// The segment within its zone.
+    #[inline]
+    pub(super) const fn in_zone(self) -> usize {
+        self.0 as usize % SEGMENTS_PER_ZONE
     }
 }
 
@@ -152,10 +157,13 @@ mod tests {
         for blocks_per_page in [1, 4, 64] {
             let layout = Layout::new(blocks_per_page).unwrap();
             let last = layout.page_of(Lba(7 * AREA_BLOCKS - 1)).unwrap();
-            assert_eq!((layout.area(last), layout.zone(last)), (6, AREA_ZONES - 1));
-            assert_eq!((layout.segment(last), layout.offset(last)), (1023, layout.segment_pages() - 1));
-            let first = layout.page_of(Lba(3 * AREA_BLOCKS)).unwrap();
-            assert_eq!((layout.area(first), layout.zone(first), layout.offset(first)), (3, 0, 0));
+            let segment = layout.segment_of(last);
+            assert_eq!((segment.area(), segment.zone(), segment.in_zone()), (6, AREA_ZONES - 1, 1023));
+            assert_eq!(layout.offset(last), layout.segment_pages() - 1);
+            let first = layout.page_of(Lba(3 * AREA_BLOCKS + 4096)).unwrap();
+            let segment = layout.segment_of(first);
+            assert_eq!((segment.area(), segment.zone(), segment.in_zone()), (3, 0, 1));
+            assert_eq!(layout.offset(first), 0);
         }
     }
 

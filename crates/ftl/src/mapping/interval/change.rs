@@ -139,7 +139,7 @@ impl IntervalMap {
     /// Makes a node cover `page`; returns its slot and the run around the page, and adds what it cost.
     pub(super) fn cover(&mut self, page: LogicalPage, accesses: &mut u32) -> (Slot, Entries) {
         let (offset, pages) = (self.layout.offset(page), self.layout.segment_pages());
-        let slot = self.make_zone(page).slot(self.layout.segment(page));
+        let slot = self.make_zone(page).slot(self.layout.segment_of(page).in_zone());
         let coverage = match slot.node(self.slabs.nodes.words()) {
             None => {
                 self.scratch.fill(0);
@@ -190,7 +190,8 @@ impl IntervalMap {
 
     /// The zone node of `page`, a new one if it has none.
     fn make_zone(&mut self, page: LogicalPage) -> ZoneNode {
-        let (area, zone) = (self.layout.area(page), self.layout.zone(page));
+        let segment = self.layout.segment_of(page);
+        let (area, zone) = (segment.area(), segment.zone());
         if let (Some(node), _) = self.areas[area].get(zone) {
             return ZoneNode(node);
         }
@@ -225,7 +226,8 @@ impl IntervalMap {
         self.remove_candidate(node);
         self.free_node(node);
         slot.set(self.slabs.nodes.words_mut(), None, 0);
-        let (area, zone) = (self.layout.area(page), self.layout.zone(page));
+        let segment = self.layout.segment_of(page);
+        let (area, zone) = (segment.area(), segment.zone());
         let (zone_node, _) = self.areas[area].get(zone);
         if let Some(zone_node) =
             zone_node.map(ZoneNode).filter(|node| node.is_empty(self.slabs.nodes.words()))

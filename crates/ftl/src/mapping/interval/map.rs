@@ -48,7 +48,10 @@ pub(super) struct Counts {
     pub(super) valid_pages: u64,
 }
 
-/// The covered run that was used last: the next page is most often in it, and then the tree needs no walk. Each field
+/// The run around a page is kept if the page is a multiple of this.
+const REMEMBERED_EVERY: u64 = 64;
+
+/// A covered run that was used lately: the next page is most often in it, and then the tree needs no walk. Each field
 /// is read and written on its own, in one width: reads that span several writes would wait for all memory accesses
 /// before them.
 #[derive(Debug, Default)]
@@ -59,9 +62,6 @@ struct Recent {
     /// Index of the first page's entry among the words of tables.
     at: Cell<usize>,
     slot: Cell<u32>,
-    /// The slot of the last walk. A run is kept when two walks in a row go through its slot, so that scattered accesses do
-    /// not write all this each time.
-    last: Cell<u32>,
 }
 
 impl Recent {
@@ -198,6 +198,9 @@ impl IntervalMap {
     /// Index of the entry of `page` among the words of tables, if it has one: for prefetching.
     pub(super) fn entry_index(&self, page: LogicalPage) -> Option<usize> {
         let offset = self.layout.offset(page);
+        if let Some((_, table)) = self.find_whole(page) {
+            return Some(table.at() + offset as usize);
+        }
         let (found, _) = self.walk(page);
         found.map(|(_, entries)| entries.at + (offset - entries.run.first) as usize)
     }
@@ -209,16 +212,17 @@ impl IntervalMap {
     /// The segment's place in its zone node, if the zone has one, and the accesses to know.
     #[inline]
     pub(super) fn slot(&self, page: LogicalPage) -> (Option<Slot>, u32) {
-        let area = &self.areas[self.layout.area(page)];
-        let (zone, accesses) = area.get(self.layout.zone(page));
-        (zone.map(|zone| ZoneNode(zone).slot(self.layout.segment(page))), accesses)
+        let segment = self.layout.segment_of(page);
+        let (zone, accesses) = self.areas[segment.area()].get(segment.zone());
+        (zone.map(|zone| ZoneNode(zone).slot(segment.in_zone())), accesses)
     }
 
     /// The table of the segment of `page`, if the zone node refers to it.
     #[inline]
     fn find_whole(&self, page: LogicalPage) -> Option<(Slot, Block)> {
-        let zone = self.areas[self.layout.area(page)].in_root(self.layout.zone(page))?;
-        let slot = ZoneNode(zone).slot(self.layout.segment(page));
+        let segment = self.layout.segment_of(page);
+        let zone = self.areas[segment.area()].in_root(segment.zone())?;
+        let slot = ZoneNode(zone).slot(segment.in_zone());
         Some((slot, slot.whole_table(self.slabs.nodes.words())?))
     }
 
@@ -260,17 +264,18 @@ impl IntervalMap {
         (self.replace(page, slot, at, entry), MapCost { accesses: accesses + 1 })
     }
 
-    /// Keeps the run for the next pages; returns the index of the entry of `page`.
+    /// Keeps the run for the next pages; returns the index of the entry of `page`. Not for each page, so that scattered
+    /// accesses do not write all this each time: a stream comes by one that does within 256 KiB.
     #[inline]
     fn remember(&self, page: LogicalPage, slot: Slot, Entries { run, at }: Entries) -> usize {
-        let (recent, offset) = (&self.recent, self.layout.offset(page));
-        if recent.last.get() == slot.0 {
+        let offset = self.layout.offset(page);
+        if page.0 % REMEMBERED_EVERY == 0 {
+            let recent = &self.recent;
             recent.start.set(page.0 - u64::from(offset) + u64::from(run.first));
             recent.pages.set(run.pages.into());
             recent.at.set(at);
             recent.slot.set(slot.0);
         }
-        recent.last.set(slot.0);
         at + (offset - run.first) as usize
     }
 
