@@ -31,6 +31,9 @@ impl CompactionPolicy {
     /// The same, but a node is a candidate as soon as it can get smaller by 30 %. With the paper's, a map of which half
     /// is dead may keep all of it: a node that is exactly half valid is no candidate.
     pub const EAGER: Self = Self { candidate_percent: 70, ..Self::PAPER };
+
+    /// Half the rest that is left: a node is built anew if it gets smaller by 15 %.
+    pub const TIGHT: Self = Self { candidate_percent: 85, kept_percent: 85, ..Self::PAPER };
 }
 
 /// What a round of compaction did.

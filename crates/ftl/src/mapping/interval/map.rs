@@ -269,7 +269,7 @@ impl IntervalMap {
     #[inline]
     fn remember(&self, page: LogicalPage, slot: Slot, Entries { run, at }: Entries) -> usize {
         let offset = self.layout.offset(page);
-        if page.0 % REMEMBERED_EVERY == 0 {
+        if page.0.is_multiple_of(REMEMBERED_EVERY) {
             let recent = &self.recent;
             recent.start.set(page.0 - u64::from(offset) + u64::from(run.first));
             recent.pages.set(run.pages.into());
