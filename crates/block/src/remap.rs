@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_time::SimSpan;
+
 use crate::addr::{BlockRange, Lba};
 use crate::device::{DeviceError, DeviceInfo};
 
@@ -40,6 +42,18 @@ pub struct RemapLimits {
     pub pairs_per_command: u32,
     /// Pairs that all batches may hold together; 0 when the device holds none.
     pub held_pairs: u32,
+    /// What a remap takes the device beside the handling that every command takes, and what each pair adds: for those who
+    /// weigh a remap against a write.
+    pub command_time: SimSpan,
+    /// See `command_time`.
+    pub pair_time: SimSpan,
+}
+
+impl RemapLimits {
+    /// A device that takes so many pairs, in no time that it tells of.
+    pub const fn of(pairs_per_command: u32, held_pairs: u32) -> Self {
+        Self { pairs_per_command, held_pairs, command_time: SimSpan::ZERO, pair_time: SimSpan::ZERO }
+    }
 }
 
 impl DeviceInfo {
@@ -129,7 +143,7 @@ mod tests {
     use super::*;
     use crate::device::Capabilities;
 
-    const LIMITS: RemapLimits = RemapLimits { pairs_per_command: 2, held_pairs: 3 };
+    const LIMITS: RemapLimits = RemapLimits::of(2, 3);
 
     fn info(remap: Option<RemapLimits>) -> DeviceInfo {
         DeviceInfo { blocks: 10, capabilities: Capabilities { remap, ..Capabilities::default() } }

@@ -4,15 +4,18 @@ mod fio_json;
 mod sensitivity;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use dovetail_lab::bench::results::BenchResults;
-use dovetail_lab::bench::{BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack};
+use dovetail_lab::bench::{
+    BenchError, Experiment, FileTraceSource, Fill, FillAmount, FillWith, Source, Stack,
+};
 use dovetail_lab::report;
 use dovetail_time::Ratio;
+use dovetail_workload::file_trace::{FileTrace, FileTraceOptions};
 use dovetail_workload::personality::Personality;
 use indicatif::ProgressBar;
 
@@ -22,10 +25,11 @@ use crate::{Failure, csv_out, drive, print};
 /// Run a workload on several stacks in virtual time, side by side.
 ///
 /// A stack is a file system with its options on a simulated drive (see `dovetail stack list`). The workload is a fio job
-/// file (.fio), or a personality of Filebench's by name or as a .toml file.
+/// file (.fio), a personality of Filebench's by name or as a .toml file, or a file-level trace, known by its content.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A fio job file, a personality's name (fileserver, varmail, webserver, oltp) or a personality's .toml file.
+    /// A fio job file, a personality's name (fileserver, varmail, webserver, oltp), a personality's .toml file, or a
+    /// file-level trace (plain, gzip or zstd).
     job: String,
     /// Stacks by name (see `dovetail stack list`) or .toml file.
     #[arg(long, short, required = true, value_delimiter = ',')]
@@ -39,6 +43,12 @@ pub(crate) struct Arguments {
     /// A variable of the job file, or a parameter of the personality.
     #[arg(long = "set", short = 'D', value_name = "NAME=VALUE", value_parser = assignment)]
     variables: Vec<(String, String)>,
+    /// Of a file-level trace: multiply each thread's gaps between calls; 0 is as fast as calls return [default: 1].
+    #[arg(long, value_name = "FACTOR")]
+    gaps: Option<f64>,
+    /// Of a file-level trace: how often it is made again; 2.5 is two times and a half [default: 1].
+    #[arg(long, value_name = "N")]
+    loops: Option<f64>,
     /// Fill the volume first: a share of the partition (50%), or bytes at full scale (100GiB).
     #[arg(long, value_name = "AMOUNT", value_parser = Fill::amount)]
     fill: Option<FillAmount>,
@@ -94,6 +104,16 @@ impl From<FillFiles> for FillWith {
 }
 
 fn source(arguments: &Arguments) -> Result<Source, Failure> {
+    if !arguments.job.ends_with(".fio") && FileTrace::is_one(Path::new(&arguments.job)) {
+        return file_trace(arguments);
+    }
+    if let Some(option) = [("--gaps", arguments.gaps), ("--loops", arguments.loops)]
+        .into_iter()
+        .find(|(_, given)| given.is_some())
+    {
+        let message = format!("{} is for file-level traces, and {} is none", option.0, arguments.job);
+        return Err(Failure::Usage(message));
+    }
     if arguments.job.ends_with(".fio") {
         let failed = |error| Failure::Failed(format!("{} cannot be read: {error}", arguments.job));
         let text = std::fs::read_to_string(&arguments.job).map_err(failed)?;
@@ -103,6 +123,18 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
     let given = arguments.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     personality.set(given).map_err(Failure::failed)?;
     Ok(Source::Personality(Box::new(personality)))
+}
+
+fn file_trace(arguments: &Arguments) -> Result<Source, Failure> {
+    if let Some((name, _)) = arguments.variables.first() {
+        let message = format!("{} is a file-level trace and has no variable '{name}'", arguments.job);
+        return Err(Failure::Usage(message));
+    }
+    let (gaps, loops) = (arguments.gaps.unwrap_or(1.0), arguments.loops.unwrap_or(1.0));
+    let options = FileTraceOptions { gaps, loops, ..FileTraceOptions::default() };
+    options.check().map_err(|error| Failure::Usage(format!("--{error}")))?;
+    let trace = FileTrace::open(Path::new(&arguments.job)).map_err(Failure::failed)?;
+    Ok(Source::FileTrace(FileTraceSource { trace: Arc::new(trace), gaps, loops, whole_at: Ratio::ONE }))
 }
 
 /// `NAME=VALUE`.

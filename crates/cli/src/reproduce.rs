@@ -6,8 +6,10 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
-use dovetail_lab::reproduce::{FIGURES, Figure, Reproduction, Setting};
+use dovetail_lab::bench::BenchError;
+use dovetail_lab::reproduce::{FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting};
 use dovetail_time::Ratio;
+use serde_json::{Map, Value};
 
 use crate::output::{check_writable, write};
 use crate::{Failure, drive, print};
@@ -20,8 +22,11 @@ pub(crate) struct Arguments {
     /// Figures by name; --list shows them.
     figures: Vec<String>,
     /// Show what there is.
-    #[arg(long, conflicts_with_all = ["full", "scale", "json"])]
+    #[arg(long, conflicts_with_all = ["full", "scale", "json", "sensitivity"])]
     list: bool,
+    /// Show what a figure's main ratio makes of costs that no source gives, each at several values.
+    #[arg(long)]
+    sensitivity: bool,
     /// Run at the papers' own sizes.
     #[arg(long, conflicts_with = "scale")]
     full: bool,
@@ -45,7 +50,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return list(&figures);
     }
     check_writable(arguments.json.iter())?;
-    let mut all = serde_json::Map::new();
+    if arguments.sensitivity {
+        return sensitivity(arguments, &figures);
+    }
+    let mut all = Map::new();
     let mut failures = Vec::new();
     for figure in figures {
         match perform(arguments, figure) {
@@ -56,11 +64,54 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             Err(error) => failures.push(format!("{}: {error}", figure.name)),
         }
     }
+    finish(arguments, &all, &failures)
+}
+
+fn finish(arguments: &Arguments, all: &Map<String, Value>, failures: &[String]) -> Result<(), Failure> {
     if let Some(path) = &arguments.json {
-        let text = serde_json::to_string_pretty(&all).map_err(Failure::failed)?;
+        let text = serde_json::to_string_pretty(all).map_err(Failure::failed)?;
         write(path, &(text + "\n"))?;
     }
     if failures.is_empty() { Ok(()) } else { Err(Failure::Failed(failures.join("\ndovetail: "))) }
+}
+
+fn sensitivity(arguments: &Arguments, figures: &[&'static Figure]) -> Result<(), Failure> {
+    let asked: Vec<_> =
+        figures.iter().filter_map(|figure| Some((figure.name, figure.sensitivity?))).collect();
+    if asked.is_empty() {
+        let there = FIGURES.iter().filter(|figure| figure.sensitivity.is_some());
+        let names = there.map(|figure| figure.name).collect::<Vec<_>>().join(", ");
+        return Err(Failure::Usage(format!("--sensitivity is for {names}")));
+    }
+    let mut all = Map::new();
+    let mut failures = Vec::new();
+    for (name, sensitivity) in asked {
+        let scale = scale(arguments, sensitivity.reduced);
+        match with_setting(arguments, scale, |setting| sensitivity.run(setting)) {
+            Ok(points) => {
+                print(&plot(name, sensitivity, scale, &points))?;
+                all.insert(name.into(), serde_json::to_value(&points).map_err(Failure::failed)?);
+            }
+            Err(error) => failures.push(format!("{name}: {error}")),
+        }
+    }
+    finish(arguments, &all, &failures)
+}
+
+/// A line for each value, with a bar from 0 to twice as much.
+fn plot(name: &str, sensitivity: &Sensitivity, scale: Ratio, points: &[SensitivityPoint]) -> String {
+    let mut out = format!("{name}{}: {}\n", at_scale(scale.value()), sensitivity.what);
+    let mut cost = "";
+    for point in points {
+        if point.cost != cost {
+            cost = point.cost;
+            out += &format!("\n{cost}, {}\n", point.unit);
+        }
+        let bar = "#".repeat((point.ratio.clamp(0.0, 2.0) * 30.0).round() as usize);
+        let [above, below] = point.figures;
+        out += &format!("{:>8}  {:5.2}  {bar}  ({above:.0} / {below:.0})\n", point.value, point.ratio);
+    }
+    out + "\n"
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Figure>, Failure> {
@@ -76,17 +127,25 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Figure>, Failure> {
     names.iter().map(find).collect()
 }
 
-fn scale(arguments: &Arguments, figure: &Figure) -> Ratio {
-    let reduced = || format!("1/{}", figure.reduced).parse().unwrap_or(Ratio::ONE);
+fn scale(arguments: &Arguments, reduced: u32) -> Ratio {
+    let reduced = || format!("1/{reduced}").parse().unwrap_or(Ratio::ONE);
     if arguments.full { Ratio::ONE } else { arguments.scale.unwrap_or_else(reduced) }
 }
 
 fn perform(arguments: &Arguments, figure: &Figure) -> Result<Reproduction, String> {
+    with_setting(arguments, scale(arguments, figure.reduced), |setting| figure.run(setting))
+}
+
+fn with_setting<T>(
+    arguments: &Arguments,
+    scale: Ratio,
+    run: impl FnOnce(&Setting<'_>) -> Result<T, BenchError>,
+) -> Result<T, String> {
     let stop = AtomicBool::new(false);
     let threads =
         arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let setting = Setting { scale: scale(arguments, figure), seed: arguments.seed, threads, stop: &stop };
-    figure.run(&setting).map_err(|error| error.to_string())
+    let setting = Setting { scale, seed: arguments.seed, threads, stop: &stop };
+    run(&setting).map_err(|error| error.to_string())
 }
 
 fn list(figures: &[&Figure]) -> Result<(), Failure> {
@@ -104,6 +163,10 @@ fn lines(table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
+fn at_scale(scale: f64) -> String {
+    if scale < 1.0 { format!(" at 1/{:.0}", 1.0 / scale) } else { String::new() }
+}
+
 /// A figure as text: what it is, then the paper and ours side by side.
 fn shown(figure: &Figure, reproduction: &Reproduction) -> String {
     let mut table = Table::new();
@@ -114,8 +177,7 @@ fn shown(figure: &Figure, reproduction: &Reproduction) -> String {
         let c = comparison;
         table.add_row([c.what.as_str(), &c.paper, &c.ours, &c.rule, verdict]);
     }
-    let scale = reproduction.results.scale;
-    let scale = if scale < 1.0 { format!(" at 1/{:.0}", 1.0 / scale) } else { String::new() };
+    let scale = at_scale(reproduction.results.scale);
     format!(
         "{}{scale}: {}\n{}\n{}\n{}\n",
         figure.name,

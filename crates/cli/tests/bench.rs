@@ -291,3 +291,27 @@ fn a_stack_that_is_shown_can_be_given_back() {
     assert!(list.contains("f2fs-lfs"), "{list}");
     assert_refused(&run("stack show none"), 2, "there is no stack \"none\"");
 }
+
+#[test]
+fn a_file_level_trace_is_a_workload() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workload/tests/data/mariadb-tpcc.file.tsv");
+    let trace = std::fs::read_to_string(trace).unwrap();
+    let bench = |arguments: &str| bench_with(&[("calls.txt", &trace)], arguments);
+    let run = |arguments: &str| -> Value {
+        let output = bench(&format!("calls.txt --stack f2fs,ext4 --scale 1/16 --json {arguments}"));
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let (paced, fast) = (run("--loops 16"), run("--loops 16 --gaps 0"));
+    for at in 0..2 {
+        let totals = |results: &Value| results["runs"][at]["totals"].clone();
+        let (paced, fast) = (totals(&paced), totals(&fast));
+        assert_eq!(paced["written_bytes"], 5_468_160);
+        assert_eq!(paced["written_bytes"], fast["written_bytes"]);
+        assert!(fast["elapsed_s"].as_f64() < paced["elapsed_s"].as_f64());
+    }
+    assert_refused(&bench("calls.txt --stack f2fs --gaps=-1"), 2, "gaps is -1: give 0 to 1000");
+    assert_refused(&bench("calls.txt --stack f2fs --set a=1"), 2, "calls.txt is a file-level trace");
+    assert_refused(&bench("job.fio --stack f2fs --loops 2"), 2, "--loops is for file-level traces");
+    assert_refused(&bench("calls.txt --stack f2fs --fio-json"), 2, "calls.txt is a file-level trace");
+}

@@ -1,6 +1,7 @@
 //! Random 4 KiB overwrites a second in the library, payload named instead of carried (direct, or through the
 //! page cache where direct writes would be in place), on a volume so full that segments are
-//! cleaned (`mode=lfs`) or their holes filled (adaptive, out of place); beside it what the machine does with three
+//! cleaned (`mode=lfs`) or their holes filled (adaptive, out of place), or updates are remapped; with a sync now and then or
+//! an fsync every ten writes; beside it what the machine does with three
 //! dependent random touches of an array as large as the file's pointers.
 //!
 //! `cargo bench -p dovetail-f2fs --bench overwrite [-- NAME]`
@@ -12,12 +13,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use dovetail_block::{
-    BlockDevice, Capabilities, Command, Completion, Content, DeviceError, DeviceInfo, Pattern,
+    BlockDevice, Capabilities, Command, Completion, Content, DeviceError, DeviceInfo, Pattern, RemapLimits,
 };
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{Caller, FileSystem, NewNode, Simulated};
+use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Simulated};
 
 const GIB: u64 = 1 << 30;
 /// Writes in one measurement.
@@ -31,7 +32,8 @@ struct Flat(Vec<Content>);
 
 impl BlockDevice for Flat {
     fn info(&self) -> DeviceInfo {
-        let capabilities = Capabilities { streams: 1, ..Capabilities::default() };
+        let remap = RemapLimits::of(256, 4096);
+        let capabilities = Capabilities { streams: 1, remap: Some(remap), ..Capabilities::default() };
         DeviceInfo { blocks: self.0.len() as u64, capabilities }
     }
 
@@ -45,6 +47,11 @@ impl BlockDevice for Flat {
                     self.0[lba.0 as usize] = data.block(i as u64);
                 }
             }
+            Command::Remap { pairs, .. } => {
+                for pair in pairs {
+                    self.0[pair.to.0 as usize] = std::mem::take(&mut self.0[pair.from.0 as usize]);
+                }
+            }
             _ => {}
         }
         Ok(Completion { done: at })
@@ -53,20 +60,25 @@ impl BlockDevice for Flat {
 
 fn main() {
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    for (name, mode, percent) in [
-        ("lfs, 50 % full", Mode::Lfs, 50),
-        ("lfs, 80 % full", Mode::Lfs, 80),
-        ("adaptive, 50 % full", Mode::Adaptive, 50),
-        ("adaptive, 90 % full", Mode::Adaptive, 90),
-    ] {
-        if name.starts_with(&wanted) {
-            measure(name, mode, percent);
+    for (name, mode) in [("lfs", Mode::Lfs), ("adaptive", Mode::Adaptive), ("rm-ipu", Mode::RmIpu)] {
+        for percent in [50, 80] {
+            if name.starts_with(&wanted) {
+                measure(&format!("{name}, {percent} % full"), mode, percent, SYNC_EVERY, |fs, _| fs.sync());
+                let name = format!("{name}, {percent} % full, fsync every 10");
+                measure(&name, mode, percent, 10, |fs, ino| fs.fsync(ino, false));
+            }
         }
     }
     touches((4 * GIB / 4096) as usize);
 }
 
-fn measure(name: &str, mode: Mode, percent: u64) {
+fn measure(
+    name: &str,
+    mode: Mode,
+    percent: u64,
+    sync_every: u64,
+    sync: fn(&mut F2fs<Flat>, Ino) -> Result<(), dovetail_vfs::Error>,
+) {
     let mut device = Flat(vec![Content::Empty; (8 * GIB / 4096) as usize]);
     mkfs(&mut device, &MkfsOptions::default()).unwrap();
     let options = Options { mode, ipu_policy: Some(IpuPolicy(0)), ..Options::default() };
@@ -84,8 +96,8 @@ fn measure(name: &str, mode: Mode, percent: u64) {
     let mut overwrite = |fs: &mut F2fs<Flat>, count: u64| {
         for n in 0..count {
             write(fs, rng.below(blocks), n);
-            if n % SYNC_EVERY == 0 {
-                fs.sync().unwrap();
+            if n % sync_every == 0 {
+                sync(fs, ino).unwrap();
             }
         }
     };

@@ -91,8 +91,7 @@ fn remapping(rng: &mut Rng, kind: Kind) -> DriveConfig {
             RemapStore::NonVolatile { access: SimSpan::from_ns(100), discard_records: pick(rng, &[1, 3, 20]) }
         }
     };
-    let limits =
-        RemapLimits { pairs_per_command: pick(rng, &[1, 5, 64, 400]), held_pairs: pick(rng, &[0, 16, 800]) };
+    let limits = RemapLimits::of(pick(rng, &[1, 5, 64, 400]), pick(rng, &[0, 16, 800]));
     DriveConfig {
         nand: NandConfig { geometry, ..plain.nand },
         user_blocks: plain.user_blocks / shrunk,

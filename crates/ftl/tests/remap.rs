@@ -55,7 +55,7 @@ fn config(store: RemapStore) -> DriveConfig {
         map_access: SimSpan::from_ns(MAP_ACCESS),
         link_4k: SimSpan::from_us(1),
         command: SimSpan::from_ns(COMMAND),
-        remap: Some(RemapConfig { limits: RemapLimits { pairs_per_command: 400, held_pairs: 100 }, store }),
+        remap: Some(RemapConfig { limits: RemapLimits::of(400, 100), store }),
         seed: 1,
     }
 }
@@ -325,7 +325,7 @@ fn memory_is_reported_where_it_lies() {
 /// A drive with a remap of `count` pairs ahead: destinations 0.. hold pattern 1, sources 700.. hold pattern 2, all
 /// durable but the sources that lie in the buffer. The two last pairs come with the command, the others are held.
 fn before_a_remap(store: RemapStore, count: u64) -> Host {
-    let limits = RemapLimits { pairs_per_command: 100, held_pairs: 700 };
+    let limits = RemapLimits::of(100, 700);
     let remap = Some(RemapConfig { limits, store });
     let mut host = Host::new(DriveConfig { buffer_pages: 16, remap, ..config(store) });
     host.drive.remember_operations();

@@ -1,6 +1,9 @@
 //! A device whose every read is checked against what was last written.
 
-use dovetail_block::{BlockDevice, BlockRange, ByteRange, Command, Content, Data, Hints, Lba, Pattern};
+use dovetail_block::{
+    BlockDevice, BlockRange, ByteRange, Command, Content, Data, HeldRemaps, Hints, Lba, Pattern, RemapPair,
+    RemapWhen,
+};
 use dovetail_time::SimTime;
 
 use crate::error::HostError;
@@ -11,6 +14,7 @@ use crate::error::HostError;
 pub struct CheckedDevice<D> {
     device: D,
     expected: Vec<u32>,
+    held: HeldRemaps,
     next_pattern: u64,
     into: Vec<Content>,
 }
@@ -19,7 +23,8 @@ impl<D: BlockDevice> CheckedDevice<D> {
     /// `device` must be empty.
     pub fn new(device: D) -> Self {
         let blocks = device.info().blocks;
-        Self { device, expected: vec![0; blocks as usize], next_pattern: 1, into: Vec::new() }
+        let (expected, held) = (vec![0; blocks as usize], HeldRemaps::default());
+        Self { device, expected, held, next_pattern: 1, into: Vec::new() }
     }
 
     /// The device below.
@@ -104,6 +109,18 @@ impl<D: BlockDevice> CheckedDevice<D> {
         let done = self.submit(at, Command::Discard { ranges })?;
         for blocks in ranges.iter().map(|range| range.blocks_inside()) {
             self.expected[blocks.start.0 as usize..blocks.end().0 as usize].fill(0);
+        }
+        Ok(done)
+    }
+
+    /// Moves blocks to other addresses, now or with a batch.
+    ///
+    /// # Errors
+    /// [`HostError::Device`].
+    pub fn remap(&mut self, at: SimTime, pairs: &[RemapPair], when: RemapWhen) -> Result<SimTime, HostError> {
+        let done = self.submit(at, Command::Remap { pairs, when })?;
+        for RemapPair { to, from } in self.held.take(pairs, when) {
+            self.expected[to.0 as usize] = std::mem::take(&mut self.expected[from.0 as usize]);
         }
         Ok(done)
     }

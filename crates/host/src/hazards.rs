@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_block::BlockRange;
 use rustc_hash::FxHashSet;
 
 use crate::plan::Step;
@@ -30,24 +29,13 @@ pub(crate) struct Hazards {
     next: u64,
 }
 
-/// The blocks that a step touches, and whether it changes them.
-fn touched(step: &Step) -> impl Iterator<Item = (BlockRange, bool)> {
-    let (one, many): (Option<(BlockRange, bool)>, &[_]) = match step {
-        Step::Read(range) => (Some((*range, false)), &[]),
-        Step::Write { range, .. } => (Some((*range, true)), &[]),
-        Step::Discard(ranges) => (None, ranges),
-        _ => (None, &[]),
-    };
-    one.into_iter().chain(many.iter().map(|range| (range.blocks_inside(), true)))
-}
-
 impl Hazards {
     /// Remembers a command that is planned but not issued.
     pub(crate) fn plan(&mut self, step: &Step) -> CommandId {
         let id = CommandId(self.next);
         self.next += 1;
         self.ids.insert(id);
-        for (range, writes) in touched(step) {
+        for (range, writes) in step.ranges() {
             self.longest = self.longest.max(range.blocks);
             self.pending.insert((range.start.0, id), Pending { end: range.end().0, writes });
         }
@@ -57,7 +45,7 @@ impl Hazards {
     /// The command was issued.
     pub(crate) fn issued(&mut self, step: &Step, id: CommandId) {
         self.ids.remove(&id);
-        for (range, _) in touched(step) {
+        for (range, _) in step.ranges() {
             self.pending.remove(&(range.start.0, id));
         }
         if self.pending.is_empty() {
@@ -75,7 +63,7 @@ impl Hazards {
         if self.pending.is_empty() {
             return;
         }
-        for (range, writes) in touched(step) {
+        for (range, writes) in step.ranges() {
             let from = (range.start.0.saturating_sub(self.longest), CommandId(0));
             let near = self.pending.range(from..(range.end().0, CommandId(0)));
             let hit = near.filter(|(_, other)| other.end > range.start.0 && (writes || other.writes));

@@ -3,18 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use dovetail_block::{BlockDevice, BlockRange, EventId, Lba, LockId};
-use dovetail_ftl::stats::CommandKind;
+use dovetail_block::{BlockDevice, EventId, LockId};
 use dovetail_time::{SimSpan, SimTime};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::checked::CheckedDevice;
 use crate::costs::HostCosts;
 use crate::error::HostError;
+use crate::events::Events;
 use crate::hazards::{CommandId, Hazards};
 use crate::locks::{Locks, Ticket};
 use crate::plan::{Plan, Step};
-use crate::queue::{Depth, FlushMerge, FlushTurn, Request, Traffic};
+use crate::queue::{Depth, FlushMerge, FlushTurn, Request, RequestKind, Traffic};
 
 /// What the owner knows a plan or a timer by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,11 +84,8 @@ enum Turn {
     Blocked(Obstacle),
 }
 
-/// Sees each command that reaches the drive.
+/// Sees each command that reaches the drive and has blocks.
 pub type Observer = Box<dyn FnMut(&Request)>;
-
-/// Sees each event that comes.
-pub type EventObserver = Box<dyn FnMut(EventId)>;
 
 /// A plan that is blocked for so long will not be unblocked.
 const STUCK: SimSpan = SimSpan::from_ms(600_000);
@@ -108,8 +105,7 @@ pub struct Machine<D> {
     blocked: FxHashMap<Obstacle, Vec<usize>>,
     locks: Locks,
     hazards: Hazards,
-    signalled: FxHashSet<EventId>,
-    on_event: Option<EventObserver>,
+    events: Events,
     depth: Depth,
     flushes: FlushMerge,
     traffic: Traffic,
@@ -126,8 +122,8 @@ impl<D> std::fmt::Debug for Machine<D> {
 }
 
 impl<D: BlockDevice> Machine<D> {
-    /// A machine at time `now` with an empty drive.
-    pub fn new(device: D, costs: HostCosts, now: SimTime) -> Self {
+    /// A machine at time `now` with an empty drive. `events` are those of the planner whose plans it plays.
+    pub fn new(device: D, costs: HostCosts, now: SimTime, events: Events) -> Self {
         Self {
             device: CheckedDevice::new(device),
             costs,
@@ -141,8 +137,7 @@ impl<D: BlockDevice> Machine<D> {
             blocked: FxHashMap::default(),
             locks: Locks::default(),
             hazards: Hazards::default(),
-            signalled: FxHashSet::default(),
-            on_event: None,
+            events,
             depth: Depth::default(),
             flushes: FlushMerge::default(),
             traffic: Traffic::default(),
@@ -153,11 +148,6 @@ impl<D: BlockDevice> Machine<D> {
     /// Shows each command from now on to `observer`.
     pub fn observe(&mut self, observer: Observer) {
         self.observer = Some(observer);
-    }
-
-    /// Shows each event from now on to `observer`: whoever makes the plans may have to know.
-    pub fn observe_events(&mut self, observer: EventObserver) {
-        self.on_event = Some(observer);
     }
 
     /// The drive.
@@ -332,16 +322,13 @@ impl<D: BlockDevice> Machine<D> {
                 Turn::At(now)
             }
             Step::Signal(event) => {
-                self.signalled.insert(*event);
-                if let Some(observer) = &mut self.on_event {
-                    observer(*event);
-                }
+                self.events.come(*event);
                 self.unblock(Obstacle::Event(*event));
                 Turn::At(now)
             }
-            Step::Await(event) if self.signalled.contains(event) => Turn::At(now),
+            Step::Await(event) if self.events.has_come(*event) => Turn::At(now),
             Step::Await(event) => Turn::Blocked(Obstacle::Event(*event)),
-            Step::Read(_) | Step::Write { .. } | Step::Flush | Step::Discard(_) => {
+            Step::Read(_) | Step::Write { .. } | Step::Flush | Step::Discard(_) | Step::Remap(_) => {
                 return self.command(running);
             }
         })
@@ -387,30 +374,23 @@ impl<D: BlockDevice> Machine<D> {
     /// Sends a command to the drive; returns when it is done.
     fn issue(&mut self, step: &Step) -> Result<SimTime, HostError> {
         let now = self.now;
-        let (kind, range, done) = match step {
-            Step::Read(range) => (CommandKind::Read, *range, self.device.read(now, *range)?),
+        let (kind, done) = match step {
+            Step::Read(range) => (RequestKind::Read, self.device.read(now, *range)?),
             Step::Write { range, hints, fua } => {
-                (CommandKind::Write, *range, self.device.write(now, *range, *hints, *fua)?)
+                (RequestKind::Write, self.device.write(now, *range, *hints, *fua)?)
             }
-            Step::Discard(ranges) => {
-                let blocks = ranges.iter().map(|range| range.blocks_inside().blocks).sum();
-                let start = ranges.first().map_or(Lba(0), |range| range.blocks_inside().start);
-                (CommandKind::Discard, BlockRange::new(start, blocks), self.device.discard(now, ranges)?)
-            }
-            _ => (CommandKind::Flush, BlockRange::new(Lba(0), 0), self.device.flush(now)?),
+            Step::Discard(ranges) => (RequestKind::Discard, self.device.discard(now, ranges)?),
+            Step::Remap(remap) => (RequestKind::Remap, self.device.remap(now, &remap.pairs, remap.when)?),
+            _ => (RequestKind::Flush, self.device.flush(now)?),
         };
-        if kind == CommandKind::Flush {
+        if kind == RequestKind::Flush {
             self.flushes.issued(now, done);
         }
         self.depth.enter(done);
-        self.traffic.count(kind, range.blocks, done.since(now));
+        self.traffic.count(kind, step.blocks(), done.since(now));
         if let Some(observer) = &mut self.observer {
-            match step {
-                Step::Discard(ranges) => ranges.iter().for_each(|range| {
-                    observer(&Request { at: now, done, kind, range: range.blocks_inside() });
-                }),
-                _ => observer(&Request { at: now, done, kind, range }),
-            }
+            let at = now;
+            step.ranges().for_each(|(range, _)| observer(&Request { at, done, kind, range }));
         }
         Ok(done)
     }

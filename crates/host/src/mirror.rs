@@ -1,6 +1,6 @@
 //! What the blocks of a device hold as of the last command issued, played or not.
 
-use dovetail_block::{BlockRange, ByteRange, Content, Data, Lba};
+use dovetail_block::{BlockRange, ByteRange, Content, Data, Lba, RemapPair};
 
 /// Blocks that come into memory together: 2 MiB.
 const CHUNK: usize = 512;
@@ -20,17 +20,31 @@ impl Mirror {
 
     pub(crate) fn read(&self, range: BlockRange, into: &mut [Content]) {
         for (lba, content) in range.iter().zip(into) {
-            let chunk = &self.chunks[lba.0 as usize / CHUNK];
-            *content = chunk.as_ref().map_or(Content::Empty, |chunk| chunk[lba.0 as usize % CHUNK].clone());
+            *content = self.get(lba).clone();
         }
+    }
+
+    fn get(&self, lba: Lba) -> &Content {
+        let chunk = &self.chunks[lba.0 as usize / CHUNK];
+        chunk.as_ref().map_or(&Content::Empty, |chunk| &chunk[lba.0 as usize % CHUNK])
     }
 
     pub(crate) fn write(&mut self, range: BlockRange, data: Data<'_>) {
         for (i, lba) in range.iter().enumerate() {
-            let chunk = self.chunks[lba.0 as usize / CHUNK]
-                .get_or_insert_with(|| Box::new([const { Content::Empty }; CHUNK]));
-            chunk[lba.0 as usize % CHUNK] = data.block(i as u64);
+            self.set(lba, data.block(i as u64));
         }
+    }
+
+    fn set(&mut self, lba: Lba, content: Content) {
+        let chunk = self.chunks[lba.0 as usize / CHUNK]
+            .get_or_insert_with(|| Box::new([const { Content::Empty }; CHUNK]));
+        chunk[lba.0 as usize % CHUNK] = content;
+    }
+
+    /// Executes one pair of a remap.
+    pub(crate) fn move_block(&mut self, pair: RemapPair) {
+        self.set(pair.to, self.get(pair.from).clone());
+        self.forget(pair.from);
     }
 
     /// The content of a block is needed no more.

@@ -1,6 +1,25 @@
 //! A plan: what a call issued, in its order.
 
-use dovetail_block::{BlockRange, ByteRange, EventId, Hints, LockId};
+use dovetail_block::{BlockRange, ByteRange, EventId, Hints, LockId, RemapPair, RemapWhen};
+
+/// A remap command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remap {
+    /// The command's pairs.
+    pub pairs: Vec<RemapPair>,
+    /// When they are executed.
+    pub when: RemapWhen,
+    /// Pairs of earlier commands that are executed with it.
+    pub held: Vec<RemapPair>,
+}
+
+impl Remap {
+    /// The addresses from which and to which it moves blocks, or will move them.
+    fn touched(&self) -> impl Iterator<Item = BlockRange> {
+        let pairs = self.held.iter().chain(&self.pairs);
+        pairs.flat_map(|pair| [pair.to, pair.from]).map(|lba| BlockRange::new(lba, 1))
+    }
+}
 
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +39,8 @@ pub enum Step {
     Flush,
     /// Gives ranges back.
     Discard(Vec<ByteRange>),
+    /// Moves blocks to other addresses.
+    Remap(Box<Remap>),
     /// Waits for its reads so far.
     WaitReads,
     /// Waits for all its commands.
@@ -42,7 +63,29 @@ pub enum Step {
 impl Step {
     /// It is a command to the drive.
     pub const fn is_command(&self) -> bool {
-        matches!(self, Self::Read(_) | Self::Write { .. } | Self::Flush | Self::Discard(_))
+        matches!(self, Self::Read(_) | Self::Write { .. } | Self::Flush | Self::Discard(_) | Self::Remap(_))
+    }
+
+    /// Blocks that the command is about: those that a remap moves count once.
+    pub(crate) fn blocks(&self) -> u64 {
+        match self {
+            Self::Remap(remap) => remap.pairs.len() as u64,
+            _ => self.ranges().map(|(range, _)| range.blocks).sum(),
+        }
+    }
+
+    /// The blocks that it touches, and whether it changes them.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, bool)> {
+        let (one, discard, remap): (_, &[ByteRange], _) = match self {
+            Self::Read(range) => (Some((*range, false)), &[], None),
+            Self::Write { range, .. } => (Some((*range, true)), &[], None),
+            Self::Discard(ranges) => (None, ranges, None),
+            Self::Remap(remap) => (None, &[], Some(remap)),
+            _ => (None, &[], None),
+        };
+        let discard = discard.iter().map(|range| range.blocks_inside());
+        let changed = discard.chain(remap.into_iter().flat_map(|remap| remap.touched()));
+        one.into_iter().chain(changed.map(|range| (range, true)))
     }
 }
 

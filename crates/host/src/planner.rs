@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, EventId, Hints, Lba, Note,
+    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, EventId, HeldRemaps, Hints, Lba,
+    Note, RemapPair, RemapWhen,
 };
 use dovetail_time::SimTime;
-use rustc_hash::FxHashSet;
 
+use crate::events::Events;
 use crate::mirror::Mirror;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, Remap, Step};
 
 /// A handle on the device; the file system has one, whoever plays its plans another.
 #[derive(Clone, Debug)]
@@ -21,9 +22,9 @@ struct State {
     info: DeviceInfo,
     max_request_blocks: u64,
     mirror: Mirror,
+    held: HeldRemaps,
     steps: Vec<Step>,
-    /// Events that have come, as the machine tells.
-    come: FxHashSet<EventId>,
+    events: Events,
 }
 
 impl Planner {
@@ -34,15 +35,16 @@ impl Planner {
             info,
             max_request_blocks: max_request_blocks.max(1),
             mirror,
+            held: HeldRemaps::default(),
             steps: Vec::new(),
-            come: FxHashSet::default(),
+            events: Events::default(),
         };
         Self(Rc::new(RefCell::new(state)))
     }
 
-    /// An event has come: a plan that signals it got there.
-    pub fn event(&self, event: EventId) {
-        self.0.borrow_mut().come.insert(event);
+    /// The events that have come, for the machine that plays the plans.
+    pub fn events(&self) -> Events {
+        self.0.borrow().events.clone()
     }
 
     /// What was issued since the last time; `spare` is a plan whose memory is used again.
@@ -96,8 +98,17 @@ impl State {
                 }
                 self.steps.push(Step::Discard(ranges.to_vec()));
             }
-            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
+            Command::Remap { pairs, when } => self.remap(pairs, when)?,
         }
+        Ok(())
+    }
+
+    fn remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
+        self.info.check_remap(pairs, when, &self.held)?;
+        let executed = self.held.take(pairs, when);
+        let held = executed[..executed.len().saturating_sub(pairs.len())].to_vec();
+        executed.into_iter().for_each(|pair| self.mirror.move_block(pair));
+        self.steps.push(Step::Remap(Box::new(Remap { pairs: pairs.to_vec(), when, held })));
         Ok(())
     }
 
@@ -135,6 +146,6 @@ impl BlockDevice for Planner {
     }
 
     fn has_come(&self, event: EventId) -> bool {
-        self.0.borrow().come.contains(&event)
+        self.0.borrow().events.has_come(event)
     }
 }

@@ -4,13 +4,27 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use dovetail_block::BlockRange;
-use dovetail_ftl::stats::CommandKind;
 use dovetail_time::{SimSpan, SimTime};
 
 /// Classes of request sizes: class `n` has requests of 2^n to 2^(n+1) - 1 blocks.
 pub const SIZE_CLASSES: usize = 12;
 
-/// A command as it reached the drive.
+/// The kinds of command that reach the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Flushes.
+    Flush,
+    /// Discards.
+    Discard,
+    /// Remaps.
+    Remap,
+}
+
+/// A command with blocks as it reached the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// When.
@@ -18,8 +32,8 @@ pub struct Request {
     /// When it was done.
     pub done: SimTime,
     /// What.
-    pub kind: CommandKind,
-    /// Which blocks; empty for a flush. A discard of several ranges is shown once for each.
+    pub kind: RequestKind,
+    /// Which blocks. A discard of several ranges is shown once for each, a remap once for each address.
     pub range: BlockRange,
 }
 
@@ -28,7 +42,7 @@ pub struct Request {
 pub struct Issued {
     /// How many.
     pub requests: u64,
-    /// Blocks of 4 KiB.
+    /// Blocks of 4 KiB; pairs of a remap.
     pub blocks: u64,
     /// Time from issue to completion, summed.
     pub time: SimSpan,
@@ -47,6 +61,8 @@ pub struct Traffic {
     pub flush: Issued,
     /// Discards.
     pub discard: Issued,
+    /// Remaps.
+    pub remap: Issued,
     /// Flushes that another thread's flush did as well.
     pub merged_flushes: u64,
     /// CPU time spent on requests.
@@ -54,12 +70,13 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn count(&mut self, kind: CommandKind, blocks: u64, time: SimSpan) {
+    pub(crate) fn count(&mut self, kind: RequestKind, blocks: u64, time: SimSpan) {
         let issued = match kind {
-            CommandKind::Read => &mut self.read,
-            CommandKind::Write => &mut self.write,
-            CommandKind::Flush => &mut self.flush,
-            CommandKind::Discard => &mut self.discard,
+            RequestKind::Read => &mut self.read,
+            RequestKind::Write => &mut self.write,
+            RequestKind::Flush => &mut self.flush,
+            RequestKind::Discard => &mut self.discard,
+            RequestKind::Remap => &mut self.remap,
         };
         issued.requests += 1;
         issued.blocks += blocks;

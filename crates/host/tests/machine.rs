@@ -9,7 +9,7 @@ use dovetail_block::{
     BlockDevice, BlockRange, ByteRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, EventId,
     Hints, Lba, LockId, MemoryDevice,
 };
-use dovetail_host::{Happening, HostCosts, HostError, Machine, Plan, Step, Tag};
+use dovetail_host::{Events, Happening, HostCosts, HostError, Machine, Plan, Step, Tag};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use proptest::prelude::*;
 
@@ -76,7 +76,7 @@ fn costs() -> HostCosts {
 /// Threads that start a random plan when their last one has ended; what was issued, in its order.
 fn play(seed: u64, threads: u64, plans: u64) -> (Vec<(SimTime, BlockRange)>, Vec<Happening>) {
     let mut rng = Rng::new(seed);
-    let mut machine = Machine::new(Device::new(seed), costs(), SimTime::ZERO);
+    let mut machine = Machine::new(Device::new(seed), costs(), SimTime::ZERO, Events::default());
     let seen = Rc::new(RefCell::new(Vec::new()));
     let observer = Rc::clone(&seen);
     machine.observe(Box::new(move |request| observer.borrow_mut().push((request.at, request.range))));
@@ -110,7 +110,7 @@ proptest! {
 }
 
 fn run(plans: Vec<Vec<Step>>) -> Result<Vec<(u64, u64)>, HostError> {
-    let mut machine = Machine::new(Device::new(1), costs(), SimTime::ZERO);
+    let mut machine = Machine::new(Device::new(1), costs(), SimTime::ZERO, Events::default());
     for (tag, steps) in plans.into_iter().enumerate() {
         machine.start(SimTime::ZERO, Tag(tag as u64), Plan { steps });
     }
@@ -158,7 +158,7 @@ fn a_lock_held_alone_stops_the_others_until_it_is_given_back() {
 fn a_command_does_not_overtake_one_that_was_planned_before_it() {
     let range = BlockRange::new(Lba(5), 1);
     let write = || Step::Write { range, hints: Hints::default(), fua: false };
-    let mut machine = Machine::new(Device::new(3), costs(), SimTime::ZERO);
+    let mut machine = Machine::new(Device::new(3), costs(), SimTime::ZERO, Events::default());
     let seen = Rc::new(RefCell::new(Vec::new()));
     let observer = Rc::clone(&seen);
     machine.observe(Box::new(move |request| observer.borrow_mut().push(request.kind as u8)));
@@ -167,13 +167,13 @@ fn a_command_does_not_overtake_one_that_was_planned_before_it() {
     machine.start(SimTime::ZERO, Tag(1), Plan { steps: vec![write()] });
     while machine.advance().unwrap().is_some() {}
     let kinds = seen.borrow().clone();
-    let (read, write) = (dovetail_ftl::stats::CommandKind::Read, dovetail_ftl::stats::CommandKind::Write);
+    let (read, write) = (dovetail_host::RequestKind::Read, dovetail_host::RequestKind::Write);
     assert_eq!(kinds, [read as u8, read as u8, write as u8]);
 }
 
 #[test]
 fn flushes_that_come_together_are_one() {
-    let mut machine = Machine::new(Device::new(5), costs(), SimTime::ZERO);
+    let mut machine = Machine::new(Device::new(5), costs(), SimTime::ZERO, Events::default());
     (0..5).for_each(|tag| {
         machine.start(SimTime::ZERO, Tag(tag), Plan { steps: vec![Step::Flush, Step::WaitAll] });
     });

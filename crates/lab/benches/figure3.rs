@@ -150,7 +150,7 @@ impl Parts {
         let mut make = |n| fs.create(&Caller::default(), root, format!("{n}").as_bytes(), &file).unwrap().ino;
         let files = (0..FILES).map(&mut make).collect();
         let drive = Timed { device: drive, clock: Rc::clone(&driving) };
-        let machine = Machine::new(drive, stack.host, SimTime::ZERO);
+        let machine = Machine::new(drive, stack.host, SimTime::ZERO, planner.events());
         let (calling, playing) = (Clock::default(), Clock::default());
         Self { fs, planner, machine, files, calling, planning, playing, driving }
     }

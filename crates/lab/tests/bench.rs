@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dovetail_lab::bench::results::BenchResults;
+use dovetail_lab::bench::results::{BenchResults, BenchRun};
 use dovetail_lab::bench::{BenchError, Experiment, Fill, FillAmount, FillWith, Source, Stack};
 use dovetail_time::Ratio;
 use dovetail_workload::personality::Personality;
@@ -120,4 +120,29 @@ fn runs_that_had_not_begun_when_it_was_stopped_are_left_out() {
     let (results, failures) = experiment.run(1, &|_| stop.store(true, Ordering::Relaxed));
     assert!(failures.is_empty());
     assert_eq!(results.runs.len(), 1);
+}
+
+fn one_run(source: &Source, fill: Option<Fill>) -> BenchRun {
+    let (stacks, stop) = (stacks(), AtomicBool::new(false));
+    let experiment = Experiment { fill, repetitions: 1, ..experiment(source, &stacks[..1], &stop) };
+    let (results, failures) = experiment.run(1, &|_| {});
+    assert!(failures.is_empty(), "{failures:?}");
+    results.runs.into_iter().next().unwrap()
+}
+
+#[test]
+fn what_warms_up_is_not_in_the_scatter() {
+    let job = "[a]\nrw=randwrite\nbs=4k\nsize=8m\nfsync=8\ntime_based\nruntime=1\nramp_time=3\n";
+    let run = one_run(&Source::fio(job, "ramp.fio", &[]).unwrap(), None);
+    assert!((0.9..1.5).contains(&run.totals.elapsed_s), "{}", run.totals.elapsed_s);
+    let (first, last) = (run.scatter.first().unwrap().t, run.scatter.last().unwrap().t);
+    assert!(first < 0.1 && last <= run.totals.elapsed_s, "{first} to {last}");
+}
+
+#[test]
+fn fragmentation_is_that_of_the_workloads_files() {
+    let source = Source::fio("[a]\nrw=write\nbs=64k\nsize=4m\nnumjobs=3\n", "write.fio", &[]).unwrap();
+    let fill = Fill { amount: FillAmount::Share(0.2), with: FillWith::Impressions };
+    let (alone, filled) = (one_run(&source, None), one_run(&source, Some(fill)));
+    assert_eq!((alone.fragmentation.files, filled.fragmentation.files), (3, 3));
 }

@@ -191,6 +191,11 @@ pub trait Workload {
     /// The path of a file from the root of the file system, without a slash before it.
     fn path(&self, file: FileId) -> &str;
 
+    /// The first file of its own: those before it are there to fill the volume, and no thread touches them.
+    fn first_file(&self) -> FileId {
+        FileId(0)
+    }
+
     /// Calls that make the files which are to be there before the first thread starts, one after another; `None` after
     /// the last one. They are not measured.
     fn prepare(&mut self) -> Option<Call>;
@@ -228,6 +233,10 @@ impl<W: Workload + ?Sized> Workload for Box<W> {
 
     fn path(&self, file: FileId) -> &str {
         (**self).path(file)
+    }
+
+    fn first_file(&self) -> FileId {
+        (**self).first_file()
     }
 
     fn prepare(&mut self) -> Option<Call> {

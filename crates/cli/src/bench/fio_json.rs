@@ -10,11 +10,15 @@ use crate::output::{is_stdout, write};
 
 /// A file for each run: the one that was named, or with several runs one named after each.
 pub(super) fn files(path: &Path, source: &Source, labels: &[String]) -> Result<Vec<PathBuf>, Failure> {
-    if let Source::Personality(personality) = source {
-        return Err(Failure::Usage(format!(
-            "--fio-json is for fio job files, and {} is a personality: give --json",
-            personality.name()
-        )));
+    let other = match source {
+        Source::Fio(_) => None,
+        Source::Personality(_) => Some("personality"),
+        Source::FileTrace(_) => Some("file-level trace"),
+    };
+    if let Some(kind) = other {
+        let name = source.name();
+        let message = format!("--fio-json is for fio job files, and {name} is a {kind}: give --json");
+        return Err(Failure::Usage(message));
     }
     match labels {
         [_] => Ok(vec![path.into()]),

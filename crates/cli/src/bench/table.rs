@@ -66,6 +66,11 @@ const GROUPS: [&[Row<BenchRun>]; 6] = [
                 .then(|| format!("{} ({})", format_count(flushes), format_count(r.requests.merged_flushes)))
         }),
         row("discards", |r| counted(r.requests.by_kind.discard.count, r.requests.by_kind.discard.bytes)),
+        row("remaps", |r| {
+            let remap = &r.requests.remap;
+            let pairs = || format_count(remap.pairs);
+            (remap.count > 0).then(|| format!("{} of {} pairs in all", format_count(remap.count), pairs()))
+        }),
         row("pieces a file", |r| {
             let f = &r.fragmentation;
             (f.files > 0)

@@ -197,14 +197,20 @@ impl Profile {
     fn remap(&self) -> Result<Option<RemapConfig>, ProfileError> {
         const MOST: u32 = 1 << 20;
         let Some(remap) = &self.remap else { return Ok(None) };
-        let limits = RemapLimits {
-            pairs_per_command: self.int("remap.pairs_per_command", remap.pairs_per_command, 1, MOST)?,
-            held_pairs: self.int("remap.held_pairs", remap.held_pairs, 0, MOST)?,
-        };
         let store = match remap.store.as_str() {
             "nvm" => self.non_volatile(remap)?,
             "log" => self.remap_log(remap)?,
             other => return Err(self.value("remap.store", other, "nvm or log".into())),
+        };
+        let (command_time, pair_time) = match store {
+            RemapStore::NonVolatile { access, .. } => (SimSpan::ZERO, access),
+            RemapStore::Log => (self.us("timing.program_us", self.timing.program_us)?, SimSpan::ZERO),
+        };
+        let limits = RemapLimits {
+            pairs_per_command: self.int("remap.pairs_per_command", remap.pairs_per_command, 1, MOST)?,
+            held_pairs: self.int("remap.held_pairs", remap.held_pairs, 0, MOST)?,
+            command_time,
+            pair_time,
         };
         Ok(Some(RemapConfig { limits, store }))
     }

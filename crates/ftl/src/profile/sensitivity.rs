@@ -2,7 +2,7 @@
 
 use dovetail_time::parse_bytes;
 
-use super::Profile;
+use super::{Profile, ProfileError};
 
 /// A profile in which one assumed figure is another.
 #[derive(Clone, Debug)]
@@ -53,11 +53,27 @@ impl Profile {
     }
 
     fn with_figure(&self, key: &str, value: &str) -> Option<Self> {
-        let (table, name) = key.split_once('.')?;
-        let mut document: toml::Table = self.text.parse().ok()?;
         let value: toml::Table = format!("value = {value}").parse().ok()?;
-        document.get_mut(table)?.as_table_mut()?.insert(name.into(), value.get("value")?.clone());
-        Self::parse(&document.to_string(), &self.file).ok()
+        self.with_figures([(key, value.get("value")?.clone())]).ok()
+    }
+
+    /// The profile with figures `table.key` that are others.
+    ///
+    /// # Errors
+    /// A figure that there is not, or that makes no profile, as [`Profile::parse`] tells it.
+    pub fn with_figures<'a>(
+        &self,
+        figures: impl IntoIterator<Item = (&'a str, toml::Value)>,
+    ) -> Result<Self, ProfileError> {
+        let mut document: toml::Table = self.text.parse().unwrap_or_default();
+        for (key, value) in figures {
+            let (table, name) = key.split_once('.').unwrap_or((key, ""));
+            let table = document.entry(table).or_insert_with(|| toml::Table::new().into());
+            if let Some(table) = table.as_table_mut() {
+                table.insert(name.into(), value);
+            }
+        }
+        Self::parse(&document.to_string(), &self.file)
     }
 }
 

@@ -137,15 +137,19 @@ impl Files {
         Ok(Effect::default())
     }
 
-    /// The inodes of the files that are there.
-    pub(super) fn inodes(&self) -> impl Iterator<Item = Ino> {
-        self.table.iter().flatten().map(|file| file.ino)
+    /// The inodes of the files from `first` on that are there.
+    pub(super) fn inodes(&self, first: FileId) -> impl Iterator<Item = Ino> {
+        self.from(first).map(|file| file.ino)
     }
 
-    /// Blocks of all files, holes left out.
-    pub(super) fn blocks(&self) -> u64 {
+    /// Blocks of the files from `first` on, holes left out.
+    pub(super) fn blocks(&self, first: FileId) -> u64 {
         let written = |file: &File| file.versions.iter().filter(|version| **version > 0).count() as u64;
-        self.table.iter().flatten().map(written).sum()
+        self.from(first).map(written).sum()
+    }
+
+    fn from(&self, first: FileId) -> impl Iterator<Item = &File> {
+        self.table.iter().skip(first.0 as usize).flatten()
     }
 
     fn file(&mut self, file: FileId) -> Option<&mut File> {

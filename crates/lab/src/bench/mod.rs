@@ -9,29 +9,24 @@ mod fio_record;
 mod recorder;
 pub mod results;
 mod run;
+mod scatter;
 mod source;
 mod stack;
 mod summary;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use dovetail_block::{BLOCK_SIZE, BlockDevice, DeviceInfo};
+use dovetail_block::{BlockDevice, DeviceInfo};
 use dovetail_ftl::Drive;
-use dovetail_ftl::stats::CommandKind;
 use dovetail_host::{HostError, Machine, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_workload::{Call, ThreadId, Workload};
 
-use crate::results::ScatterPoint;
-use crate::sample::Sample;
 pub use experiment::Experiment;
 pub use fill::{Fill, FillAmount, FillWith};
 use results::BenchRun;
 use run::Run;
-pub use source::Source;
+pub use source::{FileTraceSource, Source};
 pub use stack::Stack;
 
 /// Why a run ended early, or could not begin.
@@ -150,10 +145,8 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
     let info = DeviceInfo { blocks, ..drive.info() };
     let planner = Planner::new(info, stack.host.max_request_blocks());
     let fs = filesystems::build(stack, planner.clone(), job.scale)?;
-    let mut machine = Machine::new(drive, stack.host, SimTime::ZERO);
-    let plans = planner.clone();
-    machine.observe_events(Box::new(move |event| plans.event(event)));
-    let mut run = Run::new(machine, planner, fs, stack.host, workload, job.stop);
+    let machine = Machine::new(drive, stack.host, SimTime::ZERO, planner.events());
+    let mut run = Run::new(machine, planner, fs, job, workload);
     let failed =
         |error: BenchError| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() };
     run.prepare().map_err(failed)?;
@@ -168,40 +161,17 @@ pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, Bench
     let jobs: Vec<String> =
         (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into()).collect();
     let mut run = set_up(job, &mut *workload)?;
-    let sample = Rc::new(RefCell::new(Sample::new(job.seed)));
-    run.observe(&sample);
+    run.begin_measuring();
     let ran = run.run();
     let failure =
         if job.final_sync && !(job.stop)() { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }
             .err();
     let end = run.recorder.end(run.fs.as_ref(), &run.machine);
     let mut result = summary::summarize(job, &mut run, &end, &jobs);
-    result.scatter = sample.borrow_mut().finish();
+    result.scatter = run.scatter.finish();
     let (span, records) = ((run.recorder.first.at, end.at), run.recorder.fio_records());
     drop(run);
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
     result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
     Ok(result)
-}
-
-impl Run<'_> {
-    /// The measurement begins: what reaches the drive from now on is offered to `sample`.
-    fn observe(&mut self, sample: &Rc<RefCell<Sample>>) {
-        self.recorder.begin(self.fs.as_ref(), &self.machine);
-        let (sample, start) = (Rc::clone(sample), self.machine.now());
-        self.machine.observe(Box::new(move |request| {
-            let op = match request.kind {
-                CommandKind::Read => 'r',
-                CommandKind::Write => 'w',
-                CommandKind::Discard => 'd',
-                CommandKind::Flush => return,
-            };
-            sample.borrow_mut().offer(ScatterPoint {
-                t: request.at.since(start).as_secs_f64(),
-                at: request.range.start.0 * BLOCK_SIZE,
-                len: request.range.blocks * BLOCK_SIZE,
-                op,
-            });
-        }));
-    }
 }

@@ -148,6 +148,20 @@ pub struct RequestsResult {
     pub by_kind: ByKind<RequestResult>,
     /// Flushes that another thread's flush did as well.
     pub merged_flushes: u64,
+    /// Remap commands.
+    #[serde(default)]
+    pub remap: RemapResult,
+}
+
+/// Remap commands that reached the drive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RemapResult {
+    /// How many.
+    pub count: u64,
+    /// Pairs of addresses in them.
+    pub pairs: u64,
+    /// Mean time from issue to completion in microseconds.
+    pub mean_us: f64,
 }
 
 /// One job: threads that are reported together.

@@ -6,10 +6,11 @@ use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::Simulated;
 use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
 
-use super::BenchError;
 use super::files::{CallError, Effect, Files};
 use super::fio_record::Submission;
 use super::recorder::Recorder;
+use super::scatter::Scatter;
+use super::{BenchError, Job};
 
 /// Tags from here on are threads that sleep; below are calls.
 const THREADS: u64 = 1 << 32;
@@ -51,7 +52,7 @@ pub(super) struct Run<'w> {
     pub(super) planner: Planner,
     pub(super) fs: Box<dyn Simulated>,
     costs: HostCosts,
-    workload: &'w mut dyn Workload,
+    pub(super) workload: &'w mut dyn Workload,
     pub(super) files: Files,
     calls: Vec<Option<InFlight>>,
     free: Vec<usize>,
@@ -60,6 +61,7 @@ pub(super) struct Run<'w> {
     under_way: Vec<u64>,
     background: Background,
     pub(super) recorder: Recorder,
+    pub(super) scatter: Scatter,
     /// CPU time of calls.
     pub(super) cpu: SimSpan,
     stop: &'w dyn Fn() -> bool,
@@ -72,18 +74,18 @@ impl<'w> Run<'w> {
         machine: Machine<Drive>,
         planner: Planner,
         fs: Box<dyn Simulated>,
-        costs: HostCosts,
+        job: &Job<'w>,
         workload: &'w mut dyn Workload,
-        stop: &'w dyn Fn() -> bool,
     ) -> Self {
         let threads = vec![State::Ready; workload.threads() as usize];
         Self {
             recorder: Recorder::new(&*workload),
+            scatter: Scatter::new(job.seed),
             under_way: vec![0; threads.len()],
             machine,
             planner,
             fs,
-            costs,
+            costs: job.stack.host,
             workload,
             files: Files::default(),
             calls: Vec::new(),
@@ -91,7 +93,7 @@ impl<'w> Run<'w> {
             threads,
             background: Background::default(),
             cpu: SimSpan::ZERO,
-            stop,
+            stop: job.stop,
             measuring: false,
         }
     }
@@ -118,12 +120,19 @@ impl<'w> Run<'w> {
         loop {
             match self.machine.advance()? {
                 Some(Happening::Ended { tag, .. }) if tag == alone => return Ok(()),
-                Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended()?,
+                Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended(),
                 Some(Happening::Timer { tag, at }) if tag == BACKGROUND => self.wake_background(at)?,
                 Some(_) => {} // of a run that was ended early
                 None => return Ok(()),
             }
         }
+    }
+
+    /// Forgets what was measured: it was to set up, or to warm up.
+    pub(super) fn begin_measuring(&mut self) {
+        self.recorder.begin(self.fs.as_ref(), &self.machine);
+        self.scatter.begin(&mut self.machine);
+        self.cpu = SimSpan::ZERO;
     }
 
     /// Runs the threads to their end.
@@ -137,7 +146,7 @@ impl<'w> Run<'w> {
         }
         while self.is_left()? && !(self.stop)() {
             match self.machine.advance()? {
-                Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended()?,
+                Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended(),
                 Some(Happening::Ended { tag, at }) => self.ended(tag.0 as usize, at)?,
                 Some(Happening::Timer { tag, at }) if tag == BACKGROUND => self.wake_background(at)?,
                 Some(Happening::Timer { tag, at }) => {
@@ -194,10 +203,8 @@ impl<'w> Run<'w> {
     /// Makes a call; returns when the thread has handed it over.
     fn begin(&mut self, thread: ThreadId, now: SimTime, call: Call) -> Result<SimTime, BenchError> {
         if !self.measuring && self.workload.measured(thread, now) {
-            // what came before was to warm up
             self.measuring = true;
-            self.recorder.begin(self.fs.as_ref(), &self.machine);
-            self.cpu = SimSpan::ZERO;
+            self.begin_measuring();
         }
         let effect = self.perform(now, thread, &call)?;
         let slot = self.free.pop().unwrap_or(self.calls.len());
@@ -293,10 +300,9 @@ impl<'w> Run<'w> {
         Ok(())
     }
 
-    fn background_ended(&mut self) -> Result<(), BenchError> {
+    fn background_ended(&mut self) {
         self.background.running = false;
         self.look_at_background(self.machine.now());
-        Ok(())
     }
 }
 

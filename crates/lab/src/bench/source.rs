@@ -1,7 +1,10 @@
 //! Where the calls come from.
 
+use std::sync::Arc;
+
 use dovetail_time::Ratio;
 use dovetail_workload::Workload;
+use dovetail_workload::file_trace::{FileTrace, FileTraceOptions, FileTraceWorkload};
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 use dovetail_workload::personality::{Personality, PersonalityWorkload};
 
@@ -14,6 +17,21 @@ pub enum Source {
     Fio(Box<JobFile>),
     /// A personality of Filebench's.
     Personality(Box<Personality>),
+    /// A file-level trace.
+    FileTrace(FileTraceSource),
+}
+
+/// A file-level trace and how it is made again.
+#[derive(Clone, Debug)]
+pub struct FileTraceSource {
+    /// The trace.
+    pub trace: Arc<FileTrace>,
+    /// As [`FileTraceOptions::gaps`].
+    pub gaps: f64,
+    /// As [`FileTraceOptions::loops`].
+    pub loops: f64,
+    /// The scale at which the trace is made again as it is; at smaller ones it is shrunk.
+    pub whole_at: Ratio,
 }
 
 impl Source {
@@ -35,6 +53,7 @@ impl Source {
         match self {
             Self::Fio(file) => file.name(),
             Self::Personality(personality) => personality.name(),
+            Self::FileTrace(source) => source.trace.name(),
         }
     }
 
@@ -52,6 +71,12 @@ impl Source {
             Self::Personality(personality) => {
                 let scaled = scaled_personality(personality, scale)?;
                 Ok(Box::new(PersonalityWorkload::new(&scaled, seed).map_err(|error| failed(&error))?))
+            }
+            Self::FileTrace(FileTraceSource { trace, gaps, loops, whole_at }) => {
+                let scale = (scale.value() / whole_at.value()).min(1.0);
+                let options = FileTraceOptions { gaps: *gaps, loops: *loops, scale };
+                let workload = FileTraceWorkload::new(trace, &options);
+                Ok(Box::new(workload.map_err(|error| failed(&error))?))
             }
         }
     }

@@ -1,8 +1,9 @@
 //! A stack: a file system with its options on a drive, as TOML.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use dovetail_ftl::{DriveConfig, Overrides, Profile};
+use dovetail_ftl::{DriveConfig, Overrides, Profile, ProfileError};
 use dovetail_host::HostCosts;
 use dovetail_time::{Ratio, parse_bytes};
 use serde::{Deserialize, Serialize};
@@ -10,9 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::BenchError;
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 7] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
+    ("rm-ipu", include_str!("../../../../stacks/rm-ipu.toml")),
+    ("rm-ipu-fsync", include_str!("../../../../stacks/rm-ipu-fsync.toml")),
+    ("rm-ipu-adaptive", include_str!("../../../../stacks/rm-ipu-adaptive.toml")),
     ("ext4", include_str!("../../../../stacks/ext4.toml")),
     ("ext3", include_str!("../../../../stacks/ext3.toml")),
 ];
@@ -38,6 +42,9 @@ pub struct Stack {
     pub mkfs: toml::Table,
     /// The name of a drive profile, or the path of one.
     pub drive: String,
+    /// Figures of that profile that are others here, as `table.key`.
+    #[serde(default, rename = "drive-figures")]
+    pub drive_figures: BTreeMap<String, toml::Value>,
     /// The size of the partition; the whole drive if it is left out.
     pub partition: Option<String>,
     /// Memory of the page cache. Assumed default: 1 GiB.
@@ -120,8 +127,14 @@ impl Stack {
     /// [`BenchError::Drive`].
     pub fn drive_config(&self, scale: Ratio, seed: u64) -> Result<DriveConfig, BenchError> {
         let overrides = Overrides { scale: Some(scale), seed, ..Overrides::default() };
-        let config = Profile::load(&self.drive).and_then(|profile| profile.resolve(&overrides));
-        config.map_err(|error| BenchError::Drive(error.to_string()))
+        let failed = |error: ProfileError| BenchError::Drive(error.to_string());
+        let profile = Profile::load(&self.drive).map_err(failed)?;
+        let figures = self.drive_figures.iter().map(|(key, value)| (key.as_str(), value.clone()));
+        let profile = profile.with_figures(figures).map_err(|error| BenchError::StackFile {
+            file: self.name.clone(),
+            reason: format!("[drive-figures]: {error}"),
+        })?;
+        profile.resolve(&overrides).map_err(failed)
     }
 
     /// Blocks of the partition on a drive of so many.

@@ -11,7 +11,7 @@ use dovetail_vfs::Figure;
 use super::Job;
 use super::recorder::{Recorder, Sample, ThreadRecord};
 use super::results::{
-    BenchRun, BenchSeries, BenchTotals, Counts, FragmentationResult, JobResult, RequestResult,
+    BenchRun, BenchSeries, BenchTotals, Counts, FragmentationResult, JobResult, RemapResult, RequestResult,
     RequestsResult, StackResult,
 };
 use super::run::Run;
@@ -113,6 +113,11 @@ fn request(now: &Issued, first: &Issued) -> RequestResult {
     }
 }
 
+fn remap(now: &Issued, first: &Issued) -> RemapResult {
+    let request = request(now, first);
+    RemapResult { count: request.count, pairs: now.blocks - first.blocks, mean_us: request.mean_us }
+}
+
 fn requests(recorder: &Recorder, end: &Sample) -> RequestsResult {
     let (now, first) = (&end.traffic, &recorder.first.traffic);
     RequestsResult {
@@ -123,6 +128,7 @@ fn requests(recorder: &Recorder, end: &Sample) -> RequestsResult {
             discard: request(&now.discard, &first.discard),
         },
         merged_flushes: now.merged_flushes - first.merged_flushes,
+        remap: remap(&now.remap, &first.remap),
     }
 }
 
@@ -165,8 +171,9 @@ fn job_result(name: &str, threads: Vec<&ThreadRecord>, start: SimTime) -> JobRes
 }
 
 fn fragmentation(run: &mut Run<'_>) -> FragmentationResult {
-    let inodes: Vec<_> = run.files.inodes().collect();
-    let blocks: u64 = run.files.blocks();
+    let first = run.workload.first_file();
+    let inodes: Vec<_> = run.files.inodes(first).collect();
+    let blocks: u64 = run.files.blocks(first);
     let pieces: u64 = inodes.iter().filter_map(|ino| run.fs.pieces(*ino).ok()).sum();
     FragmentationResult {
         files: inodes.len() as u64,

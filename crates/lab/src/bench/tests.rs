@@ -1,8 +1,9 @@
 //! What a run finds wrong with a file system.
 
-use dovetail_block::{Content, Pattern};
+use dovetail_block::{BLOCK_SIZE, Content, Pattern};
 use dovetail_time::Ratio;
 use dovetail_vfs::Caller;
+use dovetail_workload::FileId;
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 
 use super::*;
@@ -25,7 +26,7 @@ fn run_after_a_stray_write(job: &str, content: Option<Content>) -> Result<(), Be
     };
     let mut run = set_up(&job, &mut workload).unwrap();
     if let Some(content) = content {
-        let ino = run.files.inodes().next().unwrap();
+        let ino = run.files.inodes(FileId(0)).next().unwrap();
         let range = (5 * BLOCK_SIZE, BLOCK_SIZE);
         run.fs.write_pages(&Caller::default(), ino, range, &[content], false).unwrap();
     }
@@ -52,4 +53,18 @@ fn what_was_written_again_reads_back_right() {
     let another_block = Content::Pattern(Pattern::named(0, 6, 1));
     run_after_a_stray_write(write_then_read, Some(another_block)).unwrap();
     run_after_a_stray_write("[a]\nrw=randread\nbs=16k\nsize=1m\n", None).unwrap();
+}
+
+#[test]
+fn a_stack_can_change_figures_of_its_drive() {
+    let with = |figures: &str| {
+        let stack = Stack::parse(&format!("{STACK}[drive-figures]\n{figures}\n"), "test.toml").unwrap();
+        stack.drive_config(Ratio::ONE, 1).map_err(|error| error.to_string())
+    };
+    let small = with("\"capacity.user\" = \"1GiB\"\n\"flash.pages_per_block\" = 8").unwrap();
+    assert_eq!(small.user_blocks, 1 << 18);
+    let unknown = with("\"host.command\" = 5").unwrap_err();
+    assert!(unknown.contains("stack test: [drive-figures]") && unknown.contains("command"), "{unknown}");
+    let wrong = with("\"host.command_us\" = -5").unwrap_err();
+    assert!(wrong.contains("host.command_us is '-5', allowed is 0 to"), "{wrong}");
 }

@@ -2,9 +2,13 @@
 //!
 //! A paper's figure is never an input to what is compared with it: it stands beside the result, with the rule that says what counts as agreement.
 
+mod curve;
 mod rmipu_figure_1;
+mod rmipu_figure_3;
+mod rmipu_figure_4;
 mod rmipu_fragmentation;
 mod rmipu_metadata;
+mod sensitivity;
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,10 +17,16 @@ use serde::Serialize;
 
 use crate::bench::results::{BenchResults, BenchRun};
 use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
+pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 3] =
-    [&rmipu_figure_1::FIGURE, &rmipu_metadata::FIGURE, &rmipu_fragmentation::FIGURE];
+pub const FIGURES: [&Figure; 5] = [
+    &rmipu_figure_1::FIGURE,
+    &rmipu_metadata::FIGURE,
+    &rmipu_figure_3::FIGURE,
+    &rmipu_figure_4::FIGURE,
+    &rmipu_fragmentation::FIGURE,
+];
 
 /// A figure or table of a paper.
 pub struct Figure {
@@ -32,6 +42,8 @@ pub struct Figure {
     pub reduced: u32,
     /// Runs it.
     run: fn(&Setting<'_>) -> Result<Reproduction, BenchError>,
+    /// What its main statement hangs on, if that can be asked.
+    pub sensitivity: Option<&'static Sensitivity>,
 }
 
 /// How a figure is to be run.
@@ -147,14 +159,9 @@ fn rounded(value: f64) -> String {
     }
 }
 
-/// Mean write bandwidth of the workload between two points of the volume that it had written, in MB/s.
-fn bandwidth(run: &BenchRun, from_bytes: f64, to_bytes: f64) -> f64 {
-    let series = &run.series;
-    let at = |bytes: f64| series.written_bytes.partition_point(|written| (*written as f64) < bytes);
-    let last = series.time_s.len().saturating_sub(1);
-    let (from, to) = (at(from_bytes).min(last), at(to_bytes).min(last));
-    let written = series.written_bytes[to] - series.written_bytes[from];
-    written as f64 / 1e6 / (series.time_s[to] - series.time_s[from]).max(1e-9)
+/// A comparison in which ours should be on the same side.
+fn direction(what: impl Into<String>, paper: impl Into<String>, ours: String, agrees: bool) -> Comparison {
+    Comparison { what: what.into(), paper: paper.into(), ours, rule: "direction".into(), agrees }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Figure 1 of the RM-IPU paper: bandwidth of random writes before and after segments run out.
 
-use super::{Comparison, Figure, Plan, Reproduction, Setting, bandwidth, of, rounded, stacks};
+use super::curve::bandwidth;
+use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks};
 use crate::bench::{BenchError, Source};
 
 pub(super) const FIGURE: Figure = Figure {
@@ -16,6 +17,7 @@ pub(super) const FIGURE: Figure = Figure {
             cleaned gives whole segments back.",
     reduced: 64,
     run,
+    sensitivity: None,
 };
 
 /// Bytes of data written when free segments end: half the drive is free, and every block of data brings one of a node.
@@ -37,7 +39,7 @@ group_reporting
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let scale = setting.scale.value();
     let source = Source::fio(JOB, "rmipu-figure-1.fio", &[])?;
-    let names = ["f2fs", "f2fs-lfs", "ext4"];
+    let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
     let plan = Plan { source: &source, fill: None, stacks: stacks(&names, "nvme-250g")?, final_sync: false };
     let results = setting.perform(&plan)?;
     let total = 240.0 * f64::from(1_u32 << 30) * scale;
@@ -49,6 +51,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let (early, late) = halves("f2fs")?;
     let (lfs_early, lfs_late) = halves("f2fs-lfs")?;
     let (ext4_early, ext4_late) = halves("ext4")?;
+    let (rm_ipu_early, rm_ipu_late) = halves("rm-ipu")?;
     let comparisons = vec![
         of_ext4("F2FS before free segments end", 1.42, early, ext4_early),
         of_ext4("F2FS after", 0.60, late, ext4_late),
@@ -73,6 +76,12 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             rule: "direction, for both modes".into(),
             agrees: late < early && lfs_late < lfs_early,
         },
+        direction(
+            "RM-IPU does not fall; not in the paper's figure",
+            "on the emulated drive it does not",
+            format!("{} to {} MB/s", rounded(rm_ipu_early), rounded(rm_ipu_late)),
+            rm_ipu_late > 0.75 * rm_ipu_early && rm_ipu_late > late && rm_ipu_late > lfs_late,
+        ),
     ];
     Ok(Reproduction { comparisons, results })
 }

@@ -12,6 +12,7 @@ pub(super) const FIGURE: Figure = Figure {
             rewritten, none twice, a piece has 4 KiB / (p + p (1 - p)) = 9.1 KiB, and Linux 6.12 read 9.5 KiB.",
     reduced: 8,
     run,
+    sensitivity: None,
 };
 
 /// Mean size of a read in KiB: what Linux 6.12 did with the same job.
@@ -35,7 +36,7 @@ bs=1m
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let source = Source::fio(JOB, "rmipu-table-1.fio", &[])?;
-    let names = ["f2fs", "f2fs-lfs", "ext4"];
+    let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
     let plan = Plan { source: &source, fill: None, stacks: stacks(&names, "femu-32g")?, final_sync: false };
     let results = setting.perform(&plan)?;
     let mut comparisons = Vec::new();
@@ -59,7 +60,23 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             agrees: (249.0..=996.0).contains(&at_full),
         });
     }
-    let ext4 = &of(&results, "ext4")?.requests.by_kind.read;
-    comparisons.push(within("ext4: mean request of the sequential read", "KiB", 740.0, ext4.mean_kib, 1.5));
+    let mean = |name| Ok::<_, BenchError>(of(&results, name)?.requests.by_kind.read.mean_kib);
+    let (f2fs, ext4, rm_ipu) = (mean("f2fs")?, mean("ext4")?, mean("rm-ipu")?);
+    comparisons.push(within("ext4: mean request of the sequential read", "KiB", 740.0, ext4, 1.5));
+    comparisons.push(within("rm-ipu: mean request of the sequential read", "KiB", 737.0, rm_ipu, 1.5));
+    comparisons.push(Comparison {
+        what: "rm-ipu beside ext4".into(),
+        paper: "737 KiB beside 740".into(),
+        ours: format!("{} KiB beside {}", rounded(rm_ipu), rounded(ext4)),
+        rule: "within 5 %".into(),
+        agrees: (rm_ipu / ext4 - 1.0).abs() <= 0.05,
+    });
+    comparisons.push(Comparison {
+        what: "rm-ipu over F2FS".into(),
+        paper: "43 times".into(),
+        ours: format!("{} times", rounded(rm_ipu / f2fs)),
+        rule: "at least 40 times".into(),
+        agrees: rm_ipu >= 40.0 * f2fs,
+    });
     Ok(Reproduction { comparisons, results })
 }

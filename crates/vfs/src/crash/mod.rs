@@ -14,7 +14,7 @@ mod snapshot;
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{Crash, MemoryDevice, RecordingDevice};
+use dovetail_block::{Crash, MemoryDevice, Recording, RecordingDevice};
 use dovetail_time::{Rng, SimTime};
 
 use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
@@ -39,6 +39,12 @@ pub trait Mountable {
 
     /// An fsync that a power cut interrupts leaves its file as it was or as it was to become, nothing else.
     fn atomic_fsync(&self) -> bool {
+        false
+    }
+
+    /// A block that a file had when its content was last made durable does not change before the next fsync of the file or
+    /// sync, whatever was written since and whatever became durable for other reasons.
+    fn updates_wait_for_fsync(&self) -> bool {
         false
     }
 
@@ -138,6 +144,12 @@ impl<'a, M: Mountable> Workload<'a, M> {
         Ok(Self { subject, seed, history })
     }
 
+    /// What was done to the device: for whoever makes states of a cut in another way than [`Self::check_cuts`], on a model of
+    /// a real drive.
+    pub fn recording(&self) -> &Recording {
+        self.history.recording()
+    }
+
     /// Cuts the power everywhere, and compares.
     ///
     /// # Errors
@@ -153,11 +165,19 @@ impl<'a, M: Mountable> Workload<'a, M> {
         Ok(tried)
     }
 
-    fn check_crash(&self, crash: &Crash, cuts: Cuts, tried: &mut Tried) -> Result<(), String> {
+    /// Mounts one state after a cut, and compares; also after cuts of some of the recoveries.
+    ///
+    /// # Errors
+    /// As [`Self::check_cuts`].
+    pub fn check_crash(&self, crash: &Crash, cuts: Cuts, tried: &mut Tried) -> Result<(), String> {
         sound(self.subject.check(&crash.device)).map_err(|what| format!("before recovery: {what}"))?;
         let (recovered, found) = self.recover(&crash.device)?;
         let complete = self.history.complete_at(crash.cut);
-        let units = Units { atomic_fsync: self.subject.atomic_fsync(), content: self.subject.content_unit() };
+        let units = Units {
+            atomic_fsync: self.subject.atomic_fsync(),
+            updates_wait: self.subject.updates_wait_for_fsync(),
+            content: self.subject.content_unit(),
+        };
         explain(&self.history, complete, units, &found)?;
         tried.cuts += 1;
         let wrote = recovered.recording().position() > 0;
@@ -205,10 +225,10 @@ impl<'a, M: Mountable> Workload<'a, M> {
 }
 
 /// The record of a recovery's writes.
-struct Recovered(dovetail_block::Recording);
+struct Recovered(Recording);
 
 impl Recovered {
-    fn recording(&self) -> &dovetail_block::Recording {
+    fn recording(&self) -> &Recording {
         &self.0
     }
 }

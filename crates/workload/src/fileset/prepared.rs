@@ -55,6 +55,10 @@ impl<W: Workload> Workload for Prepared<W> {
         }
     }
 
+    fn first_file(&self) -> FileId {
+        FileId(self.then.first_file().0 + self.offset())
+    }
+
     fn prepare(&mut self) -> Option<Call> {
         let first = self.first.prepare();
         first.or_else(|| self.then.prepare().map(|call| self.outward(call)))

@@ -13,14 +13,14 @@ const NS_PER_SEC: u64 = 1_000_000_000;
 
 /// What is wrong with a line.
 #[derive(Debug)]
-pub(super) struct Bad {
-    pub(super) expected: &'static str,
+pub(crate) struct Bad {
+    pub(crate) expected: &'static str,
     /// The text that stands there instead, control characters escaped, long text cut.
-    pub(super) found: String,
+    pub(crate) found: String,
 }
 
 impl Bad {
-    pub(super) fn new(expected: &'static str, found: &str) -> Self {
+    pub(crate) fn new(expected: &'static str, found: &str) -> Self {
         let mut text: String = found.chars().take(QUOTED_CHARS).flat_map(char::escape_debug).collect();
         if found.chars().nth(QUOTED_CHARS).is_some() {
             text.push_str("...");
@@ -86,7 +86,7 @@ pub(super) fn is_header<const N: usize>(columns: &[&str; N], state: &State) -> b
 }
 
 /// A whole number of digits only.
-pub(super) fn number(text: &str, expected: &'static str) -> Result<u64, Bad> {
+pub(crate) fn number(text: &str, expected: &'static str) -> Result<u64, Bad> {
     digits(text).ok_or_else(|| Bad::new(expected, text))
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::error::TraceError;
-use super::source::{self, Position};
+use super::source::{self, Position, Source};
 
 /// The longest line that is read; the longest that any format is known to have is some hundred bytes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 type Text = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
 /// The lines of a trace; every error names the file, and the line where that helps.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     path: PathBuf,
     text: BufReader<Text>,
     compressed: bool,
@@ -30,9 +30,18 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Opens the trace at `path` and reads its beginning.
-    pub(super) fn open(path: &Path) -> Result<Self, TraceError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         let opened = source::open(path);
-        let mut source = opened.map_err(|source| TraceError::Open { path: path.into(), source })?;
+        Self::of(path, opened.map_err(|source| TraceError::Open { path: path.into(), source })?)
+    }
+
+    /// The lines of what `reader` gives; `name` stands for the path.
+    pub(crate) fn read(name: &Path, reader: impl Read + Send + 'static) -> Result<Self, TraceError> {
+        let opened = source::of(reader, 0);
+        Self::of(name, opened.map_err(|source| TraceError::Open { path: name.into(), source })?)
+    }
+
+    fn of(path: &Path, mut source: Source) -> Result<Self, TraceError> {
         let mut sample = Vec::new();
         let read = source.text.by_ref().take(SAMPLE_BYTES).read_to_end(&mut sample);
         read.map_err(|error| reading_failed(path, source.compressed, error))?;
@@ -70,7 +79,7 @@ impl Lines {
     }
 
     /// The next line without its line ending; `None` at the end of the trace.
-    pub(super) fn next_line(&mut self) -> Result<Option<&str>, TraceError> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<&str>, TraceError> {
         self.line.clear();
         let read = self.text.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line);
         let length = read.map_err(|error| reading_failed(&self.path, self.compressed, error))?;
@@ -100,12 +109,12 @@ impl Lines {
     }
 
     /// The trace.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The number of the line last read, from 1.
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 

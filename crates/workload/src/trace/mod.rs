@@ -25,5 +25,7 @@ mod tencent;
 
 pub use blkparse::{BlkEvent, UnknownEvent};
 pub use error::TraceError;
+pub(crate) use field::{Bad, number};
 pub use format::{Format, UnknownFormat};
+pub(crate) use lines::Lines;
 pub use reader::{TraceOptions, TraceReader};

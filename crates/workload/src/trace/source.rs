@@ -38,6 +38,11 @@ impl Position {
 pub(super) fn open(path: &Path) -> io::Result<Source> {
     let file = File::open(path)?;
     let total = file.metadata()?.len();
+    of(file, total)
+}
+
+/// The same of anything that can be read, of `total` bytes (0: not known).
+pub(super) fn of(file: impl Read + Send + 'static, total: u64) -> io::Result<Source> {
     let read = Arc::new(AtomicU64::new(0));
     let mut file = Counted { inner: file, read: Arc::clone(&read) };
     let mut magic = Vec::with_capacity(MAGIC_BYTES as usize);

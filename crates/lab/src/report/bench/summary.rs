@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::super::comparison::{
     Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,
 };
-use crate::bench::results::{BenchRun, RequestResult};
+use crate::bench::results::{BenchRun, RemapResult, RequestResult};
 use crate::results::LatencyResult;
 
 const NEITHER: Best<BenchRun> = Best::Neither;
@@ -53,6 +53,13 @@ const ABOVE_EVENTS: &[Group<BenchRun>] = &[
             row("Mean read, KiB", NEITHER, |run| mean_kib(&run.requests.by_kind.read)),
             row("Flushes", NEITHER, |run| whole(run.requests.by_kind.flush.count)),
             row("Discards", NEITHER, |run| whole(run.requests.by_kind.discard.count)),
+        ],
+    },
+    Group {
+        name: "Remaps",
+        rows: &[
+            row("Remap commands", NEITHER, |run| of_remaps(run, |remap| whole(remap.count))),
+            row("Pairs remapped", NEITHER, |run| of_remaps(run, |remap| whole(remap.pairs))),
         ],
     },
     Group {
@@ -105,6 +112,11 @@ const BELOW_EVENTS: &[Group<BenchRun>] = &[
 
 fn mean_kib(requests: &RequestResult) -> Cell {
     if requests.count == 0 { missing() } else { number(requests.mean_kib) }
+}
+
+fn of_remaps(run: &BenchRun, cell: fn(&RemapResult) -> Cell) -> Cell {
+    let remap = &run.requests.remap;
+    if remap.count == 0 { missing() } else { cell(remap) }
 }
 
 fn p50(of: &LatencyResult) -> Cell {
@@ -176,5 +188,13 @@ mod tests {
         assert!(html.contains("<span class=\"best\">2.00"));
         assert!(!html.contains("<span class=\"best\">1.00"));
         assert!(!table(&runs[1..]).contains("Ended early"));
+    }
+
+    #[test]
+    fn remaps_are_shown_where_there_are_any() {
+        let mut runs = [BenchRun::default(), BenchRun::default()];
+        assert!(!table(&runs).contains("Remap commands"));
+        runs[1].requests.remap = RemapResult { count: 3, pairs: 12, mean_us: 8.0 };
+        assert!(table(&runs).contains("Remap commands") && table(&runs).contains("Pairs remapped"));
     }
 }

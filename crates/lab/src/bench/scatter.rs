@@ -1,0 +1,56 @@
+//! Where on the volume the commands of a measurement went, and when.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dovetail_block::BLOCK_SIZE;
+use dovetail_ftl::Drive;
+use dovetail_host::{Machine, Request, RequestKind};
+use dovetail_time::SimTime;
+
+use crate::results::ScatterPoint;
+use crate::sample::Sample;
+
+/// A sample of the commands that reach the drive.
+#[derive(Debug)]
+pub(super) struct Scatter {
+    seed: u64,
+    sample: Rc<RefCell<Sample>>,
+}
+
+impl Scatter {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { seed, sample: Rc::new(RefCell::new(Sample::new(seed))) }
+    }
+
+    /// Forgets what was sampled; commands from now on count, and time counts from now.
+    pub(super) fn begin(&mut self, machine: &mut Machine<Drive>) {
+        self.sample = Rc::new(RefCell::new(Sample::new(self.seed)));
+        let (sample, start) = (Rc::clone(&self.sample), machine.now());
+        machine.observe(Box::new(move |request| {
+            if let Some(point) = point(request, start) {
+                sample.borrow_mut().offer(point);
+            }
+        }));
+    }
+
+    /// The sample in the order of time.
+    pub(super) fn finish(&self) -> Vec<ScatterPoint> {
+        self.sample.borrow_mut().finish()
+    }
+}
+
+fn point(request: &Request, start: SimTime) -> Option<ScatterPoint> {
+    let op = match request.kind {
+        RequestKind::Read => 'r',
+        RequestKind::Write => 'w',
+        RequestKind::Discard => 'd',
+        RequestKind::Flush | RequestKind::Remap => return None,
+    };
+    Some(ScatterPoint {
+        t: request.at.since(start).as_secs_f64(),
+        at: request.range.start.0 * BLOCK_SIZE,
+        len: request.range.blocks * BLOCK_SIZE,
+        op,
+    })
+}

@@ -1,0 +1,55 @@
+//! A trace's files and calls at a scale.
+
+use super::recorded::{FileTrace, RecordedCall};
+use crate::call::Call;
+
+const BLOCK: u64 = 4096;
+
+/// The sizes of a trace's files at a scale. A smaller file folds the calls into it: an address goes into the file modulo its
+/// size, so that what was sequential stays so.
+#[derive(Debug)]
+pub(super) struct Sizes(Vec<u64>);
+
+impl Sizes {
+    /// `scale` is at most 1. A file is not made smaller than the largest call on it.
+    pub(super) fn new(trace: &FileTrace, scale: f64) -> Self {
+        let mut largest = vec![0; trace.files.len()];
+        for RecordedCall { call, .. } in trace.threads.iter().flatten() {
+            if let Call::Read { file, len, .. } | Call::Write { file, len, .. } = call {
+                let largest: &mut u64 = &mut largest[file.0 as usize];
+                *largest = len.next_multiple_of(BLOCK).max(*largest);
+            }
+        }
+        let scaled = trace.files.iter().zip(largest).map(|(file, largest)| {
+            let smaller = ((file.bytes as f64 * scale) as u64).next_multiple_of(BLOCK);
+            smaller.max(largest).min(file.bytes)
+        });
+        Self(scaled.collect())
+    }
+
+    pub(super) fn of(&self, file: usize) -> u64 {
+        self.0[file]
+    }
+
+    /// The call in files of these sizes.
+    pub(super) fn fold(&self, call: Call) -> Call {
+        let fold = |offset: u64, len: u64, size: u64| {
+            if offset.saturating_add(len) <= size || size == 0 {
+                return offset;
+            }
+            (offset % size).min(size.saturating_sub(len))
+        };
+        match call {
+            Call::Read { file, offset, len, direct } => {
+                Call::Read { file, offset: fold(offset, len, self.of(file.0 as usize)), len, direct }
+            }
+            Call::Write { file, offset, len, direct } => {
+                Call::Write { file, offset: fold(offset, len, self.of(file.0 as usize)), len, direct }
+            }
+            Call::Allocate { file, len, keep_size } => {
+                Call::Allocate { file, len: len.min(self.of(file.0 as usize)), keep_size }
+            }
+            other => other,
+        }
+    }
+}
