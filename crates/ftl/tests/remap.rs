@@ -325,7 +325,7 @@ fn memory_is_reported_where_it_lies() {
 /// A drive with a remap of `count` pairs ahead: destinations 0.. hold pattern 1, sources 700.. hold pattern 2, all
 /// durable but the sources that lie in the buffer. The two last pairs come with the command, the others are held.
 fn before_a_remap(store: RemapStore, count: u64) -> Host {
-    let limits = RemapLimits { pairs_per_command: 100, held_pairs: 700 };
+    let limits = RemapLimits::of(100, 700);
     let remap = Some(RemapConfig { limits, store });
     let mut host = Host::new(DriveConfig { buffer_pages: 16, remap, ..config(store) });
     host.drive.remember_operations();
@@ -358,6 +358,52 @@ fn is_there(host: Host, count: u64, cut: &str) -> bool {
         assert!(source == Content::Empty || (source == pattern(2) && !moved[0]), "{cut}: source {lba}");
     }
     moved[0]
+}
+
+#[test]
+fn a_flush_waits_for_remaps_before_it() {
+    for store in [NON_VOLATILE, RemapStore::Log] {
+        let mut host = before_a_remap(store, 10);
+        let done = host.remap(&pairs(8, 708, 2), RemapWhen::WithHeld(BatchId(7)));
+        let flushed = host.submit(Command::Flush).unwrap();
+        assert!(flushed >= done - 20 * MAP_ACCESS, "{store:?}: {flushed} ns against {done}");
+    }
+}
+
+/// A source is moved by cleaning while its remap waits for a busy die. Were the copy on flash first, its new owner would
+/// have moved alone.
+#[test]
+fn a_copy_of_a_page_is_not_durable_before_its_remap() {
+    let mut host = Host::new(DriveConfig { background_lines: 32, ..config(RemapStore::Log) });
+    host.drive.remember_operations();
+    let first_log_page = host.remap(&pairs(500, 501, 1), RemapWhen::Now);
+    // A line of which the second half is valid: cleaning moves a page of it with each that is written.
+    (0..64).for_each(|i| host.write(700 + i % 32, i));
+    host.write(0, 1000);
+    host.write(1, 1000);
+    let moved = |host: &Host| host.programs(Cause::Gc);
+    let (now, before) = (host.now, moved(&host));
+    // The log page's die is busy with reads of a page in its place of the line.
+    let next_die = (host.programs(Cause::Remap) + before + 1) % 4;
+    for _ in 0..40 {
+        host.read(700 + (next_die + 28) % 32);
+    }
+    let next = |i| 700 + before + 1 + i;
+    let sources = [next(0), next(1)];
+    let moves = [0, 1].map(|i| RemapPair { to: Lba(i as u64), from: Lba(sources[i]) });
+    let done = host.remap(&moves, RemapWhen::Now);
+    assert!(done > 2 * first_log_page, "{done}");
+    let data = Data::Patterns(Pattern::new(2000));
+    let range = BlockRange::new(Lba(600), 1);
+    for _ in 0..2 {
+        host.submit(Command::Write { range, data, hints: Hints::default(), fua: false }).unwrap();
+    }
+    assert!(moved(&host) >= before + 2, "{} pages moved, {before} before", moved(&host));
+    let cut = now + SimSpan::from_ns(done * 3 / 4);
+    let (drive, _) = host.drive.into_unrecovered_at(cut).recover().unwrap();
+    drive.check().unwrap();
+    let mut host = Host { drive, now: SimTime::ZERO };
+    assert_eq!([0, 1].map(|lba| host.read(lba)), [pattern(1000), pattern(1000)]);
 }
 
 #[test]

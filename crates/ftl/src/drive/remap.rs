@@ -190,8 +190,6 @@ impl Drive {
 
     fn note_remap(&mut self, at: SimTime, seq: Seq, end: SimTime, pairs: usize) {
         self.counters.remapped_pairs += pairs as u64;
-        self.programs_end = self.programs_end.max(end);
-        self.host_programs_end = self.host_programs_end.max(end);
         if let Some(remaps) = &mut self.remaps {
             remaps.note(at, seq, end);
         }
