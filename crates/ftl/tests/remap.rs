@@ -6,10 +6,10 @@ use dovetail_block::{
     BatchId, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
     RemapLimits, RemapPair, RemapWhen,
 };
-use dovetail_ftl::lines::LineShape;
+use dovetail_ftl::lines::{LineId, LineShape};
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, mapping, victim};
-use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
+use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Ppn, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 const COMMAND: u64 = 5_000;
@@ -399,11 +399,98 @@ fn a_copy_of_a_page_is_not_durable_before_its_remap() {
         host.submit(Command::Write { range, data, hints: Hints::default(), fua: false }).unwrap();
     }
     assert!(moved(&host) >= before + 2, "{} pages moved, {before} before", moved(&host));
-    let cut = now + SimSpan::from_ns(done * 3 / 4);
-    let (drive, _) = host.drive.into_unrecovered_at(cut).recover().unwrap();
-    drive.check().unwrap();
-    let mut host = Host { drive, now: SimTime::ZERO };
+    let mut host = cut_at(host, now + SimSpan::from_ns(done * 3 / 4));
     assert_eq!([0, 1].map(|lba| host.read(lba)), [pattern(1000), pattern(1000)]);
+}
+
+/// A drive with a log whose next but `left` remaps use its 16 slots up. Blocks 600 to 603 lie on the four dies in turn;
+/// block 700 was written twice.
+fn before_the_slots_are_used_up(left: u64, first: &[RemapPair]) -> Host {
+    let mut host = Host::new(config(RemapStore::Log));
+    host.drive.remember_operations();
+    (0..4).for_each(|i| host.write(600 + i, i));
+    host.write(700, 1);
+    host.write(700, 2);
+    for i in 0..16 - left {
+        let nothing = pairs(500 + i, 550 + i, 1);
+        let spent = host.remap(if i == 0 { first } else { &nothing }, RemapWhen::Now);
+        host.now += SimSpan::from_ns(spent);
+    }
+    host
+}
+
+/// Keeps the die of a block busy for a while.
+fn keep_busy(host: &mut Host, lba: u64) {
+    for _ in 0..60 {
+        host.read(lba);
+    }
+}
+
+/// Cuts the power at a time, and recovers.
+fn cut_at(host: Host, at: SimTime) -> Host {
+    let (drive, _) = host.drive.into_unrecovered_at(at).recover().unwrap();
+    drive.check().unwrap();
+    Host { drive, now: SimTime::ZERO }
+}
+
+/// A remap waits for a busy die while the next one has the tables written. Were they on flash first, the remap would be
+/// there without the death of its source.
+#[test]
+fn tables_are_not_durable_before_the_remaps_in_them() {
+    let mut host = before_the_slots_are_used_up(1, &pairs(500, 550, 1));
+    // The last slot's log page is the 16th page of the drive's own.
+    keep_busy(&mut host, 603);
+    let now = host.now;
+    let done = host.remap(&pairs(0, 700, 1), RemapWhen::Now);
+    let before = host.programs(Cause::Remap);
+    host.remap(&pairs(1, 600, 1), RemapWhen::Now);
+    assert!(host.programs(Cause::Remap) > before + 1 && done > 3 * PROGRAM, "{done} ns");
+    let mut host = cut_at(host, now + SimSpan::from_ns(done / 2));
+    assert_eq!([0, 700].map(|lba| host.read(lba)), [Content::Empty, pattern(2)]);
+}
+
+/// The tables wait for a busy die. Were a slot used again before they are on flash, the remap that it held would be gone.
+#[test]
+fn slots_are_used_again_only_when_the_tables_are_durable() {
+    for quarter in 1..4 {
+        let mut host = before_the_slots_are_used_up(0, &pairs(0, 700, 1));
+        // After 16 log pages and a bitmap page comes the table page.
+        keep_busy(&mut host, 601);
+        let now = host.now;
+        let done = host.remap(&pairs(1, 600, 1), RemapWhen::Now);
+        assert!(done > 4 * PROGRAM, "{done} ns");
+        let mut host = cut_at(host, now + SimSpan::from_ns(done * quarter / 4));
+        let found = [0, 700].map(|lba| host.read(lba));
+        assert_eq!(found, [pattern(2), Content::Empty], "after {quarter}/4");
+    }
+}
+
+/// A log page, or the table page that came after all slots were used.
+#[test]
+fn a_page_of_the_log_that_cannot_be_read_is_replaced_before_it_is_erased() {
+    for (further, lost) in [(0, Ppn(64)), (16, Ppn(64 + 17))] {
+        let config = DriveConfig { gc_apart: false, background_lines: 30, ..config(RemapStore::Log) };
+        let mut host = Host::new(config);
+        // A full line, then log pages at the start of the next one, then what makes that line the one to clean.
+        (0..64).for_each(|i| host.write(700 + i, i));
+        host.remap(&pairs(0, 700, 10), RemapWhen::Now);
+        for i in 0..further {
+            host.remap(&pairs(500 + i, 550 + i, 1), RemapWhen::Now);
+        }
+        host.drive.set_faults(FaultPlan { unreadable: [lost].into(), ..FaultPlan::default() });
+        (0..200).for_each(|i| host.write(600, i));
+        let erased = [0, 1].map(|line| host.drive.lines().erases(LineId(line)));
+        assert_eq!(erased, [0, 1], "the sources stay, the line of the log does not");
+        host.drive.set_faults(FaultPlan::default());
+        let mut host = host.cut();
+        for i in 0..10 {
+            assert_eq!(
+                (host.read(i), host.read(700 + i)),
+                (pattern(i), Content::Empty),
+                "pair {i}, {lost:?}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -459,13 +546,7 @@ fn a_cut_at_any_time_leaves_a_batch_whole() {
         let mut there = Vec::new();
         for step in 0..=200 {
             let (host, _, cut) = run(Some(spent * step / 200));
-            let (drive, _) = host.drive.into_unrecovered_at(cut.unwrap()).recover().unwrap();
-            drive.check().unwrap();
-            there.push(is_there(
-                Host { drive, now: SimTime::ZERO },
-                count,
-                &format!("{store:?}, {step}/200"),
-            ));
+            there.push(is_there(cut_at(host, cut.unwrap()), count, &format!("{store:?}, {step}/200")));
         }
         assert!(there[200] && !there[190], "there when it is acknowledged, and not much earlier");
     }
