@@ -49,7 +49,7 @@ const CHORES: [Chore; 10] = [
     },
     Chore {
         name: "fuzz",
-        about: "damaged F2FS images, read, checked, repaired, mounted and changed: cargo xtask fuzz [INPUTS] (10,000,000: three hours)",
+        about: "damaged images, read, checked, repaired, mounted and changed: cargo xtask fuzz [--fs ext4] [INPUTS] (10,000,000: three hours)",
         run: fuzz,
     },
     Chore {
@@ -128,8 +128,9 @@ fn kernel_check(extra: &[String]) -> Result<(), String> {
 }
 
 fn fuzz(extra: &[String]) -> Result<(), String> {
-    let inputs = extra.first().map_or("10000000", String::as_str);
-    let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "fuzz", "--", "--nocapture"];
+    let (format, extra) = mounts::Format::take(extra)?;
+    let inputs = extra.first().copied().unwrap_or("10000000");
+    let arguments = ["test", "--release", "-p", format.package(), "--test", "fuzz", "--", "--nocapture"];
     // an overflow that wraps is a panic that nobody sees
     cargo(&arguments, &[], &[("DOVETAIL_FUZZ", inputs), ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")])
 }

@@ -93,3 +93,19 @@ fn of_ext4() {
     run("-t ext4 -b 4096 -O ^metadata_csum,^uninit_bg", 300);
     run("-t ext4 -b 1024", 200);
 }
+
+/// Only descriptors with checksums say which bitmaps were never written.
+#[test]
+fn without_checksums_of_groups_their_flags_say_nothing() {
+    let mut device = TempImage::mke2fs(24 << 20, &["-t", "ext3", "-b", "1024"]).load();
+    let mut subject = Subject::new(mount(device).unwrap());
+    let mut operations = Generator::new(5, Profile::default());
+    (0..200).for_each(|_| drop(subject.apply(&operations.next_step())));
+    device = subject.fs.unmount().unwrap();
+    for group in 0..3 {
+        device.bytes_mut(Lba(0)).unwrap()[2048 + 32 * group + 0x12] |= 3;
+    }
+    let mut subject = Subject::new(mount(device).unwrap());
+    (0..200).for_each(|_| drop(subject.apply(&operations.next_step())));
+    TempImage::of(&subject.fs.unmount().unwrap()).check_errors();
+}
