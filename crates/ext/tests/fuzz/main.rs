@@ -46,7 +46,7 @@ fn use_input(input: &mut Input<'_>, rng: &mut Rng) -> Verdict {
     mounting::change(input.rewound(), rng);
     if verdict == Verdict::Clean && input.is_judged_whole() {
         let after = checked(input.rewound());
-        assert_eq!(after, Verdict::Clean, "changes to a clean volume made errors");
+        assert!(!matches!(after, Verdict::Damaged(_)), "changes to a clean volume made errors: {after:?}");
     }
     verdict
 }
@@ -66,7 +66,7 @@ fn run(seeds: &[Seed], number: u64) -> bool {
     let (verdict, used) = peak_of(|| use_input(&mut input, &mut rng));
     let allowed = 2 * input.image.info().blocks as usize * 4096;
     assert!(used <= allowed, "{} takes {used} bytes, allowed are {allowed}", seed.name);
-    verdict == Verdict::Clean
+    !matches!(verdict, Verdict::Damaged(_))
 }
 
 fn made(rng: &mut Rng) -> bool {
@@ -79,8 +79,10 @@ fn damaged_images_never_panic_hang_or_take_memory() {
     let seeds = seeds();
     for seed in &seeds {
         let mut sound = seed.sound();
-        assert_eq!(use_input(&mut sound, &mut Rng::new(0)), Verdict::Clean, "{}", seed.name);
-        assert_eq!(checked(sound.rewound()), Verdict::Clean, "{}, changed", seed.name);
+        let verdict = use_input(&mut sound, &mut Rng::new(0));
+        assert!(!matches!(verdict, Verdict::Damaged(_)), "{}: {verdict:?}", seed.name);
+        let verdict = checked(sound.rewound());
+        assert!(!matches!(verdict, Verdict::Damaged(_)), "{}, changed: {verdict:?}", seed.name);
     }
     let variable = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, count) = (variable("DOVETAIL_SEED"), variable("DOVETAIL_FUZZ"));

@@ -1,7 +1,7 @@
 //! What reads an input without mounting it, and checks it.
 
 use dovetail_ext::format::FileType;
-use dovetail_ext::fsck::{Options, check};
+use dovetail_ext::fsck::{Finding, Options, check};
 use dovetail_ext::{Visit, Volume};
 
 use crate::input::Input;
@@ -10,6 +10,9 @@ use crate::input::Input;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Clean,
+    /// Clean, with a journal to be replayed, of which a check sees only the content: numbers of transactions that are wrong
+    /// may come to light later.
+    AwaitsRecovery,
     /// It has errors, or cannot be opened.
     Damaged(String),
 }
@@ -43,7 +46,10 @@ pub(crate) fn use_all(input: &mut Input<'_>) -> Verdict {
 /// What the check says.
 pub(crate) fn checked(input: &mut Input<'_>) -> Verdict {
     match check(input, Options { kept_per_kind: 100 }) {
-        Ok(report) if report.is_clean() => Verdict::Clean,
+        Ok(report) if report.is_clean() => {
+            let awaits = |finding: &Finding| matches!(finding, Finding::AwaitsRecovery { .. });
+            if report.findings.iter().any(awaits) { Verdict::AwaitsRecovery } else { Verdict::Clean }
+        }
         Ok(report) => Verdict::Damaged(format!("{:?}", report.findings)),
         Err(error) => Verdict::Damaged(error.to_string()),
     }

@@ -61,7 +61,7 @@ pub(crate) fn superblock(image: &MemoryDevice) -> Superblock {
 /// The structures of an image, those of which it has none left out.
 pub(crate) fn structures(image: &MemoryDevice) -> Vec<Structure> {
     let superblock = superblock(image);
-    let mut all = vec![table([1024..2048].into(), SUPERBLOCK)];
+    let mut all = vec![table(std::iter::once(1024..2048).collect(), SUPERBLOCK)];
     let groups: Vec<_> = (0..superblock.group_count()).map(GroupNo).collect();
     let descriptors = groups.iter().map(|&group| descriptor(&superblock, group)).collect();
     all.push(table(descriptors, GROUP));
