@@ -19,7 +19,7 @@ const MAX_RUN: usize = 320;
 /// Device blocks of which the content is kept, where blocks of the file system are smaller.
 const MAX_RECENT: usize = 4096;
 
-/// Held alone by a commit from its start to its end; an fsync that finds nothing to commit waits for one under way.
+/// Held alone by a commit from its start to its end. An fsync waits for the event of a commit under way, not for this.
 const COMMIT: LockId = LockId(0);
 
 /// Which writes are gathered with which.
