@@ -2,6 +2,7 @@
 
 use crate::addr::{BlockRange, ByteRange};
 use crate::content::{Content, Pattern};
+use crate::remap::{RemapPair, RemapWhen};
 
 /// The number of a write stream: blocks that the writer expects to die together. Devices with fewer streams
 /// take the number modulo theirs.
@@ -77,5 +78,13 @@ pub enum Command<'a> {
     Discard {
         /// Any number of ranges, at any alignment.
         ranges: &'a [ByteRange],
+    },
+    /// Moves blocks to other addresses without writing them again: wholly or not at all, and durable when it completes,
+    /// with the content that it moves. Sources and destinations are distinct. See [`crate::RemapLimits`].
+    Remap {
+        /// What moves where.
+        pairs: &'a [RemapPair],
+        /// Now, or as part of a batch.
+        when: RemapWhen,
     },
 }

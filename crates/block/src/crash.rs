@@ -3,7 +3,7 @@
 //! Cut `n` happens when the first `n` events of the record are done. What came before the last flush is durable, and
 //! so is every FUA write. Of the rest any subset of blocks may have reached the medium: blocks of one command are not
 //! atomic together, and their order counts only where they meet in one place: the newest of those that survive is
-//! what the block holds.
+//! what the block holds. A remap is durable as a whole, with what it moves.
 
 use dovetail_time::Rng;
 
@@ -11,6 +11,7 @@ use crate::addr::Lba;
 use crate::content::Content;
 use crate::memory::MemoryDevice;
 use crate::recording::{Event, Recording};
+use crate::remap::{HeldRemaps, RemapPair};
 
 /// Which of the blocks that were written or discarded since the last flush a power cut leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,12 +140,14 @@ struct Medium {
     durable: MemoryDevice,
     newest: MemoryDevice,
     unflushed: Vec<Unflushed>,
+    held: HeldRemaps,
     commands: usize,
 }
 
 impl Medium {
     fn new(base: MemoryDevice) -> Self {
-        Self { durable: base.clone(), newest: base, unflushed: Vec::new(), commands: 0 }
+        let (newest, held) = (base.clone(), HeldRemaps::default());
+        Self { durable: base, newest, unflushed: Vec::new(), held, commands: 0 }
     }
 
     fn apply(&mut self, event: &Event) {
@@ -168,7 +171,17 @@ impl Medium {
                 self.durable = self.newest.clone();
                 self.unflushed.clear();
             }
+            Event::Remap { pairs, when } => {
+                self.held.take(pairs, *when).into_iter().for_each(|pair| self.remap(pair));
+            }
         }
+    }
+
+    fn remap(&mut self, pair: RemapPair) {
+        let content = self.newest.get(pair.from).clone();
+        self.put(pair.to, content, true);
+        self.put(pair.from, Content::Empty, true);
+        self.unflushed.retain(|block| block.lba != pair.to && block.lba != pair.from);
     }
 
     fn put(&mut self, lba: Lba, content: Content, durable: bool) {
@@ -218,6 +231,7 @@ mod tests {
     use crate::device::BlockDevice;
     use crate::recording::RecordingDevice;
     use crate::reference::ReferenceDevice;
+    use crate::remap::{BatchId, RemapWhen};
 
     const BLOCKS: u64 = 24;
 
@@ -238,7 +252,13 @@ mod tests {
     fn step(rng: &mut Rng, number: u64, device: &mut impl BlockDevice, model: &mut ReferenceDevice) {
         let start = rng.below(BLOCKS);
         let range = BlockRange::new(Lba(start), 1 + rng.below((BLOCKS - start).min(5)));
-        match rng.below(10) {
+        match rng.below(11) {
+            10 if range.blocks > 1 => {
+                let pair = RemapPair { to: range.start, from: Lba(range.end().0 - 1) };
+                let remap = Command::Remap { pairs: &[pair], when: RemapWhen::Now };
+                device.submit(SimTime::ZERO, remap).unwrap();
+                model.remap(&[pair]);
+            }
             0 => {
                 flush(device);
                 model.flush();
@@ -334,6 +354,26 @@ mod tests {
         kinds.sort();
         kinds.dedup();
         assert_eq!(kinds.len(), Survivors::ALL.len());
+    }
+
+    #[test]
+    fn a_batch_of_remaps_happens_as_one() {
+        let mut device = RecordingDevice::new(MemoryDevice::new(4));
+        write(&mut device, BlockRange::new(Lba(2), 2), 10, false);
+        let pair = |to, from| RemapPair { to: Lba(to), from: Lba(from) };
+        for (pair, when) in
+            [(pair(0, 2), RemapWhen::Held(BatchId(1))), (pair(1, 3), RemapWhen::WithHeld(BatchId(1)))]
+        {
+            device.submit(SimTime::ZERO, Command::Remap { pairs: &[pair], when }).unwrap();
+        }
+        let recording = device.recording();
+        for survivors in Survivors::ALL {
+            let held = recording.image_at(2, survivors, &mut Rng::new(1));
+            assert_eq!((held.get(Lba(0)), held.get(Lba(1))), (&Content::Empty, &Content::Empty));
+            let done = recording.image_at(3, survivors, &mut Rng::new(1));
+            let used: Vec<_> = done.used().map(|(lba, content)| (lba.0, content.clone())).collect();
+            assert_eq!(used, [(0, pattern(10)), (1, pattern(11))], "{survivors:?}");
+        }
     }
 
     #[test]

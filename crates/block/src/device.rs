@@ -5,11 +5,12 @@ use dovetail_time::SimTime;
 use crate::addr::{BlockRange, Lba};
 use crate::command::Command;
 use crate::note::{EventId, Note};
+use crate::remap::RemapLimits;
 
 /// What a device can beyond reading, writing and flushing.
 ///
-/// A file system that needs a capability which its device lacks refuses to mount. Remapping, querying and
-/// dropping mappings and listing moved inodes will each be a field here.
+/// A file system that needs a capability which its device lacks refuses to mount. Querying and dropping mappings and
+/// listing moved inodes will each be a field here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// [`Command::Discard`] unmaps blocks.
@@ -18,6 +19,8 @@ pub struct Capabilities {
     pub streams: u8,
     /// The inode of a write is kept beside its data.
     pub inode_hints: bool,
+    /// [`Command::Remap`] moves blocks, within these limits.
+    pub remap: Option<RemapLimits>,
 }
 
 /// What a device is.
@@ -68,6 +71,17 @@ pub enum DeviceError {
         /// Blocks in the data.
         data: u64,
     },
+    /// A remap of more pairs than the device takes.
+    #[error("a remap of {pairs} pairs; this device takes {limit} at most")]
+    RemapTooLong {
+        /// Pairs given, with those held before.
+        pairs: u64,
+        /// Pairs that would do.
+        limit: u64,
+    },
+    /// A remap in which an address occurs more than once.
+    #[error("block {0} occurs twice in one remap")]
+    RemapTwice(Lba),
     /// A command of a capability that the device has not.
     #[error("this device has no {0} command")]
     Unsupported(&'static str),

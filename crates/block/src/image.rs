@@ -150,7 +150,7 @@ fn host(done: &str, error: &io::Error) -> DeviceError {
 
 impl BlockDevice for ImageDevice {
     fn info(&self) -> DeviceInfo {
-        let capabilities = Capabilities { discard: self.discard, streams: 1, inode_hints: false };
+        let capabilities = Capabilities { discard: self.discard, streams: 1, ..Capabilities::default() };
         DeviceInfo { blocks: self.blocks, capabilities }
     }
 
@@ -160,6 +160,7 @@ impl BlockDevice for ImageDevice {
             Command::Write { range, data, fua, hints: _ } => self.write(range, &data, fua)?,
             Command::Flush => self.flush()?,
             Command::Discard { ranges } => self.discard(ranges)?,
+            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
         }
         Ok(Completion { done: at })
     }

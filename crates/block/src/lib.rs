@@ -18,6 +18,7 @@ mod note;
 mod overlay;
 mod recording;
 mod reference;
+mod remap;
 
 pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE};
 pub use command::{Command, Data, Hints, Inode, StreamId};
@@ -30,3 +31,4 @@ pub use note::{EventId, LockId, Note};
 pub use overlay::OverlayDevice;
 pub use recording::{Event, Recording, RecordingDevice};
 pub use reference::{Mismatch, ReferenceDevice};
+pub use remap::{BatchId, HeldRemaps, RemapLimits, RemapPair, RemapWhen};

@@ -6,18 +6,23 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use dovetail_time::SimTime;
+use dovetail_time::{SimSpan, SimTime};
 
 use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
 use crate::command::{Command, Data};
 use crate::content::{BlockBytes, Content};
 use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+use crate::remap::{HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 
 /// Blocks that clones share or copy together. Assumed; small enough to copy on a write, large enough to keep the
 /// map of chunks short.
 const CHUNK: usize = 64;
 
 type Chunk = [Content; CHUNK];
+
+/// What memory takes is not limited; small enough that tests meet both limits.
+const REMAP: RemapLimits =
+    RemapLimits { pairs_per_command: 64, held_pairs: 1 << 20, pair_time: SimSpan::ZERO };
 
 /// A device whose blocks lie in memory, those that were never written in none of it.
 ///
@@ -27,12 +32,13 @@ type Chunk = [Content; CHUNK];
 pub struct MemoryDevice {
     blocks: u64,
     chunks: BTreeMap<u64, Arc<Chunk>>,
+    held: HeldRemaps,
 }
 
 impl MemoryDevice {
     /// An empty device of `blocks` blocks.
-    pub const fn new(blocks: u64) -> Self {
-        Self { blocks, chunks: BTreeMap::new() }
+    pub fn new(blocks: u64) -> Self {
+        Self { blocks, ..Self::default() }
     }
 
     /// What `reader` gives up to its end, in whole blocks; bytes after the last whole block are dropped. Blocks of
@@ -168,6 +174,20 @@ impl MemoryDevice {
             self.discardable(*range).into_iter().for_each(|lba| self.set(lba, Content::Empty));
         }
     }
+
+    /// Executes one pair.
+    pub(crate) fn move_block(&mut self, pair: RemapPair) {
+        let content = self.get(pair.from).clone();
+        self.set(pair.to, content);
+        self.set(pair.from, Content::Empty);
+    }
+
+    fn remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
+        self.info().check_remap(pairs, when, &self.held)?;
+        let moved = self.held.take(pairs, when);
+        moved.into_iter().for_each(|pair| self.move_block(pair));
+        Ok(())
+    }
 }
 
 const fn split(lba: Lba) -> (u64, usize) {
@@ -185,7 +205,7 @@ fn read_block(reader: &mut impl Read, into: &mut BlockBytes) -> io::Result<bool>
 
 impl BlockDevice for MemoryDevice {
     fn info(&self) -> DeviceInfo {
-        let capabilities = Capabilities { discard: true, streams: 1, inode_hints: false };
+        let capabilities = Capabilities { discard: true, streams: 1, inode_hints: false, remap: Some(REMAP) };
         DeviceInfo { blocks: self.blocks, capabilities }
     }
 
@@ -195,6 +215,7 @@ impl BlockDevice for MemoryDevice {
             Command::Write { range, data, hints: _, fua: _ } => self.write(range, &data)?,
             Command::Flush => {}
             Command::Discard { ranges } => self.discard(ranges),
+            Command::Remap { pairs, when } => self.remap(pairs, when)?,
         }
         Ok(Completion { done: at })
     }
@@ -259,6 +280,24 @@ mod tests {
         let into = &mut [Content::Empty];
         let short = device.submit(SimTime::ZERO, Command::Read { range, into: Some(into) });
         assert_eq!(short, Err(DeviceError::LengthMismatch { range: 2, data: 1 }));
+    }
+
+    #[test]
+    fn a_remap_moves_content() {
+        let mut device = MemoryDevice::new(10);
+        write(&mut device, 0, &[pattern(0), pattern(1), pattern(2)]).unwrap();
+        let pair = |to, from| RemapPair { to: Lba(to), from: Lba(from) };
+        let batch = crate::remap::BatchId(1);
+        let mut remap = |pairs: &[RemapPair], when| {
+            device.submit(SimTime::ZERO, Command::Remap { pairs, when }).unwrap();
+            device.used().map(|(lba, content)| (lba.0, content.clone())).collect::<Vec<_>>()
+        };
+        let before = remap(&[pair(9, 1)], RemapWhen::Held(batch));
+        assert_eq!(before, [(0, pattern(0)), (1, pattern(1)), (2, pattern(2))]);
+        let after = remap(&[pair(0, 2)], RemapWhen::WithHeld(batch));
+        assert_eq!(after, [(0, pattern(2)), (9, pattern(1))]);
+        let empty = remap(&[pair(9, 5)], RemapWhen::Now);
+        assert_eq!(empty, [(0, pattern(2))], "an unmapped source");
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl<D: BlockDevice> OverlayDevice<D> {
 impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
     fn info(&self) -> DeviceInfo {
         let blocks = self.lower.info().blocks;
-        DeviceInfo { blocks, capabilities: Capabilities { discard: false, streams: 1, inode_hints: false } }
+        DeviceInfo { blocks, capabilities: Capabilities { streams: 1, ..Capabilities::default() } }
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
@@ -68,6 +68,7 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
             Command::Write { range, data, hints: _, fua: _ } => self.write(range, &data)?,
             Command::Flush => {}
             Command::Discard { .. } => return Err(DeviceError::Unsupported("discard")),
+            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
         }
         Ok(Completion { done: at })
     }

@@ -10,6 +10,7 @@ use crate::content::Content;
 use crate::crash::Survivors;
 use crate::device::{BlockDevice, Completion, DeviceError, DeviceInfo};
 use crate::memory::MemoryDevice;
+use crate::remap::{RemapPair, RemapWhen};
 
 /// A command that changed the device or made changes durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,13 @@ pub enum Event {
     },
     /// All that had completed became durable.
     Flush,
+    /// Blocks moved, or are held to be moved.
+    Remap {
+        /// Which.
+        pairs: Vec<RemapPair>,
+        /// With this command, or later.
+        when: RemapWhen,
+    },
 }
 
 /// What was done to a device since recording began. Clones share one record, so that a test can keep one while the
@@ -121,6 +129,7 @@ fn event_of(command: &Command<'_>) -> Option<Event> {
         }
         Command::Flush => Some(Event::Flush),
         Command::Discard { ranges } => Some(Event::Discard { ranges: ranges.to_vec() }),
+        Command::Remap { pairs, when } => Some(Event::Remap { pairs: pairs.to_vec(), when: *when }),
     }
 }
 

@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::addr::{BlockRange, ByteRange, Lba};
 use crate::content::Content;
+use crate::remap::RemapPair;
 
 /// A block that holds what it may not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,15 @@ impl ReferenceDevice {
         let inside = range.blocks_inside();
         for (_, history) in self.blocks.range_mut(inside.start..inside.end()) {
             history.push(Content::Empty);
+        }
+    }
+
+    /// Notes that blocks moved.
+    pub fn remap(&mut self, pairs: &[RemapPair]) {
+        for pair in pairs {
+            let content = self.newest(pair.from);
+            self.write(pair.to, content, true);
+            self.write(pair.from, Content::Empty, true);
         }
     }
 

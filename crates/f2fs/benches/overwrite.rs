@@ -31,7 +31,7 @@ struct Flat(Vec<Content>);
 
 impl BlockDevice for Flat {
     fn info(&self) -> DeviceInfo {
-        let capabilities = Capabilities { discard: false, streams: 1, inode_hints: false };
+        let capabilities = Capabilities { streams: 1, ..Capabilities::default() };
         DeviceInfo { blocks: self.0.len() as u64, capabilities }
     }
 

@@ -78,6 +78,15 @@ pub enum Incompatible {
     /// The last checkpoint says that something is wrong or unfinished.
     #[error("the last checkpoint is marked \"{0}\": check the volume first, or mount it with the option ro")]
     CheckpointState(crate::format::CheckpointFlags),
+    /// A mount option that needs a device that can remap.
+    #[error(
+        "mode={mode} needs a device with a remap command, and this one has none: mount with mode=adaptive, or use a drive \
+         whose profile has remap"
+    )]
+    NoRemap {
+        /// The mode.
+        mode: &'static str,
+    },
     /// Blocks of another size than 4 KiB.
     #[error("the volume has blocks of 2^{log} bytes; only 4096 are supported")]
     BlockSize {

@@ -22,6 +22,7 @@ mod volume;
 
 pub use error::{ClusterFault, Corrupt, Error, Incompatible, Place};
 pub use mount::{
-    AllocMode, BackgroundGc, Events, F2fs, FsyncMode, IpuPolicy, Logs, Mode, OptionError, Options, Written,
+    AllocMode, AtomicWrite, BackgroundGc, Events, F2fs, FsyncMode, IpuPolicy, Logs, Mode, OptionError,
+    Options, RemapOrder, Written,
 };
 pub use volume::{MAX_SYMLINKS, Owner, Visit, Volume, WalkEntry};

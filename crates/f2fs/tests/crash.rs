@@ -44,6 +44,14 @@ impl Mountable for Volume {
         F2fs::mount(device, options, SimTime::ZERO).map_err(|error| error.to_string())
     }
 
+    fn atomic_fsync(&self) -> bool {
+        self.options.contains("remap=fsync")
+    }
+
+    fn updates_wait_for_fsync(&self) -> bool {
+        self.options.contains("remap=fsync")
+    }
+
     fn check(&self, device: &MemoryDevice) -> Vec<String> {
         let report = match fsck::check(device.clone(), fsck::Options::default(), |_| {}) {
             Ok(report) => report,
@@ -117,4 +125,36 @@ fn cleaned() {
 #[test]
 fn long() {
     run("long", &Volume::new(&[], "nolazytime"), 3, 600, 800);
+}
+
+/// Updates move to their places as they are written.
+#[test]
+fn remapped() {
+    run("remapped", &Volume::new(&[], "nolazytime,mode=rm-ipu"), 60, 120, 3000);
+}
+
+/// Updates move with their fsync, as one.
+#[test]
+fn remapped_with_fsync() {
+    run(
+        "remapped_with_fsync",
+        &Volume::new(&[], "nolazytime,noinline_data,mode=rm-ipu,remap=fsync"),
+        60,
+        120,
+        3000,
+    );
+}
+
+/// The same while sections are cleaned and borrowed ones are few.
+#[test]
+fn remapped_and_cleaned() {
+    for (name, options) in [
+        ("eager", "mode=rm-ipu"),
+        ("with fsync", "mode=rm-ipu,remap=fsync"),
+        ("adaptive", "mode=rm-ipu-adaptive"),
+    ] {
+        let options = format!("nolazytime,noinline_data,{options}").leak();
+        let volume = Volume { gc_urgent: true, ..Volume::new(&[], options) };
+        run(name, &volume, 8, 400, 1500);
+    }
 }

@@ -108,6 +108,17 @@ fn out_of_place_and_with_other_options() {
 }
 
 #[test]
+fn with_updates_remapped() {
+    for list in
+        ["mode=rm-ipu", "mode=rm-ipu,remap=fsync", "mode=rm-ipu-adaptive", "mode=rm-ipu-adaptive,remap=fsync"]
+    {
+        compare(list, &[], &Options::parse(list).unwrap(), 3);
+    }
+    let sections = Options::parse("mode=rm-ipu,remap=fsync").unwrap();
+    compare("sections", &["-s", "2"], &sections, 2);
+}
+
+#[test]
 fn with_little_memory() {
     let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
     compare("little memory", &[], &little, 6);

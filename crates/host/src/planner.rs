@@ -96,6 +96,7 @@ impl State {
                 }
                 self.steps.push(Step::Discard(ranges.to_vec()));
             }
+            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ impl Device {
 
 impl BlockDevice for Device {
     fn info(&self) -> DeviceInfo {
-        let capabilities = Capabilities { discard: true, streams: 1, inode_hints: false };
+        let capabilities = Capabilities { discard: true, streams: 1, ..Capabilities::default() };
         DeviceInfo { blocks: 64, capabilities }
     }
 

@@ -141,6 +141,12 @@ impl<D: BlockDevice> F2fs<D> {
         check_changeable(raw)
     }
 
+    /// Checks that the file may be written up to byte `end`.
+    pub(super) fn check_write(&mut self, ino: Nid, end: Option<u64>) -> Result<(), Error> {
+        self.check_file(ino)?;
+        Self::check_end(end).map(drop)
+    }
+
     fn check_end(end: Option<u64>) -> Result<u64, Error> {
         end.filter(|&end| end <= MAX_BLOCKS * BLOCK_BYTES).ok_or(Error::FileTooBig)
     }

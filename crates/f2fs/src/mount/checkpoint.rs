@@ -53,14 +53,19 @@ impl<D: BlockDevice> F2fs<D> {
     /// Writes a checkpoint. When this returns, all but the content of files that was not yet written survives a power
     /// cut.
     pub(super) fn write_checkpoint(&mut self, reason: Reason) -> Result<(), Error> {
+        self.write_checkpoint_with(reason, None)
+    }
+
+    /// Writes a checkpoint with which the updates of `file` show that wait for its fsync.
+    pub(super) fn write_checkpoint_with(&mut self, reason: Reason, file: Option<Nid>) -> Result<(), Error> {
         self.check_writable()?;
         self.io.hold();
-        let written = self.write_whole_checkpoint(reason);
+        let written = self.write_whole_checkpoint(reason, file);
         self.io.release();
         written
     }
 
-    fn write_whole_checkpoint(&mut self, reason: Reason) -> Result<(), Error> {
+    fn write_whole_checkpoint(&mut self, reason: Reason, file: Option<Nid>) -> Result<(), Error> {
         self.write_back_directories()?;
         self.write_dirty_nodes()?;
         Log::ALL.into_iter().try_for_each(|log| self.leave_full_segment(log))?;
@@ -72,7 +77,7 @@ impl<D: BlockDevice> F2fs<D> {
             sit: sit_journal.iter().map(|&segno| (segno, self.segments.get(segno).entry())).collect(),
         };
         let (checkpoint, pack) = self.build_pack(reason, &bitmaps, &journals);
-        self.commit_pack(&checkpoint, &pack)?;
+        self.commit_pack(&checkpoint, &pack, file)?;
         self.discard_after_checkpoint();
         self.bitmaps = bitmaps;
         self.sit_journal = sit_journal;
@@ -182,7 +187,7 @@ impl<D: BlockDevice> F2fs<D> {
             pack: 3 - self.checkpoint.pack,
             version: self.checkpoint.version.wrapping_add(1),
             valid_block_count: self.counts.valid_blocks,
-            free_segments: self.segments.free_after_checkpoint(),
+            free_segments: self.segments.free_after_checkpoint() + self.slots.segments(),
             logs,
             flags: next_flags(self.checkpoint.flags, reason, orphans, compact),
             valid_nodes: self.counts.valid_nodes,
@@ -217,7 +222,12 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     /// Writes the pack so that its last block, which makes it valid, follows when all else is durable.
-    fn commit_pack(&mut self, checkpoint: &Checkpoint, pack: &[BlockBytes]) -> Result<(), Error> {
+    fn commit_pack(
+        &mut self,
+        checkpoint: &Checkpoint,
+        pack: &[BlockBytes],
+        file: Option<Nid>,
+    ) -> Result<(), Error> {
         let start = self.superblock.cp_start.0 + (checkpoint.pack - 1) * BLOCKS_IN_SEGMENT;
         for (offset, block) in pack.iter().enumerate() {
             let address = BlockAddr(start + offset as u32);
@@ -225,8 +235,10 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.io.flush()?;
         let tail = BlockAddr(start + checkpoint.total_blocks - 1);
-        self.io.write_durable(tail, Arc::new(pack[0]))?;
-        Ok(())
+        match file.filter(|file| self.io.waiting.count_of(*file) > 0) {
+            Some(file) => self.commit_tail_with(file, tail, Arc::new(pack[0])),
+            None => Ok(self.io.write_durable(tail, Arc::new(pack[0]))?),
+        }
     }
 }
 

@@ -53,6 +53,7 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn clean_while_held(&mut self) -> Result<(), Error> {
+        self.return_slots(false);
         if self.segments.prefree_count() > 0 {
             self.write_checkpoint(Reason::Sync)?;
         }
@@ -186,23 +187,30 @@ impl<D: BlockDevice> F2fs<D> {
             let follows = |run: usize| offsets.get(at + run) == Some(&(offsets[at] + run as u32));
             let run = (1..).find(|&run| !follows(run)).unwrap_or(1);
             let address = self.segments.address(segno, offsets[at]);
-            done = done.max(self.io.start_read(address, &mut contents[at..at + run])?);
+            done = done.max(self.io.start_read_stored(address, &mut contents[at..at + run])?);
             at += run;
         }
         self.io.wait_read(done);
         Ok(contents)
     }
 
-    /// Moves one block of content; a newer content in memory goes instead of the old one.
+    /// Moves one block of content; a newer content in memory goes instead of the old one, unless it must wait for its fsync.
+    /// An update that waits goes on waiting, for the new place.
     fn move_owned(&mut self, owner: Owner, content: Content) -> Result<(), Error> {
         let (key, block) = (u64::from(owner.ino.0), owner.block);
         let mut facts = self.data_facts(owner.ino, 0)?;
         facts.cleaning = true;
         // a clean page may be what a compressed block unpacks to
-        let newer = if self.pages.is_dirty(key, block) { self.pages.get(key, block).cloned() } else { None };
+        let may_show = self.pages.is_dirty(key, block) && !self.defers_updates();
+        let newer = if may_show { self.pages.get(key, block).cloned() } else { None };
+        let waiting = if may_show { None } else { self.io.waiting.remove(owner.pointer.address) };
+        let is_newest = newer.is_some();
         let content = newer.unwrap_or(content);
-        self.move_block(owner.ino, &owner.pointer, content, facts, Cause::Cleaning)?;
-        self.pages.mark_clean(key, block);
+        let to = self.move_block(owner.ino, &owner.pointer, content, facts, Cause::Cleaning)?;
+        self.redirect_update(waiting, to);
+        if is_newest {
+            self.pages.mark_clean(key, block);
+        }
         self.events.moved_blocks += 1;
         Ok(())
     }

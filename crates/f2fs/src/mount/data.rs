@@ -11,7 +11,7 @@ use super::F2fs;
 use super::io::{Cause, Channel};
 use super::options::Mode;
 use super::pointers::{Found, Pointer};
-use super::policy::{DataFacts, PlaceFacts, SpaceFacts, data_log, in_place};
+use super::policy::{DataFacts, PlaceFacts, SpaceFacts, Updates, Way, data_log};
 use crate::error::{ClusterFault, Corrupt, Error};
 use crate::format::{BLOCK, BlockAddr, Inode, InodeFlags, Nid, Summary};
 use crate::volume::cluster::inflate;
@@ -198,9 +198,15 @@ impl<D: BlockDevice> F2fs<D> {
         }
         let facts = self.data_facts(ino, dirty.len())?;
         let place = self.place_facts(ino, why, dirty.len())?;
+        let way = self.update_way(place);
+        let ways = match self.options.updates() {
+            Updates::Adaptive if way == Way::Remap => self.adaptive_ways(ino, &dirty)?,
+            _ => Vec::new(),
+        };
         for (number, index) in dirty.into_iter().enumerate() {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
-            self.place_page(ino, index, content, facts, place, Cause::Data)?;
+            let way = ways.get(number).copied().unwrap_or(way);
+            self.place_page(ino, index, content, facts, way)?;
             self.pages.mark_clean(ino.0.into(), index);
             // a large file can take more than is free; in a sync or a checkpoint its caller sees to room
             if why == Why::Background
@@ -210,7 +216,7 @@ impl<D: BlockDevice> F2fs<D> {
             }
         }
         self.dirty_dents.remove(&ino);
-        Ok(())
+        self.remap_due()
     }
 
     /// Writes the dirty pages of all files.
@@ -230,28 +236,50 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
-    /// Writes a page of the file where the policies put it.
+    /// Writes a page of the file: to its place the way that was chosen, to a log if it has none.
     pub(super) fn place_page(
         &mut self,
         ino: Nid,
         index: u64,
         content: Content,
         facts: DataFacts,
-        place: PlaceFacts,
-        cause: Cause,
+        way: Way,
     ) -> Result<(), Error> {
         let pointer = self.make_pointer(ino, index)?;
         let old = pointer.address;
-        if !old.is_hole() && in_place(self.ipu_policy, place) {
-            self.events.in_place_blocks += 1;
-            self.io.write(Channel::IN_PLACE, cause, old, content)?;
+        if !old.is_hole() && way != Way::Append && self.update(ino, old, &content, way)? {
             return Ok(());
         }
         if old == BlockAddr::NULL {
             self.check_room(1)?;
             self.count_blocks(ino, 1)?;
         }
-        self.move_block(ino, &pointer, content, facts, cause)
+        self.move_block(ino, &pointer, content, facts, Cause::Data).map(drop)
+    }
+
+    /// Writes a block that keeps its place. `false` if it has to move: an update that must wait for its fsync finds no room
+    /// to wait in.
+    fn update(&mut self, ino: Nid, old: BlockAddr, content: &Content, way: Way) -> Result<bool, Error> {
+        if way == Way::Remap {
+            if self.put_update(ino, old, content.clone(), Cause::Data)? {
+                return Ok(true);
+            }
+            if self.defers_updates() {
+                return Ok(false);
+            }
+        }
+        self.forget_update(old);
+        self.events.in_place_blocks += 1;
+        self.io.write(Channel::IN_PLACE, Cause::Data, old, content.clone())?;
+        self.note_unflushed(ino);
+        Ok(true)
+    }
+
+    /// Something of the file was written that only a flush makes durable.
+    pub(super) fn note_unflushed(&mut self, ino: Nid) {
+        if self.remaps() {
+            self.unflushed.insert(ino);
+        }
     }
 
     /// Writes a block to the log that `facts` give, and makes `pointer` point there.
@@ -262,7 +290,7 @@ impl<D: BlockDevice> F2fs<D> {
         content: Content,
         facts: DataFacts,
         cause: Cause,
-    ) -> Result<(), Error> {
+    ) -> Result<BlockAddr, Error> {
         let log = data_log(self.options.logs, facts);
         let version = self.node_version(pointer.nid);
         let owner = Summary { nid: pointer.nid, version, offset: pointer.index };
@@ -272,7 +300,8 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.set_pointer(ino, pointer, address)?;
         self.io.write(Channel(log as u8), cause, address, content)?;
-        Ok(())
+        self.note_unflushed(ino);
+        Ok(address)
     }
 
     /// What the choice of a log needs to know of the file.
@@ -285,6 +314,7 @@ impl<D: BlockDevice> F2fs<D> {
             cold: raw.i_advise & ADVISE_COLD != 0 || flags.has(InodeFlags::COMPRESSED),
             hot: raw.i_advise & ADVISE_HOT != 0,
             small: dirty <= MIN_HOT_BLOCKS,
+            stays: self.remaps(),
         })
     }
 

@@ -28,15 +28,30 @@ impl<D: BlockDevice> F2fs<D> {
         self.write_back(ino, why)?;
         if must_checkpoint(&self.fsync_facts(ino)?) {
             self.find_parent_again(ino)?;
-            return self.write_checkpoint(Reason::Sync);
+            return self.write_checkpoint_with(Reason::Sync, Some(ino));
+        }
+        if self.defers_updates() {
+            if !self.commit_updates(ino)? {
+                return self.write_checkpoint_with(Reason::Sync, Some(ino));
+            }
+            return self.after_write();
         }
         self.log_nodes(ino)?;
-        if self.options.fsync_mode == FsyncMode::NoBarrier {
-            self.io.wait()?;
+        if self.unflushed.remove(&ino) || !self.remaps() {
+            self.flush_for_fsync()?;
         } else {
-            self.io.flush()?;
+            // what was remapped is durable
+            self.io.wait()?;
         }
         self.after_write()
+    }
+
+    /// What an fsync wrote becomes durable, if it is to.
+    pub(super) fn flush_for_fsync(&mut self) -> Result<(), Error> {
+        if self.options.fsync_mode == FsyncMode::NoBarrier {
+            return Ok(self.io.wait()?);
+        }
+        Ok(self.io.flush()?)
     }
 
     fn fsync_facts(&mut self, ino: Nid) -> Result<FsyncFacts, Error> {
@@ -76,7 +91,7 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     /// Writes the dirty inode, direct nodes and xattr node of the file, marked so that recovery finds them.
-    fn log_nodes(&mut self, ino: Nid) -> Result<(), Error> {
+    pub(super) fn log_nodes(&mut self, ino: Nid) -> Result<(), Error> {
         let mut dirty = self.nodes.dirty_of(ino);
         let mut direct = Vec::new();
         for nid in dirty.drain(..) {
@@ -113,6 +128,7 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.check_writable()?;
         self.write_back_all(Why::Sync)?;
+        self.commit_all_updates()?;
         if self.is_dirty() {
             return self.write_checkpoint(Reason::Sync);
         }
@@ -134,6 +150,8 @@ impl<D: BlockDevice> F2fs<D> {
         let left: Vec<Nid> = self.orphans.iter().copied().collect();
         left.into_iter().try_for_each(|ino| self.drop_inode(ino))?;
         self.write_back_all(Why::Sync)?;
+        self.commit_all_updates()?;
+        self.return_slots(true);
         let clean = self.checkpoint.flags.has(crate::format::CheckpointFlags::UMOUNT);
         if self.is_dirty() || !clean {
             self.write_checkpoint(Reason::Unmount)?;

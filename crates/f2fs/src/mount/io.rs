@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, LockId, Note,
-    StreamId,
+    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, LockId,
+    Note, RemapPair, RemapWhen, StreamId,
 };
 use dovetail_time::SimTime;
 
+use super::waiting::Waiting;
 use crate::format::{BLOCK, BlockAddr};
 
 /// Blocks in one write command at most: 1 MiB.
@@ -28,7 +29,14 @@ impl Channel {
     pub(crate) const IN_PLACE: Self = Self(6);
     /// Checkpoints, NAT, SIT and summaries.
     pub(crate) const META: Self = Self(7);
-    const COUNT: usize = 8;
+    /// What the device is to move to where it belongs.
+    pub(crate) const UPDATES: Self = Self(8);
+    const COUNT: usize = 9;
+
+    /// The stream of its writes. Updates are hot: they go with the hot data.
+    const fn stream(self) -> StreamId {
+        if self.0 == Self::UPDATES.0 { StreamId(0) } else { StreamId(self.0) }
+    }
 }
 
 /// What a block was written for.
@@ -115,12 +123,25 @@ pub(crate) struct Io<D> {
     written: Written,
     /// How many times [`WRITERS`] is held alone: cleaning writes checkpoints.
     alone: u32,
+    /// Updates that are read where they wait.
+    pub(crate) waiting: Waiting,
+    last_batch: u32,
 }
 
 impl<D: BlockDevice> Io<D> {
     pub(crate) fn new(device: D, now: SimTime) -> Self {
         let runs = std::array::from_fn(|_| Run::default());
-        Self { device, now, done: now, runs, failed: None, written: Written::default(), alone: 0 }
+        Self {
+            device,
+            now,
+            done: now,
+            runs,
+            failed: None,
+            written: Written::default(),
+            alone: 0,
+            waiting: Waiting::default(),
+            last_batch: 0,
+        }
     }
 
     pub(crate) fn device(&self) -> &D {
@@ -189,8 +210,25 @@ impl<D: BlockDevice> Io<D> {
         self.now = self.now.max(done);
     }
 
-    /// Asks for the content of neighbouring blocks and says when it will be there.
+    /// Asks for the content of neighbouring blocks and says when it will be there. Of a block whose update waits it is the
+    /// update.
     pub(crate) fn start_read(
+        &mut self,
+        address: BlockAddr,
+        into: &mut [Content],
+    ) -> Result<SimTime, DeviceError> {
+        let mut done = self.start_read_stored(address, into)?;
+        if !self.waiting.is_empty() {
+            for (to, from) in self.waiting.within(address, into.len() as u32) {
+                let at = (to.0 - address.0) as usize;
+                done = done.max(self.start_read_stored(from, &mut into[at..=at])?);
+            }
+        }
+        Ok(done)
+    }
+
+    /// The same without regard to updates that wait.
+    pub(crate) fn start_read_stored(
         &mut self,
         address: BlockAddr,
         into: &mut [Content],
@@ -255,17 +293,49 @@ impl<D: BlockDevice> Io<D> {
             return Err(failed.clone());
         }
         let range = BlockRange::new(Lba(run.start.into()), run.blocks.len() as u64);
-        let hints = Hints { stream: StreamId(channel as u8), ..Hints::default() };
+        let hints = Hints { stream: Channel(channel as u8).stream(), ..Hints::default() };
         let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua: false };
-        let shared = self.alone == 0;
-        if shared {
-            self.device.note(Note::Lock { lock: WRITERS, shared });
-        }
-        let answer = self.device.submit(self.now, write);
-        if shared {
-            self.device.note(Note::Unlock { lock: WRITERS });
-        }
+        let answer =
+            among_writers(&mut self.device, self.alone == 0, |device| device.submit(self.now, write));
         run.blocks.clear();
+        self.complete(answer.map(|completion| completion.done))
+    }
+
+    /// Has blocks moved when all that was written so far is on the device. Durable when it is done.
+    pub(crate) fn remap(&mut self, pairs: &[RemapPair]) -> Result<(), DeviceError> {
+        self.wait()?;
+        pairs.chunks(self.pairs_per_command()).try_for_each(|pairs| self.submit_remap(pairs, RemapWhen::Now))
+    }
+
+    /// Has blocks moved as one, and waits until they are.
+    pub(crate) fn remap_as_one(&mut self, pairs: &[RemapPair]) -> Result<(), DeviceError> {
+        self.wait()?;
+        let mut commands = pairs.chunks(self.pairs_per_command());
+        let Some(last) = commands.next_back() else { return Ok(()) };
+        if commands.len() == 0 {
+            self.submit_remap(last, RemapWhen::Now)?;
+        } else {
+            self.last_batch = self.last_batch.wrapping_add(1);
+            let batch = BatchId(self.last_batch);
+            commands.try_for_each(|pairs| self.submit_remap(pairs, RemapWhen::Held(batch)))?;
+            self.wait_all();
+            self.submit_remap(last, RemapWhen::WithHeld(batch))?;
+        }
+        self.wait_all();
+        Ok(())
+    }
+
+    fn pairs_per_command(&self) -> usize {
+        self.device.info().capabilities.remap.map_or(1, |limits| limits.pairs_per_command.max(1)) as usize
+    }
+
+    fn submit_remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
+        if let Some(failed) = &self.failed {
+            return Err(failed.clone());
+        }
+        let command = Command::Remap { pairs, when };
+        let answer =
+            among_writers(&mut self.device, self.alone == 0, |device| device.submit(self.now, command));
         self.complete(answer.map(|completion| completion.done))
     }
 
@@ -321,7 +391,7 @@ impl<D: BlockDevice> Io<D> {
         }
         self.written.count(Cause::Checkpoint);
         let range = BlockRange::new(Lba(address.0.into()), 1);
-        let hints = Hints { stream: StreamId(Channel::META.0), ..Hints::default() };
+        let hints = Hints { stream: Channel::META.stream(), ..Hints::default() };
         let content = [Content::Bytes(block)];
         let write = Command::Write { range, data: Data::Blocks(&content), hints, fua: true };
         let answer = self.device.submit(self.now, write).map(|completion| completion.done);
@@ -347,6 +417,17 @@ impl<D: BlockDevice> Io<D> {
         let answer = self.device.submit(self.now, Command::Discard { ranges: &ranges });
         self.complete(answer.map(|completion| completion.done))
     }
+}
+
+/// Submits something while [`WRITERS`] is shared, unless the caller holds it alone.
+fn among_writers<D: BlockDevice, T>(device: &mut D, shared: bool, submit: impl FnOnce(&mut D) -> T) -> T {
+    if !shared {
+        return submit(device);
+    }
+    device.note(Note::Lock { lock: WRITERS, shared });
+    let answer = submit(device);
+    device.note(Note::Unlock { lock: WRITERS });
+    answer
 }
 
 /// The bytes of a content; what was never written, or only named by a simulation, is zeros.

@@ -76,6 +76,7 @@ impl<D: BlockDevice> F2fs<D> {
         if !self.superblock.in_main(address) {
             return Err(Corrupt::NotValid(address));
         }
+        self.forget_update(address);
         let now_s = self.elapsed_s();
         let (segno, _) = self.segments.place(address);
         let current = self.is_current(segno);
@@ -173,7 +174,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// A free segment in the first free section from where the log's search begins. A zone in which another log
     /// writes is avoided once.
-    fn free_segment(&self, log: Log) -> Option<SegNo> {
+    pub(super) fn free_segment(&self, log: Log) -> Option<SegNo> {
         let sections = self.segments.sections();
         let from_start = log.is_node() || log == Log::HotData || self.alloc_mode == AllocMode::Reuse;
         let start = if from_start { 0 } else { self.segments.section_of(self.logs[log.index()].segno) };

@@ -10,6 +10,7 @@
 //! Hazards: a block that the last checkpoint refers to is never overwritten (`segments.rs` and `logs.rs` see to
 //! that); everything else follows from it. After the device has failed, nothing more is written.
 
+mod atomic;
 mod attributes;
 mod background;
 mod bits;
@@ -32,10 +33,13 @@ mod orphans;
 mod pointers;
 mod policy;
 mod recovery;
+mod remap;
 mod segments;
 mod simulated;
+mod slots;
 mod truncate;
 mod vfs;
+mod waiting;
 mod xattr;
 
 use std::collections::BTreeSet;
@@ -48,6 +52,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::format::{Bitmaps, Checkpoint, Nid, SegNo, Superblock};
+pub use atomic::AtomicWrite;
 use background::Background;
 use cleaner::Cleaner;
 use discard::DiscardQueue;
@@ -56,9 +61,10 @@ pub use io::Written;
 use logs::CurrentSegment;
 use nat::NatTable;
 use nodes::NodeCache;
-pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, OptionError, Options};
+pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, OptionError, Options, RemapOrder};
 pub use policy::{IpuPolicy, Logs};
 use segments::Segments;
+use slots::Slots;
 
 /// What the volume holds, as the next checkpoint will say.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +114,8 @@ pub struct Events {
     pub lfs_blocks: u64,
     /// Blocks written in place.
     pub in_place_blocks: u64,
+    /// Blocks written out of place that the device moved, or is to move, to where they were.
+    pub remapped_blocks: u64,
 }
 
 /// A mounted F2FS volume.
@@ -133,6 +141,15 @@ pub struct F2fs<D> {
     time_only: BTreeSet<Nid>,
     counts: Counts,
     since: SinceCheckpoint,
+    /// Where updates lie that the device is to move.
+    slots: Slots,
+    /// Nodes are written so, too: an fsync is being completed.
+    nodes_by_remap: bool,
+    /// Updates wait for an fsync whatever the options say: an atomic write is being carried out.
+    committing: bool,
+    /// Files of which something other than remapped updates was written since their last fsync; kept only in modes that
+    /// remap.
+    unflushed: BTreeSet<Nid>,
     orphans: BTreeSet<Nid>,
     /// The numbers of devices among the orphans: a checkpoint must not show them where pointers could be.
     orphan_devices: FxHashMap<Nid, (u32, u32)>,

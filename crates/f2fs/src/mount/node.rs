@@ -240,7 +240,14 @@ impl<D: BlockDevice> F2fs<D> {
             seal_inode(bytes, superblock);
         }
         let block = Arc::clone(block);
-        self.io.write_bytes(Channel(log as u8), cause, address, block)?;
+        let slot = if self.nodes_by_remap { self.take_slot(0) } else { None };
+        if let Some(from) = slot {
+            self.io.write_bytes(Channel::UPDATES, cause, from, block)?;
+            self.await_remap(footer.ino, address, from);
+        } else {
+            self.io.write_bytes(Channel(log as u8), cause, address, block)?;
+            self.note_unflushed(footer.ino);
+        }
         Ok(())
     }
 

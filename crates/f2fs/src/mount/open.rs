@@ -16,6 +16,7 @@ use super::nat::NatTable;
 use super::nodes::NodeCache;
 use super::policy::Log;
 use super::segments::Segments;
+use super::slots::Slots;
 use super::{AllocMode, Counts, Events, F2fs, IpuPolicy, Options, SinceCheckpoint};
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
@@ -50,6 +51,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// What [`Volume::open`] says; [`Error::Incompatible`] for a volume that can be read but not written (mount it with
     /// `ro`); [`Error::Corrupt`] for tables that contradict each other.
     pub fn mount(device: D, options: Options, now: SimTime) -> Result<Self, Error> {
+        Self::check_remap(&device, &options)?;
         let volume = Volume::open(device)?;
         if !options.read_only {
             check_writable_volume(volume.superblock(), volume.checkpoint())?;
@@ -100,6 +102,10 @@ impl<D: BlockDevice> F2fs<D> {
             dirty_dents: Default::default(),
             counts,
             since: SinceCheckpoint::default(),
+            slots: Slots::new(superblock.segments_per_section),
+            nodes_by_remap: false,
+            committing: false,
+            unflushed: BTreeSet::new(),
             time_only: BTreeSet::new(),
             orphans: BTreeSet::new(),
             orphan_devices: FxHashMap::default(),

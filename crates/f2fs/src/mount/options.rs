@@ -1,6 +1,6 @@
 //! Mount options, by the kernel's names.
 
-use super::policy::{IpuPolicy, Logs};
+use super::policy::{IpuPolicy, Logs, Updates};
 
 /// How space is taken (`mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +9,21 @@ pub enum Mode {
     Adaptive,
     /// Only append: no holes are filled, nothing is written in place.
     Lfs,
+    /// RM-IPU: updates of files are written out of place, and the device moves them to where they were. Not a mode of
+    /// Linux. For the rest as adaptive.
+    RmIpu,
+    /// Updates are appended, written in place or remapped, whichever pays. Not a mode of Linux.
+    RmIpuAdaptive,
+}
+
+/// When an update that is written out of place moves to where it was (`remap=`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemapOrder {
+    /// As soon as it is written: after a power cut an update may be there whose fsync did not return, as with writing in
+    /// place and with ext4's ordered mode.
+    Eager,
+    /// With the fsync of its file, all of it or nothing: an update shows only with its fsync, as with roll-forward.
+    WithFsync,
 }
 
 /// Where the search for a free segment begins (`alloc_mode=`).
@@ -47,6 +62,8 @@ pub enum BackgroundGc {
 pub struct Options {
     /// `mode=adaptive|lfs`
     pub mode: Mode,
+    /// `remap=eager|fsync`
+    pub remap: RemapOrder,
     /// `active_logs=2|4|6`
     pub logs: Logs,
     /// `alloc_mode=default|reuse`; `None`: reuse on volumes of at most 16 GiB, as the kernel does.
@@ -94,6 +111,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             mode: Mode::Adaptive,
+            remap: RemapOrder::Eager,
             logs: Logs::Six,
             alloc: None,
             fsync_mode: FsyncMode::Posix,
@@ -136,8 +154,9 @@ pub enum OptionError {
 }
 
 /// Options with a value, and the values there are.
-const CHOICES: [(&str, &[&str]); 6] = [
-    ("mode", &["adaptive", "lfs"]),
+const CHOICES: [(&str, &[&str]); 7] = [
+    ("mode", &["adaptive", "lfs", "rm-ipu", "rm-ipu-adaptive"]),
+    ("remap", &["eager", "fsync"]),
     ("active_logs", &["2", "4", "6"]),
     ("alloc_mode", &["default", "reuse"]),
     ("fsync_mode", &["posix", "strict", "nobarrier"]),
@@ -191,6 +210,15 @@ const WITHOUT_EFFECT: [&str; 14] = [
 ];
 
 impl Options {
+    /// Who decides where updates go.
+    pub(super) const fn updates(&self) -> Updates {
+        match self.mode {
+            Mode::RmIpu => Updates::Remap,
+            Mode::RmIpuAdaptive => Updates::Adaptive,
+            Mode::Adaptive | Mode::Lfs => Updates::Plain,
+        }
+    }
+
     /// The volume is treated as a small one.
     pub(super) fn is_small(&self, main_segments: u32) -> bool {
         self.small_volume.unwrap_or(main_segments <= super::policy::SMALL_VOLUME_SEGMENTS)
@@ -221,7 +249,11 @@ impl Options {
     fn choose(&mut self, name: &str, value: &str) {
         match (name, value) {
             ("mode", "lfs") => self.mode = Mode::Lfs,
+            ("mode", "rm-ipu") => self.mode = Mode::RmIpu,
+            ("mode", "rm-ipu-adaptive") => self.mode = Mode::RmIpuAdaptive,
             ("mode", _) => self.mode = Mode::Adaptive,
+            ("remap", "fsync") => self.remap = RemapOrder::WithFsync,
+            ("remap", _) => self.remap = RemapOrder::Eager,
             ("active_logs", "2") => self.logs = Logs::Two,
             ("active_logs", "4") => self.logs = Logs::Four,
             ("active_logs", _) => self.logs = Logs::Six,
@@ -266,7 +298,7 @@ mod tests {
         let error = Options::parse("discard,atgc").unwrap_err().to_string();
         assert!(error.contains("\"atgc\""), "{error}");
         let error = Options::parse("mode=fragment:block").unwrap_err().to_string();
-        assert!(error.contains("adaptive or lfs"), "{error}");
+        assert!(error.contains("adaptive or lfs or rm-ipu"), "{error}");
     }
 
     /// The options that the first column of the page's tables names.

@@ -299,6 +299,11 @@ impl Segments {
         self.free_sections += u32::from(*section == 0);
     }
 
+    /// A segment that was taken for updates that wait is free again.
+    pub(crate) fn give_back(&mut self, segno: SegNo) {
+        self.release(segno);
+    }
+
     /// A log begins to write in the segment.
     pub(crate) fn open(&mut self, segno: SegNo, log: u8) {
         self.take(segno);

@@ -8,7 +8,6 @@ use dovetail_vfs::{Caller, Error, Figure, Ino, Simulated};
 
 use super::F2fs;
 use super::data::Why;
-use super::io::Cause;
 use crate::format::{BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Nid};
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
@@ -43,13 +42,15 @@ impl<D: BlockDevice> F2fs<D> {
     fn write_direct(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
         let facts = self.data_facts(ino, contents.len())?;
         let place = self.place_facts(ino, Why::Direct, contents.len())?;
+        let way = self.update_way(place);
         for (index, content) in (first..).zip(contents) {
             self.pages.remove_range(ino.0.into(), index..index + 1);
-            self.place_page(ino, index, content.clone(), facts, place, Cause::Data)?;
+            self.place_page(ino, index, content.clone(), facts, way)?;
             if (index - first + 1).is_multiple_of(BLOCKS_IN_SEGMENT.into()) {
                 self.balance()?;
             }
         }
+        self.remap_due()?;
         Ok(self.io.wait().map_err(crate::Error::from)?)
     }
 
@@ -160,6 +161,7 @@ impl<D: BlockDevice> Simulated for F2fs<D> {
             ("ssr_blocks", events.ssr_blocks),
             ("lfs_blocks", events.lfs_blocks),
             ("in_place_blocks", events.in_place_blocks),
+            ("remapped_blocks", events.remapped_blocks),
         ]
     }
 

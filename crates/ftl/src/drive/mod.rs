@@ -323,7 +323,12 @@ impl BlockDevice for Drive {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
             blocks: self.config.user_blocks,
-            capabilities: Capabilities { discard: true, streams: self.config.streams, inode_hints: true },
+            capabilities: Capabilities {
+                discard: true,
+                streams: self.config.streams,
+                inode_hints: true,
+                remap: None,
+            },
         }
     }
 
@@ -335,6 +340,7 @@ impl BlockDevice for Drive {
             Command::Write { range, data, hints, fua } => self.write(at, range, data, hints, fua)?,
             Command::Flush => self.flush(at)?,
             Command::Discard { ranges } => self.discard(at, ranges)?,
+            Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
         };
         Ok(Completion { done })
     }

@@ -10,9 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::BenchError;
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 7] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
+    ("rm-ipu", include_str!("../../../../stacks/rm-ipu.toml")),
+    ("rm-ipu-fsync", include_str!("../../../../stacks/rm-ipu-fsync.toml")),
+    ("rm-ipu-adaptive", include_str!("../../../../stacks/rm-ipu-adaptive.toml")),
     ("ext4", include_str!("../../../../stacks/ext4.toml")),
     ("ext3", include_str!("../../../../stacks/ext3.toml")),
 ];

@@ -13,6 +13,8 @@
 //! durable, by an fsync of its file or a sync: a checkpoint for another file's sake need not write it, and file systems
 //! overwrite in place.
 //!
+//! Where updates wait for their fsync, a block that was there ever since holds what it held when it was made durable.
+//!
 //! Everything else is as in the base: a name that was added, changed or taken away after it is as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +30,8 @@ const PAGE: usize = 4096;
 pub(super) struct Units {
     /// An fsync does.
     pub(super) atomic_fsync: bool,
+    /// See [`super::Mountable::updates_wait_for_fsync`].
+    pub(super) updates_wait: bool,
     /// Bytes of a file's content that do.
     pub(super) content: usize,
 }
@@ -54,6 +58,7 @@ pub(super) fn explain(
         for upto in BTreeSet::from([complete.max(base), last]) {
             let mut expected = RolledForward::new(history, base, upto, last);
             expected.unit = units.content;
+            expected.updates_wait = units.updates_wait;
             expected.unfinished = unfinished.filter(|_| upto > complete);
             match expected.compare(found) {
                 Ok(()) => return Ok(()),
@@ -94,6 +99,8 @@ struct RolledForward<'a> {
     inserted: BTreeMap<Ino, BTreeMap<Vec<u8>, Ino>>,
     /// Bytes of content that change as a whole.
     unit: usize,
+    /// Blocks that were there when content was made durable stay as they were.
+    updates_wait: bool,
     /// The file whose fsync was under way, if that may leave anything.
     unfinished: Option<Ino>,
     /// Inodes that lost a name by it.
@@ -112,6 +119,7 @@ impl<'a> RolledForward<'a> {
             versions,
             inserted,
             unit: PAGE,
+            updates_wait: false,
             unfinished: None,
             displaced,
         };
@@ -225,12 +233,17 @@ impl<'a> RolledForward<'a> {
     fn compare_pages(&self, ino: Ino, content: usize, found: &Node) -> Result<(), String> {
         let states = (content..=self.last).map(|number| self.history.state(number).node(ino));
         let later: Vec<&Node> = states.map(|node| node.unwrap_or(&self.nothing)).collect();
+        // a sync that is under way makes updates durable file by file
+        let syncing = self.history.promise(self.last) == Some(Promise::All);
+        let allowed = [later[0], if syncing { later[later.len() - 1] } else { later[0] }];
         let indices: BTreeSet<u64> = later.iter().flat_map(|node| pages_of(node)).collect();
         let indices = indices.into_iter().chain(pages_of(found)).collect::<BTreeSet<u64>>();
         let in_file = indices.into_iter().filter(|index| index * 4096 < found.attr.size);
         for index in in_file {
             let len = (found.attr.size - index * 4096).min(4096) as usize;
             let here = page(found, index, len);
+            let kept = self.updates_wait && later.iter().all(|node| has_page(node, index));
+            let later = if kept { &allowed[..] } else { &later[..] };
             let was_there = |start: usize| {
                 let part = start..len.min(start + self.unit);
                 later.iter().any(|node| page(node, index, len)[part.clone()] == here[part.clone()])
@@ -260,6 +273,10 @@ fn pages_of(node: &Node) -> Vec<u64> {
         Body::File(pages) => pages.keys().copied().collect(),
         _ => Vec::new(),
     }
+}
+
+fn has_page(node: &Node, index: u64) -> bool {
+    matches!(&node.body, Body::File(pages) if pages.contains_key(&index))
 }
 
 fn page(node: &Node, index: u64, len: usize) -> &[u8] {

@@ -42,6 +42,12 @@ pub trait Mountable {
         false
     }
 
+    /// A block that a file had when its content was last made durable does not change before the next fsync of the file or
+    /// sync, whatever was written since and whatever became durable for other reasons.
+    fn updates_wait_for_fsync(&self) -> bool {
+        false
+    }
+
     /// Bytes of a file's content that a power cut leaves as a whole, old or new: the size of a block. It divides 4096.
     fn content_unit(&self) -> usize {
         4096
@@ -157,7 +163,11 @@ impl<'a, M: Mountable> Workload<'a, M> {
         sound(self.subject.check(&crash.device)).map_err(|what| format!("before recovery: {what}"))?;
         let (recovered, found) = self.recover(&crash.device)?;
         let complete = self.history.complete_at(crash.cut);
-        let units = Units { atomic_fsync: self.subject.atomic_fsync(), content: self.subject.content_unit() };
+        let units = Units {
+            atomic_fsync: self.subject.atomic_fsync(),
+            updates_wait: self.subject.updates_wait_for_fsync(),
+            content: self.subject.content_unit(),
+        };
         explain(&self.history, complete, units, &found)?;
         tried.cuts += 1;
         let wrote = recovered.recording().position() > 0;

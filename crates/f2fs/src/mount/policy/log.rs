@@ -49,15 +49,17 @@ pub(crate) struct DataFacts {
     pub(crate) hot: bool,
     /// The file has at most `min_hot_blocks` (16) dirty pages.
     pub(crate) small: bool,
+    /// Updates are remapped: what is appended stays, and is cold (RM-IPU paper, section 3).
+    pub(crate) stays: bool,
 }
 
-/// The log of a data block (Linux 6.1, six logs: cleaning, then cold, then hot, then the rest).
+/// The log of a data block (Linux 6.1, six logs: cleaning, then cold, then hot, then the rest; and RM-IPU's appends).
 pub(crate) const fn data_log(logs: Logs, facts: DataFacts) -> Log {
     match logs {
         Logs::Two => Log::HotData,
         Logs::Four if facts.dir => Log::HotData,
         Logs::Four => Log::ColdData,
-        Logs::Six if facts.cleaning || (facts.cold && !facts.dir) => Log::ColdData,
+        Logs::Six if facts.cleaning || ((facts.cold || facts.stays) && !facts.dir) => Log::ColdData,
         Logs::Six if facts.dir || facts.hot || facts.small => Log::HotData,
         Logs::Six => Log::WarmData,
     }
@@ -96,6 +98,8 @@ mod tests {
         assert_eq!(log(DataFacts { small: true, ..base }), Log::HotData);
         assert_eq!(log(DataFacts { small: true, cold: true, ..base }), Log::ColdData);
         assert_eq!(log(DataFacts { dir: true, ..base }), Log::HotData);
+        assert_eq!(log(DataFacts { stays: true, small: true, ..base }), Log::ColdData);
+        assert_eq!(log(DataFacts { stays: true, dir: true, ..base }), Log::HotData);
         assert_eq!(log(DataFacts { dir: true, cleaning: true, ..base }), Log::ColdData);
         assert_eq!(node_log(Logs::Six, false, true), Log::HotNode);
         assert_eq!(node_log(Logs::Six, false, false), Log::WarmNode);

@@ -1,0 +1,161 @@
+//! Where updates lie until the device has moved them: sections that no log writes to, borrowed from the free ones.
+//!
+//! No checkpoint and no table knows of them: for the format they are free, before and after a power cut. A slot can be
+//! written again as soon as its update has moved, so one section lasts as long as updates do not wait.
+
+use crate::format::BLOCKS_IN_SEGMENT;
+
+/// Slots that updates of content leave to nodes and checkpoints when no more can be borrowed.
+pub(super) const RESERVE: u32 = 64;
+
+/// A borrowed section.
+#[derive(Debug)]
+struct Section {
+    section: u32,
+    /// One bit a slot: an update lies there and waits.
+    taken: Vec<u64>,
+    count: u32,
+}
+
+/// The borrowed sections.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    sections: Vec<Section>,
+    /// Which of them is being filled, and where the search for a slot goes on.
+    open: usize,
+    next: u32,
+    blocks: u32,
+}
+
+/// A slot: a section of the main area, and a block in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) section: u32,
+    pub(super) block: u32,
+}
+
+impl Slots {
+    pub(super) fn new(segments_per_section: u32) -> Self {
+        Self { blocks: segments_per_section * BLOCKS_IN_SEGMENT, ..Self::default() }
+    }
+
+    /// Segments in borrowed sections.
+    pub(super) fn segments(&self) -> u32 {
+        self.sections.len() as u32 * (self.blocks / BLOCKS_IN_SEGMENT)
+    }
+
+    /// Slots that are not taken.
+    pub(super) fn free(&self) -> u32 {
+        self.sections.iter().map(|section| self.blocks - section.count).sum()
+    }
+
+    /// A section is to be borrowed before the next slot is taken: the present one is used up, and none is at least half
+    /// free.
+    pub(super) fn wants_section(&self) -> bool {
+        let used_up =
+            self.sections.get(self.open).is_none_or(|open| open.next_free(self.next, self.blocks).is_none());
+        used_up && !self.sections.iter().any(|section| section.count <= self.blocks / 2)
+    }
+
+    pub(super) fn borrow_section(&mut self, section: u32) {
+        let taken = vec![0; (self.blocks / 64) as usize];
+        self.sections.push(Section { section, taken, count: 0 });
+    }
+
+    /// Takes the next slot, `None` when all are taken.
+    pub(super) fn take(&mut self) -> Option<Slot> {
+        let next_in_open = |slots: &Self| {
+            slots.sections.get(slots.open).and_then(|open| open.next_free(slots.next, slots.blocks))
+        };
+        let block = match next_in_open(self) {
+            Some(block) => block,
+            None => {
+                let emptiest = (0..self.sections.len()).min_by_key(|&at| self.sections[at].count)?;
+                (self.open, self.next) = (emptiest, 0);
+                next_in_open(self)?
+            }
+        };
+        let open = &mut self.sections[self.open];
+        open.taken[block as usize / 64] |= 1 << (block % 64);
+        open.count += 1;
+        self.next = block + 1;
+        Some(Slot { section: open.section, block })
+    }
+
+    /// The update has moved, or is not needed any more.
+    pub(super) fn give_back(&mut self, slot: Slot) {
+        let Some(section) = self.sections.iter_mut().find(|section| section.section == slot.section) else {
+            return;
+        };
+        let bit = 1 << (slot.block % 64);
+        let word = &mut section.taken[slot.block as usize / 64];
+        section.count -= u32::from(*word & bit != 0);
+        *word &= !bit;
+    }
+
+    /// Sections in which nothing waits, all but one of them (all with `last`). They are no longer borrowed.
+    pub(super) fn return_sections(&mut self, last: bool) -> Vec<u32> {
+        let open = self.sections.get(self.open).map(|open| open.section);
+        let mut returned = Vec::new();
+        self.sections.retain(|section| {
+            let keep = section.count > 0 || (!last && Some(section.section) == open);
+            if !keep {
+                returned.push(section.section);
+            }
+            keep
+        });
+        self.open = self.sections.iter().position(|section| Some(section.section) == open).unwrap_or(0);
+        returned
+    }
+}
+
+impl Section {
+    /// The first slot at or after `from` that is not taken.
+    fn next_free(&self, from: u32, blocks: u32) -> Option<u32> {
+        let mut at = from;
+        while at < blocks {
+            let free = !self.taken[at as usize / 64] >> (at % 64);
+            if free != 0 {
+                return Some(at + free.trailing_zeros());
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_section_lasts_while_nothing_waits() {
+        let mut slots = Slots::new(1);
+        assert!(slots.wants_section());
+        slots.borrow_section(7);
+        for number in 0..2000 {
+            assert!(!slots.wants_section());
+            let slot = slots.take().unwrap();
+            assert_eq!(slot, Slot { section: 7, block: number % 512 });
+            slots.give_back(slot);
+        }
+        assert!(slots.return_sections(false).is_empty());
+        assert_eq!(slots.return_sections(true), [7]);
+    }
+
+    #[test]
+    fn what_waits_is_left_alone() {
+        let mut slots = Slots::new(1);
+        slots.borrow_section(7);
+        let all: Vec<Slot> = (0..512).map(|_| slots.take().unwrap()).collect();
+        assert!(slots.wants_section() && slots.take().is_none() && slots.free() == 0);
+        slots.borrow_section(9);
+        assert_eq!(slots.take(), Some(Slot { section: 9, block: 0 }));
+        all.iter().filter(|slot| slot.block % 2 == 1).for_each(|&slot| slots.give_back(slot));
+        let more: Vec<Slot> = (0..511).map(|_| slots.take().unwrap()).collect();
+        assert!(more.iter().all(|slot| slot.section == 9));
+        assert!(!slots.wants_section(), "half of the first is free");
+        let in_holes: Vec<u32> = (0..256).map(|_| slots.take().unwrap().block).collect();
+        assert_eq!(in_holes, (0..256).map(|at| 2 * at + 1).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,120 @@
+//! Updates that were written out of place and wait for the device to move them to where they belong.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_block::{Lba, RemapPair};
+
+use crate::format::{BlockAddr, Nid};
+
+/// One of them: where it was written, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Update {
+    pub(crate) from: BlockAddr,
+    pub(crate) owner: Nid,
+}
+
+/// All of them, by the place that they are to have.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    by_place: BTreeMap<BlockAddr, Update>,
+    by_owner: BTreeMap<Nid, BTreeSet<BlockAddr>>,
+}
+
+impl Waiting {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_place.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_place.len()
+    }
+
+    /// How many wait for an fsync of this file.
+    pub(crate) fn count_of(&self, owner: Nid) -> usize {
+        self.by_owner.get(&owner).map_or(0, BTreeSet::len)
+    }
+
+    /// Files of which updates wait.
+    pub(crate) fn owners(&self) -> Vec<Nid> {
+        self.by_owner.keys().copied().collect()
+    }
+
+    /// `update` is to get to `to`; returns the one that it replaces.
+    pub(crate) fn add(&mut self, to: BlockAddr, update: Update) -> Option<Update> {
+        let before = self.remove(to);
+        self.by_place.insert(to, update);
+        self.by_owner.entry(update.owner).or_default().insert(to);
+        before
+    }
+
+    /// Nothing is to get to `to` any more.
+    pub(crate) fn remove(&mut self, to: BlockAddr) -> Option<Update> {
+        let update = self.by_place.remove(&to)?;
+        if let Some(places) = self.by_owner.get_mut(&update.owner) {
+            places.remove(&to);
+            if places.is_empty() {
+                self.by_owner.remove(&update.owner);
+            }
+        }
+        Some(update)
+    }
+
+    /// The updates of a file, in the order of their places. They no longer wait.
+    pub(crate) fn take_of(&mut self, owner: Nid) -> Vec<RemapPair> {
+        let places = self.by_owner.remove(&owner).unwrap_or_default();
+        let pair = |to: BlockAddr| Some(pair(to, self.by_place.remove(&to)?.from));
+        places.into_iter().filter_map(pair).collect()
+    }
+
+    /// All updates, in the order of their places. They no longer wait.
+    pub(crate) fn take_all(&mut self) -> Vec<RemapPair> {
+        self.by_owner.clear();
+        std::mem::take(&mut self.by_place).into_iter().map(|(to, update)| pair(to, update.from)).collect()
+    }
+
+    /// Those that are to get into a range, each with its place.
+    pub(crate) fn within(&self, start: BlockAddr, blocks: u32) -> Vec<(BlockAddr, BlockAddr)> {
+        let end = BlockAddr(start.0.saturating_add(blocks));
+        self.by_place.range(start..end).map(|(to, update)| (*to, update.from)).collect()
+    }
+}
+
+pub(super) fn pair(to: BlockAddr, from: BlockAddr) -> RemapPair {
+    RemapPair { to: Lba(to.0.into()), from: Lba(from.0.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(from: u32, owner: u32) -> Update {
+        Update { from: BlockAddr(from), owner: Nid(owner) }
+    }
+
+    #[test]
+    fn a_newer_update_replaces_the_one_that_waits() {
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.add(BlockAddr(10), update(100, 4)), None);
+        assert_eq!(waiting.add(BlockAddr(10), update(101, 4)), Some(update(100, 4)));
+        assert_eq!((waiting.len(), waiting.count_of(Nid(4))), (1, 1));
+        assert_eq!(waiting.take_of(Nid(4)), [pair(BlockAddr(10), BlockAddr(101))]);
+        assert!(waiting.is_empty() && waiting.owners().is_empty());
+    }
+
+    #[test]
+    fn each_file_has_its_own() {
+        let mut waiting = Waiting::default();
+        for (to, owner) in [(12, 4), (10, 5), (11, 4)] {
+            waiting.add(BlockAddr(to), update(to + 100, owner));
+        }
+        assert_eq!(
+            waiting.within(BlockAddr(10), 2),
+            [(10, 110), (11, 111)].map(|(a, b)| (BlockAddr(a), BlockAddr(b)))
+        );
+        waiting.remove(BlockAddr(12));
+        assert_eq!(waiting.take_of(Nid(4)), [pair(BlockAddr(11), BlockAddr(111))]);
+        assert_eq!(waiting.owners(), [Nid(5)]);
+        assert_eq!(waiting.take_all(), [pair(BlockAddr(10), BlockAddr(110))]);
+        assert_eq!(waiting.count_of(Nid(5)), 0);
+    }
+}
