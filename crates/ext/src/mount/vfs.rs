@@ -177,6 +177,24 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
         Ok(self.sync_file(ino_of(ino), data_only)?)
     }
 
+    fn begin_fsync(&mut self, ino: Number) -> Result<bool, Error> {
+        if self.is_read_only() {
+            return Ok(false);
+        }
+        self.write_back(ino_of(ino))?;
+        self.io.kick().map_err(crate::Error::from)?;
+        Ok(self.options.barrier)
+    }
+
+    /// The first that commits does so for all: the others find nothing left to do.
+    fn fsync_several(&mut self, files: &[(Number, bool)]) -> Vec<Result<(), Error>> {
+        for &(ino, _) in files {
+            // what fails here fails again, and is told, when it is that file's turn
+            let _ = self.write_back(ino_of(ino));
+        }
+        files.iter().map(|&(ino, data_only)| self.fsync(ino, data_only)).collect()
+    }
+
     fn sync(&mut self) -> Result<(), Error> {
         Ok(self.sync_all()?)
     }
