@@ -187,3 +187,25 @@ fn shown(figure: &Figure, reproduction: &Reproduction) -> String {
         lines(&table)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plot_has_a_line_and_a_bar_for_each_value() {
+        let figure = Figure::find("rmipu-figure-3").unwrap();
+        let point = |cost, value, ratio| SensitivityPoint {
+            cost,
+            unit: "ns",
+            value,
+            figures: [ratio * 100.0, 100.0],
+            ratio,
+        };
+        let points = [point("a", 1.0, 1.0), point("a", 2.0, 0.1), point("b", 0.5, 9.0)];
+        let text = plot("f", figure.sensitivity.unwrap(), Ratio::ONE, &points);
+        let bars: Vec<usize> = text.lines().map(|line| line.matches('#').count()).collect();
+        assert_eq!(bars, [0, 0, 0, 30, 3, 0, 0, 60, 0], "{text}");
+        assert!(text.contains("       2   0.10  ###  (10 / 100)\n"), "{text}");
+    }
+}

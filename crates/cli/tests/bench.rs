@@ -315,3 +315,10 @@ fn a_file_level_trace_is_a_workload() {
     assert_refused(&bench("job.fio --stack f2fs --loops 2"), 2, "--loops is for file-level traces");
     assert_refused(&bench("calls.txt --stack f2fs --fio-json"), 2, "calls.txt is a file-level trace");
 }
+
+#[test]
+fn sensitivity_is_for_figures_that_have_one() {
+    let folder = folder();
+    let output = command(folder.path(), "reproduce rmipu-metadata --sensitivity").output().unwrap();
+    assert_refused(&output, 2, "--sensitivity is for rmipu-figure-3");
+}

@@ -4,8 +4,14 @@
 
 mod common;
 
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
 use common::TempImage;
-use dovetail_block::{Content, MemoryDevice, Pattern};
+
+use dovetail_block::{
+    BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, EventId, MemoryDevice, Note, Pattern,
+};
 use dovetail_ext::{Ext, Options};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Simulated};
@@ -91,4 +97,56 @@ fn files_that_grow_side_by_side_stay_apart() {
         let pieces = [file, other].map(|ino| fs.pieces(ino).unwrap());
         assert!(pieces.iter().all(|&pieces| pieces <= most), "{mke2fs}: {pieces:?}");
     }
+}
+
+/// A device on which what is signalled comes when the test says so, and which notes what is awaited.
+struct Slow {
+    device: MemoryDevice,
+    has_come: Rc<Cell<bool>>,
+    awaited: Rc<RefCell<Vec<EventId>>>,
+}
+
+impl BlockDevice for Slow {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        self.device.submit(at, command)
+    }
+
+    fn note(&mut self, note: Note) {
+        if let Note::Await(event) = note {
+            self.awaited.borrow_mut().push(event);
+        }
+    }
+
+    fn has_come(&self, _event: EventId) -> bool {
+        self.has_come.get()
+    }
+}
+
+#[test]
+fn an_fsync_waits_only_for_a_commit_that_has_its_file() {
+    let device = TempImage::mke2fs(64 << 20, &["-t", "ext4", "-b", "4096"]).load();
+    let (has_come, awaited) = (Rc::new(Cell::new(true)), Rc::new(RefCell::new(Vec::new())));
+    let slow = Slow { device, has_come: Rc::clone(&has_come), awaited: Rc::clone(&awaited) };
+    let mut fs = Ext::mount(slow, Options::parse("").unwrap(), SimTime::ZERO).unwrap();
+    let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+    let mut make = |name: &[u8]| fs.create(&Caller::default(), root, name, &node).unwrap().ino;
+    let (a, b) = (make(b"a"), make(b"b"));
+    let mut write = |ino: Ino, version| {
+        let contents = [Content::Pattern(Pattern::named(ino.0, 0, version))];
+        fs.write_pages(&Caller::default(), ino, (0, 4096), &contents, false).unwrap();
+        fs.fsync(ino, false)
+    };
+    write(a, 1).unwrap();
+    has_come.set(false);
+    write(b, 1).unwrap_err();
+    has_come.set(true);
+    write(b, 1).unwrap();
+    has_come.set(false);
+    awaited.borrow_mut().clear();
+    write(a, 2).unwrap();
+    assert_eq!(*awaited.borrow(), [], "b's commit has nothing of it");
 }

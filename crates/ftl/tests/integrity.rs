@@ -286,7 +286,7 @@ impl Life {
             _ => RemapWhen::Now,
         };
         let command = Command::Remap { pairs: &pairs, when };
-        if let Err(expected) = self.drive.info().check_remap(&pairs, when, &self.held) {
+        if let Err(expected) = self.held.admit(&self.drive.info(), &pairs, when) {
             let refused = self.drive.submit(self.now, command).map(|_| ());
             // A batch into which no further pair fits is executed as it is.
             let all = RemapWhen::WithHeld(batch);

@@ -148,6 +148,8 @@ impl<D: BlockDevice> Ext<D> {
         let changed = if data_only { &self.running.content } else { &self.running.inodes };
         let commits = changed.contains(&ino) || self.running.ordered.contains(&ino);
         let under_way = self.last_commit.as_ref().filter(|last| !self.io.is_over(last.event));
+        // one that has nothing of the file does not concern it (Linux: jbd2_complete_transaction)
+        let under_way = under_way.filter(|last| commits || last.inodes.contains(&ino));
         if let Some(last) = under_way {
             let (event, has_all) = (last.event, !commits && last.inodes.contains(&ino));
             self.io.await_commit(event)?;

@@ -20,7 +20,7 @@ const MAX_RUN: usize = 256;
 /// Held by whoever writes to a log, shared; by a checkpoint and by cleaning that others wait for, alone.
 const WRITERS: LockId = LockId(0);
 
-/// Where a block comes from: one of the six logs, or one of those that write in place.
+/// Where a block comes from: one of the six logs, or one of those that write elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Channel(pub(crate) u8);
 

@@ -107,8 +107,9 @@ impl Drive {
         pairs: &[RemapPair],
         when: RemapWhen,
     ) -> Result<SimTime, DeviceError> {
-        let Some(remaps) = &self.remaps else { return Err(DeviceError::Unsupported("remap")) };
-        self.device_info().check_remap(pairs, when, &remaps.held)?;
+        let info = self.device_info();
+        let Some(remaps) = &mut self.remaps else { return Err(DeviceError::Unsupported("remap")) };
+        remaps.held.admit(&info, pairs, when)?;
         let mut done = at;
         if !matches!(when, RemapWhen::Held(_)) {
             let all = [remaps.held.of(when), pairs].concat();

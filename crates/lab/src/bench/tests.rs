@@ -68,3 +68,20 @@ fn a_stack_can_change_figures_of_its_drive() {
     let wrong = with("\"host.command_us\" = -5").unwrap_err();
     assert!(wrong.contains("host.command_us is '-5', allowed is 0 to"), "{wrong}");
 }
+
+/// Below 512 MiB mke2fs makes blocks of 1 KiB, four of which share a name here.
+#[test]
+fn ext_reads_back_what_was_written_on_a_small_volume() {
+    let stack = |more: &str| Stack::parse(&(STACK.replace("f2fs", "ext4") + more), "test.toml").unwrap();
+    let run_on = |stack: &Stack| {
+        let text = "[a]\nrw=randrw\nbs=16k\nsize=32m\nfsync=8\n";
+        let jobs = JobFile::parse(text, "test.fio", &Variables::new()).unwrap();
+        let mut workload = FioWorkload::new(jobs, 1).unwrap();
+        let (label, scale) = ("test".into(), Ratio::ONE);
+        let job = Job { label, stack, scale, seed: 1, stop: &|| false, final_sync: false };
+        run(&job, &mut workload)
+    };
+    assert_eq!(run_on(&stack("memory = \"4MiB\"\n")).unwrap().error, None);
+    let refused = run_on(&stack("[mkfs]\nblock-size = 1024\n")).unwrap_err().to_string();
+    assert!(refused.contains("block-size is 1024: simulated volumes have blocks of 4096"), "{refused}");
+}

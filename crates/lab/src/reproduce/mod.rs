@@ -181,4 +181,17 @@ mod tests {
         assert!(within("x", "MiB", 2.0, 2.19, 1.1).agrees && within("x", "MiB", 2.0, 1.81, 1.1).agrees);
         assert!(!within("x", "MiB", 2.0, 2.21, 1.1).agrees && !within("x", "MiB", 2.0, 1.79, 1.1).agrees);
     }
+
+    #[test]
+    fn figures_with_rm_ipu_run_at_a_small_scale() {
+        let stop = AtomicBool::new(false);
+        let setting = Setting { scale: "1/128".parse().unwrap(), seed: 1, threads: 1, stop: &stop };
+        for figure in [&rmipu_figure_3::FIGURE, &rmipu_figure_4::FIGURE] {
+            let reproduction = figure.run(&setting).unwrap();
+            let stacks: Vec<&str> = reproduction.results.runs.iter().map(|run| run.label.as_str()).collect();
+            assert_eq!(stacks, ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"]);
+            let numbers = reproduction.comparisons.iter().all(|it| !it.ours.contains("NaN"));
+            assert!(numbers && reproduction.comparisons.len() >= 7, "{:?}", reproduction.comparisons);
+        }
+    }
 }

@@ -21,7 +21,7 @@ pub struct Sensitivity {
     pub(super) costs: &'static [Cost],
 }
 
-/// A cost and the values that it takes; the middle one or none is the default.
+/// A cost and the values that it takes, its default among them.
 pub(super) struct Cost {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,

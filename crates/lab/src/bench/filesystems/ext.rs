@@ -1,5 +1,6 @@
 //! ext3 and ext4 in a stack.
 
+use dovetail_block::{BLOCK_SIZE, BlockDevice};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options};
 use dovetail_host::Planner;
@@ -9,6 +10,11 @@ use serde::Deserialize;
 
 use super::table;
 use crate::bench::{BenchError, Stack};
+
+/// Below this mke2fs makes small blocks and many inodes (mke2fs.conf, `small`).
+const SMALL_VOLUME: f64 = (512_u64 << 20) as f64;
+/// mke2fs.conf: bytes of the volume for each inode, of volumes that are not small.
+const INODE_RATIO: u32 = 16_384;
 
 /// The stack's table `[mkfs]`, by the names of mke2fs(8)'s settings.
 #[derive(Debug, Default, Deserialize)]
@@ -55,16 +61,24 @@ fn build(
         stack: stack.name.clone(),
         reason: error.to_string(),
     };
-    mkfs(&mut planner, &mkfs_options(stack, kind)?).map_err(failed)?;
+    let full_bytes = planner.info().blocks as f64 * BLOCK_SIZE as f64 / scale.value();
+    mkfs(&mut planner, &mkfs_options(stack, kind, full_bytes)?).map_err(failed)?;
     Ok(Box::new(Ext::mount(planner, options, SimTime::ZERO).map_err(failed)?))
 }
 
-fn mkfs_options(stack: &Stack, kind: Kind) -> Result<MkfsOptions, BenchError> {
+/// A volume shrunk with its drive keeps the inode ratio of its full size. Blocks are those of the device: content is named
+/// by them.
+fn mkfs_options(stack: &Stack, kind: Kind, full_bytes: f64) -> Result<MkfsOptions, BenchError> {
     let table: Mkfs = table(stack, "mkfs", &stack.mkfs)?;
+    if let Some(size) = table.block_size.filter(|size| u64::from(*size) != BLOCK_SIZE) {
+        let reason = format!("[mkfs] block-size is {size}: simulated volumes have blocks of {BLOCK_SIZE}");
+        return Err(BenchError::StackFile { file: stack.name.clone(), reason });
+    }
+    let usual_ratio = (full_bytes >= SMALL_VOLUME).then_some(INODE_RATIO);
     let defaults = MkfsOptions::new(kind);
     Ok(MkfsOptions {
-        block_size: table.block_size.or(defaults.block_size),
-        inode_ratio: table.inode_ratio.or(defaults.inode_ratio),
+        block_size: Some(BLOCK_SIZE as u32),
+        inode_ratio: table.inode_ratio.or(usual_ratio).or(defaults.inode_ratio),
         journal_blocks: table.journal_blocks.or(defaults.journal_blocks),
         reserved_percent: table.reserved_percent.unwrap_or(defaults.reserved_percent),
         ..defaults
