@@ -1,8 +1,8 @@
 //! `interval`: Interval Mapping (IPLFS paper §5), a map of 2^61 blocks whose memory follows what is mapped.
 //!
 //! Seven areas, chosen by the top three bits of a block address, have a tree each: a root over the zones in use
-//! ([`root`]), zone nodes of 16 GiB, map nodes of 16 MiB ([`node`]) with a table that covers only what is valid, as far
-//! as regions of 256 KiB and more can tell ([`coverage`]). All nodes and tables live in slabs ([`arena`]).
+//! (`root.rs`), zone nodes of 16 GiB, map nodes of 16 MiB (`node.rs`) with a table that covers only what is valid, as far
+//! as regions of 256 KiB and more can tell (`coverage.rs`). All nodes and tables live in slabs (`arena.rs`).
 //! [`IntervalMap`] is the whole; as a mapping scheme it serves drives with small address spaces.
 //!
 //! What the paper says, what this does, and what both cost: `docs/interval-map.md`. Left out here: the validity of parts
