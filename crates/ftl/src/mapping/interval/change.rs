@@ -205,41 +205,46 @@ impl IntervalMap {
         node
     }
 
-    /// A page of the segment became valid, or invalid.
-    pub(super) fn recount(&mut self, page: LogicalPage, slot: Slot, valid: bool) {
+    /// A page of the segment became valid, or invalid; returns the accesses: slot and header, and what is freed.
+    pub(super) fn recount(&mut self, page: LogicalPage, slot: Slot, valid: bool) -> u32 {
+        const COUNT: u32 = 2;
         let words = self.slabs.nodes.words_mut();
         let Some(node) = slot.node(words) else {
-            return;
+            return 1;
         };
         let (count, covered) = node.count(words, valid);
         if valid {
             self.counts.valid_pages += 1;
-            return;
+            return COUNT;
         }
         self.counts.valid_pages -= 1;
         if count == 0 {
-            self.drop_node(page, slot, node);
-        } else if count * 100 < covered * self.policy.candidate_percent && node.candidate(words).is_none() {
+            return COUNT + self.drop_node(page, slot, node);
+        }
+        if count * 100 < covered * self.policy.candidate_percent && node.candidate(words).is_none() {
             self.add_candidate(page, node);
         }
+        COUNT
     }
 
-    /// Frees a node without valid pages, and its zone if it was the last one there.
-    fn drop_node(&mut self, page: LogicalPage, slot: Slot, node: Node) {
+    /// Frees a node without valid pages, and its zone if it was the last one there; returns the accesses.
+    fn drop_node(&mut self, page: LogicalPage, slot: Slot, node: Node) -> u32 {
         self.remove_candidate(node);
         self.free_node(node);
         slot.set(self.slabs.nodes.words_mut(), None, 0);
         let segment = self.layout.segment_of(page);
         let (area, zone) = (segment.area(), segment.zone());
-        let (zone_node, _) = self.areas[area].get(zone);
-        if let Some(zone_node) =
-            zone_node.map(ZoneNode).filter(|node| node.is_empty(self.slabs.nodes.words()))
-        {
-            zone_node.free(&mut self.slabs.nodes);
+        let (Some(zone_node), accesses) = self.areas[area].get(zone) else {
+            return 0;
+        };
+        let (empty, lines) = ZoneNode(zone_node).is_empty(self.slabs.nodes.words());
+        if empty {
+            ZoneNode(zone_node).free(&mut self.slabs.nodes);
             self.counts.zone_nodes -= 1;
             self.areas[area].remove(zone);
             self.moving |= self.areas[area].is_moving();
         }
+        accesses + lines
     }
 
     fn add_candidate(&mut self, page: LogicalPage, node: Node) {

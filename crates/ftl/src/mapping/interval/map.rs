@@ -134,15 +134,15 @@ impl IntervalMap {
     /// Maps `page` to `to`, or unmaps it; returns what it was mapped to before.
     #[inline]
     pub fn update(&mut self, page: LogicalPage, to: Option<Ppn>) -> (Option<Ppn>, MapCost) {
-        let moved = self.step_roots();
-        let (at, slot, found) = if let Some(at) = self.recent.find(page) {
-            (at, Slot(self.recent.slot.get()), ONE)
-        } else if let Some((slot, table)) = self.find_whole(page) {
-            (self.remember_whole(page, slot, table), slot, WHOLE)
-        } else {
-            return self.update_by_walk(page, entry(to), moved);
+        let entry = entry(to);
+        let Some(at) = self.recent.find(page) else {
+            return self.update_beyond_recent(page, entry);
         };
-        (self.replace(page, slot, at, entry(to)), MapCost { accesses: found.accesses + moved })
+        let word = &mut self.slabs.tables.words_mut()[at];
+        if (*word == 0) == (entry == 0) {
+            return (page_of(std::mem::replace(word, entry)), ONE);
+        }
+        self.replace(page, Slot(self.recent.slot.get()), at, entry, ONE)
     }
 
     /// The zones of an area from the first to behind the last with valid pages, outliers left out; empty without any.
@@ -237,6 +237,20 @@ impl IntervalMap {
         (entries.map(|entries| (slot, entries)), above + 1 + within)
     }
 
+    /// Apart from [`IntervalMap::update`], so that a page of the recent run need not save what only this needs.
+    #[inline(never)]
+    fn update_beyond_recent(&mut self, page: LogicalPage, entry: u32) -> (Option<Ppn>, MapCost) {
+        let Some((slot, table)) = self.find_whole(page) else {
+            return self.update_by_walk(page, entry);
+        };
+        let at = self.remember_whole(page, slot, table);
+        let word = &mut self.slabs.tables.words_mut()[at];
+        if (*word == 0) == (entry == 0) {
+            return (page_of(std::mem::replace(word, entry)), WHOLE);
+        }
+        self.replace(page, slot, at, entry, WHOLE)
+    }
+
     #[cold]
     fn lookup_by_walk(&self, page: LogicalPage) -> (Option<Ppn>, MapCost) {
         if let Some(&entry) = self.metadata.get(page.0 as usize) {
@@ -249,19 +263,18 @@ impl IntervalMap {
     }
 
     #[cold]
-    fn update_by_walk(&mut self, page: LogicalPage, entry: u32, moved: u32) -> (Option<Ppn>, MapCost) {
+    fn update_by_walk(&mut self, page: LogicalPage, entry: u32) -> (Option<Ppn>, MapCost) {
         if let Some(slot) = self.metadata.get_mut(page.0 as usize) {
             return (page_of(std::mem::replace(slot, entry)), ONE);
         }
         let (found, mut accesses) = self.walk(page);
-        accesses += moved;
         let (slot, entries) = match found {
             Some(found) => found,
             None if entry == 0 => return (None, MapCost { accesses }),
             None => self.cover(page, &mut accesses),
         };
         let at = self.remember(page, slot, entries);
-        (self.replace(page, slot, at, entry), MapCost { accesses: accesses + 1 })
+        self.replace(page, slot, at, entry, MapCost { accesses: accesses + 1 })
     }
 
     /// Keeps the run for the next pages; returns the index of the entry of `page`. Not for each page, so that scattered
@@ -289,14 +302,22 @@ impl IntervalMap {
         self.recent = Recent::default();
     }
 
-    /// Replaces an entry and counts what became valid or invalid by it.
-    #[inline]
-    fn replace(&mut self, page: LogicalPage, slot: Slot, at: usize, entry: u32) -> Option<Ppn> {
+    /// Replaces an entry that it took `found` to find, and counts what became valid or invalid by it.
+    #[inline(never)]
+    fn replace(
+        &mut self,
+        page: LogicalPage,
+        slot: Slot,
+        at: usize,
+        entry: u32,
+        found: MapCost,
+    ) -> (Option<Ppn>, MapCost) {
         let before = std::mem::replace(&mut self.slabs.tables.words_mut()[at], entry);
-        if (before == 0) != (entry == 0) {
-            self.recount(page, slot, entry != 0);
+        if (before == 0) == (entry == 0) {
+            return (page_of(before), found);
         }
-        page_of(before)
+        let accesses = found.accesses + self.recount(page, slot, entry != 0) + self.step_roots();
+        (page_of(before), MapCost { accesses })
     }
 
     /// Moves some entries of each area whose root moves; returns the accesses.

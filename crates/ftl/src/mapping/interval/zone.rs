@@ -5,6 +5,7 @@
 
 use super::address::SEGMENTS_PER_ZONE;
 use super::arena::{Arena, Block};
+use super::map::LINE_ENTRIES;
 use super::node::Node;
 
 const SLOT_WORDS: usize = 2;
@@ -35,10 +36,11 @@ impl ZoneNode {
         Slot((self.0.at() + segment * SLOT_WORDS) as u32)
     }
 
-    /// Whether no segment has a node. Looks at all of them, at most once for each node that is freed: a count would
-    /// cost every zone node a unit of its slab.
-    pub(super) fn is_empty(self, words: &[u32]) -> bool {
-        words[self.0.at()..][..WORDS].iter().all(|&node| node == 0)
+    /// Whether no segment has a node, and how many cache lines it took to know. At most once for each node that is freed:
+    /// a count would cost every zone node a unit of its slab.
+    pub(super) fn is_empty(self, words: &[u32]) -> (bool, u32) {
+        let first = words[self.0.at()..][..WORDS].iter().position(|&node| node != 0);
+        (first.is_none(), first.unwrap_or(WORDS - 1) as u32 / LINE_ENTRIES + 1)
     }
 }
 
