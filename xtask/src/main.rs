@@ -25,7 +25,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 10] = [
+const CHORES: [Chore; 12] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -34,7 +34,7 @@ const CHORES: [Chore; 10] = [
     },
     Chore {
         name: "crash",
-        about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: 7 minutes)",
+        about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: two hours)",
         run: crash,
     },
     Chore {
@@ -54,8 +54,13 @@ const CHORES: [Chore; 10] = [
     },
     Chore {
         name: "fuzz",
-        about: "damaged F2FS images, read, checked, repaired, mounted and changed: cargo xtask fuzz [INPUTS] (10,000,000: three hours)",
+        about: "damaged images, read, checked, repaired, mounted and changed: cargo xtask fuzz [--fs ext4] [INPUTS] (10,000,000: three hours)",
         run: fuzz,
+    },
+    Chore {
+        name: "fsx",
+        about: "random operations on one ext3 or ext4 file, in the library: cargo xtask fsx [OPERATIONS] (1,000,000 of each of seven kinds)",
+        run: fsx,
     },
     Chore {
         name: "posix",
@@ -139,10 +144,17 @@ fn kernel_check(extra: &[String]) -> Result<(), String> {
 }
 
 fn fuzz(extra: &[String]) -> Result<(), String> {
-    let inputs = extra.first().map_or("10000000", String::as_str);
-    let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "fuzz", "--", "--nocapture"];
+    let (format, extra) = mounts::Format::take(extra)?;
+    let inputs = extra.first().copied().unwrap_or("10000000");
+    let arguments = ["test", "--release", "-p", format.package(), "--test", "fuzz", "--", "--nocapture"];
     // an overflow that wraps is a panic that nobody sees
     cargo(&arguments, &[], &[("DOVETAIL_FUZZ", inputs), ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")])
+}
+
+fn fsx(extra: &[String]) -> Result<(), String> {
+    let steps = extra.first().map_or("1000000", String::as_str);
+    let arguments = ["test", "--release", "-p", "dovetail-ext", "--test", "fsx", "--", "--nocapture"];
+    cargo(&arguments, &[], &[("DOVETAIL_STEPS", steps)])
 }
 
 fn truth(_: &[String]) -> Result<(), String> {

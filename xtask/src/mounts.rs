@@ -145,6 +145,14 @@ impl Format {
         }
     }
 
+    /// The crate that has its tests.
+    pub(crate) const fn package(self) -> &'static str {
+        match self {
+            Self::F2fs => "dovetail-f2fs",
+            Self::Ext4 | Self::Ext3 => "dovetail-ext",
+        }
+    }
+
     /// An image of `gib`, made by the file system's own tool.
     pub(crate) fn make(self, place: &Workplace, gib: u64) -> Result<PathBuf, String> {
         let image = place.image(&format!("{}.img", self.name()), gib << 30)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dovetail_time::SimTime;
-use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, SeekFrom as RawSeek, fallocate};
 
 use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange};
 use crate::command::{Command, Data};
@@ -25,6 +25,8 @@ pub struct ImageDevice {
     blocks: u64,
     writable: bool,
     discard: bool,
+    /// Something was written since the last flush.
+    dirty: bool,
     /// What reads go through.
     buffer: Vec<u8>,
 }
@@ -62,7 +64,8 @@ impl ImageDevice {
         let len = file.seek(SeekFrom::End(0))?;
         // behind the end there is nothing to lose
         let discard = writable && file.metadata()?.is_file() && punch(&file, len, BLOCK_SIZE).is_ok();
-        Ok(Self { file, blocks: len / BLOCK_SIZE, writable, discard, buffer: Vec::new() })
+        // what others wrote before may not be durable yet
+        Ok(Self { file, blocks: len / BLOCK_SIZE, writable, discard, dirty: true, buffer: Vec::new() })
     }
 
     fn read(&mut self, range: BlockRange, into: Option<&mut [Content]>) -> Result<(), DeviceError> {
@@ -83,6 +86,7 @@ impl ImageDevice {
         let Data::Blocks(blocks) = data else { return Err(DeviceError::Unsupported("pattern write")) };
         self.info().check(range, blocks.len() as u64)?;
         self.check_writable()?;
+        self.dirty = true;
         if blocks.iter().any(|block| matches!(block, Content::Pattern(_))) {
             return Err(DeviceError::Unsupported("pattern write"));
         }
@@ -94,12 +98,13 @@ impl ImageDevice {
         if fua { self.flush() } else { Ok(()) }
     }
 
-    fn discard(&self, ranges: &[ByteRange]) -> Result<(), DeviceError> {
+    fn discard(&mut self, ranges: &[ByteRange]) -> Result<(), DeviceError> {
         if !self.discard {
             return Err(DeviceError::Unsupported("discard"));
         }
         let inside = || ranges.iter().map(|range| range.blocks_inside()).filter(|range| range.blocks > 0);
         inside().try_for_each(|range| self.info().check(range, range.blocks))?;
+        self.dirty = true;
         inside().try_for_each(|range| {
             let (start, len) = (range.start.0 * BLOCK_SIZE, range.blocks * BLOCK_SIZE);
             punch(&self.file, start, len).map_err(|error| host("discarded", &error.into()))
@@ -110,11 +115,40 @@ impl ImageDevice {
         if self.writable { Ok(()) } else { Err(DeviceError::NotWritable) }
     }
 
-    fn flush(&self) -> Result<(), DeviceError> {
-        if !self.writable {
+    fn flush(&mut self) -> Result<(), DeviceError> {
+        if !self.writable || !self.dirty {
             return Ok(());
         }
-        self.file.sync_data().map_err(|error| host("flushed", &error))
+        self.file.sync_data().map_err(|error| host("flushed", &error))?;
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// Gives those blocks of a range that are holes of the image file a place, as the zeros that they are: the first write
+    /// to a hole, and the flush after it, take the system below far longer than later ones. A real device has none.
+    ///
+    /// # Errors
+    /// [`DeviceError::Host`].
+    pub fn fill_holes(&mut self, range: BlockRange) -> Result<(), DeviceError> {
+        self.info().check(range, range.blocks)?;
+        self.check_writable()?;
+        let end = range.end().0 * BLOCK_SIZE;
+        let mut at = range.start.0 * BLOCK_SIZE;
+        while let Some(hole) = seek(&self.file, RawSeek::Hole(at))?.filter(|&hole| hole < end) {
+            at = seek(&self.file, RawSeek::Data(hole))?.unwrap_or(end).min(end);
+            self.write_zeros(hole, at)?;
+        }
+        Ok(())
+    }
+
+    fn write_zeros(&mut self, from: u64, to: u64) -> Result<(), DeviceError> {
+        let zeros = vec![0; KEPT_BUFFER];
+        self.dirty = true;
+        for at in (from..to).step_by(KEPT_BUFFER) {
+            let len = (to - at).min(KEPT_BUFFER as u64) as usize;
+            self.file.write_all_at(&zeros[..len], at).map_err(|error| host("written", &error))?;
+        }
+        Ok(())
     }
 }
 
@@ -130,6 +164,15 @@ fn write_all(file: &File, mut slices: &mut [IoSlice<'_>], mut at: u64) -> Result
         at += written as u64;
     }
     Ok(())
+}
+
+/// The first byte of the kind; none behind the last data, and on files that do not tell.
+fn seek(file: &File, from: RawSeek) -> Result<Option<u64>, DeviceError> {
+    match rustix::fs::seek(file, from) {
+        Ok(found) => Ok(Some(found)),
+        Err(rustix::io::Errno::NXIO | rustix::io::Errno::INVAL) => Ok(None),
+        Err(error) => Err(host("read", &error.into())),
+    }
 }
 
 /// What lies there reads as zeros from now on, and takes no room.
@@ -230,6 +273,20 @@ mod tests {
             [bytes(1)],
             "nothing is done by half"
         );
+    }
+
+    #[test]
+    fn holes_are_filled_and_data_stays() {
+        use std::os::unix::fs::MetadataExt;
+        let (_folder, path) = image(600 * 4096);
+        let mut device = ImageDevice::open_read_write(&path).unwrap();
+        write(&mut device, 300, &[bytes(7)]).unwrap();
+        device.fill_holes(BlockRange::new(Lba(20), 500)).unwrap();
+        let size = std::fs::metadata(&path).unwrap().blocks() * 512;
+        assert!((500 * 4096..560 * 4096).contains(&size), "{size}");
+        let found = read(&mut device, BlockRange::new(Lba(299), 3)).unwrap();
+        assert_eq!(found, [0, 7, 0].map(bytes));
+        assert!(device.fill_holes(BlockRange::new(Lba(20), 581)).is_err());
     }
 
     #[test]

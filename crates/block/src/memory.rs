@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use dovetail_time::{SimSpan, SimTime};
+use dovetail_time::SimTime;
 
 use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
 use crate::command::{Command, Data};
@@ -20,29 +20,37 @@ const CHUNK: usize = 64;
 
 type Chunk = [Content; CHUNK];
 
-/// What memory takes is not limited; small enough that tests meet both limits.
-const REMAP: RemapLimits = RemapLimits {
-    pairs_per_command: 64,
-    held_pairs: 1 << 20,
-    command_time: SimSpan::ZERO,
-    pair_time: SimSpan::ZERO,
-};
+/// What memory takes unless it is told otherwise (assumed).
+const REMAP: RemapLimits = RemapLimits::of(64, 1 << 20);
 
 /// A device whose blocks lie in memory, those that were never written in none of it.
 ///
 /// A clone shares its blocks with the original until one of them writes. Commands complete at the time of their
 /// issue; nothing is volatile, so a flush does nothing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MemoryDevice {
     blocks: u64,
     chunks: BTreeMap<u64, Arc<Chunk>>,
+    limits: RemapLimits,
     held: HeldRemaps,
+}
+
+impl Default for MemoryDevice {
+    /// A device of no blocks.
+    fn default() -> Self {
+        Self::new(0)
+    }
 }
 
 impl MemoryDevice {
     /// An empty device of `blocks` blocks.
     pub fn new(blocks: u64) -> Self {
-        Self { blocks, ..Self::default() }
+        Self { blocks, chunks: BTreeMap::new(), limits: REMAP, held: HeldRemaps::default() }
+    }
+
+    /// The same with other limits of a remap.
+    pub fn with_limits(self, limits: RemapLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// What `reader` gives up to its end, in whole blocks; bytes after the last whole block are dropped. Blocks of
@@ -187,7 +195,8 @@ impl MemoryDevice {
     }
 
     fn remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
-        self.info().check_remap(pairs, when, &self.held)?;
+        let info = self.info();
+        self.held.admit(&info, pairs, when)?;
         let moved = self.held.take(pairs, when);
         moved.into_iter().for_each(|pair| self.move_block(pair));
         Ok(())
@@ -209,7 +218,8 @@ fn read_block(reader: &mut impl Read, into: &mut BlockBytes) -> io::Result<bool>
 
 impl BlockDevice for MemoryDevice {
     fn info(&self) -> DeviceInfo {
-        let capabilities = Capabilities { discard: true, streams: 1, inode_hints: false, remap: Some(REMAP) };
+        let capabilities =
+            Capabilities { discard: true, streams: 1, inode_hints: false, remap: Some(self.limits) };
         DeviceInfo { blocks: self.blocks, capabilities }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! A remap is a list of pairs, executed as one: after a power cut all of its pairs happened or none did. It comes in the
 //! order of the commands that completed before it, and it is durable when it completes, together with the content
-//! that it moves: no flush is needed between the write of the sources and the remap, nor after it.
+//! that it moves: no flush is needed between the write of the sources and the remap, nor after it. Commands that
+//! touch one block take effect in the order of their issue, here as everywhere: a source may be written again at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,7 @@ pub struct BatchId(pub u32);
 pub enum RemapWhen {
     /// With this command.
     Now,
-    /// Not yet: they are held as part of a batch. A power cut forgets them.
+    /// Not yet: they are held as part of a batch. A power cut forgets them, and so does the batch's last command if it fails.
     Held(BatchId),
     /// With this command, together with all that the batch holds: one atomic remap, longer than one command takes.
     WithHeld(BatchId),
@@ -47,6 +48,13 @@ pub struct RemapLimits {
     pub command_time: SimSpan,
     /// See `command_time`.
     pub pair_time: SimSpan,
+}
+
+impl RemapLimits {
+    /// A device that takes so many pairs, in no time that it tells of.
+    pub const fn of(pairs_per_command: u32, held_pairs: u32) -> Self {
+        Self { pairs_per_command, held_pairs, command_time: SimSpan::ZERO, pair_time: SimSpan::ZERO }
+    }
 }
 
 impl DeviceInfo {
@@ -114,6 +122,23 @@ impl HeldRemaps {
         }
     }
 
+    /// [`DeviceInfo::check_remap`]; a last command that does not pass ends its batch.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn admit(
+        &mut self,
+        info: &DeviceInfo,
+        pairs: &[RemapPair],
+        when: RemapWhen,
+    ) -> Result<(), DeviceError> {
+        let checked = info.check_remap(pairs, when, self);
+        if let (Err(_), RemapWhen::WithHeld(batch)) = (&checked, when) {
+            self.batches.remove(&batch);
+        }
+        checked
+    }
+
     /// Takes in a checked command; returns the pairs that are executed with it, in the order in which they came.
     pub fn take(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Vec<RemapPair> {
         match when {
@@ -136,12 +161,7 @@ mod tests {
     use super::*;
     use crate::device::Capabilities;
 
-    const LIMITS: RemapLimits = RemapLimits {
-        pairs_per_command: 2,
-        held_pairs: 3,
-        command_time: SimSpan::ZERO,
-        pair_time: SimSpan::ZERO,
-    };
+    const LIMITS: RemapLimits = RemapLimits::of(2, 3);
 
     fn info(remap: Option<RemapLimits>) -> DeviceInfo {
         DeviceInfo { blocks: 10, capabilities: Capabilities { remap, ..Capabilities::default() } }
@@ -177,5 +197,8 @@ mod tests {
         let all = held.take(&[pair(7, 8)], RemapWhen::WithHeld(batch));
         assert_eq!(all, [pair(1, 2), pair(3, 4), pair(7, 8)]);
         assert_eq!(held.len(), 1, "the other batch");
+        let failed = held.admit(&info(Some(LIMITS)), &[pair(5, 9)], RemapWhen::WithHeld(BatchId(8)));
+        assert_eq!(failed, Err(DeviceError::RemapTwice(Lba(5))));
+        assert!(held.is_empty(), "a batch of which a command failed");
     }
 }

@@ -12,6 +12,8 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 
+use dovetail_f2fs::format::{FileType, Inode};
+use dovetail_f2fs::{Visit, Volume};
 use manifest::{differences, of_folder};
 use referee::check_clean;
 

@@ -9,6 +9,8 @@ mod manifest;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use dovetail_f2fs::format::{FileType, Inode};
+use dovetail_f2fs::{Visit, Volume};
 use manifest::{Manifest, differences, of_folder};
 use serde_json::Value;
 

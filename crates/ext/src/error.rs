@@ -4,7 +4,7 @@ use std::fmt;
 
 use dovetail_block::DeviceError;
 
-use crate::format::{BlockAddr, GroupNo, Incompat, Ino, RoCompat};
+use crate::format::{BlockAddr, EXTENT_BIT, GroupNo, Incompat, Ino, POINTER_BIT, RoCompat};
 use crate::journal::JournalError;
 use crate::mkfs::MkfsError;
 
@@ -215,7 +215,10 @@ pub enum Corrupt {
         expected: u64,
     },
     /// A block number outside the volume.
-    #[error("{place}: {field} points to block {found}, outside the volume's blocks {first} to {last}")]
+    #[error(
+        "{place}: {field} points to block {found}, outside the volume's blocks {first} to {last}{}",
+        spare_bit(*place, *found)
+    )]
     Address {
         /// Where the number stands.
         place: Place,
@@ -264,6 +267,20 @@ pub enum Corrupt {
     /// A directory that contains itself, or has two parents.
     #[error("directory {0} is reached twice: the tree has a loop")]
     DirectoryLoop(Ino),
+}
+
+/// What an address whose spare bit is set may be.
+fn spare_bit(place: Place, address: BlockAddr) -> &'static str {
+    let bit = match place {
+        Place::Pointers(_) => POINTER_BIT,
+        Place::Extents(..) => EXTENT_BIT,
+        _ => 0,
+    };
+    if address.0 & bit == 0 {
+        return "";
+    }
+    "; its highest bit is set: if the volume was mounted with physical pointers, this is an address of its drive, and only \
+     a mount like that on the drive can follow it"
 }
 
 impl Corrupt {

@@ -1,15 +1,13 @@
 //! The way to the device: blocks of the file system in, runs of blocks out, and the virtual time at which all is done.
 //!
 //! A block of the file system has 1, 2 or 4 KiB, one of the device 4 KiB. Where the first is smaller, its neighbours in
-//! the device's block are written again with what they held. Writes to neighbouring blocks are gathered into one
-//! command; a run is submitted when it ends, when it reaches [`MAX_RUN`], when one of its blocks is read or written
-//! again, and before any wait. After the device has failed once nothing more is written.
+//! the device's block are written again with what they held. The rest is [`Gatherer`]'s.
 
 use std::sync::Arc;
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, EventId,
-    Hints, Lba, LockId, Note, StreamId,
+    BLOCK_SIZE, BlockBytes, BlockDevice, ByteRange, Content, DeviceError, EventId, Gatherer, LockId, Note,
+    StreamId,
 };
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
@@ -19,7 +17,7 @@ const MAX_RUN: usize = 320;
 /// Device blocks of which the content is kept, where blocks of the file system are smaller.
 const MAX_RECENT: usize = 4096;
 
-/// Held alone by a commit from its start to its end; an fsync that finds nothing to commit waits for one under way.
+/// Held alone by a commit from its start to its end. An fsync waits for the event of a commit under way, not for this.
 const COMMIT: LockId = LockId(0);
 
 /// Which writes are gathered with which.
@@ -63,54 +61,34 @@ impl Written {
     }
 }
 
-#[derive(Debug, Default)]
-struct Run {
-    start: u64,
-    blocks: Vec<Content>,
-}
-
-impl Run {
-    fn end(&self) -> u64 {
-        self.start + self.blocks.len() as u64
-    }
-
-    fn touches(&self, lba: u64, blocks: u64) -> bool {
-        !self.blocks.is_empty() && lba < self.end() && self.start < lba.saturating_add(blocks)
-    }
-}
-
 /// The device, the time, and the writes that are still being gathered.
 #[derive(Debug)]
 pub(crate) struct Io<D> {
-    device: D,
+    gatherer: Gatherer<D, { Channel::COUNT }>,
     block_size: usize,
-    now: SimTime,
-    done: SimTime,
-    runs: [Run; Channel::COUNT],
     /// Device blocks as they were last read or written; only with small blocks.
     recent: FxHashMap<u64, Content>,
-    failed: Option<DeviceError>,
     written: Written,
 }
 
 impl<D: BlockDevice> Io<D> {
     /// `block_size` is 1024, 2048 or 4096.
     pub(crate) fn new(device: D, block_size: usize, now: SimTime) -> Self {
-        let runs = std::array::from_fn(|_| Run::default());
-        let (recent, written) = (FxHashMap::default(), Written::default());
-        Self { device, block_size, now, done: now, runs, recent, failed: None, written }
+        let streams = std::array::from_fn(|channel| StreamId(channel as u8));
+        let gatherer = Gatherer::new(device, streams, MAX_RUN, now);
+        Self { gatherer, block_size, recent: FxHashMap::default(), written: Written::default() }
     }
 
     pub(crate) fn device(&self) -> &D {
-        &self.device
+        self.gatherer.device()
     }
 
     pub(crate) fn device_mut(&mut self) -> &mut D {
-        &mut self.device
+        self.gatherer.device_mut()
     }
 
     pub(crate) fn into_device(self) -> D {
-        self.device
+        self.gatherer.into_device()
     }
 
     /// Bytes in a block.
@@ -119,12 +97,12 @@ impl<D: BlockDevice> Io<D> {
     }
 
     pub(crate) fn now(&self) -> SimTime {
-        self.now
+        self.gatherer.now()
     }
 
     /// The owner's clock; time never goes back.
     pub(crate) fn set_now(&mut self, now: SimTime) {
-        self.now = self.now.max(now);
+        self.gatherer.set_now(now);
     }
 
     pub(crate) fn written(&self) -> Written {
@@ -133,7 +111,7 @@ impl<D: BlockDevice> Io<D> {
 
     /// Why the device takes no more writes, if it has failed.
     pub(crate) fn failure(&self) -> Option<&DeviceError> {
-        self.failed.as_ref()
+        self.gatherer.failure()
     }
 
     /// Blocks in a block of the device.
@@ -196,43 +174,39 @@ impl<D: BlockDevice> Io<D> {
 
     /// Goes on when the reads of this call are through, the last of them at `done`.
     pub(crate) fn wait_read(&mut self, done: SimTime) {
-        self.device.note(Note::WaitReads);
-        self.now = self.now.max(done);
+        self.gatherer.wait_read(done);
     }
 
     /// Asks for the content of neighbouring blocks of the device and says when it will be there.
     pub(crate) fn start_read(&mut self, lba: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
-        let blocks = into.len() as u64;
-        for channel in 0..Channel::COUNT {
-            if self.runs[channel].touches(lba, blocks) {
-                self.submit(channel)?;
-            }
-        }
-        let range = BlockRange::new(Lba(lba), blocks);
-        Ok(self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done)
+        self.gatherer.start_read(lba, into)
     }
 
     /// From here until [`Self::end_commit`], no other call commits.
     pub(crate) fn begin_commit(&mut self) {
-        self.device.note(Note::Lock { lock: COMMIT, shared: false });
+        self.note(Note::Lock { lock: COMMIT, shared: false });
     }
 
     /// The commit is over, which is what `event` means.
     pub(crate) fn end_commit(&mut self, event: EventId) {
-        self.device.note(Note::Signal(event));
-        self.device.note(Note::Unlock { lock: COMMIT });
+        self.note(Note::Signal(event));
+        self.note(Note::Unlock { lock: COMMIT });
     }
 
     /// Whether the commit that ends with `event` is over.
     pub(crate) fn is_over(&self, event: EventId) -> bool {
-        self.device.has_come(event)
+        self.device().has_come(event)
     }
 
     /// Waits for what was written, then for the commit that ends with `event`.
     pub(crate) fn await_commit(&mut self, event: EventId) -> Result<(), DeviceError> {
         self.wait()?;
-        self.device.note(Note::Await(event));
+        self.note(Note::Await(event));
         Ok(())
+    }
+
+    fn note(&mut self, note: Note) {
+        self.gatherer.device_mut().note(note);
     }
 
     /// Writes a block, later or at once.
@@ -242,34 +216,15 @@ impl<D: BlockDevice> Io<D> {
         block: u64,
         content: Content,
     ) -> Result<(), DeviceError> {
-        self.check()?;
+        self.gatherer.check()?;
         self.written.count(channel);
         let lba = block / self.per_lba();
         let content = self.whole(block, content)?;
-        let own = channel as usize;
-        for other in 0..Channel::COUNT {
-            if other != own && self.runs[other].touches(lba, 1) {
-                self.submit(other)?;
-            }
+        if self.per_lba() == 1 {
+            self.gatherer.write(channel as usize, lba, content)
+        } else {
+            self.gatherer.write_part(channel as usize, lba, content)
         }
-        let run = &mut self.runs[own];
-        if self.block_size < BLOCK_SIZE as usize && !run.blocks.is_empty() && run.end() == lba + 1 {
-            // the neighbour in the same device block was written just now
-            if let Some(last) = run.blocks.last_mut() {
-                *last = content;
-            }
-            return Ok(());
-        }
-        let goes_on = run.end() == lba && run.blocks.len() < MAX_RUN;
-        if !run.blocks.is_empty() && !goes_on {
-            self.submit(own)?;
-        }
-        let run = &mut self.runs[own];
-        if run.blocks.is_empty() {
-            run.start = lba;
-        }
-        run.blocks.push(content);
-        Ok(())
     }
 
     /// What the device's block holds once `content` is in its part of it.
@@ -287,69 +242,19 @@ impl<D: BlockDevice> Io<D> {
         Ok(whole)
     }
 
-    fn check(&self) -> Result<(), DeviceError> {
-        match &self.failed {
-            Some(failed) => Err(failed.clone()),
-            None => Ok(()),
-        }
-    }
-
-    fn submit(&mut self, channel: usize) -> Result<(), DeviceError> {
-        self.submit_run(channel, false)
-    }
-
-    fn submit_run(&mut self, channel: usize, fua: bool) -> Result<(), DeviceError> {
-        let run = &mut self.runs[channel];
-        if run.blocks.is_empty() {
-            return Ok(());
-        }
-        if let Some(failed) = &self.failed {
-            return Err(failed.clone());
-        }
-        let range = BlockRange::new(Lba(run.start), run.blocks.len() as u64);
-        let hints = Hints { stream: StreamId(channel as u8), ..Hints::default() };
-        let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua };
-        let answer = self.device.submit(self.now, write);
-        run.blocks.clear();
-        self.complete(answer.map(|completion| completion.done))
-    }
-
-    fn complete(&mut self, answer: Result<SimTime, DeviceError>) -> Result<(), DeviceError> {
-        match answer {
-            Ok(done) => self.done = self.done.max(done),
-            Err(error) => {
-                self.failed = Some(error.clone());
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
     /// Submits all that was gathered, without waiting.
     pub(crate) fn kick(&mut self) -> Result<(), DeviceError> {
-        (0..Channel::COUNT).try_for_each(|channel| self.submit(channel))
+        self.gatherer.kick()
     }
 
     /// Submits all, and waits until the device has it (not until it survives a power cut).
     pub(crate) fn wait(&mut self) -> Result<(), DeviceError> {
-        self.kick()?;
-        self.wait_all();
-        Ok(())
-    }
-
-    fn wait_all(&mut self) {
-        self.device.note(Note::WaitAll);
-        self.now = self.now.max(self.done);
+        self.gatherer.wait()
     }
 
     /// Waits until everything written survives a power cut.
     pub(crate) fn flush(&mut self) -> Result<(), DeviceError> {
-        self.check()?;
-        self.wait()?;
-        let answer = self.device.submit(self.now, Command::Flush).map(|completion| completion.done);
-        self.complete(answer)?;
-        self.wait_all();
-        Ok(())
+        self.gatherer.flush()
     }
 
     /// Writes one block and waits for it; with `fua` it survives a power cut when this returns.
@@ -362,14 +267,14 @@ impl<D: BlockDevice> Io<D> {
     ) -> Result<(), DeviceError> {
         self.wait()?;
         self.write(channel, block, content)?;
-        self.submit_run(channel as usize, fua)?;
-        self.wait_all();
+        self.gatherer.submit(channel as usize, fua)?;
+        self.gatherer.wait_all();
         Ok(())
     }
 
     /// Gives blocks back to the device; nothing happens on one without discard.
     pub(crate) fn discard(&mut self, extents: &[(u64, u64)]) -> Result<(), DeviceError> {
-        if !self.device.info().capabilities.discard || extents.is_empty() || self.failed.is_some() {
+        if !self.device().info().capabilities.discard || extents.is_empty() || self.failure().is_some() {
             return Ok(());
         }
         self.kick()?;
@@ -377,8 +282,7 @@ impl<D: BlockDevice> Io<D> {
         let size = self.block_size as u64;
         let ranges: Vec<_> =
             extents.iter().map(|&(start, blocks)| ByteRange::new(start * size, blocks * size)).collect();
-        let answer = self.device.submit(self.now, Command::Discard { ranges: &ranges });
-        self.complete(answer.map(|completion| completion.done))
+        self.gatherer.discard(&ranges)
     }
 }
 

@@ -8,7 +8,7 @@ mod common;
 
 use common::TempImage;
 use dovetail_block::{Lba, MemoryDevice};
-use dovetail_ext::{Ext, Options};
+use dovetail_ext::{Ext, Options, fsck};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::FileSystem;
 use dovetail_vfs::exercise::{Generator, Profile, Subject};
@@ -92,4 +92,44 @@ fn of_ext4() {
     run("-t ext4 -b 1024 -O ^metadata_csum", 300);
     run("-t ext4 -b 4096 -O ^metadata_csum,^uninit_bg", 300);
     run("-t ext4 -b 1024", 200);
+}
+
+/// Only descriptors with checksums say which bitmaps were never written.
+#[test]
+fn without_checksums_of_groups_their_flags_say_nothing() {
+    let mut device = TempImage::mke2fs(24 << 20, &["-t", "ext3", "-b", "1024"]).load();
+    let mut subject = Subject::new(mount(device).unwrap());
+    let mut operations = Generator::new(5, Profile::default());
+    (0..200).for_each(|_| drop(subject.apply(&operations.next_step())));
+    device = subject.fs.unmount().unwrap();
+    for group in 0..3 {
+        device.bytes_mut(Lba(0)).unwrap()[2048 + 32 * group + 0x12] |= 3;
+    }
+    let mut subject = Subject::new(mount(device).unwrap());
+    (0..200).for_each(|_| drop(subject.apply(&operations.next_step())));
+    TempImage::of(&subject.fs.unmount().unwrap()).check_errors();
+}
+
+/// Sizes of inodes' fields go in words; a wish for another one is a wish for less.
+#[test]
+fn a_strange_wish_for_larger_inodes_makes_no_strange_inodes() {
+    let mut device = TempImage::mke2fs(24 << 20, &["-t", "ext4", "-O", "^metadata_csum"]).load();
+    device.bytes_mut(Lba(0)).unwrap()[1024 + 0x15E] = 31;
+    let mut subject = Subject::new(mount(device).unwrap());
+    let mut operations = Generator::new(5, Profile::default());
+    (0..100).for_each(|_| drop(subject.apply(&operations.next_step())));
+    TempImage::of(&subject.fs.unmount().unwrap()).check_errors();
+}
+
+/// The record that hides the checksum has a type, also where others have none.
+#[test]
+fn checksums_of_directories_do_without_file_types() {
+    let device = TempImage::mke2fs(24 << 20, &["-t", "ext4", "-O", "^filetype"]).load();
+    let mut subject = Subject::new(mount(device).unwrap());
+    let mut operations = Generator::new(5, Profile::default());
+    (0..300).for_each(|_| drop(subject.apply(&operations.next_step())));
+    let device = subject.fs.unmount().unwrap();
+    TempImage::of(&device).check_errors();
+    let report = fsck::check(device, fsck::Options::default()).unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
 }

@@ -6,7 +6,7 @@ mod common;
 
 use common::{TempImage, tool};
 use dovetail_block::{MemoryDevice, RecordingDevice};
-use dovetail_ext::{Ext, Options};
+use dovetail_ext::{Ext, Options, fsck};
 use dovetail_time::SimTime;
 use dovetail_vfs::{
     Address, Caller, Error, Fallocate, FileSystem, Holder, Ino, MetadataBlock, NewNode, Pointer,
@@ -221,6 +221,9 @@ fn a_physical_address_comes_through_and_is_not_read() {
         check_content(&mut fs, file);
         TempImage::of(&fs.unmount().unwrap()).check_clean();
 
+        let report = fsck::check(device.clone(), fsck::Options::default()).unwrap();
+        let said: String = report.findings.iter().map(ToString::to_string).collect();
+        assert!(said.contains("mounted with physical pointers"), "{said}");
         let mut fs = mount(device);
         assert!(matches!(fs.metadata_of(file), Err(Error::Corrupt(_))));
         assert!(matches!(fs.read(file, offset, &mut bytes), Err(Error::Corrupt(_))));

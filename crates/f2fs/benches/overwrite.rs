@@ -17,7 +17,7 @@ use dovetail_block::{
 };
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options};
-use dovetail_time::{Rng, SimSpan, SimTime};
+use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Simulated};
 
 const GIB: u64 = 1 << 30;
@@ -32,8 +32,7 @@ struct Flat(Vec<Content>);
 
 impl BlockDevice for Flat {
     fn info(&self) -> DeviceInfo {
-        let (command_time, pair_time) = (SimSpan::ZERO, SimSpan::ZERO);
-        let remap = RemapLimits { pairs_per_command: 256, held_pairs: 4096, command_time, pair_time };
+        let remap = RemapLimits::of(256, 4096);
         let capabilities = Capabilities { streams: 1, remap: Some(remap), ..Capabilities::default() };
         DeviceInfo { blocks: self.0.len() as u64, capabilities }
     }

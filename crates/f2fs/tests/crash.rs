@@ -9,7 +9,7 @@ mod common;
 use std::sync::OnceLock;
 
 use common::mkfs;
-use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_block::{MemoryDevice, RecordingDevice, RemapLimits};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_time::{Rng, SimTime};
@@ -22,12 +22,14 @@ struct Volume {
     mkfs: Vec<&'static str>,
     options: &'static str,
     gc_urgent: bool,
+    /// What the device takes in a remap, if other than memory's own.
+    limits: Option<RemapLimits>,
     empty: OnceLock<MemoryDevice>,
 }
 
 impl Volume {
     fn new(mkfs: &[&'static str], options: &'static str) -> Self {
-        Self { mkfs: mkfs.to_vec(), options, gc_urgent: false, empty: OnceLock::new() }
+        Self { mkfs: mkfs.to_vec(), options, gc_urgent: false, limits: None, empty: OnceLock::new() }
     }
 }
 
@@ -35,7 +37,8 @@ impl Mountable for Volume {
     type Mounted = F2fs<RecordingDevice<MemoryDevice>>;
 
     fn format(&self) -> MemoryDevice {
-        self.empty.get_or_init(|| mkfs(64 << 20, &self.mkfs)).clone()
+        let empty = self.empty.get_or_init(|| mkfs(64 << 20, &self.mkfs)).clone();
+        self.limits.map_or(empty.clone(), |limits| empty.with_limits(limits))
     }
 
     fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String> {
@@ -49,7 +52,8 @@ impl Mountable for Volume {
     }
 
     fn updates_wait_for_fsync(&self) -> bool {
-        self.options.contains("remap=fsync")
+        // with few pairs an update may have to be appended, and then shows with a checkpoint
+        self.options.contains("remap=fsync") && self.limits.is_none()
     }
 
     fn check(&self, device: &MemoryDevice) -> Vec<String> {
@@ -145,16 +149,28 @@ fn remapped_with_fsync() {
     );
 }
 
-/// The same while sections are cleaned and borrowed ones are few.
+/// The same while sections are cleaned.
 #[test]
 fn remapped_and_cleaned() {
     for (name, options) in [
         ("eager", "mode=rm-ipu"),
         ("with fsync", "mode=rm-ipu,remap=fsync"),
         ("adaptive", "mode=rm-ipu-adaptive"),
+        ("adaptive with fsync", "mode=rm-ipu-adaptive,remap=fsync"),
     ] {
         let options = format!("nolazytime,noinline_data,{options}").leak();
         let volume = Volume { gc_urgent: true, ..Volume::new(&[], options) };
-        run(name, &volume, 8, 400, 1500);
+        run(name, &volume, 6, 400, 1200);
+    }
+}
+
+/// Devices that take few pairs, or hold few or a number that is no multiple of a command's.
+#[test]
+fn remapped_in_small_pieces() {
+    for limits in [(1, 0), (4, 6), (64, 100)] {
+        let options = "nolazytime,noinline_data,mode=rm-ipu,remap=fsync";
+        let limits = Some(RemapLimits::of(limits.0, limits.1));
+        let volume = Volume { limits, ..Volume::new(&[], options) };
+        run("remapped_in_small_pieces", &volume, 10, 120, 500);
     }
 }

@@ -9,7 +9,7 @@ use dovetail_block::{ImageDevice, MemoryDevice, RecordingDevice};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Simulated};
+use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, SetAttr, Simulated};
 
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = 4096;
@@ -201,5 +201,90 @@ fn an_atomic_write_without_room_changes_nothing() {
     fs.read(ino, 0, &mut bytes).unwrap();
     assert!(bytes == page(1));
     fs.write(&caller(), ino, 0, &page(3)).unwrap();
+    assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
+}
+
+/// Far more updates than a section has slots, far more than fit in memory.
+#[test]
+fn many_updates_wait_and_are_read_where_they_wait() {
+    let little = Options { page_cache_bytes: 1 << 20, ..options("mode=rm-ipu,remap=fsync") };
+    let mut fs = F2fs::mount(mkfs(256 * MIB, &[]), little, SimTime::ZERO).unwrap();
+    let ino = file(&mut fs, "file");
+    fs.write(&caller(), ino, 0, &vec![1; 16 * MIB as usize]).unwrap();
+    fs.sync().unwrap();
+    let before = fs.written();
+    for block in 0..3000 {
+        fs.write(&caller(), ino, block * PAGE, &page(block as u8)).unwrap();
+    }
+    assert!(fs.written().data - before.data > 2000, "little memory: most are written");
+    let mut bytes = page(0);
+    for block in 0..3000 {
+        fs.read(ino, block * PAGE, &mut bytes).unwrap();
+        assert!(bytes == page(block as u8), "block {block}");
+    }
+    fs.fsync(ino, false).unwrap();
+    assert_eq!(fs.written().node, before.node, "nothing was appended");
+    let crashed = fs.into_device();
+    let mut fs = F2fs::mount(crashed, Options::default(), SimTime::ZERO).unwrap();
+    for block in 0..3000 {
+        fs.read(ino, block * PAGE, &mut bytes).unwrap();
+        assert!(bytes == page(block as u8), "block {block} after the cut");
+    }
+    assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
+}
+
+/// An fsync that the device completes by a remap must not stand in the log behind a node that it may still lose.
+#[test]
+fn a_record_does_not_follow_what_is_not_flushed() {
+    let device = RecordingDevice::new(mkfs(64 * MIB, &[]));
+    let recording = device.recording();
+    let urgent = Options { gc_urgent: true, ..options("mode=rm-ipu,remap=fsync") };
+    let mut fs = F2fs::mount(device, urgent, SimTime::ZERO).unwrap();
+    let file_a = file(&mut fs, "a");
+    let others: Vec<String> = (0..700).map(|n| format!("other {n}")).collect();
+    for name in &others {
+        file(&mut fs, name);
+    }
+    fs.sync().unwrap();
+    let root = fs.root();
+    for name in others.iter().step_by(2) {
+        fs.unlink(&caller(), root, name.as_bytes()).unwrap();
+    }
+    // its own node is not among those that are moved
+    let changes = SetAttr { mode: Some(0o640), ..SetAttr::default() };
+    fs.setattr(&caller(), file_a, &changes).unwrap();
+    fs.sync().unwrap();
+    let (checkpoints, mut ms) = (fs.events().checkpoints, 0);
+    while fs.events().moved_blocks < 100 {
+        ms += 600;
+        assert!(ms < 60_000, "nothing is cleaned");
+        fs.wake(SimTime::from_ns(ms * 1_000_000)).unwrap();
+    }
+    let changes = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+    fs.setattr(&caller(), file_a, &changes).unwrap();
+    fs.fsync(file_a, false).unwrap();
+    assert_eq!(
+        fs.events().checkpoints,
+        checkpoints,
+        "the fsync is a record behind nodes that cleaning moved"
+    );
+    let cut = recording.cuts() - 1;
+    let lost = recording.image_at(cut, dovetail_block::Survivors::None, &mut Rng::new(1));
+    let mut fs = F2fs::mount(lost, Options::default(), SimTime::ZERO).unwrap();
+    assert_eq!(fs.getattr(file_a).unwrap().mode & 0o777, 0o600);
+}
+
+#[test]
+fn an_atomic_write_to_a_file_in_its_inode() {
+    let mut fs = F2fs::mount(mkfs(64 * MIB, &[]), options("mode=rm-ipu"), SimTime::ZERO).unwrap();
+    let ino = file(&mut fs, "file");
+    fs.write(&caller(), ino, 0, &[0xFF; 100]).unwrap();
+    let mut atomic = fs.begin_atomic_write(ino).unwrap();
+    atomic.write(50, &[2; 5000]);
+    fs.commit_atomic_write(&caller(), &atomic).unwrap();
+    let mut fs = F2fs::mount(fs.into_device(), Options::default(), SimTime::ZERO).unwrap();
+    let mut bytes = vec![0; 5050];
+    assert_eq!(fs.read(ino, 0, &mut bytes).unwrap(), 5050);
+    assert!(bytes[..50] == [0xFF; 50] && bytes[50..] == [2; 5000]);
     assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
 }

@@ -374,7 +374,7 @@ impl fuser::Filesystem for Adapter {
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        reply_empty(self.shared.call(|fs| fs.fsync(self.numbers.ino(ino), data_only)), reply);
+        reply_empty(self.shared.fsync(self.numbers.ino(ino), data_only), reply);
     }
 
     fn fsyncdir(
@@ -385,7 +385,7 @@ impl fuser::Filesystem for Adapter {
         data_only: bool,
         reply: ReplyEmpty,
     ) {
-        reply_empty(self.shared.call(|fs| fs.fsync(self.numbers.ino(ino), data_only)), reply);
+        reply_empty(self.shared.fsync(self.numbers.ino(ino), data_only), reply);
     }
 
     fn readdir(

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::shared::Flush;
 use dovetail_vfs::Error;
 use fuser::{Config, MountOption, SessionACL};
 
@@ -23,6 +24,7 @@ pub struct Options {
     pub threads: usize,
     flags: Vec<MountOption>,
     pub(crate) on_error: OnError,
+    pub(crate) flush: Option<Flush>,
 }
 
 /// A mount option that there is not.
@@ -43,7 +45,16 @@ impl Options {
             threads: std::thread::available_parallelism().map_or(4, |cores| cores.get().clamp(4, 16)),
             flags,
             on_error: Box::new(|_| {}),
+            flush: None,
         }
+    }
+
+    /// Lets fsyncs that come together wait for the device while others use the file system: `flush` makes durable what was
+    /// written so far. That it failed it need not tell, if the file system's own flush afterwards fails then.
+    #[must_use]
+    pub fn flush_apart(mut self, flush: impl Fn() + Send + Sync + 'static) -> Self {
+        self.flush = Some(Box::new(flush));
+        self
     }
 
     /// Has the first error told that means a failed device or a damaged volume.

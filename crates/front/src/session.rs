@@ -77,7 +77,7 @@ pub fn mount(
     let path = mountpoint.canonicalize().map_err(refuse)?;
     let config = options.config();
     let root = fs.root();
-    let shared = Shared::new(fs, options.on_error);
+    let shared = Shared::new(fs, options.on_error, options.flush);
     let (sender, events) = channel();
     let signals = listen(sender.clone()).map_err(MountError::Threads)?;
     let mut session =

@@ -1,9 +1,9 @@
 //! The file system behind its lock, as all threads of a mount see it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use dovetail_vfs::{Error, FileSystem};
+use dovetail_vfs::{Error, FileSystem, Ino};
 use fuser::Errno;
 
 use crate::clock::MountClock;
@@ -21,17 +21,51 @@ pub(crate) struct Shared {
 struct Inner {
     /// `None` when the mount has ended.
     fs: Mutex<Option<BoxedFileSystem>>,
+    /// Those that wait; whoever has `leader` does them all.
+    fsyncs: Mutex<Vec<Arc<Fsync>>>,
+    leader: Mutex<()>,
+    /// How many calls there are, those that wait for the lock among them.
+    calls: AtomicUsize,
+    flush: Option<Flush>,
     clock: MountClock,
     on_error: OnError,
     told: AtomicBool,
 }
 
+/// Makes durable what was written to the device so far.
+pub(crate) type Flush = Box<dyn Fn() + Send + Sync>;
+
+/// An fsync that waits for its turn.
+struct Fsync {
+    ino: Ino,
+    data_only: bool,
+    done: Mutex<Option<Result<(), Error>>>,
+}
+
+impl Fsync {
+    fn finish(&self, result: Result<(), Error>) {
+        *self.done.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
+
+    /// The result, if someone else has done it.
+    fn result(&self) -> Option<Result<(), Error>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
 impl Shared {
-    pub(crate) fn new(fs: BoxedFileSystem, on_error: OnError) -> Self {
-        let fs = Mutex::new(Some(fs));
-        Self {
-            inner: Arc::new(Inner { fs, clock: MountClock::start(), on_error, told: AtomicBool::new(false) }),
-        }
+    pub(crate) fn new(fs: BoxedFileSystem, on_error: OnError, flush: Option<Flush>) -> Self {
+        let inner = Inner {
+            fs: Mutex::new(Some(fs)),
+            fsyncs: Mutex::default(),
+            leader: Mutex::default(),
+            calls: AtomicUsize::new(0),
+            flush,
+            clock: MountClock::start(),
+            on_error,
+            told: AtomicBool::new(false),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     pub(crate) fn clock(&self) -> MountClock {
@@ -43,14 +77,57 @@ impl Shared {
         &self,
         work: impl FnOnce(&mut dyn FileSystem) -> Result<T, Error>,
     ) -> Result<T, Errno> {
-        let result = {
-            let mut fs = self.inner.fs.lock().map_err(|_| Errno::EIO)?;
-            work(fs.as_mut().ok_or(Errno::EIO)?.as_mut())
-        };
+        self.inner.calls.fetch_add(1, Ordering::Relaxed);
+        let result = self.locked(work);
+        self.inner.calls.fetch_sub(1, Ordering::Relaxed);
+        self.told(result?)
+    }
+
+    fn locked<T>(&self, work: impl FnOnce(&mut dyn FileSystem) -> T) -> Result<T, Errno> {
+        let mut fs = self.inner.fs.lock().map_err(|_| Errno::EIO)?;
+        Ok(work(fs.as_mut().ok_or(Errno::EIO)?.as_mut()))
+    }
+
+    /// Makes a file survive a power cut, together with those for which others wait to do so. What it writes is flushed once
+    /// without the lock if there are others, who can get as far as their own fsync meanwhile.
+    pub(crate) fn fsync(&self, ino: Ino, data_only: bool) -> Result<(), Errno> {
+        let apart = self.call(|fs| fs.begin_fsync(ino))?;
+        let own = Arc::new(Fsync { ino, data_only, done: Mutex::default() });
+        self.fsyncs().push(Arc::clone(&own));
+        let leader = self.inner.leader.lock().map_err(|_| Errno::EIO)?;
+        if let Some(done) = own.result() {
+            return self.told(done);
+        }
+        if let Some(flush) = self.inner.flush.as_ref().filter(|_| apart && self.is_busy()) {
+            flush();
+        }
+        let done = self.call(|fs| self.fsync_all(fs, &own));
+        drop(leader);
+        done
+    }
+
+    /// Others call, or wait to do so.
+    fn is_busy(&self) -> bool {
+        self.inner.calls.load(Ordering::Relaxed) > 0 || self.fsyncs().len() > 1
+    }
+
+    fn told<T>(&self, result: Result<T, Error>) -> Result<T, Errno> {
         result.map_err(|error| {
             self.tell(&error);
             errno(&error)
         })
+    }
+
+    fn fsyncs(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Fsync>>> {
+        self.inner.fsyncs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does all that wait, `own` among them.
+    fn fsync_all(&self, fs: &mut dyn FileSystem, own: &Fsync) -> Result<(), Error> {
+        let all = std::mem::take(&mut *self.fsyncs());
+        let files: Vec<(Ino, bool)> = all.iter().map(|fsync| (fsync.ino, fsync.data_only)).collect();
+        all.iter().zip(fs.fsync_several(&files)).for_each(|(fsync, result)| fsync.finish(result));
+        own.result().unwrap_or(Err(Error::Io("an fsync was lost".into())))
     }
 
     fn tell(&self, error: &Error) {
@@ -80,6 +157,32 @@ mod tests {
 
     use super::*;
 
+    fn model() -> Model {
+        Model::new(Limits::default(), &Caller::default())
+    }
+
+    /// Each waits for the lock that the test holds, and none is lost.
+    #[test]
+    fn fsyncs_that_wait_are_done_together_and_each_is_answered() {
+        let shared = Shared::new(Box::new(model()), Box::new(|_| {}), None);
+        let root = shared.call(|fs| Ok(fs.root())).unwrap();
+        let results: Vec<Result<(), i32>> = std::thread::scope(|scope| {
+            let held = shared.inner.leader.lock().unwrap();
+            let sync = |ino| {
+                let shared = &shared;
+                scope.spawn(move || shared.fsync(ino, false).map_err(|error| error.code()))
+            };
+            let threads = [sync(root), sync(Ino(77)), sync(root)];
+            while shared.fsyncs().len() < 3 {
+                std::thread::yield_now();
+            }
+            drop(held);
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(results[0].is_ok() && results[2].is_ok() && results[1].is_err(), "{results:?}");
+        assert!(shared.fsyncs().is_empty());
+    }
+
     #[test]
     fn a_failed_device_is_told_once_and_a_missing_name_never() {
         let told = Arc::new(AtomicU32::new(0));
@@ -87,7 +190,7 @@ mod tests {
         let tell = Box::new(move |_: &Error| {
             count.fetch_add(1, Ordering::Relaxed);
         });
-        let shared = Shared::new(Box::new(Model::new(Limits::default(), &Caller::default())), tell);
+        let shared = Shared::new(Box::new(model()), tell, None);
         for error in [Error::NotFound, Error::Io("failed".into()), Error::Corrupt("bad".into())] {
             let expected = error.errno();
             assert_eq!(shared.call(|_| Err::<(), _>(error)).unwrap_err().code(), expected);

@@ -91,12 +91,7 @@ fn remapping(rng: &mut Rng, kind: Kind) -> DriveConfig {
             RemapStore::NonVolatile { access: SimSpan::from_ns(100), discard_records: pick(rng, &[1, 3, 20]) }
         }
     };
-    let limits = RemapLimits {
-        pairs_per_command: pick(rng, &[1, 5, 64, 400]),
-        held_pairs: pick(rng, &[0, 16, 800]),
-        command_time: SimSpan::ZERO,
-        pair_time: SimSpan::ZERO,
-    };
+    let limits = RemapLimits::of(pick(rng, &[1, 5, 64, 400]), pick(rng, &[0, 16, 800]));
     DriveConfig {
         nand: NandConfig { geometry, ..plain.nand },
         user_blocks: plain.user_blocks / shrunk,
@@ -106,12 +101,14 @@ fn remapping(rng: &mut Rng, kind: Kind) -> DriveConfig {
 }
 
 /// The faults of one life of the drive, which ends with a power cut.
-fn faults(rng: &mut Rng, from: u64, within: u64, failing: bool) -> FaultPlan {
+fn faults(rng: &mut Rng, from: u64, within: u64, failing: Option<Kind>) -> FaultPlan {
     let torn = pick(rng, &[Torn::Untouched, Torn::Garbage, Torn::Finished]);
-    let rate = |rng: &mut Rng, most: f64| if failing && rng.chance(0.3) { most } else { 0.0 };
+    let rate = |rng: &mut Rng, most: f64| if failing.is_some() && rng.chance(0.3) { most } else { 0.0 };
+    // Drives that remap have more pages of their own to lose.
+    let unreadable = if failing.is_some_and(|kind| kind != Kind::Plain) { 0.03 } else { 0.003 };
     FaultPlan {
         seed: rng.next_u64(),
-        read_rate: rate(rng, 0.003),
+        read_rate: rate(rng, unreadable),
         program_rate: rate(rng, 0.0005),
         erase_rate: rate(rng, 0.002),
         power_cut: Some(PowerCut { at_operation: from + rng.below(within), torn }),
@@ -197,6 +194,8 @@ struct Life {
     pause: SimSpan,
     /// Whether the power is cut at a time instead of at an operation.
     in_time: bool,
+    /// When the last remap is acknowledged.
+    last_remap: SimTime,
 }
 
 impl Life {
@@ -217,13 +216,22 @@ impl Life {
         BlockRange::new(Lba(start), 1 + rng.below(9.min(blocks - start)))
     }
 
+    fn remaps(&self) -> bool {
+        self.drive.info().capabilities.remap.is_some()
+    }
+
     /// One random command, on the drive and on the model.
     fn step(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
         let longest_us = if rng.chance(0.02) { 100_000 } else { 300 };
         self.now += SimSpan::from_us(rng.below(longest_us));
         self.expected.pass(self.now);
-        if self.drive.info().capabilities.remap.is_some() && rng.chance(0.15) {
-            return self.remap(rng);
+        if self.remaps() && rng.chance(0.15) {
+            self.remap(rng)?;
+            if rng.chance(0.6) {
+                self.now = self.now.max(self.last_remap);
+                self.expected.pass(self.now);
+            }
+            return Ok(());
         }
         match rng.below(100) {
             0..55 => self.write(rng),
@@ -278,19 +286,19 @@ impl Life {
             _ => RemapWhen::Now,
         };
         let command = Command::Remap { pairs: &pairs, when };
-        if let Err(expected) = self.drive.info().check_remap(&pairs, when, &self.held) {
+        if let Err(expected) = self.held.admit(&self.drive.info(), &pairs, when) {
             let refused = self.drive.submit(self.now, command).map(|_| ());
             // A batch into which no further pair fits is executed as it is.
             let all = RemapWhen::WithHeld(batch);
             return match refused {
-                Err(error) if error == expected => self.execute(rng, &[], all),
+                Err(error) if error == expected => self.execute(&[], all),
                 other => other,
             };
         }
-        self.execute(rng, &pairs, when)
+        self.execute(&pairs, when)
     }
 
-    fn execute(&mut self, rng: &mut Rng, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
+    fn execute(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
         let all = self.held.take(pairs, when);
         self.seen.longest_remap = self.seen.longest_remap.max(all.len());
         if !all.is_empty() {
@@ -301,10 +309,23 @@ impl Life {
             // In the order of issue what has returned has ended.
             self.expected.remapped(if self.in_time { done } else { SimTime::ZERO });
         }
-        if rng.chance(0.6) {
-            self.now = self.now.max(done);
+        self.last_remap = done;
+        Ok(())
+    }
+
+    /// Remaps, and commands right behind them that do not wait: the power is cut before all is acknowledged.
+    fn last_moments(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
+        for _ in 0..1 + rng.below(3) {
+            self.remap(rng)?;
         }
-        self.expected.pass(self.now);
+        for _ in 0..rng.below(24) {
+            match rng.below(20) {
+                0..16 => self.write(rng)?,
+                16..18 => self.discard(rng)?,
+                18 => self.remap(rng)?,
+                _ => self.flush()?,
+            }
+        }
         Ok(())
     }
 
@@ -345,8 +366,11 @@ impl Life {
     fn recover(mut self, rng: &mut Rng) -> Self {
         // A cut in the order of issue, or one in the order of time: while the drive is still at work.
         let mut cut = if self.in_time {
-            let soon = self.drive.info().capabilities.remap.is_some() && rng.chance(0.5);
-            self.now += SimSpan::from_us(rng.below(if soon { 600 } else { 30_000 }));
+            let until_remapped = self.last_remap.since(self.now).as_ns();
+            self.now += match until_remapped {
+                0 => SimSpan::from_us(rng.below(30_000)),
+                span => SimSpan::from_ns(rng.below(span)),
+            };
             self.expected.pass(self.now);
             self.drive.into_unrecovered_at(self.now)
         } else {
@@ -354,7 +378,7 @@ impl Life {
         };
         let again = rng.below(3);
         for _ in 0..again {
-            let plan = faults(rng, cut.flash_operations(), 600, false);
+            let plan = faults(rng, cut.flash_operations(), 600, None);
             cut.set_faults(plan);
             cut = match cut.recover() {
                 Ok((drive, _)) => drive.into_unrecovered(),
@@ -374,6 +398,7 @@ impl Life {
             failing: self.failing,
             pause: SimSpan::ZERO,
             in_time: self.in_time,
+            last_remap: SimTime::ZERO,
         };
         life.seen.remapped_pages += report.remapped_pages;
         life.settle();
@@ -461,7 +486,8 @@ impl Seen {
 
 /// Plans how this life ends; returns how many commands it has at most.
 fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
-    let plan = faults(rng, life.drive.flash_operations(), 3 * COMMANDS_PER_LIFE, life.failing);
+    let plan =
+        faults(rng, life.drive.flash_operations(), 3 * COMMANDS_PER_LIFE, life.failing.then_some(kind));
     let at_entry = kind == Kind::NonVolatile && !life.in_time && rng.chance(0.5);
     let power_cut = plan.power_cut.filter(|_| !life.in_time && !at_entry);
     life.drive.set_faults(FaultPlan { power_cut, ..plan });
@@ -490,13 +516,21 @@ fn run(seed: u64, kind: Kind) -> Seen {
         pause: SimSpan::ZERO,
         // Half of the cuts come in the order of time.
         in_time: seed / 2 % 2 == 1,
+        last_remap: SimTime::ZERO,
     };
     if life.in_time {
         life.drive.remember_operations();
     }
     while life.seen.cuts < CUTS_PER_SEED {
-        for _ in 0..plan_end(&mut life, &mut rng, kind) {
-            match life.step(&mut rng) {
+        let commands = plan_end(&mut life, &mut rng, kind);
+        let in_a_hurry = life.in_time && kind != Kind::Plain && rng.chance(0.8);
+        for command in 0..=commands {
+            let done = match command < commands {
+                true => life.step(&mut rng),
+                false if in_a_hurry => life.last_moments(&mut rng),
+                false => Ok(()),
+            };
+            match done {
                 Ok(()) => {}
                 Err(DeviceError::PowerLost) => break,
                 Err(DeviceError::ReadOnly(_)) if life.failing => {

@@ -6,10 +6,10 @@ use dovetail_block::{
     BatchId, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
     RemapLimits, RemapPair, RemapWhen,
 };
-use dovetail_ftl::lines::LineShape;
+use dovetail_ftl::lines::{LineId, LineShape};
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, mapping, victim};
-use dovetail_nand::{Geometry, NandConfig, Timing};
+use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Ppn, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 const COMMAND: u64 = 5_000;
@@ -55,7 +55,7 @@ fn config(store: RemapStore) -> DriveConfig {
         map_access: SimSpan::from_ns(MAP_ACCESS),
         link_4k: SimSpan::from_us(1),
         command: SimSpan::from_ns(COMMAND),
-        remap: Some(RemapConfig { limits: RemapLimits { pairs_per_command: 400, held_pairs: 100 }, store }),
+        remap: Some(RemapConfig { limits: RemapLimits::of(400, 100), store }),
         seed: 1,
     }
 }
@@ -320,4 +320,234 @@ fn memory_is_reported_where_it_lies() {
     host.remap(&pairs(0, 700, 1), RemapWhen::Now);
     assert_eq!(host.drive.non_volatile_bytes(), 0);
     assert_eq!(host.drive.other_memory_bytes() - before, 16 * 12, "the entries of one block");
+}
+
+/// A drive with a remap of `count` pairs ahead: destinations 0.. hold pattern 1, sources 700.. hold pattern 2, all
+/// durable but the sources that lie in the buffer. The two last pairs come with the command, the others are held.
+fn before_a_remap(store: RemapStore, count: u64) -> Host {
+    let limits = RemapLimits::of(100, 700);
+    let remap = Some(RemapConfig { limits, store });
+    let mut host = Host::new(DriveConfig { buffer_pages: 16, remap, ..config(store) });
+    host.drive.remember_operations();
+    (0..count).for_each(|lba| host.write(lba, 1));
+    let flushed = host.submit(Command::Flush).unwrap();
+    host.now += SimSpan::from_ns(flushed);
+    (0..count).for_each(|lba| host.write(700 + lba, 2));
+    let held = pairs(0, 700, count - 2);
+    for pairs in held.chunks(100) {
+        host.remap(pairs, RemapWhen::Held(BatchId(7)));
+    }
+    host
+}
+
+/// Executes it; whether it was acknowledged.
+fn execute(host: &mut Host, count: u64) -> bool {
+    let last = pairs(count - 2, 700 + count - 2, 2);
+    let command = Command::Remap { pairs: &last, when: RemapWhen::WithHeld(BatchId(7)) };
+    host.submit(command).is_ok()
+}
+
+/// Recovers; whether the remap is there, which it must be wholly or not at all.
+fn is_there(host: Host, count: u64, cut: &str) -> bool {
+    let mut host = host.cut();
+    let moved: Vec<bool> = (0..count).map(|lba| host.read(lba) == pattern(2)).collect();
+    for lba in 0..count {
+        assert_eq!(moved[lba as usize], moved[0], "{cut}: block {lba} against block 0");
+        let source = host.read(700 + lba);
+        // A source that was not flushed may be lost when the remap did not happen.
+        assert!(source == Content::Empty || (source == pattern(2) && !moved[0]), "{cut}: source {lba}");
+    }
+    moved[0]
+}
+
+#[test]
+fn a_flush_waits_for_remaps_before_it() {
+    for store in [NON_VOLATILE, RemapStore::Log] {
+        let mut host = before_a_remap(store, 10);
+        let done = host.remap(&pairs(8, 708, 2), RemapWhen::WithHeld(BatchId(7)));
+        let flushed = host.submit(Command::Flush).unwrap();
+        assert!(flushed >= done - 20 * MAP_ACCESS, "{store:?}: {flushed} ns against {done}");
+    }
+}
+
+/// A source is moved by cleaning while its remap waits for a busy die. Were the copy on flash first, its new owner would
+/// have moved alone.
+#[test]
+fn a_copy_of_a_page_is_not_durable_before_its_remap() {
+    let mut host = Host::new(DriveConfig { background_lines: 32, ..config(RemapStore::Log) });
+    host.drive.remember_operations();
+    let first_log_page = host.remap(&pairs(500, 501, 1), RemapWhen::Now);
+    // A line of which the second half is valid: cleaning moves a page of it with each that is written.
+    (0..64).for_each(|i| host.write(700 + i % 32, i));
+    host.write(0, 1000);
+    host.write(1, 1000);
+    let moved = |host: &Host| host.programs(Cause::Gc);
+    let (now, before) = (host.now, moved(&host));
+    // The log page's die is busy with reads of a page in its place of the line.
+    let next_die = (host.programs(Cause::Remap) + before + 1) % 4;
+    for _ in 0..40 {
+        host.read(700 + (next_die + 28) % 32);
+    }
+    let next = |i| 700 + before + 1 + i;
+    let sources = [next(0), next(1)];
+    let moves = [0, 1].map(|i| RemapPair { to: Lba(i as u64), from: Lba(sources[i]) });
+    let done = host.remap(&moves, RemapWhen::Now);
+    assert!(done > 2 * first_log_page, "{done}");
+    let data = Data::Patterns(Pattern::new(2000));
+    let range = BlockRange::new(Lba(600), 1);
+    for _ in 0..2 {
+        host.submit(Command::Write { range, data, hints: Hints::default(), fua: false }).unwrap();
+    }
+    assert!(moved(&host) >= before + 2, "{} pages moved, {before} before", moved(&host));
+    let mut host = cut_at(host, now + SimSpan::from_ns(done * 3 / 4));
+    assert_eq!([0, 1].map(|lba| host.read(lba)), [pattern(1000), pattern(1000)]);
+}
+
+/// A drive with a log whose next but `left` remaps use its 16 slots up. Blocks 600 to 603 lie on the four dies in turn;
+/// block 700 was written twice.
+fn before_the_slots_are_used_up(left: u64, first: &[RemapPair]) -> Host {
+    let mut host = Host::new(config(RemapStore::Log));
+    host.drive.remember_operations();
+    (0..4).for_each(|i| host.write(600 + i, i));
+    host.write(700, 1);
+    host.write(700, 2);
+    for i in 0..16 - left {
+        let nothing = pairs(500 + i, 550 + i, 1);
+        let spent = host.remap(if i == 0 { first } else { &nothing }, RemapWhen::Now);
+        host.now += SimSpan::from_ns(spent);
+    }
+    host
+}
+
+/// Keeps the die of a block busy for a while.
+fn keep_busy(host: &mut Host, lba: u64) {
+    for _ in 0..60 {
+        host.read(lba);
+    }
+}
+
+/// Cuts the power at a time, and recovers.
+fn cut_at(host: Host, at: SimTime) -> Host {
+    let (drive, _) = host.drive.into_unrecovered_at(at).recover().unwrap();
+    drive.check().unwrap();
+    Host { drive, now: SimTime::ZERO }
+}
+
+/// A remap waits for a busy die while the next one has the tables written. Were they on flash first, the remap would be
+/// there without the death of its source.
+#[test]
+fn tables_are_not_durable_before_the_remaps_in_them() {
+    let mut host = before_the_slots_are_used_up(1, &pairs(500, 550, 1));
+    // The last slot's log page is the 16th page of the drive's own.
+    keep_busy(&mut host, 603);
+    let now = host.now;
+    let done = host.remap(&pairs(0, 700, 1), RemapWhen::Now);
+    let before = host.programs(Cause::Remap);
+    host.remap(&pairs(1, 600, 1), RemapWhen::Now);
+    assert!(host.programs(Cause::Remap) > before + 1 && done > 3 * PROGRAM, "{done} ns");
+    let mut host = cut_at(host, now + SimSpan::from_ns(done / 2));
+    assert_eq!([0, 700].map(|lba| host.read(lba)), [Content::Empty, pattern(2)]);
+}
+
+/// The tables wait for a busy die. Were a slot used again before they are on flash, the remap that it held would be gone.
+#[test]
+fn slots_are_used_again_only_when_the_tables_are_durable() {
+    for quarter in 1..4 {
+        let mut host = before_the_slots_are_used_up(0, &pairs(0, 700, 1));
+        // After 16 log pages and a bitmap page comes the table page.
+        keep_busy(&mut host, 601);
+        let now = host.now;
+        let done = host.remap(&pairs(1, 600, 1), RemapWhen::Now);
+        assert!(done > 4 * PROGRAM, "{done} ns");
+        let mut host = cut_at(host, now + SimSpan::from_ns(done * quarter / 4));
+        let found = [0, 700].map(|lba| host.read(lba));
+        assert_eq!(found, [pattern(2), Content::Empty], "after {quarter}/4");
+    }
+}
+
+/// A log page, or the table page that came after all slots were used.
+#[test]
+fn a_page_of_the_log_that_cannot_be_read_is_replaced_before_it_is_erased() {
+    for (further, lost) in [(0, Ppn(64)), (16, Ppn(64 + 17))] {
+        let config = DriveConfig { gc_apart: false, background_lines: 30, ..config(RemapStore::Log) };
+        let mut host = Host::new(config);
+        // A full line, then log pages at the start of the next one, then what makes that line the one to clean.
+        (0..64).for_each(|i| host.write(700 + i, i));
+        host.remap(&pairs(0, 700, 10), RemapWhen::Now);
+        for i in 0..further {
+            host.remap(&pairs(500 + i, 550 + i, 1), RemapWhen::Now);
+        }
+        host.drive.set_faults(FaultPlan { unreadable: [lost].into(), ..FaultPlan::default() });
+        (0..200).for_each(|i| host.write(600, i));
+        let erased = [0, 1].map(|line| host.drive.lines().erases(LineId(line)));
+        assert_eq!(erased, [0, 1], "the sources stay, the line of the log does not");
+        host.drive.set_faults(FaultPlan::default());
+        let mut host = host.cut();
+        for i in 0..10 {
+            assert_eq!(
+                (host.read(i), host.read(700 + i)),
+                (pattern(i), Content::Empty),
+                "pair {i}, {lost:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_cut_at_every_flash_operation_leaves_a_batch_whole() {
+    for (store, count) in [(RemapStore::Log, 700), (RemapStore::Log, 10), (NON_VOLATILE, 40)] {
+        let mut undisturbed = before_a_remap(store, count);
+        let first = undisturbed.drive.flash_operations();
+        assert!(execute(&mut undisturbed, count));
+        let operations = undisturbed.drive.flash_operations() - first;
+        assert!(operations > count.div_ceil(338), "{operations}");
+        assert!(is_there(undisturbed, count, "after it"));
+        let mut there = 0;
+        for operation in 0..operations {
+            for torn in [Torn::Untouched, Torn::Garbage, Torn::Finished] {
+                let mut host = before_a_remap(store, count);
+                let power_cut = Some(PowerCut { at_operation: first + operation, torn });
+                host.drive.set_faults(FaultPlan { power_cut, ..FaultPlan::default() });
+                assert!(!execute(&mut host, count));
+                there += u64::from(is_there(host, count, &format!("{store:?}, {operation}, {torn:?}")));
+            }
+        }
+        // Only the last log page completes a remap; with non-volatile memory no flash operation does.
+        assert_eq!(there, u64::from(store == RemapStore::Log), "{store:?}");
+    }
+}
+
+#[test]
+fn a_cut_at_every_entry_leaves_a_batch_whole() {
+    let count = 40;
+    for after in 0..count {
+        for written in [false, true] {
+            let mut host = before_a_remap(NON_VOLATILE, count);
+            host.drive.cut_power_at_entry(after, written);
+            assert!(!execute(&mut host, count));
+            let there = is_there(host, count, &format!("after {after} entries, {written}"));
+            assert_eq!(there, written && after + 1 == count, "the last entry completes it");
+        }
+    }
+}
+
+#[test]
+fn a_cut_at_any_time_leaves_a_batch_whole() {
+    for (store, count) in [(RemapStore::Log, 700), (RemapStore::Log, 10), (NON_VOLATILE, 40)] {
+        let run = |cut_after: Option<u64>| {
+            let mut host = before_a_remap(store, count);
+            let last = pairs(count - 2, 700 + count - 2, 2);
+            let command = Command::Remap { pairs: &last, when: RemapWhen::WithHeld(BatchId(7)) };
+            let spent = host.submit(command).unwrap();
+            let cut = cut_after.map(|ns| host.now + SimSpan::from_ns(ns));
+            (host, spent, cut)
+        };
+        let (_, spent, _) = run(None);
+        let mut there = Vec::new();
+        for step in 0..=200 {
+            let (host, _, cut) = run(Some(spent * step / 200));
+            there.push(is_there(cut_at(host, cut.unwrap()), count, &format!("{store:?}, {step}/200")));
+        }
+        assert!(there[200] && !there[190], "there when it is acknowledged, and not much earlier");
+    }
 }

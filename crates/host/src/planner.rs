@@ -104,7 +104,7 @@ impl State {
     }
 
     fn remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
-        self.info.check_remap(pairs, when, &self.held)?;
+        self.held.admit(&self.info, pairs, when)?;
         let executed = self.held.take(pairs, when);
         let held = executed[..executed.len().saturating_sub(pairs.len())].to_vec();
         executed.into_iter().for_each(|pair| self.mirror.move_block(pair));

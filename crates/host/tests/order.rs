@@ -16,7 +16,7 @@ use dovetail_time::{Rng, SimSpan, SimTime};
 use proptest::prelude::*;
 
 const BLOCKS: u64 = 32;
-const LIMITS: RemapLimits = RemapLimits { pairs_per_command: 4, held_pairs: 8 };
+const LIMITS: RemapLimits = RemapLimits::of(4, 8);
 
 /// What a block saw, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ const PROGRAM_CAUSES = [
   { key: "wear", name: "Wear levelling" },
   { key: "retire", name: "Bad blocks" },
   { key: "journal", name: "Record of discards" },
+  { key: "remap", name: "Record of remaps" },
 ];
 
 /** Pages programmed by cause; `programs(run)` has their counts. */

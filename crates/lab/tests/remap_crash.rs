@@ -85,12 +85,7 @@ fn config(store: RemapStore, rng: &mut Rng) -> DriveConfig {
         erase: SimSpan::from_ms(5),
         transfer_4k: SimSpan::from_us(10),
     };
-    let limits = RemapLimits {
-        pairs_per_command: 64,
-        held_pairs: 4096,
-        command_time: SimSpan::ZERO,
-        pair_time: SimSpan::ZERO,
-    };
+    let limits = RemapLimits::of(64, 4096);
     DriveConfig {
         name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },

@@ -296,6 +296,21 @@ pub trait FileSystem {
     /// [`Error::Io`].
     fn fsync(&mut self, ino: Ino, data_only: bool) -> Result<(), Error>;
 
+    /// Hands to the device what an fsync of the file would first wait for, without waiting. True if the caller, before the fsync
+    /// itself, may make that durable on its own while others use the file system.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn begin_fsync(&mut self, _ino: Ino) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// As [`Self::fsync`] of each of the files, for callers who wait at the same time: what they need may be done once for
+    /// all. The answers are in the same order.
+    fn fsync_several(&mut self, files: &[(Ino, bool)]) -> Vec<Result<(), Error>> {
+        files.iter().map(|&(ino, data_only)| self.fsync(ino, data_only)).collect()
+    }
+
     /// Makes everything survive a power cut.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod error;
 pub mod exercise;
 mod fs;
 mod model;
+mod names;
 pub mod posix_acl;
 mod simulated;
 mod walk;
@@ -20,6 +21,7 @@ pub use fs::{
     XattrFlags,
 };
 pub use model::{Limits, Model, XattrLayout};
+pub use names::{check_name, entry_kind};
 pub use simulated::{Figure, Simulated};
 pub use walk::{Address, Holder, MetadataBlock, Pointer, PointerPlace, PointerWalk};
 

@@ -4,6 +4,7 @@ mod background;
 mod lock;
 mod open;
 
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -60,6 +61,10 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
     let mut options = Options::new(source.to_string_lossy(), "").on_error(tell_error(arguments));
     let rest: Vec<&str> =
         arguments.options.iter().map(String::as_str).filter(|option| options.set(option).is_err()).collect();
+    if let Ok(image) = File::open(&arguments.image) {
+        // opened on its own, so that an error is told to the file system's descriptor as well
+        options = options.flush_apart(move || drop(image.sync_data()));
+    }
     let lock = ImageLock::take(&arguments.image, !options.read_only)?;
     let kind = Kind::of(&arguments.image)?;
     options.kind = kind.name().to_string();

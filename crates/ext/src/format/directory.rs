@@ -137,8 +137,9 @@ impl<'a> DirBlock<'a> {
         })?;
         let [i0, i1, i2, i3, r0, r1, name_len, high] = *header;
         let rec_len = u16::from_le_bytes([r0, r1]);
-        let name_len =
-            if self.format.has_type { name_len.into() } else { u16::from_le_bytes([name_len, high]) };
+        let is_tail = self.format.has_checksum && high == TAIL_TYPE;
+        let one_byte = self.format.has_type || is_tail;
+        let name_len = if one_byte { name_len.into() } else { u16::from_le_bytes([name_len, high]) };
         Corrupt::check_range(place, "rec_len", rec_len, (dir_record_len(1) as u64, room))?;
         Corrupt::check_equal(place, "rec_len", rec_len, rec_len / 4 * 4)?;
         let most = (u64::from(rec_len) - HEADER as u64).min(255);

@@ -96,9 +96,8 @@ impl<D: BlockDevice> Checker<D> {
             dirs +=
                 u32::from(crate::format::FileType::of_mode(used.mode) == crate::format::FileType::DIRECTORY);
         }
-        if number.0 == 0 {
-            set_bits(&mut expected, 0..superblock.first_ino.0 as usize - 1, true);
-        }
+        let reserved = superblock.first_ino.0.saturating_sub(first).min(per_group);
+        set_bits(&mut expected, 0..reserved as usize, true);
         let used = count_bits(&expected, 0..per_group as usize) as u32;
         self.check_count_of(number, "bg_free_inodes_count", group.free_inodes, per_group - used);
         self.check_count_of(number, "bg_used_dirs_count", group.used_dirs, dirs);

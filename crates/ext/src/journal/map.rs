@@ -29,6 +29,11 @@ impl JournalMap {
         map
     }
 
+    /// The runs that it lies in.
+    pub fn extents(&self) -> impl Iterator<Item = JournalExtent> {
+        self.runs.iter().map(|run| run.1)
+    }
+
     /// How many blocks there are.
     pub const fn blocks(&self) -> u32 {
         self.blocks

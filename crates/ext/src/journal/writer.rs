@@ -18,7 +18,10 @@ use super::block::{CommitBlock, RevokeBlock, seal_tail};
 use super::header::{BlockType, Header, MAGIC};
 use super::replay::{apply, write_superblock};
 use super::tag::{Tag, TagFlags};
-use super::{JournalError, JournalFeatures, JournalMap, JournalSuperblock, Replayed, Tid, Transaction, be32};
+use super::{
+    JournalError, JournalExtent, JournalFeatures, JournalMap, JournalSuperblock, Replayed, Tid, Transaction,
+    be32,
+};
 use crate::io::{Channel, Io, bytes};
 
 /// A transaction in the log.
@@ -112,6 +115,11 @@ impl Journal {
     #[cfg(test)]
     pub(crate) fn superblock(&self) -> &JournalSuperblock {
         &self.superblock
+    }
+
+    /// The runs that it lies in.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = JournalExtent> {
+        self.map.extents()
     }
 
     pub(crate) fn events(&self) -> JournalEvents {

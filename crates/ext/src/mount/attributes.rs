@@ -40,7 +40,7 @@ impl<D: BlockDevice> Ext<D> {
         changes: &SetAttr,
     ) -> Result<(), Error> {
         if let Some(size) = changes.size {
-            self.set_size(ino, size)?;
+            self.prepare_size(ino, size)?;
         }
         let inode = self.edit_inode(ino)?;
         if let Some(mode) = changes.mode {
@@ -51,7 +51,10 @@ impl<D: BlockDevice> Ext<D> {
         inode.atime = changes.atime.unwrap_or(inode.atime);
         inode.mtime = changes.mtime.or(changes.size.map(|_| caller.now)).unwrap_or(inode.mtime);
         inode.ctime = changes.ctime.unwrap_or(caller.now);
-        Ok(())
+        match changes.size {
+            Some(size) => Ok(self.set_size(ino, size)?),
+            None => Ok(()),
+        }
     }
 
     /// Content changed now.
@@ -101,21 +104,27 @@ impl<D: BlockDevice> Ext<D> {
         end.filter(|&end| end <= most).ok_or(Error::FileTooBig)
     }
 
-    /// Cuts the content off, or continues it with a hole.
-    fn set_size(&mut self, ino: Ino, size: u64) -> Result<(), Error> {
+    /// Makes sure that the size can become `size`; what its last page holds behind it becomes zeros.
+    fn prepare_size(&mut self, ino: Ino, size: u64) -> Result<(), Error> {
         self.check_file(ino)?;
         self.check_end(ino, Some(size))?;
         let old = self.inode(ino)?.size;
         self.check_room(2)?;
         if size <= old {
             self.check_removable(ino)?;
-            self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_SIZE))?;
-            self.remove_content(ino, size.div_ceil(self.block_size() as u64))?;
-            self.drop_window(ino)?;
-        } else {
-            self.zero_in_page(ino, old, old.next_multiple_of(BLOCK_SIZE))?;
         }
-        self.edit_inode(ino)?.size = size;
+        let end = size.min(old);
+        Ok(self.zero_in_page(ino, end, end.next_multiple_of(BLOCK_SIZE))?)
+    }
+
+    /// Cuts the content off, or continues it with a hole.
+    fn set_size(&mut self, ino: Ino, size: u64) -> Result<(), Failure> {
+        let inode = self.edit_inode(ino)?;
+        let old = std::mem::replace(&mut inode.size, size);
+        if size <= old {
+            self.cut_off(ino, size.div_ceil(self.block_size() as u64))?;
+            self.drop_window(ino)?;
+        }
         Ok(())
     }
 
@@ -290,6 +299,7 @@ impl<D: BlockDevice> Ext<D> {
                 let run = self.allocate_run(ino, at as u32, (to - at) as u32, false)?;
                 self.delayed.remove(ino, at..run.end());
                 at = run.end();
+                self.commit_if_large()?;
             }
         }
         Ok(())
@@ -324,7 +334,7 @@ impl<D: BlockDevice> Ext<D> {
         let (first, last) = (offset.div_ceil(size), end / size);
         if first < last {
             self.delayed.remove(ino, first..last);
-            self.remove_blocks(ino, first, last)?;
+            self.remove_in_parts(ino, first, last)?;
         }
         if self.pages.dirty_count(ino.0.into()) == 0 {
             self.dirty_since.remove(&ino);

@@ -199,6 +199,7 @@ impl<D: BlockDevice> Ext<D> {
         self.edits_before_call = self.edits;
         for ino in self.orphans.clone() {
             self.drop_inode(ino)?;
+            self.commit_if_large()?;
         }
         self.drop_windows()?;
         self.sync_all()?;

@@ -174,10 +174,11 @@ impl<D: BlockDevice> Ext<D> {
 
     /// How many bytes of a file one call may write, so that they go into one transaction; a multiple of a page.
     pub(super) fn most_in_a_call(&mut self, ino: Ino) -> Result<usize, Error> {
-        if !self.journals_content(ino)? {
-            return Ok(usize::MAX);
-        }
-        let pages = self.max_transaction() / 4 / self.per_page() as usize;
+        let pages = if self.journals_content(ino)? {
+            self.max_transaction() / 4 / self.per_page() as usize
+        } else {
+            self.max_transaction() // one in four may need a block of its own that says where it is
+        };
         Ok(pages.max(1).saturating_mul(BLOCK_SIZE as usize))
     }
 

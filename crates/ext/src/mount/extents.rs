@@ -17,6 +17,9 @@ use crate::format::{
     MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extents_in,
 };
 
+/// Freed blocks for which one block may be logged: revokes, if their content went through the journal.
+const BLOCKS_FOR_ONE: u64 = 32;
+
 /// Gives a new inode an empty tree.
 pub(super) fn init_root(inode: &mut Inode) {
     ExtentNode::new_leaf(BLOCK_AREA).encode(&mut inode.block);
@@ -107,14 +110,23 @@ impl<D: BlockDevice> Ext<D> {
         })
     }
 
-    pub(super) fn remove_extents(&mut self, ino: Ino, from: u32, to: u64) -> Result<(), Error> {
+    /// Removes extents until all are gone or the budget, blocks that may be logged for it, is used up.
+    pub(super) fn remove_extents(
+        &mut self,
+        ino: Ino,
+        from: u32,
+        to: u64,
+        budget: &mut usize,
+    ) -> Result<(), Error> {
+        let reach = (self.max_transaction() as u64).saturating_mul(BLOCKS_FOR_ONE);
         let mut at = u64::from(from);
-        while at < to && at < 1 << 32 {
+        while at < to && at < 1 << 32 && *budget > 0 {
             let run = self.map_extent(ino, at as u32)?;
             if run.state == State::Hole {
                 at = run.end();
                 continue;
             }
+            let to = to.min(at.saturating_add(reach));
             let mut freed = Vec::new();
             self.change_leaf(ino, at as u32, &mut |list| {
                 let old = std::mem::take(list);
@@ -128,8 +140,9 @@ impl<D: BlockDevice> Ext<D> {
             for extent in freed {
                 check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
                 self.free_content(ino, extent.start, extent.len.into())?;
+                *budget = budget.saturating_sub(1 + usize::from(extent.len) / BLOCKS_FOR_ONE as usize);
             }
-            at = run.end();
+            at = run.end().min(to);
         }
         Ok(())
     }

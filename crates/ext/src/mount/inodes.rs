@@ -157,7 +157,7 @@ impl<D: BlockDevice> Ext<D> {
     /// The superblock with what new inodes should have beyond 128 bytes, which mke2fs says for ext4 only; kernels then take
     /// all the fields that they know.
     fn with_extra_size(&self) -> Superblock {
-        let wanted = self.superblock.want_extra_isize;
+        let wanted = self.superblock.want_extra_isize & !3; // inodes with other sizes are damaged
         let want_extra_isize = if wanted == 0 { KNOWN_EXTRA_ISIZE } else { wanted };
         Superblock { want_extra_isize, ..self.superblock.clone() }
     }

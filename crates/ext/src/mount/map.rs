@@ -122,18 +122,30 @@ impl<D: BlockDevice> Ext<D> {
         Ok(goal(block, near, self.superblock.group_start(group).0))
     }
 
-    /// The blocks from `from` to before `to` become a hole, and what held them is freed.
-    pub(super) fn remove_blocks(&mut self, ino: Ino, from: u64, to: u64) -> Result<(), Error> {
+    /// The blocks from `from` to before `to` become a hole, and what held them is freed; all of them, or as many as one
+    /// transaction should free: then the answer is false, and the rest is for another call.
+    pub(super) fn remove_blocks(&mut self, ino: Ino, from: u64, to: u64) -> Result<bool, Error> {
         let (from, to) = (from.min(MAX_EXTENT_BLOCKS), to.min(MAX_EXTENT_BLOCKS + 1));
         if from >= to {
-            return Ok(());
+            return Ok(true);
         }
         self.check_removable(ino)?;
+        let mut budget = (self.max_transaction() / 2).max(16);
         if self.is_extent_mapped(ino)? {
-            self.remove_extents(ino, from as u32, to)
+            self.remove_extents(ino, from as u32, to, &mut budget)?;
         } else {
-            self.remove_pointers(ino, from as u32, to)
+            self.remove_pointers(ino, from as u32, to, &mut budget)?;
         }
+        Ok(budget > 0)
+    }
+
+    /// As [`Self::remove_blocks`], in as many transactions as it takes. After each the file must be what it may be after a
+    /// power cut.
+    pub(super) fn remove_in_parts(&mut self, ino: Ino, from: u64, to: u64) -> Result<(), Error> {
+        while !self.remove_blocks(ino, from, to)? {
+            self.commit_if_large()?;
+        }
+        Ok(())
     }
 
     /// Frees blocks of content, and counts them off the inode.

@@ -82,7 +82,7 @@ impl Running {
 
     /// About how many blocks it will log.
     pub(super) fn size(&self) -> usize {
-        self.blocks.len() + self.inodes.len() / 8 + self.groups.len() / 32
+        self.blocks.len() + self.inodes.len() / 8 + self.groups.len() / 32 + self.revokes.len() / 100
     }
 }
 

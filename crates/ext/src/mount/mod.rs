@@ -39,7 +39,7 @@ mod xattr;
 
 use std::collections::BTreeMap;
 
-use dovetail_block::BlockDevice;
+use dovetail_block::{BLOCK_SIZE, BlockDevice, BlockRange, Lba};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::PageCache;
 use rustc_hash::FxHashMap;
@@ -47,7 +47,7 @@ use rustc_hash::FxHashMap;
 use crate::error::Error;
 use crate::format::{Ino, Superblock};
 use crate::io::{Io, Written};
-use crate::journal::{Journal, JournalEvents};
+use crate::journal::{Journal, JournalEvents, JournalExtent};
 use allocate::Windows;
 use background::Background;
 use data::Delayed;
@@ -97,6 +97,17 @@ impl<D: BlockDevice> Ext<D> {
     pub fn superblock(&self) -> Superblock {
         let (free_blocks, free_inodes) = (self.groups.free_blocks(), self.groups.free_inodes());
         Superblock { free_blocks, free_inodes, ..self.superblock.clone() }
+    }
+
+    /// Where the journal lies, in runs of the device's blocks.
+    pub fn journal_ranges(&self) -> Vec<BlockRange> {
+        let extents = self.journal.iter().flat_map(|journal| journal.extents());
+        let size = u64::from(self.superblock.block_size());
+        let range = |extent: JournalExtent| {
+            let (first, end) = (extent.start * size, (extent.start + u64::from(extent.blocks)) * size);
+            BlockRange::new(Lba(first / BLOCK_SIZE), end.div_ceil(BLOCK_SIZE) - first / BLOCK_SIZE)
+        };
+        extents.map(range).collect()
     }
 
     /// What the journal did since the mount.

@@ -15,7 +15,8 @@ use super::meta::{MetaCache, Running};
 use super::{Ext, Options};
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
-    BlockAddr, Compat, Group, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, State as VolumeState, Superblock,
+    BlockAddr, Compat, Group, GroupFlags, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, State as VolumeState,
+    Superblock,
 };
 use crate::io::{Io, bytes};
 use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
@@ -84,7 +85,7 @@ impl<D: BlockDevice> Ext<D> {
             let slot = superblock.descriptor_slot(group);
             let block = self.meta(BlockAddr(slot.block), super::meta::Kind::Plain, Place::Group(group))?;
             let end = slot.offset + superblock.descriptor_size();
-            let desc =
+            let mut desc =
                 Group::parse_checked(block.get(slot.offset..end).unwrap_or_default(), group, &superblock)?;
             Corrupt::check_range(
                 Place::Group(group),
@@ -98,6 +99,10 @@ impl<D: BlockDevice> Ext<D> {
                 desc.free_inodes,
                 (0, superblock.inodes_per_group.into()),
             )?;
+            if !superblock.has_group_checksums() {
+                // nobody keeps them right there
+                desc.flags = desc.flags.without(GroupFlags::INODE_UNINIT.with(GroupFlags::BLOCK_UNINIT));
+            }
             descs.push(desc);
         }
         self.groups = Groups::new(descs);

@@ -12,6 +12,10 @@ impl<D: BlockDevice> Ext<D> {
         if !self.holds.contains_key(&ino) && self.is_removable(ino)? {
             return self.drop_inode(ino);
         }
+        self.list_orphan(ino)
+    }
+
+    fn list_orphan(&mut self, ino: Ino) -> Result<(), Error> {
         let next = self.superblock.last_orphan;
         self.edit_inode(ino)?.dtime = next.0;
         self.set_first_orphan(ino);
@@ -43,7 +47,7 @@ impl<D: BlockDevice> Ext<D> {
             return Ok(());
         }
         let is_dir = self.inode(ino)?.is_dir();
-        self.remove_content(ino, 0)?;
+        self.cut_off(ino, 0)?;
         self.drop_xattr_block(ino)?;
         self.unlist_orphan(ino)?;
         // a small number would be taken for the next orphan of a list
@@ -57,16 +61,27 @@ impl<D: BlockDevice> Ext<D> {
         self.drop_cached_inode(ino)
     }
 
-    /// Cuts off what a file holds from block `from` on, in memory and on disk.
-    pub(super) fn remove_content(&mut self, ino: Ino, from: u64) -> Result<(), Error> {
+    /// Cuts off what a file holds from block `from` on, in memory and on disk. Its size, or that it has no name, must say so
+    /// already: if it takes more than one transaction, it is in the list of orphans in between, and the next mount goes on.
+    pub(super) fn cut_off(&mut self, ino: Ino, from: u64) -> Result<(), Error> {
         let first_page = from.div_ceil(self.per_page());
         self.pages.remove_range(ino.0.into(), first_page..u64::MAX);
         self.delayed.remove(ino, from..u64::MAX);
         if self.pages.dirty_count(ino.0.into()) == 0 {
             self.dirty_since.remove(&ino);
         }
-        if self.has_blocks(ino)? {
-            self.remove_blocks(ino, from, u64::MAX)?;
+        if !self.has_blocks(ino)? || self.remove_blocks(ino, from, u64::MAX)? {
+            return Ok(());
+        }
+        let listed = self.orphans.contains(&ino);
+        if !listed {
+            self.list_orphan(ino)?;
+        }
+        self.commit_if_large()?;
+        self.remove_in_parts(ino, from, u64::MAX)?;
+        if !listed {
+            self.unlist_orphan(ino)?;
+            self.edit_inode(ino)?.dtime = 0;
         }
         Ok(())
     }
@@ -103,20 +118,23 @@ impl<D: BlockDevice> Ext<D> {
             next = Ino(self.inode(next)?.dtime);
         }
         for ino in self.orphans.clone() {
-            if self.inode(ino)?.links == 0 {
-                self.drop_inode(ino)?;
-                continue;
-            }
-            if !self.is_removable(ino)? {
-                continue;
-            }
-            let size = self.inode(ino)?.size;
-            if self.has_blocks(ino)? {
-                self.remove_content(ino, size.div_ceil(self.block_size() as u64))?;
-            }
-            self.unlist_orphan(ino)?;
-            self.edit_inode(ino)?.dtime = 0;
+            self.clean_orphan(ino)?;
+            self.commit_if_large()?;
         }
+        Ok(())
+    }
+
+    fn clean_orphan(&mut self, ino: Ino) -> Result<(), Error> {
+        if self.inode(ino)?.links == 0 {
+            return self.drop_inode(ino);
+        }
+        if !self.is_removable(ino)? {
+            return Ok(());
+        }
+        let size = self.inode(ino)?.size;
+        self.cut_off(ino, size.div_ceil(self.block_size() as u64))?;
+        self.unlist_orphan(ino)?;
+        self.edit_inode(ino)?.dtime = 0;
         Ok(())
     }
 }

@@ -7,11 +7,7 @@ use super::Ext;
 use super::map::Run;
 use crate::error::{Error, Incompatible};
 use crate::format::{BlockAddr, Ino};
-
-/// The highest bit of a pointer in a block of pointers.
-pub(super) const POINTER_BIT: u64 = 1 << 31;
-/// The highest bit of an address in an extent tree.
-pub(super) const EXTENT_BIT: u64 = 1 << 47;
+pub(super) use crate::format::{EXTENT_BIT, POINTER_BIT};
 
 /// Every block number must leave the bit alone. A volume with extents may have files with pointers as well.
 pub(super) fn check_spare_bit(blocks: u64) -> Result<(), Incompatible> {

@@ -152,17 +152,25 @@ impl<D: BlockDevice> Ext<D> {
         }
     }
 
-    pub(super) fn remove_pointers(&mut self, ino: Ino, from: u32, to: u64) -> Result<(), Error> {
+    /// Removes pointers until all are gone or the budget, blocks that may be logged for it, is used up.
+    pub(super) fn remove_pointers(
+        &mut self,
+        ino: Ino,
+        from: u32,
+        to: u64,
+        budget: &mut usize,
+    ) -> Result<(), Error> {
         let direct = u64::from(crate::format::DIRECT_POINTERS);
         for slot in u64::from(from)..to.min(direct) {
-            self.remove_top(ino, slot as usize, None, (from.into(), to))?;
+            self.remove_top(ino, slot as usize, None, (from.into(), to), budget)?;
         }
         let mut first = direct;
         for depth in 1..=3 {
             let span = blocks_below(depth, self.per_pointer_block());
             if u64::from(from) < first + span && to > first {
                 let subtree = Subtree { at: BlockAddr::NONE, depth, first };
-                self.remove_top(ino, direct as usize + depth as usize - 1, Some(subtree), (from.into(), to))?;
+                let slot = direct as usize + depth as usize - 1;
+                self.remove_top(ino, slot, Some(subtree), (from.into(), to), budget)?;
             }
             first += span;
         }
@@ -176,7 +184,11 @@ impl<D: BlockDevice> Ext<D> {
         slot: usize,
         subtree: Option<Subtree>,
         range: (u64, u64),
+        budget: &mut usize,
     ) -> Result<(), Error> {
+        if *budget == 0 {
+            return Ok(());
+        }
         let found = self.inode(ino)?.pointers()[slot];
         let at = self.checked(ino, found)?;
         if !at.is_some() {
@@ -185,9 +197,10 @@ impl<D: BlockDevice> Ext<D> {
         let emptied = match subtree {
             None => {
                 self.free_content(ino, at, 1)?;
+                *budget = budget.saturating_sub(1);
                 true
             }
-            Some(subtree) => self.remove_below(ino, Subtree { at, ..subtree }, range)?,
+            Some(subtree) => self.remove_below(ino, Subtree { at, ..subtree }, range, budget)?,
         };
         if emptied {
             self.edit_inode(ino)?.set_pointer(slot, 0);
@@ -195,8 +208,14 @@ impl<D: BlockDevice> Ext<D> {
         Ok(())
     }
 
-    /// Removes what lies in the range; a block without pointers is freed, which the answer says.
-    fn remove_below(&mut self, ino: Ino, tree: Subtree, (from, to): (u64, u64)) -> Result<bool, Error> {
+    /// Removes what lies in the range, as far as the budget goes; a block without pointers is freed, which the answer says.
+    fn remove_below(
+        &mut self,
+        ino: Ino,
+        tree: Subtree,
+        (from, to): (u64, u64),
+        budget: &mut usize,
+    ) -> Result<bool, Error> {
         let per_block = self.per_pointer_block();
         let span = blocks_below(tree.depth - 1, per_block);
         let mut slots = self.meta(tree.at, Kind::Plain, Place::Pointers(ino))?.to_vec();
@@ -205,11 +224,15 @@ impl<D: BlockDevice> Ext<D> {
         for slot in 0..per_block {
             let found = pointer(&slots, slot);
             let first = tree.first + u64::from(slot) * span;
+            if *budget == 0 {
+                break;
+            }
             if found == 0 || first >= to || first + span <= from {
                 continue;
             }
             let at = self.checked(ino, found)?;
             let gone = if tree.depth == 1 {
+                *budget -= 1;
                 // neighbours are freed together
                 run = match run {
                     Some((start, len)) if start + u64::from(len) == at.0 => Some((start, len + 1)),
@@ -221,7 +244,7 @@ impl<D: BlockDevice> Ext<D> {
                 };
                 true
             } else {
-                self.remove_below(ino, Subtree { at, depth: tree.depth - 1, first }, (from, to))?
+                self.remove_below(ino, Subtree { at, depth: tree.depth - 1, first }, (from, to), budget)?
             };
             if gone {
                 set_pointer(&mut slots, slot, 0);
@@ -231,6 +254,7 @@ impl<D: BlockDevice> Ext<D> {
         if let Some((start, len)) = run {
             self.free_content(ino, BlockAddr(start), len)?;
         }
+        *budget = budget.saturating_sub(1);
         if slots.iter().all(|&byte| byte == 0) {
             self.free_meta(ino, tree.at)?;
             return Ok(true);

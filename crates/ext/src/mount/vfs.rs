@@ -4,32 +4,11 @@ use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
     Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags, SetAttr,
-    StatFs, XattrFlags,
+    StatFs, XattrFlags, check_name, entry_kind,
 };
 
 use super::Ext;
 use crate::format::{FileType, Ino};
-
-fn check_name(name: &[u8]) -> Result<(), Error> {
-    if name.is_empty() || name.iter().any(|&byte| byte == 0 || byte == b'/') {
-        return Err(Error::Invalid("a name has 1 to 255 bytes without NUL and slash"));
-    }
-    Ok(())
-}
-
-/// The type bits of a mode for what an entry says it names.
-fn kind_of(file_type: FileType) -> u16 {
-    match file_type {
-        FileType::REGULAR => 0o100_000,
-        FileType::DIRECTORY => 0o040_000,
-        FileType::CHAR_DEVICE => 0o020_000,
-        FileType::BLOCK_DEVICE => 0o060_000,
-        FileType::FIFO => 0o010_000,
-        FileType::SOCKET => 0o140_000,
-        FileType::SYMLINK => 0o120_000,
-        _ => 0,
-    }
-}
 
 pub(super) fn ino_of(number: Number) -> Ino {
     Ino(u32::try_from(number.0).unwrap_or(0))
@@ -198,6 +177,24 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
         Ok(self.sync_file(ino_of(ino), data_only)?)
     }
 
+    fn begin_fsync(&mut self, ino: Number) -> Result<bool, Error> {
+        if self.is_read_only() {
+            return Ok(false);
+        }
+        self.write_back(ino_of(ino))?;
+        self.io.kick().map_err(crate::Error::from)?;
+        Ok(self.options.barrier)
+    }
+
+    /// The first that commits does so for all: the others find nothing left to do.
+    fn fsync_several(&mut self, files: &[(Number, bool)]) -> Vec<Result<(), Error>> {
+        for &(ino, _) in files {
+            // what fails here fails again, and is told, when it is that file's turn
+            let _ = self.write_back(ino_of(ino));
+        }
+        files.iter().map(|&(ino, data_only)| self.fsync(ino, data_only)).collect()
+    }
+
     fn sync(&mut self) -> Result<(), Error> {
         Ok(self.sync_all()?)
     }
@@ -215,7 +212,7 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
         if self.superblock.incompat.has(crate::format::Incompat::FILETYPE) {
             return Ok(self.list(dir, cookie, &mut |cookie, found| {
                 let (name, ino, kind) =
-                    (found.name.clone(), Number(found.ino.0.into()), kind_of(found.file_type));
+                    (found.name.clone(), Number(found.ino.0.into()), entry_kind(found.file_type.0));
                 entry(DirEntry { name, ino, kind, cookie })
             })?);
         }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
+#[path = "../../../f2fs/tests/common/manifest.rs"]
 pub mod manifest;
 pub mod tree;
 
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Program, Output, Stdio};
 
 use dovetail_block::{Lba, MemoryDevice};
-use dovetail_ext::format::{BlockAddr, Superblock};
+use dovetail_ext::format::{BlockAddr, FileType, Inode, Superblock};
+use dovetail_ext::{Visit, Volume};
 
 /// An image of tests/images.
 pub fn kernel_image(name: &str) -> MemoryDevice {

@@ -4,11 +4,15 @@
 //! written once, out of place, and one remap moves them and the file's nodes to where they belong: there is no journal and no
 //! second write (the RM-IPU paper names it as future work, section 5).
 
+use std::collections::BTreeSet;
+
 use dovetail_block::BlockDevice;
 use dovetail_vfs::{Caller, Error, Ino};
 
 use super::F2fs;
-use crate::format::{BLOCK, BlockAddr, Nid, POINTERS_IN_NODE};
+use super::data::Why;
+use super::pointers::Found;
+use crate::format::{BLOCK, BlockAddr, Nid};
 
 /// Writes that were gathered and not yet committed. Nobody sees them; dropped, they never happened.
 #[derive(Clone, Debug)]
@@ -23,7 +27,7 @@ impl AtomicWrite {
         self.writes.push((offset, bytes.to_vec()));
     }
 
-    /// The blocks that it touches; some may be there twice.
+    /// The blocks that it touches.
     fn blocks(&self) -> impl Iterator<Item = u64> + '_ {
         let touched = |&(offset, ref bytes): &(u64, Vec<u8>)| {
             let end = offset.saturating_add(bytes.len() as u64);
@@ -63,30 +67,36 @@ impl<D: BlockDevice> F2fs<D> {
         self.committing = false;
         // what is half done must not become durable
         self.stopped |= done.is_err();
-        done
+        done?;
+        match self.after_write() {
+            Err(crate::Error::NoSpace) => Ok(()),
+            left => Ok(left?),
+        }
     }
 
     fn carry_out(&mut self, caller: &Caller, write: &AtomicWrite) -> Result<(), Error> {
         for (offset, bytes) in &write.writes {
             self.write_content(caller, write.ino, *offset, bytes)?;
         }
-        Ok(self.sync_file(write.ino.0, false)?)
+        Ok(self.make_durable(write.ino, Why::Fsync)?)
     }
 
     /// Checks that every write can be carried out: its end, and room for blocks and nodes that are not there yet.
     fn check_atomic_room(&mut self, write: &AtomicWrite) -> Result<(), Error> {
         let ends = write.writes.iter().map(|(offset, bytes)| offset.checked_add(bytes.len() as u64));
         ends.into_iter().try_for_each(|end| self.check_write(write.ino, end))?;
+        let blocks: BTreeSet<u64> = write.blocks().collect();
         let mut missing = 0;
-        for block in write.blocks() {
-            let found = self.find_pointer(write.ino, block)?;
-            missing += u64::from(!matches!(
-                found,
-                super::pointers::Found::Pointer(pointer) if pointer.address != BlockAddr::NULL
-            ));
+        if self.has_inline_data(write.ino)? {
+            missing = blocks.len() as u64 + 1;
+        } else {
+            for block in blocks {
+                let found = self.find_pointer(write.ino, block)?;
+                let is_there = matches!(found, Found::Pointer(pointer) if pointer.address != BlockAddr::NULL);
+                missing += u64::from(!is_there);
+            }
         }
-        // each block may need a direct node; beside these at most one node of each higher level for so many
-        let nodes = missing + 2 * missing.div_ceil(POINTERS_IN_NODE as u64) + 1;
-        Ok(self.check_room(if missing > 0 { missing + nodes } else { 0 })?)
+        // with each block at most three nodes on the way to it
+        Ok(self.check_room(4 * missing)?)
     }
 }

@@ -8,7 +8,7 @@ use dovetail_block::{BlockBytes, BlockDevice};
 use super::io::{Cause, Channel};
 use super::nat::FlushPlan;
 use super::policy::Log;
-use super::{F2fs, SinceCheckpoint};
+use super::{F2fs, SinceCheckpoint, Unflushed};
 use crate::error::Error;
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, LogPosition, NAT_ENTRIES_IN_BLOCK,
@@ -84,6 +84,7 @@ impl<D: BlockDevice> F2fs<D> {
         self.nat.commit(&plan.journal);
         self.segments.commit();
         self.since = SinceCheckpoint::default();
+        self.unflushed = Unflushed::default();
         self.checkpoint = checkpoint;
         self.head = Arc::new(pack[0]);
         self.events.checkpoints += 1;

@@ -206,8 +206,9 @@ impl<D: BlockDevice> F2fs<D> {
         let waiting = if may_show { None } else { self.io.waiting.remove(owner.pointer.address) };
         let is_newest = newer.is_some();
         let content = newer.unwrap_or(content);
-        let to = self.move_block(owner.ino, &owner.pointer, content, facts, Cause::Cleaning)?;
-        self.redirect_update(waiting, to);
+        let moved = self.move_block(owner.ino, &owner.pointer, content, facts, Cause::Cleaning);
+        self.redirect_update(waiting, *moved.as_ref().unwrap_or(&owner.pointer.address));
+        moved?;
         if is_newest {
             self.pages.mark_clean(key, block);
         }

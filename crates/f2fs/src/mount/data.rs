@@ -11,7 +11,7 @@ use super::F2fs;
 use super::io::{Cause, Channel};
 use super::options::Mode;
 use super::pointers::{Found, Pointer};
-use super::policy::{DataFacts, PlaceFacts, SpaceFacts, Updates, Way, data_log};
+use super::policy::{DataFacts, PlaceFacts, SpaceFacts, Way, data_log};
 use crate::error::{ClusterFault, Corrupt, Error};
 use crate::format::{BLOCK, BlockAddr, Inode, InodeFlags, Nid, Summary};
 use crate::volume::cluster::inflate;
@@ -194,19 +194,14 @@ impl<D: BlockDevice> F2fs<D> {
     pub(super) fn write_back(&mut self, ino: Nid, why: Why) -> Result<(), Error> {
         let dirty = self.pages.dirty_pages(ino.0.into());
         if dirty.is_empty() {
-            return Ok(());
+            return self.remap_due();
         }
         let facts = self.data_facts(ino, dirty.len())?;
         let place = self.place_facts(ino, why, dirty.len())?;
-        let way = self.update_way(place);
-        let ways = match self.options.updates() {
-            Updates::Adaptive if way == Way::Remap => self.adaptive_ways(ino, &dirty)?,
-            _ => Vec::new(),
-        };
+        let ways = self.ways(ino, &dirty, place, why)?;
         for (number, index) in dirty.into_iter().enumerate() {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
-            let way = ways.get(number).copied().unwrap_or(way);
-            self.place_page(ino, index, content, facts, way)?;
+            self.place_page(ino, index, content, facts, ways.of(number))?;
             self.pages.mark_clean(ino.0.into(), index);
             // a large file can take more than is free; in a sync or a checkpoint its caller sees to room
             if why == Why::Background
@@ -278,7 +273,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// Something of the file was written that only a flush makes durable.
     pub(super) fn note_unflushed(&mut self, ino: Nid) {
         if self.remaps() {
-            self.unflushed.insert(ino);
+            self.unflushed.files.insert(ino);
         }
     }
 

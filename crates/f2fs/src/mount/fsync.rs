@@ -2,13 +2,13 @@
 
 use dovetail_block::BlockDevice;
 
-use super::F2fs;
 use super::checkpoint::Reason;
 use super::data::{ADVISE_LOST_PARENT, Why};
 use super::io::Cause;
 use super::node::Marks;
 use super::options::FsyncMode;
 use super::policy::{FsyncFacts, Logs, must_checkpoint};
+use super::{F2fs, Unflushed};
 use crate::error::{Corrupt, Error};
 use crate::format::{InodeFlags, Nid};
 
@@ -25,29 +25,41 @@ impl<D: BlockDevice> F2fs<D> {
         self.check_writable()?;
         let ino = Nid(ino);
         let why = if data_only { Why::DataSync } else { Why::Fsync };
+        self.make_durable(ino, why)?;
+        match self.after_write() {
+            // the fsync itself is through; the next call that needs room says that there is none
+            Err(Error::NoSpace) => Ok(()),
+            left => left,
+        }
+    }
+
+    /// What an fsync is, but for the housekeeping after it.
+    pub(super) fn make_durable(&mut self, ino: Nid, why: Why) -> Result<(), Error> {
         self.write_back(ino, why)?;
         if must_checkpoint(&self.fsync_facts(ino)?) {
             self.find_parent_again(ino)?;
             return self.write_checkpoint_with(Reason::Sync, Some(ino));
         }
         if self.defers_updates() {
-            if !self.commit_updates(ino)? {
-                return self.write_checkpoint_with(Reason::Sync, Some(ino));
+            if self.commit_updates(ino)? {
+                return Ok(());
             }
-            return self.after_write();
+            let written = self.write_checkpoint_with(Reason::Sync, Some(ino));
+            // nodes that wait for their remap must not get into another checkpoint
+            self.stopped |= written.is_err();
+            return written;
         }
-        self.log_nodes(ino)?;
-        if self.unflushed.remove(&ino) || !self.remaps() {
-            self.flush_for_fsync()?;
-        } else {
-            // what was remapped is durable
-            self.io.wait()?;
+        self.log_nodes(ino, false)?;
+        if !self.remaps() || self.unflushed.files.contains(&ino) {
+            return self.flush_for_fsync();
         }
-        self.after_write()
+        // what was remapped is durable
+        Ok(self.io.wait()?)
     }
 
     /// What an fsync wrote becomes durable, if it is to.
     pub(super) fn flush_for_fsync(&mut self) -> Result<(), Error> {
+        self.unflushed = Unflushed::default();
         if self.options.fsync_mode == FsyncMode::NoBarrier {
             return Ok(self.io.wait()?);
         }
@@ -90,8 +102,9 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
-    /// Writes the dirty inode, direct nodes and xattr node of the file, marked so that recovery finds them.
-    pub(super) fn log_nodes(&mut self, ino: Nid) -> Result<(), Error> {
+    /// Writes the dirty inode, direct nodes and xattr node of the file, marked so that recovery finds them. `true` if there
+    /// were any.
+    pub(super) fn log_nodes(&mut self, ino: Nid, by_remap: bool) -> Result<bool, Error> {
         let mut dirty = self.nodes.dirty_of(ino);
         let mut direct = Vec::new();
         for nid in dirty.drain(..) {
@@ -104,18 +117,18 @@ impl<D: BlockDevice> F2fs<D> {
         let inode_dirty = self.nodes.is_dirty(ino) && !self.time_only.contains(&ino);
         let unmarked = self.since.unmarked.contains(&ino);
         if direct.is_empty() && !inode_dirty && !unmarked {
-            return Ok(());
+            return Ok(false);
         }
         for nid in direct {
-            self.write_node(nid, Marks { fsync: true, dentry: false }, Cause::Node)?;
+            self.write_node(nid, Marks { fsync: true, dentry: false, by_remap }, Cause::Node)?;
         }
         if inode_dirty || inode_first || unmarked {
             let dentry = inode_first && self.since.new_inodes.contains(&ino);
-            self.write_node(ino, Marks { fsync: true, dentry }, Cause::Node)?;
+            self.write_node(ino, Marks { fsync: true, dentry, by_remap }, Cause::Node)?;
             self.since.logged.insert(ino);
             self.since.unmarked.remove(&ino);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Makes everything survive a power cut.

@@ -1,14 +1,12 @@
 //! The way to the device: blocks in, runs of blocks out, and the virtual time at which all of it is done.
 //!
-//! Writes to neighbouring blocks are gathered into one command, one run for each log, as a kernel's block layer does.
-//! A run is submitted when it ends, when it reaches [`MAX_RUN`], when one of its blocks is read or written again, and before any
-//! wait. After the device has failed once nothing more is written: what is on it stays consistent.
+//! Writes are gathered in one run for each log; the rest is [`Gatherer`]'s.
 
 use std::sync::Arc;
 
 use dovetail_block::{
-    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, LockId,
-    Note, RemapPair, RemapWhen, StreamId,
+    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Gatherer, Hints, Lba,
+    LockId, Note, RemapPair, RemapWhen, StreamId,
 };
 use dovetail_time::SimTime;
 
@@ -20,7 +18,7 @@ const MAX_RUN: usize = 256;
 /// Held by whoever writes to a log, shared; by a checkpoint and by cleaning that others wait for, alone.
 const WRITERS: LockId = LockId(0);
 
-/// Where a block comes from: one of the six logs, or one of those that write in place.
+/// Where a block comes from: one of the six logs, or one of those that write elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Channel(pub(crate) u8);
 
@@ -96,30 +94,10 @@ impl Written {
     }
 }
 
-#[derive(Debug, Default)]
-struct Run {
-    start: u32,
-    blocks: Vec<Content>,
-}
-
-impl Run {
-    fn end(&self) -> u32 {
-        self.start + self.blocks.len() as u32
-    }
-
-    fn touches(&self, address: BlockAddr, blocks: u32) -> bool {
-        !self.blocks.is_empty() && address.0 < self.end() && self.start < address.0.saturating_add(blocks)
-    }
-}
-
 /// The device, the time, and the writes that are still being gathered.
 #[derive(Debug)]
 pub(crate) struct Io<D> {
-    device: D,
-    now: SimTime,
-    done: SimTime,
-    runs: [Run; Channel::COUNT],
-    failed: Option<DeviceError>,
+    gatherer: Gatherer<D, { Channel::COUNT }>,
     written: Written,
     /// How many times [`WRITERS`] is held alone: cleaning writes checkpoints.
     alone: u32,
@@ -130,39 +108,32 @@ pub(crate) struct Io<D> {
 
 impl<D: BlockDevice> Io<D> {
     pub(crate) fn new(device: D, now: SimTime) -> Self {
-        let runs = std::array::from_fn(|_| Run::default());
-        Self {
-            device,
-            now,
-            done: now,
-            runs,
-            failed: None,
-            written: Written::default(),
-            alone: 0,
-            waiting: Waiting::default(),
-            last_batch: 0,
-        }
+        let streams = std::array::from_fn(|channel| Channel(channel as u8).stream());
+        let mut gatherer = Gatherer::new(device, streams, MAX_RUN, now);
+        gatherer.set_writers(Some(WRITERS));
+        let (written, waiting) = (Written::default(), Waiting::default());
+        Self { gatherer, written, alone: 0, waiting, last_batch: 0 }
     }
 
     pub(crate) fn device(&self) -> &D {
-        &self.device
+        self.gatherer.device()
     }
 
     pub(crate) fn device_mut(&mut self) -> &mut D {
-        &mut self.device
+        self.gatherer.device_mut()
     }
 
     pub(crate) fn into_device(self) -> D {
-        self.device
+        self.gatherer.into_device()
     }
 
     pub(crate) fn now(&self) -> SimTime {
-        self.now
+        self.gatherer.now()
     }
 
     /// The owner's clock; time never goes back.
     pub(crate) fn set_now(&mut self, now: SimTime) {
-        self.now = self.now.max(now);
+        self.gatherer.set_now(now);
     }
 
     pub(crate) fn written(&self) -> Written {
@@ -171,7 +142,7 @@ impl<D: BlockDevice> Io<D> {
 
     /// Why the device takes no more writes, if it has failed.
     pub(crate) fn failure(&self) -> Option<&DeviceError> {
-        self.failed.as_ref()
+        self.gatherer.failure()
     }
 
     /// The bytes of one block.
@@ -185,7 +156,8 @@ impl<D: BlockDevice> Io<D> {
     /// From here until [`Self::release`], other calls do not write.
     pub(crate) fn hold(&mut self) {
         if self.alone == 0 {
-            self.device.note(Note::Lock { lock: WRITERS, shared: false });
+            self.device_mut().note(Note::Lock { lock: WRITERS, shared: false });
+            self.gatherer.set_writers(None);
         }
         self.alone += 1;
     }
@@ -193,7 +165,8 @@ impl<D: BlockDevice> Io<D> {
     pub(crate) fn release(&mut self) {
         self.alone -= 1;
         if self.alone == 0 {
-            self.device.note(Note::Unlock { lock: WRITERS });
+            self.device_mut().note(Note::Unlock { lock: WRITERS });
+            self.gatherer.set_writers(Some(WRITERS));
         }
     }
 
@@ -206,8 +179,7 @@ impl<D: BlockDevice> Io<D> {
 
     /// Goes on when the reads of this call are through, the last of them at `done`.
     pub(crate) fn wait_read(&mut self, done: SimTime) {
-        self.device.note(Note::WaitReads);
-        self.now = self.now.max(done);
+        self.gatherer.wait_read(done);
     }
 
     /// Asks for the content of neighbouring blocks and says when it will be there. Of a block whose update waits it is the
@@ -233,14 +205,7 @@ impl<D: BlockDevice> Io<D> {
         address: BlockAddr,
         into: &mut [Content],
     ) -> Result<SimTime, DeviceError> {
-        let blocks = into.len() as u32;
-        for channel in 0..Channel::COUNT {
-            if self.runs[channel].touches(address, blocks) {
-                self.submit(channel)?;
-            }
-        }
-        let range = BlockRange::new(Lba(address.0.into()), into.len() as u64);
-        Ok(self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done)
+        self.gatherer.start_read(address.0.into(), into)
     }
 
     /// Writes a block of bytes.
@@ -262,43 +227,9 @@ impl<D: BlockDevice> Io<D> {
         address: BlockAddr,
         content: Content,
     ) -> Result<(), DeviceError> {
-        if let Some(failed) = &self.failed {
-            return Err(failed.clone());
-        }
+        self.gatherer.check()?;
         self.written.count(cause);
-        let own = usize::from(channel.0);
-        for other in 0..Channel::COUNT {
-            if self.runs[other].touches(address, 1) {
-                self.submit(other)?;
-            }
-        }
-        let run = &self.runs[own];
-        if run.blocks.len() == MAX_RUN || (!run.blocks.is_empty() && run.end() != address.0) {
-            self.submit(own)?;
-        }
-        let run = &mut self.runs[own];
-        if run.blocks.is_empty() {
-            run.start = address.0;
-        }
-        run.blocks.push(content);
-        Ok(())
-    }
-
-    fn submit(&mut self, channel: usize) -> Result<(), DeviceError> {
-        let run = &mut self.runs[channel];
-        if run.blocks.is_empty() {
-            return Ok(());
-        }
-        if let Some(failed) = &self.failed {
-            return Err(failed.clone());
-        }
-        let range = BlockRange::new(Lba(run.start.into()), run.blocks.len() as u64);
-        let hints = Hints { stream: Channel(channel as u8).stream(), ..Hints::default() };
-        let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua: false };
-        let answer =
-            among_writers(&mut self.device, self.alone == 0, |device| device.submit(self.now, write));
-        run.blocks.clear();
-        self.complete(answer.map(|completion| completion.done))
+        self.gatherer.write(channel.0.into(), address.0.into(), content)
     }
 
     /// Has blocks moved when all that was written so far is on the device. Durable when it is done.
@@ -318,65 +249,34 @@ impl<D: BlockDevice> Io<D> {
             self.last_batch = self.last_batch.wrapping_add(1);
             let batch = BatchId(self.last_batch);
             commands.try_for_each(|pairs| self.submit_remap(pairs, RemapWhen::Held(batch)))?;
-            self.wait_all();
+            self.gatherer.wait_all();
             self.submit_remap(last, RemapWhen::WithHeld(batch))?;
         }
-        self.wait_all();
+        self.gatherer.wait_all();
         Ok(())
     }
 
     fn pairs_per_command(&self) -> usize {
-        self.device.info().capabilities.remap.map_or(1, |limits| limits.pairs_per_command.max(1)) as usize
+        self.device().info().capabilities.remap.map_or(1, |limits| limits.pairs_per_command.max(1)) as usize
     }
 
     fn submit_remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
-        if let Some(failed) = &self.failed {
-            return Err(failed.clone());
-        }
-        let command = Command::Remap { pairs, when };
-        let answer =
-            among_writers(&mut self.device, self.alone == 0, |device| device.submit(self.now, command));
-        self.complete(answer.map(|completion| completion.done))
-    }
-
-    fn complete(&mut self, answer: Result<SimTime, DeviceError>) -> Result<(), DeviceError> {
-        match answer {
-            Ok(done) => self.done = self.done.max(done),
-            Err(error) => {
-                self.failed = Some(error.clone());
-                return Err(error);
-            }
-        }
-        Ok(())
+        self.gatherer.perform_among_writers(Command::Remap { pairs, when })
     }
 
     /// Submits all that was gathered, without waiting.
     pub(crate) fn kick(&mut self) -> Result<(), DeviceError> {
-        (0..Channel::COUNT).try_for_each(|channel| self.submit(channel))
+        self.gatherer.kick()
     }
 
     /// Submits all, and waits until the device has it (not until it survives a power cut).
     pub(crate) fn wait(&mut self) -> Result<(), DeviceError> {
-        self.kick()?;
-        self.wait_all();
-        Ok(())
-    }
-
-    fn wait_all(&mut self) {
-        self.device.note(Note::WaitAll);
-        self.now = self.now.max(self.done);
+        self.gatherer.wait()
     }
 
     /// Waits until everything written survives a power cut.
     pub(crate) fn flush(&mut self) -> Result<(), DeviceError> {
-        if let Some(failed) = &self.failed {
-            return Err(failed.clone());
-        }
-        self.wait()?;
-        let answer = self.device.submit(self.now, Command::Flush).map(|completion| completion.done);
-        self.complete(answer)?;
-        self.wait_all();
-        Ok(())
+        self.gatherer.flush()
     }
 
     /// Writes one block of a checkpoint so that it survives a power cut when this returns.
@@ -386,48 +286,30 @@ impl<D: BlockDevice> Io<D> {
         block: Arc<BlockBytes>,
     ) -> Result<(), DeviceError> {
         self.wait()?;
-        if let Some(failed) = &self.failed {
-            return Err(failed.clone());
-        }
+        self.gatherer.check()?;
         self.written.count(Cause::Checkpoint);
         let range = BlockRange::new(Lba(address.0.into()), 1);
         let hints = Hints { stream: Channel::META.stream(), ..Hints::default() };
         let content = [Content::Bytes(block)];
         let write = Command::Write { range, data: Data::Blocks(&content), hints, fua: true };
-        let answer = self.device.submit(self.now, write).map(|completion| completion.done);
-        self.complete(answer)?;
-        self.wait_all();
+        self.gatherer.perform(write)?;
+        self.gatherer.wait_all();
         Ok(())
     }
 
     /// A block of the main area that is not read again before it is written.
     pub(crate) fn forget(&mut self, address: BlockAddr) {
         if !address.is_hole() {
-            self.device.note(Note::Dead(Lba(address.0.into())));
+            self.device_mut().note(Note::Dead(Lba(address.0.into())));
         }
     }
 
     /// Gives blocks back to the device; nothing happens on one without discard.
     pub(crate) fn discard(&mut self, extents: &[(u32, u32)]) -> Result<(), DeviceError> {
-        if !self.device.info().capabilities.discard || extents.is_empty() || self.failed.is_some() {
-            return Ok(());
-        }
         let range = |&(start, blocks): &(u32, u32)| BlockRange::new(Lba(start.into()), blocks.into()).into();
         let ranges: Vec<_> = extents.iter().map(range).collect();
-        let answer = self.device.submit(self.now, Command::Discard { ranges: &ranges });
-        self.complete(answer.map(|completion| completion.done))
+        self.gatherer.discard(&ranges)
     }
-}
-
-/// Submits something while [`WRITERS`] is shared, unless the caller holds it alone.
-fn among_writers<D: BlockDevice, T>(device: &mut D, shared: bool, submit: impl FnOnce(&mut D) -> T) -> T {
-    if !shared {
-        return submit(device);
-    }
-    device.note(Note::Lock { lock: WRITERS, shared });
-    let answer = submit(device);
-    device.note(Note::Unlock { lock: WRITERS });
-    answer
 }
 
 /// The bytes of a content; what was never written, or only named by a simulation, is zeros.

@@ -97,6 +97,15 @@ struct SinceCheckpoint {
     allocated: u64,
 }
 
+/// What was written otherwise than by a remap since the last flush; kept only in modes that remap.
+#[derive(Debug, Default)]
+struct Unflushed {
+    /// Something of these files.
+    files: BTreeSet<Nid>,
+    /// A block of the warm node log, behind which recovery does not see.
+    chain: bool,
+}
+
 /// Events since the mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
@@ -143,13 +152,9 @@ pub struct F2fs<D> {
     since: SinceCheckpoint,
     /// Where updates lie that the device is to move.
     slots: Slots,
-    /// Nodes are written so, too: an fsync is being completed.
-    nodes_by_remap: bool,
     /// Updates wait for an fsync whatever the options say: an atomic write is being carried out.
     committing: bool,
-    /// Files of which something other than remapped updates was written since their last fsync; kept only in modes that
-    /// remap.
-    unflushed: BTreeSet<Nid>,
+    unflushed: Unflushed,
     orphans: BTreeSet<Nid>,
     /// The numbers of devices among the orphans: a checkpoint must not show them where pointers could be.
     orphan_devices: FxHashMap<Nid, (u32, u32)>,

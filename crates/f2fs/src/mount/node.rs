@@ -9,18 +9,20 @@ use super::io::Cause;
 use super::io::Channel;
 use super::nat::{NatPage, NatTable};
 use super::nodes::Slot;
-use super::policy::node_log;
+use super::policy::{Log, node_log};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
     BLOCK, BlockAddr, Footer, Geometry, Inode, NAT_ENTRIES_IN_BLOCK, NatEntry, Nid, RawInode, Summary,
     is_indirect, nat_block_address, nat_entry, seal_inode,
 };
 
-/// The marks that an fsync leaves in the nodes it writes.
+/// The marks that an fsync leaves in the nodes it writes, and how it writes them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     pub(super) fsync: bool,
     pub(super) dentry: bool,
+    /// The block is written out of place, and waits for its remap.
+    pub(super) by_remap: bool,
 }
 
 impl<D: BlockDevice> F2fs<D> {
@@ -219,6 +221,7 @@ impl<D: BlockDevice> F2fs<D> {
         let mut footer = self.nodes.get(nid).ok_or(Corrupt::NoNode(nid))?.footer();
         let log = node_log(self.options.logs, is_indirect(footer.node_offset), !footer.cold);
         let entry = self.nat_entry(nid)?;
+        let slot = if marks.by_remap { Some(self.take_slot(0).ok_or(Error::NoSpace)?) } else { None };
         let address = self.allocate(log, Summary { nid, version: 0, offset: 0 })?;
         if cause == Cause::Cleaning {
             self.since.unmarked.insert(footer.ino);
@@ -240,18 +243,18 @@ impl<D: BlockDevice> F2fs<D> {
             seal_inode(bytes, superblock);
         }
         let block = Arc::clone(block);
-        let slot = if self.nodes_by_remap { self.take_slot(0) } else { None };
         if let Some(from) = slot {
             self.io.write_bytes(Channel::UPDATES, cause, from, block)?;
             self.await_remap(footer.ino, address, from);
         } else {
             self.io.write_bytes(Channel(log as u8), cause, address, block)?;
             self.note_unflushed(footer.ino);
+            self.unflushed.chain |= log == Log::WarmNode;
         }
         Ok(())
     }
 
-    /// Writes all dirty nodes, except those of inodes in `but`.
+    /// Writes all dirty nodes.
     pub(super) fn write_dirty_nodes(&mut self) -> Result<(), Error> {
         for nid in self.nodes.all_dirty() {
             if self.nodes.is_dirty(nid) {

@@ -17,7 +17,7 @@ use super::nodes::NodeCache;
 use super::policy::Log;
 use super::segments::Segments;
 use super::slots::Slots;
-use super::{AllocMode, Counts, Events, F2fs, IpuPolicy, Options, SinceCheckpoint};
+use super::{AllocMode, Counts, Events, F2fs, IpuPolicy, Options, SinceCheckpoint, Unflushed};
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, Features, Footer, Nid,
@@ -103,9 +103,8 @@ impl<D: BlockDevice> F2fs<D> {
             counts,
             since: SinceCheckpoint::default(),
             slots: Slots::new(superblock.segments_per_section),
-            nodes_by_remap: false,
             committing: false,
-            unflushed: BTreeSet::new(),
+            unflushed: Unflushed::default(),
             time_only: BTreeSet::new(),
             orphans: BTreeSet::new(),
             orphan_devices: FxHashMap::default(),

@@ -60,7 +60,7 @@ pub enum BackgroundGc {
 /// The options of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// `mode=adaptive|lfs`
+    /// `mode=adaptive|lfs|rm-ipu|rm-ipu-adaptive`
     pub mode: Mode,
     /// `remap=eager|fsync`
     pub remap: RemapOrder,

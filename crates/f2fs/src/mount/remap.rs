@@ -6,11 +6,13 @@
 
 use dovetail_block::{BlockDevice, Content, RemapLimits, RemapPair};
 
+use super::data::Why;
 use super::io::{Cause, Channel};
 use super::options::RemapOrder;
-use super::policy::{Log, RunFacts, Updates, Way, chosen, need_ssr};
+use super::pointers::Found;
+use super::policy::{Log, PlaceFacts, RunFacts, Updates, Way, chosen, is_large, need_ssr, way};
 use super::slots::{RESERVE, Slot};
-use super::waiting::{Update, pair};
+use super::waiting::Update;
 use super::{F2fs, Mode};
 use crate::error::{Error, Incompatible};
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Nid};
@@ -43,15 +45,18 @@ impl<D: BlockDevice> F2fs<D> {
         self.io.device().info().capabilities.remap
     }
 
-    /// Pairs that the device executes as one.
+    /// Pairs that the device executes as one: what it holds, in whole commands, and the last command.
     fn atomic_pairs(&self) -> usize {
-        self.remap_limits()
-            .map_or(0, |limits| limits.pairs_per_command.saturating_add(limits.held_pairs) as usize)
+        let whole = |limits: RemapLimits| {
+            let held = limits.held_pairs - limits.held_pairs % limits.pairs_per_command.max(1);
+            limits.pairs_per_command.saturating_add(held) as usize
+        };
+        self.remap_limits().map_or(0, whole)
     }
 
     /// The way of one update: see [`super::policy::way`].
-    pub(super) fn update_way(&self, place: super::policy::PlaceFacts) -> Way {
-        super::policy::way(self.options.updates(), self.ipu_policy, place)
+    fn update_way(&self, place: PlaceFacts) -> Way {
+        way(self.options.updates(), self.ipu_policy, place)
     }
 
     /// Writes an update of the block at `to` where it waits for its remap. `false` if there is no room for it, or if so much
@@ -101,44 +106,42 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// A slot for one more update, if more than `reserve` are left or more can be borrowed.
     pub(super) fn take_slot(&mut self, reserve: u32) -> Option<BlockAddr> {
-        if self.slots.wants_section() {
+        if self.slots.wants_section(reserve) {
             self.borrow_section();
         }
         if self.slots.free() <= reserve {
             return None;
         }
         let slot = self.slots.take()?;
-        let per_section = self.segments.per_section() * BLOCKS_IN_SEGMENT;
-        let first = self.segments.address(crate::format::SegNo(0), 0).0;
-        Some(BlockAddr(first + slot.section * per_section + slot.block))
+        Some(self.segments.address_in_section(slot.section, slot.block))
     }
 
-    /// Borrows a free section, if cleaning can spare one.
-    fn borrow_section(&mut self) {
+    /// Borrows a free section; `false` if cleaning can spare none.
+    fn borrow_section(&mut self) -> bool {
         let facts = self.space_facts();
         if facts.free_sections <= facts.reserved_sections / 2 {
-            return;
+            return false;
         }
-        let Some(segno) = self.free_segment(Log::HotData) else { return };
+        let Some(segno) = self.free_segment(Log::HotData) else { return false };
         let section = self.segments.section_of(segno);
         for segno in self.segments.segments_of(section) {
             self.segments.take(segno);
             self.discards.keep(self.segments.address(segno, 0).0, BLOCKS_IN_SEGMENT);
         }
         self.slots.borrow_section(section);
+        true
     }
 
     fn give_slot_back(&mut self, address: BlockAddr) {
-        let per_section = self.segments.per_section() * BLOCKS_IN_SEGMENT;
-        let block = address.0 - self.segments.address(crate::format::SegNo(0), 0).0;
-        self.slots.give_back(Slot { section: block / per_section, block: block % per_section });
+        let (section, block) = self.segments.place_in_section(address);
+        self.slots.give_back(Slot { section, block });
     }
 
     /// Gives borrowed sections back that are not needed; all in which nothing waits with `last`.
     pub(super) fn return_slots(&mut self, last: bool) {
         for section in self.slots.return_sections(last) {
             for segno in self.segments.segments_of(section) {
-                self.segments.give_back(segno);
+                self.segments.release(segno);
                 if self.options.discard && self.io.device().info().capabilities.discard {
                     self.discards.add(self.segments.address(segno, 0).0, BLOCKS_IN_SEGMENT);
                 }
@@ -151,9 +154,9 @@ impl<D: BlockDevice> F2fs<D> {
         if self.io.waiting.is_empty() {
             return Ok(());
         }
-        let pairs = self.io.waiting.take_all();
+        let pairs = self.io.waiting.all();
         self.io.remap(&pairs)?;
-        self.release_sources(&pairs);
+        self.settle(&pairs);
         Ok(())
     }
 
@@ -163,15 +166,16 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     /// Has pairs moved as one.
-    pub(super) fn remap_as_one(&mut self, pairs: &[RemapPair]) -> Result<(), Error> {
+    fn remap_as_one(&mut self, pairs: &[RemapPair]) -> Result<(), Error> {
         self.io.remap_as_one(pairs)?;
-        self.release_sources(pairs);
+        self.settle(pairs);
         Ok(())
     }
 
-    fn release_sources(&mut self, pairs: &[RemapPair]) {
+    /// These have moved and wait no longer.
+    fn settle(&mut self, pairs: &[RemapPair]) {
         for pair in pairs {
-            self.give_slot_back(BlockAddr(pair.from.0 as u32));
+            self.forget_update(BlockAddr(pair.to.0 as u32));
         }
         self.return_slots(false);
     }
@@ -180,24 +184,20 @@ impl<D: BlockDevice> F2fs<D> {
     /// `false` if that cannot be done in one piece.
     pub(super) fn commit_updates(&mut self, ino: Nid) -> Result<bool, Error> {
         let nodes = self.nodes.dirty_of(ino).len() + 1;
-        if self.slots.free() <= RESERVE && self.slots.wants_section() {
-            self.borrow_section();
-        }
-        if self.io.waiting.count_of(ino) + nodes > self.atomic_pairs() || self.slots.free() < nodes as u32 {
+        while self.slots.wants_section(nodes as u32) && self.borrow_section() {}
+        if self.io.waiting.count_of(ino) + nodes > self.atomic_pairs() || self.slots.free() <= nodes as u32 {
             return Ok(false);
         }
-        self.nodes_by_remap = true;
-        let logged = self.log_nodes(ino);
-        self.nodes_by_remap = false;
-        logged?;
-        // the content that the nodes lead to comes first
-        if self.unflushed.remove(&ino) {
+        let logged = match self.log_nodes(ino, true) {
+            // what was logged waits, and goes with the checkpoint
+            Err(Error::NoSpace) => return Ok(false),
+            logged => logged?,
+        };
+        // the content that the nodes lead to comes first, and the nodes before them in their log
+        if (logged && self.unflushed.chain) || self.unflushed.files.contains(&ino) {
             self.flush_for_fsync()?;
         }
-        let pairs = self.io.waiting.take_of(ino);
-        if pairs.is_empty() {
-            self.io.wait()?;
-        }
+        let pairs = self.io.waiting.of(ino);
         self.remap_as_one(&pairs)?;
         Ok(true)
     }
@@ -205,7 +205,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// Has the updates of all files moved, each file's as one.
     pub(super) fn commit_all_updates(&mut self) -> Result<(), Error> {
         for owner in self.io.waiting.owners() {
-            let pairs = self.io.waiting.take_of(owner);
+            let pairs = self.io.waiting.of(owner);
             self.remap_as_one(&pairs)?;
         }
         Ok(())
@@ -218,66 +218,96 @@ impl<D: BlockDevice> F2fs<D> {
         tail: BlockAddr,
         block: std::sync::Arc<dovetail_block::BlockBytes>,
     ) -> Result<(), Error> {
-        let mut pairs = self.io.waiting.take_of(file);
-        match self.take_slot(0) {
-            Some(from) if !pairs.is_empty() && pairs.len() < self.atomic_pairs() => {
-                self.io.write_bytes(Channel::UPDATES, Cause::Checkpoint, from, block)?;
-                pairs.push(pair(tail, from));
-                self.remap_as_one(&pairs)
-            }
-            slot => {
-                if let Some(unused) = slot {
-                    self.give_slot_back(unused);
-                }
-                self.remap_as_one(&pairs)?;
-                Ok(self.io.write_durable(tail, block)?)
-            }
+        let from = self.take_slot(0).ok_or(Error::NoSpace)?;
+        self.io.write_bytes(Channel::UPDATES, Cause::Checkpoint, from, block)?;
+        self.await_remap(file, tail, from);
+        let pairs = self.io.waiting.of(file);
+        self.remap_as_one(&pairs)
+    }
+
+    /// The ways of blocks of a file that are written together, in order, if they are left to [`chosen`].
+    pub(super) fn ways(
+        &mut self,
+        ino: Nid,
+        blocks: &[u64],
+        place: PlaceFacts,
+        why: Why,
+    ) -> Result<Ways, Error> {
+        let way = self.update_way(place);
+        if self.options.updates() != Updates::Adaptive || way != Way::Remap {
+            return Ok(Ways { all: way, each: Vec::new() });
         }
-    }
-
-    /// The ways of the dirty blocks of a file, as [`chosen`] has them; `dirty` is in order.
-    pub(super) fn adaptive_ways(&mut self, ino: Nid, dirty: &[u64]) -> Result<Vec<Way>, Error> {
-        let runs = self.dirty_runs(ino, dirty)?;
-        let (pieces, blocks) = runs.iter().fold((0, 0), |sum, run| (sum.0 + run.1, sum.1 + run.0));
+        let runs = self.dirty_runs(ino, blocks)?;
+        let small = runs.iter().filter(|run| !is_large(run.blocks));
+        let batch = small.fold((0, 0), |sum, run| (sum.0 + run.pieces, sum.1 + run.placed));
         let times = |limits: RemapLimits| (limits.command_time.as_ns(), limits.pair_time.as_ns());
-        let remap_ns = self.remap_limits().map_or((0, 0), times);
-        let (need_ssr, deferred) = (need_ssr(&self.space_facts()), self.defers_updates());
-        let way = |&(run_blocks, run_pieces): &(u32, u32)| {
-            let facts = RunFacts {
-                blocks: run_blocks,
-                pieces: run_pieces,
-                batch: (pieces, blocks),
-                need_ssr,
-                remap_ns,
-                deferred,
-            };
-            std::iter::repeat_n(chosen(facts), run_blocks as usize)
+        let deferred = self.defers_updates();
+        let facts = |run: &Run| RunFacts {
+            blocks: run.blocks,
+            pieces: run.pieces,
+            batch: if is_large(run.blocks) { (run.pieces, run.placed) } else { batch },
+            remap_ns: self.remap_limits().map_or((0, 0), times),
+            deferred,
+            // what is appended shows with the next checkpoint
+            may_append: !need_ssr(&self.space_facts())
+                && (!deferred || matches!(why, Why::Fsync | Why::DataSync | Why::Sync)),
         };
-        Ok(runs.iter().flat_map(way).collect())
+        let way = |run: &Run| std::iter::repeat_n(chosen(facts(run)), run.blocks as usize);
+        Ok(Ways { all: Way::Remap, each: runs.iter().flat_map(way).collect() })
     }
 
-    /// Runs of neighbouring dirty blocks: how many blocks, and in how many pieces they lie on the device. A block without
-    /// a place goes on the piece before it.
-    fn dirty_runs(&mut self, ino: Nid, dirty: &[u64]) -> Result<Vec<(u32, u32)>, Error> {
-        let mut runs: Vec<(u32, u32)> = Vec::new();
-        let mut before: Option<(u64, BlockAddr)> = None;
-        for &index in dirty {
+    /// Runs of neighbouring blocks of the file among `blocks`.
+    fn dirty_runs(&mut self, ino: Nid, blocks: &[u64]) -> Result<Vec<Run>, Error> {
+        let mut runs: Vec<Run> = Vec::new();
+        for &index in blocks {
             let address = match self.find_pointer(ino, index)? {
-                super::pointers::Found::Pointer(pointer) => pointer.address,
-                super::pointers::Found::MissingUntil(_) => BlockAddr::NULL,
+                Found::Pointer(pointer) if !pointer.address.is_hole() => Some(pointer.address),
+                _ => None,
             };
-            let side_by_side = before.is_some_and(|(at, place)| {
-                address.is_hole() || (at + 1 == index && !place.is_hole() && place.0 + 1 == address.0)
-            });
             match runs.last_mut() {
-                Some(run) if before.is_some_and(|(at, _)| at + 1 == index) => {
-                    run.0 += 1;
-                    run.1 += u32::from(!side_by_side);
+                Some(run) if run.next == index => run.add(address),
+                _ => {
+                    let mut run = Run { next: index, blocks: 0, pieces: 0, placed: 0, last: None };
+                    run.add(address);
+                    runs.push(run);
                 }
-                _ => runs.push((1, 1)),
             }
-            before = Some((index, address));
         }
         Ok(runs)
+    }
+}
+
+/// The ways of blocks that are written together: one for all, unless each has its own.
+pub(super) struct Ways {
+    all: Way,
+    each: Vec<Way>,
+}
+
+impl Ways {
+    /// The way of number `number`.
+    pub(super) fn of(&self, number: usize) -> Way {
+        self.each.get(number).copied().unwrap_or(self.all)
+    }
+}
+
+/// A run of neighbouring blocks of a file.
+struct Run {
+    /// The block after it.
+    next: u64,
+    blocks: u32,
+    /// Runs on the device that hold it.
+    pieces: u32,
+    /// Blocks that have a place.
+    placed: u32,
+    last: Option<BlockAddr>,
+}
+
+impl Run {
+    fn add(&mut self, address: Option<BlockAddr>) {
+        (self.next, self.blocks) = (self.next + 1, self.blocks + 1);
+        let Some(address) = address else { return };
+        self.placed += 1;
+        self.pieces += u32::from(self.last.is_none_or(|last| last.0 + 1 != address.0));
+        self.last = Some(address);
     }
 }

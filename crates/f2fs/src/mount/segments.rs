@@ -267,6 +267,16 @@ impl Segments {
         BlockAddr(self.main_start + segno.0 * BLOCKS_IN_SEGMENT + offset)
     }
 
+    /// The same by sections.
+    pub(crate) fn place_in_section(&self, address: BlockAddr) -> (u32, u32) {
+        let (block, size) = (address.0 - self.main_start, self.per_section * BLOCKS_IN_SEGMENT);
+        (block / size, block % size)
+    }
+
+    pub(crate) fn address_in_section(&self, section: u32, block: u32) -> BlockAddr {
+        BlockAddr(self.main_start + section * self.per_section * BLOCKS_IN_SEGMENT + block)
+    }
+
     pub(crate) fn is_valid(&self, address: BlockAddr) -> bool {
         let (segno, offset) = self.place(address);
         self.get(segno).is_valid(offset)
@@ -286,7 +296,8 @@ impl Segments {
         *section += 1;
     }
 
-    fn release(&mut self, segno: SegNo) {
+    /// A segment that holds nothing is free again.
+    pub(crate) fn release(&mut self, segno: SegNo) {
         let segment = &mut self.all[segno.0 as usize];
         if !segment.in_use {
             return;
@@ -297,11 +308,6 @@ impl Segments {
         let section = &mut self.section_in_use[(segno.0 / self.per_section) as usize];
         *section -= 1;
         self.free_sections += u32::from(*section == 0);
-    }
-
-    /// A segment that was taken for updates that wait is free again.
-    pub(crate) fn give_back(&mut self, segno: SegNo) {
-        self.release(segno);
     }
 
     /// A log begins to write in the segment.

@@ -42,10 +42,11 @@ impl<D: BlockDevice> F2fs<D> {
     fn write_direct(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
         let facts = self.data_facts(ino, contents.len())?;
         let place = self.place_facts(ino, Why::Direct, contents.len())?;
-        let way = self.update_way(place);
-        for (index, content) in (first..).zip(contents) {
+        let blocks: Vec<u64> = (first..first + contents.len() as u64).collect();
+        let ways = self.ways(ino, &blocks, place, Why::Direct)?;
+        for (number, (index, content)) in (first..).zip(contents).enumerate() {
             self.pages.remove_range(ino.0.into(), index..index + 1);
-            self.place_page(ino, index, content.clone(), facts, way)?;
+            self.place_page(ino, index, content.clone(), facts, ways.of(number))?;
             if (index - first + 1).is_multiple_of(BLOCKS_IN_SEGMENT.into()) {
                 self.balance()?;
             }

@@ -49,12 +49,13 @@ impl Slots {
         self.sections.iter().map(|section| self.blocks - section.count).sum()
     }
 
-    /// A section is to be borrowed before the next slot is taken: the present one is used up, and none is at least half
-    /// free.
-    pub(super) fn wants_section(&self) -> bool {
+    /// A section is to be borrowed before the next slot is taken: no more than `reserve` are left, or the present section is
+    /// used up and none is at least half free.
+    pub(super) fn wants_section(&self, reserve: u32) -> bool {
         let used_up =
             self.sections.get(self.open).is_none_or(|open| open.next_free(self.next, self.blocks).is_none());
-        used_up && !self.sections.iter().any(|section| section.count <= self.blocks / 2)
+        let half_free = self.sections.iter().any(|section| section.count <= self.blocks / 2);
+        self.free() <= reserve || (used_up && !half_free)
     }
 
     pub(super) fn borrow_section(&mut self, section: u32) {
@@ -131,14 +132,15 @@ mod tests {
     #[test]
     fn one_section_lasts_while_nothing_waits() {
         let mut slots = Slots::new(1);
-        assert!(slots.wants_section());
+        assert!(slots.wants_section(0));
         slots.borrow_section(7);
         for number in 0..2000 {
-            assert!(!slots.wants_section());
+            assert!(!slots.wants_section(0));
             let slot = slots.take().unwrap();
             assert_eq!(slot, Slot { section: 7, block: number % 512 });
             slots.give_back(slot);
         }
+        assert!(slots.wants_section(512), "more are asked for than one has");
         assert!(slots.return_sections(false).is_empty());
         assert_eq!(slots.return_sections(true), [7]);
     }
@@ -148,13 +150,13 @@ mod tests {
         let mut slots = Slots::new(1);
         slots.borrow_section(7);
         let all: Vec<Slot> = (0..512).map(|_| slots.take().unwrap()).collect();
-        assert!(slots.wants_section() && slots.take().is_none() && slots.free() == 0);
+        assert!(slots.wants_section(0) && slots.take().is_none() && slots.free() == 0);
         slots.borrow_section(9);
         assert_eq!(slots.take(), Some(Slot { section: 9, block: 0 }));
         all.iter().filter(|slot| slot.block % 2 == 1).for_each(|&slot| slots.give_back(slot));
         let more: Vec<Slot> = (0..511).map(|_| slots.take().unwrap()).collect();
         assert!(more.iter().all(|slot| slot.section == 9));
-        assert!(!slots.wants_section(), "half of the first is free");
+        assert!(!slots.wants_section(0), "half of the first is free");
         let in_holes: Vec<u32> = (0..256).map(|_| slots.take().unwrap().block).collect();
         assert_eq!(in_holes, (0..256).map(|at| 2 * at + 1).collect::<Vec<_>>());
     }

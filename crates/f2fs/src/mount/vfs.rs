@@ -4,33 +4,12 @@ use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
     Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs,
-    XattrFlags,
+    XattrFlags, check_name, entry_kind,
 };
 
 use super::F2fs;
 use super::attributes::kind;
 use crate::format::{FileType, Nid};
-
-fn check_name(name: &[u8]) -> Result<(), Error> {
-    if name.is_empty() || name.iter().any(|&byte| byte == 0 || byte == b'/') {
-        return Err(Error::Invalid("a name has 1 to 255 bytes without NUL and slash"));
-    }
-    Ok(())
-}
-
-/// The type bits of a mode for what an entry says it names.
-fn kind_of(file_type: FileType) -> u16 {
-    match file_type {
-        FileType::REGULAR => 0o100_000,
-        FileType::DIRECTORY => 0o040_000,
-        FileType::CHAR_DEVICE => 0o020_000,
-        FileType::BLOCK_DEVICE => 0o060_000,
-        FileType::FIFO => 0o010_000,
-        FileType::SOCKET => 0o140_000,
-        FileType::SYMLINK => 0o120_000,
-        _ => 0,
-    }
-}
 
 fn nid(ino: Ino) -> Nid {
     Nid(u32::try_from(ino.0).unwrap_or(0))
@@ -209,7 +188,7 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
             return Err(Error::NotADirectory);
         }
         self.list(nid(dir), cookie, &mut |cookie, found| {
-            let kind = kind_of(found.file_type);
+            let kind = entry_kind(found.file_type.0);
             entry(DirEntry { name: found.name, ino: Ino(found.ino.0.into()), kind, cookie })
         })?;
         Ok(())

@@ -59,17 +59,15 @@ impl Waiting {
         Some(update)
     }
 
-    /// The updates of a file, in the order of their places. They no longer wait.
-    pub(crate) fn take_of(&mut self, owner: Nid) -> Vec<RemapPair> {
-        let places = self.by_owner.remove(&owner).unwrap_or_default();
-        let pair = |to: BlockAddr| Some(pair(to, self.by_place.remove(&to)?.from));
-        places.into_iter().filter_map(pair).collect()
+    /// The updates of a file, in the order of their places.
+    pub(crate) fn of(&self, owner: Nid) -> Vec<RemapPair> {
+        let places = self.by_owner.get(&owner).into_iter().flatten();
+        places.filter_map(|to| Some(pair(*to, self.by_place.get(to)?.from))).collect()
     }
 
-    /// All updates, in the order of their places. They no longer wait.
-    pub(crate) fn take_all(&mut self) -> Vec<RemapPair> {
-        self.by_owner.clear();
-        std::mem::take(&mut self.by_place).into_iter().map(|(to, update)| pair(to, update.from)).collect()
+    /// All updates, in the order of their places.
+    pub(crate) fn all(&self) -> Vec<RemapPair> {
+        self.by_place.iter().map(|(to, update)| pair(*to, update.from)).collect()
     }
 
     /// Those that are to get into a range, each with its place.
@@ -79,7 +77,7 @@ impl Waiting {
     }
 }
 
-pub(super) fn pair(to: BlockAddr, from: BlockAddr) -> RemapPair {
+fn pair(to: BlockAddr, from: BlockAddr) -> RemapPair {
     RemapPair { to: Lba(to.0.into()), from: Lba(from.0.into()) }
 }
 
@@ -97,7 +95,8 @@ mod tests {
         assert_eq!(waiting.add(BlockAddr(10), update(100, 4)), None);
         assert_eq!(waiting.add(BlockAddr(10), update(101, 4)), Some(update(100, 4)));
         assert_eq!((waiting.len(), waiting.count_of(Nid(4))), (1, 1));
-        assert_eq!(waiting.take_of(Nid(4)), [pair(BlockAddr(10), BlockAddr(101))]);
+        assert_eq!(waiting.of(Nid(4)), [pair(BlockAddr(10), BlockAddr(101))]);
+        waiting.remove(BlockAddr(10));
         assert!(waiting.is_empty() && waiting.owners().is_empty());
     }
 
@@ -112,9 +111,11 @@ mod tests {
             [(10, 110), (11, 111)].map(|(a, b)| (BlockAddr(a), BlockAddr(b)))
         );
         waiting.remove(BlockAddr(12));
-        assert_eq!(waiting.take_of(Nid(4)), [pair(BlockAddr(11), BlockAddr(111))]);
-        assert_eq!(waiting.owners(), [Nid(5)]);
-        assert_eq!(waiting.take_all(), [pair(BlockAddr(10), BlockAddr(110))]);
-        assert_eq!(waiting.count_of(Nid(5)), 0);
+        assert_eq!(waiting.of(Nid(4)), [pair(BlockAddr(11), BlockAddr(111))]);
+        assert_eq!(waiting.owners(), [Nid(4), Nid(5)]);
+        assert_eq!(
+            waiting.all(),
+            [(10, 110), (11, 111)].map(|(to, from)| pair(BlockAddr(to), BlockAddr(from)))
+        );
     }
 }

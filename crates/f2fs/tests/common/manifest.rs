@@ -1,4 +1,5 @@
-//! Manifests: what a tree holds, a JSON line for each path, from our side or from the system's.
+//! Manifests: what a tree holds, a JSON line for each path, from our side or from the system's. The tests of F2FS and of ext
+//! share it; whose volume it is says the module above.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,11 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use dovetail_block::BlockDevice;
-use dovetail_f2fs::format::{FileType, Inode};
-use dovetail_f2fs::{Visit, Volume};
 use md5::{Digest, Md5};
 use rustix::fs::{lgetxattr, llistxattr, major, minor};
 use serde_json::{Map, Value, json};
+
+use super::{FileType, Inode, Visit, Volume};
 
 /// A line for each path; "." is the root, everything else begins with "./".
 pub type Manifest = BTreeMap<String, Value>;
@@ -39,7 +40,8 @@ pub fn describe<D: BlockDevice>(volume: &mut Volume<D>, path: &str, inode: &Inod
     line.insert("uid".into(), inode.uid.into());
     line.insert("gid".into(), inode.gid.into());
     line.insert("nlink".into(), inode.links.into());
-    line.insert("mtime_ns".into(), (inode.mtime.as_ns() as i64).into());
+    let mtime = (inode.mtime.seconds, i64::from(inode.mtime.nanoseconds));
+    line.insert("mtime_ns".into(), mtime.0.wrapping_mul(1_000_000_000).wrapping_add(mtime.1).into());
     match inode.file_type() {
         FileType::REGULAR => {
             line.insert("size".into(), inode.size.into());
@@ -87,7 +89,8 @@ pub fn describe_file(root: &Path, path: &str) -> Value {
     line.insert("uid".into(), meta.uid().into());
     line.insert("gid".into(), meta.gid().into());
     line.insert("nlink".into(), meta.nlink().into());
-    line.insert("mtime_ns".into(), (meta.mtime() * 1_000_000_000 + meta.mtime_nsec()).into());
+    let mtime = meta.mtime().wrapping_mul(1_000_000_000).wrapping_add(meta.mtime_nsec());
+    line.insert("mtime_ns".into(), mtime.into());
     match meta.mode() & 0o170_000 {
         0o100_000 => {
             line.insert("size".into(), meta.size().into());

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 
 use dovetail_block::MemoryDevice;
+use dovetail_f2fs::format::{FileType, Inode};
+use dovetail_f2fs::{Visit, Volume};
 
 /// An image of tests/images.
 pub fn kernel_image(name: &str) -> MemoryDevice {

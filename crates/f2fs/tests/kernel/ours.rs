@@ -19,14 +19,17 @@ const SIZE: u64 = 128 << 20;
 const FEATURES: [&str; 2] =
     ["-O", "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr"];
 
-fn mount(device: MemoryDevice) -> Mounted {
-    F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap()
+/// Modes in which the device moves updates; the volume stays one that the kernel knows.
+const REMAPPED: [&str; 2] = ["mode=rm-ipu", "mode=rm-ipu,remap=fsync"];
+
+fn mount(device: MemoryDevice, options: &str) -> Mounted {
+    F2fs::mount(device, Options::parse(options).unwrap(), SimTime::ZERO).unwrap()
 }
 
 /// A volume with the traces of random operations; odd seeds have features.
-fn exercised(seed: u64) -> Mounted {
-    let options: &[&str] = if seed % 2 == 1 { &FEATURES } else { &[] };
-    let mut subject = Subject::new(mount(mkfs(SIZE, options)));
+fn exercised(seed: u64, options: &str) -> Mounted {
+    let features: &[&str] = if seed % 2 == 1 { &FEATURES } else { &[] };
+    let mut subject = Subject::new(mount(mkfs(SIZE, features), options));
     let profile = Profile { file_end: 5 << 20, many: 300, ..Profile::default() };
     let mut operations = Generator::new(seed, profile);
     for _ in 0..600 {
@@ -42,12 +45,27 @@ fn exercised(seed: u64) -> Mounted {
 
 /// Makes an image and unmounts it.
 pub(crate) fn make(image: &Path, seed: u64) {
-    exercised(seed).unmount().unwrap().write_to(image).unwrap();
+    exercised(seed, "").unmount().unwrap().write_to(image).unwrap();
+}
+
+/// The same in a mode that remaps.
+pub(crate) fn make_remapped(image: &Path, seed: u64) {
+    let fs = exercised(seed, REMAPPED[seed as usize % 2]);
+    assert!(fs.events().remapped_blocks > 0);
+    fs.unmount().unwrap().write_to(image).unwrap();
 }
 
 /// Makes one, fsyncs files in it, and leaves it as a power cut does.
 pub(crate) fn crash(image: &Path, seed: u64) -> Manifest {
-    let mut fs = exercised(seed);
+    leave(image, exercised(seed, ""))
+}
+
+/// The same in a mode that remaps.
+pub(crate) fn crash_remapped(image: &Path, seed: u64) -> Manifest {
+    leave(image, exercised(seed, REMAPPED[seed as usize % 2]))
+}
+
+fn leave(image: &Path, mut fs: Mounted) -> Manifest {
     fs.sync().unwrap();
     let mut fsynced = Manifest::new();
     for n in 0..20 {
@@ -60,6 +78,9 @@ pub(crate) fn crash(image: &Path, seed: u64) -> Manifest {
         let node = NewNode { mode: 0o100_640, rdev: (0, 0) };
         let ino = fs.create(&caller, fs.root(), name.as_bytes(), &node).unwrap().ino;
         let content = vec![n as u8 + 1; n as usize * 7001];
+        // an update and blocks that are new
+        fs.write(&caller, ino, u64::from(n) * 100, &content[..content.len() / 2]).unwrap();
+        fs.fsync(ino, false).unwrap();
         fs.write(&caller, ino, u64::from(n) * 100, &content).unwrap();
         fs.fsync(ino, false).unwrap();
         let mut whole = vec![0; n as usize * 100];
@@ -73,7 +94,7 @@ pub(crate) fn crash(image: &Path, seed: u64) -> Manifest {
 
 /// Mounts an image that a power cut left, and unmounts it.
 pub(crate) fn recover(image: &Path) {
-    let fs = mount(MemoryDevice::from_image(image).unwrap());
+    let fs = mount(MemoryDevice::from_image(image).unwrap(), "");
     fs.unmount().unwrap().write_to(image).unwrap();
 }
 

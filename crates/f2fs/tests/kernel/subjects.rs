@@ -22,8 +22,14 @@ pub(crate) struct Subject {
     pub(crate) recover: Option<fn(&Path)>,
 }
 
-pub(crate) const SUBJECTS: [Subject; 4] = [
+pub(crate) const SUBJECTS: [Subject; 5] = [
     Subject { name: "ours", make: ours::make, crash: Some(ours::crash), recover: Some(ours::recover) },
+    Subject {
+        name: "ours remapped",
+        make: ours::make_remapped,
+        crash: Some(ours::crash_remapped),
+        recover: Some(ours::recover),
+    },
     Subject {
         name: "tools",
         make: |image, seed| tools(image, seed, &[]),

@@ -161,7 +161,7 @@ impl Drive {
     /// Copies a valid page to a new place. Data that cannot be read any more is kept as lost: reads of it fail
     /// instead of returning something older.
     pub(super) fn move_page(&mut self, at: SimTime, ppn: Ppn, cause: Cause) -> Result<(), DeviceError> {
-        let (lpn, stream) = self.owner(ppn);
+        let ((lpn, remap), (_, stream)) = (self.owner(ppn), self.nand.owner(ppn));
         let inode = self.nand.inode(ppn);
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;
         if !readable && lpn.0 >= self.config.user_pages() {
@@ -177,7 +177,7 @@ impl Drive {
             *token = self.carry(ppn, part, readable);
         }
         let page = Page { lpn, tokens: &tokens[..parts], stream, inode };
-        let ready = ready.max(self.may_be_copied_at(ppn));
+        let ready = ready.max(self.durable_at(remap));
         self.program(ready, self.move_frontier(stream), page, cause)?;
         Ok(())
     }

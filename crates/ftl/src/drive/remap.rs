@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use dovetail_block::{BlockRange, DeviceError, HeldRemaps, Lba, RemapPair, RemapWhen, StreamId};
+use dovetail_block::{BlockRange, DeviceError, HeldRemaps, Lba, RemapPair, RemapWhen};
 use dovetail_nand::{BlockId, Lpn, Ppn, Seq};
 use dovetail_time::{SimSpan, SimTime};
 
@@ -107,8 +107,9 @@ impl Drive {
         pairs: &[RemapPair],
         when: RemapWhen,
     ) -> Result<SimTime, DeviceError> {
-        let Some(remaps) = &self.remaps else { return Err(DeviceError::Unsupported("remap")) };
-        self.device_info().check_remap(pairs, when, &remaps.held)?;
+        let info = self.device_info();
+        let Some(remaps) = &mut self.remaps else { return Err(DeviceError::Unsupported("remap")) };
+        remaps.held.admit(&info, pairs, when)?;
         let mut done = at;
         if !matches!(when, RemapWhen::Held(_)) {
             let all = [remaps.held.of(when), pairs].concat();
@@ -163,7 +164,7 @@ impl Drive {
     /// When the content of all sources is on flash, and every remap before this one durable.
     fn content_is_durable(&self, at: SimTime, moves: &[Move]) -> SimTime {
         let Some(remaps) = &self.remaps else { return at };
-        let end = |ppn| remaps.block_ends[self.nand.geometry().locate(ppn).0.0 as usize];
+        let end = |ppn| remaps.block_ends[remaps.reverse.locate(ppn).0.0 as usize];
         moves.iter().filter_map(|entry| entry.ppn).map(end).fold(at.max(remaps.end), SimTime::max)
     }
 
@@ -190,34 +191,36 @@ impl Drive {
 
     fn note_remap(&mut self, at: SimTime, seq: Seq, end: SimTime, pairs: usize) {
         self.counters.remapped_pairs += pairs as u64;
-        self.programs_end = self.programs_end.max(end);
-        self.host_programs_end = self.host_programs_end.max(end);
         if let Some(remaps) = &mut self.remaps {
             remaps.note(at, seq, end);
         }
     }
 
-    /// Which logical page a programmed page belongs to, and its stream.
-    pub(super) fn owner(&self, ppn: Ppn) -> (Lpn, StreamId) {
-        let (programmed_for, stream) = self.nand.owner(ppn);
-        (self.remapped(ppn).map_or(programmed_for, |entry| entry.lpn), stream)
+    /// Which logical page a programmed page belongs to, and as of which remap if one made it so.
+    pub(super) fn owner(&self, ppn: Ppn) -> (Lpn, Option<Seq>) {
+        match self.remapped(ppn) {
+            Some(entry) => (entry.lpn, Some(entry.seq)),
+            None => (self.nand.owner(ppn).0, None),
+        }
     }
 
     pub(super) fn remapped(&self, ppn: Ppn) -> Option<Remapped> {
         self.remaps.as_ref().and_then(|remaps| remaps.reverse.get(ppn))
     }
 
-    /// When a copy of the page may be programmed: as the newest version of its owner it must not be durable before
-    /// the remap that made it so.
-    pub(super) fn may_be_copied_at(&self, ppn: Ppn) -> SimTime {
-        let Some(remaps) = &self.remaps else { return SimTime::ZERO };
-        remaps.reverse.get(ppn).map_or(SimTime::ZERO, |entry| remaps.durable_at(entry.seq))
+    /// When the remap that gave a page its owner is durable. A copy must not be there before: the owner would have
+    /// moved alone.
+    pub(super) fn durable_at(&self, remap: Option<Seq>) -> SimTime {
+        match (&self.remaps, remap) {
+            (Some(remaps), Some(seq)) => remaps.durable_at(seq),
+            _ => SimTime::ZERO,
+        }
     }
 
     /// A page is programmed at `end`.
     pub(super) fn note_program_end(&mut self, ppn: Ppn, end: SimTime) {
         if let Some(remaps) = &mut self.remaps {
-            let block = self.nand.geometry().locate(ppn).0;
+            let block = remaps.reverse.locate(ppn).0;
             let last = &mut remaps.block_ends[block.0 as usize];
             *last = end.max(*last);
         }

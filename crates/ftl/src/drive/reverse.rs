@@ -5,7 +5,7 @@
 //! still be under way and torn by a power cut. A page that is moved is programmed with the right out-of-band area and
 //! needs no entry at its new place.
 
-use dovetail_nand::{BlockId, Geometry, Lpn, Ppn, Seq};
+use dovetail_nand::{BlockId, Divisor, Geometry, Lpn, Ppn, Seq};
 
 /// What a remapped page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,23 +39,34 @@ pub(super) struct BlockEntries(Box<[Slot]>);
 #[derive(Debug)]
 pub(super) struct ReverseMap {
     geometry: Geometry,
+    units: Divisor,
+    pages_per_block: Divisor,
     blocks: Vec<Option<Box<[Slot]>>>,
 }
 
 impl ReverseMap {
     pub(super) fn new(geometry: Geometry) -> Self {
         let blocks = std::iter::repeat_with(|| None).take(geometry.blocks() as usize).collect();
-        Self { geometry, blocks }
+        let (units, pages_per_block) =
+            (Divisor::new(geometry.units()), Divisor::new(geometry.pages_per_block));
+        Self { geometry, units, pages_per_block, blocks }
+    }
+
+    /// As [`Geometry::locate`], without a division.
+    pub(super) fn locate(&self, ppn: Ppn) -> (BlockId, u32) {
+        let (row, unit) = self.units.divide(ppn.0);
+        let (block_row, page) = self.pages_per_block.divide(row);
+        (BlockId(block_row * self.geometry.units() + unit), page)
     }
 
     pub(super) fn get(&self, ppn: Ppn) -> Option<Remapped> {
-        let (block, page) = self.geometry.locate(ppn);
+        let (block, page) = self.locate(ppn);
         self.blocks[block.0 as usize].as_ref().and_then(|slots| slots[page as usize].get())
     }
 
     /// Sets or clears an entry; returns the one before.
     pub(super) fn set(&mut self, ppn: Ppn, entry: Option<Remapped>) -> Option<Remapped> {
-        let (block, page) = self.geometry.locate(ppn);
+        let (block, page) = self.locate(ppn);
         let pages = self.geometry.pages_per_block as usize;
         let slots = self.blocks[block.0 as usize].get_or_insert_with(|| vec![Slot::default(); pages].into());
         let slot = entry.map(Slot::new).unwrap_or_default();

@@ -4,6 +4,7 @@
 //! all of it, and charges the time of lookups and discards; an update hides behind the program that it follows.
 
 mod hash;
+pub mod interval;
 mod page;
 
 use dovetail_nand::{Lpn, Ppn};
@@ -44,7 +45,7 @@ pub struct Scheme {
 }
 
 /// All mapping schemes.
-pub static SCHEMES: [Scheme; 2] = [page::SCHEME, hash::SCHEME];
+pub static SCHEMES: [Scheme; 3] = [page::SCHEME, hash::SCHEME, interval::SCHEME];
 
 /// The scheme of that name.
 pub fn scheme(name: &str) -> Option<&'static Scheme> {

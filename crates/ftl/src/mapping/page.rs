@@ -43,7 +43,7 @@ impl Mapping for PageMap {
 /// asking ahead makes the benchmark `random_write` half as fast again.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "measured hot path; there is no safe prefetch")]
-fn prefetch(table: &[u32], index: usize) {
+pub(super) fn prefetch(table: &[u32], index: usize) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     if let Some(entry) = table.get(index) {
         // SAFETY: prefetching has no effect on memory and the address is that of a live reference.
@@ -52,4 +52,4 @@ fn prefetch(table: &[u32], index: usize) {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn prefetch(_: &[u32], _: usize) {}
+pub(super) fn prefetch(_: &[u32], _: usize) {}

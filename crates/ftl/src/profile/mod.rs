@@ -251,7 +251,7 @@ mod tests {
         };
         assert_eq!(
             message("map = \"page\"", "map = \"pages\""),
-            "my.toml: ftl.map is 'pages', allowed is page or hash"
+            "my.toml: ftl.map is 'pages', allowed is page or hash or interval"
         );
         let unknown = message("channels = 8", "chanels = 8");
         assert!(

@@ -13,11 +13,13 @@ mod apply;
 mod generate;
 mod listing;
 mod op;
+mod rough;
 mod tree;
 
 pub use apply::{Answer, Failed, Outcome, Subject};
 pub use generate::{Generator, Profile};
 pub use op::{Op, Path, Step, Target};
+pub use rough::{Changes, read_everything};
 pub use tree::{Entry, Tree, first_difference};
 
 use crate::FileSystem;

@@ -14,5 +14,5 @@ pub use place::IpuPolicy;
 pub(crate) use place::PlaceFacts;
 pub(crate) use place::SMALL_VOLUME_SEGMENTS;
 pub(crate) use space::{SpaceFacts, enough_free, need_ssr};
-pub(crate) use update::{RunFacts, Updates, Way, chosen, way};
+pub(crate) use update::{RunFacts, Updates, Way, chosen, is_large, way};
 pub(crate) use victim::{Age, cost_benefit};

@@ -31,31 +31,36 @@ pub(crate) struct RunFacts {
     pub(crate) blocks: u32,
     /// Runs on the device that hold them: 1 if they lie side by side.
     pub(crate) pieces: u32,
-    /// All runs that are written together: their pieces, and their blocks.
+    /// All small runs that are written together: their pieces, and their blocks that have a place.
     pub(crate) batch: (u32, u32),
-    /// Free sections are so few that appending fills holes.
-    pub(crate) need_ssr: bool,
+    /// Appending does not fill holes, and does not show what must not show yet.
+    pub(crate) may_append: bool,
     /// What the drive takes for a remap, and for each pair of it, in ns.
     pub(crate) remap_ns: (u64, u64),
     /// An update must not show before its fsync: in place is out of the question.
     pub(crate) deferred: bool,
 }
 
-/// A run of so many blocks is large: 64 KiB, from where the RM-IPU paper (section 5) expects remapping not to pay.
+/// Blocks of a large run: 64 KiB, from where the RM-IPU paper (section 5) expects remapping not to pay.
 const LARGE_RUN: u32 = 16;
 /// What one more command costs host and drive, in ns. Assumed: 10 us, as the block layer and the command handling of the
 /// drive profiles add up to about that; `tests` hold the choice for a tenth and for ten times of it.
 const COMMAND_NS: u64 = 10_000;
 
+/// A run of so many blocks is large.
+pub(crate) const fn is_large(blocks: u32) -> bool {
+    blocks >= LARGE_RUN
+}
+
 /// The way of a run of updates:
 /// 1. a large run in few pieces (16 blocks each or more) is written over: it is sequential as it is;
-/// 2. a large run in many pieces is appended while there are free sections, which puts the file together again;
+/// 2. a large run in many pieces is appended while there are free sections (and no fsync is to be waited for), which puts the file together again;
 /// 3. anything else goes the cheaper way: written over it costs a command for each piece of the batch, remapped two
 ///    commands and what the drive takes for it.
 pub(crate) const fn chosen(facts: RunFacts) -> Way {
-    let large = facts.blocks >= LARGE_RUN;
+    let large = is_large(facts.blocks);
     let sequential = facts.blocks >= facts.pieces.saturating_mul(LARGE_RUN);
-    if large && !sequential && !facts.need_ssr {
+    if large && !sequential && facts.may_append {
         return Way::Append;
     }
     if facts.deferred {
@@ -89,7 +94,7 @@ mod tests {
     use super::*;
 
     fn run(blocks: u32, pieces: u32, batch: (u32, u32)) -> RunFacts {
-        RunFacts { blocks, pieces, batch, need_ssr: false, remap_ns: (0, 100), deferred: false }
+        RunFacts { blocks, pieces, batch, may_append: true, remap_ns: (0, 100), deferred: false }
     }
 
     #[test]
@@ -111,7 +116,7 @@ mod tests {
     fn large_runs_are_written_over_or_put_together_again() {
         assert_eq!(chosen(run(64, 1, (1, 64))), Way::InPlace);
         assert_eq!(chosen(run(64, 40, (40, 64))), Way::Append);
-        assert_eq!(chosen(RunFacts { need_ssr: true, ..run(64, 40, (40, 64)) }), Way::Remap);
+        assert_eq!(chosen(RunFacts { may_append: false, ..run(64, 40, (40, 64)) }), Way::Remap);
         assert_eq!(chosen(RunFacts { deferred: true, ..run(64, 1, (1, 64)) }), Way::Remap);
     }
 

@@ -1,0 +1,314 @@
+//! A file system's way to its device: blocks in, runs of blocks out, and the virtual time at which all is done.
+//!
+//! Writes to neighbouring blocks are gathered into one command, a run for each channel, as a kernel's block layer does. A run
+//! is submitted when it ends, when it is as long as a command may be, when one of its blocks is read or written again, and
+//! before any wait. After the device has failed once nothing more is written: what is on it stays consistent.
+
+use dovetail_time::SimTime;
+
+use crate::addr::{BlockRange, ByteRange, Lba};
+use crate::command::{Command, Data, Hints, StreamId};
+use crate::content::Content;
+use crate::device::{BlockDevice, Completion, DeviceError};
+use crate::note::{LockId, Note};
+
+/// Writes of one channel that follow each other on the device.
+#[derive(Debug, Default)]
+struct Run {
+    start: u64,
+    blocks: Vec<Content>,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.start + self.blocks.len() as u64
+    }
+
+    fn touches(&self, lba: u64, blocks: u64) -> bool {
+        !self.blocks.is_empty() && lba < self.end() && self.start < lba.saturating_add(blocks)
+    }
+}
+
+/// The device, the time, and the writes that are still being gathered, in `CHANNELS` runs.
+#[derive(Debug)]
+pub struct Gatherer<D, const CHANNELS: usize> {
+    device: D,
+    streams: [StreamId; CHANNELS],
+    max_run: usize,
+    now: SimTime,
+    done: SimTime,
+    runs: [Run; CHANNELS],
+    writers: Option<LockId>,
+    failed: Option<DeviceError>,
+}
+
+impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
+    /// The way to `device` from virtual time `now` on, with the stream of each channel, and at most `max_run` blocks in a
+    /// command.
+    pub fn new(device: D, streams: [StreamId; CHANNELS], max_run: usize, now: SimTime) -> Self {
+        let runs = std::array::from_fn(|_| Run::default());
+        Self { device, streams, max_run, now, done: now, runs, writers: None, failed: None }
+    }
+
+    /// The device below.
+    pub const fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// The device below, for notes and switches; commands go through [`Self::perform`].
+    pub const fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
+    /// The device below. What was gathered and not submitted is lost.
+    pub fn into_device(self) -> D {
+        self.device
+    }
+
+    /// The time that the owner has come to.
+    pub const fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// The owner's clock; time never goes back.
+    pub fn set_now(&mut self, now: SimTime) {
+        self.now = self.now.max(now);
+    }
+
+    /// Why the device takes no more writes, if it has failed.
+    pub const fn failure(&self) -> Option<&DeviceError> {
+        self.failed.as_ref()
+    }
+
+    /// From now on a run is submitted, and [`Self::perform_among_writers`] performs, with this lock shared; `None` for none.
+    pub fn set_writers(&mut self, lock: Option<LockId>) {
+        self.writers = lock;
+    }
+
+    /// Nothing, as long as the device takes writes.
+    ///
+    /// # Errors
+    /// What it failed with.
+    pub fn check(&self) -> Result<(), DeviceError> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Asks for the content of neighbouring blocks and says when it will be there.
+    ///
+    /// # Errors
+    /// What the device says.
+    pub fn start_read(&mut self, lba: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
+        let blocks = into.len() as u64;
+        self.submit_touched(lba, blocks)?;
+        let range = BlockRange::new(Lba(lba), blocks);
+        Ok(self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done)
+    }
+
+    /// Goes on when the reads of this call are through, the last of them at `done`.
+    pub fn wait_read(&mut self, done: SimTime) {
+        self.device.note(Note::WaitReads);
+        self.now = self.now.max(done);
+    }
+
+    fn submit_touched(&mut self, lba: u64, blocks: u64) -> Result<(), DeviceError> {
+        for channel in 0..CHANNELS {
+            if self.runs[channel].touches(lba, blocks) {
+                self.submit(channel, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a block, later or at once.
+    ///
+    /// # Errors
+    /// What the device failed with, now or before.
+    pub fn write(&mut self, channel: usize, lba: u64, content: Content) -> Result<(), DeviceError> {
+        self.check()?;
+        self.submit_touched(lba, 1)?;
+        let run = &self.runs[channel];
+        if run.blocks.len() >= self.max_run || (!run.blocks.is_empty() && run.end() != lba) {
+            self.submit(channel, false)?;
+        }
+        let run = &mut self.runs[channel];
+        if run.blocks.is_empty() {
+            run.start = lba;
+        }
+        run.blocks.push(content);
+        Ok(())
+    }
+
+    /// As [`Self::write`], but a block that was written just before is replaced: its parts are written one by one.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_part(&mut self, channel: usize, lba: u64, whole: Content) -> Result<(), DeviceError> {
+        self.check()?;
+        let run = &mut self.runs[channel];
+        let is_last = run.end() == lba + 1;
+        match run.blocks.last_mut() {
+            Some(last) if is_last => {
+                *last = whole;
+                Ok(())
+            }
+            _ => self.write(channel, lba, whole),
+        }
+    }
+
+    /// Submits the run of a channel; with `fua` it survives a power cut when it is done.
+    ///
+    /// # Errors
+    /// What the device failed with, now or before.
+    pub fn submit(&mut self, channel: usize, fua: bool) -> Result<(), DeviceError> {
+        if self.runs[channel].blocks.is_empty() {
+            return Ok(());
+        }
+        self.check()?;
+        let run = &mut self.runs[channel];
+        let range = BlockRange::new(Lba(run.start), run.blocks.len() as u64);
+        let hints = Hints { stream: self.streams[channel], ..Hints::default() };
+        let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua };
+        let answer = among_writers(&mut self.device, self.writers, |device| device.submit(self.now, write));
+        run.blocks.clear();
+        self.complete(answer)
+    }
+
+    /// Performs a command that changes the device, without waiting.
+    ///
+    /// # Errors
+    /// What the device failed with, now or before.
+    pub fn perform(&mut self, command: Command<'_>) -> Result<(), DeviceError> {
+        self.check()?;
+        let answer = self.device.submit(self.now, command);
+        self.complete(answer)
+    }
+
+    /// The same with the lock of [`Self::set_writers`].
+    ///
+    /// # Errors
+    /// What the device failed with, now or before.
+    pub fn perform_among_writers(&mut self, command: Command<'_>) -> Result<(), DeviceError> {
+        self.check()?;
+        let answer = among_writers(&mut self.device, self.writers, |device| device.submit(self.now, command));
+        self.complete(answer)
+    }
+
+    fn complete(&mut self, answer: Result<Completion, DeviceError>) -> Result<(), DeviceError> {
+        match answer {
+            Ok(completion) => self.done = self.done.max(completion.done),
+            Err(error) => {
+                self.failed = Some(error.clone());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits all that was gathered, without waiting.
+    ///
+    /// # Errors
+    /// What the device failed with, now or before.
+    pub fn kick(&mut self) -> Result<(), DeviceError> {
+        (0..CHANNELS).try_for_each(|channel| self.submit(channel, false))
+    }
+
+    /// Submits all, and waits until the device has it (not until it survives a power cut).
+    ///
+    /// # Errors
+    /// What the device failed with, now or before.
+    pub fn wait(&mut self) -> Result<(), DeviceError> {
+        self.kick()?;
+        self.wait_all();
+        Ok(())
+    }
+
+    /// Waits for what was submitted.
+    pub fn wait_all(&mut self) {
+        self.device.note(Note::WaitAll);
+        self.now = self.now.max(self.done);
+    }
+
+    /// Waits until everything written survives a power cut.
+    ///
+    /// # Errors
+    /// What the device failed with, now or before.
+    pub fn flush(&mut self) -> Result<(), DeviceError> {
+        self.check()?;
+        self.wait()?;
+        self.perform(Command::Flush)?;
+        self.wait_all();
+        Ok(())
+    }
+
+    /// Gives ranges back to the device; nothing happens on one without discard, or one that has failed.
+    ///
+    /// # Errors
+    /// What the device fails with now.
+    pub fn discard(&mut self, ranges: &[ByteRange]) -> Result<(), DeviceError> {
+        if !self.device.info().capabilities.discard || ranges.is_empty() || self.failed.is_some() {
+            return Ok(());
+        }
+        self.perform(Command::Discard { ranges })
+    }
+}
+
+/// Submits something while the lock is shared, if there is one.
+fn among_writers<D: BlockDevice, T>(
+    device: &mut D,
+    lock: Option<LockId>,
+    submit: impl FnOnce(&mut D) -> T,
+) -> T {
+    let Some(lock) = lock else { return submit(device) };
+    device.note(Note::Lock { lock, shared: true });
+    let answer = submit(device);
+    device.note(Note::Unlock { lock });
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::Pattern;
+    use crate::memory::MemoryDevice;
+    use crate::recording::{Event, RecordingDevice};
+
+    fn pattern(n: u64) -> Content {
+        Content::Pattern(Pattern::new(n))
+    }
+
+    #[test]
+    fn neighbours_are_one_command_and_what_is_read_is_the_newest() {
+        let device = RecordingDevice::new(MemoryDevice::new(64));
+        let recording = device.recording();
+        let mut io = Gatherer::new(device, [StreamId(0), StreamId(1)], 4, SimTime::ZERO);
+        for lba in [10, 11, 12, 13, 14, 30, 31] {
+            io.write(0, lba, pattern(lba)).unwrap();
+        }
+        io.write(1, 15, pattern(15)).unwrap();
+        io.write_part(0, 31, pattern(99)).unwrap();
+        let mut found = [Content::Empty, Content::Empty];
+        io.start_read(14, &mut found).unwrap();
+        assert_eq!(found, [pattern(14), pattern(15)]);
+        io.flush().unwrap();
+        let starts: Vec<_> = recording
+            .events()
+            .into_iter()
+            .map(|event| match event {
+                Event::Write { range, .. } => (range.start.0, range.blocks),
+                _ => (0, 0),
+            })
+            .collect();
+        assert_eq!(starts, [(10, 4), (14, 1), (15, 1), (30, 2), (0, 0)]);
+        io.start_read(30, &mut found).unwrap();
+        assert_eq!(found, [pattern(30), pattern(99)]);
+    }
+
+    #[test]
+    fn after_a_failure_nothing_is_written() {
+        let mut io = Gatherer::new(MemoryDevice::new(8), [StreamId(0)], 4, SimTime::ZERO);
+        io.write(0, 9, pattern(1)).unwrap();
+        let failed = io.flush().unwrap_err();
+        assert_eq!(io.failure(), Some(&failed));
+        assert_eq!(io.write(0, 1, pattern(1)), Err(failed));
+    }
+}

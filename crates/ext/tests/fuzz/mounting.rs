@@ -1,0 +1,52 @@
+//! What mounts an input: everything is read, or some of it changed.
+
+use dovetail_ext::{DataMode, Ext, Options};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::FileSystem;
+use dovetail_vfs::exercise::{Changes, read_everything};
+
+use crate::input::Input;
+
+/// Bytes of content that are read at most.
+const MAX_CONTENT: usize = 1 << 20;
+/// Entries that changes choose from.
+const MAX_ENTRIES: usize = 200;
+/// Changes of one mount at most.
+const MAX_CHANGES: u64 = 24;
+
+/// Mounts the input read-only, walks and reads.
+pub(crate) fn read(input: &mut Input<'_>) {
+    let options = Options { read_only: true, no_load: true, ..Options::default() };
+    let Ok(mut fs) = Ext::mount(input, options, SimTime::ZERO) else { return };
+    read_everything(&mut fs, MAX_CONTENT);
+    let _ = fs.unmount();
+}
+
+fn options(rng: &mut Rng) -> Options {
+    Options {
+        data: [DataMode::Ordered, DataMode::Ordered, DataMode::Writeback, DataMode::Journal]
+            [rng.below(4) as usize],
+        delalloc: rng.below(4) > 0,
+        page_cache_bytes: 64 << (10 + rng.below(11)),
+        meta_cache_bytes: 64 << (10 + rng.below(10)),
+        ..Options::default()
+    }
+}
+
+/// Mounts the input, which replays its journal, and changes it; then once more, perhaps as after a power cut.
+pub(crate) fn change(input: &mut Input<'_>, rng: &mut Rng) {
+    for _ in 0..2 {
+        let (options, count, cut) = (options(rng), rng.below(MAX_CHANGES), rng.below(4) == 0);
+        let Ok(fs) = Ext::mount(&mut *input, options, SimTime::ZERO) else { return };
+        let mut changes = Changes::new(fs, MAX_ENTRIES, rng);
+        (0..count).for_each(|_| changes.change());
+        changes.sync();
+        changes.read_some(MAX_CONTENT / 8);
+        if cut {
+            changes.change();
+            changes.into_inner().into_device();
+        } else {
+            let _ = FileSystem::unmount(Box::new(changes.into_inner()));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Which pages of a segment have an entry in its map node's table.
+
+/// Regions of a segment of 16 MiB are 256 KiB or larger.
+pub(super) const MAX_REGIONS: usize = 64;
+
+/// A run of pages of a segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) first: u32,
+    pub(super) pages: u32,
+}
+
+impl Run {
+    pub(super) fn end(self) -> u32 {
+        self.first + self.pages
+    }
+
+    #[inline]
+    pub(super) fn contains(self, page: u32) -> bool {
+        page.wrapping_sub(self.first) < self.pages
+    }
+}
+
+/// One run for each region.
+#[derive(Clone, Debug)]
+pub(super) struct Coverage {
+    region_pages: u32,
+    regions: usize,
+    runs: [Run; MAX_REGIONS],
+}
+
+impl PartialEq for Coverage {
+    fn eq(&self, other: &Self) -> bool {
+        let sizes = self.regions == 1 || self.region_pages == other.region_pages;
+        sizes && self.runs() == other.runs()
+    }
+}
+
+impl Coverage {
+    /// One run of a segment that is one region.
+    pub(super) fn single(run: Run) -> Self {
+        Self::of_regions(u32::MAX, [run].into_iter())
+    }
+
+    /// The runs of regions of that many pages.
+    pub(super) fn of_regions(region_pages: u32, of_each: impl Iterator<Item = Run>) -> Self {
+        let (mut runs, mut regions) = ([Run::default(); MAX_REGIONS], 0);
+        for (slot, run) in runs.iter_mut().zip(of_each) {
+            *slot = run;
+            regions += 1;
+        }
+        Self { region_pages, regions, runs }
+    }
+
+    /// The coverage of a segment's entries that takes the least memory: regions as large as the smallest hole or, where
+    /// that is smaller than a region may be, as the smallest hole that is not.
+    ///
+    /// The paper takes the smallest hole, `min_region` at least. One small hole then cuts the segment into the
+    /// smallest regions; the directory of larger ones is shorter and they leave out the same large holes.
+    pub(super) fn tightest(entries: &[u32], min_region: u32) -> Self {
+        let (mut smallest, mut smallest_large) = (u32::MAX, u32::MAX);
+        for_each_hole(entries, |hole| {
+            smallest = smallest.min(hole);
+            smallest_large = if hole >= min_region { smallest_large.min(hole) } else { smallest_large };
+        });
+        let whole = Self::single(trimmed(entries, 0, entries.len()));
+        let sizes = [smallest.max(min_region), smallest_large].into_iter();
+        let of_size = |size: u32| Self::of_regions(size, trimmed_regions(entries, size));
+        let cut = sizes.filter(|&size| (size as usize) < entries.len()).map(of_size);
+        cut.fold(whole, |best, other| if other.words() < best.words() { other } else { best })
+    }
+
+    /// Covers `page` too, of a segment of `segment_pages`. What follows the run is covered to the end of the region,
+    /// because logs append; what precedes it at least as far again as the run is long, so that descending writes do
+    /// not copy the table each time.
+    pub(super) fn extend(&mut self, page: u32, segment_pages: u32) {
+        let region = if self.regions == 1 { 0 } else { (page / self.region_pages) as usize };
+        let (region_first, region_end) = match self.regions {
+            1 => (0, segment_pages),
+            _ => (
+                region as u32 * self.region_pages,
+                segment_pages.min((region as u32 + 1) * self.region_pages),
+            ),
+        };
+        let run = &mut self.runs[region];
+        let first = match run.pages {
+            0 => page,
+            pages if page < run.first => page.min(run.first.saturating_sub(pages)).max(region_first),
+            _ => run.first,
+        };
+        let end = if run.pages > 0 && page < run.first { run.end() } else { region_end };
+        *run = Run { first, pages: end - first };
+        if self.regions > 1 && self.pages() * 4 >= segment_pages * 3 {
+            *self = Self::single(Run { first: 0, pages: segment_pages });
+        }
+    }
+
+    pub(super) fn region_pages(&self) -> u32 {
+        self.region_pages
+    }
+
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.runs[..self.regions]
+    }
+
+    /// Pages that are covered.
+    pub(super) fn pages(&self) -> u32 {
+        self.runs().iter().map(|run| run.pages).sum()
+    }
+
+    /// Words of the region directory: a single region needs none.
+    pub(super) fn directory_words(&self) -> usize {
+        if self.regions == 1 { 0 } else { self.regions + 1 }
+    }
+
+    fn words(&self) -> u32 {
+        self.pages() + self.directory_words() as u32
+    }
+}
+
+/// Calls `each` with the length of every longest run of pages without an entry.
+fn for_each_hole(entries: &[u32], mut each: impl FnMut(u32)) {
+    let mut hole = 0;
+    for &entry in entries.iter().chain(&[1]) {
+        if entry == 0 {
+            hole += 1;
+        } else if hole > 0 {
+            each(hole);
+            hole = 0;
+        }
+    }
+}
+
+/// From the first to the last valid page of `first..end`; no page if none is valid.
+fn trimmed(entries: &[u32], first: usize, end: usize) -> Run {
+    let valid = |&entry: &u32| entry != 0;
+    let region = &entries[first..end.min(entries.len())];
+    match (region.iter().position(valid), region.iter().rposition(valid)) {
+        (Some(from), Some(to)) => Run { first: (first + from) as u32, pages: (to - from) as u32 + 1 },
+        _ => Run { first: first as u32, pages: 0 },
+    }
+}
+
+fn trimmed_regions(entries: &[u32], size: u32) -> impl Iterator<Item = Run> {
+    let size = size as usize;
+    (0..entries.len().div_ceil(size)).map(move |region| trimmed(entries, region * size, (region + 1) * size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(valid: &[std::ops::Range<u32>]) -> Vec<u32> {
+        (0..4096).map(|page| u32::from(valid.iter().any(|run| run.contains(&page)))).collect()
+    }
+
+    #[test]
+    fn regions_are_as_large_as_the_smallest_hole() {
+        let coverage = Coverage::tightest(&entries(&[0..1000, 1300..2000, 3000..4096]), 64);
+        assert_eq!(coverage.region_pages(), 300);
+        assert_eq!(coverage.pages(), 1000 + 700 + 1096);
+        assert_eq!(coverage.runs().len(), 14);
+    }
+
+    #[test]
+    fn regions_never_get_smaller_than_allowed_and_small_holes_do_not_make_them_so() {
+        let mut segment = entries(&[0..1000, 2000..3000]);
+        segment[500] = 0;
+        let coverage = Coverage::tightest(&segment, 64);
+        assert_eq!((coverage.region_pages(), coverage.pages()), (1000, 2000));
+        let speckled: Vec<u32> = (0..4096).map(|page| page % 2).collect();
+        assert_eq!(Coverage::tightest(&speckled, 64).runs(), [Run { first: 1, pages: 4095 }]);
+    }
+
+    #[test]
+    fn one_run_needs_no_directory() {
+        let coverage = Coverage::tightest(&entries(&[700..800, 800..900]), 64);
+        assert_eq!(coverage.runs(), [Run { first: 700, pages: 200 }]);
+        assert_eq!(coverage.directory_words(), 0);
+    }
+
+    #[test]
+    fn a_page_outside_is_covered_with_room_for_its_neighbours() {
+        let mut single = Coverage::single(Run { first: 3000, pages: 100 });
+        single.extend(2999, 4096);
+        assert_eq!(single.runs(), [Run { first: 2900, pages: 200 }]);
+        single.extend(3500, 4096);
+        assert_eq!(single.runs(), [Run { first: 2900, pages: 1196 }]);
+        let mut many = Coverage::tightest(&entries(&[0..100, 400..500, 1000..1100]), 64);
+        let (size, before) = (many.region_pages(), many.pages());
+        many.extend(700, 4096);
+        assert_eq!((size, many.pages()), (300, before + 900 - 700));
+        assert!(many.runs()[2].contains(700));
+    }
+}

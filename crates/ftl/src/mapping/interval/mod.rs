@@ -1,0 +1,54 @@
+//! `interval`: Interval Mapping (IPLFS paper §5), a map of 2^61 blocks whose memory follows what is mapped.
+//!
+//! Seven areas, chosen by the top three bits of a block address, have a tree each: a root over the zones in use
+//! ([`root`]), zone nodes of 16 GiB, map nodes of 16 MiB ([`node`]) with a table that covers only what is valid, as far
+//! as regions of 256 KiB and more can tell ([`coverage`]). All nodes and tables live in slabs ([`arena`]).
+//! [`IntervalMap`] is the whole; as a mapping scheme it serves drives with small address spaces.
+//!
+//! What the paper says, what this does, and what both cost: `docs/interval-map.md`. Left out here: the validity of parts
+//! of a page (the drive keeps it), and rebuilding the map from flash, which is writing every page in again.
+
+mod address;
+mod arena;
+mod change;
+mod coverage;
+mod map;
+mod memory;
+mod node;
+mod root;
+mod zone;
+
+use dovetail_nand::{Lpn, Ppn};
+
+use super::{MapCost, Mapping, Scheme};
+
+pub use address::{AREA_BLOCKS, AREAS, AddressError, Layout, LogicalPage};
+pub use change::{Compaction, CompactionPolicy};
+pub use map::IntervalMap;
+pub use memory::MapMemory;
+
+pub(super) const SCHEME: Scheme = Scheme {
+    name: "interval",
+    about: "tree of zones and 16 MiB map nodes, whose tables leave out what is not mapped",
+    build: |_| Box::new(IntervalMap::new(Layout::SINGLE_BLOCKS, 0)),
+};
+
+impl Mapping for IntervalMap {
+    fn lookup(&self, lpn: Lpn) -> (Option<Ppn>, MapCost) {
+        self.lookup(lpn.into())
+    }
+
+    fn update(&mut self, lpn: Lpn, to: Option<Ppn>) -> (Option<Ppn>, MapCost) {
+        self.update(lpn.into(), to)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory().total()
+    }
+
+    fn expect(&self, lpn: Lpn) {
+        if let Some(index) = self.entry_index(lpn.into()) {
+            super::page::prefetch(self.words(), index);
+        }
+    }
+}
