@@ -52,6 +52,7 @@ const GROUPS: [&[Row<BenchRun>]; 6] = [
         row("sections cleaned in the background", |r| event(r, "background_cleanings")),
         row("blocks into holes", |r| event(r, "ssr_blocks")),
         row("blocks rewritten in place", |r| event(r, "in_place_blocks")),
+        row("blocks remapped", |r| event(r, "remapped_blocks")),
     ],
     &[
         row("reads from the drive", |r| {
