@@ -77,7 +77,7 @@ pub(crate) fn posix(arguments: &[String]) -> Result<(), String> {
     }
     served.end()?;
     println!("== its own fsck, and ours");
-    println!("{}", last_lines(&mut format.checker(&image), 1)?);
+    println!("{}", last_lines(&mut format.checker(&image), 2)?);
     println!("{}", last_lines(Command::new(&program).arg("fsck").arg(&image), 3)?);
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }

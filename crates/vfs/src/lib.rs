@@ -12,6 +12,7 @@ mod model;
 mod names;
 pub mod posix_acl;
 mod simulated;
+mod tree_walk;
 mod walk;
 
 pub use cache::PageCache;
@@ -23,6 +24,7 @@ pub use fs::{
 pub use model::{Limits, Model, XattrLayout};
 pub use names::{check_name, entry_kind};
 pub use simulated::{Figure, Simulated};
+pub use tree_walk::{Names, Visit, Walk, WalkEntry, walk};
 pub use walk::{Address, Holder, MetadataBlock, Pointer, PointerPlace, PointerWalk};
 
 /// The longest name, in bytes.
