@@ -144,6 +144,7 @@ impl<D: BlockDevice> Ext<D> {
     pub(super) fn sync_file(&mut self, ino: Ino, data_only: bool) -> Result<(), Error> {
         self.check_writable()?;
         self.inode(ino)?;
+        let writes = self.pages.dirty_count(ino.0.into()) > 0;
         self.write_back(ino)?;
         let changed = if data_only { &self.running.content } else { &self.running.inodes };
         let commits = changed.contains(&ino) || self.running.ordered.contains(&ino);
@@ -155,7 +156,8 @@ impl<D: BlockDevice> Ext<D> {
             self.io.await_commit(event)?;
             // what it has not can go with the next one, together with what others bring until then
             if has_all {
-                return Ok(());
+                // its flush may have come before what was just written
+                return if writes { self.flush_content() } else { Ok(()) };
             }
             if commits {
                 return Err(Error::Again);
@@ -164,12 +166,12 @@ impl<D: BlockDevice> Ext<D> {
         if commits {
             return self.commit();
         }
-        if self.options.barrier {
-            self.io.flush()?;
-        } else {
-            self.io.wait()?;
-        }
-        Ok(())
+        self.flush_content()
+    }
+
+    /// Makes written content durable for which no metadata has to be.
+    fn flush_content(&mut self) -> Result<(), Error> {
+        Ok(if self.options.barrier { self.io.flush()? } else { self.io.wait()? })
     }
 
     /// Makes everything survive a power cut.

@@ -40,6 +40,8 @@ poweroff -f
 
 /// How long a run may take. It takes three seconds on an idle machine; assumed for a loaded one.
 const TIMEOUT: Duration = Duration::from_secs(180);
+/// How long switching off may take; more than the second that a guest lets pass after a cut (assumed).
+const SWITCHING_OFF: Duration = Duration::from_secs(20);
 /// As many disks as the first script makes nodes for.
 const MAX_DISKS: usize = 8;
 
@@ -60,7 +62,8 @@ pub(crate) fn run(script: &str, images: &[&Path], out: &Path) -> String {
     fs::set_permissions(&init, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let console = folder.path().join("console");
     let mut guest = boot(&init, images, folder.path(), File::create(&console).unwrap());
-    let ended = guest.wait();
+    let ended = guest.wait(&out.join("end"));
+    drop(guest);
     let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     let end = text(&out.join("end"));
     assert!(ended && end.trim() == "done", "the guest: {end}\nconsole:\n{}", text(&console));
@@ -85,11 +88,18 @@ fn boot(init: &Path, images: &[&Path], folder: &Path, console: File) -> Guest {
 struct Guest(Child);
 
 impl Guest {
-    /// Whether it ended in time.
-    fn wait(&mut self) -> bool {
-        let start = Instant::now();
+    /// Whether it ended in time. One that has said so in `end` and does not switch itself off, which happens on a loaded
+    /// machine, is through all the same: there is nothing left that it could write.
+    fn wait(&mut self, end: &Path) -> bool {
+        let (start, mut said) = (Instant::now(), None);
         while start.elapsed() < TIMEOUT {
             if self.0.try_wait().unwrap().is_some() {
+                return true;
+            }
+            if said.is_none() && end.exists() {
+                said = Some(Instant::now());
+            }
+            if said.is_some_and(|said| said.elapsed() > SWITCHING_OFF) {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(20));
