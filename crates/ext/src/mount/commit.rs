@@ -171,7 +171,8 @@ impl<D: BlockDevice> Ext<D> {
 
     /// Makes written content durable for which no metadata has to be.
     fn flush_content(&mut self) -> Result<(), Error> {
-        Ok(if self.options.barrier { self.io.flush()? } else { self.io.wait()? })
+        let flushed = if self.options.barrier { self.io.flush() } else { self.io.wait() };
+        Ok(flushed?)
     }
 
     /// Makes everything survive a power cut.
