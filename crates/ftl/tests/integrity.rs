@@ -7,8 +7,8 @@
 #![allow(clippy::print_stdout, reason = "a test tells what it has reached")]
 
 use dovetail_block::{
-    BatchId, BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, HeldRemaps,
-    Hints, Inode, Lba, Pattern, ReferenceDevice, RemapLimits, RemapPair, RemapWhen, StreamId,
+    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, HeldRemaps, Hints,
+    Inode, Lba, Pattern, ReferenceDevice, RemapLimits, RemapPair, RemapWhen, SectorRange, StreamId,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
@@ -347,11 +347,11 @@ impl Life {
         self.drive.submit(self.now, Command::Discard { ranges: &ranges }).map(|_| ())
     }
 
-    /// A byte range that need not begin or end at a block.
-    fn ragged(&self, rng: &mut Rng) -> ByteRange {
-        let range = ByteRange::from(self.range(rng));
-        let cut = if rng.chance(0.5) { 512 * rng.below(8) } else { 0 };
-        ByteRange::new(range.start + cut, range.len - cut)
+    /// A range that need not begin or end at a block.
+    fn ragged(&self, rng: &mut Rng) -> SectorRange {
+        let range = SectorRange::from(self.range(rng));
+        let cut = if rng.chance(0.5) { rng.below(8) } else { 0 };
+        SectorRange::new(range.start + cut, range.sectors - cut)
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {

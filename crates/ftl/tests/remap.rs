@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use dovetail_block::{
-    BatchId, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
-    RemapLimits, RemapPair, RemapWhen,
+    BatchId, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern, RemapLimits,
+    RemapPair, RemapWhen, SectorRange,
 };
 use dovetail_ftl::lines::{LineId, LineShape};
 use dovetail_ftl::stats::Cause;
@@ -96,7 +96,7 @@ impl Host {
     }
 
     fn discard(&mut self, lba: u64) {
-        self.submit(Command::Discard { ranges: &[ByteRange::new(lba * 4096, 4096)] }).unwrap();
+        self.submit(Command::Discard { ranges: &[SectorRange::new(lba * 8, 8)] }).unwrap();
     }
 
     fn programs(&self, cause: Cause) -> u64 {

@@ -1,6 +1,6 @@
 //! Discards: the host no longer needs these blocks.
 
-use dovetail_block::{BlockRange, ByteRange, DeviceError};
+use dovetail_block::{BlockRange, DeviceError, SectorRange};
 use dovetail_nand::Lpn;
 use dovetail_time::SimTime;
 
@@ -8,7 +8,7 @@ use super::{Drive, Piece};
 
 impl Drive {
     /// Unmaps the whole blocks of each range. A discard survives a power cut once it is flushed.
-    pub(super) fn discard(&mut self, at: SimTime, ranges: &[ByteRange]) -> Result<SimTime, DeviceError> {
+    pub(super) fn discard(&mut self, at: SimTime, ranges: &[SectorRange]) -> Result<SimTime, DeviceError> {
         for range in ranges {
             self.check_range(range.blocks_touched())?;
         }

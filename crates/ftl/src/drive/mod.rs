@@ -368,6 +368,7 @@ impl Drive {
                 streams: self.config.streams,
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
+                thin: None,
             },
         }
     }
