@@ -14,7 +14,8 @@ use tempfile::TempDir;
 fn drive_file(profile: &str, scale: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive");
-    let overrides = Overrides { scale: scale.parse().ok(), ..Overrides::default() };
+    let overrides =
+        Overrides { scale: scale.parse().ok(), over_provisioning: Some(30.0), ..Overrides::default() };
     EmulatedDrive::create(&path, &Profile::load(profile).unwrap(), &overrides).unwrap();
     (folder, path)
 }
@@ -50,12 +51,12 @@ fn flush(drive: &mut EmulatedDrive) {
 /// Several times its capacity is written, so that lines are cleaned and erased, and it is switched off in between.
 #[test]
 fn what_was_flushed_is_there_after_each_switch_on() {
-    for profile in ["femu-32g-log", "openssd-230g"] {
-        let (_folder, path) = drive_file(profile, "1/4096");
+    for (profile, scale) in [("femu-32g-log", "1/512"), ("openssd-230g", "1/2048")] {
+        let (_folder, path) = drive_file(profile, scale);
         let blocks = open(&path).info().blocks;
         let (mut expected, mut rng) = (vec![Content::Empty; blocks as usize], Rng::new(5));
         let (mut number, mut erases) = (0, 0);
-        for _ in 0..8 {
+        for _ in 0..3 {
             let mut drive = open(&path);
             drive.drive().check().unwrap();
             for _ in 0..blocks {
@@ -87,7 +88,7 @@ fn what_was_flushed_is_there_after_each_switch_on() {
 /// Of what was not flushed a host that fails may lose any part: here the bytes of one page.
 #[test]
 fn a_page_whose_bytes_did_not_arrive_is_torn_and_the_older_one_counts() {
-    let (_folder, path) = drive_file("femu-32g-log", "1/4096");
+    let (_folder, path) = drive_file("femu-32g-log", "1/512");
     let mut drive = open(&path);
     write(&mut drive, 7, bytes(1)).unwrap();
     flush(&mut drive);
@@ -107,7 +108,7 @@ fn a_page_whose_bytes_did_not_arrive_is_torn_and_the_older_one_counts() {
 
 #[test]
 fn what_is_no_drive_file_is_refused_in_a_sentence() {
-    let (folder, path) = drive_file("femu-32g-log", "1/4096");
+    let (folder, path) = drive_file("femu-32g-log", "1/512");
     let other = folder.path().join("other");
     fs::write(&other, [7; 100]).unwrap();
     assert!(matches!(EmulatedDrive::open(&other, false), Err(EmulatedError::NotADrive)));

@@ -30,12 +30,14 @@ pub(super) struct FlashFile {
     geometry: Geometry,
     /// How often each block was erased: what the records of its pages must name to count.
     erases: Vec<u32>,
+    /// Something was programmed since an erase made all durable.
+    unsynced: bool,
     failure: Failure,
 }
 
 impl FlashFile {
     pub(super) fn new(file: Arc<File>, geometry: Geometry, erases: Vec<u32>, failure: Failure) -> Self {
-        Self { file, layout: Layout::new(&geometry), geometry, erases, failure }
+        Self { file, layout: Layout::new(&geometry), geometry, erases, unsynced: true, failure }
     }
 
     /// After the first failure the file stays as it is: what it holds is what was once on the flash.
@@ -51,14 +53,20 @@ impl FlashFile {
         self.file.write_all_at(&PageRecord { erases, content }.encode(), self.layout.page_record(ppn))
     }
 
-    fn write_block(&self, block: BlockId, record: BlockRecord) -> io::Result<()> {
-        self.file.sync_data()?;
-        self.file.write_all_at(&record.encode(), Layout::block_record(block.0))
+    fn write_block(&mut self, block: BlockId, record: BlockRecord) {
+        let unsynced = std::mem::take(&mut self.unsynced);
+        self.attempt(|| {
+            if unsynced {
+                self.file.sync_data()?;
+            }
+            self.file.write_all_at(&record.encode(), Layout::block_record(block.0))
+        });
     }
 }
 
 impl Keeper for FlashFile {
     fn programmed(&mut self, ppn: Ppn, oob: Oob, contents: &[Option<Content>]) {
+        self.unsynced = true;
         self.attempt(|| {
             let mut parts = [Part::Empty; MAX_PARTS];
             for (index, (part, content)) in parts.iter_mut().zip(contents).enumerate() {
@@ -78,11 +86,11 @@ impl Keeper for FlashFile {
 
     fn erased(&mut self, block: BlockId, erases: u32, last_seq: Seq) {
         self.erases[block.0 as usize] = erases;
-        self.attempt(|| self.write_block(block, BlockRecord { erases, bad: false, last_seq }));
+        self.write_block(block, BlockRecord { erases, bad: false, last_seq });
     }
 
     fn retired(&mut self, block: BlockId, erases: u32, last_seq: Seq) {
-        self.attempt(|| self.write_block(block, BlockRecord { erases, bad: true, last_seq }));
+        self.write_block(block, BlockRecord { erases, bad: true, last_seq });
     }
 }
 
