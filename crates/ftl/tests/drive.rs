@@ -32,6 +32,7 @@ fn config() -> DriveConfig {
         name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: 1536,
+        addresses: None,
         scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy("greedy").unwrap(),
         choices: 4,

@@ -50,6 +50,7 @@ fn config(rng: &mut Rng) -> DriveConfig {
         name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: (geometry.raw_bytes() as f64 / 4096.0 * share) as u64,
+        addresses: None,
         scheme: &mapping::SCHEMES[rng.below(mapping::SCHEMES.len() as u64) as usize],
         policy: &victim::POLICIES[rng.below(victim::POLICIES.len() as u64) as usize],
         choices: 4,

@@ -120,7 +120,8 @@ fn random_steps(seed: u64) {
     let empty = pair.memory().tree();
     for _ in 0..600 {
         step(&mut pair, &mut rng, &mut now);
-        let metadata = pair.model.range(..LogicalPage::from(dovetail_nand::Lpn(metadata_pages))).count();
+        let metadata =
+            pair.model.range(..LogicalPage::from(dovetail_nand::Lpn(metadata_pages.into()))).count();
         assert_eq!(pair.map.valid_pages(), (pair.model.len() - metadata) as u64, "seed {seed}");
         assert_bounded(&pair.map, ALWAYS);
     }

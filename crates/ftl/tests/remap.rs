@@ -41,6 +41,7 @@ fn config(store: RemapStore) -> DriveConfig {
         name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: 1400,
+        addresses: None,
         scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy("greedy").unwrap(),
         choices: 4,

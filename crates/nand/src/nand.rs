@@ -489,7 +489,7 @@ mod tests {
         Nand::new(NandConfig { geometry, timing, endurance: 3, factory_bad: vec![BlockId(3)] }).unwrap()
     }
 
-    fn oob(lpn: u32, seq: u64) -> Oob {
+    fn oob(lpn: u64, seq: u64) -> Oob {
         Oob { lpn: Lpn(lpn), seq: Seq(seq), inode: Inode(0), stream: StreamId(0) }
     }
 

@@ -33,7 +33,7 @@ pub enum AddressError {
 }
 
 /// The address of a logical page: the index of its first block divided by the blocks of a page.
-/// Always within the seven areas, because [`Layout::page_of`] checks.
+/// Always within the seven areas, because [`Layout::page_of`] checks, and the drive where it takes an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogicalPage(pub(super) u64);
 
@@ -45,9 +45,10 @@ impl LogicalPage {
 }
 
 impl From<Lpn> for LogicalPage {
-    /// A page of a drive with a small address space: all of them lie in the first area.
+    /// A page of a drive, whose addresses end where the seven areas do. Those of a drive of ordinary size all lie in the
+    /// first one.
     fn from(lpn: Lpn) -> Self {
-        Self(u64::from(lpn.0))
+        Self(lpn.0)
     }
 }
 

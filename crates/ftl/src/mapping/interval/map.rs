@@ -24,7 +24,7 @@ pub struct IntervalMap {
     pub(super) layout: Layout,
     pub(super) slabs: Slabs,
     /// The first pages of the metadata area, as [`entry`]s.
-    metadata: Vec<u32>,
+    pub(super) metadata: Vec<u32>,
     pub(super) areas: [Zones; AREAS],
     /// Whether the root of some area is being moved.
     pub(super) moving: bool,

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::address::AREA_ZONES;
 use super::arena::Block;
+use super::map::LINE_ENTRIES;
 
 /// Zones of the first root (IPLFS paper §5.1), and of the smallest of all.
 const MIN_ZONES: u64 = 32;
@@ -61,6 +62,16 @@ impl Root {
     fn get(&self, zone: u64) -> Option<Block> {
         let slot = self.slots.get(zone.wrapping_sub(self.start) as usize)?;
         Block::from_word(*slot)
+    }
+
+    /// The first zone from `zone` on that has a node, and the cache lines read.
+    fn next(&self, zone: u64) -> (Option<(u64, Block)>, u32) {
+        let first = (zone.saturating_sub(self.start)).max(self.active.start as u64);
+        let slots = self.slots.get(first as usize..self.active.end).unwrap_or_default();
+        let empty = slots.iter().take_while(|&&slot| slot == 0).count();
+        let found = slots.get(empty).and_then(|&node| Block::from_word(node));
+        let lines = empty as u32 / LINE_ENTRIES + 1;
+        (found.map(|node| (self.start + first + empty as u64, node)), lines)
     }
 
     fn active(&self) -> Range<u64> {
@@ -149,6 +160,17 @@ impl Zones {
         let found = self.outliers.binary_search_by_key(&zone, |&(zone, _)| zone).ok();
         let node = found.and_then(|i| Block::from_word(self.outliers[i].1));
         (node, accesses + (self.outliers.len() + 1).next_power_of_two().ilog2())
+    }
+
+    /// The first zone from `zone` on that has a node, and the accesses it took to find it or to know that there is none.
+    pub(super) fn next(&self, zone: u64) -> (Option<(u64, Block)>, u32) {
+        let (in_root, mut accesses) = self.root.next(zone);
+        let (in_new, more) = self.new_root.as_ref().map_or((None, 0), |root| root.next(zone));
+        let at = self.outliers.partition_point(|&(outlier, _)| outlier < zone);
+        let outlier = self.outliers.get(at).and_then(|&(zone, node)| Some((zone, Block::from_word(node)?)));
+        accesses += more + (self.outliers.len() + 1).next_power_of_two().ilog2();
+        let first = [in_root, in_new, outlier].into_iter().flatten().min_by_key(|&(zone, _)| zone);
+        (first, accesses)
     }
 
     /// Enters the node of a zone that had none.
