@@ -143,7 +143,7 @@ impl PageRecord {
         if let Some((oob, parts)) = self.content {
             bytes[9] = oob.stream.0;
             bytes[12..16].copy_from_slice(&oob.inode.0.to_le_bytes());
-            bytes[16..24].copy_from_slice(&u64::from(oob.lpn.0).to_le_bytes());
+            bytes[16..24].copy_from_slice(&oob.lpn.0.to_le_bytes());
             bytes[24..32].copy_from_slice(&oob.seq.0.to_le_bytes());
             for (index, (kind, value)) in parts.map(Part::encode).into_iter().enumerate() {
                 bytes[32 + index] = kind;
@@ -168,7 +168,7 @@ impl PageRecord {
 
 fn decode_oob(bytes: &[u8]) -> Option<Oob> {
     Some(Oob {
-        lpn: Lpn(u64_at(bytes, 16).try_into().ok()?),
+        lpn: Lpn(u64_at(bytes, 16)),
         seq: Seq(u64_at(bytes, 24)),
         inode: dovetail_block::Inode(u32_at(bytes, 12)),
         stream: dovetail_block::StreamId(bytes[9]),
