@@ -110,6 +110,12 @@ impl Store {
         self.lpns[ppn.0 as usize] = oob.lpn.0;
     }
 
+    /// Sets how worn a fresh block is.
+    pub(crate) fn restore_wear(&mut self, block: BlockId, erases: u32, last_seq: u64) {
+        let state = &mut self.blocks[block.0 as usize];
+        (state.erases, state.last_seq) = (erases, last_seq);
+    }
+
     /// Uses up the next page of its block without content: it was torn or failed.
     pub(crate) fn spoil(&mut self, ppn: Ppn, block: BlockId) {
         self.blocks[block.0 as usize].next_page += 1;

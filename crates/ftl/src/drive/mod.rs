@@ -165,6 +165,11 @@ impl Drive {
         }
     }
 
+    /// Tells `keeper` of every change of the flash from now on.
+    pub(crate) fn keep_in(&mut self, keeper: Box<dyn dovetail_nand::Keeper>) {
+        self.nand.keep_in(keeper);
+    }
+
     /// What the drive is made of.
     pub fn config(&self) -> &DriveConfig {
         &self.config

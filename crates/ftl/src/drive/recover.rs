@@ -63,6 +63,11 @@ impl UnrecoveredDrive {
         Self { config, nand, nvm }
     }
 
+    /// The drive around a flash that was kept, without non-volatile memory.
+    pub(crate) fn from_flash(config: DriveConfig, nand: Nand) -> Self {
+        Self::new(config, nand, None)
+    }
+
     /// Reads, programs and erases of the flash so far: recovery goes on counting from here.
     pub fn flash_operations(&self) -> u64 {
         self.nand.operations()
