@@ -90,6 +90,14 @@ impl Host {
         self.submit(Command::Discard { ranges: &[SectorRange::inside(ByteRange::new(start, len))] }).unwrap();
     }
 
+    /// Discards blocks, each of which takes a slot of the journal: all sixteen.
+    fn use_slots(&mut self, first: u64) {
+        for lba in first..first + 16 {
+            self.discard(lba * 4096, 4096);
+            self.submit(Command::Flush).unwrap();
+        }
+    }
+
     fn fill(&mut self) {
         let blocks = self.drive.info().blocks;
         (0..blocks).for_each(|lba| self.write(lba, 1));
@@ -202,12 +210,22 @@ fn discarded_in_both_halves() -> Host {
         host.write(rng.below(500), 1);
     }
     host.write(1024, 1);
-    for lba in 1200..1216 {
-        host.discard(lba * 4096, 4096);
-        host.submit(Command::Flush).unwrap();
-    }
+    host.use_slots(520);
     host.discard(1024 * 4096, 4096);
     host
+}
+
+#[test]
+fn a_version_that_was_overwritten_before_the_discard_stays_dead_when_slots_are_used_again() {
+    let mut host = discarded_in_both_halves();
+    host.submit(Command::Flush).unwrap();
+    host.use_slots(540);
+    host.use_slots(560);
+    // The newer version is erased, the older one is not.
+    host.write_at_random(4000, 500, 13);
+    let (drive, _) = host.drive.into_unrecovered().recover().unwrap();
+    let mut host = Host { drive, ..Host::new(config()) };
+    assert_eq!(host.read(1024), Ok(Content::Empty));
 }
 
 #[test]
