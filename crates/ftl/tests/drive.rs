@@ -98,6 +98,12 @@ impl Host {
         }
     }
 
+    /// Cuts the power in the order of issue, and recovers.
+    fn cut(self) -> Self {
+        let (drive, _) = self.drive.into_unrecovered().recover().unwrap();
+        Self { drive, now: SimTime::ZERO, ..self }
+    }
+
     fn fill(&mut self) {
         let blocks = self.drive.info().blocks;
         (0..blocks).for_each(|lba| self.write(lba, 1));
@@ -226,6 +232,29 @@ fn a_version_that_was_overwritten_before_the_discard_stays_dead_when_slots_are_u
     let (drive, _) = host.drive.into_unrecovered().recover().unwrap();
     let mut host = Host { drive, ..Host::new(config()) };
     assert_eq!(host.read(1024), Ok(Content::Empty));
+}
+
+#[test]
+fn a_part_that_was_discarded_stays_dead_in_its_page_when_slots_are_used_again() {
+    for cut_before in [false, true] {
+        let geometry = Geometry { page_bytes: 16384, ..config().nand.geometry };
+        let nand = NandConfig { geometry, ..config().nand };
+        let user_blocks = 4 * 1300;
+        let mut host = Host::new(DriveConfig { nand, user_blocks, pages_per_bitmap: Some(1024), ..config() });
+        (0..1300).for_each(|page| host.write(4 * page, 4));
+        // The only death in the second half of the flash.
+        let block = 4 * 1100 + 1;
+        host.discard(block * 4096, 4096);
+        host.submit(Command::Flush).unwrap();
+        if cut_before {
+            host = host.cut();
+        }
+        (0..3).for_each(|round| host.use_slots(16 * round));
+        host = host.cut();
+        let found: Vec<_> = (block - 1..block + 2).map(|lba| host.read(lba).unwrap()).collect();
+        let expected = [pattern(block), Content::Empty, pattern(block + 2)];
+        assert_eq!(found, expected, "with a cut before: {cut_before}");
+    }
 }
 
 #[test]
