@@ -19,7 +19,7 @@ pub(super) const SEGMENTS_PER_ZONE: usize = 1024;
 pub(super) const AREA_ZONES: u64 = 1 << 36;
 
 /// 256 KiB (IPLFS paper §5.3).
-const MIN_REGION_BLOCKS: u32 = 64;
+pub(super) const MIN_REGION_BLOCKS: u32 = 64;
 
 /// An address that the map has no place for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -118,6 +118,16 @@ impl Layout {
         Segment(page.0 >> self.segment_shift)
     }
 
+    /// The segment behind that of the last page before `until`.
+    pub(super) const fn segment_after(self, until: LogicalPage) -> Segment {
+        Segment((until.0 + self.offset_mask as u64) >> self.segment_shift)
+    }
+
+    /// The first page of a segment.
+    pub(super) const fn first_page(self, segment: Segment) -> LogicalPage {
+        LogicalPage(segment.0 << self.segment_shift)
+    }
+
     /// The page within its segment.
     pub(super) const fn offset(self, page: LogicalPage) -> u32 {
         page.0 as u32 & self.offset_mask
@@ -125,10 +135,18 @@ impl Layout {
 }
 
 /// A mapping segment of 16 MiB: its index in the whole space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Segment(pub(super) u64);
 
 impl Segment {
+    pub(super) const fn of(area: usize, zone: u64, in_zone: usize) -> Self {
+        Self((area as u64) << 46 | zone << 10 | in_zone as u64)
+    }
+
+    pub(super) const fn first_of(area: usize) -> Self {
+        Self::of(area, 0, 0)
+    }
+
     #[inline]
     pub(super) const fn area(self) -> usize {
         (self.0 >> 46) as usize

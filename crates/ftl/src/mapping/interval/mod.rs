@@ -2,7 +2,7 @@
 //!
 //! Seven areas, chosen by the top three bits of a block address, have a tree each: a root over the zones in use
 //! (`root.rs`), zone nodes of 16 GiB, map nodes of 16 MiB (`node.rs`) with a table that covers only what is valid, as far
-//! as regions of 256 KiB and more can tell (`coverage.rs`). All nodes and tables live in slabs (`arena.rs`).
+//! as regions of 256 KiB and more can tell (`coverage.rs`). Most lookups need no walk (`lookaside.rs`). All nodes and tables live in slabs (`arena.rs`).
 //! [`IntervalMap`] is the whole; as a mapping scheme it serves drives with small address spaces.
 //!
 //! What the paper says, what this does, and what both cost: `docs/interval-map.md`. Left out here: the validity of parts
@@ -12,8 +12,10 @@ mod address;
 mod arena;
 mod change;
 mod coverage;
+mod lookaside;
 mod map;
 mod memory;
+mod next;
 mod node;
 mod root;
 mod zone;
@@ -24,6 +26,7 @@ use super::{MapCost, Mapping, Scheme};
 
 pub use address::{AREA_BLOCKS, AREAS, AddressError, Layout, LogicalPage};
 pub use change::{Compaction, CompactionPolicy};
+pub use coverage::RegionSize;
 pub use map::IntervalMap;
 pub use memory::MapMemory;
 

@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::address::AREA_ZONES;
 use super::arena::Block;
+use super::map::LINE_ENTRIES;
 
 /// Zones of the first root (IPLFS paper §5.1), and of the smallest of all.
 const MIN_ZONES: u64 = 32;
@@ -65,6 +66,16 @@ impl Root {
 
     fn active(&self) -> Range<u64> {
         self.start + self.active.start as u64..self.start + self.active.end as u64
+    }
+
+    /// The first valid zone from `zone` on.
+    fn next(&self, zone: u64, lines: &mut u32) -> Option<(u64, Block)> {
+        let active = self.active();
+        let from = zone.max(active.start);
+        let slots = self.slots.get((from - self.start) as usize..self.active.end)?;
+        let index = slots.iter().position(|&slot| slot != 0)?;
+        *lines += (index as u32 + 1).div_ceil(LINE_ENTRIES);
+        Some((from + index as u64, Block::from_word(slots[index])?))
     }
 
     fn put(&mut self, zone: u64, node: u32) {
@@ -122,12 +133,6 @@ impl Zones {
         Self { root: Root::new(0..MIN_ZONES), new_root: None, outliers: Vec::new() }
     }
 
-    /// The node of `zone`, if it is in the root.
-    #[inline]
-    pub(super) fn in_root(&self, zone: u64) -> Option<Block> {
-        self.root.get(zone)
-    }
-
     /// The node of `zone`, and the accesses it took to find it or to know that there is none.
     #[inline]
     pub(super) fn get(&self, zone: u64) -> (Option<Block>, u32) {
@@ -149,6 +154,17 @@ impl Zones {
         let found = self.outliers.binary_search_by_key(&zone, |&(zone, _)| zone).ok();
         let node = found.and_then(|i| Block::from_word(self.outliers[i].1));
         (node, accesses + (self.outliers.len() + 1).next_power_of_two().ilog2())
+    }
+
+    /// The first valid zone from `zone` on and its node; adds the cache lines that it took.
+    pub(super) fn next(&self, zone: u64, lines: &mut u32) -> Option<(u64, Block)> {
+        let roots = [Some(&self.root), self.new_root.as_ref()].into_iter().flatten();
+        let in_roots = roots.filter_map(|root| root.next(zone, lines)).min_by_key(|&(zone, _)| zone);
+        let first = self.outliers.partition_point(|&(other, _)| other < zone);
+        let outlier =
+            self.outliers.get(first).and_then(|&(zone, node)| Some((zone, Block::from_word(node)?)));
+        *lines += u32::from(outlier.is_some());
+        [in_roots, outlier].into_iter().flatten().min_by_key(|&(zone, _)| zone)
     }
 
     /// Enters the node of a zone that had none.
