@@ -1,6 +1,6 @@
 //! The commands that a device performs.
 
-use crate::addr::{BlockRange, ByteRange};
+use crate::addr::{BlockRange, SectorRange};
 use crate::content::{Content, Pattern};
 use crate::remap::{RemapPair, RemapWhen};
 
@@ -77,7 +77,7 @@ pub enum Command<'a> {
     /// now on, parts of blocks keep what they hold.
     Discard {
         /// Any number of ranges, at any alignment.
-        ranges: &'a [ByteRange],
+        ranges: &'a [SectorRange],
     },
     /// Moves blocks to other addresses without writing them again: wholly or not at all, and durable when it completes,
     /// with the content that it moves. Sources and destinations are distinct. See [`crate::RemapLimits`].

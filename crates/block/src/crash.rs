@@ -225,7 +225,7 @@ mod tests {
     use dovetail_time::SimTime;
 
     use super::*;
-    use crate::addr::{BlockRange, ByteRange};
+    use crate::addr::{BlockRange, SectorRange};
     use crate::command::{Command, Data, Hints};
     use crate::content::Pattern;
     use crate::device::BlockDevice;
@@ -264,7 +264,7 @@ mod tests {
                 model.flush();
             }
             1 | 2 => {
-                let range = ByteRange::new(rng.below(BLOCKS * 4096), rng.below(6 * 4096));
+                let range = SectorRange::new(rng.below(BLOCKS * 8), rng.below(6 * 8));
                 device.submit(SimTime::ZERO, Command::Discard { ranges: &[range] }).unwrap();
                 model.discard(range);
             }

@@ -21,12 +21,28 @@ pub struct Capabilities {
     pub inode_hints: bool,
     /// [`Command::Remap`] moves blocks, within these limits.
     pub remap: Option<RemapLimits>,
+    /// It has more addresses than room.
+    pub thin: Option<Thin>,
+}
+
+/// The areas of the largest address space, chosen by the top three bits of an address of 61 bits (IPLFS paper, section
+/// 4.1): one for metadata, six for logs.
+pub const AREAS: u64 = 7;
+
+/// Blocks in each of the [`AREAS`]: 2^58.
+pub const AREA_BLOCKS: u64 = 1 << 58;
+
+/// How much a device holds whose addresses are more than that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thin {
+    /// Blocks that it can hold at once.
+    pub capacity: u64,
 }
 
 /// What a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its size in blocks of 4 KiB.
+    /// Its addresses, in blocks of 4 KiB: its size, unless it is [`Thin`].
     pub blocks: u64,
     /// What it can.
     pub capabilities: Capabilities,
@@ -82,6 +98,9 @@ pub enum DeviceError {
     /// A remap in which an address occurs more than once.
     #[error("block {0} occurs twice in one remap")]
     RemapTwice(Lba),
+    /// A thin device holds as much as it can.
+    #[error("the device holds as many blocks as it has room for; discard what is no longer needed first")]
+    NoRoom,
     /// A command of a capability that the device has not.
     #[error("this device has no {0} command")]
     Unsupported(&'static str),
@@ -116,6 +135,12 @@ pub trait BlockDevice {
     /// # Errors
     /// See [`DeviceError`]; after an error other than [`DeviceError::PowerLost`] the device goes on working.
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError>;
+
+    /// How many blocks can surely still be written at addresses that hold nothing; `None` for a device whose every address
+    /// has its room.
+    fn room(&self) -> Option<u64> {
+        None
+    }
 
     /// The issuer tells what it does between commands. Only a device that makes plans of them listens.
     fn note(&mut self, _note: Note) {}

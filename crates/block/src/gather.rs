@@ -6,7 +6,7 @@
 
 use dovetail_time::SimTime;
 
-use crate::addr::{BlockRange, ByteRange, Lba};
+use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::command::{Command, Data, Hints, StreamId};
 use crate::content::Content;
 use crate::device::{BlockDevice, Completion, DeviceError};
@@ -244,7 +244,7 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     ///
     /// # Errors
     /// What the device fails with now.
-    pub fn discard(&mut self, ranges: &[ByteRange]) -> Result<(), DeviceError> {
+    pub fn discard(&mut self, ranges: &[SectorRange]) -> Result<(), DeviceError> {
         if !self.device.info().capabilities.discard || ranges.is_empty() || self.failed.is_some() {
             return Ok(());
         }

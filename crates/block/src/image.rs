@@ -9,7 +9,7 @@ use std::sync::Arc;
 use dovetail_time::SimTime;
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom as RawSeek, fallocate};
 
-use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange};
+use crate::addr::{BLOCK_SIZE, BlockRange, SectorRange};
 use crate::command::{Command, Data};
 use crate::content::{BlockBytes, Content};
 use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
@@ -98,7 +98,7 @@ impl ImageDevice {
         if fua { self.flush() } else { Ok(()) }
     }
 
-    fn discard(&mut self, ranges: &[ByteRange]) -> Result<(), DeviceError> {
+    fn discard(&mut self, ranges: &[SectorRange]) -> Result<(), DeviceError> {
         if !self.discard {
             return Err(DeviceError::Unsupported("discard"));
         }
@@ -260,12 +260,12 @@ mod tests {
         let mut device = ImageDevice::open_read_write(&path).unwrap();
         assert!(device.info().capabilities.discard, "the file system of temporary files has holes");
         write(&mut device, 0, &[1, 2, 3, 4, 5, 6].map(bytes)).unwrap();
-        let ranges = [ByteRange::new(100, 8192), ByteRange::new(3 * 4096, 2 * 4096), ByteRange::new(7, 9)];
+        let ranges = [SectorRange::new(1, 16), SectorRange::new(3 * 8, 2 * 8), SectorRange::new(7, 9)];
         device.submit(SimTime::ZERO, Command::Discard { ranges: &ranges }).unwrap();
         let found = read(&mut device, BlockRange::new(Lba(0), 6)).unwrap();
         assert_eq!(found, [1, 0, 3, 0, 0, 6].map(bytes));
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 6 * 4096 + 100, "no shorter, no longer");
-        let beyond = [ByteRange::new(4096, 4096), ByteRange::new(5 * 4096, 2 * 4096)];
+        let beyond = [SectorRange::new(8, 8), SectorRange::new(5 * 8, 2 * 8)];
         let refused = device.submit(SimTime::ZERO, Command::Discard { ranges: &beyond });
         assert!(matches!(refused, Err(DeviceError::OutOfRange { .. })));
         assert_eq!(

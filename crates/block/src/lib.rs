@@ -21,11 +21,11 @@ mod recording;
 mod reference;
 mod remap;
 
-pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE};
+pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE, SectorRange};
 pub use command::{Command, Data, Hints, Inode, StreamId};
 pub use content::{BlockBytes, Content, Pattern};
 pub use crash::{Crash, Crashes, Survivors};
-pub use device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+pub use device::{AREA_BLOCKS, AREAS, BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo, Thin};
 pub use gather::Gatherer;
 pub use image::ImageDevice;
 pub use memory::MemoryDevice;

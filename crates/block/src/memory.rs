@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use dovetail_time::SimTime;
 
-use crate::addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba};
+use crate::addr::{BLOCK_SIZE, BlockRange, Lba, SectorRange};
 use crate::command::{Command, Data};
 use crate::content::{BlockBytes, Content};
-use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo, Thin};
 use crate::remap::{HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 
 /// Blocks that clones share or copy together. Assumed; small enough to copy on a write, large enough to keep the
@@ -30,7 +30,10 @@ const REMAP: RemapLimits = RemapLimits::of(64, 1 << 20);
 #[derive(Clone, Debug)]
 pub struct MemoryDevice {
     blocks: u64,
+    thin: Option<Thin>,
     chunks: BTreeMap<u64, Arc<Chunk>>,
+    /// Blocks that hold something.
+    used: u64,
     limits: RemapLimits,
     held: HeldRemaps,
 }
@@ -45,7 +48,13 @@ impl Default for MemoryDevice {
 impl MemoryDevice {
     /// An empty device of `blocks` blocks.
     pub fn new(blocks: u64) -> Self {
-        Self { blocks, chunks: BTreeMap::new(), limits: REMAP, held: HeldRemaps::default() }
+        let (chunks, held) = (BTreeMap::new(), HeldRemaps::default());
+        Self { blocks, thin: None, chunks, used: 0, limits: REMAP, held }
+    }
+
+    /// An empty device with `blocks` addresses that holds at most `capacity` blocks at once.
+    pub fn thin(blocks: u64, capacity: u64) -> Self {
+        Self { thin: Some(Thin { capacity }), ..Self::new(blocks) }
     }
 
     /// The same with other limits of a remap.
@@ -148,11 +157,16 @@ impl MemoryDevice {
         }
         let contents =
             self.chunks.entry(chunk).or_insert_with(|| Arc::new([const { Content::Empty }; CHUNK]));
-        Arc::make_mut(contents)[index] = content;
+        let holds = u64::from(content != Content::Empty);
+        let before = std::mem::replace(&mut Arc::make_mut(contents)[index], content);
+        self.used = self.used + holds - u64::from(before != Content::Empty);
+        if holds == 0 && contents.iter().all(|content| *content == Content::Empty) {
+            self.chunks.remove(&chunk);
+        }
     }
 
     /// The blocks that a discard of `range` empties: whole ones, on the device, that hold something.
-    pub(crate) fn discardable(&self, range: ByteRange) -> Vec<Lba> {
+    pub(crate) fn discardable(&self, range: SectorRange) -> Vec<Lba> {
         let inside = range.blocks_inside();
         let (start, end) = (inside.start.0, inside.end().0.min(self.blocks));
         if start >= end {
@@ -175,13 +189,17 @@ impl MemoryDevice {
 
     fn write(&mut self, range: BlockRange, data: &Data<'_>) -> Result<(), DeviceError> {
         self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
+        let new = || range.iter().filter(|lba| *self.get(*lba) == Content::Empty).count() as u64;
+        if self.room().is_some_and(|room| room < range.blocks && room < new()) {
+            return Err(DeviceError::NoRoom);
+        }
         for (i, lba) in range.iter().enumerate() {
             self.set(lba, data.block(i as u64));
         }
         Ok(())
     }
 
-    fn discard(&mut self, ranges: &[ByteRange]) {
+    fn discard(&mut self, ranges: &[SectorRange]) {
         for range in ranges {
             self.discardable(*range).into_iter().for_each(|lba| self.set(lba, Content::Empty));
         }
@@ -218,9 +236,18 @@ fn read_block(reader: &mut impl Read, into: &mut BlockBytes) -> io::Result<bool>
 
 impl BlockDevice for MemoryDevice {
     fn info(&self) -> DeviceInfo {
-        let capabilities =
-            Capabilities { discard: true, streams: 1, inode_hints: false, remap: Some(self.limits) };
+        let capabilities = Capabilities {
+            discard: true,
+            streams: 1,
+            inode_hints: false,
+            remap: Some(self.limits),
+            thin: self.thin,
+        };
         DeviceInfo { blocks: self.blocks, capabilities }
+    }
+
+    fn room(&self) -> Option<u64> {
+        self.thin.map(|thin| thin.capacity.saturating_sub(self.used))
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
@@ -279,7 +306,7 @@ mod tests {
         let mut device = MemoryDevice::new(200);
         let blocks: Vec<_> = (0..200).map(pattern).collect();
         write(&mut device, 0, &blocks).unwrap();
-        let ranges = [ByteRange::new(100, 3 * 4096), ByteRange::new(190 * 4096, u64::MAX)];
+        let ranges = [SectorRange::new(1, 3 * 8), SectorRange::new(190 * 8, u64::MAX)];
         device.submit(SimTime::ZERO, Command::Discard { ranges: &ranges }).unwrap();
         let left: Vec<u64> = device.used().map(|(lba, _)| lba.0).collect();
         assert_eq!(left, [0].into_iter().chain(3..190).collect::<Vec<_>>());
@@ -294,6 +321,19 @@ mod tests {
         let into = &mut [Content::Empty];
         let short = device.submit(SimTime::ZERO, Command::Read { range, into: Some(into) });
         assert_eq!(short, Err(DeviceError::LengthMismatch { range: 2, data: 1 }));
+    }
+
+    #[test]
+    fn a_thin_device_has_more_addresses_than_room() {
+        let mut device = MemoryDevice::thin(crate::AREAS * crate::AREA_BLOCKS, 3);
+        let last = crate::AREAS * crate::AREA_BLOCKS - 2;
+        write(&mut device, last, &[pattern(1), pattern(2)]).unwrap();
+        assert_eq!(device.room(), Some(1));
+        assert_eq!(write(&mut device, 0, &[pattern(3), pattern(4)]), Err(DeviceError::NoRoom));
+        write(&mut device, last, &[pattern(5), pattern(6)]).unwrap();
+        let half = [SectorRange::from(BlockRange::new(Lba(1 << 60), 1 << 60))];
+        device.submit(SimTime::ZERO, Command::Discard { ranges: &half }).unwrap();
+        assert_eq!((device.room(), device.used().count()), (Some(3), 0));
     }
 
     #[test]

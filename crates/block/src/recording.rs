@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dovetail_time::{Rng, SimTime};
 
-use crate::addr::{BlockRange, ByteRange};
+use crate::addr::{BlockRange, SectorRange};
 use crate::command::{Command, Data};
 use crate::content::Content;
 use crate::crash::Survivors;
@@ -27,7 +27,7 @@ pub enum Event {
     /// Ranges were discarded.
     Discard {
         /// The ranges as given.
-        ranges: Vec<ByteRange>,
+        ranges: Vec<SectorRange>,
     },
     /// All that had completed became durable.
     Flush,
@@ -111,6 +111,10 @@ impl<D: BlockDevice> RecordingDevice<D> {
 impl<D: BlockDevice> BlockDevice for RecordingDevice<D> {
     fn info(&self) -> DeviceInfo {
         self.device.info()
+    }
+
+    fn room(&self) -> Option<u64> {
+        self.device.room()
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::addr::{BlockRange, ByteRange, Lba};
+use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::content::Content;
 use crate::remap::RemapPair;
 
@@ -54,7 +54,7 @@ impl ReferenceDevice {
     }
 
     /// Notes that the whole blocks of `range` were discarded.
-    pub fn discard(&mut self, range: ByteRange) {
+    pub fn discard(&mut self, range: SectorRange) {
         let inside = range.blocks_inside();
         for (_, history) in self.blocks.range_mut(inside.start..inside.end()) {
             history.push(Content::Empty);
@@ -147,7 +147,7 @@ mod tests {
         for lba in 0..3 {
             model.write(Lba(lba), pattern(lba), true);
         }
-        model.discard(ByteRange::new(512, 2 * 4096));
+        model.discard(SectorRange::new(1, 2 * 8));
         let read = [pattern(0), Content::Empty, pattern(2)];
         assert_eq!(model.check_read(BlockRange::new(Lba(0), 3), &read), Ok(()));
     }

@@ -1,11 +1,15 @@
-//! `dovetail drive list|show`.
+//! `dovetail drive list|show|make|status`.
 
-use clap::Subcommand;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
-use dovetail_ftl::{DriveConfig, Overrides, Profile, ProfileError, builtin_profiles};
+use dovetail_block::BlockDevice;
+use dovetail_ftl::{DriveConfig, EmulatedDrive, Overrides, Profile, ProfileError, builtin_profiles};
 use dovetail_time::{Ratio, format_bytes, format_count};
 
+use crate::mount::ImageLock;
 use crate::{Failure, print};
 
 /// What to do with profiles.
@@ -21,12 +25,43 @@ pub(crate) enum Command {
         #[arg(long, default_value = "1", value_parser = scale)]
         scale: Ratio,
     },
+    /// Make a file with an emulated drive in it, to be formatted, mounted and checked like an image.
+    Make(MakeArguments),
+    /// Show the drive in a file: what it is, how full and how worn.
+    Status {
+        /// The drive file.
+        file: PathBuf,
+    },
+}
+
+/// A drive to be made.
+#[derive(Debug, Args)]
+pub(crate) struct MakeArguments {
+    /// The file.
+    file: PathBuf,
+    /// A profile's name, or the path of a .toml file.
+    #[arg(long, default_value = "femu-32g-log")]
+    profile: String,
+    /// Shrink capacity and keep the ratios.
+    #[arg(long, default_value = "1", value_parser = scale)]
+    scale: Ratio,
+    /// Spare space in percent of the capacity.
+    #[arg(long, value_name = "PERCENT")]
+    over_provisioning: Option<f64>,
+    /// How it maps pages.
+    #[arg(long)]
+    map: Option<String>,
+    /// Overwrite the file that is there.
+    #[arg(short, long)]
+    force: bool,
 }
 
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::List => list(),
         Command::Show { name, scale } => show(name, *scale),
+        Command::Make(arguments) => make(arguments),
+        Command::Status { file } => status(file),
     }
 }
 
@@ -82,6 +117,51 @@ fn show(name: &str, scale: Ratio) -> Result<(), Failure> {
     }
     out += &format!("\n{table}\n\nThe drive that this makes:\n{}\n", derived(&config));
     print(&out)
+}
+
+fn make(arguments: &MakeArguments) -> Result<(), Failure> {
+    let file = &arguments.file;
+    if file.exists() && !arguments.force {
+        return Err(Failure::Failed(format!("{} is there already; -f overwrites it", file.display())));
+    }
+    let overrides = Overrides {
+        scale: Some(arguments.scale),
+        over_provisioning: arguments.over_provisioning,
+        map: arguments.map.clone(),
+        ..Overrides::default()
+    };
+    let _lock = file.exists().then(|| ImageLock::take(file, true)).transpose()?;
+    let made = EmulatedDrive::create(file, &load(&arguments.profile)?, &overrides);
+    made.map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+    status(file)
+}
+
+fn status(file: &Path) -> Result<(), Failure> {
+    let (drive, report) = EmulatedDrive::open(file, false)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+    let (info, drive) = (drive.info(), drive.drive());
+    let mut table = derived(drive.config());
+    let mut row = |what: &str, value: String| {
+        table.add_row([format!("  {what}"), value]);
+    };
+    let erases: Vec<u32> = drive.erase_counts().collect();
+    let (least, most) = (erases.iter().min().copied(), erases.iter().max().copied());
+    row("pages mapped", format_count(report.mapped_pages));
+    row("memory of the map", format_bytes(drive.mapping_memory_bytes()));
+    row("lines free", format!("{} of {}", drive.lines().free(), drive.lines().count()));
+    row("erases of a block", format!("{} to {}", least.unwrap_or(0), most.unwrap_or(0)));
+    row("bad blocks", drive.bad_blocks().to_string());
+    if let Some(thin) = info.capabilities.thin {
+        row(
+            "addresses",
+            format!(
+                "{} blocks of 4 KiB for a capacity of {}",
+                info.blocks,
+                format_bytes(thin.capacity * 4096)
+            ),
+        );
+    }
+    print(&format!("{}: {}\n{table}\n", file.display(), drive.config().name))
 }
 
 fn derived(config: &DriveConfig) -> Table {

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use dovetail_block::ImageDevice;
 use dovetail_ext::fsck as ext;
 use dovetail_f2fs::fsck::{Finding, Options, RepairError, Report, Severity, check, repair};
 use serde_json::{Map, Value, json};
 
+use crate::medium::Medium;
 use crate::mount::ImageLock;
 use crate::{Failure, print};
 
@@ -19,7 +19,7 @@ use crate::{Failure, print};
                         could not be made."
 )]
 pub(crate) struct Arguments {
-    /// The image file, or a block device; it must not be mounted.
+    /// The image file, a block device, or a drive file; it must not be mounted.
     image: PathBuf,
     /// Repair what can be repaired without guessing. Otherwise nothing is written.
     #[arg(long)]
@@ -57,7 +57,7 @@ fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
         show(arguments, &before, None)?;
         return Ok(if before.is_clean() { 0 } else { ERRORS_LEFT });
     }
-    let device = ImageDevice::open_read_write(&arguments.image).map_err(|error| {
+    let device = Medium::open_read_write(&arguments.image).map_err(|error| {
         Failure::Failed(format!("{} cannot be opened: {error}", arguments.image.display()))
     })?;
     let done = match repair(device) {
@@ -87,14 +87,14 @@ fn failed_text(image: &Path, error: impl std::fmt::Display) -> String {
 }
 
 fn check_image(image: &Path) -> Result<Report, Failure> {
-    let device = ImageDevice::open_read_only(image)
+    let device = Medium::open_read_only(image)
         .map_err(|error| Failure::Failed(format!("{} cannot be opened: {error}", image.display())))?;
     check(device, Options::default(), |_| {}).map_err(|error| failed(image, error))
 }
 
 /// What is found in an ext volume; `None` if it is of another kind.
 fn check_ext(image: &Path) -> Result<Option<ext::Report>, Failure> {
-    let device = ImageDevice::open_read_only(image)
+    let device = Medium::open_read_only(image)
         .map_err(|error| Failure::Failed(format!("{} cannot be opened: {error}", image.display())))?;
     match ext::check(device, ext::Options::default()) {
         Ok(report) => Ok(Some(report)),

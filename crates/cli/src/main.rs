@@ -9,6 +9,7 @@ mod csv_out;
 mod drive;
 mod fsck;
 mod image;
+mod medium;
 mod mkfs;
 mod mount;
 mod output;

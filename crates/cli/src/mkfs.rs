@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
-use dovetail_block::{BLOCK_SIZE, ImageDevice};
+use dovetail_block::BLOCK_SIZE;
 use dovetail_ext::mkfs::Kind;
 use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Features, Timestamp};
 use dovetail_f2fs::mkfs::{MkfsOptions, MkfsReport, existing_content, mkfs};
 use dovetail_time::{format_bytes, parse_bytes};
 use uuid::Uuid;
 
+use crate::medium::{Medium, is_drive};
 use crate::mount::ImageLock;
 use crate::{Failure, print};
 
@@ -31,7 +32,7 @@ pub(crate) enum Command {
 /// Where the volume goes.
 #[derive(Debug, Args)]
 struct Target {
-    /// The image file, or a block device.
+    /// The image file, a block device, or a drive file (`dovetail drive make`).
     image: PathBuf,
     /// Make the file, or extend it, to this size; it takes no room until it is filled.
     #[arg(long, value_parser = size)]
@@ -113,7 +114,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
 }
 
 /// Makes a volume at `target`; a file that was made for it goes away again when that fails.
-fn at<R>(target: &Target, make_on: impl FnOnce(&mut ImageDevice) -> Result<R, String>) -> Result<R, Failure> {
+fn at<R>(target: &Target, make_on: impl FnOnce(&mut Medium) -> Result<R, String>) -> Result<R, Failure> {
     let before = fs::metadata(&target.image).ok().map(|metadata| metadata.len());
     let made = make(target, before, make_on);
     if made.is_err() && target.size.is_some() {
@@ -135,8 +136,7 @@ fn ext(arguments: &ExtArguments, kind: Kind) -> Result<(), Failure> {
         reserved_percent: arguments.reserved_percent,
         ..dovetail_ext::mkfs::MkfsOptions::new(kind)
     };
-    let make_on =
-        |device: &mut ImageDevice| dovetail_ext::mkfs::mkfs(device, &options).map_err(|e| e.to_string());
+    let make_on = |device: &mut Medium| dovetail_ext::mkfs::mkfs(device, &options).map_err(|e| e.to_string());
     let report = at(&arguments.target, make_on)?;
     let (s, image) = (&report.superblock, arguments.target.image.display());
     let size = format_bytes(s.blocks_count * u64::from(s.block_size()));
@@ -176,12 +176,12 @@ fn options(arguments: &F2fsArguments) -> Result<MkfsOptions, Failure> {
 fn make<R>(
     target: &Target,
     before: Option<u64>,
-    make_on: impl FnOnce(&mut ImageDevice) -> Result<R, String>,
+    make_on: impl FnOnce(&mut Medium) -> Result<R, String>,
 ) -> Result<R, Failure> {
     let image = &target.image;
     let failed = |error: String| Failure::Failed(format!("{}: {error}", image.display()));
     let _lock = before.map(|_| ImageLock::take(image, true)).transpose()?;
-    let open = || ImageDevice::open_read_write(image).map_err(|error| failed(error.to_string()));
+    let open = || Medium::open_read_write(image).map_err(|error| failed(error.to_string()));
     if before.is_some() && !target.force {
         let found = existing_content(&mut open()?).map_err(|error| failed(error.to_string()))?;
         if let Some(found) = found {
@@ -189,6 +189,9 @@ fn make<R>(
         }
     }
     if let Some(size) = target.size {
+        if is_drive(image) {
+            return Err(failed("it is a drive, whose size is its own; leave --size out".into()));
+        }
         resize(image, before, size)?;
     } else if before.is_none() {
         return Err(failed("there is no such file; --size makes one".into()));

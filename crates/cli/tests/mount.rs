@@ -5,7 +5,7 @@
 mod referee;
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -116,6 +116,38 @@ fn use_volume(kind: &str, options: &str) {
         std::io::ErrorKind::ReadOnlyFilesystem
     );
     mount.end();
+}
+
+#[test]
+fn a_drive_in_a_file_is_used_like_an_image_and_remaps() {
+    let folder = tempfile::tempdir().unwrap();
+    let (drive, directory) = (folder.path().join("drive"), folder.path().join("mnt"));
+    fs::create_dir(&directory).unwrap();
+    let (shown, dovetail) = (drive.to_str().unwrap(), env!("CARGO_BIN_EXE_dovetail"));
+    succeeds(dovetail, &["drive", "make", shown, "--profile", "femu-32g-log", "--scale", "1/256"]);
+    succeeds(dovetail, &["mkfs", "f2fs", shown]);
+    let mount = Mount::new(&drive, &directory, &["-o", "mode=rm-ipu"]);
+    let mut content: Vec<u8> = (0..5_000_000_u32).map(|n| (n / 3) as u8).collect();
+    let path = directory.join("file");
+    fs::write(&path, &content).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for block in (0..1000).step_by(7) {
+        let at = block * 4096;
+        content[at..at + 4096].fill(block as u8);
+        file.write_all_at(&content[at..at + 4096], at as u64).unwrap();
+        file.sync_all().unwrap();
+    }
+    drop(file);
+    mount.kill();
+
+    assert!(succeeds(dovetail, &["ls", shown]).contains("5000000"));
+    let mount = Mount::new(&drive, &directory, &[]);
+    assert!(fs::read(&path).unwrap() == content);
+    mount.end();
+    succeeds(dovetail, &["fsck", shown]);
+    assert!(succeeds(dovetail, &["drive", "status", shown]).contains("pages mapped"));
+    let refused = Command::new(dovetail).args(["drive", "make", shown]).output().unwrap();
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is there already; -f overwrites it"));
 }
 
 #[test]

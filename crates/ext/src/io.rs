@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockBytes, BlockDevice, ByteRange, Content, DeviceError, EventId, Gatherer, LockId, Note,
-    StreamId,
+    BLOCK_SIZE, BlockBytes, BlockDevice, Content, DeviceError, EventId, Gatherer, LockId, Note, SECTOR_SIZE,
+    SectorRange, StreamId,
 };
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
@@ -279,9 +279,9 @@ impl<D: BlockDevice> Io<D> {
         }
         self.kick()?;
         self.recent.clear();
-        let size = self.block_size as u64;
-        let ranges: Vec<_> =
-            extents.iter().map(|&(start, blocks)| ByteRange::new(start * size, blocks * size)).collect();
+        let sectors = self.block_size as u64 / SECTOR_SIZE;
+        let range = |&(start, blocks): &(u64, u64)| SectorRange::new(start * sectors, blocks * sectors);
+        let ranges: Vec<_> = extents.iter().map(range).collect();
         self.gatherer.discard(&ranges)
     }
 }

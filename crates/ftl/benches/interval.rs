@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use dovetail_block::Lba;
 use dovetail_ftl::mapping::interval::{IntervalMap, Layout};
-use dovetail_ftl::mapping::{self, Mapping};
+use dovetail_ftl::mapping::{self, MapShape, Mapping};
 use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::Rng;
 
@@ -25,46 +25,47 @@ const ROUNDS: usize = 60;
 
 /// The map that `name` builds, with every page mapped in order.
 fn full(name: &str, pages: u32) -> Box<dyn Mapping> {
-    let mut map = (mapping::scheme(name).unwrap().build)(pages);
+    let mut map =
+        (mapping::scheme(name).unwrap().build)(MapShape { pages: pages.into(), blocks_per_page: 1 });
     for page in 0..pages {
-        map.update(Lpn(page), Some(Ppn(page)));
+        map.update(Lpn(page.into()), Some(Ppn(page)));
     }
     map
 }
 
 fn lookup(map: &mut dyn Mapping, pages: &[u32]) {
-    let sum: u64 = pages.iter().map(|&page| u64::from(map.lookup(Lpn(page)).0.unwrap().0)).sum();
+    let sum: u64 = pages.iter().map(|&page| u64::from(map.lookup(Lpn(page.into())).0.unwrap().0)).sum();
     black_box(sum);
 }
 
 fn lookup_chained(map: &mut dyn Mapping, pages: &[u32]) {
     let mut carry = 0;
     for &page in pages {
-        carry = map.lookup(Lpn(page ^ (carry & 1))).0.unwrap().0;
+        carry = map.lookup(Lpn((page ^ (carry & 1)).into())).0.unwrap().0;
     }
     black_box(carry);
 }
 
 fn update(map: &mut dyn Mapping, pages: &[u32]) {
     for (i, &page) in (0u32..).zip(pages) {
-        black_box(map.update(Lpn(page), Some(Ppn(i))));
+        black_box(map.update(Lpn(page.into()), Some(Ppn(i))));
     }
 }
 
 fn update_expected(map: &mut dyn Mapping, pages: &[u32]) {
     for (i, &page) in (0u32..).zip(pages) {
         if let Some(&ahead) = pages.get(i as usize + 16) {
-            map.expect(Lpn(ahead));
+            map.expect(Lpn(ahead.into()));
         }
-        black_box(map.update(Lpn(page), Some(Ppn(i))));
+        black_box(map.update(Lpn(page.into()), Some(Ppn(i))));
     }
 }
 
 /// Unmaps and maps each page again.
 fn remap(map: &mut dyn Mapping, pages: &[u32]) {
     for (i, &page) in (0u32..).zip(pages) {
-        black_box(map.update(Lpn(page), None));
-        black_box(map.update(Lpn(page), Some(Ppn(i))));
+        black_box(map.update(Lpn(page.into()), None));
+        black_box(map.update(Lpn(page.into()), Some(Ppn(i))));
     }
 }
 

@@ -7,6 +7,7 @@
 //! tokens from the write until its place is reclaimed.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use dovetail_block::Hints;
 use dovetail_nand::{Lpn, Token};
@@ -25,6 +26,8 @@ pub(crate) struct Entry {
     /// One bit a part that the entry holds.
     pub(crate) mask: u8,
     dirty: bool,
+    /// Dirty, and flash has no page of it yet.
+    fresh: bool,
 }
 
 #[derive(Debug)]
@@ -32,10 +35,11 @@ pub(crate) struct WriteBuffer {
     capacity: usize,
     entries: Vec<Entry>,
     unused: Vec<u32>,
-    index: hashbrown::HashMap<u32, u32, FxBuildHasher>,
+    index: hashbrown::HashMap<u64, u32, FxBuildHasher>,
     /// Dirty pages, oldest first; may name places that were sent early or reused.
     queue: VecDeque<u32>,
     dirty: usize,
+    fresh: usize,
     in_flight: VecDeque<(u32, SimTime)>,
 }
 
@@ -48,6 +52,7 @@ impl WriteBuffer {
             index: hashbrown::HashMap::with_hasher(FxBuildHasher),
             queue: VecDeque::new(),
             dirty: 0,
+            fresh: 0,
             in_flight: VecDeque::new(),
         }
     }
@@ -76,6 +81,35 @@ impl WriteBuffer {
         entry.dirty.then_some(entry)
     }
 
+    /// Dirty pages of which flash has nothing yet, as far as [`WriteBuffer::is_new`] was told.
+    pub(crate) fn fresh(&self) -> usize {
+        self.fresh
+    }
+
+    /// Flash has no page of `lpn`; if it is dirty here, it will take one.
+    pub(crate) fn is_new(&mut self, lpn: Lpn) {
+        if let Some(entry) = self.dirty_mut(lpn) {
+            let known = std::mem::replace(&mut entry.fresh, true);
+            self.fresh += usize::from(!known);
+        }
+    }
+
+    /// The pages of `pages` that are here, dirty or in flight, in their order.
+    pub(crate) fn within(&self, pages: Range<u64>) -> Vec<Lpn> {
+        let mut found: Vec<Lpn> = if pages.end.saturating_sub(pages.start) < self.index.len() as u64 {
+            pages.filter(|lpn| self.index.contains_key(lpn)).map(Lpn).collect()
+        } else {
+            self.index.keys().copied().filter(|lpn| pages.contains(lpn)).map(Lpn).collect()
+        };
+        found.sort_unstable();
+        found
+    }
+
+    /// The dirty pages.
+    pub(crate) fn dirty_pages(&self) -> impl Iterator<Item = &Entry> {
+        self.index.values().map(|&place| &self.entries[place as usize]).filter(|entry| entry.dirty)
+    }
+
     /// The oldest dirty page.
     pub(crate) fn oldest(&mut self) -> Option<Lpn> {
         loop {
@@ -89,7 +123,8 @@ impl WriteBuffer {
 
     /// Adds a dirty page that holds nothing yet; there must be room.
     pub(crate) fn add(&mut self, lpn: Lpn, hints: Hints) -> &mut Entry {
-        let entry = Entry { lpn, hints, tokens: [Token::EMPTY; MAX_PARTS], mask: 0, dirty: true };
+        let entry =
+            Entry { lpn, hints, tokens: [Token::EMPTY; MAX_PARTS], mask: 0, dirty: true, fresh: false };
         let place = match self.unused.pop() {
             Some(place) => {
                 self.entries[place as usize] = entry;
@@ -113,8 +148,10 @@ impl WriteBuffer {
     /// The dirty page of `lpn` was sent to flash and will be there at `done`.
     pub(crate) fn sent(&mut self, lpn: Lpn, done: SimTime) {
         if let Some(&place) = self.index.get(&lpn.0) {
-            self.entries[place as usize].dirty = false;
+            let entry = &mut self.entries[place as usize];
+            entry.dirty = false;
             self.dirty -= 1;
+            self.fresh -= usize::from(std::mem::take(&mut entry.fresh));
             self.in_flight.push_back((place, done));
         }
     }
@@ -137,6 +174,7 @@ impl WriteBuffer {
             let entry = &mut self.entries[place as usize];
             if std::mem::take(&mut entry.dirty) {
                 self.dirty -= 1;
+                self.fresh -= usize::from(std::mem::take(&mut entry.fresh));
                 self.in_flight.push_front((place, SimTime::ZERO));
             }
         }

@@ -1,11 +1,11 @@
 //! What a drive is made of, resolved: the form that the drive itself uses.
 
-use dovetail_block::BLOCK_SIZE;
+use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE};
 use dovetail_nand::{GeometryError, NandConfig};
 use dovetail_time::SimSpan;
 
 use crate::lines::LineShape;
-use crate::mapping::Scheme;
+use crate::mapping::{MapShape, SCHEMES, Scheme};
 use crate::remap::{RemapConfig, RemapStore};
 use crate::victim::Policy;
 
@@ -16,8 +16,11 @@ pub struct DriveConfig {
     pub name: String,
     /// Its flash.
     pub nand: NandConfig,
-    /// What it offers the host, in blocks of 4 KiB.
+    /// What it holds of the host's, in blocks of 4 KiB.
     pub user_blocks: u64,
+    /// What the host can address, in blocks of 4 KiB, where that is more than it holds (a thin drive): up to 7 * 2^58. Only
+    /// with a map whose memory follows what is mapped.
+    pub addresses: Option<u64>,
     /// How it maps pages.
     pub scheme: &'static Scheme,
     /// Which line it cleans next.
@@ -86,9 +89,23 @@ pub enum ConfigError {
         "remap takes no pairs; allow at least 1 in a command, and room for at least 1 record of a discard"
     )]
     RemapNothing,
+    /// A map that cannot follow a large address space.
+    #[error(
+        "the map '{0}' has an entry for each address, and this drive has more addresses than room; use one of {sparse}",
+        sparse = sparse_schemes()
+    )]
+    DenseMap(&'static str),
+    /// An address space that is smaller than the capacity, or larger than seven areas.
+    #[error("{0} addresses; a thin drive has at least as many as it holds blocks, and at most 7 * 2^58")]
+    Addresses(u64),
     /// No capacity.
     #[error("the drive offers the host no block; raise its capacity or the scale")]
     Empty,
+}
+
+fn sparse_schemes() -> String {
+    let names = SCHEMES.iter().filter(|scheme| scheme.sparse).map(|scheme| scheme.name);
+    names.collect::<Vec<_>>().join(", ")
 }
 
 impl DriveConfig {
@@ -97,9 +114,24 @@ impl DriveConfig {
         self.nand.geometry.parts_per_page()
     }
 
-    /// Logical pages that the host can address.
-    pub(crate) fn user_pages(&self) -> u32 {
-        self.user_blocks.div_ceil(u64::from(self.parts())) as u32
+    /// Blocks that the host can address.
+    pub fn address_blocks(&self) -> u64 {
+        self.addresses.unwrap_or(self.user_blocks)
+    }
+
+    /// Logical pages that the host can address; the drive's own are numbered from here on.
+    pub(crate) fn host_pages(&self) -> u64 {
+        self.address_blocks().div_ceil(u64::from(self.parts()))
+    }
+
+    /// Logical pages of the host's that the drive holds at once.
+    pub(crate) fn capacity_pages(&self) -> u64 {
+        self.user_blocks.div_ceil(u64::from(self.parts()))
+    }
+
+    /// What the map is for.
+    pub(crate) fn map_shape(&self) -> MapShape {
+        MapShape { pages: self.host_pages(), blocks_per_page: self.parts() }
     }
 
     /// The drive's own frontiers: one for each stream, and as many for cleaning if that is apart.
@@ -107,20 +139,28 @@ impl DriveConfig {
         u32::from(self.streams) * if self.gc_apart { 2 } else { 1 }
     }
 
+    /// Pages that discards may free before they are made durable. A power cut brings back what was discarded without a
+    /// flush, beside what was written instead: a drive of ordinary size has no more addresses than room for that, a
+    /// thin one sets this many pages apart.
+    pub(crate) fn pages_freed_at_once(&self) -> Option<u64> {
+        self.addresses.map(|_| u64::from(self.line_pages()))
+    }
+
     fn groups(&self) -> u32 {
         self.shape.groups(&self.nand.geometry)
     }
 
-    fn line_pages(&self) -> u32 {
+    pub(crate) fn line_pages(&self) -> u32 {
         self.shape.pages_per_line(&self.nand.geometry)
     }
 
     /// Free lines that cleaning needs to go on whatever happens: one in each group to move pages to, one for the
-    /// record of discards that an erase waits for, one for what a power cut left half moved; more where lines
+    /// record of discards and all its bitmap pages, for which an erase waits, one for what a power cut left half moved; more where lines
     /// have only a few pages, and where the tables of a reverse map are on flash: they are written in one go.
     pub(crate) fn least_reserve(&self) -> u32 {
         const PAGES_FOR_RECORDS: u32 = 8;
-        let records = PAGES_FOR_RECORDS + crate::drive::reverse_table_pages(self);
+        let bitmaps = crate::drive::bitmap_pages(self) + 2;
+        let records = PAGES_FOR_RECORDS.max(bitmaps) + crate::drive::reverse_table_pages(self);
         self.groups() + records.div_ceil(self.line_pages()).max(2)
     }
 
@@ -137,11 +177,23 @@ impl DriveConfig {
         if self.user_blocks == 0 {
             return Err(ConfigError::Empty);
         }
+        self.check_addresses()?;
         self.check_remap()?;
         self.foreground_lines = self.foreground_lines.max(self.least_reserve());
         self.background_lines = self.background_lines.max(self.foreground_lines + 1);
         self.check_room()?;
         Ok(self)
+    }
+
+    fn check_addresses(&self) -> Result<(), ConfigError> {
+        let Some(addresses) = self.addresses else { return Ok(()) };
+        if !(self.user_blocks..=AREAS * AREA_BLOCKS).contains(&addresses) {
+            return Err(ConfigError::Addresses(addresses));
+        }
+        if !self.scheme.sparse {
+            return Err(ConfigError::DenseMap(self.scheme.name));
+        }
+        Ok(())
     }
 
     fn check_remap(&self) -> Result<(), ConfigError> {
@@ -157,7 +209,9 @@ impl DriveConfig {
     }
 
     fn check_room(&self) -> Result<(), ConfigError> {
-        let pages = u64::from(self.user_pages()) + u64::from(crate::drive::system_pages(self));
+        let pages = self.capacity_pages()
+            + self.pages_freed_at_once().unwrap_or(0)
+            + u64::from(crate::drive::system_pages(self));
         let line_pages = self.line_pages();
         let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
         let lines = self.nand.geometry.pages().saturating_sub(bad_pages) / line_pages;

@@ -4,7 +4,7 @@
 
 use dovetail_block::{
     BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Inode, Lba, Pattern,
-    StreamId,
+    SectorRange, StreamId,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::{Cause, ReadCause};
@@ -32,6 +32,7 @@ fn config() -> DriveConfig {
         name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: 1536,
+        addresses: None,
         scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy("greedy").unwrap(),
         choices: 4,
@@ -85,7 +86,7 @@ impl Host {
     }
 
     fn discard(&mut self, start: u64, len: u64) {
-        self.submit(Command::Discard { ranges: &[ByteRange::new(start, len)] }).unwrap();
+        self.submit(Command::Discard { ranges: &[SectorRange::inside(ByteRange::new(start, len))] }).unwrap();
     }
 
     fn fill(&mut self) {
@@ -348,7 +349,7 @@ fn addresses_and_lengths_are_checked() {
     let error = host.submit(Command::Read { range: beyond, into: None }).unwrap_err();
     assert_eq!(error, DeviceError::OutOfRange { range: beyond, blocks: 1536 });
     assert!(error.to_string().contains("blocks 1530..1540 is beyond"));
-    let huge = ByteRange::new(u64::MAX - 10, u64::MAX);
+    let huge = SectorRange::new(u64::MAX - 10, u64::MAX);
     assert!(host.submit(Command::Discard { ranges: &[huge] }).is_err());
     let range = BlockRange::new(Lba(0), 2);
     let write = Command::Write { range, data: Data::Blocks(&[]), hints: Hints::default(), fua: false };

@@ -7,8 +7,8 @@
 #![allow(clippy::print_stdout, reason = "a test tells what it has reached")]
 
 use dovetail_block::{
-    BatchId, BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, HeldRemaps,
-    Hints, Inode, Lba, Pattern, ReferenceDevice, RemapLimits, RemapPair, RemapWhen, StreamId,
+    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, HeldRemaps, Hints,
+    Inode, Lba, Pattern, ReferenceDevice, RemapLimits, RemapPair, RemapWhen, SectorRange, StreamId,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
@@ -50,6 +50,7 @@ fn config(rng: &mut Rng) -> DriveConfig {
         name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: (geometry.raw_bytes() as f64 / 4096.0 * share) as u64,
+        addresses: None,
         scheme: &mapping::SCHEMES[rng.below(mapping::SCHEMES.len() as u64) as usize],
         policy: &victim::POLICIES[rng.below(victim::POLICIES.len() as u64) as usize],
         choices: 4,
@@ -347,11 +348,11 @@ impl Life {
         self.drive.submit(self.now, Command::Discard { ranges: &ranges }).map(|_| ())
     }
 
-    /// A byte range that need not begin or end at a block.
-    fn ragged(&self, rng: &mut Rng) -> ByteRange {
-        let range = ByteRange::from(self.range(rng));
-        let cut = if rng.chance(0.5) { 512 * rng.below(8) } else { 0 };
-        ByteRange::new(range.start + cut, range.len - cut)
+    /// A range that need not begin or end at a block.
+    fn ragged(&self, rng: &mut Rng) -> SectorRange {
+        let range = SectorRange::from(self.range(rng));
+        let cut = if rng.chance(0.5) { rng.below(8) } else { 0 };
+        SectorRange::new(range.start + cut, range.sectors - cut)
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {

@@ -72,7 +72,7 @@ impl Pair {
     }
 
     fn next(&self, from: LogicalPage, until: LogicalPage) -> Option<LogicalPage> {
-        self.map.next_mapped(from, until).0
+        self.map.next_mapped(from.index()..until.index()).0
     }
 
     /// The next mapped page of a random range is the model's.
@@ -145,7 +145,7 @@ fn random_steps(seed: u64) {
     let empty = pair.memory().tree();
     for _ in 0..600 {
         step(&mut pair, &mut rng, &mut now);
-        let metadata = pair.model.range(..LogicalPage::from(Lpn(metadata_pages))).count();
+        let metadata = pair.model.range(..LogicalPage::from(Lpn(metadata_pages.into()))).count();
         assert_eq!(pair.map.valid_pages(), (pair.model.len() - metadata) as u64, "seed {seed}");
         assert_bounded(&pair.map, ALWAYS);
     }
@@ -352,18 +352,18 @@ fn the_next_mapped_page_is_found_as_fast_in_a_huge_range_as_in_a_small_one() {
     let mut map = IntervalMap::new(layout, 4096);
     let page = |block: u64| layout.page_of(Lba(block)).unwrap();
     let end = page(AREAS as u64 * AREA_BLOCKS - 1);
-    assert_eq!(map.next_mapped(page(0), end).0, None);
+    assert_eq!(map.next_mapped(0..end.index()).0, None);
     let blocks = [5, 3 * AREA_BLOCKS + 77, 3 * AREA_BLOCKS + (1 << 50), 6 * AREA_BLOCKS + (1 << 57)];
     blocks.iter().for_each(|&block| assert_eq!(map.update(page(block), Some(Ppn(1))).0, None));
     let mut at = page(0);
     for &block in &blocks {
-        let (found, cost) = map.next_mapped(at, end);
+        let (found, cost) = map.next_mapped(at.index()..end.index());
         assert_eq!(found, Some(page(block)));
         assert!(cost.accesses < 2_000, "{cost:?}");
-        assert_eq!(map.next_mapped(at, page(block)).0, None);
+        assert_eq!(map.next_mapped(at.index()..page(block).index()).0, None);
         at = page(block + 1);
     }
-    assert_eq!((map.next_mapped(at, end).0, map.mapped()), (None, 4));
+    assert_eq!((map.next_mapped(at.index()..end.index()).0, map.mapped()), (None, 4));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use dovetail_block::{
-    BatchId, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
-    RemapLimits, RemapPair, RemapWhen,
+    BatchId, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern, RemapLimits,
+    RemapPair, RemapWhen, SectorRange,
 };
 use dovetail_ftl::lines::{LineId, LineShape};
 use dovetail_ftl::stats::Cause;
@@ -41,6 +41,7 @@ fn config(store: RemapStore) -> DriveConfig {
         name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: 1400,
+        addresses: None,
         scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy("greedy").unwrap(),
         choices: 4,
@@ -96,7 +97,7 @@ impl Host {
     }
 
     fn discard(&mut self, lba: u64) {
-        self.submit(Command::Discard { ranges: &[ByteRange::new(lba * 4096, 4096)] }).unwrap();
+        self.submit(Command::Discard { ranges: &[SectorRange::new(lba * 8, 8)] }).unwrap();
     }
 
     fn programs(&self, cause: Cause) -> u64 {

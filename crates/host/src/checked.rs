@@ -1,19 +1,21 @@
 //! A device whose every read is checked against what was last written.
 
 use dovetail_block::{
-    BlockDevice, BlockRange, ByteRange, Command, Content, Data, HeldRemaps, Hints, Lba, Pattern, RemapPair,
-    RemapWhen,
+    BlockDevice, BlockRange, Command, Content, Data, HeldRemaps, Hints, Lba, Pattern, RemapPair, RemapWhen,
+    SectorRange,
 };
 use dovetail_time::SimTime;
 
 use crate::error::HostError;
+use crate::sparse::Sparse;
 
 /// A device and the pattern that each of its blocks must hold. A pattern is the number of the write, of which the
-/// lower 32 bits are kept, 0 for an empty block: four bytes a block, which the host only needs once written.
+/// lower 32 bits are kept, 0 for an empty block: four bytes a block, for what was written alone.
 #[derive(Debug)]
 pub struct CheckedDevice<D> {
     device: D,
-    expected: Vec<u32>,
+    blocks: u64,
+    expected: Sparse<u32>,
     held: HeldRemaps,
     next_pattern: u64,
     into: Vec<Content>,
@@ -23,8 +25,8 @@ impl<D: BlockDevice> CheckedDevice<D> {
     /// `device` must be empty.
     pub fn new(device: D) -> Self {
         let blocks = device.info().blocks;
-        let (expected, held) = (vec![0; blocks as usize], HeldRemaps::default());
-        Self { device, expected, held, next_pattern: 1, into: Vec::new() }
+        let (expected, held) = (Sparse::new(), HeldRemaps::default());
+        Self { device, blocks, expected, held, next_pattern: 1, into: Vec::new() }
     }
 
     /// The device below.
@@ -34,7 +36,7 @@ impl<D: BlockDevice> CheckedDevice<D> {
 
     /// Its size in blocks.
     pub fn blocks(&self) -> u64 {
-        self.expected.len() as u64
+        self.blocks
     }
 
     /// Writes a range, each block with a pattern of its own; returns when it is done.
@@ -53,7 +55,7 @@ impl<D: BlockDevice> CheckedDevice<D> {
         let command = Command::Write { range, data: Data::Patterns(first), hints, fua };
         let done = self.submit(at, command)?;
         for (i, lba) in range.iter().enumerate() {
-            self.expected[lba.0 as usize] = first.nth(i as u64).number() as u32;
+            self.expected.set(lba, first.nth(i as u64).number() as u32);
         }
         self.next_pattern += range.blocks;
         Ok(done)
@@ -84,7 +86,7 @@ impl<D: BlockDevice> CheckedDevice<D> {
     }
 
     fn check(&self, at: SimTime, lba: Lba, found: &Content) -> Result<(), HostError> {
-        let expected = self.expected[lba.0 as usize];
+        let expected = *self.expected.get(lba);
         let right = match found {
             Content::Empty => expected == 0,
             Content::Pattern(pattern) => pattern.number() as u32 == expected,
@@ -105,10 +107,10 @@ impl<D: BlockDevice> CheckedDevice<D> {
     ///
     /// # Errors
     /// [`HostError::Device`].
-    pub fn discard(&mut self, at: SimTime, ranges: &[ByteRange]) -> Result<SimTime, HostError> {
+    pub fn discard(&mut self, at: SimTime, ranges: &[SectorRange]) -> Result<SimTime, HostError> {
         let done = self.submit(at, Command::Discard { ranges })?;
         for blocks in ranges.iter().map(|range| range.blocks_inside()) {
-            self.expected[blocks.start.0 as usize..blocks.end().0 as usize].fill(0);
+            self.expected.clear(blocks);
         }
         Ok(done)
     }
@@ -120,7 +122,8 @@ impl<D: BlockDevice> CheckedDevice<D> {
     pub fn remap(&mut self, at: SimTime, pairs: &[RemapPair], when: RemapWhen) -> Result<SimTime, HostError> {
         let done = self.submit(at, Command::Remap { pairs, when })?;
         for RemapPair { to, from } in self.held.take(pairs, when) {
-            self.expected[to.0 as usize] = std::mem::take(&mut self.expected[from.0 as usize]);
+            let moved = self.expected.take(from);
+            self.expected.set(to, moved);
         }
         Ok(done)
     }

@@ -15,6 +15,7 @@ mod mirror;
 mod plan;
 mod planner;
 mod queue;
+mod sparse;
 
 pub use checked::CheckedDevice;
 pub use costs::{CostVariant, HostCosts};

@@ -1,6 +1,6 @@
 //! A plan: what a call issued, in its order.
 
-use dovetail_block::{BlockRange, ByteRange, EventId, Hints, LockId, RemapPair, RemapWhen};
+use dovetail_block::{BlockRange, EventId, Hints, LockId, RemapPair, RemapWhen, SectorRange};
 
 /// A remap command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Step {
     /// Makes all that completed before durable.
     Flush,
     /// Gives ranges back.
-    Discard(Vec<ByteRange>),
+    Discard(Vec<SectorRange>),
     /// Moves blocks to other addresses.
     Remap(Box<Remap>),
     /// Waits for its reads so far.
@@ -76,7 +76,7 @@ impl Step {
 
     /// The blocks that it touches, and whether it changes them.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, bool)> {
-        let (one, discard, remap): (_, &[ByteRange], _) = match self {
+        let (one, discard, remap): (_, &[SectorRange], _) = match self {
             Self::Read(range) => (Some((*range, false)), &[], None),
             Self::Write { range, .. } => (Some((*range, true)), &[], None),
             Self::Discard(ranges) => (None, ranges, None),

@@ -30,7 +30,7 @@ struct State {
 impl Planner {
     /// A device like the drive behind it, whose requests are split at `max_request_blocks` (at least 1).
     pub fn new(info: DeviceInfo, max_request_blocks: u64) -> Self {
-        let mirror = Mirror::new(info.blocks);
+        let mirror = Mirror::new(info.capabilities.thin.is_some());
         let state = State {
             info,
             max_request_blocks: max_request_blocks.max(1),
@@ -143,6 +143,11 @@ impl BlockDevice for Planner {
 
     fn note(&mut self, note: Note) {
         self.0.borrow_mut().note(note);
+    }
+
+    fn room(&self) -> Option<u64> {
+        let state = self.0.borrow();
+        state.info.capabilities.thin.map(|thin| thin.capacity.saturating_sub(state.mirror.used()))
     }
 
     fn has_come(&self, event: EventId) -> bool {

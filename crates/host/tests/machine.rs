@@ -6,8 +6,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, ByteRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, EventId,
-    Hints, Lba, LockId, MemoryDevice,
+    BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, EventId, Hints, Lba,
+    LockId, MemoryDevice, SectorRange,
 };
 use dovetail_host::{Events, Happening, HostCosts, HostError, Machine, Plan, Step, Tag};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -48,7 +48,7 @@ fn step(rng: &mut Rng, lock: &mut Option<LockId>) -> Step {
         0 | 1 => Step::Read(range),
         2 | 3 => Step::Write { range, hints: Hints::default(), fua: rng.chance(0.1) },
         4 => Step::Flush,
-        5 => Step::Discard(vec![ByteRange::from(range)]),
+        5 => Step::Discard(vec![SectorRange::from(range)]),
         6 => Step::WaitReads,
         7 => Step::WaitAll,
         _ => match lock.take() {

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use dovetail_block::{
-    BatchId, BlockDevice, BlockRange, ByteRange, Capabilities, Command, Completion, Content, Data,
-    DeviceError, DeviceInfo, Hints, Inode, Lba, MemoryDevice, Note, Pattern, RemapLimits, RemapPair,
-    RemapWhen,
+    BatchId, BlockDevice, BlockRange, Capabilities, Command, Completion, Content, Data, DeviceError,
+    DeviceInfo, Hints, Inode, Lba, MemoryDevice, Note, Pattern, RemapLimits, RemapPair, RemapWhen,
+    SectorRange,
 };
 use dovetail_host::{Events, Happening, HostCosts, HostError, Machine, Plan, Planner, Step, Tag};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -128,7 +128,7 @@ impl Caller {
             5 => self.submit(Command::Flush),
             6 => {
                 range.iter().for_each(|lba| self.model[lba.0 as usize] = Content::Empty);
-                self.submit(Command::Discard { ranges: &[ByteRange::from(range)] });
+                self.submit(Command::Discard { ranges: &[SectorRange::from(range)] });
             }
             7 => self.remap(),
             _ => self.planner.note(if self.rng.chance(0.5) { Note::WaitAll } else { Note::WaitReads }),

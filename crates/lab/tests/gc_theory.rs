@@ -45,6 +45,7 @@ fn drive(size: Size, over_provisioning: f64, policy: &str, choices: u32) -> Driv
         name: "theory".into(),
         nand: NandConfig { geometry, timing, endurance: u32::MAX, factory_bad: vec![] },
         user_blocks: (f64::from(geometry.pages()) / (1.0 + over_provisioning)) as u64,
+        addresses: None,
         scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy(policy).unwrap(),
         choices,

@@ -10,6 +10,7 @@
 mod error;
 mod faults;
 mod geometry;
+mod keeper;
 mod nand;
 mod page;
 mod payload;
@@ -20,6 +21,7 @@ mod timing;
 pub use error::NandError;
 pub use faults::{FaultPlan, PowerCut, Torn};
 pub use geometry::{BlockId, Divisor, Geometry, GeometryError, Ppn};
+pub use keeper::{Keeper, KeptBlock, KeptPage};
 pub use nand::{Nand, NandConfig};
 pub use page::{Lpn, Oob, Seq};
 pub use payload::Token;

@@ -6,6 +6,7 @@ use dovetail_time::SimTime;
 use crate::error::NandError;
 use crate::faults::{FaultPlan, PowerCut, Torn};
 use crate::geometry::{BlockId, Divisor, Geometry, GeometryError, Ppn};
+use crate::keeper::{Keeper, KeptBlock, KeptPage};
 use crate::page::{Lpn, Oob, Seq};
 use crate::payload::Token;
 use crate::recent::RecentOperations;
@@ -35,6 +36,7 @@ pub struct Nand {
     timeline: Timeline,
     faults: Option<Box<FaultPlan>>,
     recent: Option<RecentOperations>,
+    keeper: Option<Box<dyn Keeper>>,
     operations: u64,
     powered: bool,
 }
@@ -73,9 +75,71 @@ impl Nand {
             timeline,
             faults: None,
             recent: None,
+            keeper: None,
             operations: 0,
             powered: true,
         })
+    }
+
+    /// Flash as it was kept: one entry for each block, in order. The power is off.
+    ///
+    /// # Errors
+    /// A geometry out of range; pages that cannot have been programmed so ([`NandError`] says why).
+    pub fn restored(config: NandConfig, blocks: Vec<KeptBlock>) -> Result<Self, NandError> {
+        let mut nand = Self::new(config).map_err(|_| NandError::Argument("the geometry is out of range"))?;
+        for (number, kept) in blocks.into_iter().enumerate() {
+            let block = BlockId(number as u32);
+            if block.0 >= nand.config.geometry.blocks() {
+                return Err(NandError::Argument("more blocks were kept than there are"));
+            }
+            nand.restore_block(block, kept)?;
+        }
+        nand.powered = false;
+        Ok(nand)
+    }
+
+    fn restore_block(&mut self, block: BlockId, kept: KeptBlock) -> Result<(), NandError> {
+        if kept.pages.len() as u64 > u64::from(self.config.geometry.pages_per_block) {
+            return Err(NandError::Argument("more pages were kept than a block has"));
+        }
+        self.store.restore_wear(block, kept.erases, kept.last_seq.0);
+        for (page, content) in kept.pages.into_iter().enumerate() {
+            let ppn = self.config.geometry.ppn(block, page as u32);
+            self.restore_page(ppn, block, page as u32, content)?;
+        }
+        self.store.blocks[block.0 as usize].bad |= kept.bad;
+        Ok(())
+    }
+
+    fn restore_page(&mut self, ppn: Ppn, block: BlockId, page: u32, kept: KeptPage) -> Result<(), NandError> {
+        let Some((oob, parts)) = kept else {
+            self.store.spoil(ppn, block);
+            return Ok(());
+        };
+        let token = |content: &Option<Content>| {
+            content.as_ref().map_or(Token::LOST, |c| self.store.payloads().intern(c))
+        };
+        let tokens: Vec<Token> = parts.iter().map(token).collect();
+        self.check_page(block, page, &tokens, oob)?;
+        self.store.program(ppn, block, &tokens, oob);
+        Ok(())
+    }
+
+    /// Tells `keeper` of every change from now on.
+    pub fn keep_in(&mut self, keeper: Box<dyn Keeper>) {
+        self.keeper = Some(keeper);
+    }
+
+    fn tell_programmed(&mut self, ppn: Ppn, tokens: &[Token], oob: Oob) {
+        let Some(keeper) = &mut self.keeper else { return };
+        let parts: Vec<Option<Content>> = tokens.iter().map(|&token| self.store.resolve(token)).collect();
+        keeper.programmed(ppn, oob, &parts);
+    }
+
+    fn tell_spoiled(&mut self, ppn: Ppn) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.spoiled(ppn);
+        }
     }
 
     /// The layout.
@@ -143,8 +207,8 @@ impl Nand {
         if let Fate::Cut(torn) = self.begin()? {
             match torn {
                 Torn::Untouched => {}
-                Torn::Garbage => self.store.spoil(ppn, block),
-                Torn::Finished => self.store.program(ppn, block, tokens, oob),
+                Torn::Garbage => self.spoil(ppn, block),
+                Torn::Finished => self.put(ppn, block, tokens, oob),
             }
             return Err(NandError::PowerLost);
         }
@@ -154,11 +218,21 @@ impl Nand {
         }
         let erases = self.store.blocks[block.0 as usize].erases;
         if self.faults.as_ref().is_some_and(|f| f.fails_program(ppn, erases)) {
-            self.store.spoil(ppn, block);
+            self.spoil(ppn, block);
             return Err(NandError::ProgramFailed(ppn));
         }
-        self.store.program(ppn, block, tokens, oob);
+        self.put(ppn, block, tokens, oob);
         Ok(done)
+    }
+
+    fn put(&mut self, ppn: Ppn, block: BlockId, tokens: &[Token], oob: Oob) {
+        self.tell_programmed(ppn, tokens, oob);
+        self.store.program(ppn, block, tokens, oob);
+    }
+
+    fn spoil(&mut self, ppn: Ppn, block: BlockId) {
+        self.tell_spoiled(ppn);
+        self.store.spoil(ppn, block);
     }
 
     fn check_program(&self, block: BlockId, page: u32, tokens: &[Token], oob: Oob) -> Result<(), NandError> {
@@ -169,6 +243,11 @@ impl Nand {
         if state.half_erased {
             return Err(NandError::HalfErased(block));
         }
+        self.check_page(block, page, tokens, oob)
+    }
+
+    fn check_page(&self, block: BlockId, page: u32, tokens: &[Token], oob: Oob) -> Result<(), NandError> {
+        let state = &self.store.blocks[block.0 as usize];
         if page != state.next_page {
             return Err(NandError::OutOfOrder { block, page, expected: state.next_page });
         }
@@ -199,7 +278,7 @@ impl Nand {
             match torn {
                 Torn::Untouched => {}
                 Torn::Garbage => self.store.blocks[block.0 as usize].half_erased = true,
-                Torn::Finished => self.store.erase(block),
+                Torn::Finished => self.wipe(block),
             }
             return Err(NandError::PowerLost);
         }
@@ -212,13 +291,25 @@ impl Nand {
         if let Some(recent) = &mut self.recent {
             recent.erased(self.store.save(block), done, self.config.timing.erase);
         }
-        self.store.erase(block);
+        self.wipe(block);
         Ok(done)
+    }
+
+    fn wipe(&mut self, block: BlockId) {
+        self.store.erase(block);
+        let state = &self.store.blocks[block.0 as usize];
+        if let Some(keeper) = &mut self.keeper {
+            keeper.erased(block, state.erases, Seq(state.last_seq()));
+        }
     }
 
     /// Marks a block bad, for good. Its pages can still be read.
     pub fn retire(&mut self, block: BlockId) {
-        self.store.blocks[block.0 as usize].bad = true;
+        let state = &mut self.store.blocks[block.0 as usize];
+        state.bad = true;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.retired(block, state.erases, Seq(state.last_seq()));
+        }
     }
 
     /// Whether a block is marked bad.
@@ -398,7 +489,7 @@ mod tests {
         Nand::new(NandConfig { geometry, timing, endurance: 3, factory_bad: vec![BlockId(3)] }).unwrap()
     }
 
-    fn oob(lpn: u32, seq: u64) -> Oob {
+    fn oob(lpn: u64, seq: u64) -> Oob {
         Oob { lpn: Lpn(lpn), seq: Seq(seq), inode: Inode(0), stream: StreamId(0) }
     }
 

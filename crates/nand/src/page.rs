@@ -4,7 +4,7 @@ use dovetail_block::{Inode, StreamId};
 
 /// A logical page number: the index of a page-sized piece of the drive's logical space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lpn(pub u32);
+pub struct Lpn(pub u64);
 
 /// The number of a program operation, counted over the drive's life: of two pages with the same logical page
 /// the one with the greater number is the newer.

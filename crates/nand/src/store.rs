@@ -1,4 +1,4 @@
-//! The state of every page and block, packed: twelve bytes per 4 KiB page.
+//! The state of every page and block, packed: sixteen bytes per 4 KiB page.
 //!
 //! A page's word holds its token (44 bits), its stream (4) and its sequence number as a distance (16 bits) from
 //! a base that its block keeps. Where the distance grows beyond 16 bits the block notes a new base.
@@ -39,7 +39,7 @@ pub(crate) struct BlockState {
 pub(crate) struct SavedBlock {
     block: BlockId,
     state: BlockState,
-    pages: Vec<(Vec<u64>, u32)>,
+    pages: Vec<(Vec<u64>, u64)>,
 }
 
 impl SavedBlock {
@@ -53,7 +53,7 @@ pub(crate) struct Store {
     geometry: Geometry,
     parts: usize,
     words: Vec<u64>,
-    lpns: Vec<u32>,
+    lpns: Vec<u64>,
     pub(crate) blocks: Vec<BlockState>,
     payloads: Payloads,
     /// Whether an inode was ever told: until then no block needs to be asked for one.
@@ -89,7 +89,7 @@ impl Store {
 
     /// The bytes of memory that the state of pages and blocks takes, without what real bytes take.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.words.len() * 8 + self.lpns.len() * 4 + self.blocks.len() * size_of::<BlockState>()) as u64
+        (self.words.len() * 8 + self.lpns.len() * 8 + self.blocks.len() * size_of::<BlockState>()) as u64
     }
 
     /// Writes the next page of its block. The caller has checked order and arguments.
@@ -108,6 +108,12 @@ impl Store {
             *word = token.bits() | side;
         }
         self.lpns[ppn.0 as usize] = oob.lpn.0;
+    }
+
+    /// Sets how worn a fresh block is.
+    pub(crate) fn restore_wear(&mut self, block: BlockId, erases: u32, last_seq: u64) {
+        let state = &mut self.blocks[block.0 as usize];
+        (state.erases, state.last_seq) = (erases, last_seq);
     }
 
     /// Uses up the next page of its block without content: it was torn or failed.

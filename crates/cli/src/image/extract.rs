@@ -14,7 +14,7 @@ use crate::{Failure, print};
 /// An image, and where its files go.
 #[derive(Debug, Args)]
 pub(crate) struct ExtractArguments {
-    /// The image file, or a block device.
+    /// The image file, a block device, or a drive file.
     image: PathBuf,
     /// The directory to write to; made if it is not there, otherwise it must be empty.
     directory: PathBuf,

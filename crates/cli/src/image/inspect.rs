@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use dovetail_block::ImageDevice;
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
     BlockAddr, Footer, Nid, POINTERS_IN_NODE, SegNo, Timestamp, XATTR_NODE_OFFSET, is_indirect, node_pointer,
@@ -16,9 +15,10 @@ use super::inspect_ext;
 use super::line::mode_text;
 use super::open::{ext_volume, volume};
 use super::segments::{LOGS, segment, segments};
+use crate::medium::Medium;
 use crate::{Failure, print};
 
-pub(super) type Image = Volume<ImageDevice>;
+pub(super) type Image = Volume<Medium>;
 
 /// Names and values, in the order in which they are shown.
 type Facts = Map<String, Value>;
@@ -26,7 +26,7 @@ type Facts = Map<String, Value>;
 /// An image, and a structure in it.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArguments {
-    /// The image file, or a block device.
+    /// The image file, a block device, or a drive file.
     image: PathBuf,
     #[command(subcommand)]
     what: What,
@@ -99,7 +99,7 @@ fn show(arguments: &InspectArguments, facts: &Value) -> Result<(), Failure> {
     print(&as_text(facts))
 }
 
-fn ext_facts(volume: &mut dovetail_ext::Volume<ImageDevice>, what: &What) -> Result<Value, Failure> {
+fn ext_facts(volume: &mut dovetail_ext::Volume<Medium>, what: &What) -> Result<Value, Failure> {
     match what {
         What::Superblock => Ok(inspect_ext::superblock(volume)),
         What::Group { number } => inspect_ext::group(volume, *number),

@@ -1,14 +1,14 @@
 //! The structures of an ext volume, for `dovetail inspect`.
 
-use dovetail_block::ImageDevice;
 use dovetail_ext::Volume;
 use dovetail_ext::format::{GroupNo, Ino, InodeFlags};
 use serde_json::{Value, json};
 
 use super::line::mode_text;
 use crate::Failure;
+use crate::medium::Medium;
 
-type Image = Volume<ImageDevice>;
+type Image = Volume<Medium>;
 
 /// What the volume is.
 pub(super) fn superblock(volume: &Image) -> Value {

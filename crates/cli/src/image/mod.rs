@@ -36,7 +36,7 @@ const REGULAR: u16 = 0o100_000;
 /// An image, and a path in it.
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
-    /// The image file, or a block device.
+    /// The image file, a block device, or a drive file.
     image: PathBuf,
     /// A file or directory in it.
     #[arg(default_value = "/")]
@@ -46,7 +46,7 @@ pub(crate) struct ListArguments {
 /// An image, and a file in it.
 #[derive(Debug, Args)]
 pub(crate) struct CatArguments {
-    /// The image file, or a block device.
+    /// The image file, a block device, or a drive file.
     image: PathBuf,
     /// The file in it.
     path: OsString,

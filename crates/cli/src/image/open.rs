@@ -2,22 +2,23 @@
 
 use std::path::Path;
 
-use dovetail_block::{ImageDevice, OverlayDevice};
+use dovetail_block::OverlayDevice;
 use dovetail_f2fs::{F2fs, Options, Volume};
 use dovetail_time::SimTime;
 use dovetail_vfs::FileSystem;
 
 use super::tree::Tree;
+use crate::medium::Medium;
 use crate::mount::ImageLock;
 use crate::{Failure, complain};
 
-fn device(image: &Path) -> Result<ImageDevice, Failure> {
+fn device(image: &Path) -> Result<Medium, Failure> {
     let fail = |error| Failure::Failed(format!("{} cannot be opened: {error}", image.display()));
-    ImageDevice::open_read_only(image).map_err(fail)
+    Medium::open_read_only(image).map_err(fail)
 }
 
 /// The ext volume in the image; `None` if it is of another kind.
-pub(crate) fn ext_volume(image: &Path) -> Result<Option<dovetail_ext::Volume<ImageDevice>>, Failure> {
+pub(crate) fn ext_volume(image: &Path) -> Result<Option<dovetail_ext::Volume<Medium>>, Failure> {
     match dovetail_ext::Volume::open(device(image)?) {
         Ok(volume) => Ok(Some(volume)),
         Err(dovetail_ext::Error::NotExt { .. }) => Ok(None),
@@ -26,7 +27,7 @@ pub(crate) fn ext_volume(image: &Path) -> Result<Option<dovetail_ext::Volume<Ima
 }
 
 /// The F2FS volume as of its last checkpoint.
-pub(super) fn volume(image: &Path) -> Result<Volume<ImageDevice>, Failure> {
+pub(super) fn volume(image: &Path) -> Result<Volume<Medium>, Failure> {
     Volume::open(device(image)?).map_err(|error| Failure::Failed(format!("{}: {error}", image.display())))
 }
 

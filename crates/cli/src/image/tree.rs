@@ -1,9 +1,10 @@
 //! A tree of files that is only read: a mounted file system, or a volume as of its last checkpoint.
 
-use dovetail_block::ImageDevice;
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{FileType, Inode, Nid};
 use dovetail_vfs::{Attr, DirEntry, Error, FileSystem, Ino, Timestamp};
+
+use crate::medium::Medium;
 
 /// Entries that are read at a time.
 const BATCH: usize = 1024;
@@ -87,7 +88,7 @@ impl Tree for Box<dyn FileSystem> {
     }
 }
 
-impl Tree for Volume<ImageDevice> {
+impl Tree for Volume<Medium> {
     fn root(&self) -> Ino {
         Ino(self.superblock().root.0.into())
     }
@@ -151,7 +152,7 @@ impl Tree for Volume<ImageDevice> {
     }
 }
 
-fn inode(volume: &mut Volume<ImageDevice>, ino: Ino) -> Result<Inode, Error> {
+fn inode(volume: &mut Volume<Medium>, ino: Ino) -> Result<Inode, Error> {
     volume.inode(Nid(u32::try_from(ino.0).unwrap_or(0))).map_err(told)
 }
 

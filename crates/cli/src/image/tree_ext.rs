@@ -1,13 +1,14 @@
 //! An ext volume as a tree: as its next mount would show it, read without writing.
 
-use dovetail_block::ImageDevice;
 use dovetail_ext::Volume;
 use dovetail_ext::format::{FileType, Inode};
 use dovetail_vfs::{Attr, DirEntry, Error, Ino};
 
 use super::tree::{Tree, Xattrs};
 
-impl Tree for Volume<ImageDevice> {
+use crate::medium::Medium;
+
+impl Tree for Volume<Medium> {
     fn root(&self) -> Ino {
         Ino(dovetail_ext::format::Ino::ROOT.0.into())
     }
@@ -72,7 +73,7 @@ impl Tree for Volume<ImageDevice> {
     }
 }
 
-fn inode(volume: &mut Volume<ImageDevice>, ino: Ino) -> Result<Inode, Error> {
+fn inode(volume: &mut Volume<Medium>, ino: Ino) -> Result<Inode, Error> {
     volume.inode(dovetail_ext::format::Ino(u32::try_from(ino.0).unwrap_or(0))).map_err(told)
 }
 

@@ -18,7 +18,7 @@ pub(crate) use open::Kind;
 /// An image, and where it is mounted.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The image file, or a block device.
+    /// The image file, a block device, or a drive file.
     image: PathBuf,
     /// The directory to mount at.
     directory: PathBuf,

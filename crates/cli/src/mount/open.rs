@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dovetail_block::{BlockDevice, BlockRange, DeviceError, ImageDevice, OverlayDevice};
+use dovetail_block::{BlockDevice, BlockRange, DeviceError, OverlayDevice};
 use dovetail_ext::Ext;
 use dovetail_ext::format::{Compat, Incompat, Superblock};
 use dovetail_f2fs::F2fs;
@@ -11,6 +11,7 @@ use dovetail_time::SimTime;
 use dovetail_vfs::FileSystem;
 
 use crate::Failure;
+use crate::medium::Medium;
 
 /// Blocks of a journal that get a place in the image when it is mounted, at most: 128 MiB (assumed; large journals would
 /// take seconds).
@@ -83,7 +84,7 @@ fn mount_ext<D: BlockDevice>(
 }
 
 /// The journal is a hole of a new image, and an fsync that fills a part of one takes three times as long.
-fn fill_journal(fs: &mut Ext<ImageDevice>) -> Result<(), DeviceError> {
+fn fill_journal(fs: &mut Ext<Medium>) -> Result<(), DeviceError> {
     let mut left = MAX_FILLED;
     for range in fs.journal_ranges() {
         let filled = BlockRange::new(range.start, range.blocks.min(left));
@@ -107,8 +108,8 @@ fn seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-fn device(image: &Path, read_only: bool) -> Result<ImageDevice, Failure> {
-    let open = if read_only { ImageDevice::open_read_only } else { ImageDevice::open_read_write };
+fn device(image: &Path, read_only: bool) -> Result<Medium, Failure> {
+    let open = if read_only { Medium::open_read_only } else { Medium::open_read_write };
     open(image).map_err(|error| Failure::Failed(format!("{} cannot be opened: {error}", image.display())))
 }
 

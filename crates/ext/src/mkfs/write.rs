@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockDevice, BlockRange, ByteRange, Command, Completion, Content as Block, Data, DeviceError,
-    DeviceInfo, Hints, Lba,
+    BLOCK_SIZE, BlockDevice, BlockRange, Command, Completion, Content as Block, Data, DeviceError,
+    DeviceInfo, Hints, Lba, SectorRange,
 };
 use dovetail_time::SimTime;
 
@@ -73,7 +73,7 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
     fn clear(&mut self, content: &Content) -> Result<(), DeviceError> {
         let blocks = self.io.device().info().blocks;
         if self.empty {
-            let all = [ByteRange::from(BlockRange::new(Lba(0), blocks))];
+            let all = [SectorRange::from(BlockRange::new(Lba(0), blocks))];
             return self.submit(Command::Discard { ranges: &all });
         }
         self.zero(0..(2 * SUPERBLOCK_OFFSET).div_ceil(self.block_size))?;

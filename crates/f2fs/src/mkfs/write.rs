@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BlockBytes, BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Lba,
+    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, SectorRange,
 };
 use dovetail_time::SimTime;
 
@@ -28,7 +28,7 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
     pub(super) fn write(&mut self, image: &Image) -> Result<(), DeviceError> {
         if image.discarded {
             let all = BlockRange::new(Lba(0), self.device.info().blocks);
-            self.submit(Command::Discard { ranges: &[ByteRange::from(all)] })?;
+            self.submit(Command::Discard { ranges: &[SectorRange::from(all)] })?;
         } else {
             self.zero(BlockRange::new(Lba(0), 2))?;
             self.submit(Command::Flush)?;

@@ -182,8 +182,9 @@ impl Drive {
         let until = (run.next + AHEAD).min(self.lines.pages_per_line());
         for index in run.expected..until {
             let ppn = self.lines.page(run.line, index);
-            if self.lines.is_valid(ppn) {
-                self.map.expect(self.owner(ppn).0);
+            let lpn = self.owner(ppn).0;
+            if self.lines.is_valid(ppn) && !self.system.owns(lpn) {
+                self.map.expect(lpn);
             }
         }
         self.run = Some(Run { expected: until.max(run.expected), ..run });
@@ -202,7 +203,7 @@ impl Drive {
         let Some((ready, line)) = self.awaiting_erase.pop_front() else { return Ok(false) };
         // A version that was discarded may only vanish once the discard is on flash: an older version of the
         // same block elsewhere would count as the newest.
-        if let Err(error) = self.write_journal(at) {
+        if let Err(error) = self.write_before_erase(at) {
             self.awaiting_erase.push_front((ready, line));
             return Err(error);
         }

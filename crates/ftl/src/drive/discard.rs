@@ -1,14 +1,16 @@
 //! Discards: the host no longer needs these blocks.
 
-use dovetail_block::{BlockRange, ByteRange, DeviceError};
-use dovetail_nand::Lpn;
+use dovetail_block::{BlockRange, DeviceError, SectorRange};
 use dovetail_time::SimTime;
 
 use super::{Drive, Piece};
 
+/// Mapped pages that are looked for at once.
+const AT_ONCE: usize = 256;
+
 impl Drive {
     /// Unmaps the whole blocks of each range. A discard survives a power cut once it is flushed.
-    pub(super) fn discard(&mut self, at: SimTime, ranges: &[ByteRange]) -> Result<SimTime, DeviceError> {
+    pub(super) fn discard(&mut self, at: SimTime, ranges: &[SectorRange]) -> Result<SimTime, DeviceError> {
         for range in ranges {
             self.check_range(range.blocks_touched())?;
         }
@@ -17,23 +19,48 @@ impl Drive {
             done = self.discard_range(done, range.blocks_inside())?;
         }
         self.counters.discards += 1;
+        if self.config.pages_freed_at_once().is_some_and(|most| self.freed > most) {
+            self.write_journal(at)?;
+        }
         self.write_full_records(at)?;
         Ok(done)
     }
 
     fn discard_range(&mut self, at: SimTime, range: BlockRange) -> Result<SimTime, DeviceError> {
-        let (mut done, mut unmapped) = (at, false);
-        for piece in self.pieces(range) {
-            let accesses = self.counters.map_accesses;
-            let (buffered, mapped) = (self.discard_in_buffer(piece), self.discard_on_flash(piece));
-            self.counters.discarded_blocks += u64::from((buffered | mapped).count_ones());
-            unmapped |= mapped != 0;
-            done += self.config.map_access * (self.counters.map_accesses - accesses);
+        let accesses = self.counters.map_accesses;
+        let unmapped = self.discard_mapped(range);
+        for lpn in self.buffer.within(self.pages_of(range)) {
+            let dropped = self.discard_in_buffer(Piece::of(range, lpn.0, self.page_shift()));
+            self.counters.discarded_blocks += u64::from(dropped.count_ones());
         }
+        let mut done = at + self.config.map_access * (self.counters.map_accesses - accesses);
         if unmapped {
             done += self.note_discard(at, range)?;
         }
         Ok(done)
+    }
+
+    /// Unmaps what is mapped in a range, however long it is, and drops it from the buffer; returns whether anything was.
+    fn discard_mapped(&mut self, range: BlockRange) -> bool {
+        let (mut pages, mut found, mut unmapped) = (self.pages_of(range), Vec::new(), false);
+        loop {
+            let cost = self.map.find_mapped(pages.clone(), AT_ONCE, &mut found);
+            self.charge(cost);
+            let Some(&(last, _)) = found.last() else { return unmapped };
+            let is_all = found.len() < AT_ONCE;
+            for (lpn, ppn) in found.drain(..) {
+                let piece = Piece::of(range, lpn.0, self.page_shift());
+                let mapped = self.live_mask(ppn) & piece.mask();
+                self.kill_parts(lpn, ppn, mapped);
+                let buffered = self.discard_in_buffer(piece);
+                self.counters.discarded_blocks += u64::from((buffered | mapped).count_ones());
+                unmapped |= mapped != 0;
+            }
+            if is_all {
+                return unmapped;
+            }
+            pages.start = last.0 + 1;
+        }
     }
 
     /// Drops the piece from the buffer; returns which parts were dirty there.
@@ -54,36 +81,5 @@ impl Drive {
             self.buffer.forget(piece.lpn);
         }
         dropped
-    }
-
-    /// Unmaps the piece on flash; returns which parts of it were mapped.
-    fn discard_on_flash(&mut self, piece: Piece) -> u8 {
-        let (found, cost) = self.map.lookup(piece.lpn);
-        self.charge(cost);
-        if found.is_none() {
-            return 0;
-        }
-        let dropped = self.live_mask(piece.lpn) & piece.mask();
-        self.kill_parts(piece.lpn, dropped);
-        dropped
-    }
-
-    /// The parts in `mask` of a mapped page are dead; a page without live parts is unmapped.
-    pub(super) fn kill_parts(&mut self, lpn: Lpn, mask: u8) {
-        let parts = u64::from(self.config.parts());
-        let mut remains = false;
-        if let Some(live) = &mut self.live {
-            let first = u64::from(lpn.0) * parts;
-            (0..parts).filter(|part| mask >> part & 1 == 1).for_each(|part| live.clear(first + part));
-            remains = self.live_mask(lpn) != 0;
-        }
-        if remains || mask == 0 {
-            return;
-        }
-        let (before, cost) = self.map.update(lpn, None);
-        self.charge(cost);
-        if let Some(before) = before {
-            self.lines.invalidate(before);
-        }
     }
 }

@@ -5,29 +5,47 @@
 //! the host's, so that cleaning, wear levelling and recovery treat them like any other page:
 //! - *journal pages*: ranges of blocks with the sequence number of their discard. A version of a block with a
 //!   lower sequence number is dead.
-//! - *bitmap pages*: one bit a block, set where it was unmapped when the page was written, with the sequence
-//!   number of that moment.
+//! - *bitmap pages*: one bit a part of every *flash* page, set where nothing counted when the page was written, with the
+//!   sequence number of that moment. What such a part holds with a lower sequence number is dead.
+//!
+//! Both stay true for good. A journal page does because sequence numbers only rise. A bitmap page does because a part that
+//! is dead stays so until its block is erased, and what is programmed then has a higher number: a page comes to count by
+//! being programmed, and a remap moves only what counts. A power cut alone takes deaths back, of versions whose successor,
+//! or whose remap, was still under way; hence bitmap pages are programmed after all that was issued before them. So an old
+//! copy of either that comes back does no harm.
 //!
 //! Discards gather in memory; a flush writes them as journal pages into the next of a fixed number of journal
-//! slots. When the slots are used up, every bitmap page that discards have touched since is written first, and
+//! slots. When the slots are used up, every bitmap page that has become less than the truth is written first, and
 //! the slots are used again from the start.
+//!
+//! **Why nothing comes back when slots are used again.** A record in a slot keeps every version of its blocks dead, also
+//! those that were overwritten long before and lie anywhere: while the discarded version is on flash they do not matter,
+//! because it is newer, but it is erased one day. Each of them stopped counting at some moment, by an overwrite, a
+//! move, a remap or the discard. That *touched* its bitmap page (`Drive::invalidate`), and if the bitmap page was not written
+//! since, it is written now: its bit is set. What was erased in between has its bit set as well,
+//! because that erase may not have begun when the power goes.
+//!
+//! **Why all bitmap pages are written before the first erase after a recovery.** The power may go between two bitmap
+//! pages. One of them can then tell of a discard whose own record never got to flash: the version discarded is dead, and
+//! older ones in the range of the other page are not. They count for nothing as long as the dead one, which is newer, is
+//! there. So it must not be erased before they are in bitmap pages, too. The same goes for what the drive loses on the medium.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockRange, Content, DeviceError, Inode, Lba, StreamId};
-use dovetail_nand::{Lpn, Seq, Token};
+use dovetail_nand::{Divisor, Geometry, Lpn, Ppn, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
 use super::Drive;
 use super::nvm::Nvm;
 use super::place::Page;
-use super::remap_log::{LOG_MAGIC, LogPage, TABLE_MAGIC, TablePage, decode_log, decode_table};
+use super::remap_log::{self, LogPage, TablePage};
+use crate::bits::Bits;
 use crate::buffer::MAX_PARTS;
 use crate::config::DriveConfig;
 use crate::stats::Cause;
 
-const BITMAP_MAGIC: u32 = 0x4456_4231; // "DVB1"
+const BITMAP_MAGIC: u32 = 0x4456_4232; // "DVB2"
 const JOURNAL_MAGIC: u32 = 0x4456_4A31; // "DVJ1"
 pub(super) const HEADER_BYTES: usize = 32;
 const RECORD_BYTES: usize = 24;
@@ -45,7 +63,7 @@ pub(super) struct Record {
 impl Record {
     /// The death of a page that is one block.
     pub(super) fn of_page(lpn: Lpn, seq: Seq) -> Self {
-        Self { range: BlockRange::new(Lba(lpn.0.into()), 1), seq }
+        Self { range: BlockRange::new(Lba(lpn.0), 1), seq }
     }
 }
 
@@ -53,41 +71,52 @@ impl Record {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SystemPage {
     Journal(Vec<Record>),
-    /// Block number of the first bit, when it was written, and the bits.
-    Bitmap {
-        first: Lba,
-        seq: Seq,
-        bits: Vec<u8>,
-    },
+    Bitmap(Bitmap),
     /// A part of a remap.
     Log(LogPage),
     /// A part of the reverse map.
     Table(TablePage),
 }
 
+/// What a bitmap page says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Bitmap {
+    /// The flash page of the first bits.
+    pub(super) first: u64,
+    /// When it was written.
+    pub(super) seq: Seq,
+    /// One bit a part, set where it was dead.
+    pub(super) bits: Vec<u8>,
+}
+
 #[derive(Debug)]
 pub(super) struct Journal {
     pending: Vec<Record>,
-    /// Bitmap pages that discards have touched since they were last written.
-    touched: BTreeSet<u32>,
+    /// Bitmap pages in whose range something has died since they were last written.
+    touched: Bits,
     next_slot: u32,
     slots: u32,
     /// When the bitmaps that replace what the slots said before are on flash.
     slots_free_from: SimTime,
-    blocks_per_bitmap: u64,
-    first_lpn: u32,
+    by_bitmap: Divisor,
+    pages_per_bitmap: u32,
+    bitmaps: u32,
+    first_lpn: u64,
     programs_end: SimTime,
     is_writing: bool,
-    /// A page of the journal was lost on the medium: all bitmap pages must be written before anything is erased.
+    /// All bitmap pages must be written before anything is erased: after recovery, and after a loss on the medium.
     must_rewrite: bool,
 }
 
-fn blocks_per_bitmap(page_bytes: u32) -> u64 {
-    (page_bytes as usize - HEADER_BYTES) as u64 * 8
+/// Flash pages that a bitmap page tells of.
+fn pages_per_bitmap(geometry: &Geometry) -> u32 {
+    (geometry.page_bytes - HEADER_BYTES as u32) * 8 / geometry.parts_per_page()
 }
 
-fn bitmap_pages(config: &DriveConfig) -> u32 {
-    config.user_blocks.div_ceil(blocks_per_bitmap(config.nand.geometry.page_bytes)) as u32
+/// Bitmap pages of a drive.
+pub(crate) fn bitmap_pages(config: &DriveConfig) -> u32 {
+    let geometry = &config.nand.geometry;
+    geometry.pages().div_ceil(pages_per_bitmap(geometry))
 }
 
 fn slots(config: &DriveConfig) -> u32 {
@@ -101,14 +130,18 @@ pub(super) fn journal_pages(config: &DriveConfig) -> u32 {
 
 impl Journal {
     pub(super) fn new(config: &DriveConfig) -> Self {
+        let pages_per_bitmap = pages_per_bitmap(&config.nand.geometry);
+        let bitmaps = bitmap_pages(config);
         Self {
             pending: Vec::new(),
-            touched: BTreeSet::new(),
+            touched: Bits::new(bitmaps.into()),
             next_slot: 0,
             slots: slots(config),
             slots_free_from: SimTime::ZERO,
-            blocks_per_bitmap: blocks_per_bitmap(config.nand.geometry.page_bytes),
-            first_lpn: config.user_pages(),
+            by_bitmap: Divisor::new(pages_per_bitmap),
+            pages_per_bitmap,
+            bitmaps,
+            first_lpn: config.host_pages(),
             programs_end: SimTime::ZERO,
             is_writing: false,
             must_rewrite: false,
@@ -116,20 +149,19 @@ impl Journal {
     }
 
     /// Nothing is known of which bitmap pages lag behind the slots, so all do: after recovery, and after a loss.
-    pub(super) fn distrust(&mut self, bitmaps: u32) {
-        self.touched = (0..bitmaps).collect();
+    pub(super) fn distrust(&mut self) {
+        self.touched.fill(self.bitmaps.into());
         self.next_slot = self.slots;
+        self.must_rewrite = true;
     }
 
-    /// Bitmap pages of these blocks lag behind.
-    pub(super) fn touch(&mut self, range: BlockRange) {
-        let (first, last) = (range.start.0, range.end().0 - 1);
-        self.touched.extend((first / self.blocks_per_bitmap) as u32..=(last / self.blocks_per_bitmap) as u32);
+    /// Something at `ppn` has died, and the bitmap page there does not say so.
+    pub(super) fn touch(&mut self, ppn: Ppn) {
+        self.touched.set(self.by_bitmap.quotient(ppn.0).into());
     }
 
     /// Adds a record; if it was merged into the last one, returns that as it was.
     pub(super) fn note(&mut self, record: Record) -> Option<Record> {
-        self.touch(record.range);
         match self.pending.last_mut() {
             // Nothing was programmed between the two, so that the later number kills no newer version.
             Some(before) if before.range.end() == record.range.start && before.seq.0 + 1 >= record.seq.0 => {
@@ -182,10 +214,19 @@ impl Drive {
     /// Makes all discards so far survive a power cut, and what the log of remaps says.
     pub(super) fn write_journal(&mut self, at: SimTime) -> Result<(), DeviceError> {
         self.mend_log(at)?;
-        if !self.has_records_for_flash() && !self.journal.must_rewrite {
+        if !self.has_records_for_flash() {
             return Ok(());
         }
         self.without_erasing(|drive| drive.write_pending(at))
+    }
+
+    /// What must be durable before a line is erased: the discards so far, and the bitmap pages if they are owed.
+    pub(super) fn write_before_erase(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        if self.journal.must_rewrite {
+            self.without_erasing(|drive| drive.write_bitmaps(at))?;
+            self.journal.must_rewrite = false;
+        }
+        self.write_journal(at)
     }
 
     /// Writes pages of the drive's own; no line is erased meanwhile.
@@ -214,16 +255,20 @@ impl Drive {
     }
 
     /// A page of the drive's own can no longer be read. What it said is in memory, too: all bitmap pages are written
-    /// anew with the next journal write, before the line of the lost page is erased.
+    /// anew before the line of the lost page is erased.
     pub(super) fn replace_system_page(&mut self, lpn: Lpn) {
-        if let (Some(before), _) = self.map.update(lpn, None) {
-            self.lines.invalidate(before);
-        }
-        if lpn.0 >= self.config.user_pages() + journal_pages(&self.config) {
+        self.drop_system_page(lpn);
+        if lpn.0 >= self.config.host_pages() + u64::from(journal_pages(&self.config)) {
             return self.distrust_log();
         }
-        self.journal.distrust(self.bitmap_pages());
-        self.journal.must_rewrite = true;
+        self.journal.distrust();
+    }
+
+    /// A page of the drive's own says nothing any more.
+    pub(super) fn drop_system_page(&mut self, lpn: Lpn) {
+        if let Some(before) = self.system.set(lpn, None) {
+            self.forget(before);
+        }
     }
 
     /// Whether the journal is being written: no line may be erased until it is.
@@ -234,10 +279,6 @@ impl Drive {
     fn write_pending(&mut self, mut at: SimTime) -> Result<(), DeviceError> {
         let page_bytes = self.nand.geometry().page_bytes as usize;
         let records_per_page = (page_bytes - HEADER_BYTES) / RECORD_BYTES;
-        if self.journal.must_rewrite {
-            self.write_bitmaps(at)?;
-            self.journal.must_rewrite = false;
-        }
         // A record must not be on flash before it is in memory: with it, a remap would be there in part.
         at = at.max(self.nvm().map_or(at, Nvm::end));
         while self.has_records_for_flash() {
@@ -249,7 +290,7 @@ impl Drive {
             at = at.max(self.journal.slots_free_from);
             let count = self.journal.pending.len().min(records_per_page);
             let page = encode_journal(&self.journal.pending[..count], page_bytes);
-            let lpn = self.journal.first_lpn + bitmap_pages(&self.config) + self.journal.next_slot;
+            let lpn = self.journal.first_lpn + u64::from(self.journal.bitmaps + self.journal.next_slot);
             let done = self.program_system(at, Lpn(lpn), &page, Cause::Journal)?;
             let written = self.journal.pending.drain(..count).collect();
             if let Some(nvm) = self.nvm_mut() {
@@ -257,39 +298,33 @@ impl Drive {
             }
             self.journal.next_slot += 1;
         }
+        self.freed = 0;
         Ok(())
     }
 
-    /// A bit that is clear stands for a page that may still be under way: until that is on flash, only the bitmap page
-    /// before and the records in the slots keep what it replaced dead. So bitmap pages come after all programs so far.
+    /// A bit that is set kills a version whose successor may still be under way: until that is on flash, the old one is all
+    /// there is. So bitmap pages come after all programs so far.
     pub(super) fn write_bitmaps(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let at = at.max(self.programs_end);
-        while let Some(&index) = self.journal.touched.first() {
-            let page = self.encode_bitmap(index);
+        while let Some(index) = self.journal.touched.first() {
+            let page = self.encode_bitmap(index as u32);
             self.program_system(at, Lpn(self.journal.first_lpn + index), &page, Cause::Journal)?;
-            self.journal.touched.remove(&index);
+            self.journal.touched.clear(index);
         }
         Ok(())
     }
 
     fn encode_bitmap(&self, index: u32) -> Vec<u8> {
         let mut page = vec![0; self.nand.geometry().page_bytes as usize];
-        let first = u64::from(index) * self.journal.blocks_per_bitmap;
-        PageHeader { magic: BITMAP_MAGIC, count: 0, first, seq: self.seq }.put(&mut page);
-        let end = (first + self.journal.blocks_per_bitmap).min(self.config.user_blocks);
-        for (bit, block) in (first..end).enumerate() {
-            if !self.is_mapped(Lba(block)) {
-                page[HEADER_BYTES + bit / 8] |= 1 << (bit % 8);
-            }
+        let (first, pages) = (index * self.journal.pages_per_bitmap, self.journal.pages_per_bitmap);
+        PageHeader { magic: BITMAP_MAGIC, count: 0, first: first.into(), seq: self.seq }.put(&mut page);
+        let end = first.saturating_add(pages).min(self.geometry().pages());
+        let parts = self.config.parts() as usize;
+        for (i, ppn) in (first..end).map(Ppn).enumerate() {
+            let dead = !self.counting_parts(ppn) & self.all_parts();
+            page[HEADER_BYTES + i * parts / 8] |= dead << (i * parts % 8);
         }
         page
-    }
-
-    /// Whether flash holds a version of `block` that counts.
-    fn is_mapped(&self, block: Lba) -> bool {
-        let parts = u64::from(self.config.parts());
-        let lpn = Lpn((block.0 / parts) as u32);
-        self.live.as_ref().is_none_or(|live| live.get(block.0)) && self.map.lookup(lpn).0.is_some()
     }
 
     /// Programs a page of the drive's own; returns when it is durable.
@@ -308,16 +343,12 @@ impl Drive {
             *token = self.nand.intern(&Content::Bytes(Arc::new(block)));
         }
         let stream = StreamId(0);
-        let page = Page { lpn, tokens: &tokens[..parts], stream, inode: Inode(0) };
+        let live = self.all_parts();
+        let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode: Inode(0) };
         let done = self.program(at, self.move_frontier(stream), page, cause)?;
         self.host_programs_end = self.host_programs_end.max(done);
         self.journal.programs_end = self.journal.programs_end.max(done);
         Ok(done)
-    }
-
-    /// How many bitmap pages the drive has.
-    pub(super) fn bitmap_pages(&self) -> u32 {
-        bitmap_pages(&self.config)
     }
 }
 
@@ -380,7 +411,7 @@ pub(super) fn decode(page: &[u8]) -> Option<SystemPage> {
     let body = &page[HEADER_BYTES..];
     match header.magic {
         BITMAP_MAGIC => {
-            Some(SystemPage::Bitmap { first: Lba(header.first), seq: header.seq, bits: body.to_vec() })
+            Some(SystemPage::Bitmap(Bitmap { first: header.first, seq: header.seq, bits: body.to_vec() }))
         }
         JOURNAL_MAGIC => {
             let record = |slot: &[u8]| Record {
@@ -390,9 +421,7 @@ pub(super) fn decode(page: &[u8]) -> Option<SystemPage> {
             let records = body.chunks_exact(RECORD_BYTES).take(header.count as usize).map(record);
             Some(SystemPage::Journal(records.collect()))
         }
-        LOG_MAGIC => Some(SystemPage::Log(decode_log(header, body))),
-        TABLE_MAGIC => Some(SystemPage::Table(decode_table(header, body))),
-        _ => None,
+        _ => remap_log::decode(header, body),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The drive: carries out what the host commands and what the policies decide.
 
 mod collect;
+mod deaths;
 mod discard;
 mod frontier;
 mod journal;
@@ -12,15 +13,20 @@ mod remap;
 mod remap_log;
 mod reverse;
 mod said;
+mod system;
+mod thin;
+mod validity;
 mod write;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use dovetail_block::{BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo};
+use dovetail_block::{
+    BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, Thin,
+};
 use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Lpn, Nand, NandError, Ppn, Seq};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
-use crate::bits::Bits;
 use crate::buffer::WriteBuffer;
 use crate::config::{ConfigError, DriveConfig};
 use crate::lines::{Found, LineId, Lines};
@@ -31,8 +37,11 @@ use collect::Run;
 use frontier::Frontier;
 use journal::Journal;
 use remap::Remaps;
-use reverse::ReverseMap;
+use remap_log::AddressWidth;
+use system::SystemPages;
+use validity::LiveParts;
 
+pub(crate) use journal::bitmap_pages;
 pub use recover::{RecoveryReport, UnrecoveredDrive};
 pub(crate) use remap_log::table_pages as reverse_table_pages;
 
@@ -50,14 +59,19 @@ pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
 pub struct Drive {
     config: DriveConfig,
     nand: Nand,
+    /// The host's pages.
     map: Box<dyn Mapping>,
+    /// How many of them are mapped.
+    mapped: u64,
+    system: SystemPages,
     lines: Lines,
     frontiers: Vec<Frontier>,
     buffer: WriteBuffer,
     journal: Journal,
     remaps: Option<Box<Remaps>>,
-    /// Pages of several blocks: one bit a block, whether the host has data there.
-    live: Option<Bits>,
+    live: Option<LiveParts>,
+    /// Pages that discards have unmapped since the journal was last written.
+    freed: u64,
     seq: Seq,
     run: Option<Run>,
     gc_credit: u64,
@@ -86,6 +100,17 @@ struct Piece {
 }
 
 impl Piece {
+    /// What lies in page `lpn` of a range that touches it; pages have 2^`shift` parts.
+    fn of(range: BlockRange, lpn: u64, shift: u32) -> Self {
+        let (from, to) = (range.start.0.max(lpn << shift), range.end().0.min((lpn + 1) << shift));
+        Self {
+            lpn: Lpn(lpn),
+            first_part: (from - (lpn << shift)) as usize,
+            parts: (to - from) as usize,
+            offset: from - range.start.0,
+        }
+    }
+
     /// One bit for each part of the page that lies in the piece.
     fn mask(self) -> u8 {
         (((1u16 << self.parts) - 1) << self.first_part) as u8
@@ -110,16 +135,18 @@ impl Drive {
 
     /// The parts around a flash, with an empty map and no line in any state yet.
     fn assemble(config: DriveConfig, nand: Nand) -> Self {
-        let logical_pages = config.user_pages() + system_pages(&config);
         let lines = Lines::new(config.nand.geometry, config.shape);
         let groups = lines.groups();
         Self {
-            map: (config.scheme.build)(logical_pages),
+            map: (config.scheme.build)(config.map_shape()),
+            mapped: 0,
+            system: SystemPages::new(config.host_pages(), system_pages(&config)),
             frontiers: (0..config.frontiers()).map(|_| Frontier::new(groups)).collect(),
             buffer: WriteBuffer::new(config.buffer_pages as usize),
             journal: Journal::new(&config),
             remaps: Remaps::new(&config),
-            live: (config.parts() > 1).then(|| Bits::new(config.user_blocks)),
+            live: LiveParts::new(config.nand.geometry.pages(), config.parts()),
+            freed: 0,
             seq: Seq(0),
             run: None,
             gc_credit: 0,
@@ -136,6 +163,11 @@ impl Drive {
             nand,
             config,
         }
+    }
+
+    /// Tells `keeper` of every change of the flash from now on.
+    pub(crate) fn keep_in(&mut self, keeper: Box<dyn dovetail_nand::Keeper>) {
+        self.nand.keep_in(keeper);
     }
 
     /// What the drive is made of.
@@ -175,13 +207,13 @@ impl Drive {
 
     /// Bytes of the drive's own memory that its map takes now.
     pub fn mapping_memory_bytes(&self) -> u64 {
-        self.map.memory_bytes()
+        self.map.memory_bytes() + self.system.memory_bytes()
     }
 
     /// Bytes of the drive's own memory for the rest: validity of pages and parts, and the write buffer.
     pub fn other_memory_bytes(&self) -> u64 {
         let page_bytes = self.config.nand.geometry.page_bytes;
-        let live = self.live.as_ref().map_or(0, Bits::memory_bytes);
+        let live = self.live.as_ref().map_or(0, LiveParts::memory_bytes);
         let reverse = self.remaps.as_ref().map_or(0, |remaps| remaps.memory_bytes());
         self.lines.memory_bytes() + live + reverse + self.buffer.memory_bytes(page_bytes)
     }
@@ -190,12 +222,12 @@ impl Drive {
     /// discards, and the entries of the longest remap.
     pub fn non_volatile_bytes(&self) -> u64 {
         const RECORD_BYTES: u64 = 24;
-        const PAIR_BYTES: u64 = 12;
         match self.config.remap {
             Some(RemapConfig { store: RemapStore::NonVolatile { discard_records, .. }, .. }) => {
                 let longest = self.config.remap.map_or(0, |remap| remap.most_pairs());
-                let table = ReverseMap::table_bytes(self.geometry().pages());
-                table + u64::from(discard_records) * RECORD_BYTES + longest * PAIR_BYTES
+                let width = AddressWidth::of(&self.config);
+                let table = u64::from(self.geometry().pages()) * width.entry_bytes() as u64;
+                table + u64::from(discard_records) * RECORD_BYTES + longest * width.pair_bytes() as u64
             }
             _ => 0,
         }
@@ -253,39 +285,50 @@ impl Drive {
     /// The first disagreement, in words. Meant for tests: it looks at every page.
     pub fn check(&self) -> Result<(), String> {
         let mut valid = vec![0u32; self.lines.count() as usize];
-        for lpn in (0..self.config.user_pages() + system_pages(&self.config)).map(Lpn) {
-            let Some(ppn) = self.map.lookup(lpn).0 else { continue };
-            self.check_page(lpn, ppn)?;
+        for ppn in (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.lines.is_valid(ppn)) {
+            self.check_page(ppn)?;
             valid[self.lines.line_of(ppn).0 as usize] += 1;
         }
         for line in self.lines.ids() {
             if self.lines.valid(line) != valid[line.0 as usize] {
-                let (kept, mapped) = (self.lines.valid(line), valid[line.0 as usize]);
-                return Err(format!("line {line:?} counts {kept} valid pages, {mapped} are mapped"));
+                let (kept, found) = (self.lines.valid(line), valid[line.0 as usize]);
+                return Err(format!("line {line:?} counts {kept} valid pages, there are {found}"));
             }
         }
+        self.check_mapped(valid.iter().map(|&valid| u64::from(valid)).sum())?;
         self.check_reverse()
     }
 
-    fn check_page(&self, lpn: Lpn, ppn: Ppn) -> Result<(), String> {
+    /// A valid page is the one that its owner is mapped to.
+    fn check_page(&self, ppn: Ppn) -> Result<(), String> {
         if self.nand.oob(ppn).is_none() {
-            return Err(format!("{lpn:?} is mapped to {ppn:?}, which is erased"));
+            return Err(format!("{ppn:?} is valid, but erased"));
         }
         let owner = self.owner(ppn).0;
-        if owner != lpn {
-            return Err(format!("{lpn:?} is mapped to {ppn:?}, which belongs to {owner:?}"));
+        let mapped = if self.system.owns(owner) { self.system.get(owner) } else { self.map.lookup(owner).0 };
+        if mapped != Some(ppn) {
+            return Err(format!("{ppn:?} is valid and belongs to {owner:?}, which is mapped to {mapped:?}"));
         }
-        if !self.lines.is_valid(ppn) {
-            return Err(format!("{lpn:?} is mapped to {ppn:?}, which counts as invalid"));
+        if self.live_mask(ppn) == 0 {
+            return Err(format!("{owner:?} is mapped to {ppn:?}, but no part of it is live"));
         }
-        if lpn.0 < self.config.user_pages() && self.live_mask(lpn) == 0 {
-            return Err(format!("{lpn:?} is mapped to {ppn:?}, but no part of it is live"));
+        Ok(())
+    }
+
+    /// Nothing is mapped but the valid pages, of which no two belong to one logical page.
+    fn check_mapped(&self, valid: u64) -> Result<(), String> {
+        let (host, own) = (self.map.mapped(), self.system.iter().count() as u64);
+        if host != self.mapped || host + own != valid {
+            let counted = self.mapped;
+            return Err(format!(
+                "{host} pages of the host's ({counted} counted) and {own} own are mapped, {valid} are valid"
+            ));
         }
         Ok(())
     }
 
     fn check_range(&self, range: BlockRange) -> Result<(), DeviceError> {
-        let blocks = self.config.user_blocks;
+        let blocks = self.config.address_blocks();
         match range.start.0.checked_add(range.blocks) {
             Some(end) if end <= blocks => Ok(()),
             _ => Err(DeviceError::OutOfRange { range, blocks }),
@@ -294,35 +337,20 @@ impl Drive {
 
     /// Cuts a range at page borders.
     fn pieces(&self, range: BlockRange) -> impl Iterator<Item = Piece> + use<> {
-        // A page has 1, 2 or 4 parts: shifts instead of divisions, on every command.
-        let shift = self.config.parts().trailing_zeros();
-        let (start, end) = (range.start.0, range.end().0);
-        let pages = if end > start { start >> shift..((end - 1) >> shift) + 1 } else { 0..0 };
-        pages.map(move |lpn| {
-            let (from, to) = (start.max(lpn << shift), end.min((lpn + 1) << shift));
-            Piece {
-                lpn: Lpn(lpn as u32),
-                first_part: (from - (lpn << shift)) as usize,
-                parts: (to - from) as usize,
-                offset: from - start,
-            }
-        })
+        let shift = self.page_shift();
+        self.pages_of(range).map(move |lpn| Piece::of(range, lpn, shift))
     }
 
-    /// Which parts of a page hold data, one bit a part. Pages of the drive's own are whole.
-    fn live_mask(&self, lpn: Lpn) -> u8 {
-        let parts = self.config.parts();
-        match &self.live {
-            Some(live) if lpn.0 < self.config.user_pages() => {
-                let first = u64::from(lpn.0) * u64::from(parts);
-                let bit = |part: u32| {
-                    let block = first + u64::from(part);
-                    u8::from(block < self.config.user_blocks && live.get(block)) << part
-                };
-                (0..parts).map(bit).sum()
-            }
-            _ => ((1u16 << parts) - 1) as u8,
-        }
+    /// A page has 1, 2 or 4 parts: shifts instead of divisions, on every command.
+    fn page_shift(&self) -> u32 {
+        self.config.parts().trailing_zeros()
+    }
+
+    /// The logical pages that a range touches.
+    fn pages_of(&self, range: BlockRange) -> Range<u64> {
+        let (start, end) = (range.start.0, range.end().0);
+        let shift = self.page_shift();
+        if end > start { start >> shift..((end - 1) >> shift) + 1 } else { 0..0 }
     }
 
     fn charge(&mut self, cost: MapCost) -> SimSpan {
@@ -354,6 +382,8 @@ impl Drive {
     fn keep_house(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let idle_from = self.last_command + self.config.idle_after;
         self.last_command = self.last_command.max(at);
+        let cost = self.map.tick(at);
+        self.counters.map_accesses += u64::from(cost.accesses);
         if at > idle_from {
             self.clean_while_idle(idle_from, at)?;
         }
@@ -362,12 +392,13 @@ impl Drive {
 
     fn device_info(&self) -> DeviceInfo {
         DeviceInfo {
-            blocks: self.config.user_blocks,
+            blocks: self.config.address_blocks(),
             capabilities: Capabilities {
                 discard: true,
                 streams: self.config.streams,
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
+                thin: self.config.addresses.map(|_| Thin { capacity: self.config.user_blocks }),
             },
         }
     }
@@ -389,6 +420,10 @@ impl BlockDevice for Drive {
             Command::Remap { pairs, when } => self.remap(at, pairs, when)?,
         };
         Ok(Completion { done })
+    }
+
+    fn room(&self) -> Option<u64> {
+        self.config.addresses.map(|_| self.free_pages())
     }
 }
 

@@ -14,6 +14,8 @@ use crate::stats::{Cause, ReadCause};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page<'a> {
     pub(super) lpn: Lpn,
+    /// The parts that hold data, one bit each.
+    pub(super) live: u8,
     pub(super) tokens: &'a [Token],
     pub(super) stream: StreamId,
     pub(super) inode: Inode,
@@ -48,7 +50,7 @@ impl Drive {
                 Ok(done) => {
                     self.counters.programs[cause as usize] += 1;
                     self.programs_end = self.programs_end.max(done);
-                    self.point(page.lpn, ppn, line);
+                    self.point(page, ppn, line);
                     self.note_program_end(ppn, done);
                     return Ok(done);
                 }
@@ -61,13 +63,15 @@ impl Drive {
         }
     }
 
-    fn point(&mut self, lpn: Lpn, ppn: Ppn, line: LineId) {
-        let (before, cost) = self.map.update(lpn, Some(ppn));
+    fn point(&mut self, page: Page<'_>, ppn: Ppn, line: LineId) {
+        let (before, cost) = self.point_at(page.lpn, Some(ppn));
         self.counters.map_accesses += u64::from(cost.accesses);
-        if let Some(before) = before {
-            self.lines.invalidate(before);
+        match before {
+            Some(before) if self.system.owns(page.lpn) => self.forget(before),
+            Some(before) => self.invalidate(before),
+            None => {}
         }
-        self.lines.validate(ppn, line);
+        self.validate(ppn, line, page.live);
     }
 
     /// The next good page of a frontier; when no line is left to open, of any other that has one: cleaning must
@@ -164,19 +168,19 @@ impl Drive {
         let ((lpn, remap), (_, stream)) = (self.owner(ppn), self.nand.owner(ppn));
         let inode = self.nand.inode(ppn);
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;
-        if !readable && lpn.0 >= self.config.user_pages() {
+        if !readable && self.system.owns(lpn) {
             self.replace_system_page(lpn);
             return Ok(());
         }
         let parts = self.config.parts() as usize;
         let mut tokens = [Token::EMPTY; MAX_PARTS];
-        let live = self.live_mask(lpn);
+        let live = self.live_mask(ppn);
         for (part, token) in
             tokens.iter_mut().enumerate().take(parts).filter(|(part, _)| live >> part & 1 == 1)
         {
             *token = self.carry(ppn, part, readable);
         }
-        let page = Page { lpn, tokens: &tokens[..parts], stream, inode };
+        let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode };
         let ready = ready.max(self.durable_at(remap));
         self.program(ready, self.move_frontier(stream), page, cause)?;
         Ok(())

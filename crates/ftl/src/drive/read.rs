@@ -53,20 +53,17 @@ impl Drive {
             (tokens, held) = (buffered, mask);
             self.counters.buffer_read_hits += u64::from((mask & wanted).count_ones());
         }
-        let live = self.live_mask(piece.lpn);
-        let missing = wanted & !held & live;
-        self.counters.empty_read_blocks += u64::from((wanted & !held & !live).count_ones());
-        if missing == 0 {
+        if wanted & !held == 0 {
             return Ok((tokens, at));
         }
         let (found, cost) = self.map.lookup(piece.lpn);
         let at = at + self.charge(cost);
-        let Some(ppn) = found else {
-            self.counters.empty_read_blocks += u64::from(missing.count_ones());
-            return Ok((tokens, at));
-        };
+        let live = found.map_or(0, |ppn| self.live_mask(ppn));
+        let missing = wanted & !held & live;
+        self.counters.empty_read_blocks += u64::from((wanted & !held & !live).count_ones());
+        let Some(ppn) = found.filter(|_| missing != 0) else { return Ok((tokens, at)) };
         let first_missing = u64::from(missing.trailing_zeros());
-        let lba = Lba(u64::from(piece.lpn.0) * u64::from(self.config.parts()) + first_missing);
+        let lba = Lba(piece.lpn.0 * u64::from(self.config.parts()) + first_missing);
         let ready = self.read_page(at, ppn, missing.count_ones(), lba)?;
         for (part, token) in tokens.iter_mut().enumerate().filter(|(part, _)| missing >> part & 1 == 1) {
             *token = self.nand.token(ppn, part);

@@ -1,19 +1,21 @@
 //! Power on after a cut: the map is rebuilt from the flash, and from non-volatile memory if the drive has it.
 //!
-//! Recovery only reads. First the drive's own pages are found and read: they say which pages were remapped and which
-//! blocks were discarded. Then, of the pages with the same owner, the one with the greatest sequence number counts (for a
-//! remapped page that of its remap), and what is said to be dead is dropped. Lines that were being filled are filled on
+//! Recovery only reads. First the drive's own pages are found and read: they say which pages were remapped and what is
+//! dead. Then, of the pages with the same owner, the one with the greatest sequence number counts (for a remapped page that
+//! of its remap), and only then what is said to be dead of it is dropped: as long as it is there, it keeps older versions
+//! from counting, of which nothing may be said yet. No more memory is needed than for the map itself. Lines that were being filled are filled on
 //! (otherwise a drive whose power is cut again and again would run out of free lines without ever finishing a
 //! cleaning run), lines that were being erased are cleaned again. So power cuts during recovery change nothing.
 
-use dovetail_block::{BlockRange, DeviceError, Lba};
-use dovetail_nand::{BlockId, FaultPlan, Lpn, Nand, NandError, Oob, Ppn, Seq};
+use dovetail_block::DeviceError;
+use dovetail_nand::{BlockId, FaultPlan, Lpn, Nand, NandError, Oob, Ppn, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
+use super::deaths::Deaths;
 use super::frontier::OpenLine;
 use super::nvm::Survivor;
 use super::reverse::Remapped;
-use super::said::{Bitmap, Said};
+use super::said::Said;
 use super::{Drive, device_error, system_pages};
 use crate::config::DriveConfig;
 use crate::lines::{Found, LineId};
@@ -45,9 +47,12 @@ pub struct RecoveryReport {
     pub duration: SimSpan,
 }
 
-/// The newest version of each logical page.
+/// What is on flash.
 struct Scan {
-    newest: Vec<Option<(Seq, Ppn)>>,
+    /// Every programmed page, by block.
+    pages: Vec<Ppn>,
+    /// The newest copy of each page of the drive's own.
+    own: Vec<Option<(Seq, Ppn)>>,
     said: Said,
     report: RecoveryReport,
     last_seq: Seq,
@@ -56,6 +61,11 @@ struct Scan {
 impl UnrecoveredDrive {
     pub(super) fn new(config: DriveConfig, nand: Nand, nvm: Option<Survivor>) -> Self {
         Self { config, nand, nvm }
+    }
+
+    /// The drive around a flash that was kept, without non-volatile memory.
+    pub(crate) fn from_flash(config: DriveConfig, nand: Nand) -> Self {
+        Self::new(config, nand, None)
     }
 
     /// Reads, programs and erases of the flash so far: recovery goes on counting from here.
@@ -85,12 +95,17 @@ impl UnrecoveredDrive {
         let mut drive = Drive::assemble(self.config, self.nand);
         drive.seq = Seq(found.last_seq.max(found.said.last_seq).0 + 1);
         drive.adopt_lines();
-        drive.adopt_pages(&found);
-        drive.apply_discards(&mut found);
-        drive.find_stranded();
-        drive.journal.distrust(drive.bitmap_pages());
-        found.report.duration = drive.nand.idle_from().since(SimTime::ZERO);
+        drive.adopt_own_pages(&found.own);
+        found.report.lost_journal_pages = found.said.lost;
+        found.report.remapped_pages = found.said.reverse.iter().count() as u64;
+        let deaths = found.said.deaths();
         drive.adopt_remaps(found.said);
+        drive.map_newest(&found.pages);
+        found.report.discarded_blocks = drive.bury(&found.pages, &deaths);
+        found.report.mapped_pages = drive.lines.ids().map(|line| u64::from(drive.lines.valid(line))).sum();
+        drive.find_stranded();
+        drive.journal.distrust();
+        found.report.duration = drive.nand.idle_from().since(SimTime::ZERO);
         if let Some(survivor) = self.nvm {
             drive.adopt_survivor(survivor);
         }
@@ -99,23 +114,16 @@ impl UnrecoveredDrive {
 }
 
 fn scan(config: &DriveConfig, nand: &mut Nand, survivor: Option<&Survivor>) -> Result<Scan, DeviceError> {
-    let mut found = Scan::new(config, Said::new(nand, survivor));
-    let pages = programmed_pages(nand);
-    for &ppn in &pages {
-        found.count(read_oob(nand, ppn)?);
+    let mut found = Scan::new(config, programmed_pages(nand), Said::new(nand, survivor));
+    for index in 0..found.pages.len() {
+        let ppn = found.pages[index];
+        let oob = read_oob(nand, ppn)?;
+        found.see(config, ppn, oob);
     }
-    // Owners are known only when the drive's own pages are read; those are never remapped.
-    let is_system = |oob: Oob| oob.lpn.0 >= config.user_pages();
-    for &ppn in &pages {
-        nand.oob(ppn).filter(|&oob| is_system(oob)).into_iter().for_each(|oob| found.see(ppn, oob));
-    }
-    for (_, ppn) in found.newest[config.user_pages() as usize..].iter().flatten() {
+    for (_, ppn) in found.own.iter().flatten() {
         found.said.read(nand, *ppn)?;
     }
     found.said.complete(|ppn| nand.oob(ppn));
-    for &ppn in &pages {
-        nand.oob(ppn).filter(|&oob| !is_system(oob)).into_iter().for_each(|oob| found.see(ppn, oob));
-    }
     for block in (0..nand.geometry().blocks()).map(BlockId) {
         found.last_seq = found.last_seq.max(nand.last_seq(block));
     }
@@ -139,8 +147,7 @@ fn read_oob(nand: &mut Nand, ppn: Ppn) -> Result<Option<Oob>, DeviceError> {
 }
 
 impl Scan {
-    fn new(config: &DriveConfig, said: Said) -> Self {
-        let logical_pages = config.user_pages() + system_pages(config);
+    fn new(config: &DriveConfig, pages: Vec<Ppn>, said: Said) -> Self {
         let report = RecoveryReport {
             pages_read: 0,
             torn_pages: 0,
@@ -150,28 +157,20 @@ impl Scan {
             lost_journal_pages: 0,
             duration: SimSpan::ZERO,
         };
-        Self { newest: vec![None; logical_pages as usize], said, report, last_seq: Seq(0) }
+        Self { pages, own: vec![None; system_pages(config) as usize], said, report, last_seq: Seq(0) }
     }
 
-    fn count(&mut self, oob: Option<Oob>) {
+    fn see(&mut self, config: &DriveConfig, ppn: Ppn, oob: Option<Oob>) {
         self.report.pages_read += 1;
         self.report.torn_pages += u64::from(oob.is_none());
-    }
-
-    fn see(&mut self, ppn: Ppn, oob: Oob) {
+        let Some(oob) = oob else { return };
         self.last_seq = self.last_seq.max(oob.seq);
-        let (lpn, seq) = match self.said.reverse.get(ppn) {
-            Some(Remapped { lpn, seq }) => (lpn, seq),
-            None => (oob.lpn, oob.seq),
-        };
-        let newest = &mut self.newest[lpn.0 as usize];
-        if newest.is_none_or(|(present, _)| seq > present) {
-            *newest = Some((seq, ppn));
+        // Pages of the drive's own are never remapped.
+        let index = oob.lpn.0.checked_sub(config.host_pages());
+        let newest = index.and_then(|index| self.own.get_mut(usize::try_from(index).ok()?));
+        if let Some(newest) = newest.filter(|newest| newest.is_none_or(|(present, _)| oob.seq > present)) {
+            *newest = Some((oob.seq, ppn));
         }
-    }
-
-    fn seq_of(&self, lpn: Lpn) -> Option<Seq> {
-        self.newest[lpn.0 as usize].map(|(seq, _)| seq)
     }
 }
 
@@ -226,64 +225,59 @@ impl Drive {
         self.lines.blocks(line).map(|block| self.nand.last_seq(block)).max().unwrap_or_default()
     }
 
-    fn adopt_pages(&mut self, found: &Scan) {
-        for (lpn, newest) in found.newest.iter().enumerate() {
+    fn adopt_own_pages(&mut self, newest: &[Option<(Seq, Ppn)>]) {
+        for (lpn, newest) in (self.config.host_pages()..).map(Lpn).zip(newest) {
             let Some((_, ppn)) = *newest else { continue };
-            let lpn = Lpn(lpn as u32);
-            self.adopt_parts(lpn, ppn);
-            if self.live_mask(lpn) != 0 {
-                self.map.update(lpn, Some(ppn));
-                self.lines.adopt(ppn);
+            self.system.set(lpn, Some(ppn));
+            self.adopt(ppn, self.all_parts());
+        }
+    }
+
+    /// Whom a page of the host's belongs to, and as a version of what age; `None` for others, and torn ones.
+    fn version(&self, ppn: Ppn) -> Option<(Lpn, Seq)> {
+        let oob = self.nand.oob(ppn).filter(|oob| !self.system.owns(oob.lpn))?;
+        match self.remapped(ppn) {
+            Some(Remapped { lpn, seq }) => Some((lpn, seq)),
+            None => Some((oob.lpn, oob.seq)),
+        }
+    }
+
+    /// Points the map at the newest version of each page, dead or not. Nothing counts by that yet.
+    fn map_newest(&mut self, pages: &[Ppn]) {
+        for &ppn in pages {
+            let Some((lpn, seq)) = self.version(ppn) else { continue };
+            let present = self.map.lookup(lpn).0.and_then(|present| self.version(present));
+            if present.is_none_or(|(_, present)| seq > present) {
+                self.point_at(lpn, Some(ppn));
             }
         }
     }
 
-    fn adopt_parts(&mut self, lpn: Lpn, ppn: Ppn) {
-        let parts = u64::from(self.config.parts());
-        let Some(live) = &mut self.live else { return };
-        for part in 0..parts {
-            let block = u64::from(lpn.0) * parts + part;
-            if block < self.config.user_blocks
-                && self.nand.token(ppn, part as usize) != dovetail_nand::Token::EMPTY
-            {
-                live.set(block);
-            }
-        }
-    }
-
-    /// Unmaps what the journal says is dead.
-    fn apply_discards(&mut self, found: &mut Scan) {
-        for record in std::mem::take(&mut found.said.records) {
-            self.bury(found, record.range, record.seq);
-        }
-        for Bitmap { first, seq, bits } in std::mem::take(&mut found.said.bitmaps) {
-            self.bury_bits(found, first, seq, &bits);
-        }
-        found.report.lost_journal_pages = found.said.lost;
-        found.report.mapped_pages = self.lines.ids().map(|line| u64::from(self.lines.valid(line))).sum();
-        found.report.remapped_pages = found.said.reverse.iter().count() as u64;
-    }
-
-    fn bury_bits(&mut self, found: &mut Scan, first: Lba, seq: Seq, bits: &[u8]) {
-        let room = self.config.user_blocks.saturating_sub(first.0).min(bits.len() as u64 * 8);
-        for bit in (0..room).filter(|bit| bits[(bit / 8) as usize] >> (bit % 8) & 1 == 1) {
-            self.bury(found, BlockRange::new(Lba(first.0 + bit), 1), seq);
-        }
-    }
-
-    /// Versions of these blocks older than `seq` are dead.
-    fn bury(&mut self, found: &mut Scan, range: BlockRange, seq: Seq) {
-        let room = self.config.user_blocks.saturating_sub(range.start.0);
-        for piece in self.pieces(BlockRange::new(range.start, range.blocks.min(room))) {
-            if found.seq_of(piece.lpn).is_none_or(|newest| newest >= seq)
-                || self.map.lookup(piece.lpn).0.is_none()
-            {
+    /// Unmaps what is dead, and makes the rest count; returns how many blocks are dead of those that the map would have.
+    fn bury(&mut self, pages: &[Ppn], deaths: &Deaths) -> u64 {
+        let (parts, mut buried) = (self.config.parts(), 0);
+        for &ppn in pages {
+            let Some((lpn, seq)) = self.version(ppn) else { continue };
+            if self.map.lookup(lpn).0 != Some(ppn) {
                 continue;
             }
-            let mask = piece.mask() & self.live_mask(piece.lpn);
-            found.report.discarded_blocks += u64::from(mask.count_ones());
-            self.kill_parts(piece.lpn, mask);
+            let written = self.written_parts(ppn);
+            let live = written & !deaths.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
+            buried += u64::from((written & !live).count_ones());
+            if live == 0 {
+                self.point_at(lpn, None);
+            } else {
+                self.adopt(ppn, live);
+            }
         }
+        buried
+    }
+
+    /// The parts of a page that had content when it was programmed; of one that is a single part, that one.
+    fn written_parts(&self, ppn: Ppn) -> u8 {
+        let parts = self.config.parts();
+        let written = |part: &u32| parts == 1 || self.nand.token(ppn, *part as usize) != Token::EMPTY;
+        (0..parts).filter(written).map(|part| 1 << part).sum()
     }
 
     /// Bad blocks that still hold valid pages are emptied with the next write.

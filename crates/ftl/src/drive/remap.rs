@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use dovetail_block::{BlockRange, DeviceError, HeldRemaps, Lba, RemapPair, RemapWhen};
+use dovetail_block::{DeviceError, HeldRemaps, Lba, RemapPair, RemapWhen};
 use dovetail_nand::{BlockId, Lpn, Ppn, Seq};
 use dovetail_time::{SimSpan, SimTime};
 
@@ -76,7 +76,7 @@ impl Remaps {
 
     /// Bytes of the drive's own volatile memory: a reverse map whose durable form is on flash.
     pub(super) fn memory_bytes(&self) -> u64 {
-        if self.nvm.is_some() { 0 } else { self.reverse.memory_bytes() }
+        self.log.as_ref().map_or(0, |log| self.reverse.pages() * log.entry_bytes())
     }
 
     /// What a power cut leaves of it, as of a time if it is given.
@@ -174,12 +174,12 @@ impl Drive {
         for &Move { ppn, to, from } in moves {
             self.drop_from_buffer(to);
             self.drop_from_buffer(from);
-            let (_, unmapped) = self.map.update(from, None);
-            let (before, mapped) = self.map.update(to, ppn);
+            let (_, unmapped) = self.point_at(from, None);
+            let (before, mapped) = self.point_at(to, ppn);
             spent += self.charge(unmapped);
             spent += self.charge(mapped);
             if let Some(before) = before {
-                self.lines.invalidate(before);
+                self.invalidate(before);
             }
         }
         spent
@@ -237,10 +237,9 @@ impl Drive {
 
     /// Takes over the reverse map and the log as they were found after a power cut.
     pub(super) fn adopt_remaps(&mut self, said: Said) {
-        let page_bytes = self.nand.geometry().page_bytes;
         let Some(remaps) = &mut self.remaps else { return };
         if let Some(log) = &mut remaps.log {
-            log.found(said.logged(), page_bytes);
+            log.found(said.logged());
         }
         remaps.reverse = said.reverse;
         if said.lost > 0 {
@@ -267,10 +266,5 @@ impl Drive {
 
 /// The page of a block, on a drive whose pages are blocks.
 fn page_of(lba: Lba) -> Lpn {
-    Lpn(lba.0 as u32)
-}
-
-/// The block of a page, as above.
-pub(super) fn block_of(lpn: Lpn) -> BlockRange {
-    BlockRange::new(Lba(u64::from(lpn.0)), 1)
+    Lpn(lba.0)
 }

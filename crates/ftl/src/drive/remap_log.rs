@@ -16,21 +16,80 @@ use dovetail_nand::{Lpn, Ppn, Seq};
 use dovetail_time::SimTime;
 
 use super::Drive;
-use super::journal::{HEADER_BYTES, PageHeader, u32_at, u64_at};
-use super::remap::{Move, deaths};
+use super::journal::{HEADER_BYTES, PageHeader, SystemPage, u32_at, u64_at};
+use super::remap::Move;
 use super::reverse::Remapped;
 use crate::config::DriveConfig;
 use crate::remap::RemapStore;
 use crate::stats::Cause;
 
-pub(super) const LOG_MAGIC: u32 = 0x4456_4D31; // "DVM1"
-pub(super) const TABLE_MAGIC: u32 = 0x4456_5231; // "DVR1"
-const PAIR_BYTES: usize = 12;
-const ENTRY_BYTES: usize = 12;
+const LOG_MAGIC: [u32; 2] = [0x4456_4D31, 0x4456_4D32]; // "DVM1", and "DVM2" with wide addresses
+const TABLE_MAGIC: [u32; 2] = [0x4456_5231, 0x4456_5232]; // "DVR1", "DVR2"
 /// Log slots, at least (assumed), as for discards; otherwise as many as table pages, so that writing tables costs at most
 /// one page a log page.
 const MIN_SLOTS: u32 = 16;
 const NO_PAGE: u32 = u32::MAX;
+
+/// The form of logical pages in what the drive keeps of remaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AddressWidth {
+    /// Four bytes: the address space has fewer than 2^32 pages.
+    Narrow,
+    /// Eight bytes.
+    Wide,
+}
+
+impl AddressWidth {
+    pub(super) fn of(config: &DriveConfig) -> Self {
+        if config.host_pages() < u64::from(u32::MAX) { Self::Narrow } else { Self::Wide }
+    }
+
+    const fn bytes(self) -> usize {
+        match self {
+            Self::Narrow => 4,
+            Self::Wide => 8,
+        }
+    }
+
+    /// Flash page, destination, source.
+    pub(super) const fn pair_bytes(self) -> usize {
+        4 + 2 * self.bytes()
+    }
+
+    /// Logical page, sequence number.
+    pub(super) const fn entry_bytes(self) -> usize {
+        self.bytes() + 8
+    }
+
+    fn put(self, slot: &mut [u8], at: usize, number: u64) {
+        slot[at..at + self.bytes()].copy_from_slice(&number.to_le_bytes()[..self.bytes()]);
+    }
+
+    fn get(self, slot: &[u8], at: usize) -> u64 {
+        match self {
+            Self::Narrow => u32_at(slot, at).into(),
+            Self::Wide => u64_at(slot, at),
+        }
+    }
+
+    const fn pairs_per_page(self, page_bytes: u32) -> usize {
+        (page_bytes as usize - HEADER_BYTES) / self.pair_bytes()
+    }
+
+    const fn entries_per_table(self, page_bytes: u32) -> u32 {
+        ((page_bytes as usize - HEADER_BYTES) / self.entry_bytes()) as u32
+    }
+
+    /// The width that belongs to a page with that number, one of `magics`.
+    fn of_magic(magics: [u32; 2], magic: u32) -> Option<Self> {
+        let widths = magics.into_iter().zip([Self::Narrow, Self::Wide]);
+        widths.into_iter().find(|(known, _)| *known == magic).map(|(_, width)| width)
+    }
+
+    const fn magic(self, magics: [u32; 2]) -> u32 {
+        magics[self as usize]
+    }
+}
 
 /// What a log page says.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,7 +106,10 @@ pub(super) type TablePage = Vec<(Ppn, Remapped)>;
 
 #[derive(Debug)]
 pub(super) struct RemapLog {
-    first_lpn: u32,
+    width: AddressWidth,
+    /// Of a flash page.
+    page_bytes: u32,
+    first_lpn: u64,
     tables: u32,
     slots: u32,
     next_slot: u32,
@@ -59,14 +121,6 @@ pub(super) struct RemapLog {
     must_rewrite: bool,
 }
 
-const fn pairs_per_page(page_bytes: u32) -> usize {
-    (page_bytes as usize - HEADER_BYTES) / PAIR_BYTES
-}
-
-const fn entries_per_table(page_bytes: u32) -> u32 {
-    (page_bytes - HEADER_BYTES as u32) / ENTRY_BYTES as u32
-}
-
 fn is_log(config: &DriveConfig) -> bool {
     config.remap.is_some_and(|remap| remap.store == RemapStore::Log)
 }
@@ -74,13 +128,15 @@ fn is_log(config: &DriveConfig) -> bool {
 /// Table pages of the reverse map on flash.
 pub(crate) fn table_pages(config: &DriveConfig) -> u32 {
     let geometry = config.nand.geometry;
-    if is_log(config) { geometry.pages().div_ceil(entries_per_table(geometry.page_bytes)) } else { 0 }
+    let per_table = AddressWidth::of(config).entries_per_table(geometry.page_bytes);
+    if is_log(config) { geometry.pages().div_ceil(per_table) } else { 0 }
 }
 
 /// Slots: also for the longest remap at once.
 fn slots(config: &DriveConfig) -> u32 {
     let Some(remap) = config.remap.filter(|_| is_log(config)) else { return 0 };
-    let longest = remap.most_pairs().div_ceil(pairs_per_page(config.nand.geometry.page_bytes) as u64);
+    let per_page = AddressWidth::of(config).pairs_per_page(config.nand.geometry.page_bytes);
+    let longest = remap.most_pairs().div_ceil(per_page as u64);
     table_pages(config).max(MIN_SLOTS).max(longest as u32)
 }
 
@@ -92,7 +148,9 @@ pub(super) fn log_pages(config: &DriveConfig) -> u32 {
 impl RemapLog {
     pub(super) fn new(config: &DriveConfig) -> Self {
         Self {
-            first_lpn: config.user_pages() + super::journal::journal_pages(config),
+            width: AddressWidth::of(config),
+            page_bytes: config.nand.geometry.page_bytes,
+            first_lpn: config.host_pages() + u64::from(super::journal::journal_pages(config)),
             tables: table_pages(config),
             slots: slots(config),
             next_slot: 0,
@@ -102,15 +160,28 @@ impl RemapLog {
         }
     }
 
-    fn touch(&mut self, moves: &[Move], page_bytes: u32) {
-        let per_table = entries_per_table(page_bytes);
+    fn touch(&mut self, moves: &[Move]) {
+        let per_table = self.entries_per_table();
         self.touched.extend(moves.iter().filter_map(|entry| entry.ppn).map(|ppn| ppn.0 / per_table));
     }
 
     /// After recovery: the slots hold these remaps, which the tables may lack.
-    pub(super) fn found<'a>(&mut self, moves: impl Iterator<Item = &'a [Move]>, page_bytes: u32) {
-        moves.for_each(|moves| self.touch(moves, page_bytes));
+    pub(super) fn found<'a>(&mut self, moves: impl Iterator<Item = &'a [Move]>) {
+        moves.for_each(|moves| self.touch(moves));
         self.next_slot = self.slots;
+    }
+
+    /// Bytes of an entry of the reverse map.
+    pub(super) fn entry_bytes(&self) -> u64 {
+        self.width.entry_bytes() as u64
+    }
+
+    fn entries_per_table(&self) -> u32 {
+        self.width.entries_per_table(self.page_bytes)
+    }
+
+    fn pairs_per_page(&self) -> usize {
+        self.width.pairs_per_page(self.page_bytes)
     }
 }
 
@@ -123,14 +194,10 @@ impl Drive {
         self.remaps.as_mut().and_then(|remaps| remaps.log.as_mut())
     }
 
-    fn log_pages_for(&self, pairs: usize) -> u32 {
-        pairs.div_ceil(pairs_per_page(self.nand.geometry().page_bytes)) as u32
-    }
-
     /// Sees to it that a remap can be logged: slots, and lines to write to.
     pub(super) fn make_room_in_log(&mut self, at: SimTime, pairs: usize) -> Result<(), DeviceError> {
         let Some(log) = self.log() else { return Ok(()) };
-        let pages = self.log_pages_for(pairs);
+        let pages = pairs.div_ceil(log.pairs_per_page()) as u32;
         if log.next_slot + pages > log.slots {
             for _ in 0..log.touched.len() {
                 self.make_room(at)?;
@@ -152,18 +219,16 @@ impl Drive {
     ) -> Result<SimTime, DeviceError> {
         let Some(log) = self.log() else { return Ok(at) };
         let (at, mut end) = (at.max(log.free_from), at);
-        let page_bytes = self.nand.geometry().page_bytes;
-        for chunk in moves.chunks(pairs_per_page(page_bytes)) {
+        for chunk in moves.chunks(log.pairs_per_page()) {
             let Some(log) = self.log_mut() else { break };
-            let lpn = Lpn(log.first_lpn + log.tables + log.next_slot);
+            let lpn = Lpn(log.first_lpn + u64::from(log.tables + log.next_slot));
             log.next_slot += 1;
-            let page = encode_log(seq, moves.len(), chunk, page_bytes as usize);
+            let page = encode_log(log.width, seq, moves.len(), chunk, log.page_bytes as usize);
             end = end.max(self.program_system(at, lpn, &page, Cause::Remap)?);
         }
         if let Some(log) = self.log_mut() {
-            log.touch(moves, page_bytes);
+            log.touch(moves);
         }
-        deaths(moves).for_each(|lpn| self.journal.touch(super::remap::block_of(lpn)));
         Ok(end)
     }
 
@@ -188,20 +253,15 @@ impl Drive {
         log.free_from = free_from;
         log.next_slot = 0;
         log.must_rewrite = false;
-        let first = log.first_lpn + log.tables;
-        for lpn in (first..first + log.slots).map(Lpn) {
-            if let (Some(before), _) = self.map.update(lpn, None) {
-                self.lines.invalidate(before);
-            }
-        }
+        let first = log.first_lpn + u64::from(log.tables);
+        (first..first + u64::from(log.slots)).for_each(|lpn| self.drop_system_page(Lpn(lpn)));
     }
 
     /// A log or table page can no longer be read: all tables are written anew, from memory.
     pub(super) fn distrust_log(&mut self) {
-        let page_bytes = self.nand.geometry().page_bytes;
         let Some(remaps) = &mut self.remaps else { return };
         let Some(log) = &mut remaps.log else { return };
-        let per_table = entries_per_table(page_bytes);
+        let per_table = log.entries_per_table();
         log.touched.extend(remaps.reverse.iter().map(|(ppn, _)| ppn.0 / per_table));
         log.must_rewrite = true;
     }
@@ -215,15 +275,17 @@ impl Drive {
     }
 
     fn encode_table(&self, index: u32) -> Vec<u8> {
-        let page_bytes = self.nand.geometry().page_bytes;
-        let first = index * entries_per_table(page_bytes);
+        let (width, page_bytes) = (AddressWidth::of(&self.config), self.nand.geometry().page_bytes);
+        let per_table = width.entries_per_table(page_bytes);
+        let first = index * per_table;
         let mut page = vec![0; page_bytes as usize];
-        PageHeader { magic: TABLE_MAGIC, count: 0, first: first.into(), seq: self.seq }.put(&mut page);
-        let end = (first + entries_per_table(page_bytes)).min(self.nand.geometry().pages());
-        for (slot, ppn) in page[HEADER_BYTES..].chunks_exact_mut(ENTRY_BYTES).zip((first..end).map(Ppn)) {
+        let magic = width.magic(TABLE_MAGIC);
+        PageHeader { magic, count: 0, first: first.into(), seq: self.seq }.put(&mut page);
+        let ppns = (first..first.saturating_add(per_table).min(self.geometry().pages())).map(Ppn);
+        for (slot, ppn) in page[HEADER_BYTES..].chunks_exact_mut(width.entry_bytes()).zip(ppns) {
             if let Some(Remapped { lpn, seq }) = self.remapped(ppn) {
-                slot[0..4].copy_from_slice(&(lpn.0 + 1).to_le_bytes());
-                slot[4..12].copy_from_slice(&seq.0.to_le_bytes());
+                width.put(slot, 0, lpn.0 + 1);
+                slot[width.bytes()..].copy_from_slice(&seq.0.to_le_bytes());
             }
         }
         page
@@ -232,54 +294,65 @@ impl Drive {
 
 impl RemapLog {
     fn next_touched(&self) -> Option<(u32, Lpn)> {
-        self.touched.first().map(|&index| (index, Lpn(self.first_lpn + index)))
+        self.touched.first().map(|&index| (index, Lpn(self.first_lpn + u64::from(index))))
     }
 }
 
-fn encode_log(seq: Seq, total: usize, moves: &[Move], page_bytes: usize) -> Vec<u8> {
+fn encode_log(width: AddressWidth, seq: Seq, total: usize, moves: &[Move], page_bytes: usize) -> Vec<u8> {
     let mut page = vec![0; page_bytes];
-    PageHeader { magic: LOG_MAGIC, count: moves.len() as u32, first: total as u64, seq }.put(&mut page);
-    for (slot, entry) in page[HEADER_BYTES..].chunks_exact_mut(PAIR_BYTES).zip(moves) {
+    let (magic, count) = (width.magic(LOG_MAGIC), moves.len() as u32);
+    PageHeader { magic, count, first: total as u64, seq }.put(&mut page);
+    for (slot, entry) in page[HEADER_BYTES..].chunks_exact_mut(width.pair_bytes()).zip(moves) {
         let ppn = entry.ppn.map_or(NO_PAGE, |ppn| ppn.0);
         slot[0..4].copy_from_slice(&ppn.to_le_bytes());
-        slot[4..8].copy_from_slice(&entry.to.0.to_le_bytes());
-        slot[8..12].copy_from_slice(&entry.from.0.to_le_bytes());
+        width.put(slot, 4, entry.to.0);
+        width.put(slot, 4 + width.bytes(), entry.from.0);
     }
     page
 }
 
-pub(super) fn decode_log(header: PageHeader, body: &[u8]) -> LogPage {
+/// Reads a log or table page; `None` when it is neither.
+pub(super) fn decode(header: PageHeader, body: &[u8]) -> Option<SystemPage> {
+    if let Some(width) = AddressWidth::of_magic(LOG_MAGIC, header.magic) {
+        return Some(SystemPage::Log(decode_log(width, header, body)));
+    }
+    let width = AddressWidth::of_magic(TABLE_MAGIC, header.magic)?;
+    Some(SystemPage::Table(decode_table(width, header, body)))
+}
+
+fn decode_log(width: AddressWidth, header: PageHeader, body: &[u8]) -> LogPage {
     let entry = |slot: &[u8]| {
         let ppn = u32_at(slot, 0);
         let ppn = (ppn != NO_PAGE).then_some(Ppn(ppn));
-        Move { ppn, to: Lpn(u32_at(slot, 4)), from: Lpn(u32_at(slot, 8)) }
+        Move { ppn, to: Lpn(width.get(slot, 4)), from: Lpn(width.get(slot, 4 + width.bytes())) }
     };
-    let moves = body.chunks_exact(PAIR_BYTES).take(header.count as usize).map(entry).collect();
+    let moves = body.chunks_exact(width.pair_bytes()).take(header.count as usize).map(entry).collect();
     LogPage { seq: header.seq, total: header.first as usize, moves }
 }
 
-pub(super) fn decode_table(header: PageHeader, body: &[u8]) -> TablePage {
+fn decode_table(width: AddressWidth, header: PageHeader, body: &[u8]) -> TablePage {
     let entry = |(ppn, slot): (u32, &[u8])| {
-        let lpn = Lpn(u32_at(slot, 0).checked_sub(1)?);
-        Some((Ppn(ppn), Remapped { lpn, seq: Seq(u64_at(slot, 4)) }))
+        let lpn = Lpn(width.get(slot, 0).checked_sub(1)?);
+        Some((Ppn(ppn), Remapped { lpn, seq: Seq(u64_at(slot, width.bytes())) }))
     };
     let ppns = header.first as u32..;
-    ppns.zip(body.chunks_exact(ENTRY_BYTES)).filter_map(entry).collect()
+    ppns.zip(body.chunks_exact(width.entry_bytes())).filter_map(entry).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::journal::{SystemPage, decode};
     use super::*;
 
     #[test]
     fn log_pages_come_back() {
-        let moves = [
-            Move { ppn: Some(Ppn(7)), to: Lpn(1), from: Lpn(1 << 30) },
-            Move { ppn: None, to: Lpn(2), from: Lpn(3) },
-        ];
-        let page = encode_log(Seq(1 << 40), 9, &moves, 4096);
-        let expected = LogPage { seq: Seq(1 << 40), total: 9, moves: moves.to_vec() };
-        assert_eq!(decode(&page), Some(SystemPage::Log(expected)));
+        for (width, far) in [(AddressWidth::Narrow, 1 << 30), (AddressWidth::Wide, 1 << 60)] {
+            let moves = [
+                Move { ppn: Some(Ppn(7)), to: Lpn(1), from: Lpn(far) },
+                Move { ppn: None, to: Lpn(far + 2), from: Lpn(3) },
+            ];
+            let page = encode_log(width, Seq(1 << 40), 9, &moves, 4096);
+            let expected = LogPage { seq: Seq(1 << 40), total: 9, moves: moves.to_vec() };
+            assert_eq!(super::super::journal::decode(&page), Some(SystemPage::Log(expected)));
+        }
     }
 }

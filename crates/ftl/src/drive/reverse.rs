@@ -15,19 +15,18 @@ pub(super) struct Remapped {
     pub(super) seq: Seq,
 }
 
-/// One page's entry in twelve bytes; the first word is the logical page plus one, 0 where there is no entry.
+/// One page's entry; the first word is the logical page plus one, 0 where there is no entry.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot([u32; 3]);
+struct Slot([u64; 2]);
 
 impl Slot {
     fn new(entry: Remapped) -> Self {
-        Self([entry.lpn.0 + 1, entry.seq.0 as u32, (entry.seq.0 >> 32) as u32])
+        Self([entry.lpn.0 + 1, entry.seq.0])
     }
 
     fn get(self) -> Option<Remapped> {
-        let [lpn, low, high] = self.0;
-        let lpn = Lpn(lpn.checked_sub(1)?);
-        Some(Remapped { lpn, seq: Seq(u64::from(high) << 32 | u64::from(low)) })
+        let [lpn, seq] = self.0;
+        Some(Remapped { lpn: Lpn(lpn.checked_sub(1)?), seq: Seq(seq) })
     }
 }
 
@@ -108,15 +107,9 @@ impl ReverseMap {
         }
     }
 
-    /// Bytes of a table with an entry for each of `pages`.
-    pub(super) const fn table_bytes(pages: u32) -> u64 {
-        pages as u64 * size_of::<Slot>() as u64
-    }
-
-    /// Bytes of memory for the entries of blocks that have any.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        let blocks = self.blocks.iter().flatten().count() as u64;
-        blocks * Self::table_bytes(self.geometry.pages_per_block)
+    /// Pages that entries are kept for: those of blocks that have any.
+    pub(super) fn pages(&self) -> u64 {
+        self.blocks.iter().flatten().count() as u64 * u64::from(self.geometry.pages_per_block)
     }
 }
 
@@ -136,7 +129,7 @@ mod tests {
     #[test]
     fn entries_go_with_their_block_and_come_back_with_it() {
         let mut map = ReverseMap::new(GEOMETRY);
-        let entry = |n: u32| Remapped { lpn: Lpn(n), seq: Seq((1 << 40) + u64::from(n)) };
+        let entry = |n: u32| Remapped { lpn: Lpn(n.into()), seq: Seq((1 << 40) + u64::from(n)) };
         for ppn in 0..GEOMETRY.pages() {
             assert_eq!(map.set(Ppn(ppn), Some(entry(ppn))), None);
         }

@@ -2,24 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_block::{BLOCK_SIZE, Content, DeviceError, Lba};
+use dovetail_block::{BLOCK_SIZE, Content, DeviceError};
 use dovetail_nand::{Nand, NandError, Oob, Ppn, Seq};
 use dovetail_time::SimTime;
 
+use super::deaths::Deaths;
 use super::device_error;
-use super::journal::{Record, SystemPage, decode};
+use super::journal::{Bitmap, Record, SystemPage, decode};
 use super::nvm::Survivor;
 use super::remap::{Move, deaths};
 use super::remap_log::LogPage;
 use super::reverse::{Remapped, ReverseMap};
-
-/// Blocks that were unmapped when a bitmap page was written.
-#[derive(Debug)]
-pub(super) struct Bitmap {
-    pub(super) first: Lba,
-    pub(super) seq: Seq,
-    pub(super) bits: Vec<u8>,
-}
 
 /// A remap found in the log, in parts.
 #[derive(Debug, Default)]
@@ -31,8 +24,8 @@ struct Logged {
 /// All that is said.
 #[derive(Debug)]
 pub(super) struct Said {
-    pub(super) records: Vec<Record>,
-    pub(super) bitmaps: Vec<Bitmap>,
+    records: Vec<Record>,
+    bitmaps: Vec<Bitmap>,
     pub(super) reverse: ReverseMap,
     logged: BTreeMap<Seq, Logged>,
     /// Pages that could not be read.
@@ -67,9 +60,9 @@ impl Said {
             Some(SystemPage::Journal(records)) => {
                 records.into_iter().for_each(|record| self.record(record));
             }
-            Some(SystemPage::Bitmap { first, seq, bits }) => {
-                self.see(seq);
-                self.bitmaps.push(Bitmap { first, seq, bits });
+            Some(SystemPage::Bitmap(bitmap)) => {
+                self.see(bitmap.seq);
+                self.bitmaps.push(bitmap);
             }
             Some(SystemPage::Log(page)) => self.log(page),
             Some(SystemPage::Table(entries)) => {
@@ -114,6 +107,11 @@ impl Said {
             self.records.extend(deaths(&logged.moves).map(|lpn| Record::of_page(lpn, seq)));
         }
         self.reverse.retain(|ppn, entry| oob(ppn).is_some_and(|oob| oob.seq < entry.seq));
+    }
+
+    /// Takes what is dead out of it.
+    pub(super) fn deaths(&mut self) -> Deaths {
+        Deaths::new(std::mem::take(&mut self.records), std::mem::take(&mut self.bitmaps))
     }
 
     /// The remaps in the log.

@@ -27,6 +27,7 @@ impl Drive {
         {
             return Err(DeviceError::LengthMismatch { range: range.blocks, data: blocks.len() as u64 });
         }
+        self.check_room(range)?;
         let received = self.link(at, at, range.blocks);
         let mut done = received;
         for piece in self.pieces(range) {
@@ -90,6 +91,9 @@ impl Drive {
             now = self.wait_for_place(at)?;
             self.map.expect(piece.lpn);
             self.buffer.add(piece.lpn, hints);
+            if self.config.addresses.is_some() && self.map.lookup(piece.lpn).0.is_none() {
+                self.buffer.is_new(piece.lpn);
+            }
         }
         self.merge_into_buffer(piece.lpn, &tokens, mask, hints);
         if fua {
@@ -158,38 +162,31 @@ impl Drive {
     ) -> Result<SimTime, DeviceError> {
         self.make_room(at)?;
         let parts = self.config.parts() as usize;
-        let ready = self.merge_old_parts(at, lpn, &mut tokens, mask)?;
+        let (ready, old) = self.merge_old_parts(at, lpn, &mut tokens, mask)?;
         let stream = StreamId(hints.stream.0 % self.config.streams);
-        let page = Page { lpn, tokens: &tokens[..parts], stream, inode: hints.inode };
+        let page = Page { lpn, live: mask | old, tokens: &tokens[..parts], stream, inode: hints.inode };
         let done = self.program(ready, self.host_frontier(stream), page, Cause::Host)?;
-        if let Some(live) = &mut self.live {
-            let first = u64::from(lpn.0) * parts as u64;
-            (0..parts).filter(|part| mask >> part & 1 == 1).for_each(|part| live.set(first + part as u64));
-        }
         self.host_programs_end = self.host_programs_end.max(done);
         Ok(done)
     }
 
-    /// Reads the live parts of `lpn` that are not in `mask` from flash; returns when they are there.
+    /// Reads the live parts of `lpn` that are not in `mask` from flash; returns when they are there, and which.
     fn merge_old_parts(
         &mut self,
         at: SimTime,
         lpn: Lpn,
         tokens: &mut [Token; MAX_PARTS],
         mask: u8,
-    ) -> Result<SimTime, DeviceError> {
-        if self.live.is_none() {
-            return Ok(at);
-        }
-        let old = self.live_mask(lpn) & !mask;
-        if old == 0 {
-            return Ok(at);
+    ) -> Result<(SimTime, u8), DeviceError> {
+        if mask == self.all_parts() {
+            return Ok((at, 0));
         }
         let (found, cost) = self.map.lookup(lpn);
         let at = at + self.charge(cost);
-        let Some(ppn) = found else { return Ok(at) };
+        let old = found.map_or(0, |ppn| self.live_mask(ppn) & !mask);
+        let Some(ppn) = found.filter(|_| old != 0) else { return Ok((at, 0)) };
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Merge)?;
         self.carry_parts(ppn, old, readable, tokens);
-        Ok(ready)
+        Ok((ready, old))
     }
 }

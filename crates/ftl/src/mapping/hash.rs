@@ -2,26 +2,33 @@
 //! simple hash table that chains the entries of a bucket).
 //!
 //! The number of buckets is a power of two between half the entries and all of them: it doubles when entries
-//! outgrow it and halves when they fall below a quarter. An entry takes 12 bytes, a bucket 4.
+//! outgrow it and halves when they fall below a quarter. An entry takes 12 bytes (16 if
+//! addresses are more than 2^32 pages), a bucket 4.
 
 use dovetail_nand::{Lpn, Ppn};
 
-use super::{MapCost, Mapping, Scheme};
+use std::ops::Range;
+
+use super::{MapCost, MapShape, Mapping, Scheme};
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "hash",
-    about: "sparse chained table, 12 bytes for each mapped page and 4 for each bucket",
-    build: |_| Box::new(HashMap::new()),
+    about: "sparse chained table, 12 bytes for each mapped page (16 if addresses are more than 2^32 pages) and 4 for each bucket",
+    sparse: true,
+    build: |shape| Box::new(HashMap::new(shape)),
 };
 
 const NIL: u32 = u32::MAX;
 const MIN_BUCKETS: usize = 16;
+/// Page, place, next entry.
 const ENTRY_BYTES: u64 = 12;
+/// The same with a page of 64 bits.
+const WIDE_ENTRY_BYTES: u64 = 16;
 const BUCKET_BYTES: u64 = 4;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    lpn: u32,
+    lpn: u64,
     ppn: u32,
     next: u32,
 }
@@ -30,20 +37,22 @@ struct Entry {
 struct HashMap {
     buckets: Vec<u32>,
     entries: Vec<Entry>,
+    entry_bytes: u64,
 }
 
 impl HashMap {
-    fn new() -> Self {
-        Self { buckets: vec![NIL; MIN_BUCKETS], entries: Vec::new() }
+    fn new(shape: MapShape) -> Self {
+        let entry_bytes = if shape.pages > 1 << 32 { WIDE_ENTRY_BYTES } else { ENTRY_BYTES };
+        Self { buckets: vec![NIL; MIN_BUCKETS], entries: Vec::new(), entry_bytes }
     }
 
-    fn bucket(&self, lpn: u32) -> usize {
-        let spread = u64::from(lpn).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    fn bucket(&self, lpn: u64) -> usize {
+        let spread = lpn.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         spread as usize & (self.buckets.len() - 1)
     }
 
     /// Walks the chain: the index of the entry of `lpn` and the one before it, and the accesses made.
-    fn find(&self, lpn: u32) -> (Option<u32>, Option<u32>, MapCost) {
+    fn find(&self, lpn: u64) -> (Option<u32>, Option<u32>, MapCost) {
         let (mut before, mut accesses) = (None, 1);
         let mut at = self.buckets[self.bucket(lpn)];
         while at != NIL {
@@ -58,7 +67,7 @@ impl HashMap {
         (None, before, MapCost { accesses })
     }
 
-    fn insert(&mut self, lpn: u32, ppn: u32) {
+    fn insert(&mut self, lpn: u64, ppn: u32) {
         if self.entries.len() == self.buckets.len() {
             self.rehash(self.buckets.len() * 2);
         }
@@ -91,7 +100,7 @@ impl HashMap {
         }
     }
 
-    fn relink(&mut self, lpn: u32, before: Option<u32>, to: u32) {
+    fn relink(&mut self, lpn: u64, before: Option<u32>, to: u32) {
         match before {
             Some(before) => self.entries[before as usize].next = to,
             None => {
@@ -99,6 +108,19 @@ impl HashMap {
                 self.buckets[bucket] = to;
             }
         }
+    }
+
+    fn ask_for_each(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
+        let (mut accesses, before) = (0, found.len());
+        for lpn in pages {
+            if found.len() - before == most {
+                break;
+            }
+            let (place, _, cost) = self.find(lpn);
+            accesses += cost.accesses;
+            found.extend(place.map(|index| (Lpn(lpn), Ppn(self.entries[index as usize].ppn))));
+        }
+        MapCost { accesses }
     }
 
     fn rehash(&mut self, buckets: usize) {
@@ -129,7 +151,24 @@ impl Mapping for HashMap {
     }
 
     fn memory_bytes(&self) -> u64 {
-        self.entries.len() as u64 * ENTRY_BYTES + self.buckets.len() as u64 * BUCKET_BYTES
+        self.entries.len() as u64 * self.entry_bytes + self.buckets.len() as u64 * BUCKET_BYTES
+    }
+
+    fn mapped(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// Asks for each page of a short range, and looks through all entries for a long one.
+    fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
+        if pages.end.saturating_sub(pages.start) <= self.entries.len() as u64 {
+            return self.ask_for_each(pages, most, found);
+        }
+        let before = found.len();
+        let inside = self.entries.iter().filter(|entry| pages.contains(&entry.lpn));
+        found.extend(inside.map(|entry| (Lpn(entry.lpn), Ppn(entry.ppn))));
+        found[before..].sort_unstable();
+        found.truncate(before.saturating_add(most));
+        MapCost { accesses: self.entries.len() as u32 }
     }
 }
 
@@ -139,10 +178,10 @@ mod tests {
 
     #[test]
     fn memory_follows_the_entries_down_as_well_as_up() {
-        let mut map = HashMap::new();
+        let mut map = HashMap::new(MapShape { pages: 1 << 30, blocks_per_page: 1 });
         let empty = map.memory_bytes();
         for lpn in 0..10_000 {
-            map.update(Lpn(lpn * 977), Some(Ppn(lpn)));
+            map.update(Lpn(lpn * 977), Some(Ppn(lpn as u32)));
         }
         assert!(map.memory_bytes() <= 10_000 * 20, "{}", map.memory_bytes());
         for lpn in 0..10_000 {

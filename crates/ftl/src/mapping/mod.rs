@@ -7,7 +7,10 @@ mod hash;
 pub mod interval;
 mod page;
 
+use std::ops::Range;
+
 use dovetail_nand::{Lpn, Ppn};
+use dovetail_time::SimTime;
 
 /// What a lookup or update cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,10 +30,44 @@ pub trait Mapping: std::fmt::Debug + Send {
     /// Bytes of the drive's memory that the map takes now.
     fn memory_bytes(&self) -> u64;
 
+    /// How many pages are mapped. For checks: it may look at every entry.
+    fn mapped(&self) -> u64;
+
+    /// Appends the first `most` mapped pages of `pages` to `found`, in their order. Takes what is mapped there into account
+    /// and not how long the range is, if the scheme is [`Scheme::sparse`]; this default asks for each page.
+    fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
+        let mut accesses: u32 = 0;
+        let most = found.len() + most;
+        for lpn in pages.map(Lpn) {
+            if found.len() == most {
+                break;
+            }
+            let (place, cost) = self.lookup(lpn);
+            accesses = accesses.saturating_add(cost.accesses);
+            found.extend(place.map(|ppn| (lpn, ppn)));
+        }
+        MapCost { accesses }
+    }
+
+    /// Tells the map what time it is, so that it does what is due in the background; returns what that cost.
+    fn tick(&mut self, now: SimTime) -> MapCost {
+        let _ = now;
+        MapCost::default()
+    }
+
     /// Tells that `lpn` will be looked up or updated soon. Changes nothing but the host's cache.
     fn expect(&self, lpn: Lpn) {
         let _ = lpn;
     }
+}
+
+/// What a map is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapShape {
+    /// Logical pages that the host can address: `0..pages`. Up to 7 * 2^58 blocks' worth.
+    pub pages: u64,
+    /// Blocks of 4 KiB in a page: 1, 2 or 4.
+    pub blocks_per_page: u32,
 }
 
 /// One mapping scheme.
@@ -40,8 +77,10 @@ pub struct Scheme {
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
-    /// Builds an empty map for logical pages `0..pages`.
-    pub build: fn(pages: u32) -> Box<dyn Mapping>,
+    /// Whether its memory follows what is mapped, so that it can map an address space that is larger than the flash.
+    pub sparse: bool,
+    /// Builds an empty map.
+    pub build: fn(shape: MapShape) -> Box<dyn Mapping>,
 }
 
 /// All mapping schemes.
@@ -62,17 +101,66 @@ mod tests {
     fn every_scheme_agrees_with_a_sorted_map() {
         for scheme in &SCHEMES {
             let mut rng = Rng::new(11);
-            let (mut map, mut model) = ((scheme.build)(500), BTreeMap::new());
+            let shape = MapShape { pages: 500, blocks_per_page: 4 };
+            let (mut map, mut model) = ((scheme.build)(shape), BTreeMap::new());
             for step in 0..20_000 {
-                let lpn = Lpn(rng.below(500) as u32);
+                let lpn = Lpn(rng.below(500));
                 let to = rng.chance(0.6).then(|| Ppn(rng.below(1 << 30) as u32));
                 let before = match to {
                     Some(ppn) => model.insert(lpn, ppn),
                     None => model.remove(&lpn),
                 };
                 assert_eq!(map.update(lpn, to).0, before, "{} step {step}", scheme.name);
-                let probe = Lpn(rng.below(500) as u32);
+                let probe = Lpn(rng.below(500));
                 assert_eq!(map.lookup(probe).0, model.get(&probe).copied(), "{} step {step}", scheme.name);
+                if step % 64 == 0 {
+                    compare_ranges(&*map, &model, 500, &mut rng);
+                }
+            }
+        }
+    }
+
+    /// Any range of the address space, in pieces of any length.
+    fn compare_ranges(map: &dyn Mapping, model: &BTreeMap<Lpn, Ppn>, pages: u64, rng: &mut Rng) {
+        assert_eq!(map.mapped(), model.len() as u64);
+        let start = rng.below(pages);
+        let end = start + rng.below(pages - start + 1);
+        let most = 1 + rng.below(40) as usize;
+        let expected: Vec<_> =
+            model.range(Lpn(start)..Lpn(end)).take(most).map(|(&lpn, &ppn)| (lpn, ppn)).collect();
+        let mut found = Vec::new();
+        map.find_mapped(start..end, most, &mut found);
+        assert_eq!(found, expected, "{start}..{end}");
+    }
+
+    #[test]
+    fn sparse_schemes_find_what_is_mapped_anywhere_in_seven_areas() {
+        for scheme in SCHEMES.iter().filter(|scheme| scheme.sparse) {
+            for blocks_per_page in [1, 4] {
+                let area = dovetail_block::AREA_BLOCKS / u64::from(blocks_per_page);
+                let pages = area * dovetail_block::AREAS;
+                let mut rng = Rng::new(12);
+                let mut map = (scheme.build)(MapShape { pages, blocks_per_page });
+                let mut model = BTreeMap::new();
+                let starts: Vec<u64> = (0..40).map(|_| rng.below(pages - 300)).collect();
+                let ends = (1..=dovetail_block::AREAS).map(|i| i * area - 300);
+                let starts: Vec<u64> = starts.into_iter().chain(ends).collect();
+                for step in 0..20_000 {
+                    let start = starts[rng.below(starts.len() as u64) as usize];
+                    let lpn = Lpn(start + rng.below(300));
+                    let to = rng.chance(0.5).then_some(Ppn(step));
+                    match to {
+                        Some(ppn) => model.insert(lpn, ppn),
+                        None => model.remove(&lpn),
+                    };
+                    map.update(lpn, to);
+                    if step % 256 == 0 {
+                        compare_ranges(&*map, &model, pages, &mut rng);
+                    }
+                }
+                let mut found = Vec::new();
+                map.find_mapped(0..pages, usize::MAX, &mut found);
+                assert!(found.into_iter().eq(model), "{}", scheme.name);
             }
         }
     }

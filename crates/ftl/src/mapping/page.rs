@@ -7,7 +7,8 @@ use super::{MapCost, Mapping, Scheme};
 pub(super) const SCHEME: Scheme = Scheme {
     name: "page",
     about: "dense table, 4 bytes for each logical page",
-    build: |pages| Box::new(PageMap { table: vec![0; pages as usize] }),
+    sparse: false,
+    build: |shape| Box::new(PageMap { table: vec![0; shape.pages as usize] }),
 };
 
 const ONE: MapCost = MapCost { accesses: 1 };
@@ -32,6 +33,10 @@ impl Mapping for PageMap {
 
     fn memory_bytes(&self) -> u64 {
         self.table.len() as u64 * 4
+    }
+
+    fn mapped(&self) -> u64 {
+        self.table.iter().filter(|&&entry| entry != 0).count() as u64
     }
 
     fn expect(&self, lpn: Lpn) {

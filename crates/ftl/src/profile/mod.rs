@@ -154,6 +154,11 @@ impl Profile {
         Ok(profile)
     }
 
+    /// The profile as it was written, in TOML.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Every figure as it stands in the file: `table.key` and its value.
     pub fn figures(&self) -> Vec<(String, String)> {
         let document: toml::Table = self.text.parse().unwrap_or_default();

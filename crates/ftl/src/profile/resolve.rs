@@ -1,6 +1,6 @@
 //! From the figures of a profile to the drive that they make.
 
-use dovetail_block::{BLOCK_SIZE, RemapLimits};
+use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, RemapLimits};
 use dovetail_nand::{BlockId, Geometry, NandConfig, Timing};
 use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
 
@@ -42,6 +42,7 @@ impl Profile {
                 factory_bad: self.factory_bad(&geometry)?,
             },
             user_blocks: scaled.user_blocks,
+            addresses: self.addresses()?,
             scheme: self.scheme(overrides)?,
             policy: self.policy(overrides)?,
             choices: self.int("ftl.gc_choices", self.ftl.gc_choices, 1, 1000)?,
@@ -72,6 +73,14 @@ impl Profile {
             seed: overrides.seed,
         };
         config.checked().map_err(|source| self.config_error(source))
+    }
+
+    fn addresses(&self) -> Result<Option<u64>, ProfileError> {
+        match self.capacity.addresses.as_deref() {
+            None | Some("capacity") => Ok(None),
+            Some("iplfs") => Ok(Some(AREAS * AREA_BLOCKS)),
+            Some(other) => Err(self.value("capacity.addresses", other, "capacity or iplfs".into())),
+        }
     }
 
     fn spare_percent(&self, overrides: &Overrides) -> Result<f64, ProfileError> {

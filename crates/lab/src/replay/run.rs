@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Hints, Lba};
+use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Hints, Lba, SectorRange};
 use dovetail_ftl::stats::{CommandKind, Latencies};
 use dovetail_ftl::{Drive, DriveConfig};
 use dovetail_host::CheckedDevice;
@@ -220,7 +220,7 @@ impl<'a> Replayer<'a> {
             }
             Op::Discard => {
                 self.count(at, request, range, 'd');
-                let discarded = self.drive.discard(at, &[range])?;
+                let discarded = self.drive.discard(at, &[SectorRange::inside(range)])?;
                 self.note(CommandKind::Discard, at, discarded);
                 done = done.max(discarded);
             }

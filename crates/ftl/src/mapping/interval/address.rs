@@ -33,7 +33,7 @@ pub enum AddressError {
 }
 
 /// The address of a logical page: the index of its first block divided by the blocks of a page.
-/// Always within the seven areas, because [`Layout::page_of`] checks.
+/// Always within the seven areas, because [`Layout::page_of`] checks, and the drive where it takes an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogicalPage(pub(super) u64);
 
@@ -45,9 +45,10 @@ impl LogicalPage {
 }
 
 impl From<Lpn> for LogicalPage {
-    /// A page of a drive with a small address space: all of them lie in the first area.
+    /// A page of a drive, whose addresses end where the seven areas do. Those of a drive of ordinary size all lie in the
+    /// first one.
     fn from(lpn: Lpn) -> Self {
-        Self(u64::from(lpn.0))
+        Self(lpn.0)
     }
 }
 
@@ -118,16 +119,6 @@ impl Layout {
         Segment(page.0 >> self.segment_shift)
     }
 
-    /// The segment behind that of the last page before `until`.
-    pub(super) const fn segment_after(self, until: LogicalPage) -> Segment {
-        Segment((until.0 + self.offset_mask as u64) >> self.segment_shift)
-    }
-
-    /// The first page of a segment.
-    pub(super) const fn first_page(self, segment: Segment) -> LogicalPage {
-        LogicalPage(segment.0 << self.segment_shift)
-    }
-
     /// The page within its segment.
     pub(super) const fn offset(self, page: LogicalPage) -> u32 {
         page.0 as u32 & self.offset_mask
@@ -135,18 +126,10 @@ impl Layout {
 }
 
 /// A mapping segment of 16 MiB: its index in the whole space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment(pub(super) u64);
 
 impl Segment {
-    pub(super) const fn of(area: usize, zone: u64, in_zone: usize) -> Self {
-        Self((area as u64) << 46 | zone << 10 | in_zone as u64)
-    }
-
-    pub(super) const fn first_of(area: usize) -> Self {
-        Self::of(area, 0, 0)
-    }
-
     #[inline]
     pub(super) const fn area(self) -> usize {
         (self.0 >> 46) as usize

@@ -2,8 +2,9 @@
 //!
 //! Seven areas, chosen by the top three bits of a block address, have a tree each: a root over the zones in use
 //! (`root.rs`), zone nodes of 16 GiB, map nodes of 16 MiB (`node.rs`) with a table that covers only what is valid, as far
-//! as regions of 256 KiB and more can tell (`coverage.rs`). Most lookups need no walk (`lookaside.rs`). All nodes and tables live in slabs (`arena.rs`).
-//! [`IntervalMap`] is the whole; as a mapping scheme it serves drives with small address spaces.
+//! as regions of 256 KiB and more can tell (`coverage.rs`). Most lookups need no walk (`lookaside.rs`). All nodes and tables
+//! live in slabs (`arena.rs`). [`IntervalMap`] is the whole; as a mapping scheme it serves drives with the seven areas, and
+//! drives of ordinary size, of which all addresses lie in the first area.
 //!
 //! What the paper says, what this does, and what both cost: `docs/interval-map.md`. Left out here: the validity of parts
 //! of a page (the drive keeps it), and rebuilding the map from flash, which is writing every page in again.
@@ -20,7 +21,10 @@ mod node;
 mod root;
 mod zone;
 
+use std::ops::Range;
+
 use dovetail_nand::{Lpn, Ppn};
+use dovetail_time::SimTime;
 
 use super::{MapCost, Mapping, Scheme};
 
@@ -33,7 +37,11 @@ pub use memory::MapMemory;
 pub(super) const SCHEME: Scheme = Scheme {
     name: "interval",
     about: "tree of zones and 16 MiB map nodes, whose tables leave out what is not mapped",
-    build: |_| Box::new(IntervalMap::new(Layout::SINGLE_BLOCKS, 0)),
+    sparse: true,
+    build: |shape| {
+        let layout = Layout::new(shape.blocks_per_page).unwrap_or(Layout::SINGLE_BLOCKS);
+        Box::new(IntervalMap::new(layout, 0))
+    },
 };
 
 impl Mapping for IntervalMap {
@@ -47,6 +55,18 @@ impl Mapping for IntervalMap {
 
     fn memory_bytes(&self) -> u64 {
         self.memory().total()
+    }
+
+    fn mapped(&self) -> u64 {
+        self.mapped()
+    }
+
+    fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
+        self.find_mapped(pages, most, &mut |page, ppn| found.push((Lpn(page.index()), ppn)))
+    }
+
+    fn tick(&mut self, now: SimTime) -> MapCost {
+        self.tick(now).cost
     }
 
     fn expect(&self, lpn: Lpn) {

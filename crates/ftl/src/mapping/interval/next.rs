@@ -1,69 +1,135 @@
-//! The next mapped page, in time that goes with the nodes on the way, not with the distance: a discard of a huge range
-//! visits what is mapped in it and nothing else.
+//! Finding what is mapped in a range of addresses: over zones, segments and runs, past all that is not there.
+
+use std::ops::Range;
+
+use dovetail_nand::Ppn;
 
 use super::super::MapCost;
-use super::address::{AREAS, LogicalPage, SEGMENTS_PER_ZONE, Segment};
+use super::address::{AREA_ZONES, AREAS, LogicalPage, SEGMENTS_PER_ZONE, Segment};
 use super::map::{IntervalMap, LINE_ENTRIES};
-use super::node::NODE_WORDS;
+use super::node::{NODE_WORDS, Node};
 use super::zone::ZoneNode;
 
+/// A walk over the mapped pages of a range.
+struct Search<'a> {
+    map: &'a IntervalMap,
+    pages: Range<u64>,
+    /// Pages that are still to be told.
+    left: usize,
+    tell: &'a mut dyn FnMut(LogicalPage, Ppn),
+    accesses: u32,
+}
+
 impl IntervalMap {
-    /// The first mapped page of `from..until`, and what it took to find it or to know that there is none: cache lines of
-    /// the metadata's table, of roots, of zone nodes and of mapping tables.
-    pub fn next_mapped(&self, from: LogicalPage, until: LogicalPage) -> (Option<LogicalPage>, MapCost) {
-        let mut lines = 0;
-        let found = self.next_of_metadata(from, until, &mut lines);
-        let found = found.or_else(|| self.next_of_trees(from, until, &mut lines));
-        (found.filter(|&page| page < until), MapCost { accesses: lines.max(1) })
-    }
-
-    fn next_of_metadata(
+    /// Tells the first `most` mapped pages of `pages` (indices of logical pages), in their order; returns the accesses.
+    pub fn find_mapped(
         &self,
-        from: LogicalPage,
-        until: LogicalPage,
-        lines: &mut u32,
-    ) -> Option<LogicalPage> {
-        let end = until.0.min(self.metadata.len() as u64);
-        let entries = self.metadata.get(usize::try_from(from.0).ok()?..end as usize)?;
-        let index = entries.iter().position(|&entry| entry != 0);
-        *lines += (index.unwrap_or(entries.len()) as u32).div_ceil(LINE_ENTRIES);
-        Some(LogicalPage(from.0 + index? as u64))
+        pages: Range<u64>,
+        most: usize,
+        tell: &mut dyn FnMut(LogicalPage, Ppn),
+    ) -> MapCost {
+        let mut search = Search { map: self, pages, left: most, tell, accesses: 0 };
+        search.in_metadata();
+        search.in_areas();
+        MapCost { accesses: search.accesses }
     }
 
-    fn next_of_trees(&self, from: LogicalPage, until: LogicalPage, lines: &mut u32) -> Option<LogicalPage> {
-        let mut at = from;
-        while at < until {
-            let segment =
-                self.next_segment(self.layout.segment_of(at), self.layout.segment_after(until), lines)?;
-            let start = self.layout.first_page(segment).max(at);
-            let (node, above) = self.node(start);
-            let (found, looked) = node?.next_valid(&self.slabs, self.layout.offset(start));
-            *lines += above + 1 + looked.div_ceil(LINE_ENTRIES);
-            if let Some(offset) = found {
-                return Some(LogicalPage(self.layout.first_page(segment).0 + u64::from(offset)));
+    /// The first mapped page of `pages`, and the accesses to know.
+    pub fn next_mapped(&self, pages: Range<u64>) -> (Option<LogicalPage>, MapCost) {
+        let mut next = None;
+        let cost = self.find_mapped(pages, 1, &mut |page, _| next = Some(page));
+        (next, cost)
+    }
+
+    fn first_page(&self, segment: Segment) -> u64 {
+        segment.0 * u64::from(self.layout.segment_pages())
+    }
+}
+
+impl Search<'_> {
+    fn is_over(&self) -> bool {
+        self.left == 0 || self.pages.is_empty()
+    }
+
+    /// The entries of consecutive pages from `first` on.
+    fn in_entries(&mut self, first: u64, entries: &[u32]) {
+        let skipped = self.pages.start.saturating_sub(first).min(entries.len() as u64);
+        let start = self.pages.start.max(first);
+        for (page, &entry) in (first + skipped..).zip(&entries[skipped as usize..]) {
+            if self.left == 0 || page >= self.pages.end {
+                break;
             }
-            at = self.layout.first_page(Segment(segment.0 + 1));
+            if let Some(ppn) = entry.checked_sub(1) {
+                (self.tell)(LogicalPage(page), Ppn(ppn));
+                self.left -= 1;
+            }
+            self.pages.start = page + 1;
         }
-        None
+        self.accesses += (self.pages.start.saturating_sub(start) as u32).div_ceil(LINE_ENTRIES);
     }
 
-    /// The first segment of `from..until` with a node.
-    fn next_segment(&self, from: Segment, until: Segment, lines: &mut u32) -> Option<Segment> {
-        let last_area = AREAS.min(until.area() + 1);
-        (from.area()..last_area).find_map(|area| {
-            let start = from.max(Segment::first_of(area));
-            let (mut zone, mut in_zone) = (start.zone(), start.in_zone());
-            loop {
-                let (next, node) = self.areas[area].next(zone, lines)?;
-                in_zone = if next == zone { in_zone } else { 0 };
-                let segment = ZoneNode(node).next_node(self.slabs.nodes.words(), in_zone);
-                let passed = segment.unwrap_or(SEGMENTS_PER_ZONE) - in_zone;
-                *lines += ((passed * NODE_WORDS) as u32).div_ceil(LINE_ENTRIES);
-                if let Some(in_zone) = segment {
-                    return Some(Segment::of(area, next, in_zone)).filter(|&segment| segment < until);
-                }
-                (zone, in_zone) = (next + 1, 0);
+    fn in_metadata(&mut self) {
+        let map = self.map;
+        let until = self.pages.end.min(map.metadata.len() as u64);
+        if self.pages.start < until {
+            let start = self.pages.start;
+            self.in_entries(start, &map.metadata[start as usize..until as usize]);
+        }
+    }
+
+    fn in_areas(&mut self) {
+        while !self.is_over() {
+            let segment = self.map.layout.segment_of(LogicalPage(self.pages.start));
+            if segment.area() >= AREAS {
+                return;
             }
-        })
+            let (next, accesses) = self.map.areas[segment.area()].next(segment.zone());
+            self.accesses += accesses;
+            let (zone, node) = next.map_or((AREA_ZONES, None), |(zone, node)| (zone, Some(node)));
+            let zone = Segment(((segment.area() as u64 * AREA_ZONES) + zone) * SEGMENTS_PER_ZONE as u64);
+            self.skip_to(zone);
+            if let Some(node) = node {
+                self.in_zone(zone, ZoneNode(node));
+            }
+        }
+    }
+
+    fn skip_to(&mut self, segment: Segment) {
+        self.pages.start = self.pages.start.max(self.map.first_page(segment));
+    }
+
+    fn in_zone(&mut self, first: Segment, zone: ZoneNode) {
+        let words = self.map.slabs.nodes.words();
+        let start = self.map.layout.segment_of(LogicalPage(self.pages.start)).0 - first.0;
+        for index in start..SEGMENTS_PER_ZONE as u64 {
+            if self.is_over() {
+                return;
+            }
+            self.accesses += u32::from((index as u32 * NODE_WORDS as u32).is_multiple_of(LINE_ENTRIES));
+            let segment = Segment(first.0 + index);
+            let node = zone.node(index as usize);
+            if node.exists(words) {
+                self.in_node(segment, node);
+            }
+            if self.left > 0 {
+                self.skip_to(Segment(segment.0 + 1));
+            }
+        }
+    }
+
+    fn in_node(&mut self, segment: Segment, node: Node) {
+        let (words, tables) = (self.map.slabs.nodes.words(), self.map.slabs.tables.words());
+        let first = self.map.first_page(segment);
+        for run in node.coverage(words).runs().iter().filter(|run| run.pages > 0) {
+            let (entries, accesses) = node.find(words, run.first);
+            self.accesses += accesses;
+            if let Some(entries) = entries
+                && self.pages.start < first + u64::from(run.end())
+                && !self.is_over()
+            {
+                let start = first + u64::from(run.first);
+                self.in_entries(start, &tables[entries.at..][..run.pages as usize]);
+            }
+        }
     }
 }

@@ -141,25 +141,6 @@ impl Node {
         Coverage::of_regions(region_pages, runs)
     }
 
-    /// The first valid page of the segment from `from` on, and the entries that it took to know.
-    pub(super) fn next_valid(self, memory: &Slabs, from: u32) -> (Option<u32>, u32) {
-        let (words, mut looked) = (memory.nodes.words(), 0);
-        let Some(table) = self.table(words) else {
-            return (None, 0);
-        };
-        let mut at = table.at();
-        for run in self.coverage(words).runs() {
-            let skipped = from.saturating_sub(run.first).min(run.pages);
-            let entries = &memory.tables.words()[at..][..run.pages as usize];
-            if let Some(index) = entries[skipped as usize..].iter().position(|&entry| entry != 0) {
-                return (Some(run.first + skipped + index as u32), looked + index as u32 + 1);
-            }
-            looked += run.pages - skipped;
-            at += run.pages as usize;
-        }
-        (None, looked)
-    }
-
     /// Spreads the entries over a segment's worth of them; pages that are not covered get 0.
     pub(super) fn unpack(self, memory: &Slabs, entries: &mut [u32]) {
         entries.fill(0);
@@ -254,8 +235,6 @@ mod tests {
                 let entry = found
                     .map_or(0, |found| memory.tables.words()[found.at + (page - found.run.first) as usize]);
                 assert_eq!(entry, entries[page as usize], "page {page}");
-                let next = (page..4096).find(|&page| entries[page as usize] != 0);
-                assert_eq!(node.next_valid(&memory, page).0, next, "from {page}");
             }
             let mut unpacked = vec![7; 4096];
             node.unpack(&memory, &mut unpacked);

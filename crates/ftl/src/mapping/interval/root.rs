@@ -64,18 +64,18 @@ impl Root {
         Block::from_word(*slot)
     }
 
-    fn active(&self) -> Range<u64> {
-        self.start + self.active.start as u64..self.start + self.active.end as u64
+    /// The first zone from `zone` on that has a node, and the cache lines read.
+    fn next(&self, zone: u64) -> (Option<(u64, Block)>, u32) {
+        let first = (zone.saturating_sub(self.start)).max(self.active.start as u64);
+        let slots = self.slots.get(first as usize..self.active.end).unwrap_or_default();
+        let empty = slots.iter().take_while(|&&slot| slot == 0).count();
+        let found = slots.get(empty).and_then(|&node| Block::from_word(node));
+        let lines = empty as u32 / LINE_ENTRIES + 1;
+        (found.map(|node| (self.start + first + empty as u64, node)), lines)
     }
 
-    /// The first valid zone from `zone` on.
-    fn next(&self, zone: u64, lines: &mut u32) -> Option<(u64, Block)> {
-        let active = self.active();
-        let from = zone.max(active.start);
-        let slots = self.slots.get((from - self.start) as usize..self.active.end)?;
-        let index = slots.iter().position(|&slot| slot != 0)?;
-        *lines += (index as u32 + 1).div_ceil(LINE_ENTRIES);
-        Some((from + index as u64, Block::from_word(slots[index])?))
+    fn active(&self) -> Range<u64> {
+        self.start + self.active.start as u64..self.start + self.active.end as u64
     }
 
     fn put(&mut self, zone: u64, node: u32) {
@@ -156,15 +156,15 @@ impl Zones {
         (node, accesses + (self.outliers.len() + 1).next_power_of_two().ilog2())
     }
 
-    /// The first valid zone from `zone` on and its node; adds the cache lines that it took.
-    pub(super) fn next(&self, zone: u64, lines: &mut u32) -> Option<(u64, Block)> {
-        let roots = [Some(&self.root), self.new_root.as_ref()].into_iter().flatten();
-        let in_roots = roots.filter_map(|root| root.next(zone, lines)).min_by_key(|&(zone, _)| zone);
-        let first = self.outliers.partition_point(|&(other, _)| other < zone);
-        let outlier =
-            self.outliers.get(first).and_then(|&(zone, node)| Some((zone, Block::from_word(node)?)));
-        *lines += u32::from(outlier.is_some());
-        [in_roots, outlier].into_iter().flatten().min_by_key(|&(zone, _)| zone)
+    /// The first zone from `zone` on that has a node, and the accesses it took to find it or to know that there is none.
+    pub(super) fn next(&self, zone: u64) -> (Option<(u64, Block)>, u32) {
+        let (in_root, mut accesses) = self.root.next(zone);
+        let (in_new, more) = self.new_root.as_ref().map_or((None, 0), |root| root.next(zone));
+        let at = self.outliers.partition_point(|&(outlier, _)| outlier < zone);
+        let outlier = self.outliers.get(at).and_then(|&(zone, node)| Some((zone, Block::from_word(node)?)));
+        accesses += more + (self.outliers.len() + 1).next_power_of_two().ilog2();
+        let first = [in_root, in_new, outlier].into_iter().flatten().min_by_key(|&(zone, _)| zone);
+        (first, accesses)
     }
 
     /// Enters the node of a zone that had none.

@@ -30,15 +30,10 @@ impl ZoneNode {
         Node((self.0.at() + segment * NODE_WORDS) as u32)
     }
 
-    /// The first segment from `from` on that has a node.
-    pub(super) fn next_node(self, words: &[u32], from: usize) -> Option<usize> {
-        (from..SEGMENTS_PER_ZONE).find(|&segment| self.node(segment).exists(words))
-    }
-
     /// Whether no segment has a node, and how many cache lines it took to know. At most once for each node that is freed:
     /// a count would cost every zone node a unit of its slab.
     pub(super) fn is_empty(self, words: &[u32]) -> (bool, u32) {
-        let first = self.next_node(words, 0);
+        let first = (0..SEGMENTS_PER_ZONE).find(|&segment| self.node(segment).exists(words));
         let looked = first.unwrap_or(SEGMENTS_PER_ZONE - 1) * NODE_WORDS;
         (first.is_none(), looked as u32 / LINE_ENTRIES + 1)
     }

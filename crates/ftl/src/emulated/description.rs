@@ -1,0 +1,58 @@
+//! What a drive file says of the drive in it: the profile as it was when the file was made, and what was changed in it.
+
+use dovetail_time::Ratio;
+use serde::{Deserialize, Serialize};
+
+use super::EmulatedError;
+use crate::config::DriveConfig;
+use crate::profile::{Overrides, Profile};
+use crate::remap::RemapStore;
+
+/// The header's text, in TOML.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Description {
+    scale: Option<f64>,
+    over_provisioning: Option<f64>,
+    gc: Option<String>,
+    map: Option<String>,
+    buffer: Option<u64>,
+    seed: u64,
+    profile: String,
+}
+
+impl Description {
+    pub(super) fn new(profile: &Profile, overrides: &Overrides) -> Self {
+        Self {
+            scale: overrides.scale.map(Ratio::value),
+            over_provisioning: overrides.over_provisioning,
+            gc: overrides.gc.clone(),
+            map: overrides.map.clone(),
+            buffer: overrides.buffer,
+            seed: overrides.seed,
+            profile: profile.text().into(),
+        }
+    }
+
+    /// The drive that it describes.
+    pub(super) fn config(&self) -> Result<DriveConfig, EmulatedError> {
+        let bad = |error: &dyn std::fmt::Display| EmulatedError::Description(error.to_string());
+        let overrides = Overrides {
+            scale: self
+                .scale
+                .map(|scale| scale.to_string().parse::<Ratio>())
+                .transpose()
+                .map_err(|error| bad(&error))?,
+            over_provisioning: self.over_provisioning,
+            gc: self.gc.clone(),
+            map: self.map.clone(),
+            buffer: self.buffer,
+            seed: self.seed,
+        };
+        let profile = Profile::parse(&self.profile, "profile").map_err(|error| bad(&error))?;
+        let config = profile.resolve(&overrides).map_err(|error| bad(&error))?;
+        match config.remap.map(|remap| remap.store) {
+            Some(RemapStore::NonVolatile { .. }) => Err(EmulatedError::NonVolatile),
+            _ => Ok(config),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The flash in a file: written as it changes, read when the drive is switched on.
+//!
+//! What was programmed is durable before an erase is written: of a page that cleaning has moved, the host may lose the
+//! copy or the original, but not both.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Pattern};
+use dovetail_nand::{BlockId, Geometry, Keeper, KeptBlock, KeptPage, Oob, Ppn, Seq};
+
+use super::layout::{BLOCK_RECORD, BlockRecord, Layout, PAGE_RECORD, PageRecord, Part};
+use crate::buffer::MAX_PARTS;
+
+/// Why the file no longer holds what the drive does: shared by the keeper and whoever flushes.
+pub(super) type Failure = Arc<Mutex<Option<io::Error>>>;
+
+/// Tells the failure, if there is one.
+pub(super) fn failed(failure: &Failure) -> Option<String> {
+    failure.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ToString::to_string)
+}
+
+/// Writes every change of the flash to its place in the file.
+#[derive(Debug)]
+pub(super) struct FlashFile {
+    file: Arc<File>,
+    layout: Layout,
+    geometry: Geometry,
+    /// How often each block was erased: what the records of its pages must name to count.
+    erases: Vec<u32>,
+    /// Something was programmed since an erase made all durable.
+    unsynced: bool,
+    failure: Failure,
+}
+
+impl FlashFile {
+    pub(super) fn new(file: Arc<File>, geometry: Geometry, erases: Vec<u32>, failure: Failure) -> Self {
+        Self { file, layout: Layout::new(&geometry), geometry, erases, unsynced: true, failure }
+    }
+
+    /// After the first failure the file stays as it is: what it holds is what was once on the flash.
+    fn attempt(&self, write: impl FnOnce() -> io::Result<()>) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.is_none() {
+            *failure = write().err();
+        }
+    }
+
+    fn write_page(&self, ppn: Ppn, content: Option<(Oob, [Part; MAX_PARTS])>) -> io::Result<()> {
+        let erases = self.erases[self.geometry.locate(ppn).0.0 as usize];
+        self.file.write_all_at(&PageRecord { erases, content }.encode(), self.layout.page_record(ppn))
+    }
+
+    fn write_block(&mut self, block: BlockId, record: BlockRecord) {
+        let unsynced = std::mem::take(&mut self.unsynced);
+        self.attempt(|| {
+            if unsynced {
+                self.file.sync_data()?;
+            }
+            self.file.write_all_at(&record.encode(), Layout::block_record(block.0))
+        });
+    }
+}
+
+impl Keeper for FlashFile {
+    fn programmed(&mut self, ppn: Ppn, oob: Oob, contents: &[Option<Content>]) {
+        self.unsynced = true;
+        self.attempt(|| {
+            let mut parts = [Part::Empty; MAX_PARTS];
+            for (index, (part, content)) in parts.iter_mut().zip(contents).enumerate() {
+                *part = Part::of(content.as_ref());
+                if let Some(Content::Bytes(bytes)) = content {
+                    let at = self.layout.page_data(ppn) + index as u64 * BLOCK_SIZE;
+                    self.file.write_all_at(&**bytes, at)?;
+                }
+            }
+            self.write_page(ppn, Some((oob, parts)))
+        });
+    }
+
+    fn spoiled(&mut self, ppn: Ppn) {
+        self.attempt(|| self.write_page(ppn, None));
+    }
+
+    fn erased(&mut self, block: BlockId, erases: u32, last_seq: Seq) {
+        self.erases[block.0 as usize] = erases;
+        self.write_block(block, BlockRecord { erases, bad: false, last_seq });
+    }
+
+    fn retired(&mut self, block: BlockId, erases: u32, last_seq: Seq) {
+        self.write_block(block, BlockRecord { erases, bad: true, last_seq });
+    }
+}
+
+/// Reads the whole flash. A page of which only a part reached the file counts as torn.
+pub(super) fn read_flash(file: &File, geometry: &Geometry) -> io::Result<Vec<KeptBlock>> {
+    let layout = Layout::new(geometry);
+    let mut blocks = Vec::new();
+    for block in 0..geometry.blocks() {
+        let mut bytes = [0; BLOCK_RECORD as usize];
+        file.read_exact_at(&mut bytes, Layout::block_record(block))?;
+        let damaged = || io::Error::other(format!("the record of erase block {block} is damaged"));
+        let record = BlockRecord::decode(&bytes).ok_or_else(damaged)?;
+        let mut kept = KeptBlock {
+            erases: record.erases,
+            bad: record.bad,
+            last_seq: record.last_seq,
+            pages: Vec::new(),
+        };
+        read_pages(file, geometry, layout, BlockId(block), &mut kept)?;
+        blocks.push(kept);
+    }
+    Ok(blocks)
+}
+
+fn read_pages(
+    file: &File,
+    geometry: &Geometry,
+    layout: Layout,
+    block: BlockId,
+    kept: &mut KeptBlock,
+) -> io::Result<()> {
+    let mut used = 0;
+    for page in 0..geometry.pages_per_block {
+        let ppn = geometry.ppn(block, page);
+        let mut bytes = [0; PAGE_RECORD as usize];
+        file.read_exact_at(&mut bytes, layout.page_record(ppn))?;
+        let record = PageRecord::decode(&bytes).filter(|record| record.erases == kept.erases);
+        let content = record.and_then(|record| record.content);
+        let page =
+            content.map(|content| read_page(file, geometry, layout.page_data(ppn), content)).transpose()?;
+        kept.pages.push(page.flatten());
+        used = if record.is_some() { kept.pages.len() } else { used };
+    }
+    kept.pages.truncate(used);
+    Ok(())
+}
+
+/// A page with its bytes; `None` where they are not those that its record names.
+fn read_page(
+    file: &File,
+    geometry: &Geometry,
+    at: u64,
+    (oob, parts): (Oob, [Part; MAX_PARTS]),
+) -> io::Result<KeptPage> {
+    let mut contents = Vec::new();
+    for (index, part) in parts.into_iter().enumerate().take(geometry.parts_per_page() as usize) {
+        contents.push(match part {
+            Part::Empty => Some(Content::Empty),
+            Part::Pattern(number) => Some(Content::Pattern(Pattern::new(number))),
+            Part::Lost => None,
+            Part::Bytes(checksum) => {
+                let mut bytes: BlockBytes = [0; BLOCK_SIZE as usize];
+                file.read_exact_at(&mut bytes, at + index as u64 * BLOCK_SIZE)?;
+                if crc32c::crc32c(&bytes) != checksum {
+                    return Ok(None);
+                }
+                Some(Content::Bytes(Arc::new(bytes)))
+            }
+        });
+    }
+    Ok(Some((oob, contents)))
+}
