@@ -2,29 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-use std::collections::BTreeSet;
+mod common;
 
+use common::endless::{endless, endless_options, leaks, thin};
 use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice};
-use dovetail_f2fs::format::Variant;
-use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
+use dovetail_f2fs::mkfs::mkfs;
 use dovetail_f2fs::{Error, F2fs, Options, Volume};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode};
 
 const MIB: u64 = 1 << 20;
 
-fn options() -> MkfsOptions {
-    MkfsOptions { variant: Variant::Iplfs, ..MkfsOptions::default() }
-}
-
-fn thin(bytes: u64) -> MemoryDevice {
-    MemoryDevice::thin(AREAS * AREA_BLOCKS, bytes / 4096)
-}
-
 fn fresh(bytes: u64) -> MemoryDevice {
-    let mut device = thin(bytes);
-    mkfs(&mut device, &options()).unwrap();
-    device
+    endless(bytes, &endless_options())
 }
 
 fn mount(device: MemoryDevice) -> F2fs<MemoryDevice> {
@@ -44,18 +34,9 @@ fn content(fs: &mut F2fs<MemoryDevice>, ino: Ino) -> Vec<u8> {
     bytes
 }
 
-/// What the device holds in the logs' areas.
-fn mapped(device: &MemoryDevice) -> BTreeSet<u64> {
-    device.used().map(|(lba, _)| lba.0).filter(|&block| block >= AREA_BLOCKS).collect()
-}
-
 /// After all is written and discarded, the device holds what the volume has, and nothing else.
 fn assert_no_leak(fs: &mut F2fs<MemoryDevice>) {
-    fs.sync().unwrap();
-    fs.trim().unwrap();
-    assert!(fs.awaiting_discard().is_empty());
-    let live: BTreeSet<u64> = fs.live_blocks().unwrap().into_iter().map(|address| address.0).collect();
-    assert_eq!(mapped(fs.device()), live);
+    assert_eq!(leaks(fs, |fs| fs.device().clone()), [""; 0]);
 }
 
 #[test]
@@ -110,11 +91,11 @@ fn what_was_fsynced_is_recovered_and_the_rest_does_not_leak() {
 #[test]
 fn a_device_that_is_not_thin_is_refused() {
     let mut dense = MemoryDevice::new(1 << 20);
-    let error = mkfs(&mut dense, &options()).unwrap_err();
+    let error = mkfs(&mut dense, &endless_options()).unwrap_err();
     assert!(error.to_string().contains("more addresses than room"), "{error}");
-    assert!(mkfs(&mut thin(1 << 20), &options()).is_err(), "too little room");
+    assert!(mkfs(&mut thin(1 << 20), &endless_options()).is_err(), "too little room");
     let mut short = MemoryDevice::thin(1 << 40, 1 << 20);
-    assert!(mkfs(&mut short, &options()).unwrap_err().to_string().contains("too few"));
+    assert!(mkfs(&mut short, &endless_options()).unwrap_err().to_string().contains("too few"));
     let device = fresh(64 * MIB);
     let mut copy = MemoryDevice::new(AREAS * AREA_BLOCKS);
     for (lba, content) in device.used() {
