@@ -49,6 +49,21 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// Blocks that it can hold at once.
+    pub fn capacity(&self) -> u64 {
+        self.capabilities.thin.map_or(self.blocks, |thin| thin.capacity)
+    }
+
+    /// The same device, of which only so many blocks are given: its first ones, or on a thin one that much room.
+    #[must_use]
+    pub fn part(mut self, blocks: u64) -> Self {
+        match &mut self.capabilities.thin {
+            Some(thin) => thin.capacity = blocks,
+            None => self.blocks = blocks,
+        }
+        self
+    }
+
     /// Checks that `range` lies on the device, and that the data that comes with it is as long: `data` blocks.
     pub(crate) const fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
         if range.end().0 > self.blocks {

@@ -16,7 +16,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-use dovetail_block::{BlockDevice, DeviceInfo};
+use dovetail_block::BlockDevice;
 use dovetail_ftl::Drive;
 use dovetail_host::{HostError, Machine, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
@@ -141,9 +141,9 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
     let stack = job.stack;
     let drive = Drive::new(stack.drive_config(job.scale, job.seed)?);
     let drive = drive.map_err(|error| BenchError::Drive(format!("stack {}: {error}", stack.name)))?;
-    let blocks = stack.partition_blocks(drive.info().blocks, job.scale)?;
-    let info = DeviceInfo { blocks, ..drive.info() };
-    let planner = Planner::new(info, stack.host.max_request_blocks());
+    let info = drive.info();
+    let partition = info.part(stack.partition_blocks(info.capacity(), job.scale)?);
+    let planner = Planner::new(partition, stack.host.max_request_blocks());
     let fs = filesystems::build(stack, planner.clone(), job.scale)?;
     let machine = Machine::new(drive, stack.host, SimTime::ZERO, planner.events());
     let mut run = Run::new(machine, planner, fs, job, workload);

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use dovetail_block::BLOCK_SIZE;
+use dovetail_block::{AREA_BLOCKS, BLOCK_SIZE};
 use dovetail_ftl::Drive;
 use dovetail_host::{Machine, Request, RequestKind};
 use dovetail_time::SimTime;
@@ -49,8 +49,9 @@ fn point(request: &Request, start: SimTime) -> Option<ScatterPoint> {
     };
     Some(ScatterPoint {
         t: request.at.since(start).as_secs_f64(),
-        at: request.range.start.0 * BLOCK_SIZE,
-        len: request.range.blocks * BLOCK_SIZE,
+        // from the start of the address's area: those of a huge address space are drawn over each other
+        at: (request.range.start.0 % AREA_BLOCKS).saturating_mul(BLOCK_SIZE),
+        len: request.range.blocks.saturating_mul(BLOCK_SIZE),
         op,
     })
 }

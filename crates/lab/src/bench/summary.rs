@@ -228,6 +228,6 @@ fn push_all(columns: &mut BTreeMap<String, Vec<u64>>, values: Counts) {
 
 impl Run<'_> {
     fn partition_blocks(&self) -> u64 {
-        self.planner.info().blocks
+        self.planner.info().capacity()
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn build(
     mut planner: Planner,
     scale: Ratio,
 ) -> Result<Box<dyn Simulated>, BenchError> {
-    let full_bytes = planner.info().blocks as f64 * 4096.0 / scale.value();
+    let full_bytes = planner.info().capacity() as f64 * 4096.0 / scale.value();
     // the kernel's defaults depend on the size: a volume shrunk with its drive keeps those of its full size
     let small_volume = Some(full_bytes <= SMALL_VOLUME);
     let options = Options { small_volume, ..mount_options(stack, scale)? };
