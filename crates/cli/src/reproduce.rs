@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use clap::Args;
 use comfy_table::presets::NOTHING;
@@ -144,7 +145,9 @@ fn with_setting<T>(
     let stop = AtomicBool::new(false);
     let threads =
         arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let setting = Setting { scale, seed: arguments.seed, threads, stop: &stop };
+    let start = Instant::now();
+    let clock = || start.elapsed();
+    let setting = Setting { scale, seed: arguments.seed, threads, stop: &stop, clock: Some(&clock) };
     run(&setting).map_err(|error| error.to_string())
 }
 

@@ -13,8 +13,12 @@ use super::{BenchError, Stack};
 /// Makes a new volume of a stack on a device and mounts it.
 type Build = fn(&Stack, Planner, Ratio) -> Result<Box<dyn Simulated>, BenchError>;
 
-const FILESYSTEMS: [(&str, Build); 3] =
-    [("f2fs", f2fs::build), ("ext4", ext::build_ext4), ("ext3", ext::build_ext3)];
+const FILESYSTEMS: [(&str, Build); 4] = [
+    ("f2fs", f2fs::build),
+    ("iplfs", f2fs::build_iplfs),
+    ("ext4", ext::build_ext4),
+    ("ext3", ext::build_ext3),
+];
 
 /// A new, mounted volume of a stack.
 pub(super) fn build(stack: &Stack, planner: Planner, scale: Ratio) -> Result<Box<dyn Simulated>, BenchError> {

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::BenchError;
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 7] = [
+const BUILT_IN: [(&str, &str); 8] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
+    ("iplfs", include_str!("../../../../stacks/iplfs.toml")),
     ("rm-ipu", include_str!("../../../../stacks/rm-ipu.toml")),
     ("rm-ipu-fsync", include_str!("../../../../stacks/rm-ipu-fsync.toml")),
     ("rm-ipu-adaptive", include_str!("../../../../stacks/rm-ipu-adaptive.toml")),

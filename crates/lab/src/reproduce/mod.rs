@@ -3,6 +3,9 @@
 //! A paper's figure is never an input to what is compared with it: it stands beside the result, with the rule that says what counts as agreement.
 
 mod curve;
+mod iplfs_figure_16a;
+mod iplfs_map_size;
+mod iplfs_tables_1_2;
 mod rmipu_figure_1;
 mod rmipu_figure_3;
 mod rmipu_figure_4;
@@ -11,21 +14,25 @@ mod rmipu_metadata;
 mod sensitivity;
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use dovetail_time::Ratio;
 use serde::Serialize;
 
-use crate::bench::results::{BenchResults, BenchRun};
+use crate::bench::results::{BenchResults, BenchRun, SCHEMA, SCHEMA_VERSION};
 use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 5] = [
+pub const FIGURES: [&Figure; 8] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
     &rmipu_figure_4::FIGURE,
     &rmipu_fragmentation::FIGURE,
+    &iplfs_tables_1_2::FIGURE,
+    &iplfs_map_size::FIGURE,
+    &iplfs_figure_16a::FIGURE,
 ];
 
 /// A figure or table of a paper.
@@ -56,6 +63,8 @@ pub struct Setting<'a> {
     pub threads: usize,
     /// Ends all runs early when set.
     pub stop: &'a AtomicBool,
+    /// What time it is, for what is measured on the host's own CPU; without it that is left out.
+    pub clock: Option<&'a dyn Fn() -> Duration>,
 }
 
 /// One statement of the paper beside ours.
@@ -106,6 +115,18 @@ struct Plan<'a> {
 }
 
 impl Setting<'_> {
+    /// The results of a figure that runs no workload.
+    fn no_runs(&self, name: &str) -> BenchResults {
+        BenchResults {
+            schema: SCHEMA.into(),
+            version: SCHEMA_VERSION,
+            workload: name.into(),
+            scale: self.scale.value(),
+            seed: self.seed,
+            runs: Vec::new(),
+        }
+    }
+
     /// Runs a plan; any failure of a run is one of the whole.
     fn perform(&self, plan: &Plan<'_>) -> Result<BenchResults, BenchError> {
         let experiment = Experiment {
@@ -183,9 +204,21 @@ mod tests {
     }
 
     #[test]
+    fn what_hangs_on_arithmetic_and_on_the_map_agrees() {
+        let stop = AtomicBool::new(false);
+        let setting =
+            Setting { scale: "1/64".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
+        for figure in [&iplfs_tables_1_2::FIGURE, &iplfs_map_size::FIGURE, &iplfs_figure_16a::FIGURE] {
+            let comparisons = figure.run(&setting).unwrap().comparisons;
+            assert!(comparisons.len() >= 2 && comparisons.iter().all(|it| it.agrees), "{comparisons:#?}");
+        }
+    }
+
+    #[test]
     fn figures_with_rm_ipu_run_at_a_small_scale() {
         let stop = AtomicBool::new(false);
-        let setting = Setting { scale: "1/128".parse().unwrap(), seed: 1, threads: 1, stop: &stop };
+        let setting =
+            Setting { scale: "1/128".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
         for figure in [&rmipu_figure_3::FIGURE, &rmipu_figure_4::FIGURE] {
             let reproduction = figure.run(&setting).unwrap();
             let stacks: Vec<&str> = reproduction.results.runs.iter().map(|run| run.label.as_str()).collect();

@@ -19,7 +19,7 @@ pub(super) const SEGMENTS_PER_ZONE: usize = 1024;
 pub(super) const AREA_ZONES: u64 = 1 << 36;
 
 /// 256 KiB (IPLFS paper §5.3).
-const MIN_REGION_BLOCKS: u32 = 64;
+pub(super) const MIN_REGION_BLOCKS: u32 = 64;
 
 /// An address that the map has no place for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

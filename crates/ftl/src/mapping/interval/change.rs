@@ -4,10 +4,10 @@ use dovetail_time::{SimSpan, SimTime};
 
 use super::super::MapCost;
 use super::address::LogicalPage;
-use super::coverage::{Coverage, Run};
+use super::coverage::{Coverage, RegionSize, Run};
 use super::map::{IntervalMap, LINE_ENTRIES};
 use super::node::{Entries, Node, words_of};
-use super::zone::{Slot, ZoneNode};
+use super::zone::ZoneNode;
 
 /// Candidates that one call of [`IntervalMap::tick`] looks at. Assumed: about 0.1 ms of a controller's time.
 const CANDIDATES_PER_TICK: usize = 16;
@@ -21,19 +21,27 @@ pub struct CompactionPolicy {
     pub kept_percent: u32,
     /// How often the candidates are scanned.
     pub period: SimSpan,
+    /// How the regions of a node that is built anew are chosen.
+    pub regions: RegionSize,
 }
 
 impl CompactionPolicy {
-    /// The paper's (IPLFS paper §5.3 and §6.4): an efficiency below 50 %, smaller by 30 %, every 30 s.
-    pub const PAPER: Self =
-        Self { candidate_percent: 50, kept_percent: 70, period: SimSpan::from_ms(30_000) };
+    /// The paper's (IPLFS paper §5.3 and §6.4): an efficiency below 50 %, smaller by 30 %, every 30 s, regions of the
+    /// smallest hole's size.
+    pub const PAPER: Self = Self {
+        candidate_percent: 50,
+        kept_percent: 70,
+        period: SimSpan::from_ms(30_000),
+        regions: RegionSize::SmallestHole,
+    };
 
-    /// The same, but a node is a candidate as soon as it can get smaller by 30 %. With the paper's, a map of which half
-    /// is dead may keep all of it: a node that is exactly half valid is no candidate.
-    pub const EAGER: Self = Self { candidate_percent: 70, ..Self::PAPER };
+    /// The same, but a node is a candidate as soon as it can get smaller by 30 %, and its regions are what needs the least
+    /// memory. With the paper's, a map of which half is dead may keep all of it: a node that is exactly half valid is no
+    /// candidate.
+    pub const EAGER: Self = Self { candidate_percent: 70, regions: RegionSize::LeastMemory, ..Self::PAPER };
 
     /// Half the rest that is left: a node is built anew if it gets smaller by 15 %.
-    pub const TIGHT: Self = Self { candidate_percent: 85, kept_percent: 85, ..Self::PAPER };
+    pub const TIGHT: Self = Self { candidate_percent: 85, kept_percent: 85, ..Self::EAGER };
 }
 
 /// What a round of compaction did.
@@ -107,9 +115,9 @@ impl IntervalMap {
     /// Empties one chunk of tables, if that is worth it.
     fn evacuate(&mut self, done: &mut Compaction) -> bool {
         let nodes = self.slabs.nodes.words_mut();
-        let words = self.slabs.tables.evacuate(|slot, table| Slot(slot).table_moved(nodes, table)) as u32;
+        let words = self.slabs.tables.evacuate(|node, table| Node(node).set_table(nodes, table)) as u32;
         if words > 0 {
-            self.forget_recent();
+            self.lookaside.clear();
         }
         done.moved_bytes += u64::from(words) * 4;
         done.cost.accesses += 2 * words.div_ceil(LINE_ENTRIES);
@@ -117,78 +125,68 @@ impl IntervalMap {
     }
 
     fn compact_segment(&mut self, segment: LogicalPage, done: &mut Compaction) {
-        let (Some(slot), accesses) = self.slot(segment) else {
-            self.candidates.pop();
-            return;
-        };
-        let Some(node) = slot.node(self.slabs.nodes.words()) else {
+        let (node, accesses) = self.node(segment);
+        let Some(node) = node.filter(|node| node.exists(self.slabs.nodes.words())) else {
             self.candidates.pop();
             return;
         };
         self.remove_candidate(node);
         node.unpack(&self.slabs, &mut self.scratch);
-        let tight = Coverage::tightest(&self.scratch, self.layout.min_region_pages());
+        let tight = Coverage::of(&self.scratch, self.policy.regions, self.layout.min_region_pages());
         let (before, after) = (words_of(&node.coverage(self.slabs.nodes.words())), words_of(&tight));
         done.examined += 1;
-        done.cost.accesses += accesses + 1 + before.div_ceil(LINE_ENTRIES);
+        done.cost.accesses += accesses + before.div_ceil(LINE_ENTRIES);
         if after * 100 <= before * self.policy.kept_percent {
             done.compacted += 1;
             done.freed_bytes += u64::from(before - after) * 4;
             done.cost.accesses += after.div_ceil(LINE_ENTRIES);
-            self.exchange(slot, &tight);
+            self.exchange(segment, node, &tight);
         }
     }
 
-    /// Makes a node cover `page`; returns its slot and the run around the page, and adds what it cost.
-    pub(super) fn cover(&mut self, page: LogicalPage, accesses: &mut u32) -> (Slot, Entries) {
+    /// Makes a node cover `page`; returns the node and the run around the page, and adds what it cost.
+    pub(super) fn cover(&mut self, page: LogicalPage, accesses: &mut u32) -> (Node, Entries) {
         let (offset, pages) = (self.layout.offset(page), self.layout.segment_pages());
-        let slot = self.make_zone(page).slot(self.layout.segment_of(page).in_zone());
-        let coverage = match slot.node(self.slabs.nodes.words()) {
-            None => {
-                self.scratch.fill(0);
-                Coverage::single(Run { first: offset, pages: pages - offset })
-            }
-            Some(node) => {
-                node.unpack(&self.slabs, &mut self.scratch);
-                let mut coverage = node.coverage(self.slabs.nodes.words());
-                *accesses += words_of(&coverage).div_ceil(LINE_ENTRIES);
-                coverage.extend(offset, pages);
-                coverage
-            }
+        let node = self.make_zone(page).node(self.layout.segment_of(page).in_zone());
+        let coverage = if node.exists(self.slabs.nodes.words()) {
+            node.unpack(&self.slabs, &mut self.scratch);
+            let mut coverage = node.coverage(self.slabs.nodes.words());
+            *accesses += words_of(&coverage).div_ceil(LINE_ENTRIES);
+            coverage.extend(offset, pages);
+            coverage
+        } else {
+            self.scratch.fill(0);
+            Coverage::single(Run { first: offset, pages: pages - offset })
         };
         *accesses += words_of(&coverage).div_ceil(LINE_ENTRIES);
-        let node = self.exchange(slot, &coverage);
+        self.exchange(page, node, &coverage);
         let (entries, within) = node.find(self.slabs.nodes.words(), offset);
         *accesses += within;
         debug_assert!(entries.is_some(), "the coverage was made for this page");
-        (slot, entries.unwrap_or(Entries { run: Run::default(), at: 0 }))
+        (node, entries.unwrap_or_default())
     }
 
-    /// Puts a node with that coverage, filled from the scratch entries, in the place of the slot's present one.
-    fn exchange(&mut self, slot: Slot, coverage: &Coverage) -> Node {
+    /// Makes the node of the segment of `page` anew with that coverage, filled from the scratch entries.
+    fn exchange(&mut self, page: LogicalPage, node: Node, coverage: &Coverage) {
         let words = self.slabs.nodes.words();
-        let old = slot.node(words);
-        let valid = old.map_or(0, |old| old.valid(words));
-        let candidate = old.and_then(|old| old.candidate(words));
-        if let Some(old) = old {
-            self.free_node(old);
+        let (valid, candidate) = (node.valid(words), node.candidate(words));
+        if node.exists(words) {
+            self.free_node(page, node);
         }
-        let node = Node::build(&mut self.slabs, slot, coverage, &self.scratch, valid);
-        let words = self.slabs.nodes.words_mut();
-        node.set_candidate(words, candidate);
-        slot.set(words, Some(node), self.layout.segment_pages());
+        node.build(&mut self.slabs, coverage, &self.scratch, valid);
+        node.set_candidate(self.slabs.nodes.words_mut(), candidate);
         self.counts.map_nodes += 1;
         self.counts.directory_words += coverage.directory_words() as u64;
         self.counts.covered_pages += u64::from(coverage.pages());
-        node
+        self.lookaside.fit(self.counts.covered_pages);
     }
 
-    fn free_node(&mut self, node: Node) {
+    fn free_node(&mut self, page: LogicalPage, node: Node) {
         let (directory, covered) = node.free(&mut self.slabs);
         self.counts.map_nodes -= 1;
         self.counts.directory_words -= directory as u64;
         self.counts.covered_pages -= covered as u64;
-        self.forget_recent();
+        self.lookaside.forget(page);
     }
 
     /// The zone node of `page`, a new one if it has none.
@@ -205,13 +203,10 @@ impl IntervalMap {
         node
     }
 
-    /// A page of the segment became valid, or invalid; returns the accesses: slot and header, and what is freed.
-    pub(super) fn recount(&mut self, page: LogicalPage, slot: Slot, valid: bool) -> u32 {
-        const COUNT: u32 = 2;
+    /// A page of the segment became valid, or invalid; returns the accesses: the node, and what is freed.
+    pub(super) fn recount(&mut self, page: LogicalPage, node: Node, valid: bool) -> u32 {
+        const COUNT: u32 = 1;
         let words = self.slabs.nodes.words_mut();
-        let Some(node) = slot.node(words) else {
-            return 1;
-        };
         let (count, covered) = node.count(words, valid);
         if valid {
             self.counts.valid_pages += 1;
@@ -219,7 +214,7 @@ impl IntervalMap {
         }
         self.counts.valid_pages -= 1;
         if count == 0 {
-            return COUNT + self.drop_node(page, slot, node);
+            return COUNT + self.drop_node(page, node);
         }
         if count * 100 < covered * self.policy.candidate_percent && node.candidate(words).is_none() {
             self.add_candidate(page, node);
@@ -228,10 +223,10 @@ impl IntervalMap {
     }
 
     /// Frees a node without valid pages, and its zone if it was the last one there; returns the accesses.
-    fn drop_node(&mut self, page: LogicalPage, slot: Slot, node: Node) -> u32 {
+    fn drop_node(&mut self, page: LogicalPage, node: Node) -> u32 {
         self.remove_candidate(node);
-        self.free_node(node);
-        slot.set(self.slabs.nodes.words_mut(), None, 0);
+        self.free_node(page, node);
+        self.lookaside.fit(self.counts.covered_pages);
         let segment = self.layout.segment_of(page);
         let (area, zone) = (segment.area(), segment.zone());
         let (Some(zone_node), accesses) = self.areas[area].get(zone) else {
@@ -260,8 +255,8 @@ impl IntervalMap {
         node.set_candidate(self.slabs.nodes.words_mut(), None);
         self.candidates.swap_remove(index);
         let words = self.slabs.nodes.words();
-        let moved = self.candidates.get(index).and_then(|&moved| self.slot(moved).0?.node(words));
-        if let Some(moved) = moved {
+        let moved = self.candidates.get(index).and_then(|&moved| self.node(moved).0);
+        if let Some(moved) = moved.filter(|moved| moved.exists(words)) {
             moved.set_candidate(self.slabs.nodes.words_mut(), Some(index));
         }
         if self.candidates.capacity() > 4 * self.candidates.len() {

@@ -1,7 +1,22 @@
 //! Which pages of a segment have an entry in its map node's table.
 
-/// Regions of a segment of 16 MiB are 256 KiB or larger.
-pub(super) const MAX_REGIONS: usize = 64;
+use super::address::MIN_REGION_BLOCKS;
+
+/// Regions of a segment of 16 MiB are 64 KiB or larger, the smallest that the paper tries (figure 18).
+const MAX_REGIONS: usize = 256;
+
+/// How compaction chooses the regions of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionSize {
+    /// As large as the smallest hole, 256 KiB at least (IPLFS paper §5.3).
+    SmallestHole,
+    /// Whatever needs the least memory of: no regions, the smallest hole, the smallest that is not below 256 KiB, and powers of
+    /// two from 256 KiB on. One small hole makes the paper's rule cut a segment into the smallest regions; the directory of
+    /// larger ones is shorter, and they leave out almost the same.
+    LeastMemory,
+    /// Of that many blocks, 16 at least: what the paper compares with (figure 18).
+    Fixed(u32),
+}
 
 /// A run of pages of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,21 +67,34 @@ impl Coverage {
         Self { region_pages, regions, runs }
     }
 
-    /// The coverage of a segment's entries that takes the least memory: regions as large as the smallest hole or, where
-    /// that is smaller than a region may be, as the smallest hole that is not.
-    ///
-    /// The paper takes the smallest hole, `min_region` at least. One small hole then cuts the segment into the
-    /// smallest regions; the directory of larger ones is shorter and they leave out the same large holes.
-    pub(super) fn tightest(entries: &[u32], min_region: u32) -> Self {
-        let (mut smallest, mut smallest_large) = (u32::MAX, u32::MAX);
-        for_each_hole(entries, |hole| {
-            smallest = smallest.min(hole);
-            smallest_large = if hole >= min_region { smallest_large.min(hole) } else { smallest_large };
-        });
-        let whole = Self::single(trimmed(entries, 0, entries.len()));
-        let sizes = [smallest.max(min_region), smallest_large].into_iter();
-        let of_size = |size: u32| Self::of_regions(size, trimmed_regions(entries, size));
-        let cut = sizes.filter(|&size| (size as usize) < entries.len()).map(of_size);
+    /// The coverage of a segment's entries with the regions that `choice` gives; no region is smaller than `min_region`, if not
+    /// fixed.
+    pub(super) fn of(entries: &[u32], choice: RegionSize, min_region: u32) -> Self {
+        match choice {
+            RegionSize::SmallestHole => Self::cut(entries, smallest_hole(entries, 0).max(min_region)),
+            RegionSize::LeastMemory => Self::tightest(entries, min_region),
+            RegionSize::Fixed(blocks) => {
+                let size = blocks * min_region / MIN_REGION_BLOCKS;
+                Self::cut(entries, size.max(entries.len().div_ceil(MAX_REGIONS) as u32))
+            }
+        }
+    }
+
+    /// With regions of that size, or a single one if they are no smaller than the segment.
+    fn cut(entries: &[u32], size: u32) -> Self {
+        if size as usize >= entries.len() {
+            return Self::single(trimmed(entries, 0, entries.len()));
+        }
+        Self::of_regions(size, trimmed_regions(entries, size))
+    }
+
+    /// The coverage that takes the least memory of those that [`RegionSize::LeastMemory`] names.
+    fn tightest(entries: &[u32], min_region: u32) -> Self {
+        let doubled = std::iter::successors(Some(min_region), |size| Some(size * 2));
+        let doubled = doubled.take_while(|&size| (size as usize) < entries.len());
+        let holes = [smallest_hole(entries, 0).max(min_region), smallest_hole(entries, min_region)];
+        let cut = holes.into_iter().chain(doubled).map(|size| Self::cut(entries, size));
+        let whole = Self::cut(entries, u32::MAX);
         cut.fold(whole, |best, other| if other.words() < best.words() { other } else { best })
     }
 
@@ -110,7 +138,7 @@ impl Coverage {
 
     /// Words of the region directory: a single region needs none.
     pub(super) fn directory_words(&self) -> usize {
-        if self.regions == 1 { 0 } else { self.regions + 1 }
+        if self.regions == 1 { 0 } else { self.regions + 2 }
     }
 
     fn words(&self) -> u32 {
@@ -118,17 +146,20 @@ impl Coverage {
     }
 }
 
-/// Calls `each` with the length of every longest run of pages without an entry.
-fn for_each_hole(entries: &[u32], mut each: impl FnMut(u32)) {
-    let mut hole = 0;
+/// The shortest of the longest runs without an entry that are at least that long; `u32::MAX` without any.
+fn smallest_hole(entries: &[u32], at_least: u32) -> u32 {
+    let (mut smallest, mut hole) = (u32::MAX, 0);
     for &entry in entries.iter().chain(&[1]) {
         if entry == 0 {
             hole += 1;
-        } else if hole > 0 {
-            each(hole);
-            hole = 0;
+            continue;
         }
+        if hole > 0 && hole >= at_least {
+            smallest = smallest.min(hole);
+        }
+        hole = 0;
     }
+    smallest
 }
 
 /// From the first to the last valid page of `first..end`; no page if none is valid.
@@ -156,7 +187,8 @@ mod tests {
 
     #[test]
     fn regions_are_as_large_as_the_smallest_hole() {
-        let coverage = Coverage::tightest(&entries(&[0..1000, 1300..2000, 3000..4096]), 64);
+        let entries = entries(&[0..1000, 1300..2000, 3000..4096]);
+        let coverage = Coverage::of(&entries, RegionSize::SmallestHole, 64);
         assert_eq!(coverage.region_pages(), 300);
         assert_eq!(coverage.pages(), 1000 + 700 + 1096);
         assert_eq!(coverage.runs().len(), 14);
@@ -166,15 +198,21 @@ mod tests {
     fn regions_never_get_smaller_than_allowed_and_small_holes_do_not_make_them_so() {
         let mut segment = entries(&[0..1000, 2000..3000]);
         segment[500] = 0;
-        let coverage = Coverage::tightest(&segment, 64);
-        assert_eq!((coverage.region_pages(), coverage.pages()), (1000, 2000));
+        let coverage = Coverage::of(&segment, RegionSize::LeastMemory, 64);
+        assert_eq!((coverage.runs().len(), coverage.pages()), (4, 2000));
+        assert_eq!(Coverage::of(&segment, RegionSize::SmallestHole, 64).region_pages(), 64);
+        let fixed = Coverage::of(&segment, RegionSize::Fixed(16), 64);
+        assert_eq!((fixed.region_pages(), fixed.runs().len()), (16, 256));
         let speckled: Vec<u32> = (0..4096).map(|page| page % 2).collect();
-        assert_eq!(Coverage::tightest(&speckled, 64).runs(), [Run { first: 1, pages: 4095 }]);
+        assert_eq!(
+            Coverage::of(&speckled, RegionSize::LeastMemory, 64).runs(),
+            [Run { first: 1, pages: 4095 }]
+        );
     }
 
     #[test]
     fn one_run_needs_no_directory() {
-        let coverage = Coverage::tightest(&entries(&[700..800, 800..900]), 64);
+        let coverage = Coverage::of(&entries(&[700..800, 800..900]), RegionSize::LeastMemory, 64);
         assert_eq!(coverage.runs(), [Run { first: 700, pages: 200 }]);
         assert_eq!(coverage.directory_words(), 0);
     }
@@ -186,7 +224,7 @@ mod tests {
         assert_eq!(single.runs(), [Run { first: 2900, pages: 200 }]);
         single.extend(3500, 4096);
         assert_eq!(single.runs(), [Run { first: 2900, pages: 1196 }]);
-        let mut many = Coverage::tightest(&entries(&[0..100, 400..500, 1000..1100]), 64);
+        let mut many = Coverage::of(&entries(&[0..100, 400..500, 1000..1100]), RegionSize::LeastMemory, 64);
         let (size, before) = (many.region_pages(), many.pages());
         many.extend(700, 4096);
         assert_eq!((size, many.pages()), (300, before + 900 - 700));

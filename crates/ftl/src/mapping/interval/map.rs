@@ -1,19 +1,17 @@
 //! The interval map: seven areas, each a tree, and what keeps them small.
 
-use std::cell::Cell;
 use std::ops::Range;
 
 use dovetail_nand::Ppn;
 
 use super::super::MapCost;
 use super::address::{AREAS, Layout, LogicalPage};
-use super::arena::Block;
 use super::change::{CompactionPolicy, Scan};
-use super::coverage::Run;
+use super::lookaside::{KNOWN, Lookaside, STREAM};
 use super::memory::MapMemory;
-use super::node::{Entries, NODE_BYTES, Slabs};
+use super::node::{Entries, NODE_BYTES, Node, Slabs};
 use super::root::Zones;
-use super::zone::{Slot, ZONE_BYTES, ZoneNode};
+use super::zone::{ZONE_BYTES, ZoneNode};
 
 /// Entries of a cache line, the unit in which copying is charged.
 pub(super) const LINE_ENTRIES: u32 = 16;
@@ -30,7 +28,7 @@ pub struct IntervalMap {
     pub(super) moving: bool,
     /// First pages of the segments that may be worth compacting.
     pub(super) candidates: Vec<LogicalPage>,
-    recent: Recent,
+    pub(super) lookaside: Lookaside,
     pub(super) counts: Counts,
     pub(super) policy: CompactionPolicy,
     pub(super) scan: Scan,
@@ -46,38 +44,12 @@ pub(super) struct Counts {
     pub(super) directory_words: u64,
     pub(super) covered_pages: u64,
     pub(super) valid_pages: u64,
+    /// Pages that the metadata's table maps.
+    metadata_pages: u64,
 }
 
-/// The run around a page is kept if the page is a multiple of this.
-const REMEMBERED_EVERY: u64 = 64;
-
-/// A covered run that was used lately: the next page is most often in it, and then the tree needs no walk. Each field
-/// is read and written on its own, in one width: reads that span several writes would wait for all memory accesses
-/// before them.
-#[derive(Debug, Default)]
-struct Recent {
-    start: Cell<u64>,
-    /// 0 is none.
-    pages: Cell<u64>,
-    /// Index of the first page's entry among the words of tables.
-    at: Cell<usize>,
-    slot: Cell<u32>,
-}
-
-impl Recent {
-    /// Index of the entry of `page`, if it is in the run.
-    #[inline]
-    fn find(&self, page: LogicalPage) -> Option<usize> {
-        let index = page.0.wrapping_sub(self.start.get());
-        (index < self.pages.get()).then(|| self.at.get() + index as usize)
-    }
-}
-
-/// An entry of the run that was used last, or of the metadata's table.
+/// An entry of the metadata's table.
 const ONE: MapCost = MapCost { accesses: 1 };
-
-/// An entry of a table for a whole segment: root, zone node, table.
-const WHOLE: MapCost = MapCost { accesses: 3 };
 
 fn entry(page: Option<Ppn>) -> u32 {
     page.map_or(0, |page| page.0 + 1)
@@ -98,7 +70,7 @@ impl IntervalMap {
             areas: std::array::from_fn(|_| Zones::new()),
             moving: false,
             candidates: Vec::new(),
-            recent: Recent::default(),
+            lookaside: Lookaside::new(),
             counts: Counts::default(),
             policy: CompactionPolicy::EAGER,
             scan: Scan::default(),
@@ -117,32 +89,57 @@ impl IntervalMap {
     }
 
     /// Where `page` is, if it is mapped.
+    // Each way ends on its own, and none in a panic: a way that does not join another needs no saved register and no jump.
     #[inline]
     pub fn lookup(&self, page: LogicalPage) -> (Option<Ppn>, MapCost) {
-        if let Some(at) = self.recent.find(page) {
-            return (page_of(self.slabs.tables.words()[at]), ONE);
+        let tables = &self.slabs.tables;
+        if let Some(at) = self.lookaside.find_in_stream(page) {
+            return (page_of(tables.word_of_block(at)), STREAM);
         }
-        match self.find_whole(page) {
-            Some((slot, table)) => {
-                let at = self.remember_whole(page, slot, table);
-                (page_of(self.slabs.tables.words()[at]), WHOLE)
-            }
-            None => self.lookup_by_walk(page),
+        if let Some(at) = self.lookaside.find_in_table(page) {
+            return (page_of(tables.word_of_block(at)), KNOWN);
         }
+        self.lookup_by_walk(page)
     }
 
     /// Maps `page` to `to`, or unmaps it; returns what it was mapped to before.
     #[inline]
     pub fn update(&mut self, page: LogicalPage, to: Option<Ppn>) -> (Option<Ppn>, MapCost) {
         let entry = entry(to);
-        let Some(at) = self.recent.find(page) else {
-            return self.update_beyond_recent(page, entry);
-        };
-        let word = &mut self.slabs.tables.words_mut()[at];
-        if (*word == 0) == (entry == 0) {
-            return (page_of(std::mem::replace(word, entry)), ONE);
+        if let Some(at) = self.lookaside.find_in_stream(page) {
+            return self.overwrite(page, at, entry, STREAM);
         }
-        self.replace(page, Slot(self.recent.slot.get()), at, entry, ONE)
+        if let Some(at) = self.lookaside.find_in_table(page) {
+            return self.overwrite(page, at, entry, KNOWN);
+        }
+        self.update_by_walk(page, entry)
+    }
+
+    /// Replaces an entry of a known run.
+    #[inline]
+    fn overwrite(
+        &mut self,
+        page: LogicalPage,
+        at: usize,
+        entry: u32,
+        found: MapCost,
+    ) -> (Option<Ppn>, MapCost) {
+        let word = self.slabs.tables.word_of_block_mut(at);
+        if (*word == 0) == (entry == 0) {
+            return (page_of(std::mem::replace(word, entry)), found);
+        }
+        self.recount_known(page, at, entry, found)
+    }
+
+    #[inline(never)]
+    fn recount_known(
+        &mut self,
+        page: LogicalPage,
+        at: usize,
+        entry: u32,
+        found: MapCost,
+    ) -> (Option<Ppn>, MapCost) {
+        self.replace(page, self.lookaside.node(page), at, entry, found)
     }
 
     /// The zones of an area from the first to behind the last with valid pages, outliers left out; empty without any.
@@ -171,6 +168,11 @@ impl IntervalMap {
         self.counts.valid_pages
     }
 
+    /// Pages that are mapped, by trees and by the metadata's table.
+    pub const fn mapped(&self) -> u64 {
+        self.counts.valid_pages + self.counts.metadata_pages
+    }
+
     /// Segments whose nodes wait for compaction.
     pub fn candidates(&self) -> usize {
         self.candidates.len()
@@ -185,10 +187,11 @@ impl IntervalMap {
         MapMemory {
             metadata_table: self.metadata.len() as u64 * 4,
             roots: self.areas.iter().map(Zones::memory_bytes).sum(),
-            zone_nodes: counts.zone_nodes * ZONE_BYTES,
+            zone_nodes: counts.zone_nodes * ZONE_BYTES - counts.map_nodes * NODE_BYTES,
             map_nodes: counts.map_nodes * NODE_BYTES,
             directories: counts.directory_words * 4,
             tables: counts.covered_pages * 4,
+            lookaside: self.lookaside.memory_bytes(),
             candidates: (self.candidates.capacity() * size_of::<LogicalPage>()) as u64,
             slack: held - nodes.allocated_bytes() - tables.allocated_bytes(),
             bookkeeping: self.scratch.len() as u64 * 4 + records + size_of::<Self>() as u64,
@@ -196,59 +199,41 @@ impl IntervalMap {
     }
 
     /// Index of the entry of `page` among the words of tables, if it has one: for prefetching.
+    #[inline]
     pub(super) fn entry_index(&self, page: LogicalPage) -> Option<usize> {
-        let offset = self.layout.offset(page);
-        if let Some((_, table)) = self.find_whole(page) {
-            return Some(table.at() + offset as usize);
+        match self.lookaside.find_in_table(page) {
+            Some(at) => Some(at),
+            None => self.entry_index_by_walk(page),
         }
-        let (found, _) = self.walk(page);
-        found.map(|(_, entries)| entries.at + (offset - entries.run.first) as usize)
+    }
+
+    #[cold]
+    fn entry_index_by_walk(&self, page: LogicalPage) -> Option<usize> {
+        let (node, entries) = self.walk(page).0?;
+        Some(self.remember(page, node, entries))
     }
 
     pub(super) fn words(&self) -> &[u32] {
         self.slabs.tables.words()
     }
 
-    /// The segment's place in its zone node, if the zone has one, and the accesses to know.
+    /// The place of the segment's node, if the zone has one, and the accesses to know.
     #[inline]
-    pub(super) fn slot(&self, page: LogicalPage) -> (Option<Slot>, u32) {
+    pub(super) fn node(&self, page: LogicalPage) -> (Option<Node>, u32) {
         let segment = self.layout.segment_of(page);
         let (zone, accesses) = self.areas[segment.area()].get(segment.zone());
-        (zone.map(|zone| ZoneNode(zone).slot(segment.in_zone())), accesses)
+        (zone.map(|zone| ZoneNode(zone).node(segment.in_zone())), accesses)
     }
 
-    /// The table of the segment of `page`, if the zone node refers to it.
-    #[inline]
-    fn find_whole(&self, page: LogicalPage) -> Option<(Slot, Block)> {
-        let segment = self.layout.segment_of(page);
-        let zone = self.areas[segment.area()].in_root(segment.zone())?;
-        let slot = ZoneNode(zone).slot(segment.in_zone());
-        Some((slot, slot.whole_table(self.slabs.nodes.words())?))
-    }
-
-    /// From the root down to the covered run of `page`, through the map node.
-    fn walk(&self, page: LogicalPage) -> (Option<(Slot, Entries)>, u32) {
+    /// From the root down to the covered run of `page`.
+    fn walk(&self, page: LogicalPage) -> (Option<(Node, Entries)>, u32) {
         let words = self.slabs.nodes.words();
-        let (slot, above) = self.slot(page);
-        let Some((slot, node)) = slot.and_then(|slot| Some((slot, slot.node(words)?))) else {
-            return (None, above + u32::from(slot.is_some()));
+        let (node, above) = self.node(page);
+        let Some(node) = node.filter(|node| node.exists(words)) else {
+            return (None, above + u32::from(node.is_some()));
         };
         let (entries, within) = node.find(words, self.layout.offset(page));
-        (entries.map(|entries| (slot, entries)), above + 1 + within)
-    }
-
-    /// Apart from [`IntervalMap::update`], so that a page of the recent run need not save what only this needs.
-    #[inline(never)]
-    fn update_beyond_recent(&mut self, page: LogicalPage, entry: u32) -> (Option<Ppn>, MapCost) {
-        let Some((slot, table)) = self.find_whole(page) else {
-            return self.update_by_walk(page, entry);
-        };
-        let at = self.remember_whole(page, slot, table);
-        let word = &mut self.slabs.tables.words_mut()[at];
-        if (*word == 0) == (entry == 0) {
-            return (page_of(std::mem::replace(word, entry)), WHOLE);
-        }
-        self.replace(page, slot, at, entry, WHOLE)
+        (entries.map(|entries| (node, entries)), above + within)
     }
 
     #[cold]
@@ -257,57 +242,41 @@ impl IntervalMap {
             return (page_of(entry), ONE);
         }
         let (found, accesses) = self.walk(page);
-        let at = found.map(|(slot, entries)| self.remember(page, slot, entries));
+        let at = found.map(|(node, entries)| self.remember(page, node, entries));
         let entry = at.map_or(0, |at| self.slabs.tables.words()[at]);
         (page_of(entry), MapCost { accesses: accesses + u32::from(at.is_some()) })
     }
 
     #[cold]
     fn update_by_walk(&mut self, page: LogicalPage, entry: u32) -> (Option<Ppn>, MapCost) {
-        if let Some(slot) = self.metadata.get_mut(page.0 as usize) {
-            return (page_of(std::mem::replace(slot, entry)), ONE);
+        if let Some(place) = self.metadata.get_mut(page.0 as usize) {
+            let before = std::mem::replace(place, entry);
+            self.counts.metadata_pages += u64::from(entry != 0);
+            self.counts.metadata_pages -= u64::from(before != 0);
+            return (page_of(before), ONE);
         }
         let (found, mut accesses) = self.walk(page);
-        let (slot, entries) = match found {
+        let (node, entries) = match found {
             Some(found) => found,
             None if entry == 0 => return (None, MapCost { accesses }),
             None => self.cover(page, &mut accesses),
         };
-        let at = self.remember(page, slot, entries);
-        self.replace(page, slot, at, entry, MapCost { accesses: accesses + 1 })
+        let at = self.remember(page, node, entries);
+        self.replace(page, node, at, entry, MapCost { accesses: accesses + 1 })
     }
 
-    /// Keeps the run for the next pages; returns the index of the entry of `page`. Not for each page, so that scattered
-    /// accesses do not write all this each time: a stream comes by one that does within 256 KiB.
-    #[inline]
-    fn remember(&self, page: LogicalPage, slot: Slot, Entries { run, at }: Entries) -> usize {
-        let offset = self.layout.offset(page);
-        if page.0.is_multiple_of(REMEMBERED_EVERY) {
-            let recent = &self.recent;
-            recent.start.set(page.0 - u64::from(offset) + u64::from(run.first));
-            recent.pages.set(run.pages.into());
-            recent.at.set(at);
-            recent.slot.set(slot.0);
-        }
-        at + (offset - run.first) as usize
-    }
-
-    #[inline]
-    fn remember_whole(&self, page: LogicalPage, slot: Slot, table: Block) -> usize {
-        let run = Run { first: 0, pages: self.layout.segment_pages() };
-        self.remember(page, slot, Entries { run, at: table.at() })
-    }
-
-    pub(super) fn forget_recent(&mut self) {
-        self.recent = Recent::default();
+    /// Keeps the run for the next pages; returns the index of the entry of `page`.
+    fn remember(&self, page: LogicalPage, node: Node, entries: Entries) -> usize {
+        let (offset, first) = (self.layout.offset(page), entries.run.first);
+        self.lookaside.keep(LogicalPage(page.0 - u64::from(offset - first)), node, entries);
+        entries.at + (offset - first) as usize
     }
 
     /// Replaces an entry that it took `found` to find, and counts what became valid or invalid by it.
-    #[inline(never)]
     fn replace(
         &mut self,
         page: LogicalPage,
-        slot: Slot,
+        node: Node,
         at: usize,
         entry: u32,
         found: MapCost,
@@ -316,7 +285,7 @@ impl IntervalMap {
         if (before == 0) == (entry == 0) {
             return (page_of(before), found);
         }
-        let accesses = found.accesses + self.recount(page, slot, entry != 0) + self.step_roots();
+        let accesses = found.accesses + self.recount(page, node, entry != 0) + self.step_roots();
         (page_of(before), MapCost { accesses })
     }
 

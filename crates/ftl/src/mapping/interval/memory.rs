@@ -7,14 +7,16 @@ pub struct MapMemory {
     pub metadata_table: u64,
     /// Root arrays, a new one on its way included, and the list of zones outside.
     pub roots: u64,
-    /// Zone nodes.
+    /// What zone nodes hold for segments without a map node.
     pub zone_nodes: u64,
-    /// Headers of map nodes.
+    /// Map nodes.
     pub map_nodes: u64,
     /// Region directories.
     pub directories: u64,
     /// Mapping tables: four bytes for each covered page.
     pub tables: u64,
+    /// Runs that were used lately.
+    pub lookaside: u64,
     /// The list of candidates for compaction.
     pub candidates: u64,
     /// What the slabs lose to rounding and to free blocks of chunks in use.
@@ -26,7 +28,7 @@ pub struct MapMemory {
 impl MapMemory {
     /// All of it.
     pub const fn total(&self) -> u64 {
-        self.tree() + self.metadata_table + self.candidates + self.slack + self.bookkeeping
+        self.tree() + self.metadata_table + self.lookaside + self.candidates + self.slack + self.bookkeeping
     }
 
     /// The trees alone: what the paper counts.

@@ -2,9 +2,9 @@
 //!
 //! Seven areas, chosen by the top three bits of a block address, have a tree each: a root over the zones in use
 //! (`root.rs`), zone nodes of 16 GiB, map nodes of 16 MiB (`node.rs`) with a table that covers only what is valid, as far
-//! as regions of 256 KiB and more can tell (`coverage.rs`). All nodes and tables live in slabs (`arena.rs`).
-//! [`IntervalMap`] is the whole; as a mapping scheme it serves drives with the seven areas, and drives of ordinary size, of
-//! which all addresses lie in the first area.
+//! as regions of 256 KiB and more can tell (`coverage.rs`). Most lookups need no walk (`lookaside.rs`). All nodes and tables
+//! live in slabs (`arena.rs`). [`IntervalMap`] is the whole; as a mapping scheme it serves drives with the seven areas, and
+//! drives of ordinary size, of which all addresses lie in the first area.
 //!
 //! What the paper says, what this does, and what both cost: `docs/interval-map.md`. Left out here: the validity of parts
 //! of a page (the drive keeps it), and rebuilding the map from flash, which is writing every page in again.
@@ -13,6 +13,7 @@ mod address;
 mod arena;
 mod change;
 mod coverage;
+mod lookaside;
 mod map;
 mod memory;
 mod next;
@@ -29,6 +30,7 @@ use super::{MapCost, Mapping, Scheme};
 
 pub use address::{AREA_BLOCKS, AREAS, AddressError, Layout, LogicalPage};
 pub use change::{Compaction, CompactionPolicy};
+pub use coverage::RegionSize;
 pub use map::IntervalMap;
 pub use memory::MapMemory;
 
@@ -56,7 +58,7 @@ impl Mapping for IntervalMap {
     }
 
     fn mapped(&self) -> u64 {
-        self.mapped_pages()
+        self.mapped()
     }
 
     fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {

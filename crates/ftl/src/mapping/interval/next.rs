@@ -7,7 +7,7 @@ use dovetail_nand::Ppn;
 use super::super::MapCost;
 use super::address::{AREA_ZONES, AREAS, LogicalPage, SEGMENTS_PER_ZONE, Segment};
 use super::map::{IntervalMap, LINE_ENTRIES};
-use super::node::Node;
+use super::node::{NODE_WORDS, Node};
 use super::zone::ZoneNode;
 
 /// A walk over the mapped pages of a range.
@@ -34,9 +34,11 @@ impl IntervalMap {
         MapCost { accesses: search.accesses }
     }
 
-    /// Pages that are mapped, the metadata's among them.
-    pub fn mapped_pages(&self) -> u64 {
-        self.valid_pages() + self.metadata.iter().filter(|&&entry| entry != 0).count() as u64
+    /// The first mapped page of `pages`, and the accesses to know.
+    pub fn next_mapped(&self, pages: Range<u64>) -> (Option<LogicalPage>, MapCost) {
+        let mut next = None;
+        let cost = self.find_mapped(pages, 1, &mut |page, _| next = Some(page));
+        (next, cost)
     }
 
     fn first_page(&self, segment: Segment) -> u64 {
@@ -103,9 +105,10 @@ impl Search<'_> {
             if self.is_over() {
                 return;
             }
-            self.accesses += u32::from(index % u64::from(LINE_ENTRIES / 2) == 0);
+            self.accesses += u32::from((index as u32 * NODE_WORDS as u32).is_multiple_of(LINE_ENTRIES));
             let segment = Segment(first.0 + index);
-            if let Some(node) = zone.slot(index as usize).node(words) {
+            let node = zone.node(index as usize);
+            if node.exists(words) {
                 self.in_node(segment, node);
             }
             if self.left > 0 {
@@ -143,7 +146,7 @@ mod tests {
         for (i, &page) in pages.iter().enumerate() {
             map.update(LogicalPage(page), Some(Ppn(i as u32)));
         }
-        assert_eq!(map.mapped_pages(), 6);
+        assert_eq!(map.mapped(), 6);
         for (from, until, most, expected) in [
             (0, 7 << 58, 9, &pages[..]),
             (0, 7 << 58, 3, &pages[..3]),

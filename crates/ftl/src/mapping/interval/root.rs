@@ -133,12 +133,6 @@ impl Zones {
         Self { root: Root::new(0..MIN_ZONES), new_root: None, outliers: Vec::new() }
     }
 
-    /// The node of `zone`, if it is in the root.
-    #[inline]
-    pub(super) fn in_root(&self, zone: u64) -> Option<Block> {
-        self.root.get(zone)
-    }
-
     /// The node of `zone`, and the accesses it took to find it or to know that there is none.
     #[inline]
     pub(super) fn get(&self, zone: u64) -> (Option<Block>, u32) {
