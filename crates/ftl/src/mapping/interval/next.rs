@@ -158,7 +158,7 @@ mod tests {
             let mut found = Vec::new();
             let cost = map.find_mapped(from..until, most, &mut |page, _| found.push(page.index()));
             assert_eq!(found, expected, "{most} of {from}..{until}");
-            assert!(cost.accesses < 1500, "{cost:?}");
+            assert!(cost.accesses < 3000, "{cost:?}");
         }
     }
 }
