@@ -29,6 +29,11 @@ pub enum Error {
     /// The volume is full, or as good as full.
     #[error("no space is left on the volume")]
     NoSpace,
+    /// A log of an endless volume has used up its addresses.
+    #[error(
+        "log {0} of the volume has come to the end of its 2^58 addresses: copy the files to a new volume"
+    )]
+    LogAtEnd(usize),
     /// The volume is mounted for reading only.
     #[error("the volume is mounted read-only")]
     ReadOnly,
@@ -86,6 +91,20 @@ pub enum Incompatible {
     NoRemap {
         /// The mode.
         mode: &'static str,
+    },
+    /// An endless volume on a device whose every address has its room.
+    #[error(
+        "IPLFS never writes an address again, so it needs a drive with more addresses than room: use one whose profile \
+         is thin"
+    )]
+    NotThin,
+    /// A mount option that makes no sense on an endless volume.
+    #[error("an IPLFS volume cannot be mounted with {option}: {reason}")]
+    EndlessOption {
+        /// The option.
+        option: &'static str,
+        /// Why not.
+        reason: &'static str,
     },
     /// Blocks of another size than 4 KiB.
     #[error("the volume has blocks of 2^{log} bytes; only 4096 are supported")]
@@ -215,9 +234,9 @@ pub enum Corrupt {
         /// The address.
         found: BlockAddr,
         /// The first block of the main area.
-        first: u32,
+        first: u64,
         /// Its last block.
-        last: u32,
+        last: u64,
     },
     /// A nid that leads to nothing.
     #[error("nid {0} is used and has no node")]
@@ -353,7 +372,7 @@ impl Corrupt {
 impl From<Error> for dovetail_vfs::Error {
     fn from(error: Error) -> Self {
         match error {
-            Error::NoSpace => Self::NoSpace,
+            Error::NoSpace | Error::LogAtEnd(_) => Self::NoSpace,
             Error::ReadOnly => Self::ReadOnly,
             Error::FileTooBig => Self::FileTooBig,
             Error::NotFound(_) => Self::NotFound,

@@ -8,14 +8,16 @@ mod common;
 
 use std::sync::OnceLock;
 
+use common::endless::{all_features, endless, endless_limits, endless_options, leaks_after_mount};
 use common::mkfs;
 use dovetail_block::{MemoryDevice, RecordingDevice, RemapLimits};
 use dovetail_f2fs::fsck::{self, Severity};
+use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
 use dovetail_vfs::exercise::Profile;
-use dovetail_vfs::{Caller, FileSystem, NewNode};
+use dovetail_vfs::{Caller, FileSystem, Limits, NewNode};
 
 /// The file system with mkfs and mount options.
 struct Volume {
@@ -71,7 +73,7 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 /// Runs `seeds` workloads; the normal run reaches at least `least` cuts.
-fn run(name: &str, volume: &Volume, seeds: u64, steps: usize, least: usize) {
+fn run(name: &str, volume: &impl Mountable, seeds: u64, steps: usize, least: usize) {
     let profile = Profile { file_end: 300_000, many: 0, ..Profile::default() };
     let mut tried = Tried::default();
     let seeds = match variable("DOVETAIL_SEED") {
@@ -173,4 +175,51 @@ fn remapped_in_small_pieces() {
         let volume = Volume { limits, ..Volume::new(&[], options) };
         run("remapped_in_small_pieces", &volume, 10, 120, 500);
     }
+}
+
+/// The endless variant: whatever a cut leaves, after recovery, a checkpoint and all discards the device holds exactly what the
+/// volume has.
+struct Endless {
+    mkfs: MkfsOptions,
+    bytes: u64,
+    options: &'static str,
+}
+
+impl Endless {
+    fn new(options: &'static str) -> Self {
+        Self { mkfs: endless_options(), bytes: 64 << 20, options }
+    }
+}
+
+impl Mountable for Endless {
+    type Mounted = F2fs<RecordingDevice<MemoryDevice>>;
+
+    fn format(&self) -> MemoryDevice {
+        endless(self.bytes, &self.mkfs)
+    }
+
+    fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String> {
+        let options = Options::parse(self.options).map_err(|error| error.to_string())?;
+        F2fs::mount(device, options, SimTime::ZERO).map_err(|error| error.to_string())
+    }
+
+    fn limits(&self) -> Limits {
+        endless_limits(&Options::default())
+    }
+
+    fn check(&self, device: &MemoryDevice) -> Vec<String> {
+        leaks_after_mount(device)
+    }
+}
+
+#[test]
+fn endless_volumes() {
+    run("endless_volumes", &Endless::new("nolazytime"), 60, 120, 3000);
+    let mkfs = MkfsOptions { features: all_features(), ..endless_options() };
+    run("endless_volumes", &Endless { mkfs, ..Endless::new("nolazytime,fsync_mode=strict") }, 10, 120, 500);
+}
+
+#[test]
+fn endless_volumes_for_long() {
+    run("endless_volumes_for_long", &Endless::new("nolazytime"), 2, 600, 500);
 }

@@ -18,7 +18,7 @@ fn image() -> &'static (MemoryDevice, Vec<Lba>) {
         let image = kernel_image("f2fs-default"); // without checksums of inodes
         // contents of files change nothing: metadata are the blocks before the main area, and the nodes
         let mut used: Vec<_> = image.used().map(|(lba, _)| lba).collect();
-        let main = u64::from(Volume::open(image.clone()).unwrap().superblock().main_start.0);
+        let main = Volume::open(image.clone()).unwrap().superblock().main_start.0;
         used.retain(|block| block.0 < main + 512 * 4);
         (image, used)
     })
@@ -74,7 +74,7 @@ proptest! {
 fn cluster_of(image: &MemoryDevice, path: &str) -> [Lba; 2] {
     let mut volume = Volume::open(image.clone()).unwrap();
     let inode = volume.resolve(path.as_bytes()).unwrap();
-    [1, 2].map(|block| Lba(volume.block_of(&inode, block).unwrap().0.into()))
+    [1, 2].map(|block| Lba(volume.block_of(&inode, block).unwrap().0))
 }
 
 fn read_start(image: MemoryDevice, path: &str) -> Result<usize, Error> {

@@ -74,7 +74,7 @@ fn with_chain(options: &[&str]) -> (Lab, u64) {
     fs.fsync(new, false).unwrap();
     let lab = Lab::new(fs.into_device());
     let log = lab.checkpoint.logs[4];
-    let start = u64::from(lab.superblock.main_start.0 + log.segment.0 * 512 + u32::from(log.offset));
+    let start = lab.superblock.main_start.0 + u64::from(log.segment.0 * 512 + u32::from(log.offset));
     let is_it = |block: &u64| {
         let footer = Footer::parse(lab.image.bytes(Lba(*block)).unwrap());
         footer.dentry_mark && u64::from(footer.nid.0) == new.0

@@ -9,11 +9,11 @@ use std::sync::OnceLock;
 use common::kernel_image;
 use dovetail_block::{BlockBytes, Content, ImageDevice, Lba, MemoryDevice};
 use dovetail_f2fs::format::{
-    Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlock, DentryBlockMut, DirEntry,
-    NAT_ENTRIES_IN_BLOCK, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, Superblock, Xattr, compact_block_count,
-    compact_journals, compact_summaries, encode_xattrs, name_hash, nat_block_address, nat_block_other,
-    nat_entry, parse_compact, put_written_kib, set_nat_entry, set_sit_entry, sit_block_address,
-    sit_block_other, sit_entry, ssa_address, summaries, summary_block, summary_kind, written_kib,
+    Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlock, DentryBlockMut, DirEntry, Nid,
+    SIT_ENTRIES_IN_BLOCK, SegNo, Superblock, Variant, Xattr, compact_block_count, compact_journals,
+    compact_summaries, encode_xattrs, name_hash, nat_block_address, nat_block_other, nat_entry,
+    parse_compact, put_written_kib, set_nat_entry, set_sit_entry, sit_block_address, sit_block_other,
+    sit_entry, ssa_address, summaries, summary_block, summary_kind, written_kib,
 };
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{Visit, Volume};
@@ -42,7 +42,7 @@ impl Image {
     }
 
     fn block(&self, address: BlockAddr) -> BlockBytes {
-        match self.memory.get(Lba(address.0.into())) {
+        match self.memory.get(Lba(address.0)) {
             Content::Bytes(bytes) => **bytes,
             _ => [0; 4096],
         }
@@ -50,7 +50,7 @@ impl Image {
 
     /// Block `n` of the checkpoint's pack.
     fn pack(&self, n: u32) -> BlockBytes {
-        self.block(BlockAddr(self.superblock.cp_start.0 + (self.checkpoint.pack - 1) * 512 + n))
+        self.block(self.superblock.cp_start.plus(u64::from((self.checkpoint.pack - 1) * 512 + n)))
     }
 }
 
@@ -78,14 +78,16 @@ fn checkpoints() {
 #[test]
 fn nat_blocks() {
     for image in images() {
-        for first in (0..image.superblock.max_nid()).step_by(NAT_ENTRIES_IN_BLOCK as usize) {
-            let nids = (first..first + NAT_ENTRIES_IN_BLOCK).map(Nid);
+        let variant = Variant::F2fs;
+        for first in (0..image.superblock.max_nid()).step_by(variant.nat_entries_in_block() as usize) {
+            let nids = (first..first + variant.nat_entries_in_block()).map(Nid);
             let (superblock, bitmap) = (&image.superblock, &image.bitmaps.nat);
             let addresses = [nat_block_address, nat_block_other].map(|f| f(superblock, bitmap, Nid(first)));
             assert_eq!(addresses[0].0.abs_diff(addresses[1].0), 512);
             for block in addresses.map(|address| image.block(address)) {
                 let mut again = [0; 4096];
-                nids.clone().for_each(|nid| set_nat_entry(&mut again, nid, nat_entry(&block, nid)));
+                nids.clone()
+                    .for_each(|nid| set_nat_entry(&mut again, nid, nat_entry(&block, nid, variant), variant));
                 assert!(again == block, "{} nid {first}", image.name);
             }
         }
@@ -99,7 +101,10 @@ fn sit_blocks() {
             let segments = (first..first + SIT_ENTRIES_IN_BLOCK).map(SegNo);
             let (superblock, bitmap) = (&image.superblock, &image.bitmaps.sit);
             let addresses = [sit_block_address, sit_block_other].map(|f| f(superblock, bitmap, SegNo(first)));
-            assert_eq!(addresses[0].0.abs_diff(addresses[1].0), superblock.segment_count_sit / 2 * 512);
+            assert_eq!(
+                addresses[0].0.abs_diff(addresses[1].0),
+                u64::from(superblock.segment_count_sit / 2 * 512)
+            );
             for block in addresses.map(|address| image.block(address)) {
                 let mut again = [0; 4096];
                 segments.clone().for_each(|n| set_sit_entry(&mut again, n, &sit_entry(&block, n)));

@@ -71,7 +71,7 @@ fn repair_root(image: &Path) {
         let mut volume = Volume::open(ImageDevice::open_read_only(image).unwrap()).unwrap();
         let root = volume.nat(Nid(3)).unwrap().address;
         let file = std::fs::OpenOptions::new().write(true).open(image).unwrap();
-        file.write_all_at(&[77, 0, 0, 0], u64::from(root.0) * 4096 + 12).unwrap();
+        file.write_all_at(&[77, 0, 0, 0], root.0 * 4096 + 12).unwrap();
         let inode_sums = volume.superblock().features.has(Features::INODE_CHECKSUM);
         let repaired = repair(ImageDevice::open_read_write(image).unwrap());
         if inode_sums {

@@ -77,7 +77,7 @@ fn free_segment(lab: &mut Lab) -> u32 {
 }
 
 fn main_start(lab: &Lab) -> u64 {
-    lab.superblock.main_start.0.into()
+    lab.superblock.main_start.0
 }
 
 /// An entry behind level 0 of the large directory, and its name.

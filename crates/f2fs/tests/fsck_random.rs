@@ -21,15 +21,15 @@ fn structures(lab: &Lab) -> Vec<Vec<u64>> {
     let s = &lab.superblock;
     let blocks: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();
     let bytes = |block: &u64| lab.image.bytes(Lba(*block)).unwrap();
-    let area = |from: u32, to: u32| -> Vec<u64> {
-        blocks.iter().copied().filter(|&block| (u64::from(from)..u64::from(to)).contains(&block)).collect()
+    let area = |from: u64, to: u64| -> Vec<u64> {
+        blocks.iter().copied().filter(|&block| (from..to).contains(&block)).collect()
     };
-    let pack = lab.pack(lab.checkpoint.pack) as u32;
-    let main: Vec<u64> = area(s.main_start.0, s.main_end());
+    let pack = lab.pack(lab.checkpoint.pack);
+    let main: Vec<u64> = area(s.main_start.0, s.main_end().0);
     let mut volume = dovetail_f2fs::Volume::open(lab.image.clone()).unwrap();
     let is_node = |block: &u64| {
         let footer = Footer::parse(bytes(block));
-        footer.nid != Nid(0) && volume.nat(footer.nid).is_ok_and(|entry| u64::from(entry.address.0) == *block)
+        footer.nid != Nid(0) && volume.nat(footer.nid).is_ok_and(|entry| entry.address.0 == *block)
     };
     let nodes: Vec<u64> = main.iter().copied().filter(is_node).collect();
     let names = |block: &u64| bytes(block)[2384..].windows(8).any(|name| name == b"rather-l");
@@ -38,7 +38,7 @@ fn structures(lab: &Lab) -> Vec<Vec<u64>> {
     let inner: Vec<u64> =
         nodes.iter().copied().filter(|block| Footer::parse(bytes(block)).node_offset != 0).collect();
     let lists = vec![
-        area(pack, pack + lab.checkpoint.total_blocks),
+        area(pack, pack + u64::from(lab.checkpoint.total_blocks)),
         area(s.sit_start.0, s.nat_start.0),
         area(s.nat_start.0, s.ssa_start.0),
         area(s.ssa_start.0, s.main_start.0),

@@ -5,8 +5,9 @@
 
 mod common;
 
+use common::endless::{endless, endless_limits, endless_options, leaks_after_mount};
 use common::strict_fsck;
-use dovetail_block::MemoryDevice;
+use dovetail_block::{BlockDevice, MemoryDevice};
 use dovetail_f2fs::{F2fs, IpuPolicy, Options};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::exercise::{
@@ -65,15 +66,27 @@ fn step_both(step: &Step, expected: &mut Subject<Model>, found: &mut Volume, pla
     true
 }
 
+/// What is wrong with a volume.
+fn faults(device: &MemoryDevice) -> String {
+    match device.info().capabilities.thin {
+        Some(_) => leaks_after_mount(device).join("\n"),
+        None => strict_fsck(device),
+    }
+}
+
 fn run(name: &str, options: &Options, left: u64, seeds: u64) {
-    let empty = common::mkfs(64 << 20, &[]);
+    run_on(name, &common::mkfs(64 << 20, &[]), options, left, seeds);
+}
+
+fn run_on(name: &str, empty: &MemoryDevice, options: &Options, left: u64, seeds: u64) {
     let mut refused = 0;
     for seed in 0..seeds {
         let place = format!("{name}, seed {seed}");
         let mut fs = F2fs::mount(empty.clone(), options.clone(), SimTime::ZERO).unwrap();
         fill(&mut fs, left);
         let mut found = Subject::new(fs);
-        let limits = Limits { xattr_total: 200 + 4072 - 24, ..Limits::default() };
+        let thin = empty.info().capabilities.thin;
+        let limits = thin.map_or(Limits::default(), |_| endless_limits(options));
         let mut expected = Subject::new(Model::new(limits, &Caller::default()));
         same_root(&mut found);
         same_root(&mut expected);
@@ -94,12 +107,12 @@ fn run(name: &str, options: &Options, left: u64, seeds: u64) {
             }
             if full && rng.chance(0.02) {
                 found.fs.sync().unwrap();
-                assert_eq!(strict_fsck(found.fs.device()), "", "{place}: {:?}", step.op);
+                assert_eq!(faults(found.fs.device()), "", "{place}: {:?}", step.op);
             }
         }
         found.release_all().unwrap();
         let device = found.fs.unmount().unwrap();
-        assert_eq!(strict_fsck(&device), "", "{place}, unmounted");
+        assert_eq!(faults(&device), "", "{place}, unmounted");
     }
     assert!(refused > 20 * seeds, "{name}: only {refused} operations found no space");
 }
@@ -124,4 +137,16 @@ fn out_of_place() {
 #[test]
 fn with_entries_in_blocks_from_the_start() {
     run("blocks", &Options::parse("noinline_dentry,noinline_data").unwrap(), 100, 3);
+}
+
+/// The volume says that there is no space before its device has to, whatever waits to be discarded.
+#[test]
+fn an_endless_volume_that_is_full() {
+    let empty = endless(64 << 20, &endless_options());
+    run_on("endless, some", &empty, &Options::default(), 150, 4);
+    run_on("endless, hardly", &empty, &Options::default(), 0, 4);
+    let blocks = Options::parse("noinline_dentry,noinline_data").unwrap();
+    run_on("endless, blocks", &empty, &blocks, 100, 3);
+    let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
+    run_on("endless, little memory", &endless(32 << 20, &endless_options()), &little, 20, 4);
 }

@@ -5,9 +5,11 @@
 
 mod common;
 
+use common::endless::{all_features, endless, endless_limits, endless_options, leaks_after_mount};
 use common::strict_fsck;
-use dovetail_block::MemoryDevice;
+use dovetail_block::{AREA_BLOCKS, BlockDevice, MemoryDevice};
 use dovetail_f2fs::fsck::check;
+use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{F2fs, IpuPolicy, Options};
 use dovetail_time::SimTime;
 use dovetail_vfs::exercise::{Generator, Profile, Subject, compare_run};
@@ -41,6 +43,10 @@ fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
 }
 
 fn assert_clean(device: &MemoryDevice, place: &str) {
+    if device.info().capabilities.thin.is_some() {
+        assert_eq!(leaks_after_mount(device), [""; 0], "{place}");
+        return;
+    }
     assert_eq!(strict_fsck(device), "", "{place}");
     let report = check(device.clone(), dovetail_f2fs::fsck::Options::default(), |_| {}).unwrap();
     let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
@@ -48,19 +54,25 @@ fn assert_clean(device: &MemoryDevice, place: &str) {
 }
 
 /// An inode without room for attributes has those of one node.
-fn limits(options: &Options) -> Limits {
+fn limits(device: &MemoryDevice, options: &Options) -> Limits {
+    if device.info().capabilities.thin.is_some() {
+        return endless_limits(options);
+    }
     let inline = if options.inline_xattr { 200 } else { 0 };
     Limits { xattr_total: inline + 4072 - 24, ..Limits::default() }
 }
 
 /// Runs `count` seeds on volumes that mkfs.f2fs makes with `mkfs_options`.
 fn compare(name: &str, mkfs_options: &[&str], options: &Options, count: u64) {
-    let empty = common::mkfs(256 << 20, mkfs_options);
+    compare_on(name, &common::mkfs(256 << 20, mkfs_options), options, count);
+}
+
+fn compare_on(name: &str, empty: &MemoryDevice, options: &Options, count: u64) {
     for seed in seeds(count) {
         let place = format!("{name}, DOVETAIL_SEED={seed}");
         let mounted = F2fs::mount(empty.clone(), options.clone(), SimTime::ZERO).unwrap();
         let mut found = Subject::new(mounted);
-        let mut expected = Subject::new(Model::new(limits(options), &Caller::default()));
+        let mut expected = Subject::new(Model::new(limits(empty, options), &Caller::default()));
         same_root(&mut found);
         same_root(&mut expected);
         let mut operations = Generator::new(seed, Profile::default());
@@ -122,4 +134,20 @@ fn with_updates_remapped() {
 fn with_little_memory() {
     let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
     compare("little memory", &[], &little, 6);
+}
+
+/// The same on the endless variant, with logs at the start of their areas and near their ends.
+#[test]
+fn on_an_endless_volume() {
+    compare_on("endless", &endless(256 << 20, &endless_options()), &Options::default(), 8);
+    let far = MkfsOptions { log_start: AREA_BLOCKS - (1 << 20), ..endless_options() };
+    compare_on("far out", &endless(256 << 20, &far), &Options::default(), 2);
+    let features = MkfsOptions { features: all_features(), ..endless_options() };
+    compare_on("endless features", &endless(256 << 20, &features), &Options::default(), 4);
+    for list in ["active_logs=2", "active_logs=4", "noinline_data,noinline_dentry,noinline_xattr"] {
+        let empty = endless(64 << 20, &endless_options());
+        compare_on(list, &empty, &Options::parse(list).unwrap(), 2);
+    }
+    let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
+    compare_on("endless, little memory", &endless(256 << 20, &endless_options()), &little, 3);
 }

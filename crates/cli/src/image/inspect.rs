@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
-    BlockAddr, Footer, Nid, POINTERS_IN_NODE, SegNo, Timestamp, XATTR_NODE_OFFSET, is_indirect, node_pointer,
+    BlockAddr, Footer, NIDS_IN_NODE, Nid, SegNo, Timestamp, Variant, XATTR_NODE_OFFSET, is_indirect,
+    node_address, node_nid,
 };
 use serde_json::{Map, Value, json};
 
@@ -206,7 +207,7 @@ fn node(volume: &mut Image, nid: Nid) -> Result<Value, Failure> {
     if entry.ino == nid {
         map.extend(inode(volume, nid)?);
     } else {
-        map.extend(pointers(&block));
+        map.extend(pointers(&block, volume.superblock().variant));
     }
     Ok(facts)
 }
@@ -265,18 +266,22 @@ fn footer(footer: &Footer) -> Facts {
         "fsync_mark": footer.fsync_mark,
         "dentry_mark": footer.dentry_mark,
         "cp_ver": footer.checkpoint,
-        "next_blkaddr": footer.next.0,
+        "next_blkaddr": footer.next,
     }}))
 }
 
 /// What a node that is no inode is, and where it points to: the pointers that are not 0, with their places.
-fn pointers(block: &dovetail_block::BlockBytes) -> Facts {
+fn pointers(block: &dovetail_block::BlockBytes, variant: Variant) -> Facts {
     let offset = Footer::parse(block).node_offset;
     if offset == XATTR_NODE_OFFSET {
         return facts(json!({"node": "extended attributes"}));
     }
     let (node, to) = if is_indirect(offset) { ("indirect", "nids") } else { ("direct", "addresses") };
-    let pointers = (0..POINTERS_IN_NODE).map(|index| (index, node_pointer(block, index)));
+    let count = if is_indirect(offset) { NIDS_IN_NODE } else { variant.direct_pointers() };
+    let pointers = (0..count).map(|index| match is_indirect(offset) {
+        true => (index, node_nid(block, index).0.into()),
+        false => (index, node_address(block, index, variant).0),
+    });
     let pointers: Facts =
         pointers.filter(|(_, to)| *to != 0).map(|(index, to)| (index.to_string(), to.into())).collect();
     facts(json!({"node": node, "pointers": pointers.len(), to: pointers}))

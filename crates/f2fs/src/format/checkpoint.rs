@@ -7,7 +7,10 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
-use super::{BLOCK, BLOCKS_IN_SEGMENT, CRC_SEED, SegNo, Superblock, crc32, u32_at};
+use super::{
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CRC_SEED, SegNo, Superblock, Variant, crc32, endless_checkpoint,
+    u32_at,
+};
 use crate::error::{Corrupt, Place};
 
 /// Where the checksum stands on a volume with a large NAT bitmap; the bitmaps follow it.
@@ -162,11 +165,17 @@ pub struct Checkpoint {
     pub free_segments: u32,
     /// Hot, warm and cold data, then hot, warm and cold nodes.
     pub logs: [LogPosition; 6],
+    /// The same on a volume of IPLFS, which has no segments: the address that each log writes next.
+    pub positions: [BlockAddr; 6],
+    /// Bytes of the discard log of IPLFS, from block `summary_start` of the pack on; none on F2FS.
+    pub discard_log_bytes: u64,
+    /// Its checksum.
+    pub discard_log_checksum: u32,
     /// The flags.
     pub flags: CheckpointFlags,
     /// Blocks of the pack.
     pub total_blocks: u32,
-    /// Where in the pack the data summaries begin.
+    /// Where in the pack the data summaries begin; of IPLFS the discard log.
     pub summary_start: u32,
     /// Node blocks.
     pub valid_nodes: u32,
@@ -186,6 +195,9 @@ impl Checkpoint {
     /// # Errors
     /// The checksum or a field that is wrong.
     pub fn parse(block: &BlockBytes, pack: u32, superblock: &Superblock) -> Result<Self, Corrupt> {
+        if superblock.variant == Variant::Iplfs {
+            return endless_checkpoint::parse(block, pack, superblock);
+        }
         let raw: &RawCheckpoint = transmute_ref!(block);
         let place = Place::Checkpoint(pack);
         let checksum = check_checksum(raw, block, place)?;
@@ -296,6 +308,9 @@ impl RawCheckpoint {
             overprovision_segments: self.overprov_segment_count.get(),
             free_segments: self.free_segment_count.get(),
             logs: std::array::from_fn(|log| self.log(log)),
+            positions: [BlockAddr::NULL; 6],
+            discard_log_bytes: 0,
+            discard_log_checksum: 0,
             flags: CheckpointFlags(self.ckpt_flags.get()),
             total_blocks: self.cp_pack_total_block_count.get(),
             summary_start: self.cp_pack_start_sum.get(),
@@ -396,6 +411,9 @@ impl Bitmaps {
     /// # Errors
     /// Bitmaps that do not fit in there.
     pub fn parse(pack: &[u8], checkpoint: &Checkpoint, superblock: &Superblock) -> Result<Self, Corrupt> {
+        if superblock.variant == Variant::Iplfs {
+            return endless_checkpoint::bitmaps(pack, Place::Checkpoint(checkpoint.pack), superblock);
+        }
         let (sit, nat) = bitmap_starts(checkpoint.flags, superblock);
         let cut = |start: usize, segments: u32| {
             let end = start + bitmap_bytes(segments) as usize;

@@ -2,21 +2,37 @@
 
 use std::fmt;
 
-/// A block address: the index of a 4 KiB block from the start of the volume, or one of three marks.
+/// A block address: the index of a 4 KiB block from the start of the volume, or one of three marks. How many bytes it has
+/// on the disk is for [`super::Variant`] to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlockAddr(pub u32);
+pub struct BlockAddr(pub u64);
 
 impl BlockAddr {
     /// A hole: nothing was ever written, or it was freed.
     pub const NULL: Self = Self(0);
     /// Reserved (by fallocate) and never written: reads as zeros.
-    pub const NEW: Self = Self(0xFFFF_FFFF);
+    pub const NEW: Self = Self(u64::MAX);
     /// Stands in the first slot of a compressed cluster.
-    pub const COMPRESSED: Self = Self(0xFFFF_FFFE);
+    pub const COMPRESSED: Self = Self(u64::MAX - 1);
 
     /// The block's content is zeros that are stored nowhere.
     pub const fn is_hole(self) -> bool {
         self.0 == Self::NULL.0 || self.0 == Self::NEW.0
+    }
+
+    /// What four bytes say: the marks are the two highest values of any width.
+    pub const fn narrow(stored: u32) -> Self {
+        if stored >= 0xFFFF_FFFE { Self(stored as u64 | 0xFFFF_FFFF << 32) } else { Self(stored as u64) }
+    }
+
+    /// The lower four bytes: all of an address of F2FS.
+    pub const fn low(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The block `blocks` further on; the highest address at most.
+    pub const fn plus(self, blocks: u64) -> Self {
+        Self(self.0.saturating_add(blocks))
     }
 }
 

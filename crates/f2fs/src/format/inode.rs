@@ -7,20 +7,19 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
-use super::{BlockAddr, CompressAlgorithm, FileType, Footer, Nid, Superblock, crc32, u32_at};
+use super::{BlockAddr, CompressAlgorithm, FileType, Footer, Nid, Superblock, Variant, crc32, u32_at};
 use crate::error::{Corrupt, Place};
 
 /// Where the pointers begin; extra attributes, if any, come first.
 const POINTERS: usize = 360;
-/// Pointers of an inode without extra attributes and inline xattrs.
-const MAX_POINTERS: usize = 923;
+/// Words of four bytes for pointers, in an inode without extra attributes and inline xattrs.
+const MAX_WORDS: usize = 923;
+/// The same in bytes.
+pub(super) const POINTER_BYTES: usize = 4 * MAX_WORDS;
 /// Words that inline xattrs take unless the inode says otherwise.
 const DEFAULT_XATTR_WORDS: usize = 50;
 /// All extra attributes that are known, in bytes.
 const MAX_EXTRA_SIZE: u64 = 36;
-/// The largest file: every pointer used.
-pub(crate) const MAX_SIZE: u64 =
-    (MAX_POINTERS as u64 + 2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018) * 4096;
 /// Where the inode's checksum stands, among the extra attributes.
 const CHECKSUM_OFFSET: usize = 368;
 
@@ -198,8 +197,7 @@ pub struct Inode {
     pub cluster_checksum: bool,
     /// Direct, direct, indirect, indirect and double indirect node.
     pub nids: [Nid; 5],
-    extra_words: usize,
-    xattr_words: usize,
+    geometry: Geometry,
     block: Arc<BlockBytes>,
 }
 
@@ -210,9 +208,9 @@ impl Inode {
     /// The checksum, or a field that is wrong. The footer is the caller's.
     pub fn parse(block: Arc<BlockBytes>, ino: Nid, superblock: &Superblock) -> Result<Self, Corrupt> {
         let raw: &RawInode = transmute_ref!(&*block);
-        let words = check_geometry(raw, ino, superblock)?;
-        check_checksum(raw, &block, ino, superblock, words.0)?;
-        Self::decode(&block, ino, superblock, words)
+        let geometry = check_geometry(raw, ino, superblock)?;
+        check_checksum(raw, &block, ino, superblock, geometry.extra_words)?;
+        Self::decode(&block, ino, superblock, geometry)
     }
 
     /// As [`Self::parse`], of an inode in memory: it gets its checksum when it is written.
@@ -221,21 +219,21 @@ impl Inode {
         ino: Nid,
         superblock: &Superblock,
     ) -> Result<Self, Corrupt> {
-        let words = check_geometry(transmute_ref!(&**block), ino, superblock)?;
-        Self::decode(block, ino, superblock, words)
+        let geometry = check_geometry(transmute_ref!(&**block), ino, superblock)?;
+        Self::decode(block, ino, superblock, geometry)
     }
 
     fn decode(
         block: &Arc<BlockBytes>,
         ino: Nid,
         superblock: &Superblock,
-        (extra_words, xattr_words): (usize, usize),
+        geometry: Geometry,
     ) -> Result<Self, Corrupt> {
         let raw: &RawInode = transmute_ref!(&**block);
         let mut inode = raw.decode(ino, Arc::clone(block));
-        (inode.extra_words, inode.xattr_words) = (extra_words, xattr_words);
+        inode.geometry = geometry;
         inode.decode_extra(raw, superblock);
-        inode.check(raw)?;
+        inode.check(raw, superblock.variant.max_file_size())?;
         Ok(inode)
     }
 
@@ -256,44 +254,41 @@ impl Inode {
 
     /// How many pointers it has; of a compressed file, how many are used.
     pub fn pointer_count(&self) -> usize {
-        let usable = MAX_POINTERS - self.extra_words - self.xattr_words;
+        let usable = self.geometry.pointers();
         usable - usable % self.cluster_blocks as usize
     }
 
     /// Pointer `index`, below [`Self::pointer_count`].
     pub fn pointer(&self, index: usize) -> BlockAddr {
-        BlockAddr(u32_at(&*self.block, POINTERS + 4 * (self.extra_words + index)))
+        self.geometry.variant.address_at(&*self.block, self.geometry.pointer_at(index))
     }
 
     /// Where content (or entries) are stored inside the inode, whether or not they are.
     pub fn inline_area(&self) -> &[u8] {
-        &self.block[POINTERS + 4 * (self.extra_words + 1)..self.xattr_start()]
+        &self.block[self.geometry.inline_area()]
     }
 
     /// Where xattrs are stored inside the inode; empty if there is no room for them.
     pub fn inline_xattrs(&self) -> &[u8] {
-        let end = POINTERS + 4 * MAX_POINTERS;
-        if self.inline.has(InlineFlags::XATTR) { &self.block[self.xattr_start()..end] } else { &[] }
+        if self.inline.has(InlineFlags::XATTR) { &self.block[self.geometry.inline_xattrs()] } else { &[] }
     }
 
     /// The device that a device file stands for: major and minor number.
     pub fn device(&self) -> (u32, u32) {
-        match self.pointer(0).0 {
+        let word = |index: usize| u32_at(&*self.block, self.geometry.pointer_at(0) + 4 * index);
+        match word(0) {
             0 => {
-                let wide = self.pointer(1).0;
+                let wide = word(1);
                 ((wide & 0xF_FF00) >> 8, wide & 0xFF | (wide >> 12) & 0xF_FF00)
             }
             narrow => ((narrow >> 8) & 0xFF, narrow & 0xFF),
         }
     }
 
-    fn xattr_start(&self) -> usize {
-        POINTERS + 4 * (MAX_POINTERS - self.xattr_words)
-    }
-
     fn decode_extra(&mut self, raw: &RawInode, superblock: &Superblock) {
         let extra = &raw.extra;
-        let has = |feature, end: usize| superblock.features.has(feature) && self.extra_words * 4 >= end;
+        let has =
+            |feature, end: usize| superblock.features.has(feature) && self.geometry.extra_words * 4 >= end;
         self.project = has(super::Features::PROJECT_QUOTA, 8).then(|| extra.i_projid.get());
         self.crtime = has(super::Features::INODE_CRTIME, 24)
             .then(|| Timestamp::new(extra.i_crtime, extra.i_crtime_nsec));
@@ -304,14 +299,14 @@ impl Inode {
         }
     }
 
-    fn check(&self, raw: &RawInode) -> Result<(), Corrupt> {
+    fn check(&self, raw: &RawInode, max_size: u64) -> Result<(), Corrupt> {
         let place = Place::Inode(self.ino);
         Corrupt::check_range(place, "the type in i_mode", self.file_type().0, (1, 7))?;
         Corrupt::check_range(place, "i_namelen", raw.i_namelen, (0, 255))?;
         if self.cluster_blocks != 1 {
             Corrupt::check_range(place, "the cluster's blocks", self.cluster_blocks, (4, 256))?;
         }
-        Corrupt::check_range(place, "i_size", self.size, (0, MAX_SIZE))?;
+        Corrupt::check_range(place, "i_size", self.size, (0, max_size))?;
         if self.is_dir() {
             Corrupt::check_range(place, "i_current_depth", self.depth, (0, 63))?;
         }
@@ -352,8 +347,7 @@ impl RawInode {
             compression: CompressAlgorithm::default(),
             cluster_checksum: false,
             nids: self.i_nid.map(|nid| Nid(nid.get())),
-            extra_words: 0,
-            xattr_words: 0,
+            geometry: Geometry::default(),
             block,
         }
     }
@@ -369,7 +363,7 @@ impl RawInode {
     }
 
     /// Words that extra attributes and inline xattrs take from the pointers, of an inode that was checked.
-    pub(crate) fn geometry(&self, features: super::Features) -> Geometry {
+    pub(crate) fn geometry(&self, (variant, features): (Variant, super::Features)) -> Geometry {
         let inline = InlineFlags(self.i_inline);
         let extra = inline.has(InlineFlags::EXTRA_ATTR);
         let extra_words = if extra { usize::from(self.extra.i_extra_isize.get() / 4) } else { 0 };
@@ -380,13 +374,14 @@ impl RawInode {
         } else {
             0
         };
-        Geometry { extra_words, xattr_words }
+        Geometry { variant, extra_words, xattr_words }
     }
 }
 
 /// How an inode divides the room of its pointers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Geometry {
+    variant: Variant,
     extra_words: usize,
     xattr_words: usize,
 }
@@ -394,12 +389,12 @@ pub(crate) struct Geometry {
 impl Geometry {
     /// How many pointers there are.
     pub(crate) const fn pointers(self) -> usize {
-        MAX_POINTERS - self.extra_words - self.xattr_words
+        4 * (MAX_WORDS - self.extra_words - self.xattr_words) / self.variant.address_bytes()
     }
 
     /// The byte of the block at which pointer `index` stands.
     pub(crate) const fn pointer_at(self, index: usize) -> usize {
-        POINTERS + 4 * (self.extra_words + index)
+        POINTERS + 4 * self.extra_words + self.variant.address_bytes() * index
     }
 
     /// The bytes of the block that hold content or entries.
@@ -409,14 +404,14 @@ impl Geometry {
 
     /// The bytes of the block that hold xattrs, if the inode has [`InlineFlags::XATTR`].
     pub(crate) const fn inline_xattrs(self) -> std::ops::Range<usize> {
-        POINTERS + 4 * (MAX_POINTERS - self.xattr_words)..POINTERS + 4 * MAX_POINTERS
+        POINTERS + 4 * (MAX_WORDS - self.xattr_words)..POINTERS + 4 * MAX_WORDS
     }
 }
 
 /// Puts the checksum into an inode's node block, on a volume that has them; the footer must be final.
 pub(crate) fn seal_inode(block: &mut BlockBytes, superblock: &Superblock) {
     let raw = RawInode::of(block);
-    let extra_words = raw.geometry(superblock.features).extra_words;
+    let extra_words = raw.geometry(superblock.layout()).extra_words;
     if has_checksum(superblock, extra_words) {
         let sum = checksum(raw, block, superblock);
         RawInode::of_mut(block).extra.i_inode_checksum.set(sum);
@@ -426,16 +421,16 @@ pub(crate) fn seal_inode(block: &mut BlockBytes, superblock: &Superblock) {
 /// The checksum that an inode's node block carries and the one that its bytes give; `None` if it has none.
 pub(crate) fn inode_checksums(block: &BlockBytes, superblock: &Superblock) -> Option<(u32, u32)> {
     let raw = RawInode::of(block);
-    let words = raw.geometry(superblock.features).extra_words;
+    let words = raw.geometry(superblock.layout()).extra_words;
     let has = has_checksum(superblock, words);
     has.then(|| (raw.extra.i_inode_checksum.get(), checksum(raw, block, superblock)))
 }
 
-/// Words that extra attributes and inline xattrs take from the pointers.
-fn check_geometry(raw: &RawInode, ino: Nid, superblock: &Superblock) -> Result<(usize, usize), Corrupt> {
+/// How the inode divides its room, if the sizes that it gives make sense.
+fn check_geometry(raw: &RawInode, ino: Nid, superblock: &Superblock) -> Result<Geometry, Corrupt> {
     let place = Place::Inode(ino);
     let inline = InlineFlags(raw.i_inline);
-    let features = superblock.features;
+    let (variant, features) = superblock.layout();
     let extra = inline.has(InlineFlags::EXTRA_ATTR);
     let mut extra_words = 0;
     if extra {
@@ -448,12 +443,12 @@ fn check_geometry(raw: &RawInode, ino: Nid, superblock: &Superblock) -> Result<(
     }
     if extra && features.has(super::Features::FLEXIBLE_INLINE_XATTR) {
         let words = raw.extra.i_inline_xattr_size.get();
-        let room = (MAX_POINTERS - extra_words - 2) as u64;
+        let room = (MAX_WORDS - extra_words - 2) as u64;
         Corrupt::check_range(place, "i_inline_xattr_size", words, (0, room))?;
-        return Ok((extra_words, words.into()));
+        return Ok(Geometry { variant, extra_words, xattr_words: words.into() });
     }
     let reserved = inline.has(InlineFlags::XATTR) || inline.has(InlineFlags::DENTRY);
-    Ok((extra_words, if reserved { DEFAULT_XATTR_WORDS } else { 0 }))
+    Ok(Geometry { variant, extra_words, xattr_words: if reserved { DEFAULT_XATTR_WORDS } else { 0 } })
 }
 
 fn check_checksum(

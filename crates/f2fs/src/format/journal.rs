@@ -167,7 +167,9 @@ mod tests {
     #[test]
     fn full_journals_are_read_back() {
         let nat: NatJournal = (0..38)
-            .map(|n| (Nid(n * 3), NatEntry { version: n as u8, ino: Nid(n), address: BlockAddr(n << 20) }))
+            .map(|n| {
+                (Nid(n * 3), NatEntry { version: n as u8, ino: Nid(n), address: BlockAddr((n << 20).into()) })
+            })
             .collect();
         let sit: SitJournal = (0..6)
             .map(|n| {

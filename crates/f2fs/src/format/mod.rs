@@ -1,4 +1,4 @@
-//! The bytes of an F2FS volume: one structure a file, no I/O.
+//! The bytes of an F2FS volume, or one of its endless variant ([`Variant`]): one structure a file, no I/O.
 //!
 //! Each structure stands twice. The private one mirrors the disk (little-endian, packed, the kernel's field
 //! names) and its size and offsets are proved when it is compiled; the public one is what the rest of the crate
@@ -12,6 +12,8 @@ mod compact;
 mod crc;
 mod dentry;
 mod dentry_edit;
+mod discard_log;
+mod endless_checkpoint;
 mod features;
 mod hash;
 mod ids;
@@ -25,6 +27,7 @@ mod orphan;
 mod sit;
 mod summary;
 mod superblock;
+mod variant;
 mod way;
 mod xattr;
 mod xattr_list;
@@ -39,26 +42,36 @@ pub use compact::{
 pub use crc::{CRC_SEED, crc32};
 pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType, dentry_bucket, dentry_slots};
 pub use dentry_edit::{DentryBlockMut, inline_to_block};
+pub use discard_log::{
+    DISCARD_ENTRY, Extent, bitmap_len, extents_of, log_bitmap, log_extent, parse_discard_log,
+};
+pub(crate) use endless_checkpoint::endless_payload;
+pub use endless_checkpoint::{ENDLESS_JOURNAL_ENTRIES, area_start, discard_log_checksum, endless_journal};
 pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};
-pub(crate) use inode::{Geometry, MAX_SIZE, RawInode, inode_checksums, seal_inode};
+pub(crate) use inode::{Geometry, RawInode, inode_checksums, seal_inode};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
 pub use journal::{
     NAT_JOURNAL_ENTRIES, NatJournal, SIT_JOURNAL_ENTRIES, SitJournal, journal_count, nat_journal,
     put_nat_journal, put_sit_journal, put_written_kib, sit_journal, written_kib,
 };
-pub use nat::{NAT_ENTRIES_IN_BLOCK, NatEntry, nat_block_address, nat_block_other, nat_entry, set_nat_entry};
+pub use nat::{NatEntry, nat_block_address, nat_block_other, nat_entry, set_nat_entry};
 pub use nat_bits::{nat_bits_blocks, new_nat_bits};
-pub use node::{Footer, POINTERS_IN_NODE, XATTR_NODE_OFFSET, node_pointer, set_node_pointer};
+pub use node::{
+    Footer, NIDS_IN_NODE, XATTR_NODE_OFFSET, node_address, node_nid, set_node_address, set_node_nid,
+};
 pub use orphan::{ORPHANS_IN_BLOCK, OrphanCounts, orphan_blocks, orphan_counts, parse_orphans};
 pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry};
 pub use summary::{
     Summary, SummaryKind, set_summary_entry, set_summary_kind, ssa_address, summaries, summary_block,
     summary_entry, summary_kind,
 };
-pub(crate) use superblock::MAX_SEGMENTS;
-pub use superblock::{MAGIC, Superblock};
+pub use superblock::{ENDLESS_MAGIC, MAGIC, Superblock};
+pub(crate) use superblock::{
+    ENDLESS_SECTION, MAX_SEGMENTS, MIN_CAPACITY, endless_log_blocks, endless_orphan_blocks,
+};
+pub use variant::Variant;
 pub use way::is_indirect;
 pub(crate) use way::{Way, first_block, steps_inside};
 pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, XattrRefused, parse_xattrs};
@@ -74,4 +87,10 @@ pub(crate) const BLOCK: usize = dovetail_block::BLOCK_SIZE as usize;
 pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     let word = bytes.get(offset..offset + 4).and_then(|bytes| bytes.try_into().ok());
     word.map_or(0, u32::from_le_bytes)
+}
+
+/// The little-endian u64 at `offset`; 0 beyond the end.
+pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> u64 {
+    let word = bytes.get(offset..offset + 8).and_then(|bytes| bytes.try_into().ok());
+    word.map_or(0, u64::from_le_bytes)
 }

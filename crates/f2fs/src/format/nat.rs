@@ -1,14 +1,11 @@
 //! The node address table: nid to block address.
 
 use dovetail_block::BlockBytes;
-use zerocopy::little_endian::U32;
+use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
-use super::{BLOCKS_IN_SEGMENT, BlockAddr, Nid, Superblock, msb_first};
-
-/// Entries in a block of the NAT.
-pub const NAT_ENTRIES_IN_BLOCK: u32 = 455;
+use super::{BLOCKS_IN_SEGMENT, BlockAddr, Nid, Superblock, Variant, msb_first};
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -23,11 +20,31 @@ prove_layout!(RawNatEntry, 9, { 0 => version, 1 => ino, 5 => block_addr });
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct RawNatBlock {
-    entries: [RawNatEntry; NAT_ENTRIES_IN_BLOCK as usize],
+    entries: [RawNatEntry; Variant::F2fs.nat_entries_in_block() as usize],
     spare: u8,
 }
 
 prove_layout!(RawNatBlock, 4096, { 0 => entries });
+
+/// As IPLFS has it.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct RawWideEntry {
+    version: u8,
+    ino: U32,
+    block_addr: U64,
+}
+
+prove_layout!(RawWideEntry, 13, { 0 => version, 1 => ino, 5 => block_addr });
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawWideBlock {
+    entries: [RawWideEntry; Variant::Iplfs.nat_entries_in_block() as usize],
+    spare: u8,
+}
+
+prove_layout!(RawWideBlock, 4096, { 0 => entries });
 
 /// Where a node lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,47 +62,77 @@ impl RawNatEntry {
         NatEntry {
             version: self.version,
             ino: Nid(self.ino.get()),
+            address: BlockAddr::narrow(self.block_addr.get()),
+        }
+    }
+
+    pub(super) fn encode(entry: NatEntry) -> Self {
+        Self { version: entry.version, ino: U32::new(entry.ino.0), block_addr: U32::new(entry.address.low()) }
+    }
+}
+
+impl RawWideEntry {
+    pub(super) fn decode(&self) -> NatEntry {
+        NatEntry {
+            version: self.version,
+            ino: Nid(self.ino.get()),
             address: BlockAddr(self.block_addr.get()),
         }
     }
 
     pub(super) fn encode(entry: NatEntry) -> Self {
-        Self { version: entry.version, ino: U32::new(entry.ino.0), block_addr: U32::new(entry.address.0) }
+        Self { version: entry.version, ino: U32::new(entry.ino.0), block_addr: U64::new(entry.address.0) }
     }
 }
 
 /// The entry of `nid` in `block`, the block of the NAT that covers it.
-pub fn nat_entry(block: &BlockBytes, nid: Nid) -> NatEntry {
-    let block: &RawNatBlock = transmute_ref!(block);
-    block.entries[(nid.0 % NAT_ENTRIES_IN_BLOCK) as usize].decode()
+pub fn nat_entry(block: &BlockBytes, nid: Nid, variant: Variant) -> NatEntry {
+    let (_, at) = variant.nat_place(nid);
+    match variant {
+        Variant::F2fs => {
+            let block: &RawNatBlock = transmute_ref!(block);
+            block.entries[at].decode()
+        }
+        Variant::Iplfs => {
+            let block: &RawWideBlock = transmute_ref!(block);
+            block.entries[at].decode()
+        }
+    }
 }
 
 /// Sets the entry of `nid` in `block`, the block of the NAT that covers it.
-pub fn set_nat_entry(block: &mut BlockBytes, nid: Nid, entry: NatEntry) {
-    let block: &mut RawNatBlock = transmute_mut!(block);
-    block.entries[(nid.0 % NAT_ENTRIES_IN_BLOCK) as usize] = RawNatEntry::encode(entry);
+pub fn set_nat_entry(block: &mut BlockBytes, nid: Nid, entry: NatEntry, variant: Variant) {
+    let (_, at) = variant.nat_place(nid);
+    match variant {
+        Variant::F2fs => {
+            let block: &mut RawNatBlock = transmute_mut!(block);
+            block.entries[at] = RawNatEntry::encode(entry);
+        }
+        Variant::Iplfs => {
+            let block: &mut RawWideBlock = transmute_mut!(block);
+            block.entries[at] = RawWideEntry::encode(entry);
+        }
+    }
 }
 
 /// Where the current copy of the NAT block that covers `nid` lies. `bitmap` tells which copy is current; the
 /// copies alternate segment by segment. `nid` must be below [`Superblock::max_nid`].
 pub fn nat_block_address(superblock: &Superblock, bitmap: &[u8], nid: Nid) -> BlockAddr {
-    copy_address(superblock, nid, current_is_second(bitmap, nid))
+    let (block, _) = superblock.variant.nat_place(nid);
+    copy_address(superblock, block, msb_first(bitmap, block as usize))
 }
 
 /// Where the other copy lies, to which the block is written next.
 pub fn nat_block_other(superblock: &Superblock, bitmap: &[u8], nid: Nid) -> BlockAddr {
-    copy_address(superblock, nid, !current_is_second(bitmap, nid))
+    let (block, _) = superblock.variant.nat_place(nid);
+    copy_address(superblock, block, !msb_first(bitmap, block as usize))
 }
 
-fn current_is_second(bitmap: &[u8], nid: Nid) -> bool {
-    msb_first(bitmap, (nid.0 / NAT_ENTRIES_IN_BLOCK) as usize)
-}
-
-fn copy_address(superblock: &Superblock, nid: Nid, second: bool) -> BlockAddr {
-    let block = nid.0 / NAT_ENTRIES_IN_BLOCK;
-    let pair = block / BLOCKS_IN_SEGMENT * 2 * BLOCKS_IN_SEGMENT;
-    let second = if second { BLOCKS_IN_SEGMENT } else { 0 };
-    BlockAddr(superblock.nat_start.0 + pair + block % BLOCKS_IN_SEGMENT + second)
+fn copy_address(superblock: &Superblock, block: u32, second: bool) -> BlockAddr {
+    let (block, segment) = (u64::from(block), u64::from(BLOCKS_IN_SEGMENT));
+    let pair = block / segment * 2 * segment;
+    let second = if second { segment } else { 0 };
+    superblock.nat_start.plus(pair + block % segment + second)
 }
 
 #[cfg(test)]
@@ -95,12 +142,22 @@ mod tests {
     #[test]
     fn an_entry_that_is_set_is_read_back_and_its_neighbours_stay() {
         let mut block = [0xAB; 4096];
-        let before = nat_entry(&block, Nid(455 + 6));
+        let variant = Variant::F2fs;
+        let before = nat_entry(&block, Nid(455 + 6), variant);
         let entry = NatEntry { version: 3, ino: Nid(77), address: BlockAddr(0x0123_4567) };
-        set_nat_entry(&mut block, Nid(455 + 5), entry);
-        assert_eq!(nat_entry(&block, Nid(5)), entry);
+        set_nat_entry(&mut block, Nid(455 + 5), entry, variant);
+        assert_eq!(nat_entry(&block, Nid(5), variant), entry);
         assert_eq!(block[45..54], [3, 77, 0, 0, 0, 0x67, 0x45, 0x23, 0x01]);
-        assert_eq!(nat_entry(&block, Nid(6)), before);
-        assert_eq!(nat_entry(&block, Nid(4)), before);
+        assert_eq!(nat_entry(&block, Nid(6), variant), before);
+        assert_eq!(nat_entry(&block, Nid(4), variant), before);
+    }
+
+    #[test]
+    fn a_wide_entry_has_thirteen_bytes() {
+        let mut block = [0xAB; 4096];
+        let entry = NatEntry { version: 3, ino: Nid(77), address: BlockAddr(6 << 58 | 5) };
+        set_nat_entry(&mut block, Nid(315 + 2), entry, Variant::Iplfs);
+        assert_eq!(nat_entry(&block, Nid(2), Variant::Iplfs), entry);
+        assert_eq!(block[25..40], [0xAB, 3, 77, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0x18, 0xAB]);
     }
 }

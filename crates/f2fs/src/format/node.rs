@@ -5,10 +5,10 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
-use super::{BlockAddr, Nid};
+use super::{BlockAddr, Nid, Variant};
 
-/// Pointers in a direct node (to data) or an indirect one (to nodes).
-pub const POINTERS_IN_NODE: usize = 1018;
+/// Nids in an indirect node.
+pub const NIDS_IN_NODE: usize = 1018;
 
 /// The node offset of an inode's xattr node: all 29 bits set.
 pub const XATTR_NODE_OFFSET: u32 = 0x1FFF_FFFF;
@@ -28,7 +28,7 @@ prove_layout!(RawFooter, 24, { 8 => flag, 12 => cp_ver, 20 => next_blkaddr });
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct RawNodeBlock {
-    pointers: [U32; POINTERS_IN_NODE],
+    nids: [U32; NIDS_IN_NODE],
     footer: RawFooter,
 }
 
@@ -51,8 +51,8 @@ pub struct Footer {
     pub node_offset: u32,
     /// The last checkpoint before it was written (see [`super::Checkpoint::footer_version`]).
     pub checkpoint: u64,
-    /// Where the same log wrote (or was to write) next.
-    pub next: BlockAddr,
+    /// Where the same log wrote (or was to write) next, as it is stored: see [`Self::next_of`].
+    pub next: u32,
 }
 
 impl Footer {
@@ -69,7 +69,25 @@ impl Footer {
             dentry_mark: flag & 4 != 0,
             node_offset: flag >> 3,
             checkpoint: raw.cp_ver.get(),
-            next: BlockAddr(raw.next_blkaddr.get()),
+            next: raw.next_blkaddr.get(),
+        }
+    }
+
+    /// What `next` is for a node at `at` that `to` follows in its log: in F2FS the address. In IPLFS, whose addresses have no
+    /// room here and whose logs never jump, the distance; 0 for none.
+    pub const fn next_of(variant: Variant, at: BlockAddr, to: BlockAddr) -> u32 {
+        match variant {
+            Variant::F2fs => to.low(),
+            Variant::Iplfs => to.0.saturating_sub(at.0) as u32,
+        }
+    }
+
+    /// Where the log goes on after this node, which lies at `at`.
+    pub const fn next_address(&self, variant: Variant, at: BlockAddr) -> BlockAddr {
+        match variant {
+            Variant::F2fs => BlockAddr::narrow(self.next),
+            Variant::Iplfs if self.next == 0 => BlockAddr::NULL,
+            Variant::Iplfs => at.plus(self.next as u64),
         }
     }
 
@@ -84,22 +102,31 @@ impl Footer {
             ino: U32::new(self.ino.0),
             flag: U32::new(flag),
             cp_ver: U64::new(self.checkpoint),
-            next_blkaddr: U32::new(self.next.0),
+            next_blkaddr: U32::new(self.next),
         };
     }
 }
 
-/// Pointer `index` (below [`POINTERS_IN_NODE`]; 0 from there on) of a direct or indirect node: a block address
-/// in the one, a nid in the other.
-pub fn node_pointer(block: &BlockBytes, index: usize) -> u32 {
+/// Nid `index` (below [`NIDS_IN_NODE`]; none from there on) of an indirect node.
+pub fn node_nid(block: &BlockBytes, index: usize) -> Nid {
     let block: &RawNodeBlock = transmute_ref!(block);
-    block.pointers.get(index).map_or(0, |pointer| pointer.get())
+    Nid(block.nids.get(index).map_or(0, |nid| nid.get()))
 }
 
-/// Sets pointer `index` (below [`POINTERS_IN_NODE`]) of a direct or indirect node.
-pub fn set_node_pointer(block: &mut BlockBytes, index: usize, to: u32) {
+/// Sets nid `index` (below [`NIDS_IN_NODE`]) of an indirect node.
+pub fn set_node_nid(block: &mut BlockBytes, index: usize, to: Nid) {
     let block: &mut RawNodeBlock = transmute_mut!(block);
-    if let Some(pointer) = block.pointers.get_mut(index) {
-        pointer.set(to);
+    if let Some(nid) = block.nids.get_mut(index) {
+        nid.set(to.0);
     }
+}
+
+/// Pointer `index` (below [`Variant::direct_pointers`]; a hole from there on) of a direct node.
+pub fn node_address(block: &BlockBytes, index: usize, variant: Variant) -> BlockAddr {
+    variant.address_at(&block[..4 * NIDS_IN_NODE], variant.address_bytes() * index)
+}
+
+/// Sets pointer `index` (below [`Variant::direct_pointers`]) of a direct node.
+pub fn set_node_address(block: &mut BlockBytes, index: usize, to: BlockAddr, variant: Variant) {
+    variant.put_address(&mut block[..4 * NIDS_IN_NODE], variant.address_bytes() * index, to);
 }

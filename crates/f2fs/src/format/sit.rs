@@ -112,7 +112,7 @@ fn current_is_second(bitmap: &[u8], segno: SegNo) -> bool {
 fn copy_address(superblock: &Superblock, segno: SegNo, second: bool) -> BlockAddr {
     let half = superblock.segment_count_sit / 2 * BLOCKS_IN_SEGMENT;
     let second = if second { half } else { 0 };
-    BlockAddr(superblock.sit_start.0 + segno.0 / SIT_ENTRIES_IN_BLOCK + second)
+    superblock.sit_start.plus((segno.0 / SIT_ENTRIES_IN_BLOCK + second).into())
 }
 
 #[cfg(test)]

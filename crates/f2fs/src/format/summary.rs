@@ -126,7 +126,7 @@ pub fn summary_block(entries: &[Summary; 512], kind: SummaryKind) -> BlockBytes 
 
 /// Where the summary area has the summaries of `segno`, which must lie in the main area.
 pub fn ssa_address(superblock: &Superblock, segno: SegNo) -> BlockAddr {
-    BlockAddr(superblock.ssa_start.0 + segno.0)
+    superblock.ssa_start.plus(segno.0.into())
 }
 
 #[cfg(test)]

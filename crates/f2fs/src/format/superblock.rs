@@ -1,15 +1,24 @@
 //! The superblock: what the volume is, and where its areas lie. Two copies, in blocks 0 and 1 at byte 1024.
+//!
+//! That of IPLFS has a magic number of its own and, where F2FS has reserved bytes, what needs 64 bits.
 
-use dovetail_block::BlockBytes;
+use dovetail_block::{AREA_BLOCKS, AREAS, BlockBytes};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
 
 use super::layout::prove_layout;
-use super::{BLOCKS_IN_SEGMENT, BlockAddr, Features, Nid, crc32};
+use super::{BLOCKS_IN_SEGMENT, BlockAddr, Features, Nid, Variant, crc32};
 use crate::error::{Corrupt, Error, Incompatible, Place};
 
 /// The magic number at the superblock's start.
 pub const MAGIC: u32 = 0xF2F5_2010;
+/// The same of IPLFS, so that no tool of F2FS takes the volume for its own: "IPLF".
+pub const ENDLESS_MAGIC: u32 = u32::from_le_bytes(*b"IPLF");
+
+/// What of the address space of IPLFS an area is, as a power of two.
+const AREA_LOG: u32 = AREA_BLOCKS.trailing_zeros();
+/// Segments in a section of IPLFS, for which discards are gathered: 1 GiB (IPLFS paper, section 4.3).
+pub(crate) const ENDLESS_SECTION: u32 = 512;
 
 /// Where the checksum of a superblock stands, and how many bytes it covers.
 const CHECKSUM_OFFSET: usize = 3068;
@@ -17,6 +26,10 @@ const CHECKSUM_OFFSET: usize = 3068;
 pub(crate) const MAX_SEGMENTS: u64 = 8_388_608;
 /// Two for checkpoints, SIT and NAT each, one for the SSA, two for the main area.
 const MIN_SEGMENTS: u64 = 9;
+/// The largest discard log: 1 TiB of entries, for a device of 256 PiB.
+const MAX_LOG_BLOCKS: u64 = 1 << 28;
+/// Blocks that a device for IPLFS must have room for at least: 4 MiB.
+pub(crate) const MIN_CAPACITY: u64 = 1024;
 /// What a checkpoint pack holds beside payload and orphans leaves room for less than this.
 const MAX_CP_PAYLOAD: u64 = 512 - 2 - 6 - 1;
 
@@ -74,7 +87,8 @@ struct RawSuperblock {
     s_encoding_flags: U16,
     s_stop_reason: [u8; 32],
     s_errors: [u8; 16],
-    reserved: [u8; 258],
+    endless: RawEndless,
+    reserved: [u8; 218],
     crc: U32,
 }
 
@@ -83,7 +97,24 @@ prove_layout!(RawSuperblock, 3072, {
     1148 => extension_count, 1152 => extension_list, 1664 => cp_payload, 1668 => version, 1924 => init_version,
     2180 => feature, 2184 => encryption_level, 2185 => encrypt_pw_salt, 2201 => devs, 2745 => qf_ino,
     2757 => hot_ext_count, 2758 => s_encoding, 2760 => s_encoding_flags, 2762 => s_stop_reason,
-    2794 => s_errors, 2810 => reserved, 3068 => crc,
+    2794 => s_errors, 2810 => endless, 2850 => reserved, 3068 => crc,
+});
+
+/// What IPLFS adds, where F2FS has reserved bytes; F2FS's own places and counts are 0 there.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawEndless {
+    capacity: U64,
+    cp_blkaddr: U64,
+    nat_blkaddr: U64,
+    nat_blocks: U32,
+    pack_blocks: U32,
+    log_area: U32,
+    areas: U32,
+}
+
+prove_layout!(RawEndless, 40, {
+    8 => cp_blkaddr, 16 => nat_blkaddr, 24 => nat_blocks, 28 => pack_blocks, 32 => log_area, 36 => areas,
 });
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -99,6 +130,15 @@ prove_layout!(RawSuperblockBlock, 4096, { 1024 => superblock });
 /// areas in segments of 2 MiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// F2FS, or IPLFS. On a volume of the latter there are no segments: their counts are 0, and so are the places of SIT
+    /// and SSA.
+    pub variant: Variant,
+    /// Blocks that the volume can hold: of F2FS its size, of IPLFS what its device has room for.
+    pub capacity: u64,
+    /// Blocks of one copy of the NAT.
+    pub nat_blocks: u32,
+    /// Blocks from the start of a checkpoint pack to that of the next.
+    pub pack_blocks: u32,
     /// Version of the tool that made the volume, major and minor.
     pub version: (u16, u16),
     /// Logarithm of the device's sector size in bytes, 9 to 12.
@@ -165,11 +205,17 @@ impl Superblock {
         let block: &RawSuperblockBlock = transmute_ref!(block);
         let raw = &block.superblock;
         let place = Place::Superblock(copy);
-        if raw.magic != MAGIC {
-            return Err(Error::NotF2fs { found: raw.magic.get() });
-        }
-        check_checksum(raw, place)?;
+        let variant = match raw.magic.get() {
+            MAGIC => Variant::F2fs,
+            ENDLESS_MAGIC => Variant::Iplfs,
+            found => return Err(Error::NotF2fs { found }),
+        };
+        check_checksum(raw, place, variant)?;
         check_sizes(raw, place)?;
+        if variant == Variant::Iplfs {
+            check_endless(raw, place)?;
+            return Ok(raw.decode_endless());
+        }
         check_counts(raw, place)?;
         check_areas(raw, place)?;
         check_devices(raw)?;
@@ -178,19 +224,49 @@ impl Superblock {
 
     /// The nids that the NAT has room for: valid ones are smaller.
     pub fn max_nid(&self) -> u32 {
-        (self.segment_count_nat / 2)
-            .saturating_mul(BLOCKS_IN_SEGMENT)
-            .saturating_mul(super::NAT_ENTRIES_IN_BLOCK)
+        self.nat_blocks.saturating_mul(self.variant.nat_entries_in_block())
     }
 
     /// The first block after the main area.
-    pub fn main_end(&self) -> u32 {
-        self.main_start.0 + self.segment_count_main * BLOCKS_IN_SEGMENT
+    pub fn main_end(&self) -> BlockAddr {
+        match self.variant {
+            Variant::F2fs => {
+                self.main_start.plus(u64::from(self.segment_count_main) * u64::from(BLOCKS_IN_SEGMENT))
+            }
+            Variant::Iplfs => BlockAddr(AREAS * AREA_BLOCKS),
+        }
+    }
+
+    /// What the layout of an inode depends on.
+    pub(crate) const fn layout(&self) -> (Variant, Features) {
+        (self.variant, self.features)
+    }
+
+    /// Blocks of a pack that a discard log of IPLFS may take: by default as many as if all that the device holds were given up
+    /// between two checkpoints, each block alone.
+    pub const fn discard_log_blocks(&self) -> u32 {
+        match self.variant {
+            Variant::F2fs => 0,
+            Variant::Iplfs => self.pack_blocks.saturating_sub(2 + self.cp_payload + self.orphan_blocks()),
+        }
+    }
+
+    /// Blocks of a device of IPLFS that content and nodes may take: what the metadata leave at their largest.
+    pub const fn room_for_files(&self) -> u64 {
+        self.capacity.saturating_sub(2 + 2 * self.pack_blocks as u64 + 2 * self.nat_blocks as u64)
+    }
+
+    /// Blocks of a checkpoint pack that can list orphans.
+    pub const fn orphan_blocks(&self) -> u32 {
+        match self.variant {
+            Variant::F2fs => BLOCKS_IN_SEGMENT - 2 - 6 - self.cp_payload,
+            Variant::Iplfs => endless_orphan_blocks(self.capacity),
+        }
     }
 
     /// `address` lies in the main area, where nodes and data are.
     pub fn in_main(&self, address: BlockAddr) -> bool {
-        (self.main_start.0..self.main_end()).contains(&address.0)
+        (self.main_start.0..self.main_end().0).contains(&address.0)
     }
 }
 
@@ -207,8 +283,11 @@ impl Superblock {
 
 impl RawSuperblock {
     fn encode(&mut self, from: &Superblock) {
-        self.encode_constants(from.log_sector_size);
-        self.encode_areas(from);
+        self.encode_constants(from);
+        match from.variant {
+            Variant::F2fs => self.encode_areas(from),
+            Variant::Iplfs => self.encode_endless(from),
+        }
         (self.major_ver, self.minor_ver) = (U16::new(from.version.0), U16::new(from.version.1));
         self.uuid = from.uuid;
         let units = from.label.encode_utf16().chain(std::iter::repeat(0));
@@ -220,19 +299,19 @@ impl RawSuperblock {
         self.feature.set(from.features.0);
         self.qf_ino = from.quota_files.map(|ino| U32::new(ino.0));
         (self.s_encoding, self.s_encoding_flags) = (U16::new(from.encoding.0), U16::new(from.encoding.1));
-        if from.features.has(Features::SB_CHECKSUM) {
+        if has_checksum(from.variant, from.features) {
             self.checksum_offset.set(CHECKSUM_OFFSET as u32);
             self.crc.set(crc32(MAGIC, &self.as_bytes()[..CHECKSUM_OFFSET]));
         }
     }
 
-    fn encode_constants(&mut self, log_sector_size: u32) {
-        self.magic.set(MAGIC);
+    fn encode_constants(&mut self, from: &Superblock) {
+        let log_sector_size = from.log_sector_size;
+        self.magic.set(if from.variant == Variant::F2fs { MAGIC } else { ENDLESS_MAGIC });
         self.log_sectorsize.set(log_sector_size);
         self.log_sectors_per_block.set(12 - log_sector_size.min(12));
         self.log_blocksize.set(12);
         self.log_blocks_per_seg.set(9);
-        self.segment_count_ckpt.set(2);
         (self.root_ino, self.node_ino, self.meta_ino) = (U32::new(3), U32::new(1), U32::new(2));
     }
 
@@ -242,16 +321,55 @@ impl RawSuperblock {
         self.block_count.set(from.block_count);
         self.section_count.set(from.section_count);
         self.segment_count.set(from.segment_count);
+        self.segment_count_ckpt.set(2);
         self.segment_count_sit.set(from.segment_count_sit);
         self.segment_count_nat.set(from.segment_count_nat);
         self.segment_count_ssa.set(from.segment_count_ssa);
         self.segment_count_main.set(from.segment_count_main);
-        self.segment0_blkaddr.set(from.cp_start.0);
-        self.cp_blkaddr.set(from.cp_start.0);
-        self.sit_blkaddr.set(from.sit_start.0);
-        self.nat_blkaddr.set(from.nat_start.0);
-        self.ssa_blkaddr.set(from.ssa_start.0);
-        self.main_blkaddr.set(from.main_start.0);
+        self.segment0_blkaddr.set(from.cp_start.low());
+        self.cp_blkaddr.set(from.cp_start.low());
+        self.sit_blkaddr.set(from.sit_start.low());
+        self.nat_blkaddr.set(from.nat_start.low());
+        self.ssa_blkaddr.set(from.ssa_start.low());
+        self.main_blkaddr.set(from.main_start.low());
+    }
+
+    fn encode_endless(&mut self, from: &Superblock) {
+        self.segs_per_sec.set(from.segments_per_section);
+        self.secs_per_zone.set(from.sections_per_zone);
+        self.block_count.set(from.block_count);
+        self.endless = RawEndless {
+            capacity: U64::new(from.capacity),
+            cp_blkaddr: U64::new(from.cp_start.0),
+            nat_blkaddr: U64::new(from.nat_start.0),
+            nat_blocks: U32::new(from.nat_blocks),
+            pack_blocks: U32::new(from.pack_blocks),
+            log_area: U32::new(AREA_LOG),
+            areas: U32::new(AREAS as u32),
+        };
+    }
+
+    /// Of a superblock of IPLFS; what F2FS's own fields say means nothing.
+    fn decode_endless(&self) -> Superblock {
+        let raw = &self.endless;
+        Superblock {
+            variant: Variant::Iplfs,
+            capacity: raw.capacity.get(),
+            nat_blocks: raw.nat_blocks.get(),
+            pack_blocks: raw.pack_blocks.get(),
+            section_count: 0,
+            segment_count: 0,
+            segment_count_sit: 0,
+            segment_count_nat: 0,
+            segment_count_ssa: 0,
+            segment_count_main: 0,
+            cp_start: BlockAddr(raw.cp_blkaddr.get()),
+            sit_start: BlockAddr::NULL,
+            nat_start: BlockAddr(raw.nat_blkaddr.get()),
+            ssa_start: BlockAddr::NULL,
+            main_start: BlockAddr(AREA_BLOCKS),
+            ..self.decode()
+        }
     }
 
     fn encode_extensions(&mut self, from: &Superblock) {
@@ -275,6 +393,10 @@ impl RawSuperblock {
     fn decode(&self) -> Superblock {
         let (cold_extensions, hot_extensions) = self.extensions();
         Superblock {
+            variant: Variant::F2fs,
+            capacity: self.block_count.get(),
+            nat_blocks: (self.segment_count_nat.get() / 2).saturating_mul(BLOCKS_IN_SEGMENT),
+            pack_blocks: BLOCKS_IN_SEGMENT,
             version: (self.major_ver.get(), self.minor_ver.get()),
             log_sector_size: self.log_sectorsize.get(),
             cold_extensions,
@@ -289,11 +411,11 @@ impl RawSuperblock {
             segment_count_nat: self.segment_count_nat.get(),
             segment_count_ssa: self.segment_count_ssa.get(),
             segment_count_main: self.segment_count_main.get(),
-            cp_start: BlockAddr(self.cp_blkaddr.get()),
-            sit_start: BlockAddr(self.sit_blkaddr.get()),
-            nat_start: BlockAddr(self.nat_blkaddr.get()),
-            ssa_start: BlockAddr(self.ssa_blkaddr.get()),
-            main_start: BlockAddr(self.main_blkaddr.get()),
+            cp_start: BlockAddr::narrow(self.cp_blkaddr.get()),
+            sit_start: BlockAddr::narrow(self.sit_blkaddr.get()),
+            nat_start: BlockAddr::narrow(self.nat_blkaddr.get()),
+            ssa_start: BlockAddr::narrow(self.ssa_blkaddr.get()),
+            main_start: BlockAddr::narrow(self.main_blkaddr.get()),
             root: Nid(self.root_ino.get()),
             uuid: self.uuid,
             label: utf16(&self.volume_name),
@@ -324,8 +446,29 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).trim_end().to_string()
 }
 
-fn check_checksum(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
-    if !Features(raw.feature.get()).has(Features::SB_CHECKSUM) {
+/// A superblock of IPLFS always has one.
+const fn has_checksum(variant: Variant, features: Features) -> bool {
+    matches!(variant, Variant::Iplfs) || features.has(Features::SB_CHECKSUM)
+}
+
+/// Blocks of a pack of IPLFS that can list orphans: for a quarter of the blocks that there is room for. Assumed; at most as many
+/// as F2FS has.
+pub(crate) const fn endless_orphan_blocks(capacity: u64) -> u32 {
+    match capacity / 4096 {
+        0 => 1,
+        blocks @ 1..504 => blocks as u32,
+        _ => 504,
+    }
+}
+
+/// An entry of 16 bytes for each block that there is room for.
+pub(crate) const fn endless_log_blocks(capacity: u64) -> u32 {
+    let blocks = capacity.div_ceil(256);
+    if blocks > MAX_LOG_BLOCKS { MAX_LOG_BLOCKS as u32 } else { blocks as u32 }
+}
+
+fn check_checksum(raw: &RawSuperblock, place: Place, variant: Variant) -> Result<(), Corrupt> {
+    if !has_checksum(variant, Features(raw.feature.get())) {
         return Ok(());
     }
     Corrupt::check_equal(place, "checksum_offset", raw.checksum_offset, CHECKSUM_OFFSET as u64)?;
@@ -365,6 +508,28 @@ fn check_counts(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
     Corrupt::check_equal(place, "root_ino", raw.root_ino, 3_u32)?;
     Corrupt::check_equal(place, "node_ino", raw.node_ino, 1_u32)?;
     Corrupt::check_equal(place, "meta_ino", raw.meta_ino, 2_u32)
+}
+
+/// Packs and NAT lie one after the other in area 0, and there is room for what must be there.
+fn check_endless(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
+    let endless = &raw.endless;
+    Corrupt::check_equal(place, "areas", endless.areas, AREAS)?;
+    Corrupt::check_equal(place, "log_area", endless.log_area, AREA_LOG)?;
+    Corrupt::check_equal(place, "block_count", raw.block_count, AREAS * AREA_BLOCKS)?;
+    Corrupt::check_equal(place, "segs_per_sec", raw.segs_per_sec, ENDLESS_SECTION)?;
+    let capacity = endless.capacity.get();
+    Corrupt::check_range(place, "capacity", capacity, (MIN_CAPACITY, AREA_BLOCKS))?;
+    let most = capacity.min(u32::MAX.into()) / u64::from(Variant::Iplfs.nat_entries_in_block());
+    Corrupt::check_range(place, "nat_blocks", endless.nat_blocks, (1, most + 1))?;
+    Corrupt::check_range(place, "cp_payload", raw.cp_payload, (0, most / 32_768 + 1))?;
+    let pack = u64::from(endless.pack_blocks.get());
+    let fixed = 2 + raw.cp_payload.get() + endless_orphan_blocks(capacity);
+    Corrupt::check_range(place, "pack_blocks", pack, (u64::from(fixed) + 1, capacity))?;
+    let cp = endless.cp_blkaddr.get();
+    Corrupt::check_range(place, "cp_blkaddr", cp, (2, AREA_BLOCKS / 4))?;
+    let nat = endless.nat_blkaddr.get();
+    Corrupt::check_range(place, "nat_blkaddr", nat, (cp + 2 * pack, AREA_BLOCKS / 2))?;
+    Corrupt::check_equal(place, "root_ino", raw.root_ino, 3_u32)
 }
 
 /// The areas follow each other without a gap, and the main area ends where the segments end, or before.

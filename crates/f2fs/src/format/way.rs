@@ -1,8 +1,8 @@
 //! Where in a file's tree of nodes the pointer to a block stands.
 
-use super::{POINTERS_IN_NODE, XATTR_NODE_OFFSET};
+use super::{NIDS_IN_NODE, XATTR_NODE_OFFSET};
 
-const N: u64 = POINTERS_IN_NODE as u64;
+const N: u64 = NIDS_IN_NODE as u64;
 
 /// The way to a block of a file, from the inode down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

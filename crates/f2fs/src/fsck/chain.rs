@@ -6,7 +6,7 @@ use dovetail_block::BlockDevice;
 
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Footer};
+use crate::format::Footer;
 
 /// The warm node log: all that fsync writes goes there.
 const WARM_NODE: usize = 4;
@@ -19,8 +19,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         if position.segment.0 >= self.volume.superblock.segment_count_main {
             return Ok(());
         }
-        let start = position.segment.0 * BLOCKS_IN_SEGMENT + u32::from(position.offset);
-        let mut next = BlockAddr(self.volume.superblock.main_start.0 + start);
+        let mut next = self.volume.block_in_segment(position.segment, position.offset.into());
         let (version, mask) = self.volume.checkpoint.footer_version();
         let (mut seen, mut files) = (HashSet::new(), HashSet::new());
         while self.volume.superblock.in_main(next) && seen.insert(next) {
@@ -31,7 +30,7 @@ impl<D: BlockDevice> Checker<'_, D> {
             if footer.fsync_mark {
                 files.insert(footer.ino);
             }
-            next = footer.next;
+            next = footer.next_address(self.volume.superblock.variant, next);
         }
         if !files.is_empty() {
             self.found(Finding::AwaitsRecovery { count: files.len() as u64 });

@@ -10,7 +10,7 @@ use super::tree::{Role, Visited};
 use super::{Checker, Finding, Name};
 use crate::error::Error;
 use crate::format::{
-    Features, FileType, Geometry, InlineFlags, InodeFlags, MAX_SIZE, Nid, RawInode, XATTR_BYTES_IN_NODE,
+    Features, FileType, Geometry, InlineFlags, InodeFlags, Nid, RawInode, XATTR_BYTES_IN_NODE,
     inode_checksums, parse_xattrs, u32_at,
 };
 
@@ -99,8 +99,9 @@ impl<D: BlockDevice> Checker<'_, D> {
         if raw.i_namelen.get() > 255 {
             self.found(Finding::InodeNameLength { ino, found: raw.i_namelen.get() });
         }
-        if raw.i_size.get() > MAX_SIZE {
-            self.found(Finding::InodeSize { ino, found: raw.i_size.get(), max: MAX_SIZE });
+        let max = self.volume.superblock.variant.max_file_size();
+        if raw.i_size.get() > max {
+            self.found(Finding::InodeSize { ino, found: raw.i_size.get(), max });
         }
         let is_dir = file_type == FileType::DIRECTORY;
         let folds = InodeFlags(raw.i_flags.get()).has(InodeFlags::CASEFOLD);
@@ -153,7 +154,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     /// What the inode holds: attributes, inline content, blocks.
     pub(super) fn check_content(&mut self, ino: Nid, node: &Node, file_type: FileType) -> Result<(), Error> {
         let raw = RawInode::of(&node.block);
-        let geometry = raw.geometry(self.volume.superblock.features);
+        let geometry = raw.geometry(self.volume.superblock.layout());
         let mut file = File::new(ino, raw, geometry, file_type);
         self.check_xattrs(&mut file, node)?;
         self.check_compression(&mut file, raw, file_type);
@@ -181,7 +182,12 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         let (first, address, count) = file.extent;
         if count != 0 && file.in_extent != count {
-            self.found(Finding::Extent { ino, first, address: crate::format::BlockAddr(address), count });
+            self.found(Finding::Extent {
+                ino,
+                first,
+                address: crate::format::BlockAddr(address.into()),
+                count,
+            });
         }
     }
 

@@ -8,9 +8,8 @@ use dovetail_block::{BlockBytes, BlockDevice};
 use super::{Checker, Finding};
 use crate::error::Error;
 use crate::format::{
-    BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES,
-    SegNo, SummaryKind, compact_block_count, compact_journal_counts, journal_count, parse_compact,
-    summary_block,
+    BLOCKS_IN_SEGMENT, Checkpoint, CheckpointFlags, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES, SegNo,
+    SummaryKind, compact_block_count, compact_journal_counts, journal_count, parse_compact, summary_block,
 };
 use crate::volume::open::pack_start;
 
@@ -111,7 +110,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     fn pack_block(&mut self, index: u32) -> Result<Arc<BlockBytes>, Error> {
         let start = pack_start(&self.volume.superblock, self.volume.checkpoint.pack);
         let index = index.min(BLOCKS_IN_SEGMENT - 1); // a pack that is too short was reported
-        Ok(self.volume.blocks.metadata(BlockAddr(start.0 + index))?)
+        Ok(self.volume.blocks.metadata(start.plus(index.into()))?)
     }
 
     /// The summaries of the logs' segments. A wrong type in a data log's own summary is of no consequence: it is

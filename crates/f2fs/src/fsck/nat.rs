@@ -9,8 +9,8 @@ use super::tree::Role;
 use super::{Checker, Finding, Name};
 use crate::error::Error;
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, FileType, NAT_ENTRIES_IN_BLOCK, NatEntry, Nid, RawInode, lsb_first,
-    nat_block_address, nat_entry,
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, FileType, NatEntry, Nid, RawInode, lsb_first, nat_block_address,
+    nat_entry,
 };
 use crate::volume::open::pack_start;
 
@@ -36,7 +36,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_nat(&mut self) -> Result<(), Error> {
         let mut lost = Vec::new();
         let bits = self.nat_bits()?;
-        let blocks = self.volume.superblock.segment_count_nat / 2 * BLOCKS_IN_SEGMENT;
+        let blocks = self.volume.superblock.nat_blocks;
         let mut contents = vec![Content::Empty; RUN];
         for first in (0..blocks).step_by(RUN) {
             self.read_nat(first, &mut contents)?;
@@ -60,7 +60,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     /// Reads the current copies of NAT blocks from block `first` on, at most as many as lie in one segment.
     fn read_nat(&mut self, first: u32, into: &mut [Content]) -> Result<(), Error> {
         for (block, content) in (first..).zip(into) {
-            let nid = Nid(block * NAT_ENTRIES_IN_BLOCK);
+            let nid = self.volume.superblock.variant.first_nid(block);
             let address = nat_block_address(&self.volume.superblock, &self.volume.bitmaps.nat, nid);
             self.volume.blocks.read(address, std::slice::from_mut(content))?;
         }
@@ -73,8 +73,9 @@ impl<D: BlockDevice> Checker<'_, D> {
             return u32::from(block == 0);
         }
         let mut used = 0;
-        for nid in (block * NAT_ENTRIES_IN_BLOCK..).take(NAT_ENTRIES_IN_BLOCK as usize).map(Nid) {
-            let entry = nat_entry(bytes, nid);
+        let variant = self.volume.superblock.variant;
+        for nid in (variant.first_nid(block).0..).take(variant.nat_entries_in_block() as usize).map(Nid) {
+            let entry = nat_entry(bytes, nid, variant);
             used += u32::from(entry.address != BlockAddr::NULL || nid == Nid::NONE);
             if self.volume.nat_journal.is_empty() || !self.volume.nat_journal.contains_key(&nid) {
                 self.check_nat_entry(nid, entry, lost);
@@ -140,9 +141,9 @@ impl<D: BlockDevice> Checker<'_, D> {
         if blocks as u32 + self.volume.checkpoint.total_blocks > BLOCKS_IN_SEGMENT {
             return Ok(None);
         }
-        let end = pack_start(superblock, self.volume.checkpoint.pack).0 + BLOCKS_IN_SEGMENT;
+        let end = pack_start(superblock, self.volume.checkpoint.pack).plus(BLOCKS_IN_SEGMENT.into());
         let mut area = vec![0; blocks * BLOCK];
-        self.volume.blocks.data(BlockAddr(end - blocks as u32), &mut area)?;
+        self.volume.blocks.data(BlockAddr(end.0 - blocks as u64), &mut area)?;
         let checkpoint = &self.volume.checkpoint;
         let of = checkpoint.version | u64::from(checkpoint.checksum) << 32;
         let same = area.first_chunk().is_some_and(|first| u64::from_le_bytes(*first) == of);
@@ -155,7 +156,8 @@ impl<D: BlockDevice> Checker<'_, D> {
     fn check_nat_bits(&mut self, bits: &NatBits, block: u32, used: u32) {
         let full = lsb_first(&bits.full, block as usize);
         let empty = lsb_first(&bits.empty, block as usize);
-        if (full, empty) != (used == NAT_ENTRIES_IN_BLOCK, used == 0) {
+        let all = self.volume.superblock.variant.nat_entries_in_block();
+        if (full, empty) != (used == all, used == 0) {
             self.found(Finding::NatBits { block });
         }
     }

@@ -56,9 +56,14 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(usable.then_some(Node { block, version: entry.version, footer }))
     }
 
+    /// The number of a block of the main area in it.
+    pub(super) fn main_index(&self, address: BlockAddr) -> u32 {
+        (address.0 - self.volume.superblock.main_start.0) as u32
+    }
+
     /// Marks a block of the main area as reached; false if it was before.
     pub(super) fn claim(&mut self, address: BlockAddr, nid: Nid, node: bool) -> bool {
-        let first = self.claims.claim(address.0 - self.volume.superblock.main_start.0, node);
+        let first = self.claims.claim(self.main_index(address), node);
         if !first {
             self.found(Finding::BlockShared { address, nid });
         }
@@ -83,7 +88,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         if footer.node_offset != offset {
             self.found(Finding::FooterOffset { nid, found: footer.node_offset, expected: offset });
         }
-        let next = footer.next;
+        let next = footer.next_address(self.volume.superblock.variant, address);
         if next != BlockAddr::NULL && !self.volume.superblock.in_main(next) {
             self.found(Finding::FooterNext { nid, found: next });
         }

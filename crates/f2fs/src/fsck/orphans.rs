@@ -11,10 +11,11 @@ use crate::volume::open::pack_start;
 impl<D: BlockDevice> Checker<'_, D> {
     /// Orphan blocks count even when the checkpoint lacks the flag: that was reported, and nothing else leads there.
     pub(super) fn check_orphans(&mut self) -> Result<(), Error> {
-        let start = pack_start(&self.volume.superblock, self.volume.checkpoint.pack).0;
-        let (first, blocks) = (start + 1 + self.volume.superblock.cp_payload, self.orphan_blocks());
+        let start = pack_start(&self.volume.superblock, self.volume.checkpoint.pack);
+        let (first, blocks) =
+            (start.plus(1 + u64::from(self.volume.superblock.cp_payload)), self.orphan_blocks());
         for block in 0..blocks {
-            let bytes = self.volume.blocks.metadata(BlockAddr(first + block))?;
+            let bytes = self.volume.blocks.metadata(first.plus(block.into()))?;
             let counts = orphan_counts(&bytes);
             let entries = counts.entries.min(ORPHANS_IN_BLOCK as u32);
             self.check_orphan_field(block, "blk_addr", counts.number.into(), block + 1);

@@ -7,9 +7,9 @@ use super::nodes::Node;
 use super::summary::Owner;
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BlockAddr, Nid, POINTERS_IN_NODE, RawInode, node_pointer, u32_at};
+use crate::format::{BlockAddr, NIDS_IN_NODE, Nid, RawInode, node_address, node_nid};
 
-const N: u64 = POINTERS_IN_NODE as u64;
+const N: u64 = NIDS_IN_NODE as u64;
 
 /// A node of pointers, to be entered.
 #[derive(Clone, Copy)]
@@ -27,14 +27,15 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn walk_pointers(&mut self, file: &mut File, node: &Node) -> Result<(), Error> {
         let pointers = file.geometry.pointers() as u64;
         let pointers = pointers - pointers % file.cluster;
+        let variant = self.volume.superblock.variant;
         for index in 0..pointers {
-            let address = u32_at(&*node.block, file.geometry.pointer_at(index as usize));
-            if address != 0 {
+            let address = variant.address_at(&*node.block, file.geometry.pointer_at(index as usize));
+            if address != BlockAddr::NULL {
                 let owner = Owner { nid: file.ino, version: node.version, index: index as u32 };
-                self.enter_data(file, index, BlockAddr(address), owner)?;
+                self.enter_data(file, index, address, owner)?;
             }
         }
-        let direct = N - N % file.cluster;
+        let direct = self.direct_of(file);
         let roots = [
             (1, pointers, 0),
             (2, pointers + direct, 0),
@@ -47,6 +48,12 @@ impl<D: BlockDevice> Checker<'_, D> {
             self.walk_node(file, Step { nid, offset, first, below })?;
         }
         Ok(())
+    }
+
+    /// Pointers used in a direct node of the file.
+    fn direct_of(&self, file: &File) -> u64 {
+        let all = self.volume.superblock.variant.direct_pointers() as u64;
+        all - all % file.cluster
     }
 
     /// Calls itself at most twice below itself: the levels are given by the format.
@@ -62,13 +69,13 @@ impl<D: BlockDevice> Checker<'_, D> {
         let Some(node) = self.enter_node(nid, file.ino, offset as u32)? else { return Ok(()) };
         self.check_cold(nid, &node.footer, file.is_dir);
         file.blocks += 1;
-        let direct = N - N % file.cluster;
+        let direct = self.direct_of(file);
         if below == 0 {
             return self.walk_direct(file, &node.block, (nid, node.version), first..first + direct);
         }
         let (nodes, blocks) = if below == 1 { (1, direct) } else { (N + 1, N * direct) };
         for k in 0..N {
-            let nid = Nid(node_pointer(&node.block, k as usize));
+            let nid = node_nid(&node.block, k as usize);
             let (offset, first) = (offset + 1 + k * nodes, first + k * blocks);
             self.walk_node(file, Step { nid, offset, first, below: below - 1 })?;
         }
@@ -83,10 +90,10 @@ impl<D: BlockDevice> Checker<'_, D> {
         blocks: std::ops::Range<u64>,
     ) -> Result<(), Error> {
         for (index, block) in blocks.enumerate() {
-            let address = node_pointer(node, index);
-            if address != 0 {
+            let address = node_address(node, index, self.volume.superblock.variant);
+            if address != BlockAddr::NULL {
                 let owner = Owner { nid, version, index: index as u32 };
-                self.enter_data(file, block, BlockAddr(address), owner)?;
+                self.enter_data(file, block, address, owner)?;
             }
         }
         Ok(())
@@ -120,7 +127,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         let (first, start, count) = file.extent;
         let inside = block.wrapping_sub(first.into());
-        if inside < count.into() && u64::from(start) + inside == address.0.into() {
+        if inside < count.into() && u64::from(start) + inside == address.0 {
             file.in_extent += 1;
         }
         if !self.claim(address, owner.nid, false) {

@@ -4,7 +4,7 @@ use dovetail_block::BlockDevice;
 
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, SegNo, msb_first};
+use crate::format::{BLOCKS_IN_SEGMENT, SegNo, msb_first};
 
 /// The first of the node logs.
 const FIRST_NODE_LOG: u8 = 3;
@@ -45,12 +45,12 @@ impl<D: BlockDevice> Checker<'_, D> {
         if stored == reached {
             return;
         }
-        let start = self.volume.superblock.main_start.0 + segno.0 * BLOCKS_IN_SEGMENT;
+        let start = self.volume.block_in_segment(segno, 0);
         let differing = |more: &[u8; 64], less: &[u8; 64]| {
             let mut offsets = (0..BLOCKS_IN_SEGMENT)
                 .filter(|&n| msb_first(more, n as usize) && !msb_first(less, n as usize));
             let first = offsets.next()?;
-            Some((BlockAddr(start + first), 1 + offsets.count() as u32))
+            Some((start.plus(first.into()), 1 + offsets.count() as u32))
         };
         if let Some((first, count)) = differing(reached, stored) {
             self.found(Finding::BlocksFree { segno, first, count });

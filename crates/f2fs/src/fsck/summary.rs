@@ -21,7 +21,7 @@ pub(super) struct Owner {
 
 impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn segment_of(&self, address: BlockAddr) -> (SegNo, u32) {
-        let index = address.0 - self.volume.superblock.main_start.0;
+        let index = self.main_index(address);
         (SegNo(index / BLOCKS_IN_SEGMENT), index % BLOCKS_IN_SEGMENT)
     }
 

@@ -22,6 +22,31 @@ pub enum MkfsError {
         /// Blocks of the device.
         blocks: u64,
     },
+    /// An endless volume on a device whose every address has its room.
+    #[error(
+        "IPLFS never writes an address again, so it needs a drive with more addresses than room: use one whose profile \
+         is thin"
+    )]
+    NotThin,
+    /// A thin device whose addresses do not reach over the seven areas.
+    #[error("{blocks} addresses are too few: IPLFS needs {needed}, seven areas of 2^58 blocks")]
+    TooFewAddresses {
+        /// Addresses of the device.
+        blocks: u64,
+        /// Addresses that would do.
+        needed: u64,
+    },
+    /// A thin device without room for the metadata and some files.
+    #[error("room for {capacity} blocks of 4 KiB is too little for IPLFS: {short}")]
+    NoRoom {
+        /// Blocks that the device can hold.
+        capacity: u64,
+        /// What there is no room for.
+        short: &'static str,
+    },
+    /// Logs that begin beyond their areas.
+    #[error("the logs of IPLFS cannot begin {0} blocks into their areas, which have 2^58")]
+    LogStart(u64),
     /// No segments in a section, or no sections in a zone.
     #[error(
         "a zone of {sections} sections of {segments} segments makes no sense: 1 to 65536 segments are allowed"

@@ -4,7 +4,9 @@ use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, Command, C
 use dovetail_time::SimTime;
 
 /// Where well-known formats have their mark (libblkid has the same): name, byte, mark.
-const MARKS: [(&str, usize, &[u8]); 17] = [
+const MARKS: [(&str, usize, &[u8]); 19] = [
+    ("an IPLFS volume", 1024, b"IPLF"),
+    ("an IPLFS volume", 4096 + 1024, b"IPLF"),
     ("an F2FS volume", 1024, &[0x10, 0x20, 0xF5, 0xF2]),
     ("an F2FS volume", 4096 + 1024, &[0x10, 0x20, 0xF5, 0xF2]),
     ("an ext2, ext3 or ext4 file system", 1080, &[0x53, 0xEF]),

@@ -1,7 +1,7 @@
 //! Where the areas of a new volume lie, and how large they are.
 
 use super::{MkfsError, MkfsOptions};
-use crate::format::{BLOCKS_IN_SEGMENT, MAX_SEGMENTS, NAT_ENTRIES_IN_BLOCK, SIT_ENTRIES_IN_BLOCK};
+use crate::format::{BLOCKS_IN_SEGMENT, MAX_SEGMENTS, SIT_ENTRIES_IN_BLOCK, Variant};
 
 /// Bytes of a checkpoint's head for the version bitmaps.
 const BITMAP_ROOM: u64 = 4092 - 192;
@@ -90,7 +90,7 @@ fn tables(count: u64, entries_in_block: u32) -> u64 {
 /// Segments of a copy of the NAT, and blocks of a checkpoint's payload: `rest` segments hold nodes at most, and the
 /// bitmaps of SIT and NAT must find room.
 fn nat(rest: u64, sit: u64, large: bool) -> (u64, u64) {
-    let nat = tables(rest * u64::from(BLOCKS), NAT_ENTRIES_IN_BLOCK);
+    let nat = tables(rest * u64::from(BLOCKS), Variant::F2fs.nat_entries_in_block());
     let sit_bitmap = sit * BITMAP_OF_SEGMENT;
     if large {
         let most = (BITMAP_ROOM + MAX_LARGE_PAYLOAD * 4096 - sit_bitmap) / BITMAP_OF_SEGMENT;

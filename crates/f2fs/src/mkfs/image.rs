@@ -9,17 +9,17 @@ use super::{MkfsError, MkfsOptions};
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlockMut, Features,
     FileType, Footer, InlineFlags, LogPosition, NatEntry, Nid, RawInode, SegNo, SitEntry, Summary,
-    SummaryKind, Superblock, compact_summaries, name_hash, nat_bits_blocks, new_nat_bits, seal_inode,
-    set_msb_first, set_nat_entry, summary_block,
+    SummaryKind, Superblock, Variant, compact_summaries, name_hash, nat_bits_blocks, new_nat_bits,
+    seal_inode, set_msb_first, set_nat_entry, summary_block,
 };
 
-const ROOT: Nid = Nid(3);
+pub(super) const ROOT: Nid = Nid(3);
 const LOST_FOUND: Nid = Nid(4);
 /// The NAT's entries of nids 1 and 2, which have no node, have this address.
-const NO_NODE: BlockAddr = BlockAddr(1);
+pub(super) const NO_NODE: BlockAddr = BlockAddr(1);
 /// Logs of hot data and hot nodes, in the checkpoint's order.
-const HOT_DATA: usize = 0;
-const HOT_NODE: usize = 3;
+pub(super) const HOT_DATA: usize = 0;
+pub(super) const HOT_NODE: usize = 3;
 const WARM_NODE: usize = 4;
 /// The version that footers of a new volume's nodes carry.
 const FOOTER_VERSION: u64 = 1;
@@ -27,8 +27,8 @@ const FOOTER_VERSION: u64 = 1;
 const FORMAT_VERSION: (u16, u16) = (1, 15);
 
 /// A directory of a new volume; the n-th one has the n-th block of the hot node and hot data log.
-struct Directory {
-    ino: Nid,
+pub(super) struct Directory {
+    pub(super) ino: Nid,
     parent: Nid,
     name: &'static [u8],
     mode: u16,
@@ -78,27 +78,27 @@ impl Image {
 
     fn main_block(&self, log: usize, offset: u32) -> BlockAddr {
         let segment = self.checkpoint.logs[log].segment.0;
-        BlockAddr(self.superblock.main_start.0 + segment * BLOCKS_IN_SEGMENT + offset)
+        self.superblock.main_start.plus(u64::from(segment) * u64::from(BLOCKS_IN_SEGMENT) + u64::from(offset))
     }
 
     /// The first copies of SIT and NAT are the current ones. The first block of the warm node log would lead the search
     /// for what was fsynced into nodes of another volume.
     fn clear_tables(&mut self) {
         let sb = &self.superblock;
-        let range = |start: u32, blocks: u32| BlockRange::new(Lba(start.into()), blocks.into());
-        self.zero.push(range(sb.sit_start.0, sb.segment_count_sit / 2 * BLOCKS_IN_SEGMENT));
+        let range = |start: BlockAddr, blocks: u32| BlockRange::new(Lba(start.0), blocks.into());
+        self.zero.push(range(sb.sit_start, sb.segment_count_sit / 2 * BLOCKS_IN_SEGMENT));
         let pairs = (0..sb.segment_count_nat).step_by(2);
-        let nat = sb.nat_start.0;
-        self.zero.extend(pairs.map(|segment| range(nat + segment * BLOCKS_IN_SEGMENT, BLOCKS_IN_SEGMENT)));
-        self.zero.push(range(self.main_block(WARM_NODE, 0).0, 1));
-        let second = sb.cp_start.0 + BLOCKS_IN_SEGMENT;
-        self.zero.push(range(second + 1, sb.cp_payload));
+        let nat = |segment: u32| sb.nat_start.plus(u64::from(segment * BLOCKS_IN_SEGMENT));
+        self.zero.extend(pairs.map(|segment| range(nat(segment), BLOCKS_IN_SEGMENT)));
+        self.zero.push(range(self.main_block(WARM_NODE, 0), 1));
+        let second = sb.cp_start.plus(BLOCKS_IN_SEGMENT.into());
+        self.zero.push(range(second.plus(1), sb.cp_payload));
     }
 
     fn put_directories(&mut self, directories: &[Directory], options: &MkfsOptions) {
         let mut nat = [0; BLOCK];
         for nid in [Nid(1), Nid(2)] {
-            set_nat_entry(&mut nat, nid, NatEntry { version: 0, ino: nid, address: NO_NODE });
+            set_nat_entry(&mut nat, nid, NatEntry { version: 0, ino: nid, address: NO_NODE }, Variant::F2fs);
         }
         for (directory, n) in directories.iter().zip(0..) {
             let (node, data) = (self.main_block(HOT_NODE, n), self.main_block(HOT_DATA, n));
@@ -106,7 +106,7 @@ impl Image {
             self.blocks.push((node, inode));
             self.blocks.push((data, entries(directory)));
         }
-        set_nat_entry(&mut nat, ROOT, nat_entry(ROOT, self.main_block(HOT_NODE, 0))); // the journal has the others
+        set_nat_entry(&mut nat, ROOT, nat_entry(ROOT, self.main_block(HOT_NODE, 0)), Variant::F2fs); // the journal has the others
         self.blocks.push((self.superblock.nat_start, nat));
     }
 
@@ -122,18 +122,18 @@ impl Image {
         pack.push(self.data_summaries(directories));
         pack.extend(node_summaries(directories));
         pack.push(head[0]);
-        let start = sb.cp_start.0;
-        let mut blocks: Vec<_> = (start..).map(BlockAddr).zip(pack).collect();
+        let start = sb.cp_start;
+        let mut blocks: Vec<_> = (start.0..).map(BlockAddr).zip(pack).collect();
         if self.checkpoint.flags.has(CheckpointFlags::NAT_BITS) {
             let bits = new_nat_bits(sb, self.checkpoint.version, checksum);
-            let first = start + BLOCKS_IN_SEGMENT - bits.len() as u32;
-            blocks.extend((first..).map(BlockAddr).zip(bits));
+            let first = start.plus(u64::from(BLOCKS_IN_SEGMENT) - bits.len() as u64);
+            blocks.extend((first.0..).map(BlockAddr).zip(bits));
         }
         let older = Checkpoint { version: 0, ..self.checkpoint.clone() };
         let head = older.encode(&bitmaps, sb, &base).0[0];
-        let second = start + BLOCKS_IN_SEGMENT;
-        blocks.push((BlockAddr(second), head));
-        blocks.push((BlockAddr(second + older.total_blocks - 1), head));
+        let second = start.plus(BLOCKS_IN_SEGMENT.into());
+        blocks.push((second, head));
+        blocks.push((second.plus(u64::from(older.total_blocks) - 1), head));
         self.blocks.extend(blocks);
     }
 
@@ -163,7 +163,7 @@ impl Image {
     }
 }
 
-fn nat_entry(ino: Nid, address: BlockAddr) -> NatEntry {
+pub(super) fn nat_entry(ino: Nid, address: BlockAddr) -> NatEntry {
     NatEntry { version: 0, ino, address }
 }
 
@@ -185,7 +185,7 @@ fn base_head() -> BlockBytes {
     head
 }
 
-fn directories(features: Features) -> Vec<Directory> {
+pub(super) fn directories(features: Features) -> Vec<Directory> {
     const NAME: &[u8] = b"lost+found";
     let with_lost_found = features.has(Features::LOST_FOUND);
     let root = Directory {
@@ -199,7 +199,7 @@ fn directories(features: Features) -> Vec<Directory> {
     [root].into_iter().chain(with_lost_found.then_some(lost_found)).collect()
 }
 
-fn entries(directory: &Directory) -> BlockBytes {
+pub(super) fn entries(directory: &Directory) -> BlockBytes {
     let mut block = [0; BLOCK];
     let mut entries = DentryBlockMut::block(&mut block);
     entries.insert(b".", 0, directory.ino, FileType::DIRECTORY);
@@ -210,7 +210,7 @@ fn entries(directory: &Directory) -> BlockBytes {
     block
 }
 
-fn inode(
+pub(super) fn inode(
     directory: &Directory,
     node: BlockAddr,
     data: BlockAddr,
@@ -240,9 +240,10 @@ fn inode(
         raw.i_name[..directory.name.len()].copy_from_slice(directory.name);
     }
     set_extra(raw, superblock.features, options);
-    let pointer = raw.geometry(superblock.features).pointer_at(0);
-    block[pointer..pointer + 4].copy_from_slice(&data.0.to_le_bytes());
-    let (nid, checkpoint, next) = (directory.ino, FOOTER_VERSION, BlockAddr(node.0 + 1));
+    let pointer = raw.geometry(superblock.layout()).pointer_at(0);
+    superblock.variant.put_address(&mut block, pointer, data);
+    let (nid, checkpoint) = (directory.ino, FOOTER_VERSION);
+    let next = Footer::next_of(superblock.variant, node, node.plus(1));
     let footer = Footer {
         nid,
         ino: nid,
@@ -280,16 +281,14 @@ fn set_extra(raw: &mut RawInode, features: Features, options: &MkfsOptions) {
 }
 
 fn superblock(blocks: u64, areas: &Areas, options: &MkfsOptions) -> Superblock {
-    let after = |start: BlockAddr, segments: u32| BlockAddr(start.0 + segments * BLOCKS_IN_SEGMENT);
-    let cp_start = BlockAddr(areas.start);
+    let after = |start: BlockAddr, segments: u32| start.plus(u64::from(segments * BLOCKS_IN_SEGMENT));
+    let cp_start = BlockAddr(areas.start.into());
     let sit_start = after(cp_start, 2);
     let nat_start = after(sit_start, areas.sit);
     let ssa_start = after(nat_start, areas.nat);
-    let list = |extensions: &[String]| extensions.iter().map(|one| one.as_bytes().to_vec()).collect();
-    let casefold = options.features.has(Features::CASEFOLD);
     Superblock {
-        version: FORMAT_VERSION,
-        log_sector_size: 9,
+        capacity: blocks,
+        nat_blocks: areas.nat / 2 * BLOCKS_IN_SEGMENT,
         segments_per_section: options.segments_per_section,
         sections_per_zone: options.sections_per_zone,
         block_count: blocks,
@@ -304,13 +303,43 @@ fn superblock(blocks: u64, areas: &Areas, options: &MkfsOptions) -> Superblock {
         nat_start,
         ssa_start,
         main_start: after(ssa_start, areas.ssa),
+        cp_payload: areas.cp_payload,
+        ..named_superblock(options)
+    }
+}
+
+/// A superblock with what options say of the volume, and no place for anything.
+pub(super) fn named_superblock(options: &MkfsOptions) -> Superblock {
+    let list = |extensions: &[String]| extensions.iter().map(|one| one.as_bytes().to_vec()).collect();
+    let casefold = options.features.has(Features::CASEFOLD);
+    Superblock {
+        variant: Variant::F2fs,
+        capacity: 0,
+        nat_blocks: 0,
+        pack_blocks: BLOCKS_IN_SEGMENT,
+        version: FORMAT_VERSION,
+        log_sector_size: 9,
+        segments_per_section: 1,
+        sections_per_zone: 1,
+        block_count: 0,
+        section_count: 0,
+        segment_count: 0,
+        segment_count_sit: 0,
+        segment_count_nat: 0,
+        segment_count_ssa: 0,
+        segment_count_main: 0,
+        cp_start: BlockAddr::NULL,
+        sit_start: BlockAddr::NULL,
+        nat_start: BlockAddr::NULL,
+        ssa_start: BlockAddr::NULL,
+        main_start: BlockAddr::NULL,
+        cp_payload: 0,
         root: ROOT,
         uuid: options.uuid,
         label: options.label.clone(),
         cold_extensions: list(&options.cold_extensions),
         hot_extensions: list(&options.hot_extensions),
         encoding: (u16::from(casefold), 0),
-        cp_payload: areas.cp_payload,
         features: options.features,
         quota_files: [Nid::NONE; 3],
         last_kernel: made_by(),
@@ -357,6 +386,9 @@ fn checkpoint(
         overprovision_segments: reserve.overprovision,
         free_segments: main - segments.len() as u32,
         logs,
+        positions: [BlockAddr::NULL; 6],
+        discard_log_bytes: 0,
+        discard_log_checksum: 0,
         flags: CheckpointFlags(0),
         total_blocks,
         summary_start: 1 + superblock.cp_payload,

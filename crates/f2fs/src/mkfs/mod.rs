@@ -1,4 +1,4 @@
-//! Making a volume, as mkfs.f2fs does: the same areas, reserves, logs and bytes.
+//! Making a volume, as mkfs.f2fs does: the same areas, reserves, logs and bytes; or an endless one (IPLFS).
 //!
 //! What differs: the volume is said to be made by Dovetail; a device whose segments are no multiple of the zone counts
 //! the segments that it really has (mkfs.f2fs counts the remainder too, and its checker then finds fault); a large NAT
@@ -6,6 +6,7 @@
 //!
 //! What it leaves out: quota files, zoned and several devices, read-only volumes.
 
+mod endless;
 mod error;
 mod existing;
 mod geometry;
@@ -22,7 +23,7 @@ pub use options::{COLD_EXTENSIONS, HOT_EXTENSIONS, MkfsOptions};
 use dovetail_block::BlockDevice;
 
 use crate::Error;
-use crate::format::Superblock;
+use crate::format::{Superblock, Variant};
 use image::Image;
 use write::Writer;
 
@@ -47,7 +48,10 @@ pub struct MkfsReport {
 /// [`Error::Io`].
 pub fn mkfs<D: BlockDevice>(device: &mut D, options: &MkfsOptions) -> Result<MkfsReport, Error> {
     let info = device.info();
-    let image = Image::new(info.blocks, options, info.capabilities.discard)?;
+    let image = match options.variant {
+        Variant::F2fs => Image::new(info.blocks, options, info.capabilities.discard)?,
+        Variant::Iplfs => Image::endless(&info, options)?,
+    };
     Writer::new(device).write(&image)?;
     Ok(MkfsReport {
         user_blocks: image.checkpoint.user_block_count,

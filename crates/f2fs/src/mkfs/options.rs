@@ -1,7 +1,7 @@
 //! What a new volume shall be.
 
 use super::MkfsError;
-use crate::format::{Features, Timestamp};
+use crate::format::{Features, Timestamp, Variant};
 
 /// Extensions of names whose files are cold, written once and kept: the list of mkfs.f2fs 1.15.
 pub const COLD_EXTENSIONS: [&str; 36] = [
@@ -44,6 +44,13 @@ const MAX_ZONE: u64 = 65_536;
 /// caller to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MkfsOptions {
+    /// F2FS, or IPLFS on a thin device; sections, zones, overprovision, `large_nat` and `heap` are F2FS's alone.
+    pub variant: Variant,
+    /// IPLFS: how far into its area each log begins, in blocks; tests put it near the end.
+    pub log_start: u64,
+    /// IPLFS: blocks of a checkpoint pack for its discard log; by default enough for all that the device can hold. Tests make it
+    /// small: a call that gives up more than fits then finds no space.
+    pub discard_log_blocks: Option<u32>,
     /// The label, at most 512 UTF-16 units.
     pub label: String,
     /// The volume's UUID.
@@ -76,6 +83,9 @@ pub struct MkfsOptions {
 impl Default for MkfsOptions {
     fn default() -> Self {
         Self {
+            variant: Variant::F2fs,
+            log_start: 0,
+            discard_log_blocks: None,
             label: String::new(),
             uuid: [0; 16],
             features: Features(0),

@@ -55,7 +55,7 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
     }
 
     fn put(&mut self, address: BlockAddr, block: &BlockBytes) -> Result<(), DeviceError> {
-        let range = BlockRange::new(Lba(address.0.into()), 1);
+        let range = BlockRange::new(Lba(address.0), 1);
         self.put_contents(range, &[Content::Bytes(Arc::new(*block))])
     }
 

@@ -7,13 +7,8 @@ use super::F2fs;
 use super::data::{ADVISE_ENCRYPTED, ADVISE_KEEP_SIZE, ADVISE_VERITY};
 use super::pointers::Found;
 use crate::error::Error as Failure;
-use crate::format::{BLOCK, BlockAddr, Features, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, u32_at};
+use crate::format::{BLOCK, BlockAddr, Features, InodeFlags, Nid, RawInode, u32_at};
 
-/// The largest file that the kernel allows, in blocks: it leaves the inode's own pointers out (Linux 6.1).
-const MAX_BLOCKS: u64 = {
-    let n = POINTERS_IN_NODE as u64;
-    2 * n + 2 * n * n + n * n * n
-};
 const BLOCK_BYTES: u64 = BLOCK as u64;
 /// `i_flags` of a file that must not change, or only grow (chattr +i, +a).
 const FLAG_IMMUTABLE: u32 = 0x10;
@@ -51,11 +46,11 @@ fn check_changeable(raw: &RawInode) -> Result<(), Error> {
 
 impl<D: BlockDevice> F2fs<D> {
     pub(super) fn attr(&mut self, ino: Nid) -> Result<Attr, Failure> {
-        let features = self.superblock.features;
+        let layout = self.superblock.layout();
         let orphan_device = self.orphan_devices.get(&ino).copied();
         let block = self.node(ino, ino, 0)?;
         let raw = RawInode::of(block);
-        let at = raw.geometry(features).pointer_at(0);
+        let at = raw.geometry(layout).pointer_at(0);
         let time = |seconds: u64, nanoseconds: u32| Timestamp { seconds: seconds as i64, nanoseconds };
         let mode = raw.i_mode.get();
         let inline = if raw.i_inline & 0x02 != 0 { raw.i_size.get().div_ceil(512) } else { 0 };
@@ -144,17 +139,19 @@ impl<D: BlockDevice> F2fs<D> {
     /// Checks that the file may be written up to byte `end`.
     pub(super) fn check_write(&mut self, ino: Nid, end: Option<u64>) -> Result<(), Error> {
         self.check_file(ino)?;
-        Self::check_end(end).map(drop)
+        self.check_end(end).map(drop)
     }
 
-    fn check_end(end: Option<u64>) -> Result<u64, Error> {
-        end.filter(|&end| end <= MAX_BLOCKS * BLOCK_BYTES).ok_or(Error::FileTooBig)
+    /// The largest file that the kernel allows leaves the inode's own pointers out (Linux 6.1).
+    fn check_end(&self, end: Option<u64>) -> Result<u64, Error> {
+        let most = self.superblock.variant.blocks_below_nids() * BLOCK_BYTES;
+        end.filter(|&end| end <= most).ok_or(Error::FileTooBig)
     }
 
     /// Cuts the content off, or continues it with a hole.
     fn set_size(&mut self, ino: Nid, size: u64) -> Result<(), Error> {
         self.check_file(ino)?;
-        Self::check_end(Some(size))?;
+        self.check_end(Some(size))?;
         let old = self.inode(ino)?.i_size.get();
         if self.has_inline_data(ino)? {
             if size <= self.inline_room(ino)? {
@@ -231,7 +228,7 @@ impl<D: BlockDevice> F2fs<D> {
         if bytes.is_empty() {
             return Ok(());
         }
-        let end = Self::check_end(offset.checked_add(bytes.len() as u64))?;
+        let end = self.check_end(offset.checked_add(bytes.len() as u64))?;
         self.touch_lazily(ino, caller.now)?;
         if self.has_inline_data(ino)? {
             if end <= self.inline_room(ino)? {
@@ -290,7 +287,7 @@ impl<D: BlockDevice> F2fs<D> {
         if len == 0 {
             return Err(Error::Invalid("the range is empty"));
         }
-        let end = Self::check_end(offset.checked_add(len))?;
+        let end = self.check_end(offset.checked_add(len))?;
         if how == Fallocate::PunchHole && offset >= self.inode(ino)?.i_size.get() {
             return Ok(());
         }

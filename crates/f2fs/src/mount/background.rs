@@ -6,9 +6,8 @@ use dovetail_time::{SimSpan, SimTime};
 use super::F2fs;
 use super::checkpoint::Reason;
 use super::data::Why;
-use super::discard::REQUESTS_A_ROUND;
 use super::options::BackgroundGc;
-use super::policy::enough_free;
+use super::policy::{ENDLESS_PACE, Pace, enough_free, segmented_pace};
 use crate::error::Error;
 
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
@@ -21,10 +20,6 @@ const GC_SLEEP_MAX_MS: u64 = 60_000;
 const GC_NOTHING_MS: u64 = 300_000;
 /// How long it sleeps when it is urgent (`gc_urgent_sleep_time`).
 const GC_URGENT_MS: u64 = 500;
-/// Between rounds of discards that found some (`min_discard_issue_time`).
-const DISCARD_BUSY_MS: u64 = 50;
-/// Between rounds that found none (`max_discard_issue_time`).
-const DISCARD_IDLE_MS: u64 = 60_000;
 /// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
 const WRITE_BACK_MS: u64 = 5_000;
 /// Dirty nodes at which a checkpoint is written at once (Linux 6.1).
@@ -32,8 +27,8 @@ const MAX_DIRTY_NODES: usize = 4096;
 /// Prefree segments at which one is written, in percent of the main area and as a number (Linux 6.1).
 const MAX_PREFREE_PERCENT: u32 = 5;
 const MAX_PREFREE: u32 = 4096;
-/// Extents of this many blocks are discarded while the volume is less than 80 % full (`discard_granularity`).
-const DISCARD_GRANULARITY: u32 = 16;
+/// From here on, in percent, extents of any length are discarded (Linux 6.1).
+const NEARLY_FULL_PERCENT: u64 = 80;
 
 /// When what is due.
 #[derive(Debug)]
@@ -59,9 +54,14 @@ impl Background {
             last_request: now,
             gc_sleep_ms: GC_SLEEP_MS,
             next_gc: after(now, if urgent { GC_URGENT_MS } else { GC_SLEEP_MS }),
-            next_discard: after(now, DISCARD_BUSY_MS),
+            next_discard: after(now, ENDLESS_PACE.busy_ms), // the same for both variants
             next_write_back: after(now, WRITE_BACK_MS),
         }
+    }
+
+    /// There is something to discard again.
+    pub(super) fn discard_soon(&mut self, now: SimTime) {
+        self.next_discard = self.next_discard.min(after(now, ENDLESS_PACE.busy_ms));
     }
 }
 
@@ -83,7 +83,7 @@ impl<D: BlockDevice> F2fs<D> {
         if self.options.background_gc != BackgroundGc::Off {
             next = next.min(background.next_gc);
         }
-        if !self.discards.is_empty() {
+        if self.has_discards() {
             next = next.min(background.next_discard);
         }
         Some(next)
@@ -115,13 +115,17 @@ impl<D: BlockDevice> F2fs<D> {
             self.background_cleaning()?;
         }
         if now >= self.background.next_discard {
-            let full = self.counts.valid_blocks * 100 > self.checkpoint.user_block_count * 80;
-            let granularity = if full || self.is_small() { 1 } else { DISCARD_GRANULARITY };
-            let found = self.discard_some(REQUESTS_A_ROUND, granularity)?;
-            let sleep = if found { DISCARD_BUSY_MS } else { DISCARD_IDLE_MS };
+            let pace = self.discard_pace();
+            let found = self.discard_some(pace.commands, pace.granularity)?;
+            let sleep = if found { pace.busy_ms } else { pace.idle_ms };
             self.background.next_discard = after(self.io.now(), sleep);
         }
         Ok(())
+    }
+
+    fn discard_pace(&self) -> Pace {
+        let full = self.counts.valid_blocks * 100 > self.checkpoint.user_block_count * NEARLY_FULL_PERCENT;
+        if self.endless.is_some() { ENDLESS_PACE } else { segmented_pace(full || self.is_small()) }
     }
 
     /// So much content is dirty that the background does not wait for its time.
@@ -177,7 +181,9 @@ impl<D: BlockDevice> F2fs<D> {
         if self.recovering {
             return Ok(());
         }
-        if !enough_free(&self.space_facts()) {
+        if self.endless.is_some() {
+            self.balance_endless()?;
+        } else if !enough_free(&self.space_facts()) {
             self.clean_for_room()?;
         }
         if self.nodes.dirty_count() >= MAX_DIRTY_NODES

@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, BlockDevice};
 
+use super::endless::Endless;
 use super::io::{Cause, Channel};
 use super::nat::FlushPlan;
 use super::policy::Log;
 use super::{F2fs, SinceCheckpoint, Unflushed};
 use crate::error::Error;
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, LogPosition, NAT_ENTRIES_IN_BLOCK,
-    NAT_JOURNAL_ENTRIES, NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SIT_JOURNAL_ENTRIES, SegNo, SitEntry, Summary,
-    SummaryKind, compact_block_count, compact_summaries, flip_msb_first, nat_block_other, orphan_blocks,
-    put_nat_journal, put_sit_journal, put_written_kib, set_nat_entry, set_sit_entry, sit_block_other,
-    summary_block,
+    BLOCK, Bitmaps, Checkpoint, CheckpointFlags, ENDLESS_JOURNAL_ENTRIES, LogPosition, NAT_JOURNAL_ENTRIES,
+    NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SIT_JOURNAL_ENTRIES, SegNo, SitEntry, Summary, SummaryKind,
+    compact_block_count, compact_summaries, flip_msb_first, nat_block_other, orphan_blocks, put_nat_journal,
+    put_sit_journal, put_written_kib, set_nat_entry, set_sit_entry, sit_block_other, summary_block,
 };
+use crate::volume::open::pack_start;
 
 /// Why a checkpoint is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,14 @@ pub(super) enum Reason {
     Unmount,
     /// As for an unmount, and all free space was discarded.
     Trimmed,
+}
+
+/// The next checkpoint, and the blocks of its pack; the tail left out, which is the first block again.
+pub(super) struct Pack {
+    pub(super) checkpoint: Checkpoint,
+    pub(super) blocks: Vec<BlockBytes>,
+    /// Segments whose entries its SIT journal has.
+    pub(super) sit_journal: BTreeSet<SegNo>,
 }
 
 /// What of NAT and SIT rides in the checkpoint itself.
@@ -43,6 +52,7 @@ impl<D: BlockDevice> F2fs<D> {
             || !self.segments.dirty().is_empty()
             || self.segments.prefree_count() > 0
             || !self.dirty_dents.is_empty()
+            || self.endless.as_ref().is_some_and(Endless::has_fresh)
     }
 
     /// Writes a checkpoint if anything changed since the last one.
@@ -71,18 +81,16 @@ impl<D: BlockDevice> F2fs<D> {
         Log::ALL.into_iter().try_for_each(|log| self.leave_full_segment(log))?;
         let mut bitmaps = self.bitmaps.clone();
         let plan = self.flush_nat(reason, &mut bitmaps.nat)?;
-        let sit_journal = self.flush_sit(&mut bitmaps.sit)?;
-        let journals = Journals {
-            nat: plan.journal.iter().map(|&nid| (nid, self.nat.get(nid))).collect(),
-            sit: sit_journal.iter().map(|&segno| (segno, self.segments.get(segno).entry())).collect(),
+        let Pack { checkpoint, blocks: pack, sit_journal } = if self.endless.is_some() {
+            self.build_endless_pack(reason, &bitmaps, &plan)?
+        } else {
+            self.build_segmented_pack(reason, &mut bitmaps, &plan)?
         };
-        let (checkpoint, pack) = self.build_pack(reason, &bitmaps, &journals);
         self.commit_pack(&checkpoint, &pack, file)?;
-        self.discard_after_checkpoint();
+        self.commit_space();
         self.bitmaps = bitmaps;
         self.sit_journal = sit_journal;
         self.nat.commit(&plan.journal);
-        self.segments.commit();
         self.since = SinceCheckpoint::default();
         self.unflushed = Unflushed::default();
         self.checkpoint = checkpoint;
@@ -92,19 +100,33 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
+    /// What the checkpoint no longer refers to may be written again, or discarded.
+    fn commit_space(&mut self) {
+        if self.endless.is_some() {
+            return self.commit_endless();
+        }
+        self.discard_after_checkpoint();
+        self.segments.commit();
+    }
+
     /// Writes changed pages of the NAT to their other copies; what stays for the journal is returned.
     fn flush_nat(&mut self, reason: Reason, bitmap: &mut [u8]) -> Result<FlushPlan, Error> {
         for page in self.nat.pages_to_flush() {
             self.load_nat_page(page)?;
         }
-        let capacity = if reason == Reason::Sync { NAT_JOURNAL_ENTRIES } else { 0 };
+        let capacity = match reason {
+            _ if self.endless.is_some() => ENDLESS_JOURNAL_ENTRIES,
+            Reason::Sync => NAT_JOURNAL_ENTRIES,
+            Reason::Unmount | Reason::Trimmed => 0,
+        };
         let plan = self.nat.plan_flush(capacity);
+        let variant = self.superblock.variant;
         for &page in &plan.pages {
-            let first = Nid(page * NAT_ENTRIES_IN_BLOCK);
+            let first = variant.first_nid(page);
             let address = nat_block_other(&self.superblock, bitmap, first);
             let mut block = [0; BLOCK];
             for (offset, entry) in self.nat.page(page).into_iter().flatten().enumerate() {
-                set_nat_entry(&mut block, Nid(offset as u32), *entry);
+                set_nat_entry(&mut block, Nid(offset as u32), *entry, variant);
             }
             flip_msb_first(bitmap, page as usize);
             self.io.write_bytes(Channel::META, Cause::Nat, address, Arc::new(block))?;
@@ -156,11 +178,28 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
+    /// The next checkpoint of a volume of segments and the blocks of its pack; its SIT is written.
+    fn build_segmented_pack(
+        &mut self,
+        reason: Reason,
+        bitmaps: &mut Bitmaps,
+        plan: &FlushPlan,
+    ) -> Result<Pack, Error> {
+        let sit_journal = self.flush_sit(&mut bitmaps.sit)?;
+        let sit = sit_journal.iter();
+        let journals = Journals {
+            nat: plan.journal.iter().map(|&nid| (nid, self.nat.get(nid))).collect(),
+            sit: sit.map(|&segno| (segno, self.segments.get(segno).entry())).collect(),
+        };
+        let (checkpoint, blocks) = self.build_pack(reason, bitmaps, &journals);
+        Ok(Pack { checkpoint, blocks, sit_journal })
+    }
+
     /// The next checkpoint and the blocks of its pack, the tail left out: that is the first block again.
     fn build_pack(
         &mut self,
         reason: Reason,
-        bitmaps: &crate::format::Bitmaps,
+        bitmaps: &Bitmaps,
         journals: &Journals,
     ) -> (Checkpoint, Vec<BlockBytes>) {
         let orphans: Vec<Nid> = self.orphans.iter().copied().collect();
@@ -229,13 +268,13 @@ impl<D: BlockDevice> F2fs<D> {
         pack: &[BlockBytes],
         file: Option<Nid>,
     ) -> Result<(), Error> {
-        let start = self.superblock.cp_start.0 + (checkpoint.pack - 1) * BLOCKS_IN_SEGMENT;
+        let start = pack_start(&self.superblock, checkpoint.pack);
         for (offset, block) in pack.iter().enumerate() {
-            let address = BlockAddr(start + offset as u32);
+            let address = start.plus(offset as u64);
             self.io.write_bytes(Channel::META, Cause::Checkpoint, address, Arc::new(*block))?;
         }
         self.io.flush()?;
-        let tail = BlockAddr(start + checkpoint.total_blocks - 1);
+        let tail = start.plus(u64::from(checkpoint.total_blocks) - 1);
         match file.filter(|file| self.io.waiting.count_of(*file) > 0) {
             Some(file) => self.commit_tail_with(file, tail, Arc::new(pack[0])),
             None => Ok(self.io.write_durable(tail, Arc::new(pack[0]))?),
@@ -243,7 +282,12 @@ impl<D: BlockDevice> F2fs<D> {
     }
 }
 
-fn next_flags(old: CheckpointFlags, reason: Reason, orphans: bool, compact: bool) -> CheckpointFlags {
+pub(super) fn next_flags(
+    old: CheckpointFlags,
+    reason: Reason,
+    orphans: bool,
+    compact: bool,
+) -> CheckpointFlags {
     let kept = CheckpointFlags::ERROR.0
         | CheckpointFlags::FSCK.0
         | CheckpointFlags::LARGE_NAT.0

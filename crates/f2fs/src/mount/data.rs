@@ -34,6 +34,8 @@ pub(super) enum Why {
     DataSync,
     /// A sync of everything.
     Sync,
+    /// A checkpoint, of directories.
+    Checkpoint,
     /// A write past the cache.
     Direct,
 }
@@ -142,7 +144,7 @@ impl<D: BlockDevice> F2fs<D> {
         let mut run = 1;
         while run < MAX_RUN && index + run < end {
             let Found::Pointer(next) = self.find_pointer(ino, index + run)? else { break };
-            let follows = u64::from(next.address.0) == u64::from(address.0) + run;
+            let follows = next.address == address.plus(run);
             if !follows || self.pages.get(ino.0.into(), index + run).is_some() {
                 break;
             }
@@ -200,6 +202,9 @@ impl<D: BlockDevice> F2fs<D> {
         let place = self.place_facts(ino, why, dirty.len())?;
         let ways = self.ways(ino, &dirty, place, why)?;
         for (number, index) in dirty.into_iter().enumerate() {
+            if why != Why::Checkpoint {
+                self.look_for_room(number)?;
+            }
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
             self.place_page(ino, index, content, facts, ways.of(number))?;
             self.pages.mark_clean(ino.0.into(), index);
@@ -225,7 +230,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// Writes the dirty blocks of all directories.
     pub(super) fn write_back_directories(&mut self) -> Result<(), Error> {
         while let Some(&ino) = self.dirty_dents.first() {
-            self.write_back(ino, Why::Sync)?;
+            self.write_back(ino, Why::Checkpoint)?;
             self.dirty_dents.remove(&ino);
         }
         Ok(())
@@ -334,6 +339,9 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// What the choices about space depend on.
     pub(super) fn space_facts(&self) -> SpaceFacts {
+        if self.endless.is_some() {
+            return SpaceFacts { lfs: true, ..SpaceFacts::default() };
+        }
         let room = |log: usize| crate::format::BLOCKS_IN_SEGMENT - self.logs[log].next;
         let per_section = self.segments.per_section();
         SpaceFacts {

@@ -7,11 +7,9 @@ use dovetail_block::BlockDevice;
 
 use super::F2fs;
 use super::bits::Bits;
+use super::endless::Endless;
 use crate::error::Error;
-use crate::format::BLOCKS_IN_SEGMENT;
-
-/// Extents discarded in one round (Linux 6.1: `max_discard_request`).
-pub(super) const REQUESTS_A_ROUND: usize = 8;
+use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent};
 
 /// Extents of at least so many blocks are known by start and length: what rounds ask for most of the time. Of shorter
 /// ones, which are many and short-lived, only the bits are kept.
@@ -123,14 +121,24 @@ impl<D: BlockDevice> F2fs<D> {
         }
         let prefree: Vec<_> = self.segments.prefree().collect();
         for segno in prefree {
-            self.discards.add(self.segments.address(segno, 0).0, BLOCKS_IN_SEGMENT);
+            self.discards.add(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
         }
+    }
+
+    /// Something waits to be discarded.
+    pub(super) fn has_discards(&self) -> bool {
+        self.endless.as_ref().map_or(!self.discards.is_empty(), Endless::has_queued)
     }
 
     /// Discards some of what is waiting; `true` if there was any of at least `granularity` blocks.
     pub(super) fn discard_some(&mut self, count: usize, granularity: u32) -> Result<bool, Error> {
+        if self.endless.is_some() {
+            return self.discard_queued(count);
+        }
         let extents = self.discards.take(count, granularity);
-        self.io.discard(&extents)?;
+        let extent =
+            |&(start, blocks): &(u32, u32)| Extent { start: BlockAddr(start.into()), blocks: blocks.into() };
+        self.io.discard(extents.iter().map(extent))?;
         Ok(!extents.is_empty())
     }
 

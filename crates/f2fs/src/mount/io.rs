@@ -11,7 +11,7 @@ use dovetail_block::{
 use dovetail_time::SimTime;
 
 use super::waiting::Waiting;
-use crate::format::{BLOCK, BlockAddr};
+use crate::format::{BLOCK, BlockAddr, Extent};
 
 /// Blocks in one write command at most: 1 MiB.
 const MAX_RUN: usize = 256;
@@ -205,7 +205,7 @@ impl<D: BlockDevice> Io<D> {
         address: BlockAddr,
         into: &mut [Content],
     ) -> Result<SimTime, DeviceError> {
-        self.gatherer.start_read(address.0.into(), into)
+        self.gatherer.start_read(address.0, into)
     }
 
     /// Writes a block of bytes.
@@ -229,7 +229,7 @@ impl<D: BlockDevice> Io<D> {
     ) -> Result<(), DeviceError> {
         self.gatherer.check()?;
         self.written.count(cause);
-        self.gatherer.write(channel.0.into(), address.0.into(), content)
+        self.gatherer.write(channel.0.into(), address.0, content)
     }
 
     /// Has blocks moved when all that was written so far is on the device. Durable when it is done.
@@ -288,7 +288,7 @@ impl<D: BlockDevice> Io<D> {
         self.wait()?;
         self.gatherer.check()?;
         self.written.count(Cause::Checkpoint);
-        let range = BlockRange::new(Lba(address.0.into()), 1);
+        let range = BlockRange::new(Lba(address.0), 1);
         let hints = Hints { stream: Channel::META.stream(), ..Hints::default() };
         let content = [Content::Bytes(block)];
         let write = Command::Write { range, data: Data::Blocks(&content), hints, fua: true };
@@ -300,14 +300,14 @@ impl<D: BlockDevice> Io<D> {
     /// A block of the main area that is not read again before it is written.
     pub(crate) fn forget(&mut self, address: BlockAddr) {
         if !address.is_hole() {
-            self.device_mut().note(Note::Dead(Lba(address.0.into())));
+            self.device_mut().note(Note::Dead(Lba(address.0)));
         }
     }
 
     /// Gives blocks back to the device; nothing happens on one without discard.
-    pub(crate) fn discard(&mut self, extents: &[(u32, u32)]) -> Result<(), DeviceError> {
-        let range = |&(start, blocks): &(u32, u32)| BlockRange::new(Lba(start.into()), blocks.into()).into();
-        let ranges: Vec<_> = extents.iter().map(range).collect();
+    pub(crate) fn discard(&mut self, extents: impl Iterator<Item = Extent>) -> Result<(), DeviceError> {
+        let range = |extent: Extent| BlockRange::new(Lba(extent.start.0), extent.blocks).into();
+        let ranges: Vec<_> = extents.map(range).collect();
         self.gatherer.discard(&ranges)
     }
 }

@@ -26,6 +26,18 @@ pub(super) struct CurrentSegment {
     pub(super) summaries: Box<[Summary; 512]>,
 }
 
+impl CurrentSegment {
+    /// Of a volume that has no segments.
+    pub(super) fn none() -> Self {
+        Self {
+            segno: SegNo(u32::MAX),
+            next: 0,
+            in_holes: false,
+            summaries: Box::new([Summary::default(); 512]),
+        }
+    }
+}
+
 impl<D: BlockDevice> F2fs<D> {
     /// A log writes in this segment.
     pub(super) fn is_current(&self, segno: SegNo) -> bool {
@@ -34,6 +46,9 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Where the log will write next.
     pub(super) fn next_address(&self, log: Log) -> BlockAddr {
+        if let Some(endless) = &self.endless {
+            return endless.next_address(log);
+        }
         let current = &self.logs[log.index()];
         self.segments.address(current.segno, current.next)
     }
@@ -41,8 +56,11 @@ impl<D: BlockDevice> F2fs<D> {
     /// Takes the next block of the log for `owner`.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] if neither a free segment nor a hole is left.
+    /// [`Error::NoSpace`] if neither a free segment nor a hole is left; on an endless volume if the device has no room.
     pub(super) fn allocate(&mut self, log: Log, owner: Summary) -> Result<BlockAddr, Error> {
+        if self.endless.is_some() {
+            return self.append(log);
+        }
         let now_s = self.elapsed_s();
         self.leave_full_segment(log)?;
         let current = &mut self.logs[log.index()];
@@ -54,7 +72,7 @@ impl<D: BlockDevice> F2fs<D> {
         current.next = if current.in_holes { segment.next_hole(offset + 1) } else { offset + 1 };
         let (full, in_holes) = (current.next >= BLOCKS_IN_SEGMENT, current.in_holes);
         *if in_holes { &mut self.events.ssr_blocks } else { &mut self.events.lfs_blocks } += 1;
-        self.discards.keep(address.0, 1);
+        self.discards.keep(address.low(), 1);
         match if full { self.next_segment(log) } else { Ok(()) } {
             // the block is taken all the same; the log goes on elsewhere when there is room again
             Err(Error::NoSpace) => self.since.chain_broken |= log == Log::WarmNode,
@@ -65,7 +83,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Goes on in another segment if there was none when the log filled its own.
     pub(super) fn leave_full_segment(&mut self, log: Log) -> Result<(), Error> {
-        if self.logs[log.index()].next < BLOCKS_IN_SEGMENT { Ok(()) } else { self.next_segment(log) }
+        let has_room = self.endless.is_some() || self.logs[log.index()].next < BLOCKS_IN_SEGMENT;
+        if has_room { Ok(()) } else { self.next_segment(log) }
     }
 
     /// The block is no longer used. Its place can be written again after the next checkpoint.
@@ -75,6 +94,9 @@ impl<D: BlockDevice> F2fs<D> {
     pub(super) fn free_block(&mut self, address: BlockAddr) -> Result<(), Corrupt> {
         if !self.superblock.in_main(address) {
             return Err(Corrupt::NotValid(address));
+        }
+        if self.endless.is_some() {
+            return self.give_up(address);
         }
         self.forget_update(address);
         let now_s = self.elapsed_s();
@@ -128,7 +150,7 @@ impl<D: BlockDevice> F2fs<D> {
         let current = &mut self.logs[log.index()];
         (current.segno, current.next, current.in_holes) = (segno, 0, false);
         current.summaries.fill(Summary::default());
-        self.discards.keep(self.segments.address(segno, 0).0, BLOCKS_IN_SEGMENT);
+        self.discards.keep(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
     }
 
     fn fill_holes_of(&mut self, log: Log, segno: SegNo) -> Result<(), Error> {

@@ -19,6 +19,7 @@ mod cleaner;
 mod data;
 mod directory;
 mod discard;
+mod endless;
 mod fsync;
 mod inline;
 mod io;
@@ -56,6 +57,7 @@ pub use atomic::AtomicWrite;
 use background::Background;
 use cleaner::Cleaner;
 use discard::DiscardQueue;
+use endless::Endless;
 use io::Io;
 pub use io::Written;
 use logs::CurrentSegment;
@@ -140,8 +142,11 @@ pub struct F2fs<D> {
     options: Options,
     ipu_policy: IpuPolicy,
     alloc_mode: AllocMode,
+    /// The space of a volume of segments; there are none on an endless one.
     segments: Segments,
     logs: [CurrentSegment; 6],
+    /// The space of an endless volume.
+    endless: Option<Endless>,
     nat: NatTable,
     nodes: NodeCache,
     pages: PageCache,

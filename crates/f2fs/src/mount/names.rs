@@ -85,7 +85,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     fn new_inode(&mut self, caller: &Caller, new: &Newborn<'_>) -> Result<Nid, Error> {
         let ino = self.take_nid()?;
-        self.load_nat_page(super::nat::NatTable::page_of(ino))?;
+        self.load_nat_page(self.nat.page_of(ino))?;
         let is_dir = kind(new.mode) == DIR;
         self.add_node(ino, ino, 0, is_dir);
         self.counts.valid_inodes += 1;

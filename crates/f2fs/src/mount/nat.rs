@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::format::{BlockAddr, NAT_ENTRIES_IN_BLOCK, NatEntry, Nid};
+use crate::format::{BlockAddr, NatEntry, Nid, Variant};
 
 /// The entries of one block of the table.
-pub(crate) type NatPage = [NatEntry; NAT_ENTRIES_IN_BLOCK as usize];
+pub(crate) type NatPage = [NatEntry];
 
 /// The table. Pages are loaded by the owner, who has the device.
 #[derive(Debug)]
 pub(crate) struct NatTable {
+    variant: Variant,
     pages: Vec<Option<Box<NatPage>>>,
     /// What the last checkpoint's journal holds: newer than the table on disk.
     journal: BTreeMap<Nid, NatEntry>,
@@ -25,16 +26,22 @@ pub(crate) struct NatTable {
 }
 
 impl NatTable {
-    pub(crate) fn new(max_nid: u32, next_free: u32, journal: BTreeMap<Nid, NatEntry>) -> Self {
-        let pages = max_nid.div_ceil(NAT_ENTRIES_IN_BLOCK);
+    pub(crate) fn new(
+        variant: Variant,
+        max_nid: u32,
+        next_free: u32,
+        journal: BTreeMap<Nid, NatEntry>,
+    ) -> Self {
+        let pages = max_nid.div_ceil(variant.nat_entries_in_block());
         Self {
+            variant,
             pages: (0..pages).map(|_| None).collect(),
             journal,
             dirty: BTreeSet::new(),
             free: VecDeque::new(),
             taken: BTreeSet::new(),
             freed: Vec::new(),
-            next_scan: next_free / NAT_ENTRIES_IN_BLOCK % pages.max(1),
+            next_scan: variant.nat_place(Nid(next_free)).0 % pages.max(1),
             scanned: 0,
             max_nid,
         }
@@ -45,8 +52,14 @@ impl NatTable {
     }
 
     /// The number of the page that holds `nid`.
-    pub(crate) const fn page_of(nid: Nid) -> u32 {
-        nid.0 / NAT_ENTRIES_IN_BLOCK
+    pub(crate) const fn page_of(&self, nid: Nid) -> u32 {
+        self.variant.nat_place(nid).0
+    }
+
+    /// The nids of a page.
+    fn nids_of(&self, page: u32) -> std::ops::Range<u32> {
+        let first = self.variant.first_nid(page).0;
+        first..first.saturating_add(self.variant.nat_entries_in_block())
     }
 
     pub(crate) fn is_loaded(&self, page: u32) -> bool {
@@ -55,17 +68,18 @@ impl NatTable {
 
     /// Takes in a page as it stands on disk; the journal's entries go over it.
     pub(crate) fn load(&mut self, page: u32, mut entries: Box<NatPage>) {
-        let first = page * NAT_ENTRIES_IN_BLOCK;
-        for (nid, entry) in self.journal.range(Nid(first)..Nid(first + NAT_ENTRIES_IN_BLOCK)) {
-            entries[(nid.0 - first) as usize] = *entry;
+        let nids = self.nids_of(page);
+        for (nid, entry) in self.journal.range(Nid(nids.start)..Nid(nids.end)) {
+            entries[(nid.0 - nids.start) as usize] = *entry;
         }
         self.pages[page as usize] = Some(entries);
     }
 
     /// The entry of a nid whose page is loaded.
     pub(crate) fn get(&self, nid: Nid) -> NatEntry {
-        let page = self.pages.get(Self::page_of(nid) as usize).and_then(Option::as_ref);
-        page.map_or_else(NatEntry::default, |page| page[(nid.0 % NAT_ENTRIES_IN_BLOCK) as usize])
+        let (page, at) = self.variant.nat_place(nid);
+        let page = self.pages.get(page as usize).and_then(Option::as_ref);
+        page.map_or_else(NatEntry::default, |page| page[at])
     }
 
     /// All entries of a loaded page.
@@ -75,8 +89,9 @@ impl NatTable {
 
     /// Changes the entry of a nid whose page is loaded.
     pub(crate) fn set(&mut self, nid: Nid, entry: NatEntry) {
-        if let Some(Some(page)) = self.pages.get_mut(Self::page_of(nid) as usize) {
-            page[(nid.0 % NAT_ENTRIES_IN_BLOCK) as usize] = entry;
+        let (page, at) = self.variant.nat_place(nid);
+        if let Some(Some(page)) = self.pages.get_mut(page as usize) {
+            page[at] = entry;
             self.dirty.insert(nid);
             self.taken.remove(&nid);
         }
@@ -125,8 +140,8 @@ impl NatTable {
 
     /// Takes in the free nids of a loaded page.
     pub(crate) fn scan(&mut self, page: u32) {
-        let first = page * NAT_ENTRIES_IN_BLOCK;
-        for nid in (first..(first + NAT_ENTRIES_IN_BLOCK).min(self.max_nid)).map(Nid) {
+        let nids = self.nids_of(page);
+        for nid in (nids.start..nids.end.min(self.max_nid)).map(Nid) {
             let usable = nid.0 > 3 && self.get(nid).address == BlockAddr::NULL;
             if usable && !self.taken.contains(&nid) && !self.dirty.contains(&nid) && !self.free.contains(&nid)
             {
@@ -137,7 +152,7 @@ impl NatTable {
 
     /// Where a search after the next mount should begin.
     pub(crate) fn next_free_hint(&self) -> u32 {
-        self.free.front().map_or(self.next_scan * NAT_ENTRIES_IN_BLOCK, |nid| nid.0)
+        self.free.front().map_or(self.variant.first_nid(self.next_scan).0, |nid| nid.0)
     }
 
     /// How many entries changed since the last checkpoint.
@@ -153,7 +168,7 @@ impl NatTable {
             return FlushPlan { journal: known.into_iter().collect(), pages: Vec::new() };
         }
         let mut groups: BTreeMap<u32, Vec<Nid>> = BTreeMap::new();
-        known.into_iter().for_each(|nid| groups.entry(Self::page_of(nid)).or_default().push(nid));
+        known.into_iter().for_each(|nid| groups.entry(self.page_of(nid)).or_default().push(nid));
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|(page, nids)| (nids.len(), *page));
         let mut plan = FlushPlan::default();
@@ -170,7 +185,7 @@ impl NatTable {
 
     /// The pages that a flush needs loaded.
     pub(crate) fn pages_to_flush(&self) -> BTreeSet<u32> {
-        self.journal.keys().map(|&nid| Self::page_of(nid)).collect()
+        self.journal.keys().map(|&nid| self.page_of(nid)).collect()
     }
 
     /// A checkpoint with `journal` is complete.
@@ -200,7 +215,7 @@ mod tests {
     use super::*;
 
     fn table() -> NatTable {
-        let mut table = NatTable::new(4 * 455, 4, BTreeMap::new());
+        let mut table = NatTable::new(Variant::F2fs, 4 * 455, 4, BTreeMap::new());
         for page in 0..4 {
             table.load(page, Box::new([NatEntry::default(); 455]));
         }
@@ -208,7 +223,7 @@ mod tests {
     }
 
     fn live(address: u32) -> NatEntry {
-        NatEntry { version: 0, ino: Nid(9), address: BlockAddr(address) }
+        NatEntry { version: 0, ino: Nid(9), address: BlockAddr(address.into()) }
     }
 
     #[test]
@@ -245,7 +260,7 @@ mod tests {
 
     #[test]
     fn every_page_is_scanned_once() {
-        let mut table = NatTable::new(4 * 455, 2 * 455, BTreeMap::new());
+        let mut table = NatTable::new(Variant::F2fs, 4 * 455, 2 * 455, BTreeMap::new());
         let pages: Vec<_> = std::iter::from_fn(|| table.next_page_to_scan()).collect();
         assert_eq!(pages, [2, 3, 0, 1]);
     }

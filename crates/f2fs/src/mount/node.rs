@@ -7,13 +7,13 @@ use dovetail_block::{BlockBytes, BlockDevice};
 use super::F2fs;
 use super::io::Cause;
 use super::io::Channel;
-use super::nat::{NatPage, NatTable};
+use super::nat::NatPage;
 use super::nodes::Slot;
 use super::policy::{Log, node_log};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BLOCK, BlockAddr, Footer, Geometry, Inode, NAT_ENTRIES_IN_BLOCK, NatEntry, Nid, RawInode, Summary,
-    is_indirect, nat_block_address, nat_entry, seal_inode,
+    BLOCK, BlockAddr, Footer, Geometry, Inode, NatEntry, Nid, RawInode, Summary, is_indirect,
+    nat_block_address, nat_entry, seal_inode,
 };
 
 /// The marks that an fsync leaves in the nodes it writes, and how it writes them.
@@ -31,12 +31,11 @@ impl<D: BlockDevice> F2fs<D> {
         if self.nat.is_loaded(page) {
             return Ok(());
         }
-        let first = Nid(page * NAT_ENTRIES_IN_BLOCK);
+        let variant = self.superblock.variant;
+        let first = variant.first_nid(page);
         let block = self.io.read(nat_block_address(&self.superblock, &self.bitmaps.nat, first))?;
-        let mut entries: Box<NatPage> = Box::new([NatEntry::default(); NAT_ENTRIES_IN_BLOCK as usize]);
-        for (offset, entry) in entries.iter_mut().enumerate() {
-            *entry = nat_entry(&block, Nid(offset as u32));
-        }
+        let nids = (0..variant.nat_entries_in_block()).map(Nid);
+        let entries: Box<NatPage> = nids.map(|nid| nat_entry(&block, nid, variant)).collect();
         self.nat.load(page, entries);
         Ok(())
     }
@@ -45,7 +44,7 @@ impl<D: BlockDevice> F2fs<D> {
     pub(super) fn nat_entry(&mut self, nid: Nid) -> Result<NatEntry, Error> {
         let last = u64::from(self.nat.max_nid()) - 1;
         Corrupt::check_range(Place::Nat(nid), "nid", nid.0, (1, last))?;
-        self.load_nat_page(NatTable::page_of(nid))?;
+        self.load_nat_page(self.nat.page_of(nid))?;
         Ok(self.nat.get(nid))
     }
 
@@ -99,7 +98,7 @@ impl<D: BlockDevice> F2fs<D> {
         if self.superblock.in_main(found) {
             return Ok(());
         }
-        let (first, last) = (self.superblock.main_start.0, self.superblock.main_end() - 1);
+        let (first, last) = (self.superblock.main_start.0, self.superblock.main_end().0 - 1);
         Err(Corrupt::Address { place, field, found, first, last })
     }
 
@@ -149,8 +148,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// How the inode divides its room.
     pub(super) fn geometry(&mut self, ino: Nid) -> Result<Geometry, Error> {
-        let features = self.superblock.features;
-        Ok(self.inode(ino)?.geometry(features))
+        let layout = self.superblock.layout();
+        Ok(self.inode(ino)?.geometry(layout))
     }
 
     /// A free nid.
@@ -170,7 +169,7 @@ impl<D: BlockDevice> F2fs<D> {
     pub(super) fn new_node(&mut self, ino: Nid, offset: u32) -> Result<Nid, Error> {
         self.check_room(1)?;
         let nid = self.take_nid()?;
-        self.load_nat_page(NatTable::page_of(nid))?;
+        self.load_nat_page(self.nat.page_of(nid))?;
         let dir = self.is_dir(ino)?;
         self.add_node(nid, ino, offset, dir);
         let inode = self.edit_inode(ino)?;
@@ -189,7 +188,7 @@ impl<D: BlockDevice> F2fs<D> {
             dentry_mark: false,
             node_offset: offset,
             checkpoint: 0,
-            next: BlockAddr::NULL,
+            next: 0,
         };
         footer.write(&mut block);
         let slot = self.nodes.insert(nid, ino, offset, Arc::new(block));
@@ -227,8 +226,11 @@ impl<D: BlockDevice> F2fs<D> {
             self.since.unmarked.insert(footer.ino);
         }
         footer.checkpoint = self.checkpoint.footer_version().0;
-        footer.next = self.next_address(log);
+        footer.next = Footer::next_of(self.superblock.variant, address, self.next_address(log));
         (footer.fsync_mark, footer.dentry_mark) = (marks.fsync, marks.dentry);
+        if marks.fsync {
+            self.note_recoverable(marks.dentry);
+        }
         let version = self.node_version(nid);
         if entry.address != BlockAddr::NULL {
             self.free_block(entry.address)?;
@@ -271,7 +273,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Checks that `blocks` more blocks may be used.
     pub(super) fn check_room(&self, blocks: u64) -> Result<(), Error> {
-        if self.counts.valid_blocks + blocks > self.checkpoint.user_block_count {
+        if self.counts.valid_blocks + blocks > self.checkpoint.user_block_count || self.device_is_full() {
             return Err(Error::NoSpace);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_block::BlockBytes;
 
-use crate::format::{BlockAddr, Footer, Nid};
+use crate::format::{Footer, Nid};
 
 /// A node in memory.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Node {
             dentry_mark: false,
             node_offset: self.offset,
             checkpoint: 0,
-            next: BlockAddr::NULL,
+            next: 0,
         }
     }
 }

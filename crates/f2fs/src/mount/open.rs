@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::background::Background;
 use super::cleaner::Cleaner;
 use super::discard::DiscardQueue;
+use super::endless::Endless;
 use super::io::Io;
 use super::logs::CurrentSegment;
 use super::nat::NatTable;
@@ -21,7 +22,7 @@ use super::{AllocMode, Counts, Events, F2fs, IpuPolicy, Options, SinceCheckpoint
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Checkpoint, CheckpointFlags, Features, Footer, Nid,
-    SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry, Summary, Superblock, compact_block_count, parse_compact,
+    SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry, Summary, Superblock, Variant, compact_block_count, parse_compact,
     parse_orphans, sit_block_address, sit_entry, summaries, written_kib,
 };
 use crate::volume::Volume;
@@ -52,11 +53,14 @@ impl<D: BlockDevice> F2fs<D> {
     /// `ro`); [`Error::Corrupt`] for tables that contradict each other.
     pub fn mount(device: D, options: Options, now: SimTime) -> Result<Self, Error> {
         Self::check_remap(&device, &options)?;
-        let volume = Volume::open(device)?;
+        let mut volume = Volume::open(device)?;
+        let mut options = options;
+        let endless = Self::open_endless(&mut volume, &mut options)?;
         if !options.read_only {
             check_writable_volume(volume.superblock(), volume.checkpoint())?;
         }
         let mut fs = Self::from_volume(volume, options, now)?;
+        fs.endless = endless;
         fs.check_counts()?;
         if !fs.read_only {
             let listed = fs.read_orphans()?;
@@ -65,6 +69,25 @@ impl<D: BlockDevice> F2fs<D> {
             fs.recovering = false;
         }
         Ok(fs)
+    }
+
+    /// The space of an endless volume, if it is one; options that decide nothing there are set aside.
+    fn open_endless(volume: &mut Volume<D>, options: &mut Options) -> Result<Option<Endless>, Error> {
+        if volume.superblock().variant == Variant::F2fs {
+            return Ok(None);
+        }
+        options.check_endless()?;
+        options.mode = super::Mode::Lfs;
+        options.background_gc = super::BackgroundGc::Off;
+        options.gc_urgent = false;
+        let info = volume.device().info();
+        let (thin, capacity) = (info.capabilities.thin, volume.superblock().capacity);
+        let thin = thin.filter(|_| info.capabilities.discard).ok_or(Incompatible::NotThin)?;
+        if thin.capacity < capacity {
+            return Err(Corrupt::Truncated { found: thin.capacity, expected: capacity }.into());
+        }
+        let log = volume.discard_log()?;
+        Ok(Some(Endless::new(volume.superblock(), volume.checkpoint(), log)))
     }
 
     fn from_volume(volume: Volume<D>, options: Options, now: SimTime) -> Result<Self, Error> {
@@ -83,7 +106,8 @@ impl<D: BlockDevice> F2fs<D> {
         }
         let mut segments = Segments::load(&superblock, &entries)?;
         let (logs, written_kib) = read_logs(&mut io, &superblock, &checkpoint, &segments)?;
-        logs.iter().for_each(|log| segments.take(log.segno));
+        let taken = logs.iter().map(|log| log.segno).filter(|segno| segno.0 < segments.len());
+        taken.collect::<Vec<_>>().into_iter().for_each(|segno| segments.take(segno));
         let small = options.is_small(superblock.segment_count_main);
         let alloc_mode = options.alloc.unwrap_or(if small { AllocMode::Reuse } else { AllocMode::Default });
         let counts = Counts {
@@ -96,7 +120,13 @@ impl<D: BlockDevice> F2fs<D> {
             alloc_mode,
             segments,
             logs,
-            nat: NatTable::new(superblock.max_nid(), checkpoint.next_free_nid, nat_journal),
+            endless: None,
+            nat: NatTable::new(
+                superblock.variant,
+                superblock.max_nid(),
+                checkpoint.next_free_nid,
+                nat_journal,
+            ),
             nodes: NodeCache::new((options.node_cache_bytes / BLOCK as u64) as usize),
             pages: PageCache::new((options.page_cache_bytes / BLOCK as u64) as usize),
             dirty_dents: Default::default(),
@@ -133,6 +163,12 @@ impl<D: BlockDevice> F2fs<D> {
     fn check_counts(&self) -> Result<(), Error> {
         let place = Place::Checkpoint(self.checkpoint.pack);
         let user = self.checkpoint.user_block_count;
+        if self.endless.is_some() {
+            Corrupt::check_range(place, "valid_block_count", self.counts.valid_blocks, (1, user))?;
+            let nodes = u64::from(self.counts.valid_nodes);
+            Corrupt::check_range(place, "valid_inode_count", self.counts.valid_inodes, (1, nodes))?;
+            return Ok(());
+        }
         let main = u64::from(self.segments.len()) * u64::from(BLOCKS_IN_SEGMENT);
         Corrupt::check_range(place, "user_block_count", user, (1, main))?;
         Corrupt::check_range(place, "valid_block_count", self.counts.valid_blocks, (1, user))?;
@@ -155,9 +191,9 @@ impl<D: BlockDevice> F2fs<D> {
         if !self.checkpoint.flags.has(CheckpointFlags::ORPHAN) {
             return Ok(listed);
         }
-        let start = pack_start(&self.superblock, &self.checkpoint).0;
+        let start = pack_start(&self.superblock, &self.checkpoint);
         for offset in 1 + self.superblock.cp_payload..self.checkpoint.summary_start {
-            listed.extend(parse_orphans(&*self.io.read(BlockAddr(start + offset))?));
+            listed.extend(parse_orphans(&*self.io.read(start.plus(offset.into()))?));
         }
         Ok(listed)
     }
@@ -183,7 +219,7 @@ fn check_writable_volume(superblock: &Superblock, checkpoint: &Checkpoint) -> Re
 }
 
 fn pack_start(superblock: &Superblock, checkpoint: &Checkpoint) -> BlockAddr {
-    BlockAddr(superblock.cp_start.0 + (checkpoint.pack - 1) * BLOCKS_IN_SEGMENT)
+    crate::volume::open::pack_start(superblock, checkpoint.pack)
 }
 
 /// The entries of all segments as the table has them.
@@ -209,6 +245,9 @@ fn read_logs<D: BlockDevice>(
     checkpoint: &Checkpoint,
     segments: &Segments,
 ) -> Result<([CurrentSegment; 6], u64), Error> {
+    if superblock.variant == Variant::Iplfs {
+        return Ok((Log::ALL.map(|_| CurrentSegment::none()), 0));
+    }
     check_logs(superblock, checkpoint, segments)?;
     let data = read_data_summaries(io, superblock, checkpoint)?;
     let (nodes, written) = read_node_summaries(io, superblock, checkpoint, segments)?;
@@ -247,19 +286,19 @@ fn read_data_summaries<D: BlockDevice>(
     superblock: &Superblock,
     checkpoint: &Checkpoint,
 ) -> Result<[Summaries; 3], Error> {
-    let start = pack_start(superblock, checkpoint).0;
+    let start = pack_start(superblock, checkpoint);
     if checkpoint.flags.has(CheckpointFlags::COMPACT) {
         let counts = checkpoint.compact_entries();
         let blocks = compact_block_count(counts).unwrap_or(1) as u32;
-        let first = start + checkpoint.summary_start;
+        let first = start.plus(checkpoint.summary_start.into());
         let blocks =
-            (first..first + blocks).map(|block| io.read(BlockAddr(block))).collect::<Result<Vec<_>, _>>()?;
+            (0..blocks).map(|block| io.read(first.plus(block.into()))).collect::<Result<Vec<_>, _>>()?;
         let blocks: Vec<_> = blocks.iter().map(|block| **block).collect();
         return Ok(parse_compact(&blocks, counts));
     }
     let after = if checkpoint.has_node_summaries() { 6 } else { 3 };
-    let first = start + checkpoint.total_blocks.saturating_sub(1 + after);
-    let mut read = |log: u32| io.read(BlockAddr(first + log)).map(|block| summaries(&block));
+    let first = start.plus(checkpoint.total_blocks.saturating_sub(1 + after).into());
+    let mut read = |log| io.read(first.plus(log)).map(|block| summaries(&block));
     Ok([read(0)?, read(1)?, read(2)?])
 }
 
@@ -271,9 +310,9 @@ fn read_node_summaries<D: BlockDevice>(
     segments: &Segments,
 ) -> Result<([Summaries; 3], u64), Error> {
     if checkpoint.has_node_summaries() {
-        let first = pack_start(superblock, checkpoint).0 + checkpoint.total_blocks - 4;
-        let written = written_kib(&*io.read(BlockAddr(first))?);
-        let mut read = |log: u32| io.read(BlockAddr(first + log)).map(|block| summaries(&block));
+        let first = pack_start(superblock, checkpoint).plus(u64::from(checkpoint.total_blocks) - 4);
+        let written = written_kib(&*io.read(first)?);
+        let mut read = |log| io.read(first.plus(log)).map(|block| summaries(&block));
         return Ok(([read(0)?, read(1)?, read(2)?], written));
     }
     let mut all = [0, 1, 2].map(|_| Box::new([Summary::default(); 512]));

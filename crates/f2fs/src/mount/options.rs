@@ -1,6 +1,7 @@
 //! Mount options, by the kernel's names.
 
 use super::policy::{IpuPolicy, Logs, Updates};
+use crate::error::Incompatible;
 
 /// How space is taken (`mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,6 +217,23 @@ impl Options {
             Mode::RmIpu => Updates::Remap,
             Mode::RmIpuAdaptive => Updates::Adaptive,
             Mode::Adaptive | Mode::Lfs => Updates::Plain,
+        }
+    }
+
+    /// Refuses what an endless volume cannot do. Other options that decide about segments and cleaning have no effect there.
+    ///
+    /// # Errors
+    /// [`Incompatible::EndlessOption`].
+    pub(super) fn check_endless(&self) -> Result<(), Incompatible> {
+        let refused = |option, reason| Err(Incompatible::EndlessOption { option, reason });
+        match self.mode {
+            Mode::RmIpu | Mode::RmIpuAdaptive => {
+                refused("mode=rm-ipu", "nothing is written where it was, so there is nothing to remap")
+            }
+            _ if !self.discard && !self.read_only => {
+                refused("nodiscard", "only discards make room on its drive")
+            }
+            Mode::Adaptive | Mode::Lfs => Ok(()),
         }
     }
 

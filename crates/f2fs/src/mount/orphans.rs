@@ -4,12 +4,12 @@ use dovetail_block::BlockDevice;
 
 use super::F2fs;
 use crate::error::{Corrupt, Error, Place};
-use crate::format::{BLOCKS_IN_SEGMENT, Nid, ORPHANS_IN_BLOCK, XATTR_NODE_OFFSET};
+use crate::format::{Nid, ORPHANS_IN_BLOCK, XATTR_NODE_OFFSET};
 
 impl<D: BlockDevice> F2fs<D> {
     /// How many orphans a checkpoint can list.
     fn orphan_capacity(&self) -> usize {
-        (BLOCKS_IN_SEGMENT - 2 - 6 - self.superblock.cp_payload) as usize * ORPHANS_IN_BLOCK
+        self.superblock.orphan_blocks() as usize * ORPHANS_IN_BLOCK
     }
 
     /// Checks that one more orphan can be listed.

@@ -5,11 +5,11 @@ use dovetail_block::BlockDevice;
 use super::F2fs;
 use crate::error::{Error, Place};
 use crate::format::{
-    BlockAddr, Features, InlineFlags, InodeFlags, Nid, POINTERS_IN_NODE, RawInode, Way, XATTR_NODE_OFFSET,
-    first_block, is_indirect, node_pointer, set_node_pointer, steps_inside, u32_at,
+    BlockAddr, Features, InlineFlags, InodeFlags, NIDS_IN_NODE, Nid, RawInode, Variant, Way,
+    XATTR_NODE_OFFSET, first_block, is_indirect, node_address, node_nid, set_node_nid, steps_inside,
 };
 
-const N: u64 = POINTERS_IN_NODE as u64;
+const N: u64 = NIDS_IN_NODE as u64;
 
 /// A pointer to a block of a file.
 #[derive(Clone, Copy, Debug)]
@@ -47,33 +47,34 @@ pub(super) struct Shape {
 impl<D: BlockDevice> F2fs<D> {
     /// How the blocks of inode `ino` are spread.
     pub(super) fn shape(&mut self, ino: Nid) -> Result<Shape, Error> {
-        let features = self.superblock.features;
-        Ok(shape_of(self.inode(ino)?, features))
+        let layout = self.superblock.layout();
+        Ok(shape_of(self.inode(ino)?, layout))
     }
 
     /// The pointer to block `block` of the file.
     pub(super) fn find_pointer(&mut self, ino: Nid, block: u64) -> Result<Found, Error> {
-        let features = self.superblock.features;
+        let layout = self.superblock.layout();
         let raw = self.inode(ino)?;
-        let shape = shape_of(raw, features);
+        let shape = shape_of(raw, layout);
         let Some(way) = Way::to(block, shape.pointers, shape.direct) else {
             return Ok(Found::MissingUntil(u64::MAX));
         };
         let Some(root) = way.root else {
             return self.inode_pointer(ino, &shape, way.index).map(Found::Pointer);
         };
-        let mut nid = raw.i_nid[root].get();
+        let mut nid = Nid(raw.i_nid[root].get());
         for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
-            if nid == 0 {
+            if nid == Nid::NONE {
                 let below = shape.direct * N.pow((way.depth - 1 - level) as u32);
                 let inside = steps_inside(block, shape.pointers, shape.direct, below);
                 return Ok(Found::MissingUntil(block - inside + below));
             }
-            let next = node_pointer(self.node(Nid(nid), ino, offset)?, index);
+            let node = self.node(nid, ino, offset)?;
             if level + 1 == way.depth {
-                return self.checked(ino, &shape, (Nid(nid), index, 4 * index), next).map(Found::Pointer);
+                let address = node_address(node, index, layout.0);
+                return self.checked(ino, &shape, (nid, index), address).map(Found::Pointer);
             }
-            nid = next;
+            nid = node_nid(node, index);
         }
         Ok(Found::MissingUntil(block + 1))
     }
@@ -89,26 +90,27 @@ impl<D: BlockDevice> F2fs<D> {
         let mut parent = ino;
         for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
             let nid = match level {
-                0 => self.inode(ino)?.i_nid[root].get(),
-                _ => node_pointer(self.cached(parent)?, way.steps[level - 1].1),
+                0 => Nid(self.inode(ino)?.i_nid[root].get()),
+                _ => node_nid(self.cached(parent)?, way.steps[level - 1].1),
             };
-            let nid = if nid == 0 {
+            let nid = if nid == Nid::NONE {
                 let made = self.new_node(ino, offset)?;
                 match level {
                     0 => self.edit_inode(ino)?.i_nid[root].set(made.0),
                     _ => {
                         self.load_node(parent, ino, way.steps[level - 1].0)?;
-                        set_node_pointer(self.edit_node(parent)?, way.steps[level - 1].1, made.0);
+                        set_node_nid(self.edit_node(parent)?, way.steps[level - 1].1, made);
                     }
                 }
                 made
             } else {
-                self.load_node(Nid(nid), ino, offset)?;
-                Nid(nid)
+                self.load_node(nid, ino, offset)?;
+                nid
             };
             if level + 1 == way.depth {
-                let address = node_pointer(self.cached(nid)?, index);
-                return self.checked(ino, &shape, (nid, index, 4 * index), address);
+                let variant = self.superblock.variant;
+                let address = node_address(self.cached(nid)?, index, variant);
+                return self.checked(ino, &shape, (nid, index), address);
             }
             parent = nid;
         }
@@ -130,11 +132,12 @@ impl<D: BlockDevice> F2fs<D> {
             return if inside { self.inode_pointer(ino, &shape, index.into()).map(Some) } else { Ok(None) };
         }
         let no_content = offset == XATTR_NODE_OFFSET || is_indirect(offset);
-        if no_content || usize::from(index) >= POINTERS_IN_NODE {
+        let variant = self.superblock.variant;
+        if no_content || usize::from(index) >= variant.direct_pointers() {
             return Ok(None);
         }
-        let address = node_pointer(self.node(nid, ino, offset)?, index.into());
-        self.checked(ino, &shape, (nid, index.into(), 4 * usize::from(index)), address).map(Some)
+        let address = node_address(self.node(nid, ino, offset)?, index.into(), variant);
+        self.checked(ino, &shape, (nid, index.into()), address).map(Some)
     }
 
     /// The block of the file that pointer `index` of its node at `offset` leads to.
@@ -144,19 +147,20 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn inode_pointer(&mut self, ino: Nid, shape: &Shape, index: usize) -> Result<Pointer, Error> {
-        let at = shape.first_at + 4 * index;
-        let address = u32_at(self.cached(ino)?, at);
-        self.checked(ino, shape, (ino, index, at), address)
+        let variant = self.superblock.variant;
+        let address = variant.address_at(self.cached(ino)?, shape.first_at + variant.address_bytes() * index);
+        self.checked(ino, shape, (ino, index), address)
     }
 
     fn checked(
         &self,
         ino: Nid,
         shape: &Shape,
-        (nid, index, at): (Nid, usize, usize),
-        address: u32,
+        (nid, index): (Nid, usize),
+        address: BlockAddr,
     ) -> Result<Pointer, Error> {
-        let address = BlockAddr(address);
+        let start = if nid == ino { shape.first_at } else { 0 };
+        let at = start + self.superblock.variant.address_bytes() * index;
         let mark = shape.compressed && address == BlockAddr::COMPRESSED;
         if !address.is_hole() && !mark {
             self.check_address(Place::Inode(ino), "a data pointer", address)?;
@@ -166,8 +170,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Points to another block from now on. The inode's recorded extent, if any, no longer holds.
     pub(super) fn set_pointer(&mut self, ino: Nid, pointer: &Pointer, to: BlockAddr) -> Result<(), Error> {
-        let block = self.edit_node(pointer.nid)?;
-        block[pointer.at..pointer.at + 4].copy_from_slice(&to.0.to_le_bytes());
+        let variant = self.superblock.variant;
+        variant.put_address(self.edit_node(pointer.nid)?, pointer.at, to);
         if self.inode(ino)?.i_ext[2].get() != 0 {
             self.edit_inode(ino)?.i_ext[2].set(0);
         }
@@ -204,13 +208,14 @@ impl<D: BlockDevice> F2fs<D> {
     }
 }
 
-fn shape_of(raw: &RawInode, features: Features) -> Shape {
-    let geometry = raw.geometry(features);
-    let cluster = cluster_blocks(raw, features);
+fn shape_of(raw: &RawInode, layout: (Variant, Features)) -> Shape {
+    let geometry = raw.geometry(layout);
+    let cluster = cluster_blocks(raw, layout.1);
+    let direct = layout.0.direct_pointers() as u64;
     let pointers = geometry.pointers() as u64;
     Shape {
         pointers: pointers - pointers % cluster,
-        direct: N - N % cluster,
+        direct: direct - direct % cluster,
         first_at: geometry.pointer_at(0),
         compressed: cluster > 1,
     }

@@ -16,9 +16,8 @@ use super::io::{Cause, Channel};
 use super::policy::Log;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, FileType, Footer, InlineFlags, Inode, Nid, POINTERS_IN_NODE, RawInode, SegNo, Summary,
-    SummaryKind, XATTR_BYTES_IN_NODE, XATTR_NODE_OFFSET, first_block, is_indirect, ssa_address, summaries,
-    summary_block, u32_at,
+    BlockAddr, FileType, Footer, InlineFlags, Inode, Nid, RawInode, SegNo, Summary, SummaryKind,
+    XATTR_BYTES_IN_NODE, XATTR_NODE_OFFSET, first_block, is_indirect, ssa_address, summaries, summary_block,
 };
 
 /// A node of the chain.
@@ -52,7 +51,7 @@ impl<D: BlockDevice> F2fs<D> {
         let chain = if self.options.no_recovery { Vec::new() } else { self.read_chain()? };
         let synced = self.synced_files(&chain)?;
         if orphans.is_empty() && synced.is_empty() {
-            return Ok(());
+            return self.discard_beyond();
         }
         let guarded = self.guard_chain(&chain, &synced)?;
         self.drop_listed_orphans(orphans)?;
@@ -69,6 +68,7 @@ impl<D: BlockDevice> F2fs<D> {
         for segno in guarded {
             self.segments.close(segno);
         }
+        self.give_up_unclaimed();
         self.write_checkpoint(Reason::Sync)
     }
 
@@ -84,7 +84,7 @@ impl<D: BlockDevice> F2fs<D> {
                 break;
             }
             chain.push(Link { address: next, footer });
-            next = footer.next;
+            next = footer.next_address(self.superblock.variant, next);
         }
         Ok(chain)
     }
@@ -123,19 +123,25 @@ impl<D: BlockDevice> F2fs<D> {
         chain: &[Link],
         synced: &BTreeMap<Nid, Synced>,
     ) -> Result<BTreeSet<SegNo>, Error> {
-        let mut guarded = BTreeSet::new();
+        let mut claimed = Vec::new();
         for (at, link) in chain.iter().enumerate() {
-            guarded.insert(self.segments.place(link.address).0);
+            claimed.push(link.address);
             if synced.get(&link.footer.ino).is_none_or(|file| at > file.last) {
                 continue;
             }
             let block = self.io.read(link.address)?;
             for (_, address) in self.logged_pointers(link, &block)? {
                 if self.superblock.in_main(address) {
-                    guarded.insert(self.segments.place(address).0);
+                    claimed.push(address);
                 }
             }
         }
+        if self.endless.is_some() {
+            self.guard_claimed(&claimed)?;
+            return Ok(BTreeSet::new());
+        }
+        let guarded: BTreeSet<SegNo> =
+            claimed.into_iter().map(|address| self.segments.place(address).0).collect();
         guarded.iter().for_each(|&segno| self.segments.take(segno));
         Log::ALL.into_iter().try_for_each(|log| self.move_log(log))?;
         Ok(guarded)
@@ -143,7 +149,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// The pointers to content that a node of the chain holds: their index in the node, and where they lead.
     fn logged_pointers(&mut self, link: &Link, block: &BlockBytes) -> Result<Vec<(usize, BlockAddr)>, Error> {
-        let offset = link.footer.node_offset;
+        let (variant, offset) = (self.superblock.variant, link.footer.node_offset);
         if offset == XATTR_NODE_OFFSET || is_indirect(offset) {
             return Ok(Vec::new());
         }
@@ -153,12 +159,13 @@ impl<D: BlockDevice> F2fs<D> {
                 return Ok(Vec::new());
             }
             Inode::parse(Arc::new(*block), link.footer.ino, &self.superblock)?;
-            let geometry = raw.geometry(self.superblock.features);
+            let geometry = raw.geometry(self.superblock.layout());
             (geometry.pointers(), geometry.pointer_at(0))
         } else {
-            (POINTERS_IN_NODE, 0)
+            (variant.direct_pointers(), 0)
         };
-        Ok((0..count).map(|index| (index, BlockAddr(u32_at(block, start + 4 * index)))).collect())
+        let at = |index| start + variant.address_bytes() * index;
+        Ok((0..count).map(|index| (index, variant.address_at(block, at(index)))).collect())
     }
 
     /// Makes the files that the checkpoint does not know, so that their nodes find them in whatever order they come.
@@ -211,7 +218,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// An inode never divides its room anew.
     fn check_same_room(&mut self, ino: Nid, logged: &RawInode) -> Result<(), Error> {
-        let (old, new) = (self.geometry(ino)?, logged.geometry(self.superblock.features));
+        let (old, new) = (self.geometry(ino)?, logged.geometry(self.superblock.layout()));
         let check = |field, found: usize, expected: usize| {
             Corrupt::check_equal(Place::Inode(ino), field, found as u64, expected as u64)
         };
@@ -228,7 +235,7 @@ impl<D: BlockDevice> F2fs<D> {
         let dir = FileType::of_mode(RawInode::of(block).i_mode.get()) == FileType::DIRECTORY;
         self.add_node(ino, ino, 0, dir);
         self.counts.valid_inodes += 1;
-        let extra_end = RawInode::of(block).geometry(self.superblock.features).pointer_at(0);
+        let extra_end = RawInode::of(block).geometry(self.superblock.layout()).pointer_at(0);
         let bytes = self.edit_node(ino)?;
         bytes[..348].copy_from_slice(&block[..348]);
         bytes[360..extra_end].copy_from_slice(&block[360..extra_end]);
@@ -381,7 +388,10 @@ impl<D: BlockDevice> F2fs<D> {
         if old == logged || (logged != BlockAddr::NEW && !self.superblock.in_main(logged)) {
             return Ok(());
         }
-        if logged != BlockAddr::NEW && self.segments.is_valid(logged) {
+        if logged != BlockAddr::NEW && self.endless.is_some() && !self.is_there(logged)? {
+            return Ok(()); // its fsync never returned: what was there before is as good
+        }
+        if logged != BlockAddr::NEW && self.is_taken(logged) {
             self.take_from_owner(logged, progress)?;
         }
         let pointer = self.make_pointer(ino, block)?;
@@ -398,13 +408,23 @@ impl<D: BlockDevice> F2fs<D> {
                 (ino, block),
                 Summary { nid: pointer.nid, version, offset: pointer.index },
                 progress,
-            );
+            )?;
         }
         self.set_pointer(ino, &pointer, logged)
     }
 
     /// A block that the checkpoint calls free belongs to a file.
-    fn adopt(&mut self, address: BlockAddr, owner: (Nid, u64), summary: Summary, progress: &mut Progress) {
+    fn adopt(
+        &mut self,
+        address: BlockAddr,
+        owner: (Nid, u64),
+        summary: Summary,
+        progress: &mut Progress,
+    ) -> Result<(), Error> {
+        if self.endless.is_some() {
+            progress.adopted.insert(address, owner);
+            return Ok(self.adopt_beyond(address)?);
+        }
         let now_s = self.elapsed_s();
         let (segno, offset) = self.segments.place(address);
         if self.segments.get(segno).log >= 3 {
@@ -413,12 +433,19 @@ impl<D: BlockDevice> F2fs<D> {
         self.segments.set_valid(address, now_s);
         progress.adopted.insert(address, owner);
         progress.summaries.entry(segno).or_default().insert(offset, summary);
+        Ok(())
+    }
+
+    /// The block holds something by now.
+    fn is_taken(&self, address: BlockAddr) -> bool {
+        if self.endless.is_some() { self.is_adopted(address) } else { self.segments.is_valid(address) }
     }
 
     /// A block was given up and used again between two fsyncs: who had it first has a hole.
     fn take_from_owner(&mut self, address: BlockAddr, progress: &mut Progress) -> Result<(), Error> {
         let (ino, block) = match progress.adopted.remove(&address) {
             Some(owner) => owner,
+            None if self.endless.is_some() => return Err(Corrupt::NotValid(address).into()),
             None => {
                 let (segno, offset) = self.segments.place(address);
                 let summary = self.summaries_of(segno)?[offset as usize];

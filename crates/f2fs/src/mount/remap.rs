@@ -126,7 +126,7 @@ impl<D: BlockDevice> F2fs<D> {
         let section = self.segments.section_of(segno);
         for segno in self.segments.segments_of(section) {
             self.segments.take(segno);
-            self.discards.keep(self.segments.address(segno, 0).0, BLOCKS_IN_SEGMENT);
+            self.discards.keep(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
         }
         self.slots.borrow_section(section);
         true
@@ -143,7 +143,7 @@ impl<D: BlockDevice> F2fs<D> {
             for segno in self.segments.segments_of(section) {
                 self.segments.release(segno);
                 if self.options.discard && self.io.device().info().capabilities.discard {
-                    self.discards.add(self.segments.address(segno, 0).0, BLOCKS_IN_SEGMENT);
+                    self.discards.add(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
                 }
             }
         }
@@ -175,7 +175,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// These have moved and wait no longer.
     fn settle(&mut self, pairs: &[RemapPair]) {
         for pair in pairs {
-            self.forget_update(BlockAddr(pair.to.0 as u32));
+            self.forget_update(BlockAddr(pair.to.0));
         }
         self.return_slots(false);
     }

@@ -161,7 +161,7 @@ impl Segments {
         let mut table = Self {
             all: Vec::with_capacity(entries.len()),
             hole_keys: vec![u16::MAX; entries.len()],
-            main_start: superblock.main_start.0,
+            main_start: superblock.main_start.low(),
             per_section: superblock.segments_per_section,
             section_valid: vec![0; sections],
             section_in_use: vec![0; sections],
@@ -259,22 +259,22 @@ impl Segments {
 
     /// Where a block of the main area lies: its segment, and its place in that.
     pub(crate) fn place(&self, address: BlockAddr) -> (SegNo, u32) {
-        let block = address.0 - self.main_start;
+        let block = address.low() - self.main_start;
         (SegNo(block / BLOCKS_IN_SEGMENT), block % BLOCKS_IN_SEGMENT)
     }
 
     pub(crate) fn address(&self, segno: SegNo, offset: u32) -> BlockAddr {
-        BlockAddr(self.main_start + segno.0 * BLOCKS_IN_SEGMENT + offset)
+        BlockAddr((self.main_start + segno.0 * BLOCKS_IN_SEGMENT + offset).into())
     }
 
     /// The same by sections.
     pub(crate) fn place_in_section(&self, address: BlockAddr) -> (u32, u32) {
-        let (block, size) = (address.0 - self.main_start, self.per_section * BLOCKS_IN_SEGMENT);
+        let (block, size) = (address.low() - self.main_start, self.per_section * BLOCKS_IN_SEGMENT);
         (block / size, block % size)
     }
 
     pub(crate) fn address_in_section(&self, section: u32, block: u32) -> BlockAddr {
-        BlockAddr(self.main_start + section * self.per_section * BLOCKS_IN_SEGMENT + block)
+        BlockAddr((self.main_start + section * self.per_section * BLOCKS_IN_SEGMENT + block).into())
     }
 
     pub(crate) fn is_valid(&self, address: BlockAddr) -> bool {
@@ -417,7 +417,7 @@ impl Segments {
         for segno in self.dirty() {
             let segment = self.get(segno);
             for offset in offsets(|at| word(&segment.checkpointed_map, at) & !word(&segment.map, at)) {
-                let address = self.address(segno, offset).0;
+                let address = self.address(segno, offset).low();
                 match runs.last_mut() {
                     Some((start, len)) if *start + *len == address => *len += 1,
                     _ => runs.push((address, 1)),

@@ -47,6 +47,7 @@ impl<D: BlockDevice> F2fs<D> {
         for (number, (index, content)) in (first..).zip(contents).enumerate() {
             self.pages.remove_range(ino.0.into(), index..index + 1);
             self.place_page(ino, index, content.clone(), facts, ways.of(number))?;
+            self.look_for_room(number)?;
             if (index - first + 1).is_multiple_of(BLOCKS_IN_SEGMENT.into()) {
                 self.balance()?;
             }
@@ -65,9 +66,7 @@ impl<D: BlockDevice> F2fs<D> {
                 continue;
             }
             match runs.last_mut() {
-                Some((from, at, count))
-                    if *from + *count == block && u64::from(at.0) + *count == u64::from(address.0) =>
-                {
+                Some((from, at, count)) if *from + *count == block && at.0 + *count == address.0 => {
                     *count += 1;
                 }
                 _ => runs.push((block, address, 1)),
@@ -172,7 +171,7 @@ impl<D: BlockDevice> Simulated for F2fs<D> {
     }
 
     fn occupancy(&self, cells: usize) -> Vec<f64> {
-        let segments = self.segments.len() as usize;
+        let segments = self.segments.len() as usize; // none on an endless volume
         let each = segments.div_ceil(cells.max(1));
         let valid = |segno: usize| u64::from(self.segments.get(crate::format::SegNo(segno as u32)).valid);
         let cell = |start: usize| {

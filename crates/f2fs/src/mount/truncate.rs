@@ -5,11 +5,11 @@ use dovetail_block::BlockDevice;
 use super::F2fs;
 use super::pointers::{Found, Shape};
 use crate::error::Error;
-use crate::format::{BLOCK, BlockAddr, Nid, POINTERS_IN_NODE, node_pointer, set_node_pointer};
+use crate::format::{BLOCK, BlockAddr, NIDS_IN_NODE, Nid, node_nid, set_node_nid};
 
 /// `i_inline` bit of a compressed file whose saved blocks were given back.
 const INLINE_RELEASED: u8 = 0x80;
-const N: u64 = POINTERS_IN_NODE as u64;
+const N: u64 = NIDS_IN_NODE as u64;
 
 /// A node of the file's tree, and what lies below it.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +41,9 @@ impl<D: BlockDevice> F2fs<D> {
     pub(super) fn truncate_blocks(&mut self, ino: Nid, from: u64) -> Result<(), Error> {
         self.pages.remove_range(ino.0.into(), from..u64::MAX);
         let shape = self.shape(ino)?;
+        let width = self.superblock.variant.address_bytes();
         for index in from.min(shape.pointers)..shape.pointers {
-            self.free_pointer(ino, ino, shape.first_at + 4 * index as usize)?;
+            self.free_pointer(ino, ino, shape.first_at + width * index as usize)?;
         }
         for (root, subtree) in self.subtrees(ino, &shape)? {
             if self.truncate_subtree(ino, subtree, from, &shape)? {
@@ -77,17 +78,18 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.load_node(tree.nid, ino, tree.offset)?;
         let keep = from.saturating_sub(tree.first) / step;
+        let width = self.superblock.variant.address_bytes();
         for index in keep as usize..count as usize {
             if tree.level == 0 {
-                self.free_pointer(ino, tree.nid, 4 * index)?;
+                self.free_pointer(ino, tree.nid, width * index)?;
                 continue;
             }
-            let nid = Nid(node_pointer(self.node(tree.nid, ino, tree.offset)?, index));
+            let nid = node_nid(self.node(tree.nid, ino, tree.offset)?, index);
             if nid.is_some()
                 && self.truncate_subtree(ino, tree.child(index, nid, shape.direct), from, shape)?
             {
                 self.load_node(tree.nid, ino, tree.offset)?;
-                set_node_pointer(self.edit_node(tree.nid)?, index, 0);
+                set_node_nid(self.edit_node(tree.nid)?, index, Nid::NONE);
             }
         }
         if from > tree.first {
@@ -102,12 +104,13 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// The pointer at byte `at` of a node in memory becomes a hole.
     fn free_pointer(&mut self, ino: Nid, nid: Nid, at: usize) -> Result<(), Error> {
-        let address = BlockAddr(crate::format::u32_at(self.cached(nid)?, at));
+        let variant = self.superblock.variant;
+        let address = variant.address_at(self.cached(nid)?, at);
         if address == BlockAddr::NULL {
             return Ok(());
         }
         self.free_address(ino, address)?;
-        self.edit_node(nid)?[at..at + 4].fill(0);
+        variant.put_address(self.edit_node(nid)?, at, BlockAddr::NULL);
         self.drop_extent(ino)?;
         self.uncount(ino, address)
     }

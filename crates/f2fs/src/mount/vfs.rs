@@ -9,13 +9,21 @@ use dovetail_vfs::{
 
 use super::F2fs;
 use super::attributes::kind;
-use crate::format::{FileType, Nid};
+use crate::format::{FileType, Nid, Variant};
 
 fn nid(ino: Ino) -> Nid {
     Nid(u32::try_from(ino.0).unwrap_or(0))
 }
 
 impl<D: BlockDevice> F2fs<D> {
+    /// The size of the volume without its superblocks; of an endless one what its device has room for.
+    fn space_blocks(&self) -> u64 {
+        match self.superblock.variant {
+            Variant::F2fs => self.superblock.block_count - self.superblock.cp_start.0,
+            Variant::Iplfs => self.superblock.capacity,
+        }
+    }
+
     /// Runs a call that changes the volume.
     pub(super) fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.check_writable()?;
@@ -44,7 +52,7 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
         let free = user.saturating_sub(self.counts.valid_blocks);
         let inodes = u64::from(self.nat.max_nid() - 3).min(user);
         Ok(StatFs {
-            blocks: self.superblock.block_count - u64::from(self.superblock.cp_start.0),
+            blocks: self.space_blocks(),
             free,
             available: free,
             files: inodes,

@@ -72,20 +72,20 @@ impl Waiting {
 
     /// Those that are to get into a range, each with its place.
     pub(crate) fn within(&self, start: BlockAddr, blocks: u32) -> Vec<(BlockAddr, BlockAddr)> {
-        let end = BlockAddr(start.0.saturating_add(blocks));
+        let end = BlockAddr(start.0.saturating_add(blocks.into()));
         self.by_place.range(start..end).map(|(to, update)| (*to, update.from)).collect()
     }
 }
 
 fn pair(to: BlockAddr, from: BlockAddr) -> RemapPair {
-    RemapPair { to: Lba(to.0.into()), from: Lba(from.0.into()) }
+    RemapPair { to: Lba(to.0), from: Lba(from.0) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn update(from: u32, owner: u32) -> Update {
+    fn update(from: u64, owner: u32) -> Update {
         Update { from: BlockAddr(from), owner: Nid(owner) }
     }
 

@@ -20,6 +20,13 @@ pub(crate) struct Blocks<D> {
     zeros: Arc<BlockBytes>,
 }
 
+impl<D> Blocks<D> {
+    /// The device.
+    pub(crate) fn device(&self) -> &D {
+        &self.device
+    }
+}
+
 impl<D: BlockDevice> Blocks<D> {
     pub(crate) fn new(device: D) -> Self {
         Self { device, now: SimTime::ZERO, cache: HashMap::new(), zeros: Arc::new([0; BLOCK]) }
@@ -69,7 +76,7 @@ impl<D: BlockDevice> Blocks<D> {
 
     /// Reads blocks past the cache: for scans of whole areas.
     pub(crate) fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
-        let range = BlockRange::new(Lba(address.0.into()), into.len() as u64);
+        let range = BlockRange::new(Lba(address.0), into.len() as u64);
         let done = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
         self.now = done;
         Ok(())
@@ -83,7 +90,7 @@ impl<D: BlockDevice> Blocks<D> {
         fua: bool,
     ) -> Result<(), DeviceError> {
         self.cache.insert(address, Arc::clone(&block));
-        let range = BlockRange::new(Lba(address.0.into()), 1);
+        let range = BlockRange::new(Lba(address.0), 1);
         let content = [Content::Bytes(block)];
         let command = Command::Write { range, data: Data::Blocks(&content), hints: Hints::default(), fua };
         self.now = self.device.submit(self.now, command)?.done;

@@ -101,7 +101,7 @@ impl<D: BlockDevice> Volume<D> {
         let mut run = 1;
         while run < wanted {
             let next = self.plain_block(inode, block + run as u64)?;
-            let follows = if first.is_hole() { next.is_hole() } else { next.0 == first.0 + run as u32 };
+            let follows = if first.is_hole() { next.is_hole() } else { next.0 == first.0 + run as u64 };
             if !follows {
                 break;
             }

@@ -5,9 +5,11 @@ use dovetail_block::BlockDevice;
 
 use super::Volume;
 use crate::error::{Error, Place};
-use crate::format::{BlockAddr, Inode, Nid, POINTERS_IN_NODE, Way, node_pointer, steps_inside};
+use crate::format::{
+    BlockAddr, Inode, NIDS_IN_NODE, Nid, Variant, Way, node_address, node_nid, steps_inside,
+};
 
-const N: u64 = POINTERS_IN_NODE as u64;
+const N: u64 = NIDS_IN_NODE as u64;
 
 /// A pointer, or how far the hole reaches that was found in its place.
 enum Found {
@@ -16,8 +18,10 @@ enum Found {
     MissingUntil(u64),
 }
 
-fn direct_of(inode: &Inode) -> u64 {
-    N - N % u64::from(inode.cluster_blocks)
+/// Pointers used in a direct node of the file.
+pub(super) fn direct_of(inode: &Inode, variant: Variant) -> u64 {
+    let all = variant.direct_pointers() as u64;
+    all - all % u64::from(inode.cluster_blocks)
 }
 
 impl<D: BlockDevice> Volume<D> {
@@ -60,7 +64,8 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// As [`Self::block_of`].
     pub(crate) fn pointer_place(&mut self, inode: &Inode, block: u64) -> Result<Option<(Nid, usize)>, Error> {
-        let Some(way) = Way::to(block, inode.pointer_count() as u64, direct_of(inode)) else {
+        let direct = direct_of(inode, self.superblock.variant);
+        let Some(way) = Way::to(block, inode.pointer_count() as u64, direct) else {
             return Ok(None);
         };
         let Some(root) = way.root else { return Ok(Some((inode.ino, way.index))) };
@@ -69,26 +74,30 @@ impl<D: BlockDevice> Volume<D> {
             if nid == Nid::NONE {
                 return Ok(None);
             }
-            nid = Nid(node_pointer(&*self.node(nid, inode.ino, offset)?, index));
+            nid = node_nid(&*self.node(nid, inode.ino, offset)?, index);
         }
         Ok(nid.is_some().then_some((nid, way.steps[way.depth - 1].1)))
     }
 
     fn find(&mut self, inode: &Inode, block: u64) -> Result<Found, Error> {
-        let (pointers, direct) = (inode.pointer_count() as u64, direct_of(inode));
+        let variant = self.superblock.variant;
+        let (pointers, direct) = (inode.pointer_count() as u64, direct_of(inode, variant));
         let Some(way) = Way::to(block, pointers, direct) else { return Ok(Found::MissingUntil(u64::MAX)) };
         let Some(root) = way.root else { return self.checked(inode, inode.pointer(way.index)) };
-        let mut pointer = inode.nids[root].0;
+        let mut nid = inode.nids[root];
         for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
-            if pointer == 0 {
+            if nid == Nid::NONE {
                 let below = direct * N.pow((way.depth - 1 - level) as u32);
                 let inside = steps_inside(block, pointers, direct, below);
                 return Ok(Found::MissingUntil(block - inside + below));
             }
-            let node = self.node(Nid(pointer), inode.ino, offset)?;
-            pointer = node_pointer(&node, index);
+            let node = self.node(nid, inode.ino, offset)?;
+            if level + 1 == way.depth {
+                return self.checked(inode, node_address(&node, index, variant));
+            }
+            nid = node_nid(&node, index);
         }
-        self.checked(inode, BlockAddr(pointer))
+        Ok(Found::MissingUntil(block + 1))
     }
 
     fn checked(&self, inode: &Inode, address: BlockAddr) -> Result<Found, Error> {

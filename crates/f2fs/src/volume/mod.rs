@@ -3,6 +3,7 @@
 pub(crate) mod cache;
 pub(crate) mod cluster;
 mod directory;
+mod discards;
 mod file;
 mod map;
 mod nodes;
@@ -38,6 +39,11 @@ impl<D> Volume<D> {
     /// What the volume is.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
+    }
+
+    /// The device below.
+    pub(crate) fn device(&self) -> &D {
+        self.blocks.device()
     }
 
     /// The state that is shown.

@@ -20,7 +20,7 @@ impl<D: BlockDevice> Volume<D> {
             return Ok(*entry);
         }
         let address = nat_block_address(&self.superblock, &self.bitmaps.nat, nid);
-        Ok(nat_entry(&*self.blocks.metadata(address)?, nid))
+        Ok(nat_entry(&*self.blocks.metadata(address)?, nid, self.superblock.variant))
     }
 
     /// The inode of number `ino`.
@@ -73,7 +73,7 @@ impl<D: BlockDevice> Volume<D> {
         if self.superblock.in_main(found) {
             return Ok(());
         }
-        let (first, last) = (self.superblock.main_start.0, self.superblock.main_end() - 1);
+        let (first, last) = (self.superblock.main_start.0, self.superblock.main_end().0 - 1);
         Err(Corrupt::Address { place, field, found, first, last })
     }
 }

@@ -6,8 +6,8 @@ use super::Volume;
 use super::cache::Blocks;
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal,
-    SitJournal, Superblock, compact_journals, nat_journal, sit_journal,
+    BLOCK, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal, SitJournal, Superblock,
+    Variant, compact_journals, endless_journal, nat_journal, sit_journal,
 };
 
 /// The bits up to `readonly` (0x4000), without zoned devices.
@@ -67,7 +67,7 @@ pub(crate) fn parse_superblock<D: BlockDevice>(
     if u64::from(copy) >= blocks.count() {
         return Err(Error::NotF2fs { found: 0 });
     }
-    let block = blocks.metadata(BlockAddr(copy))?;
+    let block = blocks.metadata(BlockAddr(copy.into()))?;
     Superblock::parse(&block, copy)
 }
 
@@ -91,7 +91,7 @@ fn elect<D: BlockDevice>(blocks: &mut Blocks<D>, superblock: &Superblock) -> Res
 
 /// Where checkpoint pack `pack` (1 or 2) begins.
 pub(crate) fn pack_start(superblock: &Superblock, pack: u32) -> BlockAddr {
-    BlockAddr(superblock.cp_start.0 + (pack - 1) * BLOCKS_IN_SEGMENT)
+    superblock.cp_start.plus(u64::from(pack - 1) * u64::from(superblock.pack_blocks))
 }
 
 /// A pack is valid when its head and its tail are, with the same version.
@@ -102,7 +102,7 @@ pub(crate) fn read_pack<D: BlockDevice>(
 ) -> Result<Checkpoint, Error> {
     let start = pack_start(superblock, pack);
     let head = Checkpoint::parse(&*blocks.metadata(start)?, pack, superblock)?;
-    let tail = blocks.metadata(BlockAddr(start.0 + head.total_blocks - 1))?;
+    let tail = blocks.metadata(start.plus(u64::from(head.total_blocks) - 1))?;
     let tail = Checkpoint::parse(&tail, pack, superblock)?;
     Corrupt::check_equal(Place::Checkpoint(pack), "the tail's version", tail.version, head.version)?;
     Ok(head)
@@ -123,14 +123,17 @@ fn read_journals<D: BlockDevice>(
     superblock: &Superblock,
     checkpoint: &Checkpoint,
 ) -> Result<(NatJournal, SitJournal), DeviceError> {
-    let start = pack_start(superblock, checkpoint.pack).0;
+    let start = pack_start(superblock, checkpoint.pack);
+    if superblock.variant == Variant::Iplfs {
+        return Ok((endless_journal(&*blocks.metadata(start)?), Vec::new()));
+    }
     if checkpoint.flags.has(CheckpointFlags::COMPACT) {
-        let block = blocks.metadata(BlockAddr(start + checkpoint.summary_start))?;
+        let block = blocks.metadata(start.plus(checkpoint.summary_start.into()))?;
         return Ok(compact_journals(&block));
     }
     let after = if checkpoint.has_node_summaries() { 6 } else { 3 };
-    let hot = start + checkpoint.total_blocks.saturating_sub(1 + after);
-    let nat = nat_journal(&*blocks.metadata(BlockAddr(hot))?);
-    let sit = sit_journal(&*blocks.metadata(BlockAddr(hot + 2))?);
+    let hot = start.plus(checkpoint.total_blocks.saturating_sub(1 + after).into());
+    let nat = nat_journal(&*blocks.metadata(hot)?);
+    let sit = sit_journal(&*blocks.metadata(hot.plus(2))?);
     Ok((nat, sit))
 }

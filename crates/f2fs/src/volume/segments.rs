@@ -5,10 +5,11 @@ use std::sync::Arc;
 use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::Volume;
+use super::map::direct_of;
 use super::open::pack_start;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, Nid, POINTERS_IN_NODE, SegNo, SitEntry, Summary,
+    BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, Nid, SegNo, SitEntry, Summary,
     compact_block_count, first_block, parse_compact, sit_block_address, sit_entry, ssa_address, summaries,
 };
 
@@ -41,7 +42,14 @@ impl<D: BlockDevice> Volume<D> {
     }
 
     fn check_segment(&self, segno: SegNo) -> Result<(), Corrupt> {
-        let last = u64::from(self.superblock.segment_count_main - 1);
+        // a volume of IPLFS has none
+        let last = u64::from(self.superblock.segment_count_main).wrapping_sub(1);
+        Corrupt::check_range(
+            Place::Sit(segno.0),
+            "segment_count_main",
+            self.superblock.segment_count_main,
+            (1, u64::MAX),
+        )?;
         Corrupt::check_range(Place::Sit(segno.0), "segno", segno.0, (0, last))
     }
 
@@ -73,8 +81,8 @@ impl<D: BlockDevice> Volume<D> {
     }
 
     fn pack_block(&mut self, index: u32) -> Result<Arc<BlockBytes>, Error> {
-        let start = pack_start(&self.superblock, self.checkpoint.pack).0;
-        Ok(self.blocks.metadata(BlockAddr(start + index.min(BLOCKS_IN_SEGMENT - 1)))?)
+        let start = pack_start(&self.superblock, self.checkpoint.pack);
+        Ok(self.blocks.metadata(start.plus(index.min(BLOCKS_IN_SEGMENT - 1).into()))?)
     }
 
     fn data_log_summaries(&mut self, log: usize) -> Result<Box<[Summary; 512]>, Error> {
@@ -109,9 +117,8 @@ impl<D: BlockDevice> Volume<D> {
 
     /// Where block `offset` (0 to 511) of a segment of the main area lies.
     pub fn block_in_segment(&self, segno: SegNo, offset: u32) -> BlockAddr {
-        BlockAddr(
-            self.superblock.main_start.0.saturating_add(segno.0.saturating_mul(BLOCKS_IN_SEGMENT)) + offset,
-        )
+        let block = u64::from(segno.0) * u64::from(BLOCKS_IN_SEGMENT) + u64::from(offset);
+        self.superblock.main_start.plus(block)
     }
 
     /// Whose a block is that `summary` speaks of, in a segment of nodes if `is_node`, otherwise of data.
@@ -126,11 +133,11 @@ impl<D: BlockDevice> Volume<D> {
             return Ok(owner);
         }
         let inode = self.inode(footer.ino)?;
-        let direct = POINTERS_IN_NODE - POINTERS_IN_NODE % inode.cluster_blocks as usize;
-        let limit = if footer.node_offset == 0 { inode.pointer_count() } else { direct };
-        let last = (limit as u64).saturating_sub(1);
+        let direct = direct_of(&inode, self.superblock.variant);
+        let limit = if footer.node_offset == 0 { inode.pointer_count() as u64 } else { direct };
+        let last = limit.saturating_sub(1);
         Corrupt::check_range(Place::Node(summary.nid), "the summary's pointer", summary.offset, (0, last))?;
-        let first = first_block(footer.node_offset, inode.pointer_count() as u64, direct as u64);
+        let first = first_block(footer.node_offset, inode.pointer_count() as u64, direct);
         Ok(Owner { file_block: Some(first + u64::from(summary.offset)), ..owner })
     }
 }

@@ -43,7 +43,7 @@ impl Lab {
         let volume = Volume::open(image.clone()).unwrap();
         let (superblock, checkpoint) = (volume.superblock().clone(), volume.checkpoint().clone());
         let mut pack = Vec::new();
-        let start = u64::from(superblock.cp_start.0 + (checkpoint.pack - 1) * 512);
+        let start = superblock.cp_start.0 + u64::from((checkpoint.pack - 1) * 512);
         for block in 0..=u64::from(superblock.cp_payload) {
             pack.extend_from_slice(&image.bytes(Lba(start + block)).unwrap()[..]);
         }
@@ -80,7 +80,7 @@ impl Lab {
 
     /// Where checkpoint pack `pack` begins.
     pub fn pack(&self, pack: u32) -> u64 {
-        u64::from(self.superblock.cp_start.0 + (pack - 1) * 512)
+        self.superblock.cp_start.0 + u64::from((pack - 1) * 512)
     }
 
     /// Changes a field of the elected checkpoint and makes head and tail whole again.
@@ -133,7 +133,7 @@ impl Lab {
     /// The block of a node.
     pub fn node(&self, nid: u32) -> At {
         let address = Volume::open(self.image.clone()).unwrap().nat(Nid(nid)).unwrap().address;
-        At { block: address.0.into(), byte: 0 }
+        At { block: address.0, byte: 0 }
     }
 
     /// Byte `byte` of the inode that `path` leads to.
@@ -145,13 +145,13 @@ impl Lab {
     pub fn data(&self, path: &str, block: u64) -> At {
         let inode = self.inode(path);
         let address = Volume::open(self.image.clone()).unwrap().block_of(&inode, block).unwrap();
-        At { block: address.0.into(), byte: 0 }
+        At { block: address.0, byte: 0 }
     }
 
     /// The NAT entry (9 bytes) of a nid, in the table.
     pub fn nat(&self, nid: u32) -> At {
         let address = nat_block_address(&self.superblock, &self.bitmaps.nat, Nid(nid));
-        At { block: address.0.into(), byte: (nid % 455) as usize * 9 }
+        At { block: address.0, byte: (nid % 455) as usize * 9 }
     }
 
     /// The SIT entry (74 bytes) of a segment: in the journal if it is there.
@@ -164,7 +164,7 @@ impl Lab {
             }
         }
         let address = sit_block_address(&self.superblock, &self.bitmaps.sit, SegNo(segno));
-        At { block: address.0.into(), byte: (segno % 55) as usize * 74 }
+        At { block: address.0, byte: (segno % 55) as usize * 74 }
     }
 
     /// The journal of SIT entries, whose count comes first.
@@ -187,7 +187,7 @@ impl Lab {
     }
 
     pub fn segment_of(&self, at: At) -> (u32, u32) {
-        let index = at.block as u32 - self.superblock.main_start.0;
+        let index = (at.block - self.superblock.main_start.0) as u32;
         (index / 512, index % 512)
     }
 
@@ -201,7 +201,7 @@ impl Lab {
     pub fn summary(&self, at: At) -> At {
         let (segno, offset) = self.segment_of(at);
         assert!(!self.is_log(segno), "segment {segno} is a log's");
-        At { block: u64::from(self.superblock.ssa_start.0 + segno), byte: 7 * offset as usize }
+        At { block: self.superblock.ssa_start.0 + u64::from(segno), byte: 7 * offset as usize }
     }
 
     pub fn is_log(&self, segno: u32) -> bool {
@@ -318,7 +318,7 @@ impl Lab {
         let mut volume = Volume::open(self.image.clone()).unwrap();
         let blocks = (0..inode.size / 4096).map(|block| volume.block_of(&inode, block).unwrap().0);
         let blocks: Vec<_> = blocks.filter(|&block| block != 0).collect();
-        let found = blocks.iter().find_map(|&block| self.find(block.into(), name, [0, 30, 2384], 214));
+        let found = blocks.iter().find_map(|&block| self.find(block, name, [0, 30, 2384], 214));
         found.unwrap_or_else(|| panic!("{dir} has no {name}"))
     }
 

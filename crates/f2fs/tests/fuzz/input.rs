@@ -73,15 +73,15 @@ fn structures(lab: &Lab) -> Vec<Structure> {
     let s = &lab.superblock;
     let used: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();
     let bytes = |block: &u64| lab.image.bytes(Lba(*block)).unwrap();
-    let area = |from: u32, to: u32| -> Vec<u64> {
-        used.iter().copied().filter(|block| (u64::from(from)..u64::from(to)).contains(block)).collect()
+    let area = |from: u64, to: u64| -> Vec<u64> {
+        used.iter().copied().filter(|block| (from..to).contains(block)).collect()
     };
     let mut volume = Volume::open(lab.image.clone()).unwrap();
-    let pack = lab.pack(lab.checkpoint.pack) as u32;
+    let pack = lab.pack(lab.checkpoint.pack);
     let (mut inodes, mut inner, mut data) = (Vec::new(), Vec::new(), Vec::new());
-    for block in area(s.main_start.0, s.main_end()) {
+    for block in area(s.main_start.0, s.main_end().0) {
         let footer = Footer::parse(bytes(&block));
-        let live = volume.nat(footer.nid).is_ok_and(|entry| u64::from(entry.address.0) == block);
+        let live = volume.nat(footer.nid).is_ok_and(|entry| entry.address.0 == block);
         (if !live {
             &mut data
         } else if footer.nid == footer.ino {
@@ -136,7 +136,7 @@ fn structures(lab: &Lab) -> Vec<Structure> {
         (160, 4),
         (164, 4),
     ];
-    let pack_blocks = area(pack, pack + lab.checkpoint.total_blocks);
+    let pack_blocks = area(pack, pack + u64::from(lab.checkpoint.total_blocks));
     let lists = vec![
         (
             vec![0, 1],
@@ -152,7 +152,7 @@ fn structures(lab: &Lab) -> Vec<Structure> {
             ),
         ),
         (
-            vec![pack.into()],
+            vec![pack],
             fields(
                 &head,
                 &[
@@ -250,7 +250,7 @@ impl Input<'_> {
 fn chain(lab: &Lab) -> Vec<u64> {
     let (version, mask) = lab.checkpoint.footer_version();
     let log = lab.checkpoint.logs[4];
-    let mut next = u64::from(lab.superblock.main_start.0 + log.segment.0 * 512) + u64::from(log.offset);
+    let mut next = lab.superblock.main_start.0 + u64::from(log.segment.0 * 512) + u64::from(log.offset);
     let mut chain = Vec::new();
     while let Some(bytes) = lab.image.bytes(Lba(next)) {
         let footer = Footer::parse(bytes);
@@ -258,7 +258,7 @@ fn chain(lab: &Lab) -> Vec<u64> {
             break;
         }
         chain.push(next);
-        next = footer.next.0.into();
+        next = footer.next.into();
     }
     chain
 }
@@ -273,8 +273,8 @@ fn value(old: u64, seed: &Seed, rng: &mut Rng) -> u64 {
         3 => old.wrapping_sub(1),
         4 => old ^ 1 << rng.below(64),
         5 => rng.next_u64() >> rng.below(64),
-        6 => u64::from(s.main_start.0) + rng.below(u64::from(s.segment_count_main) * 512),
-        7 => u64::from(s.main_start.0) + rng.below(80),
+        6 => s.main_start.0 + rng.below(u64::from(s.segment_count_main) * 512),
+        7 => s.main_start.0 + rng.below(80),
         8 => rng.below(60),
         9 => u64::from(s.max_nid()) - rng.below(2),
         10 => u64::MAX - 1,

@@ -95,9 +95,9 @@ impl<D: BlockDevice> Repair<'_, D> {
     }
 
     fn clear_reserved(&mut self, ino: Nid) -> Result<(), RepairError> {
-        let features = self.checker.volume.superblock.features;
+        let layout = self.checker.volume.superblock.layout();
         if let Some(block) = self.node_mut(ino)? {
-            let at = RawInode::of(block).geometry(features).pointer_at(0);
+            let at = RawInode::of(block).geometry(layout).pointer_at(0);
             block[at..at + 4].fill(0);
         }
         Ok(())
@@ -118,11 +118,11 @@ impl<D: BlockDevice> Repair<'_, D> {
     }
 
     fn edit_inline(&mut self, dir: Nid, edit: impl FnOnce(&mut [u8])) -> Result<(), RepairError> {
-        let features = self.checker.volume.superblock.features;
+        let layout = self.checker.volume.superblock.layout();
         if let Some(block) = self.node_mut(dir)? {
             let raw = RawInode::of(block);
             if InlineFlags(raw.i_inline).has(InlineFlags::DENTRY) {
-                let area = raw.geometry(features).inline_area();
+                let area = raw.geometry(layout).inline_area();
                 edit(&mut block[area]);
             }
         }
@@ -188,8 +188,9 @@ impl<D: BlockDevice> Repair<'_, D> {
             return Ok(*entry);
         }
         if nid == Nid::NONE {
-            let address = BlockAddr(self.checker.volume.superblock.nat_start.0);
-            return Ok(nat_entry(&*self.checker.volume.blocks.metadata(address)?, nid));
+            let (address, variant) =
+                (self.checker.volume.superblock.nat_start, self.checker.volume.superblock.variant);
+            return Ok(nat_entry(&*self.checker.volume.blocks.metadata(address)?, nid, variant));
         }
         Ok(self.checker.volume.nat(nid)?)
     }

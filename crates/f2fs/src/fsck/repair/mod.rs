@@ -158,10 +158,10 @@ impl<'p, D: BlockDevice> Repair<'p, D> {
         let Some(finding) = findings.iter().find(|finding| is_of_superblock(finding)) else { return Ok(()) };
         let bad = if let Finding::SuperblockCopy { copy, .. } = finding { *copy } else { 1 };
         let blocks = &mut self.checker.volume.blocks;
-        let good = blocks.metadata(BlockAddr(1 - bad))?;
-        let mut block = *blocks.metadata(BlockAddr(bad))?;
+        let good = blocks.metadata(BlockAddr(1 - u64::from(bad)))?;
+        let mut block = *blocks.metadata(BlockAddr(bad.into()))?;
         block[1024..].copy_from_slice(&good[1024..]); // what stands before it may be a boot loader's
-        blocks.write(BlockAddr(bad), std::sync::Arc::new(block), false)?;
+        blocks.write(BlockAddr(bad.into()), std::sync::Arc::new(block), false)?;
         Ok(blocks.flush()?)
     }
 }

@@ -36,7 +36,7 @@ impl<D: BlockDevice> Repair<'_, D> {
             blocks.write(BlockAddr(address), Arc::clone(block), false)?;
         }
         blocks.flush()?;
-        blocks.write(BlockAddr(start + rest.len() as u32), Arc::clone(tail), true)?;
+        blocks.write(BlockAddr(start + rest.len() as u64), Arc::clone(tail), true)?;
         Ok(blocks.flush()?)
     }
 
@@ -94,10 +94,10 @@ impl<D: BlockDevice> Repair<'_, D> {
 
     /// What the nodes of a segment say themselves.
     fn summary_from_footers(&mut self, segno: SegNo) -> Result<BlockBytes, RepairError> {
-        let start = self.checker.volume.superblock.main_start.0 + segno.0 * BLOCKS_IN_SEGMENT;
+        let start = self.checker.volume.block_in_segment(segno, 0);
         let mut entries = [Summary::default(); 512];
         for (offset, entry) in (0..BLOCKS_IN_SEGMENT).zip(&mut entries) {
-            let nid = Footer::parse(&*self.checker.volume.blocks.metadata(BlockAddr(start + offset))?).nid;
+            let nid = Footer::parse(&*self.checker.volume.blocks.metadata(start.plus(offset.into()))?).nid;
             *entry = Summary { nid, version: 0, offset: 0 };
         }
         Ok(summary_block(&entries, SummaryKind::Node))

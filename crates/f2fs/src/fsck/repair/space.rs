@@ -7,7 +7,7 @@ use dovetail_block::BlockDevice;
 use super::{Repair, RepairError};
 use crate::format::{
     BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, NatEntry, Nid, RawInode, SegNo, Summary,
-    SummaryKind, seal_inode, set_node_pointer, summary_block,
+    SummaryKind, seal_inode, set_node_address, summary_block,
 };
 
 /// The segments that are being filled.
@@ -52,13 +52,13 @@ impl<D: BlockDevice> Repair<'_, D> {
         index: usize,
         to: BlockAddr,
     ) -> Result<(), RepairError> {
-        let features = self.checker.volume.superblock.features;
+        let layout = self.checker.volume.superblock.layout();
         let Some(node) = self.node_mut(owner)? else { return Ok(()) };
         if is_inode {
-            let at = RawInode::of(node).geometry(features).pointer_at(index);
-            node[at..at + 4].copy_from_slice(&to.0.to_le_bytes());
+            let at = RawInode::of(node).geometry(layout).pointer_at(index);
+            layout.0.put_address(node, at, to);
         } else {
-            set_node_pointer(node, index, to.0);
+            set_node_address(node, index, to, layout.0);
         }
         Ok(())
     }
@@ -70,8 +70,8 @@ impl<D: BlockDevice> Repair<'_, D> {
         (footer.fsync_mark, footer.dentry_mark) = (false, false);
         let crc = if checkpoint.flags.has(CheckpointFlags::CRC_RECOVERY) { checkpoint.checksum } else { 0 };
         footer.checkpoint = checkpoint.version | u64::from(crc) << 32;
-        footer.next =
-            if superblock.in_main(BlockAddr(address.0 + 1)) { BlockAddr(address.0 + 1) } else { address };
+        let next = if superblock.in_main(address.plus(1)) { address.plus(1) } else { address };
+        footer.next = Footer::next_of(superblock.variant, address, next);
         footer.write(bytes);
         if footer.ino == nid {
             seal_inode(bytes, superblock);
@@ -79,9 +79,9 @@ impl<D: BlockDevice> Repair<'_, D> {
     }
 
     fn change_claim(&mut self, old: BlockAddr, new: BlockAddr, node: bool) {
-        let start = self.checker.volume.superblock.main_start.0;
-        self.checker.claims.release(old.0 - start, node);
-        self.checker.claims.claim(new.0 - start, node);
+        let (old, new) = (self.checker.main_index(old), self.checker.main_index(new));
+        self.checker.claims.release(old, node);
+        self.checker.claims.claim(new, node);
     }
 
     fn next_block(&mut self, node: bool) -> Result<BlockAddr, RepairError> {
@@ -91,8 +91,7 @@ impl<D: BlockDevice> Repair<'_, D> {
             None => (self.open_segment(node)?, 0),
         };
         *(if node { &mut self.space.nodes } else { &mut self.space.data }) = Some((segno, offset + 1));
-        let start = self.checker.volume.superblock.main_start.0;
-        Ok(BlockAddr(start + segno.0 * BLOCKS_IN_SEGMENT + offset))
+        Ok(self.checker.volume.block_in_segment(segno, offset))
     }
 
     /// A segment without a block in use, searched from the end; its summary begins empty.

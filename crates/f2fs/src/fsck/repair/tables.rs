@@ -7,9 +7,9 @@ use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::{Repair, RepairError};
 use crate::format::{
-    Bitmaps, BlockAddr, NAT_ENTRIES_IN_BLOCK, NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry,
-    flip_msb_first, nat_block_address, nat_block_other, set_nat_entry, set_sit_entry, sit_block_address,
-    sit_block_other, ssa_address,
+    Bitmaps, BlockAddr, NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry, flip_msb_first,
+    nat_block_address, nat_block_other, set_nat_entry, set_sit_entry, sit_block_address, sit_block_other,
+    ssa_address,
 };
 
 /// The first of the node logs.
@@ -73,15 +73,17 @@ impl<D: BlockDevice> Repair<'_, D> {
         changes.extend(std::mem::take(&mut self.nat));
         let mut blocks: BTreeMap<u32, Vec<(Nid, NatEntry)>> = BTreeMap::new();
         for (nid, entry) in changes {
-            blocks.entry(nid.0 / NAT_ENTRIES_IN_BLOCK).or_default().push((nid, entry));
+            blocks.entry(superblock.variant.nat_place(nid).0).or_default().push((nid, entry));
         }
         for (block, entries) in blocks {
-            let first = Nid(block * NAT_ENTRIES_IN_BLOCK);
+            let first = superblock.variant.first_nid(block);
             let from = nat_block_address(&superblock, &bitmaps.nat, first);
             let to = nat_block_other(&superblock, &bitmaps.nat, first);
             flip_msb_first(&mut bitmaps.nat, block as usize);
             let write = |bytes: &mut BlockBytes| {
-                entries.iter().for_each(|(nid, entry)| set_nat_entry(bytes, *nid, *entry));
+                entries
+                    .iter()
+                    .for_each(|(nid, entry)| set_nat_entry(bytes, *nid, *entry, superblock.variant));
             };
             self.rewrite(from, to, write)?;
         }

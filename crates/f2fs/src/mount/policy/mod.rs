@@ -1,5 +1,6 @@
 //! What the file system decides, as pure functions: state in, choice out. Mechanisms elsewhere carry the choices out.
 
+mod endless;
 mod fsync;
 mod log;
 mod place;
@@ -7,6 +8,7 @@ mod space;
 mod update;
 mod victim;
 
+pub(crate) use endless::{ENDLESS_PACE, Pace, RoomFacts, can_carry, is_tight, log_is_due, segmented_pace};
 pub(crate) use fsync::{FsyncFacts, must_checkpoint};
 pub use log::Logs;
 pub(crate) use log::{DataFacts, Log, data_log, matches_extension, node_log};

@@ -1,0 +1,70 @@
+//! What an endless volume holds, to be compared with what its device does.
+
+use std::collections::BTreeSet;
+
+use dovetail_block::BlockDevice;
+
+use super::super::F2fs;
+use crate::error::Error;
+use crate::format::{BlockAddr, Extent, Nid, RawInode, XATTR_NODE_OFFSET, is_indirect, node_address};
+
+impl<D: BlockDevice> F2fs<D> {
+    /// The blocks in the logs that nodes and files have: when all was written ([`Self::sync_all`]) and the device was told of all
+    /// that waits ([`Self::trim`]), those and no others are what the device holds there. Reads every node.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; damaged nodes.
+    pub fn live_blocks(&mut self) -> Result<BTreeSet<BlockAddr>, Error> {
+        let mut live = BTreeSet::new();
+        for nid in (3..self.nat.max_nid()).map(Nid) {
+            let address = self.nat_entry(nid)?.address;
+            if self.superblock.in_main(address) {
+                live.insert(address);
+            }
+            if address != BlockAddr::NULL || self.nodes.contains(nid) {
+                self.live_content(nid, &mut live)?;
+            }
+        }
+        Ok(live)
+    }
+
+    /// The blocks that a node points to.
+    fn live_content(&mut self, nid: Nid, live: &mut BTreeSet<BlockAddr>) -> Result<(), Error> {
+        let (ino, offset) = self.load_any_node(nid)?;
+        if offset == XATTR_NODE_OFFSET || is_indirect(offset) {
+            return Ok(());
+        }
+        if offset == 0 && !self.has_block_pointers(ino)? {
+            return Ok(());
+        }
+        let layout = self.superblock.layout();
+        let block = self.cached(nid)?;
+        let geometry = RawInode::of(block).geometry(layout);
+        let found: Vec<BlockAddr> = if offset == 0 {
+            let at = |index| geometry.pointer_at(index);
+            (0..geometry.pointers()).map(|index| layout.0.address_at(block, at(index))).collect()
+        } else {
+            (0..layout.0.direct_pointers()).map(|index| node_address(block, index, layout.0)).collect()
+        };
+        live.extend(found.into_iter().filter(|&address| self.superblock.in_main(address)));
+        Ok(())
+    }
+
+    /// What was given up and the device still holds; empty on a volume that is not endless.
+    pub fn awaiting_discard(&self) -> Vec<Extent> {
+        let Some(endless) = &self.endless else { return Vec::new() };
+        endless.fresh.extents().into_iter().chain(endless.queued.extents()).collect()
+    }
+
+    /// Writes a checkpoint if anything changed since the last one, and tells the device of all that it no longer has to hold:
+    /// what fstrim is for.
+    ///
+    /// # Errors
+    /// As [`Self::sync_all`].
+    pub fn trim(&mut self) -> Result<(), Error> {
+        self.check_writable()?;
+        self.checkpoint_if_dirty()?;
+        self.discard_all()?;
+        Ok(self.io.flush()?)
+    }
+}

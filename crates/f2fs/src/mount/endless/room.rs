@@ -1,0 +1,72 @@
+//! Room on the device: what is valid and what is dead never take more than it has.
+
+use dovetail_block::BlockDevice;
+
+use super::super::F2fs;
+use super::super::checkpoint::Reason;
+use super::super::policy::{RoomFacts, is_tight, log_is_due};
+use crate::error::Error;
+
+/// Pages that are written between two looks at the room; fewer than the policy's margin, with the nodes that point to them.
+const PAGES_A_LOOK: usize = 16;
+
+impl<D: BlockDevice> F2fs<D> {
+    fn room_facts(&self) -> Option<RoomFacts> {
+        let endless = self.endless.as_ref()?;
+        let dirty = self.nodes.dirty_count() as u64 + u64::from(self.dirty_dent_pages());
+        Some(RoomFacts {
+            limit: endless.limit,
+            valid: self.counts.valid_blocks,
+            dead: endless.dead(),
+            pending: dirty + endless.recoverable,
+            device: self.io.device().room(),
+        })
+    }
+
+    /// Makes room if what is written next might not find any, and bounds what a discard log has to hold.
+    pub(in super::super) fn balance_endless(&mut self) -> Result<(), Error> {
+        let Some(facts) = self.room_facts() else { return Ok(()) };
+        if is_tight(&facts) {
+            return self.make_room(&facts);
+        }
+        let fresh = self.endless.as_ref().map_or(0, |endless| endless.fresh.most_bytes());
+        if log_is_due(fresh, self.discard_log_room()) {
+            self.write_checkpoint(Reason::Sync)?;
+        }
+        Ok(())
+    }
+
+    /// A checkpoint, after which all that is dead can be discarded, and is.
+    fn make_room(&mut self, facts: &RoomFacts) -> Result<(), Error> {
+        if facts.pending + self.endless.as_ref().map_or(0, |endless| endless.fresh.blocks()) > 0 {
+            self.write_checkpoint(Reason::Sync)?;
+        }
+        self.discard_queued(usize::MAX)?;
+        let after = self.room_facts();
+        let is_full = after.is_some_and(|after| is_tight(&RoomFacts { limit: u64::MAX, ..after }));
+        if let Some(endless) = &mut self.endless {
+            endless.device_is_full = is_full;
+        }
+        Ok(())
+    }
+
+    /// Looks for room among many pages that are written in a row; `number` counts them.
+    pub(in super::super) fn look_for_room(&mut self, number: usize) -> Result<(), Error> {
+        if self.endless.is_none() || self.recovering || !number.is_multiple_of(PAGES_A_LOOK) {
+            return Ok(());
+        }
+        self.balance_endless()
+    }
+
+    /// The device itself has no more room, whatever the numbers say.
+    pub(in super::super) fn device_is_full(&self) -> bool {
+        self.endless.as_ref().is_some_and(|endless| endless.device_is_full)
+    }
+
+    /// A node was written for a recovery to find; with a mark for a name it would write a directory's blocks, too.
+    pub(in super::super) fn note_recoverable(&mut self, named: bool) {
+        if let Some(endless) = &mut self.endless {
+            endless.recoverable += if named { 5 } else { 1 };
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What an endless volume decides: when room must be made, when a checkpoint is due for its discards, and how the discards
+//! are paced.
+
+/// What of the device's room is taken, and what is about to be. All in blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoomFacts {
+    /// What content and nodes may take of the device.
+    pub(crate) limit: u64,
+    /// In use, or promised.
+    pub(crate) valid: u64,
+    /// Given up, and still held by the device.
+    pub(crate) dead: u64,
+    /// Blocks in use that the next checkpoint writes anew, or a recovery would.
+    pub(crate) pending: u64,
+    /// What the device says that it can still take; `None` if it does not say.
+    pub(crate) device: Option<u64>,
+}
+
+/// Blocks that may be written between two looks at the room: a few pages of content, the nodes that point to them, and what
+/// one call changes beside them. Assumed.
+pub(crate) const ROOM_MARGIN: u64 = 64;
+
+/// What is dead has to be discarded before more is written.
+pub(crate) const fn is_tight(facts: &RoomFacts) -> bool {
+    let coming = facts.pending + ROOM_MARGIN;
+    let short = match facts.device {
+        Some(room) => room < coming,
+        None => false,
+    };
+    short || facts.valid + facts.dead + coming > facts.limit
+}
+
+/// Half the room for the discard log is spoken for by what was given up since the last checkpoint.
+pub(crate) const fn log_is_due(fresh_bytes: u64, room_bytes: u64) -> bool {
+    fresh_bytes > room_bytes / 2
+}
+
+/// What earlier logs hold and the device was not told of goes into this log too, if that has room for it. Otherwise the
+/// device is told before this checkpoint is complete: its last flush makes that durable.
+pub(crate) const fn can_carry(fresh_bytes: u64, carried_bytes: u64, room_bytes: u64) -> bool {
+    fresh_bytes.saturating_add(carried_bytes) <= room_bytes
+}
+
+/// How discards are issued in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// Commands in one round at most.
+    pub(crate) commands: usize,
+    /// Blocks that a command has at least.
+    pub(crate) granularity: u32,
+    /// Between rounds that found some, in ms.
+    pub(crate) busy_ms: u64,
+    /// Between rounds that found none.
+    pub(crate) idle_ms: u64,
+}
+
+/// F2FS in Linux 6.1: eight requests of at least 16 blocks (`max_discard_request`, `discard_granularity`), on a small or
+/// nearly full volume of any length; `min_discard_issue_time` and `max_discard_issue_time`.
+pub(crate) const fn segmented_pace(any_length: bool) -> Pace {
+    Pace { commands: 8, granularity: if any_length { 1 } else { 16 }, busy_ms: 50, idle_ms: 60_000 }
+}
+
+/// IPLFS (section 4.3 of its paper): sixteen every 50 ms, whatever else is going on.
+pub(crate) const ENDLESS_PACE: Pace = Pace { commands: 16, granularity: 1, busy_ms: 50, idle_ms: 50 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_made_before_the_device_is_full() {
+        let base = RoomFacts { limit: 1000, valid: 500, dead: 400, pending: 36, device: None };
+        assert!(!is_tight(&base));
+        assert!(is_tight(&RoomFacts { dead: 401, ..base }));
+        assert!(is_tight(&RoomFacts { pending: 37, ..base }));
+        assert!(
+            is_tight(&RoomFacts { device: Some(99), ..base })
+                && !is_tight(&RoomFacts { device: Some(100), ..base })
+        );
+    }
+
+    #[test]
+    fn a_log_is_never_larger_than_its_room() {
+        assert!(log_is_due(51, 100) && !log_is_due(50, 100));
+        assert!(can_carry(60, 40, 100) && !can_carry(60, 41, 100));
+        assert!(!can_carry(1, u64::MAX, 100));
+    }
+}
