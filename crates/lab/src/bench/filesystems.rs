@@ -3,6 +3,7 @@
 mod ext;
 mod f2fs;
 
+use dovetail_block::{AREA_BLOCKS, AREAS};
 use dovetail_host::Planner;
 use dovetail_time::Ratio;
 use dovetail_vfs::Simulated;
@@ -13,8 +14,17 @@ use super::{BenchError, Stack};
 /// Makes a new volume of a stack on a device and mounts it.
 type Build = fn(&Stack, Planner, Ratio) -> Result<Box<dyn Simulated>, BenchError>;
 
-const FILESYSTEMS: [(&str, Build); 3] =
-    [("f2fs", f2fs::build), ("ext4", ext::build_ext4), ("ext3", ext::build_ext3)];
+const FILESYSTEMS: [(&str, Build); 4] = [
+    ("f2fs", f2fs::build),
+    ("iplfs", f2fs::build_endless),
+    ("ext4", ext::build_ext4),
+    ("ext3", ext::build_ext3),
+];
+
+/// Blocks that a drive under a file system has to have addresses for, if that is more than it holds.
+pub(super) fn addresses(filesystem: &str) -> Option<u64> {
+    (filesystem == "iplfs").then_some(AREAS * AREA_BLOCKS)
+}
 
 /// A new, mounted volume of a stack.
 pub(super) fn build(stack: &Stack, planner: Planner, scale: Ratio) -> Result<Box<dyn Simulated>, BenchError> {

@@ -1,6 +1,7 @@
 //! F2FS in a stack.
 
 use dovetail_block::BlockDevice;
+use dovetail_f2fs::format::Variant;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Options};
 use dovetail_host::Planner;
@@ -36,17 +37,31 @@ struct Sysfs {
     cp_interval: Option<u64>,
 }
 
-pub(super) fn build(
+pub(super) fn build(stack: &Stack, planner: Planner, scale: Ratio) -> Result<Box<dyn Simulated>, BenchError> {
+    build_variant(stack, planner, scale, Variant::F2fs)
+}
+
+pub(super) fn build_endless(
+    stack: &Stack,
+    planner: Planner,
+    scale: Ratio,
+) -> Result<Box<dyn Simulated>, BenchError> {
+    build_variant(stack, planner, scale, Variant::Iplfs)
+}
+
+fn build_variant(
     stack: &Stack,
     mut planner: Planner,
     scale: Ratio,
+    variant: Variant,
 ) -> Result<Box<dyn Simulated>, BenchError> {
     let full_bytes = planner.info().capacity() as f64 * 4096.0 / scale.value();
     // the kernel's defaults depend on the size: a volume shrunk with its drive keeps those of its full size
     let small_volume = Some(full_bytes <= SMALL_VOLUME);
     let options = Options { small_volume, ..mount_options(stack, scale)? };
     let failed = |error: String| BenchError::Setup { stack: stack.name.clone(), reason: error };
-    mkfs(&mut planner, &mkfs_options(stack)?).map_err(|error| failed(error.to_string()))?;
+    mkfs(&mut planner, &MkfsOptions { variant, ..mkfs_options(stack)? })
+        .map_err(|error| failed(error.to_string()))?;
     let fs = F2fs::mount(planner, options, SimTime::ZERO).map_err(|error| failed(error.to_string()))?;
     Ok(Box::new(fs))
 }
