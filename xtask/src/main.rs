@@ -34,7 +34,7 @@ const CHORES: [Chore; 12] = [
     },
     Chore {
         name: "crash",
-        about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: two hours)",
+        about: "cut the power over many seeds: cargo xtask crash [SEEDS] (100,000: four hours)",
         run: crash,
     },
     Chore {

@@ -21,6 +21,9 @@ pub struct DriveConfig {
     /// What the host can address, in blocks of 4 KiB, where that is more than it holds (a thin drive): up to 7 * 2^58. Only
     /// with a map whose memory follows what is mapped.
     pub addresses: Option<u64>,
+    /// Flash pages that one page of the discard journal's bitmaps tells of, where that is fewer than fit: so that tests have
+    /// several of them on a small drive.
+    pub pages_per_bitmap: Option<u32>,
     /// How it maps pages.
     pub scheme: &'static Scheme,
     /// Which line it cleans next.
@@ -154,14 +157,14 @@ impl DriveConfig {
         self.shape.pages_per_line(&self.nand.geometry)
     }
 
-    /// Free lines that cleaning needs to go on whatever happens: one in each group to move pages to, one for the
-    /// record of discards and all its bitmap pages, for which an erase waits, one for what a power cut left half moved; more where lines
-    /// have only a few pages, and where the tables of a reverse map are on flash: they are written in one go.
+    /// Free lines that cleaning needs to go on whatever happens: one in each group to move pages to, one for the record of
+    /// discards and the bitmap pages, for which an erase waits, one for what a power cut left half moved. More for the record
+    /// where lines have only a few pages, and where the tables of a reverse map are on flash: they are written in one go.
     pub(crate) fn least_reserve(&self) -> u32 {
         const PAGES_FOR_RECORDS: u32 = 8;
         let bitmaps = crate::drive::bitmap_pages(self) + 2;
         let records = PAGES_FOR_RECORDS.max(bitmaps) + crate::drive::reverse_table_pages(self);
-        self.groups() + records.div_ceil(self.line_pages()).max(2)
+        self.groups() + records.div_ceil(self.line_pages()) + 1
     }
 
     /// Checks that the drive can hold its capacity and still clean, and raises the cleaning thresholds to what

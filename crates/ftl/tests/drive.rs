@@ -9,7 +9,7 @@ use dovetail_block::{
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::{Cause, ReadCause};
 use dovetail_ftl::{Drive, DriveConfig, mapping, victim};
-use dovetail_nand::{BlockId, FaultPlan, Geometry, NandConfig, Ppn, Timing};
+use dovetail_nand::{BlockId, FaultPlan, Geometry, NandConfig, PowerCut, Ppn, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 /// 2 channels, 4 dies, 32 superblocks of 64 pages of 4 KiB; 1,536 blocks for the host.
@@ -33,6 +33,7 @@ fn config() -> DriveConfig {
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: 1536,
         addresses: None,
+        pages_per_bitmap: None,
         scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy("greedy").unwrap(),
         choices: 4,
@@ -87,6 +88,14 @@ impl Host {
 
     fn discard(&mut self, start: u64, len: u64) {
         self.submit(Command::Discard { ranges: &[SectorRange::inside(ByteRange::new(start, len))] }).unwrap();
+    }
+
+    /// Discards blocks, each of which takes a slot of the journal: all sixteen.
+    fn use_slots(&mut self, first: u64) {
+        for lba in first..first + 16 {
+            self.discard(lba * 4096, 4096);
+            self.submit(Command::Flush).unwrap();
+        }
     }
 
     fn fill(&mut self) {
@@ -182,6 +191,69 @@ fn discards_survive_a_cut_once_flushed_even_when_their_slots_were_used_again() {
     assert_eq!(host.read(1499), Ok(pattern(1500)));
 }
 
+/// The line that the next write goes to, more or less: where one of a block that is written again and again has gone.
+fn line_of_writes(host: &mut Host) -> Option<u32> {
+    let valid = |host: &Host| host.drive.lines().ids().map(|line| host.drive.lines().valid(line)).collect();
+    let before: Vec<u32> = valid(host);
+    host.write(0, 1);
+    let after: Vec<u32> = valid(host);
+    (0..).zip(before.iter().zip(&after)).find(|(_, (before, after))| before < after).map(|(line, _)| line)
+}
+
+/// A drive with a bitmap page for each half of its lines. Block 1024 has an old version in the second half, a newer one in
+/// the first, and was discarded; all journal slots are used up.
+fn discarded_in_both_halves() -> Host {
+    let mut host = Host::new(DriveConfig { pages_per_bitmap: Some(1024), user_blocks: 1300, ..config() });
+    (0..1300).for_each(|lba| host.write(lba, 1));
+    let mut rng = Rng::new(12);
+    while line_of_writes(&mut host).is_none_or(|line| line >= 16) {
+        host.write(rng.below(500), 1);
+    }
+    host.write(1024, 1);
+    host.use_slots(520);
+    host.discard(1024 * 4096, 4096);
+    host
+}
+
+#[test]
+fn a_version_that_was_overwritten_before_the_discard_stays_dead_when_slots_are_used_again() {
+    let mut host = discarded_in_both_halves();
+    host.submit(Command::Flush).unwrap();
+    host.use_slots(540);
+    host.use_slots(560);
+    // The newer version is erased, the older one is not.
+    host.write_at_random(4000, 500, 13);
+    let (drive, _) = host.drive.into_unrecovered().recover().unwrap();
+    let mut host = Host { drive, ..Host::new(config()) };
+    assert_eq!(host.read(1024), Ok(Content::Empty));
+}
+
+#[test]
+fn a_discard_that_only_one_of_two_bitmap_pages_tells_of_brings_nothing_older_back() {
+    let mut discarded = 0;
+    for cut in 0.. {
+        let mut host = discarded_in_both_halves();
+        let at_operation = host.drive.flash_operations() + cut;
+        let power_cut = Some(PowerCut { at_operation, torn: Torn::Untouched });
+        host.drive.set_faults(FaultPlan { power_cut, ..FaultPlan::default() });
+        if host.submit(Command::Flush).is_ok() {
+            break;
+        }
+        let newer = host.pattern - 1;
+        let (drive, _) = host.drive.into_unrecovered().recover().unwrap();
+        let mut host = Host { drive, ..Host::new(config()) };
+        let found = host.read(1024).unwrap();
+        assert!(found == Content::Empty || found == pattern(newer), "cut {cut}: {found:?}");
+        discarded += u32::from(found == Content::Empty);
+        // Whatever holds the newer version is erased, and nothing is discarded meanwhile.
+        host.write_at_random(4000, 500, 13);
+        let (drive, _) = host.drive.into_unrecovered().recover().unwrap();
+        let mut host = Host { drive, ..Host::new(config()) };
+        assert_eq!(host.read(1024), Ok(found), "cut {cut}");
+    }
+    assert!(discarded > 0, "the power was never cut between the two bitmap pages");
+}
+
 #[test]
 fn what_lay_in_the_buffer_is_lost_by_a_cut_and_the_rest_is_not() {
     let mut host = Host::new(DriveConfig { buffer_pages: 16, ..config() });
@@ -198,7 +270,7 @@ fn what_lay_in_the_buffer_is_lost_by_a_cut_and_the_rest_is_not() {
 #[test]
 fn a_cut_drive_answers_nothing() {
     let mut host = Host::new(config());
-    let cut = dovetail_nand::PowerCut { at_operation: 1, torn: dovetail_nand::Torn::Garbage };
+    let cut = PowerCut { at_operation: 1, torn: Torn::Garbage };
     host.drive.set_faults(FaultPlan { power_cut: Some(cut), ..FaultPlan::default() });
     host.write(0, 1);
     let range = BlockRange::new(Lba(1), 1);

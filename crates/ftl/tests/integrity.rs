@@ -7,8 +7,9 @@
 #![allow(clippy::print_stdout, reason = "a test tells what it has reached")]
 
 use dovetail_block::{
-    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, HeldRemaps, Hints,
-    Inode, Lba, Pattern, ReferenceDevice, RemapLimits, RemapPair, RemapWhen, SectorRange, StreamId,
+    AREA_BLOCKS, AREAS, BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError,
+    HeldRemaps, Hints, Inode, Lba, Pattern, ReferenceDevice, RemapLimits, RemapPair, RemapWhen, SectorRange,
+    StreamId,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
@@ -51,6 +52,7 @@ fn config(rng: &mut Rng) -> DriveConfig {
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: (geometry.raw_bytes() as f64 / 4096.0 * share) as u64,
         addresses: None,
+        pages_per_bitmap: Some(geometry.pages().div_ceil(pick(rng, &[1, 2, 6]))),
         scheme: &mapping::SCHEMES[rng.below(mapping::SCHEMES.len() as u64) as usize],
         policy: &victim::POLICIES[rng.below(victim::POLICIES.len() as u64) as usize],
         choices: 4,
@@ -79,15 +81,94 @@ enum Kind {
     NonVolatile,
     /// Pages of one block, and remaps in a log on flash.
     Log,
+    /// Far more addresses than room, without remapping.
+    Thin,
+    /// The same, with remaps in non-volatile memory.
+    ThinNonVolatile,
+    /// The same, with remaps in a log on flash.
+    ThinLog,
+}
+
+impl Kind {
+    fn is_thin(self) -> bool {
+        matches!(self, Self::Thin | Self::ThinNonVolatile | Self::ThinLog)
+    }
+
+    fn remaps(self) -> bool {
+        !matches!(self, Self::Plain | Self::Thin)
+    }
+
+    fn has_memory(self) -> bool {
+        matches!(self, Self::NonVolatile | Self::ThinNonVolatile)
+    }
+}
+
+/// The addresses that a run uses: windows anywhere, as if they stood in a row.
+#[derive(Clone, Debug)]
+struct Space {
+    starts: Vec<u64>,
+    window: u64,
+}
+
+impl Space {
+    /// All of a drive's; of a thin one half as many again as it has room for, and of these most at ends of areas.
+    fn new(config: &DriveConfig, rng: &mut Rng) -> Self {
+        let Some(addresses) = config.addresses else {
+            return Self { starts: vec![0], window: config.user_blocks };
+        };
+        let windows = 12;
+        let window = config.user_blocks * 3 / 2 / windows + 4;
+        let place = |i| match i {
+            0 => 0,
+            1 => addresses - window,
+            // Across the ends of areas.
+            2..7 => (i - 1) * AREA_BLOCKS - rng.below(window),
+            _ => rng.below(addresses / window) * window,
+        };
+        let starts: std::collections::BTreeSet<u64> = (0..windows).map(place).collect();
+        Self { starts: starts.into_iter().collect(), window }
+    }
+
+    fn blocks(&self) -> u64 {
+        self.starts.len() as u64 * self.window
+    }
+
+    /// The address of the `index`th block.
+    fn lba(&self, index: u64) -> Lba {
+        Lba(self.starts[(index / self.window) as usize] + index % self.window)
+    }
+
+    /// A random run of up to nine blocks, half of the time among the first quarter.
+    fn range(&self, rng: &mut Rng) -> BlockRange {
+        let blocks = self.blocks();
+        let hot = if rng.chance(0.5) { blocks / 4 + 1 } else { blocks };
+        let start = rng.below(hot);
+        BlockRange::new(self.lba(start), 1 + rng.below(9.min(self.window - start % self.window)))
+    }
+
+    /// A range that no drive could walk: an area, or from anywhere to anywhere.
+    fn huge(&self, rng: &mut Rng) -> SectorRange {
+        if rng.chance(0.5) {
+            return BlockRange::new(Lba(rng.below(AREAS) * AREA_BLOCKS), AREA_BLOCKS).into();
+        }
+        let (a, b) = (rng.below(self.blocks()), rng.below(self.blocks()));
+        let (start, end) = (self.lba(a.min(b)).0, self.lba(a.max(b)).0);
+        SectorRange::new(8 * start + rng.below(8), 8 * (end - start))
+    }
+}
+
+/// A small drive with seven areas of addresses.
+fn thin(plain: DriveConfig, rng: &mut Rng) -> DriveConfig {
+    let sparse: Vec<_> = mapping::SCHEMES.iter().filter(|scheme| scheme.sparse).collect();
+    DriveConfig { addresses: Some(AREAS * AREA_BLOCKS), scheme: pick(rng, &sparse), ..plain }
 }
 
 /// A small drive that remaps.
-fn remapping(rng: &mut Rng, kind: Kind) -> DriveConfig {
-    let plain = config(rng);
+fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
     let geometry = Geometry { page_bytes: 4096, ..plain.nand.geometry };
     let shrunk: u64 = plain.nand.geometry.parts_per_page().into();
     let store = match kind {
-        Kind::Log => RemapStore::Log,
+        Kind::Log | Kind::ThinLog => RemapStore::Log,
         _ => {
             RemapStore::NonVolatile { access: SimSpan::from_ns(100), discard_records: pick(rng, &[1, 3, 20]) }
         }
@@ -96,6 +177,7 @@ fn remapping(rng: &mut Rng, kind: Kind) -> DriveConfig {
     DriveConfig {
         nand: NandConfig { geometry, ..plain.nand },
         user_blocks: plain.user_blocks / shrunk,
+        pages_per_bitmap: Some(geometry.pages().div_ceil(pick(rng, &[1, 2, 6]))),
         remap: Some(RemapConfig { limits, store }),
         ..plain
     }
@@ -106,7 +188,7 @@ fn faults(rng: &mut Rng, from: u64, within: u64, failing: Option<Kind>) -> Fault
     let torn = pick(rng, &[Torn::Untouched, Torn::Garbage, Torn::Finished]);
     let rate = |rng: &mut Rng, most: f64| if failing.is_some() && rng.chance(0.3) { most } else { 0.0 };
     // Drives that remap have more pages of their own to lose.
-    let unreadable = if failing.is_some_and(|kind| kind != Kind::Plain) { 0.03 } else { 0.003 };
+    let unreadable = if failing.is_some_and(Kind::remaps) { 0.03 } else { 0.003 };
     FaultPlan {
         seed: rng.next_u64(),
         read_rate: rate(rng, unreadable),
@@ -184,6 +266,7 @@ impl Expected {
 
 struct Life {
     drive: Drive,
+    space: Space,
     expected: Expected,
     held: HeldRemaps,
     seen: Seen,
@@ -208,13 +291,6 @@ impl Life {
             return Content::Bytes(Arc::new(bytes));
         }
         Content::Pattern(Pattern::new(self.version))
-    }
-
-    fn range(&self, rng: &mut Rng) -> BlockRange {
-        let blocks = self.drive.info().blocks;
-        let hot = if rng.chance(0.5) { blocks / 4 + 1 } else { blocks };
-        let start = rng.below(hot);
-        BlockRange::new(Lba(start), 1 + rng.below(9.min(blocks - start)))
     }
 
     fn remaps(&self) -> bool {
@@ -243,15 +319,23 @@ impl Life {
     }
 
     fn write(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
-        let range = self.range(rng);
+        let range = self.space.range(rng);
         let contents: Vec<_> = range.iter().map(|_| self.content(rng)).collect();
         let fua = rng.chance(0.1);
+        let room = self.drive.room();
+        let hints = Hints { stream: StreamId(rng.below(3) as u8), inode: Inode(rng.below(5) as u32) };
+        let command = Command::Write { range, data: Data::Blocks(&contents), hints, fua };
+        let done = self.drive.submit(self.now, command);
+        if done == Err(DeviceError::NoRoom) {
+            let free = room.unwrap_or(u64::MAX);
+            assert!(free < range.blocks, "{free} blocks free, but none for {} more", range.blocks);
+            self.seen.refused += 1;
+            return Ok(());
+        }
         for (lba, content) in range.iter().zip(&contents) {
             self.expected.apply(|model| model.write(lba, content.clone(), false));
         }
-        let hints = Hints { stream: StreamId(rng.below(3) as u8), inode: Inode(rng.below(5) as u32) };
-        let command = Command::Write { range, data: Data::Blocks(&contents), hints, fua };
-        let done = self.drive.submit(self.now, command)?.done;
+        let done = done?.done;
         if fua || self.drive.config().buffer_pages == 0 {
             self.now = self.now.max(done);
             for (lba, content) in range.iter().zip(contents) {
@@ -263,12 +347,12 @@ impl Life {
 
     /// A random remap: of a run of sources as a log-structured file system has them, or of any.
     fn pairs(&self, rng: &mut Rng, limits: RemapLimits) -> Vec<RemapPair> {
-        let blocks = self.drive.info().blocks;
+        let blocks = self.space.blocks();
         let most = u64::from(limits.pairs_per_command).min(blocks / 2);
         let count = if rng.chance(0.1) { most } else { 1 + rng.below(most.min(10)) };
         let (first, in_a_row, onto_a_row) = (rng.below(blocks), rng.chance(0.5), rng.chance(0.2));
         let mut seen = std::collections::BTreeSet::new();
-        let mut fresh = |lba: u64| seen.insert(lba).then_some(Lba(lba));
+        let mut fresh = |index: u64| Some(self.space.lba(index)).filter(|lba| seen.insert(*lba));
         let pair = |i: u64| {
             let from = if in_a_row { (first + i) % blocks } else { rng.below(blocks) };
             let to = if onto_a_row { (first + blocks / 2 + i) % blocks } else { rng.below(blocks) };
@@ -331,7 +415,7 @@ impl Life {
     }
 
     fn read(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
-        let range = self.range(rng);
+        let range = self.space.range(rng);
         let mut into = vec![Content::Empty; range.blocks as usize];
         match self.drive.submit(self.now, Command::Read { range, into: Some(&mut into) }) {
             // The medium lost it: told, not hidden.
@@ -343,14 +427,17 @@ impl Life {
     }
 
     fn discard(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
-        let ranges: Vec<_> = (0..1 + rng.below(3)).map(|_| self.ragged(rng)).collect();
+        let mut ranges: Vec<_> = (0..1 + rng.below(3)).map(|_| self.ragged(rng)).collect();
+        if self.drive.config().addresses.is_some() && rng.chance(0.1) {
+            ranges.push(self.space.huge(rng));
+        }
         ranges.iter().for_each(|range| self.expected.apply(|model| model.discard(*range)));
         self.drive.submit(self.now, Command::Discard { ranges: &ranges }).map(|_| ())
     }
 
     /// A range that need not begin or end at a block.
     fn ragged(&self, rng: &mut Rng) -> SectorRange {
-        let range = SectorRange::from(self.range(rng));
+        let range = SectorRange::from(self.space.range(rng));
         let cut = if rng.chance(0.5) { rng.below(8) } else { 0 };
         SectorRange::new(range.start + cut, range.sectors - cut)
     }
@@ -391,6 +478,7 @@ impl Life {
             cut.recover().unwrap_or_else(|e| panic!("recovery failed without a fault: {}", e.1));
         let mut life = Self {
             drive,
+            space: self.space,
             expected: self.expected,
             held: HeldRemaps::default(),
             seen: self.seen,
@@ -415,17 +503,24 @@ impl Life {
 
     fn read_all(&mut self) -> Vec<(Lba, Content)> {
         self.drive.check().unwrap();
-        let blocks = self.drive.info().blocks;
+        let space = self.space.clone();
+        let mut lost = 0;
         let read = |lba| {
             let mut found = [Content::Empty];
             let range = BlockRange::new(lba, 1);
             self.now += self.pause;
             match self.drive.submit(self.now, Command::Read { range, into: Some(&mut found) }) {
-                Err(DeviceError::Unreadable(_)) if self.failing => None,
+                Err(DeviceError::Unreadable(_)) if self.failing => {
+                    lost += 1;
+                    None
+                }
                 other => other.map(|_| (lba, found[0].clone())).map_or_else(|e| panic!("{e}"), Some),
             }
         };
-        (0..blocks).map(Lba).filter_map(read).collect()
+        let all: Vec<_> = (0..space.blocks()).map(|index| space.lba(index)).filter_map(read).collect();
+        let found = all.iter().filter(|(_, content)| *content != Content::Empty).count() as u64;
+        assert_eq!(self.drive.live_blocks(), found + lost, "a page leaks, or what it holds cannot be read");
+        all
     }
 
     /// A drive that takes no more writes still gives back what it has.
@@ -459,6 +554,8 @@ struct Seen {
     /// Pages found with another owner than their out-of-band area names.
     remapped_pages: u64,
     log_pages: u64,
+    /// Writes that a thin drive had no room for.
+    refused: u64,
 }
 
 impl Seen {
@@ -473,6 +570,7 @@ impl Seen {
         self.in_remaps += other.in_remaps;
         self.remapped_pages += other.remapped_pages;
         self.log_pages += other.log_pages;
+        self.refused += other.refused;
     }
 
     fn count(&mut self, drive: &Drive) {
@@ -489,7 +587,7 @@ impl Seen {
 fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
     let plan =
         faults(rng, life.drive.flash_operations(), 3 * COMMANDS_PER_LIFE, life.failing.then_some(kind));
-    let at_entry = kind == Kind::NonVolatile && !life.in_time && rng.chance(0.5);
+    let at_entry = kind.has_memory() && !life.in_time && rng.chance(0.5);
     let power_cut = plan.power_cut.filter(|_| !life.in_time && !at_entry);
     life.drive.set_faults(FaultPlan { power_cut, ..plan });
     if at_entry {
@@ -500,13 +598,17 @@ fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
 
 fn run(seed: u64, kind: Kind) -> Seen {
     let mut rng = Rng::new(seed);
-    let config = if kind == Kind::Plain { config(&mut rng) } else { remapping(&mut rng, kind) };
+    let plain = config(&mut rng);
+    let config = if kind.is_thin() { thin(plain, &mut rng) } else { plain };
+    let config = if kind.remaps() { remapping(config, &mut rng, kind) } else { config };
+    let space = Space::new(&config, &mut rng);
     let drive = match Drive::new(config) {
         Ok(drive) => drive,
         Err(_) => return Seen::default(), // too small for its frontiers: another seed has a larger one
     };
     let mut life = Life {
         drive,
+        space,
         expected: Expected::new(ReferenceDevice::new()),
         held: HeldRemaps::default(),
         seen: Seen::default(),
@@ -524,7 +626,7 @@ fn run(seed: u64, kind: Kind) -> Seen {
     }
     while life.seen.cuts < CUTS_PER_SEED {
         let commands = plan_end(&mut life, &mut rng, kind);
-        let in_a_hurry = life.in_time && kind != Kind::Plain && rng.chance(0.8);
+        let in_a_hurry = life.in_time && kind.remaps() && rng.chance(0.8);
         for command in 0..=commands {
             let done = match command < commands {
                 true => life.step(&mut rng),
@@ -609,4 +711,23 @@ fn remaps_in_non_volatile_memory_happen_wholly_or_not_at_all() {
 fn remaps_in_the_log_happen_wholly_or_not_at_all() {
     let Some(seen) = remaps_hold(Kind::Log, "in_the_log") else { return };
     assert!(seen.log_pages > 10_000, "{} pages of the log", seen.log_pages);
+}
+
+#[test]
+fn thin_drives_lose_nothing_bring_nothing_back_and_leak_nothing() {
+    let Some(seen) = run_all(Kind::Thin, "thin_drives") else { return };
+    assert!(seen.refused > 1000, "{} writes without room", seen.refused);
+    assert!(seen.journal_pages > 1000, "{} journal pages", seen.journal_pages);
+}
+
+#[test]
+fn remaps_of_thin_drives_hold_in_non_volatile_memory() {
+    let Some(seen) = remaps_hold(Kind::ThinNonVolatile, "thin_drives_hold_in_non_volatile") else { return };
+    assert!(seen.refused > 100, "{} writes without room", seen.refused);
+}
+
+#[test]
+fn remaps_of_thin_drives_hold_in_the_log() {
+    let Some(seen) = remaps_hold(Kind::ThinLog, "thin_drives_hold_in_the_log") else { return };
+    assert!(seen.refused > 100 && seen.log_pages > 10_000, "{} writes without room", seen.refused);
 }

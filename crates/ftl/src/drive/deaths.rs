@@ -65,7 +65,8 @@ impl Deaths {
         discarded | self.in_bitmap(ppn, seq, parts)
     }
 
-    fn in_bitmap(&self, ppn: Ppn, seq: Seq, parts: u32) -> u8 {
+    /// Which of them a bitmap page says to be dead.
+    pub(super) fn in_bitmap(&self, ppn: Ppn, seq: Seq, parts: u32) -> u8 {
         let page = u64::from(ppn.0);
         let Some((&first, bitmap)) = self.bitmaps.range(..=page).next_back() else { return 0 };
         let bit = (page - first) * u64::from(parts);

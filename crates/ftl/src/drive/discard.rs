@@ -20,6 +20,7 @@ impl Drive {
         }
         self.counters.discards += 1;
         if self.config.pages_freed_at_once().is_some_and(|most| self.freed > most) {
+            self.make_room_for_records(at)?;
             self.write_journal(at)?;
         }
         self.write_full_records(at)?;

@@ -25,15 +25,19 @@
 //! since, it is written now: its bit is set. What was erased in between has its bit set as well,
 //! because that erase may not have begun when the power goes.
 //!
-//! **Why all bitmap pages are written before the first erase after a recovery.** The power may go between two bitmap
-//! pages. One of them can then tell of a discard whose own record never got to flash: the version discarded is dead, and
-//! older ones in the range of the other page are not. They count for nothing as long as the dead one, which is newer, is
-//! there. So it must not be erased before they are in bitmap pages, too. The same goes for what the drive loses on the medium.
+//! **Ghosts.** The power may go between two bitmap pages. One of them can then tell of a discard whose own record never got
+//! to flash: the version discarded is dead, and older ones in the range of the other page are not. They do not count as
+//! long as the dead one, which is newer, is there. Recovery looks for such versions; if it finds one, the bitmap pages are
+//! written before anything is erased. A version that dies later is no danger: its record comes first, and before the first
+//! record after a recovery the bitmap pages are written.
+//!
+//! Recovery finds out which bitmap pages lack something that is dead now; only these count as touched. So a drive whose power is
+//! cut again and again does not begin anew with all of them each time, for which it might run out of free lines.
 
 use std::sync::Arc;
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockRange, Content, DeviceError, Inode, Lba, StreamId};
-use dovetail_nand::{Divisor, Geometry, Lpn, Ppn, Seq, Token};
+use dovetail_nand::{Divisor, Lpn, Ppn, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
 use super::Drive;
@@ -104,19 +108,21 @@ pub(super) struct Journal {
     first_lpn: u64,
     programs_end: SimTime,
     is_writing: bool,
-    /// All bitmap pages must be written before anything is erased: after recovery, and after a loss on the medium.
+    /// All bitmap pages must be written before anything is erased: recovery has found versions that only a newer, dead one
+    /// keeps from counting, or a page of the journal was lost on the medium.
     must_rewrite: bool,
 }
 
 /// Flash pages that a bitmap page tells of.
-fn pages_per_bitmap(geometry: &Geometry) -> u32 {
-    (geometry.page_bytes - HEADER_BYTES as u32) * 8 / geometry.parts_per_page()
+fn pages_per_bitmap(config: &DriveConfig) -> u32 {
+    let geometry = &config.nand.geometry;
+    let fit = (geometry.page_bytes - HEADER_BYTES as u32) * 8 / geometry.parts_per_page();
+    config.pages_per_bitmap.map_or(fit, |pages| pages.clamp(1, fit))
 }
 
 /// Bitmap pages of a drive.
 pub(crate) fn bitmap_pages(config: &DriveConfig) -> u32 {
-    let geometry = &config.nand.geometry;
-    geometry.pages().div_ceil(pages_per_bitmap(geometry))
+    config.nand.geometry.pages().div_ceil(pages_per_bitmap(config))
 }
 
 fn slots(config: &DriveConfig) -> u32 {
@@ -130,7 +136,7 @@ pub(super) fn journal_pages(config: &DriveConfig) -> u32 {
 
 impl Journal {
     pub(super) fn new(config: &DriveConfig) -> Self {
-        let pages_per_bitmap = pages_per_bitmap(&config.nand.geometry);
+        let pages_per_bitmap = pages_per_bitmap(config);
         let bitmaps = bitmap_pages(config);
         Self {
             pending: Vec::new(),
@@ -148,10 +154,20 @@ impl Journal {
         }
     }
 
-    /// Nothing is known of which bitmap pages lag behind the slots, so all do: after recovery, and after a loss.
-    pub(super) fn distrust(&mut self) {
+    /// A page of the journal is lost: what it said is in bitmap pages before anything is erased.
+    fn distrust(&mut self) {
         self.touched.fill(self.bitmaps.into());
         self.next_slot = self.slots;
+        self.must_rewrite = true;
+    }
+
+    /// After recovery: the slots hold what bitmap pages may lack.
+    pub(super) fn resume(&mut self) {
+        self.next_slot = self.slots;
+    }
+
+    /// Recovery has found a version that only a newer, dead one keeps from counting.
+    pub(super) fn found_ghost(&mut self) {
         self.must_rewrite = true;
     }
 
@@ -246,10 +262,24 @@ impl Drive {
         self.nvm().map_or(pending > 0, |nvm| nvm.is_full_with(pending))
     }
 
+    /// Sees to it that records can be written: free lines, as far as the drive has any left to clean.
+    pub(super) fn make_room_for_records(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        if !self.has_records_for_flash() {
+            return Ok(());
+        }
+        match self.make_room(at) {
+            Err(DeviceError::ReadOnly(_)) => Ok(()),
+            other => other,
+        }
+    }
+
     /// Writes records that non-volatile memory has no more room for.
     pub(super) fn write_full_records(&mut self, at: SimTime) -> Result<(), DeviceError> {
         match self.nvm() {
-            Some(_) => self.write_journal(at),
+            Some(_) => {
+                self.make_room_for_records(at)?;
+                self.write_journal(at)
+            }
             None => Ok(()),
         }
     }

@@ -104,7 +104,8 @@ impl UnrecoveredDrive {
         found.report.discarded_blocks = drive.bury(&found.pages, &deaths);
         found.report.mapped_pages = drive.lines.ids().map(|line| u64::from(drive.lines.valid(line))).sum();
         drive.find_stranded();
-        drive.journal.distrust();
+        drive.journal.resume();
+        drive.compare_bitmaps(&found.pages, &deaths);
         found.report.duration = drive.nand.idle_from().since(SimTime::ZERO);
         if let Some(survivor) = self.nvm {
             drive.adopt_survivor(survivor);
@@ -271,6 +272,23 @@ impl Drive {
             }
         }
         buried
+    }
+
+    /// Finds out how far the journal's bitmap pages lag behind what counts now, and whether there are ghosts.
+    fn compare_bitmaps(&mut self, pages: &[Ppn], deaths: &Deaths) {
+        let parts = self.config.parts();
+        for &ppn in pages {
+            let Some((lpn, seq)) = self.version(ppn) else { continue };
+            let dead = self.written_parts(ppn) & !self.counting_parts(ppn);
+            if dead & !deaths.in_bitmap(ppn, seq, parts) == 0 {
+                continue;
+            }
+            self.journal.touch(ppn);
+            let unsaid = dead & !deaths.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
+            if unsaid != 0 && self.map.lookup(lpn).0.is_none() {
+                self.journal.found_ghost();
+            }
+        }
     }
 
     /// The parts of a page that had content when it was programmed; of one that is a single part, that one.

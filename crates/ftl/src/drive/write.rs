@@ -49,6 +49,7 @@ impl Drive {
         while let Some(lpn) = self.buffer.oldest() {
             self.send(at, lpn)?;
         }
+        self.make_room_for_records(at)?;
         self.write_journal(at)?;
         self.empty_condemned(at)?;
         self.counters.flushes += 1;

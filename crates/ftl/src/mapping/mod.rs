@@ -33,8 +33,8 @@ pub trait Mapping: std::fmt::Debug + Send {
     /// How many pages are mapped. For checks: it may look at every entry.
     fn mapped(&self) -> u64;
 
-    /// Appends the first `most` mapped pages of `pages` to `found`, in their order. Takes what is mapped there into account
-    /// and not how long the range is, if the scheme is [`Scheme::sparse`]; this default asks for each page.
+    /// Appends the first `most` mapped pages of `pages` to `found`, in their order. This default asks for each page; a
+    /// [`Scheme::sparse`] one must not take longer for a long range of which little is mapped.
     fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
         let mut accesses: u32 = 0;
         let most = found.len() + most;

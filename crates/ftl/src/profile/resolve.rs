@@ -43,6 +43,7 @@ impl Profile {
             },
             user_blocks: scaled.user_blocks,
             addresses: self.addresses()?,
+            pages_per_bitmap: None,
             scheme: self.scheme(overrides)?,
             policy: self.policy(overrides)?,
             choices: self.int("ftl.gc_choices", self.ftl.gc_choices, 1, 1000)?,

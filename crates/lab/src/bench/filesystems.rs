@@ -3,7 +3,6 @@
 mod ext;
 mod f2fs;
 
-use dovetail_block::{AREA_BLOCKS, AREAS};
 use dovetail_host::Planner;
 use dovetail_time::Ratio;
 use dovetail_vfs::Simulated;
@@ -16,15 +15,10 @@ type Build = fn(&Stack, Planner, Ratio) -> Result<Box<dyn Simulated>, BenchError
 
 const FILESYSTEMS: [(&str, Build); 4] = [
     ("f2fs", f2fs::build),
-    ("iplfs", f2fs::build_endless),
+    ("iplfs", f2fs::build_iplfs),
     ("ext4", ext::build_ext4),
     ("ext3", ext::build_ext3),
 ];
-
-/// Blocks that a drive under a file system has to have addresses for, if that is more than it holds.
-pub(super) fn addresses(filesystem: &str) -> Option<u64> {
-    (filesystem == "iplfs").then_some(AREAS * AREA_BLOCKS)
-}
 
 /// A new, mounted volume of a stack.
 pub(super) fn build(stack: &Stack, planner: Planner, scale: Ratio) -> Result<Box<dyn Simulated>, BenchError> {

@@ -8,16 +8,16 @@ use dovetail_host::HostCosts;
 use dovetail_time::{Ratio, parse_bytes};
 use serde::{Deserialize, Serialize};
 
-use super::{BenchError, filesystems};
+use super::BenchError;
 
 /// Stacks that come with dovetail: name and text.
 const BUILT_IN: [(&str, &str); 8] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
+    ("iplfs", include_str!("../../../../stacks/iplfs.toml")),
     ("rm-ipu", include_str!("../../../../stacks/rm-ipu.toml")),
     ("rm-ipu-fsync", include_str!("../../../../stacks/rm-ipu-fsync.toml")),
     ("rm-ipu-adaptive", include_str!("../../../../stacks/rm-ipu-adaptive.toml")),
-    ("iplfs", include_str!("../../../../stacks/iplfs.toml")),
     ("ext4", include_str!("../../../../stacks/ext4.toml")),
     ("ext3", include_str!("../../../../stacks/ext3.toml")),
 ];
@@ -135,8 +135,7 @@ impl Stack {
             file: self.name.clone(),
             reason: format!("[drive-figures]: {error}"),
         })?;
-        let config = profile.resolve(&overrides).map_err(failed)?;
-        Ok(DriveConfig { addresses: filesystems::addresses(&self.filesystem).or(config.addresses), ..config })
+        profile.resolve(&overrides).map_err(failed)
     }
 
     /// Blocks of the partition on a drive of so many.

@@ -23,15 +23,25 @@ pub(super) fn on_partition(names: &[&str], partition: &str) -> Result<Vec<Stack>
 }
 
 /// Filebench's file server with files of 2 MiB (the paper's sections 6.2 and 6.4) that take so many bytes, for so many seconds;
-/// both at full scale. Four fifths of Filebench's files are there at a time.
+/// both at full scale. Fifty threads, fewer where there are few files. Four fifths of Filebench's files are there at a time.
 pub(super) fn file_server(setting: &Setting<'_>, bytes: f64, seconds: f64) -> Result<Source, BenchError> {
     const FILE: f64 = 2_097_152.0;
     const THERE: f64 = 0.8;
+    /// Files for each thread at least: with fewer one may find none that it can create, or delete.
+    const FILES_A_THREAD: f64 = 40.0;
+    const THREADS: f64 = 50.0;
     let failed = |error: &dyn std::error::Error| BenchError::Workload(error.to_string());
     let mut personality = Personality::load("fileserver").map_err(|error| failed(&error))?;
-    let files = ((bytes / FILE / THERE) as u64).to_string();
+    let files = bytes / FILE / THERE;
+    let threads = (files * setting.scale.value() / FILES_A_THREAD).clamp(1.0, THREADS) as u64;
+    let (files, threads) = ((files as u64).to_string(), threads.to_string());
     let seconds = ((seconds * setting.scale.value()).ceil() as u64).max(1).to_string();
-    let changes = [("nfiles", files.as_str()), ("meanfilesize", "2m"), ("runtime", seconds.as_str())];
+    let changes = [
+        ("nfiles", files.as_str()),
+        ("meanfilesize", "2m"),
+        ("runtime", seconds.as_str()),
+        ("nthreads", threads.as_str()),
+    ];
     personality.set(changes).map_err(|error| failed(&error))?;
     Ok(Source::Personality(Box::new(personality)))
 }

@@ -13,7 +13,7 @@ pub(super) const FIGURE: Figure = Figure {
     setup: "Four threads, 4 KiB at random into one file, buffered and without fsync (assumed, the paper does not say), 60 GiB in all; the drive of 230 GiB \
             has room to spare. F2FS both as it is mounted by default and as a pure log. The start is what the drive takes after the page cache has filled \
             and before free segments end, the end the last quarter. At a reduced scale F2FS keeps a larger part of the partition to itself, so that the \
-            file has 26 GiB there. IPLFS may hold as many blocks as the partition has.",
+            file has 26 GiB there, and 23 below 1/10. IPLFS may hold as many blocks as the partition has.",
     reduced: 8,
     run,
     sensitivity: None,
@@ -57,7 +57,11 @@ impl Ends {
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let scale = setting.scale.value();
-    let size = if scale < 0.5 { "26g" } else { "28g" };
+    let size = match scale {
+        s if s > 0.5 => "28g",
+        s if s > 0.1 => "26g",
+        _ => "23g",
+    };
     let source = Source::fio(JOB, "iplfs-figure-12a.fio", &[("SIZE".into(), size.into())])?;
     let stacks = on_partition(&["f2fs", "f2fs-lfs", "iplfs"], "30GiB")?;
     let results = setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;

@@ -224,10 +224,11 @@ mod tests {
         let stop = AtomicBool::new(false);
         let setting =
             Setting { scale: "1/64".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
-        for figure in [&iplfs_tables_1_2::FIGURE, &iplfs_map_size::FIGURE, &iplfs_figure_16a::FIGURE] {
+        for figure in [&iplfs_tables_1_2::FIGURE, &iplfs_map_size::FIGURE] {
             let comparisons = figure.run(&setting).unwrap().comparisons;
             assert!(comparisons.len() >= 2 && comparisons.iter().all(|it| it.agrees), "{comparisons:#?}");
         }
+        assert_eq!(iplfs_figure_16a::FIGURE.run(&setting).unwrap().comparisons.len(), 2, "there is no clock");
     }
 
     #[test]

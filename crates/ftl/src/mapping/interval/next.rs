@@ -133,3 +133,32 @@ impl Search<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::address::Layout;
+    use super::*;
+
+    #[test]
+    fn the_walk_goes_from_the_metadata_table_into_the_trees() {
+        let mut map = IntervalMap::new(Layout::SINGLE_BLOCKS, 4096);
+        let pages = [3, 4095, 4096, 9000, 1 << 58, (7 << 58) - 1];
+        for (i, &page) in pages.iter().enumerate() {
+            map.update(LogicalPage(page), Some(Ppn(i as u32)));
+        }
+        assert_eq!(map.mapped(), 6);
+        for (from, until, most, expected) in [
+            (0, 7 << 58, 9, &pages[..]),
+            (0, 7 << 58, 3, &pages[..3]),
+            (4, 4096, 9, &pages[1..2]),
+            (4096, 1 << 58, 9, &pages[2..4]),
+            (9001, (7 << 58) - 1, 9, &pages[4..5]),
+            (5, 5, 9, &[]),
+        ] {
+            let mut found = Vec::new();
+            let cost = map.find_mapped(from..until, most, &mut |page, _| found.push(page.index()));
+            assert_eq!(found, expected, "{most} of {from}..{until}");
+            assert!(cost.accesses < 1500, "{cost:?}");
+        }
+    }
+}

@@ -41,7 +41,8 @@ pub(super) fn build(stack: &Stack, planner: Planner, scale: Ratio) -> Result<Box
     build_variant(stack, planner, scale, Variant::F2fs)
 }
 
-pub(super) fn build_endless(
+/// IPLFS, on a thin drive.
+pub(super) fn build_iplfs(
     stack: &Stack,
     planner: Planner,
     scale: Ratio,

@@ -1,0 +1,275 @@
+//! Thin drives as the host notices them: what they have room for, and what their addresses cost.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use dovetail_block::{
+    AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
+    SectorRange,
+};
+use dovetail_ftl::lines::LineShape;
+use dovetail_ftl::{ConfigError, Drive, DriveConfig, Overrides, Profile, mapping, victim};
+use dovetail_nand::{Geometry, NandConfig, Timing};
+use dovetail_time::{SimSpan, SimTime};
+
+const CAPACITY: u64 = 1200;
+const LAST: u64 = AREAS * AREA_BLOCKS;
+
+/// 2 channels, 4 dies, 32 superblocks of 64 pages of 4 KiB; 1,200 blocks for the host.
+fn config() -> DriveConfig {
+    let geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 2,
+        planes_per_die: 1,
+        blocks_per_plane: 32,
+        pages_per_block: 16,
+        page_bytes: 4096,
+    };
+    let timing = Timing {
+        read: SimSpan::from_us(50),
+        program: SimSpan::from_us(500),
+        erase: SimSpan::from_ms(5),
+        transfer_4k: SimSpan::from_us(10),
+    };
+    DriveConfig {
+        name: "test".into(),
+        nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
+        user_blocks: CAPACITY,
+        addresses: Some(LAST),
+        pages_per_bitmap: None,
+        scheme: mapping::scheme("interval").unwrap(),
+        policy: victim::policy("greedy").unwrap(),
+        choices: 4,
+        shape: LineShape::Superblock,
+        streams: 1,
+        gc_apart: true,
+        foreground_lines: 0,
+        background_lines: 0,
+        idle_after: SimSpan::from_ms(1_000_000),
+        buffer_pages: 0,
+        wear_spread: 0,
+        map_access: SimSpan::from_ns(50),
+        link_4k: SimSpan::from_us(1),
+        command: SimSpan::from_us(5),
+        remap: None,
+        seed: 1,
+    }
+}
+
+/// The same with pages of four blocks: room for 4 times as much in as many pages.
+fn large_pages() -> DriveConfig {
+    let plain = config();
+    let geometry = Geometry { page_bytes: 16384, ..plain.nand.geometry };
+    DriveConfig { nand: NandConfig { geometry, ..plain.nand }, user_blocks: 4 * CAPACITY, ..plain }
+}
+
+/// A drive, and the time at which the host has heard of all that it asked for.
+struct Host {
+    drive: Drive,
+    now: SimTime,
+}
+
+impl Host {
+    fn new(config: DriveConfig) -> Self {
+        Self { drive: Drive::new(config).unwrap(), now: SimTime::ZERO }
+    }
+
+    fn submit(&mut self, command: Command<'_>) -> Result<(), DeviceError> {
+        self.now = self.now.max(self.drive.submit(self.now, command)?.done);
+        Ok(())
+    }
+
+    /// Writes blocks of which each holds a pattern by its address.
+    fn write(&mut self, lba: u64, blocks: u64) -> Result<(), DeviceError> {
+        let data = Data::Patterns(Pattern::new(lba));
+        let range = BlockRange::new(Lba(lba), blocks);
+        self.submit(Command::Write { range, data, hints: Hints::default(), fua: false })
+    }
+
+    fn read(&mut self, lba: u64) -> Content {
+        let mut into = [Content::Empty];
+        self.submit(Command::Read { range: BlockRange::new(Lba(lba), 1), into: Some(&mut into) }).unwrap();
+        into[0].clone()
+    }
+
+    fn discard(&mut self, lba: u64, blocks: u64) {
+        let range = SectorRange::from(BlockRange::new(Lba(lba), blocks));
+        self.submit(Command::Discard { ranges: &[range] }).unwrap();
+    }
+
+    fn room(&self) -> u64 {
+        self.drive.room().unwrap()
+    }
+
+    /// Cuts the power in the order of issue, and recovers.
+    fn cut(self) -> Self {
+        let (drive, _) = self.drive.into_unrecovered().recover().unwrap();
+        drive.check().unwrap();
+        Self { drive, now: SimTime::ZERO }
+    }
+}
+
+fn pattern(lba: u64) -> Content {
+    Content::Pattern(Pattern::new(lba))
+}
+
+#[test]
+fn a_drive_says_that_it_is_thin_and_others_do_not() {
+    let thin = Drive::new(config()).unwrap();
+    assert_eq!((thin.info().blocks, thin.room()), (7 << 58, Some(CAPACITY)));
+    assert_eq!(thin.info().capabilities.thin.unwrap().capacity, CAPACITY);
+    let plain = Drive::new(DriveConfig { addresses: None, ..config() }).unwrap();
+    assert_eq!((plain.info().blocks, plain.room()), (CAPACITY, None));
+    assert_eq!(plain.info().capabilities.thin, None);
+}
+
+#[test]
+fn what_there_is_room_for_can_be_written_wherever_it_lies() {
+    for buffer_pages in [0, 64] {
+        let mut host = Host::new(DriveConfig { buffer_pages, ..large_pages() });
+        // Four blocks of one page, and one of another: two pages.
+        host.write(LAST - 4, 4).unwrap();
+        host.write(AREA_BLOCKS - 1, 1).unwrap();
+        assert_eq!(host.room(), CAPACITY - 2, "{buffer_pages} pages of buffer");
+        host.write(AREA_BLOCKS - 2, 1).unwrap();
+        assert_eq!(host.room(), CAPACITY - 2, "a page that is there has room for its other blocks");
+        let far = |i: u64| (i % AREAS) * AREA_BLOCKS + 5 * i * i + 7;
+        let room = host.room();
+        (0..room).for_each(|i| host.write(far(i), 1).unwrap());
+        assert_eq!(host.room(), 0);
+        assert_eq!(host.write(1 << 40, 1), Err(DeviceError::NoRoom));
+        host.write(AREA_BLOCKS - 4, 4).unwrap();
+        assert_eq!(host.write(AREA_BLOCKS - 4, 5), Err(DeviceError::NoRoom), "the fifth is in no page yet");
+        host.submit(Command::Flush).unwrap();
+        assert_eq!(host.drive.live_blocks(), 4 + 4 + room);
+        host = host.cut();
+        assert_eq!((host.room(), host.drive.live_blocks()), (0, 4 + 4 + room));
+        (0..room).for_each(|i| assert_eq!(host.read(far(i)), pattern(far(i))));
+        assert_eq!((host.read(LAST - 1), host.read(1 << 40)), (pattern(LAST - 4 + 3), Content::Empty));
+    }
+}
+
+#[test]
+fn a_discard_makes_room_at_once_also_of_what_is_in_the_buffer() {
+    for buffer_pages in [0, 64] {
+        let mut host = Host::new(DriveConfig { buffer_pages, ..large_pages() });
+        for lba in 0..CAPACITY {
+            host.write(AREA_BLOCKS + 4 * lba, 1).unwrap();
+        }
+        host.discard(AREA_BLOCKS, 4 * 100);
+        assert_eq!(host.room(), 100, "{buffer_pages} pages of buffer");
+        host.discard(AREA_BLOCKS + 4 * (CAPACITY - 10), AREA_BLOCKS);
+        assert_eq!(host.room(), 110, "{buffer_pages} pages of buffer");
+        (0..110).for_each(|i| host.write(5 * AREA_BLOCKS + 4 * i, 1).unwrap());
+        assert_eq!(host.write(0, 1), Err(DeviceError::NoRoom));
+        // A page of which one block is left takes as much as a whole one.
+        host.write(5 * AREA_BLOCKS, 4).unwrap();
+        host.discard(5 * AREA_BLOCKS + 1, 3);
+        assert_eq!(host.room(), 0);
+        host.discard(5 * AREA_BLOCKS, 1);
+        assert_eq!(host.room(), 1);
+    }
+}
+
+#[test]
+fn what_a_cut_brings_back_does_not_choke_the_drive() {
+    let mut host = Host::new(config());
+    let line = u64::from(host.drive.lines().pages_per_line());
+    for lba in 0..CAPACITY {
+        host.write(lba, 1).unwrap();
+    }
+    host.submit(Command::Flush).unwrap();
+    // Nothing is flushed any more: each cut brings back discarded blocks beside those that were written instead.
+    let (mut next, mut most) = (CAPACITY, 0);
+    for round in 1..=60 {
+        for _ in 0..round * 37 % 50 {
+            host.discard(0, next - CAPACITY + 20);
+            host.write(next, 20).unwrap();
+            next += 20;
+        }
+        host = host.cut();
+        most = most.max(host.drive.live_blocks());
+        assert!(most <= CAPACITY + line + 20, "round {round}: {most} live blocks");
+        host.discard(0, next - CAPACITY);
+        assert_eq!((host.room(), host.drive.live_blocks()), (0, CAPACITY), "round {round}");
+    }
+    assert!(most > CAPACITY, "no cut has brought anything back");
+}
+
+#[test]
+fn a_discard_costs_what_is_mapped_and_not_how_long_it_is() {
+    for scheme in ["interval", "hash"] {
+        let mut host =
+            Host::new(DriveConfig { scheme: mapping::scheme(scheme).unwrap(), buffer_pages: 64, ..config() });
+        let places = [0, 1 << 40, AREA_BLOCKS - 50, 3 * AREA_BLOCKS, LAST - 100];
+        places.iter().for_each(|&start| host.write(start, 100).unwrap());
+        let before = host.drive.counters();
+        host.discard(50, LAST - 100);
+        let spent = host.drive.counters() - before;
+        assert_eq!(spent.discarded_blocks, 400);
+        assert!(spent.map_accesses < 20_000, "{scheme}: {} accesses", spent.map_accesses);
+        assert_eq!((host.read(49), host.read(LAST - 50)), (pattern(49), pattern(LAST - 50)));
+        assert_eq!((host.read(50), host.read(LAST - 51)), (Content::Empty, Content::Empty));
+        host.submit(Command::Flush).unwrap();
+        host = host.cut();
+        assert_eq!(host.drive.live_blocks(), 100);
+    }
+}
+
+/// A log appends through the end of an area and up to the very last block, a hundred times as much as the drive holds;
+/// behind it everything is discarded.
+#[test]
+fn a_log_runs_for_a_hundred_lifetimes_up_to_the_last_address() {
+    let mut host = Host::new(DriveConfig { buffer_pages: 32, ..config() });
+    let (live, all) = (CAPACITY - 104, 100 * CAPACITY);
+    let mut largest = 0;
+    for start in [AREA_BLOCKS - all / 2, LAST - all] {
+        for lba in (start..start + all).step_by(8) {
+            host.write(lba, 8).unwrap();
+            if lba >= start + live {
+                host.discard(lba - live, 8);
+            }
+            largest = largest.max(host.drive.mapping_memory_bytes());
+        }
+        host.submit(Command::Flush).unwrap();
+        host.drive.check().unwrap();
+        assert_eq!(host.drive.live_blocks(), live);
+        host = host.cut();
+        assert_eq!(host.drive.live_blocks(), live);
+        let last = start + all - 1;
+        assert_eq!((host.read(last - live), host.read(last)), (Content::Empty, pattern(start + all - 8 + 7)));
+        host.discard(start, all);
+        assert_eq!(host.room(), CAPACITY);
+    }
+    // A chunk of tables and one of nodes, and the map's own records.
+    assert!(largest < 1 << 20, "{largest} bytes of map");
+    assert!(host.write(LAST - 1, 1).is_ok());
+    assert!(matches!(host.write(LAST - 1, 2), Err(DeviceError::OutOfRange { .. })));
+}
+
+#[test]
+fn a_map_that_cannot_be_sparse_is_refused_and_a_profile_asks_for_addresses() {
+    let dense = DriveConfig { scheme: mapping::scheme("page").unwrap(), ..config() };
+    let error = Drive::new(dense).unwrap_err();
+    assert_eq!(error, ConfigError::DenseMap("page"));
+    assert!(error.to_string().contains("use one of hash, interval"), "{error}");
+    for addresses in [CAPACITY - 1, LAST + 1] {
+        let error = Drive::new(DriveConfig { addresses: Some(addresses), ..config() }).unwrap_err();
+        assert_eq!(error, ConfigError::Addresses(addresses));
+    }
+    let profile = Profile::load("openssd-230g").unwrap();
+    let asked = |addresses: &str, map: &str| {
+        profile.with_figures([("capacity.addresses", addresses.into()), ("ftl.map", map.into())])
+    };
+    let small = |map: &str| Overrides {
+        scale: Some("1/1024".parse().unwrap()),
+        map: Some(map.into()),
+        ..Overrides::default()
+    };
+    let thin = asked("iplfs", "interval").unwrap();
+    assert_eq!(thin.resolve(&small("hash")).unwrap().addresses, Some(LAST));
+    assert_eq!(asked("capacity", "page").unwrap().resolve(&small("page")).unwrap().addresses, None);
+    let error = thin.resolve(&small("page")).unwrap_err().to_string();
+    assert!(error.contains("more addresses than room"), "{error}");
+    let error = asked("many", "interval").unwrap_err().to_string();
+    assert!(error.ends_with("capacity.addresses is 'many', allowed is capacity or iplfs"), "{error}");
+}
