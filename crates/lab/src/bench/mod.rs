@@ -16,9 +16,12 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use dovetail_block::BlockDevice;
 use dovetail_ftl::Drive;
-use dovetail_host::{HostError, Machine, Planner};
+use dovetail_host::{HostError, Machine, Planner, Request};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_workload::{Call, ThreadId, Workload};
 
@@ -136,8 +139,15 @@ pub struct Job<'a> {
     pub final_sync: bool,
 }
 
+/// Who watches the commands of a run.
+pub(crate) type Watcher = Rc<RefCell<dyn FnMut(&Request)>>;
+
 /// A new stack with the workload's files on it, at rest.
-fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, BenchError> {
+fn set_up<'a>(
+    job: &Job<'a>,
+    workload: &'a mut dyn Workload,
+    watcher: Option<Watcher>,
+) -> Result<Run<'a>, BenchError> {
     let stack = job.stack;
     let drive = Drive::new(stack.drive_config(job.scale, job.seed)?);
     let drive = drive.map_err(|error| BenchError::Drive(format!("stack {}: {error}", stack.name)))?;
@@ -145,8 +155,12 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
     let partition = info.part(stack.partition_blocks(info.capacity(), job.scale)?);
     let planner = Planner::new(partition, stack.host.max_request_blocks());
     let fs = filesystems::build(stack, planner.clone(), job.scale)?;
-    let machine = Machine::new(drive, stack.host, SimTime::ZERO, planner.events());
+    let mut machine = Machine::new(drive, stack.host, SimTime::ZERO, planner.events());
+    if let Some(watcher) = watcher.clone() {
+        machine.observe(Box::new(move |request| (*watcher.borrow_mut())(request)));
+    }
     let mut run = Run::new(machine, planner, fs, job, workload);
+    run.scatter.watcher = watcher;
     let failed =
         |error: BenchError| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() };
     run.prepare().map_err(failed)?;
@@ -158,9 +172,18 @@ fn set_up<'a>(job: &Job<'a>, workload: &'a mut dyn Workload) -> Result<Run<'a>, 
 /// # Errors
 /// What keeps the run from beginning; see [`BenchError`].
 pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, BenchError> {
+    run_watched(job, workload, None)
+}
+
+/// The same; `watcher` is shown every command that reaches the drive, from the making of the volume on.
+pub(crate) fn run_watched(
+    job: &Job<'_>,
+    workload: &mut dyn Workload,
+    watcher: Option<Watcher>,
+) -> Result<BenchRun, BenchError> {
     let jobs: Vec<String> =
         (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into()).collect();
-    let mut run = set_up(job, &mut *workload)?;
+    let mut run = set_up(job, &mut *workload, watcher)?;
     run.begin_measuring();
     let ran = run.run();
     let failure =

@@ -8,26 +8,32 @@ use dovetail_ftl::Drive;
 use dovetail_host::{Machine, Request, RequestKind};
 use dovetail_time::SimTime;
 
+use super::Watcher;
 use crate::results::ScatterPoint;
 use crate::sample::Sample;
 
 /// A sample of the commands that reach the drive.
-#[derive(Debug)]
 pub(super) struct Scatter {
     seed: u64,
     sample: Rc<RefCell<Sample>>,
+    /// Sees all of them.
+    pub(super) watcher: Option<Watcher>,
 }
 
 impl Scatter {
     pub(super) fn new(seed: u64) -> Self {
-        Self { seed, sample: Rc::new(RefCell::new(Sample::new(seed))) }
+        Self { seed, sample: Rc::new(RefCell::new(Sample::new(seed))), watcher: None }
     }
 
     /// Forgets what was sampled; commands from now on count, and time counts from now.
     pub(super) fn begin(&mut self, machine: &mut Machine<Drive>) {
         self.sample = Rc::new(RefCell::new(Sample::new(self.seed)));
         let (sample, start) = (Rc::clone(&self.sample), machine.now());
+        let watcher = self.watcher.clone();
         machine.observe(Box::new(move |request| {
+            if let Some(watcher) = &watcher {
+                (*watcher.borrow_mut())(request);
+            }
             if let Some(point) = point(request, start) {
                 sample.borrow_mut().offer(point);
             }

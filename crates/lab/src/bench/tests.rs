@@ -24,7 +24,7 @@ fn run_after_a_stray_write(job: &str, content: Option<Content>) -> Result<(), Be
         stop: &|| false,
         final_sync: false,
     };
-    let mut run = set_up(&job, &mut workload).unwrap();
+    let mut run = set_up(&job, &mut workload, None).unwrap();
     if let Some(content) = content {
         let ino = run.files.inodes(FileId(0)).next().unwrap();
         let range = (5 * BLOCK_SIZE, BLOCK_SIZE);
