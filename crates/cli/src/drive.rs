@@ -130,13 +130,15 @@ fn make(arguments: &MakeArguments) -> Result<(), Failure> {
         map: arguments.map.clone(),
         ..Overrides::default()
     };
-    let _lock = file.exists().then(|| ImageLock::take(file, true)).transpose()?;
+    let lock = file.exists().then(|| ImageLock::take(file, true)).transpose()?;
     let made = EmulatedDrive::create(file, &load(&arguments.profile)?, &overrides);
     made.map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+    drop(lock);
     status(file)
 }
 
 fn status(file: &Path) -> Result<(), Failure> {
+    let _lock = ImageLock::take(file, false)?;
     let (drive, report) = EmulatedDrive::open(file, false)
         .map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
     let (info, drive) = (drive.info(), drive.drive());

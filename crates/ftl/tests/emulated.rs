@@ -56,7 +56,7 @@ fn what_was_flushed_is_there_after_each_switch_on() {
         let blocks = open(&path).info().blocks;
         let (mut expected, mut rng) = (vec![Content::Empty; blocks as usize], Rng::new(5));
         let (mut number, mut erases) = (0, 0);
-        for _ in 0..3 {
+        for _ in 0..2 {
             let mut drive = open(&path);
             drive.drive().check().unwrap();
             for _ in 0..blocks {

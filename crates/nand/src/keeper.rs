@@ -14,6 +14,9 @@ pub trait Keeper: std::fmt::Debug + Send {
     /// A page was used up without content.
     fn spoiled(&mut self, ppn: Ppn);
 
+    /// What was told so far is to be durable before anything that is told from now on.
+    fn barrier(&mut self);
+
     /// A block was erased for the `erases`th time; `last_seq` is the highest sequence number that it ever had.
     fn erased(&mut self, block: BlockId, erases: u32, last_seq: Seq);
 

@@ -84,7 +84,8 @@ impl Nand {
     /// Flash as it was kept: one entry for each block, in order. The power is off.
     ///
     /// # Errors
-    /// A geometry out of range; pages that cannot have been programmed so ([`NandError`] says why).
+    /// A geometry out of range, more blocks or pages than there are. A page that cannot have been programmed so counts as used
+    /// up without content.
     pub fn restored(config: NandConfig, blocks: Vec<KeptBlock>) -> Result<Self, NandError> {
         let mut nand = Self::new(config).map_err(|_| NandError::Argument("the geometry is out of range"))?;
         for (number, kept) in blocks.into_iter().enumerate() {
@@ -102,32 +103,43 @@ impl Nand {
         if kept.pages.len() as u64 > u64::from(self.config.geometry.pages_per_block) {
             return Err(NandError::Argument("more pages were kept than a block has"));
         }
-        self.store.restore_wear(block, kept.erases, kept.last_seq.0);
         for (page, content) in kept.pages.into_iter().enumerate() {
             let ppn = self.config.geometry.ppn(block, page as u32);
-            self.restore_page(ppn, block, page as u32, content)?;
+            self.restore_page(ppn, block, page as u32, content);
         }
+        self.store.restore_wear(block, kept.erases, kept.last_seq.0);
         self.store.blocks[block.0 as usize].bad |= kept.bad;
         Ok(())
     }
 
-    fn restore_page(&mut self, ppn: Ppn, block: BlockId, page: u32, kept: KeptPage) -> Result<(), NandError> {
+    fn restore_page(&mut self, ppn: Ppn, block: BlockId, page: u32, kept: KeptPage) {
         let Some((oob, parts)) = kept else {
-            self.store.spoil(ppn, block);
-            return Ok(());
+            return self.store.spoil(ppn, block);
         };
         let token = |content: &Option<Content>| {
             content.as_ref().map_or(Token::LOST, |c| self.store.payloads().intern(c))
         };
         let tokens: Vec<Token> = parts.iter().map(token).collect();
-        self.check_page(block, page, &tokens, oob)?;
-        self.store.program(ppn, block, &tokens, oob);
-        Ok(())
+        match self.check_page(block, page, &tokens, oob) {
+            Ok(()) => self.store.program(ppn, block, &tokens, oob),
+            Err(_) => {
+                tokens.into_iter().for_each(|token| self.store.payloads().release(token));
+                self.store.spoil(ppn, block);
+            }
+        }
     }
 
     /// Tells `keeper` of every change from now on.
     pub fn keep_in(&mut self, keeper: Box<dyn Keeper>) {
         self.keeper = Some(keeper);
+    }
+
+    /// What happened so far is kept before anything that happens from now on; nothing without a keeper. To be called where
+    /// a page says something of others that are already there.
+    pub fn barrier(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.barrier();
+        }
     }
 
     fn tell_programmed(&mut self, ppn: Ppn, tokens: &[Token], oob: Oob) {

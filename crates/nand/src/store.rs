@@ -110,10 +110,10 @@ impl Store {
         self.lpns[ppn.0 as usize] = oob.lpn.0;
     }
 
-    /// Sets how worn a fresh block is.
+    /// Sets how worn a restored block is; its pages may have raised the last sequence number already.
     pub(crate) fn restore_wear(&mut self, block: BlockId, erases: u32, last_seq: u64) {
         let state = &mut self.blocks[block.0 as usize];
-        (state.erases, state.last_seq) = (erases, last_seq);
+        (state.erases, state.last_seq) = (erases, state.last_seq.max(last_seq));
     }
 
     /// Uses up the next page of its block without content: it was torn or failed.

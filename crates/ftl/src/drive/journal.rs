@@ -372,6 +372,8 @@ impl Drive {
             block.copy_from_slice(chunk);
             *token = self.nand.intern(&Content::Bytes(Arc::new(block)));
         }
+        // it tells of what was programmed and written before
+        self.nand.barrier();
         let stream = StreamId(0);
         let live = self.all_parts();
         let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode: Inode(0) };

@@ -1,7 +1,8 @@
 //! The flash in a file: written as it changes, read when the drive is switched on.
 //!
-//! What was programmed is durable before an erase is written: of a page that cleaning has moved, the host may lose the
-//! copy or the original, but not both.
+//! The host may lose any of what was written since the last sync. What was programmed is durable before an erase is written:
+//! of a page that cleaning has moved, the copy or the original is there. And all is durable before a page of the drive's
+//! own is written, which tells of other pages (`Keeper::barrier`).
 
 use std::fs::File;
 use std::io;
@@ -30,7 +31,7 @@ pub(super) struct FlashFile {
     geometry: Geometry,
     /// How often each block was erased: what the records of its pages must name to count.
     erases: Vec<u32>,
-    /// Something was programmed since an erase made all durable.
+    /// Something was written since all was made durable.
     unsynced: bool,
     failure: Failure,
 }
@@ -54,13 +55,9 @@ impl FlashFile {
     }
 
     fn write_block(&mut self, block: BlockId, record: BlockRecord) {
-        let unsynced = std::mem::take(&mut self.unsynced);
-        self.attempt(|| {
-            if unsynced {
-                self.file.sync_data()?;
-            }
-            self.file.write_all_at(&record.encode(), Layout::block_record(block.0))
-        });
+        self.barrier();
+        self.unsynced = true;
+        self.attempt(|| self.file.write_all_at(&record.encode(), Layout::block_record(block.0)));
     }
 }
 
@@ -80,7 +77,14 @@ impl Keeper for FlashFile {
         });
     }
 
+    fn barrier(&mut self) {
+        if std::mem::take(&mut self.unsynced) {
+            self.attempt(|| self.file.sync_data());
+        }
+    }
+
     fn spoiled(&mut self, ppn: Ppn) {
+        self.unsynced = true;
         self.attempt(|| self.write_page(ppn, None));
     }
 
@@ -97,45 +101,41 @@ impl Keeper for FlashFile {
 /// Reads the whole flash. A page of which only a part reached the file counts as torn.
 pub(super) fn read_flash(file: &File, geometry: &Geometry) -> io::Result<Vec<KeptBlock>> {
     let layout = Layout::new(geometry);
-    let mut blocks = Vec::new();
-    for block in 0..geometry.blocks() {
-        let mut bytes = [0; BLOCK_RECORD as usize];
-        file.read_exact_at(&mut bytes, Layout::block_record(block))?;
-        let damaged = || io::Error::other(format!("the record of erase block {block} is damaged"));
-        let record = BlockRecord::decode(&bytes).ok_or_else(damaged)?;
-        let mut kept = KeptBlock {
-            erases: record.erases,
-            bad: record.bad,
-            last_seq: record.last_seq,
-            pages: Vec::new(),
-        };
-        read_pages(file, geometry, layout, BlockId(block), &mut kept)?;
-        blocks.push(kept);
+    let (units, mut blocks) = (geometry.units(), Vec::new());
+    // the blocks of a row take turns page by page: their records lie together
+    let mut records = vec![0; (units * geometry.pages_per_block) as usize * PAGE_RECORD as usize];
+    for first in (0..geometry.blocks()).step_by(units as usize) {
+        file.read_exact_at(&mut records, layout.page_record(geometry.ppn(BlockId(first), 0)))?;
+        for unit in 0..units {
+            let own = records.chunks_exact(PAGE_RECORD as usize).skip(unit as usize).step_by(units as usize);
+            let own: Vec<Option<PageRecord>> = own.map(PageRecord::decode).collect();
+            blocks.push(read_block(file, geometry, BlockId(first + unit), &own)?);
+        }
     }
     Ok(blocks)
 }
 
-fn read_pages(
+/// A block and its pages. Where the host has lost the record of an erase, those of the pages programmed since tell of it.
+fn read_block(
     file: &File,
     geometry: &Geometry,
-    layout: Layout,
     block: BlockId,
-    kept: &mut KeptBlock,
-) -> io::Result<()> {
-    let mut used = 0;
-    for page in 0..geometry.pages_per_block {
-        let ppn = geometry.ppn(block, page);
-        let mut bytes = [0; PAGE_RECORD as usize];
-        file.read_exact_at(&mut bytes, layout.page_record(ppn))?;
-        let record = PageRecord::decode(&bytes).filter(|record| record.erases == kept.erases);
-        let content = record.and_then(|record| record.content);
-        let page =
-            content.map(|content| read_page(file, geometry, layout.page_data(ppn), content)).transpose()?;
-        kept.pages.push(page.flatten());
-        used = if record.is_some() { kept.pages.len() } else { used };
+    records: &[Option<PageRecord>],
+) -> io::Result<KeptBlock> {
+    let mut bytes = [0; BLOCK_RECORD as usize];
+    file.read_exact_at(&mut bytes, Layout::block_record(block.0))?;
+    let damaged = || io::Error::other(format!("the record of erase block {} is damaged", block.0));
+    let BlockRecord { erases, bad, last_seq } = BlockRecord::decode(&bytes).ok_or_else(damaged)?;
+    let erases = records.iter().flatten().map(|record| record.erases).fold(erases, u32::max);
+    let own = |record: &Option<PageRecord>| record.filter(|record| record.erases == erases);
+    let used = records.iter().rposition(|record| own(record).is_some()).map_or(0, |last| last + 1);
+    let mut pages = Vec::new();
+    for (page, record) in records[..used].iter().enumerate() {
+        let at = Layout::new(geometry).page_data(geometry.ppn(block, page as u32));
+        let content = own(record).and_then(|record| record.content);
+        pages.push(content.map(|content| read_page(file, geometry, at, content)).transpose()?.flatten());
     }
-    kept.pages.truncate(used);
-    Ok(())
+    Ok(KeptBlock { erases, bad, last_seq, pages })
 }
 
 /// A page with its bytes; `None` where they are not those that its record names.

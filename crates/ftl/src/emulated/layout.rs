@@ -81,11 +81,8 @@ impl BlockRecord {
         if bytes.iter().all(|&byte| byte == 0) {
             return Some(Self::default());
         }
-        is_sealed(bytes).then(|| Self {
-            erases: u32_at(bytes, 4),
-            bad: bytes[8] != 0,
-            last_seq: Seq(u64_at(bytes, 16)),
-        })
+        let last_seq = seq_at(bytes, 16).filter(|_| is_sealed(bytes))?;
+        Some(Self { erases: u32_at(bytes, 4), bad: bytes[8] != 0, last_seq })
     }
 }
 
@@ -169,10 +166,15 @@ impl PageRecord {
 fn decode_oob(bytes: &[u8]) -> Option<Oob> {
     Some(Oob {
         lpn: Lpn(u64_at(bytes, 16)),
-        seq: Seq(u64_at(bytes, 24)),
+        seq: seq_at(bytes, 24)?,
         inode: dovetail_block::Inode(u32_at(bytes, 12)),
-        stream: dovetail_block::StreamId(bytes[9]),
+        stream: Some(bytes[9]).filter(|stream| *stream < 16).map(dovetail_block::StreamId)?,
     })
+}
+
+/// A sequence number; one near the end of their range was never given.
+fn seq_at(bytes: &[u8], at: usize) -> Option<Seq> {
+    Some(Seq(u64_at(bytes, at))).filter(|seq| seq.0 < 1 << 62)
 }
 
 fn decode_parts(bytes: &[u8]) -> Option<[Part; MAX_PARTS]> {

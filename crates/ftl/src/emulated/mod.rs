@@ -12,9 +12,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo};
+use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, RemapWhen};
 use dovetail_nand::Nand;
 use dovetail_time::SimTime;
 
@@ -97,7 +97,7 @@ impl EmulatedDrive {
         Ok(magic == MAGIC)
     }
 
-    /// Switches on the drive in the file at `path`.
+    /// Switches on the drive in the file at `path`. Nobody else may have it open to write meanwhile; that is the caller's to see to.
     ///
     /// # Errors
     /// See [`EmulatedError`].
@@ -138,8 +138,23 @@ impl EmulatedDrive {
     }
 
     fn sync(&self) -> Result<(), DeviceError> {
-        let message = |why| DeviceError::Host(format!("the drive file cannot be flushed: {why}"));
-        if self.writable { self.file.sync_data().map_err(message) } else { Ok(()) }
+        if self.writable
+            && let Err(error) = self.file.sync_data()
+        {
+            // the system tells it once; what it could not write is gone
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+        self.check_file()
+    }
+
+    /// Whether what the command did must be durable when it completes.
+    fn is_durable(&self, command: &Command<'_>) -> bool {
+        match command {
+            Command::Flush | Command::Write { fua: true, .. } => true,
+            Command::Write { .. } => self.drive.config().buffer_pages == 0,
+            Command::Remap { when, .. } => !matches!(when, RemapWhen::Held(_)),
+            _ => false,
+        }
     }
 }
 
@@ -197,15 +212,15 @@ impl BlockDevice for EmulatedDrive {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         self.check_writable(&command)?;
-        let durable =
-            matches!(command, Command::Flush | Command::Write { fua: true, .. } | Command::Remap { .. });
+        let durable = self.is_durable(&command);
         let completion = match command {
             Command::Flush if !self.writable => return Ok(Completion { done: at }),
             command => self.drive.submit(at, command)?,
         };
-        self.check_file()?;
         if durable {
-            self.sync()?;
+            self.sync()?
+        } else {
+            self.check_file()?
         }
         Ok(completion)
     }
