@@ -98,10 +98,13 @@ fn main() {
         [("lfs", Mode::Lfs), ("iplfs", Mode::Lfs), ("adaptive", Mode::Adaptive), ("rm-ipu", Mode::RmIpu)]
     {
         for percent in [50, 80] {
-            if name.starts_with(&wanted) {
-                measure(&format!("{name}, {percent} % full"), mode, percent, SYNC_EVERY, |fs, _| fs.sync());
-                let name = format!("{name}, {percent} % full, fsync every 10");
-                measure(&name, mode, percent, 10, |fs, ino| fs.fsync(ino, false));
+            let synced = format!("{name}, {percent} % full, sync every {SYNC_EVERY}");
+            if synced.starts_with(&wanted) {
+                measure(&synced, mode, percent, SYNC_EVERY, |fs, _| fs.sync());
+            }
+            let fsynced = format!("{name}, {percent} % full, fsync every 10");
+            if fsynced.starts_with(&wanted) {
+                measure(&fsynced, mode, percent, 10, |fs, ino| fs.fsync(ino, false));
             }
         }
     }
