@@ -9,7 +9,7 @@ pub(super) const FIGURE: Figure = Figure {
     name: "iplfs-figure-12b",
     title: "Random write bandwidth on a file of 210 GiB on a drive of 230 GiB: file system and drive clean",
     source: "Kim et al., IPLFS, ATC'22: figure 12b and section 6.1",
-    setup: "Four threads, 4 KiB at random into one file, buffered and without fsync (assumed), 600 GiB in all. The drive maps units of 4 KiB here, four of \
+    setup: "Four threads, 4 KiB at random into one file, buffered and without fsync (assumed), a page cache of 64 MiB, 600 GiB in all. The drive maps units of 4 KiB here, four of \
             which are programmed together: where a log is only appended to and its blocks die independently, a page of four is live until the last of them dies, and the \
             live data then take 1 + 1/2 + 1/3 + 1/4 = 2.08 times their size of flash. On pages of 16 KiB the file would not fit; the paper does not say \
             how its drive held it. At a reduced scale F2FS keeps a larger part to itself, so that the file has 190 GiB there.",
@@ -48,6 +48,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let size = if scale < 0.5 { "190g" } else { "210g" };
     let source = Source::fio(JOB, "iplfs-figure-12b.fio", &[("SIZE".into(), size.into())])?;
     let mut stacks = on_partition(&["f2fs-lfs", "iplfs"], "230GiB")?;
+    stacks.iter_mut().for_each(|stack| stack.memory = "64MiB".into());
     stacks.iter_mut().for_each(in_small_units);
     let results = setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;
     let ends = |name| {

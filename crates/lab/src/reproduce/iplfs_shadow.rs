@@ -42,7 +42,7 @@ pub(super) struct Shadow {
     /// How much slower time goes than on the drive, so that a smaller drive is compacted as seldom.
     stretch: f64,
     requests: u64,
-    /// For each map the most that its tree took by that of the live pages, in the last half of what was noted.
+    /// For each map what its map nodes took by the table of the live pages, over time.
     pub(super) ratios: Vec<Vec<f64>>,
 }
 
@@ -73,8 +73,7 @@ impl Shadow {
                 self.write(blocks);
             }
             RequestKind::Discard => {
-                self.volumes[area].discarded += request.range.blocks;
-                self.discard(blocks);
+                self.volumes[area].discarded += self.discard(blocks);
             }
             RequestKind::Read | RequestKind::Flush | RequestKind::Remap => return,
         }
@@ -90,7 +89,7 @@ impl Shadow {
         if self.requests.is_multiple_of(NOTE_EVERY) {
             let live = self.live_bytes();
             for (tracked, ratios) in self.maps.iter().zip(&mut self.ratios) {
-                ratios.push(tracked.map.memory().tree() as f64 / live);
+                ratios.push(map_nodes(&tracked.map) / live);
             }
         }
     }
@@ -111,14 +110,16 @@ impl Shadow {
         }
     }
 
-    /// Goes over what is live in the range, which may be far more than was ever written.
-    fn discard(&mut self, blocks: Range<u64>) {
+    /// Goes over what is live in the range, which may be far more than was ever written; returns how much that was.
+    fn discard(&mut self, blocks: Range<u64>) -> u64 {
         let pages = blocks.start / BLOCKS_PER_PAGE..blocks.end.div_ceil(BLOCKS_PER_PAGE);
-        let mut dead = Vec::new();
+        let (mut dead, mut discarded) = (Vec::new(), 0);
         for (&page, parts) in self.live.range_mut(pages) {
             let first = page * BLOCKS_PER_PAGE;
             let hit = (0..BLOCKS_PER_PAGE).filter(|part| blocks.contains(&(first + part)));
-            *parts &= !hit.fold(0, |mask, part| mask | 1 << part);
+            let hit = hit.fold(0, |mask, part| mask | 1 << part);
+            discarded += u64::from((*parts & hit).count_ones());
+            *parts &= !hit;
             if *parts == 0 {
                 dead.push(page);
             }
@@ -127,6 +128,7 @@ impl Shadow {
             self.live.remove(&page);
             self.update(page * BLOCKS_PER_PAGE, None);
         }
+        discarded
     }
 
     fn update(&mut self, block: u64, to: Option<Ppn>) {
@@ -184,6 +186,12 @@ impl Shadow {
         sizes.sort_unstable();
         sizes
     }
+}
+
+/// Bytes of map nodes, directories and tables: 99.9 % of a large tree (IPLFS paper §5.3), and all that shrinks with the drive.
+pub(super) fn map_nodes(map: &IntervalMap) -> f64 {
+    let memory = map.memory();
+    (memory.map_nodes + memory.directories + memory.tables) as f64
 }
 
 /// The value below which a share of the sorted values lies.

@@ -223,7 +223,7 @@ mod tests {
     fn what_hangs_on_arithmetic_and_on_the_map_agrees() {
         let stop = AtomicBool::new(false);
         let setting =
-            Setting { scale: "1/64".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
+            Setting { scale: "1/8".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
         for figure in [&iplfs_tables_1_2::FIGURE, &iplfs_map_size::FIGURE] {
             let comparisons = figure.run(&setting).unwrap().comparisons;
             assert!(comparisons.len() >= 2 && comparisons.iter().all(|it| it.agrees), "{comparisons:#?}");
