@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo};
+use dovetail_block::{BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Lba};
 use dovetail_nand::Nand;
 use dovetail_time::SimTime;
 
@@ -193,6 +193,10 @@ impl BlockDevice for EmulatedDrive {
 
     fn room(&self) -> Option<u64> {
         self.drive.room()
+    }
+
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        self.drive.held(range, most)
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
