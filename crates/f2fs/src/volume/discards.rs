@@ -13,6 +13,13 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// A log whose checksum does not fit, or that names blocks which no log has written; [`Error::Io`].
     pub fn discard_log(&mut self) -> Result<Vec<Extent>, Error> {
+        let extents = self.stored_discard_log()?;
+        extents.iter().try_for_each(|extent| self.check_discard(*extent))?;
+        Ok(extents)
+    }
+
+    /// As [`Self::discard_log`], whatever blocks it names.
+    pub(crate) fn stored_discard_log(&mut self) -> Result<Vec<Extent>, Error> {
         let checkpoint = &self.checkpoint;
         if self.superblock.variant == Variant::F2fs || checkpoint.discard_log_bytes == 0 {
             return Ok(Vec::new());
@@ -24,9 +31,7 @@ impl<D: BlockDevice> Volume<D> {
         self.blocks.data(start, &mut log)?;
         log.truncate(len);
         Corrupt::check_checksum(place, sum, discard_log_checksum(&log))?;
-        let extents = parse_discard_log(&log);
-        extents.iter().try_for_each(|extent| self.check_discard(*extent))?;
-        Ok(extents)
+        Ok(parse_discard_log(&log))
     }
 
     /// A log wrote these blocks before the checkpoint.
