@@ -1,7 +1,7 @@
 //! Random 4 KiB overwrites a second in the library, payload named instead of carried (direct, or through the
 //! page cache where direct writes would be in place), on a volume so full that segments are
-//! cleaned (`mode=lfs`) or their holes filled (adaptive, out of place), or updates are remapped; with a sync now and then or
-//! an fsync every ten writes; beside it what the machine does with three
+//! cleaned (`mode=lfs`) or their holes filled (adaptive, out of place), or updates are remapped; and on an endless volume (IPLFS),
+//! which only appends; with a sync now and then or an fsync every ten writes; beside it what the machine does with three
 //! dependent random touches of an array as large as the file's pointers.
 //!
 //! `cargo bench -p dovetail-f2fs --bench overwrite [-- NAME]`
@@ -13,8 +13,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use dovetail_block::{
-    BlockDevice, Capabilities, Command, Completion, Content, DeviceError, DeviceInfo, Pattern, RemapLimits,
+    AREA_BLOCKS, AREAS, BlockDevice, Capabilities, Command, Completion, Content, DeviceError, DeviceInfo,
+    Pattern, RemapLimits, Thin,
 };
+use dovetail_f2fs::format::Variant;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options};
 use dovetail_time::{Rng, SimTime};
@@ -27,29 +29,61 @@ const COUNT: u64 = 1_000_000;
 /// Writes between two syncs: what a minute between checkpoints is to a drive of a thousand writes a second.
 const SYNC_EVERY: u64 = 60_000;
 
-/// A device that only remembers.
-struct Flat(Vec<Content>);
+/// Nodes that a thin device remembers of each log.
+const RECENT_NODES: u64 = 1 << 14;
+
+/// A device that only remembers: as a thin one, of each area what was written last.
+struct Flat {
+    blocks: Vec<Content>,
+    /// Blocks remembered of each area, a power of two; 0 for a device that is not thin.
+    area: u64,
+}
+
+impl Flat {
+    fn new(thin: bool) -> Self {
+        let blocks = 8 * GIB / 4096;
+        let (all, area) = if thin { (AREAS * blocks, blocks) } else { (blocks, 0) };
+        Self { blocks: vec![Content::Empty; all as usize], area }
+    }
+
+    fn at(&mut self, lba: u64) -> &mut Content {
+        let index = match self.area {
+            0 => lba,
+            // the nodes of the file stay in the cache: to keep all that were ever written would only cost memory
+            area if lba / AREA_BLOCKS > 3 => lba / AREA_BLOCKS * area + (lba & (RECENT_NODES - 1)),
+            area => lba / AREA_BLOCKS * area + (lba & (area - 1)),
+        };
+        &mut self.blocks[index as usize]
+    }
+}
 
 impl BlockDevice for Flat {
     fn info(&self) -> DeviceInfo {
-        let remap = RemapLimits::of(256, 4096);
-        let capabilities = Capabilities { streams: 1, remap: Some(remap), ..Capabilities::default() };
-        DeviceInfo { blocks: self.0.len() as u64, capabilities }
+        let base = Capabilities { streams: 1, ..Capabilities::default() };
+        if self.area == 0 {
+            let remap = Some(RemapLimits::of(256, 4096));
+            return DeviceInfo {
+                blocks: self.blocks.len() as u64,
+                capabilities: Capabilities { remap, ..base },
+            };
+        }
+        let thin = Some(Thin { capacity: self.area });
+        DeviceInfo { blocks: AREAS * AREA_BLOCKS, capabilities: Capabilities { discard: true, thin, ..base } }
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         match command {
             Command::Read { range, into: Some(into) } => {
-                into.clone_from_slice(&self.0[range.start.0 as usize..range.end().0 as usize]);
+                range.iter().zip(into).for_each(|(lba, into)| into.clone_from(self.at(lba.0)));
             }
             Command::Write { range, data, .. } => {
                 for (i, lba) in range.iter().enumerate() {
-                    self.0[lba.0 as usize] = data.block(i as u64);
+                    *self.at(lba.0) = data.block(i as u64);
                 }
             }
             Command::Remap { pairs, .. } => {
                 for pair in pairs {
-                    self.0[pair.to.0 as usize] = std::mem::take(&mut self.0[pair.from.0 as usize]);
+                    *self.at(pair.to.0) = std::mem::take(self.at(pair.from.0));
                 }
             }
             _ => {}
@@ -60,12 +94,17 @@ impl BlockDevice for Flat {
 
 fn main() {
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    for (name, mode) in [("lfs", Mode::Lfs), ("adaptive", Mode::Adaptive), ("rm-ipu", Mode::RmIpu)] {
+    for (name, mode) in
+        [("lfs", Mode::Lfs), ("iplfs", Mode::Lfs), ("adaptive", Mode::Adaptive), ("rm-ipu", Mode::RmIpu)]
+    {
         for percent in [50, 80] {
-            if name.starts_with(&wanted) {
-                measure(&format!("{name}, {percent} % full"), mode, percent, SYNC_EVERY, |fs, _| fs.sync());
-                let name = format!("{name}, {percent} % full, fsync every 10");
-                measure(&name, mode, percent, 10, |fs, ino| fs.fsync(ino, false));
+            let synced = format!("{name}, {percent} % full, sync every {SYNC_EVERY}");
+            if synced.starts_with(&wanted) {
+                measure(&synced, mode, percent, SYNC_EVERY, |fs, _| fs.sync());
+            }
+            let fsynced = format!("{name}, {percent} % full, fsync every 10");
+            if fsynced.starts_with(&wanted) {
+                measure(&fsynced, mode, percent, 10, |fs, ino| fs.fsync(ino, false));
             }
         }
     }
@@ -79,8 +118,9 @@ fn measure(
     sync_every: u64,
     sync: fn(&mut F2fs<Flat>, Ino) -> Result<(), dovetail_vfs::Error>,
 ) {
-    let mut device = Flat(vec![Content::Empty; (8 * GIB / 4096) as usize]);
-    mkfs(&mut device, &MkfsOptions::default()).unwrap();
+    let variant = if name.starts_with("iplfs") { Variant::Iplfs } else { Variant::F2fs };
+    let mut device = Flat::new(variant == Variant::Iplfs);
+    mkfs(&mut device, &MkfsOptions { variant, ..MkfsOptions::default() }).unwrap();
     let options = Options { mode, ipu_policy: Some(IpuPolicy(0)), ..Options::default() };
     let mut fs = F2fs::mount(device, options, SimTime::ZERO).unwrap();
     let root = fs.root();

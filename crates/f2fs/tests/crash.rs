@@ -223,3 +223,10 @@ fn endless_volumes() {
 fn endless_volumes_for_long() {
     run("endless_volumes_for_long", &Endless::new("nolazytime"), 2, 600, 500);
 }
+
+/// So little room that calls make checkpoints for it.
+#[test]
+fn endless_volumes_with_little_room() {
+    let little = Endless { bytes: 10 << 20, ..Endless::new("nolazytime,noinline_data") };
+    run("endless_volumes_with_little_room", &little, 20, 150, 1000);
+}

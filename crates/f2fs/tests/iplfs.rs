@@ -4,12 +4,12 @@
 
 mod common;
 
-use common::endless::{endless, endless_options, leaks, thin};
-use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice};
-use dovetail_f2fs::mkfs::mkfs;
+use common::endless::{endless, endless_options, leaks, leaks_after_mount, thin};
+use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice, RecordingDevice, Survivors};
+use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{Error, F2fs, Options, Volume};
-use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, FileSystem, Ino, NewNode};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::{Caller, Fallocate, FileSystem, Ino, NewNode};
 
 const MIB: u64 = 1 << 20;
 
@@ -119,4 +119,148 @@ fn options_that_make_no_sense_are_refused_in_a_sentence() {
     for list in ["mode=lfs", "mode=adaptive", "alloc_mode=reuse", "background_gc=on", "active_logs=2", "ro"] {
         F2fs::mount(fresh(64 * MIB), Options::parse(list).unwrap(), SimTime::ZERO).unwrap();
     }
+}
+
+/// Overwrites every third block of a file, a part of it each round, so that what is given up are blocks that stand alone.
+fn scatter(fs: &mut F2fs<RecordingDevice<MemoryDevice>>, rounds: u64) {
+    let root = fs.root();
+    let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+    let ino = fs.create(&Caller::default(), root, b"scattered", &node).unwrap().ino;
+    fs.write(&Caller::default(), ino, 0, &vec![1; 400 * rounds as usize * 4096]).unwrap();
+    fs.sync().unwrap();
+    for round in 0..rounds {
+        for block in (400 * round..400 * (round + 1)).step_by(3) {
+            fs.write(&Caller::default(), ino, block * 4096, &[round as u8; 4096]).unwrap();
+        }
+        fs.sync().unwrap();
+    }
+}
+
+/// A device on which extents were scattered, with most of them still to be discarded: nobody woke the discard thread.
+fn scattered(options: &MkfsOptions) -> F2fs<RecordingDevice<MemoryDevice>> {
+    let device = RecordingDevice::new(endless(64 * MIB, options));
+    let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    scatter(&mut fs, 6);
+    fs
+}
+
+#[test]
+fn what_waits_is_in_every_log_until_the_device_was_told() {
+    let fs = scattered(&endless_options());
+    assert!(fs.awaiting_discard().len() > 600, "{}", fs.awaiting_discard().len());
+    let recording = fs.device().recording();
+    for crash in recording.crashes(5) {
+        assert_eq!(leaks_after_mount(&crash.device), [""; 0], "cut {}, {:?}", crash.cut, crash.survivors);
+    }
+}
+
+/// A log of one block has room for 256 entries; blocks 150 apart are no shorter as a bitmap.
+#[test]
+fn a_small_log_brings_checkpoints_forward_and_tells_the_device_first() {
+    let small = MkfsOptions { discard_log_blocks: Some(1), ..endless_options() };
+    let device = RecordingDevice::new(endless(256 * MIB, &small));
+    let recording = device.recording();
+    let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
+    let root = fs.root();
+    let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+    let ino = fs.create(&Caller::default(), root, b"file", &node).unwrap().ino;
+    (0..180).for_each(|part| fs.write(&Caller::default(), ino, part * 819_200, &[1; 819_200]).unwrap());
+    fs.sync().unwrap();
+    let before = fs.events().checkpoints;
+    let overwrite = |fs: &mut F2fs<RecordingDevice<MemoryDevice>>, from: u64| {
+        for block in (from..from + 15_000).step_by(150) {
+            fs.write(&Caller::default(), ino, block * 4096, &[9; 4096]).unwrap();
+        }
+        fs.sync().unwrap();
+    };
+    overwrite(&mut fs, 0);
+    let cut = recording.position();
+    let held = fs.awaiting_discard().len();
+    assert!(held > 95, "{held} extents of the first round");
+    overwrite(&mut fs, 15_000);
+    assert_eq!(fs.events().checkpoints, before + 2);
+    assert!(fs.awaiting_discard().len() > 2 * 95);
+    overwrite(&mut fs, 10);
+    assert!(fs.awaiting_discard().len() < 200, "what waited did not fit beside what came");
+    for cut in cut..=recording.position() {
+        let survivors = [Survivors::None, Survivors::All, Survivors::Random][cut % 3];
+        let image = recording.image_at(cut, survivors, &mut Rng::new(cut as u64));
+        assert_eq!(leaks_after_mount(&image), [""; 0], "cut {cut}, {survivors:?}");
+    }
+    let before = fs.events().checkpoints;
+    for block in (20..24_000).step_by(150) {
+        fs.write(&Caller::default(), ino, block * 4096, &[9; 4096]).unwrap();
+        fs.fsync(ino, false).unwrap();
+    }
+    assert!(fs.events().checkpoints > before, "half a log was spoken for");
+}
+
+/// A second has twenty rounds of sixteen commands.
+#[test]
+fn the_discard_thread_issues_sixteen_commands_every_fifty_ms() {
+    let mut fs = scattered(&endless_options());
+    let (before, start) = (fs.awaiting_discard().len(), fs.now());
+    let mut rounds = 0;
+    while let Some(next) = fs.next_wake().filter(|next| next.since(start).as_ns() < 500_000_000) {
+        fs.wake(next).unwrap();
+        rounds += 1;
+        assert!(rounds < 100);
+    }
+    let issued = before - fs.awaiting_discard().len();
+    assert_eq!((rounds, issued), (9, 9 * 16));
+}
+
+/// 100 times what the hardiest drive of the paper's table 1 takes (3,600 TB), then far beyond: addresses are only numbers.
+#[test]
+fn a_hundred_lifetimes_change_nothing() {
+    for log_start in [0, 100 * 3_600_000_000_000_000 / 4096, 1 << 50, 1 << 57, AREA_BLOCKS - 40_000] {
+        let options = MkfsOptions { log_start, ..endless_options() };
+        let mut fs = mount(endless(64 * MIB, &options));
+        let ino = file(&mut fs, "file");
+        for round in 0..20_u64 {
+            let start = round * 37 % 100 * 4096;
+            fs.write(&Caller::default(), ino, start, &[round as u8; 300 * 4096]).unwrap();
+            fs.fsync(ino, false).unwrap();
+        }
+        let mut fs = mount(fs.into_device());
+        assert_eq!(content(&mut fs, ino)[4096 * 395], 8, "logs from {log_start}");
+        assert_no_leak(&mut fs);
+        let device = fs.device();
+        assert!(device.used().all(|(lba, _)| lba.0 < AREA_BLOCKS || lba.0 % AREA_BLOCKS >= log_start));
+    }
+}
+
+#[test]
+fn a_log_that_has_come_to_its_end_says_so() {
+    let options = MkfsOptions { log_start: AREA_BLOCKS - 300, ..endless_options() };
+    let mut fs = mount(endless(64 * MIB, &options));
+    let ino = file(&mut fs, "file");
+    fs.write(&Caller::default(), ino, 0, &[1; 100 * 4096]).unwrap();
+    fs.sync().unwrap();
+    let failed = loop {
+        let written = fs.write(&Caller::default(), ino, 0, &[2; 100 * 4096]).and_then(|()| fs.sync());
+        if let Err(error) = written {
+            break error;
+        }
+    };
+    assert_eq!(failed, dovetail_vfs::Error::NoSpace);
+    assert!(matches!(fs.sync_all(), Err(Error::LogAtEnd(_))));
+    let mut fs = mount(fs.into_device());
+    let found = content(&mut fs, ino);
+    assert!(found.len() == 100 * 4096 && found.iter().all(|byte| (1..=2).contains(byte)));
+}
+
+#[test]
+fn statfs_tells_what_the_device_has_room_for() {
+    let mut fs = mount(fresh(64 * MIB));
+    let empty = fs.statfs().unwrap();
+    assert_eq!(empty.blocks, 64 * MIB / 4096);
+    assert!(empty.free > empty.blocks * 9 / 10 - 256 && empty.free < empty.blocks, "{empty:?}");
+    let ino = file(&mut fs, "file");
+    fs.fallocate(&Caller::default(), ino, Fallocate::Reserve { keep_size: false }, 0, 1000 * 4096).unwrap();
+    let full = fs.statfs().unwrap();
+    assert!((1001..1010).contains(&(empty.free - full.free)), "{full:?}");
+    let rest = Fallocate::Reserve { keep_size: false };
+    let all = fs.fallocate(&Caller::default(), ino, rest, 0, 64 * MIB);
+    assert_eq!(all, Err(dovetail_vfs::Error::NoSpace));
 }

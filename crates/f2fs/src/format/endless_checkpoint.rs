@@ -145,7 +145,8 @@ impl RawEndlessHead {
         let (first, pack) = (1 + u64::from(superblock.cp_payload), u64::from(superblock.pack_blocks));
         range("cp_pack_total_block_count", self.cp_pack_total_block_count, (first + 1, pack))?;
         let last = u64::from(self.cp_pack_total_block_count) - 1;
-        range("discard_log_start", self.discard_log_start, (first, last))?;
+        let orphans = first + u64::from(superblock.orphan_blocks());
+        range("discard_log_start", self.discard_log_start, (first, last.min(orphans)))?;
         let room = (last - u64::from(self.discard_log_start)) * BLOCK as u64;
         Corrupt::check_range(place, "discard_log_bytes", self.discard_log_bytes, (0, room))?;
         Corrupt::check_range(place, "user_block_count", self.user_block_count, (1, superblock.capacity))?;

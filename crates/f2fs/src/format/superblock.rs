@@ -242,19 +242,18 @@ impl Superblock {
         (self.variant, self.features)
     }
 
-    /// Blocks of a pack that a discard log of IPLFS may take: as many as if all that the device holds were given up between
-    /// two checkpoints, each block alone.
+    /// Blocks of a pack that a discard log of IPLFS may take: by default as many as if all that the device holds were given up
+    /// between two checkpoints, each block alone.
     pub const fn discard_log_blocks(&self) -> u32 {
         match self.variant {
             Variant::F2fs => 0,
-            Variant::Iplfs => endless_log_blocks(self.capacity),
+            Variant::Iplfs => self.pack_blocks.saturating_sub(2 + self.cp_payload + self.orphan_blocks()),
         }
     }
 
     /// Blocks of a device of IPLFS that content and nodes may take: what the metadata leave at their largest.
     pub const fn room_for_files(&self) -> u64 {
-        let pack = 2 + self.cp_payload + self.orphan_blocks() + self.discard_log_blocks();
-        self.capacity.saturating_sub(2 + 2 * pack as u64 + 2 * self.nat_blocks as u64)
+        self.capacity.saturating_sub(2 + 2 * self.pack_blocks as u64 + 2 * self.nat_blocks as u64)
     }
 
     /// Blocks of a checkpoint pack that can list orphans.
@@ -524,7 +523,8 @@ fn check_endless(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
     Corrupt::check_range(place, "nat_blocks", endless.nat_blocks, (1, most + 1))?;
     Corrupt::check_range(place, "cp_payload", raw.cp_payload, (0, most / 32_768 + 1))?;
     let pack = u64::from(endless.pack_blocks.get());
-    Corrupt::check_range(place, "pack_blocks", pack, (3 + u64::from(raw.cp_payload.get()), capacity))?;
+    let fixed = 2 + raw.cp_payload.get() + endless_orphan_blocks(capacity);
+    Corrupt::check_range(place, "pack_blocks", pack, (u64::from(fixed) + 1, capacity))?;
     let cp = endless.cp_blkaddr.get();
     Corrupt::check_range(place, "cp_blkaddr", cp, (2, AREA_BLOCKS / 4))?;
     let nat = endless.nat_blkaddr.get();

@@ -89,11 +89,11 @@ fn superblock(capacity: u64, options: &MkfsOptions) -> Result<Superblock, MkfsEr
     let nids = capacity.min((u32::MAX - variant.nat_entries_in_block()).into());
     let nat_blocks = nids.div_ceil(variant.nat_entries_in_block().into()) as u32;
     let cp_payload = endless_payload(nat_blocks);
-    let pack = u64::from(2 + cp_payload + endless_orphan_blocks(capacity) + endless_log_blocks(capacity));
-    let pack_blocks = u32::try_from(pack.next_multiple_of(BLOCKS_IN_SEGMENT.into()))
-        .ok()
-        .filter(|&pack| u64::from(pack) <= capacity || pack == BLOCKS_IN_SEGMENT)
-        .ok_or(short("the checkpoint packs"))?;
+    let log_blocks = options.discard_log_blocks.unwrap_or(endless_log_blocks(capacity)).max(1);
+    let pack_blocks = log_blocks.saturating_add(2 + cp_payload + endless_orphan_blocks(capacity));
+    if u64::from(pack_blocks) > capacity {
+        return Err(short("the checkpoint packs"));
+    }
     Ok(Superblock {
         variant,
         capacity,

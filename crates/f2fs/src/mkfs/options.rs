@@ -48,6 +48,9 @@ pub struct MkfsOptions {
     pub variant: Variant,
     /// IPLFS: how far into its area each log begins, in blocks; tests put it near the end.
     pub log_start: u64,
+    /// IPLFS: blocks of a checkpoint pack for its discard log; by default enough for all that the device can hold. Tests make it
+    /// small: a call that gives up more than fits then finds no space.
+    pub discard_log_blocks: Option<u32>,
     /// The label, at most 512 UTF-16 units.
     pub label: String,
     /// The volume's UUID.
@@ -82,6 +85,7 @@ impl Default for MkfsOptions {
         Self {
             variant: Variant::F2fs,
             log_start: 0,
+            discard_log_blocks: None,
             label: String::new(),
             uuid: [0; 16],
             features: Features(0),

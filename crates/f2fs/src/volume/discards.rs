@@ -5,7 +5,10 @@ use dovetail_block::{AREA_BLOCKS, BlockDevice};
 use super::Volume;
 use super::open::pack_start;
 use crate::error::{Corrupt, Error, Place};
-use crate::format::{BLOCK, Extent, Variant, area_start, discard_log_checksum, parse_discard_log};
+use crate::format::{BLOCK, BlockAddr, Extent, Variant, area_start, discard_log_checksum, parse_discard_log};
+
+/// Blocks read in one command: 1 MiB.
+const CHUNK: usize = 256;
 
 impl<D: BlockDevice> Volume<D> {
     /// What the checkpoint of an endless volume no longer refers to, and the device may still hold; nothing of F2FS.
@@ -26,12 +29,34 @@ impl<D: BlockDevice> Volume<D> {
         }
         let (place, sum) = (Place::Checkpoint(checkpoint.pack), checkpoint.discard_log_checksum);
         let start = pack_start(&self.superblock, checkpoint.pack).plus(checkpoint.summary_start.into());
-        let len = checkpoint.discard_log_bytes as usize; // no longer than the pack
-        let mut log = vec![0; len.next_multiple_of(BLOCK)];
-        self.blocks.data(start, &mut log)?;
-        log.truncate(len);
+        let log = self.read_log(start, checkpoint.discard_log_bytes)?;
         Corrupt::check_checksum(place, sum, discard_log_checksum(&log))?;
         Ok(parse_discard_log(&log))
+    }
+
+    /// The bytes of a log. What it says of its length is believed as long as there is something: no log has a mebibyte of
+    /// zeros.
+    fn read_log(&mut self, start: BlockAddr, len: u64) -> Result<Vec<u8>, Error> {
+        let mut log = Vec::new();
+        for first in (0..len.div_ceil(BLOCK as u64)).step_by(CHUNK) {
+            let bytes = (len - first * BLOCK as u64).min((CHUNK * BLOCK) as u64) as usize;
+            let mut chunk = vec![0; bytes.next_multiple_of(BLOCK)];
+            self.blocks.data(start.plus(first), &mut chunk)?;
+            if chunk.len() == CHUNK * BLOCK && chunk.iter().all(|&byte| byte == 0) {
+                let place = Place::Checkpoint(self.checkpoint.pack);
+                let end = first * BLOCK as u64;
+                return Err(Corrupt::Range {
+                    place,
+                    field: "discard_log_bytes",
+                    found: len,
+                    min: 0,
+                    max: end,
+                }
+                .into());
+            }
+            log.extend_from_slice(&chunk[..bytes]);
+        }
+        Ok(log)
     }
 
     /// A log wrote these blocks before the checkpoint.

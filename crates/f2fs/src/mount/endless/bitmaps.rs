@@ -19,11 +19,13 @@ const WORDS: usize = (SECTION / 64) as usize;
 struct Bitmap {
     words: Box<[u64]>,
     set: u32,
+    /// No bit is set in the words before this one.
+    first: usize,
 }
 
 impl Bitmap {
     fn new() -> Self {
-        Self { words: vec![0; WORDS].into_boxed_slice(), set: 0 }
+        Self { words: vec![0; WORDS].into_boxed_slice(), set: 0, first: WORDS }
     }
 
     /// `false` if the bit was set before.
@@ -33,6 +35,7 @@ impl Bitmap {
         let is_new = *word & mask == 0;
         *word |= mask;
         self.set += u32::from(is_new);
+        self.first = self.first.min(bit / 64);
         is_new
     }
 
@@ -71,7 +74,8 @@ impl Bitmap {
 
     /// Takes out the first run of set bits, as bits.
     fn take_run(&mut self) -> Option<(usize, u64)> {
-        let first = self.words.iter().position(|&word| word != 0)?;
+        let first = self.first + self.words.get(self.first..)?.iter().position(|&word| word != 0)?;
+        self.first = first;
         let bit = self.words[first].trailing_zeros() as usize;
         let (mut blocks, mut at, mut within) = (0, first, bit);
         while at < WORDS {
@@ -165,6 +169,7 @@ impl DiscardBitmaps {
                 self.most_bytes -= most(to);
                 to.words.iter_mut().zip(&from.words).for_each(|(to, from)| *to |= from);
                 to.set += from.set;
+                to.first = to.first.min(from.first);
                 self.most_bytes += most(to);
             }
         }

@@ -22,6 +22,9 @@ use crate::error::{Corrupt, Error};
 use crate::format::{BlockAddr, Checkpoint, Extent, Superblock, area_start};
 use bitmaps::DiscardBitmaps;
 
+/// Extents in one command to the device: what NVMe's dataset management takes.
+const RANGES_A_COMMAND: usize = 256;
+
 /// The logs, and what they left behind.
 #[derive(Debug)]
 pub(super) struct Endless {
@@ -150,7 +153,8 @@ impl<D: BlockDevice> F2fs<D> {
     pub(super) fn discard_queued(&mut self, count: usize) -> Result<bool, Error> {
         let Some(endless) = &mut self.endless else { return Ok(false) };
         let extents = endless.queued.take(count);
-        self.io.discard(extents.iter().copied())?;
+        let mut commands = extents.chunks(RANGES_A_COMMAND);
+        commands.try_for_each(|extents| self.io.discard(extents.iter().copied()))?;
         Ok(!extents.is_empty())
     }
 }

@@ -4,7 +4,8 @@ use dovetail_block::BlockDevice;
 
 use super::super::F2fs;
 use super::super::checkpoint::Reason;
-use super::super::policy::{RoomFacts, is_tight, log_is_due};
+use super::super::policy::{ROOM_MARGIN, RoomFacts, is_tight, log_is_due};
+use super::Endless;
 use crate::error::Error;
 
 /// Pages that are written between two looks at the room; fewer than the policy's margin, with the nodes that point to them.
@@ -38,7 +39,8 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// A checkpoint, after which all that is dead can be discarded, and is.
     fn make_room(&mut self, facts: &RoomFacts) -> Result<(), Error> {
-        if facts.pending + self.endless.as_ref().map_or(0, |endless| endless.fresh.blocks()) > 0 {
+        // on a device that is simply full a checkpoint for every call would gain nothing
+        if facts.pending >= ROOM_MARGIN || self.endless.as_ref().is_some_and(Endless::has_fresh) {
             self.write_checkpoint(Reason::Sync)?;
         }
         self.discard_queued(usize::MAX)?;

@@ -8,7 +8,9 @@ mod space;
 mod update;
 mod victim;
 
-pub(crate) use endless::{ENDLESS_PACE, Pace, RoomFacts, can_carry, is_tight, log_is_due, segmented_pace};
+pub(crate) use endless::{
+    ENDLESS_PACE, Pace, ROOM_MARGIN, RoomFacts, can_carry, is_tight, log_is_due, segmented_pace,
+};
 pub(crate) use fsync::{FsyncFacts, must_checkpoint};
 pub use log::Logs;
 pub(crate) use log::{DataFacts, Log, data_log, matches_extension, node_log};
