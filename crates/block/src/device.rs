@@ -157,11 +157,44 @@ pub trait BlockDevice {
         None
     }
 
+    /// The first `most` blocks of `range` that hold something, in order; `None` if the device cannot tell. For checks: what a
+    /// thin device holds for nobody takes room from others.
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        let _ = (range, most);
+        None
+    }
+
     /// The issuer tells what it does between commands. Only a device that makes plans of them listens.
     fn note(&mut self, _note: Note) {}
 
     /// Whether what [`Note::Signal`] told of has happened: at once, on a device that makes no plans.
     fn has_come(&self, _event: EventId) -> bool {
         true
+    }
+}
+
+impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
+    fn info(&self) -> DeviceInfo {
+        (**self).info()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        (**self).submit(at, command)
+    }
+
+    fn room(&self) -> Option<u64> {
+        (**self).room()
+    }
+
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        (**self).held(range, most)
+    }
+
+    fn note(&mut self, note: Note) {
+        (**self).note(note);
+    }
+
+    fn has_come(&self, event: EventId) -> bool {
+        (**self).has_come(event)
     }
 }

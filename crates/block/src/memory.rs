@@ -167,15 +167,16 @@ impl MemoryDevice {
 
     /// The blocks that a discard of `range` empties: whole ones, on the device, that hold something.
     pub(crate) fn discardable(&self, range: SectorRange) -> Vec<Lba> {
-        let inside = range.blocks_inside();
-        let (start, end) = (inside.start.0, inside.end().0.min(self.blocks));
-        if start >= end {
-            return Vec::new();
-        }
-        let chunks = self.chunks.range(start / CHUNK as u64..=(end - 1) / CHUNK as u64);
+        self.used_within(range.blocks_inside()).collect()
+    }
+
+    /// The blocks of a range that hold something, in order.
+    fn used_within(&self, range: BlockRange) -> impl Iterator<Item = Lba> {
+        let (start, end) = (range.start.0, range.end().0.min(self.blocks).max(range.start.0));
+        let chunks = self.chunks.range(start / CHUNK as u64..end.div_ceil(CHUNK as u64));
         let blocks = chunks.flat_map(|(chunk, _)| (chunk * CHUNK as u64..).take(CHUNK));
-        let blocks = blocks.filter(|block| (start..end).contains(block)).map(Lba);
-        blocks.filter(|lba| *self.get(*lba) != Content::Empty).collect()
+        let blocks = blocks.filter(move |block| (start..end).contains(block)).map(Lba);
+        blocks.filter(|lba| *self.get(*lba) != Content::Empty)
     }
 
     fn read(&self, range: BlockRange, into: Option<&mut [Content]>) -> Result<(), DeviceError> {
@@ -248,6 +249,10 @@ impl BlockDevice for MemoryDevice {
 
     fn room(&self) -> Option<u64> {
         self.thin.map(|thin| thin.capacity.saturating_sub(self.used))
+    }
+
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        Some(self.used_within(range).take(most).collect())
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
@@ -329,6 +334,10 @@ mod tests {
         let last = crate::AREAS * crate::AREA_BLOCKS - 2;
         write(&mut device, last, &[pattern(1), pattern(2)]).unwrap();
         assert_eq!(device.room(), Some(1));
+        let ask = |start, blocks, most| device.held(BlockRange::new(Lba(start), blocks), most).unwrap();
+        assert_eq!(ask(0, u64::MAX, 9), [Lba(last), Lba(last + 1)]);
+        assert_eq!((ask(0, u64::MAX, 1), ask(last + 1, 1, 9)), (vec![Lba(last)], vec![Lba(last + 1)]));
+        assert_eq!((ask(0, last, 9), ask(last, 0, 9), ask(u64::MAX, 9, 9)), (vec![], vec![], vec![]));
         assert_eq!(write(&mut device, 0, &[pattern(3), pattern(4)]), Err(DeviceError::NoRoom));
         write(&mut device, last, &[pattern(5), pattern(6)]).unwrap();
         let half = [SectorRange::from(BlockRange::new(Lba(1 << 60), 1 << 60))];

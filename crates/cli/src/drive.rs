@@ -51,6 +51,10 @@ pub(crate) struct MakeArguments {
     /// How it maps pages.
     #[arg(long)]
     map: Option<String>,
+    /// What the host can address: capacity, or iplfs, seven areas of 2^58 blocks, which takes a map that follows what is
+    /// live (--map interval).
+    #[arg(long)]
+    addresses: Option<String>,
     /// Overwrite the file that is there.
     #[arg(short, long)]
     force: bool,
@@ -128,6 +132,7 @@ fn make(arguments: &MakeArguments) -> Result<(), Failure> {
         scale: Some(arguments.scale),
         over_provisioning: arguments.over_provisioning,
         map: arguments.map.clone(),
+        addresses: arguments.addresses.clone(),
         ..Overrides::default()
     };
     let lock = file.exists().then(|| ImageLock::take(file, true)).transpose()?;

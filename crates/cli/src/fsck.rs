@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use dovetail_ext::fsck as ext;
-use dovetail_f2fs::fsck::{Finding, Options, RepairError, Report, Severity, check, repair};
+use dovetail_f2fs::fsck::{Area, Finding, Options, RepairError, Report, Severity, check, repair};
 use serde_json::{Map, Value, json};
 
+use crate::image::LOGS;
 use crate::medium::Medium;
 use crate::mount::ImageLock;
 use crate::{Failure, print};
@@ -189,8 +190,36 @@ fn table(report: &Report) -> String {
         ("notes", report.count(Severity::Note)),
     ];
     let counts = counts.iter().map(|(name, count)| format!("{name:24} {count:>12}\n"));
+    let counts = counts.filter(|line| report.areas.is_empty() || !line.starts_with("free segments"));
     let kinds = report.kinds().map(|(kind, count)| format!("  {:22} {count:>12}\n", kind.name));
-    std::iter::once("\n".to_string()).chain(counts).chain(kinds).collect()
+    std::iter::once("\n".to_string()).chain(counts).chain(kinds).chain(areas(report)).collect()
+}
+
+/// The logs of IPLFS, one a line.
+fn areas(report: &Report) -> impl Iterator<Item = String> {
+    let head = (!report.areas.is_empty())
+        .then(|| "\nareas: position, live blocks, from, to, held by the drive\n".to_string());
+    let or_none = |number: Option<u64>| number.map_or_else(|| "-".to_string(), |number| number.to_string());
+    let line = move |area: &Area| {
+        let (first, last) = (area.active.map(|(first, _)| first), area.active.map(|(_, last)| last));
+        let (position, live, name) = (area.position, area.live, LOGS[usize::from(area.log)]);
+        let (first, last, held) = (or_none(first), or_none(last), or_none(area.held));
+        format!("  {name:10} {position:>20} {live:>12} {first:>20} {last:>20} {held:>12}\n")
+    };
+    head.into_iter().chain(report.areas.iter().map(line))
+}
+
+pub(crate) fn area_json(area: &Area) -> Value {
+    json!({
+        "log": LOGS[usize::from(area.log)],
+        "position": area.position,
+        "live_blocks": area.live,
+        "first_live": area.active.map(|(first, _)| first),
+        "last_live": area.active.map(|(_, last)| last),
+        "held_blocks": area.held,
+        "waiting_blocks": area.waiting,
+        "blocks_beyond": area.beyond,
+    })
 }
 
 fn as_json(before: &Report, repaired: Repaired<'_>) -> Value {
@@ -216,6 +245,7 @@ fn as_json(before: &Report, repaired: Repaired<'_>) -> Value {
             "warnings": last.count(Severity::Warning),
             "notes": last.count(Severity::Note),
         },
+        "areas": last.areas.iter().map(area_json).collect::<Vec<_>>(),
     })
 }
 

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use dovetail_block::{BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, ImageDevice};
+use dovetail_block::{
+    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, ImageDevice, Lba,
+};
 use dovetail_ftl::{EmulatedDrive, EmulatedError};
 use dovetail_time::SimTime;
 
@@ -66,6 +68,13 @@ impl BlockDevice for Medium {
         match self {
             Self::Image(image) => image.room(),
             Self::Drive(drive) => drive.room(),
+        }
+    }
+
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        match self {
+            Self::Image(image) => image.held(range, most),
+            Self::Drive(drive) => drive.held(range, most),
         }
     }
 

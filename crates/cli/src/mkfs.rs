@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
-use dovetail_block::BLOCK_SIZE;
+use dovetail_block::{BLOCK_SIZE, BlockDevice};
 use dovetail_ext::mkfs::Kind;
-use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Features, Timestamp};
+use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Features, Timestamp, Variant};
 use dovetail_f2fs::mkfs::{MkfsOptions, MkfsReport, existing_content, mkfs};
 use dovetail_time::{format_bytes, parse_bytes};
 use uuid::Uuid;
@@ -21,6 +21,8 @@ use crate::{Failure, print};
 pub(crate) enum Command {
     /// Make an F2FS volume, as mkfs.f2fs does, by the same letters.
     F2fs(F2fsArguments),
+    /// Make an IPLFS volume, F2FS with logs that never end, on a drive with more addresses than room.
+    Iplfs(IplfsArguments),
     /// Make an ext2 volume, as mke2fs does with its defaults.
     Ext2(ExtArguments),
     /// Make an ext3 volume: with a journal and block maps.
@@ -67,11 +69,9 @@ pub(crate) struct ExtArguments {
     reserved_percent: u32,
 }
 
-/// What the volume shall be.
+/// What the volumes of F2FS and its variant have in common.
 #[derive(Debug, Args)]
-pub(crate) struct F2fsArguments {
-    #[command(flatten)]
-    target: Target,
+struct Named {
     /// The label.
     #[arg(short, long, default_value = "")]
     label: String,
@@ -82,6 +82,27 @@ pub(crate) struct F2fsArguments {
     /// The UUID; a random one if it is left out.
     #[arg(short = 'U', long)]
     uuid: Option<Uuid>,
+}
+
+/// Where an IPLFS volume goes, and what it shall be.
+#[derive(Debug, Args)]
+pub(crate) struct IplfsArguments {
+    /// A drive file with more addresses than room (`dovetail drive make FILE --addresses iplfs --map interval`).
+    drive: PathBuf,
+    /// Overwrite what is there.
+    #[arg(short, long)]
+    force: bool,
+    #[command(flatten)]
+    named: Named,
+}
+
+/// What the volume shall be.
+#[derive(Debug, Args)]
+pub(crate) struct F2fsArguments {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    named: Named,
     /// Segments (2 MiB) in a section, the unit of cleaning.
     #[arg(short, long, default_value_t = 1, value_name = "N")]
     segments_per_section: u32,
@@ -105,8 +126,9 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::F2fs(arguments) => {
             let options = options(arguments)?;
             let report = at(&arguments.target, |device| mkfs(device, &options).map_err(|e| e.to_string()))?;
-            print(&summary(arguments, &report))
+            print(&summary(&arguments.target.image, &report))
         }
+        Command::Iplfs(arguments) => iplfs(arguments),
         Command::Ext2(arguments) => ext(arguments, Kind::Ext2),
         Command::Ext3(arguments) => ext(arguments, Kind::Ext3),
         Command::Ext4(arguments) => ext(arguments, Kind::Ext4),
@@ -152,7 +174,42 @@ fn ext(arguments: &ExtArguments, kind: Kind) -> Result<(), Failure> {
     ))
 }
 
+fn iplfs(arguments: &IplfsArguments) -> Result<(), Failure> {
+    let options = MkfsOptions { variant: Variant::Iplfs, ..named_options(&arguments.named)? };
+    let drive = &arguments.drive;
+    if !is_thin(drive)? {
+        let drive = drive.display();
+        return Err(Failure::Failed(format!(
+            "{drive}: IPLFS never writes an address again and needs a drive with more addresses than room; make one with: \
+             dovetail drive make {drive} --addresses iplfs --map interval"
+        )));
+    }
+    let target = Target { image: drive.clone(), size: None, force: arguments.force };
+    let report = at(&target, |device| mkfs(device, &options).map_err(|e| e.to_string()))?;
+    print(&iplfs_summary(drive, &report))
+}
+
+/// Whether there is a drive at `path`, with more addresses than room.
+fn is_thin(path: &Path) -> Result<bool, Failure> {
+    if !is_drive(path) {
+        return Ok(false);
+    }
+    let drive = Medium::open_read_only(path);
+    let drive = drive.map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    Ok(drive.info().capabilities.thin.is_some())
+}
+
 fn options(arguments: &F2fsArguments) -> Result<MkfsOptions, Failure> {
+    Ok(MkfsOptions {
+        segments_per_section: arguments.segments_per_section,
+        sections_per_zone: arguments.sections_per_zone,
+        overprovision_percent: arguments.overprovision,
+        large_nat: arguments.large_nat,
+        ..named_options(&arguments.named)?
+    })
+}
+
+fn named_options(arguments: &Named) -> Result<MkfsOptions, Failure> {
     let mut features = Features(0);
     for name in &arguments.features {
         let unknown = || Failure::Usage(format!("there is no feature {name:?}"));
@@ -163,10 +220,6 @@ fn options(arguments: &F2fsArguments) -> Result<MkfsOptions, Failure> {
         label: arguments.label.clone(),
         uuid: *arguments.uuid.unwrap_or_else(Uuid::new_v4).as_bytes(),
         features,
-        segments_per_section: arguments.segments_per_section,
-        sections_per_zone: arguments.sections_per_zone,
-        overprovision_percent: arguments.overprovision,
-        large_nat: arguments.large_nat,
         time: Timestamp { seconds: since_1970.as_secs() as i64, nanoseconds: 0 },
         checkpoint_version: u64::from(Uuid::new_v4().as_fields().0) | 1,
         ..MkfsOptions::default()
@@ -218,9 +271,22 @@ fn restore(image: &Path, before: Option<u64>) {
     };
 }
 
-fn summary(arguments: &F2fsArguments, report: &MkfsReport) -> String {
+fn iplfs_summary(drive: &Path, report: &MkfsReport) -> String {
     let superblock = &report.superblock;
-    let (image, features) = (arguments.target.image.display(), superblock.features);
+    let (drive, features) = (drive.display(), superblock.features);
+    let size = format_bytes(superblock.capacity * BLOCK_SIZE);
+    let uuid = Uuid::from_bytes(superblock.uuid);
+    let users = format_bytes(report.user_blocks * BLOCK_SIZE);
+    format!(
+        "{drive}: an IPLFS volume on a drive of {size}, UUID {uuid}, label {:?}, features {features}\n\
+         {users} for files; six logs of 2^58 blocks\n",
+        superblock.label
+    )
+}
+
+fn summary(image: &Path, report: &MkfsReport) -> String {
+    let superblock = &report.superblock;
+    let (image, features) = (image.display(), superblock.features);
     let size = format_bytes(superblock.block_count * BLOCK_SIZE);
     let uuid = Uuid::from_bytes(superblock.uuid);
     let users = format_bytes(report.user_blocks * BLOCK_SIZE);

@@ -231,6 +231,7 @@ fn all_overrides(arguments: &Arguments) -> Vec<Overrides> {
                         map: map.clone(),
                         buffer,
                         seed: arguments.seed,
+                        ..Overrides::default()
                     });
                 }
             }

@@ -152,3 +152,50 @@ fn a_damaged_image_is_checked_and_repaired_with_the_exit_codes_of_fsck() {
     assert_eq!(none.status.code(), Some(8));
     assert!(String::from_utf8_lossy(&none.stderr).contains("this is not an F2FS volume"), "{none:?}");
 }
+
+#[test]
+fn an_endless_volume_is_filled_listed_and_inspected() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (drive, source, out) = (path("drive"), path("source"), path("out"));
+    let done = |arguments: &[&str]| {
+        let run = dovetail(arguments);
+        assert_eq!(run.status.code(), Some(0), "{arguments:?}: {run:?}");
+        run
+    };
+    done(&["drive", "make", &drive, "--scale", "1/256", "--addresses", "iplfs", "--map", "interval"]);
+    done(&["mkfs", "iplfs", &drive]);
+    std::fs::create_dir_all(folder.path().join("source/below")).unwrap();
+    let large: Vec<u8> = (0..9_000_000_u32).map(|n| (n / 5) as u8).collect();
+    std::fs::write(folder.path().join("source/below/large"), &large).unwrap();
+    std::fs::write(folder.path().join("source/small"), "content\n").unwrap();
+    done(&["cp", "-r", &source, &format!("{drive}:/")]);
+    done(&["cp", &format!("{source}/small"), &format!("{drive}:/source/below/large")]);
+    done(&["cp", &format!("{source}/below/large"), &format!("{drive}:/source/again")]);
+    assert!(stdout(&done(&["ls", &drive, "source"])).contains("9000000"));
+    assert_eq!(stdout(&done(&["cat", &drive, "/source/below/large"])), "content\n");
+    done(&["extract", &drive, &out]);
+    assert!(std::fs::read(format!("{out}/source/again")).unwrap() == large);
+
+    let superblock = inspect(&drive, &["superblock"]);
+    assert_eq!(
+        (superblock["format"].as_str(), superblock["capacity"].as_u64()),
+        (Some("iplfs"), Some(32_768))
+    );
+    let checkpoint = inspect(&drive, &["checkpoint"]);
+    let log = &checkpoint["logs"]["warm_data"];
+    assert!(log["area"] == 2 && log["offset"].as_u64() >= Some(2 * 9_000_000 / 4096), "{log}");
+    let node = inspect(&drive, &["path", "source/small"]);
+    assert!(node["nat_block"].as_u64().unwrap() > 1 << 58, "{node}");
+    assert!(inspect(&drive, &["discard-log"])["extents"].is_object());
+    let areas = inspect(&drive, &["areas"]);
+    let warm = &areas["areas"]["warm_data"];
+    assert_eq!(warm["live_blocks"], 9_000_000_u64.div_ceil(4096), "{areas}");
+    assert!(
+        warm["position"] == log["offset"] && warm["last_live"].as_u64() < warm["position"].as_u64(),
+        "{areas}"
+    );
+    let refused = dovetail(&["inspect", &drive, "segment", "0"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("IPLFS has no segments"), "{refused:?}");
+}

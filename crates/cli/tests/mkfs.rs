@@ -92,3 +92,35 @@ fn an_image_in_use_is_left_alone() {
     holder.unlock().unwrap();
     assert_eq!(mkfs(&image, &["-f"]).0, Some(0));
 }
+
+#[test]
+fn an_endless_volume_needs_a_drive_that_is_thin() {
+    let folder = tempfile::tempdir().unwrap();
+    let (image, drive) = (folder.path().join("image"), folder.path().join("drive"));
+    let (image, drive) = (image.to_str().unwrap(), drive.to_str().unwrap());
+    std::fs::File::create(image).unwrap().set_len(1 << 30).unwrap();
+    let make =
+        |more: &[&str]| dovetail(&[&["drive", "make", "-f", drive, "--scale", "1/256"], more].concat());
+    assert_eq!(make(&[]).status.code(), Some(0));
+    for path in [image, drive, "/nowhere"] {
+        let refused = dovetail(&["mkfs", "iplfs", path]);
+        let error = String::from_utf8(refused.stderr).unwrap();
+        let advice = format!("make one with: dovetail drive make {path} --addresses iplfs --map interval\n");
+        assert!(refused.status.code() == Some(1) && error.ends_with(&advice), "{error}");
+    }
+    let refused = make(&["--addresses", "iplfs"]);
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("use one of hash, interval"));
+    let refused = make(&["--addresses", "endless"]);
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("allowed is capacity or iplfs"));
+    assert_eq!(make(&["--addresses", "iplfs", "--map", "interval"]).status.code(), Some(0));
+    let made = dovetail(&["mkfs", "iplfs", drive, "-l", "mine", "-O", "extra_attr"]);
+    let text = String::from_utf8(made.stdout).unwrap();
+    assert!(
+        text.contains("an IPLFS volume on a drive of 128 MiB") && text.contains("features extra_attr"),
+        "{text}"
+    );
+    let again = dovetail(&["mkfs", "iplfs", drive]);
+    assert!(
+        String::from_utf8(again.stderr).unwrap().ends_with("an IPLFS volume is there; -f overwrites it\n")
+    );
+}

@@ -10,7 +10,28 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use referee::check_clean;
+const DOVETAIL: &str = env!("CARGO_BIN_EXE_dovetail");
+
+/// A volume with room for about 128 MiB: in an image, or of IPLFS on a drive.
+fn make_volume(kind: &str, image: &str) {
+    if kind != "iplfs" {
+        succeeds(DOVETAIL, &["mkfs", kind, image, "--size", "128M"]);
+        return;
+    }
+    let drive = ["drive", "make", image, "--scale", "1/256", "--addresses", "iplfs", "--map", "interval"];
+    succeeds(DOVETAIL, &drive);
+    succeeds(DOVETAIL, &["mkfs", kind, image]);
+}
+
+/// A checker finds nothing: that of others, or ours where there is no other.
+fn check_clean(image: &str, kind: &str) {
+    if kind != "iplfs" {
+        return referee::check_clean(image, kind);
+    }
+    let report: serde_json::Value =
+        serde_json::from_str(&succeeds(DOVETAIL, &["fsck", "--json", image])).unwrap();
+    assert_eq!(report["findings"], serde_json::json!([]));
+}
 
 /// A mount in the foreground; a test that fails leaves none behind.
 struct Mount<'a> {
@@ -85,6 +106,7 @@ fn a_volume_is_used_like_any_other() {
     use_volume("f2fs", "mode=lfs,noatime");
     use_volume("ext4", "commit=2,noatime");
     use_volume("ext3", "data=journal,noatime");
+    use_volume("iplfs", "noatime");
 }
 
 fn use_volume(kind: &str, options: &str) {
@@ -92,7 +114,7 @@ fn use_volume(kind: &str, options: &str) {
     let (image, directory) = (folder.path().join("image"), folder.path().join("mnt"));
     fs::create_dir(&directory).unwrap();
     let shown = image.to_str().unwrap();
-    succeeds(env!("CARGO_BIN_EXE_dovetail"), &["mkfs", kind, shown, "--size", "128M"]);
+    make_volume(kind, shown);
     let mount = Mount::new(&image, &directory, &["-o", options]);
     assert_eq!(mount.kind(), format!("fuse.{kind}"));
     fs::create_dir_all(directory.join("a/b/c")).unwrap();
@@ -152,7 +174,7 @@ fn a_drive_in_a_file_is_used_like_an_image_and_remaps() {
 
 #[test]
 fn what_was_fsynced_outlives_a_kill() {
-    ["f2fs", "ext4", "ext3"].iter().for_each(|kind| survive_kill(kind));
+    ["f2fs", "ext4", "ext3", "iplfs"].iter().for_each(|kind| survive_kill(kind));
 }
 
 fn survive_kill(kind: &str) {
@@ -160,7 +182,7 @@ fn survive_kill(kind: &str) {
     let (image, directory) = (folder.path().join("image"), folder.path().join("mnt"));
     fs::create_dir(&directory).unwrap();
     let shown = image.to_str().unwrap();
-    succeeds(env!("CARGO_BIN_EXE_dovetail"), &["mkfs", kind, shown, "--size", "128M"]);
+    make_volume(kind, shown);
     let content: Vec<u8> = (0..3_000_000_u32).map(|n| (n / 7) as u8).collect();
     let mount = Mount::new(&image, &directory, &[]);
     fs::create_dir(directory.join("folder")).unwrap();

@@ -273,3 +273,27 @@ fn a_map_that_cannot_be_sparse_is_refused_and_a_profile_asks_for_addresses() {
     let error = asked("many", "interval").unwrap_err().to_string();
     assert!(error.ends_with("capacity.addresses is 'many', allowed is capacity or iplfs"), "{error}");
 }
+
+#[test]
+fn what_a_drive_holds_can_be_asked_for() {
+    for (buffer_pages, config) in [(0, config()), (0, large_pages()), (40, large_pages())] {
+        let mut host = Host::new(DriveConfig { buffer_pages, ..config });
+        let (mut rng, mut model) = (dovetail_time::Rng::new(7), std::collections::BTreeSet::new());
+        for step in 0..400 {
+            let start = [0, AREA_BLOCKS - 20, LAST - 100][rng.below(3) as usize] + rng.below(90);
+            let range = BlockRange::new(Lba(start), 1 + rng.below(10));
+            if rng.chance(0.6) {
+                let (data, hints) = (Data::Patterns(Pattern::new(100 * step)), Hints::default());
+                host.submit(Command::Write { range, data, hints, fua: false }).unwrap();
+                model.extend(range.iter());
+            } else {
+                host.submit(Command::Discard { ranges: &[SectorRange::from(range)] }).unwrap();
+                model.retain(|lba| !range.iter().any(|gone| gone == *lba));
+            }
+            let asked = BlockRange::new(Lba(start - start.min(30)), rng.below(2 * AREA_BLOCKS));
+            let most = 1 + rng.below(60) as usize;
+            let expected: Vec<Lba> = model.range(asked.start..asked.end()).take(most).copied().collect();
+            assert_eq!(host.drive.held(asked, most), Some(expected), "step {step}: {most} of {asked}");
+        }
+    }
+}

@@ -12,10 +12,10 @@ use dovetail_f2fs::format::{
 };
 use serde_json::{Map, Value, json};
 
-use super::inspect_ext;
 use super::line::mode_text;
 use super::open::{ext_volume, volume};
 use super::segments::{LOGS, segment, segments};
+use super::{inspect_ext, inspect_iplfs};
 use crate::medium::Medium;
 use crate::{Failure, print};
 
@@ -40,8 +40,12 @@ pub(crate) struct InspectArguments {
 enum What {
     /// What the volume is, and where its areas lie.
     Superblock,
-    /// The last checkpoint (F2FS).
+    /// The last checkpoint (F2FS, IPLFS).
     Checkpoint,
+    /// What the last checkpoint gave up and the drive may still hold (IPLFS).
+    DiscardLog,
+    /// Where the logs stand, and their active regions: from the first live block to the last (IPLFS). Reads every node.
+    Areas,
     /// A block group: its descriptor (ext).
     Group {
         /// Its number.
@@ -76,7 +80,22 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         return show(arguments, &ext_facts(&mut volume, &arguments.what)?);
     }
     let mut volume = volume(&arguments.image)?;
+    let endless = volume.superblock().variant == Variant::Iplfs;
     let facts = match &arguments.what {
+        What::Segment { .. } | What::Segments if endless => {
+            return Err(Failure::Usage(
+                "IPLFS has no segments: use checkpoint, discard-log, areas, nid or path".into(),
+            ));
+        }
+        What::DiscardLog | What::Areas if !endless => {
+            return Err(Failure::Usage(
+                "only IPLFS has a discard log and areas: use checkpoint or segments".into(),
+            ));
+        }
+        What::Areas => inspect_iplfs::areas(volume)?,
+        What::Superblock if endless => inspect_iplfs::superblock(&volume),
+        What::Checkpoint if endless => inspect_iplfs::checkpoint(&volume),
+        What::DiscardLog => inspect_iplfs::discard_log(&mut volume)?,
         What::Group { .. } | What::Inode { .. } => {
             return Err(Failure::Usage("F2FS has nodes and segments: use nid, segment or path".into()));
         }

@@ -6,6 +6,7 @@ mod cp;
 mod extract;
 mod inspect;
 mod inspect_ext;
+mod inspect_iplfs;
 mod line;
 mod open;
 mod path;
@@ -24,8 +25,8 @@ use crate::{Failure, print};
 pub(crate) use cp::{CpArguments, copy};
 pub(crate) use extract::{ExtractArguments, extract};
 pub(crate) use inspect::{InspectArguments, inspect};
-pub(crate) use open::ext_volume;
 use path::{resolve, shown};
+pub(crate) use segments::LOGS;
 use tree::Tree;
 
 /// Bytes copied at a time.

@@ -18,7 +18,7 @@ fn device(image: &Path) -> Result<Medium, Failure> {
 }
 
 /// The ext volume in the image; `None` if it is of another kind.
-pub(crate) fn ext_volume(image: &Path) -> Result<Option<dovetail_ext::Volume<Medium>>, Failure> {
+pub(super) fn ext_volume(image: &Path) -> Result<Option<dovetail_ext::Volume<Medium>>, Failure> {
     match dovetail_ext::Volume::open(device(image)?) {
         Ok(volume) => Ok(Some(volume)),
         Err(dovetail_ext::Error::NotExt { .. }) => Ok(None),
@@ -62,8 +62,7 @@ fn tell(why: Failure, instead: &str) {
 }
 
 fn mounted(image: &Path, lock: ImageLock) -> Result<(ImageLock, Box<dyn FileSystem>), Failure> {
-    let options = Options { discard: false, ..Options::default() };
-    let fs = F2fs::mount(OverlayDevice::new(device(image)?), options, SimTime::ZERO)
+    let fs = F2fs::mount(OverlayDevice::new(device(image)?), Options::default(), SimTime::ZERO)
         .map_err(|error| Failure::Failed(format!("{}: {error}", image.display())))?;
     Ok((lock, Box::new(fs)))
 }

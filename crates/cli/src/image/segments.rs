@@ -8,7 +8,7 @@ use super::path::shown;
 use crate::Failure;
 
 /// The logs by the kernel's names, in the order of their numbers.
-pub(super) const LOGS: [&str; 6] =
+pub(crate) const LOGS: [&str; 6] =
     ["hot_data", "warm_data", "cold_data", "hot_node", "warm_node", "cold_node"];
 
 /// Directories above a file that are named; a damaged tree may have a loop.

@@ -7,6 +7,7 @@ use dovetail_block::{BlockDevice, BlockRange, DeviceError, OverlayDevice};
 use dovetail_ext::Ext;
 use dovetail_ext::format::{Compat, Incompat, Superblock};
 use dovetail_f2fs::F2fs;
+use dovetail_f2fs::format::Variant;
 use dovetail_time::SimTime;
 use dovetail_vfs::FileSystem;
 
@@ -24,20 +25,29 @@ type Opened = Box<dyn FileSystem + Send>;
 pub(crate) enum Kind {
     /// By the features that only one of them has: "ext2", "ext3" or "ext4".
     Ext(&'static str),
+    /// F2FS's variant without end.
+    Iplfs,
     /// All else: what is wrong with it is said when it is mounted.
     F2fs,
 }
 
 impl Kind {
     pub(crate) fn of(image: &Path) -> Result<Self, Failure> {
-        let volume = crate::image::ext_volume(image)?;
-        Ok(volume.map_or(Self::F2fs, |volume| Self::Ext(ext_name(volume.superblock()))))
+        let mut device = device(image, true)?; // once for all: a drive takes its time to be switched on
+        match dovetail_ext::Volume::open(&mut device) {
+            Ok(volume) => return Ok(Self::Ext(ext_name(volume.superblock()))),
+            Err(dovetail_ext::Error::NotExt { .. }) => {}
+            Err(error) => return Err(Failure::Failed(format!("{}: {error}", image.display()))),
+        }
+        let variant = dovetail_f2fs::Volume::open(device).map(|volume| volume.superblock().variant);
+        Ok(if matches!(variant, Ok(Variant::Iplfs)) { Self::Iplfs } else { Self::F2fs })
     }
 
     /// As /proc/mounts shows it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ext(name) => name,
+            Self::Iplfs => "iplfs",
             Self::F2fs => "f2fs",
         }
     }
@@ -47,7 +57,7 @@ impl Kind {
         let options = options.join(",");
         match self {
             Self::Ext(_) => open_ext(image, read_only, &options),
-            Self::F2fs => open_f2fs(image, read_only, &options),
+            Self::Iplfs | Self::F2fs => open_f2fs(image, read_only, &options),
         }
     }
 }

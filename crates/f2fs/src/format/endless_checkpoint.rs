@@ -94,6 +94,12 @@ pub(super) fn bitmaps(pack: &[u8], place: Place, superblock: &Superblock) -> Res
     })
 }
 
+/// How many entries the head says that its journal has.
+pub fn endless_journal_count(head: &BlockBytes) -> u16 {
+    let raw: &RawEndlessHead = transmute_ref!(head);
+    raw.n_nats.get()
+}
+
 /// NAT entries that are newer than the table's. A count above the capacity is cut.
 pub fn endless_journal(head: &BlockBytes) -> NatJournal {
     let raw: &RawEndlessHead = transmute_ref!(head);

@@ -46,7 +46,9 @@ pub use discard_log::{
     DISCARD_ENTRY, Extent, bitmap_len, extents_of, log_bitmap, log_extent, parse_discard_log,
 };
 pub(crate) use endless_checkpoint::endless_payload;
-pub use endless_checkpoint::{ENDLESS_JOURNAL_ENTRIES, area_start, discard_log_checksum, endless_journal};
+pub use endless_checkpoint::{
+    ENDLESS_JOURNAL_ENTRIES, area_start, discard_log_checksum, endless_journal, endless_journal_count,
+};
 pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};

@@ -4,7 +4,7 @@ use dovetail_block::BlockDevice;
 
 use super::{Checker, Finding};
 use crate::error::{Corrupt, Error};
-use crate::format::{BLOCKS_IN_SEGMENT, CheckpointFlags, Nid};
+use crate::format::{BLOCK, BLOCKS_IN_SEGMENT, CheckpointFlags, Nid, Variant};
 use crate::volume::open::{pack_start, read_pack};
 
 /// Flags that say that something is wrong: ERROR, FSCK and QUOTA_NEED_FSCK.
@@ -17,6 +17,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         for pack in [1, 2] {
             match read_pack(&mut self.volume.blocks, &self.volume.superblock, pack) {
                 Ok(_) => {}
+                Err(Error::Corrupt(_)) if self.was_never_written(pack)? => {}
                 Err(Error::Corrupt(reason)) => self.found(pack_finding(pack, &reason)),
                 Err(error) => return Err(error),
             }
@@ -25,6 +26,13 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.check_size();
         self.check_constants();
         Ok(())
+    }
+
+    /// On a fresh volume of IPLFS there is one pack.
+    fn was_never_written(&mut self, pack: u32) -> Result<bool, Error> {
+        let start = pack_start(&self.volume.superblock, pack);
+        let is_zero = self.volume.blocks.metadata(start)?.iter().all(|&byte| byte == 0);
+        Ok(is_zero && self.volume.superblock.variant == Variant::Iplfs)
     }
 
     fn check_flags(&mut self) {
@@ -46,38 +54,56 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.volume.checkpoint.summary_start - 1 - self.volume.superblock.cp_payload
     }
 
-    /// Compacted data summaries take one block or two, others three.
     fn check_size(&mut self) {
-        let checkpoint = &self.volume.checkpoint;
-        let nodes = if checkpoint.has_node_summaries() { 3 } else { 0 };
-        let found = checkpoint.total_blocks;
-        let around = checkpoint.summary_start + nodes + 1;
-        let compact = checkpoint.flags.has(CheckpointFlags::COMPACT);
-        let expected = around + if compact { super::logs::compact_blocks(checkpoint) } else { 3 };
+        let (found, expected) = (self.volume.checkpoint.total_blocks, self.right_size());
         if found != expected {
             self.found(Finding::CheckpointSize { found, expected });
         }
     }
 
-    /// What the kernel asks of a checkpoint before it mounts (fact by fact: `sanity_check_ckpt`).
+    /// Compacted data summaries take one block or two, others three. IPLFS has its discard log in their place.
+    fn right_size(&self) -> u32 {
+        let checkpoint = &self.volume.checkpoint;
+        if self.volume.superblock.variant == Variant::Iplfs {
+            let log = checkpoint.discard_log_bytes.div_ceil(BLOCK as u64);
+            return checkpoint.summary_start.saturating_add(log as u32).saturating_add(1);
+        }
+        let nodes = if checkpoint.has_node_summaries() { 3 } else { 0 };
+        let compact = checkpoint.flags.has(CheckpointFlags::COMPACT);
+        let data = if compact { super::logs::compact_blocks(checkpoint) } else { 3 };
+        checkpoint.summary_start + nodes + 1 + data
+    }
+
     fn check_constants(&mut self) {
+        if self.volume.superblock.variant == Variant::F2fs {
+            self.check_reserves();
+        } else {
+            let (found, max) =
+                (self.volume.checkpoint.user_block_count, self.volume.superblock.room_for_files());
+            if !(1..=max).contains(&found) {
+                self.found(Finding::CheckpointField { field: "user_block_count", found, min: 1, max });
+            }
+        }
+        let (next, max_nid) = (self.volume.checkpoint.next_free_nid, self.volume.superblock.max_nid());
+        if next >= max_nid {
+            self.found(Finding::NextFreeNid { found: Nid(next), max: max_nid - 1 });
+        }
+    }
+
+    /// What the kernel asks of a checkpoint before it mounts (fact by fact: `sanity_check_ckpt`).
+    fn check_reserves(&mut self) {
         let (checkpoint, superblock) = (&self.volume.checkpoint, &self.volume.superblock);
         let segments = u64::from(superblock.segment_count_main);
         let main = segments * u64::from(BLOCKS_IN_SEGMENT);
-        let max_nid = superblock.max_nid();
         let fields = [
             ("rsvd_segment_count", u64::from(checkpoint.reserved_segments), 1, segments),
             ("overprov_segment_count", u64::from(checkpoint.overprovision_segments), 1, segments),
             ("user_block_count", checkpoint.user_block_count, 1, main - 1),
         ];
-        let next = checkpoint.next_free_nid;
         for (field, found, min, max) in fields {
             if !(min..=max).contains(&found) {
                 self.found(Finding::CheckpointField { field, found, min, max });
             }
-        }
-        if next >= max_nid {
-            self.found(Finding::NextFreeNid { found: Nid(next), max: max_nid - 1 });
         }
     }
 
@@ -104,7 +130,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         if found != expected {
             findings.push(Finding::ValidInodes { found, expected });
         }
-        let (found, expected) = (checkpoint.free_segments, counts.free_segments as u32);
+        let (found, expected) = (checkpoint.free_segments, counts.free_segments as u32); // 0 on IPLFS, both
         if found != expected {
             findings.push(Finding::FreeSegments { found, expected });
         }

@@ -1,8 +1,11 @@
 //! Which blocks of the main area were reached, and as what.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::format::{BLOCKS_IN_SEGMENT, SegNo};
+
+const SEGMENT: u64 = BLOCKS_IN_SEGMENT as u64;
 
 /// What was reached of one segment.
 #[derive(Clone, Debug)]
@@ -15,39 +18,58 @@ pub(super) struct Claimed {
     pub(super) data: u32,
 }
 
-/// The blocks that were reached, by segment: segments without one take no memory.
+impl Claimed {
+    fn has(&self, offset: u64) -> bool {
+        self.map[offset as usize / 8] & bit(offset) != 0
+    }
+}
+
+const fn bit(offset: u64) -> u8 {
+    0x80 >> (offset % 8)
+}
+
+/// The blocks that were reached, by segment of the main area (of IPLFS by what would be one): segments without one take no
+/// memory.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    segments: HashMap<u32, Box<Claimed>>,
+    segments: BTreeMap<u64, Box<Claimed>>,
 }
 
 impl Claims {
     /// Marks block `index` of the main area; false if it was marked before.
-    pub(super) fn claim(&mut self, index: u32, node: bool) -> bool {
+    pub(super) fn claim(&mut self, index: u64, node: bool) -> bool {
         let empty = || Box::new(Claimed { map: [0; 64], nodes: 0, data: 0 });
-        let segment = self.segments.entry(index / BLOCKS_IN_SEGMENT).or_insert_with(empty);
-        let offset = (index % BLOCKS_IN_SEGMENT) as usize;
-        let (byte, bit) = (&mut segment.map[offset / 8], 0x80 >> (offset % 8));
-        if *byte & bit != 0 {
+        let segment = self.segments.entry(index / SEGMENT).or_insert_with(empty);
+        let offset = index % SEGMENT;
+        if segment.has(offset) {
             return false;
         }
-        *byte |= bit;
+        segment.map[offset as usize / 8] |= bit(offset);
         *(if node { &mut segment.nodes } else { &mut segment.data }) += 1;
         true
     }
 
     /// Takes back the mark of a block.
-    pub(super) fn release(&mut self, index: u32, node: bool) {
-        let Some(segment) = self.segments.get_mut(&(index / BLOCKS_IN_SEGMENT)) else { return };
-        let offset = (index % BLOCKS_IN_SEGMENT) as usize;
-        segment.map[offset / 8] &= !(0x80 >> (offset % 8));
+    pub(super) fn release(&mut self, index: u64, node: bool) {
+        let Some(segment) = self.segments.get_mut(&(index / SEGMENT)) else { return };
+        let offset = index % SEGMENT;
+        segment.map[offset as usize / 8] &= !bit(offset);
         *(if node { &mut segment.nodes } else { &mut segment.data }) -= 1;
         if segment.nodes + segment.data == 0 {
-            self.segments.remove(&(index / BLOCKS_IN_SEGMENT));
+            self.segments.remove(&(index / SEGMENT));
         }
     }
 
     pub(super) fn segment(&self, segno: SegNo) -> Option<&Claimed> {
-        self.segments.get(&segno.0).map(|segment| &**segment)
+        self.segments.get(&segno.0.into()).map(|segment| &**segment)
+    }
+
+    /// The marked blocks of a range of the main area, in order.
+    pub(super) fn within(&self, blocks: Range<u64>) -> impl Iterator<Item = u64> {
+        let segments = self.segments.range(blocks.start / SEGMENT..blocks.end.div_ceil(SEGMENT));
+        let marked = segments.flat_map(|(segment, claimed)| {
+            (0..SEGMENT).filter(|&offset| claimed.has(offset)).map(move |offset| segment * SEGMENT + offset)
+        });
+        marked.filter(move |index| blocks.contains(index))
     }
 }

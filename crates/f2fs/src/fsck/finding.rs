@@ -138,6 +138,9 @@ macro_rules! meaning {
     (what) => {
         "Which of several."
     };
+    (blocks) => {
+        "How many blocks."
+    };
     (index) => {
         "The place of the pointer in its node."
     };
@@ -274,6 +277,20 @@ findings! {
     NatBits: Warning, Repaired, { block: u32 } => "the maps of full and empty NAT blocks are wrong for block {block}";
     /// Files were fsynced after the checkpoint; the next mount recovers them.
     AwaitsRecovery: Note, Nothing, { count: u64 } => "{count} fsynced files await recovery by the next mount";
+    /// A pointer of IPLFS leads beyond the position of the log: there is nothing yet, and the log will write something else there.
+    LogBeyond: Error, Guess, { address: BlockAddr, nid: Nid, log: u8 } => "node {nid} leads to block {address}, where log {log} has not written yet";
+    /// A pointer of IPLFS leads to the area of a log that writes other things: to data among nodes, or the other way round.
+    LogClass: Error, Guess, { address: BlockAddr, nid: Nid, log: u8, what: &'static str } => "node {nid} has {what} at block {address}, in the area of log {log}, which has none";
+    /// The discard log (IPLFS) cannot be read.
+    DiscardLog: Error, Guess, { reason: Corrupt } => "the discard log cannot be used: {reason}";
+    /// The discard log (IPLFS) names blocks that no log has written: outside the areas of the logs, or beyond their positions.
+    DiscardOutside: Error, Guess, { first: BlockAddr, blocks: u64 } => "the discard log names {blocks} blocks from {first} on, not all of which a log has written";
+    /// The discard log (IPLFS) names blocks that belong to something: the next mount would destroy them.
+    DiscardLive: Error, Guess, { first: BlockAddr, blocks: u64 } => "the discard log names {blocks} blocks that belong to something, the first is {first}";
+    /// The drive holds blocks of an IPLFS volume that belong to nothing and wait for no discard: they take room for ever.
+    DeviceLeak: Error, Repaired, { first: BlockAddr, blocks: u64 } => "the drive holds {blocks} blocks from {first} on that belong to nothing";
+    /// The drive does not hold a block that belongs to something: its content is lost.
+    DeviceLost: Error, Guess, { address: BlockAddr } => "block {address} belongs to something, and the drive does not hold it";
     /// Something that this check does not know how to check.
     NotChecked: Note, Nothing, { what: &'static str } => "not checked: {what}";
 

@@ -153,7 +153,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(logs.iter().map(|entries| LogSummary::Stored(stored(entries), SummaryKind::Data)).collect())
     }
 
-    /// The journals' counts, and that each entry is for something that there is.
+    /// The journals' counts and entries.
     fn check_journals(&mut self) -> Result<(), Error> {
         let compact = self.volume.checkpoint.flags.has(CheckpointFlags::COMPACT);
         let (nat, sit) = if compact {
@@ -169,6 +169,12 @@ impl<D: BlockDevice> Checker<'_, D> {
                 self.found(Finding::JournalCount { what, found, max });
             }
         }
+        self.check_journal_entries();
+        Ok(())
+    }
+
+    /// Each entry is for something that there is.
+    pub(super) fn check_journal_entries(&mut self) {
         let (nids, segments) = (self.volume.superblock.max_nid(), self.volume.superblock.segment_count_main);
         let nat = self.volume.nat_journal.keys().map(|nid| ("NAT", nid.0, nids - 1));
         let sit = self.volume.sit_journal.keys().map(|segno| ("SIT", segno.0, segments - 1));
@@ -176,6 +182,5 @@ impl<D: BlockDevice> Checker<'_, D> {
         for (what, found, max) in wrong {
             self.found(Finding::JournalEntry { what, found, max });
         }
-        Ok(())
     }
 }

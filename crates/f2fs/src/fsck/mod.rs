@@ -7,6 +7,9 @@
 //! A volume that was not unmounted is checked in the same way: what fsync wrote after the checkpoint is not part of it,
 //! and only counted ([`Finding::AwaitsRecovery`]).
 //!
+//! A volume of IPLFS is checked in the same way, with its logs' positions, its discard log and what its device holds in the
+//! place of SIT and SSA.
+//!
 //! Hazards: the volume is damaged, so no field is believed before it is checked. Every block and every node is entered
 //! once, so that the work ends; memory follows what is in use: a bit for each block of a segment in use, an entry for
 //! each node and inode.
@@ -18,6 +21,7 @@ mod checkpoints;
 mod claims;
 mod dentries;
 mod directories;
+mod endless;
 mod finding;
 mod inodes;
 mod logs;
@@ -34,14 +38,14 @@ mod tree;
 
 pub use finding::{Finding, Kind, Name, Remedy, Severity};
 pub use repair::{RepairError, repair};
-pub use report::{Counts, Report};
+pub use report::{Area, Counts, Report};
 
 use std::collections::HashMap;
 
 use dovetail_block::BlockDevice;
 
 use crate::error::Error;
-use crate::format::{BlockAddr, Nid};
+use crate::format::{BlockAddr, Nid, Variant};
 use crate::volume::Volume;
 use claims::Claims;
 use dentries::DentryFix;
@@ -144,13 +148,20 @@ fn run<D: BlockDevice>(
     };
     checker.check_superblocks()?;
     checker.check_checkpoints()?;
-    checker.check_logs()?;
+    let variant = checker.volume.superblock.variant;
+    match variant {
+        Variant::F2fs => checker.check_logs()?,
+        Variant::Iplfs => checker.check_head()?,
+    }
     checker.check_chain()?;
     checker.check_tree()?;
     (checker.progress)(Progress::Tables);
     checker.check_nat()?;
     checker.check_links();
-    checker.check_sit()?;
+    match variant {
+        Variant::F2fs => checker.check_sit()?,
+        Variant::Iplfs => checker.check_areas()?,
+    }
     checker.check_counters();
     Ok(checker)
 }

@@ -46,7 +46,7 @@ impl<D: BlockDevice> Checker<'_, D> {
             self.found(Finding::NatAddress { nid, address });
             return Ok(None);
         }
-        if !self.claim(address, nid, true) {
+        if !self.check_log(address, nid, true) || !self.claim(address, nid, true) {
             return Ok(None);
         }
         self.check_node_summary(address, nid)?;
@@ -57,8 +57,8 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// The number of a block of the main area in it.
-    pub(super) fn main_index(&self, address: BlockAddr) -> u32 {
-        (address.0 - self.volume.superblock.main_start.0) as u32
+    pub(super) fn main_index(&self, address: BlockAddr) -> u64 {
+        address.0 - self.volume.superblock.main_start.0
     }
 
     /// Marks a block of the main area as reached; false if it was before.

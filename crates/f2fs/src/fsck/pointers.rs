@@ -130,7 +130,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         if inside < count.into() && u64::from(start) + inside == address.0 {
             file.in_extent += 1;
         }
-        if !self.claim(address, owner.nid, false) {
+        if !self.check_log(address, owner.nid, false) || !self.claim(address, owner.nid, false) {
             return Ok(());
         }
         self.check_data_summary(address, owner)?;

@@ -23,6 +23,25 @@ pub struct Counts {
     pub free_segments: u64,
 }
 
+/// The area of one log of IPLFS; places are counted in blocks from its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Area {
+    /// The log: hot, warm, cold data (0 to 2), hot, warm, cold nodes (3 to 5).
+    pub log: u8,
+    /// Where the log goes on.
+    pub position: u64,
+    /// The first and the last live block.
+    pub active: Option<(u64, u64)>,
+    /// Live blocks.
+    pub live: u64,
+    /// Blocks that the device holds; `None` if it cannot tell.
+    pub held: Option<u64>,
+    /// Of these, blocks that wait for their discard.
+    pub waiting: u64,
+    /// Of these, blocks beyond the log's position: the next mount recovers or discards them.
+    pub beyond: u64,
+}
+
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -30,6 +49,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// What was counted on the way.
     pub counts: Counts,
+    /// The logs of a volume of IPLFS; none of F2FS.
+    pub areas: Vec<Area>,
     seen: Vec<u64>,
 }
 

@@ -24,8 +24,8 @@ pub enum MkfsError {
     },
     /// An endless volume on a device whose every address has its room.
     #[error(
-        "IPLFS never writes an address again, so it needs a drive with more addresses than room: use one whose profile \
-         is thin"
+        "IPLFS never writes an address again, so it needs a drive with more addresses than room: one with \
+         addresses = \"iplfs\""
     )]
     NotThin,
     /// A thin device whose addresses do not reach over the seven areas.

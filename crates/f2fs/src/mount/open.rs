@@ -166,6 +166,8 @@ impl<D: BlockDevice> F2fs<D> {
         if self.endless.is_some() {
             Corrupt::check_range(place, "valid_block_count", self.counts.valid_blocks, (1, user))?;
             let nodes = u64::from(self.counts.valid_nodes);
+            let most = self.counts.valid_blocks.min(self.superblock.max_nid().into());
+            Corrupt::check_range(place, "valid_node_count", nodes, (1, most))?;
             Corrupt::check_range(place, "valid_inode_count", self.counts.valid_inodes, (1, nodes))?;
             return Ok(());
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dovetail_block::{BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba};
 use dovetail_time::SimTime;
 
-use crate::format::{BLOCK, BlockAddr};
+use crate::format::{BLOCK, BlockAddr, Extent};
 
 /// Metadata blocks kept: 8 MiB. Assumed; enough for the pointer nodes and directories in use at one time.
 const CAPACITY: usize = 2048;
@@ -94,6 +94,14 @@ impl<D: BlockDevice> Blocks<D> {
         let content = [Content::Bytes(block)];
         let command = Command::Write { range, data: Data::Blocks(&content), hints: Hints::default(), fua };
         self.now = self.device.submit(self.now, command)?.done;
+        Ok(())
+    }
+
+    /// Tells the device that it need not hold these blocks any more.
+    pub(crate) fn discard(&mut self, extent: Extent) -> Result<(), DeviceError> {
+        self.cache.clear();
+        let ranges = [BlockRange::new(Lba(extent.start.0), extent.blocks).into()];
+        self.now = self.device.submit(self.now, Command::Discard { ranges: &ranges })?.done;
         Ok(())
     }
 

@@ -16,6 +16,13 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// A log whose checksum does not fit, or that names blocks which no log has written; [`Error::Io`].
     pub fn discard_log(&mut self) -> Result<Vec<Extent>, Error> {
+        let extents = self.stored_discard_log()?;
+        extents.iter().try_for_each(|extent| self.check_discard(*extent))?;
+        Ok(extents)
+    }
+
+    /// As [`Self::discard_log`], whatever blocks it names.
+    pub(crate) fn stored_discard_log(&mut self) -> Result<Vec<Extent>, Error> {
         let checkpoint = &self.checkpoint;
         if self.superblock.variant == Variant::F2fs || checkpoint.discard_log_bytes == 0 {
             return Ok(Vec::new());
@@ -24,9 +31,7 @@ impl<D: BlockDevice> Volume<D> {
         let start = pack_start(&self.superblock, checkpoint.pack).plus(checkpoint.summary_start.into());
         let log = self.read_log(start, checkpoint.discard_log_bytes)?;
         Corrupt::check_checksum(place, sum, discard_log_checksum(&log))?;
-        let extents = parse_discard_log(&log);
-        extents.iter().try_for_each(|extent| self.check_discard(*extent))?;
-        Ok(extents)
+        Ok(parse_discard_log(&log))
     }
 
     /// The bytes of a log. What it says of its length is believed as long as there is something: no log has a mebibyte of

@@ -41,6 +41,14 @@ impl<D> Volume<D> {
         &self.superblock
     }
 
+    /// The device again.
+    pub fn into_device(self) -> D
+    where
+        D: dovetail_block::BlockDevice,
+    {
+        self.blocks.into_device()
+    }
+
     /// The device below.
     pub(crate) fn device(&self) -> &D {
         self.blocks.device()

@@ -31,6 +31,10 @@ impl<D: BlockDevice> Volume<D> {
             let (found, expected) = (blocks.count(), superblock.block_count);
             return Err(Corrupt::Truncated { found, expected }.into());
         }
+        let room = blocks.device().info().capacity();
+        if superblock.variant == Variant::Iplfs && room < superblock.capacity {
+            return Err(Corrupt::Truncated { found: room, expected: superblock.capacity }.into());
+        }
         let checkpoint = elect(&mut blocks, &superblock)?;
         let bitmaps = read_bitmaps(&mut blocks, &superblock, &checkpoint)?;
         let (nat, sit) = read_journals(&mut blocks, &superblock, &checkpoint)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BlockDevice, MemoryDevice};
 use dovetail_f2fs::format::{Features, Variant};
+use dovetail_f2fs::fsck::{Options as CheckOptions, check};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, Options, Volume};
 use dovetail_time::SimTime;
@@ -79,6 +80,11 @@ pub fn leaks<D: BlockDevice>(fs: &mut F2fs<D>, device: impl FnOnce(&F2fs<D>) -> 
 pub fn leaks_after_mount(device: &MemoryDevice) -> Vec<String> {
     if let Err(error) = Volume::open(device.clone()).and_then(|mut volume| volume.discard_log()) {
         return vec![format!("before a mount: {error}")];
+    }
+    match check(device.clone(), CheckOptions::default(), |_| {}) {
+        Ok(report) if report.is_clean() => {}
+        Ok(report) => return vec![format!("before a mount: {:?}", report.findings)],
+        Err(error) => return vec![format!("a copy cannot be checked: {error}")],
     }
     match F2fs::mount(device.clone(), Options::default(), SimTime::ZERO) {
         Ok(mut fs) => leaks(&mut fs, |fs| fs.device().clone()),

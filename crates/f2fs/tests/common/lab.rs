@@ -12,8 +12,8 @@ use std::sync::Arc;
 use dovetail_block::{BlockBytes, Lba, MemoryDevice};
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
-    Bitmaps, CRC_SEED, Checkpoint, Features, Inode, Nid, SegNo, Superblock, crc32, nat_block_address,
-    sit_block_address,
+    Bitmaps, CRC_SEED, Checkpoint, Features, Inode, Nid, SegNo, Superblock, Variant, crc32,
+    nat_block_address, sit_block_address,
 };
 
 /// A byte of an image.
@@ -43,7 +43,7 @@ impl Lab {
         let volume = Volume::open(image.clone()).unwrap();
         let (superblock, checkpoint) = (volume.superblock().clone(), volume.checkpoint().clone());
         let mut pack = Vec::new();
-        let start = superblock.cp_start.0 + u64::from((checkpoint.pack - 1) * 512);
+        let start = superblock.cp_start.0 + u64::from((checkpoint.pack - 1) * superblock.pack_blocks);
         for block in 0..=u64::from(superblock.cp_payload) {
             pack.extend_from_slice(&image.bytes(Lba(start + block)).unwrap()[..]);
         }
@@ -80,7 +80,7 @@ impl Lab {
 
     /// Where checkpoint pack `pack` begins.
     pub fn pack(&self, pack: u32) -> u64 {
-        self.superblock.cp_start.0 + u64::from((pack - 1) * 512)
+        self.superblock.cp_start.0 + u64::from((pack - 1) * self.superblock.pack_blocks)
     }
 
     /// Changes a field of the elected checkpoint and makes head and tail whole again.
@@ -98,9 +98,12 @@ impl Lab {
 
     pub fn seal_checkpoint(&mut self) {
         let head = self.pack(self.checkpoint.pack);
-        let total = u64::from(self.u32(At { block: head, byte: 136 }).clamp(1, 512));
+        let endless = self.superblock.variant == Variant::Iplfs;
+        let byte = if endless { 96 } else { 136 };
+        let total = u64::from(self.u32(At { block: head, byte }).clamp(1, self.superblock.pack_blocks));
         let bytes = self.bytes(head);
-        let at = u32::from_le_bytes(bytes[164..168].try_into().unwrap()).min(4092) as usize;
+        let named = u32::from_le_bytes(bytes[164..168].try_into().unwrap()).min(4092) as usize;
+        let at = if endless { 4092 } else { named };
         let crc = crc32(crc32(CRC_SEED, &bytes[..at]), &bytes[at + 4..]);
         bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
         let copy = *bytes;
@@ -148,10 +151,11 @@ impl Lab {
         At { block: address.0, byte: 0 }
     }
 
-    /// The NAT entry (9 bytes) of a nid, in the table.
+    /// The NAT entry (9 bytes, of IPLFS 13) of a nid, in the table.
     pub fn nat(&self, nid: u32) -> At {
         let address = nat_block_address(&self.superblock, &self.bitmaps.nat, Nid(nid));
-        At { block: address.0, byte: (nid % 455) as usize * 9 }
+        let variant = self.superblock.variant;
+        At { block: address.0, byte: variant.nat_place(Nid(nid)).1 * (5 + variant.address_bytes()) }
     }
 
     /// The SIT entry (74 bytes) of a segment: in the journal if it is there.

@@ -6,16 +6,18 @@ use std::path::Path;
 use dovetail_block::{Lba, MemoryDevice, RecordingDevice};
 use dovetail_f2fs::F2fs;
 use dovetail_f2fs::fsck::{Options, Severity, check, repair};
+use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, NewNode, SetAttr, Timestamp, XattrFlags};
 
+use crate::common::endless::{all_features, endless, endless_options};
 use crate::common::lab::{At, Lab};
 use crate::common::{kernel_image, tool};
 use crate::input::Seed;
 
 /// How many small images there are: they come often, those of a kernel now and then, since they take fifty times as
 /// long.
-pub(crate) const SMALL: usize = 4;
+pub(crate) const SMALL: usize = 6;
 
 /// The small images, then five of a kernel.
 pub(crate) fn seeds() -> Vec<Seed> {
@@ -28,12 +30,35 @@ pub(crate) fn seeds() -> Vec<Seed> {
         Seed::new("crashed with features", crashed(features.clone())),
         Seed::new("small", small),
         Seed::new("small with features", features),
+        Seed::new("IPLFS", iplfs_image()),
+        Seed::new("IPLFS, crashed", crashed(iplfs_image())),
         Seed::new("kernel", kernel_image("f2fs-default")),
         Seed::new("kernel with features", kernel_image("f2fs-features")),
         Seed::new("not unmounted", kernel_image("f2fs-crash")),
         Seed::new("compressed", kernel_image("f2fs-compressed")),
         Seed::new("large NAT and sections", kernel_image("f2fs-largenat-sections")),
     ]
+}
+
+/// An IPLFS volume of 64 MiB with directories, a file with direct and indirect nodes, and a discard log.
+fn iplfs_image() -> MemoryDevice {
+    let options = MkfsOptions { features: all_features(), ..endless_options() };
+    let mut fs = F2fs::mount(endless(64 << 20, &options), Default::default(), SimTime::ZERO).unwrap();
+    let (root, caller) = (fs.root(), Caller::default());
+    let file = NewNode { mode: 0o100_644, rdev: (0, 0) };
+    let dir = fs.create(&caller, root, b"folder", &NewNode { mode: 0o040_755, ..file }).unwrap().ino;
+    let large = fs.create(&caller, root, b"large", &file).unwrap().ino;
+    fs.write(&caller, large, 0, &vec![7; 4096 * 1500]).unwrap();
+    for n in 0..250 {
+        let name = format!("a file of number {n}");
+        let ino = fs.create(&caller, dir, name.as_bytes(), &file).unwrap().ino;
+        fs.write(&caller, ino, 0, name.as_bytes()).unwrap();
+    }
+    fs.setxattr(&caller, large, b"user.large", &[7; 2000], XattrFlags::default()).unwrap();
+    fs.sync().unwrap();
+    (0..100).for_each(|n| drop(fs.write(&caller, large, 8192 * n, &[8; 4096])));
+    fs.sync().unwrap();
+    fs.into_device()
 }
 
 /// The image after a power cut that follows some fsyncs, with an orphan in the last checkpoint.

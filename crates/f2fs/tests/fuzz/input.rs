@@ -1,8 +1,10 @@
 //! Inputs: sound images with a few blocks damaged.
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice};
+use dovetail_block::{
+    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice,
+};
 use dovetail_f2fs::Volume;
-use dovetail_f2fs::format::Footer;
+use dovetail_f2fs::format::{BlockAddr, Footer, Variant, area_start};
 use dovetail_time::{Rng, SimTime};
 
 use crate::common::lab::Lab;
@@ -29,6 +31,14 @@ pub(crate) struct Input<'a> {
 impl BlockDevice for &mut Input<'_> {
     fn info(&self) -> DeviceInfo {
         self.lab.image.info()
+    }
+
+    fn room(&self) -> Option<u64> {
+        self.lab.image.room()
+    }
+
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        self.lab.image.held(range, most)
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
@@ -68,57 +78,110 @@ impl Seed {
     }
 }
 
+const FOOTER: [(usize, usize); 5] = [(4072, 4), (4076, 4), (4080, 4), (4084, 8), (4092, 4)];
+const INODE: [(usize, usize); 24] = [
+    (0, 2),
+    (2, 1),
+    (3, 1),
+    (12, 4),
+    (16, 8),
+    (24, 8),
+    (56, 4),
+    (72, 4),
+    (76, 4),
+    (80, 4),
+    (84, 4),
+    (88, 4),
+    (347, 1),
+    (348, 4),
+    (352, 4),
+    (356, 4),
+    (360, 2),
+    (362, 2),
+    (364, 4),
+    (368, 4),
+    (392, 1),
+    (393, 1),
+    (3852, 4),
+    (3876, 4),
+];
+
+/// The blocks of the main area: inodes, other nodes, and the data of directories.
+#[derive(Default)]
+struct Main {
+    inodes: Vec<u64>,
+    inner: Vec<u64>,
+    data: Vec<u64>,
+}
+
+impl Main {
+    fn of(lab: &Lab) -> Self {
+        let s = &lab.superblock;
+        let bytes = |block: &u64| lab.image.bytes(Lba(*block)).unwrap();
+        let mut volume = Volume::open(lab.image.clone()).unwrap();
+        let mut main = Self::default();
+        let used = lab.image.used().map(|(lba, _)| lba.0);
+        for block in used.filter(|block| (s.main_start.0..s.main_end().0).contains(block)) {
+            let footer = Footer::parse(bytes(&block));
+            let live = volume.nat(footer.nid).is_ok_and(|entry| entry.address.0 == block);
+            (match (live, footer.nid == footer.ino) {
+                (false, _) => &mut main.data,
+                (true, true) => &mut main.inodes,
+                (true, false) => &mut main.inner,
+            })
+            .push(block);
+        }
+        main.data.retain(|block| bytes(block)[2384] == b'.'); // directories have "." first
+        main
+    }
+}
+
+/// Structures of an image of IPLFS: pointers have 8 bytes.
+fn endless_structures(lab: &Lab) -> Vec<Structure> {
+    let (s, c) = (&lab.superblock, &lab.checkpoint);
+    let used: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();
+    let area = |from: u64, blocks: u32| -> Vec<u64> {
+        used.iter().copied().filter(|block| (from..from + u64::from(blocks)).contains(block)).collect()
+    };
+    let Main { inodes, inner, data } = Main::of(lab);
+    let pack = lab.pack(c.pack);
+    let whole = [&INODE[..], &FOOTER].concat();
+    let pointers = [(360, 8, 20, 8), (4052, 4, 5, 4), (364, 1, 40, 1), (394, 11, 12, 4), (402, 11, 12, 2)];
+    let lists = vec![
+        (vec![0, 1], fields(&[], &[(1024, 4, 30, 4), (1024 + 1664, 4, 1, 4), (1024 + 2810, 4, 10, 4)])),
+        (
+            vec![pack],
+            fields(&[(190, 2)], &[(0, 8, 11, 8), (88, 4, 8, 4), (192, 17, 20, 4), (201, 17, 20, 8)]),
+        ),
+        (
+            area(pack + u64::from(c.summary_start), s.pack_blocks - c.summary_start),
+            fields(&[], &[(0, 8, 16, 8)]),
+        ),
+        (area(s.nat_start.0, 1024), fields(&[], &[(0, 13, 60, 1), (1, 13, 60, 4), (5, 13, 60, 8)])),
+        (inodes, fields(&whole, &pointers)),
+        (chain(lab), fields(&whole, &[(360, 8, 40, 8), (0, 8, 40, 8)])),
+        (inner, fields(&FOOTER, &[(0, 4, 40, 4), (0, 8, 40, 8)])),
+        (
+            data,
+            fields(&[], &[(0, 1, 27, 1), (30, 11, 60, 4), (34, 11, 60, 4), (38, 11, 60, 2), (40, 11, 60, 1)]),
+        ),
+    ];
+    lists.into_iter().filter(|(blocks, _)| !blocks.is_empty()).collect()
+}
+
 /// Structures of the image, and where their fields are.
 fn structures(lab: &Lab) -> Vec<Structure> {
+    if lab.superblock.variant == Variant::Iplfs {
+        return endless_structures(lab);
+    }
     let s = &lab.superblock;
     let used: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();
-    let bytes = |block: &u64| lab.image.bytes(Lba(*block)).unwrap();
     let area = |from: u64, to: u64| -> Vec<u64> {
         used.iter().copied().filter(|block| (from..to).contains(block)).collect()
     };
-    let mut volume = Volume::open(lab.image.clone()).unwrap();
     let pack = lab.pack(lab.checkpoint.pack);
-    let (mut inodes, mut inner, mut data) = (Vec::new(), Vec::new(), Vec::new());
-    for block in area(s.main_start.0, s.main_end().0) {
-        let footer = Footer::parse(bytes(&block));
-        let live = volume.nat(footer.nid).is_ok_and(|entry| entry.address.0 == block);
-        (if !live {
-            &mut data
-        } else if footer.nid == footer.ino {
-            &mut inodes
-        } else {
-            &mut inner
-        })
-        .push(block);
-    }
-    data.retain(|block| bytes(block)[2384] == b'.'); // directories have "." first
-    let footer = [(4072, 4), (4076, 4), (4080, 4), (4084, 8), (4092, 4)];
-    let inode = [
-        (0, 2),
-        (2, 1),
-        (3, 1),
-        (12, 4),
-        (16, 8),
-        (24, 8),
-        (56, 4),
-        (72, 4),
-        (76, 4),
-        (80, 4),
-        (84, 4),
-        (88, 4),
-        (347, 1),
-        (348, 4),
-        (352, 4),
-        (356, 4),
-        (360, 2),
-        (362, 2),
-        (364, 4),
-        (368, 4),
-        (392, 1),
-        (393, 1),
-        (3852, 4),
-        (3876, 4),
-    ];
+    let Main { inodes, inner, data } = Main::of(lab);
+    let (inode, footer) = (INODE, FOOTER);
     let head = [
         (0, 8),
         (8, 8),
@@ -249,8 +312,11 @@ impl Input<'_> {
 /// The nodes that fsyncs wrote after the last checkpoint.
 fn chain(lab: &Lab) -> Vec<u64> {
     let (version, mask) = lab.checkpoint.footer_version();
-    let log = lab.checkpoint.logs[4];
-    let mut next = lab.superblock.main_start.0 + u64::from(log.segment.0 * 512) + u64::from(log.offset);
+    let (log, variant) = (lab.checkpoint.logs[4], lab.superblock.variant);
+    let mut next = match variant {
+        Variant::F2fs => lab.superblock.main_start.0 + u64::from(log.segment.0 * 512) + u64::from(log.offset),
+        Variant::Iplfs => lab.checkpoint.positions[4].0,
+    };
     let mut chain = Vec::new();
     while let Some(bytes) = lab.image.bytes(Lba(next)) {
         let footer = Footer::parse(bytes);
@@ -258,7 +324,7 @@ fn chain(lab: &Lab) -> Vec<u64> {
             break;
         }
         chain.push(next);
-        next = footer.next.into();
+        next = footer.next_address(variant, BlockAddr(next)).0;
     }
     chain
 }
@@ -273,6 +339,7 @@ fn value(old: u64, seed: &Seed, rng: &mut Rng) -> u64 {
         3 => old.wrapping_sub(1),
         4 => old ^ 1 << rng.below(64),
         5 => rng.next_u64() >> rng.below(64),
+        6 if s.variant == Variant::Iplfs => area_start(rng.below(6) as usize).0 + rng.below(2000),
         6 => s.main_start.0 + rng.below(u64::from(s.segment_count_main) * 512),
         7 => s.main_start.0 + rng.below(80),
         8 => rng.below(60),

@@ -60,7 +60,7 @@ fn run(seeds: &[Seed], number: u64) -> bool {
         repair_too(&input);
     }
     let (verdict, used) = peak_of(|| use_input(&mut input, &mut rng));
-    let allowed = 2 * input.lab.image.info().blocks as usize * 4096;
+    let allowed = 2 * input.lab.image.info().capacity() as usize * 4096;
     assert!(used <= allowed, "{} takes {used} bytes, allowed are {allowed}", seed.name);
     !matches!(verdict, Verdict::Damaged(_))
 }

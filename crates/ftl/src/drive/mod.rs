@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, Thin,
+    BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, Lba, Thin,
 };
 use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Lpn, Nand, NandError, Ppn, Seq};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -424,6 +424,10 @@ impl BlockDevice for Drive {
 
     fn room(&self) -> Option<u64> {
         self.config.addresses.map(|_| self.free_pages())
+    }
+
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        Some(self.held_blocks(range, most))
     }
 }
 

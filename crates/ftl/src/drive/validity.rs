@@ -5,9 +5,12 @@
 //! Nothing that is dead comes to life before its block is erased. Bitmap pages (`journal.rs`) rest on that, and hence every
 //! loss is told to the journal.
 
+use std::collections::BTreeMap;
+
+use dovetail_block::{BlockRange, Lba};
 use dovetail_nand::{Lpn, Ppn};
 
-use super::Drive;
+use super::{Drive, Piece};
 use crate::bits::Bits;
 use crate::lines::LineId;
 use crate::mapping::MapCost;
@@ -110,6 +113,36 @@ impl Drive {
         self.invalidate(ppn);
         self.freed += 1;
         self.buffer.is_new(lpn);
+    }
+
+    /// The first `most` blocks of `range` that the drive holds, on flash or in the buffer, in order.
+    pub(super) fn held_blocks(&self, range: BlockRange, most: usize) -> Vec<Lba> {
+        let range = BlockRange::new(
+            range.start,
+            range.blocks.min(self.config.address_blocks().saturating_sub(range.start.0)),
+        );
+        if range.blocks == 0 {
+            return Vec::new();
+        }
+        let (mut pages, mut mapped, mut held) =
+            (self.pages_of(range), Vec::new(), BTreeMap::<u64, u8>::new());
+        let most_pages = most.saturating_add(2); // of the first and the last one the range may have nothing
+        self.map.find_mapped(pages.clone(), most_pages, &mut mapped);
+        if let Some((last, _)) = mapped.last().filter(|_| mapped.len() == most_pages) {
+            pages.end = last.0 + 1; // what lies further out is for the next call
+        }
+        for (lpn, ppn) in mapped {
+            held.insert(lpn.0, self.live_mask(ppn));
+        }
+        for entry in self.buffer.dirty_pages().filter(|entry| pages.contains(&entry.lpn.0)) {
+            *held.entry(entry.lpn.0).or_default() |= entry.mask;
+        }
+        let shift = self.page_shift();
+        let parts = held.into_iter().flat_map(|(lpn, mask)| {
+            let mask = mask & Piece::of(range, lpn, shift).mask();
+            (0..8).filter(move |part| mask >> part & 1 == 1).map(move |part| Lba((lpn << shift) + part))
+        });
+        parts.take(most).collect()
     }
 
     /// Blocks of the host's that the drive holds, on flash or in the buffer. For checks: it looks at every page.

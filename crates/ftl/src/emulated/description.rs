@@ -15,6 +15,7 @@ pub(super) struct Description {
     over_provisioning: Option<f64>,
     gc: Option<String>,
     map: Option<String>,
+    addresses: Option<String>,
     buffer: Option<u64>,
     seed: u64,
     profile: String,
@@ -27,6 +28,7 @@ impl Description {
             over_provisioning: overrides.over_provisioning,
             gc: overrides.gc.clone(),
             map: overrides.map.clone(),
+            addresses: overrides.addresses.clone(),
             buffer: overrides.buffer,
             seed: overrides.seed,
             profile: profile.text().into(),
@@ -45,6 +47,7 @@ impl Description {
             over_provisioning: self.over_provisioning,
             gc: self.gc.clone(),
             map: self.map.clone(),
+            addresses: self.addresses.clone(),
             buffer: self.buffer,
             seed: self.seed,
         };

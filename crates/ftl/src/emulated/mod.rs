@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, RemapWhen};
+use dovetail_block::{BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Lba, RemapWhen};
 use dovetail_nand::Nand;
 use dovetail_time::SimTime;
 
@@ -208,6 +208,10 @@ impl BlockDevice for EmulatedDrive {
 
     fn room(&self) -> Option<u64> {
         self.drive.room()
+    }
+
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        self.drive.held(range, most)
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {

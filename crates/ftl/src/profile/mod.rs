@@ -96,6 +96,8 @@ pub struct Overrides {
     pub gc: Option<String>,
     /// A mapping scheme's name.
     pub map: Option<String>,
+    /// What the host can address, by its name in profiles: capacity or iplfs.
+    pub addresses: Option<String>,
     /// Bytes in the write buffer.
     pub buffer: Option<u64>,
     /// Seeds the policies that draw.

@@ -42,7 +42,7 @@ impl Profile {
                 factory_bad: self.factory_bad(&geometry)?,
             },
             user_blocks: scaled.user_blocks,
-            addresses: self.addresses()?,
+            addresses: self.addresses(overrides)?,
             pages_per_bitmap: None,
             scheme: self.scheme(overrides)?,
             policy: self.policy(overrides)?,
@@ -76,11 +76,15 @@ impl Profile {
         config.checked().map_err(|source| self.config_error(source))
     }
 
-    fn addresses(&self) -> Result<Option<u64>, ProfileError> {
-        match self.capacity.addresses.as_deref() {
+    fn addresses(&self, overrides: &Overrides) -> Result<Option<u64>, ProfileError> {
+        let (key, name) = match &overrides.addresses {
+            Some(name) => ("--addresses", Some(name)),
+            None => ("capacity.addresses", self.capacity.addresses.as_ref()),
+        };
+        match name.map(String::as_str) {
             None | Some("capacity") => Ok(None),
             Some("iplfs") => Ok(Some(AREAS * AREA_BLOCKS)),
-            Some(other) => Err(self.value("capacity.addresses", other, "capacity or iplfs".into())),
+            Some(other) => Err(self.value(key, other, "capacity or iplfs".into())),
         }
     }
 

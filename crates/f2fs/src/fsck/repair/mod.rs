@@ -5,6 +5,8 @@
 //! written, the old checkpoint stands as it was, so that a power cut at any time leaves the volume damaged as before, or
 //! repaired. In place are written only summaries (SSA) and the copy of the superblock that cannot be used.
 //!
+//! Of IPLFS what leaked is discarded, and the superblock copied; nothing else is repaired.
+//!
 //! What it leaves out: volumes on which fsynced files await recovery (mount them first), and volumes with damage that
 //! hides blocks: there nobody knows what is in use.
 
@@ -17,10 +19,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use dovetail_block::{BlockBytes, BlockDevice};
 
-use super::finding::{Finding, Remedy};
+use super::finding::{Finding, Remedy, Severity};
 use super::{Checker, Options};
 use crate::error::Error;
-use crate::format::{BlockAddr, NatEntry, Nid, SegNo};
+use crate::format::{BlockAddr, Extent, NatEntry, Nid, SegNo, Variant};
 use crate::volume::Volume;
 use space::Space;
 
@@ -42,6 +44,11 @@ pub enum RepairError {
     /// Some blocks cannot be reached, so that nobody knows what is in use.
     #[error("not repaired, because it would take a guess what is in use: {0}")]
     Hidden(Box<Finding>),
+    /// Of IPLFS what leaked is discarded where nothing else is wrong: otherwise it may be what a damaged pointer led to.
+    #[error(
+        "of an IPLFS volume only leaked blocks and superblocks are repaired, and not beside other errors: {0}"
+    )]
+    Endless(Box<Finding>),
     /// Repaired blocks are written to free segments, and there are too few.
     #[error("there is no free segment to write repaired blocks to")]
     NoSpace,
@@ -68,6 +75,9 @@ pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
         return Ok(findings);
     }
     refuse(&checker.report.findings)?;
+    if checker.volume.superblock.variant == Variant::Iplfs {
+        return repair_endless(checker, findings);
+    }
     let mut repair = Repair::new(checker);
     if findings.iter().any(|finding| !is_of_superblock(finding)) {
         repair.edit_nodes(&findings)?;
@@ -77,6 +87,28 @@ pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
         repair.commit()?;
     }
     repair.copy_superblock(&findings)?;
+    Ok(findings)
+}
+
+/// Discards what leaked, and copies the superblock.
+fn repair_endless<D: BlockDevice>(
+    mut checker: Checker<'_, D>,
+    mut findings: Vec<Finding>,
+) -> Result<Vec<Finding>, RepairError> {
+    let is_ours =
+        |finding: &Finding| matches!(finding, Finding::DeviceLeak { .. }) || is_of_superblock(finding);
+    let mut errors = checker.report.findings.iter().filter(|finding| finding.severity() == Severity::Error);
+    if let Some(other) = errors.find(|finding| !is_ours(finding)) {
+        return Err(RepairError::Endless(Box::new(other.clone())));
+    }
+    findings.retain(is_ours);
+    for finding in &findings {
+        if let Finding::DeviceLeak { first, blocks } = *finding {
+            checker.volume.blocks.discard(Extent { start: first, blocks })?;
+        }
+    }
+    checker.volume.blocks.flush()?;
+    Repair::new(checker).copy_superblock(&findings)?;
     Ok(findings)
 }
 
