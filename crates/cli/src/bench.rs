@@ -14,12 +14,13 @@ use dovetail_lab::bench::{
     BenchError, Experiment, FileTraceSource, Fill, FillAmount, FillWith, Source, Stack,
 };
 use dovetail_lab::report;
-use dovetail_time::Ratio;
+use dovetail_time::{Ratio, format_bytes};
 use dovetail_workload::file_trace::{FileTrace, FileTraceOptions};
 use dovetail_workload::personality::Personality;
 use indicatif::ProgressBar;
 
 use crate::output::{check_writable, is_stdout, write};
+use crate::replay::{bytes, caches, choices, schemes};
 use crate::{Failure, csv_out, drive, print};
 
 /// Run a workload on several stacks in virtual time, side by side.
@@ -28,7 +29,7 @@ use crate::{Failure, csv_out, drive, print};
 /// file (.fio), a personality of Filebench's by name or as a .toml file, or a file-level trace, known by its content.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A fio job file, a personality's name (fileserver, varmail, webserver, oltp), a personality's .toml file, or a
+    /// A fio job file, a personality's name (fileserver, varmail, webserver, oltp, media, office, code), a personality's .toml file, or a
     /// file-level trace (plain, gzip or zstd).
     job: String,
     /// Stacks by name (see `dovetail stack list`) or .toml file.
@@ -37,7 +38,16 @@ pub(crate) struct Arguments {
     /// A drive's profile (see `dovetail drive list`) in place of the stacks' own.
     #[arg(long, short, value_name = "PROFILE")]
     drive: Option<String>,
-    /// Shrink the drive, the page cache and the sizes in the job alike.
+    /// Mapping scheme, in place of the drives' own; demand is a page map on flash of which a part is cached.
+    #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes())]
+    map: Vec<String>,
+    /// What is cached of a map that lies on flash: a run for each policy; none for the whole map in memory.
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches())]
+    cache: Vec<String>,
+    /// Bytes of that cache at full scale, 8 for an entry [default: 512 KiB].
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes)]
+    cache_size: Vec<u64>,
+    /// Shrink the drive, the page cache, the map's cache and the sizes in the job alike.
     #[arg(long, value_name = "RATIO", default_value = "1", value_parser = drive::scale)]
     scale: Ratio,
     /// A variable of the job file, or a parameter of the personality.
@@ -213,7 +223,28 @@ fn stacks(arguments: &Arguments) -> Result<Vec<Stack>, Failure> {
         }
         Ok(stack)
     };
-    arguments.stack.iter().map(load).collect()
+    let stacks = arguments.stack.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+    Ok(stacks.iter().flat_map(|stack| with_map_caches(arguments, stack)).collect())
+}
+
+/// A stack with each of the maps and caches that were asked for.
+fn with_map_caches(arguments: &Arguments, stack: &Stack) -> Vec<Stack> {
+    let mut all = Vec::new();
+    for map in choices(&arguments.map) {
+        for cache in choices(&arguments.cache) {
+            for size in choices(&arguments.cache_size) {
+                let mut with = stack.with_map_cache(map.as_deref(), cache.as_deref(), size);
+                let mut differs = |several: bool, shown: Option<String>| {
+                    shown.filter(|_| several).into_iter().for_each(|shown| with.name += &format!(" {shown}"));
+                };
+                differs(arguments.map.len() > 1, map.clone());
+                differs(arguments.cache.len() > 1, cache.clone());
+                differs(arguments.cache_size.len() > 1, size.map(format_bytes));
+                all.push(with);
+            }
+        }
+    }
+    all
 }
 
 fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (BenchResults, Vec<BenchError>) {

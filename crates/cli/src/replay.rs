@@ -8,9 +8,9 @@ use std::str::FromStr;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use dovetail_ftl::{Overrides, Profile, mapping, victim};
+use dovetail_ftl::{Overrides, Profile, cache, mapping, victim};
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
-use dovetail_lab::results::{Results, RunResult, SCHEMA, SCHEMA_VERSION};
+use dovetail_lab::results::{Results, RunResult};
 use dovetail_lab::{report, run_all};
 use dovetail_time::{Ratio, SimSpan, format_bytes, parse_bytes};
 use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
@@ -23,11 +23,15 @@ fn policies() -> PossibleValuesParser {
     PossibleValuesParser::new(victim::POLICIES.iter().map(|policy| policy.name))
 }
 
-fn schemes() -> PossibleValuesParser {
-    PossibleValuesParser::new(mapping::SCHEMES.iter().map(|scheme| scheme.name))
+pub(crate) fn schemes() -> PossibleValuesParser {
+    PossibleValuesParser::new(mapping::SCHEMES.iter().map(|scheme| scheme.name).chain(["demand"]))
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn caches() -> PossibleValuesParser {
+    PossibleValuesParser::new(cache::POLICIES.iter().map(|policy| policy.name).chain(["none"]))
+}
+
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     parse_bytes(text).map_err(|error| error.to_string())
 }
 
@@ -72,14 +76,20 @@ pub(crate) struct Arguments {
     /// Victim policy of cleaning, in place of the profile's.
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policies(), help_heading = "Drive")]
     gc: Vec<String>,
-    /// Mapping scheme, in place of the profile's.
+    /// Mapping scheme, in place of the profile's; demand is a page map on flash of which a part is cached (see --cache).
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes(), help_heading = "Drive")]
     map: Vec<String>,
+    /// What is cached of a map that lies on flash, whichever scheme it has; none for the whole map in memory.
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches(), help_heading = "Drive")]
+    cache: Vec<String>,
+    /// Bytes of that cache, 8 for an entry [default: the profile's, or 512 KiB].
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
+    cache_size: Vec<u64>,
     /// Volatile write buffer, in place of the profile's; 0 for none.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
     buffer: Vec<u64>,
     /// Vary each assumed figure of the drive instead: halved and doubled, one run for each, as changes in percent.
-    #[arg(long, help_heading = "Drive", conflicts_with_all = ["op", "gc", "map", "buffer", "json", "csv", "report"])]
+    #[arg(long, help_heading = "Drive", conflicts_with_all = ["op", "gc", "map", "cache", "cache_size", "buffer", "json", "csv", "report"])]
     sensitivity: bool,
     /// Fill the drive first, in order and then at random until its write amplification is steady.
     #[arg(long, help_heading = "Drive")]
@@ -143,7 +153,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_outputs(arguments)?;
     let (runs, failed) = perform(arguments, &jobs);
     if !runs.is_empty() {
-        let results = Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: arguments.seed, runs };
+        let results = Results::of(arguments.seed, runs);
         write_all(arguments, &results, to_stdout == 0)?;
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\ndovetail: "))) }
@@ -201,7 +211,7 @@ fn write_all(arguments: &Arguments, results: &Results, with_table: bool) -> Resu
 }
 
 /// The values of an option, or the profile's own.
-fn choices<T: Clone>(given: &[T]) -> Vec<Option<T>> {
+pub(crate) fn choices<T: Clone>(given: &[T]) -> Vec<Option<T>> {
     if given.is_empty() { vec![None] } else { given.iter().cloned().map(Some).collect() }
 }
 
@@ -237,7 +247,21 @@ fn all_overrides(arguments: &Arguments) -> Vec<Overrides> {
             }
         }
     }
-    all
+    let each = |overrides: &Overrides| with_caches(arguments, overrides);
+    all.iter().flat_map(each).collect()
+}
+
+fn with_caches(arguments: &Arguments, overrides: &Overrides) -> Vec<Overrides> {
+    let sizes = choices(&arguments.cache_size);
+    let of_policy = |cache: Option<String>| {
+        let with = move |&cache_size: &Option<u64>| Overrides {
+            cache: cache.clone(),
+            cache_size,
+            ..overrides.clone()
+        };
+        sizes.iter().map(with).collect::<Vec<_>>()
+    };
+    choices(&arguments.cache).into_iter().flat_map(of_policy).collect()
 }
 
 fn job(
@@ -292,6 +316,11 @@ fn label(
     }
     let mut differs = |several: bool, shown: Option<String>| parts.extend(shown.filter(|_| several));
     differs(arguments.map.len() > 1, overrides.map.clone());
+    differs(arguments.cache.len() > 1, overrides.cache.clone());
+    differs(
+        arguments.cache_size.len() > 1,
+        overrides.cache_size.map(|bytes| format!("cache {}", format_bytes(bytes))),
+    );
     differs(arguments.gc.len() > 1, overrides.gc.clone());
     differs(arguments.op.len() > 1, overrides.over_provisioning.map(|op| format!("op {op} %")));
     differs(

@@ -37,6 +37,25 @@ pub(crate) fn latency(latency: &LatencyResult) -> Option<String> {
     (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
 }
 
+/// Figures of a demand-paged map.
+pub(crate) mod map_cache {
+    use dovetail_lab::results::MapCacheResult;
+    use dovetail_time::format_count;
+
+    pub(crate) fn hits(ratio: Option<f64>) -> Option<String> {
+        ratio.map(|ratio| format!("{:.2} %", ratio * 100.0))
+    }
+
+    pub(crate) fn share(ratio: Option<f64>) -> Option<String> {
+        ratio.map(|ratio| format!("{:.1} %", ratio * 100.0))
+    }
+
+    pub(crate) fn split(cache: &MapCacheResult) -> Option<String> {
+        let is_split = cache.policy == "split";
+        is_split.then(|| format!("{}, {}", format_count(cache.write_part), format_count(cache.maht)))
+    }
+}
+
 impl<R> Layout<R> {
     /// The runs as columns, as many beside each other as fit into `width` (all, if it is not known).
     pub(crate) fn text(&self, runs: &[R], width: Option<usize>) -> String {

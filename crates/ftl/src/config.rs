@@ -1,9 +1,11 @@
 //! What a drive is made of, resolved: the form that the drive itself uses.
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE};
-use dovetail_nand::{GeometryError, NandConfig};
+use dovetail_nand::{Geometry, GeometryError, NandConfig};
 use dovetail_time::SimSpan;
 
+use crate::cache;
+use crate::drive::FLASH_ENTRY_BYTES;
 use crate::lines::LineShape;
 use crate::mapping::{MapShape, SCHEMES, Scheme};
 use crate::remap::{RemapConfig, RemapStore};
@@ -52,10 +54,28 @@ pub struct DriveConfig {
     pub link_4k: SimSpan,
     /// Handling one command.
     pub command: SimSpan,
+    /// The cache of its map, if that lies on flash and is paged on demand; without it all of the map is in memory.
+    pub map_cache: Option<MapCacheConfig>,
     /// How it remaps, if it can. Only with pages of one block: a larger page has several owners.
     pub remap: Option<RemapConfig>,
     /// Seeds the policies that draw.
     pub seed: u64,
+}
+
+/// Entries that a translation page has room for.
+pub(crate) fn most_page_entries(geometry: &Geometry) -> u32 {
+    geometry.page_bytes / FLASH_ENTRY_BYTES as u32
+}
+
+/// How a drive pages its map.
+#[derive(Clone, Copy, Debug)]
+pub struct MapCacheConfig {
+    /// What it keeps.
+    pub policy: &'static cache::Policy,
+    /// Bytes of memory for it.
+    pub bytes: u64,
+    /// Entries of a translation page: a power of two, at most what a flash page has room for at 8 bytes each.
+    pub page_entries: u32,
 }
 
 /// A drive that cannot work, in a sentence that says what to change.
@@ -92,6 +112,11 @@ pub enum ConfigError {
         "remap takes no pairs; allow at least 1 in a command, and room for at least 1 record of a discard"
     )]
     RemapNothing,
+    /// Translation pages that do not fit flash pages.
+    #[error(
+        "a translation page of {0} entries; it has a power of two from 2 to {1}, which a flash page has room for"
+    )]
+    TranslationPage(u32, u32),
     /// A map that cannot follow a large address space.
     #[error(
         "the map '{0}' has an entry for each address, and this drive has more addresses than room; use one of {sparse}",
@@ -139,7 +164,8 @@ impl DriveConfig {
 
     /// The drive's own frontiers: one for each stream, and as many for cleaning if that is apart.
     pub(crate) fn frontiers(&self) -> u32 {
-        u32::from(self.streams) * if self.gc_apart { 2 } else { 1 }
+        let translations = u32::from(self.map_cache.is_some());
+        u32::from(self.streams) * if self.gc_apart { 2 } else { 1 } + translations
     }
 
     /// Pages that discards may free before they are made durable. A power cut brings back what was discarded without a
@@ -164,7 +190,9 @@ impl DriveConfig {
         const PAGES_FOR_RECORDS: u32 = 8;
         let bitmaps = crate::drive::bitmap_pages(self) + 2;
         let records = PAGES_FOR_RECORDS.max(bitmaps) + crate::drive::reverse_table_pages(self);
-        self.groups() + records.div_ceil(self.line_pages()) + 1
+        // A cleaned line may owe a translation page for each page that was moved.
+        let translations = if self.map_cache.is_some() { self.groups() + 1 } else { 0 };
+        self.groups() + records.div_ceil(self.line_pages()) + 1 + translations
     }
 
     /// Checks that the drive can hold its capacity and still clean, and raises the cleaning thresholds to what
@@ -181,6 +209,7 @@ impl DriveConfig {
             return Err(ConfigError::Empty);
         }
         self.check_addresses()?;
+        self.check_map_cache()?;
         self.check_remap()?;
         self.foreground_lines = self.foreground_lines.max(self.least_reserve());
         self.background_lines = self.background_lines.max(self.foreground_lines + 1);
@@ -199,6 +228,25 @@ impl DriveConfig {
         Ok(())
     }
 
+    fn check_map_cache(&self) -> Result<(), ConfigError> {
+        let Some(MapCacheConfig { page_entries, .. }) = self.map_cache else { return Ok(()) };
+        let most = most_page_entries(&self.nand.geometry);
+        if page_entries.is_power_of_two() && (2..=most).contains(&page_entries) {
+            return Ok(());
+        }
+        Err(ConfigError::TranslationPage(page_entries, most))
+    }
+
+    /// Translation pages that the drive may have at once. Of a thin drive's address space what is mapped lies together: a
+    /// workload that scatters single pages over all of it runs out of room earlier.
+    fn translation_pages(&self) -> u64 {
+        let Some(MapCacheConfig { page_entries, .. }) = self.map_cache else { return 0 };
+        match self.addresses {
+            None => self.host_pages().div_ceil(page_entries.into()),
+            Some(_) => 2 * self.capacity_pages().div_ceil(page_entries.into()) + 16,
+        }
+    }
+
     fn check_remap(&self) -> Result<(), ConfigError> {
         let Some(remap) = self.remap else { return Ok(()) };
         if self.parts() > 1 {
@@ -214,7 +262,8 @@ impl DriveConfig {
     fn check_room(&self) -> Result<(), ConfigError> {
         let pages = self.capacity_pages()
             + self.pages_freed_at_once().unwrap_or(0)
-            + u64::from(crate::drive::system_pages(self));
+            + u64::from(crate::drive::system_pages(self))
+            + self.translation_pages();
         let line_pages = self.line_pages();
         let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
         let lines = self.nand.geometry.pages().saturating_sub(bad_pages) / line_pages;

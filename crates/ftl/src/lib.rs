@@ -9,6 +9,7 @@
 
 mod bits;
 mod buffer;
+pub mod cache;
 mod config;
 mod drive;
 mod emulated;
@@ -19,7 +20,7 @@ mod remap;
 pub mod stats;
 pub mod victim;
 
-pub use config::{ConfigError, DriveConfig};
+pub use config::{ConfigError, DriveConfig, MapCacheConfig};
 pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
 pub use emulated::{EmulatedDrive, EmulatedError};

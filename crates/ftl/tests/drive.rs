@@ -33,6 +33,7 @@ fn config() -> DriveConfig {
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: 1536,
         addresses: None,
+        map_cache: None,
         pages_per_bitmap: None,
         scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy("greedy").unwrap(),

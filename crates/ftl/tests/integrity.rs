@@ -13,7 +13,7 @@ use dovetail_block::{
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
-use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping, victim};
+use dovetail_ftl::{Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, cache, mapping, victim};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use std::sync::Arc;
@@ -52,6 +52,7 @@ fn config(rng: &mut Rng) -> DriveConfig {
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: (geometry.raw_bytes() as f64 / 4096.0 * share) as u64,
         addresses: None,
+        map_cache: None,
         pages_per_bitmap: Some(geometry.pages().div_ceil(pick(rng, &[1, 2, 6]))),
         scheme: &mapping::SCHEMES[rng.below(mapping::SCHEMES.len() as u64) as usize],
         policy: &victim::POLICIES[rng.below(victim::POLICIES.len() as u64) as usize],
@@ -181,6 +182,14 @@ fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
         remap: Some(RemapConfig { limits, store }),
         ..plain
     }
+}
+
+/// The drive with its map paged on demand, by any policy, with a cache of a few entries to some pages' worth.
+fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
+    let policy = &cache::POLICIES[rng.below(cache::POLICIES.len() as u64) as usize];
+    let page_entries = pick(rng, &[4, 8, 32, 512]);
+    let bytes = pick(rng, &[64, 200, 1000, 10_000]);
+    DriveConfig { map_cache: Some(MapCacheConfig { policy, bytes, page_entries }), ..plain }
 }
 
 /// The faults of one life of the drive, which ends with a power cut.
@@ -547,6 +556,7 @@ struct Seen {
     gc_runs: u64,
     retired: u64,
     journal_pages: u64,
+    translation_pages: u64,
     remaps: u64,
     longest_remap: usize,
     /// Cuts before a remap was acknowledged.
@@ -565,6 +575,7 @@ impl Seen {
         self.gc_runs += other.gc_runs;
         self.retired += other.retired;
         self.journal_pages += other.journal_pages;
+        self.translation_pages += other.translation_pages;
         self.remaps += other.remaps;
         self.longest_remap = self.longest_remap.max(other.longest_remap);
         self.in_remaps += other.in_remaps;
@@ -578,6 +589,7 @@ impl Seen {
         self.gc_runs += counters.gc_runs;
         self.retired += counters.program_failures + counters.erase_failures;
         self.journal_pages += counters.programs[Cause::Journal as usize];
+        self.translation_pages += counters.programs[Cause::Translation as usize];
         self.log_pages += counters.programs[Cause::Remap as usize];
         self.remaps += counters.remaps;
     }
@@ -596,11 +608,12 @@ fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
     if life.in_time { 1 + rng.below(COMMANDS_PER_LIFE) } else { COMMANDS_PER_LIFE }
 }
 
-fn run(seed: u64, kind: Kind) -> Seen {
+fn run(seed: u64, kind: Kind, is_paged: bool) -> Seen {
     let mut rng = Rng::new(seed);
     let plain = config(&mut rng);
     let config = if kind.is_thin() { thin(plain, &mut rng) } else { plain };
     let config = if kind.remaps() { remapping(config, &mut rng, kind) } else { config };
+    let config = if is_paged { paged(&mut rng, config) } else { config };
     let space = Space::new(&config, &mut rng);
     let drive = match Drive::new(config) {
         Ok(drive) => drive,
@@ -634,6 +647,7 @@ fn run(seed: u64, kind: Kind) -> Seen {
                 false => Ok(()),
             };
             match done {
+                Ok(()) if is_paged && command % 16 == 0 => life.drive.check().unwrap(),
                 Ok(()) => {}
                 Err(DeviceError::PowerLost) => break,
                 Err(DeviceError::ReadOnly(_)) if life.failing => {
@@ -657,14 +671,14 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Runs all seeds; one alone if it is asked for.
-fn run_all(kind: Kind, test: &str) -> Option<Seen> {
+fn run_all(kind: Kind, is_paged: bool, test: &str) -> Option<Seen> {
     if let Some(seed) = number("DOVETAIL_SEED") {
-        run(seed, kind);
+        run(seed, kind, is_paged);
         return None;
     }
     let (mut total, mut seeds) = (Seen::default(), 0);
     for seed in (0..number("DOVETAIL_SEEDS").unwrap_or(SEEDS)).chain(ONCE_FAILED) {
-        let seen = std::panic::catch_unwind(|| run(seed, kind)).unwrap_or_else(|_| {
+        let seen = std::panic::catch_unwind(|| run(seed, kind, is_paged)).unwrap_or_else(|_| {
             panic!(
                 "seed {seed} fails: DOVETAIL_SEED={seed} cargo test -p dovetail-ftl --test integrity {test}"
             )
@@ -685,12 +699,12 @@ fn run_all(kind: Kind, test: &str) -> Option<Seen> {
 
 #[test]
 fn nothing_flushed_is_lost_and_nothing_else_appears() {
-    let Some(seen) = run_all(Kind::Plain, "nothing_flushed") else { return };
+    let Some(seen) = run_all(Kind::Plain, false, "nothing_flushed") else { return };
     assert!(seen.journal_pages > 1000, "{} journal pages", seen.journal_pages);
 }
 
 fn remaps_hold(kind: Kind, test: &str) -> Option<Seen> {
-    let seen = run_all(kind, test)?;
+    let seen = run_all(kind, false, test)?;
     let Seen { remaps, longest_remap, in_remaps, remapped_pages, log_pages, .. } = seen;
     println!(
         "{remaps} remaps, the longest of {longest_remap} pairs; {in_remaps} cuts before one was acknowledged,"
@@ -715,7 +729,7 @@ fn remaps_in_the_log_happen_wholly_or_not_at_all() {
 
 #[test]
 fn thin_drives_lose_nothing_bring_nothing_back_and_leak_nothing() {
-    let Some(seen) = run_all(Kind::Thin, "thin_drives") else { return };
+    let Some(seen) = run_all(Kind::Thin, false, "thin_drives") else { return };
     assert!(seen.refused > 1000, "{} writes without room", seen.refused);
     assert!(seen.journal_pages > 1000, "{} journal pages", seen.journal_pages);
 }
@@ -730,4 +744,26 @@ fn remaps_of_thin_drives_hold_in_non_volatile_memory() {
 fn remaps_of_thin_drives_hold_in_the_log() {
     let Some(seen) = remaps_hold(Kind::ThinLog, "thin_drives_hold_in_the_log") else { return };
     assert!(seen.refused > 100 && seen.log_pages > 10_000, "{} writes without room", seen.refused);
+}
+
+/// No change of a demand-paged map is lost, whatever it is paged by and over which map, and whenever the power goes.
+fn paged_maps_hold(kind: Kind, test: &str) {
+    let Some(seen) = run_all(kind, true, test) else { return };
+    println!("{} translation pages written", seen.translation_pages);
+    assert!(seen.translation_pages > 100_000, "{} translation pages", seen.translation_pages);
+}
+
+#[test]
+fn a_paged_map_is_what_it_was() {
+    paged_maps_hold(Kind::Plain, "a_paged_map_is_what_it_was");
+}
+
+#[test]
+fn a_paged_map_is_what_it_was_with_remaps_in_non_volatile_memory() {
+    paged_maps_hold(Kind::NonVolatile, "a_paged_map_is_what_it_was_with_remaps_in_non");
+}
+
+#[test]
+fn a_paged_map_is_what_it_was_with_remaps_in_the_log() {
+    paged_maps_hold(Kind::Log, "a_paged_map_is_what_it_was_with_remaps_in_the_log");
 }

@@ -42,6 +42,7 @@ fn config(store: RemapStore) -> DriveConfig {
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: 1400,
         addresses: None,
+        map_cache: None,
         pages_per_bitmap: None,
         scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy("greedy").unwrap(),

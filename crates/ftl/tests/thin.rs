@@ -35,6 +35,7 @@ fn config() -> DriveConfig {
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: CAPACITY,
         addresses: Some(LAST),
+        map_cache: None,
         pages_per_bitmap: None,
         scheme: mapping::scheme("interval").unwrap(),
         policy: victim::policy("greedy").unwrap(),

@@ -45,6 +45,13 @@ const CHARTS = [
       { name: "Map", unit: "MiB", of: "Map", size: 2 ** 20, key: "map_bytes", none: "No run has intervals." },
     ],
   }),
+  overTime({
+    id: "map-cache", title: "Split map cache", about: "At the end of each interval: entries of the part for writes, and the multiple access hard threshold (MAHT) below which reads give way.",
+    choices: [
+      { name: "Write part", unit: "entries", of: "Write part", key: "cache_write_part", zeros: "No run has a split cache of its map." },
+      { name: "MAHT", unit: "entries", of: "MAHT", key: "cache_maht", zeros: "No run has a split cache of its map." },
+    ],
+  }),
   latencyDistributions([["read", "Reads"], ["write", "Writes"], ["flush", "Flushes"], ["discard", "Discards"]]),
   {
     section: "Requests", id: "addresses", title: "Addresses over time", wide: true,

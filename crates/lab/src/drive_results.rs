@@ -67,6 +67,7 @@ pub(crate) fn programs(counted: &Counters) -> ProgramsByCause {
         retire: programs(Cause::Retire),
         journal: programs(Cause::Journal),
         remap: programs(Cause::Remap),
+        translation: programs(Cause::Translation),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod bench;
 mod drive_results;
+mod map_cache;
 mod parallel;
 pub mod replay;
 pub mod report;

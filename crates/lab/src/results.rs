@@ -6,6 +6,8 @@
 use dovetail_ftl::stats::Percentiles;
 use serde::{Deserialize, Serialize};
 
+use crate::map_cache::{Cached, beside_dftl};
+
 /// The name of the schema in the field `schema`.
 pub const SCHEMA: &str = "dovetail-replay";
 /// The version of the schema. It rises when a field changes its meaning or goes; new fields do not raise it.
@@ -41,6 +43,9 @@ pub struct RunResult {
     pub totals: Totals,
     /// Latencies by kind of command, over the whole replay.
     pub latency: ByKind<LatencyResult>,
+    /// The cache of a demand-paged map; null for a drive with its whole map in memory.
+    #[serde(default)]
+    pub map_cache: Option<MapCacheResult>,
     /// The drive's memory.
     pub memory: MemoryResult,
     /// Wear of the flash.
@@ -51,6 +56,37 @@ pub struct RunResult {
     pub series: Series,
     /// A sample of the requests, in order of time.
     pub scatter: Vec<ScatterPoint>,
+}
+
+impl Cached for RunResult {
+    fn is_alike(&self, other: &Self) -> bool {
+        let without_policy = |run: &Self| {
+            let sizes = run.map_cache.as_ref().map(|cache| cache.bytes);
+            (sizes, run.drive.clone(), run.trace.name.clone(), run.replay.clone())
+        };
+        without_policy(self) == without_policy(other)
+    }
+
+    fn latencies(&self) -> ReadAndWrite {
+        let mean = |of: &LatencyResult| (of.percentiles.count > 0).then(|| of.percentiles.mean_ns / 1e3);
+        ReadAndWrite { read: mean(&self.latency.read), write: mean(&self.latency.write) }
+    }
+
+    fn cache(&self) -> Option<&MapCacheResult> {
+        self.map_cache.as_ref()
+    }
+
+    fn cache_mut(&mut self) -> Option<&mut MapCacheResult> {
+        self.map_cache.as_mut()
+    }
+}
+
+impl Results {
+    /// The results of runs, latencies of demand-paged maps beside those with `dftl`.
+    pub fn of(seed: u64, mut runs: Vec<RunResult>) -> Self {
+        beside_dftl(&mut runs);
+        Self { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed, runs }
+    }
 }
 
 /// One value for each kind of command.
@@ -215,6 +251,9 @@ pub struct ProgramsByCause {
     /// The record of remaps.
     #[serde(default)]
     pub remap: u64,
+    /// Translation pages of a demand-paged map.
+    #[serde(default)]
+    pub translation: u64,
 }
 
 /// Pages read from flash, by why.
@@ -227,6 +266,75 @@ pub struct ReadsByCause {
     /// To move a page.
     #[serde(rename = "move")]
     pub moved: u64,
+    /// Translation pages of a demand-paged map.
+    #[serde(default)]
+    pub translation: u64,
+}
+
+/// The cache of a demand-paged map, and what the map cost.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MapCacheResult {
+    /// Its policy.
+    pub policy: String,
+    /// Its memory in bytes.
+    pub bytes: u64,
+    /// Share of the entries wanted for reads, and for writes, that were cached; null where none was wanted.
+    pub hit_ratio: ReadAndWrite,
+    /// Translation pages read.
+    pub translation_reads: ByUse,
+    /// Translation pages written.
+    pub translation_writes: ByUse,
+    /// Entries cached at the end.
+    pub entries: u64,
+    /// Of them, those that flash lacks.
+    pub dirty: u64,
+    /// Of a split cache: entries of the write part at the end.
+    pub write_part: u64,
+    /// Of a split cache: the multiple access hard threshold at the end.
+    pub maht: u64,
+    /// Mean time of a block read and of one written in microseconds if flash operations add up and none waits, as FlashSim
+    /// counts.
+    pub summed_us: ReadAndWrite,
+    /// Mean latency of requests to the drive over that of the run with `dftl` that is else the same; null without one.
+    pub of_dftl: ReadAndWrite,
+    /// `summed_us` over that of the run with `dftl`.
+    pub summed_of_dftl: ReadAndWrite,
+}
+
+/// A figure for reads and one for writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReadAndWrite {
+    /// Of reads.
+    pub read: Option<f64>,
+    /// Of writes.
+    pub write: Option<f64>,
+}
+
+impl ReadAndWrite {
+    /// Each over the other's.
+    pub fn over(self, other: Self) -> Self {
+        let ratio = |a: Option<f64>, b: Option<f64>| Some(a? / b.filter(|b| *b > 0.0)?);
+        Self { read: ratio(self.read, other.read), write: ratio(self.write, other.write) }
+    }
+}
+
+/// Translation pages, by what they were read or written for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByUse {
+    /// The host's reads.
+    pub read: u64,
+    /// The host's writes, trims and remaps.
+    pub write: u64,
+    /// Pages that the drive moved.
+    #[serde(rename = "move")]
+    pub moved: u64,
+}
+
+impl ByUse {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.read + self.write + self.moved
+    }
 }
 
 /// Latencies of one kind of command; all 0 without commands.
@@ -326,6 +434,12 @@ pub struct Series {
     pub free_lines: Vec<u32>,
     /// The map's bytes at the end of the interval.
     pub map_bytes: Vec<u64>,
+    /// Entries of a split map cache's write part at the end of the interval; 0 without one.
+    #[serde(default)]
+    pub cache_write_part: Vec<u64>,
+    /// Its multiple access hard threshold then.
+    #[serde(default)]
+    pub cache_maht: Vec<u64>,
 }
 
 /// One request of the sample.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use dovetail_lab::bench::results::{self as bench, BenchResults};
 use dovetail_lab::results::{
-    DieResult, PreconditionResult, Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint,
+    DieResult, MapCacheResult, PreconditionResult, Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint,
 };
 use serde_json::Value;
 
@@ -35,6 +35,7 @@ fn replay() -> Case {
         precondition: Some(PreconditionResult::default()),
         dies: vec![DieResult::default()],
         scatter: vec![ScatterPoint::default()],
+        map_cache: Some(MapCacheResult::default()),
         ..RunResult::default()
     };
     let results = Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: 1, runs: vec![run] };
@@ -60,7 +61,7 @@ fn bench() -> Case {
         name: "bench-json.md",
         text: document("bench-json.md"),
         results: serde_json::to_value(results).unwrap(),
-        elsewhere: &["drive", "latency", "memory", "wear", "programs", "scatter"],
+        elsewhere: &["drive", "latency", "map_cache", "memory", "wear", "programs", "scatter"],
         schema: (bench::SCHEMA, bench::SCHEMA_VERSION),
     }
 }

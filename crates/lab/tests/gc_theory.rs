@@ -46,6 +46,7 @@ fn drive(size: Size, over_provisioning: f64, policy: &str, choices: u32) -> Driv
         nand: NandConfig { geometry, timing, endurance: u32::MAX, factory_bad: vec![] },
         user_blocks: (f64::from(geometry.pages()) / (1.0 + over_provisioning)) as u64,
         addresses: None,
+        map_cache: None,
         pages_per_bitmap: None,
         scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy(policy).unwrap(),

@@ -91,6 +91,7 @@ fn config(store: RemapStore, rng: &mut Rng) -> DriveConfig {
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: BLOCKS,
         addresses: None,
+        map_cache: None,
         pages_per_bitmap: None,
         scheme: &mapping::SCHEMES[rng.below(2) as usize],
         policy: &victim::POLICIES[rng.below(victim::POLICIES.len() as u64) as usize],

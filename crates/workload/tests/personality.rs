@@ -33,7 +33,12 @@ fn with_head(head: &str, instances: u32, flowops: &str) -> Result<PersonalityWor
 #[test]
 fn every_personality_runs_to_its_number_of_operations() {
     for name in builtin_personalities() {
-        let mut workload = builtin(name, &[("operations", "10000"), ("runtime", "0")]);
+        let has_turns =
+            Personality::load(name).unwrap().parameters().any(|(parameter, _)| parameter == "turns");
+        let endless =
+            if has_turns { [("turns", "1000000"), ("runtime", "0")] } else { [("runtime", "0"); 2] };
+        let parameters = [endless[0], endless[1], ("operations", "10000")];
+        let mut workload = builtin(name, &parameters);
         let report = driver::run(&mut workload, 1_000_000);
         assert!(!report.cut_off, "{name}");
         assert_eq!(workload.ending(), Some(&Ending::Operations), "{name}");
@@ -71,6 +76,21 @@ fn the_mix_is_that_of_the_list() {
         let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
         assert!(most - least <= threads, "{name}: {counts:?}");
         assert!(*least > 1000, "{name}: {counts:?}");
+    }
+}
+
+/// The applications of the F2FS-aware mapping cache's paper end with their turns, and write the bytes of its table I.
+#[test]
+fn media_office_and_code_write_what_table_i_says() {
+    const GB: f64 = 1e9;
+    for (name, wanted) in
+        [("media", 0.945 * 4.7 * GB), ("office", 0.971 * 0.8672 * GB), ("code", 0.637 * 2.4 * GB)]
+    {
+        let mut workload = builtin(name, &[]);
+        let report = driver::run(&mut workload, 10_000_000);
+        let written = |call: &Call| if let Call::Write { len, .. } = call { *len } else { 0 };
+        let bytes = report.calls.iter().map(|it| written(&it.call)).sum::<u64>() as f64;
+        assert!((bytes / wanted - 1.0).abs() < 0.08, "{name}: {bytes} of {wanted}");
     }
 }
 
@@ -316,5 +336,8 @@ fn a_parameter_that_is_not_there_or_not_allowed_changes_nothing() {
     assert!(error.contains("fileset.bigfileset.entries is 'none', allowed is a whole number"), "{error}");
     assert!(personality.parameters().any(|parameter| parameter == ("nfiles", "1000")));
     let error = Personality::load("mailserver").unwrap_err().to_string();
-    assert!(error.contains("give one of fileserver, varmail, webserver, oltp"), "{error}");
+    assert!(
+        error.contains("give one of fileserver, varmail, webserver, oltp, media, office, code"),
+        "{error}"
+    );
 }

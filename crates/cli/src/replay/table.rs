@@ -3,12 +3,12 @@
 use dovetail_lab::results::RunResult;
 use dovetail_time::{SimSpan, format_bytes, format_count};
 
-use crate::table::{Layout, Row, counted, latency, row, some};
+use crate::table::{Layout, Row, counted, latency, map_cache, row, some};
 
 /// The table of `dovetail replay`.
 pub(crate) const LAYOUT: Layout<RunResult> = Layout { label: |run| &run.label, groups: &GROUPS };
 
-const GROUPS: [&[Row<RunResult>]; 6] = [
+const GROUPS: [&[Row<RunResult>]; 7] = [
     &[
         row("reads", |r| counted(r.trace.requests.read, r.trace.bytes.read)),
         row("writes", |r| counted(r.trace.requests.write, r.trace.bytes.write)),
@@ -50,6 +50,7 @@ const GROUPS: [&[Row<RunResult>]; 6] = [
         row("  moved by wear levelling", |r| some(r.totals.programs.wear)),
         row("  moved off bad blocks", |r| some(r.totals.programs.retire)),
         row("  journal of discards", |r| some(r.totals.programs.journal)),
+        row("  translation pages", |r| some(r.totals.programs.translation)),
         row("  reads to merge", |r| some(r.totals.flash_reads.merge)),
         row("lines cleaned (stalls)", |r| {
             (r.totals.gc_runs > 0)
@@ -67,6 +68,21 @@ const GROUPS: [&[Row<RunResult>]; 6] = [
         row("dies busy", |r| {
             let busy: f64 = r.dies.iter().map(|die| die.busy).sum::<f64>() / r.dies.len().max(1) as f64;
             Some(format!("{:.1} %", busy * 100.0))
+        }),
+    ],
+    &[
+        row("read hits in the map's cache", |r| map_cache::hits(r.map_cache.as_ref()?.hit_ratio.read)),
+        row("write hits in the map's cache", |r| map_cache::hits(r.map_cache.as_ref()?.hit_ratio.write)),
+        row("translation pages read", |r| some(r.map_cache.as_ref()?.translation_reads.total())),
+        row("translation pages written", |r| some(r.map_cache.as_ref()?.translation_writes.total())),
+        row("write part, MAHT at the end", |r| map_cache::split(r.map_cache.as_ref()?)),
+        row("read latency of dftl's", |r| map_cache::share(r.map_cache.as_ref()?.of_dftl.read)),
+        row("write latency of dftl's", |r| map_cache::share(r.map_cache.as_ref()?.of_dftl.write)),
+        row("  summed as by FlashSim, reads", |r| {
+            map_cache::share(r.map_cache.as_ref()?.summed_of_dftl.read)
+        }),
+        row("  summed as by FlashSim, writes", |r| {
+            map_cache::share(r.map_cache.as_ref()?.summed_of_dftl.write)
         }),
     ],
     &[

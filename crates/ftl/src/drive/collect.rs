@@ -169,10 +169,10 @@ impl Drive {
             }
             run.next += 1;
         }
-        let line = run.line;
+        let (line, kept) = (run.line, run.kept);
         self.run = None;
         self.awaiting_erase.push_back((self.programs_end, line));
-        Ok(())
+        self.settle(at, kept)
     }
 
     /// Lets the host fetch the map entries of the pages that come a little later in the run.

@@ -1,9 +1,10 @@
 //! Discards: the host no longer needs these blocks.
 
-use dovetail_block::{BlockRange, DeviceError, SectorRange};
+use dovetail_block::{BlockRange, DeviceError, Lba, SectorRange};
 use dovetail_time::SimTime;
 
 use super::{Drive, Piece};
+use crate::cache::Access;
 
 /// Mapped pages that are looked for at once.
 const AT_ONCE: usize = 256;
@@ -27,7 +28,26 @@ impl Drive {
         Ok(done)
     }
 
-    fn discard_range(&mut self, at: SimTime, range: BlockRange) -> Result<SimTime, DeviceError> {
+    /// Wants the entries of a demand-paged map a few at a time. While it does, lines may be erased: what was unmapped before is
+    /// on record by then.
+    fn discard_range(&mut self, at: SimTime, mut range: BlockRange) -> Result<SimTime, DeviceError> {
+        let mut done = at;
+        while self.paging.is_some() {
+            let mut found = Vec::new();
+            let cost = self.map.find_mapped(self.pages_of(range), AT_ONCE, &mut found);
+            self.charge(cost);
+            for &(lpn, _) in &found {
+                done = self.want(done, lpn, Access::Write)?;
+            }
+            let Some(&(last, _)) = found.last().filter(|_| found.len() == AT_ONCE) else { break };
+            let end = ((last.0 + 1) << self.page_shift()).min(range.end().0);
+            done = self.discard_now(done, BlockRange::new(range.start, end - range.start.0))?;
+            range = BlockRange::new(Lba(end), range.end().0 - end);
+        }
+        self.discard_now(done, range)
+    }
+
+    fn discard_now(&mut self, at: SimTime, range: BlockRange) -> Result<SimTime, DeviceError> {
         let accesses = self.counters.map_accesses;
         let unmapped = self.discard_mapped(range);
         for lpn in self.buffer.within(self.pages_of(range)) {

@@ -287,6 +287,10 @@ impl Drive {
     /// A page of the drive's own can no longer be read. What it said is in memory, too: all bitmap pages are written
     /// anew before the line of the lost page is erased.
     pub(super) fn replace_system_page(&mut self, lpn: Lpn) {
+        if let Some(paging) = self.paging.as_mut().filter(|paging| paging.owns(lpn)) {
+            paging.owe(lpn);
+            return self.drop_system_page(lpn);
+        }
         self.drop_system_page(lpn);
         if lpn.0 >= self.config.host_pages() + u64::from(journal_pages(&self.config)) {
             return self.distrust_log();
@@ -296,7 +300,7 @@ impl Drive {
 
     /// A page of the drive's own says nothing any more.
     pub(super) fn drop_system_page(&mut self, lpn: Lpn) {
-        if let Some(before) = self.system.set(lpn, None) {
+        if let (Some(before), _) = self.point_at(lpn, None) {
             self.forget(before);
         }
     }

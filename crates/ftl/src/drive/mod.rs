@@ -6,6 +6,7 @@ mod discard;
 mod frontier;
 mod journal;
 mod nvm;
+mod paging;
 mod place;
 mod read;
 mod recover;
@@ -36,12 +37,14 @@ use crate::stats::Counters;
 use collect::Run;
 use frontier::Frontier;
 use journal::Journal;
+use paging::Paging;
 use remap::Remaps;
 use remap_log::AddressWidth;
 use system::SystemPages;
 use validity::LiveParts;
 
 pub(crate) use journal::bitmap_pages;
+pub(crate) use paging::FLASH_ENTRY_BYTES;
 pub use recover::{RecoveryReport, UnrecoveredDrive};
 pub(crate) use remap_log::table_pages as reverse_table_pages;
 
@@ -64,6 +67,8 @@ pub struct Drive {
     /// How many of them are mapped.
     mapped: u64,
     system: SystemPages,
+    /// Of a map that is demand-paged.
+    paging: Option<Box<Paging>>,
     lines: Lines,
     frontiers: Vec<Frontier>,
     buffer: WriteBuffer,
@@ -130,6 +135,9 @@ impl Drive {
             let missing = drive.missing_pages(line);
             drive.lines.found(line, 0, missing, Found::Erased);
         }
+        if let Some(paging) = &mut drive.paging {
+            paging.begin();
+        }
         Ok(drive)
     }
 
@@ -141,6 +149,7 @@ impl Drive {
             map: (config.scheme.build)(config.map_shape()),
             mapped: 0,
             system: SystemPages::new(config.host_pages(), system_pages(&config)),
+            paging: Paging::new(&config),
             frontiers: (0..config.frontiers()).map(|_| Frontier::new(groups)).collect(),
             buffer: WriteBuffer::new(config.buffer_pages as usize),
             journal: Journal::new(&config),
@@ -207,7 +216,9 @@ impl Drive {
 
     /// Bytes of the drive's own memory that its map takes now.
     pub fn mapping_memory_bytes(&self) -> u64 {
-        self.map.memory_bytes() + self.system.memory_bytes()
+        let map =
+            self.paging.as_ref().map_or_else(|| self.map.memory_bytes(), |paging| paging.memory_bytes());
+        map + self.system.memory_bytes()
     }
 
     /// Bytes of the drive's own memory for the rest: validity of pages and parts, and the write buffer.
@@ -296,6 +307,7 @@ impl Drive {
             }
         }
         self.check_mapped(valid.iter().map(|&valid| u64::from(valid)).sum())?;
+        self.check_translations()?;
         self.check_reverse()
     }
 
@@ -305,7 +317,7 @@ impl Drive {
             return Err(format!("{ppn:?} is valid, but erased"));
         }
         let owner = self.owner(ppn).0;
-        let mapped = if self.system.owns(owner) { self.system.get(owner) } else { self.map.lookup(owner).0 };
+        let mapped = self.place_of_any(owner);
         if mapped != Some(ppn) {
             return Err(format!("{ppn:?} is valid and belongs to {owner:?}, which is mapped to {mapped:?}"));
         }
@@ -315,9 +327,19 @@ impl Drive {
         Ok(())
     }
 
+    /// Where a page of the host's or of the drive's own is.
+    fn place_of_any(&self, lpn: Lpn) -> Option<Ppn> {
+        match &self.paging {
+            Some(paging) if paging.owns(lpn) => paging.place(lpn),
+            _ if self.system.owns(lpn) => self.system.get(lpn),
+            _ => self.map.lookup(lpn).0,
+        }
+    }
+
     /// Nothing is mapped but the valid pages, of which no two belong to one logical page.
     fn check_mapped(&self, valid: u64) -> Result<(), String> {
         let (host, own) = (self.map.mapped(), self.system.iter().count() as u64);
+        let own = own + self.paging.as_ref().map_or(0, |paging| paging.count());
         if host != self.mapped || host + own != valid {
             let counted = self.mapped;
             return Err(format!(
@@ -387,6 +409,7 @@ impl Drive {
         if at > idle_from {
             self.clean_while_idle(idle_from, at)?;
         }
+        self.settle_between_commands(at)?;
         self.erase_what_is_ready(at)
     }
 
@@ -411,6 +434,7 @@ impl BlockDevice for Drive {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         self.before_command(at)?;
+        self.end_request();
         let at = at + self.config.command;
         let done = match command {
             Command::Read { range, into } => self.read(at, range, into)?,

@@ -182,7 +182,7 @@ impl Drive {
         }
         let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode };
         let ready = ready.max(self.durable_at(remap));
-        self.program(ready, self.move_frontier(stream), page, cause)?;
+        self.program(ready, self.frontier_of_moved(lpn, stream), page, cause)?;
         Ok(())
     }
 

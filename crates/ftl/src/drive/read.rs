@@ -6,6 +6,7 @@ use dovetail_time::SimTime;
 
 use super::{Drive, Piece, device_error};
 use crate::buffer::{Entry, MAX_PARTS};
+use crate::cache::Access;
 use crate::stats::ReadCause;
 
 impl Drive {
@@ -22,6 +23,7 @@ impl Drive {
         {
             return Err(DeviceError::LengthMismatch { range: range.blocks, data: into.len() as u64 });
         }
+        self.begin_request(range);
         let mut ready = at;
         for piece in self.pieces(range) {
             let (tokens, piece_ready) = self.read_piece(at, piece)?;
@@ -56,6 +58,7 @@ impl Drive {
         if wanted & !held == 0 {
             return Ok((tokens, at));
         }
+        let at = self.want(at, piece.lpn, Access::Read)?;
         let (found, cost) = self.map.lookup(piece.lpn);
         let at = at + self.charge(cost);
         let live = found.map_or(0, |ppn| self.live_mask(ppn));

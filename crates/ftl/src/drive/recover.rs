@@ -14,9 +14,11 @@ use dovetail_time::{SimSpan, SimTime};
 use super::deaths::Deaths;
 use super::frontier::OpenLine;
 use super::nvm::Survivor;
+use super::paging::{FoundTranslations, first_translation, read_found};
 use super::reverse::Remapped;
 use super::said::Said;
 use super::{Drive, device_error, system_pages};
+use crate::cache::TranslationPage;
 use crate::config::DriveConfig;
 use crate::lines::{Found, LineId};
 
@@ -53,6 +55,8 @@ struct Scan {
     pages: Vec<Ppn>,
     /// The newest copy of each page of the drive's own.
     own: Vec<Option<(Seq, Ppn)>>,
+    /// The newest copy of each translation page.
+    translations: FoundTranslations,
     said: Said,
     report: RecoveryReport,
     last_seq: Seq,
@@ -102,6 +106,7 @@ impl UnrecoveredDrive {
         drive.adopt_remaps(found.said);
         drive.map_newest(&found.pages);
         found.report.discarded_blocks = drive.bury(&found.pages, &deaths);
+        drive.adopt_translations(&found.translations);
         found.report.mapped_pages = drive.lines.ids().map(|line| u64::from(drive.lines.valid(line))).sum();
         drive.find_stranded();
         drive.journal.resume();
@@ -124,6 +129,7 @@ fn scan(config: &DriveConfig, nand: &mut Nand, survivor: Option<&Survivor>) -> R
     for (_, ppn) in found.own.iter().flatten() {
         found.said.read(nand, *ppn)?;
     }
+    read_found(nand, &mut found.translations)?;
     found.said.complete(|ppn| nand.oob(ppn));
     for block in (0..nand.geometry().blocks()).map(BlockId) {
         found.last_seq = found.last_seq.max(nand.last_seq(block));
@@ -158,7 +164,9 @@ impl Scan {
             lost_journal_pages: 0,
             duration: SimSpan::ZERO,
         };
-        Self { pages, own: vec![None; system_pages(config) as usize], said, report, last_seq: Seq(0) }
+        let own = vec![None; system_pages(config) as usize];
+        let translations = FoundTranslations::new();
+        Self { pages, own, translations, said, report, last_seq: Seq(0) }
     }
 
     fn see(&mut self, config: &DriveConfig, ppn: Ppn, oob: Option<Oob>) {
@@ -166,11 +174,21 @@ impl Scan {
         self.report.torn_pages += u64::from(oob.is_none());
         let Some(oob) = oob else { return };
         self.last_seq = self.last_seq.max(oob.seq);
+        if let Some(index) = oob.lpn.0.checked_sub(first_translation(config)) {
+            return self.see_translation(TranslationPage(index), ppn, oob.seq);
+        }
         // Pages of the drive's own are never remapped.
         let index = oob.lpn.0.checked_sub(config.host_pages());
         let newest = index.and_then(|index| self.own.get_mut(usize::try_from(index).ok()?));
         if let Some(newest) = newest.filter(|newest| newest.is_none_or(|(present, _)| oob.seq > present)) {
             *newest = Some((oob.seq, ppn));
+        }
+    }
+
+    fn see_translation(&mut self, page: TranslationPage, ppn: Ppn, seq: Seq) {
+        let newest = self.translations.entry(page).or_insert((seq, ppn, false));
+        if seq > newest.0 {
+            *newest = (seq, ppn, false);
         }
     }
 }

@@ -22,6 +22,7 @@ use super::remap_log::RemapLog;
 use super::reverse::{Remapped, ReverseMap};
 use super::said::Said;
 use super::{Drive, Piece};
+use crate::cache::Access;
 use crate::config::DriveConfig;
 use crate::remap::RemapStore;
 
@@ -132,6 +133,7 @@ impl Drive {
                 self.send(at, page_of(pair.from))?;
             }
         }
+        let at = self.want_pairs(at, pairs)?;
         self.make_room_in_log(at, pairs.len())?;
         // From here on no page moves until the map has changed.
         let (moves, looked_up) = self.resolve(at, pairs);
@@ -146,6 +148,14 @@ impl Drive {
         self.note_remap(at, seq, end, pairs.len());
         self.write_full_records(at)?;
         Ok(end + updated)
+    }
+
+    fn want_pairs(&mut self, mut at: SimTime, pairs: &[RemapPair]) -> Result<SimTime, DeviceError> {
+        for pair in pairs {
+            at = self.want(at, page_of(pair.from), Access::Write)?;
+            at = self.want(at, page_of(pair.to), Access::Write)?;
+        }
+        Ok(at)
     }
 
     /// Looks the sources up; returns also when that is done.

@@ -91,9 +91,16 @@ impl Drive {
     /// Points a page, the host's or the drive's own, at a place or nowhere; returns where it was.
     pub(super) fn point_at(&mut self, lpn: Lpn, to: Option<Ppn>) -> (Option<Ppn>, MapCost) {
         if self.system.owns(lpn) {
-            return (self.system.set(lpn, to), MapCost { accesses: 1 });
+            let before = match &mut self.paging {
+                Some(paging) if paging.owns(lpn) => paging.set_place(lpn, to),
+                _ => self.system.set(lpn, to),
+            };
+            return (before, MapCost { accesses: 1 });
         }
         let (before, cost) = self.map.update(lpn, to);
+        if let Some(paging) = &mut self.paging {
+            paging.note(lpn);
+        }
         self.mapped = self.mapped + u64::from(to.is_some()) - u64::from(before.is_some());
         (before, cost)
     }

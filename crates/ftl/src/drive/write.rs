@@ -8,6 +8,7 @@ use super::nvm::Nvm;
 use super::place::Page;
 use super::{Drive, Piece};
 use crate::buffer::{Entry, MAX_PARTS};
+use crate::cache::Access;
 use crate::stats::{Cause, ReadCause};
 
 impl Drive {
@@ -29,6 +30,9 @@ impl Drive {
         }
         self.check_room(range)?;
         let received = self.link(at, at, range.blocks);
+        if self.buffer.capacity() == 0 {
+            self.begin_request(range);
+        }
         let mut done = received;
         for piece in self.pieces(range) {
             let acknowledged = if self.buffer.capacity() == 0 {
@@ -161,6 +165,7 @@ impl Drive {
         mask: u8,
         hints: Hints,
     ) -> Result<SimTime, DeviceError> {
+        let at = self.want(at, lpn, Access::Write)?;
         self.make_room(at)?;
         let parts = self.config.parts() as usize;
         let (ready, old) = self.merge_old_parts(at, lpn, &mut tokens, mask)?;

@@ -12,7 +12,7 @@ use dovetail_time::Ratio;
 use serde::Deserialize;
 
 use crate::config::ConfigError;
-use schema::{Capacity, Flash, Ftl, Host, Remap, Times};
+use schema::{Capacity, Flash, Ftl, Host, MapCache, Remap, Times};
 
 pub use sensitivity::Variant;
 
@@ -94,10 +94,14 @@ pub struct Overrides {
     pub over_provisioning: Option<f64>,
     /// A victim policy's name.
     pub gc: Option<String>,
-    /// A mapping scheme's name.
+    /// A mapping scheme's name, or `demand`: a page map that is paged on demand.
     pub map: Option<String>,
     /// What the host can address, by its name in profiles: capacity or iplfs.
     pub addresses: Option<String>,
+    /// What a demand-paged map's cache keeps: a policy's name, or `none` for the whole map in memory.
+    pub cache: Option<String>,
+    /// Bytes of that cache.
+    pub cache_size: Option<u64>,
     /// Bytes in the write buffer.
     pub buffer: Option<u64>,
     /// Seeds the policies that draw.
@@ -117,6 +121,7 @@ pub struct Profile {
     timing: Times,
     host: Host,
     ftl: Ftl,
+    map_cache: Option<MapCache>,
     remap: Option<Remap>,
     /// For each key, as `table.key`: where its figure comes from, or "assumed" and why.
     #[serde(default)]
@@ -258,7 +263,7 @@ mod tests {
         };
         assert_eq!(
             message("map = \"page\"", "map = \"pages\""),
-            "my.toml: ftl.map is 'pages', allowed is page or hash or interval"
+            "my.toml: ftl.map is 'pages', allowed is page or hash or interval or demand"
         );
         let unknown = message("channels = 8", "chanels = 8");
         assert!(
@@ -285,6 +290,11 @@ mod tests {
         );
         let needless = message("store = \"nvm\"", "store = \"log\"");
         assert_eq!(needless, "my.toml: remap.entry_us is '0.1', allowed is nothing with store = \"log\"");
+        let policy = message("[remap]", "[map_cache]\npolicy = \"mru\"\nsize = \"64KiB\"\n[remap]");
+        assert_eq!(
+            policy,
+            "my.toml: map_cache.policy is 'mru', allowed is one of dftl, split, dftl-single, lru, cdftl, s-ftl, tpftl, none"
+        );
         let range = message("read_us = 50", "read_us = -1");
         assert_eq!(range, "my.toml: timing.read_us is '-1', allowed is 0 to 1000000000");
         let small = message("user = \"32GiB\"", "user = \"64MiB\"");

@@ -6,13 +6,20 @@ use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
 
 use super::schema::Remap;
 use super::{Overrides, Profile, ProfileError};
-use crate::config::{ConfigError, DriveConfig};
+use crate::config::{ConfigError, DriveConfig, MapCacheConfig, most_page_entries};
 use crate::lines::LineShape;
 use crate::remap::{RemapConfig, RemapStore};
-use crate::{mapping, victim};
+use crate::{cache, mapping, victim};
 
 /// Pages that a block keeps however small the scale.
 const FEWEST_PAGES: f64 = 8.0;
+
+/// The name of a page map that is paged on demand.
+const DEMAND: &str = "demand";
+/// The cache of such a map that nothing more is said of.
+const DEFAULT_CACHE: (&str, u64) = ("dftl", 512 * 1024);
+/// No cache: the whole map is in memory.
+const NO_CACHE: &str = "none";
 
 /// The flash at a scale.
 struct Scaled {
@@ -70,6 +77,7 @@ impl Profile {
             ),
             link_4k: self.per_4k("host.link_mb_per_s", self.host.link_mb_per_s)?,
             command: self.us("host.command_us", self.host.command_us)?,
+            map_cache: self.map_cache(overrides, scale, &geometry)?,
             remap: self.remap()?,
             seed: overrides.seed,
         };
@@ -198,8 +206,39 @@ impl Profile {
 
     fn scheme(&self, overrides: &Overrides) -> Result<&'static mapping::Scheme, ProfileError> {
         let name = overrides.map.as_ref().unwrap_or(&self.ftl.map);
-        let names = || mapping::SCHEMES.iter().map(|scheme| scheme.name).collect::<Vec<_>>().join(" or ");
-        mapping::scheme(name).ok_or_else(|| self.value("ftl.map", name, names()))
+        let names = || {
+            let names = mapping::SCHEMES.iter().map(|scheme| scheme.name).chain([DEMAND]);
+            names.collect::<Vec<_>>().join(" or ")
+        };
+        mapping::scheme(if name == DEMAND { "page" } else { name })
+            .ok_or_else(|| self.value("ftl.map", name, names()))
+    }
+
+    /// A cache that the profile gives shrinks with the drive; one that the run gives does not.
+    fn map_cache(
+        &self,
+        overrides: &Overrides,
+        scale: f64,
+        geometry: &Geometry,
+    ) -> Result<Option<MapCacheConfig>, ProfileError> {
+        let is_demand = overrides.map.as_ref().unwrap_or(&self.ftl.map) == DEMAND;
+        let own = self.map_cache.as_ref();
+        let default = is_demand.then_some(DEFAULT_CACHE.0);
+        let name = overrides.cache.as_deref().or(own.map(|own| own.policy.as_str())).or(default);
+        let Some(name) = name.filter(|name| *name != NO_CACHE) else { return Ok(None) };
+        let names = || {
+            let names = cache::POLICIES.iter().map(|policy| policy.name).chain([NO_CACHE]);
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let policy = cache::policy(name);
+        let policy =
+            policy.ok_or_else(|| self.value("map_cache.policy", name, format!("one of {}", names())))?;
+        let bytes = match (overrides.cache_size, own) {
+            (Some(bytes), _) => bytes,
+            (None, Some(own)) => (self.bytes("map_cache.size", &own.size)? as f64 * scale) as u64,
+            (None, None) => DEFAULT_CACHE.1,
+        };
+        Ok(Some(MapCacheConfig { policy, bytes, page_entries: most_page_entries(geometry) }))
     }
 
     fn policy(&self, overrides: &Overrides) -> Result<&'static victim::Policy, ProfileError> {

@@ -56,6 +56,14 @@ pub(super) struct Ftl {
     pub(super) wear_spread: i64,
 }
 
+/// Left out by drives with their whole map in memory.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MapCache {
+    pub(super) policy: String,
+    pub(super) size: String,
+}
+
 /// Left out by drives that do not remap.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -2,6 +2,8 @@
 
 use std::ops::Sub;
 
+use crate::cache::Access;
+
 /// Why a page was programmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -17,11 +19,14 @@ pub enum Cause {
     Journal,
     /// The drive's own record of remaps.
     Remap,
+    /// A translation page of a demand-paged map.
+    Translation,
 }
 
 impl Cause {
     /// All causes, in the order in which results list them.
-    pub const ALL: [Self; 6] = [Self::Host, Self::Gc, Self::Wear, Self::Retire, Self::Journal, Self::Remap];
+    pub const ALL: [Self; 7] =
+        [Self::Host, Self::Gc, Self::Wear, Self::Retire, Self::Journal, Self::Remap, Self::Translation];
 
     /// The name in results.
     pub const fn name(self) -> &'static str {
@@ -32,6 +37,30 @@ impl Cause {
             Self::Retire => "retire",
             Self::Journal => "journal",
             Self::Remap => "remap",
+            Self::Translation => "translation",
+        }
+    }
+}
+
+/// What a demand-paged map's translation pages were read or written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapUse {
+    /// The host reads.
+    Read,
+    /// The host writes, trims or remaps.
+    Write,
+    /// The drive has moved pages, or brings translation pages up to date after a power cut.
+    Move,
+}
+
+impl MapUse {
+    /// All uses, in the order in which results list them.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Move];
+
+    pub(crate) fn of(access: Access) -> Self {
+        match access {
+            Access::Read => Self::Read,
+            Access::Write => Self::Write,
         }
     }
 }
@@ -45,11 +74,13 @@ pub enum ReadCause {
     Merge,
     /// It was moved: cleaning, wear levelling or a bad block.
     Move,
+    /// A translation page of a demand-paged map.
+    Translation,
 }
 
 impl ReadCause {
     /// All causes, in the order in which results list them.
-    pub const ALL: [Self; 3] = [Self::Host, Self::Merge, Self::Move];
+    pub const ALL: [Self; 4] = [Self::Host, Self::Merge, Self::Move, Self::Translation];
 
     /// The name in results.
     pub const fn name(self) -> &'static str {
@@ -57,6 +88,7 @@ impl ReadCause {
             Self::Host => "host",
             Self::Merge => "merge",
             Self::Move => "move",
+            Self::Translation => "translation",
         }
     }
 }
@@ -110,6 +142,16 @@ pub struct Counters {
     pub lost_blocks: u64,
     /// Accesses to the map.
     pub map_accesses: u64,
+    /// Entries of a demand-paged map that were cached when they were wanted: for reads, for writes.
+    pub map_hits: [u64; 2],
+    /// Those that were not.
+    pub map_misses: [u64; 2],
+    /// Translation pages read, by [`MapUse`].
+    pub translation_reads: [u64; MapUse::ALL.len()],
+    /// Translation pages that were asked for and are not on flash, since nothing of theirs was ever written there.
+    pub translation_absent: [u64; MapUse::ALL.len()],
+    /// Translation pages written, by [`MapUse`].
+    pub translation_writes: [u64; MapUse::ALL.len()],
 }
 
 impl Counters {
@@ -159,6 +201,11 @@ impl Sub for Counters {
             erase_failures: self.erase_failures - earlier.erase_failures,
             lost_blocks: self.lost_blocks - earlier.lost_blocks,
             map_accesses: self.map_accesses - earlier.map_accesses,
+            map_hits: each(self.map_hits, earlier.map_hits),
+            map_misses: each(self.map_misses, earlier.map_misses),
+            translation_reads: each(self.translation_reads, earlier.translation_reads),
+            translation_absent: each(self.translation_absent, earlier.translation_absent),
+            translation_writes: each(self.translation_writes, earlier.translation_writes),
         }
     }
 }

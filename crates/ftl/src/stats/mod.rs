@@ -3,5 +3,5 @@
 mod counters;
 mod latency;
 
-pub use counters::{Cause, Counters, ReadCause};
+pub use counters::{Cause, Counters, MapUse, ReadCause};
 pub use latency::{CommandKind, Latencies, Percentiles};

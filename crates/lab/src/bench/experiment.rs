@@ -7,6 +7,7 @@ use dovetail_time::{Ratio, Rng};
 use super::fill::Fill;
 use super::results::{BenchResults, BenchRun, SCHEMA, SCHEMA_VERSION};
 use super::{BenchError, Job, Source, Stack, run};
+use crate::map_cache::beside_dftl;
 use crate::parallel::run_all;
 
 /// What is to be compared.
@@ -106,6 +107,7 @@ impl Experiment<'_> {
                 Err(error) => failures.push(error),
             }
         }
+        beside_dftl(&mut runs);
         let results = BenchResults {
             schema: SCHEMA.into(),
             version: SCHEMA_VERSION,

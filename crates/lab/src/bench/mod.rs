@@ -7,6 +7,7 @@ mod fill;
 mod fio_json;
 mod fio_record;
 mod recorder;
+mod repeats;
 pub mod results;
 mod run;
 mod scatter;

@@ -1,5 +1,6 @@
 //! What is noted while a workload runs: latencies of calls, and figures over time.
 
+use dovetail_ftl::cache::Occupancy;
 use dovetail_ftl::stats::{CommandKind, Latencies};
 use dovetail_ftl::{Drive, stats::Counters};
 use dovetail_host::{Machine, Traffic};
@@ -50,6 +51,7 @@ pub(super) struct Sample {
     pub(super) events: Vec<Figure>,
     pub(super) drive: Counters,
     pub(super) traffic: Traffic,
+    pub(super) map_cache: Occupancy,
 }
 
 #[derive(Debug)]
@@ -97,6 +99,7 @@ impl Recorder {
             events: fs.events(),
             drive: machine.device().counters(),
             traffic: machine.traffic(),
+            map_cache: machine.device().map_cache().unwrap_or_default(),
         }
     }
 

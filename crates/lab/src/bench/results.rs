@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::map_cache::Cached;
 use crate::results::{
-    ByKind, DriveResult, LatencyResult, MemoryResult, ProgramsByCause, ScatterPoint, WearResult,
+    ByKind, DriveResult, LatencyResult, MapCacheResult, MemoryResult, ProgramsByCause, ReadAndWrite,
+    ScatterPoint, WearResult,
 };
 
 /// The name of the schema in the field `schema`.
@@ -64,6 +66,9 @@ pub struct BenchRun {
     pub occupancy: Vec<f64>,
     /// The drive.
     pub drive: DriveResult,
+    /// The cache of a demand-paged map; null for a drive with its whole map in memory.
+    #[serde(default)]
+    pub map_cache: Option<MapCacheResult>,
     /// The drive's memory.
     pub memory: MemoryResult,
     /// Wear of the flash.
@@ -77,6 +82,32 @@ pub struct BenchRun {
     /// The same in fio's own layout, if the workload is a fio job; not part of this format.
     #[serde(skip)]
     pub fio: Option<serde_json::Value>,
+}
+
+impl Cached for BenchRun {
+    fn is_alike(&self, other: &Self) -> bool {
+        let sizes = |run: &Self| run.map_cache.as_ref().map(|cache| cache.bytes);
+        let drive =
+            |run: &Self| (run.drive.profile.clone(), run.drive.map.clone(), run.stack.filesystem.clone());
+        sizes(self) == sizes(other)
+            && drive(self) == drive(other)
+            && self.stack.mount == other.stack.mount
+            && self.seed == other.seed
+    }
+
+    fn latencies(&self) -> ReadAndWrite {
+        let mean = |request: &RequestResult| (request.count > 0).then_some(request.mean_us);
+        let by_kind = &self.requests.by_kind;
+        ReadAndWrite { read: mean(&by_kind.read), write: mean(&by_kind.write) }
+    }
+
+    fn cache(&self) -> Option<&MapCacheResult> {
+        self.map_cache.as_ref()
+    }
+
+    fn cache_mut(&mut self) -> Option<&mut MapCacheResult> {
+        self.map_cache.as_mut()
+    }
 }
 
 /// The stack of a run.
@@ -151,6 +182,27 @@ pub struct RequestsResult {
     /// Remap commands.
     #[serde(default)]
     pub remap: RemapResult,
+    /// How many blocks were accessed again and again.
+    #[serde(default)]
+    pub repeats: RepeatsResult,
+}
+
+/// Blocks by how often they were accessed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepeatsResult {
+    /// By reads.
+    pub read: RepeatResult,
+    /// By writes.
+    pub write: RepeatResult,
+}
+
+/// Blocks that were accessed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepeatResult {
+    /// At all.
+    pub blocks: u64,
+    /// More than two times.
+    pub multiple: u64,
 }
 
 /// Remap commands that reached the drive.
@@ -217,4 +269,10 @@ pub struct BenchSeries {
     pub events: BTreeMap<String, Vec<u64>>,
     /// Mean size of a write to the drive in KiB.
     pub write_kib: Vec<Option<f64>>,
+    /// Entries of a split map cache's write part at the end of the interval; 0 without one.
+    #[serde(default)]
+    pub cache_write_part: Vec<u64>,
+    /// Its multiple access hard threshold then.
+    #[serde(default)]
+    pub cache_maht: Vec<u64>,
 }

@@ -9,6 +9,8 @@ use dovetail_host::{Machine, Request, RequestKind};
 use dovetail_time::SimTime;
 
 use super::Watcher;
+use super::repeats::Repeats;
+use super::results::RepeatsResult;
 use crate::results::ScatterPoint;
 use crate::sample::Sample;
 
@@ -16,21 +18,26 @@ use crate::sample::Sample;
 pub(super) struct Scatter {
     seed: u64,
     sample: Rc<RefCell<Sample>>,
+    repeats: Rc<RefCell<Repeats>>,
     /// Sees all of them.
     pub(super) watcher: Option<Watcher>,
 }
 
 impl Scatter {
     pub(super) fn new(seed: u64) -> Self {
-        Self { seed, sample: Rc::new(RefCell::new(Sample::new(seed))), watcher: None }
+        let sample = Rc::new(RefCell::new(Sample::new(seed)));
+        Self { seed, sample, repeats: Rc::default(), watcher: None }
     }
 
     /// Forgets what was sampled; commands from now on count, and time counts from now.
     pub(super) fn begin(&mut self, machine: &mut Machine<Drive>) {
         self.sample = Rc::new(RefCell::new(Sample::new(self.seed)));
+        self.repeats = Rc::default();
         let (sample, start) = (Rc::clone(&self.sample), machine.now());
+        let repeats = Rc::clone(&self.repeats);
         let watcher = self.watcher.clone();
         machine.observe(Box::new(move |request| {
+            repeats.borrow_mut().count(request);
             if let Some(watcher) = &watcher {
                 (*watcher.borrow_mut())(request);
             }
@@ -38,6 +45,11 @@ impl Scatter {
                 sample.borrow_mut().offer(point);
             }
         }));
+    }
+
+    /// How often blocks were accessed.
+    pub(super) fn repeats(&self) -> RepeatsResult {
+        self.repeats.borrow().result()
     }
 
     /// The sample in the order of time.

@@ -56,6 +56,9 @@ pub struct Stack {
     pub host: HostCosts,
 }
 
+/// Bytes of a demand-paged map's cache: what the paper of the split cache has at most.
+const DEFAULT_MAP_CACHE: u64 = 512 * 1024;
+
 fn default_memory() -> String {
     "1GiB".into()
 }
@@ -115,6 +118,21 @@ impl Stack {
             ));
         }
         Ok(stack)
+    }
+
+    /// The stack with its drive's map paged on demand, or in memory as a whole if `policy` is `none`. `bytes` are those at full
+    /// scale.
+    pub fn with_map_cache(&self, map: Option<&str>, policy: Option<&str>, bytes: Option<u64>) -> Self {
+        let mut stack = self.clone();
+        let mut set = |key: &str, value: toml::Value| drop(stack.drive_figures.insert(key.into(), value));
+        if let Some(map) = map {
+            set("ftl.map", map.into());
+        }
+        if policy.is_some() || bytes.is_some() || map == Some("demand") {
+            set("map_cache.policy", policy.unwrap_or("dftl").into());
+            set("map_cache.size", bytes.unwrap_or(DEFAULT_MAP_CACHE).to_string().into());
+        }
+        stack
     }
 
     /// Bytes of the page cache at a scale.

@@ -11,11 +11,12 @@ use dovetail_vfs::Figure;
 use super::Job;
 use super::recorder::{Recorder, Sample, ThreadRecord};
 use super::results::{
-    BenchRun, BenchSeries, BenchTotals, Counts, FragmentationResult, JobResult, RemapResult, RequestResult,
-    RequestsResult, StackResult,
+    BenchRun, BenchSeries, BenchTotals, Counts, FragmentationResult, JobResult, RemapResult, RepeatsResult,
+    RequestResult, RequestsResult, StackResult,
 };
 use super::run::Run;
 use crate::drive_results::{describe, latencies_by_kind, memory, programs, wear};
+use crate::map_cache::map_cache;
 use crate::results::ByKind;
 
 const BLOCK: u64 = 4096;
@@ -42,10 +43,11 @@ pub(super) fn summarize(job: &Job<'_>, run: &mut Run<'_>, end: &Sample, jobs: &[
         totals: totals(recorder, end, parts, run.cpu.as_secs_f64()),
         written: counts(&end.written, &recorder.first.written),
         events: counts(&end.events, &recorder.first.events),
-        requests: requests(recorder, end),
+        requests: RequestsResult { repeats: run.scatter.repeats(), ..requests(recorder, end) },
         latency: latencies_by_kind(&all_latencies(recorder)),
         jobs: job_results(recorder, jobs),
         drive: describe(drive.config(), drive),
+        map_cache: map_cache(drive.config(), drive, &counted),
         memory: memory(drive),
         wear: wear(drive.config(), drive),
         programs: programs(&counted),
@@ -129,6 +131,7 @@ fn requests(recorder: &Recorder, end: &Sample) -> RequestsResult {
         },
         merged_flushes: now.merged_flushes - first.merged_flushes,
         remap: remap(&now.remap, &first.remap),
+        repeats: RepeatsResult::default(),
     }
 }
 
@@ -218,6 +221,8 @@ fn interval(series: &mut BenchSeries, start: SimTime, before: &Sample, now: &Sam
     series.fs_waf.push(ratio(by_fs * BLOCK, written));
     series.device_waf.push(counted.waf(parts));
     series.write_kib.push((requests.count > 0).then_some(requests.mean_kib));
+    series.cache_write_part.push(now.map_cache.write_part);
+    series.cache_maht.push(now.map_cache.maht);
     push_all(&mut series.written, counts(&now.written, &before.written));
     push_all(&mut series.events, counts(&now.events, &before.events));
 }

@@ -5,6 +5,7 @@
 
 use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::Drive;
+use dovetail_ftl::cache::Occupancy;
 use dovetail_ftl::stats::{Cause, CommandKind, Counters};
 use dovetail_time::{SimSpan, SimTime};
 use hdrhistogram::Histogram;
@@ -24,6 +25,7 @@ struct DriveState {
     die_busy: SimSpan,
     free_lines: u32,
     map_bytes: u64,
+    map_cache: Occupancy,
 }
 
 #[derive(Clone, Debug)]
@@ -192,6 +194,8 @@ fn push_interval(series: &mut Series, interval: &Interval, counted: Counters, se
     series.erases.push(counted.erases);
     series.free_lines.push(interval.end.free_lines);
     series.map_bytes.push(interval.end.map_bytes);
+    series.cache_write_part.push(interval.end.map_cache.write_part);
+    series.cache_maht.push(interval.end.map_cache.maht);
 }
 
 fn state_of(drive: &Drive) -> DriveState {
@@ -200,5 +204,6 @@ fn state_of(drive: &Drive) -> DriveState {
         die_busy: drive.die_use().fold(SimSpan::ZERO, |sum, die| sum + die.busy),
         free_lines: drive.lines().free(),
         map_bytes: drive.mapping_memory_bytes(),
+        map_cache: drive.map_cache().unwrap_or_default(),
     }
 }

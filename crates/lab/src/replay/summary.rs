@@ -7,6 +7,7 @@ use dovetail_time::{SimSpan, SimTime};
 use super::run::Tally;
 use super::{Pacing, ReplayJob};
 use crate::drive_results::{describe, latencies_by_kind, memory, programs, wear};
+use crate::map_cache::map_cache;
 use crate::results::{DieResult, ReadsByCause, ReplayResult, RunResult, Totals, TraceResult};
 
 /// The state of the drive when the replay begins.
@@ -35,6 +36,7 @@ pub(super) fn fill(
     result.replay = pacing(job);
     let counted = drive.counters() - before.counters;
     count(&mut result.totals, counted, drive.geometry().parts_per_page());
+    result.map_cache = map_cache(config, drive, &counted);
     result.memory = memory(drive);
     result.wear = wear(config, drive);
     let elapsed = drive.idle_from().since(before.at).as_secs_f64();
@@ -82,6 +84,7 @@ fn count(totals: &mut Totals, counted: Counters, parts: u32) {
             host: reads(ReadCause::Host),
             merge: reads(ReadCause::Merge),
             moved: reads(ReadCause::Move),
+            translation: reads(ReadCause::Translation),
         },
         erases: counted.erases,
         gc_runs: counted.gc_runs,

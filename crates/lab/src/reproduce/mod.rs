@@ -15,6 +15,10 @@ mod iplfs_figures_17_19;
 mod iplfs_map_size;
 mod iplfs_shadow;
 mod iplfs_tables_1_2;
+mod mapcache;
+mod mapcache_figure_1;
+mod mapcache_figure_5;
+mod mapcache_figure_6;
 mod rmipu_figure_1;
 mod rmipu_figure_3;
 mod rmipu_figure_4;
@@ -33,12 +37,15 @@ use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 15] = [
+pub const FIGURES: [&Figure; 18] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
     &rmipu_figure_4::FIGURE,
     &rmipu_fragmentation::FIGURE,
+    &mapcache_figure_1::FIGURE,
+    &mapcache_figure_5::FIGURE,
+    &mapcache_figure_6::FIGURE,
     &iplfs_tables_1_2::FIGURE,
     &iplfs_map_size::FIGURE,
     &iplfs_figure_12a::FIGURE,

@@ -40,11 +40,14 @@ use schema::File;
 use values::Values;
 
 /// The personalities that come with the project: name and text.
-const BUILTIN: [(&str, &str); 4] = [
+const BUILTIN: [(&str, &str); 7] = [
     ("fileserver", include_str!("../../personalities/fileserver.toml")),
     ("varmail", include_str!("../../personalities/varmail.toml")),
     ("webserver", include_str!("../../personalities/webserver.toml")),
     ("oltp", include_str!("../../personalities/oltp.toml")),
+    ("media", include_str!("../../personalities/media.toml")),
+    ("office", include_str!("../../personalities/office.toml")),
+    ("code", include_str!("../../personalities/code.toml")),
 ];
 
 /// Names of the personalities that come with the project.

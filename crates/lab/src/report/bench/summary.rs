@@ -8,7 +8,7 @@ use super::super::comparison::{
     Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,
 };
 use crate::bench::results::{BenchRun, RemapResult, RequestResult};
-use crate::results::LatencyResult;
+use crate::results::{LatencyResult, MapCacheResult};
 
 const NEITHER: Best<BenchRun> = Best::Neither;
 const LEAST: Best<BenchRun> = Best::Least(both_complete);
@@ -108,7 +108,39 @@ const BELOW_EVENTS: &[Group<BenchRun>] = &[
             row("Map in memory", LEAST, |run| size(run.memory.map_bytes)),
         ],
     },
+    Group {
+        name: "Map on flash",
+        rows: &[
+            row("Read hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.read))),
+            row("Write hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.write))),
+            row("Translation pages read", LEAST, |run| {
+                of_cache(run, |cache| Some(whole(cache.translation_reads.total())))
+            }),
+            row("Translation pages written", LEAST, |run| {
+                of_cache(run, |cache| Some(whole(cache.translation_writes.total())))
+            }),
+            row("Read latency, % of dftl's", LEAST, |run| of_cache(run, |cache| percent(cache.of_dftl.read))),
+            row("Write latency, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.of_dftl.write))
+            }),
+            row("Reads summed, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.summed_of_dftl.read))
+            }),
+            row("Writes summed, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.summed_of_dftl.write))
+            }),
+        ],
+    },
 ];
+
+/// A figure of a demand-paged map.
+fn of_cache(run: &BenchRun, cell: fn(&MapCacheResult) -> Option<Cell>) -> Cell {
+    run.map_cache.as_ref().and_then(cell).unwrap_or_else(missing)
+}
+
+fn percent(share: Option<f64>) -> Option<Cell> {
+    share.map(|share| number(share * 100.0))
+}
 
 fn mean_kib(requests: &RequestResult) -> Cell {
     if requests.count == 0 { missing() } else { number(requests.mean_kib) }

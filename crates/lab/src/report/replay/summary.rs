@@ -4,12 +4,13 @@
 //! (elapsed time, rates) only in a closed loop.
 
 use super::super::comparison::{
-    Best, Comparison, Group, latency, number, optional, rate, row, size, time, whole,
+    Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,
 };
-use crate::results::RunResult;
+use crate::results::{MapCacheResult, RunResult};
 
 const NEITHER: Best<RunResult> = Best::Neither;
 const LEAST: Best<RunResult> = Best::Least(same_trace);
+const MOST: Best<RunResult> = Best::Most(same_trace);
 /// Where requests are issued as fast as they complete.
 const MOST_IN_CLOSED_LOOP: Best<RunResult> = Best::Most(same_trace_in_closed_loop);
 /// Where requests are issued as fast as they complete.
@@ -84,6 +85,29 @@ const GROUPS: &[Group<RunResult>] = &[
         ],
     },
     Group {
+        name: "Map on flash",
+        rows: &[
+            row("Read hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.read))),
+            row("Write hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.write))),
+            row("Translation pages read", LEAST, |run| {
+                of_cache(run, |cache| Some(whole(cache.translation_reads.total())))
+            }),
+            row("Translation pages written", LEAST, |run| {
+                of_cache(run, |cache| Some(whole(cache.translation_writes.total())))
+            }),
+            row("Read latency, % of dftl's", LEAST, |run| of_cache(run, |cache| percent(cache.of_dftl.read))),
+            row("Write latency, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.of_dftl.write))
+            }),
+            row("Reads summed, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.summed_of_dftl.read))
+            }),
+            row("Writes summed, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.summed_of_dftl.write))
+            }),
+        ],
+    },
+    Group {
         name: "Wear, erases of a block",
         rows: &[
             row("Min", NEITHER, |run| whole(run.wear.erases_min.into())),
@@ -106,6 +130,15 @@ pub(super) fn table(runs: &[RunResult]) -> String {
     let mut table = Comparison::of(runs);
     GROUPS.iter().for_each(|group| table.group(group));
     table.html("Summary", NOTE)
+}
+
+/// A figure of a demand-paged map.
+fn of_cache(run: &RunResult, cell: fn(&MapCacheResult) -> Option<Cell>) -> Cell {
+    run.map_cache.as_ref().and_then(cell).unwrap_or_else(missing)
+}
+
+fn percent(share: Option<f64>) -> Option<Cell> {
+    share.map(|share| number(share * 100.0))
 }
 
 #[cfg(test)]

@@ -1,0 +1,115 @@
+//! Plain, slow references of the policies, each after its paper's text, compared with the policies after every operation.
+//!
+//! They know no lists: every entry carries the time of its last use, and what goes is found by looking at all of them.
+
+mod entries;
+mod pages;
+mod split;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_time::Rng;
+
+use super::*;
+
+/// A reference.
+pub(super) trait Model {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        following: u32,
+        shape: &dyn Shape,
+        steps: &mut Vec<Step>,
+    ) -> bool;
+    fn moved(&mut self, entry: Entry) -> bool;
+    fn written(&mut self, page: TranslationPage);
+    fn is_dirty(&self, entry: Entry) -> bool;
+}
+
+fn model_of(name: &str, config: CacheConfig) -> Box<dyn Model> {
+    match name {
+        "lru" => Box::new(entries::Lru::new(config)),
+        "dftl" => Box::new(entries::Dftl::new(config, true)),
+        "dftl-single" => Box::new(entries::Dftl::new(config, false)),
+        "split" => Box::new(split::Split::new(config)),
+        "cdftl" => Box::new(pages::Cdftl::new(config)),
+        "s-ftl" => Box::new(pages::Sftl::new(config)),
+        "tpftl" => Box::new(pages::Tpftl::new(config)),
+        _ => panic!("{name} has no reference"),
+    }
+}
+
+/// Runs that change with each write.
+#[derive(Default)]
+struct Writes(RefCell<BTreeMap<TranslationPage, u32>>);
+
+impl Shape for Writes {
+    fn runs(&self, page: TranslationPage) -> u32 {
+        1 + self.0.borrow().get(&page).copied().unwrap_or_default() % 7
+    }
+}
+
+/// Where a run's entries lie: everywhere, or mostly among a few.
+fn draw(rng: &mut Rng, entries: u64) -> Entry {
+    if rng.chance(0.7) { rng.below(entries / 8 + 1) } else { rng.below(entries) }
+}
+
+fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
+    let mut rng = Rng::new(seed);
+    let (mut cache, mut model) = ((policy.build)(config), model_of(policy.name, config));
+    let (shape, entries) = (Writes::default(), 16 << config.shift);
+    let at = |step: u32| format!("{} of {config:?}, seed {seed}, operation {step}", policy.name);
+    // What flash lacks, known without any cache: whatever was changed since its page was last written.
+    let mut unwritten: BTreeSet<Entry> = BTreeSet::new();
+    for step in 0..operations {
+        let entry = draw(&mut rng, entries);
+        let (mut steps, mut expected) = (Vec::new(), Vec::new());
+        match rng.below(20) {
+            0 => {
+                let took = cache.moved(entry);
+                assert_eq!(took, model.moved(entry), "{}", at(step));
+                if took {
+                    unwritten.insert(entry);
+                }
+            }
+            1 => {
+                let page = config.page_of(entry);
+                cache.written(page);
+                model.written(page);
+                unwritten.retain(|&entry| config.page_of(entry) != page);
+            }
+            kind => {
+                let access = if kind % 2 == 0 { Access::Read } else { Access::Write };
+                let following = if rng.chance(0.3) { rng.below(6) as u32 } else { 0 };
+                let hit = cache.access(entry, access, following, &shape, &mut steps);
+                let wanted = model.access(entry, access, following, &shape, &mut expected);
+                assert_eq!((hit, &steps), (wanted, &expected), "{}", at(step));
+                for written in &steps {
+                    if let Step::Write { page, .. } = *written {
+                        unwritten.retain(|&entry| config.page_of(entry) != page);
+                    }
+                }
+                if access == Access::Write {
+                    unwritten.insert(entry);
+                    *shape.0.borrow_mut().entry(config.page_of(entry)).or_default() += 1;
+                }
+            }
+        }
+        assert_eq!(cache.is_dirty(entry), model.is_dirty(entry), "{}", at(step));
+        let lost = unwritten.iter().find(|&&entry| !cache.is_dirty(entry));
+        assert_eq!(lost, None, "{}: a change is neither cached nor on flash", at(step));
+    }
+}
+
+#[test]
+fn every_policy_does_what_its_reference_does() {
+    for policy in &POLICIES {
+        for seed in 0..12 {
+            let shift = [2, 3, 4][(seed % 3) as usize];
+            let bytes = [64, 96, 256, 700][(seed % 4) as usize];
+            compare(policy, CacheConfig { bytes, shift }, seed, 4000);
+        }
+    }
+}

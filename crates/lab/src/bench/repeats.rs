@@ -1,0 +1,71 @@
+//! How often each block of the drive was read and written: what a cache could have again.
+
+use std::collections::BTreeMap;
+
+use dovetail_block::BlockRange;
+use dovetail_host::{Request, RequestKind};
+
+use super::results::{RepeatResult, RepeatsResult};
+
+/// Accesses of a block beyond which it counts as accessed multiple times (the split cache's paper, section III).
+const MULTIPLE: u8 = 2;
+/// Blocks whose counts lie together.
+const CHUNK: u64 = 4096;
+
+/// Counts of some blocks, up to 255 each.
+type Counts = BTreeMap<u64, Box<[u8; CHUNK as usize]>>;
+
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    read: Counts,
+    written: Counts,
+}
+
+impl Repeats {
+    pub(super) fn count(&mut self, request: &Request) {
+        let counts = match request.kind {
+            RequestKind::Read => &mut self.read,
+            RequestKind::Write => &mut self.written,
+            RequestKind::Discard | RequestKind::Flush | RequestKind::Remap => return,
+        };
+        add(counts, request.range);
+    }
+
+    pub(super) fn result(&self) -> RepeatsResult {
+        RepeatsResult { read: of(&self.read), write: of(&self.written) }
+    }
+}
+
+fn add(counts: &mut Counts, range: BlockRange) {
+    let mut at = range.start.0;
+    while at < range.end().0 {
+        let end = range.end().0.min((at / CHUNK + 1) * CHUNK);
+        let chunk = counts.entry(at / CHUNK).or_insert_with(|| Box::new([0; CHUNK as usize]));
+        let (first, last) = ((at % CHUNK) as usize, ((end - 1) % CHUNK) as usize);
+        chunk[first..=last].iter_mut().for_each(|count| *count = count.saturating_add(1));
+        at = end;
+    }
+}
+
+fn of(counts: &Counts) -> RepeatResult {
+    let all = || counts.values().flat_map(|chunk| chunk.iter());
+    RepeatResult {
+        blocks: all().filter(|count| **count > 0).count() as u64,
+        multiple: all().filter(|count| **count > MULTIPLE).count() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dovetail_block::Lba;
+
+    #[test]
+    fn blocks_count_from_their_third_access_on() {
+        let mut counts = Counts::new();
+        for (start, blocks) in [(4000, 200), (4090, 10), (4095, 2), (0, 1)] {
+            add(&mut counts, BlockRange::new(Lba(start), blocks));
+        }
+        assert_eq!(of(&counts), RepeatResult { blocks: 201, multiple: 2 });
+    }
+}

@@ -1,0 +1,87 @@
+//! What a demand-paged map cost: hit ratios, translation pages, and latencies as FlashSim counts them.
+
+use dovetail_ftl::stats::{Cause, Counters, MapUse, ReadCause};
+use dovetail_ftl::{Drive, DriveConfig};
+use dovetail_time::SimSpan;
+
+use crate::results::{ByUse, MapCacheResult, ReadAndWrite};
+
+/// Of what was counted; `None` for a drive with its whole map in memory.
+pub(crate) fn map_cache(config: &DriveConfig, drive: &Drive, counted: &Counters) -> Option<MapCacheResult> {
+    let (cache, now) = (config.map_cache?, drive.map_cache()?);
+    let hits = |access: usize| {
+        let (hits, misses) = (counted.map_hits[access], counted.map_misses[access]);
+        (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
+    };
+    Some(MapCacheResult {
+        policy: cache.policy.name.into(),
+        bytes: cache.bytes,
+        hit_ratio: ReadAndWrite { read: hits(0), write: hits(1) },
+        translation_reads: by_use(counted.translation_reads),
+        translation_writes: by_use(counted.translation_writes),
+        entries: now.entries,
+        dirty: now.dirty,
+        write_part: now.write_part,
+        maht: now.maht,
+        summed_us: summed(config, counted),
+        of_dftl: ReadAndWrite::default(),
+        summed_of_dftl: ReadAndWrite::default(),
+    })
+}
+
+fn by_use(counts: [u64; MapUse::ALL.len()]) -> ByUse {
+    let of = |by: MapUse| counts[by as usize];
+    ByUse { read: of(MapUse::Read), write: of(MapUse::Write), moved: of(MapUse::Move) }
+}
+
+/// The mean time of a page read or written if every flash operation adds to it and none waits: FlashSim's way, without
+/// parallelism, and a map that is on flash as a whole from the start. What cleaning and the drive's records cost counts for the writes.
+fn summed(config: &DriveConfig, counted: &Counters) -> ReadAndWrite {
+    let timing = config.nand.timing;
+    let us = |span: SimSpan| span.as_ns() as f64 / 1e3;
+    let (read, program, erase) = (us(timing.read), us(timing.program), us(timing.erase));
+    let map = |by: MapUse| {
+        (counted.translation_reads[by as usize] + counted.translation_absent[by as usize]) as f64 * read
+            + counted.translation_writes[by as usize] as f64 * program
+    };
+    let reads = |cause: ReadCause| counted.flash_reads[cause as usize] as f64 * read;
+    let programs = counted.programmed_pages() - counted.programs[Cause::Translation as usize];
+    let of_reads = reads(ReadCause::Host) + map(MapUse::Read);
+    let of_writes = reads(ReadCause::Merge)
+        + reads(ReadCause::Move)
+        + programs as f64 * program
+        + counted.erases as f64 * erase
+        + map(MapUse::Write)
+        + map(MapUse::Move);
+    let mean = |us: f64, blocks: u64| (blocks > 0).then(|| us / blocks as f64);
+    ReadAndWrite { read: mean(of_reads, counted.read_blocks), write: mean(of_writes, counted.written_blocks) }
+}
+
+/// What latencies are compared by.
+pub(crate) trait Cached {
+    /// Whether another run differs in nothing but the cache's policy.
+    fn is_alike(&self, other: &Self) -> bool;
+    /// Mean latencies of the drive's reads and writes.
+    fn latencies(&self) -> ReadAndWrite;
+    fn cache(&self) -> Option<&MapCacheResult>;
+    fn cache_mut(&mut self) -> Option<&mut MapCacheResult>;
+}
+
+/// Puts latencies beside those of the run with `dftl` that is alike.
+pub(crate) fn beside_dftl<R: Cached>(runs: &mut [R]) {
+    let compared: Vec<_> = runs.iter().map(|run| against(run, runs)).collect();
+    for (run, (latency, summed)) in runs.iter_mut().zip(compared) {
+        if let Some(cache) = run.cache_mut() {
+            (cache.of_dftl, cache.summed_of_dftl) = (latency, summed);
+        }
+    }
+}
+
+fn against<R: Cached>(run: &R, runs: &[R]) -> (ReadAndWrite, ReadAndWrite) {
+    let is_dftl = |other: &&R| other.cache().is_some_and(|cache| cache.policy == "dftl");
+    let dftl = runs.iter().filter(is_dftl).find(|other| run.is_alike(other));
+    let both = dftl.and_then(|dftl| Some((run.cache()?, dftl.cache()?, dftl)));
+    both.map_or_else(Default::default, |(mine, its, dftl)| {
+        (run.latencies().over(dftl.latencies()), mine.summed_us.over(its.summed_us))
+    })
+}
