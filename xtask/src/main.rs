@@ -25,7 +25,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 12] = [
+const CHORES: [Chore; 13] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -46,6 +46,11 @@ const CHORES: [Chore; 12] = [
         name: "crash-remap",
         about: "cut the power of the drive under F2FS that remaps: cargo xtask crash-remap [SEEDS] (250: 20,000 cuts, 5 minutes)",
         run: crash_remap,
+    },
+    Chore {
+        name: "crash-iplfs",
+        about: "cut the power of the drive under IPLFS: cargo xtask crash-iplfs [SEEDS] (500: 20,000 cuts, 15 minutes)",
+        run: crash_iplfs,
     },
     Chore {
         name: "kernel-check",
@@ -132,8 +137,16 @@ fn crash_fs(extra: &[String]) -> Result<(), String> {
 }
 
 fn crash_remap(extra: &[String]) -> Result<(), String> {
-    let seeds = extra.first().map_or("250", String::as_str);
-    let arguments = ["test", "-p", "dovetail-lab", "--test", "remap_crash", "--", "--nocapture"];
+    cut_drives("remap_crash", extra.first().map_or("250", String::as_str))
+}
+
+fn crash_iplfs(extra: &[String]) -> Result<(), String> {
+    cut_drives("iplfs_crash", extra.first().map_or("500", String::as_str))
+}
+
+/// Power cuts of a drive under a file system.
+fn cut_drives(test: &str, seeds: &str) -> Result<(), String> {
+    let arguments = ["test", "-p", "dovetail-lab", "--test", test, "--", "--nocapture"];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
 }
 
