@@ -279,6 +279,8 @@ impl<D: BlockDevice> F2fs<D> {
         let old = InlineFlags(self.inode(ino)?.i_inline);
         if logged.inline.has(InlineFlags::XATTR) && old.has(InlineFlags::XATTR) {
             let area = self.geometry(ino)?.inline_xattrs();
+            let (found, expected) = (logged.inline_xattrs().len() as u64, area.len() as u64);
+            Corrupt::check_equal(Place::Inode(ino), "the logged bytes of inline xattrs", found, expected)?;
             self.edit_node(ino)?[area].copy_from_slice(logged.inline_xattrs());
         }
         if logged.inline.has(InlineFlags::DATA) {
@@ -286,7 +288,10 @@ impl<D: BlockDevice> F2fs<D> {
                 self.truncate_blocks(ino, 0)?;
             }
             self.edit_inode(ino)?.i_inline = logged.inline.0;
-            self.edit_inline_area(ino)?.copy_from_slice(logged.inline_area());
+            let area = self.edit_inline_area(ino)?;
+            let (found, expected) = (logged.inline_area().len() as u64, area.len() as u64);
+            Corrupt::check_equal(Place::Inode(ino), "the logged bytes of inline content", found, expected)?;
+            area.copy_from_slice(logged.inline_area());
         } else if old.has(InlineFlags::DATA) {
             self.edit_inline_area(ino)?.fill(0);
             self.edit_inode(ino)?.i_inline = logged.inline.0;
