@@ -196,6 +196,20 @@ fn what_a_cut_brings_back_does_not_choke_the_drive() {
 }
 
 #[test]
+fn a_long_discard_looks_through_a_table_of_all_pages_once() {
+    let mut host =
+        Host::new(DriveConfig { scheme: mapping::scheme("hash").unwrap(), buffer_pages: 64, ..config() });
+    (0..CAPACITY).for_each(|lba| host.write(7 * lba, 1).unwrap());
+    host.submit(Command::Flush).unwrap();
+    let before = host.drive.counters();
+    host.discard(0, LAST);
+    let spent = host.drive.counters() - before;
+    assert_eq!((spent.discarded_blocks, host.room()), (CAPACITY, CAPACITY));
+    // Once to look, and a few accesses for each that is unmapped.
+    assert!(spent.map_accesses < 4 * CAPACITY, "{} accesses", spent.map_accesses);
+}
+
+#[test]
 fn a_discard_costs_what_is_mapped_and_not_how_long_it_is() {
     for scheme in ["interval", "hash"] {
         let mut host =

@@ -48,7 +48,8 @@ impl Drive {
             let cost = self.map.find_mapped(pages.clone(), AT_ONCE, &mut found);
             self.charge(cost);
             let Some(&(last, _)) = found.last() else { return unmapped };
-            let is_all = found.len() < AT_ONCE;
+            // Fewer, or more than were asked for.
+            let is_all = found.len() != AT_ONCE;
             for (lpn, ppn) in found.drain(..) {
                 let piece = Piece::of(range, lpn.0, self.page_shift());
                 let mapped = self.live_mask(ppn) & piece.mask();
