@@ -17,13 +17,13 @@ impl Drive {
         let mut done = at;
         for range in ranges {
             done = self.discard_range(done, range.blocks_inside())?;
+            self.write_full_records(at)?;
         }
         self.counters.discards += 1;
         if self.config.pages_freed_at_once().is_some_and(|most| self.freed > most) {
             self.make_room_for_records(at)?;
             self.write_journal(at)?;
         }
-        self.write_full_records(at)?;
         Ok(done)
     }
 

@@ -371,11 +371,8 @@ impl Drive {
         if !self.nand.is_powered() {
             return Err(DeviceError::PowerLost);
         }
-        match self.keep_house(at) {
-            // A drive without room can still be read; a write will say so itself.
-            Err(DeviceError::ReadOnly(_)) => Ok(()),
-            other => other,
-        }
+        // A drive without room can still be read; a write will say so itself.
+        unless_worn_out(self.keep_house(at))
     }
 
     /// Cleans in the time since the last command, if it was long, and erases what has become ready.
@@ -424,6 +421,14 @@ impl BlockDevice for Drive {
 
     fn room(&self) -> Option<u64> {
         self.config.addresses.map(|_| self.free_pages())
+    }
+}
+
+/// For what can be left to a later command: that the drive has no room for it is no error of this one.
+fn unless_worn_out(result: Result<(), DeviceError>) -> Result<(), DeviceError> {
+    match result {
+        Err(DeviceError::ReadOnly(_)) => Ok(()),
+        other => other,
     }
 }
 
