@@ -4,7 +4,7 @@
 
 use dovetail_block::{
     AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
-    SectorRange,
+    SectorRange, Thin,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::{ConfigError, Drive, DriveConfig, Overrides, Profile, mapping, victim};
@@ -116,7 +116,9 @@ fn pattern(lba: u64) -> Content {
 fn a_drive_says_that_it_is_thin_and_others_do_not() {
     let thin = Drive::new(config()).unwrap();
     assert_eq!((thin.info().blocks, thin.room()), (7 << 58, Some(CAPACITY)));
-    assert_eq!(thin.info().capabilities.thin.unwrap().capacity, CAPACITY);
+    assert_eq!(thin.info().capabilities.thin, Some(Thin { capacity: CAPACITY, blocks_per_page: 1 }));
+    let large = Drive::new(large_pages()).unwrap().info().capabilities.thin;
+    assert_eq!(large, Some(Thin { capacity: 4 * CAPACITY, blocks_per_page: 4 }));
     let plain = Drive::new(DriveConfig { addresses: None, ..config() }).unwrap();
     assert_eq!((plain.info().blocks, plain.room()), (CAPACITY, None));
     assert_eq!(plain.info().capabilities.thin, None);

@@ -395,7 +395,10 @@ impl Drive {
                 streams: self.config.streams,
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
-                thin: self.config.addresses.map(|_| Thin { capacity: self.config.user_blocks }),
+                thin: self.config.addresses.map(|_| Thin {
+                    capacity: self.config.user_blocks,
+                    blocks_per_page: self.config.parts(),
+                }),
             },
         }
     }
