@@ -197,6 +197,48 @@ fn what_a_cut_brings_back_does_not_choke_the_drive() {
     assert!(most > CAPACITY, "no cut has brought anything back");
 }
 
+/// A long discard waits for a long queue of one die until it is durable, and the other dies do not. What they have written
+/// before a cut must not lie beside more than a line of what comes back.
+#[test]
+fn room_is_given_back_when_a_cut_can_no_longer_take_the_discard_back() {
+    const MS: u64 = 1_000_000;
+    // Dies with a channel each, so that they do not wait for each other's transfers.
+    let plain = config();
+    let geometry = Geometry { channels: 8, dies_per_channel: 1, pages_per_block: 8, ..plain.nand.geometry };
+    let mut host = Host::new(DriveConfig { nand: NandConfig { geometry, ..plain.nand }, ..plain });
+    host.drive.remember_operations();
+    (0..CAPACITY).for_each(|lba| host.write(lba, 1).unwrap());
+    // All slots of the journal are used, so that the next page of it waits for bitmap pages, and these for all programs.
+    for lba in 1100..1116 {
+        host.discard(lba, 1);
+        host.submit(Command::Flush).unwrap();
+        host.write(lba, 1).unwrap();
+    }
+    let asked = host.now;
+    // One die is busy with reads for 40 ms, and then with a write.
+    let read = |host: &mut Host, lba| {
+        let range = BlockRange::new(Lba(lba), 1);
+        host.drive.submit(asked, Command::Read { range, into: None }).unwrap();
+    };
+    (0..800).for_each(|_| read(&mut host, 1));
+    let write = |host: &mut Host, lba| {
+        let (range, data) = (BlockRange::new(Lba(lba), 1), Data::Patterns(Pattern::new(lba)));
+        host.drive
+            .submit(asked, Command::Write { range, data, hints: Hints::default(), fua: false })
+            .unwrap();
+    };
+    (600..608).for_each(|lba| write(&mut host, lba));
+    let discarded = SectorRange::from(BlockRange::new(Lba(100), 200));
+    host.drive.submit(asked, Command::Discard { ranges: &[discarded] }).unwrap();
+    (0..200).for_each(|i| write(&mut host, 5000 + i));
+    assert_eq!(host.room(), 0);
+    let line = u64::from(host.drive.lines().pages_per_line());
+    let cut = SimTime::from_ns(asked.as_ns() + 35 * MS);
+    let (drive, _) = host.drive.into_unrecovered_at(cut).recover().unwrap();
+    let live = drive.live_blocks();
+    assert!(live <= CAPACITY + line, "{live} live blocks");
+}
+
 #[test]
 fn a_long_discard_looks_through_a_table_of_all_pages_once() {
     let mut host =

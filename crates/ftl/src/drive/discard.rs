@@ -20,7 +20,7 @@ impl Drive {
             self.write_full_records(at)?;
         }
         self.counters.discards += 1;
-        if self.config.pages_freed_at_once().is_some_and(|most| self.freed > most) {
+        if self.config.pages_freed_at_once().is_some_and(|most| self.freed.unwritten > most) {
             self.make_room_for_records(at)?;
             self.write_journal(at)?;
         }

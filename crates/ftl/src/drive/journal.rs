@@ -328,7 +328,7 @@ impl Drive {
             }
             self.journal.next_slot += 1;
         }
-        self.freed = 0;
+        self.freed.written(self.journal.programs_end);
         Ok(())
     }
 

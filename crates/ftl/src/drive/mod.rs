@@ -39,6 +39,7 @@ use journal::Journal;
 use remap::Remaps;
 use remap_log::AddressWidth;
 use system::SystemPages;
+use thin::Freed;
 use validity::LiveParts;
 
 pub(crate) use journal::bitmap_pages;
@@ -70,8 +71,7 @@ pub struct Drive {
     journal: Journal,
     remaps: Option<Box<Remaps>>,
     live: Option<LiveParts>,
-    /// Pages that discards have unmapped since the journal was last written.
-    freed: u64,
+    freed: Freed,
     seq: Seq,
     run: Option<Run>,
     gc_credit: u64,
@@ -146,7 +146,7 @@ impl Drive {
             journal: Journal::new(&config),
             remaps: Remaps::new(&config),
             live: LiveParts::new(config.nand.geometry.pages(), config.parts()),
-            freed: 0,
+            freed: Freed::default(),
             seq: Seq(0),
             run: None,
             gc_credit: 0,
