@@ -37,6 +37,9 @@ pub const AREA_BLOCKS: u64 = 1 << 58;
 pub struct Thin {
     /// Blocks that it can hold at once.
     pub capacity: u64,
+    /// Blocks that take room together, a power of two up to 64: a run of so many, at a multiple of that, takes the room of all
+    /// of them as soon as one holds something.
+    pub blocks_per_page: u32,
 }
 
 /// What a device is.
@@ -151,7 +154,7 @@ pub trait BlockDevice {
     /// See [`DeviceError`]; after an error other than [`DeviceError::PowerLost`] the device goes on working.
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError>;
 
-    /// How many blocks can surely still be written at addresses that hold nothing; `None` for a device whose every address
+    /// How many blocks can surely still be written at addresses that hold nothing, however scattered; `None` for a device whose every address
     /// has its room.
     fn room(&self) -> Option<u64> {
         None

@@ -235,6 +235,26 @@ fn a_version_that_was_overwritten_before_the_discard_stays_dead_when_slots_are_u
     assert_eq!(host.read(1024), Ok(Content::Empty));
 }
 
+/// Each second block, one by one: the records take 96 pages, and the bitmap pages before their slots are used again as many
+/// once more; the reserve is three lines of 32 pages.
+#[test]
+fn any_number_of_discards_can_be_flushed_at_once() {
+    let geometry = Geometry { blocks_per_plane: 1024, pages_per_block: 8, ..config().nand.geometry };
+    let nand = NandConfig { geometry, ..config().nand };
+    let drive = DriveConfig { nand, user_blocks: 32_500, pages_per_bitmap: Some(1536), ..config() };
+    let mut host = Host::new(DriveConfig { idle_after: SimSpan::from_ms(1_000_000), ..drive });
+    host.fill();
+    host.write_at_random(3000, 32_500, 14);
+    let mut rng = Rng::new(15);
+    let mut blocks: Vec<u64> = (0..32_500).step_by(2).collect();
+    (1..blocks.len()).rev().for_each(|i| blocks.swap(i, rng.below(i as u64 + 1) as usize));
+    blocks.iter().for_each(|lba| host.discard(lba * 4096, 4096));
+    host.submit(Command::Flush).unwrap();
+    host.drive.check().unwrap();
+    let mut host = host.cut();
+    (0..32_500).for_each(|lba| assert_eq!(host.read(lba) == Ok(Content::Empty), lba % 2 == 0, "block {lba}"));
+}
+
 #[test]
 fn a_part_that_was_discarded_stays_dead_in_its_page_when_slots_are_used_again() {
     for cut_before in [false, true] {

@@ -554,3 +554,36 @@ fn a_cut_at_any_time_leaves_a_batch_whole() {
         assert!(there[200] && !there[190], "there when it is acknowledged, and not much earlier");
     }
 }
+
+/// Remaps and writes until nothing can be written any more: a remap that was refused has moved nothing.
+#[test]
+fn a_worn_out_drive_has_not_carried_out_the_remap_that_it_refuses() {
+    let mut refused = 0;
+    for (seed, store) in (0..12).zip([NON_VOLATILE, RemapStore::Log].into_iter().cycle()) {
+        let mut host = Host::new(config(store));
+        let mut rng = Rng::new(seed);
+        let mut expected: Vec<Content> = (0..1400).map(pattern).collect();
+        (0..1400).for_each(|lba| host.write(lba, lba));
+        host.drive.set_faults(FaultPlan { seed, program_rate: 0.02, ..FaultPlan::default() });
+        for step in 0..2000 {
+            let (to, from) = (rng.below(700), 700 + rng.below(700));
+            let moved = Command::Remap { pairs: &pairs(to, from, 1), when: RemapWhen::Now };
+            if host.submit(moved).is_err() {
+                refused += 1;
+                assert_eq!(host.read(from), expected[from as usize], "seed {seed}, step {step}");
+                assert_eq!(host.read(to), expected[to as usize], "seed {seed}, step {step}");
+                break;
+            }
+            expected[to as usize] = std::mem::replace(&mut expected[from as usize], Content::Empty);
+            let range = BlockRange::new(Lba(from), 1);
+            let data = Data::Patterns(Pattern::new(2000 + step));
+            let write = Command::Write { range, data, hints: Hints::default(), fua: false };
+            if host.submit(write).is_ok() {
+                expected[from as usize] = pattern(2000 + step);
+            } else {
+                expected[from as usize] = host.read(from);
+            }
+        }
+    }
+    assert!(refused > 0, "no drive has worn out with a remap");
+}

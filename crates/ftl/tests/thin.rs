@@ -4,7 +4,7 @@
 
 use dovetail_block::{
     AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
-    SectorRange,
+    SectorRange, Thin,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::{ConfigError, Drive, DriveConfig, Overrides, Profile, mapping, victim};
@@ -117,7 +117,9 @@ fn pattern(lba: u64) -> Content {
 fn a_drive_says_that_it_is_thin_and_others_do_not() {
     let thin = Drive::new(config()).unwrap();
     assert_eq!((thin.info().blocks, thin.room()), (7 << 58, Some(CAPACITY)));
-    assert_eq!(thin.info().capabilities.thin.unwrap().capacity, CAPACITY);
+    assert_eq!(thin.info().capabilities.thin, Some(Thin { capacity: CAPACITY, blocks_per_page: 1 }));
+    let large = Drive::new(large_pages()).unwrap().info().capabilities.thin;
+    assert_eq!(large, Some(Thin { capacity: 4 * CAPACITY, blocks_per_page: 4 }));
     let plain = Drive::new(DriveConfig { addresses: None, ..config() }).unwrap();
     assert_eq!((plain.info().blocks, plain.room()), (CAPACITY, None));
     assert_eq!(plain.info().capabilities.thin, None);
@@ -194,6 +196,62 @@ fn what_a_cut_brings_back_does_not_choke_the_drive() {
         assert_eq!((host.room(), host.drive.live_blocks()), (0, CAPACITY), "round {round}");
     }
     assert!(most > CAPACITY, "no cut has brought anything back");
+}
+
+/// A long discard waits for a long queue of one die until it is durable, and the other dies do not. What they have written
+/// before a cut must not lie beside more than a line of what comes back.
+#[test]
+fn room_is_given_back_when_a_cut_can_no_longer_take_the_discard_back() {
+    const MS: u64 = 1_000_000;
+    // Dies with a channel each, so that they do not wait for each other's transfers.
+    let plain = config();
+    let geometry = Geometry { channels: 8, dies_per_channel: 1, pages_per_block: 8, ..plain.nand.geometry };
+    let mut host = Host::new(DriveConfig { nand: NandConfig { geometry, ..plain.nand }, ..plain });
+    host.drive.remember_operations();
+    (0..CAPACITY).for_each(|lba| host.write(lba, 1).unwrap());
+    // All slots of the journal are used, so that the next page of it waits for bitmap pages, and these for all programs.
+    for lba in 1100..1116 {
+        host.discard(lba, 1);
+        host.submit(Command::Flush).unwrap();
+        host.write(lba, 1).unwrap();
+    }
+    let asked = host.now;
+    // One die is busy with reads for 40 ms, and then with a write.
+    let read = |host: &mut Host, lba| {
+        let range = BlockRange::new(Lba(lba), 1);
+        host.drive.submit(asked, Command::Read { range, into: None }).unwrap();
+    };
+    (0..800).for_each(|_| read(&mut host, 1));
+    let write = |host: &mut Host, lba| {
+        let (range, data) = (BlockRange::new(Lba(lba), 1), Data::Patterns(Pattern::new(lba)));
+        host.drive
+            .submit(asked, Command::Write { range, data, hints: Hints::default(), fua: false })
+            .unwrap();
+    };
+    (600..608).for_each(|lba| write(&mut host, lba));
+    let discarded = SectorRange::from(BlockRange::new(Lba(100), 200));
+    host.drive.submit(asked, Command::Discard { ranges: &[discarded] }).unwrap();
+    (0..200).for_each(|i| write(&mut host, 5000 + i));
+    assert_eq!(host.room(), 0);
+    let line = u64::from(host.drive.lines().pages_per_line());
+    let cut = SimTime::from_ns(asked.as_ns() + 35 * MS);
+    let (drive, _) = host.drive.into_unrecovered_at(cut).recover().unwrap();
+    let live = drive.live_blocks();
+    assert!(live <= CAPACITY + line, "{live} live blocks");
+}
+
+#[test]
+fn a_long_discard_looks_through_a_table_of_all_pages_once() {
+    let mut host =
+        Host::new(DriveConfig { scheme: mapping::scheme("hash").unwrap(), buffer_pages: 64, ..config() });
+    (0..CAPACITY).for_each(|lba| host.write(7 * lba, 1).unwrap());
+    host.submit(Command::Flush).unwrap();
+    let before = host.drive.counters();
+    host.discard(0, LAST);
+    let spent = host.drive.counters() - before;
+    assert_eq!((spent.discarded_blocks, host.room()), (CAPACITY, CAPACITY));
+    // Once to look, and a few accesses for each that is unmapped.
+    assert!(spent.map_accesses < 4 * CAPACITY, "{} accesses", spent.map_accesses);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the blocks of a device hold as of the last command issued, played or not.
 
-use dovetail_block::{BlockRange, Content, Data, Lba, RemapPair, SectorRange};
+use dovetail_block::{BlockRange, Content, Data, Lba, RemapPair, SectorRange, Thin};
 
 use crate::sparse::Sparse;
 
@@ -8,19 +8,19 @@ use crate::sparse::Sparse;
 #[derive(Debug)]
 pub(crate) struct Mirror {
     blocks: Sparse<Content>,
-    /// Blocks that hold something, as the device counts them: what is forgotten here it still holds.
+    /// What takes room, as a thin device counts it: what is forgotten here it still holds.
     used: Option<Used>,
 }
 
 impl Mirror {
-    /// Nothing anywhere; `counts` says whether the device's room must be known.
-    pub(crate) fn new(counts: bool) -> Self {
-        Self { blocks: Sparse::new(), used: counts.then(Used::default) }
+    /// Nothing anywhere.
+    pub(crate) fn new(thin: Option<Thin>) -> Self {
+        Self { blocks: Sparse::new(), used: thin.map(Used::new) }
     }
 
-    /// Blocks that the device holds; 0 if that is not counted.
-    pub(crate) fn used(&self) -> u64 {
-        self.used.as_ref().map_or(0, |used| used.count)
+    /// As [`dovetail_block::BlockDevice::room`].
+    pub(crate) fn room(&self) -> Option<u64> {
+        self.used.as_ref().map(Used::room)
     }
 
     pub(crate) fn read(&self, range: BlockRange, into: &mut [Content]) {
@@ -45,8 +45,9 @@ impl Mirror {
     /// Executes one pair of a remap.
     pub(crate) fn move_block(&mut self, pair: RemapPair) {
         let content = self.blocks.take(pair.from);
-        self.set(pair.to, content);
+        self.blocks.set(pair.to, content);
         if let Some(used) = &mut self.used {
+            used.set(pair.to, used.get(pair.from));
             used.set(pair.from, false);
         }
     }
@@ -65,21 +66,46 @@ impl Mirror {
 }
 
 /// Which blocks a thin device holds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Used {
     words: std::collections::BTreeMap<u64, u64>,
-    count: u64,
+    /// Pages of which a block is used.
+    pages: u64,
+    capacity_pages: u64,
+    blocks_per_page: u32,
 }
 
 impl Used {
+    fn new(thin: Thin) -> Self {
+        let blocks_per_page = thin.blocks_per_page.clamp(1, 64);
+        let capacity_pages = thin.capacity.div_ceil(blocks_per_page.into());
+        Self { words: std::collections::BTreeMap::new(), pages: 0, capacity_pages, blocks_per_page }
+    }
+
+    fn room(&self) -> u64 {
+        self.capacity_pages.saturating_sub(self.pages)
+    }
+
+    fn get(&self, lba: Lba) -> bool {
+        self.words.get(&(lba.0 / 64)).is_some_and(|bits| bits >> (lba.0 % 64) & 1 == 1)
+    }
+
     fn set(&mut self, lba: Lba, used: bool) {
-        let (word, bit) = (lba.0 / 64, 1 << (lba.0 % 64));
+        let (word, bit) = (lba.0 / 64, lba.0 % 64);
+        let page = self.page_mask(bit);
         let bits = self.words.entry(word).or_default();
-        self.count = self.count + u64::from(used) - u64::from(*bits & bit != 0);
-        *bits = if used { *bits | bit } else { *bits & !bit };
+        let was_used = *bits & page != 0;
+        *bits = if used { *bits | 1 << bit } else { *bits & !(1 << bit) };
+        self.pages = self.pages + u64::from(*bits & page != 0) - u64::from(was_used);
         if *bits == 0 {
             self.words.remove(&word);
         }
+    }
+
+    /// The blocks of the page that a block lies in, among those of its word.
+    fn page_mask(&self, bit: u64) -> u64 {
+        let first = bit / u64::from(self.blocks_per_page) * u64::from(self.blocks_per_page);
+        (u64::MAX >> (64 - self.blocks_per_page)) << first
     }
 
     fn clear(&mut self, range: BlockRange) {
@@ -100,17 +126,36 @@ mod tests {
     use super::*;
     use dovetail_block::Pattern;
 
+    fn mirror(capacity: u64, blocks_per_page: u32) -> Mirror {
+        Mirror::new(Some(Thin { capacity, blocks_per_page }))
+    }
+
     #[test]
     fn what_is_forgotten_still_takes_room_until_it_is_discarded() {
-        let mut mirror = Mirror::new(true);
+        let mut mirror = mirror(1000, 1);
         let range = BlockRange::new(Lba((1 << 58) - 3), 100);
         mirror.write(range, Data::Patterns(Pattern::new(1)));
         mirror.write(range, Data::Patterns(Pattern::new(2)));
         mirror.forget(range.start);
-        assert_eq!(mirror.used(), 100);
+        assert_eq!(mirror.room(), Some(900));
         mirror.move_block(RemapPair { to: Lba(7), from: Lba(range.end().0 - 1) });
-        assert_eq!(mirror.used(), 100);
+        assert_eq!(mirror.room(), Some(900));
         mirror.discard(BlockRange::new(Lba(1 << 58), 1 << 58).into());
-        assert_eq!(mirror.used(), 4);
+        assert_eq!(mirror.room(), Some(996));
+        // Nothing has moved to block 7, which is empty for it.
+        mirror.move_block(RemapPair { to: Lba(7), from: Lba(8) });
+        assert_eq!(mirror.room(), Some(997));
+        assert_eq!(Mirror::new(None).room(), None);
+    }
+
+    #[test]
+    fn a_block_takes_the_room_of_its_page() {
+        let mut mirror = mirror(40, 4);
+        for lba in [0, 3, 4, 63, 64, (1 << 58) + 1] {
+            mirror.write(BlockRange::new(Lba(lba), 1), Data::Patterns(Pattern::new(lba)));
+        }
+        assert_eq!(mirror.room(), Some(5));
+        mirror.discard(BlockRange::new(Lba(1), 4).into());
+        assert_eq!(mirror.room(), Some(6), "block 0 is left of its page, block 4 was alone");
     }
 }

@@ -30,7 +30,7 @@ struct State {
 impl Planner {
     /// A device like the drive behind it, whose requests are split at `max_request_blocks` (at least 1).
     pub fn new(info: DeviceInfo, max_request_blocks: u64) -> Self {
-        let mirror = Mirror::new(info.capabilities.thin.is_some());
+        let mirror = Mirror::new(info.capabilities.thin);
         let state = State {
             info,
             max_request_blocks: max_request_blocks.max(1),
@@ -146,8 +146,7 @@ impl BlockDevice for Planner {
     }
 
     fn room(&self) -> Option<u64> {
-        let state = self.0.borrow();
-        state.info.capabilities.thin.map(|thin| thin.capacity.saturating_sub(state.mirror.used()))
+        self.0.borrow().mirror.room()
     }
 
     fn has_come(&self, event: EventId) -> bool {

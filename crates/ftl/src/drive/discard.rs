@@ -18,13 +18,13 @@ impl Drive {
         let mut done = at;
         for range in ranges {
             done = self.discard_range(done, range.blocks_inside())?;
+            self.write_full_records(at)?;
         }
         self.counters.discards += 1;
-        if self.config.pages_freed_at_once().is_some_and(|most| self.freed > most) {
+        if self.config.pages_freed_at_once().is_some_and(|most| self.freed.unwritten > most) {
             self.make_room_for_records(at)?;
             self.write_journal(at)?;
         }
-        self.write_full_records(at)?;
         Ok(done)
     }
 
@@ -68,7 +68,8 @@ impl Drive {
             let cost = self.map.find_mapped(pages.clone(), AT_ONCE, &mut found);
             self.charge(cost);
             let Some(&(last, _)) = found.last() else { return unmapped };
-            let is_all = found.len() < AT_ONCE;
+            // Fewer, or more than were asked for.
+            let is_all = found.len() != AT_ONCE;
             for (lpn, ppn) in found.drain(..) {
                 let piece = Piece::of(range, lpn.0, self.page_shift());
                 let mapped = self.live_mask(ppn) & piece.mask();

@@ -15,7 +15,7 @@
 //! copy of either that comes back does no harm.
 //!
 //! Discards gather in memory; a flush writes them as journal pages into the next of a fixed number of journal
-//! slots. When the slots are used up, every bitmap page that has become less than the truth is written first, and
+//! slots, and so does a discard that fills a page. When the slots are used up, every bitmap page that has become less than the truth is written first, and
 //! the slots are used again from the start.
 //!
 //! **Why nothing comes back when slots are used again.** A record in a slot keeps every version of its blocks dead, also
@@ -40,10 +40,10 @@ use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockRange, Content, DeviceError, I
 use dovetail_nand::{Divisor, Lpn, Ppn, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
-use super::Drive;
 use super::nvm::Nvm;
 use super::place::Page;
 use super::remap_log::{self, LogPage, TablePage};
+use super::{Drive, unless_worn_out};
 use crate::bits::Bits;
 use crate::buffer::MAX_PARTS;
 use crate::config::DriveConfig;
@@ -267,21 +267,22 @@ impl Drive {
         if !self.has_records_for_flash() {
             return Ok(());
         }
-        match self.make_room(at) {
-            Err(DeviceError::ReadOnly(_)) => Ok(()),
-            other => other,
-        }
+        unless_worn_out(self.make_room(at))
     }
 
-    /// Writes records that non-volatile memory has no more room for.
+    /// Writes records that non-volatile memory has no more room for, or that fill a page: so no more gather than the lines in
+    /// reserve can take, however long nobody flushes. If there is no room for them, they wait for a flush, which says so.
     pub(super) fn write_full_records(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        match self.nvm() {
-            Some(_) => {
-                self.make_room_for_records(at)?;
-                self.write_journal(at)
-            }
-            None => Ok(()),
+        let pending = self.journal.pending.len();
+        if !self.nvm().map_or(pending >= self.records_per_page(), |nvm| nvm.is_full_with(pending)) {
+            return Ok(());
         }
+        self.make_room_for_records(at)?;
+        unless_worn_out(self.write_journal(at))
+    }
+
+    fn records_per_page(&self) -> usize {
+        (self.nand.geometry().page_bytes as usize - HEADER_BYTES) / RECORD_BYTES
     }
 
     /// A page of the drive's own can no longer be read. What it said is in memory, too: all bitmap pages are written
@@ -312,7 +313,6 @@ impl Drive {
 
     fn write_pending(&mut self, mut at: SimTime) -> Result<(), DeviceError> {
         let page_bytes = self.nand.geometry().page_bytes as usize;
-        let records_per_page = (page_bytes - HEADER_BYTES) / RECORD_BYTES;
         // A record must not be on flash before it is in memory: with it, a remap would be there in part.
         at = at.max(self.nvm().map_or(at, Nvm::end));
         while self.has_records_for_flash() {
@@ -322,7 +322,7 @@ impl Drive {
                 self.journal.slots_free_from = self.journal.programs_end;
             }
             at = at.max(self.journal.slots_free_from);
-            let count = self.journal.pending.len().min(records_per_page);
+            let count = self.journal.pending.len().min(self.records_per_page());
             let page = encode_journal(&self.journal.pending[..count], page_bytes);
             let lpn = self.journal.first_lpn + u64::from(self.journal.bitmaps + self.journal.next_slot);
             let done = self.program_system(at, Lpn(lpn), &page, Cause::Journal)?;
@@ -332,7 +332,7 @@ impl Drive {
             }
             self.journal.next_slot += 1;
         }
-        self.freed = 0;
+        self.freed.written(self.journal.programs_end);
         Ok(())
     }
 

@@ -41,6 +41,7 @@ use paging::Paging;
 use remap::Remaps;
 use remap_log::AddressWidth;
 use system::SystemPages;
+use thin::Freed;
 use validity::LiveParts;
 
 pub(crate) use journal::bitmap_pages;
@@ -75,8 +76,7 @@ pub struct Drive {
     journal: Journal,
     remaps: Option<Box<Remaps>>,
     live: Option<LiveParts>,
-    /// Pages that discards have unmapped since the journal was last written.
-    freed: u64,
+    freed: Freed,
     seq: Seq,
     run: Option<Run>,
     gc_credit: u64,
@@ -155,7 +155,7 @@ impl Drive {
             journal: Journal::new(&config),
             remaps: Remaps::new(&config),
             live: LiveParts::new(config.nand.geometry.pages(), config.parts()),
-            freed: 0,
+            freed: Freed::default(),
             seq: Seq(0),
             run: None,
             gc_credit: 0,
@@ -393,11 +393,8 @@ impl Drive {
         if !self.nand.is_powered() {
             return Err(DeviceError::PowerLost);
         }
-        match self.keep_house(at) {
-            // A drive without room can still be read; a write will say so itself.
-            Err(DeviceError::ReadOnly(_)) => Ok(()),
-            other => other,
-        }
+        // A drive without room can still be read; a write will say so itself.
+        unless_worn_out(self.keep_house(at))
     }
 
     /// Cleans in the time since the last command, if it was long, and erases what has become ready.
@@ -421,7 +418,10 @@ impl Drive {
                 streams: self.config.streams,
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
-                thin: self.config.addresses.map(|_| Thin { capacity: self.config.user_blocks }),
+                thin: self.config.addresses.map(|_| Thin {
+                    capacity: self.config.user_blocks,
+                    blocks_per_page: self.config.parts(),
+                }),
             },
         }
     }
@@ -452,6 +452,14 @@ impl BlockDevice for Drive {
 
     fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
         Some(self.held_blocks(range, most))
+    }
+}
+
+/// For what can be left to a later command: that the drive has no room for it is no error of this one.
+fn unless_worn_out(result: Result<(), DeviceError>) -> Result<(), DeviceError> {
+    match result {
+        Err(DeviceError::ReadOnly(_)) => Ok(()),
+        other => other,
     }
 }
 

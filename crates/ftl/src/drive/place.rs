@@ -181,9 +181,15 @@ impl Drive {
             *token = self.carry(ppn, part, readable);
         }
         let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode };
-        let ready = ready.max(self.durable_at(remap));
+        let ready = ready.max(self.durable_at(remap)).max(self.durable_below(lpn));
         self.program(ready, self.frontier_of_moved(lpn, stream), page, cause)?;
         Ok(())
+    }
+
+    /// When what a page rests on is durable, if it is the drive's own: its first copy was programmed after that, on a die that
+    /// may have a longer queue than that of the next copy.
+    fn durable_below(&self, lpn: Lpn) -> SimTime {
+        if self.system.owns(lpn) { self.programs_end_of_journal() } else { SimTime::ZERO }
     }
 
     /// References to the parts in `mask` of a page that was just read, or the knowledge that they are lost.

@@ -43,7 +43,8 @@ pub struct RecoveryReport {
     pub discarded_blocks: u64,
     /// Pages on flash that do not belong to whom their out-of-band area names: remapped since.
     pub remapped_pages: u64,
-    /// Pages of the journal itself that could not be read: discards and remaps in them may be undone.
+    /// Pages of the drive's own that could not be read, or tell of pages that there are not: discards and remaps in them may
+    /// be undone.
     pub lost_journal_pages: u64,
     /// How long it took.
     pub duration: SimSpan,
@@ -120,7 +121,7 @@ impl UnrecoveredDrive {
 }
 
 fn scan(config: &DriveConfig, nand: &mut Nand, survivor: Option<&Survivor>) -> Result<Scan, DeviceError> {
-    let mut found = Scan::new(config, programmed_pages(nand), Said::new(nand, survivor));
+    let mut found = Scan::new(config, programmed_pages(nand), Said::new(config, survivor));
     for index in 0..found.pages.len() {
         let ppn = found.pages[index];
         let oob = read_oob(nand, ppn)?;
@@ -180,6 +181,7 @@ impl Scan {
         // Pages of the drive's own are never remapped.
         let index = oob.lpn.0.checked_sub(config.host_pages());
         let newest = index.and_then(|index| self.own.get_mut(usize::try_from(index).ok()?));
+        self.said.lost += u64::from(index.is_some() && newest.is_none());
         if let Some(newest) = newest.filter(|newest| newest.is_none_or(|(present, _)| oob.seq > present)) {
             *newest = Some((oob.seq, ppn));
         }

@@ -21,7 +21,7 @@ use super::nvm::{Nvm, Survivor};
 use super::remap_log::RemapLog;
 use super::reverse::{Remapped, ReverseMap};
 use super::said::Said;
-use super::{Drive, Piece};
+use super::{Drive, Piece, unless_worn_out};
 use crate::cache::Access;
 use crate::config::DriveConfig;
 use crate::remap::RemapStore;
@@ -120,7 +120,8 @@ impl Drive {
             remaps.held.take(pairs, when);
         }
         self.counters.remaps += 1;
-        self.empty_condemned(at)?;
+        // It is carried out: a host that was told of an error would repeat it and find nothing at its sources.
+        unless_worn_out(self.empty_condemned(at))?;
         Ok(done)
     }
 

@@ -317,7 +317,7 @@ pub(super) fn decode(header: PageHeader, body: &[u8]) -> Option<SystemPage> {
         return Some(SystemPage::Log(decode_log(width, header, body)));
     }
     let width = AddressWidth::of_magic(TABLE_MAGIC, header.magic)?;
-    Some(SystemPage::Table(decode_table(width, header, body)))
+    Some(SystemPage::Table(decode_table(width, u32::try_from(header.first).ok()?, body)))
 }
 
 fn decode_log(width: AddressWidth, header: PageHeader, body: &[u8]) -> LogPage {
@@ -330,13 +330,13 @@ fn decode_log(width: AddressWidth, header: PageHeader, body: &[u8]) -> LogPage {
     LogPage { seq: header.seq, total: header.first as usize, moves }
 }
 
-fn decode_table(width: AddressWidth, header: PageHeader, body: &[u8]) -> TablePage {
-    let entry = |(ppn, slot): (u32, &[u8])| {
+fn decode_table(width: AddressWidth, first: u32, body: &[u8]) -> TablePage {
+    let entry = |(index, slot): (u32, &[u8])| {
         let lpn = Lpn(width.get(slot, 0).checked_sub(1)?);
-        Some((Ppn(ppn), Remapped { lpn, seq: Seq(u64_at(slot, width.bytes())) }))
+        let ppn = Ppn(first.saturating_add(index));
+        Some((ppn, Remapped { lpn, seq: Seq(u64_at(slot, width.bytes())) }))
     };
-    let ppns = header.first as u32..;
-    ppns.zip(body.chunks_exact(width.entry_bytes())).filter_map(entry).collect()
+    (0..).zip(body.chunks_exact(width.entry_bytes())).filter_map(entry).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_block::{BLOCK_SIZE, Content, DeviceError};
-use dovetail_nand::{Nand, NandError, Oob, Ppn, Seq};
+use dovetail_nand::{Lpn, Nand, NandError, Oob, Ppn, Seq};
 use dovetail_time::SimTime;
 
 use super::deaths::Deaths;
@@ -13,6 +13,46 @@ use super::nvm::Survivor;
 use super::remap::{Move, deaths};
 use super::remap_log::LogPage;
 use super::reverse::{Remapped, ReverseMap};
+use crate::config::DriveConfig;
+
+/// Sequence numbers stay below this, so that there is always a next one. No drive comes near it.
+const SEQ_LIMIT: Seq = Seq(1 << 63);
+
+/// What a page of the drive's own may tell of. One that tells of anything else was not written by this drive.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    flash_pages: u32,
+    host_pages: u64,
+}
+
+impl Bounds {
+    fn hold(self, page: &SystemPage) -> bool {
+        match page {
+            SystemPage::Journal(records) => records.iter().all(|record| record.seq < SEQ_LIMIT),
+            SystemPage::Bitmap(bitmap) => bitmap.seq < SEQ_LIMIT,
+            SystemPage::Log(log) => {
+                log.seq < SEQ_LIMIT && log.moves.iter().all(|entry| self.hold_move(entry))
+            }
+            SystemPage::Table(entries) => entries.iter().all(|&(ppn, entry)| {
+                self.holds_place(ppn) && self.holds_host_page(entry.lpn) && entry.seq < SEQ_LIMIT
+            }),
+        }
+    }
+
+    fn hold_move(self, entry: &Move) -> bool {
+        entry.ppn.is_none_or(|ppn| self.holds_place(ppn))
+            && self.holds_host_page(entry.to)
+            && self.holds_host_page(entry.from)
+    }
+
+    fn holds_place(self, ppn: Ppn) -> bool {
+        ppn.0 < self.flash_pages
+    }
+
+    fn holds_host_page(self, lpn: Lpn) -> bool {
+        lpn.0 < self.host_pages
+    }
+}
 
 /// A remap found in the log, in parts.
 #[derive(Debug, Default)]
@@ -24,11 +64,12 @@ struct Logged {
 /// All that is said.
 #[derive(Debug)]
 pub(super) struct Said {
+    bounds: Bounds,
     records: Vec<Record>,
     bitmaps: Vec<Bitmap>,
     pub(super) reverse: ReverseMap,
     logged: BTreeMap<Seq, Logged>,
-    /// Pages that could not be read.
+    /// Pages that could not be read, or tell of what is not there.
     pub(super) lost: u64,
     /// The greatest sequence number in any of it.
     pub(super) last_seq: Seq,
@@ -36,11 +77,13 @@ pub(super) struct Said {
 
 impl Said {
     /// Before any page is read; with what non-volatile memory says.
-    pub(super) fn new(nand: &Nand, survivor: Option<&Survivor>) -> Self {
+    pub(super) fn new(config: &DriveConfig, survivor: Option<&Survivor>) -> Self {
+        let geometry = config.nand.geometry;
         let mut said = Self {
+            bounds: Bounds { flash_pages: geometry.pages(), host_pages: config.host_pages() },
             records: Vec::new(),
             bitmaps: Vec::new(),
-            reverse: ReverseMap::new(*nand.geometry()),
+            reverse: ReverseMap::new(geometry),
             logged: BTreeMap::new(),
             lost: 0,
             last_seq: Seq(0),
@@ -56,7 +99,7 @@ impl Said {
 
     /// Reads a page of the drive's own.
     pub(super) fn read(&mut self, nand: &mut Nand, ppn: Ppn) -> Result<(), DeviceError> {
-        match read_system(nand, ppn)? {
+        match read_system(nand, ppn)?.filter(|page| self.bounds.hold(page)) {
             Some(SystemPage::Journal(records)) => {
                 records.into_iter().for_each(|record| self.record(record));
             }
@@ -95,7 +138,7 @@ impl Said {
     }
 
     /// Carries out the remaps of which all log pages are there, then drops entries older than the page at their place:
-    /// its block was erased since. `oob` gives the out-of-band area of a programmed, readable page.
+    /// its block was erased since. So do those of the drive's own pages, which are never remapped. `oob` gives the out-of-band area of a programmed, readable page.
     pub(super) fn complete(&mut self, oob: impl Fn(Ppn) -> Option<Oob>) {
         self.logged.retain(|_, logged| logged.moves.len() == logged.total);
         for (&seq, logged) in &self.logged {
@@ -106,7 +149,10 @@ impl Said {
             }
             self.records.extend(deaths(&logged.moves).map(|lpn| Record::of_page(lpn, seq)));
         }
-        self.reverse.retain(|ppn, entry| oob(ppn).is_some_and(|oob| oob.seq < entry.seq));
+        let bounds = self.bounds;
+        self.reverse.retain(|ppn, entry| {
+            oob(ppn).is_some_and(|oob| oob.seq < entry.seq && bounds.holds_host_page(oob.lpn))
+        });
     }
 
     /// Takes what is dead out of it.
@@ -136,4 +182,149 @@ fn read_system(nand: &mut Nand, ppn: Ppn) -> Result<Option<SystemPage>, DeviceEr
         }
     }
     Ok(decode(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_block::{Inode, Pattern, RemapLimits, StreamId};
+    use dovetail_nand::{Geometry, KeptBlock, NandConfig, Timing};
+    use dovetail_time::{Rng, SimSpan};
+    use std::sync::Arc;
+
+    use super::super::journal::PageHeader;
+    use super::super::{Drive, RecoveryReport, UnrecoveredDrive, system_pages};
+    use super::*;
+    use crate::lines::LineShape;
+    use crate::{RemapConfig, RemapStore, mapping, victim};
+
+    const JOURNAL: u32 = 0x4456_4A31;
+    const BITMAP: u32 = 0x4456_4232;
+    const LOG: u32 = 0x4456_4D31;
+    const TABLE: u32 = 0x4456_5231;
+    const FLASH_PAGES: u32 = 2048;
+
+    fn config(scheme: &str, addresses: Option<u64>) -> DriveConfig {
+        let geometry = Geometry {
+            channels: 2,
+            dies_per_channel: 2,
+            planes_per_die: 1,
+            blocks_per_plane: 32,
+            pages_per_block: 16,
+            page_bytes: 4096,
+        };
+        let timing = Timing {
+            read: SimSpan::from_us(50),
+            program: SimSpan::from_us(500),
+            erase: SimSpan::from_ms(5),
+            transfer_4k: SimSpan::from_us(10),
+        };
+        let config = DriveConfig {
+            name: "test".into(),
+            nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
+            user_blocks: 1200,
+            addresses,
+            pages_per_bitmap: None,
+            scheme: mapping::scheme(scheme).unwrap(),
+            policy: victim::policy("greedy").unwrap(),
+            choices: 4,
+            shape: LineShape::Superblock,
+            streams: 1,
+            gc_apart: true,
+            foreground_lines: 0,
+            background_lines: 0,
+            idle_after: SimSpan::from_ms(1),
+            buffer_pages: 0,
+            wear_spread: 0,
+            map_access: SimSpan::ZERO,
+            link_4k: SimSpan::ZERO,
+            command: SimSpan::ZERO,
+            remap: Some(RemapConfig { limits: RemapLimits::of(400, 100), store: RemapStore::Log }),
+            seed: 1,
+        };
+        config.checked().unwrap()
+    }
+
+    fn page(header: PageHeader, words: &[u32]) -> Vec<u8> {
+        let mut page = vec![0; 4096];
+        header.put(&mut page);
+        for (slot, word) in page[32..].chunks_exact_mut(4).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+        page
+    }
+
+    fn header(magic: u32, count: u32, first: u64, seq: u64) -> PageHeader {
+        PageHeader { magic, count, first, seq: Seq(seq) }
+    }
+
+    /// Recovers a drive of which the first block holds host page 5, and then these pages of the drive's own.
+    fn recovered(config: &DriveConfig, pages: &[Vec<u8>]) -> (Drive, RecoveryReport) {
+        let oob = |lpn, seq| Oob { lpn: Lpn(lpn), seq: Seq(seq), inode: Inode(0), stream: StreamId(0) };
+        let mut kept = vec![Some((oob(5, 1), vec![Some(Content::Pattern(Pattern::new(1)))]))];
+        for (i, page) in (0..).zip(pages) {
+            let bytes = Arc::new(page.as_slice().try_into().unwrap());
+            kept.push(Some((oob(config.host_pages() + i, 2 + i), vec![Some(Content::Bytes(bytes))])));
+        }
+        let block = KeptBlock { pages: kept, ..KeptBlock::default() };
+        let nand = Nand::restored(config.nand.clone(), vec![block]).unwrap();
+        UnrecoveredDrive::from_flash(config.clone(), nand).recover().unwrap()
+    }
+
+    #[test]
+    fn pages_that_tell_of_what_is_not_there_are_lost_and_the_rest_is_not() {
+        let remap = |ppn: u32, to: u32, from: u32| page(header(LOG, 1, 1, 9), &[ppn, to, from]);
+        let table = |first: u64, lpn: u32| page(header(TABLE, 0, first, 9), &[lpn + 1, 9, 0]);
+        let damaged = [
+            remap(FLASH_PAGES, 3, 4),
+            remap(0, 1200, 5),
+            remap(0, u32::MAX, 5),
+            remap(0, 3, 1200),
+            table(FLASH_PAGES.into(), 3),
+            table(u32::MAX.into(), 3),
+            table(u64::MAX, 3),
+            table(0, 1200),
+            page(header(LOG, 1, 1, u64::MAX), &[0, 3, 5]),
+            page(header(BITMAP, 0, 0, u64::MAX), &[1]),
+            page(header(JOURNAL, 1, 0, 0), &[5, 0, 1, 0, u32::MAX, u32::MAX]),
+        ];
+        for damaged in damaged {
+            let (drive, report) = recovered(&config("page", None), std::slice::from_ref(&damaged));
+            assert_eq!((report.lost_journal_pages, report.remapped_pages), (1, 0), "{:?}", &damaged[..48]);
+            assert_eq!(drive.map.lookup(Lpn(5)).0, Some(Ppn(0)), "{:?}", &damaged[..48]);
+            drive.check().unwrap();
+        }
+        let (drive, report) = recovered(&config("page", None), &[remap(0, 3, 5)]);
+        assert_eq!((report.lost_journal_pages, report.remapped_pages), (0, 1));
+        assert_eq!((drive.map.lookup(Lpn(3)).0, drive.map.lookup(Lpn(5)).0), (Some(Ppn(0)), None));
+    }
+
+    #[test]
+    fn a_page_of_the_drive_s_own_is_not_remapped() {
+        // The second page of the first block: the log page itself.
+        let (drive, report) = recovered(&config("page", None), &[page(header(LOG, 1, 1, 9), &[4, 3, 5])]);
+        assert_eq!(report.remapped_pages, 0);
+        drive.check().unwrap();
+    }
+
+    #[test]
+    fn pages_of_any_numbers_are_read_or_lost() {
+        let edges = [0, 1, 2, 5, 1199, 1200, 1201, 2047, 2048, 1 << 31, u32::MAX - 1, u32::MAX];
+        for (scheme, addresses) in [("page", None), ("hash", Some(1 << 31)), ("interval", Some(1 << 40))] {
+            let config = config(scheme, addresses);
+            for seed in 0..300 {
+                let mut rng = Rng::new(seed);
+                let mut edge = || edges[rng.below(edges.len() as u64) as usize];
+                let pages: Vec<_> = (0..4)
+                    .map(|_| {
+                        let magic = [JOURNAL, BITMAP, LOG, TABLE, LOG + 1, TABLE + 1][edge() as usize % 6];
+                        let wide = u64::from(edge()) << 32 | u64::from(edge());
+                        let words: Vec<u32> = (0..24).map(|_| edge()).collect();
+                        page(header(magic, edge(), u64::from(edge()), wide), &words)
+                    })
+                    .collect();
+                assert!(system_pages(&config) >= 4);
+                recovered(&config, &pages).0.check().unwrap();
+            }
+        }
+    }
 }

@@ -118,7 +118,7 @@ impl Drive {
         let (_, cost) = self.point_at(lpn, None);
         self.charge(cost);
         self.invalidate(ppn);
-        self.freed += 1;
+        self.freed.unwritten += 1;
         self.buffer.is_new(lpn);
     }
 

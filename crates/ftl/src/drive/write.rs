@@ -28,8 +28,8 @@ impl Drive {
         {
             return Err(DeviceError::LengthMismatch { range: range.blocks, data: blocks.len() as u64 });
         }
-        self.check_room(range)?;
-        let received = self.link(at, at, range.blocks);
+        let start = self.check_room(at, range)?;
+        let received = self.link(at, start, range.blocks);
         if self.buffer.capacity() == 0 {
             self.begin_request(range);
         }

@@ -33,8 +33,9 @@ pub trait Mapping: std::fmt::Debug + Send {
     /// How many pages are mapped. For checks: it may look at every entry.
     fn mapped(&self) -> u64;
 
-    /// Appends the first `most` mapped pages of `pages` to `found`, in their order. This default asks for each page; a
-    /// [`Scheme::sparse`] one must not take longer for a long range of which little is mapped.
+    /// Appends the first `most` mapped pages of `pages` to `found`, in their order; a scheme that has to look through all its
+    /// entries for them may append all that there are in `pages`, so that nobody asks again. This default asks for each page;
+    /// a [`Scheme::sparse`] one must not take longer for a long range of which little is mapped.
     fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
         let mut accesses: u32 = 0;
         let most = found.len() + most;
@@ -130,7 +131,8 @@ mod tests {
             model.range(Lpn(start)..Lpn(end)).take(most).map(|(&lpn, &ppn)| (lpn, ppn)).collect();
         let mut found = Vec::new();
         map.find_mapped(start..end, most, &mut found);
-        assert_eq!(found, expected, "{start}..{end}");
+        let all = model.range(Lpn(start)..Lpn(end)).map(|(&lpn, &ppn)| (lpn, ppn));
+        assert!(found == expected || found.iter().copied().eq(all), "{start}..{end}: {found:?}");
     }
 
     #[test]
