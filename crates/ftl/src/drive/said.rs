@@ -223,6 +223,7 @@ mod tests {
             nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
             user_blocks: 1200,
             addresses,
+            map_cache: None,
             pages_per_bitmap: None,
             scheme: mapping::scheme(scheme).unwrap(),
             policy: victim::policy("greedy").unwrap(),
