@@ -66,6 +66,7 @@ fn config(rng: &mut Rng) -> DriveConfig {
         link_4k: SimSpan::from_us(1),
         command: SimSpan::from_us(5),
         remap: None,
+        devirtualize: None,
         seed: rng.next_u64(),
     }
 }
@@ -97,6 +98,7 @@ fn remapping(rng: &mut Rng, kind: Kind) -> DriveConfig {
         nand: NandConfig { geometry, ..plain.nand },
         user_blocks: plain.user_blocks / shrunk,
         remap: Some(RemapConfig { limits, store }),
+        devirtualize: None,
         ..plain
     }
 }

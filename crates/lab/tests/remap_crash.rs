@@ -106,6 +106,7 @@ fn config(store: RemapStore, rng: &mut Rng) -> DriveConfig {
         link_4k: SimSpan::from_us(1),
         command: SimSpan::from_us(5),
         remap: Some(RemapConfig { limits, store }),
+        devirtualize: None,
         seed: rng.next_u64(),
     }
 }

@@ -2,6 +2,7 @@
 
 mod collect;
 mod deaths;
+mod devirtualize;
 mod discard;
 mod frontier;
 mod journal;
@@ -30,10 +31,11 @@ use dovetail_time::{Rng, SimSpan, SimTime};
 use crate::buffer::WriteBuffer;
 use crate::config::{ConfigError, DriveConfig};
 use crate::lines::{Found, LineId, Lines};
-use crate::mapping::{MapCost, Mapping};
+use crate::mapping::{DirectMap, MapCost, Mapping};
 use crate::remap::{RemapConfig, RemapStore};
 use crate::stats::Counters;
 use collect::Run;
+use devirtualize::Renames;
 use frontier::Frontier;
 use journal::Journal;
 use remap::Remaps;
@@ -47,7 +49,7 @@ pub(crate) use remap_log::table_pages as reverse_table_pages;
 
 /// Logical pages that the drive keeps for itself, above the host's.
 pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
-    journal::journal_pages(config) + remap_log::log_pages(config)
+    journal::journal_pages(config) + remap_log::log_pages(config) + devirtualize::batch_pages(config)
 }
 
 /// A drive that is switched on.
@@ -69,6 +71,7 @@ pub struct Drive {
     buffer: WriteBuffer,
     journal: Journal,
     remaps: Option<Box<Remaps>>,
+    renames: Option<Box<Renames>>,
     live: Option<LiveParts>,
     /// Pages that discards have unmapped since the journal was last written.
     freed: u64,
@@ -138,13 +141,14 @@ impl Drive {
         let lines = Lines::new(config.nand.geometry, config.shape);
         let groups = lines.groups();
         Self {
-            map: (config.scheme.build)(config.map_shape()),
+            map: build_map(&config),
             mapped: 0,
             system: SystemPages::new(config.host_pages(), system_pages(&config)),
             frontiers: (0..config.frontiers()).map(|_| Frontier::new(groups)).collect(),
             buffer: WriteBuffer::new(config.buffer_pages as usize),
             journal: Journal::new(&config),
             remaps: Remaps::new(&config),
+            renames: Renames::new(&config),
             live: LiveParts::new(config.nand.geometry.pages(), config.parts()),
             freed: 0,
             seq: Seq(0),
@@ -214,8 +218,11 @@ impl Drive {
     pub fn other_memory_bytes(&self) -> u64 {
         let page_bytes = self.config.nand.geometry.page_bytes;
         let live = self.live.as_ref().map_or(0, LiveParts::memory_bytes);
-        let reverse = self.remaps.as_ref().map_or(0, |remaps| remaps.memory_bytes());
-        self.lines.memory_bytes() + live + reverse + self.buffer.memory_bytes(page_bytes)
+        // A page reached by its own address needs no entry in memory: the map's bit says whose it is, the table on flash since when.
+        let remaps = self.remaps.as_ref().filter(|_| self.config.devirtualize.is_none());
+        let reverse = remaps.map_or(0, |remaps| remaps.memory_bytes());
+        let renames = self.renames.as_ref().map_or(0, |renames| renames.memory_bytes());
+        self.lines.memory_bytes() + live + reverse + renames + self.buffer.memory_bytes(page_bytes)
     }
 
     /// Bytes of byte-addressable non-volatile memory that the drive needs: the reverse map of every page, the records of
@@ -328,6 +335,9 @@ impl Drive {
     }
 
     fn check_range(&self, range: BlockRange) -> Result<(), DeviceError> {
+        if self.config.device_space().is_some_and(|space| space.contains(range)) {
+            return Ok(());
+        }
         let blocks = self.config.address_blocks();
         match range.start.0.checked_add(range.blocks) {
             Some(end) if end <= blocks => Ok(()),
@@ -398,6 +408,7 @@ impl Drive {
                 streams: self.config.streams,
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
+                devirtualize: self.config.device_space(),
                 thin: self.config.addresses.map(|_| Thin { capacity: self.config.user_blocks }),
             },
         }
@@ -413,6 +424,8 @@ impl BlockDevice for Drive {
         self.before_command(at)?;
         let at = at + self.config.command;
         let done = match command {
+            Command::Devirtualize(asked) => self.devirtualize(at, asked)?,
+            command if self.touches_open_names(&command) => self.submit_renamed(at, command)?,
             Command::Read { range, into } => self.read(at, range, into)?,
             Command::Write { range, data, hints, fua } => self.write(at, range, data, hints, fua)?,
             Command::Flush => self.flush(at)?,
@@ -424,6 +437,14 @@ impl BlockDevice for Drive {
 
     fn room(&self) -> Option<u64> {
         self.config.addresses.map(|_| self.free_pages())
+    }
+}
+
+fn build_map(config: &DriveConfig) -> Box<dyn Mapping> {
+    let map = (config.scheme.build)(config.map_shape());
+    match config.device_space() {
+        Some(space) => Box::new(DirectMap::new(map, Lpn(space.first.0), space.blocks)),
+        None => map,
     }
 }
 

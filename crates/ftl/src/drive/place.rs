@@ -183,6 +183,7 @@ impl Drive {
         let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode };
         let ready = ready.max(self.durable_at(remap));
         self.program(ready, self.move_frontier(stream), page, cause)?;
+        self.note_moved(lpn, inode);
         Ok(())
     }
 

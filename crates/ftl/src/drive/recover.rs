@@ -99,10 +99,12 @@ impl UnrecoveredDrive {
         found.report.lost_journal_pages = found.said.lost;
         found.report.remapped_pages = found.said.reverse.iter().count() as u64;
         let deaths = found.said.deaths();
+        let batch = std::mem::take(&mut found.said.batch);
         drive.adopt_remaps(found.said);
         drive.map_newest(&found.pages);
         found.report.discarded_blocks = drive.bury(&found.pages, &deaths);
         found.report.mapped_pages = drive.lines.ids().map(|line| u64::from(drive.lines.valid(line))).sum();
+        drive.adopt_renames(batch);
         drive.find_stranded();
         drive.journal.distrust();
         found.report.duration = drive.nand.idle_from().since(SimTime::ZERO);

@@ -8,6 +8,7 @@ use dovetail_time::SimTime;
 
 use super::deaths::Deaths;
 use super::device_error;
+use super::devirtualize::BatchPage;
 use super::journal::{Bitmap, Record, SystemPage, decode};
 use super::nvm::Survivor;
 use super::remap::{Move, deaths};
@@ -28,6 +29,8 @@ pub(super) struct Said {
     bitmaps: Vec<Bitmap>,
     pub(super) reverse: ReverseMap,
     logged: BTreeMap<Seq, Logged>,
+    /// Of batches of renames, old ones and the newest.
+    pub(super) batch: Vec<BatchPage>,
     /// Pages that could not be read.
     pub(super) lost: u64,
     /// The greatest sequence number in any of it.
@@ -42,6 +45,7 @@ impl Said {
             bitmaps: Vec::new(),
             reverse: ReverseMap::new(*nand.geometry()),
             logged: BTreeMap::new(),
+            batch: Vec::new(),
             lost: 0,
             last_seq: Seq(0),
         };
@@ -65,6 +69,10 @@ impl Said {
                 self.bitmaps.push(bitmap);
             }
             Some(SystemPage::Log(page)) => self.log(page),
+            Some(SystemPage::Batch(page)) => {
+                self.see(page.seq);
+                self.batch.push(page);
+            }
             Some(SystemPage::Table(entries)) => {
                 entries.into_iter().for_each(|(ppn, entry)| self.enter(ppn, entry));
             }

@@ -17,7 +17,7 @@ impl Drive {
 
     /// Whether a write finds room. Always on a drive with as many addresses as it has room for.
     pub(super) fn check_room(&mut self, range: BlockRange) -> Result<(), DeviceError> {
-        if self.config.addresses.is_none() {
+        if !self.config.counts_room() {
             return Ok(());
         }
         let (pages, room) = (self.pages_of(range), self.free_pages());

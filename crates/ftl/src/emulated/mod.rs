@@ -127,6 +127,7 @@ impl EmulatedDrive {
     fn check_writable(&self, command: &Command<'_>) -> Result<(), DeviceError> {
         match command {
             Command::Read { .. } | Command::Flush => Ok(()),
+            Command::Devirtualize(asked) if !asked.is_durable_change() => Ok(()),
             _ if self.writable => Ok(()),
             _ => Err(DeviceError::NotWritable),
         }
@@ -197,8 +198,12 @@ impl BlockDevice for EmulatedDrive {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         self.check_writable(&command)?;
-        let durable =
-            matches!(command, Command::Flush | Command::Write { fua: true, .. } | Command::Remap { .. });
+        let durable = match &command {
+            Command::Devirtualize(asked) => asked.is_durable_change(),
+            command => {
+                matches!(command, Command::Flush | Command::Write { fua: true, .. } | Command::Remap { .. })
+            }
+        };
         let completion = match command {
             Command::Flush if !self.writable => return Ok(Completion { done: at }),
             command => self.drive.submit(at, command)?,

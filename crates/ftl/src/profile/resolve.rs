@@ -70,6 +70,7 @@ impl Profile {
             link_4k: self.per_4k("host.link_mb_per_s", self.host.link_mb_per_s)?,
             command: self.us("host.command_us", self.host.command_us)?,
             remap: self.remap()?,
+            devirtualize: self.devirtualize()?,
             seed: overrides.seed,
         };
         config.checked().map_err(|source| self.config_error(source))
@@ -222,6 +223,11 @@ impl Profile {
             pair_time,
         };
         Ok(Some(RemapConfig { limits, store }))
+    }
+
+    fn devirtualize(&self) -> Result<Option<u32>, ProfileError> {
+        let renames = self.remap.as_ref().and_then(|remap| remap.renames);
+        renames.map(|renames| self.int("remap.renames", renames, 1, 1 << 16)).transpose()
     }
 
     fn non_volatile(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {
