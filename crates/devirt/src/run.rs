@@ -119,6 +119,8 @@ impl Run {
         let (spent, renamed) = (fs.now().since(begun), u64::from(renamed));
         self.report.batches += 1;
         if self.wave == 0 {
+            // runs that were cut may have taken blocks of pointers
+            self.last_wave = self.last_wave.max(u32::from(renamed > 0));
             self.report.content_blocks += renamed;
             self.report.content_time += spent;
         } else {

@@ -225,6 +225,6 @@ fn what_cannot_says_so_in_a_sentence() {
         Ext::mount(copy.clone(), options(), SimTime::ZERO).unwrap_err().to_string(),
         Volume::open(copy).unwrap_err().to_string(),
     ] {
-        assert!(said.contains("can be used on that drive only"), "{said}");
+        assert!(said.contains("mount it on that drive"), "{said}");
     }
 }

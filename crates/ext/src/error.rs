@@ -117,8 +117,8 @@ pub enum Incompatible {
     },
     /// Pointers lead to places of the drive below, and this is not it.
     #[error(
-        "the volume has pointers to its drive's own addresses: it can be used on that drive only, and \
-         `dovetail devirtualize --undo` there makes it an ordinary one"
+        "the volume has pointers to its drive's own addresses: mount it on that drive, or make it an ordinary one there with \
+         `dovetail devirtualize --undo`"
     )]
     Devirtualized,
     /// Pointers to places of the device, without what they need.

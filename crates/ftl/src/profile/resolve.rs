@@ -70,7 +70,7 @@ impl Profile {
             link_4k: self.per_4k("host.link_mb_per_s", self.host.link_mb_per_s)?,
             command: self.us("host.command_us", self.host.command_us)?,
             remap: self.remap()?,
-            devirtualize: self.devirtualize()?,
+            devirtualize: self.devirtualize(overrides)?,
             seed: overrides.seed,
         };
         config.checked().map_err(|source| self.config_error(source))
@@ -225,8 +225,10 @@ impl Profile {
         Ok(Some(RemapConfig { limits, store }))
     }
 
-    fn devirtualize(&self) -> Result<Option<u32>, ProfileError> {
-        let renames = self.remap.as_ref().and_then(|remap| remap.renames);
+    /// With a map of another kind than the profile's it may be impossible, which leaves it out.
+    fn devirtualize(&self, overrides: &Overrides) -> Result<Option<u32>, ProfileError> {
+        let sparse = overrides.map.is_none() || self.scheme(overrides)?.sparse;
+        let renames = self.remap.as_ref().and_then(|remap| remap.renames).filter(|_| sparse);
         renames.map(|renames| self.int("remap.renames", renames, 1, 1 << 16)).transpose()
     }
 

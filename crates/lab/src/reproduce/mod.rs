@@ -3,6 +3,10 @@
 //! A paper's figure is never an input to what is compared with it: it stands beside the result, with the rule that says what counts as agreement.
 
 mod curve;
+mod fsdv_figure_5;
+mod fsdv_figure_6;
+mod fsdv_figure_7;
+mod fsdv_rig;
 mod rmipu_figure_1;
 mod rmipu_figure_3;
 mod rmipu_figure_4;
@@ -20,12 +24,15 @@ use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 5] = [
+pub const FIGURES: [&Figure; 8] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
     &rmipu_figure_4::FIGURE,
     &rmipu_fragmentation::FIGURE,
+    &fsdv_figure_5::FIGURE,
+    &fsdv_figure_6::FIGURE,
+    &fsdv_figure_7::FIGURE,
 ];
 
 /// A figure or table of a paper.
