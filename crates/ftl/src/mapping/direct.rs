@@ -131,8 +131,9 @@ mod tests {
             assert_eq!(found, expected, "step {step}");
             assert_eq!(map.mapped(), model.len() as u64);
         }
-        (0..100).for_each(|lpn| drop(map.update(Lpn(lpn), None)));
-        (100..300).for_each(|lpn| drop(map.update(Lpn(lpn), Some(Ppn(lpn as u32 - 100)))));
+        for lpn in 0..300 {
+            map.update(Lpn(lpn), lpn.checked_sub(100).map(|place| Ppn(place as u32)));
+        }
         assert_eq!((map.memory_bytes(), map.mapped()), (empty, 200));
     }
 }

@@ -67,6 +67,8 @@ pub(super) struct Rig {
     workload: Box<dyn Workload>,
     /// Calls that the workload has made.
     pub(super) calls: u64,
+    /// What passes after each call before the next one.
+    pub(super) pause: SimSpan,
 }
 
 impl Rig {
@@ -87,7 +89,7 @@ impl Rig {
         let options = Options { physical_pointers: true, ..Options::default() };
         let fs = Ext::mount(drive, options, SimTime::ZERO).map_err(setup)?;
         let workload = load.workload(setting.scale, setting.seed)?;
-        let mut rig = Self { fs, files: Files::default(), workload, calls: 0 };
+        let mut rig = Self { fs, files: Files::default(), workload, calls: 0, pause: SimSpan::ZERO };
         while let Some(call) = rig.workload.prepare() {
             rig.perform(&call)?;
         }
@@ -110,7 +112,13 @@ impl Rig {
             FileSystem::wake(&mut self.fs, now).map_err(failed)?;
         }
         let path = call.file().map(|file| self.workload.path(file).to_string()).unwrap_or_default();
-        let done = self.files.perform(&mut self.fs, now, call, &path);
+        let mut done = self.files.perform(&mut self.fs, now, call, &path);
+        if matches!(done, Err(CallError::Refused(dovetail_vfs::Error::NoSpace))) {
+            // what was freed may wait for a commit: a kernel commits and tries again
+            self.sync()?;
+            let now = self.fs.now();
+            done = self.files.perform(&mut self.fs, now, call, &path);
+        }
         done.map(|effect| effect.bytes).map_err(|error| match error {
             CallError::Refused(error) => failed(error),
             CallError::WrongData { block } => {
@@ -126,7 +134,9 @@ impl Rig {
             Step::Call(call) => {
                 let bytes = self.perform(&call)?;
                 self.calls += 1;
-                self.workload.ended(thread, &call, &Outcome { begin, end: self.fs.now(), bytes });
+                let end = self.fs.now();
+                self.workload.ended(thread, &call, &Outcome { begin, end, bytes });
+                Simulated::set_now(&mut self.fs, end + self.pause);
                 Ok(true)
             }
             Step::Sleep(until) => {
