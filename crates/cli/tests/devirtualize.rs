@@ -38,7 +38,7 @@ fn there_and_back() {
     done(&["mkfs", "ext4", "-b", "4096", &drive]);
     done(&["cp", "-r", &text(&files), &format!("{drive}:/")]);
     let said = done(&["devirtualize", &drive]);
-    assert!(said.contains("2 files, 1466 blocks of content"), "{said}");
+    assert!(said.contains("2 files, 1,466 blocks of content"), "{said}");
     let said = refused(&["fsck", &drive]);
     assert!(said.contains("pointers to its drive's own addresses"), "{said}");
     let again = done(&["devirtualize", &drive]);

@@ -10,6 +10,7 @@
 mod bits;
 mod buffer;
 mod config;
+mod direct_map;
 mod drive;
 mod emulated;
 pub mod lines;

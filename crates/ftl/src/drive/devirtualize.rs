@@ -1,7 +1,7 @@
 //! Blocks reached by their device addresses: batches of renames.
 //!
 //! A rename is a remap whose destination is the page of the place where the source is: the map then needs no entry for it
-//! (`mapping/direct.rs`), and the log of remaps makes it atomic and durable. What comes beside is that both names are
+//! (`direct_map.rs`), and the log of remaps makes it atomic and durable. What comes beside is that both names are
 //! one block until the batch is ended. The order is the argument:
 //! 1. *Batch pages* say which old name is to lead to which new one. They are waited for.
 //! 2. The remap is logged and executed. The old names lead nowhere by themselves; commands on them are led to the new ones.

@@ -30,8 +30,9 @@ use dovetail_time::{Rng, SimSpan, SimTime};
 
 use crate::buffer::WriteBuffer;
 use crate::config::{ConfigError, DriveConfig};
+use crate::direct_map::DirectMap;
 use crate::lines::{Found, LineId, Lines};
-use crate::mapping::{DirectMap, MapCost, Mapping};
+use crate::mapping::{MapCost, Mapping};
 use crate::remap::{RemapConfig, RemapStore};
 use crate::stats::Counters;
 use collect::Run;

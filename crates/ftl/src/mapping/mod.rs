@@ -3,12 +3,9 @@
 //! A scheme is one file and one line in [`SCHEMES`]. It reports what each lookup and update cost. The drive counts
 //! all of it, and charges the time of lookups and discards; an update hides behind the program that it follows.
 
-mod direct;
 mod hash;
 pub mod interval;
 mod page;
-
-pub(crate) use direct::DirectMap;
 
 use std::ops::Range;
 

@@ -8,8 +8,8 @@ use std::ops::Range;
 use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::SimTime;
 
-use super::{MapCost, Mapping};
 use crate::bits::Bits;
+use crate::mapping::{MapCost, Mapping};
 
 /// See the module.
 #[derive(Debug)]
