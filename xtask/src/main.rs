@@ -25,7 +25,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 13] = [
+const CHORES: [Chore; 14] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -51,6 +51,11 @@ const CHORES: [Chore; 13] = [
         name: "crash-iplfs",
         about: "cut the power of the drive under IPLFS: cargo xtask crash-iplfs [SEEDS] (500: 20,000 cuts, 15 minutes)",
         run: crash_iplfs,
+    },
+    Chore {
+        name: "crash-fsdv",
+        about: "cut the power under the tool that rewrites pointers: cargo xtask crash-fsdv [CUTS] (5000 on each of four: 20,000)",
+        run: crash_fsdv,
     },
     Chore {
         name: "kernel-check",
@@ -134,6 +139,13 @@ fn crash_fs(extra: &[String]) -> Result<(), String> {
     let seeds = extra.first().map_or("20000", String::as_str);
     let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "crash", "--", "--nocapture"];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
+}
+
+fn crash_fsdv(extra: &[String]) -> Result<(), String> {
+    install(&PACKAGES)?;
+    let cuts = extra.first().map_or("5000", String::as_str);
+    let arguments = ["test", "-p", "dovetail-devirt", "--test", "crash", "--", "--nocapture"];
+    cargo(&arguments, &[], &[("DOVETAIL_FSDV_CUTS", cuts)])
 }
 
 fn crash_remap(extra: &[String]) -> Result<(), String> {

@@ -2,6 +2,7 @@
 
 use crate::addr::{BlockRange, SectorRange};
 use crate::content::{Content, Pattern};
+use crate::devirtualize::Devirtualize;
 use crate::remap::{RemapPair, RemapWhen};
 
 /// The number of a write stream: blocks that the writer expects to die together. Devices with fewer streams
@@ -87,4 +88,6 @@ pub enum Command<'a> {
         /// Now, or as part of a batch.
         when: RemapWhen,
     },
+    /// Lets blocks be reached by their device addresses, and drops their mappings.
+    Devirtualize(Devirtualize<'a>),
 }

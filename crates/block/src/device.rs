@@ -4,13 +4,13 @@ use dovetail_time::SimTime;
 
 use crate::addr::{BlockRange, Lba};
 use crate::command::Command;
+use crate::devirtualize::DeviceSpace;
 use crate::note::{EventId, Note};
 use crate::remap::RemapLimits;
 
 /// What a device can beyond reading, writing and flushing.
 ///
-/// A file system that needs a capability which its device lacks refuses to mount. Querying and dropping mappings and
-/// listing moved inodes will each be a field here.
+/// A file system that needs a capability which its device lacks refuses to mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// [`Command::Discard`] unmaps blocks.
@@ -23,6 +23,8 @@ pub struct Capabilities {
     pub remap: Option<RemapLimits>,
     /// It has more addresses than room.
     pub thin: Option<Thin>,
+    /// [`Command::Devirtualize`] gives blocks their device addresses, which are these.
+    pub devirtualize: Option<DeviceSpace>,
 }
 
 /// The areas of the largest address space, chosen by the top three bits of an address of 61 bits (IPLFS paper, section
@@ -116,6 +118,25 @@ pub enum DeviceError {
     /// A remap in which an address occurs more than once.
     #[error("block {0} occurs twice in one remap")]
     RemapTwice(Lba),
+    /// A batch of renames while another is open.
+    #[error("a batch of renames is open; end it first")]
+    RenamesOpen,
+    /// A batch of more renames than the device takes.
+    #[error("a batch of {renames} renames; this device takes {limit} at most")]
+    RenamesTooMany {
+        /// Renames given.
+        renames: u64,
+        /// Renames that would do.
+        limit: u64,
+    },
+    /// A rename to an address that is none of the device's, or is in use.
+    #[error(
+        "block {0} cannot be renamed so: the addresses must be distinct, and the new one must hold nothing"
+    )]
+    CannotRename(Lba),
+    /// A device address that leads to no block.
+    #[error("device address {0} leads to no block: it was given up, or is of another device")]
+    NoBlock(Lba),
     /// A thin device holds as much as it can.
     #[error("the device holds as many blocks as it has room for; discard what is no longer needed first")]
     NoRoom,

@@ -7,7 +7,7 @@
 use dovetail_time::SimTime;
 
 use crate::addr::{BlockRange, Lba, SectorRange};
-use crate::command::{Command, Data, Hints, StreamId};
+use crate::command::{Command, Data, Hints, Inode, StreamId};
 use crate::content::Content;
 use crate::device::{BlockDevice, Completion, DeviceError};
 use crate::note::{LockId, Note};
@@ -34,6 +34,7 @@ impl Run {
 pub struct Gatherer<D, const CHANNELS: usize> {
     device: D,
     streams: [StreamId; CHANNELS],
+    inodes: [Inode; CHANNELS],
     max_run: usize,
     now: SimTime,
     done: SimTime,
@@ -47,7 +48,8 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// command.
     pub fn new(device: D, streams: [StreamId; CHANNELS], max_run: usize, now: SimTime) -> Self {
         let runs = std::array::from_fn(|_| Run::default());
-        Self { device, streams, max_run, now, done: now, runs, writers: None, failed: None }
+        let inodes = [Inode::default(); CHANNELS];
+        Self { device, streams, inodes, max_run, now, done: now, runs, writers: None, failed: None }
     }
 
     /// The device below.
@@ -119,6 +121,18 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         Ok(())
     }
 
+    /// What is written to a channel from now on belongs to `inode`.
+    ///
+    /// # Errors
+    /// What the device failed with: what was gathered for another inode is submitted.
+    pub fn set_inode(&mut self, channel: usize, inode: Inode) -> Result<(), DeviceError> {
+        if self.inodes[channel] != inode {
+            self.submit(channel, false)?;
+            self.inodes[channel] = inode;
+        }
+        Ok(())
+    }
+
     /// Writes a block, later or at once.
     ///
     /// # Errors
@@ -166,7 +180,7 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         self.check()?;
         let run = &mut self.runs[channel];
         let range = BlockRange::new(Lba(run.start), run.blocks.len() as u64);
-        let hints = Hints { stream: self.streams[channel], ..Hints::default() };
+        let hints = Hints { stream: self.streams[channel], inode: self.inodes[channel] };
         let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua };
         let answer = among_writers(&mut self.device, self.writers, |device| device.submit(self.now, write));
         run.blocks.clear();

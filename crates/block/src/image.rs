@@ -204,6 +204,7 @@ impl BlockDevice for ImageDevice {
             Command::Flush => self.flush()?,
             Command::Discard { ranges } => self.discard(ranges)?,
             Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
+            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
         }
         Ok(Completion { done: at })
     }

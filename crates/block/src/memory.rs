@@ -243,6 +243,7 @@ impl BlockDevice for MemoryDevice {
             inode_hints: false,
             remap: Some(self.limits),
             thin: self.thin,
+            devirtualize: None,
         };
         DeviceInfo { blocks: self.blocks, capabilities }
     }
@@ -262,6 +263,7 @@ impl BlockDevice for MemoryDevice {
             Command::Flush => {}
             Command::Discard { ranges } => self.discard(ranges),
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
+            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
         }
         Ok(Completion { done: at })
     }

@@ -107,6 +107,7 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
             }
             Command::Discard { .. } => return Err(DeviceError::Unsupported("discard")),
             Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
+            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
         }
         Ok(Completion { done: at })
     }

@@ -6,6 +6,7 @@
 
 mod bench;
 mod csv_out;
+mod devirtualize;
 mod drive;
 mod fsck;
 mod image;
@@ -46,6 +47,8 @@ enum Command {
     /// Look at the drive profiles.
     #[command(subcommand)]
     Drive(drive::Command),
+    /// Let a volume's pointers lead to its drive's own addresses, so that the drive can forget its map.
+    Devirtualize(devirtualize::Arguments),
     /// List a directory of an F2FS or ext image, without mounting it.
     Ls(image::ListArguments),
     /// Write a file of an F2FS or ext image to standard output.
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Stack(command) => stack::run(&command),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Drive(command) => drive::run(&command),
+        Command::Devirtualize(arguments) => devirtualize::run(&arguments),
         Command::Ls(arguments) => image::list(&arguments),
         Command::Cat(arguments) => image::cat(&arguments),
         Command::Extract(arguments) => image::extract(&arguments),

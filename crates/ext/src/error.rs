@@ -4,7 +4,7 @@ use std::fmt;
 
 use dovetail_block::DeviceError;
 
-use crate::format::{BlockAddr, EXTENT_BIT, GroupNo, Incompat, Ino, POINTER_BIT, RoCompat};
+use crate::format::{BlockAddr, GroupNo, Incompat, Ino, PHYSICAL_BIT, RoCompat};
 use crate::journal::JournalError;
 use crate::mkfs::MkfsError;
 
@@ -115,6 +115,15 @@ pub enum Incompatible {
         /// The first count that is too many.
         limit: u64,
     },
+    /// Pointers lead to places of the drive below, and this is not it.
+    #[error(
+        "the volume has pointers to its drive's own addresses: mount it on that drive, or make it an ordinary one there with \
+         `dovetail devirtualize --undo`"
+    )]
+    Devirtualized,
+    /// Pointers to places of the device, without what they need.
+    #[error("letting pointers lead to the device's own addresses needs {0}: that")]
+    DeviceAddresses(&'static str),
     /// A physical address, without the capability.
     #[error("a pointer to a physical address, on a mount without them,")]
     NoPhysicalPointers,
@@ -271,15 +280,11 @@ pub enum Corrupt {
 
 /// What an address whose spare bit is set may be.
 fn spare_bit(place: Place, address: BlockAddr) -> &'static str {
-    let bit = match place {
-        Place::Pointers(_) => POINTER_BIT,
-        Place::Extents(..) => EXTENT_BIT,
-        _ => 0,
-    };
-    if address.0 & bit == 0 {
+    let holds_pointers = matches!(place, Place::Pointers(_) | Place::Extents(..));
+    if !holds_pointers || address.0 & PHYSICAL_BIT == 0 {
         return "";
     }
-    "; its highest bit is set: if the volume was mounted with physical pointers, this is an address of its drive, and only \
+    "; its bit 31 is set: if the volume was mounted with physical pointers, this is an address of its drive, and only \
      a mount like that on the drive can follow it"
 }
 

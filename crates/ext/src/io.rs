@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockBytes, BlockDevice, Content, DeviceError, EventId, Gatherer, LockId, Note, SECTOR_SIZE,
-    SectorRange, StreamId,
+    BLOCK_SIZE, BlockBytes, BlockDevice, Command, Content, DeviceError, DeviceSpace, Devirtualize, EventId,
+    Gatherer, Inode, LockId, Note, SECTOR_SIZE, SectorRange, StreamId,
 };
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
+
+use crate::format::PHYSICAL_BIT;
 
 /// Device blocks in one write command at most: 1280 KiB, as in the kernel's defaults (`max_sectors_kb`).
 const MAX_RUN: usize = 320;
@@ -69,6 +71,11 @@ pub(crate) struct Io<D> {
     /// Device blocks as they were last read or written; only with small blocks.
     recent: FxHashMap<u64, Content>,
     written: Written,
+    /// The device's own addresses, if pointers may lead there.
+    space: Option<DeviceSpace>,
+    /// Whose content is written now, and whose metadata a block is: told to a device with its own addresses.
+    content_of: Inode,
+    metadata_of: FxHashMap<u64, Inode>,
 }
 
 impl<D: BlockDevice> Io<D> {
@@ -76,7 +83,75 @@ impl<D: BlockDevice> Io<D> {
     pub(crate) fn new(device: D, block_size: usize, now: SimTime) -> Self {
         let streams = std::array::from_fn(|channel| StreamId(channel as u8));
         let gatherer = Gatherer::new(device, streams, MAX_RUN, now);
-        Self { gatherer, block_size, recent: FxHashMap::default(), written: Written::default() }
+        Self {
+            gatherer,
+            block_size,
+            recent: FxHashMap::default(),
+            written: Written::default(),
+            space: None,
+            content_of: Inode::default(),
+            metadata_of: FxHashMap::default(),
+        }
+    }
+
+    /// From now on a block number with [`PHYSICAL_BIT`] is a place of the device.
+    pub(crate) fn set_space(&mut self, space: Option<DeviceSpace>) {
+        self.space = space;
+    }
+
+    pub(crate) fn space(&self) -> Option<DeviceSpace> {
+        self.space
+    }
+
+    /// Whether a block number is that of a place which the device has.
+    pub(crate) fn has_place(&self, block: u64) -> bool {
+        block & PHYSICAL_BIT != 0
+            && self.space.is_some_and(|space| block & !PHYSICAL_BIT < space.blocks && block >> 32 == 0)
+    }
+
+    /// The address at which the device has a block.
+    pub(crate) fn lba(&self, block: u64) -> u64 {
+        match self.space.filter(|_| self.has_place(block)) {
+            Some(space) => space.first.0 + (block & !PHYSICAL_BIT),
+            None => block / self.per_lba(),
+        }
+    }
+
+    /// The content that is written from now on belongs to this inode.
+    pub(crate) fn set_content_of(&mut self, inode: u32) {
+        self.content_of = Inode(inode);
+    }
+
+    /// A block holds metadata of this inode.
+    pub(crate) fn set_metadata_of(&mut self, block: u64, inode: u32) {
+        if self.space.is_some() {
+            self.metadata_of.insert(block, Inode(inode));
+        }
+    }
+
+    /// A block no longer holds metadata.
+    pub(crate) fn forget_metadata(&mut self, block: u64) {
+        self.metadata_of.remove(&block);
+    }
+
+    fn tell_inode(&mut self, channel: Channel, block: u64) -> Result<(), DeviceError> {
+        if self.space.is_none() {
+            return Ok(());
+        }
+        let inode = match channel {
+            Channel::Data => self.content_of,
+            Channel::Home => self.metadata_of.get(&block).copied().unwrap_or_default(),
+            Channel::Journal => Inode::default(),
+        };
+        self.gatherer.set_inode(channel as usize, inode)
+    }
+
+    /// Submits what was gathered, asks something of the device and waits for it.
+    pub(crate) fn devirtualize(&mut self, asked: Devirtualize<'_>) -> Result<(), DeviceError> {
+        self.kick()?;
+        self.gatherer.perform(Command::Devirtualize(asked))?;
+        self.gatherer.wait_all();
+        Ok(())
     }
 
     pub(crate) fn device(&self) -> &D {
@@ -145,7 +220,7 @@ impl<D: BlockDevice> Io<D> {
             return Ok(content.clone());
         }
         let mut content = [Content::Empty];
-        let done = self.start_read(lba, &mut content)?;
+        let done = self.start_read_of(lba, &mut content)?;
         self.wait_read(done);
         let [content] = content;
         self.remember(lba, content.clone());
@@ -177,8 +252,12 @@ impl<D: BlockDevice> Io<D> {
         self.gatherer.wait_read(done);
     }
 
-    /// Asks for the content of neighbouring blocks of the device and says when it will be there.
-    pub(crate) fn start_read(&mut self, lba: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
+    /// Asks for the content of neighbouring blocks, which are as large as the device's, and says when it will be there.
+    pub(crate) fn start_read(&mut self, block: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
+        self.start_read_of(self.lba(block), into)
+    }
+
+    fn start_read_of(&mut self, lba: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
         self.gatherer.start_read(lba, into)
     }
 
@@ -218,7 +297,8 @@ impl<D: BlockDevice> Io<D> {
     ) -> Result<(), DeviceError> {
         self.gatherer.check()?;
         self.written.count(channel);
-        let lba = block / self.per_lba();
+        self.tell_inode(channel, block)?;
+        let lba = self.lba(block);
         let content = self.whole(block, content)?;
         if self.per_lba() == 1 {
             self.gatherer.write(channel as usize, lba, content)
@@ -280,7 +360,10 @@ impl<D: BlockDevice> Io<D> {
         self.kick()?;
         self.recent.clear();
         let sectors = self.block_size as u64 / SECTOR_SIZE;
-        let range = |&(start, blocks): &(u64, u64)| SectorRange::new(start * sectors, blocks * sectors);
+        let range = |&(start, blocks): &(u64, u64)| match self.has_place(start) {
+            true => SectorRange::new(self.lba(start) * sectors, blocks * sectors),
+            false => SectorRange::new(start * sectors, blocks * sectors),
+        };
         let ranges: Vec<_> = extents.iter().map(range).collect();
         self.gatherer.discard(&ranges)
     }

@@ -45,7 +45,7 @@ impl BlockDevice for Counting {
                 self.counts.read_bytes += range.blocks * 4096;
             }
             Command::Flush => self.counts.flushes += 1,
-            Command::Discard { .. } | Command::Remap { .. } => {}
+            Command::Discard { .. } | Command::Remap { .. } | Command::Devirtualize(_) => {}
         }
         self.device.submit(at, command)
     }

@@ -1,6 +1,6 @@
 //! What a drive is made of, resolved: the form that the drive itself uses.
 
-use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE};
+use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DeviceSpace, Lba};
 use dovetail_nand::{Geometry, GeometryError, NandConfig};
 use dovetail_time::SimSpan;
 
@@ -58,6 +58,9 @@ pub struct DriveConfig {
     pub map_cache: Option<MapCacheConfig>,
     /// How it remaps, if it can. Only with pages of one block: a larger page has several owners.
     pub remap: Option<RemapConfig>,
+    /// Blocks that it renames to their device addresses in one batch, if it does that: see `block::Devirtualize`. It rests on
+    /// a log of remaps, and needs a map whose memory follows what is mapped.
+    pub devirtualize: Option<u32>,
     /// Seeds the policies that draw.
     pub seed: u64,
 }
@@ -117,6 +120,13 @@ pub enum ConfigError {
         "a translation page of {0} entries; it has a power of two from 2 to {1}, which a flash page has room for"
     )]
     TranslationPage(u32, u32),
+    /// Renames without what they rest on.
+    #[error(
+        "a drive that devirtualises needs pages of 4 KiB, fewer than 2^31 of them, a remap log that takes as many pairs in a \
+         command as a batch has renames (at least 1), and one of the maps {sparse}",
+        sparse = sparse_schemes()
+    )]
+    Devirtualize,
     /// A map that cannot follow a large address space.
     #[error(
         "the map '{0}' has an entry for each address, and this drive has more addresses than room; use one of {sparse}",
@@ -147,9 +157,22 @@ impl DriveConfig {
         self.addresses.unwrap_or(self.user_blocks)
     }
 
-    /// Logical pages that the host can address; the drive's own are numbered from here on.
+    /// Pages by which the host can reach something: logical ones, and behind them those of the flash where they have
+    /// addresses. The drive's own are numbered from here on.
     pub(crate) fn host_pages(&self) -> u64 {
-        self.address_blocks().div_ceil(u64::from(self.parts()))
+        let logical = self.address_blocks().div_ceil(u64::from(self.parts()));
+        self.device_space().map_or(logical, |space| space.first.0 + space.blocks)
+    }
+
+    /// The addresses of the drive's flash pages: as numbers they follow the logical ones.
+    pub(crate) fn device_space(&self) -> Option<DeviceSpace> {
+        let blocks = self.nand.geometry.pages().into();
+        self.devirtualize.map(|most| DeviceSpace { first: Lba(self.address_blocks()), blocks, most })
+    }
+
+    /// Whether there are more addresses than room, so that each write must be weighed.
+    pub(crate) fn counts_room(&self) -> bool {
+        self.addresses.is_some() || self.devirtualize.is_some()
     }
 
     /// Logical pages of the host's that the drive holds at once.
@@ -172,7 +195,7 @@ impl DriveConfig {
     /// flush, beside what was written instead: a drive of ordinary size has no more addresses than room for that, a
     /// thin one sets this many pages apart.
     pub(crate) fn pages_freed_at_once(&self) -> Option<u64> {
-        self.addresses.map(|_| u64::from(self.line_pages()))
+        self.counts_room().then(|| u64::from(self.line_pages()))
     }
 
     fn groups(&self) -> u32 {
@@ -211,6 +234,7 @@ impl DriveConfig {
         self.check_addresses()?;
         self.check_map_cache()?;
         self.check_remap()?;
+        self.check_devirtualize()?;
         self.foreground_lines = self.foreground_lines.max(self.least_reserve());
         self.background_lines = self.background_lines.max(self.foreground_lines + 1);
         self.check_room()?;
@@ -257,6 +281,14 @@ impl DriveConfig {
             return Err(ConfigError::RemapNothing);
         }
         Ok(())
+    }
+
+    fn check_devirtualize(&self) -> Result<(), ConfigError> {
+        let Some(most) = self.devirtualize else { return Ok(()) };
+        let log = self.remap.filter(|remap| remap.store == RemapStore::Log);
+        let takes = log.is_some_and(|remap| remap.limits.pairs_per_command >= most);
+        let fits = self.nand.geometry.pages() < 1 << 31;
+        if most > 0 && takes && fits && self.scheme.sparse { Ok(()) } else { Err(ConfigError::Devirtualize) }
     }
 
     fn check_room(&self) -> Result<(), ConfigError> {

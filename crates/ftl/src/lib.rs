@@ -11,6 +11,7 @@ mod bits;
 mod buffer;
 pub mod cache;
 mod config;
+mod direct_map;
 mod drive;
 mod emulated;
 pub mod lines;

@@ -50,6 +50,7 @@ fn config() -> DriveConfig {
         link_4k: SimSpan::from_us(1),
         command: SimSpan::ZERO,
         remap: None,
+        devirtualize: None,
         seed: 1,
     }
 }

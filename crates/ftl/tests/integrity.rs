@@ -69,6 +69,7 @@ fn config(rng: &mut Rng) -> DriveConfig {
         link_4k: SimSpan::from_us(1),
         command: SimSpan::from_us(5),
         remap: None,
+        devirtualize: None,
         seed: rng.next_u64(),
     }
 }
@@ -180,6 +181,7 @@ fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
         user_blocks: plain.user_blocks / shrunk,
         pages_per_bitmap: Some(geometry.pages().div_ceil(pick(rng, &[1, 2, 6]))),
         remap: Some(RemapConfig { limits, store }),
+        devirtualize: None,
         ..plain
     }
 }

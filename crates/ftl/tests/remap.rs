@@ -59,6 +59,7 @@ fn config(store: RemapStore) -> DriveConfig {
         link_4k: SimSpan::from_us(1),
         command: SimSpan::from_ns(COMMAND),
         remap: Some(RemapConfig { limits: RemapLimits::of(400, 100), store }),
+        devirtualize: None,
         seed: 1,
     }
 }

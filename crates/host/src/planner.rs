@@ -29,7 +29,9 @@ struct State {
 
 impl Planner {
     /// A device like the drive behind it, whose requests are split at `max_request_blocks` (at least 1).
-    pub fn new(info: DeviceInfo, max_request_blocks: u64) -> Self {
+    pub fn new(mut info: DeviceInfo, max_request_blocks: u64) -> Self {
+        // a plan is made before the device's places are known
+        info.capabilities.devirtualize = None;
         let mirror = Mirror::new(info.capabilities.thin);
         let state = State {
             info,
@@ -99,6 +101,7 @@ impl State {
                 self.steps.push(Step::Discard(ranges.to_vec()));
             }
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
+            Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
         }
         Ok(())
     }

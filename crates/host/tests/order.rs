@@ -67,7 +67,7 @@ fn note_command(log: &mut Log, held: &mut BTreeMap<BatchId, Vec<RemapPair>>, com
             let addresses = all.iter().flat_map(|pair| [pair.to, pair.from]);
             addresses.for_each(|lba| note(log, BlockRange::new(lba, 1), Seen::Remap(*batch)));
         }
-        Command::Remap { .. } => panic!("not made here"),
+        Command::Remap { .. } | Command::Devirtualize(_) => panic!("not made here"),
     }
 }
 

@@ -63,6 +63,7 @@ fn drive(size: Size, over_provisioning: f64, policy: &str, choices: u32) -> Driv
         link_4k: SimSpan::ZERO,
         command: SimSpan::ZERO,
         remap: None,
+        devirtualize: None,
         seed: 3,
     };
     Drive::new(config).unwrap()

@@ -23,9 +23,9 @@ use dovetail_f2fs::{F2fs, Options};
 use dovetail_ftl::Drive;
 use dovetail_nand::{FaultPlan, PowerCut, Torn};
 use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::Limits;
 use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
 use dovetail_vfs::exercise::Profile;
-use dovetail_vfs::Limits;
 
 /// Room of the volume, in blocks.
 const ROOM: u64 = 4096;

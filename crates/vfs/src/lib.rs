@@ -5,6 +5,7 @@
 
 mod cache;
 pub mod crash;
+mod devirtualize;
 mod error;
 pub mod exercise;
 mod fs;
@@ -16,6 +17,7 @@ mod tree_walk;
 mod walk;
 
 pub use cache::PageCache;
+pub use devirtualize::{Devirtualize, Target};
 pub use error::Error;
 pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,

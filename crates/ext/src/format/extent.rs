@@ -11,8 +11,6 @@ pub const MAX_WRITTEN: u16 = 0x8000;
 pub const MAX_UNWRITTEN: u16 = MAX_WRITTEN - 1;
 /// Levels of a tree at most (the kernel's documentation, "Extent Tree").
 pub const MAX_EXTENT_DEPTH: u16 = 5;
-/// The highest bit of an address, which mounts with physical pointers use to tell them.
-pub(crate) const EXTENT_BIT: u64 = 1 << 47;
 /// Bytes of the header, and of each entry.
 const ENTRY: usize = 12;
 

@@ -160,6 +160,8 @@ feature_word! {
 }
 
 impl Incompat {
+    /// Pointers may lead to places of the drive below. No feature of the kernel's, which therefore refuses the volume.
+    pub const DEVIRTUALIZED: Self = Self(0x4000_0000);
     /// What is read.
     pub const READ: Self = Self(Self::WRITTEN.0 | Self::META_BG.0 | Self::LARGE_DIR.0 | Self::MMP.0);
     /// What is also kept right by changes.

@@ -31,6 +31,10 @@ number! {
     GroupNo(u32)
 }
 
+/// The bit of a block number that mounts with physical pointers use to tell the places of their device: the highest one of a
+/// pointer of ext3. A volume with such pointers has fewer blocks.
+pub(crate) const PHYSICAL_BIT: u64 = 1 << 31;
+
 impl BlockAddr {
     /// No block: a hole.
     pub const NONE: Self = Self(0);

@@ -31,7 +31,6 @@ pub use directory::{
     DIR_TAIL, DirBlock, DirBlockMut, DirEntry, DirFormat, DirRecord, dir_block_checksums, dir_record_len,
     has_dir_tail, seal_dir_block,
 };
-pub(crate) use extent::EXTENT_BIT;
 pub use extent::{
     EXTENT_MAGIC, Extent, ExtentEntries, ExtentIndex, ExtentNode, MAX_EXTENT_BLOCKS, MAX_EXTENT_DEPTH,
     MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extent_block_checksums, extents_in, seal_extent_block,
@@ -42,9 +41,9 @@ pub use geometry::Slot;
 pub use group::{Group, GroupFlags, bitmap_checksum, group_checksums};
 pub use hash::{HashVersion, name_hash};
 pub use htree::{DxBlock, DxEntry, DxInfo, dx_block_checksums, dx_limit, dx_table_offset, seal_dx_block};
+pub(crate) use ids::PHYSICAL_BIT;
 pub use ids::{BlockAddr, GroupNo, Ino};
 pub use inode::{BLOCK_AREA, Inode, InodeFlags, inode_checksums, seal_inode};
-pub(crate) use pointers::POINTER_BIT;
 pub use pointers::{DIRECT_POINTERS, PointerWay, blocks_below, blocks_reached, pointer, set_pointer};
 pub use superblock::{
     ErrorRecord, FLAG_SIGNED_HASH, FLAG_UNSIGNED_HASH, MAGIC, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, State,

@@ -1,7 +1,5 @@
 //! Block maps, the way of ext2 and ext3: 12 direct pointers, then trees of one, two and three levels.
 
-/// The highest bit of a pointer, which mounts with physical pointers use to tell them.
-pub(crate) const POINTER_BIT: u64 = 1 << 31;
 /// Pointers in the inode that lead to data.
 pub const DIRECT_POINTERS: u32 = 12;
 

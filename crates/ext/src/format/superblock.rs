@@ -125,7 +125,11 @@ struct RawSuperblock {
     s_encoding: U16,
     s_encoding_flags: U16,
     s_orphan_file_inum: U32,
-    s_reserved: [U32; 94],
+    s_reserved: [U32; 88],
+    /// Of devirtualised volumes only: the last batch of renames, and how many blocks are reached by physical address.
+    d_last_batch: U64,
+    d_physical_blocks: U64,
+    d_reserved: U64,
     s_checksum: U32,
 }
 
@@ -137,7 +141,7 @@ prove_layout!(RawSuperblock, 1024, {
     0x15C => s_min_extra_isize, 0x160 => s_flags, 0x168 => s_mmp_block, 0x174 => s_log_groups_per_flex,
     0x178 => s_kbytes_written, 0x194 => s_error_count, 0x1CC => s_last_error_time, 0x200 => s_mount_opts,
     0x248 => s_overhead_clusters, 0x24C => s_backup_bgs, 0x268 => s_lpf_ino, 0x270 => s_checksum_seed,
-    0x274 => s_wtime_hi, 0x27C => s_encoding, 0x280 => s_orphan_file_inum, 0x3FC => s_checksum,
+    0x274 => s_wtime_hi, 0x27C => s_encoding, 0x280 => s_orphan_file_inum, 0x3E4 => d_last_batch, 0x3FC => s_checksum,
 });
 
 /// How the volume was left (`s_state`).
@@ -306,6 +310,11 @@ pub struct Superblock {
     pub checksum_seed: u32,
     /// The file of orphans, with the feature orphan_file.
     pub orphan_file_ino: Ino,
+    /// With [`Incompat::DEVIRTUALIZED`]: the last batch of renames of which the pointers are written.
+    pub last_batch: u64,
+    /// With [`Incompat::DEVIRTUALIZED`]: blocks that are reached by the addresses of the drive. No bitmap tells of them;
+    /// [`Self::free_blocks`] does not count them as free.
+    pub physical_blocks: u64,
 }
 
 impl Superblock {
@@ -315,6 +324,15 @@ impl Superblock {
     /// [`Error::NotExt`]; [`Error::Incompatible`] for other block sizes, revisions and unknown incompatible features (a
     /// read-only one is the caller's to look at: [`RoCompat::WRITTEN`]); [`Error::Corrupt`] with the field that is wrong.
     pub fn parse(bytes: &[u8; SUPERBLOCK_SIZE], group: GroupNo) -> Result<Self, Error> {
+        let superblock = Self::parse_on_drive(bytes, group)?;
+        match superblock.incompat.has(Incompat::DEVIRTUALIZED) {
+            true => Err(Incompatible::Devirtualized.into()),
+            false => Ok(superblock),
+        }
+    }
+
+    /// The same where the volume may lie on the drive to whose addresses it has pointers.
+    pub(crate) fn parse_on_drive(bytes: &[u8; SUPERBLOCK_SIZE], group: GroupNo) -> Result<Self, Error> {
         let raw: &RawSuperblock = transmute_ref!(bytes);
         if raw.s_magic != MAGIC {
             return Err(Error::NotExt { found: raw.s_magic.get() });
@@ -372,7 +390,7 @@ fn check_known(raw: &RawSuperblock) -> Result<(), Incompatible> {
         return Err(Incompatible::Revision(revision));
     }
     let features = Incompat(if revision == 0 { 0 } else { raw.s_feature_incompat.get() });
-    let unknown = features.without(Incompat::READ);
+    let unknown = features.without(Incompat::READ.with(Incompat::DEVIRTUALIZED));
     if unknown != Incompat(0) {
         return Err(Incompatible::Features(unknown));
     }
@@ -517,6 +535,8 @@ impl RawSuperblock {
             lost_found_ino: Ino(self.s_lpf_ino.get()),
             checksum_seed: self.s_checksum_seed.get(),
             orphan_file_ino: Ino(self.s_orphan_file_inum.get()),
+            last_batch: self.d_last_batch.get(),
+            physical_blocks: self.d_physical_blocks.get(),
         }
     }
 
@@ -580,6 +600,8 @@ impl RawSuperblock {
         self.s_blocks_count_lo.set(from.blocks_count as u32);
         self.s_r_blocks_count_lo.set(from.reserved_blocks as u32);
         self.s_free_blocks_count_lo.set(from.free_blocks as u32);
+        self.d_last_batch.set(from.last_batch);
+        self.d_physical_blocks.set(from.physical_blocks);
         if from.incompat.has(Incompat::BITS_64) {
             self.s_blocks_count_hi.set((from.blocks_count >> 32) as u32);
             self.s_r_blocks_count_hi.set((from.reserved_blocks >> 32) as u32);

@@ -172,6 +172,8 @@ fn blank(options: &MkfsOptions, block_size: u32) -> Superblock {
         lost_found_ino: Ino::NONE,
         checksum_seed: if seeded { crc32c(CRC32C_START, &options.uuid) } else { 0 },
         orphan_file_ino: Ino::NONE,
+        last_batch: 0,
+        physical_blocks: 0,
     }
 }
 

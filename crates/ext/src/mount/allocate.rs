@@ -51,9 +51,17 @@ impl<D: BlockDevice> Ext<D> {
     /// # Errors
     /// [`Error::NoSpace`]: then nothing is free but what the next commit releases.
     pub(super) fn allocate(&mut self, request: Request) -> Result<(BlockAddr, u32), Error> {
+        // bitmaps do not show what lies at places of the device
+        if self.groups.physical() > 0 && self.groups.takeable() == 0 {
+            return Err(Error::NoSpace);
+        }
         if let Some(run) = self.take_from_window(&request)? {
             return Ok(run);
         }
+        let request = Request {
+            goal: if self.is_place(BlockAddr(request.goal)) { 0 } else { request.goal },
+            ..request
+        };
         let most = self.superblock.blocks_per_group;
         let blocks = request.blocks.min(most);
         let window = self.window_wanted(&request).map_or(blocks, |window| window.max(blocks).min(most));

@@ -237,6 +237,7 @@ impl<D: BlockDevice> Ext<D> {
 
     /// A page of the file has become dirty.
     pub(super) fn note_dirty_page(&mut self, ino: Ino) -> Result<(), Error> {
+        self.note_change(ino);
         self.dirty_since.entry(ino).or_insert(self.io.now());
         if self.journals_content(ino)? {
             self.note_edit();
@@ -275,6 +276,7 @@ impl<D: BlockDevice> Ext<D> {
     /// Writes those blocks of dirty pages that have a place.
     pub(super) fn write_mapped(&mut self, ino: Ino) -> Result<(), Error> {
         let mut known = None;
+        self.note_change(ino);
         for index in self.pages.dirty_pages(ino.0.into()) {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
             let mut complete = true;

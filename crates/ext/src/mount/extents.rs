@@ -9,7 +9,6 @@ use dovetail_block::BlockDevice;
 use super::Ext;
 use super::map::{Run, State};
 use super::meta::Kind;
-use super::physical::EXTENT_BIT;
 use super::policy::Neighbour;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
@@ -31,7 +30,7 @@ impl<D: BlockDevice> Ext<D> {
     }
 
     pub(super) fn node(&mut self, ino: Ino, at: BlockAddr, depth: u16) -> Result<ExtentNode, Error> {
-        self.refuse_physical(ino, at, EXTENT_BIT)?;
+        self.refuse_physical(ino, at)?;
         let seed = self.seed_of(ino)?;
         let place = Place::Extents(ino, at);
         let node = ExtentNode::parse(self.meta(at, Kind::Extents(seed), place)?, ino, at)?;
@@ -61,8 +60,10 @@ impl<D: BlockDevice> Ext<D> {
         if let Some(extent) =
             after.checked_sub(1).map(|i| list[i]).filter(|extent| extent.end() > block.into())
         {
-            self.refuse_physical(ino, extent.start, EXTENT_BIT)?;
-            check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
+            self.refuse_physical(ino, extent.start)?;
+            if !self.is_place(extent.start) {
+                check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
+            }
             return Ok(run_of(&extent).from(block));
         }
         let end = list.get(after).map_or(end, |next| next.block.into());
@@ -89,6 +90,22 @@ impl<D: BlockDevice> Ext<D> {
         self.change_leaf(ino, run.block, &mut |list| {
             let at = list.partition_point(|other| other.block < extent.block);
             list.insert(at, extent);
+            merge(list);
+        })
+    }
+
+    /// Blocks with content, all of one extent, lie elsewhere from now on.
+    pub(super) fn move_extent(&mut self, ino: Ino, run: Run) -> Result<(), Error> {
+        let State::Written(start) = run.state else { return Ok(()) };
+        let moved = Extent { block: run.block, len: run.blocks as u16, start, written: true };
+        self.change_leaf(ino, run.block, &mut |list| {
+            let old = std::mem::take(list);
+            for extent in old {
+                let (before, inside, after) = split(&extent, run.block.into(), run.end());
+                list.extend(before);
+                list.extend(inside.map(|_| moved));
+                list.extend(after);
+            }
             merge(list);
         })
     }
@@ -138,7 +155,9 @@ impl<D: BlockDevice> Ext<D> {
                 }
             })?;
             for extent in freed {
-                check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
+                if !self.is_place(extent.start) {
+                    check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
+                }
                 self.free_content(ino, extent.start, extent.len.into())?;
                 *budget = budget.saturating_sub(1 + usize::from(extent.len) / BLOCKS_FOR_ONE as usize);
             }

@@ -29,6 +29,8 @@ pub(super) struct Groups {
     free_inodes: u32,
     /// Blocks that are free on disk and cannot be taken before the next commit.
     pending: u64,
+    /// Blocks at places of the device: they take room, and no bitmap tells of them.
+    physical: u64,
 }
 
 impl Groups {
@@ -36,7 +38,7 @@ impl Groups {
         let free_blocks = descs.iter().map(|desc| u64::from(desc.free_blocks)).sum();
         let free_inodes = descs.iter().fold(0_u32, |sum, desc| sum.saturating_add(desc.free_inodes));
         let list = descs.into_iter().map(|desc| GroupState { desc, taken: None, longest: None }).collect();
-        Self { list, free_blocks, free_inodes, pending: 0 }
+        Self { list, free_blocks, free_inodes, pending: 0, physical: 0 }
     }
 
     pub(super) fn desc(&self, group: GroupNo) -> &Group {
@@ -44,7 +46,20 @@ impl Groups {
     }
 
     pub(super) fn free_blocks(&self) -> u64 {
-        self.free_blocks
+        self.free_blocks.saturating_sub(self.physical)
+    }
+
+    pub(super) fn physical(&self) -> u64 {
+        self.physical
+    }
+
+    pub(super) fn set_physical(&mut self, blocks: u64) {
+        self.physical = blocks;
+    }
+
+    /// Blocks that can be taken before the next commit.
+    pub(super) fn takeable(&self) -> u64 {
+        self.free_blocks().saturating_sub(self.pending)
     }
 
     pub(super) fn free_inodes(&self) -> u32 {
@@ -217,6 +232,10 @@ impl<D: BlockDevice> Ext<D> {
 
     /// The blocks are free once this is committed.
     pub(super) fn free_blocks(&mut self, start: BlockAddr, blocks: u32) -> Result<(), Error> {
+        if self.is_place(start) {
+            self.free_places(start, blocks);
+            return Ok(());
+        }
         let (mut at, mut left) = (start, blocks);
         while left > 0 {
             let (group, first) = self.superblock.group_of(at);
@@ -228,7 +247,36 @@ impl<D: BlockDevice> Ext<D> {
         Ok(())
     }
 
+    /// Blocks at places of the device are given back to it once this is committed.
+    fn free_places(&mut self, start: BlockAddr, blocks: u32) {
+        self.note_edit();
+        self.running.superblock = true;
+        self.groups.physical = self.groups.physical.saturating_sub(blocks.into());
+        self.groups.pending += u64::from(blocks);
+        self.running.freed.push((start, blocks));
+    }
+
     fn free_in_group(&mut self, group: GroupNo, first: u32, blocks: u32) -> Result<(), Error> {
+        self.unuse_in_group(group, first, blocks)?;
+        let start = BlockAddr(self.superblock.group_start(group).0 + u64::from(first));
+        self.running.freed.push((start, blocks));
+        Ok(())
+    }
+
+    /// The blocks are free on disk once this is committed. They can be taken when the caller has released them.
+    pub(super) fn unuse_blocks(&mut self, start: BlockAddr, blocks: u32) -> Result<(), Error> {
+        let (mut at, mut left) = (start, blocks);
+        while left > 0 {
+            let (group, first) = self.superblock.group_of(at);
+            let len = left.min(self.superblock.blocks_per_group - first);
+            self.unuse_in_group(group, first, len)?;
+            at = BlockAddr(at.0 + u64::from(len));
+            left -= len;
+        }
+        Ok(())
+    }
+
+    fn unuse_in_group(&mut self, group: GroupNo, first: u32, blocks: u32) -> Result<(), Error> {
         let range = first as usize..(first + blocks) as usize;
         self.taken(group)?; // as it was before
         let (at, place) = (self.groups.desc(group).block_bitmap, Place::BlockBitmap(group));
@@ -240,15 +288,15 @@ impl<D: BlockDevice> Ext<D> {
         desc.free_blocks = desc.free_blocks.saturating_add(blocks);
         self.groups.free_blocks += u64::from(blocks);
         self.groups.pending += u64::from(blocks);
-        let start = BlockAddr(self.superblock.group_start(group).0 + u64::from(first));
-        self.running.freed.push((start, blocks));
         Ok(())
     }
 
     /// What was freed is committed: it can be taken.
     pub(super) fn release_freed(&mut self, freed: &[(BlockAddr, u32)]) -> Result<(), Error> {
         for &(start, blocks) in freed {
-            self.keep(start, blocks, false)?;
+            if !self.is_place(start) {
+                self.keep(start, blocks, false)?;
+            }
             self.groups.pending = self.groups.pending.saturating_sub(blocks.into());
         }
         Ok(())

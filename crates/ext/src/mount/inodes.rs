@@ -274,8 +274,20 @@ impl<D: BlockDevice> Ext<D> {
         }
         self.running.content.remove(&ino);
         self.running.ordered.remove(&ino);
+        if let Some(changed) = &mut self.changed {
+            changed.remove(&ino);
+        }
         self.inodes.map.remove(&ino);
         Ok(())
+    }
+
+    /// The bits of a group's inodes, as they are; none is set where no bitmap was written.
+    pub(super) fn inode_bits(&mut self, group: GroupNo) -> Result<Vec<u8>, Error> {
+        let desc = *self.groups.desc(group);
+        if desc.flags.has(GroupFlags::INODE_UNINIT) {
+            return Ok(vec![0; self.block_size()]);
+        }
+        Ok(self.load_bitmap(desc.inode_bitmap, group, false)?.to_vec())
     }
 
     /// The bitmap of a group's inodes; all free if it was never written.

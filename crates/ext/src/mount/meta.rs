@@ -98,8 +98,10 @@ impl<D: BlockDevice> Ext<D> {
         if self.meta.blocks.contains_key(&at) {
             return Ok(());
         }
-        let last = self.superblock.blocks_count - 1;
-        Corrupt::check_range(place, "block", at.0, (self.superblock.first_data_block.into(), last))?;
+        if !self.is_place(at) {
+            let last = self.superblock.blocks_count - 1;
+            Corrupt::check_range(place, "block", at.0, (self.superblock.first_data_block.into(), last))?;
+        }
         let committed = self.journal.as_ref().and_then(|journal| journal.committed(at.0)).cloned();
         let content = match committed {
             Some(content) => content,
@@ -123,6 +125,9 @@ impl<D: BlockDevice> Ext<D> {
     pub(super) fn edit_meta(&mut self, at: BlockAddr, kind: Kind, place: Place) -> Result<&mut [u8], Error> {
         self.load_meta(at, kind, place)?;
         self.note_edit();
+        if let Place::Pointers(ino) | Place::Extents(ino, _) = place {
+            self.io.set_metadata_of(at.0, ino.0);
+        }
         self.running.blocks.insert(at, kind);
         let size = self.block_size();
         Ok(self.meta.blocks.get_mut(&at).map_or(&mut [], |block| &mut Arc::make_mut(block)[..size]))
@@ -143,6 +148,18 @@ impl<D: BlockDevice> Ext<D> {
         self.meta.blocks.remove(&at);
         self.running.blocks.remove(&at);
         self.running.revokes.insert(at);
+        self.io.forget_metadata(at.0);
+    }
+
+    /// What a block of metadata held is reached by another address from now on; the old one is as after
+    /// [`Self::forget_meta`].
+    pub(super) fn rename_meta(&mut self, from: BlockAddr, to: BlockAddr, ino: Ino) {
+        let block = self.meta.blocks.get(&from).cloned();
+        self.forget_meta(from);
+        if let Some(block) = block {
+            self.insert_meta(to, block);
+        }
+        self.io.set_metadata_of(to.0, ino.0);
     }
 
     /// Something is about to change.

@@ -16,6 +16,7 @@ mod attributes;
 mod background;
 mod commit;
 mod data;
+mod devirtualize;
 mod directory;
 mod extents;
 mod groups;
@@ -81,6 +82,8 @@ pub struct Ext<D> {
     /// When each file with dirty pages got the first of them.
     dirty_since: BTreeMap<Ino, SimTime>,
     listing: Option<Listing>,
+    /// Files whose content changed and when, for a tool that has asked before.
+    changed: Option<BTreeMap<Ino, SimTime>>,
     background: Background,
     random: Rng,
     read_only: bool,
@@ -96,7 +99,8 @@ impl<D: BlockDevice> Ext<D> {
     /// What the volume is. The counts of free blocks and inodes are those of now.
     pub fn superblock(&self) -> Superblock {
         let (free_blocks, free_inodes) = (self.groups.free_blocks(), self.groups.free_inodes());
-        Superblock { free_blocks, free_inodes, ..self.superblock.clone() }
+        let physical_blocks = self.groups.physical();
+        Superblock { free_blocks, free_inodes, physical_blocks, ..self.superblock.clone() }
     }
 
     /// Where the journal lies, in runs of the device's blocks.

@@ -38,10 +38,12 @@ impl<D: BlockDevice> Ext<D> {
         if !options.read_only {
             check_writable_volume(&superblock)?;
         }
-        let io = Io::new(io.into_device(), superblock.block_size() as usize, now);
+        let mut io = Io::new(io.into_device(), superblock.block_size() as usize, now);
+        io.set_space(super::devirtualize::space_of(&io));
         let mut fs = Self::unloaded(io, superblock, options, now);
         fs.load_groups()?;
         fs.load_journal()?;
+        fs.open_places()?;
         if !fs.read_only {
             fs.begin_mount()?;
         }
@@ -64,6 +66,7 @@ impl<D: BlockDevice> Ext<D> {
             holds: FxHashMap::default(),
             dirty_since: Default::default(),
             listing: None,
+            changed: None,
             background: Background::new(now),
             random: Rng::new(options.seed ^ superblock.write_time),
             read_only: options.read_only,
@@ -192,14 +195,14 @@ impl<D: BlockDevice> Ext<D> {
 fn read_superblock<D: BlockDevice>(io: &mut Io<D>) -> Result<Superblock, Error> {
     let block = bytes(&io.read(0)?);
     let bytes = block[1024..].first_chunk::<SUPERBLOCK_SIZE>().copied().unwrap_or([0; SUPERBLOCK_SIZE]);
-    Superblock::parse(&bytes, GroupNo(0))
+    Superblock::parse_on_drive(&bytes, GroupNo(0))
 }
 
 fn read_superblock_of<D: BlockDevice>(io: &mut Io<D>) -> Result<Superblock, Error> {
     let (at, offset) = if io.block_size() == 1024 { (1, 0) } else { (0, 1024) };
     let block = bytes(&io.read(at)?);
     let bytes = block[offset..].first_chunk::<SUPERBLOCK_SIZE>().copied().unwrap_or([0; SUPERBLOCK_SIZE]);
-    Superblock::parse(&bytes, GroupNo(0))
+    Superblock::parse_on_drive(&bytes, GroupNo(0))
 }
 
 fn check_device<D: BlockDevice>(io: &Io<D>, superblock: &Superblock) -> Result<(), Corrupt> {
@@ -210,7 +213,7 @@ fn check_device<D: BlockDevice>(io: &Io<D>, superblock: &Superblock) -> Result<(
 
 /// Refuses to write where something is not kept right.
 fn check_writable_volume(superblock: &Superblock) -> Result<(), Incompatible> {
-    let unmaintained = superblock.incompat.without(Incompat::WRITTEN);
+    let unmaintained = superblock.incompat.without(Incompat::WRITTEN.with(Incompat::DEVIRTUALIZED));
     if unmaintained != Incompat(0) {
         return Err(Incompatible::Unmaintained(unmaintained));
     }

@@ -6,12 +6,11 @@ use dovetail_vfs::Address;
 use super::Ext;
 use super::map::Run;
 use crate::error::{Error, Incompatible};
-use crate::format::{BlockAddr, Ino};
-pub(super) use crate::format::{EXTENT_BIT, POINTER_BIT};
+use crate::format::{BlockAddr, Ino, PHYSICAL_BIT};
 
 /// Every block number must leave the bit alone. A volume with extents may have files with pointers as well.
 pub(super) fn check_spare_bit(blocks: u64) -> Result<(), Incompatible> {
-    let limit = POINTER_BIT;
+    let limit = PHYSICAL_BIT;
     if blocks < limit { Ok(()) } else { Err(Incompatible::NoSpareBit { blocks, limit }) }
 }
 
@@ -24,25 +23,31 @@ pub(super) fn mapped(found: Result<Run, Error>) -> Result<Option<Run>, Error> {
 }
 
 impl<D: BlockDevice> Ext<D> {
-    /// What a pointer with spare bit `bit` says.
-    pub(super) fn address(&self, stored: BlockAddr, bit: u64) -> Address {
-        if self.options.physical_pointers && stored.0 & bit != 0 {
-            Address::Physical(stored.0 & !bit)
+    /// What a pointer says.
+    pub(super) fn address(&self, stored: BlockAddr) -> Address {
+        if self.options.physical_pointers && stored.0 & PHYSICAL_BIT != 0 {
+            Address::Physical(stored.0 & !PHYSICAL_BIT)
         } else {
             Address::Logical(stored.0)
         }
     }
 
-    /// Whoever reads or writes blocks of the volume has no use for another address.
-    pub(super) fn refuse_physical(&self, ino: Ino, stored: BlockAddr, bit: u64) -> Result<(), Error> {
-        match self.address(stored, bit) {
+    /// Whether the device has what a pointer says, a place of its own.
+    pub(super) fn is_place(&self, stored: BlockAddr) -> bool {
+        self.options.physical_pointers && self.io.has_place(stored.0)
+    }
+
+    /// A physical address of no place of the device is of no use.
+    pub(super) fn refuse_physical(&self, ino: Ino, stored: BlockAddr) -> Result<(), Error> {
+        match self.address(stored) {
             Address::Logical(_) => Ok(()),
+            Address::Physical(_) if self.is_place(stored) => Ok(()),
             Address::Physical(at) => Err(Error::PhysicalBlock { ino, at }),
         }
     }
 
     /// An address as it is stored, for a run of `blocks` blocks.
-    pub(super) fn stored(&self, new: Address, blocks: u32, bit: u64) -> Result<BlockAddr, Error> {
+    pub(super) fn stored(&self, new: Address, blocks: u32) -> Result<BlockAddr, Error> {
         let (first, behind) = match new {
             Address::Logical(at) | Address::Physical(at) => (at, at.saturating_add(blocks.into())),
         };
@@ -50,7 +55,7 @@ impl<D: BlockDevice> Ext<D> {
             Address::Physical(_) if !self.options.physical_pointers => {
                 Err(Incompatible::NoPhysicalPointers.into())
             }
-            Address::Physical(_) if behind <= bit => Ok(BlockAddr(first | bit)),
+            Address::Physical(_) if behind <= PHYSICAL_BIT => Ok(BlockAddr(first | PHYSICAL_BIT)),
             Address::Logical(_)
                 if self.superblock.contains(BlockAddr(first)) && behind <= self.superblock.blocks_count =>
             {
@@ -60,14 +65,24 @@ impl<D: BlockDevice> Ext<D> {
         }
     }
 
+    /// The block that holds pointers.
+    pub(super) fn holder_block(&self, ino: Ino, holder: Address) -> Result<BlockAddr, Error> {
+        let at = match holder {
+            Address::Logical(at) => BlockAddr(at),
+            Address::Physical(at) => BlockAddr(at | PHYSICAL_BIT),
+        };
+        self.refuse_physical(ino, at)?;
+        Ok(at)
+    }
+
     /// Nothing of the file lies where it cannot be given back: asked before anything is changed.
     pub(super) fn check_removable(&mut self, ino: Ino) -> Result<(), Error> {
-        if !self.options.physical_pointers {
+        if !self.options.physical_pointers || self.io.space().is_some() {
             return Ok(());
         }
         let pointers = self.walk(ino)?.into_iter().flat_map(|block| block.pointers);
         let physical = pointers.filter_map(|pointer| match pointer.target {
-            Address::Physical(at) => Some(at),
+            Address::Physical(at) => (!self.io.has_place(at | PHYSICAL_BIT)).then_some(at),
             Address::Logical(_) => None,
         });
         match physical.min() {
@@ -90,8 +105,8 @@ mod tests {
 
     #[test]
     fn the_last_block_number_leaves_the_bit_alone() {
-        assert_eq!(check_spare_bit(POINTER_BIT - 1), Ok(()));
-        let blocks = POINTER_BIT;
-        assert_eq!(check_spare_bit(blocks), Err(Incompatible::NoSpareBit { blocks, limit: POINTER_BIT }));
+        assert_eq!(check_spare_bit(PHYSICAL_BIT - 1), Ok(()));
+        let blocks = PHYSICAL_BIT;
+        assert_eq!(check_spare_bit(blocks), Err(Incompatible::NoSpareBit { blocks, limit: PHYSICAL_BIT }));
     }
 }

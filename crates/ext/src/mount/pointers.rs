@@ -5,7 +5,7 @@ use dovetail_block::BlockDevice;
 use super::Ext;
 use super::map::{Run, State};
 use super::meta::Kind;
-use super::physical::{POINTER_BIT, mapped};
+use super::physical::mapped;
 use super::policy::Neighbour;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{BlockAddr, Ino, PointerWay, blocks_below, pointer, set_pointer};
@@ -31,8 +31,8 @@ impl<D: BlockDevice> Ext<D> {
 
     pub(super) fn checked(&self, ino: Ino, found: u32) -> Result<BlockAddr, Error> {
         let at = BlockAddr(found.into());
-        self.refuse_physical(ino, at, POINTER_BIT)?;
-        if !at.is_some() || self.superblock.contains(at) {
+        self.refuse_physical(ino, at)?;
+        if !at.is_some() || self.superblock.contains(at) || self.is_place(at) {
             return Ok(at);
         }
         let (first, last) =
@@ -93,6 +93,7 @@ impl<D: BlockDevice> Ext<D> {
         Ok(Run { block, blocks, state: State::Written(at) })
     }
 
+    /// Lets pointers lead to neighbouring blocks from `at` on.
     pub(super) fn insert_pointers(
         &mut self,
         ino: Ino,
@@ -147,7 +148,7 @@ impl<D: BlockDevice> Ext<D> {
     pub(super) fn pointer_before(&mut self, ino: Ino, block: u32) -> Result<Option<Neighbour>, Error> {
         let Some(before) = block.checked_sub(1) else { return Ok(None) };
         match mapped(self.map_pointer(ino, before))?.map(|run| run.state) {
-            Some(State::Written(at)) => Ok(Some(Neighbour { block: before, at: at.0 })),
+            Some(State::Written(at)) if !self.is_place(at) => Ok(Some(Neighbour { block: before, at: at.0 })),
             _ => Ok(None),
         }
     }

@@ -33,6 +33,7 @@ impl<D: BlockDevice> Ext<D> {
         self.reserve(ino, first..end)?;
         self.pages.remove_range(ino.0.into(), first..end);
         self.place_delayed(ino)?;
+        self.note_change(ino);
         let mut index = first;
         while index < end {
             let run = self.map(ino, index as u32)?;

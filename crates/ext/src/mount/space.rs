@@ -14,8 +14,7 @@ impl<D: BlockDevice> Ext<D> {
     fn room(&self) -> u64 {
         let delayed = self.delayed.total();
         let pointers = self.nodes_for(delayed) + 4 * self.delayed.files() as u64;
-        (self.groups.free_blocks() - self.groups.pending().min(self.groups.free_blocks()))
-            .saturating_sub(delayed + pointers + SLACK)
+        self.groups.takeable().saturating_sub(delayed + pointers + SLACK)
     }
 
     /// Blocks of pointers or extents that `blocks` blocks may need, each an extent of its own.
@@ -29,8 +28,7 @@ impl<D: BlockDevice> Ext<D> {
     /// # Errors
     /// [`Error::NoSpace`].
     pub(super) fn check_nodes(&self) -> Result<(), Error> {
-        let takeable = self.groups.free_blocks().saturating_sub(self.groups.pending());
-        if takeable >= SLACK / 2 { Ok(()) } else { Err(Error::NoSpace) }
+        if self.groups.takeable() >= SLACK / 2 { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     /// Makes sure that a call can take `blocks` more blocks; blocks that wait for a commit may be what is missing.

@@ -7,7 +7,6 @@ use rustc_hash::FxHashSet;
 
 use super::Ext;
 use super::meta::Kind;
-use super::physical::{EXTENT_BIT, POINTER_BIT};
 use super::vfs::ino_of;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
@@ -92,7 +91,7 @@ impl<D: BlockDevice> Ext<D> {
                 self.walk_below(walk, stored, tree.level - 1, first)?;
             }
         }
-        let holder = Holder::Block(Address::Logical(tree.at.0));
+        let holder = Holder::Block(self.address(tree.at));
         walk.found.push(MetadataBlock { holder, level: tree.level, pointers });
         Ok(())
     }
@@ -104,7 +103,7 @@ impl<D: BlockDevice> Ext<D> {
         file_block: u64,
         is_metadata: bool,
     ) -> Result<Option<Pointer>, Error> {
-        let target = self.address(BlockAddr(stored.into()), POINTER_BIT);
+        let target = self.address(BlockAddr(stored.into()));
         if matches!(target, Address::Logical(_)) && !self.checked(ino, stored)?.is_some() {
             return Ok(None);
         }
@@ -117,7 +116,7 @@ impl<D: BlockDevice> Ext<D> {
             for index in list {
                 walk.see(index.node, Place::Extents(walk.ino, index.node))?;
                 let below = self.node(walk.ino, index.node, node.depth - 1)?;
-                self.walk_extents(walk, Holder::Block(Address::Logical(index.node.0)), &below)?;
+                self.walk_extents(walk, Holder::Block(self.address(index.node)), &below)?;
             }
         }
         walk.found.push(MetadataBlock { holder, level: node.depth.into(), pointers });
@@ -131,7 +130,7 @@ impl<D: BlockDevice> Ext<D> {
             ExtentEntries::Leaf(list) => (0..)
                 .zip(list)
                 .map(|(slot, extent)| {
-                    let target = self.address(extent.start, EXTENT_BIT);
+                    let target = self.address(extent.start);
                     if matches!(target, Address::Logical(_)) {
                         check_extent(extent, place, &self.superblock)?;
                     }
@@ -143,7 +142,7 @@ impl<D: BlockDevice> Ext<D> {
             ExtentEntries::Index(list) => Ok((0..)
                 .zip(list)
                 .map(|(slot, index)| {
-                    let target = self.address(index.node, EXTENT_BIT);
+                    let target = self.address(index.node);
                     let file_block = index.block.into();
                     Pointer { slot, file_block, blocks: 1, target, is_metadata: true, written: true }
                 })
@@ -184,7 +183,7 @@ impl<D: BlockDevice> Ext<D> {
                 return Ok(found);
             }
             node = self.node(ino, next, node.depth - 1)?;
-            holder = Holder::Block(Address::Logical(next.0));
+            holder = Holder::Block(self.address(next));
         }
     }
 
@@ -205,7 +204,7 @@ impl<D: BlockDevice> Ext<D> {
                 if !at.is_some() {
                     break;
                 }
-                holder = Holder::Block(Address::Logical(at.0));
+                holder = Holder::Block(self.address(at));
                 level -= 1;
                 stored = pointer(self.meta(at, Kind::Plain, Place::Pointers(ino))?, slot);
             }
@@ -227,7 +226,7 @@ impl<D: BlockDevice> Ext<D> {
         }
         let old = self.pointer_at(ino, at)?;
         let extents = self.is_extent_mapped(ino)?;
-        let to = self.stored(new, old.blocks, if extents { EXTENT_BIT } else { POINTER_BIT })?;
+        let to = self.stored(new, old.blocks)?;
         if !old.is_metadata && matches!(new, Address::Physical(_)) {
             self.let_go_of_pages(ino, &old);
         }
@@ -237,13 +236,13 @@ impl<D: BlockDevice> Ext<D> {
                 self.edit_inode(ino)?.set_pointer(old.slot as usize, to.0 as u32);
                 Ok(())
             }
-            (false, Holder::Block(Address::Logical(block))) => {
-                let bytes = self.edit_meta(BlockAddr(block), Kind::Plain, Place::Pointers(ino))?;
+            (false, Holder::Block(block)) => {
+                let at = self.holder_block(ino, block)?;
+                let bytes = self.edit_meta(at, Kind::Plain, Place::Pointers(ino))?;
                 set_pointer(bytes, old.slot, to.0 as u32);
                 self.edit_inode(ino)?;
                 Ok(())
             }
-            (false, Holder::Block(Address::Physical(at))) => Err(Error::PhysicalBlock { ino, at }),
         }
     }
 
@@ -254,22 +253,27 @@ impl<D: BlockDevice> Ext<D> {
         self.pages.remove_range(ino.0.into(), old.file_block / per_page..end);
     }
 
-    fn set_extent_entry(&mut self, ino: Ino, holder: Holder, slot: u32, to: BlockAddr) -> Result<(), Error> {
+    pub(super) fn set_extent_entry(
+        &mut self,
+        ino: Ino,
+        holder: Holder,
+        slot: u32,
+        to: BlockAddr,
+    ) -> Result<(), Error> {
         let mut node = match holder {
             Holder::Inode => self.root(ino)?,
-            Holder::Block(Address::Logical(at)) => self.node_of_any_depth(ino, BlockAddr(at))?,
-            Holder::Block(Address::Physical(at)) => return Err(Error::PhysicalBlock { ino, at }),
+            Holder::Block(at) => self.node_of_any_depth(ino, self.holder_block(ino, at)?)?,
         };
         match &mut node.entries {
             ExtentEntries::Leaf(list) => list[slot as usize].start = to,
             ExtentEntries::Index(list) => list[slot as usize].node = to,
         }
         match holder {
-            Holder::Block(Address::Logical(at)) => {
+            Holder::Block(at) => {
                 self.edit_inode(ino)?;
-                self.write_node(ino, BlockAddr(at), node, false)
+                self.write_node(ino, self.holder_block(ino, at)?, node, false)
             }
-            _ => {
+            Holder::Inode => {
                 node.encode(&mut self.edit_inode(ino)?.block);
                 Ok(())
             }

@@ -40,6 +40,7 @@ use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockRange, Content, DeviceError, I
 use dovetail_nand::{Divisor, Lpn, Ppn, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
+use super::devirtualize::{self, BatchPage};
 use super::nvm::Nvm;
 use super::place::Page;
 use super::remap_log::{self, LogPage, TablePage};
@@ -80,6 +81,8 @@ pub(super) enum SystemPage {
     Log(LogPage),
     /// A part of the reverse map.
     Table(TablePage),
+    /// A part of a batch of renames.
+    Batch(BatchPage),
 }
 
 /// What a bitmap page says.
@@ -230,6 +233,7 @@ impl Drive {
     /// Makes all discards so far survive a power cut, and what the log of remaps says.
     pub(super) fn write_journal(&mut self, at: SimTime) -> Result<(), DeviceError> {
         self.mend_log(at)?;
+        self.mend_batch(at)?;
         if !self.has_records_for_flash() {
             return Ok(());
         }
@@ -293,6 +297,9 @@ impl Drive {
             return self.drop_system_page(lpn);
         }
         self.drop_system_page(lpn);
+        if self.is_batch_page(lpn) {
+            return self.distrust_batch();
+        }
         if lpn.0 >= self.config.host_pages() + u64::from(journal_pages(&self.config)) {
             return self.distrust_log();
         }
@@ -457,7 +464,7 @@ pub(super) fn decode(page: &[u8]) -> Option<SystemPage> {
             let records = body.chunks_exact(RECORD_BYTES).take(header.count as usize).map(record);
             Some(SystemPage::Journal(records.collect()))
         }
-        _ => remap_log::decode(header, body),
+        _ => remap_log::decode(header, body).or_else(|| devirtualize::decode(header, body)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod collect;
 mod deaths;
+mod devirtualize;
 mod discard;
 mod frontier;
 mod journal;
@@ -30,11 +31,13 @@ use dovetail_time::{Rng, SimSpan, SimTime};
 
 use crate::buffer::WriteBuffer;
 use crate::config::{ConfigError, DriveConfig};
+use crate::direct_map::DirectMap;
 use crate::lines::{Found, LineId, Lines};
 use crate::mapping::{MapCost, Mapping};
 use crate::remap::{RemapConfig, RemapStore};
 use crate::stats::Counters;
 use collect::Run;
+use devirtualize::Renames;
 use frontier::Frontier;
 use journal::Journal;
 use paging::Paging;
@@ -51,7 +54,7 @@ pub(crate) use remap_log::table_pages as reverse_table_pages;
 
 /// Logical pages that the drive keeps for itself, above the host's.
 pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
-    journal::journal_pages(config) + remap_log::log_pages(config)
+    journal::journal_pages(config) + remap_log::log_pages(config) + devirtualize::batch_pages(config)
 }
 
 /// A drive that is switched on.
@@ -75,6 +78,7 @@ pub struct Drive {
     buffer: WriteBuffer,
     journal: Journal,
     remaps: Option<Box<Remaps>>,
+    renames: Option<Box<Renames>>,
     live: Option<LiveParts>,
     freed: Freed,
     seq: Seq,
@@ -146,7 +150,7 @@ impl Drive {
         let lines = Lines::new(config.nand.geometry, config.shape);
         let groups = lines.groups();
         Self {
-            map: (config.scheme.build)(config.map_shape()),
+            map: build_map(&config),
             mapped: 0,
             system: SystemPages::new(config.host_pages(), system_pages(&config)),
             paging: Paging::new(&config),
@@ -154,6 +158,7 @@ impl Drive {
             buffer: WriteBuffer::new(config.buffer_pages as usize),
             journal: Journal::new(&config),
             remaps: Remaps::new(&config),
+            renames: Renames::new(&config),
             live: LiveParts::new(config.nand.geometry.pages(), config.parts()),
             freed: Freed::default(),
             seq: Seq(0),
@@ -225,8 +230,11 @@ impl Drive {
     pub fn other_memory_bytes(&self) -> u64 {
         let page_bytes = self.config.nand.geometry.page_bytes;
         let live = self.live.as_ref().map_or(0, LiveParts::memory_bytes);
-        let reverse = self.remaps.as_ref().map_or(0, |remaps| remaps.memory_bytes());
-        self.lines.memory_bytes() + live + reverse + self.buffer.memory_bytes(page_bytes)
+        // A page reached by its own address needs no entry in memory: the map's bit says whose it is, the table on flash since when.
+        let remaps = self.remaps.as_ref().filter(|_| self.config.devirtualize.is_none());
+        let reverse = remaps.map_or(0, |remaps| remaps.memory_bytes());
+        let renames = self.renames.as_ref().map_or(0, |renames| renames.memory_bytes());
+        self.lines.memory_bytes() + live + reverse + renames + self.buffer.memory_bytes(page_bytes)
     }
 
     /// Bytes of byte-addressable non-volatile memory that the drive needs: the reverse map of every page, the records of
@@ -350,6 +358,9 @@ impl Drive {
     }
 
     fn check_range(&self, range: BlockRange) -> Result<(), DeviceError> {
+        if self.config.device_space().is_some_and(|space| space.contains(range)) {
+            return Ok(());
+        }
         let blocks = self.config.address_blocks();
         match range.start.0.checked_add(range.blocks) {
             Some(end) if end <= blocks => Ok(()),
@@ -418,6 +429,7 @@ impl Drive {
                 streams: self.config.streams,
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
+                devirtualize: self.config.device_space(),
                 thin: self.config.addresses.map(|_| Thin {
                     capacity: self.config.user_blocks,
                     blocks_per_page: self.config.parts(),
@@ -437,6 +449,8 @@ impl BlockDevice for Drive {
         self.end_request();
         let at = at + self.config.command;
         let done = match command {
+            Command::Devirtualize(asked) => self.devirtualize(at, asked)?,
+            command if self.touches_open_names(&command) => self.submit_renamed(at, command)?,
             Command::Read { range, into } => self.read(at, range, into)?,
             Command::Write { range, data, hints, fua } => self.write(at, range, data, hints, fua)?,
             Command::Flush => self.flush(at)?,
@@ -460,6 +474,14 @@ fn unless_worn_out(result: Result<(), DeviceError>) -> Result<(), DeviceError> {
     match result {
         Err(DeviceError::ReadOnly(_)) => Ok(()),
         other => other,
+    }
+}
+
+fn build_map(config: &DriveConfig) -> Box<dyn Mapping> {
+    let map = (config.scheme.build)(config.map_shape());
+    match config.device_space() {
+        Some(space) => Box::new(DirectMap::new(map, Lpn(space.first.0), space.blocks)),
+        None => map,
     }
 }
 

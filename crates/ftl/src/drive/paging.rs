@@ -200,7 +200,7 @@ impl Drive {
             return Ok(at);
         }
         let mut steps = std::mem::take(&mut paging.steps);
-        let done = self.carry_out(at, &steps, MapUse::of(access))?;
+        let done = self.perform_steps(at, &steps, MapUse::of(access))?;
         steps.clear();
         if let Some(paging) = &mut self.paging {
             paging.steps = steps;
@@ -208,7 +208,7 @@ impl Drive {
         Ok(done)
     }
 
-    fn carry_out(&mut self, mut at: SimTime, steps: &[Step], by: MapUse) -> Result<SimTime, DeviceError> {
+    fn perform_steps(&mut self, mut at: SimTime, steps: &[Step], by: MapUse) -> Result<SimTime, DeviceError> {
         for &step in steps {
             at = match step {
                 Step::Read { page } => self.read_translation(at, page, by)?,

@@ -183,6 +183,7 @@ impl Drive {
         let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode };
         let ready = ready.max(self.durable_at(remap)).max(self.durable_below(lpn));
         self.program(ready, self.frontier_of_moved(lpn, stream), page, cause)?;
+        self.note_moved(lpn, inode);
         Ok(())
     }
 

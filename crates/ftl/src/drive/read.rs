@@ -18,6 +18,7 @@ impl Drive {
         mut into: Option<&mut [Content]>,
     ) -> Result<SimTime, DeviceError> {
         self.check_range(range)?;
+        self.check_names(range)?;
         if let Some(into) = into.as_ref()
             && into.len() as u64 != range.blocks
         {

@@ -104,11 +104,13 @@ impl UnrecoveredDrive {
         found.report.lost_journal_pages = found.said.lost;
         found.report.remapped_pages = found.said.reverse.iter().count() as u64;
         let deaths = found.said.deaths();
+        let batch = std::mem::take(&mut found.said.batch);
         drive.adopt_remaps(found.said);
         drive.map_newest(&found.pages);
         found.report.discarded_blocks = drive.bury(&found.pages, &deaths);
         drive.adopt_translations(&found.translations);
         found.report.mapped_pages = drive.lines.ids().map(|line| u64::from(drive.lines.valid(line))).sum();
+        drive.adopt_renames(batch);
         drive.find_stranded();
         drive.journal.resume();
         drive.compare_bitmaps(&found.pages, &deaths);

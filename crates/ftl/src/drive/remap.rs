@@ -125,18 +125,30 @@ impl Drive {
         Ok(done)
     }
 
-    fn execute(&mut self, at: SimTime, pairs: &[RemapPair]) -> Result<SimTime, DeviceError> {
+    /// Executes pairs as one; returns when that is durable.
+    pub(super) fn execute(&mut self, at: SimTime, pairs: &[RemapPair]) -> Result<SimTime, DeviceError> {
         if pairs.is_empty() {
             return Ok(at);
         }
         for pair in pairs {
-            if self.buffer.dirty_mut(page_of(pair.from)).is_some() {
-                self.send(at, page_of(pair.from))?;
-            }
+            self.send_source(at, pair.from)?;
         }
         let at = self.want_pairs(at, pairs)?;
         self.make_room_in_log(at, pairs.len())?;
-        // From here on no page moves until the map has changed.
+        self.carry_out(at, pairs)
+    }
+
+    /// What is in the write buffer only goes to flash.
+    pub(super) fn send_source(&mut self, at: SimTime, from: Lba) -> Result<(), DeviceError> {
+        if self.buffer.dirty_mut(page_of(from)).is_some() {
+            self.send(at, page_of(from))?;
+        }
+        Ok(())
+    }
+
+    /// Executes pairs whose sources are on flash, and for which there is room in the log: from here on no page moves until the
+    /// map has changed.
+    pub(super) fn carry_out(&mut self, at: SimTime, pairs: &[RemapPair]) -> Result<SimTime, DeviceError> {
         let (moves, looked_up) = self.resolve(at, pairs);
         let ready = self.content_is_durable(looked_up, &moves);
         let seq = self.take_seq();
@@ -276,6 +288,6 @@ impl Drive {
 }
 
 /// The page of a block, on a drive whose pages are blocks.
-fn page_of(lba: Lba) -> Lpn {
+pub(super) fn page_of(lba: Lba) -> Lpn {
     Lpn(lba.0)
 }

@@ -21,7 +21,7 @@ use super::remap::Move;
 use super::reverse::Remapped;
 use crate::config::DriveConfig;
 use crate::remap::RemapStore;
-use crate::stats::Cause;
+use crate::stats::{Cause, ReadCause};
 
 const LOG_MAGIC: [u32; 2] = [0x4456_4D31, 0x4456_4D32]; // "DVM1", and "DVM2" with wide addresses
 const TABLE_MAGIC: [u32; 2] = [0x4456_5231, 0x4456_5232]; // "DVR1", "DVR2"
@@ -238,6 +238,7 @@ impl Drive {
         self.write_bitmaps(at)?;
         let at = at.max(self.programs_end);
         while let Some((index, lpn)) = self.log().and_then(RemapLog::next_touched) {
+            let at = self.read_table(at, lpn)?;
             let page = self.encode_table(index);
             self.program_system(at, lpn, &page, Cause::Remap)?;
             let Some(log) = self.log_mut() else { break };
@@ -245,6 +246,14 @@ impl Drive {
         }
         self.drop_slots();
         Ok(())
+    }
+
+    /// A drive that devirtualises keeps no entries in memory: it reads what a table page said before it writes it anew.
+    fn read_table(&mut self, at: SimTime, lpn: Lpn) -> Result<SimTime, DeviceError> {
+        match self.system.get(lpn).filter(|_| self.config.devirtualize.is_some()) {
+            Some(ppn) => Ok(self.read_for(at, ppn, ReadCause::Merge)?.0),
+            None => Ok(at),
+        }
     }
 
     fn drop_slots(&mut self) {

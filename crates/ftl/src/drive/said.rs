@@ -8,6 +8,7 @@ use dovetail_time::SimTime;
 
 use super::deaths::Deaths;
 use super::device_error;
+use super::devirtualize::BatchPage;
 use super::journal::{Bitmap, Record, SystemPage, decode};
 use super::nvm::Survivor;
 use super::remap::{Move, deaths};
@@ -30,6 +31,9 @@ impl Bounds {
         match page {
             SystemPage::Journal(records) => records.iter().all(|record| record.seq < SEQ_LIMIT),
             SystemPage::Bitmap(bitmap) => bitmap.seq < SEQ_LIMIT,
+            SystemPage::Batch(batch) => {
+                batch.seq < SEQ_LIMIT && batch.addresses().all(|lba| self.holds_host_page(Lpn(lba.0)))
+            }
             SystemPage::Log(log) => {
                 log.seq < SEQ_LIMIT && log.moves.iter().all(|entry| self.hold_move(entry))
             }
@@ -69,6 +73,8 @@ pub(super) struct Said {
     bitmaps: Vec<Bitmap>,
     pub(super) reverse: ReverseMap,
     logged: BTreeMap<Seq, Logged>,
+    /// Of batches of renames, old ones and the newest.
+    pub(super) batch: Vec<BatchPage>,
     /// Pages that could not be read, or tell of what is not there.
     pub(super) lost: u64,
     /// The greatest sequence number in any of it.
@@ -85,6 +91,7 @@ impl Said {
             bitmaps: Vec::new(),
             reverse: ReverseMap::new(geometry),
             logged: BTreeMap::new(),
+            batch: Vec::new(),
             lost: 0,
             last_seq: Seq(0),
         };
@@ -108,6 +115,10 @@ impl Said {
                 self.bitmaps.push(bitmap);
             }
             Some(SystemPage::Log(page)) => self.log(page),
+            Some(SystemPage::Batch(page)) => {
+                self.see(page.seq);
+                self.batch.push(page);
+            }
             Some(SystemPage::Table(entries)) => {
                 entries.into_iter().for_each(|(ppn, entry)| self.enter(ppn, entry));
             }

@@ -23,6 +23,7 @@ impl Drive {
         fua: bool,
     ) -> Result<SimTime, DeviceError> {
         self.check_range(range)?;
+        self.check_names(range)?;
         if let Data::Blocks(blocks) = data
             && blocks.len() as u64 != range.blocks
         {
@@ -96,7 +97,7 @@ impl Drive {
             now = self.wait_for_place(at)?;
             self.map.expect(piece.lpn);
             self.buffer.add(piece.lpn, hints);
-            if self.config.addresses.is_some() && self.map.lookup(piece.lpn).0.is_none() {
+            if self.config.counts_room() && self.map.lookup(piece.lpn).0.is_none() {
                 self.buffer.is_new(piece.lpn);
             }
         }

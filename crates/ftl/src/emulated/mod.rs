@@ -127,6 +127,7 @@ impl EmulatedDrive {
     fn check_writable(&self, command: &Command<'_>) -> Result<(), DeviceError> {
         match command {
             Command::Read { .. } | Command::Flush => Ok(()),
+            Command::Devirtualize(asked) if !asked.is_durable_change() => Ok(()),
             _ if self.writable => Ok(()),
             _ => Err(DeviceError::NotWritable),
         }
@@ -153,6 +154,7 @@ impl EmulatedDrive {
             Command::Flush | Command::Write { fua: true, .. } => true,
             Command::Write { .. } => self.drive.config().buffer_pages == 0,
             Command::Remap { when, .. } => !matches!(when, RemapWhen::Held(_)),
+            Command::Devirtualize(asked) => asked.is_durable_change(),
             _ => false,
         }
     }

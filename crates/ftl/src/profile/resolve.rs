@@ -79,6 +79,7 @@ impl Profile {
             command: self.us("host.command_us", self.host.command_us)?,
             map_cache: self.map_cache(overrides, scale, &geometry)?,
             remap: self.remap()?,
+            devirtualize: self.devirtualize(overrides)?,
             seed: overrides.seed,
         };
         config.checked().map_err(|source| self.config_error(source))
@@ -266,6 +267,13 @@ impl Profile {
             pair_time,
         };
         Ok(Some(RemapConfig { limits, store }))
+    }
+
+    /// With a map of another kind than the profile's it may be impossible, which leaves it out.
+    fn devirtualize(&self, overrides: &Overrides) -> Result<Option<u32>, ProfileError> {
+        let sparse = overrides.map.is_none() || self.scheme(overrides)?.sparse;
+        let renames = self.remap.as_ref().and_then(|remap| remap.renames).filter(|_| sparse);
+        renames.map(|renames| self.int("remap.renames", renames, 1, 1 << 16)).transpose()
     }
 
     fn non_volatile(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {

@@ -71,6 +71,8 @@ pub(super) struct Remap {
     pub(super) store: String,
     pub(super) pairs_per_command: i64,
     pub(super) held_pairs: i64,
+    /// Left out by drives that do not devirtualise.
+    pub(super) renames: Option<i64>,
     /// With non-volatile memory only.
     pub(super) entry_us: Option<f64>,
     pub(super) discard_records: Option<i64>,

@@ -25,7 +25,7 @@ struct File {
 
 /// Why a call was not carried out.
 #[derive(Debug)]
-pub(super) enum CallError {
+pub(crate) enum CallError {
     /// The file system says so.
     Refused(Error),
     /// A read gave something else than what was written there last.
@@ -40,7 +40,7 @@ impl From<Error> for CallError {
 
 /// The files of a workload.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(crate) struct Files {
     table: Vec<Option<File>>,
     /// Files without a name that are still open, and how often.
     nameless: Vec<(FileId, Ino, u64)>,
@@ -52,13 +52,13 @@ pub(super) struct Files {
 
 /// What a call did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Effect {
+pub(crate) struct Effect {
     /// Bytes read or written.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Blocks that the host had to copy.
-    pub(super) blocks: u64,
+    pub(crate) blocks: u64,
     /// It waits for another call's work, and is to be made again then.
-    pub(super) again: bool,
+    pub(crate) again: bool,
 }
 
 /// The blocks that a range of bytes touches: the first, and how many.
@@ -83,7 +83,7 @@ fn caller(now: SimTime) -> Caller {
 
 impl Files {
     /// Carries out a call at `now`. `path` is that of the call's file.
-    pub(super) fn perform(
+    pub(crate) fn perform(
         &mut self,
         fs: &mut dyn Simulated,
         now: SimTime,
@@ -138,12 +138,12 @@ impl Files {
     }
 
     /// The inodes of the files from `first` on that are there.
-    pub(super) fn inodes(&self, first: FileId) -> impl Iterator<Item = Ino> {
+    pub(crate) fn inodes(&self, first: FileId) -> impl Iterator<Item = Ino> {
         self.from(first).map(|file| file.ino)
     }
 
     /// Blocks of the files from `first` on, holes left out.
-    pub(super) fn blocks(&self, first: FileId) -> u64 {
+    pub(crate) fn blocks(&self, first: FileId) -> u64 {
         let written = |file: &File| file.versions.iter().filter(|version| **version > 0).count() as u64;
         self.from(first).map(written).sum()
     }

@@ -1,7 +1,7 @@
 //! Workloads on whole stacks in virtual time.
 
 mod experiment;
-mod files;
+pub(crate) mod files;
 mod filesystems;
 mod fill;
 mod fio_json;

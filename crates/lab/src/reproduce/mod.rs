@@ -3,6 +3,10 @@
 //! A paper's figure is never an input to what is compared with it: it stands beside the result, with the rule that says what counts as agreement.
 
 mod curve;
+mod fsdv_figure_5;
+mod fsdv_figure_6;
+mod fsdv_figure_7;
+mod fsdv_rig;
 mod iplfs;
 mod iplfs_figure_12a;
 mod iplfs_figure_12b;
@@ -37,7 +41,7 @@ use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 18] = [
+pub const FIGURES: [&Figure; 21] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
@@ -56,6 +60,9 @@ pub const FIGURES: [&Figure; 18] = [
     &iplfs_figure_16a::FIGURE,
     &iplfs_figure_16b::FIGURE,
     &iplfs_figures_17_19::FIGURE,
+    &fsdv_figure_5::FIGURE,
+    &fsdv_figure_6::FIGURE,
+    &fsdv_figure_7::FIGURE,
 ];
 
 /// A figure or table of a paper.

@@ -1,0 +1,100 @@
+//! Devirtualising: blocks are reached by the address at which the device keeps them, and it forgets the map's entry.
+//!
+//! A device with this capability has a second range of addresses ([`DeviceSpace`]), one for each of its places. They begin at
+//! or above its size, so no logical address can be mistaken for one. Such an address means nothing until a block is renamed
+//! to it. From then on it is the block's address, whatever the device does: when the block is moved, or written anew
+//! elsewhere, the device maps the old place to the new one until it is told otherwise, and lists the inode of what it moved.
+//! A discard gives the address up.
+//!
+//! A file system cannot rewrite its pointers and have the map forget an entry at the same moment. So renaming is a batch with
+//! two names for each block: from [`Devirtualize::Begin`] to [`Devirtualize::End`] the old and the new address are one block.
+//! The batch survives power cuts, and the issuer, who knows whether the metadata with the new pointers is durable, ends it either
+//! way.
+
+use crate::addr::{BlockRange, Lba};
+use crate::command::Inode;
+
+/// The addresses of a device's own places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceSpace {
+    /// The address of place 0; at or above the device's size.
+    pub first: Lba,
+    /// How many places there are.
+    pub blocks: u64,
+    /// Renames in one batch at most.
+    pub most: u32,
+}
+
+impl DeviceSpace {
+    /// Whether all of `range` are device addresses.
+    pub const fn contains(&self, range: BlockRange) -> bool {
+        range.start.0 >= self.first.0 && range.end().0 <= self.first.0 + self.blocks
+    }
+}
+
+/// The number of a batch, chosen by the issuer: greater than those before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RenameId(pub u64);
+
+/// A block and the address that it is reached by from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rename {
+    /// Its address so far, logical or a device address.
+    pub from: Lba,
+    /// The new one: a logical address that holds nothing, or `None` for the address of the place where the block is.
+    pub to: Option<Lba>,
+}
+
+/// A batch that has begun and not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenRenames {
+    /// Its number.
+    pub id: RenameId,
+    /// Old and new addresses.
+    pub renames: Vec<Rename>,
+}
+
+/// What can be asked of a device that devirtualises.
+#[derive(Debug)]
+pub enum Devirtualize<'a> {
+    /// Looks up where blocks are and renames them: all or none, durable when it completes. Where `to` is `None` the device
+    /// puts in the block's device address; it stays `None`, and nothing happens to that block, where the block is
+    /// there by that name already, holds nothing, or lies in a place whose address is another block's for now.
+    Begin {
+        /// The number of the batch; no other may be open.
+        id: RenameId,
+        /// What is renamed. Addresses are distinct.
+        renames: &'a mut [Rename],
+    },
+    /// Ends the open batch; durable when it completes. Nothing happens if it is not open.
+    End {
+        /// Which batch.
+        id: RenameId,
+        /// Whether the new names stay, and the old mappings are dropped; otherwise the old ones stay.
+        keep: bool,
+    },
+    /// The batch that is open.
+    Open {
+        /// Where it is put.
+        into: &'a mut Option<OpenRenames>,
+    },
+    /// The inodes of blocks that the device has moved from their device address, in order, each once; they count as told.
+    Moved {
+        /// Where they are put. 0 stands for blocks of which it was not told.
+        into: &'a mut Vec<Inode>,
+    },
+    /// The device addresses in a range that lead to a block.
+    Held {
+        /// Device addresses.
+        range: BlockRange,
+        /// Where they are put, in order.
+        into: &'a mut Vec<Lba>,
+    },
+}
+
+impl Devirtualize<'_> {
+    /// Whether it changes what survives a power cut.
+    pub const fn is_durable_change(&self) -> bool {
+        matches!(self, Self::Begin { .. } | Self::End { .. })
+    }
+}

@@ -1,0 +1,306 @@
+//! Power cuts at operations of the flash, and at times, while the tool runs over ext3 and ext4 on a drive that cleans and levels
+//! wear: the drive recovers with maps that agree, every file holds what was promised, no pointer leads to a page that is
+//! gone, and the volume that comes back is one that e2fsck has nothing to say about.
+//!
+//! One drive lives through all cuts of a test. `DOVETAIL_FSDV_CUTS=n` makes that many cuts in each.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop where it fails")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_block::{
+    BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, RemapLimits,
+};
+use dovetail_devirt::{Hot, Run, Selection, Way};
+use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
+use dovetail_ext::{Ext, Options, fsck};
+use dovetail_ftl::lines::LineShape;
+use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping, victim};
+use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
+use dovetail_time::{Rng, SimSpan, SimTime};
+use dovetail_vfs::{Caller, Devirtualize, Error, FileSystem, Ino, NewNode};
+
+type Fs = Ext<Drive>;
+
+const BLOCKS: u64 = 4096;
+
+fn config(shape: LineShape, buffer_pages: u32) -> DriveConfig {
+    let geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 90,
+        pages_per_block: 32,
+        page_bytes: 4096,
+    };
+    let timing = Timing {
+        read: SimSpan::from_us(25),
+        program: SimSpan::from_us(200),
+        erase: SimSpan::from_us(1500),
+        transfer_4k: SimSpan::from_us(5),
+    };
+    DriveConfig {
+        name: "test".into(),
+        nand: NandConfig { geometry, timing, endurance: 1_000_000, factory_bad: vec![] },
+        user_blocks: BLOCKS,
+        addresses: None,
+        scheme: mapping::scheme("hash").unwrap(),
+        policy: victim::policy("greedy").unwrap(),
+        choices: 4,
+        shape,
+        streams: 1,
+        gc_apart: true,
+        foreground_lines: 0,
+        background_lines: 12,
+        idle_after: SimSpan::from_ms(2),
+        buffer_pages,
+        wear_spread: 4,
+        map_access: SimSpan::from_ns(50),
+        link_4k: SimSpan::from_us(1),
+        command: SimSpan::from_ns(100),
+        remap: Some(RemapConfig { limits: RemapLimits::of(300, 0), store: RemapStore::Log }),
+        devirtualize: Some(300),
+        seed: 1,
+    }
+}
+
+fn options() -> Options {
+    Options { physical_pointers: true, page_cache_bytes: 1 << 20, ..Options::default() }
+}
+
+/// What the files hold.
+#[derive(Default)]
+struct Files {
+    held: BTreeMap<String, (Ino, Vec<u8>)>,
+    /// Changed since the last sync.
+    dirty: BTreeSet<String>,
+    next: u32,
+}
+
+impl Files {
+    fn blocks(&self) -> u64 {
+        self.held.values().map(|(_, bytes)| (bytes.len() as u64).div_ceil(4096)).sum()
+    }
+
+    fn any(&self, rng: &mut Rng) -> Option<String> {
+        let some = rng.below(self.held.len().max(1) as u64) as usize;
+        self.held.keys().nth(some).cloned()
+    }
+
+    fn create(&mut self, fs: &mut Fs) -> Result<(), Error> {
+        let name = format!("file{}", self.next);
+        self.next += 1;
+        let root = fs.root();
+        let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
+        let ino = fs.create(&Caller::default(), root, name.as_bytes(), &node)?.ino;
+        self.dirty.insert(name.clone());
+        self.held.insert(name, (ino, Vec::new()));
+        Ok(())
+    }
+
+    fn write(&mut self, fs: &mut Fs, rng: &mut Rng) -> Result<(), Error> {
+        let Some(name) = self.any(rng) else { return Ok(()) };
+        self.dirty.insert(name.clone());
+        let (ino, bytes) = self.held.get_mut(&name).unwrap();
+        let offset = rng.below(bytes.len() as u64 + 5000);
+        let fresh = vec![1 + rng.below(255) as u8; 1 + rng.below(80_000) as usize];
+        fs.write(&Caller::default(), *ino, offset, &fresh)?;
+        let end = offset as usize + fresh.len();
+        bytes.resize(bytes.len().max(end), 0);
+        bytes[offset as usize..end].copy_from_slice(&fresh);
+        Ok(())
+    }
+
+    fn remove(&mut self, fs: &mut Fs, rng: &mut Rng) -> Result<(), Error> {
+        let Some(name) = self.any(rng) else { return Ok(()) };
+        self.dirty.insert(name.clone());
+        let root = fs.root();
+        fs.unlink(&Caller::default(), root, name.as_bytes())?;
+        self.held.remove(&name);
+        Ok(())
+    }
+
+    fn call(&mut self, fs: &mut Fs, rng: &mut Rng) -> Result<(), Error> {
+        let full = self.blocks() > BLOCKS * 6 / 10;
+        match rng.below(12) {
+            0 if self.held.len() < 40 => self.create(fs),
+            1 if full || self.held.len() > 30 => self.remove(fs, rng),
+            _ if full => self.remove(fs, rng),
+            _ if self.held.is_empty() => self.create(fs),
+            _ => self.write(fs, rng),
+        }
+    }
+
+    fn synced(&mut self, fs: &mut Fs) -> Result<(), Error> {
+        fs.sync()?;
+        self.dirty.clear();
+        Ok(())
+    }
+
+    /// What was synced is there; of the rest, what is there is what counts from now on.
+    fn compare(&mut self, fs: &mut Fs, what: &str) {
+        let root = fs.root();
+        for name in std::mem::take(&mut self.dirty) {
+            self.held.remove(&name);
+            let Ok(attr) = fs.lookup(root, name.as_bytes()) else { continue };
+            let mut bytes = vec![0; attr.size as usize];
+            let len = fs.read(attr.ino, 0, &mut bytes).unwrap_or_else(|e| panic!("{what}: {name}: {e}"));
+            assert_eq!(len as u64, attr.size, "{what}: {name}");
+            self.held.insert(name, (attr.ino, bytes));
+        }
+        for (name, (ino, bytes)) in &self.held {
+            let mut found = vec![0; bytes.len() + 1];
+            let len = fs.read(*ino, 0, &mut found).unwrap_or_else(|e| panic!("{what}: {name}: {e}"));
+            assert!(len == bytes.len() && found[..len] == bytes[..], "{what}: {name} holds something else");
+        }
+    }
+}
+
+/// One run of the tool, with calls of others in between.
+fn run(fs: &mut Fs, files: &mut Files, rng: &mut Rng, way: Way) -> Result<(), Error> {
+    let selection = match way {
+        Way::ToDevice => Selection::due(fs, Hot::default())?,
+        Way::ToVolume => Selection::all(fs)?,
+    };
+    let mut run = Run::new(fs, way, selection)?;
+    while run.step(fs)? {
+        if rng.chance(0.3) {
+            files.call(fs, rng)?;
+        }
+    }
+    Ok(())
+}
+
+struct Lab {
+    kind: Kind,
+    shape: LineShape,
+    buffer: u32,
+    rng: Rng,
+    files: Files,
+    leaked: u64,
+}
+
+impl Lab {
+    fn made(&self) -> Drive {
+        let mut drive = Drive::new(config(self.shape, self.buffer)).unwrap();
+        let options = MkfsOptions {
+            block_size: Some(4096),
+            journal_blocks: Some(1024),
+            time: 1_700_000_000,
+            ..MkfsOptions::new(self.kind)
+        };
+        mkfs(&mut drive, &options).unwrap();
+        drive
+    }
+
+    /// Lets others work, then the tool, until the power goes; returns what is left.
+    fn cut(&mut self, mut fs: Fs) -> Drive {
+        for _ in 0..self.rng.below(12) {
+            self.files.call(&mut fs, &mut self.rng).unwrap();
+        }
+        self.files.synced(&mut fs).unwrap();
+        let way = if self.rng.chance(0.85) { Way::ToDevice } else { Way::ToVolume };
+        let begun = fs.now();
+        let in_operation = self.rng.chance(0.6);
+        if in_operation {
+            let within = [30, 200, 1500][self.rng.below(3) as usize];
+            let at_operation = fs.device().flash_operations() + self.rng.below(within);
+            let torn = [Torn::Untouched, Torn::Garbage, Torn::Finished][self.rng.below(3) as usize];
+            let power_cut = Some(PowerCut { at_operation, torn });
+            fs.device_mut().set_faults(FaultPlan { power_cut, ..FaultPlan::default() });
+        }
+        let result = run(&mut fs, &mut self.files, &mut self.rng, way);
+        assert!(in_operation || result.is_ok(), "{result:?}");
+        let at = begun + SimSpan::from_ns(self.rng.below(fs.now().since(begun).as_ns() + 1));
+        let drive = fs.into_device();
+        let mut off = if in_operation { drive.into_unrecovered() } else { drive.into_unrecovered_at(at) };
+        off.set_faults(FaultPlan::default());
+        off.recover().map_err(|failed| failed.1).unwrap().0
+    }
+
+    fn mounted(&mut self, mut drive: Drive, what: &str) -> Fs {
+        drive.check().unwrap_or_else(|error| panic!("{what}: {error}"));
+        drive.remember_operations();
+        let now = drive.idle_from();
+        let mut fs = Ext::mount(drive, options(), now).unwrap_or_else(|error| panic!("{what}: {error}"));
+        self.files.compare(&mut fs, what);
+        self.leaked += fs.give_back_unreached().unwrap();
+        fs
+    }
+
+    /// The volume without its drive is an ordinary one.
+    fn check_volume(&mut self, mut fs: Fs, what: &str) -> Fs {
+        let selection = Selection::all(&mut fs).unwrap();
+        Run::new(&fs, Way::ToVolume, selection).unwrap().finish(&mut fs).unwrap();
+        assert_eq!(fs.give_back_unreached().unwrap(), 0, "{what}");
+        assert!(fs.leave_device().unwrap(), "{what}");
+        let mut drive = fs.unmount().unwrap();
+        let image = volume_of(&mut drive);
+        let report = fsck::check(image.clone(), fsck::Options::default()).unwrap();
+        assert!(report.is_clean(), "{what}: {report:?}");
+        e2fsck(&image, what);
+        self.mounted(drive, what)
+    }
+}
+
+fn volume_of(drive: &mut Drive) -> MemoryDevice {
+    let mut copy = MemoryDevice::new(BLOCKS);
+    let mut contents = vec![Content::Empty; BLOCKS as usize];
+    let range = BlockRange::new(Lba(0), BLOCKS);
+    drive.submit(drive.idle_from(), Command::Read { range, into: Some(&mut contents) }).unwrap();
+    let data = Data::Blocks(&contents);
+    copy.submit(SimTime::ZERO, Command::Write { range, data, hints: Hints::default(), fua: false }).unwrap();
+    copy
+}
+
+fn e2fsck(image: &MemoryDevice, what: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    image.write_to(&path).unwrap();
+    let checked = std::process::Command::new("e2fsck").arg("-fn").arg(&path).output().unwrap();
+    assert!(checked.status.success(), "{what}: {}", String::from_utf8_lossy(&checked.stdout));
+}
+
+fn live_through_cuts(name: &str, kind: Kind, shape: LineShape, buffer: u32, seed: u64) {
+    let cuts: u64 = std::env::var("DOVETAIL_FSDV_CUTS").map_or(300, |text| text.parse().unwrap());
+    let (rng, files) = (Rng::new(seed), Files::default());
+    let mut lab = Lab { kind, shape, buffer, rng, files, leaked: 0 };
+    let drive = lab.made();
+    let mut fs = lab.mounted(drive, name);
+    let (mut cleaned, mut erases) = (0, 0);
+    for cut in 0..cuts {
+        let what = format!("{name}, cut {cut}");
+        let drive = lab.cut(fs);
+        cleaned += drive.counters().gc_runs;
+        erases = drive.erase_counts().map(u64::from).sum();
+        fs = lab.mounted(drive, &what);
+        if cut % 25 == 24 {
+            fs = lab.check_volume(fs, &what);
+        }
+    }
+    println!(
+        "{name}: {cuts} cuts, {} blocks given back after cuts, {erases} erases, {cleaned} lines",
+        lab.leaked
+    );
+    assert!(erases > cuts, "{erases} erases");
+}
+
+#[test]
+fn ext3_on_superblocks() {
+    live_through_cuts("ext3_on_superblocks", Kind::Ext3, LineShape::Superblock, 0, 1);
+}
+
+#[test]
+fn ext4_on_superblocks() {
+    live_through_cuts("ext4_on_superblocks", Kind::Ext4, LineShape::Superblock, 16, 2);
+}
+
+#[test]
+fn ext3_on_blocks() {
+    live_through_cuts("ext3_on_blocks", Kind::Ext3, LineShape::Block, 16, 3);
+}
+
+#[test]
+fn ext4_on_blocks() {
+    live_through_cuts("ext4_on_blocks", Kind::Ext4, LineShape::Block, 0, 4);
+}

@@ -1,0 +1,193 @@
+//! The rig of the FSDV paper: ext3 on its drive, one thread of a workload, and the tool beside it.
+//!
+//! File system and drive meet without a host between them: which place a block has is known to the drive alone, when the
+//! call is made, so calls come one after another and cost the host nothing. Virtual time is that of the drive.
+
+use dovetail_devirt::{Hot, Report, Run, Selection, Way};
+use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
+use dovetail_ext::{Ext, Options};
+use dovetail_ftl::{Drive, Overrides, Profile};
+use dovetail_time::{Ratio, SimSpan, SimTime};
+use dovetail_vfs::{FileSystem, Simulated};
+use dovetail_workload::fileset::{Amount, FileSet, FileSetConfig};
+use dovetail_workload::personality::{Personality, PersonalityWorkload};
+use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
+
+use super::Setting;
+use crate::bench::BenchError;
+use crate::bench::files::{CallError, Files};
+use crate::bench::results::{BenchResults, SCHEMA, SCHEMA_VERSION};
+
+/// The journal of mke2fs on the full drive.
+const JOURNAL_BLOCKS: f64 = 32_768.0;
+
+/// A line of table I.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub(super) name: &'static str,
+    /// Files, and their mean size in KiB; `None` for the files of Impressions.
+    pub(super) files: Option<(u32, u32)>,
+    /// Bytes in all.
+    pub(super) bytes: f64,
+}
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+pub(super) const LOADS: [Load; 6] = [
+    Load { name: "F1", files: Some((1000, 512)), bytes: 0.5 * GIB },
+    Load { name: "F2", files: Some((2000, 512)), bytes: GIB },
+    Load { name: "F3", files: Some((2000, 1024)), bytes: 2.0 * GIB },
+    Load { name: "F4", files: Some((2000, 2048)), bytes: 4.0 * GIB },
+    Load { name: "F5", files: Some((4000, 1024)), bytes: 4.0 * GIB },
+    Load { name: "I1", files: None, bytes: 3.6 * GIB },
+];
+
+impl Load {
+    fn workload(&self, scale: Ratio, seed: u64) -> Result<Box<dyn Workload>, BenchError> {
+        let failed = |error: &dyn std::fmt::Display| BenchError::Workload(error.to_string());
+        let Some((files, kib)) = self.files else {
+            let amount = Amount::Bytes((self.bytes * scale.value()) as u64);
+            let set = FileSet::generate("i1", &FileSetConfig::new(amount), seed).map_err(|e| failed(&e))?;
+            return Ok(Box::new(set));
+        };
+        let mut fileserver = Personality::load("fileserver").map_err(|error| failed(&error))?;
+        let files = ((f64::from(files) * scale.value()).round() as u32).max(10).to_string();
+        let mean = format!("{kib}k");
+        let changes =
+            [("nfiles", files.as_str()), ("meanfilesize", &mean), ("nthreads", "1"), ("runtime", "100000")];
+        fileserver.set(changes).map_err(|error| failed(&error))?;
+        Ok(Box::new(PersonalityWorkload::new(&fileserver, seed).map_err(|error| failed(&error))?))
+    }
+}
+
+/// A volume with a workload's files, and what the workload does.
+pub(super) struct Rig {
+    fs: Ext<Drive>,
+    files: Files,
+    workload: Box<dyn Workload>,
+    /// Calls that the workload has made.
+    pub(super) calls: u64,
+    /// What passes after each call before the next one.
+    pub(super) pause: SimSpan,
+}
+
+impl Rig {
+    /// The files are there, and all is on the drive.
+    pub(super) fn new(load: &Load, setting: &Setting<'_>) -> Result<Self, BenchError> {
+        let profile = Profile::load("fsdv-5g").map_err(|error| BenchError::Drive(error.to_string()))?;
+        let overrides = Overrides { scale: Some(setting.scale), seed: setting.seed, ..Overrides::default() };
+        let config = profile.resolve(&overrides).map_err(|error| BenchError::Drive(error.to_string()))?;
+        let mut drive = Drive::new(config).map_err(|error| BenchError::Drive(error.to_string()))?;
+        let blocks = (JOURNAL_BLOCKS * setting.scale.value()).max(1024.0) as u32;
+        let made = MkfsOptions {
+            block_size: Some(4096),
+            inode_ratio: Some(16_384),
+            journal_blocks: Some(blocks),
+            ..MkfsOptions::new(Kind::Ext3)
+        };
+        mkfs(&mut drive, &made).map_err(setup)?;
+        let options = Options { physical_pointers: true, ..Options::default() };
+        let fs = Ext::mount(drive, options, SimTime::ZERO).map_err(setup)?;
+        let workload = load.workload(setting.scale, setting.seed)?;
+        let mut rig = Self { fs, files: Files::default(), workload, calls: 0, pause: SimSpan::ZERO };
+        while let Some(call) = rig.workload.prepare() {
+            rig.perform(&call)?;
+        }
+        rig.fs.sync().map_err(failed)?;
+        Ok(rig)
+    }
+
+    pub(super) fn now(&self) -> SimTime {
+        self.fs.now()
+    }
+
+    /// Bytes of the drive's memory that its map takes.
+    pub(super) fn map_bytes(&self) -> u64 {
+        self.fs.device().mapping_memory_bytes()
+    }
+
+    fn perform(&mut self, call: &Call) -> Result<u64, BenchError> {
+        let now = self.fs.now();
+        if FileSystem::next_wake(&self.fs).is_some_and(|due| due <= now) {
+            FileSystem::wake(&mut self.fs, now).map_err(failed)?;
+        }
+        let path = call.file().map(|file| self.workload.path(file).to_string()).unwrap_or_default();
+        let mut done = self.files.perform(&mut self.fs, now, call, &path);
+        if matches!(done, Err(CallError::Refused(dovetail_vfs::Error::NoSpace))) {
+            // what was freed may wait for a commit: a kernel commits and tries again
+            self.sync()?;
+            let now = self.fs.now();
+            done = self.files.perform(&mut self.fs, now, call, &path);
+        }
+        done.map(|effect| effect.bytes).map_err(|error| match error {
+            CallError::Refused(error) => failed(error),
+            CallError::WrongData { block } => {
+                BenchError::Workload(format!("{path}: block {block} holds something else"))
+            }
+        })
+    }
+
+    /// Makes the next call; `false` if there is none any more.
+    fn step(&mut self) -> Result<bool, BenchError> {
+        let (thread, begin) = (ThreadId(0), self.fs.now());
+        match self.workload.next(thread, begin) {
+            Step::Call(call) => {
+                let bytes = self.perform(&call)?;
+                self.calls += 1;
+                let end = self.fs.now();
+                self.workload.ended(thread, &call, &Outcome { begin, end, bytes });
+                Simulated::set_now(&mut self.fs, end + self.pause);
+                Ok(true)
+            }
+            Step::Sleep(until) => {
+                Simulated::set_now(&mut self.fs, until);
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Lets the workload run until a time.
+    pub(super) fn run_until(&mut self, until: SimTime) -> Result<(), BenchError> {
+        while self.fs.now() < until && self.step()? {}
+        Ok(())
+    }
+
+    /// Lets the tool run, its batches one after another.
+    pub(super) fn devirtualize(&mut self, hot: SimSpan) -> Result<Report, BenchError> {
+        let selection = Selection::due(&mut self.fs, Hot { within: hot }).map_err(failed)?;
+        let run = Run::new(&self.fs, Way::ToDevice, selection).map_err(failed)?;
+        run.finish(&mut self.fs).map_err(failed)
+    }
+
+    /// Everything that was written is on the drive.
+    pub(super) fn sync(&mut self) -> Result<(), BenchError> {
+        self.fs.sync().map_err(failed)
+    }
+
+    /// The drive's maps agree.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        assert_eq!(self.fs.device().check(), Ok(()));
+    }
+}
+
+fn setup(error: dovetail_ext::Error) -> BenchError {
+    BenchError::Setup { stack: "ext3 on fsdv-5g".into(), reason: error.to_string() }
+}
+
+fn failed(error: dovetail_vfs::Error) -> BenchError {
+    BenchError::Workload(format!("ext3 on fsdv-5g: {error}"))
+}
+
+/// These figures have no runs on stacks.
+pub(super) fn no_runs(setting: &Setting<'_>) -> BenchResults {
+    BenchResults {
+        schema: SCHEMA.into(),
+        version: SCHEMA_VERSION,
+        workload: "table I of the FSDV paper".into(),
+        scale: setting.scale.value(),
+        seed: setting.seed,
+        runs: Vec::new(),
+    }
+}
