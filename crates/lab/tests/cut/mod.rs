@@ -57,6 +57,7 @@ pub(crate) fn config(
         link_4k: SimSpan::from_us(1),
         command: SimSpan::from_us(5),
         remap,
+        devirtualize: None,
         seed: rng.next_u64(),
     }
 }
