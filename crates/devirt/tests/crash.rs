@@ -44,6 +44,8 @@ fn config(shape: LineShape, buffer_pages: u32) -> DriveConfig {
         nand: NandConfig { geometry, timing, endurance: 1_000_000, factory_bad: vec![] },
         user_blocks: BLOCKS,
         addresses: None,
+        map_cache: None,
+        pages_per_bitmap: None,
         scheme: mapping::scheme("hash").unwrap(),
         policy: victim::policy("greedy").unwrap(),
         choices: 4,

@@ -32,6 +32,8 @@ fn config(buffer_pages: u32) -> DriveConfig {
         transfer_4k: SimSpan::from_us(10),
     };
     DriveConfig {
+        map_cache: None,
+        pages_per_bitmap: None,
         name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: BLOCKS,

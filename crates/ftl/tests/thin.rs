@@ -31,6 +31,7 @@ fn config() -> DriveConfig {
         transfer_4k: SimSpan::from_us(10),
     };
     DriveConfig {
+        devirtualize: None,
         name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
         user_blocks: CAPACITY,

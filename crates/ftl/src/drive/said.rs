@@ -230,6 +230,7 @@ mod tests {
             transfer_4k: SimSpan::from_us(10),
         };
         let config = DriveConfig {
+            devirtualize: None,
             name: "test".into(),
             nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
             user_blocks: 1200,

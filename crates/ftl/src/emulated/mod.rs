@@ -224,9 +224,9 @@ impl BlockDevice for EmulatedDrive {
             command => self.drive.submit(at, command)?,
         };
         if durable {
-            self.sync()?
+            self.sync()?;
         } else {
-            self.check_file()?
+            self.check_file()?;
         }
         Ok(completion)
     }
