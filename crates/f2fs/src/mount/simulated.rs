@@ -32,8 +32,10 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn write_buffered(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
+        let mut dirty = self.nodes.dirty_count();
         for (index, content) in (first..).zip(contents) {
             self.write_page(ino, index, content.clone())?;
+            self.make_room_for_nodes(&mut dirty)?;
         }
         Ok(())
     }

@@ -36,6 +36,9 @@ pub(super) struct Endless {
     queued: DiscardBitmaps,
     /// What content and nodes may take of the device, in blocks.
     limit: u64,
+    /// Blocks that are counted as valid and have no place yet: reserved for content, and nodes that were never written. Those
+    /// that were reserved before the mount are not among them.
+    promised: u64,
     /// The device has less room than the numbers say.
     device_is_full: bool,
     /// Nodes that a recovery would write, and directories with them.
@@ -70,6 +73,7 @@ impl Endless {
             fresh: DiscardBitmaps::default(),
             queued,
             limit: superblock.room_for_files(),
+            promised: 0,
             device_is_full: false,
             recoverable: 0,
             recovered: None,
@@ -100,9 +104,14 @@ impl Endless {
         address < self.positions[log_of(address)]
     }
 
-    /// Takes the next block of a log, of a volume of which `valid` blocks are in use.
+    /// What the device holds of `valid` blocks: the others have no place yet.
+    fn placed(&self, valid: u64) -> u64 {
+        valid.saturating_sub(self.promised)
+    }
+
+    /// Takes the next block of a log, of a volume of which `valid` blocks are in use or promised.
     fn append(&mut self, log: Log, valid: u64) -> Result<BlockAddr, Error> {
-        if valid.saturating_add(self.dead()) >= self.limit {
+        if self.placed(valid).saturating_add(self.dead()) >= self.limit {
             return Err(Error::NoSpace);
         }
         let next = &mut self.positions[log.index()];
@@ -147,6 +156,13 @@ impl<D: BlockDevice> F2fs<D> {
             Some(endless) => endless.free(address),
             None => Err(Corrupt::NotValid(address)),
         }
+    }
+
+    /// What led to `from` leads to `to`: a block is promised as long as it is valid and has no place.
+    pub(super) fn note_promise(&mut self, from: BlockAddr, to: BlockAddr) {
+        let Some(endless) = &mut self.endless else { return };
+        let more = i64::from(to == BlockAddr::NEW) - i64::from(from == BlockAddr::NEW);
+        endless.promised = endless.promised.saturating_add_signed(more);
     }
 
     /// Tells the device of up to `count` extents that wait; `true` if there were any.

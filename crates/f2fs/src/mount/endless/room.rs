@@ -10,6 +10,8 @@ use crate::error::Error;
 
 /// Pages that are written between two looks at the room; fewer than the policy's margin, with the nodes that point to them.
 const PAGES_A_LOOK: usize = 16;
+/// Nodes that one call makes dirty between two looks; fewer than the policy's margin.
+const NODES_A_LOOK: usize = 16;
 
 impl<D: BlockDevice> F2fs<D> {
     fn room_facts(&self) -> Option<RoomFacts> {
@@ -17,7 +19,7 @@ impl<D: BlockDevice> F2fs<D> {
         let dirty = self.nodes.dirty_count() as u64 + u64::from(self.dirty_dent_pages());
         Some(RoomFacts {
             limit: endless.limit,
-            valid: self.counts.valid_blocks,
+            placed: endless.placed(self.counts.valid_blocks),
             dead: endless.dead(),
             pending: dirty + endless.recoverable,
             device: self.io.device().room(),
@@ -28,7 +30,7 @@ impl<D: BlockDevice> F2fs<D> {
     pub(in super::super) fn balance_endless(&mut self) -> Result<(), Error> {
         let Some(facts) = self.room_facts() else { return Ok(()) };
         if is_tight(&facts) {
-            return self.make_room(&facts);
+            self.make_room()?;
         }
         let fresh = self.endless.as_ref().map_or(0, |endless| endless.fresh.most_bytes());
         if log_is_due(fresh, self.discard_log_room()) {
@@ -37,13 +39,17 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(())
     }
 
-    /// A checkpoint, after which all that is dead can be discarded, and is.
-    fn make_room(&mut self, facts: &RoomFacts) -> Result<(), Error> {
-        // on a device that is simply full a checkpoint for every call would gain nothing
-        if facts.pending >= ROOM_MARGIN || self.endless.as_ref().is_some_and(Endless::has_fresh) {
-            self.write_checkpoint(Reason::Sync)?;
-        }
+    /// All that is dead is discarded: what waits already, and if that is not enough, what a checkpoint adds to it. The
+    /// checkpoint itself may need the room that the first leaves.
+    fn make_room(&mut self) -> Result<(), Error> {
         self.discard_queued(usize::MAX)?;
+        let facts = self.room_facts().filter(is_tight);
+        // on a device that is simply full a checkpoint for every call would gain nothing
+        let gains = |pending| pending >= ROOM_MARGIN || self.endless.as_ref().is_some_and(Endless::has_fresh);
+        if facts.is_some_and(|facts| gains(facts.pending)) {
+            self.write_checkpoint(Reason::Sync)?;
+            self.discard_queued(usize::MAX)?;
+        }
         let after = self.room_facts();
         let is_full = after.is_some_and(|after| is_tight(&RoomFacts { limit: u64::MAX, ..after }));
         if let Some(endless) = &mut self.endless {
@@ -58,6 +64,18 @@ impl<D: BlockDevice> F2fs<D> {
             return Ok(());
         }
         self.balance_endless()
+    }
+
+    /// Makes room within a call that changes many nodes, which the next checkpoint has to write; `dirty` is how many were dirty
+    /// at the last look.
+    pub(in super::super) fn make_room_for_nodes(&mut self, dirty: &mut usize) -> Result<(), Error> {
+        let is_due = self.nodes.dirty_count() >= *dirty + NODES_A_LOOK;
+        if self.endless.is_none() || self.recovering || !is_due {
+            return Ok(());
+        }
+        let made = self.balance_endless();
+        *dirty = self.nodes.dirty_count();
+        made
     }
 
     /// The device itself has no more room, whatever the numbers say.

@@ -6,8 +6,8 @@
 pub(crate) struct RoomFacts {
     /// What content and nodes may take of the device.
     pub(crate) limit: u64,
-    /// In use, or promised.
-    pub(crate) valid: u64,
+    /// In use, and on the device.
+    pub(crate) placed: u64,
     /// Given up, and still held by the device.
     pub(crate) dead: u64,
     /// Blocks in use that the next checkpoint writes anew, or a recovery would.
@@ -27,7 +27,7 @@ pub(crate) const fn is_tight(facts: &RoomFacts) -> bool {
         Some(room) => room < coming,
         None => false,
     };
-    short || facts.valid + facts.dead + coming > facts.limit
+    short || facts.placed + facts.dead + coming > facts.limit
 }
 
 /// Half the room for the discard log is spoken for by what was given up since the last checkpoint.
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn room_is_made_before_the_device_is_full() {
-        let base = RoomFacts { limit: 1000, valid: 500, dead: 400, pending: 36, device: None };
+        let base = RoomFacts { limit: 1000, placed: 500, dead: 400, pending: 36, device: None };
         assert!(!is_tight(&base));
         assert!(is_tight(&RoomFacts { dead: 401, ..base }));
         assert!(is_tight(&RoomFacts { pending: 37, ..base }));
