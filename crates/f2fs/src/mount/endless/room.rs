@@ -4,9 +4,10 @@ use dovetail_block::BlockDevice;
 
 use super::super::F2fs;
 use super::super::checkpoint::Reason;
-use super::super::policy::{ROOM_MARGIN, RoomFacts, is_tight, log_is_due};
+use super::super::policy::{ROOM_MARGIN, RoomFacts, can_log, is_tight, log_is_due};
 use super::Endless;
 use crate::error::Error;
+use crate::format::Nid;
 
 /// Pages that are written between two looks at the room; fewer than the policy's margin, with the nodes that point to them.
 const PAGES_A_LOOK: usize = 16;
@@ -76,6 +77,13 @@ impl<D: BlockDevice> F2fs<D> {
         let made = self.balance_endless();
         *dirty = self.nodes.dirty_count();
         made
+    }
+
+    /// A record of the file's changes would take room that a recovery needs.
+    pub(in super::super) fn has_no_room_to_log(&self, ino: Nid) -> bool {
+        let Some(facts) = self.room_facts() else { return false };
+        let nodes = self.nodes.dirty_of(ino).len() as u64;
+        !can_log(&facts, nodes)
     }
 
     /// The device itself has no more room, whatever the numbers say.

@@ -30,6 +30,12 @@ pub(crate) const fn is_tight(facts: &RoomFacts) -> bool {
     short || facts.placed + facts.dead + coming > facts.limit
 }
 
+/// An fsync may write so many dirty nodes as records: each leaves a dead one behind, and a recovery writes it once more, since a
+/// power cut can come before room is made.
+pub(crate) const fn can_log(facts: &RoomFacts, nodes: u64) -> bool {
+    !is_tight(&RoomFacts { pending: facts.pending.saturating_add(nodes), ..*facts })
+}
+
 /// Half the room for the discard log is spoken for by what was given up since the last checkpoint.
 pub(crate) const fn log_is_due(fresh_bytes: u64, room_bytes: u64) -> bool {
     fresh_bytes > room_bytes / 2
@@ -77,6 +83,13 @@ mod tests {
             is_tight(&RoomFacts { device: Some(99), ..base })
                 && !is_tight(&RoomFacts { device: Some(100), ..base })
         );
+    }
+
+    #[test]
+    fn a_record_leaves_room_for_its_recovery() {
+        let base = RoomFacts { limit: 1000, placed: 500, dead: 400, pending: 0, device: None };
+        assert!(can_log(&base, 36) && !can_log(&base, 37));
+        assert!(!can_log(&base, u64::MAX));
     }
 
     #[test]
