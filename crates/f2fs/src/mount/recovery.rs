@@ -124,7 +124,10 @@ impl<D: BlockDevice> F2fs<D> {
         synced: &BTreeMap<Nid, Synced>,
     ) -> Result<BTreeSet<SegNo>, Error> {
         let mut claimed = Vec::new();
-        for (at, link) in chain.iter().enumerate() {
+        // what lies further out is of a recovery that was cut: kept, it would take room each time
+        let used = synced.values().map(|file| file.last + 1).max().unwrap_or(0);
+        let kept = if self.endless.is_some() { used } else { chain.len() };
+        for (at, link) in chain.iter().enumerate().take(kept) {
             claimed.push(link.address);
             if synced.get(&link.footer.ino).is_none_or(|file| at > file.last) {
                 continue;
