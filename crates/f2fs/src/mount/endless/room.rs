@@ -33,6 +33,7 @@ impl<D: BlockDevice> F2fs<D> {
         if is_tight(&facts) {
             self.make_room()?;
         }
+        self.note_device_room();
         let fresh = self.endless.as_ref().map_or(0, |endless| endless.fresh.most_bytes());
         if log_is_due(fresh, self.discard_log_room()) {
             self.write_checkpoint(Reason::Sync)?;
@@ -51,12 +52,16 @@ impl<D: BlockDevice> F2fs<D> {
             self.write_checkpoint(Reason::Sync)?;
             self.discard_queued(usize::MAX)?;
         }
-        let after = self.room_facts();
-        let is_full = after.is_some_and(|after| is_tight(&RoomFacts { limit: u64::MAX, ..after }));
+        Ok(())
+    }
+
+    /// Notes whether the device itself is short of room, whatever the numbers say.
+    pub(super) fn note_device_room(&mut self) {
+        let facts = self.room_facts();
+        let is_full = facts.is_some_and(|facts| is_tight(&RoomFacts { limit: u64::MAX, ..facts }));
         if let Some(endless) = &mut self.endless {
             endless.device_is_full = is_full;
         }
-        Ok(())
     }
 
     /// Looks for room among many pages that are written in a row; `number` counts them.
