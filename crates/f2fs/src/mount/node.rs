@@ -232,7 +232,8 @@ impl<D: BlockDevice> F2fs<D> {
         footer.next = Footer::next_of(self.superblock.variant, address, self.next_address(log));
         (footer.fsync_mark, footer.dentry_mark) = (marks.fsync, marks.dentry);
         if marks.fsync {
-            self.note_recoverable(marks.dentry);
+            let first = footer.node_offset == 0 && !self.since.logged.contains(&footer.ino);
+            self.note_recoverable(first, marks.dentry);
         }
         let version = self.node_version(nid);
         if entry.address == BlockAddr::NULL {

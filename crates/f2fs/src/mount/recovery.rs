@@ -196,7 +196,7 @@ impl<D: BlockDevice> F2fs<D> {
             _ => {
                 // a file that has direct nodes has outgrown its inode, whatever the checkpoint says
                 if self.has_inline_data(ino)? {
-                    self.clear_inline(ino)?;
+                    self.leave_inode(ino)?;
                 }
                 self.replay_pointers(link, &block, progress)
             }
@@ -291,9 +291,21 @@ impl<D: BlockDevice> F2fs<D> {
             self.edit_inode(ino)?.i_inline = logged.inline.0;
             self.edit_inline_area(ino)?.copy_from_slice(logged.inline_area());
         } else if old.has(InlineFlags::DATA) {
-            self.edit_inline_area(ino)?.fill(0);
+            self.leave_inode(ino)?;
             self.edit_inode(ino)?.i_inline = logged.inline.0;
         }
+        Ok(())
+    }
+
+    /// Content lies in blocks from now on. A device that can tell what it has lost shows an fsync that was cut: then the bytes
+    /// that were in the inode must be in block 0.
+    fn leave_inode(&mut self, ino: Nid) -> Result<(), Error> {
+        if self.endless.is_none() {
+            return self.clear_inline(ino);
+        }
+        self.convert_inline(ino)?;
+        // what the chain says of block 0 is not in memory
+        self.pages.remove_range(ino.0.into(), 0..1);
         Ok(())
     }
 

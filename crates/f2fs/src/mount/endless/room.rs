@@ -96,10 +96,11 @@ impl<D: BlockDevice> F2fs<D> {
         self.endless.as_ref().is_some_and(|endless| endless.device_is_full)
     }
 
-    /// A node was written for a recovery to find; with a mark for a name it would write a directory's blocks, too.
-    pub(in super::super) fn note_recoverable(&mut self, named: bool) {
+    /// A node was written for a recovery to find; with a mark for a name it would write a directory's blocks, too, and of an
+    /// inode that is the `first` of its file the content that it once held.
+    pub(in super::super) fn note_recoverable(&mut self, first: bool, named: bool) {
         if let Some(endless) = &mut self.endless {
-            endless.recoverable += if named { 5 } else { 1 };
+            endless.recoverable += 1 + u64::from(first) + if named { 4 } else { 0 };
         }
     }
 }
