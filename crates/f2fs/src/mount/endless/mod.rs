@@ -172,7 +172,7 @@ impl<D: BlockDevice> F2fs<D> {
         let mut commands = extents.chunks(RANGES_A_COMMAND);
         commands.try_for_each(|extents| self.io.discard(extents.iter().copied()))?;
         if self.device_is_full() {
-            self.note_device_room();
+            self.note_device_room()?;
         }
         Ok(!extents.is_empty())
     }

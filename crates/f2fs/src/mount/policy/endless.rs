@@ -12,6 +12,8 @@ pub(crate) struct RoomFacts {
     pub(crate) dead: u64,
     /// Blocks in use that the next checkpoint writes anew, or a recovery would.
     pub(crate) pending: u64,
+    /// Blocks of the next checkpoint's pack and NAT, which `limit` leaves out.
+    pub(crate) metadata: u64,
     /// What the device says that it can still take; `None` if it does not say.
     pub(crate) device: Option<u64>,
 }
@@ -24,7 +26,7 @@ pub(crate) const ROOM_MARGIN: u64 = 64;
 pub(crate) const fn is_tight(facts: &RoomFacts) -> bool {
     let coming = facts.pending + ROOM_MARGIN;
     let short = match facts.device {
-        Some(room) => room < coming,
+        Some(room) => room < coming.saturating_add(facts.metadata),
         None => false,
     };
     short || facts.placed + facts.dead + coming > facts.limit
@@ -75,19 +77,20 @@ mod tests {
 
     #[test]
     fn room_is_made_before_the_device_is_full() {
-        let base = RoomFacts { limit: 1000, placed: 500, dead: 400, pending: 36, device: None };
+        let base = RoomFacts { limit: 1000, placed: 500, dead: 400, pending: 36, ..RoomFacts::default() };
         assert!(!is_tight(&base));
         assert!(is_tight(&RoomFacts { dead: 401, ..base }));
         assert!(is_tight(&RoomFacts { pending: 37, ..base }));
         assert!(
             is_tight(&RoomFacts { device: Some(99), ..base })
                 && !is_tight(&RoomFacts { device: Some(100), ..base })
+                && is_tight(&RoomFacts { device: Some(100), metadata: 1, ..base })
         );
     }
 
     #[test]
     fn a_record_leaves_room_for_its_recovery() {
-        let base = RoomFacts { limit: 1000, placed: 500, dead: 400, pending: 0, device: None };
+        let base = RoomFacts { limit: 1000, placed: 500, dead: 400, pending: 0, ..RoomFacts::default() };
         assert!(can_log(&base, 36) && !can_log(&base, 37));
         assert!(!can_log(&base, u64::MAX));
     }
