@@ -127,7 +127,7 @@ impl Endless {
     fn free(&mut self, address: BlockAddr) -> Result<(), Corrupt> {
         let was_valid = match &mut self.recovered {
             Some(recovered) if recovered.covers(address) => recovered.adopted.remove(&address),
-            _ => self.was_written(address) && self.fresh.insert(address),
+            _ => self.was_written(address) && !self.queued.has(address) && self.fresh.insert(address),
         };
         if was_valid { Ok(()) } else { Err(Corrupt::NotValid(address)) }
     }

@@ -24,12 +24,12 @@ pub(crate) const ROOM_MARGIN: u64 = 64;
 
 /// What is dead has to be discarded before more is written.
 pub(crate) const fn is_tight(facts: &RoomFacts) -> bool {
-    let coming = facts.pending + ROOM_MARGIN;
+    let coming = facts.pending.saturating_add(ROOM_MARGIN);
     let short = match facts.device {
         Some(room) => room < coming.saturating_add(facts.metadata),
         None => false,
     };
-    short || facts.placed + facts.dead + coming > facts.limit
+    short || facts.placed.saturating_add(facts.dead).saturating_add(coming) > facts.limit
 }
 
 /// An fsync may write so many dirty nodes as records: each leaves a dead one behind, and a recovery writes it once more, since a
@@ -86,6 +86,13 @@ mod tests {
                 && !is_tight(&RoomFacts { device: Some(100), ..base })
                 && is_tight(&RoomFacts { device: Some(100), metadata: 1, ..base })
         );
+    }
+
+    #[test]
+    fn figures_of_a_damaged_volume_do_not_overflow() {
+        let most =
+            RoomFacts { limit: 1000, placed: 5, dead: u64::MAX, pending: u64::MAX, ..RoomFacts::default() };
+        assert!(is_tight(&most) && is_tight(&RoomFacts { device: Some(7), metadata: 9, ..most }));
     }
 
     #[test]
