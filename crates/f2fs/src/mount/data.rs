@@ -252,11 +252,12 @@ impl<D: BlockDevice> F2fs<D> {
         if !old.is_hole() && way != Way::Append && self.update(ino, old, &content, way)? {
             return Ok(());
         }
-        if old == BlockAddr::NULL {
-            self.check_room(1)?;
-            self.count_blocks(ino, 1)?;
+        if old != BlockAddr::NULL {
+            return self.move_block(ino, &pointer, content, facts, Cause::Data).map(drop);
         }
-        self.move_block(ino, &pointer, content, facts, Cause::Data).map(drop)
+        self.check_room(1)?;
+        self.move_block(ino, &pointer, content, facts, Cause::Data)?;
+        self.count_blocks(ino, 1)
     }
 
     /// Writes a block that keeps its place. `false` if it has to move: an update that must wait for its fsync finds no room
