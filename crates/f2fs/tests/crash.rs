@@ -229,4 +229,6 @@ fn endless_volumes_for_long() {
 fn endless_volumes_with_little_room() {
     let little = Endless { bytes: 10 << 20, ..Endless::new("nolazytime,noinline_data") };
     run("endless_volumes_with_little_room", &little, 20, 150, 1000);
+    let inline = Endless { bytes: 10 << 20, ..Endless::new("nolazytime") };
+    run("endless_volumes_with_little_room, inline", &inline, 20, 150, 1000);
 }

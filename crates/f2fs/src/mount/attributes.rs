@@ -237,7 +237,7 @@ impl<D: BlockDevice> F2fs<D> {
             }
             self.convert_inline(ino)?;
         }
-        let mut done = 0;
+        let (mut done, mut dirty) = (0, self.nodes.dirty_count());
         while done < bytes.len() {
             let at = offset + done as u64;
             let start = (at % BLOCK_BYTES) as usize;
@@ -245,6 +245,7 @@ impl<D: BlockDevice> F2fs<D> {
             self.write_in_page(ino, at, &bytes[done..done + len])?;
             done += len;
             self.grow_to(ino, at + len as u64)?;
+            self.make_room_for_nodes(&mut dirty)?;
         }
         Ok(())
     }
@@ -315,8 +316,10 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn reserve_range(&mut self, ino: Nid, from: u64, end: u64) -> Result<(), Error> {
+        let mut dirty = self.nodes.dirty_count();
         for block in from..end {
             self.reserve(ino, block)?;
+            self.make_room_for_nodes(&mut dirty)?;
         }
         Ok(())
     }

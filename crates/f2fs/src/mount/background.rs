@@ -169,6 +169,7 @@ impl<D: BlockDevice> F2fs<D> {
         for ino in self.pages.dirty_inodes() {
             let ino = crate::format::Nid(ino as u32);
             if !self.dirty_dents.contains(&ino) {
+                self.look_for_room(0)?;
                 self.write_back(ino, Why::Background)?;
                 self.balance()?;
             }

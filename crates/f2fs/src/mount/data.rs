@@ -202,12 +202,13 @@ impl<D: BlockDevice> F2fs<D> {
         let place = self.place_facts(ino, why, dirty.len())?;
         let ways = self.ways(ino, &dirty, place, why)?;
         for (number, index) in dirty.into_iter().enumerate() {
-            if why != Why::Checkpoint {
-                self.look_for_room(number)?;
-            }
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
             self.place_page(ino, index, content, facts, ways.of(number))?;
             self.pages.mark_clean(ino.0.into(), index);
+            // not before the first page, which may hold what has just left the inode and is nowhere else
+            if why != Why::Checkpoint {
+                self.look_for_room(number + 1)?;
+            }
             // a large file can take more than is free; in a sync or a checkpoint its caller sees to room
             if why == Why::Background
                 && (number + 1).is_multiple_of(crate::format::BLOCKS_IN_SEGMENT as usize)
@@ -222,6 +223,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// Writes the dirty pages of all files.
     pub(super) fn write_back_all(&mut self, why: Why) -> Result<(), Error> {
         for ino in self.pages.dirty_inodes() {
+            self.look_for_room(0)?;
             self.write_back(Nid(ino as u32), why)?;
         }
         Ok(())
@@ -250,11 +252,12 @@ impl<D: BlockDevice> F2fs<D> {
         if !old.is_hole() && way != Way::Append && self.update(ino, old, &content, way)? {
             return Ok(());
         }
-        if old == BlockAddr::NULL {
-            self.check_room(1)?;
-            self.count_blocks(ino, 1)?;
+        if old != BlockAddr::NULL {
+            return self.move_block(ino, &pointer, content, facts, Cause::Data).map(drop);
         }
-        self.move_block(ino, &pointer, content, facts, Cause::Data).map(drop)
+        self.check_room(1)?;
+        self.move_block(ino, &pointer, content, facts, Cause::Data)?;
+        self.count_blocks(ino, 1)
     }
 
     /// Writes a block that keeps its place. `false` if it has to move: an update that must wait for its fsync finds no room

@@ -25,6 +25,7 @@ impl<D: BlockDevice> F2fs<D> {
         self.check_writable()?;
         let ino = Nid(ino);
         let why = if data_only { Why::DataSync } else { Why::Fsync };
+        self.look_for_room(0)?;
         self.make_durable(ino, why)?;
         match self.after_write() {
             // the fsync itself is through; the next call that needs room says that there is none
@@ -71,6 +72,7 @@ impl<D: BlockDevice> F2fs<D> {
         let (mode, links, advise) = (raw.i_mode.get(), raw.i_links.get(), raw.i_advise);
         let (flags, parent) = (InodeFlags(raw.i_flags.get()), Nid(raw.i_pino.get()));
         let user = self.checkpoint.user_block_count;
+        let no_room_to_log = self.has_no_room_to_log(ino)?;
         Ok(FsyncFacts {
             special: mode & 0o170_000 != 0o100_000,
             compressed: flags.has(InodeFlags::COMPRESSED),
@@ -78,7 +80,7 @@ impl<D: BlockDevice> F2fs<D> {
             lost_parent: advise & ADVISE_LOST_PARENT != 0,
             new_parent: self.since.new_inodes.contains(&parent),
             parent_xattrs: self.since.xattr_dirs.contains(&parent),
-            no_room_to_recover: self.counts.valid_blocks + self.since.allocated > user,
+            no_room_to_recover: self.counts.valid_blocks + self.since.allocated > user || no_room_to_log,
             two_logs: self.options.logs == Logs::Two,
             strict_parent_changed: self.options.fsync_mode == FsyncMode::Strict
                 && self.since.new_inodes.contains(&ino)

@@ -193,6 +193,7 @@ impl<D: BlockDevice> F2fs<D> {
         footer.write(&mut block);
         let slot = self.nodes.insert(nid, ino, offset, Arc::new(block));
         self.nodes.edit_at(slot);
+        self.note_promise(BlockAddr::NULL, BlockAddr::NEW);
         self.since.allocated += 1;
         self.counts.valid_nodes += 1;
         self.counts.valid_blocks += 1;
@@ -204,7 +205,9 @@ impl<D: BlockDevice> F2fs<D> {
         let place = Place::Checkpoint(self.checkpoint.pack);
         Corrupt::check_range(place, "valid_node_count", self.counts.valid_nodes, (1, u32::MAX.into()))?;
         Corrupt::check_range(place, "valid_block_count", self.counts.valid_blocks, (1, u64::MAX))?;
-        if entry.address != BlockAddr::NULL {
+        if entry.address == BlockAddr::NULL {
+            self.note_promise(BlockAddr::NEW, BlockAddr::NULL);
+        } else {
             self.free_block(entry.address)?;
         }
         self.nat.release(nid);
@@ -229,10 +232,13 @@ impl<D: BlockDevice> F2fs<D> {
         footer.next = Footer::next_of(self.superblock.variant, address, self.next_address(log));
         (footer.fsync_mark, footer.dentry_mark) = (marks.fsync, marks.dentry);
         if marks.fsync {
-            self.note_recoverable(marks.dentry);
+            let first = footer.node_offset == 0 && !self.since.logged.contains(&footer.ino);
+            self.note_recoverable(first, marks.dentry);
         }
         let version = self.node_version(nid);
-        if entry.address != BlockAddr::NULL {
+        if entry.address == BlockAddr::NULL {
+            self.note_promise(BlockAddr::NEW, address);
+        } else {
             self.free_block(entry.address)?;
         }
         self.nat.set(nid, NatEntry { version, ino: footer.ino, address });

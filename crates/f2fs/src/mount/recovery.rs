@@ -124,7 +124,10 @@ impl<D: BlockDevice> F2fs<D> {
         synced: &BTreeMap<Nid, Synced>,
     ) -> Result<BTreeSet<SegNo>, Error> {
         let mut claimed = Vec::new();
-        for (at, link) in chain.iter().enumerate() {
+        // what lies further out is of a recovery that was cut: kept, it would take room each time
+        let used = synced.values().map(|file| file.last + 1).max().unwrap_or(0);
+        let kept = if self.endless.is_some() { used } else { chain.len() };
+        for (at, link) in chain.iter().enumerate().take(kept) {
             claimed.push(link.address);
             if synced.get(&link.footer.ino).is_none_or(|file| at > file.last) {
                 continue;
@@ -193,7 +196,7 @@ impl<D: BlockDevice> F2fs<D> {
             _ => {
                 // a file that has direct nodes has outgrown its inode, whatever the checkpoint says
                 if self.has_inline_data(ino)? {
-                    self.clear_inline(ino)?;
+                    self.leave_inode(ino)?;
                 }
                 self.replay_pointers(link, &block, progress)
             }
@@ -293,9 +296,21 @@ impl<D: BlockDevice> F2fs<D> {
             Corrupt::check_equal(Place::Inode(ino), "the logged bytes of inline content", found, expected)?;
             area.copy_from_slice(logged.inline_area());
         } else if old.has(InlineFlags::DATA) {
-            self.edit_inline_area(ino)?.fill(0);
+            self.leave_inode(ino)?;
             self.edit_inode(ino)?.i_inline = logged.inline.0;
         }
+        Ok(())
+    }
+
+    /// Content lies in blocks from now on. A device that can tell what it has lost shows an fsync that was cut: then the bytes
+    /// that were in the inode must be in block 0.
+    fn leave_inode(&mut self, ino: Nid) -> Result<(), Error> {
+        if self.endless.is_none() {
+            return self.clear_inline(ino);
+        }
+        self.convert_inline(ino)?;
+        // what the chain says of block 0 is not in memory
+        self.pages.remove_range(ino.0.into(), 0..1);
         Ok(())
     }
 

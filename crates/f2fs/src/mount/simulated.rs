@@ -32,8 +32,10 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn write_buffered(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
+        let mut dirty = self.nodes.dirty_count();
         for (index, content) in (first..).zip(contents) {
             self.write_page(ino, index, content.clone())?;
+            self.make_room_for_nodes(&mut dirty)?;
         }
         Ok(())
     }
@@ -45,9 +47,9 @@ impl<D: BlockDevice> F2fs<D> {
         let blocks: Vec<u64> = (first..first + contents.len() as u64).collect();
         let ways = self.ways(ino, &blocks, place, Why::Direct)?;
         for (number, (index, content)) in (first..).zip(contents).enumerate() {
+            self.look_for_room(number)?;
             self.pages.remove_range(ino.0.into(), index..index + 1);
             self.place_page(ino, index, content.clone(), facts, ways.of(number))?;
-            self.look_for_room(number)?;
             if (index - first + 1).is_multiple_of(BLOCKS_IN_SEGMENT.into()) {
                 self.balance()?;
             }

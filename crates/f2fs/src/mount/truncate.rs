@@ -111,6 +111,7 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.free_address(ino, address)?;
         variant.put_address(self.edit_node(nid)?, at, BlockAddr::NULL);
+        self.note_promise(address, BlockAddr::NULL);
         self.drop_extent(ino)?;
         self.uncount(ino, address)
     }
@@ -144,7 +145,7 @@ impl<D: BlockDevice> F2fs<D> {
     /// The blocks of a range become holes; their nodes stay.
     pub(super) fn punch_blocks(&mut self, ino: Nid, from: u64, end: u64) -> Result<(), Error> {
         self.pages.remove_range(ino.0.into(), from..end);
-        let mut block = from;
+        let (mut block, mut dirty) = (from, self.nodes.dirty_count());
         while let Some((found, address)) = self.next_mapped(ino, block, end)? {
             if let Found::Pointer(pointer) = self.find_pointer(ino, found)? {
                 self.free_address(ino, address)?;
@@ -152,6 +153,7 @@ impl<D: BlockDevice> F2fs<D> {
                 self.uncount(ino, address)?;
             }
             block = found + 1;
+            self.make_room_for_nodes(&mut dirty)?;
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ impl<D: BlockDevice> Volume<D> {
     pub fn discard_log(&mut self) -> Result<Vec<Extent>, Error> {
         let extents = self.stored_discard_log()?;
         extents.iter().try_for_each(|extent| self.check_discard(*extent))?;
+        check_apart(Place::Checkpoint(self.checkpoint.pack), &extents)?;
         Ok(extents)
     }
 
@@ -68,5 +69,29 @@ impl<D: BlockDevice> Volume<D> {
         let written = self.checkpoint.positions[log].0;
         debug_assert!(area_start(log) <= extent.start);
         Corrupt::check_range(place, "the end of a discard", extent.range().end, (first, written))
+    }
+}
+
+/// No block is named twice.
+fn check_apart(place: Place, extents: &[Extent]) -> Result<(), Corrupt> {
+    let mut sorted: Vec<Extent> = extents.iter().copied().filter(|extent| extent.blocks > 0).collect();
+    sorted.sort_unstable_by_key(|extent| extent.start.0);
+    sorted.windows(2).try_for_each(|pair| {
+        let end = pair[0].range().end;
+        Corrupt::check_range(place, "the start of a discard after another", pair[1].start.0, (end, u64::MAX))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_names_no_block_twice() {
+        let extent = |start, blocks| Extent { start: BlockAddr(start), blocks };
+        let place = Place::Checkpoint(1);
+        assert!(check_apart(place, &[extent(10, 5), extent(0, 0), extent(1, 9), extent(15, 1)]).is_ok());
+        assert!(check_apart(place, &[extent(10, 5), extent(1, 10)]).is_err());
+        assert!(check_apart(place, &[extent(10, 5), extent(10, 5)]).is_err());
     }
 }

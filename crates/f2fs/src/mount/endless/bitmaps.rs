@@ -39,6 +39,19 @@ impl Bitmap {
         is_new
     }
 
+    /// Takes in another one; how many bits are new.
+    fn merge(&mut self, other: &Self) -> u32 {
+        let before = self.set;
+        self.words.iter_mut().zip(&other.words).for_each(|(to, from)| *to |= from);
+        self.set = self.words.iter().map(|word| word.count_ones()).sum();
+        self.first = self.first.min(other.first);
+        self.set - before
+    }
+
+    fn has(&self, bit: usize) -> bool {
+        self.words[bit / 64] >> (bit % 64) & 1 != 0
+    }
+
     /// From the first word that is not 0 to the last, and where they begin.
     fn used_words(&self) -> (usize, &[u64]) {
         let first = self.words.iter().position(|&word| word != 0).unwrap_or(0);
@@ -131,11 +144,17 @@ impl DiscardBitmaps {
         });
         let is_new = bitmap.set((address.0 % SECTION) as usize);
         if is_new {
-            self.blocks += 1;
+            self.blocks = self.blocks.saturating_add(1);
             let shorter = DISCARD_ENTRY * bitmap.set as usize <= bitmap_len(WORDS);
             self.most_bytes += if shorter { DISCARD_ENTRY as u64 } else { 0 };
         }
         is_new
+    }
+
+    /// The block is in a bitmap; extents are not looked at.
+    pub(super) fn has(&self, address: BlockAddr) -> bool {
+        let bitmap = self.sections.get(&(address.0 / SECTION));
+        bitmap.is_some_and(|bitmap| bitmap.has((address.0 % SECTION) as usize))
     }
 
     /// Adds an extent of any length, none of which is there.
@@ -152,24 +171,22 @@ impl DiscardBitmaps {
             let Some(from) = other.sections.remove(&section) else { continue };
             self.absorb_section(section, from);
         }
-        self.blocks = self.blocks.saturating_add(other.extents.iter().map(|extent| extent.blocks).sum());
-        self.extents.append(&mut other.extents);
+        std::mem::take(&mut other.extents).into_iter().for_each(|extent| self.push(extent));
     }
 
     fn absorb_section(&mut self, section: u64, from: Bitmap) {
         let most = |bitmap: &Bitmap| (DISCARD_ENTRY * bitmap.set as usize).min(bitmap_len(WORDS)) as u64;
-        self.blocks += u64::from(from.set);
         match self.sections.get_mut(&section) {
             None => {
                 self.order.push_back(section);
                 self.most_bytes += most(&from);
+                self.blocks = self.blocks.saturating_add(from.set.into());
                 self.sections.insert(section, from);
             }
             Some(to) => {
                 self.most_bytes -= most(to);
-                to.words.iter_mut().zip(&from.words).for_each(|(to, from)| *to |= from);
-                to.set += from.set;
-                to.first = to.first.min(from.first);
+                let added = to.merge(&from);
+                self.blocks = self.blocks.saturating_add(added.into());
                 self.most_bytes += most(to);
             }
         }
@@ -249,6 +266,30 @@ mod tests {
         (0..SECTION).for_each(|block| assert!(whole.insert(BlockAddr(block))));
         assert_eq!((whole.log_len(), whole.take(5).len()), (16, 1));
         assert!(whole.is_empty() && whole.most_bytes() == 0);
+    }
+
+    /// Only a damaged volume gives up a block twice.
+    #[test]
+    fn a_block_that_is_added_twice_is_there_once() {
+        let (mut queued, mut fresh) = (DiscardBitmaps::default(), DiscardBitmaps::default());
+        (10..20).for_each(|block| assert!(queued.insert(BlockAddr(block))));
+        (15..30).for_each(|block| assert!(fresh.insert(BlockAddr(block))));
+        assert!(fresh.insert(BlockAddr(SECTION)));
+        queued.absorb(fresh);
+        assert!(queued.has(BlockAddr(29)) && !queued.has(BlockAddr(30)));
+        assert_eq!(queued.blocks(), 21);
+        let taken = queued.take(usize::MAX);
+        assert_eq!(taken.iter().map(|extent| extent.blocks).collect::<Vec<_>>(), [20, 1]);
+        assert!(queued.is_empty() && queued.most_bytes() == 0);
+    }
+
+    #[test]
+    fn the_blocks_of_long_extents_do_not_overflow() {
+        let long = Extent { start: BlockAddr(0), blocks: u64::MAX / 2 };
+        let (mut queued, mut other) = (DiscardBitmaps::default(), DiscardBitmaps::default());
+        (0..3).for_each(|_| other.push(long));
+        queued.absorb(other);
+        assert_eq!((queued.blocks(), queued.take(9).len()), (u64::MAX, 3));
     }
 
     proptest! {

@@ -36,6 +36,9 @@ pub(super) struct Endless {
     queued: DiscardBitmaps,
     /// What content and nodes may take of the device, in blocks.
     limit: u64,
+    /// Blocks that are counted as valid and have no place yet: reserved for content, and nodes that were never written. Those
+    /// that were reserved before the mount are not among them.
+    promised: u64,
     /// The device has less room than the numbers say.
     device_is_full: bool,
     /// Nodes that a recovery would write, and directories with them.
@@ -70,6 +73,7 @@ impl Endless {
             fresh: DiscardBitmaps::default(),
             queued,
             limit: superblock.room_for_files(),
+            promised: 0,
             device_is_full: false,
             recoverable: 0,
             recovered: None,
@@ -100,9 +104,14 @@ impl Endless {
         address < self.positions[log_of(address)]
     }
 
-    /// Takes the next block of a log, of a volume of which `valid` blocks are in use.
+    /// What the device holds of `valid` blocks: the others have no place yet.
+    fn placed(&self, valid: u64) -> u64 {
+        valid.saturating_sub(self.promised)
+    }
+
+    /// Takes the next block of a log, of a volume of which `valid` blocks are in use or promised.
     fn append(&mut self, log: Log, valid: u64) -> Result<BlockAddr, Error> {
-        if valid.saturating_add(self.dead()) >= self.limit {
+        if self.placed(valid).saturating_add(self.dead()) >= self.limit {
             return Err(Error::NoSpace);
         }
         let next = &mut self.positions[log.index()];
@@ -118,7 +127,7 @@ impl Endless {
     fn free(&mut self, address: BlockAddr) -> Result<(), Corrupt> {
         let was_valid = match &mut self.recovered {
             Some(recovered) if recovered.covers(address) => recovered.adopted.remove(&address),
-            _ => self.was_written(address) && self.fresh.insert(address),
+            _ => self.was_written(address) && !self.queued.has(address) && self.fresh.insert(address),
         };
         if was_valid { Ok(()) } else { Err(Corrupt::NotValid(address)) }
     }
@@ -149,12 +158,22 @@ impl<D: BlockDevice> F2fs<D> {
         }
     }
 
+    /// What led to `from` leads to `to`: a block is promised as long as it is valid and has no place.
+    pub(super) fn note_promise(&mut self, from: BlockAddr, to: BlockAddr) {
+        let Some(endless) = &mut self.endless else { return };
+        let more = i64::from(to == BlockAddr::NEW) - i64::from(from == BlockAddr::NEW);
+        endless.promised = endless.promised.saturating_add_signed(more);
+    }
+
     /// Tells the device of up to `count` extents that wait; `true` if there were any.
     pub(super) fn discard_queued(&mut self, count: usize) -> Result<bool, Error> {
         let Some(endless) = &mut self.endless else { return Ok(false) };
         let extents = endless.queued.take(count);
         let mut commands = extents.chunks(RANGES_A_COMMAND);
         commands.try_for_each(|extents| self.io.discard(extents.iter().copied()))?;
+        if self.device_is_full() {
+            self.note_device_room()?;
+        }
         Ok(!extents.is_empty())
     }
 }

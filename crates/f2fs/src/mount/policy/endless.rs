@@ -6,12 +6,14 @@
 pub(crate) struct RoomFacts {
     /// What content and nodes may take of the device.
     pub(crate) limit: u64,
-    /// In use, or promised.
-    pub(crate) valid: u64,
+    /// In use, and on the device.
+    pub(crate) placed: u64,
     /// Given up, and still held by the device.
     pub(crate) dead: u64,
     /// Blocks in use that the next checkpoint writes anew, or a recovery would.
     pub(crate) pending: u64,
+    /// Blocks of the next checkpoint's pack and NAT, which `limit` leaves out.
+    pub(crate) metadata: u64,
     /// What the device says that it can still take; `None` if it does not say.
     pub(crate) device: Option<u64>,
 }
@@ -22,12 +24,18 @@ pub(crate) const ROOM_MARGIN: u64 = 64;
 
 /// What is dead has to be discarded before more is written.
 pub(crate) const fn is_tight(facts: &RoomFacts) -> bool {
-    let coming = facts.pending + ROOM_MARGIN;
+    let coming = facts.pending.saturating_add(ROOM_MARGIN);
     let short = match facts.device {
-        Some(room) => room < coming,
+        Some(room) => room < coming.saturating_add(facts.metadata),
         None => false,
     };
-    short || facts.valid + facts.dead + coming > facts.limit
+    short || facts.placed.saturating_add(facts.dead).saturating_add(coming) > facts.limit
+}
+
+/// An fsync may write so many dirty nodes as records: each leaves a dead one behind, and a recovery writes it once more, since a
+/// power cut can come before room is made.
+pub(crate) const fn can_log(facts: &RoomFacts, nodes: u64) -> bool {
+    !is_tight(&RoomFacts { pending: facts.pending.saturating_add(nodes), ..*facts })
 }
 
 /// Half the room for the discard log is spoken for by what was given up since the last checkpoint.
@@ -69,14 +77,29 @@ mod tests {
 
     #[test]
     fn room_is_made_before_the_device_is_full() {
-        let base = RoomFacts { limit: 1000, valid: 500, dead: 400, pending: 36, device: None };
+        let base = RoomFacts { limit: 1000, placed: 500, dead: 400, pending: 36, ..RoomFacts::default() };
         assert!(!is_tight(&base));
         assert!(is_tight(&RoomFacts { dead: 401, ..base }));
         assert!(is_tight(&RoomFacts { pending: 37, ..base }));
         assert!(
             is_tight(&RoomFacts { device: Some(99), ..base })
                 && !is_tight(&RoomFacts { device: Some(100), ..base })
+                && is_tight(&RoomFacts { device: Some(100), metadata: 1, ..base })
         );
+    }
+
+    #[test]
+    fn figures_of_a_damaged_volume_do_not_overflow() {
+        let most =
+            RoomFacts { limit: 1000, placed: 5, dead: u64::MAX, pending: u64::MAX, ..RoomFacts::default() };
+        assert!(is_tight(&most) && is_tight(&RoomFacts { device: Some(7), metadata: 9, ..most }));
+    }
+
+    #[test]
+    fn a_record_leaves_room_for_its_recovery() {
+        let base = RoomFacts { limit: 1000, placed: 500, dead: 400, pending: 0, ..RoomFacts::default() };
+        assert!(can_log(&base, 36) && !can_log(&base, 37));
+        assert!(!can_log(&base, u64::MAX));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod update;
 mod victim;
 
 pub(crate) use endless::{
-    ENDLESS_PACE, Pace, ROOM_MARGIN, RoomFacts, can_carry, is_tight, log_is_due, segmented_pace,
+    ENDLESS_PACE, Pace, ROOM_MARGIN, RoomFacts, can_carry, can_log, is_tight, log_is_due, segmented_pace,
 };
 pub(crate) use fsync::{FsyncFacts, must_checkpoint};
 pub use log::Logs;
