@@ -49,7 +49,7 @@ pub struct MkfsOptions {
     /// IPLFS: how far into its area each log begins, in blocks; tests put it near the end.
     pub log_start: u64,
     /// IPLFS: blocks of a checkpoint pack for its discard log; by default enough for all that the device can hold. Tests make it
-    /// small: a call that gives up more than fits then finds no space.
+    /// small: after a call that gives up more than fits no checkpoint finds space.
     pub discard_log_blocks: Option<u32>,
     /// The label, at most 512 UTF-16 units.
     pub label: String,

@@ -2,6 +2,7 @@
 //! 4.3). Sections without one take no memory.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
@@ -13,11 +14,14 @@ use crate::format::{
 /// Blocks in a section: 1 GiB.
 pub(super) const SECTION: u64 = ENDLESS_SECTION as u64 * BLOCKS_IN_SEGMENT as u64;
 const WORDS: usize = (SECTION / 64) as usize;
+/// Words that take memory together.
+const CHUNK: usize = 64;
 
 /// One section's bitmap, least significant bit first.
 #[derive(Debug)]
 struct Bitmap {
-    words: Box<[u64]>,
+    /// [`WORDS`], those that were ever touched: a single block takes a kibibyte, where all would take 32.
+    chunks: Box<[Option<Box<[u64; CHUNK]>>]>,
     set: u32,
     /// No bit is set in the words before this one.
     first: usize,
@@ -25,12 +29,25 @@ struct Bitmap {
 
 impl Bitmap {
     fn new() -> Self {
-        Self { words: vec![0; WORDS].into_boxed_slice(), set: 0, first: WORDS }
+        Self { chunks: vec![None; WORDS / CHUNK].into_boxed_slice(), set: 0, first: WORDS }
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        self.chunks[at / CHUNK].as_ref().map_or(0, |chunk| chunk[at % CHUNK])
+    }
+
+    fn word_mut(&mut self, at: usize) -> &mut u64 {
+        &mut self.chunks[at / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]))[at % CHUNK]
+    }
+
+    /// From word `from` on.
+    fn words(&self, from: usize) -> impl DoubleEndedIterator<Item = (usize, u64)> + '_ {
+        (from..WORDS).map(|at| (at, self.word(at)))
     }
 
     /// `false` if the bit was set before.
     fn set(&mut self, bit: usize) -> bool {
-        let word = &mut self.words[bit / 64];
+        let word = self.word_mut(bit / 64);
         let mask = 1 << (bit % 64);
         let is_new = *word & mask == 0;
         *word |= mask;
@@ -42,27 +59,27 @@ impl Bitmap {
     /// Takes in another one; how many bits are new.
     fn merge(&mut self, other: &Self) -> u32 {
         let before = self.set;
-        self.words.iter_mut().zip(&other.words).for_each(|(to, from)| *to |= from);
-        self.set = self.words.iter().map(|word| word.count_ones()).sum();
+        let others = other.words(other.first).filter(|&(_, word)| word != 0);
+        others.for_each(|(at, word)| *self.word_mut(at) |= word);
+        self.set = self.words(0).map(|(_, word)| word.count_ones()).sum();
         self.first = self.first.min(other.first);
         self.set - before
     }
 
     fn has(&self, bit: usize) -> bool {
-        self.words[bit / 64] >> (bit % 64) & 1 != 0
+        self.word(bit / 64) >> (bit % 64) & 1 != 0
     }
 
     /// From the first word that is not 0 to the last, and where they begin.
-    fn used_words(&self) -> (usize, &[u64]) {
-        let first = self.words.iter().position(|&word| word != 0).unwrap_or(0);
-        let end = self.words.iter().rposition(|&word| word != 0).map_or(first, |last| last + 1);
-        (first, &self.words[first..end])
+    fn used_words(&self) -> Range<usize> {
+        let used = || self.words(self.first).filter(|&(_, word)| word != 0).map(|(at, _)| at);
+        used().next().map_or(0..0, |first| first..used().next_back().unwrap_or(first) + 1)
     }
 
     /// Runs of set bits.
     fn runs(&self) -> usize {
         let mut before = 0;
-        let starts = self.words.iter().map(|&word| {
+        let starts = self.words(self.first).map(|(_, word)| {
             let starts = word & !(word << 1 | before);
             before = word >> 63;
             starts.count_ones() as usize
@@ -72,31 +89,38 @@ impl Bitmap {
 
     /// Bytes in a log, in the shorter of the two ways.
     fn log_len(&self) -> usize {
-        (DISCARD_ENTRY * self.runs()).min(bitmap_len(self.used_words().1.len()))
+        (DISCARD_ENTRY * self.runs()).min(bitmap_len(self.used_words().len()))
     }
 
     fn write(&self, start: BlockAddr, log: &mut Vec<u8>) {
-        let (first, words) = self.used_words();
-        let at = start.plus(64 * first as u64);
-        if DISCARD_ENTRY * self.runs() <= bitmap_len(words.len()) {
-            extents_of(at, words).into_iter().for_each(|extent| log_extent(log, extent));
+        let used = self.used_words();
+        if DISCARD_ENTRY * self.runs() <= bitmap_len(used.len()) {
+            self.extents(start).into_iter().for_each(|extent| log_extent(log, extent));
         } else {
-            log_bitmap(log, at, words);
+            let words: Vec<u64> = used.clone().map(|at| self.word(at)).collect();
+            log_bitmap(log, start.plus(64 * used.start as u64), &words);
         }
+    }
+
+    /// The runs of set bits, of a section that begins at `start`.
+    fn extents(&self, start: BlockAddr) -> Vec<Extent> {
+        let used = self.used_words();
+        let words: Vec<u64> = used.clone().map(|at| self.word(at)).collect();
+        extents_of(start.plus(64 * used.start as u64), &words)
     }
 
     /// Takes out the first run of set bits, as bits.
     fn take_run(&mut self) -> Option<(usize, u64)> {
-        let first = self.first + self.words.get(self.first..)?.iter().position(|&word| word != 0)?;
+        let (first, word) = self.words(self.first).find(|&(_, word)| word != 0)?;
         self.first = first;
-        let bit = self.words[first].trailing_zeros() as usize;
+        let bit = word.trailing_zeros() as usize;
         let (mut blocks, mut at, mut within) = (0, first, bit);
         while at < WORDS {
-            let run = (self.words[at] >> within).trailing_ones() as usize;
+            let run = (self.word(at) >> within).trailing_ones() as usize;
             if run == 0 {
                 break;
             }
-            self.words[at] &= !(u64::MAX >> (64 - run) << within);
+            *self.word_mut(at) &= !(u64::MAX >> (64 - run) << within);
             blocks += run;
             if within + run < 64 {
                 break;
@@ -236,8 +260,7 @@ impl DiscardBitmaps {
     /// All of it, in no order.
     pub(super) fn extents(&self) -> Vec<Extent> {
         let sections = self.sections.iter();
-        let of_sections =
-            sections.flat_map(|(section, bitmap)| extents_of(BlockAddr(section * SECTION), &bitmap.words));
+        let of_sections = sections.flat_map(|(section, bitmap)| bitmap.extents(BlockAddr(section * SECTION)));
         of_sections.chain(self.extents.iter().copied()).collect()
     }
 }
@@ -290,6 +313,15 @@ mod tests {
         (0..3).for_each(|_| other.push(long));
         queued.absorb(other);
         assert_eq!((queued.blocks(), queued.take(9).len()), (u64::MAX, 3));
+    }
+
+    /// What was given up far apart takes memory by what it is, not by where.
+    #[test]
+    fn a_block_takes_little_memory() {
+        let mut alone = DiscardBitmaps::default();
+        assert!(alone.insert(BlockAddr(7 * SECTION + 12_345)));
+        let taken = alone.sections.values().flat_map(|bitmap| bitmap.chunks.iter().flatten()).count();
+        assert_eq!(taken, 1);
     }
 
     proptest! {
