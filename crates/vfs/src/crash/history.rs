@@ -3,7 +3,7 @@
 use dovetail_block::Recording;
 
 use super::snapshot::Snapshot;
-use crate::exercise::{Op, Path, Target};
+use crate::exercise::{Op, Path, Subject};
 use crate::{FileSystem, Ino};
 
 /// What an operation promises once it has returned.
@@ -17,11 +17,11 @@ pub(super) enum Promise {
 
 impl Promise {
     /// What `op` will promise, by the numbers of the model.
-    pub(super) fn of<F: FileSystem>(op: &Op, model: &mut F) -> Option<Self> {
+    pub(super) fn of<F: FileSystem>(op: &Op, model: &mut Subject<F>) -> Option<Self> {
         match op {
             Op::Sync => Some(Self::All),
-            Op::Fsync { target: Target::Path(path), data_only } => {
-                find(path, model).map(|ino| Self::File { ino, data_only: *data_only })
+            Op::Fsync { target, data_only } => {
+                model.find(target).ok().map(|ino| Self::File { ino, data_only: *data_only })
             }
             _ => None,
         }

@@ -128,7 +128,7 @@ impl<'a, M: Mountable> Workload<'a, M> {
             if punches_beyond_end(&step.op, &mut model.fs) {
                 continue; // changes nothing; what it does to times is another test's business
             }
-            let promise = history::Promise::of(&step.op, &mut model.fs);
+            let promise = history::Promise::of(&step.op, &mut model);
             let (expected, found) = (model.apply(&step), mounted.apply(&step));
             // that answers and errors agree in every detail is another test's business
             if changes(&step.op) && expected.is_ok() != found.is_ok() {

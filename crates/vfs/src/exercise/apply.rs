@@ -228,7 +228,7 @@ impl<F: FileSystem> Subject<F> {
         Ok(if zeros { Answer::Done } else { Answer::Wrong(format!("data before {data} was skipped")) })
     }
 
-    pub(super) fn find(&mut self, target: &Target) -> Result<Ino, Error> {
+    pub(crate) fn find(&mut self, target: &Target) -> Result<Ino, Error> {
         match target {
             Target::Path(path) => self.walk(path),
             Target::Held(slot) => self.held.get(*slot).copied().flatten().ok_or(Error::NotFound),
