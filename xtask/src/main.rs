@@ -74,7 +74,7 @@ const CHORES: [Chore; 14] = [
     },
     Chore {
         name: "posix",
-        about: "pjdfstest, fsx, stress-ng, fio, SQLite and git on a mount: cargo xtask posix [--fs ext4] [--quick] [STEP...]",
+        about: "pjdfstest, fsx, stress-ng, fio, SQLite and git on a mount: cargo xtask posix [--fs iplfs|ext4|ext3] [--quick] [STEP...]",
         run: posix::posix,
     },
     Chore {

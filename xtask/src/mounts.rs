@@ -116,6 +116,8 @@ pub(crate) fn dovetail() -> Result<PathBuf, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     F2fs,
+    /// On a drive in a file; nobody else has tools for it.
+    Iplfs,
     Ext4,
     Ext3,
 }
@@ -129,9 +131,10 @@ impl Format {
         };
         let format = match rest.get(at + 1) {
             Some(&"f2fs") => Self::F2fs,
+            Some(&"iplfs") => Self::Iplfs,
             Some(&"ext4") => Self::Ext4,
             Some(&"ext3") => Self::Ext3,
-            _ => return Err("--fs is f2fs, ext4 or ext3".to_string()),
+            _ => return Err("--fs is f2fs, iplfs, ext4 or ext3".to_string()),
         };
         rest.drain(at..at + 2);
         Ok((format, rest))
@@ -140,6 +143,7 @@ impl Format {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::F2fs => "f2fs",
+            Self::Iplfs => "iplfs",
             Self::Ext4 => "ext4",
             Self::Ext3 => "ext3",
         }
@@ -148,18 +152,19 @@ impl Format {
     /// The crate that has its tests.
     pub(crate) const fn package(self) -> &'static str {
         match self {
-            Self::F2fs => "dovetail-f2fs",
+            Self::F2fs | Self::Iplfs => "dovetail-f2fs",
             Self::Ext4 | Self::Ext3 => "dovetail-ext",
         }
     }
 
-    /// An image of `gib`, made by the file system's own tool.
-    pub(crate) fn make(self, place: &Workplace, gib: u64) -> Result<PathBuf, String> {
-        let image = place.image(&format!("{}.img", self.name()), gib << 30)?;
-        let mut command = match self {
-            Self::F2fs => Command::new("mkfs.f2fs"),
-            Self::Ext4 | Self::Ext3 => Command::new("mke2fs"),
-        };
+    /// An image of `gib`, made by the file system's own tool; IPLFS's is `program`.
+    pub(crate) fn make(self, place: &Workplace, program: &Path, gib: u64) -> Result<PathBuf, String> {
+        let name = format!("{}.img", self.name());
+        if self == Self::Iplfs {
+            return make_iplfs(&place.path.join(name), program, gib);
+        }
+        let image = place.image(&name, gib << 30)?;
+        let mut command = Command::new(if self == Self::F2fs { "mkfs.f2fs" } else { "mke2fs" });
         if self != Self::F2fs {
             command.args(["-F", "-t", self.name()]);
         }
@@ -167,15 +172,16 @@ impl Format {
         Ok(image)
     }
 
-    /// The check that the file system's own tool makes, without changing anything.
-    pub(crate) fn checker(self, image: &Path) -> Command {
+    /// The check that the file system's own tool makes, without changing anything; IPLFS has none but ours.
+    pub(crate) fn checker(self, image: &Path) -> Option<Command> {
         let (program, option) = match self {
             Self::F2fs => ("fsck.f2fs", "--dry-run"),
+            Self::Iplfs => return None,
             Self::Ext4 | Self::Ext3 => ("e2fsck", "-fn"),
         };
         let mut command = Command::new(program);
         command.arg(option).arg(image);
-        command
+        Some(command)
     }
 
     /// A new image of `gib`, mounted by us.
@@ -185,10 +191,21 @@ impl Format {
         program: &Path,
         gib: u64,
     ) -> Result<(PathBuf, Served), String> {
-        let image = self.make(place, gib)?;
+        let image = self.make(place, program, gib)?;
         let directory = place.folder("mounted")?;
         let mut command = Command::new(program);
         command.args(["mount", "-f"]).args([&image, &directory]);
         Served::start(&mut command, &directory).map(|served| (image, served))
     }
+}
+
+/// A thin drive of `gib` in a file, and IPLFS on it.
+fn make_iplfs(image: &Path, program: &Path, gib: u64) -> Result<PathBuf, String> {
+    let scale = format!("{gib}/32");
+    let mut drive = Command::new(program);
+    drive.args(["drive", "make", "--profile", "femu-32g-log", "--scale", &scale]);
+    drive.args(["--addresses", "iplfs", "--map", "interval"]).arg(image);
+    run(drive.stdout(Stdio::null()))?;
+    run(Command::new(program).args(["mkfs", "iplfs"]).arg(image).stdout(Stdio::null()))?;
+    Ok(image.to_path_buf())
 }
