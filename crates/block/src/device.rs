@@ -42,6 +42,15 @@ pub struct Thin {
     /// Blocks that take room together, a power of two up to 64: a run of so many, at a multiple of that, takes the room of all
     /// of them as soon as one holds something.
     pub blocks_per_page: u32,
+    /// Of these there is room for so many. A part of a device ([`DeviceInfo::part`]) may hold fewer blocks and shares this room.
+    pub pages: u64,
+}
+
+impl Thin {
+    /// Room for `capacity` blocks, so many to a page.
+    pub const fn new(capacity: u64, blocks_per_page: u32) -> Self {
+        Self { capacity, blocks_per_page, pages: capacity.div_ceil(blocks_per_page as u64) }
+    }
 }
 
 /// What a device is.
@@ -59,7 +68,7 @@ impl DeviceInfo {
         self.capabilities.thin.map_or(self.blocks, |thin| thin.capacity)
     }
 
-    /// The same device, of which only so many blocks are given: its first ones, or on a thin one that much room.
+    /// The same device, of which only so many blocks are given: its first ones, or on a thin one as many at a time.
     #[must_use]
     pub fn part(mut self, blocks: u64) -> Self {
         match &mut self.capabilities.thin {
@@ -220,5 +229,20 @@ impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
 
     fn has_come(&self, event: EventId) -> bool {
         (**self).has_come(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_thin_device_holds_less_and_shares_its_room() {
+        let thin = Capabilities { thin: Some(Thin::new(1000, 4)), ..Capabilities::default() };
+        let part = DeviceInfo { blocks: 1 << 60, capabilities: thin }.part(100);
+        assert_eq!((part.blocks, part.capacity()), (1 << 60, 100));
+        assert_eq!(part.capabilities.thin, Some(Thin { capacity: 100, blocks_per_page: 4, pages: 250 }));
+        let part = DeviceInfo { blocks: 1000, capabilities: Capabilities::default() }.part(100);
+        assert_eq!((part.blocks, part.capacity()), (100, 100));
     }
 }

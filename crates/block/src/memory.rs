@@ -54,7 +54,7 @@ impl MemoryDevice {
 
     /// An empty device with `blocks` addresses that holds at most `capacity` blocks at once.
     pub fn thin(blocks: u64, capacity: u64) -> Self {
-        Self { thin: Some(Thin { capacity, blocks_per_page: 1 }), ..Self::new(blocks) }
+        Self { thin: Some(Thin::new(capacity, 1)), ..Self::new(blocks) }
     }
 
     /// The same with other limits of a remap.

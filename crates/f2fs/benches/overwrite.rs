@@ -67,7 +67,7 @@ impl BlockDevice for Flat {
                 capabilities: Capabilities { remap, ..base },
             };
         }
-        let thin = Some(Thin { capacity: self.area, blocks_per_page: 1 });
+        let thin = Some(Thin::new(self.area, 1));
         DeviceInfo { blocks: AREAS * AREA_BLOCKS, capabilities: Capabilities { discard: true, thin, ..base } }
     }
 

@@ -118,9 +118,9 @@ fn pattern(lba: u64) -> Content {
 fn a_drive_says_that_it_is_thin_and_others_do_not() {
     let thin = Drive::new(config()).unwrap();
     assert_eq!((thin.info().blocks, thin.room()), (7 << 58, Some(CAPACITY)));
-    assert_eq!(thin.info().capabilities.thin, Some(Thin { capacity: CAPACITY, blocks_per_page: 1 }));
+    assert_eq!(thin.info().capabilities.thin, Some(Thin::new(CAPACITY, 1)));
     let large = Drive::new(large_pages()).unwrap().info().capabilities.thin;
-    assert_eq!(large, Some(Thin { capacity: 4 * CAPACITY, blocks_per_page: 4 }));
+    assert_eq!(large, Some(Thin::new(4 * CAPACITY, 4)));
     let plain = Drive::new(DriveConfig { addresses: None, ..config() }).unwrap();
     assert_eq!((plain.info().blocks, plain.room()), (CAPACITY, None));
     assert_eq!(plain.info().capabilities.thin, None);

@@ -78,8 +78,12 @@ struct Used {
 impl Used {
     fn new(thin: Thin) -> Self {
         let blocks_per_page = thin.blocks_per_page.clamp(1, 64);
-        let capacity_pages = thin.capacity.div_ceil(blocks_per_page.into());
-        Self { words: std::collections::BTreeMap::new(), pages: 0, capacity_pages, blocks_per_page }
+        Self {
+            words: std::collections::BTreeMap::new(),
+            pages: 0,
+            capacity_pages: thin.pages,
+            blocks_per_page,
+        }
     }
 
     fn room(&self) -> u64 {
@@ -127,7 +131,7 @@ mod tests {
     use dovetail_block::Pattern;
 
     fn mirror(capacity: u64, blocks_per_page: u32) -> Mirror {
-        Mirror::new(Some(Thin { capacity, blocks_per_page }))
+        Mirror::new(Some(Thin::new(capacity, blocks_per_page)))
     }
 
     #[test]

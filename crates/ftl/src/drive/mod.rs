@@ -430,10 +430,7 @@ impl Drive {
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
                 devirtualize: self.config.device_space(),
-                thin: self.config.addresses.map(|_| Thin {
-                    capacity: self.config.user_blocks,
-                    blocks_per_page: self.config.parts(),
-                }),
+                thin: self.config.addresses.map(|_| Thin::new(self.config.user_blocks, self.config.parts())),
             },
         }
     }
