@@ -1,7 +1,7 @@
 //! The file system de-virtualizer (FSDV paper): lets the pointers of a mounted file system lead to the device's own addresses,
 //! so that the device can forget its map, at any time and beside other work.
 //!
-//! It knows file systems by [`Devirtualize`] alone. Blocks are dealt with from the bottom of the files' trees up, in waves:
+//! It knows file systems by [`dovetail_vfs::Devirtualize`] alone. Blocks are dealt with from the bottom of the files' trees up, in waves:
 //! first all content, then the blocks of pointers to content, then those above. Between two waves metadata are written to
 //! their place: a block of pointers can be reached by another address only when its own pointers are written. Inodes,
 //! directories and the journal keep their addresses, as in the paper (§III-A).
