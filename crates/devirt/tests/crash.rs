@@ -15,7 +15,7 @@ use dovetail_devirt::{Hot, Run, Selection, Way};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options, fsck};
 use dovetail_ftl::lines::LineShape;
-use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping, victim};
+use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use dovetail_vfs::{Caller, Devirtualize, Error, FileSystem, Ino, NewNode};
@@ -40,29 +40,18 @@ fn config(shape: LineShape, buffer_pages: u32) -> DriveConfig {
         transfer_4k: SimSpan::from_us(5),
     };
     DriveConfig {
-        name: "test".into(),
         nand: NandConfig { geometry, timing, endurance: 1_000_000, factory_bad: vec![] },
-        user_blocks: BLOCKS,
-        addresses: None,
-        map_cache: None,
-        pages_per_bitmap: None,
         scheme: mapping::scheme("hash").unwrap(),
-        policy: victim::policy("greedy").unwrap(),
-        choices: 4,
         shape,
-        streams: 1,
-        gc_apart: true,
-        foreground_lines: 0,
         background_lines: 12,
         idle_after: SimSpan::from_ms(2),
         buffer_pages,
         wear_spread: 4,
         map_access: SimSpan::from_ns(50),
-        link_4k: SimSpan::from_us(1),
         command: SimSpan::from_ns(100),
         remap: Some(RemapConfig { limits: RemapLimits::of(300, 0), store: RemapStore::Log }),
         devirtualize: Some(300),
-        seed: 1,
+        ..DriveConfig::plain(geometry, BLOCKS)
     }
 }
 

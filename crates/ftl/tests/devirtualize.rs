@@ -8,10 +8,8 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Hints, Inode, Lba,
     OpenRenames, Pattern, RemapLimits, Rename, RenameId, SectorRange,
 };
-use dovetail_ftl::{
-    ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, lines::LineShape, mapping, victim,
-};
-use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
+use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, mapping};
+use dovetail_nand::{FaultPlan, Geometry, PowerCut, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 const BLOCKS: u64 = 600;
@@ -25,36 +23,16 @@ fn config(buffer_pages: u32) -> DriveConfig {
         pages_per_block: 8,
         page_bytes: 4096,
     };
-    let timing = Timing {
-        read: SimSpan::from_us(50),
-        program: SimSpan::from_us(500),
-        erase: SimSpan::from_ms(5),
-        transfer_4k: SimSpan::from_us(10),
-    };
     DriveConfig {
-        map_cache: None,
-        pages_per_bitmap: None,
-        name: "test".into(),
-        nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
-        user_blocks: BLOCKS,
-        addresses: None,
         scheme: mapping::scheme("hash").unwrap(),
-        policy: victim::policy("greedy").unwrap(),
-        choices: 4,
-        shape: LineShape::Superblock,
-        streams: 1,
-        gc_apart: true,
-        foreground_lines: 0,
-        background_lines: 0,
         idle_after: SimSpan::from_ms(2),
         buffer_pages,
         wear_spread: 4,
         map_access: SimSpan::from_ns(50),
-        link_4k: SimSpan::from_us(1),
         command: SimSpan::from_ns(100),
         remap: Some(RemapConfig { limits: RemapLimits::of(400, 0), store: RemapStore::Log }),
         devirtualize: Some(400),
-        seed: 1,
+        ..DriveConfig::plain(geometry, BLOCKS)
     }
 }
 

@@ -6,10 +6,9 @@ use dovetail_block::{
     BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Inode, Lba, Pattern,
     SectorRange, StreamId,
 };
-use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::{Cause, ReadCause};
-use dovetail_ftl::{Drive, DriveConfig, mapping, victim};
-use dovetail_nand::{BlockId, FaultPlan, Geometry, NandConfig, PowerCut, Ppn, Timing, Torn};
+use dovetail_ftl::{Drive, DriveConfig, mapping};
+use dovetail_nand::{BlockId, FaultPlan, Geometry, NandConfig, PowerCut, Ppn, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 /// 2 channels, 4 dies, 32 superblocks of 64 pages of 4 KiB; 1,536 blocks for the host.
@@ -22,37 +21,7 @@ fn config() -> DriveConfig {
         pages_per_block: 16,
         page_bytes: 4096,
     };
-    let timing = Timing {
-        read: SimSpan::from_us(50),
-        program: SimSpan::from_us(500),
-        erase: SimSpan::from_ms(5),
-        transfer_4k: SimSpan::from_us(10),
-    };
-    DriveConfig {
-        name: "test".into(),
-        nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
-        user_blocks: 1536,
-        addresses: None,
-        map_cache: None,
-        pages_per_bitmap: None,
-        scheme: mapping::scheme("page").unwrap(),
-        policy: victim::policy("greedy").unwrap(),
-        choices: 4,
-        shape: LineShape::Superblock,
-        streams: 1,
-        gc_apart: true,
-        foreground_lines: 0,
-        background_lines: 0,
-        idle_after: SimSpan::from_ms(1),
-        buffer_pages: 0,
-        wear_spread: 0,
-        map_access: SimSpan::ZERO,
-        link_4k: SimSpan::from_us(1),
-        command: SimSpan::ZERO,
-        remap: None,
-        devirtualize: None,
-        seed: 1,
-    }
+    DriveConfig::plain(geometry, 1536)
 }
 
 /// A drive with the next time and the next pattern.

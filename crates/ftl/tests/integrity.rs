@@ -14,7 +14,7 @@ use dovetail_block::{
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, cache, mapping, victim};
-use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
+use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use std::sync::Arc;
 
@@ -41,36 +41,19 @@ fn config(rng: &mut Rng) -> DriveConfig {
         page_bytes: pick(rng, &[4096, 8192, 16384]),
     };
     let share = 0.3 + 0.25 * rng.below(100) as f64 / 100.0;
-    let timing = Timing {
-        read: SimSpan::from_us(50),
-        program: SimSpan::from_us(500),
-        erase: SimSpan::from_ms(5),
-        transfer_4k: SimSpan::from_us(10),
-    };
     DriveConfig {
-        name: "test".into(),
-        nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
-        user_blocks: (geometry.raw_bytes() as f64 / 4096.0 * share) as u64,
-        addresses: None,
-        map_cache: None,
         pages_per_bitmap: Some(geometry.pages().div_ceil(pick(rng, &[1, 2, 6]))),
         scheme: &mapping::SCHEMES[rng.below(mapping::SCHEMES.len() as u64) as usize],
         policy: &victim::POLICIES[rng.below(victim::POLICIES.len() as u64) as usize],
-        choices: 4,
         shape,
         streams: if shape == LineShape::Superblock { pick(rng, &[1, 2]) } else { 1 },
         gc_apart: rng.chance(0.5),
-        foreground_lines: 0,
-        background_lines: 0,
-        idle_after: SimSpan::from_ms(1),
         buffer_pages: pick(rng, &[0, 1, 4, 32]),
         wear_spread: pick(rng, &[0, 3]),
         map_access: SimSpan::from_ns(50),
-        link_4k: SimSpan::from_us(1),
         command: SimSpan::from_us(5),
-        remap: None,
-        devirtualize: None,
         seed: rng.next_u64(),
+        ..DriveConfig::plain(geometry, (geometry.raw_bytes() as f64 / 4096.0 * share) as u64)
     }
 }
 

@@ -6,10 +6,10 @@ use dovetail_block::{
     BatchId, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern, RemapLimits,
     RemapPair, RemapWhen, SectorRange,
 };
-use dovetail_ftl::lines::{LineId, LineShape};
+use dovetail_ftl::lines::LineId;
 use dovetail_ftl::stats::Cause;
-use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, mapping, victim};
-use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Ppn, Timing, Torn};
+use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore};
+use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Ppn, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 const COMMAND: u64 = 5_000;
@@ -31,36 +31,12 @@ fn config(store: RemapStore) -> DriveConfig {
         pages_per_block: 16,
         page_bytes: 4096,
     };
-    let timing = Timing {
-        read: SimSpan::from_us(50),
-        program: SimSpan::from_us(500),
-        erase: SimSpan::from_ms(5),
-        transfer_4k: SimSpan::from_us(10),
-    };
     DriveConfig {
-        name: "test".into(),
-        nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
-        user_blocks: 1400,
-        addresses: None,
-        map_cache: None,
-        pages_per_bitmap: None,
-        scheme: mapping::scheme("page").unwrap(),
-        policy: victim::policy("greedy").unwrap(),
-        choices: 4,
-        shape: LineShape::Superblock,
-        streams: 1,
-        gc_apart: true,
-        foreground_lines: 0,
-        background_lines: 0,
         idle_after: SimSpan::from_ms(1_000_000),
-        buffer_pages: 0,
-        wear_spread: 0,
         map_access: SimSpan::from_ns(MAP_ACCESS),
-        link_4k: SimSpan::from_us(1),
         command: SimSpan::from_ns(COMMAND),
         remap: Some(RemapConfig { limits: RemapLimits::of(400, 100), store }),
-        devirtualize: None,
-        seed: 1,
+        ..DriveConfig::plain(geometry, 1400)
     }
 }
 

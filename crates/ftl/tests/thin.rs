@@ -6,9 +6,8 @@ use dovetail_block::{
     AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
     SectorRange, Thin,
 };
-use dovetail_ftl::lines::LineShape;
-use dovetail_ftl::{ConfigError, Drive, DriveConfig, Overrides, Profile, mapping, victim};
-use dovetail_nand::{Geometry, NandConfig, Timing};
+use dovetail_ftl::{ConfigError, Drive, DriveConfig, Overrides, Profile, mapping};
+use dovetail_nand::{Geometry, NandConfig};
 use dovetail_time::{SimSpan, SimTime};
 
 const CAPACITY: u64 = 1200;
@@ -24,36 +23,13 @@ fn config() -> DriveConfig {
         pages_per_block: 16,
         page_bytes: 4096,
     };
-    let timing = Timing {
-        read: SimSpan::from_us(50),
-        program: SimSpan::from_us(500),
-        erase: SimSpan::from_ms(5),
-        transfer_4k: SimSpan::from_us(10),
-    };
     DriveConfig {
-        devirtualize: None,
-        name: "test".into(),
-        nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
-        user_blocks: CAPACITY,
         addresses: Some(LAST),
-        map_cache: None,
-        pages_per_bitmap: None,
         scheme: mapping::scheme("interval").unwrap(),
-        policy: victim::policy("greedy").unwrap(),
-        choices: 4,
-        shape: LineShape::Superblock,
-        streams: 1,
-        gc_apart: true,
-        foreground_lines: 0,
-        background_lines: 0,
         idle_after: SimSpan::from_ms(1_000_000),
-        buffer_pages: 0,
-        wear_spread: 0,
         map_access: SimSpan::from_ns(50),
-        link_4k: SimSpan::from_us(1),
         command: SimSpan::from_us(5),
-        remap: None,
-        seed: 1,
+        ..DriveConfig::plain(geometry, CAPACITY)
     }
 }
 

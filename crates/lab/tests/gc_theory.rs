@@ -6,7 +6,7 @@
 
 use dovetail_block::{BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern};
 use dovetail_ftl::lines::{LineShape, LineState};
-use dovetail_ftl::{Drive, DriveConfig, mapping, victim};
+use dovetail_ftl::{Drive, DriveConfig, victim};
 use dovetail_lab::theory;
 use dovetail_nand::{Geometry, NandConfig, Timing};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -42,29 +42,15 @@ fn drive(size: Size, over_provisioning: f64, policy: &str, choices: u32) -> Driv
         transfer_4k: SimSpan::from_us(10),
     };
     let config = DriveConfig {
-        name: "theory".into(),
         nand: NandConfig { geometry, timing, endurance: u32::MAX, factory_bad: vec![] },
-        user_blocks: (f64::from(geometry.pages()) / (1.0 + over_provisioning)) as u64,
-        addresses: None,
-        map_cache: None,
-        pages_per_bitmap: None,
-        scheme: mapping::scheme("page").unwrap(),
         policy: victim::policy(policy).unwrap(),
         choices,
         shape: LineShape::Block,
-        streams: 1,
         gc_apart: false,
-        foreground_lines: 0,
-        background_lines: 0,
         idle_after: SimSpan::from_ms(1000),
-        buffer_pages: 0,
-        wear_spread: 0,
-        map_access: SimSpan::ZERO,
         link_4k: SimSpan::ZERO,
-        command: SimSpan::ZERO,
-        remap: None,
-        devirtualize: None,
         seed: 3,
+        ..DriveConfig::plain(geometry, (f64::from(geometry.pages()) / (1.0 + over_provisioning)) as u64)
     };
     Drive::new(config).unwrap()
 }

@@ -198,15 +198,15 @@ fn read_system(nand: &mut Nand, ppn: Ppn) -> Result<Option<SystemPage>, DeviceEr
 #[cfg(test)]
 mod tests {
     use dovetail_block::{Inode, Pattern, RemapLimits, StreamId};
-    use dovetail_nand::{Geometry, KeptBlock, NandConfig, Timing};
+    use dovetail_nand::{Geometry, KeptBlock};
     use dovetail_time::{Rng, SimSpan};
     use std::sync::Arc;
 
     use super::super::journal::PageHeader;
     use super::super::{Drive, RecoveryReport, UnrecoveredDrive, system_pages};
     use super::*;
-    use crate::lines::LineShape;
-    use crate::{RemapConfig, RemapStore, mapping, victim};
+
+    use crate::{RemapConfig, RemapStore, mapping};
 
     const JOURNAL: u32 = 0x4456_4A31;
     const BITMAP: u32 = 0x4456_4232;
@@ -223,36 +223,12 @@ mod tests {
             pages_per_block: 16,
             page_bytes: 4096,
         };
-        let timing = Timing {
-            read: SimSpan::from_us(50),
-            program: SimSpan::from_us(500),
-            erase: SimSpan::from_ms(5),
-            transfer_4k: SimSpan::from_us(10),
-        };
         let config = DriveConfig {
-            devirtualize: None,
-            name: "test".into(),
-            nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
-            user_blocks: 1200,
             addresses,
-            map_cache: None,
-            pages_per_bitmap: None,
             scheme: mapping::scheme(scheme).unwrap(),
-            policy: victim::policy("greedy").unwrap(),
-            choices: 4,
-            shape: LineShape::Superblock,
-            streams: 1,
-            gc_apart: true,
-            foreground_lines: 0,
-            background_lines: 0,
-            idle_after: SimSpan::from_ms(1),
-            buffer_pages: 0,
-            wear_spread: 0,
-            map_access: SimSpan::ZERO,
             link_4k: SimSpan::ZERO,
-            command: SimSpan::ZERO,
             remap: Some(RemapConfig { limits: RemapLimits::of(400, 100), store: RemapStore::Log }),
-            seed: 1,
+            ..DriveConfig::plain(geometry, 1200)
         };
         config.checked().unwrap()
     }

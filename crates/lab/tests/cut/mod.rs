@@ -5,7 +5,7 @@ use dovetail_block::{
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::{Drive, DriveConfig, RemapConfig, UnrecoveredDrive, mapping, victim};
-use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
+use dovetail_nand::{FaultPlan, Geometry, PowerCut, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 /// Flash pages that such a drive offers.
@@ -26,39 +26,22 @@ pub(crate) fn config(
         pages_per_block: 64,
         page_bytes,
     };
-    let timing = Timing {
-        read: SimSpan::from_us(50),
-        program: SimSpan::from_us(500),
-        erase: SimSpan::from_ms(5),
-        transfer_4k: SimSpan::from_us(10),
-    };
     // on a thin drive any map but a dense one
     let schemes: Vec<_> =
         mapping::SCHEMES.iter().filter(|scheme| addresses.is_none() || scheme.sparse).collect();
     DriveConfig {
-        name: "test".into(),
-        nand: NandConfig { geometry, timing, endurance: 100_000, factory_bad: vec![] },
-        user_blocks: BLOCKS * u64::from(page_bytes / 4096),
         addresses,
-        map_cache: None,
-        pages_per_bitmap: None,
         scheme: schemes[rng.below(schemes.len().min(2) as u64) as usize],
         policy: &victim::POLICIES[rng.below(victim::POLICIES.len() as u64) as usize],
-        choices: 4,
         shape: if rng.chance(0.5) { LineShape::Superblock } else { LineShape::Block },
-        streams: 1,
         gc_apart: rng.chance(0.5),
-        foreground_lines: 0,
-        background_lines: 0,
-        idle_after: SimSpan::from_ms(1),
         buffer_pages: [0, 4, 32][rng.below(3) as usize],
         wear_spread: [0, 3][rng.below(2) as usize],
         map_access: SimSpan::from_ns(50),
-        link_4k: SimSpan::from_us(1),
         command: SimSpan::from_us(5),
         remap,
-        devirtualize: None,
         seed: rng.next_u64(),
+        ..DriveConfig::plain(geometry, BLOCKS * u64::from(page_bytes / 4096))
     }
 }
 
