@@ -3,8 +3,8 @@
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags, SetAttr,
-    StatFs, XattrFlags, check_name, entry_kind,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags,
+    SetAttr, StatFs, XattrFlags, check_name, entry_kind,
 };
 
 use super::Ext;
@@ -276,6 +276,10 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
 
     fn wake(&mut self, now: SimTime) -> Result<(), Error> {
         Ok(Ext::wake(self, now)?)
+    }
+
+    fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
+        Some(self)
     }
 
     fn unmount(self: Box<Self>) -> Result<(), Error> {
