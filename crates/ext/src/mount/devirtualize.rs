@@ -439,6 +439,10 @@ impl<D: BlockDevice> Devirtualize for Ext<D> {
         self.io.now()
     }
 
+    fn device_map_bytes(&self) -> Option<u64> {
+        self.io.device().map_bytes()
+    }
+
     fn files(&mut self) -> Result<Vec<Number>, CallError> {
         Ok(self.all_files()?.into_iter().map(|ino| Number(ino.0.into())).collect())
     }

@@ -54,6 +54,14 @@ impl<D: BlockDevice> Ext<D> {
         Ok(fs)
     }
 
+    /// The superblock of a volume that [`Self::mount`] may mount, one with pointers to the device's own addresses included.
+    ///
+    /// # Errors
+    /// What [`Superblock::parse`] says.
+    pub fn superblock_of(device: D) -> Result<Superblock, Error> {
+        read_superblock(&mut Io::new(device, BLOCK_SIZE as usize, SimTime::ZERO))
+    }
+
     fn unloaded(io: Io<D>, superblock: Superblock, options: Options, now: SimTime) -> Self {
         let meta = MetaCache::new((options.meta_cache_bytes / u64::from(superblock.block_size())) as usize);
         Self {

@@ -112,7 +112,7 @@ impl<D: BlockDevice> Simulated for Ext<D> {
         direct: bool,
     ) -> Result<(), Error> {
         let (ino, first) = (ino_of(ino), offset / BLOCK_SIZE);
-        self.change(|fs| {
+        self.change_again(|fs| {
             fs.check_file(ino)?;
             fs.check_end(ino, offset.checked_add(len))?;
             fs.touch(ino, caller.now)?;
