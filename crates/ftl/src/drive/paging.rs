@@ -20,9 +20,10 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use super::place::Page;
+use super::regions::Regions;
 use super::{Drive, device_error};
 use crate::buffer::MAX_PARTS;
-use crate::cache::{Access, Cache, CacheConfig, Occupancy, Shape, Step, TranslationPage};
+use crate::cache::{Access, Cache, CacheConfig, Entry, Occupancy, Shape, Step, TranslationPage};
 use crate::config::DriveConfig;
 use crate::mapping::Mapping;
 use crate::stats::{Cause, MapUse, ReadCause};
@@ -30,8 +31,10 @@ use crate::stats::{Cause, MapUse, ReadCause};
 /// Bytes of an entry in a translation page: the flash page plus one, 0 where nothing is mapped.
 pub(crate) const FLASH_ENTRY_BYTES: usize = 8;
 const ENTRIES_PER_PART: usize = BLOCK_SIZE as usize / FLASH_ENTRY_BYTES;
-/// Bytes of an entry of the global translation directory.
-const DIRECTORY_ENTRY_BYTES: u64 = 4;
+/// Bytes of an entry of the global translation directory: where the page is, and how many of its entries are mapped.
+const DIRECTORY_ENTRY_BYTES: u64 = 4 + 2;
+/// The same with the translation page's number, on a thin drive that has no table of all of them.
+const SPARSE_DIRECTORY_ENTRY_BYTES: u64 = 8 + DIRECTORY_ENTRY_BYTES;
 
 /// The newest translation pages found on flash, and whether they can be read.
 pub(super) type FoundTranslations = BTreeMap<TranslationPage, (Seq, Ppn, bool)>;
@@ -46,6 +49,8 @@ pub(super) struct Paging {
     host_pages: u64,
     /// The global translation directory.
     directory: HashMap<TranslationPage, Ppn, FxBuildHasher>,
+    directory_entry_bytes: u64,
+    regions: Regions,
     owed: BTreeSet<TranslationPage>,
     steps: Vec<Step>,
     /// The first logical page behind the request that is being served.
@@ -76,6 +81,17 @@ impl Shape for Runs<'_> {
         });
         u32::from(!found.is_empty()) + breaks.count() as u32
     }
+
+    fn follows(&self, entry: Entry) -> bool {
+        if entry + 1 >= self.host_pages {
+            return false;
+        }
+        let place = |entry| self.map.lookup(Lpn(entry)).0;
+        match (place(entry), place(entry + 1)) {
+            (Some(before), Some(after)) => after.0.checked_sub(1) == Some(before.0),
+            (before, after) => before.is_none() && after.is_none(),
+        }
+    }
 }
 
 fn entries_of(page: TranslationPage, config: CacheConfig, host_pages: u64) -> std::ops::Range<u64> {
@@ -93,6 +109,11 @@ impl Paging {
             first: first_translation(config),
             host_pages: config.host_pages(),
             directory: HashMap::default(),
+            directory_entry_bytes: match config.addresses {
+                Some(_) => SPARSE_DIRECTORY_ENTRY_BYTES,
+                None => DIRECTORY_ENTRY_BYTES,
+            },
+            regions: Regions::default(),
             owed: BTreeSet::new(),
             steps: Vec::new(),
             request_end: 0,
@@ -137,11 +158,28 @@ impl Paging {
         self.directory.len() as u64
     }
 
-    /// The map has changed at `lpn`: the cache takes it, or its translation page is owed.
-    pub(super) fn note(&mut self, lpn: Lpn) {
+    /// The map has changed at `lpn`: the cache takes it, or its translation page is owed. Returns the translation page if
+    /// nothing is left that it would say: flash need not have it any more.
+    pub(super) fn note(&mut self, lpn: Lpn, was_mapped: bool, is_mapped: bool) -> Option<TranslationPage> {
+        let page = self.page_of(lpn);
         if self.is_ready && !self.cache.moved(lpn.0) {
-            self.owed.insert(self.page_of(lpn));
+            self.owed.insert(page);
         }
+        let is_emptied = match (was_mapped, is_mapped) {
+            (false, true) => self.regions.add(page),
+            (true, false) => self.regions.remove(page),
+            _ => false,
+        };
+        (is_emptied && self.is_ready).then_some(page)
+    }
+
+    /// Translation pages with an entry that is mapped.
+    pub(super) fn needed(&self) -> u64 {
+        self.regions.count()
+    }
+
+    pub(super) fn page_entries(&self) -> u64 {
+        1 << self.config.shift
     }
 
     /// A translation page can no longer be read: what it said is written anew.
@@ -150,7 +188,7 @@ impl Paging {
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.config.bytes + self.count() * DIRECTORY_ENTRY_BYTES
+        self.config.bytes + self.count() * self.directory_entry_bytes
     }
 }
 
@@ -275,9 +313,6 @@ impl Drive {
         let Some(paging) = &self.paging else { return Ok(at) };
         let lpn = paging.lpn_of(page);
         let Some(parts) = self.encode_translation(page) else {
-            if let (Some(before), _) = self.point_at(lpn, None) {
-                self.forget(before);
-            }
             self.owed_no_more(page);
             return Ok(at);
         };
@@ -292,6 +327,18 @@ impl Drive {
         self.counters.translation_writes[by as usize] += 1;
         self.owed_no_more(page);
         Ok(done)
+    }
+
+    /// Gives up a translation page of which no entry is mapped any more: the directory says so, and nothing needs to be
+    /// written. After a power cut it may be found again; it is taken for what it is, since the map has nothing there.
+    pub(super) fn give_up_translation(&mut self, page: TranslationPage) {
+        let Some(paging) = &mut self.paging else { return };
+        paging.cache.written(page);
+        paging.owed.remove(&page);
+        let lpn = paging.lpn_of(page);
+        if let (Some(before), _) = self.point_at(lpn, None) {
+            self.forget(before);
+        }
     }
 
     fn owed_no_more(&mut self, page: TranslationPage) {
@@ -359,7 +406,9 @@ impl Drive {
     /// Takes over the translation pages found on flash, and owes those that say something else than the map.
     pub(super) fn adopt_translations(&mut self, found: &FoundTranslations) {
         let Some(mut paging) = self.paging.take() else { return };
-        for (&page, &(_, ppn, _)) in found.iter().filter(|(_, (_, _, readable))| *readable) {
+        let needed = |page: &TranslationPage| paging.regions.has(*page);
+        let readable: Vec<_> = found.iter().filter(|(page, found)| found.2 && needed(page)).collect();
+        for (&page, &(_, ppn, _)) in readable {
             paging.directory.insert(page, ppn);
             self.adopt(ppn, self.all_parts());
         }
