@@ -11,7 +11,6 @@ mod paging;
 mod place;
 mod read;
 mod recover;
-mod regions;
 mod remap;
 mod remap_log;
 mod reverse;
