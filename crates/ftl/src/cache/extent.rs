@@ -1,8 +1,9 @@
 //! `extent`: runs of entries whose addresses follow each other, one record each: a cached interval map (ours).
 //!
 //! What a log-structured file system writes in one piece, and what it has not written yet, costs one record however long it
-//! is, up to a translation page. A miss for a read brings in the run around the entry, one for a write the run from the entry
-//! on. An entry that changes is cut out of its run, and joins its neighbours again where its new address follows theirs.
+//! is, up to a translation page. A miss for a read brings in the run around the entry; one for a write the entry alone, or the run
+//! from there on if the entry before it is cached: the host goes on in order. An entry that changes is cut out of its run, and joins its
+//! neighbours again where its new address follows theirs.
 //! What goes is the least recently used run; a dirty one is written with all dirty ones of its translation page, which
 //! stay, clean. Two runs that join are dirty if one was. Addresses that follow each other are found in what was
 //! just read, with the cached changes over it: the map as it is now.
@@ -14,16 +15,18 @@ use super::{Access, Cache, CacheConfig, Entry, Occupancy, Policy, Shape, Step, T
 
 pub(super) const POLICY: Policy = Policy {
     name: "extent",
-    about: "runs of entries with addresses in a row, at two entries each: a cached interval map (ours)",
+    about: "runs of entries with addresses in a row: a cached interval map (ours)",
     build: |config| Box::new(Extents::new(config)),
 };
 
-/// Bytes of a run: 8 of the first logical page, 4 of the first flash page, 2 of its length, 2 of state (assumed).
-pub(super) const EXTENT_BYTES: u64 = 16;
-/// Runs that there is room for at least, whatever the bytes.
-pub(super) const FEWEST_EXTENTS: u64 = 8;
-/// Runs that one access may add: the entry, what comes before it in its run, and what comes behind.
-pub(super) const MOST_ADDED: usize = 3;
+/// Bytes of a run: 4 of its first flash page, 4 of its place in its translation page, its length and its state (assumed).
+pub(super) const EXTENT_BYTES: u64 = 8;
+/// Bytes of a translation page with runs: 8 of its number, 8 of where they are (assumed).
+pub(super) const NODE_BYTES: u64 = 16;
+/// Bytes that there are at least, whatever is asked for.
+pub(super) const FEWEST_BYTES: u64 = 8 * (EXTENT_BYTES + NODE_BYTES);
+/// Bytes that one access may add: the entry, what comes before it in its run and what comes behind, in a new translation page.
+pub(super) const MOST_ADDED: u64 = 3 * EXTENT_BYTES + NODE_BYTES;
 
 /// The entries `start..end`, within one translation page.
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +39,10 @@ struct Extent {
 #[derive(Debug)]
 struct Extents {
     config: CacheConfig,
-    capacity: usize,
     slots: Vec<Extent>,
     free: Vec<u32>,
     by_start: BTreeMap<Entry, u32>,
+    bytes: u64,
     links: Vec<Links>,
     order: List,
     /// Entries whose addresses have changed since the last access: whether they join their neighbours is still to be seen.
@@ -50,7 +53,7 @@ impl Extents {
     fn new(config: CacheConfig) -> Self {
         Self {
             config,
-            capacity: (config.bytes / EXTENT_BYTES).max(FEWEST_EXTENTS) as usize,
+            bytes: 0,
             slots: Vec::new(),
             free: Vec::new(),
             by_start: BTreeMap::new(),
@@ -83,8 +86,15 @@ impl Extents {
         self.by_start.values().map(|&slot| self.get(slot))
     }
 
+    /// Bytes of the node for the translation page of `entry`, if no run needs it now.
+    fn node_bytes(&self, entry: Entry) -> u64 {
+        let is_new = self.of_page(self.config.page_of(entry)).next().is_none();
+        if is_new { NODE_BYTES } else { 0 }
+    }
+
     /// A slot for a run that is in no list yet.
     fn allot(&mut self, extent: Extent) -> u32 {
+        self.bytes += EXTENT_BYTES + self.node_bytes(extent.start);
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = extent;
@@ -103,6 +113,7 @@ impl Extents {
     fn remove(&mut self, slot: u32) -> Extent {
         let extent = self.get(slot);
         self.by_start.remove(&extent.start);
+        self.bytes -= EXTENT_BYTES + self.node_bytes(extent.start);
         self.order.remove(&mut self.links, slot);
         self.free.push(slot);
         extent
@@ -153,7 +164,7 @@ impl Extents {
     }
 
     fn make_room(&mut self, steps: &mut Vec<Step>) {
-        while self.order.len() + MOST_ADDED > self.capacity {
+        while self.bytes + MOST_ADDED > self.config.bytes.max(FEWEST_BYTES) {
             let Some(victim) = self.order.back() else { return };
             let Extent { start, dirty, .. } = self.get(victim);
             if dirty {
@@ -177,11 +188,12 @@ impl Extents {
         }
     }
 
-    /// Brings in the run around an entry, or for a write the run from there on.
+    /// Brings in the run around an entry; for a write the run from there on, if the entry before it is cached, or it alone.
     fn load(&mut self, entry: Entry, access: Access, shape: &dyn Shape) -> u32 {
         let page = self.page_range(self.config.page_of(entry));
         let (mut start, mut end) = (entry, entry + 1);
-        while end < page.end && shape.follows(end - 1) {
+        let goes_on = entry.checked_sub(1).is_some_and(|before| self.find(before).is_some());
+        while (access == Access::Read || goes_on) && end < page.end && shape.follows(end - 1) {
             end += 1;
         }
         while access == Access::Read && start > page.start && shape.follows(start - 1) {

@@ -1,6 +1,6 @@
 //! The reference of `extent`: sets of entries in the order of their last use.
 
-use super::super::extent::{EXTENT_BYTES, FEWEST_EXTENTS, MOST_ADDED};
+use super::super::extent::{EXTENT_BYTES, FEWEST_BYTES, MOST_ADDED, NODE_BYTES};
 use super::*;
 
 #[derive(Clone, Debug)]
@@ -11,7 +11,6 @@ struct Run {
 
 pub(super) struct Extents {
     config: CacheConfig,
-    most: usize,
     /// What was used last comes first.
     runs: Vec<Run>,
     changed: Vec<Entry>,
@@ -19,8 +18,7 @@ pub(super) struct Extents {
 
 impl Extents {
     pub(super) fn new(config: CacheConfig) -> Self {
-        let most = (config.bytes / EXTENT_BYTES).max(FEWEST_EXTENTS) as usize;
-        Self { config, most, runs: Vec::new(), changed: Vec::new() }
+        Self { config, runs: Vec::new(), changed: Vec::new() }
     }
 
     fn position(&self, entry: Entry) -> Option<usize> {
@@ -59,8 +57,13 @@ impl Extents {
         }
     }
 
+    fn bytes(&self) -> u64 {
+        let pages: BTreeSet<TranslationPage> = self.runs.iter().map(|run| self.page(run)).collect();
+        self.runs.len() as u64 * EXTENT_BYTES + pages.len() as u64 * NODE_BYTES
+    }
+
     fn make_room(&mut self, steps: &mut Vec<Step>) {
-        while self.runs.len() + MOST_ADDED > self.most {
+        while self.bytes() + MOST_ADDED > self.config.bytes.max(FEWEST_BYTES) {
             let gone = self.runs.last().unwrap().clone();
             let page = self.page(&gone);
             if gone.dirty {
@@ -75,7 +78,8 @@ impl Extents {
 
     fn load(&mut self, entry: Entry, access: Access, shape: &dyn Shape) {
         let mut entries = BTreeSet::from([entry]);
-        while self.go_on(*entries.last().unwrap(), shape) {
+        let in_order = entry > 0 && self.position(entry - 1).is_some();
+        while (access == Access::Read || in_order) && self.go_on(*entries.last().unwrap(), shape) {
             entries.insert(entries.last().unwrap() + 1);
         }
         let before = |entries: &BTreeSet<Entry>| entries.first().unwrap().checked_sub(1);
