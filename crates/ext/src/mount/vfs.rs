@@ -4,7 +4,7 @@ use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags,
-    SetAttr, StatFs, XattrFlags, check_name, entry_kind,
+    SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::Ext;
@@ -227,7 +227,7 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
         if self.superblock.incompat.has(crate::format::Incompat::FILETYPE) {
             return Ok(self.list(dir, cookie, &mut |cookie, found| {
                 let (name, ino, kind) =
-                    (found.name.clone(), Number(found.ino.0.into()), entry_kind(found.file_type.0));
+                    (found.name.clone(), Number(found.ino.0.into()), found.file_type.mode_bits());
                 entry(DirEntry { name, ino, kind, cookie })
             })?);
         }
