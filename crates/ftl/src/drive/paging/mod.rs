@@ -44,6 +44,8 @@ pub(super) struct Paging {
     directory: HashMap<TranslationPage, Ppn, FxBuildHasher>,
     owed: BTreeSet<TranslationPage>,
     steps: Vec<Step>,
+    /// The entries of the translation page that is being written, one for each that a flash page has room for.
+    places: Vec<u32>,
     /// The first logical page behind the request that is being served.
     request_end: u64,
     /// Whether changes of the map count: not while it is being rebuilt.
@@ -67,6 +69,7 @@ impl Paging {
             directory: HashMap::default(),
             owed: BTreeSet::new(),
             steps: Vec::new(),
+            places: vec![0; config.parts() as usize * page::ENTRIES_PER_PART],
             request_end: 0,
             is_ready: false,
         }))
