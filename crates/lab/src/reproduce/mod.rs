@@ -23,6 +23,7 @@ mod mapcache;
 mod mapcache_figure_1;
 mod mapcache_figure_5;
 mod mapcache_figure_6;
+mod mapcache_sizes;
 mod rmipu_figure_1;
 mod rmipu_figure_3;
 mod rmipu_figure_4;
@@ -41,7 +42,7 @@ use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 21] = [
+pub const FIGURES: [&Figure; 22] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
@@ -50,6 +51,7 @@ pub const FIGURES: [&Figure; 21] = [
     &mapcache_figure_1::FIGURE,
     &mapcache_figure_5::FIGURE,
     &mapcache_figure_6::FIGURE,
+    &mapcache_sizes::FIGURE,
     &iplfs_tables_1_2::FIGURE,
     &iplfs_map_size::FIGURE,
     &iplfs_figure_12a::FIGURE,
