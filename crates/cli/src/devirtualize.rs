@@ -1,4 +1,6 @@
-//! `dovetail devirtualize`: the tool over a volume on a drive in a file.
+//! `dovetail devirtualize`: the tool over a volume on a drive in a file, mounted or not.
+
+mod mounted;
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +16,10 @@ use crate::{Failure, print};
 
 /// Let the pointers of an ext3 or ext4 volume lead to its drive's own addresses, so that the drive can forget its map.
 ///
-/// The volume can then be used on that drive only. It must not be mounted.
+/// The volume can then be used on that drive only. It may be mounted: then name the directory, which can be used meanwhile.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The drive file, made with a profile that devirtualises (fsdv-5g).
+    /// The drive file, made with a profile that devirtualises (fsdv-5g), or the directory where it is mounted.
     file: PathBuf,
     /// Back to addresses of the volume: an ordinary volume again.
     #[arg(long)]
@@ -26,15 +28,19 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let file = &arguments.file;
+    let way = if arguments.undo { Way::ToVolume } else { Way::ToDevice };
+    if file.is_dir() {
+        let progress = mounted::run(file, way)?;
+        return print(&told(file, &progress.report, progress.map_bytes));
+    }
     let named = |error: &dyn std::fmt::Display| Failure::Failed(format!("{}: {error}", file.display()));
     let _lock = ImageLock::take(file, true)?;
     let (drive, _) = EmulatedDrive::open(file, true).map_err(|error| named(&error))?;
     let (now, before) = (drive.drive().idle_from(), drive.drive().mapping_memory_bytes());
     let mut fs = mount(drive, now).map_err(|error| named(&error))?;
-    let way = if arguments.undo { Way::ToVolume } else { Way::ToDevice };
     let report = perform(&mut fs, way).map_err(|error| named(&error))?;
     let drive = fs.unmount().map_err(|error| named(&error))?;
-    print(&told(file, &report, before, drive.drive().mapping_memory_bytes()))
+    print(&told(file, &report, (before, drive.drive().mapping_memory_bytes())))
 }
 
 fn mount(drive: EmulatedDrive, now: SimTime) -> Result<Ext<EmulatedDrive>, String> {
@@ -62,7 +68,7 @@ fn perform(fs: &mut Ext<EmulatedDrive>, way: Way) -> Result<Report, dovetail_vfs
     Ok(report)
 }
 
-fn told(file: &Path, report: &Report, before: u64, after: u64) -> String {
+fn told(file: &Path, report: &Report, (before, after): (u64, u64)) -> String {
     format!(
         "{}: {} files, {} blocks of content and {} of pointers renamed in {} of the drive's time; its map took {}, and takes {}\n",
         file.display(),

@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, RemapLimits,
+    BlockDevice, BlockRange, Command, Content, Data, Devirtualize as Asked, Hints, Lba, MemoryDevice,
+    RemapLimits,
 };
 use dovetail_devirt::{Hot, Run, Selection, Way};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
@@ -18,7 +19,7 @@ use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
-use dovetail_vfs::{Caller, Devirtualize, Error, FileSystem, Ino, NewNode};
+use dovetail_vfs::{Address, Caller, Devirtualize, Error, FileSystem, Ino, NewNode, PointerWalk};
 
 type Fs = Ext<Drive>;
 
@@ -169,6 +170,7 @@ struct Lab {
     rng: Rng,
     files: Files,
     leaked: u64,
+    cleaned: u64,
 }
 
 impl Lab {
@@ -204,6 +206,7 @@ impl Lab {
         assert!(in_operation || result.is_ok(), "{result:?}");
         let at = begun + SimSpan::from_ns(self.rng.below(fs.now().since(begun).as_ns() + 1));
         let drive = fs.into_device();
+        self.cleaned += drive.counters().gc_runs;
         let mut off = if in_operation { drive.into_unrecovered() } else { drive.into_unrecovered_at(at) };
         off.set_faults(FaultPlan::default());
         off.recover().map_err(|failed| failed.1).unwrap().0
@@ -214,6 +217,7 @@ impl Lab {
         drive.remember_operations();
         let now = drive.idle_from();
         let mut fs = Ext::mount(drive, options(), now).unwrap_or_else(|error| panic!("{what}: {error}"));
+        check_places(&mut fs, what);
         self.files.compare(&mut fs, what);
         self.leaked += fs.give_back_unreached().unwrap();
         fs
@@ -232,6 +236,27 @@ impl Lab {
         e2fsck(&image, what);
         self.mounted(drive, what)
     }
+}
+
+/// Each pointer to a place of the drive leads to a block that the drive has, and no two lead to the same.
+fn check_places(fs: &mut Fs, what: &str) {
+    let mut reached = BTreeSet::new();
+    for ino in fs.files().unwrap() {
+        let pointers = fs.metadata_of(ino).unwrap().into_iter().flat_map(|block| block.pointers);
+        for pointer in pointers {
+            let Address::Physical(first) = pointer.target else { continue };
+            for place in first..first + u64::from(pointer.blocks) {
+                assert!(reached.insert(place), "{what}: two pointers to place {place}");
+            }
+        }
+    }
+    let space = fs.device().info().capabilities.devirtualize.unwrap();
+    let (mut held, now) = (Vec::new(), fs.now());
+    let asked = Asked::Held { range: BlockRange::new(space.first, space.blocks), into: &mut held };
+    fs.device_mut().submit(now, Command::Devirtualize(asked)).unwrap();
+    let held: BTreeSet<u64> = held.into_iter().map(|lba| lba.0 - space.first.0).collect();
+    let lost: Vec<_> = reached.difference(&held).collect();
+    assert!(lost.is_empty(), "{what}: pointers to places {lost:?}, which hold nothing");
 }
 
 fn volume_of(drive: &mut Drive) -> MemoryDevice {
@@ -255,14 +280,13 @@ fn e2fsck(image: &MemoryDevice, what: &str) {
 fn live_through_cuts(name: &str, kind: Kind, shape: LineShape, buffer: u32, seed: u64) {
     let cuts: u64 = std::env::var("DOVETAIL_FSDV_CUTS").map_or(300, |text| text.parse().unwrap());
     let (rng, files) = (Rng::new(seed), Files::default());
-    let mut lab = Lab { kind, shape, buffer, rng, files, leaked: 0 };
+    let mut lab = Lab { kind, shape, buffer, rng, files, leaked: 0, cleaned: 0 };
     let drive = lab.made();
     let mut fs = lab.mounted(drive, name);
-    let (mut cleaned, mut erases) = (0, 0);
+    let mut erases = 0;
     for cut in 0..cuts {
         let what = format!("{name}, cut {cut}");
         let drive = lab.cut(fs);
-        cleaned += drive.counters().gc_runs;
         erases = drive.erase_counts().map(u64::from).sum();
         fs = lab.mounted(drive, &what);
         if cut % 25 == 24 {
@@ -270,10 +294,11 @@ fn live_through_cuts(name: &str, kind: Kind, shape: LineShape, buffer: u32, seed
         }
     }
     println!(
-        "{name}: {cuts} cuts, {} blocks given back after cuts, {erases} erases, {cleaned} lines",
-        lab.leaked
+        "{name}: {cuts} cuts, {} blocks given back after cuts, {erases} erases, {} lines cleaned",
+        lab.leaked, lab.cleaned
     );
     assert!(erases > cuts, "{erases} erases");
+    assert!(lab.cleaned > 0, "the drive never cleaned");
 }
 
 #[test]

@@ -50,6 +50,8 @@ pub(super) struct Paging {
     regions: Regions,
     owed: BTreeSet<TranslationPage>,
     steps: Vec<Step>,
+    /// The entries of the translation page that is being written, one for each that a flash page has room for.
+    places: Vec<u32>,
     /// The first logical page behind the request that is being served.
     request_end: u64,
     /// Whether changes of the map count: not while it is being rebuilt.
@@ -78,6 +80,7 @@ impl Paging {
             regions: Regions::default(),
             owed: BTreeSet::new(),
             steps: Vec::new(),
+            places: vec![0; config.parts() as usize * page::ENTRIES_PER_PART],
             request_end: 0,
             is_ready: false,
         }))

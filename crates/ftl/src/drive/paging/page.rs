@@ -1,10 +1,9 @@
 //! A translation page on flash: its bytes, its reads and programs.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, DeviceError, Inode, StreamId};
-use dovetail_nand::{Ppn, Token};
+use dovetail_nand::{Lpn, Ppn, Token};
 use dovetail_time::SimTime;
 
 use crate::buffer::MAX_PARTS;
@@ -15,7 +14,7 @@ use crate::stats::{Cause, MapUse, ReadCause};
 
 /// Bytes of an entry in a translation page: the flash page plus one, 0 where nothing is mapped.
 pub(crate) const FLASH_ENTRY_BYTES: usize = 8;
-const ENTRIES_PER_PART: usize = BLOCK_SIZE as usize / FLASH_ENTRY_BYTES;
+pub(super) const ENTRIES_PER_PART: usize = BLOCK_SIZE as usize / FLASH_ENTRY_BYTES;
 
 /// The logical pages whose addresses a translation page has.
 pub(super) fn entries_of(page: TranslationPage, config: CacheConfig, host_pages: u64) -> Range<u64> {
@@ -59,51 +58,64 @@ impl Drive {
         let at = if whole { at } else { self.read_translation(at, page, by)? };
         let Some(paging) = &self.paging else { return Ok(at) };
         let lpn = paging.lpn_of(page);
-        let Some(parts) = self.encode_translation(page) else {
+        let Some(tokens) = self.encode_translation(page) else {
             self.owed_no_more(page);
             return Ok(at);
         };
-        let mut tokens = [Token::EMPTY; MAX_PARTS];
-        for (token, part) in tokens.iter_mut().zip(&parts) {
-            *token = self.nand.intern(&Content::Bytes(Arc::clone(part)));
-        }
-        let live = self.all_parts();
-        let to_program =
-            Page { lpn, live, tokens: &tokens[..parts.len()], stream: StreamId(0), inode: Inode(0) };
+        let (live, tokens) = (self.all_parts(), &tokens[..self.config.parts() as usize]);
+        let to_program = Page { lpn, live, tokens, stream: StreamId(0), inode: Inode(0) };
         let done = self.program(at, self.translation_frontier(), to_program, Cause::Translation)?;
         self.counters.translation_writes[by as usize] += 1;
         self.owed_no_more(page);
         Ok(done)
     }
 
-    /// The blocks of a translation page; `None` where nothing is mapped.
-    fn encode_translation(&self, page: TranslationPage) -> Option<Vec<Arc<BlockBytes>>> {
-        let paging = self.paging.as_ref()?;
+    /// The content of a translation page as the map is now; `None` where nothing is mapped.
+    fn encode_translation(&mut self, page: TranslationPage) -> Option<[Token; MAX_PARTS]> {
+        let paging = self.paging.as_deref_mut()?;
         let entries = entries_of(page, paging.config, paging.host_pages);
-        let mut found = Vec::with_capacity(1 << paging.config.shift);
-        self.map.find_mapped(entries.clone(), usize::MAX, &mut found);
-        if found.is_empty() {
+        let (places, behind) = paging.places.split_at_mut((entries.end - entries.start) as usize);
+        self.map.copy_places(Lpn(entries.start), places);
+        behind.fill(0);
+        if places.iter().all(|&place| place == 0) {
             return None;
         }
-        let parts = self.config.parts() as usize;
-        let mut blocks = vec![[0; BLOCK_SIZE as usize]; parts];
-        for (lpn, ppn) in found {
-            let index = (lpn.0 - entries.start) as usize;
-            let at = index % ENTRIES_PER_PART * FLASH_ENTRY_BYTES;
-            let bytes = (u64::from(ppn.0) + 1).to_le_bytes();
-            blocks[index / ENTRIES_PER_PART][at..at + FLASH_ENTRY_BYTES].copy_from_slice(&bytes);
+        let before = paging.directory.get(&page);
+        let mut tokens = [Token::EMPTY; MAX_PARTS];
+        for (part, places) in paging.places.chunks_exact(ENTRIES_PER_PART).enumerate() {
+            let before = before.map_or(Token::EMPTY, |&ppn| self.nand.token(ppn, part));
+            tokens[part] = self.nand.intern_version(&encode(places), before);
         }
-        Some(blocks.into_iter().map(Arc::new).collect())
+        Some(tokens)
     }
 
-    /// What the translation page on flash says of an entry.
-    pub(super) fn on_flash(&self, page: TranslationPage, entry: u64) -> Option<Ppn> {
-        let place = self.place_of(page)?;
-        let index = (entry - (page.0 << self.paging.as_ref()?.config.shift)) as usize;
-        let content = self.nand.content(self.nand.token(place, index / ENTRIES_PER_PART))?;
-        let Content::Bytes(bytes) = content else { return None };
-        let at = index % ENTRIES_PER_PART * FLASH_ENTRY_BYTES;
-        let number = crate::drive::journal::u64_at(&bytes[..], at);
-        Some(Ppn(u32::try_from(number.checked_sub(1)?).ok()?))
+    /// What the translation page on flash says, entry by entry.
+    pub(super) fn decode_translation(&self, page: TranslationPage) -> Vec<Option<Ppn>> {
+        let parts = 0..self.config.parts() as usize;
+        parts.flat_map(|part| self.decode_part(page, part).unwrap_or([None; ENTRIES_PER_PART])).collect()
     }
+
+    fn decode_part(&self, page: TranslationPage, part: usize) -> Option<[Option<Ppn>; ENTRIES_PER_PART]> {
+        match self.nand.content(self.nand.token(self.place_of(page)?, part))? {
+            Content::Bytes(bytes) => Some(decode(&bytes)),
+            _ => None,
+        }
+    }
+}
+
+/// Where pages are, each the flash page plus one, as a block of a translation page.
+fn encode(places: &[u32]) -> BlockBytes {
+    let mut block = [0; BLOCK_SIZE as usize];
+    for (slot, &place) in block.as_chunks_mut::<FLASH_ENTRY_BYTES>().0.iter_mut().zip(places) {
+        *slot = u64::from(place).to_le_bytes();
+    }
+    block
+}
+
+fn decode(block: &BlockBytes) -> [Option<Ppn>; ENTRIES_PER_PART] {
+    let slots = block.as_chunks::<FLASH_ENTRY_BYTES>().0;
+    std::array::from_fn(|index| {
+        let number = u64::from_le_bytes(slots[index]).checked_sub(1)?;
+        u32::try_from(number).ok().map(Ppn)
+    })
 }

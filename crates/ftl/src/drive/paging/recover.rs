@@ -54,8 +54,10 @@ impl Drive {
     /// Whether a translation page says something else than the map.
     fn is_behind(&self, page: TranslationPage) -> bool {
         let Some(paging) = &self.paging else { return false };
-        entries_of(page, paging.config, paging.host_pages)
-            .any(|entry| self.on_flash(page, entry) != self.map.lookup(Lpn(entry)).0)
+        let entries = entries_of(page, paging.config, paging.host_pages);
+        entries
+            .zip(self.decode_translation(page))
+            .any(|(entry, flash)| flash != self.map.lookup(Lpn(entry)).0)
     }
 
     /// Checks that no change of the map is neither on flash, nor dirty in the cache, nor owed.
@@ -66,8 +68,9 @@ impl Drive {
         let host = valid.map(|ppn| self.owner(ppn).0).filter(|&lpn| !self.system.owns(lpn));
         pages.extend(host.map(|lpn| paging.page_of(lpn)));
         for page in pages.into_iter().filter(|page| !paging.owed.contains(page)) {
-            for entry in entries_of(page, paging.config, paging.host_pages) {
-                let (flash, mapped) = (self.on_flash(page, entry), self.map.lookup(Lpn(entry)).0);
+            let entries = entries_of(page, paging.config, paging.host_pages);
+            for (entry, flash) in entries.zip(self.decode_translation(page)) {
+                let mapped = self.map.lookup(Lpn(entry)).0;
                 if flash != mapped && !paging.cache.is_dirty(entry) {
                     return Err(format!(
                         "{entry} is mapped to {mapped:?}, {page:?} on flash says {flash:?}, and the cache has no change of it"
