@@ -1,5 +1,4 @@
-//! A figure of ours: cache policies over the size of the cache, on file systems that write each address once, a few times,
-//! and at two places.
+//! A figure of ours: cache policies over the size of the cache, under three file systems that use addresses in different ways.
 
 use dovetail_time::format_bytes;
 
@@ -16,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
             (both by a Zipf law), one reads an archive of 4 GiB in order and one writes 1 GiB over and over. Entries are wanted at random and in order, \
             for reads and for writes, and more of them (11 GiB: 22 MiB of entries) than the largest cache holds. The updates set the file \
             systems apart: F2FS and IPLFS write them to new addresses and discard the old ones, RM-IPU remaps them to where they were. \
-            Sizes and shares are assumed; the page cache has 64 MiB so that reads reach the drive. Caches of 64 KiB, 256 KiB, 1, 2 and \
+            With their nodes 64 GiB are written, so that the drive cleans. Sizes and shares are assumed; the page cache has 64 MiB so that reads reach the drive. Caches of 64 KiB, 256 KiB, 1, 2 and \
             8 MiB, from left to right; they shrink with the scale.",
     reduced: 16,
     run,
