@@ -114,6 +114,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Content of a file was written now. With `lazytime` that alone is no reason for an fsync to write the inode.
     fn touch_lazily(&mut self, ino: Nid, now: Timestamp) -> Result<(), Failure> {
+        self.note_change(ino);
         let slot = self.load_node(ino, ino, 0)?;
         let others = self.nodes.at(slot).dirty && !self.time_only.contains(&ino);
         let raw = RawInode::of_mut(self.edit_at(slot));

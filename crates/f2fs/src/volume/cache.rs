@@ -7,6 +7,7 @@ use dovetail_block::{BlockBytes, BlockDevice, BlockRange, Command, Content, Data
 use dovetail_time::SimTime;
 
 use crate::format::{BLOCK, BlockAddr, Extent};
+use crate::places::Places;
 
 /// Metadata blocks kept: 8 MiB. Assumed; enough for the pointer nodes and directories in use at one time.
 const CAPACITY: usize = 2048;
@@ -18,6 +19,7 @@ pub(crate) struct Blocks<D> {
     now: SimTime,
     cache: HashMap<BlockAddr, Arc<BlockBytes>>,
     zeros: Arc<BlockBytes>,
+    places: Places,
 }
 
 impl<D> Blocks<D> {
@@ -29,7 +31,22 @@ impl<D> Blocks<D> {
 
 impl<D: BlockDevice> Blocks<D> {
     pub(crate) fn new(device: D) -> Self {
-        Self { device, now: SimTime::ZERO, cache: HashMap::new(), zeros: Arc::new([0; BLOCK]) }
+        Self {
+            device,
+            now: SimTime::ZERO,
+            cache: HashMap::new(),
+            zeros: Arc::new([0; BLOCK]),
+            places: Places::default(),
+        }
+    }
+
+    /// From now on addresses may be places of the device.
+    pub(crate) fn set_places(&mut self, places: Places) {
+        self.places = places;
+    }
+
+    pub(crate) fn places(&self) -> Places {
+        self.places
     }
 
     /// The device again; what was cached is forgotten.
@@ -76,7 +93,7 @@ impl<D: BlockDevice> Blocks<D> {
 
     /// Reads blocks past the cache: for scans of whole areas.
     pub(crate) fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
-        let range = BlockRange::new(Lba(address.0), into.len() as u64);
+        let range = BlockRange::new(self.places.lba(address), into.len() as u64);
         let done = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
         self.now = done;
         Ok(())
