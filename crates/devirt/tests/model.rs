@@ -10,6 +10,7 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, PlacesDevice,
 };
 use dovetail_devirt::{Hot, Report, Run, Selection, Way};
+use dovetail_f2fs::fsck;
 use dovetail_time::{Rng, SimSpan, SimTime};
 use dovetail_vfs::{Address, Caller, Devirtualize, FileSystem, Ino, NewNode, PointerWalk, Simulated};
 use support::{Ext3, Ext4, F2fs, Kind};
@@ -89,8 +90,10 @@ fn run<K: Kind>(fs: &mut K::Fs<PlacesDevice>, rng: &mut Rng) -> Report {
 }
 
 /// The mount again: nothing is in memory.
-fn remounted<K: Kind>(fs: K::Fs<PlacesDevice>) -> K::Fs<PlacesDevice> {
-    K::mount(K::unmount(fs), SimTime::ZERO)
+fn remounted<K: Kind>(fs: K::Fs<PlacesDevice>, what: &str) -> K::Fs<PlacesDevice> {
+    let mut device = K::unmount(fs);
+    K::check_with_drive(&mut device, what);
+    K::mount(device, SimTime::ZERO)
 }
 
 fn content_stays<K: Kind>(seed: u64) {
@@ -104,7 +107,7 @@ fn content_stays<K: Kind>(seed: u64) {
         renamed += report.content_blocks + report.metadata_blocks;
         files.compare(&mut fs, &format!("{what}, round {round}"));
         if round % 6 == 5 {
-            fs = remounted::<K>(fs);
+            fs = remounted::<K>(fs, &what);
             files.compare(&mut fs, &format!("{what}, mounted again"));
         }
     }
@@ -179,6 +182,26 @@ fn the_map_of_ext_forgets_all_but_inodes_directories_and_the_journal() {
 #[test]
 fn the_map_of_f2fs_forgets_all_but_its_tables() {
     map_forgets::<F2fs>();
+}
+
+#[test]
+fn fsck_sees_pointers_to_places_that_hold_nothing() {
+    let (mut fs, mut files, mut rng) = (made::<F2fs>(7), Files::default(), Rng::new(7));
+    files.load(&mut fs, &mut rng, 40);
+    run::<F2fs>(&mut fs, &mut rng);
+    let ino = files.held.values().max_by_key(|(_, bytes)| bytes.len()).unwrap().0;
+    let holders = fs.metadata_of(ino).unwrap();
+    let content = holders.iter().flat_map(|holder| &holder.pointers).find(|pointer| !pointer.is_metadata);
+    let Address::Physical(place) = content.unwrap().target else { panic!("{content:?}") };
+    let mut device = fs.unmount().unwrap();
+    let first = device.info().capabilities.devirtualize.unwrap().first;
+    let ranges = [BlockRange::new(Lba(first.0 + place), 1).into()];
+    device.submit(SimTime::ZERO, Command::Discard { ranges: &ranges }).unwrap();
+    let report = fsck::check(&mut device, fsck::Options::default(), |_| {}).unwrap();
+    let wrong: Vec<_> = report.findings.iter().map(|finding| finding.kind().name).collect();
+    assert_eq!(wrong, ["DataAddress"]);
+    let refused = fsck::repair(device).unwrap();
+    assert!(refused.is_empty(), "{refused:?}");
 }
 
 fn hot_files_are_left<K: Kind>() {

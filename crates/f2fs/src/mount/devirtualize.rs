@@ -18,7 +18,7 @@ use super::F2fs;
 use super::checkpoint::Reason;
 use super::data::{INLINE_PINNED, Why};
 use super::pointers::{Found, Pointer};
-use super::policy::{SpaceFacts, data_log, enough_free};
+use super::policy::{Log, data_log};
 use super::walk::nid_of;
 use crate::error::Error;
 use crate::format::{BlockAddr, Extent, InodeFlags, NatEntry, Nid, Summary};
@@ -48,8 +48,16 @@ enum Link {
 struct Step {
     ino: Nid,
     link: Link,
+    /// The node that holds the pointer; of a node's address itself.
+    node: Nid,
     from: BlockAddr,
     to: BlockAddr,
+}
+
+impl Step {
+    fn is_content(&self) -> bool {
+        matches!(self.link, Link::Content(_))
+    }
 }
 
 impl<D: BlockDevice> F2fs<D> {
@@ -79,7 +87,7 @@ impl<D: BlockDevice> F2fs<D> {
         self.checkpoint_if_dirty()?;
         self.balance()?;
         let mut steps = self.steps(targets, side)?;
-        self.check_room_for_nodes(steps.len() + files.len())?;
+        self.check_room_for_batch(&steps, side)?;
         self.physical.renaming = files;
         let rewritten = self.rewrite_nodes(&mut steps, side)?;
         if side == Side::Volume {
@@ -105,11 +113,15 @@ impl<D: BlockDevice> F2fs<D> {
         }
     }
 
-    /// The checkpoint that ends the batch must not find the volume full.
-    fn check_room_for_nodes(&self, nodes: usize) -> Result<(), Error> {
+    /// The checkpoint that ends the batch must not find the volume full. It may use the reserve, as any: it writes the inodes, the
+    /// nodes that hold pointers to content, and on the way back all nodes.
+    fn check_room_for_batch(&self, steps: &[Step], side: Side) -> Result<(), Error> {
+        let written = steps.iter().filter(|step| side == Side::Volume || step.is_content());
+        let nodes = written.flat_map(|step| [step.ino, step.node]).collect::<BTreeSet<_>>().len();
+        let blocks = if side == Side::Volume { steps.len() } else { 0 };
         let facts = self.space_facts();
-        let facts = SpaceFacts { dirty_nodes: facts.dirty_nodes + nodes as u32, ..facts };
-        if enough_free(&facts) { Ok(()) } else { Err(Error::NoSpace) }
+        let sections = (nodes + blocks).div_ceil(facts.section_blocks as usize) + Log::ALL.len();
+        if facts.free_sections as usize > sections { Ok(()) } else { Err(Error::NoSpace) }
     }
 
     /// The blocks that can be renamed now.
@@ -138,7 +150,7 @@ impl<D: BlockDevice> F2fs<D> {
         if entry.ino != ino || entry.address == BlockAddr::NULL || self.nodes.is_dirty(nid) {
             return Ok(Vec::new());
         }
-        Ok(vec![Step { ino, link: Link::Node(nid), from: entry.address, to: entry.address }])
+        Ok(vec![Step { ino, link: Link::Node(nid), node: nid, from: entry.address, to: entry.address }])
     }
 
     fn content_steps(&mut self, ino: Nid, target: &Target, side: Side) -> Result<Vec<Step>, Error> {
@@ -152,7 +164,7 @@ impl<D: BlockDevice> F2fs<D> {
         for block in first..first.saturating_add(target.blocks.into()) {
             if let Some(pointer) = self.pointer_to_block(ino, block)? {
                 let (link, from) = (Link::Content(block), pointer.address);
-                steps.push(Step { ino, link, from, to: from });
+                steps.push(Step { ino, link, node: pointer.nid, from, to: from });
             }
         }
         Ok(steps)

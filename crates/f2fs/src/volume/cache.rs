@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba};
+use dovetail_block::{
+    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Hints, Lba,
+};
 use dovetail_time::SimTime;
 
 use crate::format::{BLOCK, BlockAddr, Extent};
@@ -47,6 +49,15 @@ impl<D: BlockDevice> Blocks<D> {
 
     pub(crate) fn places(&self) -> Places {
         self.places
+    }
+
+    /// The places by which the device holds a block; none where addresses are the volume's alone.
+    pub(crate) fn held_places(&mut self) -> Result<Vec<BlockAddr>, DeviceError> {
+        let Some(space) = self.places.space() else { return Ok(Vec::new()) };
+        let (range, mut held) = (BlockRange::new(space.first, space.blocks), Vec::new());
+        let asked = Command::Devirtualize(Devirtualize::Held { range, into: &mut held });
+        self.now = self.device.submit(self.now, asked)?.done;
+        Ok(held.into_iter().map(|lba| self.places.address(lba)).collect())
     }
 
     /// The device again; what was cached is forgotten.
