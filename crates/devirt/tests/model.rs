@@ -12,7 +12,9 @@ use dovetail_block::{
 use dovetail_devirt::{Hot, Report, Run, Selection, Way};
 use dovetail_f2fs::fsck;
 use dovetail_time::{Rng, SimSpan, SimTime};
-use dovetail_vfs::{Address, Caller, Devirtualize, FileSystem, Ino, NewNode, PointerWalk, Simulated};
+use dovetail_vfs::{
+    Address, Caller, Devirtualize, FileSystem, Ino, NewNode, PointerPlace, PointerWalk, Simulated,
+};
 use support::{Ext3, Ext4, F2fs, Kind};
 
 fn made<K: Kind>(seed: u64) -> K::Fs<PlacesDevice> {
@@ -202,6 +204,28 @@ fn fsck_sees_pointers_to_places_that_hold_nothing() {
     assert_eq!(wrong, ["DataAddress"]);
     let refused = fsck::repair(device).unwrap();
     assert!(refused.is_empty(), "{refused:?}");
+}
+
+#[test]
+fn pointers_of_f2fs_can_be_rewritten_one_by_one() {
+    let mut fs = made::<F2fs>(8);
+    let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+    let ino = fs.create(&Caller::default(), root, b"file", &node).unwrap().ino;
+    fs.write(&Caller::default(), ino, 0, &[[1; 4096], [2; 4096]].concat()).unwrap();
+    fs.sync().unwrap();
+    let inode = fs.metadata_of(ino).unwrap().remove(0);
+    let [first, second] = inode.pointers[..] else { panic!("{inode:?}") };
+    fs.rewrite_pointer(ino, inode.place_of(&first), second.target).unwrap();
+    fs.rewrite_pointer(ino, inode.place_of(&second), first.target).unwrap();
+    fs.drop_cache(ino);
+    let mut found = [0; 8192];
+    fs.read(ino, 0, &mut found).unwrap();
+    assert_eq!((found[0], found[8191]), (2, 1));
+    let nowhere = PointerPlace { slot: 7, ..inode.place_of(&first) };
+    assert!(fs.rewrite_pointer(ino, nowhere, first.target).is_err());
+    for outside in [Address::Logical(0), Address::Physical(u64::from(u32::MAX)), Address::Logical(1 << 40)] {
+        assert!(fs.rewrite_pointer(ino, inode.place_of(&first), outside).is_err(), "{outside:?}");
+    }
 }
 
 fn hot_files_are_left<K: Kind>() {

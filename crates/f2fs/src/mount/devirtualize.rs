@@ -231,12 +231,12 @@ impl<D: BlockDevice> F2fs<D> {
         };
         let mut renames: Vec<Rename> = steps.iter().map(rename).collect();
         self.io.devirtualize(Asked::Begin { id, renames: &mut renames })?;
-        self.physical.open = Some(id);
         let answers = std::mem::take(steps).into_iter().zip(renames);
         steps.extend(answers.filter_map(|(step, rename)| {
             let to = rename.to?;
             Some(Step { to: if side == Side::Device { places.address(to) } else { step.to }, ..step })
         }));
+        self.physical.open = (!steps.is_empty()).then_some(id);
         Ok(())
     }
 

@@ -45,10 +45,14 @@ impl<D: BlockDevice> F2fs<D> {
             return Ok(());
         }
         self.check_volume_for_places()?;
-        self.io.set_places(Places::of(&self.io.device().info()));
+        let places = Places::of(&self.io.device().info());
+        if !places.is_some() {
+            return Ok(());
+        }
+        self.io.set_places(places);
         // a block at a place is given back by a discard or never
         self.options.discard = true;
-        if self.read_only || !self.io.places().is_some() {
+        if self.read_only {
             return Ok(());
         }
         self.end_open_batch()?;
