@@ -197,6 +197,11 @@ pub trait BlockDevice {
         None
     }
 
+    /// Bytes of the device's own memory that its map takes; `None` if it does not tell.
+    fn map_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// The issuer tells what it does between commands. Only a device that makes plans of them listens.
     fn note(&mut self, _note: Note) {}
 
@@ -217,6 +222,10 @@ impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
 
     fn room(&self) -> Option<u64> {
         (**self).room()
+    }
+
+    fn map_bytes(&self) -> Option<u64> {
+        (**self).map_bytes()
     }
 
     fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {

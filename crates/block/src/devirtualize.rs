@@ -11,8 +11,11 @@
 //! The batch survives power cuts, and the issuer, who knows whether the metadata with the new pointers is durable, ends it either
 //! way.
 
-use crate::addr::{BlockRange, Lba};
-use crate::command::Inode;
+use dovetail_time::SimTime;
+
+use crate::addr::{BlockRange, Lba, SectorRange};
+use crate::command::{Command, Inode};
+use crate::device::{BlockDevice, DeviceError};
 
 /// The addresses of a device's own places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,4 +100,21 @@ impl Devirtualize<'_> {
     pub const fn is_durable_change(&self) -> bool {
         matches!(self, Self::Begin { .. } | Self::End { .. })
     }
+}
+
+/// Gives back all that is reached by the device's own addresses, and ends an open batch: nothing of what was on the device is
+/// wanted any more. Returns when that is done; at once on a device without such addresses.
+///
+/// # Errors
+/// What the device says.
+pub fn clear_device_space<D: BlockDevice>(device: &mut D, now: SimTime) -> Result<SimTime, DeviceError> {
+    let Some(space) = device.info().capabilities.devirtualize else { return Ok(now) };
+    let mut open = None;
+    let mut now = device.submit(now, Command::Devirtualize(Devirtualize::Open { into: &mut open }))?.done;
+    if let Some(OpenRenames { id, .. }) = open {
+        let end = Devirtualize::End { id, keep: false };
+        now = device.submit(now, Command::Devirtualize(end))?.done;
+    }
+    let all = [SectorRange::from(BlockRange::new(space.first, space.blocks))];
+    Ok(device.submit(now, Command::Discard { ranges: &all })?.done)
 }

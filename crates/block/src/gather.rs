@@ -40,6 +40,8 @@ pub struct Gatherer<D, const CHANNELS: usize> {
     done: SimTime,
     runs: [Run; CHANNELS],
     writers: Option<LockId>,
+    /// Where the device's own addresses begin: no command goes across.
+    edge: Option<u64>,
     failed: Option<DeviceError>,
 }
 
@@ -49,7 +51,8 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     pub fn new(device: D, streams: [StreamId; CHANNELS], max_run: usize, now: SimTime) -> Self {
         let runs = std::array::from_fn(|_| Run::default());
         let inodes = [Inode::default(); CHANNELS];
-        Self { device, streams, inodes, max_run, now, done: now, runs, writers: None, failed: None }
+        let edge = device.info().capabilities.devirtualize.map(|space| space.first.0);
+        Self { device, streams, inodes, max_run, now, done: now, runs, writers: None, edge, failed: None }
     }
 
     /// The device below.
@@ -141,7 +144,8 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         self.check()?;
         self.submit_touched(lba, 1)?;
         let run = &self.runs[channel];
-        if run.blocks.len() >= self.max_run || (!run.blocks.is_empty() && run.end() != lba) {
+        let goes_on = run.end() == lba && self.edge != Some(lba) && run.blocks.len() < self.max_run;
+        if !goes_on {
             self.submit(channel, false)?;
         }
         let run = &mut self.runs[channel];

@@ -28,7 +28,7 @@ pub use command::{Command, Data, Hints, Inode, StreamId};
 pub use content::{BlockBytes, Content, Pattern};
 pub use crash::{Crash, Crashes, Survivors};
 pub use device::{AREA_BLOCKS, AREAS, BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo, Thin};
-pub use devirtualize::{DeviceSpace, Devirtualize, OpenRenames, Rename, RenameId};
+pub use devirtualize::{DeviceSpace, Devirtualize, OpenRenames, Rename, RenameId, clear_device_space};
 pub use gather::Gatherer;
 pub use image::ImageDevice;
 pub use memory::MemoryDevice;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use dovetail_lab::bench::results::BenchResults;
 use dovetail_lab::bench::{
-    BenchError, Experiment, FileTraceSource, Fill, FillAmount, FillWith, Source, Stack,
+    BenchError, Experiment, FileTraceSource, Fill, FillAmount, FillWith, Schedule, Source, Stack,
 };
 use dovetail_lab::report;
 use dovetail_time::{Ratio, format_bytes};
@@ -47,6 +47,10 @@ pub(crate) struct Arguments {
     /// Bytes of that cache at full scale, 8 for an entry [default: 512 KiB].
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes)]
     cache_size: Vec<u64>,
+    /// Let pointers lead to the drive's own addresses beside the workload, in place of the stacks' own schedule: every=60s, pressure=8MiB
+    /// (of the map, at full scale), idle=1s, and hot=3s for files to leave.
+    #[arg(long, value_name = "WHEN", value_parser = Schedule::parse)]
+    devirtualize: Option<Schedule>,
     /// Shrink the drive, the page cache, the map's cache and the sizes in the job alike.
     #[arg(long, value_name = "RATIO", default_value = "1", value_parser = drive::scale)]
     scale: Ratio,
@@ -220,6 +224,9 @@ fn stacks(arguments: &Arguments) -> Result<Vec<Stack>, Failure> {
         if let Some(profile) = &arguments.drive {
             drive::load(profile)?;
             stack.drive.clone_from(profile);
+        }
+        if let Some(schedule) = &arguments.devirtualize {
+            stack.devirtualize = Some(schedule.clone());
         }
         Ok(stack)
     };

@@ -1,4 +1,6 @@
-//! `dovetail devirtualize`: the tool over a volume on a drive in a file.
+//! `dovetail devirtualize`: the tool over a volume on a drive in a file, mounted or not.
+
+mod mounted;
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -16,10 +18,10 @@ use crate::{Failure, print};
 
 /// Let the pointers of an ext3, ext4 or F2FS volume lead to its drive's own addresses, so that the drive can forget its map.
 ///
-/// The volume can then be used on that drive only. It must not be mounted.
+/// The volume can then be used on that drive only. It may be mounted: then name the directory, which can be used meanwhile.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The drive file, made with a profile that devirtualises (fsdv-5g).
+    /// The drive file, made with a profile that devirtualises (fsdv-5g), or the directory where it is mounted.
     file: PathBuf,
     /// Back to addresses of the volume: an ordinary volume again.
     #[arg(long)]
@@ -28,15 +30,19 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let file = &arguments.file;
-    let _lock = ImageLock::take(file, true)?;
     let way = if arguments.undo { Way::ToVolume } else { Way::ToDevice };
-    let (before, report, after) =
+    if file.is_dir() {
+        let progress = mounted::run(file, way)?;
+        return print(&told(file, &progress.report, progress.map_bytes));
+    }
+    let _lock = ImageLock::take(file, true)?;
+    let (report, map_bytes) =
         perform(file, way).map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
-    print(&told(file, &report, before, after))
+    print(&told(file, &report, map_bytes))
 }
 
 /// Does it on whichever file system there is; returns what the map took, and takes, beside the report.
-fn perform(file: &Path, way: Way) -> Result<(u64, Report, u64), String> {
+fn perform(file: &Path, way: Way) -> Result<(Report, (u64, u64)), String> {
     let (drive, now) = open(file)?;
     let before = drive.drive().mapping_memory_bytes();
     let options = dovetail_ext::Options { physical_pointers: true, ..Default::default() };
@@ -48,7 +54,7 @@ fn perform(file: &Path, way: Way) -> Result<(u64, Report, u64), String> {
         }
         Err(error) => return Err(error.to_string()),
     };
-    Ok((before, report, drive.drive().mapping_memory_bytes()))
+    Ok((report, (before, drive.drive().mapping_memory_bytes())))
 }
 
 fn open(file: &Path) -> Result<(EmulatedDrive, SimTime), String> {
@@ -86,7 +92,7 @@ fn rename(fs: &mut impl Devirtualize, way: Way) -> Result<Report, dovetail_vfs::
     Ok(report)
 }
 
-fn told(file: &Path, report: &Report, before: u64, after: u64) -> String {
+fn told(file: &Path, report: &Report, (before, after): (u64, u64)) -> String {
     format!(
         "{}: {} files, {} blocks of content and {} of pointers renamed in {} of the drive's time; its map took {}, and takes {}\n",
         file.display(),

@@ -126,9 +126,9 @@ fn ext_counts(report: &ext::Report) -> [(&'static str, u64); 8] {
         ("names", c.names),
         ("orphans", c.orphans),
         ("blocks", c.blocks),
-        ("errors", report.count(ext::Severity::Error)),
-        ("warnings", report.count(ext::Severity::Warning)),
-        ("notes", report.count(ext::Severity::Note)),
+        ("errors", report.count(Severity::Error)),
+        ("warnings", report.count(Severity::Warning)),
+        ("notes", report.count(Severity::Note)),
     ]
 }
 
@@ -190,14 +190,14 @@ fn table(report: &Report) -> String {
         ("notes", report.count(Severity::Note)),
     ];
     let counts = counts.iter().map(|(name, count)| format!("{name:24} {count:>12}\n"));
-    let counts = counts.filter(|line| report.areas.is_empty() || !line.starts_with("free segments"));
+    let counts = counts.filter(|line| report.counts.areas.is_empty() || !line.starts_with("free segments"));
     let kinds = report.kinds().map(|(kind, count)| format!("  {:22} {count:>12}\n", kind.name));
     std::iter::once("\n".to_string()).chain(counts).chain(kinds).chain(areas(report)).collect()
 }
 
 /// The logs of IPLFS, one a line.
 fn areas(report: &Report) -> impl Iterator<Item = String> {
-    let head = (!report.areas.is_empty())
+    let head = (!report.counts.areas.is_empty())
         .then(|| "\nareas: position, live blocks, from, to, held by the drive\n".to_string());
     let or_none = |number: Option<u64>| number.map_or_else(|| "-".to_string(), |number| number.to_string());
     let line = move |area: &Area| {
@@ -206,7 +206,7 @@ fn areas(report: &Report) -> impl Iterator<Item = String> {
         let (first, last, held) = (or_none(first), or_none(last), or_none(area.held));
         format!("  {name:10} {position:>20} {live:>12} {first:>20} {last:>20} {held:>12}\n")
     };
-    head.into_iter().chain(report.areas.iter().map(line))
+    head.into_iter().chain(report.counts.areas.iter().map(line))
 }
 
 pub(crate) fn area_json(area: &Area) -> Value {
@@ -245,7 +245,7 @@ fn as_json(before: &Report, repaired: Repaired<'_>) -> Value {
             "warnings": last.count(Severity::Warning),
             "notes": last.count(Severity::Note),
         },
-        "areas": last.areas.iter().map(area_json).collect::<Vec<_>>(),
+        "areas": last.counts.areas.iter().map(area_json).collect::<Vec<_>>(),
     })
 }
 

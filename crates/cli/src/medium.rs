@@ -78,6 +78,13 @@ impl BlockDevice for Medium {
         }
     }
 
+    fn map_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Image(image) => image.map_bytes(),
+            Self::Drive(drive) => drive.map_bytes(),
+        }
+    }
+
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         match self {
             Self::Image(image) => image.submit(at, command),

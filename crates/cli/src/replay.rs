@@ -12,7 +12,7 @@ use dovetail_ftl::{Overrides, Profile, cache, mapping, victim};
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
 use dovetail_lab::results::{Results, RunResult};
 use dovetail_lab::{report, run_all};
-use dovetail_time::{Ratio, SimSpan, format_bytes, parse_bytes};
+use dovetail_time::{Ratio, SimSpan, format_bytes, parse_bytes, parse_span};
 use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
 
 use crate::output::{check_writable, is_stdout, write};
@@ -46,13 +46,8 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 fn span(text: &str) -> Result<SimSpan, String> {
-    let unit = [("ms", 1e6), ("us", 1e3), ("ns", 1.0), ("s", 1e9)];
-    let parsed = unit
-        .iter()
-        .find_map(|(suffix, ns)| text.strip_suffix(suffix)?.trim().parse::<f64>().ok().map(|n| n * ns));
-    let ns = parsed.filter(|ns| (1.0..1e18).contains(ns));
-    ns.map(|ns| SimSpan::from_ns(ns as u64))
-        .ok_or_else(|| "give a time with its unit: 100ms, 5s, 250us".into())
+    let span = parse_span(text).ok().filter(|span| *span > SimSpan::ZERO);
+    span.ok_or_else(|| "give a time with its unit: 100ms, 5s, 250us".into())
 }
 
 /// Replay block traces on simulated drives, side by side.

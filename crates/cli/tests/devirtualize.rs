@@ -1,9 +1,15 @@
-//! `dovetail devirtualize` on a drive in a file.
+//! `dovetail devirtualize` on a drive in a file, and on a mounted one.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
+mod mounted;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mounted::Mount;
 
 fn dovetail(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).output().unwrap()
@@ -84,4 +90,107 @@ fn what_cannot_says_so() {
     done(&["drive", "make", "--force", &drive, "--scale", "1/256"]);
     let said = refused(&["devirtualize", &drive]);
     assert!(said.contains("no ext3, ext4 or F2FS volume"), "{said}");
+}
+
+/// Makes, overwrites and removes files until it is told to stop; returns what each must hold.
+fn write_meanwhile(folder: &Path, stop: &AtomicBool) -> BTreeMap<String, Vec<u8>> {
+    let mut held = BTreeMap::new();
+    let mut turn = 0_usize;
+    while !stop.load(Ordering::Relaxed) {
+        let name = format!("file{}", turn * 7 % 24);
+        let path = folder.join(&name);
+        let bytes: Vec<u8> =
+            (0..100_000 + turn * 7919 % 900_000).map(|at| (turn + at / 4096) as u8).collect();
+        if turn % 5 == 4 && held.remove(&name).is_some() {
+            std::fs::remove_file(&path).unwrap();
+        } else {
+            std::fs::write(&path, &bytes).unwrap();
+            if turn.is_multiple_of(3) {
+                std::fs::File::open(&path).unwrap().sync_all().unwrap();
+            }
+            held.insert(name, bytes);
+        }
+        turn += 1;
+    }
+    held
+}
+
+fn check(folder: &Path, held: &BTreeMap<String, Vec<u8>>) {
+    for (name, bytes) in held {
+        let found = std::fs::read(folder.join(name)).unwrap();
+        assert!(found == *bytes, "{name} holds something else");
+    }
+}
+
+/// The two sizes of the map that a run tells.
+fn map_sizes(said: &str) -> (f64, f64) {
+    let (_, sizes) = said.trim().split_once("its map took ").unwrap();
+    let (before, after) = sizes.split_once(", and takes ").unwrap();
+    let bytes = |size: &str| {
+        let (number, unit) = size.split_once(' ').unwrap();
+        number.parse::<f64>().unwrap() * if unit == "MiB" { 1024.0 } else { 1.0 }
+    };
+    (bytes(before), bytes(after))
+}
+
+fn a_mounted_volume(kind: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (drive, root) = (folder.path().join("drive"), folder.path().join("mnt"));
+    std::fs::create_dir(&root).unwrap();
+    done(&["drive", "make", &text(&drive), "--profile", "fsdv-5g", "--scale", "1/64"]);
+    done(&["mkfs", kind, "-b", "4096", &text(&drive)]);
+    let mount = Mount::new(&drive, &root, &[]);
+    let old: BTreeMap<String, Vec<u8>> =
+        (0..16_u8).map(|n| (format!("old{n}"), vec![n; 1_500_000])).collect();
+    old.iter().for_each(|(name, bytes)| std::fs::write(root.join(name), bytes).unwrap());
+    let (before, after) = map_sizes(&done(&["devirtualize", &text(&root)]));
+    assert!(after * 2.0 < before, "{before} KiB, {after} KiB");
+    let stop = AtomicBool::new(false);
+    let held = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| write_meanwhile(&root, &stop));
+        for _ in 0..4 {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            done(&["devirtualize", &text(&root)]);
+        }
+        stop.store(true, Ordering::Relaxed);
+        writer.join().unwrap()
+    });
+    assert!(held.len() > 5, "the writer hardly got to write: {} files", held.len());
+    let said = done(&["devirtualize", &text(&root)]);
+    check(&root, &held);
+    mount.end();
+    let said_again = refused(&["fsck", &text(&drive)]);
+    assert!(said_again.contains("pointers to its drive's own addresses"), "{said}{said_again}");
+    let mount = Mount::new(&drive, &root, &[]);
+    check(&root, &held);
+    check(&root, &old);
+    done(&["devirtualize", "--undo", &text(&root)]);
+    check(&root, &held);
+    mount.end();
+    done(&["fsck", &text(&drive)]);
+}
+
+#[test]
+fn a_mounted_ext4_is_devirtualised_while_it_is_written() {
+    a_mounted_volume("ext4");
+}
+
+#[test]
+fn a_mounted_ext3_is_devirtualised_while_it_is_written() {
+    a_mounted_volume("ext3");
+}
+
+#[test]
+fn a_mount_that_cannot_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (drive, root) = (folder.path().join("drive"), folder.path().join("mnt"));
+    std::fs::create_dir(&root).unwrap();
+    let said = refused(&["devirtualize", &text(&root)]);
+    assert!(said.contains("nothing that dovetail has mounted is at"), "{said}");
+    done(&["drive", "make", &text(&drive), "--scale", "1/256"]);
+    done(&["mkfs", "ext4", "-b", "4096", &text(&drive)]);
+    let mount = Mount::new(&drive, &root, &[]);
+    let said = refused(&["devirtualize", &text(&root)]);
+    assert!(said.contains("on a drive that gives blocks its own addresses"), "{said}");
+    mount.end();
 }

@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
+mod mounted;
 mod referee;
 
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-const DOVETAIL: &str = env!("CARGO_BIN_EXE_dovetail");
+use mounted::{DOVETAIL, Mount, succeeds};
 
 /// A volume with room for about 128 MiB: in an image, or of IPLFS on a drive.
 fn make_volume(kind: &str, image: &str) {
@@ -31,74 +30,6 @@ fn check_clean(image: &str, kind: &str) {
     let report: serde_json::Value =
         serde_json::from_str(&succeeds(DOVETAIL, &["fsck", "--json", image])).unwrap();
     assert_eq!(report["findings"], serde_json::json!([]));
-}
-
-/// A mount in the foreground; a test that fails leaves none behind.
-struct Mount<'a> {
-    process: Child,
-    directory: &'a Path,
-}
-
-impl<'a> Mount<'a> {
-    fn new(image: &Path, directory: &'a Path, options: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
-        command.args(["mount", "-f"]).args(options).arg(image).arg(directory).stderr(Stdio::piped());
-        let mount = Self { process: command.spawn().unwrap(), directory };
-        let start = Instant::now();
-        while !mount.is_there() {
-            assert!(start.elapsed() < Duration::from_secs(20), "it is not mounted");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        mount
-    }
-
-    fn is_there(&self) -> bool {
-        kind_at(self.directory).is_some()
-    }
-
-    /// The type in /proc/mounts.
-    fn kind(&self) -> String {
-        kind_at(self.directory).unwrap()
-    }
-
-    /// The process dies without a chance to write anything.
-    fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-        succeeds("umount", &[self.directory.to_str().unwrap()]);
-    }
-
-    /// SIGTERM: it unmounts, makes everything durable and ends well.
-    fn end(mut self) {
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
-        assert_eq!(self.process.wait().unwrap().code(), Some(0));
-        assert!(!self.is_there());
-    }
-}
-
-impl Drop for Mount<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.directory).stderr(Stdio::null()).status();
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// The type of what is mounted at a directory.
-fn kind_at(directory: &Path) -> Option<String> {
-    let mounts = fs::read_to_string("/proc/mounts").unwrap();
-    let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    lines.find(|fields| fields.get(1).copied() == directory.to_str()).map(|fields| fields[2].to_string())
-}
-
-fn succeeds(program: &str, arguments: &[&str]) -> String {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let output =
-        Command::new(program).env("PATH", path).args(arguments).stdin(Stdio::null()).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{program} {arguments:?}: {text}");
-    text
 }
 
 #[test]
@@ -196,7 +127,7 @@ fn survive_kill(kind: &str) {
     // without mounting, mounted without writing, and mounted: all show the same
     let read = || fs::read(&kept).unwrap() == content;
     let before = fs::read(&image).unwrap();
-    assert!(succeeds(env!("CARGO_BIN_EXE_dovetail"), &["ls", shown, "folder"]).contains("3000000"));
+    assert!(succeeds(DOVETAIL, &["ls", shown, "folder"]).contains("3000000"));
     let mount = Mount::new(&image, &directory, &["-o", "ro"]);
     assert!(read(), "{kind}");
     mount.end();
@@ -213,8 +144,8 @@ fn an_option_that_there_is_not_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let image = folder.path().join("image");
         let shown = image.to_str().unwrap();
-        succeeds(env!("CARGO_BIN_EXE_dovetail"), &["mkfs", kind, shown, "--size", "64M"]);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dovetail"));
+        succeeds(DOVETAIL, &["mkfs", kind, shown, "--size", "64M"]);
+        let mut command = Command::new(DOVETAIL);
         let output = command.args(["mount", "-o", option, shown]).arg(folder.path()).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(1) && error.contains(&format!("\"{option}\"")), "{error}");

@@ -65,7 +65,7 @@ impl Run {
     ///
     /// # Errors
     /// [`Error::Unsupported`], in a sentence, where file system or device cannot.
-    pub fn new(fs: &impl Devirtualize, way: Way, selection: Selection) -> Result<Self, Error> {
+    pub fn new(fs: &(impl Devirtualize + ?Sized), way: Way, selection: Selection) -> Result<Self, Error> {
         let most = fs.renames_at_once()?;
         let report = Report { hot_files: selection.hot, ..Report::default() };
         let (queue, queued) = (VecDeque::new(), 0);
@@ -81,7 +81,7 @@ impl Run {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn step(&mut self, fs: &mut impl Devirtualize) -> Result<bool, Error> {
+    pub fn step(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<bool, Error> {
         let begun = fs.now();
         loop {
             self.fill(fs)?;
@@ -104,12 +104,12 @@ impl Run {
     ///
     /// # Errors
     /// As [`Self::step`].
-    pub fn finish(mut self, fs: &mut impl Devirtualize) -> Result<Report, Error> {
+    pub fn finish(mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<Report, Error> {
         while self.step(fs)? {}
         Ok(self.report)
     }
 
-    fn rename(&mut self, fs: &mut impl Devirtualize) -> Result<(), Error> {
+    fn rename(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
         let begun = fs.now();
         let batch = self.batch();
         let renamed = match self.way {
@@ -131,7 +131,7 @@ impl Run {
     }
 
     /// Looks for blocks of the wave until there are enough for a batch.
-    fn fill(&mut self, fs: &mut impl Devirtualize) -> Result<(), Error> {
+    fn fill(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
         while self.queued < self.most.into() && self.next < self.files.len() {
             let ino = self.files[self.next];
             self.next += 1;

@@ -27,7 +27,7 @@ impl Selection {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn due(fs: &mut impl Devirtualize, hot: Hot) -> Result<Self, Error> {
+    pub fn due(fs: &mut (impl Devirtualize + ?Sized), hot: Hot) -> Result<Self, Error> {
         let now = fs.now();
         let mut files = BTreeSet::new();
         let mut too_hot = BTreeSet::new();
@@ -51,7 +51,7 @@ impl Selection {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn all(fs: &mut impl Devirtualize) -> Result<Self, Error> {
+    pub fn all(fs: &mut (impl Devirtualize + ?Sized)) -> Result<Self, Error> {
         Ok(Self { files: fs.files()?, hot: 0 })
     }
 }

@@ -12,14 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, RemapLimits,
+    BlockDevice, BlockRange, Command, Content, Data, Devirtualize as Asked, Hints, Lba, MemoryDevice,
+    RemapLimits,
 };
 use dovetail_devirt::{Hot, Run, Selection, Way};
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
-use dovetail_vfs::{Caller, Devirtualize, Error, FileSystem, Ino, NewNode};
+use dovetail_vfs::{Address, Caller, Devirtualize, Error, FileSystem, Ino, NewNode, PointerWalk};
 use support::{Ext3, Ext4, F2fs, Kind};
 
 /// A drive, and how much of it is used.
@@ -225,6 +226,7 @@ impl<K: Kind> Lab<K> {
         drive.remember_operations();
         let now = drive.idle_from();
         let mut fs = K::try_mount(drive, now).unwrap_or_else(|error| panic!("{what}: {error}"));
+        check_places::<K>(&mut fs, what);
         self.files.compare(&mut fs, what);
         self.leaked += fs.give_back_unreached().unwrap();
         fs
@@ -243,6 +245,27 @@ impl<K: Kind> Lab<K> {
         K::check_all(&volume_of(&mut drive, self.size.blocks), what);
         self.mounted(drive, what)
     }
+}
+
+/// Each pointer to a place of the drive leads to a block that the drive has, and no two lead to the same.
+fn check_places<K: Kind>(fs: &mut K::Fs<Drive>, what: &str) {
+    let mut reached = BTreeSet::new();
+    for ino in fs.files().unwrap() {
+        let pointers = fs.metadata_of(ino).unwrap().into_iter().flat_map(|block| block.pointers);
+        for pointer in pointers {
+            let Address::Physical(first) = pointer.target else { continue };
+            for place in first..first + u64::from(pointer.blocks) {
+                assert!(reached.insert(place), "{what}: two pointers to place {place}");
+            }
+        }
+    }
+    let space = K::device(fs).info().capabilities.devirtualize.unwrap();
+    let (mut held, now) = (Vec::new(), Devirtualize::now(fs));
+    let asked = Asked::Held { range: BlockRange::new(space.first, space.blocks), into: &mut held };
+    K::device_mut(fs).submit(now, Command::Devirtualize(asked)).unwrap();
+    let held: BTreeSet<u64> = held.into_iter().map(|lba| lba.0 - space.first.0).collect();
+    let lost: Vec<_> = reached.difference(&held).collect();
+    assert!(lost.is_empty(), "{what}: pointers to places {lost:?}, which hold nothing");
 }
 
 fn volume_of(drive: &mut Drive, blocks: u64) -> MemoryDevice {
@@ -271,12 +294,12 @@ fn live_through_cuts<K: Kind>(name: &str, size: Size, shape: LineShape, buffer: 
             fs = lab.check_volume(fs, &what);
         }
     }
-    let cleaned = lab.cleaned;
     println!(
-        "{name}: {cuts} cuts, {} blocks given back after cuts, {erases} erases, {cleaned} lines",
-        lab.leaked
+        "{name}: {cuts} cuts, {} blocks given back after cuts, {erases} erases, {} lines cleaned",
+        lab.leaked, lab.cleaned
     );
     assert!(erases > cuts, "{erases} erases");
+    assert!(lab.cleaned > 0, "the drive never cleaned");
 }
 
 const EXT: Size = Size { blocks: 4096, files: 2457, free_percent: 13 };

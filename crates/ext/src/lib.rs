@@ -21,4 +21,4 @@ mod volume;
 pub use error::{Corrupt, Error, Incompatible, Place};
 pub use io::Written;
 pub use mount::{DataMode, Ext, OptionError, Options};
-pub use volume::{MAX_SYMLINKS, Mapped, Recovery, Run, Visit, Volume, WalkEntry};
+pub use volume::{Mapped, Recovery, Run, Visit, Volume, WalkEntry};

@@ -14,7 +14,7 @@ use dovetail_block::{
 };
 use dovetail_ext::{Ext, Options};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Simulated};
+use dovetail_vfs::{Caller, Error, FileSystem, Ino, NewNode, Simulated, Timestamp};
 
 fn volume(mke2fs: &str, options: &str) -> (Ext<MemoryDevice>, Ino) {
     let device = TempImage::mke2fs(64 << 20, &mke2fs.split(' ').collect::<Vec<_>>()).load();
@@ -149,4 +149,38 @@ fn an_fsync_waits_only_for_a_commit_that_has_its_file() {
     awaited.borrow_mut().clear();
     write(a, 2).unwrap();
     assert_eq!(*awaited.borrow(), [], "b's commit has nothing of it");
+}
+
+/// What a removed file held waits for a commit. A write that needs it commits and goes on.
+#[test]
+fn a_write_finds_the_room_of_a_file_that_was_just_removed() {
+    for (mke2fs, options) in
+        [("-t ext4 -b 4096", ""), ("-t ext4 -b 4096", "nodelalloc"), ("-t ext3 -b 4096", "data=journal")]
+    {
+        let (mut fs, first) = volume(mke2fs, options);
+        let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+        let mebibytes = fs.statfs().unwrap().free * 6 / 10 / 256;
+        let mut second = 0;
+        // each call at a time of its own, which the inode keeps
+        let mut caller = || {
+            second += 1;
+            Caller { now: Timestamp { seconds: second, nanoseconds: 0 }, ..Caller::default() }
+        };
+        let contents: Vec<Content> = (0..256).map(|i| Content::Pattern(Pattern::named(1, i, 1))).collect();
+        for mib in 0..mebibytes {
+            fs.write_pages(&caller(), first, (mib << 20, 1 << 20), &contents, false).unwrap();
+        }
+        fs.sync().unwrap();
+        fs.unlink(&caller(), root, b"file").unwrap();
+        let second = fs.create(&caller(), root, b"next", &node).unwrap().ino;
+        for mib in 0..mebibytes {
+            let written = fs.write_pages(&caller(), second, (mib << 20, 1 << 20), &contents, false);
+            written.unwrap_or_else(|error| panic!("{mke2fs} {options}: MiB {mib} of {mebibytes}: {error}"));
+        }
+        let third = fs.create(&caller(), root, b"too much", &node).unwrap().ino;
+        let last = (0..mebibytes)
+            .find_map(|mib| fs.write_pages(&caller(), third, (mib << 20, 1 << 20), &contents, false).err());
+        assert_eq!(last, Some(Error::NoSpace), "{mke2fs} {options}");
+        fs.sync().unwrap();
+    }
 }

@@ -26,4 +26,4 @@ pub use mount::{
     AllocMode, AtomicWrite, BackgroundGc, Events, F2fs, FsyncMode, IpuPolicy, Logs, Mode, OptionError,
     Options, RemapOrder, Written,
 };
-pub use volume::{MAX_SYMLINKS, Owner, Visit, Volume, WalkEntry};
+pub use volume::{Owner, Visit, Volume, WalkEntry};

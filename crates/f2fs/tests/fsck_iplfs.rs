@@ -10,6 +10,7 @@ mod common;
 
 use common::endless::{all_features, endless, endless_options};
 use common::lab::{At, Lab};
+use common::mutation::{Mutation, OF_IPLFS, one};
 use dovetail_block::{
     AREA_BLOCKS, BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, RecordingDevice,
 };
@@ -19,19 +20,6 @@ use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{F2fs, Volume};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, XattrFlags};
-
-/// One thing to damage, and the kinds of findings that must come of it: the first is the thing itself, the others follow
-/// from it of necessity.
-#[derive(Clone, Copy)]
-struct Mutation {
-    name: &'static str,
-    damage: fn(&mut Lab),
-    kinds: &'static [&'static str],
-}
-
-const fn one(name: &'static str, kinds: &'static [&'static str], damage: fn(&mut Lab)) -> Mutation {
-    Mutation { name, damage, kinds }
-}
 
 const BIG: &str = "a/big";
 /// Block 0 of a file is named by the first pointer of an inode without extra attributes.
@@ -310,11 +298,10 @@ fn one_damage_one_finding() {
     let sound = Lab::new(used(&endless_options()));
     assert_eq!(kinds(&sound.image), [""; 0], "{:?}", report(&sound.image).findings);
     let mut wrong = Vec::new();
-    for Mutation { name, damage, kinds: expected } in MUTATIONS {
+    for mutation @ Mutation { name, damage, .. } in MUTATIONS {
         let mut lab = sound.clone();
         damage(&mut lab);
-        let (found, mut expected) = (kinds(&lab.image), expected.to_vec());
-        expected.sort_unstable();
+        let (found, expected) = (kinds(&lab.image), mutation.sorted_kinds());
         if found != expected {
             wrong.push(format!(
                 "{name}: {found:?} instead of {expected:?}: {:?}",
@@ -327,9 +314,7 @@ fn one_damage_one_finding() {
 
 #[test]
 fn every_kind_of_iplfs_alone_has_a_mutation() {
-    for kind in
-        ["LogBeyond", "LogClass", "DiscardLog", "DiscardOutside", "DiscardLive", "DeviceLeak", "DeviceLost"]
-    {
+    for kind in OF_IPLFS {
         assert!(Finding::KINDS.iter().any(|known| known.name == kind), "{kind}");
         assert!(MUTATIONS.iter().any(|mutation| mutation.kinds.contains(&kind)), "{kind}");
     }
@@ -367,16 +352,16 @@ fn a_report_tells_the_active_regions() {
         Lab::new(used(&MkfsOptions { features: all_features(), log_start: 1 << 40, ..endless_options() }));
     let report = report(&lab.image);
     assert_eq!(report.findings, []);
-    let live: u64 = report.areas.iter().map(|area| area.live).sum();
-    assert_eq!((report.areas.len(), live), (6, report.counts.blocks));
-    let warm = report.areas[1];
+    let live: u64 = report.counts.areas.iter().map(|area| area.live).sum();
+    assert_eq!((report.counts.areas.len(), live), (6, report.counts.blocks));
+    let warm = report.counts.areas[1];
     let (first, last) = warm.active.unwrap();
     assert!(first >= 1 << 40 && last < warm.position && last - first + 1 >= warm.live, "{warm:?}");
     assert_eq!((warm.held, warm.waiting, warm.beyond), (Some(warm.live + 4), 4, 0), "{warm:?}");
     let beyond = lab.checkpoint.positions[1].0 + 7;
     write(&mut lab, beyond);
     let report = check(lab.image.clone(), Options::default(), |_| {}).unwrap();
-    assert_eq!((report.findings.len(), report.areas[1].beyond), (0, 1), "the next mount discards it");
+    assert_eq!((report.findings.len(), report.counts.areas[1].beyond), (0, 1), "the next mount discards it");
 }
 
 #[test]
@@ -385,5 +370,5 @@ fn a_device_that_does_not_tell_what_it_holds_is_a_note() {
     let report = check(RecordingDevice::new(image), Options::default(), |_| {}).unwrap();
     let names: Vec<_> = report.kinds().map(|(kind, _)| (kind.name, kind.severity)).collect();
     assert_eq!(names, [("NotChecked", Severity::Note)]);
-    assert_eq!(report.areas[1].held, None);
+    assert_eq!(report.counts.areas[1].held, None);
 }

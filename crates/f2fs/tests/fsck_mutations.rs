@@ -10,22 +10,10 @@ mod common;
 
 use common::kernel_image;
 use common::lab::{At, Lab, Referee};
+use common::mutation::{Mutation, OF_IPLFS, one};
 use dovetail_block::{MemoryDevice, Recording, RecordingDevice};
 use dovetail_f2fs::format::name_hash;
 use dovetail_f2fs::fsck::{Finding, Options, Remedy, Severity, check, repair};
-
-/// One thing to damage, and the kinds of findings that must come of it: the first is the thing itself, the others follow
-/// from it of necessity (a link that is cut leaves something unreachable).
-#[derive(Clone, Copy)]
-struct Mutation {
-    name: &'static str,
-    damage: fn(&mut Lab),
-    kinds: &'static [&'static str],
-}
-
-const fn one(name: &'static str, kinds: &'static [&'static str], damage: fn(&mut Lab)) -> Mutation {
-    Mutation { name, damage, kinds }
-}
 
 const FILE: &str = "a/rnd";
 const BIG: &str = "a/big.bin";
@@ -90,10 +78,6 @@ fn deep_entry(lab: &Lab) -> (common::lab::Dentry, String) {
     let mut entries = names.map(|name| (lab.dentry("a/many", &name), name));
     entries.find(|(dentry, _)| !level_0.contains(&dentry.block)).unwrap()
 }
-
-/// What `fsck_iplfs.rs` covers.
-const OF_IPLFS: [&str; 7] =
-    ["LogBeyond", "LogClass", "DiscardLog", "DiscardOutside", "DiscardLive", "DeviceLeak", "DeviceLost"];
 
 const LONG: &str = "file-with-a-rather-long-name-00001.txt";
 
@@ -676,13 +660,12 @@ fn check_all(image: MemoryDevice, mutations: &[Mutation]) -> usize {
     let mut referee = Referee::new(&sound.image);
     assert!(referee.judge(&sound.image).clean);
     let (mut seen, mut wrong) = (0, Vec::new());
-    for Mutation { name, damage, kinds: expected } in mutations {
+    for mutation @ Mutation { name, damage, .. } in mutations {
         let mut lab = sound.clone();
         damage(&mut lab);
+        let expected = mutation.sorted_kinds();
         let found = kinds(&lab.image);
         let names: Vec<_> = found.iter().map(|(name, _)| *name).collect();
-        let mut expected = expected.to_vec();
-        expected.sort_unstable();
         let verdict = referee.judge(&lab.image);
         let error = found.iter().any(|(_, severity)| *severity == Severity::Error);
         println!("{name:45} {names:?}; fsck.f2fs: {}", if verdict.clean { "clean" } else { "complains" });

@@ -18,6 +18,7 @@ use fuser::{
 
 use crate::clock;
 use crate::convert::{Numbers, decode_device, file_type, no_entry, time_or_now, timestamp};
+use crate::devirtualize::{ATTRIBUTE, Tool};
 use crate::rules::{self, Place};
 use crate::shared::Shared;
 
@@ -41,11 +42,12 @@ thread_local! {
 pub(crate) struct Adapter {
     shared: Shared,
     numbers: Numbers,
+    tool: Tool,
 }
 
 impl Adapter {
     pub(crate) fn new(shared: Shared, root: Ino) -> Self {
-        Self { shared, numbers: Numbers::new(root) }
+        Self { shared, numbers: Numbers::new(root), tool: Tool::default() }
     }
 
     fn reply_entry(&self, result: Result<Attr, Errno>, reply: ReplyEntry) {
@@ -80,6 +82,11 @@ fn reply_xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
         Ok(value) => reply.data(&value),
         Err(error) => reply.error(error),
     }
+}
+
+/// The attribute by which the tool is run.
+fn is_the_tools(ino: INodeNo, name: &OsStr) -> bool {
+    ino == INodeNo::ROOT && name == ATTRIBUTE
 }
 
 fn caller(request: &Request) -> Caller {
@@ -471,6 +478,9 @@ impl fuser::Filesystem for Adapter {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        if is_the_tools(ino, name) {
+            return reply_empty(self.shared.call(|fs| self.tool.written(fs, value)), reply);
+        }
         let flags = XattrFlags { create: flags & 1 != 0, replace: flags & 2 != 0 };
         let ino = self.numbers.ino(ino);
         let set = self
@@ -480,6 +490,9 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        if is_the_tools(ino, name) {
+            return reply_xattr(Ok(self.tool.read()), size, reply);
+        }
         let value = self.shared.call(|fs| fs.getxattr(self.numbers.ino(ino), name.as_bytes()));
         reply_xattr(value, size, reply);
     }

@@ -12,6 +12,7 @@ mod adapter;
 mod clock;
 mod convert;
 mod detach;
+mod devirtualize;
 mod options;
 mod read_ahead;
 mod rules;
@@ -20,5 +21,6 @@ mod shared;
 mod waker;
 
 pub use detach::close_stdout;
+pub use devirtualize::{ATTRIBUTE, Progress};
 pub use options::{Options, UnknownOption};
 pub use session::{Ending, MountError, Session, mount};

@@ -1,12 +1,13 @@
 //! A device whose every read is checked against what was last written.
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Content, Data, HeldRemaps, Hints, Lba, Pattern, RemapPair, RemapWhen,
-    SectorRange,
+    BlockDevice, BlockRange, Command, Content, Data, Devirtualize, HeldRemaps, Hints, Lba, Pattern,
+    RemapPair, RemapWhen, SectorRange,
 };
 use dovetail_time::SimTime;
 
 use crate::error::HostError;
+use crate::renames::OpenBatch;
 use crate::sparse::Sparse;
 
 /// A device and the pattern that each of its blocks must hold. A pattern is the number of the write, of which the
@@ -17,6 +18,7 @@ pub struct CheckedDevice<D> {
     blocks: u64,
     expected: Sparse<u32>,
     held: HeldRemaps,
+    batch: OpenBatch,
     next_pattern: u64,
     into: Vec<Content>,
 }
@@ -26,7 +28,8 @@ impl<D: BlockDevice> CheckedDevice<D> {
     pub fn new(device: D) -> Self {
         let blocks = device.info().blocks;
         let (expected, held) = (Sparse::new(), HeldRemaps::default());
-        Self { device, blocks, expected, held, next_pattern: 1, into: Vec::new() }
+        let batch = OpenBatch::default();
+        Self { device, blocks, expected, held, batch, next_pattern: 1, into: Vec::new() }
     }
 
     /// The device below.
@@ -126,6 +129,27 @@ impl<D: BlockDevice> CheckedDevice<D> {
             self.expected.set(to, moved);
         }
         Ok(done)
+    }
+
+    /// Asks something of a device that devirtualises.
+    ///
+    /// # Errors
+    /// [`HostError::Device`].
+    pub fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<SimTime, HostError> {
+        match asked {
+            Devirtualize::Begin { id, renames } => {
+                let begin = Devirtualize::Begin { id, renames: &mut *renames };
+                let done = self.submit(at, Command::Devirtualize(begin))?;
+                self.batch.begin(&mut self.expected, renames);
+                Ok(done)
+            }
+            Devirtualize::End { id, keep } => {
+                let done = self.submit(at, Command::Devirtualize(Devirtualize::End { id, keep }))?;
+                self.batch.end(&mut self.expected, keep);
+                Ok(done)
+            }
+            asked => self.submit(at, Command::Devirtualize(asked)),
+        }
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<SimTime, HostError> {

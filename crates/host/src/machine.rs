@@ -1,20 +1,22 @@
 //! The scheduler: it plays the plans of all threads, always the earliest step first.
 
+use std::cell::{Ref, RefCell};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::rc::Rc;
 
 use dovetail_block::{BlockDevice, EventId, LockId};
 use dovetail_time::{SimSpan, SimTime};
 use rustc_hash::FxHashMap;
 
-use crate::checked::CheckedDevice;
 use crate::costs::HostCosts;
+use crate::device_queue::DeviceQueue;
 use crate::error::HostError;
 use crate::events::Events;
 use crate::hazards::{CommandId, Hazards};
 use crate::locks::{Locks, Ticket};
 use crate::plan::{Plan, Step};
-use crate::queue::{Depth, FlushMerge, FlushTurn, Request, RequestKind, Traffic};
+use crate::queue::{FlushTurn, Request, Traffic};
 
 /// What the owner knows a plan or a timer by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,7 +94,7 @@ const STUCK: SimSpan = SimSpan::from_ms(600_000);
 
 /// The drive, the block layer before it, and the plans under way.
 pub struct Machine<D> {
-    device: CheckedDevice<D>,
+    queue: Rc<RefCell<DeviceQueue<D>>>,
     costs: HostCosts,
     due: BinaryHeap<Reverse<(SimTime, u64, Due)>>,
     order: u64,
@@ -106,18 +108,11 @@ pub struct Machine<D> {
     locks: Locks,
     hazards: Hazards,
     events: Events,
-    depth: Depth,
-    flushes: FlushMerge,
-    traffic: Traffic,
-    observer: Option<Observer>,
 }
 
 impl<D> std::fmt::Debug for Machine<D> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Machine")
-            .field("now", &self.now)
-            .field("traffic", &self.traffic)
-            .finish_non_exhaustive()
+        f.debug_struct("Machine").field("now", &self.now).finish_non_exhaustive()
     }
 }
 
@@ -125,7 +120,7 @@ impl<D: BlockDevice> Machine<D> {
     /// A machine at time `now` with an empty drive. `events` are those of the planner whose plans it plays.
     pub fn new(device: D, costs: HostCosts, now: SimTime, events: Events) -> Self {
         Self {
-            device: CheckedDevice::new(device),
+            queue: Rc::new(RefCell::new(DeviceQueue::new(device, costs))),
             costs,
             due: BinaryHeap::new(),
             order: 0,
@@ -138,21 +133,27 @@ impl<D: BlockDevice> Machine<D> {
             locks: Locks::default(),
             hazards: Hazards::default(),
             events,
-            depth: Depth::default(),
-            flushes: FlushMerge::default(),
-            traffic: Traffic::default(),
-            observer: None,
         }
     }
 
     /// Shows each command from now on to `observer`.
     pub fn observe(&mut self, observer: Observer) {
-        self.observer = Some(observer);
+        self.queue.borrow_mut().observer = Some(observer);
     }
 
     /// The drive.
-    pub fn device(&self) -> &D {
-        self.device.device()
+    pub fn device(&self) -> Ref<'_, D> {
+        Ref::map(self.queue.borrow(), |queue| queue.device.device())
+    }
+
+    /// The way to the drive past the plans.
+    pub(crate) fn queue(&self) -> Rc<RefCell<DeviceQueue<D>>> {
+        Rc::clone(&self.queue)
+    }
+
+    /// Time goes on to `at`, and to the last command that was sent directly: the owner did something else than to play plans.
+    pub fn skip_to(&mut self, at: SimTime) {
+        self.now = self.now.max(at).max(self.queue.borrow().last_direct);
     }
 
     /// The time.
@@ -162,7 +163,7 @@ impl<D: BlockDevice> Machine<D> {
 
     /// What reached the drive so far.
     pub fn traffic(&self) -> Traffic {
-        self.traffic
+        self.queue.borrow().traffic
     }
 
     /// A plan of an earlier call whose memory can be used again.
@@ -349,50 +350,26 @@ impl<D: BlockDevice> Machine<D> {
             }
         }
         let step = &running.plan.steps[running.next];
+        let queue = Rc::clone(&self.queue);
+        let mut queue = queue.borrow_mut();
         if *step == Step::Flush {
             let asked = *running.asked.get_or_insert(self.now);
-            match self.flushes.turn(asked, self.now) {
+            match queue.flushes.turn(asked, self.now) {
                 FlushTurn::Later(at) => return Ok(Turn::Again(at)),
                 FlushTurn::Served(done) => {
-                    self.traffic.merged_flushes += 1;
+                    queue.traffic.merged_flushes += 1;
                     self.issued(running, done);
                     return Ok(Turn::At(self.now));
                 }
                 FlushTurn::Now => {}
             }
         }
-        if let Some(later) = self.depth.room_from(self.now, self.costs.queue_depth) {
+        if let Some(later) = queue.depth.room_from(self.now, self.costs.queue_depth) {
             return Ok(Turn::Again(later));
         }
-        let done = self.issue(step)?;
+        let done = queue.issue(self.now, step)?;
         self.issued(running, done);
-        let cost = SimSpan::from_ns(self.costs.request_ns);
-        self.traffic.cpu = SimSpan::from_ns(self.traffic.cpu.as_ns() + cost.as_ns());
-        Ok(Turn::At(self.now + cost))
-    }
-
-    /// Sends a command to the drive; returns when it is done.
-    fn issue(&mut self, step: &Step) -> Result<SimTime, HostError> {
-        let now = self.now;
-        let (kind, done) = match step {
-            Step::Read(range) => (RequestKind::Read, self.device.read(now, *range)?),
-            Step::Write { range, hints, fua } => {
-                (RequestKind::Write, self.device.write(now, *range, *hints, *fua)?)
-            }
-            Step::Discard(ranges) => (RequestKind::Discard, self.device.discard(now, ranges)?),
-            Step::Remap(remap) => (RequestKind::Remap, self.device.remap(now, &remap.pairs, remap.when)?),
-            _ => (RequestKind::Flush, self.device.flush(now)?),
-        };
-        if kind == RequestKind::Flush {
-            self.flushes.issued(now, done);
-        }
-        self.depth.enter(done);
-        self.traffic.count(kind, step.blocks(), done.since(now));
-        if let Some(observer) = &mut self.observer {
-            let at = now;
-            step.ranges().for_each(|(range, _)| observer(&Request { at, done, kind, range }));
-        }
-        Ok(done)
+        Ok(Turn::At(self.now + queue.charge()))
     }
 
     fn issued(&mut self, running: &mut Running, done: SimTime) {

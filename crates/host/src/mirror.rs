@@ -1,7 +1,8 @@
 //! What the blocks of a device hold as of the last command issued, played or not.
 
-use dovetail_block::{BlockRange, Content, Data, Lba, RemapPair, SectorRange, Thin};
+use dovetail_block::{BlockRange, Content, Data, Lba, RemapPair, Rename, SectorRange, Thin};
 
+use crate::renames::OpenBatch;
 use crate::sparse::Sparse;
 
 /// The content of every block.
@@ -10,12 +11,13 @@ pub(crate) struct Mirror {
     blocks: Sparse<Content>,
     /// What takes room, as a thin device counts it: what is forgotten here it still holds.
     used: Option<Used>,
+    batch: OpenBatch,
 }
 
 impl Mirror {
     /// Nothing anywhere.
     pub(crate) fn new(thin: Option<Thin>) -> Self {
-        Self { blocks: Sparse::new(), used: thin.map(Used::new) }
+        Self { blocks: Sparse::new(), used: thin.map(Used::new), batch: OpenBatch::default() }
     }
 
     /// As [`dovetail_block::BlockDevice::room`].
@@ -50,6 +52,16 @@ impl Mirror {
             used.set(pair.to, used.get(pair.from));
             used.set(pair.from, false);
         }
+    }
+
+    /// A batch of renames has begun on the device.
+    pub(crate) fn begin_renames(&mut self, renames: &[Rename]) {
+        self.batch.begin(&mut self.blocks, renames);
+    }
+
+    /// It has ended.
+    pub(crate) fn end_renames(&mut self, keep: bool) {
+        self.batch.end(&mut self.blocks, keep);
     }
 
     /// The content of a block is needed no more.

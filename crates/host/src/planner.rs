@@ -4,12 +4,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, EventId, HeldRemaps, Hints, Lba,
-    Note, RemapPair, RemapWhen,
+    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize, EventId, HeldRemaps,
+    Hints, Lba, Note, RemapPair, RemapWhen,
 };
 use dovetail_time::SimTime;
 
+use crate::device_queue::Direct;
+use crate::error::HostError;
 use crate::events::Events;
+use crate::machine::Machine;
 use crate::mirror::Mirror;
 use crate::plan::{Plan, Remap, Step};
 
@@ -17,7 +20,6 @@ use crate::plan::{Plan, Remap, Step};
 #[derive(Clone, Debug)]
 pub struct Planner(Rc<RefCell<State>>);
 
-#[derive(Debug)]
 struct State {
     info: DeviceInfo,
     max_request_blocks: u64,
@@ -25,12 +27,23 @@ struct State {
     held: HeldRemaps,
     steps: Vec<Step>,
     events: Events,
+    /// The drive, where calls may be carried out directly; and whether they are.
+    drive: Option<Rc<RefCell<dyn Direct>>>,
+    is_direct: bool,
+    /// Why a direct call failed otherwise than by an answer of the drive's.
+    fault: Option<HostError>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("info", &self.info).field("steps", &self.steps).finish_non_exhaustive()
+    }
 }
 
 impl Planner {
-    /// A device like the drive behind it, whose requests are split at `max_request_blocks` (at least 1).
+    /// A device like the drive behind it, whose requests are split at `max_request_blocks` (at least 1). Until it is
+    /// [connected](Self::connect) it cannot devirtualise: a plan is made before the drive's places are known.
     pub fn new(mut info: DeviceInfo, max_request_blocks: u64) -> Self {
-        // a plan is made before the device's places are known
         info.capabilities.devirtualize = None;
         let mirror = Mirror::new(info.capabilities.thin);
         let state = State {
@@ -40,8 +53,35 @@ impl Planner {
             held: HeldRemaps::default(),
             steps: Vec::new(),
             events: Events::default(),
+            drive: None,
+            is_direct: false,
+            fault: None,
         };
         Self(Rc::new(RefCell::new(state)))
+    }
+
+    /// Lets calls reach the machine's drive directly, and offers what it can only then: to devirtualise.
+    pub fn connect<D: BlockDevice + 'static>(&self, machine: &Machine<D>) {
+        let mut state = self.0.borrow_mut();
+        state.info.capabilities.devirtualize = machine.device().info().capabilities.devirtualize;
+        state.drive = Some(machine.queue());
+    }
+
+    /// From now on commands are carried out when they are submitted, and take their time. No plan may be under way. Nothing
+    /// happens without a drive that is connected.
+    pub fn begin_direct(&self) {
+        let mut state = self.0.borrow_mut();
+        state.is_direct = state.drive.is_some();
+    }
+
+    /// Commands are planned again.
+    ///
+    /// # Errors
+    /// [`HostError::WrongData`], if a read did not return what was last written.
+    pub fn end_direct(&self) -> Result<(), HostError> {
+        let mut state = self.0.borrow_mut();
+        state.is_direct = false;
+        state.fault.take().map_or(Ok(()), Err)
     }
 
     /// The events that have come, for the machine that plays the plans.
@@ -59,7 +99,8 @@ impl Planner {
 
 impl State {
     fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
-        if range.end().0 > self.info.blocks {
+        let is_place = self.info.capabilities.devirtualize.is_some_and(|space| space.contains(range));
+        if range.end().0 > self.info.blocks && !is_place {
             return Err(DeviceError::OutOfRange { range, blocks: self.info.blocks });
         }
         if range.blocks != data {
@@ -106,6 +147,64 @@ impl State {
         Ok(())
     }
 
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<SimTime, DeviceError> {
+        if let Command::Devirtualize(asked) = command {
+            return self.devirtualize(at, asked);
+        }
+        self.perform(command)?;
+        if self.is_direct { self.play(at) } else { Ok(at) }
+    }
+
+    /// Sends what was just issued to the drive.
+    fn play(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
+        let (mut done, steps) = (at, std::mem::take(&mut self.steps));
+        let Some(drive) = self.drive.clone() else { return Ok(done) };
+        for step in steps.iter().filter(|step| step.is_command()) {
+            let answer = drive.borrow_mut().perform(at, step);
+            done = done.max(answer.map_err(|error| self.failed(error))?);
+        }
+        Ok(done)
+    }
+
+    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<SimTime, DeviceError> {
+        let Some(drive) = self.drive.clone() else { return Err(DeviceError::Unsupported("devirtualize")) };
+        if !self.is_direct {
+            // a volume that was just made asks for an open batch; there is none outside the call in which it began
+            let Devirtualize::Open { into } = asked else {
+                return Err(DeviceError::Unsupported("devirtualize"));
+            };
+            *into = None;
+            return Ok(at);
+        }
+        let mut ask = |asked: Devirtualize<'_>| {
+            drive.borrow_mut().devirtualize(at, asked).map_err(|error| self.failed(error))
+        };
+        match asked {
+            Devirtualize::Begin { id, renames } => {
+                let done = ask(Devirtualize::Begin { id, renames: &mut *renames })?;
+                self.mirror.begin_renames(renames);
+                Ok(done)
+            }
+            Devirtualize::End { id, keep } => {
+                let done = ask(Devirtualize::End { id, keep })?;
+                self.mirror.end_renames(keep);
+                Ok(done)
+            }
+            asked => ask(asked),
+        }
+    }
+
+    fn failed(&mut self, error: HostError) -> DeviceError {
+        match error {
+            HostError::Device { source, .. } => source,
+            HostError::WrongData { lba, .. } => {
+                self.fault = Some(error);
+                DeviceError::Unreadable(lba)
+            }
+            HostError::Deadlock { .. } => DeviceError::Unsupported("devirtualize"),
+        }
+    }
+
     fn remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
         self.held.admit(&self.info, pairs, when)?;
         let executed = self.held.take(pairs, when);
@@ -116,16 +215,26 @@ impl State {
     }
 
     fn note(&mut self, note: Note) {
-        self.steps.push(match note {
-            Note::WaitReads => Step::WaitReads,
-            Note::WaitAll => Step::WaitAll,
-            Note::Lock { lock, shared } => Step::Lock { lock, shared },
-            Note::Unlock { lock } => Step::Unlock(lock),
-            Note::Signal(event) => Step::Signal(event),
-            Note::Await(event) => Step::Await(event),
-            Note::Dead(lba) => return self.mirror.forget(lba),
-        });
+        match note {
+            Note::Dead(lba) => self.mirror.forget(lba),
+            Note::Signal(event) if self.is_direct => self.events.come(event),
+            // what a direct call waits for has come when it goes on, and nobody else has the locks
+            _ if self.is_direct => {}
+            note => self.steps.extend(planned(note)),
+        }
     }
+}
+
+fn planned(note: Note) -> Option<Step> {
+    Some(match note {
+        Note::WaitReads => Step::WaitReads,
+        Note::WaitAll => Step::WaitAll,
+        Note::Lock { lock, shared } => Step::Lock { lock, shared },
+        Note::Unlock { lock } => Step::Unlock(lock),
+        Note::Signal(event) => Step::Signal(event),
+        Note::Await(event) => Step::Await(event),
+        Note::Dead(_) => return None,
+    })
 }
 
 /// A range in pieces of at most `max` blocks.
@@ -140,8 +249,7 @@ impl BlockDevice for Planner {
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
-        self.0.borrow_mut().perform(command)?;
-        Ok(Completion { done: at })
+        Ok(Completion { done: self.0.borrow_mut().submit(at, command)? })
     }
 
     fn note(&mut self, note: Note) {

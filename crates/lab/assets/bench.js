@@ -62,6 +62,8 @@ function curves(against, suffix) {
       one({ of: "WAF", key: "device_waf", none: "Nothing was written to the drive, so there is no write amplification." })),
     chart("write-size", "Size of write requests", "Means of the requests that reached the drive in each interval. Gaps: there was none.",
       one({ unit: "KiB", of: "Mean size", key: "write_kib", none: "No write reached the drive." })),
+    chart("map-memory", "Map", "The drive's memory that its map takes at the end of each interval.",
+      one({ unit: "bytes", of: "Map", key: "map_bytes", zeros: "No run has a map." })),
     chart("map-cache", "Split map cache", "At the end of each interval: entries of the part for writes, and the multiple access hard threshold (MAHT) below which reads give way.", [
       { name: "Write part", unit: "entries", of: "Write part", key: "cache_write_part", zeros: "No run has a split cache of its map." },
       { name: "MAHT", unit: "entries", of: "MAHT", key: "cache_maht", zeros: "No run has a split cache of its map." },

@@ -55,7 +55,13 @@ fn bench() -> Case {
         workload: "varmail".into(),
         scale: 1.0,
         seed: 1,
-        runs: vec![common::bench_run("f2fs", "f2fs")],
+        runs: vec![bench::BenchRun {
+            devirtualize: Some(bench::DevirtualizeResult {
+                each: vec![bench::DevirtualizeRun::default()],
+                ..bench::DevirtualizeResult::default()
+            }),
+            ..common::bench_run("f2fs", "f2fs")
+        }],
     };
     Case {
         name: "bench-json.md",

@@ -7,6 +7,7 @@
 //! Left out: read disturb and retention (an unreadable page is a named fault), program suspend, and the
 //! register limits of a die (a page may wait in a die's register while the die is busy).
 
+mod bytes;
 mod error;
 mod faults;
 mod geometry;

@@ -1,6 +1,6 @@
 //! The flash: its rules, its time and its faults together.
 
-use dovetail_block::{Content, Inode, StreamId};
+use dovetail_block::{BlockBytes, Content, Inode, StreamId};
 use dovetail_time::SimTime;
 
 use crate::error::NandError;
@@ -369,6 +369,12 @@ impl Nand {
     /// The token of a content; the caller owns one reference.
     pub fn intern(&mut self, content: &Content) -> Token {
         self.store.payloads().intern(content)
+    }
+
+    /// As [`Nand::intern`] for bytes of which `before` is an earlier version, or anything else: the host keeps in its memory what
+    /// differs between the two.
+    pub fn intern_version(&mut self, bytes: &BlockBytes, before: Token) -> Token {
+        self.store.payloads().intern_version(bytes, before)
     }
 
     /// Takes another reference to a token, to program it a second time.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, Content, Pattern};
 
+use crate::bytes::Bytes;
+
 /// The content of 4 KiB of a page. Tokens of bytes are counted references: whoever interns one owns one
 /// reference, programming it hands that reference to the page, and erasing the page gives it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +45,7 @@ impl Token {
 /// The bytes behind tokens, with a count of references each.
 #[derive(Debug, Default)]
 pub(crate) struct Payloads {
-    slots: Vec<(Option<Arc<BlockBytes>>, u32)>,
+    slots: Vec<(Option<Bytes>, u32)>,
     free: Vec<usize>,
 }
 
@@ -52,11 +54,20 @@ impl Payloads {
         match content {
             Content::Empty => Token::EMPTY,
             Content::Pattern(p) => Token(PATTERN_BIT | p.number()),
-            Content::Bytes(bytes) => self.keep(Arc::clone(bytes)),
+            Content::Bytes(bytes) => self.keep(Bytes::Whole(Arc::clone(bytes))),
         }
     }
 
-    fn keep(&mut self, bytes: Arc<BlockBytes>) -> Token {
+    /// As [`Payloads::intern`] for bytes of which `before` has an earlier version, if it has any.
+    pub(crate) fn intern_version(&mut self, bytes: &BlockBytes, before: Token) -> Token {
+        let before = before.slot().and_then(|slot| self.slots[slot].0.as_ref());
+        self.keep(match before {
+            Some(before) => before.next_version(bytes),
+            None => Bytes::Whole(Arc::new(*bytes)),
+        })
+    }
+
+    fn keep(&mut self, bytes: Bytes) -> Token {
         let entry = (Some(bytes), 1);
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -77,7 +88,7 @@ impl Payloads {
             Token::EMPTY => Some(Content::Empty),
             Token::TORN | Token::LOST => None,
             _ => match token.slot() {
-                Some(slot) => self.slots[slot].0.clone().map(Content::Bytes),
+                Some(slot) => self.slots[slot].0.as_ref().map(|bytes| Content::Bytes(bytes.to_whole())),
                 None => Some(Content::Pattern(Pattern::new(token.0))),
             },
         }
@@ -126,6 +137,19 @@ impl Payloads {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_version_outlives_the_one_that_it_was_told_to_follow() {
+        let mut payloads = Payloads::default();
+        let mut bytes = [7; 4096];
+        let first = payloads.intern_version(&bytes, Token::EMPTY);
+        bytes[4095] = 8;
+        let second = payloads.intern_version(&bytes, first);
+        payloads.release(first);
+        assert_eq!(payloads.resolve(second), Some(Content::Bytes(Arc::new(bytes))));
+        payloads.release(second);
+        assert_eq!(payloads.live(), 0);
+    }
 
     #[test]
     fn contents_come_back_and_bytes_are_freed() {

@@ -9,4 +9,4 @@ mod units;
 
 pub use clock::{SimSpan, SimTime};
 pub use rng::Rng;
-pub use units::{Ratio, UnitError, format_bytes, format_count, parse_bytes};
+pub use units::{Ratio, UnitError, format_bytes, format_count, parse_bytes, parse_span};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::SimSpan;
+
 /// A size or ratio that could not be read; the message says what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError(String);
@@ -46,6 +48,21 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
         .parse()
         .map_err(|_| UnitError(format!("'{text}' is not a size; write 4096, 64K, 32M or 2G")))?;
     count.checked_mul(factor).ok_or_else(|| UnitError(format!("'{text}' is beyond 2^64 bytes")))
+}
+
+/// Reads a time: a number with `ns`, `us`, `ms`, `s`, `min` or `h` behind it.
+///
+/// # Errors
+/// A text that is not such a number, or one beyond 2^64 nanoseconds.
+pub fn parse_span(text: &str) -> Result<SimSpan, UnitError> {
+    const UNITS: [(&str, f64); 6] =
+        [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("min", 60e9), ("s", 1e9), ("h", 3600e9)];
+    let found = UNITS.iter().find_map(|(unit, ns)| Some((text.trim().strip_suffix(unit)?, ns)));
+    let ns = found.and_then(|(number, ns)| Some(number.trim_end().parse::<f64>().ok()? * ns));
+    match ns {
+        Some(ns) if (0.0..u64::MAX as f64).contains(&ns) => Ok(SimSpan::from_ns(ns.round() as u64)),
+        _ => Err(UnitError(format!("'{text}' is not a time; write 500ms, 60s or 5min"))),
+    }
 }
 
 /// A size with at most three digits before a binary suffix: `64.0 KiB`, `1.50 GiB`.
@@ -120,6 +137,17 @@ mod tests {
         assert_eq!(parse_bytes("250GB"), Ok(250_000_000_000));
         assert!(parse_bytes("12 apples").unwrap_err().to_string().contains("64K"));
         assert!(parse_bytes("99999999T").is_err());
+    }
+
+    #[test]
+    fn times_read_with_their_unit() {
+        assert_eq!(parse_span("250ms"), Ok(SimSpan::from_ms(250)));
+        assert_eq!(parse_span("1.5 us"), Ok(SimSpan::from_ns(1500)));
+        assert_eq!(parse_span("5min"), Ok(SimSpan::from_ms(300_000)));
+        assert_eq!(parse_span("0s"), Ok(SimSpan::ZERO));
+        for wrong in ["60", "-1s", "s", "nans", "1e30h", "infs"] {
+            assert!(parse_span(wrong).unwrap_err().to_string().contains("60s"), "{wrong}");
+        }
     }
 
     #[test]

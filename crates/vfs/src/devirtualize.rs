@@ -32,6 +32,11 @@ pub trait Devirtualize: PointerWalk {
     /// The virtual time at which the last call was through.
     fn now(&self) -> SimTime;
 
+    /// Bytes of the device's memory that its map takes; `None` if it does not tell.
+    fn device_map_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// All files with content of their own.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use dovetail_time::SimTime;
 
-use crate::Error;
+use crate::{Devirtualize, Error};
 
 /// The number of an inode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -370,6 +370,11 @@ pub trait FileSystem {
     /// # Errors
     /// [`Error::Io`].
     fn wake(&mut self, now: SimTime) -> Result<(), Error>;
+
+    /// The file system as one whose pointers can lead to the device's own addresses; `None` for one that has no such pointers.
+    fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
+        None
+    }
 
     /// The end of the mount: everything survives a power cut, and what was still held without a name goes.
     ///

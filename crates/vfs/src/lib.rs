@@ -4,13 +4,16 @@
 //! checks are the caller's. Errors carry the errno that a system call returns.
 
 mod cache;
+pub mod check;
 pub mod crash;
 mod devirtualize;
 mod error;
 pub mod exercise;
+mod file_type;
 mod fs;
 mod model;
 mod names;
+mod path;
 pub mod posix_acl;
 mod simulated;
 mod tree_walk;
@@ -19,12 +22,14 @@ mod walk;
 pub use cache::PageCache;
 pub use devirtualize::{Devirtualize, Target};
 pub use error::Error;
+pub use file_type::FileType;
 pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
     XattrFlags,
 };
 pub use model::{Limits, Model, XattrLayout};
-pub use names::{check_name, entry_kind};
+pub use names::check_name;
+pub use path::{MAX_SYMLINKS, PathTree, resolve};
 pub use simulated::{Figure, Simulated};
 pub use tree_walk::{Names, Visit, Walk, WalkEntry, walk};
 pub use walk::{Address, Holder, MetadataBlock, Pointer, PointerPlace, PointerWalk};

@@ -16,7 +16,7 @@ fn event(run: &BenchRun, name: &str) -> Option<String> {
     some(run.events.get(name).copied().unwrap_or(0))
 }
 
-const GROUPS: [&[Row<BenchRun>]; 7] = [
+const GROUPS: [&[Row<BenchRun>]; 8] = [
     &[
         row("elapsed", |r| Some(SimSpan::from_ns((r.totals.elapsed_s * 1e9) as u64).to_string())),
         row("calls/s", |r| Some(format_count(r.totals.calls_per_s.round() as u64))),
@@ -91,6 +91,28 @@ const GROUPS: [&[Row<BenchRun>]; 7] = [
         }),
         row("  summed as by FlashSim, writes", |r| {
             map_cache::share(r.map_cache.as_ref()?.summed_of_dftl.write)
+        }),
+    ],
+    &[
+        row("runs of the tool", |r| {
+            let tool = r.devirtualize.as_ref()?;
+            let mean = tool.total.time_s / tool.count.max(1) as f64;
+            let each = SimSpan::from_ns((mean * 1e9) as u64);
+            Some(format!("{} of {each}", format_count(tool.count)))
+        }),
+        row("blocks renamed", |r| {
+            let total = &r.devirtualize.as_ref()?.total;
+            Some(format_count(total.content_blocks + total.metadata_blocks))
+        }),
+        row("calls that waited for it", |r| {
+            let total = &r.devirtualize.as_ref()?.total;
+            let time = SimSpan::from_ns((total.stalled_s * 1e9) as u64);
+            Some(format!("{} for {time} in all", format_count(total.stalled_calls)))
+        }),
+        row("mean of the map", |r| {
+            let maps = r.devirtualize.as_ref().map(|_| &r.series.map_bytes)?;
+            let count = u64::try_from(maps.len()).ok().filter(|count| *count > 0)?;
+            Some(format_bytes(maps.iter().sum::<u64>() / count))
         }),
     ],
     &[

@@ -88,7 +88,7 @@ pub(super) fn areas(volume: Image) -> Result<Value, Failure> {
         facts["area"] = (area.log + 1).into();
         (LOGS[usize::from(area.log)].to_string(), facts)
     };
-    let areas: Map<_, _> = report.areas.iter().map(row).collect();
+    let areas: Map<_, _> = report.counts.areas.iter().map(row).collect();
     let errors = report.count(Severity::Error);
     Ok(json!({"errors": errors, "areas": areas}))
 }

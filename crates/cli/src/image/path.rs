@@ -1,7 +1,6 @@
 //! From a path inside an image to its inode.
 
-use dovetail_f2fs::MAX_SYMLINKS;
-use dovetail_vfs::{Attr, Error};
+use dovetail_vfs::{Attr, Error, PathTree};
 
 use super::tree::Tree;
 use crate::Failure;
@@ -23,38 +22,32 @@ pub(super) fn resolve(tree: &mut dyn Tree, path: &[u8], follow: bool) -> Result<
 }
 
 pub(super) fn find(tree: &mut dyn Tree, path: &[u8], follow: bool) -> Result<Attr, Error> {
-    let mut todo = components(path);
-    let root = tree.root();
-    let mut here = tree.attr(root)?;
-    let mut links = 0;
-    while let Some(name) = todo.pop() {
-        let next = step(tree, &here, &name)?;
-        if next.kind() != SYMLINK || !follow && todo.is_empty() {
-            here = next;
-            continue;
-        }
-        links += 1;
-        if links > MAX_SYMLINKS {
-            return Err(Error::Invalid("it leads through more than 40 symbolic links"));
-        }
-        let target = tree.read_link(next.ino)?;
-        if target.starts_with(b"/") {
-            here = tree.attr(root)?;
-        }
-        todo.extend(components(&target));
-    }
-    Ok(here)
+    dovetail_vfs::resolve(&mut InTree(tree), path, follow)
 }
 
-fn step(tree: &mut dyn Tree, here: &Attr, name: &[u8]) -> Result<Attr, Error> {
-    if !here.is_dir() {
-        return Err(Error::NotADirectory);
-    }
-    tree.lookup(here.ino, name)
-}
+struct InTree<'a>(&'a mut dyn Tree);
 
-/// The names of a path, the last one first; empty ones and "." say nothing.
-fn components(path: &[u8]) -> Vec<Vec<u8>> {
-    let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
-    names.rev().map(<[u8]>::to_vec).collect()
+impl PathTree for InTree<'_> {
+    type File = Attr;
+    type Error = Error;
+
+    fn root(&mut self) -> Result<Attr, Error> {
+        self.0.attr(self.0.root())
+    }
+
+    fn enter(&mut self, here: &Attr, name: &[u8]) -> Result<Attr, Error> {
+        if !here.is_dir() {
+            return Err(Error::NotADirectory);
+        }
+        self.0.lookup(here.ino, name)
+    }
+
+    fn target(&mut self, file: &Attr) -> Result<Option<Vec<u8>>, Error> {
+        let is_link = file.kind() == SYMLINK;
+        is_link.then(|| self.0.read_link(file.ino)).transpose()
+    }
+
+    fn too_many_symlinks(&self) -> Error {
+        Error::Invalid("it leads through more than 40 symbolic links")
+    }
 }

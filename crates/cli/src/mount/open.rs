@@ -34,8 +34,8 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn of(image: &Path) -> Result<Self, Failure> {
         let mut device = device(image, true)?; // once for all: a drive takes its time to be switched on
-        match dovetail_ext::Volume::open(&mut device) {
-            Ok(volume) => return Ok(Self::Ext(ext_name(volume.superblock()))),
+        match Ext::superblock_of(&mut device) {
+            Ok(superblock) => return Ok(Self::Ext(ext_name(&superblock))),
             Err(dovetail_ext::Error::NotExt { .. }) => {}
             Err(error) => return Err(Failure::Failed(format!("{}: {error}", image.display()))),
         }
@@ -76,6 +76,8 @@ fn open_ext(image: &Path, read_only: bool, options: &str) -> Result<Opened, Fail
     options.read_only |= read_only;
     options.seed = seed();
     let device = device(image, options.read_only)?;
+    // the tool may come at any time, and needs to know from the start whose blocks are written
+    options.physical_pointers = !options.read_only && device.info().capabilities.devirtualize.is_some();
     if options.read_only {
         // what the journal holds is replayed in memory, the image stays as it is
         return Ok(Box::new(mount_ext(image, OverlayDevice::new(device), options)?));
@@ -110,6 +112,7 @@ fn open_f2fs(image: &Path, read_only: bool, options: &str) -> Result<Opened, Fai
     options.read_only |= read_only;
     options.seed = seed();
     let device = device(image, options.read_only)?;
+    options.physical_pointers = !options.read_only && device.info().capabilities.devirtualize.is_some();
     let fs = F2fs::mount(device, options, SimTime::ZERO).map_err(|error| not_mounted(image, error))?;
     Ok(Box::new(fs))
 }

@@ -12,7 +12,6 @@ mod crc;
 mod directory;
 mod extent;
 mod features;
-mod file_type;
 mod geometry;
 mod group;
 mod hash;
@@ -31,12 +30,12 @@ pub use directory::{
     DIR_TAIL, DirBlock, DirBlockMut, DirEntry, DirFormat, DirRecord, dir_block_checksums, dir_record_len,
     has_dir_tail, seal_dir_block,
 };
+pub use dovetail_vfs::FileType;
 pub use extent::{
     EXTENT_MAGIC, Extent, ExtentEntries, ExtentIndex, ExtentNode, MAX_EXTENT_BLOCKS, MAX_EXTENT_DEPTH,
     MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extent_block_checksums, extents_in, seal_extent_block,
 };
 pub use features::{Compat, Incompat, RoCompat};
-pub use file_type::FileType;
 pub use geometry::Slot;
 pub use group::{Group, GroupFlags, bitmap_checksum, group_checksums};
 pub use hash::{HashVersion, name_hash};

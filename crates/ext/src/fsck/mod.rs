@@ -21,7 +21,8 @@ mod orphans;
 mod report;
 mod resize;
 
-pub use finding::{Finding, Kind, Name, Severity};
+pub use dovetail_vfs::check::{Name, Severity};
+pub use finding::{Finding, Kind};
 pub use report::{Counts, Report};
 
 use std::collections::{BTreeMap, HashMap};

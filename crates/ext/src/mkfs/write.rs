@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_block::{
     BLOCK_SIZE, BlockDevice, BlockRange, Command, Completion, Content as Block, Data, DeviceError,
-    DeviceInfo, Hints, Lba, SectorRange,
+    DeviceInfo, Hints, Lba, SectorRange, clear_device_space,
 };
 use dovetail_time::SimTime;
 
@@ -71,6 +71,9 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
     }
 
     fn clear(&mut self, content: &Content) -> Result<(), DeviceError> {
+        let now = self.io.now();
+        let done = clear_device_space(self.io.device_mut(), now)?;
+        self.io.set_now(done);
         let blocks = self.io.device().info().blocks;
         if self.empty {
             let all = [SectorRange::from(BlockRange::new(Lba(0), blocks))];

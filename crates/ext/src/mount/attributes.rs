@@ -119,6 +119,7 @@ impl<D: BlockDevice> Ext<D> {
 
     /// Cuts the content off, or continues it with a hole.
     fn set_size(&mut self, ino: Ino, size: u64) -> Result<(), Failure> {
+        self.note_change(ino);
         let inode = self.edit_inode(ino)?;
         let old = std::mem::replace(&mut inode.size, size);
         if size <= old {
@@ -288,6 +289,7 @@ impl<D: BlockDevice> Ext<D> {
 
     /// Reserves the blocks of a range that have no place.
     fn reserve_range(&mut self, ino: Ino, offset: u64, end: u64) -> Result<(), Failure> {
+        self.note_change(ino);
         let size = self.block_size() as u64;
         let (first, last) = (offset / size, end.div_ceil(size));
         let holes = self.holes(ino, first, last)?;
@@ -321,6 +323,7 @@ impl<D: BlockDevice> Ext<D> {
 
     /// The bytes of a range become zeros: whole blocks as holes.
     fn zero_range(&mut self, ino: Ino, offset: u64, end: u64) -> Result<(), Failure> {
+        self.note_change(ino);
         self.check_removable(ino)?;
         let (first, last) = (offset.div_ceil(BLOCK_SIZE), end / BLOCK_SIZE);
         if first > last {

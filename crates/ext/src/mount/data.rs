@@ -253,6 +253,7 @@ impl<D: BlockDevice> Ext<D> {
     pub(super) fn place_delayed(&mut self, ino: Ino) -> Result<(), Error> {
         let mut from = 0;
         while let Some((block, blocks)) = self.delayed.first_run(ino, from) {
+            self.note_placed(ino);
             let run = self.allocate_run(ino, block, blocks, true)?;
             self.delayed.remove(ino, block.into()..run.end());
             self.running.ordered.insert(ino);
@@ -276,7 +277,7 @@ impl<D: BlockDevice> Ext<D> {
     /// Writes those blocks of dirty pages that have a place.
     pub(super) fn write_mapped(&mut self, ino: Ino) -> Result<(), Error> {
         let mut known = None;
-        self.note_change(ino);
+        self.io.set_content_of(ino.0);
         for index in self.pages.dirty_pages(ino.0.into()) {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
             let mut complete = true;

@@ -33,10 +33,10 @@ enum Side {
 /// What leads to a block.
 #[derive(Clone, Copy, Debug)]
 enum Link {
-    /// A block of the file's content; those of one `piece` lie in one extent.
+    /// A block of the file's content; those of one `piece`, a run of a target, lie in one extent.
     Content {
         block: u32,
-        piece: usize,
+        piece: (usize, u32),
     },
     Metadata(PointerPlace),
 }
@@ -93,13 +93,30 @@ impl<D: BlockDevice> Ext<D> {
         Ok(self.io.devirtualize(Asked::End { id: open.id, keep })?)
     }
 
+    /// What a power cut may have left: places that no pointer leads to, and free blocks of which the device holds something,
+    /// since discards come after the commit.
+    pub(super) fn recover_places(&mut self) -> Result<(), Error> {
+        if self.superblock.incompat.has(Incompat::DEVIRTUALIZED) {
+            self.give_back()?;
+            self.discard_free()?;
+        }
+        Ok(())
+    }
+
     /// The content of a file changes.
     pub(super) fn note_change(&mut self, ino: Ino) {
         let now = self.io.now();
         if let Some(changed) = &mut self.changed {
             changed.insert(ino, now);
         }
-        self.io.set_content_of(ino.0);
+    }
+
+    /// Content of the file that changed earlier gets its place: another change only if that one is forgotten.
+    pub(super) fn note_placed(&mut self, ino: Ino) {
+        let since = self.dirty_since.get(&ino).copied().unwrap_or(self.io.now());
+        if let Some(changed) = &mut self.changed {
+            changed.entry(ino).or_insert(since);
+        }
     }
 
     fn check_places(&self) -> Result<DeviceSpace, Error> {
@@ -124,7 +141,9 @@ impl<D: BlockDevice> Ext<D> {
         }
         self.superblock.incompat = self.superblock.incompat.with(Incompat::DEVIRTUALIZED);
         self.commit()?;
-        self.write_superblock()
+        self.write_superblock()?;
+        // a logical block that is free must take no room of the device's: a place may need it
+        self.discard_free()
     }
 
     fn rename_targets(&mut self, targets: &[Target], side: Side) -> Result<u32, CallError> {
@@ -151,7 +170,7 @@ impl<D: BlockDevice> Ext<D> {
     fn finish(&mut self, batch: &Batch) -> Result<(), Error> {
         self.commit()?;
         self.io.devirtualize(Asked::End { id: batch.id, keep: true })?;
-        self.release_freed(&batch.held)
+        batch.held.iter().try_for_each(|&(start, blocks)| self.keep(start, blocks, false))
     }
 
     fn is_file(&mut self, ino: Ino) -> Result<bool, Error> {
@@ -167,7 +186,8 @@ impl<D: BlockDevice> Ext<D> {
         if steps.is_empty() {
             return Ok(None);
         }
-        self.check_room(self.nodes_for(steps.len() as u64))?;
+        let files = steps.iter().map(|step| step.ino).collect::<BTreeSet<_>>().len() as u64;
+        self.check_room(self.nodes_for(steps.len() as u64) + 4 * files)?;
         if side == Side::Volume {
             self.take_places_on_volume(&mut steps)?;
         }
@@ -179,9 +199,10 @@ impl<D: BlockDevice> Ext<D> {
         self.note_edit();
         self.superblock.last_batch = id.0;
         self.running.superblock = true;
-        let held = self.leave(&steps, side)?;
-        self.redirect(&steps)?;
-        Ok(Some(Batch { id, renamed, held }))
+        let rewritten = self.leave(&steps, side).and_then(|held| self.redirect(&steps).map(|()| held));
+        // a batch of which not all pointers were rewritten must not be committed
+        self.stopped |= rewritten.is_err();
+        Ok(Some(Batch { id, renamed, held: rewritten? }))
     }
 
     /// Asks the device; what it does not rename is dropped. Nothing is edited before it has answered, on the way there.
@@ -206,7 +227,7 @@ impl<D: BlockDevice> Ext<D> {
     /// The blocks that can be renamed now.
     fn steps(&mut self, targets: &[Target], side: Side) -> Result<Vec<Step>, Error> {
         let (mut steps, mut seen) = (Vec::new(), BTreeSet::new());
-        for target in targets {
+        for (index, target) in targets.iter().enumerate() {
             let ino = ino_of(target.ino);
             if !self.is_file(ino)? || self.journals_content(ino)? {
                 continue;
@@ -214,7 +235,7 @@ impl<D: BlockDevice> Ext<D> {
             let found = if target.is_metadata {
                 self.metadata_step(ino, target.place)?
             } else {
-                self.content_steps(ino, target, steps.len())?
+                self.content_steps(ino, target, index)?
             };
             let wanted = |step: &Step| side == Side::Device || self.is_place(step.from);
             steps.extend(found.into_iter().filter(|step| wanted(step) && seen.insert(step.from)));
@@ -232,8 +253,8 @@ impl<D: BlockDevice> Ext<D> {
         Ok(vec![Step { ino, link: Link::Metadata(place), from, to: from }])
     }
 
-    /// Each run of the file's map is a piece; `first` is the number of the first one.
-    fn content_steps(&mut self, ino: Ino, target: &Target, first: usize) -> Result<Vec<Step>, Error> {
+    /// Each run of the file's map is a piece of the target with this index.
+    fn content_steps(&mut self, ino: Ino, target: &Target, index: usize) -> Result<Vec<Step>, Error> {
         let mut steps = Vec::new();
         let Ok(mut block) = u32::try_from(target.place.file_block) else { return Ok(steps) };
         let end = u64::from(block) + u64::from(target.blocks);
@@ -241,7 +262,7 @@ impl<D: BlockDevice> Ext<D> {
             let run = self.map(ino, block)?;
             let blocks = (run.end().min(end) - u64::from(block)) as u32;
             if let State::Written(at) = run.state {
-                let piece = first + steps.len();
+                let piece = (index, block);
                 steps.extend((0..blocks).map(|offset| {
                     let from = BlockAddr(at.0 + u64::from(offset));
                     Step { ino, link: Link::Content { block: block + offset, piece }, from, to: from }
@@ -376,13 +397,16 @@ impl<D: BlockDevice> Ext<D> {
         let space = self.check_places()?;
         self.check_writable()?;
         self.commit()?;
+        let mut held = Vec::new();
+        let range = BlockRange::new(space.first, space.blocks);
+        self.io.devirtualize(Asked::Held { range, into: &mut held })?;
+        if held.len() as u64 == self.groups.physical() {
+            return Ok(0);
+        }
         let mut reached = BTreeSet::new();
         for ino in self.all_files()? {
             reached.extend(self.places_of(ino)?);
         }
-        let mut held = Vec::new();
-        let range = BlockRange::new(space.first, space.blocks);
-        self.io.devirtualize(Asked::Held { range, into: &mut held })?;
         let places = held.into_iter().map(|lba| lba.0 - space.first.0);
         let lost: Vec<(u64, u64)> =
             places.filter(|place| !reached.contains(place)).map(|place| (place | PHYSICAL_BIT, 1)).collect();
@@ -414,6 +438,10 @@ impl<D: BlockDevice> Devirtualize for Ext<D> {
 
     fn now(&self) -> SimTime {
         self.io.now()
+    }
+
+    fn device_map_bytes(&self) -> Option<u64> {
+        self.io.device().map_bytes()
     }
 
     fn files(&mut self) -> Result<Vec<Number>, CallError> {

@@ -187,6 +187,22 @@ impl<D: BlockDevice> Ext<D> {
         Ok(best)
     }
 
+    /// Tells the device of all blocks that can be taken: it may still hold something of them.
+    pub(super) fn discard_free(&mut self) -> Result<(), Error> {
+        for group in (0..self.superblock.group_count()).map(GroupNo) {
+            let start = self.superblock.group_start(group).0;
+            let end = self.superblock.group_blocks(group) as usize;
+            let map = self.taken(group)?;
+            let (mut free, mut at) = (Vec::new(), 0);
+            while let Some(first) = next_bit(map, at..end, false) {
+                at = next_bit(map, first..end, true).unwrap_or(end);
+                free.push((start + first as u64, (at - first) as u64));
+            }
+            self.io.discard(&free)?;
+        }
+        Ok(())
+    }
+
     /// Marks blocks as kept, or no longer kept, without using them.
     pub(super) fn keep(&mut self, start: BlockAddr, blocks: u32, kept: bool) -> Result<(), Error> {
         let (group, first) = self.superblock.group_of(start);
@@ -236,15 +252,24 @@ impl<D: BlockDevice> Ext<D> {
             self.free_places(start, blocks);
             return Ok(());
         }
-        let (mut at, mut left) = (start, blocks);
+        for (start, blocks) in self.by_group(start, blocks) {
+            self.unuse_blocks(start, blocks)?;
+            self.groups.pending += u64::from(blocks);
+            self.running.freed.push((start, blocks));
+        }
+        Ok(())
+    }
+
+    /// Blocks of the volume, cut where a group ends.
+    fn by_group(&self, start: BlockAddr, blocks: u32) -> Vec<(BlockAddr, u32)> {
+        let (mut pieces, mut at, mut left) = (Vec::new(), start, blocks);
         while left > 0 {
-            let (group, first) = self.superblock.group_of(at);
-            let len = left.min(self.superblock.blocks_per_group - first);
-            self.free_in_group(group, first, len)?;
+            let len = left.min(self.superblock.blocks_per_group - self.superblock.group_of(at).1);
+            pieces.push((at, len));
             at = BlockAddr(at.0 + u64::from(len));
             left -= len;
         }
-        Ok(())
+        pieces
     }
 
     /// Blocks at places of the device are given back to it once this is committed.
@@ -256,27 +281,10 @@ impl<D: BlockDevice> Ext<D> {
         self.running.freed.push((start, blocks));
     }
 
-    fn free_in_group(&mut self, group: GroupNo, first: u32, blocks: u32) -> Result<(), Error> {
-        self.unuse_in_group(group, first, blocks)?;
-        let start = BlockAddr(self.superblock.group_start(group).0 + u64::from(first));
-        self.running.freed.push((start, blocks));
-        Ok(())
-    }
-
-    /// The blocks are free on disk once this is committed. They can be taken when the caller has released them.
+    /// The blocks, which lie in one group, are free on disk once this is committed. They can be taken when the caller no
+    /// longer keeps them.
     pub(super) fn unuse_blocks(&mut self, start: BlockAddr, blocks: u32) -> Result<(), Error> {
-        let (mut at, mut left) = (start, blocks);
-        while left > 0 {
-            let (group, first) = self.superblock.group_of(at);
-            let len = left.min(self.superblock.blocks_per_group - first);
-            self.unuse_in_group(group, first, len)?;
-            at = BlockAddr(at.0 + u64::from(len));
-            left -= len;
-        }
-        Ok(())
-    }
-
-    fn unuse_in_group(&mut self, group: GroupNo, first: u32, blocks: u32) -> Result<(), Error> {
+        let (group, first) = self.superblock.group_of(start);
         let range = first as usize..(first + blocks) as usize;
         self.taken(group)?; // as it was before
         let (at, place) = (self.groups.desc(group).block_bitmap, Place::BlockBitmap(group));
@@ -287,7 +295,6 @@ impl<D: BlockDevice> Ext<D> {
         let desc = self.edit_group(group);
         desc.free_blocks = desc.free_blocks.saturating_add(blocks);
         self.groups.free_blocks += u64::from(blocks);
-        self.groups.pending += u64::from(blocks);
         Ok(())
     }
 

@@ -40,14 +40,26 @@ impl<D: BlockDevice> Ext<D> {
         }
         let mut io = Io::new(io.into_device(), superblock.block_size() as usize, now);
         io.set_space(super::devirtualize::space_of(&io));
+        let was_cut = superblock.incompat.has(Incompat::RECOVER);
         let mut fs = Self::unloaded(io, superblock, options, now);
         fs.load_groups()?;
         fs.load_journal()?;
         fs.open_places()?;
         if !fs.read_only {
             fs.begin_mount()?;
+            if was_cut {
+                fs.recover_places()?;
+            }
         }
         Ok(fs)
+    }
+
+    /// The superblock of a volume that [`Self::mount`] may mount, one with pointers to the device's own addresses included.
+    ///
+    /// # Errors
+    /// What [`Superblock::parse`] says.
+    pub fn superblock_of(device: D) -> Result<Superblock, Error> {
+        read_superblock(&mut Io::new(device, BLOCK_SIZE as usize, SimTime::ZERO))
     }
 
     fn unloaded(io: Io<D>, superblock: Superblock, options: Options, now: SimTime) -> Self {

@@ -34,6 +34,7 @@ impl<D: BlockDevice> Ext<D> {
         self.pages.remove_range(ino.0.into(), first..end);
         self.place_delayed(ino)?;
         self.note_change(ino);
+        self.io.set_content_of(ino.0);
         let mut index = first;
         while index < end {
             let run = self.map(ino, index as u32)?;
@@ -111,7 +112,7 @@ impl<D: BlockDevice> Simulated for Ext<D> {
         direct: bool,
     ) -> Result<(), Error> {
         let (ino, first) = (ino_of(ino), offset / BLOCK_SIZE);
-        self.change(|fs| {
+        self.change_again(|fs| {
             fs.check_file(ino)?;
             fs.check_end(ino, offset.checked_add(len))?;
             fs.touch(ino, caller.now)?;

@@ -3,8 +3,8 @@
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags, SetAttr,
-    StatFs, XattrFlags, check_name, entry_kind,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags,
+    SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::Ext;
@@ -32,6 +32,21 @@ impl<D: BlockDevice> Ext<D> {
             left => left?,
         }
         Ok(done)
+    }
+
+    /// A change that can be made again as a whole: if it lacks room, what was freed is released by a commit, and it is made
+    /// again, as a kernel does (Linux: `ext4_should_retry_alloc`).
+    pub(super) fn change_again<T>(
+        &mut self,
+        call: impl Fn(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match self.change(&call) {
+            Err(Error::NoSpace) if self.groups.pending() > 0 => {
+                self.commit()?;
+                self.change(call)
+            }
+            done => done,
+        }
     }
 }
 
@@ -146,7 +161,7 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
         let most = self.most_in_a_call(ino)?;
         let (mut offset, mut parts) = (offset, bytes.chunks(most));
         for part in std::iter::once(parts.next().unwrap_or_default()).chain(parts) {
-            self.change(|fs| fs.write_content(caller, ino, offset, part))?;
+            self.change_again(|fs| fs.write_content(caller, ino, offset, part))?;
             offset = offset.saturating_add(part.len() as u64);
         }
         Ok(())
@@ -160,7 +175,7 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
         offset: u64,
         len: u64,
     ) -> Result<(), Error> {
-        self.change(|fs| fs.allocate_range(caller, ino_of(ino), how, offset, len))
+        self.change_again(|fs| fs.allocate_range(caller, ino_of(ino), how, offset, len))
     }
 
     fn seek_data(&mut self, ino: Number, offset: u64) -> Result<u64, Error> {
@@ -212,7 +227,7 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
         if self.superblock.incompat.has(crate::format::Incompat::FILETYPE) {
             return Ok(self.list(dir, cookie, &mut |cookie, found| {
                 let (name, ino, kind) =
-                    (found.name.clone(), Number(found.ino.0.into()), entry_kind(found.file_type.0));
+                    (found.name.clone(), Number(found.ino.0.into()), found.file_type.mode_bits());
                 entry(DirEntry { name, ino, kind, cookie })
             })?);
         }
@@ -261,6 +276,10 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
 
     fn wake(&mut self, now: SimTime) -> Result<(), Error> {
         Ok(Ext::wake(self, now)?)
+    }
+
+    fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
+        Some(self)
     }
 
     fn unmount(self: Box<Self>) -> Result<(), Error> {

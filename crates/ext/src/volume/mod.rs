@@ -16,7 +16,6 @@ pub(crate) use cache::{Block, Blocks};
 pub(crate) use directory::check_dir_checksum;
 pub use map::{Mapped, Run};
 pub use open::Recovery;
-pub use path::MAX_SYMLINKS;
 pub use walk::{Visit, WalkEntry};
 
 use crate::format::{DirFormat, Incompat, Superblock};

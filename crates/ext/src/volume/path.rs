@@ -1,13 +1,11 @@
 //! From a path to an inode.
 
 use dovetail_block::BlockDevice;
+use dovetail_vfs::{MAX_SYMLINKS, PathTree, resolve};
 
 use super::Volume;
 use crate::error::Error;
 use crate::format::{FileType, Ino, Inode};
-
-/// How many symbolic links are followed on one path; the Linux kernel's limit (path_resolution(7)).
-pub const MAX_SYMLINKS: u32 = 40;
 
 impl<D: BlockDevice> Volume<D> {
     /// The root directory.
@@ -24,7 +22,7 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// [`Error::NotFound`], [`Error::NotADirectory`], [`Error::TooManySymlinks`]; damaged directories on the way.
     pub fn resolve(&mut self, path: &[u8]) -> Result<Inode, Error> {
-        self.walk_path(path, true)
+        resolve(&mut OnPath { volume: self, path }, path, true)
     }
 
     /// As [`Self::resolve`], but a symbolic link at the end is not followed.
@@ -32,50 +30,48 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// As [`Self::resolve`].
     pub fn resolve_link(&mut self, path: &[u8]) -> Result<Inode, Error> {
-        self.walk_path(path, false)
-    }
-
-    fn walk_path(&mut self, path: &[u8], follow_last: bool) -> Result<Inode, Error> {
-        let mut todo = components(path);
-        let mut here = self.root()?;
-        let mut links = 0;
-        while let Some(name) = todo.pop() {
-            let next = self.step(&here, &name, path)?;
-            let follow = follow_last || !todo.is_empty();
-            if next.file_type() != FileType::SYMLINK || !follow {
-                here = next;
-                continue;
-            }
-            links += 1;
-            if links > MAX_SYMLINKS {
-                return Err(Error::TooManySymlinks { path: shown(path), limit: MAX_SYMLINKS });
-            }
-            let target = self.read_link(&next)?;
-            if target.starts_with(b"/") {
-                here = self.root()?;
-            }
-            todo.extend(components(&target));
-        }
-        Ok(here)
-    }
-
-    fn step(&mut self, here: &Inode, name: &[u8], path: &[u8]) -> Result<Inode, Error> {
-        if !here.is_dir() {
-            return Err(Error::NotADirectory(format!("what precedes {} in {}", shown(name), shown(path))));
-        }
-        let ino = match self.lookup(here, name)? {
-            Some(entry) => entry.ino,
-            None if name == b".." => Ino::ROOT,
-            None => return Err(Error::NotFound(shown(path))),
-        };
-        self.inode(ino)
+        resolve(&mut OnPath { volume: self, path }, path, false)
     }
 }
 
-/// The names of a path, the last one first; empty ones and "." say nothing.
-fn components(path: &[u8]) -> Vec<Vec<u8>> {
-    let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".");
-    names.rev().map(<[u8]>::to_vec).collect()
+/// A volume in which a path is being followed, which errors name.
+struct OnPath<'a, D> {
+    volume: &'a mut Volume<D>,
+    path: &'a [u8],
+}
+
+impl<D: BlockDevice> PathTree for OnPath<'_, D> {
+    type File = Inode;
+    type Error = Error;
+
+    fn root(&mut self) -> Result<Inode, Error> {
+        self.volume.root()
+    }
+
+    fn enter(&mut self, here: &Inode, name: &[u8]) -> Result<Inode, Error> {
+        if !here.is_dir() {
+            return Err(Error::NotADirectory(format!(
+                "what precedes {} in {}",
+                shown(name),
+                shown(self.path)
+            )));
+        }
+        let ino = match self.volume.lookup(here, name)? {
+            Some(entry) => entry.ino,
+            None if name == b".." => Ino::ROOT,
+            None => return Err(Error::NotFound(shown(self.path))),
+        };
+        self.volume.inode(ino)
+    }
+
+    fn target(&mut self, file: &Inode) -> Result<Option<Vec<u8>>, Error> {
+        let is_link = file.file_type() == FileType::SYMLINK;
+        is_link.then(|| self.volume.read_link(file)).transpose()
+    }
+
+    fn too_many_symlinks(&self) -> Error {
+        Error::TooManySymlinks { path: shown(self.path), limit: MAX_SYMLINKS }
+    }
 }
 
 fn shown(bytes: &[u8]) -> String {

@@ -1,6 +1,6 @@
 //! Directory entries, in blocks and inside the inode.
 
-use super::{Nid, lsb_first, u32_at};
+use super::{FileType, Nid, lsb_first, u32_at};
 use crate::error::{Corrupt, Place};
 
 /// Entries in a directory block.
@@ -16,41 +16,6 @@ const _: () = assert!(
     27 + BLOCK_RESERVED + DENTRIES_IN_BLOCK * (DENTRY + SLOT) == super::BLOCK
         && DENTRIES_IN_BLOCK.div_ceil(8) == 27
 );
-
-/// What kind of file an entry says it names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileType(pub u8);
-
-impl FileType {
-    /// A regular file.
-    pub const REGULAR: Self = Self(1);
-    /// A directory.
-    pub const DIRECTORY: Self = Self(2);
-    /// A character device.
-    pub const CHAR_DEVICE: Self = Self(3);
-    /// A block device.
-    pub const BLOCK_DEVICE: Self = Self(4);
-    /// A fifo.
-    pub const FIFO: Self = Self(5);
-    /// A socket.
-    pub const SOCKET: Self = Self(6);
-    /// A symbolic link.
-    pub const SYMLINK: Self = Self(7);
-
-    /// The type that the mode of an inode gives it; 0 for none that there is.
-    pub const fn of_mode(mode: u16) -> Self {
-        match mode & 0o170_000 {
-            0o100_000 => Self::REGULAR,
-            0o040_000 => Self::DIRECTORY,
-            0o020_000 => Self::CHAR_DEVICE,
-            0o060_000 => Self::BLOCK_DEVICE,
-            0o010_000 => Self::FIFO,
-            0o140_000 => Self::SOCKET,
-            0o120_000 => Self::SYMLINK,
-            _ => Self(0),
-        }
-    }
-}
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]

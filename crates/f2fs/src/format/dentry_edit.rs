@@ -3,9 +3,9 @@
 use dovetail_block::BlockBytes;
 
 use super::dentry::{
-    BLOCK_RESERVED, DENTRIES_IN_BLOCK, DENTRY, DentryBlock, FileType, SLOT, dentry_slots, inline_layout,
+    BLOCK_RESERVED, DENTRIES_IN_BLOCK, DENTRY, DentryBlock, SLOT, dentry_slots, inline_layout,
 };
-use super::{BLOCK, Nid, lsb_first, set_lsb_first};
+use super::{BLOCK, FileType, Nid, lsb_first, set_lsb_first};
 
 /// The entries in one block, or in an inode, to be changed. "." and ".." are entries like others, with hash 0.
 #[derive(Debug)]

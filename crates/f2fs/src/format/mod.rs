@@ -40,11 +40,12 @@ pub use compact::{
     compact_block_count, compact_journal_counts, compact_journals, compact_summaries, parse_compact,
 };
 pub use crc::{CRC_SEED, crc32};
-pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, FileType, dentry_bucket, dentry_slots};
+pub use dentry::{DENTRIES_IN_BLOCK, DentryBlock, DirEntry, dentry_bucket, dentry_slots};
 pub use dentry_edit::{DentryBlockMut, inline_to_block};
 pub use discard_log::{
     DISCARD_ENTRY, Extent, bitmap_len, extents_of, log_bitmap, log_extent, parse_discard_log,
 };
+pub use dovetail_vfs::FileType;
 pub(crate) use endless_checkpoint::endless_payload;
 pub use endless_checkpoint::{
     ENDLESS_JOURNAL_ENTRIES, area_start, discard_log_checksum, endless_journal, endless_journal_count,

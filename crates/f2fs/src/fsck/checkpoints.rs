@@ -116,7 +116,7 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// What the checkpoint counts, compared with what the tree has.
     pub(super) fn check_counters(&mut self) {
-        let (checkpoint, counts) = (&self.volume.checkpoint, self.report.counts);
+        let (checkpoint, counts) = (&self.volume.checkpoint, &self.report.counts);
         let mut findings = Vec::new();
         let (found, expected) = (checkpoint.valid_block_count, counts.blocks);
         if found != expected {

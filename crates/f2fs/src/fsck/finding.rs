@@ -2,29 +2,10 @@
 
 use std::fmt;
 
+use dovetail_vfs::check::{Kinds, Name, Severity};
+
 use crate::error::Corrupt;
 use crate::format::{BlockAddr, CheckpointFlags, Nid, SegNo};
-
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Nothing is wrong; worth knowing.
-    Note,
-    /// Against the format, without harm to what is stored.
-    Warning,
-    /// The volume contradicts itself: data may be lost now or by the next write.
-    Error,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        })
-    }
-}
 
 /// What [`super::repair()`] does about a kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,16 +25,6 @@ impl fmt::Display for Remedy {
             Self::Guess => "no: would be a guess",
             Self::Nothing => "nothing to do",
         })
-    }
-}
-
-/// A name as it is stored: bytes, shown with what is not UTF-8 replaced and controls escaped.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name(pub Vec<u8>);
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", String::from_utf8_lossy(&self.0).escape_debug())
     }
 }
 
@@ -191,13 +162,22 @@ macro_rules! findings {
                     $(Self::$name { $($field),* } => vec![$((stringify!($field), $field.to_string())),*],)*
                 }
             }
+        }
 
-            /// Its kind's place in [`Self::KINDS`].
-            pub(crate) fn index(&self) -> usize {
+        impl Kinds for Finding {
+            type Kind = Kind;
+
+            const KINDS: &'static [Kind] = Self::KINDS;
+
+            fn index(&self) -> usize {
                 /// The variants without their values, numbered from 0.
                 #[derive(Clone, Copy)]
                 enum Number { $($name),* }
                 (match self { $(Self::$name { .. } => Number::$name),* }) as usize
+            }
+
+            fn severity_of(kind: Kind) -> Severity {
+                kind.severity
             }
         }
 

@@ -68,12 +68,12 @@ impl<D: BlockDevice> Checker<'_, D> {
             _ => {}
         }
         let raw = RawInode::of(&node.block);
-        if file_type == FileType(0) {
+        if file_type == FileType::UNKNOWN {
             self.found(Finding::InodeMode { ino, found: raw.i_mode.get() });
         }
         self.check_cold(ino, &node.footer, file_type == FileType::DIRECTORY);
         self.check_plain_fields(ino, raw, file_type);
-        if self.check_geometry(ino, raw) && file_type != FileType(0) {
+        if self.check_geometry(ino, raw) && file_type != FileType::UNKNOWN {
             self.check_checksum(ino, &node.block);
             if file_type == FileType::DIRECTORY {
                 self.todo.push(ino); // what it lists is entered while it is read: one directory at a time
@@ -323,7 +323,7 @@ impl Visited {
 
     fn unusable(role: Role) -> Self {
         Self {
-            file_type: FileType(0),
+            file_type: FileType::UNKNOWN,
             links: 0,
             names: 0,
             subdirs: 0,

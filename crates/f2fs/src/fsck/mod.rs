@@ -40,7 +40,8 @@ mod summary;
 mod superblocks;
 mod tree;
 
-pub use finding::{Finding, Kind, Name, Remedy, Severity};
+pub use dovetail_vfs::check::{Name, Severity};
+pub use finding::{Finding, Kind, Remedy};
 pub use repair::{RepairError, repair};
 pub use report::{Area, Counts, Report};
 

@@ -1,9 +1,9 @@
 //! What a check hands back.
 
-use super::finding::{Finding, Severity};
+use super::finding::Finding;
 
 /// Sums over the volume, as they were counted (not as they are stored).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Inodes, the orphans among them included.
     pub inodes: u64,
@@ -21,6 +21,8 @@ pub struct Counts {
     pub orphans: u64,
     /// Segments without a block in use that no log writes to.
     pub free_segments: u64,
+    /// The logs of a volume of IPLFS; none of F2FS.
+    pub areas: Vec<Area>,
 }
 
 /// The area of one log of IPLFS; places are counted in blocks from its start.
@@ -43,43 +45,4 @@ pub struct Area {
 }
 
 /// What a check found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// The findings in the order of the check; of each kind at most [`super::Options::kept_per_kind`].
-    pub findings: Vec<Finding>,
-    /// What was counted on the way.
-    pub counts: Counts,
-    /// The logs of a volume of IPLFS; none of F2FS.
-    pub areas: Vec<Area>,
-    seen: Vec<u64>,
-}
-
-impl Report {
-    /// How many findings of a severity there were, kept or not.
-    pub fn count(&self, severity: Severity) -> u64 {
-        let kinds = Finding::KINDS.iter().zip(&self.seen);
-        kinds.filter(|(kind, _)| kind.severity == severity).map(|(_, seen)| seen).sum()
-    }
-
-    /// No errors; there may be warnings and notes.
-    pub fn is_clean(&self) -> bool {
-        self.count(Severity::Error) == 0
-    }
-
-    /// How many findings there were of each kind that occurred, in the order of [`Finding::KINDS`].
-    pub fn kinds(&self) -> impl Iterator<Item = (super::Kind, u64)> {
-        let kinds = Finding::KINDS.iter().copied().zip(self.seen.iter().copied());
-        kinds.filter(|&(_, seen)| seen > 0)
-    }
-
-    pub(super) fn push(&mut self, finding: Finding, kept: usize) {
-        let index = finding.index();
-        if self.seen.is_empty() {
-            self.seen = vec![0; Finding::KINDS.len()];
-        }
-        self.seen[index] += 1;
-        if self.seen[index] <= kept as u64 {
-            self.findings.push(finding);
-        }
-    }
-}
+pub type Report = dovetail_vfs::check::Report<Finding, Counts>;

@@ -142,7 +142,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     fn count_name(&mut self, child: &Child) {
         let Some(visited) = self.inodes.get_mut(&child.ino) else { return };
         visited.names += 1;
-        let usable = visited.file_type != FileType(0);
+        let usable = visited.file_type != FileType::UNKNOWN;
         let expected = if usable { visited.file_type } else { child.file_type };
         if expected == FileType::DIRECTORY
             && let Some(dir) = self.inodes.get_mut(&child.dir)
@@ -164,7 +164,7 @@ impl<D: BlockDevice> Checker<'_, D> {
             if found != expected {
                 self.found(Finding::DirectoryParent { ino, found, expected });
             }
-        } else if visited.knows_name && visited.links == 1 && visited.file_type != FileType(0) {
+        } else if visited.knows_name && visited.links == 1 && visited.file_type != FileType::UNKNOWN {
             let name = visited.name.clone();
             if found != expected {
                 self.found(Finding::ParentInode { ino, found, expected });
@@ -186,7 +186,7 @@ impl<D: BlockDevice> Checker<'_, D> {
                 if found != expected && visited.role != Role::Orphan {
                     self.found(Finding::DirectoryLinks { ino, found, expected });
                 }
-            } else if visited.role == Role::Named && visited.file_type != FileType(0) {
+            } else if visited.role == Role::Named && visited.file_type != FileType::UNKNOWN {
                 let expected = visited.names;
                 if found != expected {
                     self.found(Finding::Links { ino, found, expected });

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dovetail_block::{
     BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, SectorRange,
+    clear_device_space,
 };
 use dovetail_time::SimTime;
 
@@ -26,6 +27,7 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
 
     /// Clears what was there, then writes tables and checkpoint, then the superblocks.
     pub(super) fn write(&mut self, image: &Image) -> Result<(), DeviceError> {
+        self.now = clear_device_space(self.device, self.now)?;
         if image.discarded {
             let all = BlockRange::new(Lba(0), self.device.info().blocks);
             self.submit(Command::Discard { ranges: &[SectorRange::from(all)] })?;

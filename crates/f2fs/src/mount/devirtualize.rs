@@ -21,7 +21,7 @@ use super::pointers::{Found, Pointer};
 use super::policy::{Log, data_log};
 use super::walk::nid_of;
 use crate::error::Error;
-use crate::format::{BlockAddr, Extent, InodeFlags, NatEntry, Nid, Summary};
+use crate::format::{BlockAddr, CheckpointFlags, Extent, InodeFlags, NatEntry, Nid, Summary};
 use crate::places::PLACE_BIT;
 
 /// Renames at once at most: they make so many nodes dirty, and each an inode, that still fit into two segments.
@@ -97,7 +97,10 @@ impl<D: BlockDevice> F2fs<D> {
         if steps.is_empty() && rewritten == 0 {
             return Ok(0);
         }
-        self.redirect(&steps)?;
+        let redirected = self.redirect(&steps);
+        // a batch of which not all pointers were rewritten must not become durable
+        self.stopped |= redirected.is_err();
+        redirected?;
         let written = self.write_checkpoint(Reason::Sync);
         // until a checkpoint has the new names, no record of an fsync may have them
         self.since.chain_broken |= written.is_err();
@@ -298,6 +301,12 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(held.into_iter().map(|lba| lba.0 - space.first.0).collect())
     }
 
+    /// What a power cut may have left: places that no pointer leads to, which take room of the device.
+    pub(super) fn recover_places(&mut self) -> Result<(), Error> {
+        let clean = self.checkpoint.flags.has(CheckpointFlags::UMOUNT);
+        if self.superblock.devirtualized && !clean { self.give_back().map(drop) } else { Ok(()) }
+    }
+
     fn give_back(&mut self) -> Result<u64, Error> {
         self.check_places()?;
         self.check_writable()?;
@@ -327,6 +336,10 @@ impl<D: BlockDevice> Devirtualize for F2fs<D> {
 
     fn now(&self) -> SimTime {
         self.io.now()
+    }
+
+    fn device_map_bytes(&self) -> Option<u64> {
+        self.io.device().map_bytes()
     }
 
     fn files(&mut self) -> Result<Vec<Number>, CallError> {

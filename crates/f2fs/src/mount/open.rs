@@ -69,6 +69,7 @@ impl<D: BlockDevice> F2fs<D> {
             fs.recovering = true;
             fs.recover(&listed)?;
             fs.recovering = false;
+            fs.recover_places()?;
         }
         Ok(fs)
     }

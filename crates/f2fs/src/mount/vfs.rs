@@ -3,8 +3,8 @@
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs,
-    XattrFlags, check_name, entry_kind,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr,
+    StatFs, XattrFlags, check_name,
 };
 
 use super::F2fs;
@@ -196,7 +196,7 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
             return Err(Error::NotADirectory);
         }
         self.list(nid(dir), cookie, &mut |cookie, found| {
-            let kind = entry_kind(found.file_type.0);
+            let kind = found.file_type.mode_bits();
             entry(DirEntry { name: found.name, ino: Ino(found.ino.0.into()), kind, cookie })
         })?;
         Ok(())
@@ -224,6 +224,10 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
 
     fn removexattr(&mut self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error> {
         self.change(|fs| fs.remove_xattr(caller, nid(ino), name))
+    }
+
+    fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
+        Some(self)
     }
 
     fn next_wake(&self) -> Option<SimTime> {

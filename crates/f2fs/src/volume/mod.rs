@@ -13,7 +13,6 @@ mod segments;
 mod walk;
 mod xattr;
 
-pub use path::MAX_SYMLINKS;
 pub use segments::Owner;
 pub use walk::{Visit, WalkEntry};
 

@@ -5,6 +5,7 @@
 pub mod endless;
 pub mod lab;
 pub mod manifest;
+pub mod mutation;
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;

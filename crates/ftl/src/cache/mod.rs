@@ -12,6 +12,7 @@ mod lru;
 mod model;
 mod pages;
 mod s_ftl;
+mod segmented;
 mod split;
 mod table;
 mod tpftl;

@@ -56,6 +56,8 @@ pub(super) struct Renames {
     open: Option<OpenRenames>,
     /// From old names to new ones, while a batch is open.
     names: BTreeMap<Lba, Lba>,
+    /// The number that the newest batch pages have.
+    seq: Seq,
     /// When the last batch page is durable.
     end: SimTime,
     /// Inodes of moved pages that are reached by device address.
@@ -83,6 +85,7 @@ impl Renames {
             first_lpn: config.host_pages() + u64::from(below),
             open: None,
             names: BTreeMap::new(),
+            seq: Seq::default(),
             end: SimTime::ZERO,
             moved: BTreeSet::new(),
             must_rewrite: false,
@@ -159,11 +162,13 @@ impl Drive {
         let pairs: Vec<RemapPair> = executed.iter().filter_map(pair).collect();
         let open = OpenRenames { id, renames: executed };
         let written = self.write_batch(looked_up, Some(&open))?;
-        let done = self.carry_out(written, &pairs)?;
-        if let Some(state) = &mut self.renames {
-            state.set_open(Some(open));
+        // open from here on: a batch page that is lost while the log is written is to be written again
+        self.set_open_renames(Some(open));
+        let done = self.carry_out(written, &pairs);
+        if done.is_err() {
+            self.set_open_renames(None);
         }
-        Ok(done)
+        done
     }
 
     fn check_renames(&mut self, renames: &[Rename]) -> Result<(), DeviceError> {
@@ -200,11 +205,25 @@ impl Drive {
         for rename in renames.iter_mut().filter(|rename| rename.to.is_none()) {
             let (place, cost) = self.map.lookup(page_of(rename.from));
             at += self.charge(cost);
-            let name = place.map(|ppn| Lba(space.first.0 + u64::from(ppn.0)));
-            rename.to =
-                name.filter(|&name| name != rename.from && self.map.lookup(page_of(name)).0.is_none());
+            let Some(place) = place else { continue };
+            let name = Lba(space.first.0 + u64::from(place.0));
+            if self.map.lookup(page_of(name)).0.is_none() {
+                rename.to = Some(name);
+            } else if name != rename.from {
+                // the name is another block's for now: to be tried again
+                let inode = self.nand.inode(place);
+                if let Some(state) = &mut self.renames {
+                    state.moved.insert(inode);
+                }
+            }
         }
         at
+    }
+
+    fn set_open_renames(&mut self, open: Option<OpenRenames>) {
+        if let Some(state) = &mut self.renames {
+            state.set_open(open);
+        }
     }
 
     fn end_renames(&mut self, at: SimTime, id: RenameId, keep: bool) -> Result<SimTime, DeviceError> {
@@ -216,17 +235,22 @@ impl Drive {
         let moved = self.execute(at, &back)?;
         self.make_room(at)?;
         let done = self.write_batch(moved, None)?;
-        if let Some(state) = &mut self.renames {
-            state.set_open(None);
-        }
+        self.set_open_renames(None);
         Ok(done)
     }
 
     /// Writes which batch is open, no earlier than `at` and after what was said before; returns when that is durable.
     fn write_batch(&mut self, at: SimTime, open: Option<&OpenRenames>) -> Result<SimTime, DeviceError> {
-        let Some(state) = &self.renames else { return Ok(at) };
-        let (at, first) = (at.max(state.end), state.first_lpn);
         let seq = self.take_seq();
+        if let Some(state) = &mut self.renames {
+            state.seq = seq;
+        }
+        self.write_batch_pages(at, open)
+    }
+
+    fn write_batch_pages(&mut self, at: SimTime, open: Option<&OpenRenames>) -> Result<SimTime, DeviceError> {
+        let Some(state) = &self.renames else { return Ok(at) };
+        let (at, first, seq) = (at.max(state.end), state.first_lpn, state.seq);
         let pages = encode_batch(&self.config, seq, open);
         let mut end = at;
         for (lpn, page) in (first..).map(Lpn).zip(&pages) {
@@ -347,7 +371,8 @@ impl Drive {
         let Some(state) = self.renames.as_mut().filter(|state| state.must_rewrite) else { return Ok(()) };
         state.must_rewrite = false;
         let open = state.open.clone();
-        self.write_batch(at, open.as_ref())?;
+        // with the number that they have: those that are left and those that are new are one batch, wherever the power goes
+        self.write_batch_pages(at, open.as_ref())?;
         Ok(())
     }
 

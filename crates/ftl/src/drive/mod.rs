@@ -464,6 +464,10 @@ impl BlockDevice for Drive {
     fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
         Some(self.held_blocks(range, most))
     }
+
+    fn map_bytes(&self) -> Option<u64> {
+        Some(self.mapping_memory_bytes())
+    }
 }
 
 /// For what can be left to a later command: that the drive has no room for it is no error of this one.

@@ -216,6 +216,10 @@ impl BlockDevice for EmulatedDrive {
         self.drive.held(range, most)
     }
 
+    fn map_bytes(&self) -> Option<u64> {
+        self.drive.map_bytes()
+    }
+
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         self.check_writable(&command)?;
         let durable = self.is_durable(&command);

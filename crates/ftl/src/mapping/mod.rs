@@ -50,6 +50,17 @@ pub trait Mapping: std::fmt::Debug + Send {
         MapCost { accesses }
     }
 
+    /// Where the pages from `first` on are, as many as `places` has room for: the physical page plus one, 0 where a page is not
+    /// mapped.
+    fn copy_places(&self, first: Lpn, places: &mut [u32]) {
+        let mut found = Vec::new();
+        self.find_mapped(first.0..first.0 + places.len() as u64, usize::MAX, &mut found);
+        places.fill(0);
+        for (lpn, ppn) in found {
+            places[(lpn.0 - first.0) as usize] = ppn.0 + 1;
+        }
+    }
+
     /// Tells the map what time it is, so that it does what is due in the background; returns what that cost.
     fn tick(&mut self, now: SimTime) -> MapCost {
         let _ = now;
@@ -133,6 +144,10 @@ mod tests {
         map.find_mapped(start..end, most, &mut found);
         let all = model.range(Lpn(start)..Lpn(end)).map(|(&lpn, &ppn)| (lpn, ppn));
         assert!(found == expected || found.iter().copied().eq(all), "{start}..{end}: {found:?}");
+        let mut places = vec![7; most.min((pages - start) as usize)];
+        map.copy_places(Lpn(start), &mut places);
+        let place = |lpn| model.get(&Lpn(lpn)).map_or(0, |ppn| ppn.0 + 1);
+        assert!((start..).map(place).take(places.len()).eq(places), "{start}");
     }
 
     #[test]

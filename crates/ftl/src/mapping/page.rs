@@ -39,6 +39,11 @@ impl Mapping for PageMap {
         self.table.iter().filter(|&&entry| entry != 0).count() as u64
     }
 
+    fn copy_places(&self, first: Lpn, places: &mut [u32]) {
+        let first = first.0 as usize;
+        places.copy_from_slice(&self.table[first..first + places.len()]);
+    }
+
     fn expect(&self, lpn: Lpn) {
         prefetch(&self.table, lpn.0 as usize);
     }

@@ -1,5 +1,6 @@
 //! Workloads on whole stacks in virtual time.
 
+mod devirtualize;
 mod experiment;
 pub(crate) mod files;
 mod filesystems;
@@ -18,14 +19,18 @@ mod summary;
 mod tests;
 
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::rc::Rc;
 
 use dovetail_block::BlockDevice;
 use dovetail_ftl::Drive;
 use dovetail_host::{HostError, Machine, Planner, Request};
 use dovetail_time::{Ratio, SimTime, format_bytes};
+use dovetail_vfs::Simulated;
 use dovetail_workload::{Call, ThreadId, Workload};
 
+pub use devirtualize::Schedule;
+use devirtualize::Tool;
 pub use experiment::Experiment;
 pub use fill::{Fill, FillAmount, FillWith};
 use results::BenchRun;
@@ -99,6 +104,14 @@ pub enum BenchError {
         /// Why.
         source: dovetail_vfs::Error,
     },
+    /// The tool that lets pointers lead to the drive's own addresses failed.
+    #[error("at {at} of virtual time pointers could not be rewritten: {source}")]
+    Devirtualize {
+        /// When.
+        at: SimTime,
+        /// Why.
+        source: dovetail_vfs::Error,
+    },
     /// A read did not give what was written.
     #[error(
         "at {at} of virtual time block {block} of {path} read back wrong: this is a fault of the file system, please report it"
@@ -155,17 +168,35 @@ fn set_up<'a>(
     let info = drive.info();
     let partition = info.part(stack.partition_blocks(info.capacity(), job.scale)?);
     let planner = Planner::new(partition, stack.host.max_request_blocks());
-    let fs = filesystems::build(stack, planner.clone(), job.scale)?;
     let mut machine = Machine::new(drive, stack.host, SimTime::ZERO, planner.events());
+    if stack.devirtualize.is_some() {
+        planner.connect(&machine);
+    }
+    let fs = filesystems::build(stack, planner.clone(), job.scale)?;
     if let Some(watcher) = watcher.clone() {
         machine.observe(Box::new(move |request| (*watcher.borrow_mut())(request)));
     }
+    let failed =
+        |reason: &dyn Display| BenchError::Setup { stack: stack.name.clone(), reason: reason.to_string() };
     let mut run = Run::new(machine, planner, fs, job, workload);
     run.scatter.watcher = watcher;
-    let failed =
-        |error: BenchError| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() };
-    run.prepare().map_err(failed)?;
+    if let Some(schedule) = &stack.devirtualize {
+        run.tool = Some(Tool::new(schedule, job.scale).map_err(|error| failed(&error))?);
+        check_devirtualizes(stack, run.fs.as_mut()).map_err(|error| failed(&error))?;
+    }
+    run.prepare().map_err(|error| failed(&error))?;
     Ok(run)
+}
+
+/// File system and drive can do what the tool needs.
+fn check_devirtualizes(stack: &Stack, fs: &mut dyn Simulated) -> Result<(), String> {
+    let Some(fs) = fs.devirtualizer() else {
+        return Err(format!(
+            "{} has no pointers that can lead to the drive's own addresses",
+            stack.filesystem
+        ));
+    };
+    fs.renames_at_once().map(drop).map_err(|error| error.to_string())
 }
 
 /// Runs a workload on a stack. After a failure the results hold what was measured until then, and the reason.

@@ -52,6 +52,7 @@ pub(super) struct Sample {
     pub(super) drive: Counters,
     pub(super) traffic: Traffic,
     pub(super) map_cache: Occupancy,
+    pub(super) map_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -100,6 +101,7 @@ impl Recorder {
             drive: machine.device().counters(),
             traffic: machine.traffic(),
             map_cache: machine.device().map_cache().unwrap_or_default(),
+            map_bytes: machine.device().mapping_memory_bytes(),
         }
     }
 

@@ -69,6 +69,9 @@ pub struct BenchRun {
     /// The cache of a demand-paged map; null for a drive with its whole map in memory.
     #[serde(default)]
     pub map_cache: Option<MapCacheResult>,
+    /// The tool that lets pointers lead to the drive's own addresses; null without it.
+    #[serde(default)]
+    pub devirtualize: Option<DevirtualizeResult>,
     /// The drive's memory.
     pub memory: MemoryResult,
     /// Wear of the flash.
@@ -216,6 +219,67 @@ pub struct RemapResult {
     pub mean_us: f64,
 }
 
+/// What a run of the tool did, or all runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DevirtualizeWork {
+    /// Time of its batches, in seconds.
+    pub time_s: f64,
+    /// Files dealt with.
+    pub files: u64,
+    /// Files left because they had just changed.
+    pub hot_files: u64,
+    /// Blocks of content renamed.
+    pub content_blocks: u64,
+    /// Blocks of pointers renamed.
+    pub metadata_blocks: u64,
+    /// Calls that had to wait for a batch.
+    pub stalled_calls: u64,
+    /// How long they did, in seconds, summed.
+    pub stalled_s: f64,
+}
+
+impl DevirtualizeWork {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.time_s += other.time_s;
+        self.files += other.files;
+        self.hot_files += other.hot_files;
+        self.content_blocks += other.content_blocks;
+        self.metadata_blocks += other.metadata_blocks;
+        self.stalled_calls += other.stalled_calls;
+        self.stalled_s += other.stalled_s;
+    }
+}
+
+/// A run of the tool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DevirtualizeRun {
+    /// Why it began: `interval`, `pressure` or `idle`.
+    pub cause: String,
+    /// When it began, in seconds since the start of the measurement.
+    pub start_s: f64,
+    /// When its last batch was through.
+    pub end_s: f64,
+    /// What it did.
+    #[serde(flatten)]
+    pub work: DevirtualizeWork,
+    /// Bytes of the drive's map when it began.
+    pub map_bytes_before: u64,
+    /// The same at its end.
+    pub map_bytes_after: u64,
+}
+
+/// The tool beside a workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DevirtualizeResult {
+    /// Runs begun.
+    pub count: u64,
+    /// All of them together.
+    #[serde(flatten)]
+    pub total: DevirtualizeWork,
+    /// Each of them.
+    pub each: Vec<DevirtualizeRun>,
+}
+
 /// One job: threads that are reported together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobResult {
@@ -269,6 +333,9 @@ pub struct BenchSeries {
     pub events: BTreeMap<String, Vec<u64>>,
     /// Mean size of a write to the drive in KiB.
     pub write_kib: Vec<Option<f64>>,
+    /// Bytes of the drive's memory that its map takes at the end of the interval.
+    #[serde(default)]
+    pub map_bytes: Vec<u64>,
     /// Entries of a split map cache's write part at the end of the interval; 0 without one.
     #[serde(default)]
     pub cache_write_part: Vec<u64>,

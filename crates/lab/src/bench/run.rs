@@ -6,6 +6,7 @@ use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::Simulated;
 use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
 
+use super::devirtualize::{Cause, Held, Tool};
 use super::files::{CallError, Effect, Files};
 use super::fio_record::Submission;
 use super::recorder::Recorder;
@@ -15,6 +16,10 @@ use super::{BenchError, Job};
 /// Tags from here on are threads that sleep; below are calls.
 const THREADS: u64 = 1 << 32;
 const BACKGROUND: Tag = Tag(u64::MAX);
+/// The tool's next run is due.
+const TOOL: Tag = Tag(u64::MAX - 1);
+/// It may have been quiet for long enough.
+const QUIET: Tag = Tag(u64::MAX - 2);
 
 /// A call under way.
 #[derive(Debug)]
@@ -32,7 +37,9 @@ struct InFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ready,
-    Sleeping,
+    Sleeping(SimTime),
+    /// Its call waits for the tool.
+    Held,
     Waiting,
     WaitingForOthers,
     Done,
@@ -60,6 +67,7 @@ pub(super) struct Run<'w> {
     /// Calls under way, by thread.
     under_way: Vec<u64>,
     background: Background,
+    pub(super) tool: Option<Tool>,
     pub(super) recorder: Recorder,
     pub(super) scatter: Scatter,
     /// CPU time of calls.
@@ -92,6 +100,7 @@ impl<'w> Run<'w> {
             free: Vec::new(),
             threads,
             background: Background::default(),
+            tool: None,
             cpu: SimSpan::ZERO,
             stop: job.stop,
             measuring: false,
@@ -141,29 +150,101 @@ impl<'w> Run<'w> {
         if (self.stop)() {
             return Ok(());
         }
+        self.schedule_tool(now);
         for thread in 0..self.threads.len() as u32 {
             self.go_on(ThreadId(thread), now)?;
         }
         while self.is_left()? && !(self.stop)() {
+            if self.is_tools_turn() {
+                self.devirtualize()?;
+                continue;
+            }
             match self.machine.advance()? {
                 Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended(),
                 Some(Happening::Ended { tag, at }) => self.ended(tag.0 as usize, at)?,
-                Some(Happening::Timer { tag, at }) if tag == BACKGROUND => self.wake_background(at)?,
-                Some(Happening::Timer { tag, at }) => {
-                    let thread = ThreadId((tag.0 - THREADS) as u32);
-                    self.threads[thread.0 as usize] = State::Ready;
-                    self.go_on(thread, at)?;
-                }
+                Some(Happening::Timer { tag, at }) => self.timer(tag, at)?,
                 None => return Err(self.asleep()),
             }
         }
         Ok(())
     }
 
+    fn timer(&mut self, tag: Tag, at: SimTime) -> Result<(), BenchError> {
+        match tag {
+            BACKGROUND => return self.wake_background(at),
+            TOOL => {
+                self.schedule_tool(at);
+                let map_bytes = self.map_bytes();
+                if let Some(tool) = &mut self.tool {
+                    tool.begin(at, Cause::Interval, map_bytes);
+                }
+            }
+            QUIET => {
+                let (is_quiet, map_bytes) = (!self.is_busy(), self.map_bytes());
+                let again = self.tool.as_mut().and_then(|tool| tool.idle_timer(at, is_quiet, map_bytes));
+                if let Some(again) = again {
+                    self.machine.wake_at(again, QUIET);
+                }
+            }
+            Tag(thread) => {
+                let thread = ThreadId((thread - THREADS) as u32);
+                let state = std::mem::replace(&mut self.threads[thread.0 as usize], State::Ready);
+                let due = if let State::Sleeping(until) = state { until } else { at };
+                return self.go_on_since(thread, due, at);
+            }
+        }
+        Ok(())
+    }
+
+    fn map_bytes(&self) -> u64 {
+        self.machine.device().mapping_memory_bytes()
+    }
+
+    fn schedule_tool(&mut self, now: SimTime) {
+        if let Some(every) = self.tool.as_ref().and_then(Tool::every) {
+            self.machine.wake_at(now + every, TOOL);
+        }
+    }
+
+    fn is_tools_turn(&self) -> bool {
+        self.tool.as_ref().is_some_and(Tool::wants_turn) && !self.is_busy() && !self.background.running
+    }
+
+    /// A batch of the tool while nothing else is under way, then the calls that waited for it.
+    fn devirtualize(&mut self) -> Result<(), BenchError> {
+        let at = self.machine.now();
+        self.fs.set_now(at);
+        let (Some(tool), Some(fs)) = (&mut self.tool, self.fs.devirtualizer()) else { return Ok(()) };
+        self.planner.begin_direct();
+        let stepped = tool.step(fs);
+        self.planner.end_direct()?;
+        stepped.map_err(|source| BenchError::Devirtualize { at, source })?;
+        self.machine.skip_to(fs.now());
+        let (now, held) = (self.machine.now(), std::mem::take(&mut tool.held));
+        for Held { thread, asked, call } in held {
+            let handed_over = self.begin(thread, asked, now, call)?;
+            self.go_on(thread, handed_over)?;
+        }
+        let (is_quiet, map_bytes) = (!self.is_busy(), self.map_bytes());
+        if let Some(tool) = &mut self.tool {
+            tool.stepped(now, map_bytes, is_quiet);
+        }
+        self.sample_if_due(now);
+        self.look_at_background(now);
+        Ok(())
+    }
+
+    fn sample_if_due(&mut self, at: SimTime) {
+        if self.recorder.is_due(at) {
+            self.recorder.sample(at, self.fs.as_ref(), &self.machine);
+        }
+    }
+
     /// Whether there is anything left to do: calls under way, or threads that will go on by themselves.
     fn is_left(&self) -> Result<bool, BenchError> {
         let waits = |state: &&State| matches!(state, State::Waiting | State::WaitingForOthers);
-        if self.is_busy() || self.threads.contains(&State::Sleeping) {
+        let goes_on = |state: &State| matches!(state, State::Sleeping(_) | State::Held);
+        if self.is_busy() || self.threads.iter().any(goes_on) {
             return Ok(true);
         }
         if self.threads.iter().any(|state| waits(&state)) { Err(self.asleep()) } else { Ok(false) }
@@ -179,17 +260,34 @@ impl<'w> Run<'w> {
     }
 
     /// Asks a thread for its calls until it waits for something.
-    fn go_on(&mut self, thread: ThreadId, mut now: SimTime) -> Result<(), BenchError> {
+    fn go_on(&mut self, thread: ThreadId, now: SimTime) -> Result<(), BenchError> {
+        self.go_on_since(thread, now, now)
+    }
+
+    /// The same of a thread that would have made its next call at `asked`, but for the tool.
+    fn go_on_since(
+        &mut self,
+        thread: ThreadId,
+        mut asked: SimTime,
+        mut now: SimTime,
+    ) -> Result<(), BenchError> {
         loop {
             let state = match self.workload.next(thread, now) {
-                Step::Call(call) => {
-                    now = self.begin(thread, now, call)?;
-                    continue;
-                }
+                Step::Call(call) => match &mut self.tool {
+                    Some(tool) if tool.wants_turn() => {
+                        tool.held.push(Held { thread, asked, call });
+                        State::Held
+                    }
+                    _ => {
+                        now = self.begin(thread, asked, now, call)?;
+                        asked = now;
+                        continue;
+                    }
+                },
                 Step::Sleep(until) if until <= now => continue,
                 Step::Sleep(until) => {
                     self.machine.wake_at(until, Tag(THREADS + u64::from(thread.0)));
-                    State::Sleeping
+                    State::Sleeping(until)
                 }
                 Step::Wait => State::Waiting,
                 Step::WaitForOthers => State::WaitingForOthers,
@@ -200,11 +298,20 @@ impl<'w> Run<'w> {
         }
     }
 
-    /// Makes a call; returns when the thread has handed it over.
-    fn begin(&mut self, thread: ThreadId, now: SimTime, call: Call) -> Result<SimTime, BenchError> {
+    /// Makes a call that a thread asked for at `asked`; returns when the thread has handed it over.
+    fn begin(
+        &mut self,
+        thread: ThreadId,
+        asked: SimTime,
+        now: SimTime,
+        call: Call,
+    ) -> Result<SimTime, BenchError> {
         if !self.measuring && self.workload.measured(thread, now) {
             self.measuring = true;
             self.begin_measuring();
+        }
+        if let Some(tool) = self.tool.as_mut().filter(|_| asked < now) {
+            tool.stalled(now.since(asked));
         }
         let effect = self.perform(now, thread, &call)?;
         let slot = self.free.pop().unwrap_or(self.calls.len());
@@ -214,8 +321,14 @@ impl<'w> Run<'w> {
         self.under_way[thread.0 as usize] += 1;
         let handed_over = self.start(now, Tag(slot as u64), effect);
         let submission = Submission { handed_over, under_way: self.under_way[thread.0 as usize] };
-        self.calls[slot] =
-            Some(InFlight { thread, call, begin: now, bytes: effect.bytes, submission, again: effect.again });
+        self.calls[slot] = Some(InFlight {
+            thread,
+            call,
+            begin: asked,
+            bytes: effect.bytes,
+            submission,
+            again: effect.again,
+        });
         Ok(handed_over)
     }
 
@@ -256,9 +369,8 @@ impl<'w> Run<'w> {
         if self.workload.measured(call.thread, call.begin) {
             self.recorder.call(call.thread, &call.call, &outcome, call.submission);
         }
-        if self.recorder.is_due(at) {
-            self.recorder.sample(at, self.fs.as_ref(), &self.machine);
-        }
+        self.sample_if_due(at);
+        self.look_at_tool(at);
         if self.threads[call.thread.0 as usize] == State::Waiting {
             self.go_on(call.thread, at)?;
         }
@@ -268,6 +380,20 @@ impl<'w> Run<'w> {
             }
         }
         Ok(())
+    }
+
+    /// A call has ended: there may be reason for the tool to run, now or when no other follows for some time.
+    fn look_at_tool(&mut self, now: SimTime) {
+        if self.tool.is_none() {
+            return;
+        }
+        let (is_quiet, map_bytes) = (!self.is_busy(), self.map_bytes());
+        let Some(tool) = &mut self.tool else { return };
+        tool.look_at_map(now, map_bytes);
+        let ask = is_quiet.then(|| tool.quiet_from(now)).flatten();
+        if let Some(at) = ask {
+            self.machine.wake_at(at, QUIET);
+        }
     }
 
     /// Sees to it that the background is woken when the file system asks for it.

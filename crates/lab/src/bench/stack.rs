@@ -8,10 +8,10 @@ use dovetail_host::HostCosts;
 use dovetail_time::{Ratio, parse_bytes};
 use serde::{Deserialize, Serialize};
 
-use super::BenchError;
+use super::{BenchError, Schedule};
 
 /// Stacks that come with dovetail: name and text.
-const BUILT_IN: [(&str, &str); 8] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("f2fs", include_str!("../../../../stacks/f2fs.toml")),
     ("f2fs-lfs", include_str!("../../../../stacks/f2fs-lfs.toml")),
     ("iplfs", include_str!("../../../../stacks/iplfs.toml")),
@@ -20,6 +20,8 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("rm-ipu-adaptive", include_str!("../../../../stacks/rm-ipu-adaptive.toml")),
     ("ext4", include_str!("../../../../stacks/ext4.toml")),
     ("ext3", include_str!("../../../../stacks/ext3.toml")),
+    ("fsdv-ext4", include_str!("../../../../stacks/fsdv-ext4.toml")),
+    ("fsdv-ext3", include_str!("../../../../stacks/fsdv-ext3.toml")),
 ];
 
 /// A stack as it stands in its file.
@@ -51,6 +53,9 @@ pub struct Stack {
     /// Memory of the page cache. Assumed default: 1 GiB.
     #[serde(default = "default_memory")]
     pub memory: String,
+    /// When the tool runs that lets pointers lead to the drive's own addresses; never if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub devirtualize: Option<Schedule>,
     /// What the host's work costs.
     #[serde(default)]
     pub host: HostCosts,
@@ -109,8 +114,8 @@ impl Stack {
         let partition = stack.partition.as_deref().map(parse_bytes).transpose();
         partition.map_err(|error| failed(format!("partition: {error}")))?;
         stack.host.check().map_err(|what| failed(format!("[host] {what}")))?;
-        if let Some(partition) = &stack.partition {
-            parse_bytes(partition).map_err(|error| failed(format!("partition: {error}")))?;
+        if let Some(schedule) = &stack.devirtualize {
+            schedule.check().map_err(|what| failed(format!("[devirtualize] {what}")))?;
         }
         if stack.host.queue_depth == 0 {
             return Err(failed(

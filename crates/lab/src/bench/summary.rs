@@ -25,8 +25,9 @@ const OCCUPANCY_CELLS: usize = 512;
 
 /// The results of a run that has come to `end`.
 pub(super) fn summarize(job: &Job<'_>, run: &mut Run<'_>, end: &Sample, jobs: &[String]) -> BenchRun {
+    let fragmentation = fragmentation(run);
     let recorder = &run.recorder;
-    let drive = run.machine.device();
+    let drive = &*run.machine.device();
     let parts = drive.geometry().parts_per_page();
     let counted = end.drive - recorder.first.drive;
     BenchRun {
@@ -48,11 +49,12 @@ pub(super) fn summarize(job: &Job<'_>, run: &mut Run<'_>, end: &Sample, jobs: &[
         jobs: job_results(recorder, jobs),
         drive: describe(drive.config(), drive),
         map_cache: map_cache(drive.config(), drive, &counted),
+        devirtualize: run.tool.as_ref().map(|tool| tool.result(recorder.first.at)),
         memory: memory(drive),
         wear: wear(drive.config(), drive),
         programs: programs(&counted),
         series: series(recorder, parts),
-        fragmentation: fragmentation(run),
+        fragmentation,
         occupancy: run.fs.occupancy(OCCUPANCY_CELLS),
         scatter: Vec::new(),
         fio: None,
@@ -221,6 +223,7 @@ fn interval(series: &mut BenchSeries, start: SimTime, before: &Sample, now: &Sam
     series.fs_waf.push(ratio(by_fs * BLOCK, written));
     series.device_waf.push(counted.waf(parts));
     series.write_kib.push((requests.count > 0).then_some(requests.mean_kib));
+    series.map_bytes.push(now.map_bytes);
     series.cache_write_part.push(now.map_cache.write_part);
     series.cache_maht.push(now.map_cache.maht);
     push_all(&mut series.written, counts(&now.written, &before.written));

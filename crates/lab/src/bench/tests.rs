@@ -6,6 +6,7 @@ use dovetail_vfs::Caller;
 use dovetail_workload::FileId;
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 
+use super::results::BenchRun;
 use super::*;
 
 const STACK: &str =
@@ -84,4 +85,78 @@ fn ext_reads_back_what_was_written_on_a_small_volume() {
     assert_eq!(run_on(&stack("memory = \"4MiB\"\n")).unwrap().error, None);
     let refused = run_on(&stack("[mkfs]\nblock-size = 1024\n")).unwrap_err().to_string();
     assert!(refused.contains("block-size is 1024: simulated volumes have blocks of 4096"), "{refused}");
+}
+
+/// A job on a stack where the tool runs beside it.
+fn run_beside_the_tool(
+    filesystem: &str,
+    drive: &str,
+    schedule: &str,
+    text: &str,
+) -> Result<BenchRun, BenchError> {
+    let size = if drive == "fsdv-5g" { "256MiB" } else { "8GiB" };
+    let drive = format!("drive = \"{drive}\"\n[drive-figures]\n\"capacity.user\" = \"{size}\"\n");
+    let stack = STACK.replace("f2fs", filesystem).replace("partition = \"128MiB\"\n", "");
+    let stack = stack.replace("drive = \"femu-32g\"\n", "memory = \"8MiB\"\n") + &drive;
+    let devirtualize = Some(Schedule::parse(schedule).unwrap());
+    let stack = Stack { devirtualize, ..Stack::parse(&stack, "test.toml").unwrap() };
+    let jobs = JobFile::parse(text, "test.fio", &Variables::new()).unwrap();
+    let mut workload = FioWorkload::new(jobs, 1).unwrap();
+    let (label, scale) = ("test".into(), Ratio::ONE);
+    let job = Job { label, stack: &stack, scale, seed: 1, stop: &|| false, final_sync: true };
+    run(&job, &mut workload)
+}
+
+/// Every read is compared with what was written last, by the file system's mirror and on the drive.
+const BUSY: &str = "[a]\nrw=randrw\nbs=16k\nsize=48m\nfsync=16\nnumjobs=2\nioengine=libaio\niodepth=4\ndirect=1\nio_size=96m\n[b]\nrw=randrw\nbs=4k\nsize=32m\n";
+
+#[test]
+fn the_tool_keeps_the_map_small_beside_a_workload() {
+    for (filesystem, schedule) in [
+        ("ext3", "every=100ms"),
+        ("ext4", "every=100ms,hot=20ms"),
+        ("ext4", "pressure=256KiB"),
+        ("f2fs", "every=100ms"),
+    ] {
+        let what = format!("{filesystem} {schedule}");
+        let run = run_beside_the_tool(filesystem, "fsdv-5g", schedule, BUSY).unwrap();
+        assert_eq!(run.error, None, "{what}");
+        let tool = run.devirtualize.unwrap();
+        assert!(tool.count >= 3 && tool.count == tool.each.len() as u64, "{what}: {}", tool.count);
+        assert!(tool.total.content_blocks > 20_000 && tool.total.files >= 3, "{what}: {:?}", tool.total);
+        assert!(tool.total.metadata_blocks > 0, "{what}");
+        assert!(tool.total.stalled_calls > 10 && tool.total.stalled_s > 0.0, "{what}: {:?}", tool.total);
+        assert_eq!(tool.total.hot_files > 0, schedule.contains("hot"), "{what}");
+        let cause = if schedule.contains("every") { "interval" } else { "pressure" };
+        let first = &tool.each[0];
+        assert!(
+            first.cause == cause && first.end_s >= first.start_s + first.work.time_s - 1e-9,
+            "{what}: {first:?}"
+        );
+        assert!(first.map_bytes_after * 2 < first.map_bytes_before, "{what}: {first:?}");
+        let least = run.series.map_bytes.iter().min().unwrap();
+        assert!(least * 2 < *run.series.map_bytes.iter().max().unwrap(), "{what}");
+    }
+}
+
+#[test]
+fn the_tool_runs_when_nothing_else_does_and_pauses_for_calls() {
+    let text = "[a]\nrw=write\nbs=256k\nsize=64m\nthinktime=20ms\nthinktime_blocks=16\n";
+    let run = run_beside_the_tool("ext3", "fsdv-5g", "idle=5ms", text).unwrap();
+    assert_eq!(run.error, None);
+    let tool = run.devirtualize.unwrap();
+    assert!(tool.count >= 3 && tool.each.iter().all(|run| run.cause == "idle"), "{tool:?}");
+    assert!(tool.total.content_blocks > 1000, "{tool:?}");
+    // at most a batch for each pause
+    assert!(tool.total.stalled_calls <= 64 * 1024 / 256 / 16, "{tool:?}");
+}
+
+#[test]
+fn a_stack_that_cannot_devirtualise_says_so_in_a_sentence() {
+    let refused =
+        |filesystem, drive| run_beside_the_tool(filesystem, drive, "every=1s", BUSY).unwrap_err().to_string();
+    for filesystem in ["f2fs", "ext4"] {
+        let refusal = refused(filesystem, "femu-32g");
+        assert!(refusal.starts_with("stack test: ") && refusal.contains("own addresses"), "{refusal}");
+    }
 }

@@ -184,13 +184,7 @@ impl<F: OnDrive> Rig<F> {
             self.fs.wake(now).map_err(failed::<F>)?;
         }
         let path = call.file().map(|file| self.workload.path(file).to_string()).unwrap_or_default();
-        let mut done = self.files.perform(&mut self.fs, now, call, &path);
-        if matches!(done, Err(CallError::Refused(dovetail_vfs::Error::NoSpace))) {
-            // what was freed may wait for a commit: a kernel commits and tries again
-            self.sync()?;
-            let now = self.fs.now();
-            done = self.files.perform(&mut self.fs, now, call, &path);
-        }
+        let done = self.files.perform(&mut self.fs, now, call, &path);
         done.map(|effect| effect.bytes).map_err(|error| match error {
             CallError::Refused(error) => failed::<F>(error),
             CallError::WrongData { block } => {

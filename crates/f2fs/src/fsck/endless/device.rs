@@ -29,7 +29,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         for log in 0..6 {
             let held = self.held_by_log(log, discards.unwrap_or_default());
-            if let Some(area) = self.report.areas.get_mut(log) {
+            if let Some(area) = self.report.counts.areas.get_mut(log) {
                 (area.held, area.beyond, area.waiting) = (Some(held.blocks), held.beyond, held.waiting);
             }
             held.lost.into_iter().for_each(|address| self.found(Finding::DeviceLost { address }));

@@ -66,7 +66,7 @@ impl<D: BlockDevice> Checker<'_, D> {
                 area.active = Some((area.active.map_or(offset, |(first, _)| first), offset));
                 area.live += 1;
             }
-            self.report.areas.push(area);
+            self.report.counts.areas.push(area);
         }
     }
 }

@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use dovetail_block::{BlockBytes, BlockDevice};
 
-use super::finding::{Finding, Remedy, Severity};
+use super::Severity;
+use super::finding::{Finding, Remedy};
 use super::{Checker, Options};
 use crate::error::Error;
 use crate::format::{BlockAddr, Extent, NatEntry, Nid, SegNo, Variant};

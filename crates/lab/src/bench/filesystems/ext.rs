@@ -56,7 +56,8 @@ fn build(
     let _: Sysfs = table(stack, "sysfs", &stack.sysfs)?;
     let options = Options::parse(&stack.mount)
         .map_err(|error| BenchError::StackFile { file: stack.name.clone(), reason: error.to_string() })?;
-    let options = Options { page_cache_bytes: stack.memory_bytes(scale), ..options };
+    let page_cache_bytes = stack.memory_bytes(scale);
+    let options = Options { page_cache_bytes, physical_pointers: stack.devirtualize.is_some(), ..options };
     let failed = |error: dovetail_ext::Error| BenchError::Setup {
         stack: stack.name.clone(),
         reason: error.to_string(),

@@ -1,6 +1,7 @@
-//! What kind of file an inode is: in its mode, and as a directory entry says it.
+//! What kind of file an inode is: in its mode, and as a directory entry of ext and F2FS says it.
 
-/// What a directory entry says that its inode is; 0 where entries do not say it (without the feature filetype).
+/// What a directory entry says that its inode is: a number that ext and F2FS share with the kernel's VFS (`FT_REG_FILE` and its
+/// kin).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileType(pub u8);
 
@@ -33,6 +34,34 @@ impl FileType {
             0o140_000 => Self::SOCKET,
             0o120_000 => Self::SYMLINK,
             _ => Self::UNKNOWN,
+        }
+    }
+    /// The type bits of a mode; 0 for a number that has no meaning.
+    pub const fn mode_bits(self) -> u16 {
+        match self {
+            Self::REGULAR => 0o100_000,
+            Self::DIRECTORY => 0o040_000,
+            Self::CHAR_DEVICE => 0o020_000,
+            Self::BLOCK_DEVICE => 0o060_000,
+            Self::FIFO => 0o010_000,
+            Self::SOCKET => 0o140_000,
+            Self::SYMLINK => 0o120_000,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_and_its_mode_are_one_to_one() {
+        for number in 0..=u8::MAX {
+            let known = (1..=7).contains(&number);
+            let bits = FileType(number).mode_bits();
+            assert_eq!(FileType::of_mode(bits | 0o644), FileType(if known { number } else { 0 }));
+            assert_eq!(bits != 0, known);
         }
     }
 }

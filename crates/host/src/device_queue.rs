@@ -1,0 +1,97 @@
+//! The drive with the queue before it: commands as they reach it, counted and shown.
+
+use dovetail_block::{BlockDevice, Devirtualize};
+use dovetail_time::{SimSpan, SimTime};
+
+use crate::checked::CheckedDevice;
+use crate::costs::HostCosts;
+use crate::error::HostError;
+use crate::machine::Observer;
+use crate::plan::Step;
+use crate::queue::{Depth, FlushMerge, Request, RequestKind, Traffic};
+
+pub(crate) struct DeviceQueue<D> {
+    pub(crate) device: CheckedDevice<D>,
+    pub(crate) costs: HostCosts,
+    pub(crate) depth: Depth,
+    pub(crate) flushes: FlushMerge,
+    pub(crate) traffic: Traffic,
+    pub(crate) observer: Option<Observer>,
+    /// When the last command was sent that no plan was played for.
+    pub(crate) last_direct: SimTime,
+}
+
+impl<D: BlockDevice> DeviceQueue<D> {
+    pub(crate) fn new(device: D, costs: HostCosts) -> Self {
+        Self {
+            device: CheckedDevice::new(device),
+            costs,
+            depth: Depth::default(),
+            flushes: FlushMerge::default(),
+            traffic: Traffic::default(),
+            observer: None,
+            last_direct: SimTime::ZERO,
+        }
+    }
+
+    /// Sends a command to the drive; returns when it is done.
+    pub(crate) fn issue(&mut self, now: SimTime, step: &Step) -> Result<SimTime, HostError> {
+        let (kind, done) = match step {
+            Step::Read(range) => (RequestKind::Read, self.device.read(now, *range)?),
+            Step::Write { range, hints, fua } => {
+                (RequestKind::Write, self.device.write(now, *range, *hints, *fua)?)
+            }
+            Step::Discard(ranges) => (RequestKind::Discard, self.device.discard(now, ranges)?),
+            Step::Remap(remap) => (RequestKind::Remap, self.device.remap(now, &remap.pairs, remap.when)?),
+            _ => (RequestKind::Flush, self.device.flush(now)?),
+        };
+        if kind == RequestKind::Flush {
+            self.flushes.issued(now, done);
+        }
+        self.depth.enter(done);
+        self.traffic.count(kind, step.blocks(), done.since(now));
+        if let Some(observer) = &mut self.observer {
+            let at = now;
+            step.ranges().for_each(|(range, _)| observer(&Request { at, done, kind, range }));
+        }
+        Ok(done)
+    }
+
+    /// Counts the CPU time of a request; returns it.
+    pub(crate) fn charge(&mut self) -> SimSpan {
+        let cost = SimSpan::from_ns(self.costs.request_ns);
+        self.traffic.cpu = SimSpan::from_ns(self.traffic.cpu.as_ns() + cost.as_ns());
+        cost
+    }
+
+    /// When a command that was asked for at `at` can be sent: one after another.
+    fn next_direct(&mut self, at: SimTime) -> SimTime {
+        let mut at = at.max(self.last_direct) + self.charge();
+        while let Some(later) = self.depth.room_from(at, self.costs.queue_depth) {
+            at = later;
+        }
+        self.last_direct = at;
+        at
+    }
+}
+
+/// The drive as a call reaches it that is carried out at once, while no plan is being played.
+pub(crate) trait Direct {
+    /// Sends a command of a plan at or after `at`, when there is room in the queue; returns when it is done.
+    fn perform(&mut self, at: SimTime, step: &Step) -> Result<SimTime, HostError>;
+
+    /// Asks something of a drive that devirtualises; returns when it is done.
+    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<SimTime, HostError>;
+}
+
+impl<D: BlockDevice> Direct for DeviceQueue<D> {
+    fn perform(&mut self, at: SimTime, step: &Step) -> Result<SimTime, HostError> {
+        let at = self.next_direct(at);
+        self.issue(at, step)
+    }
+
+    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<SimTime, HostError> {
+        let at = self.next_direct(at);
+        self.device.devirtualize(at, asked)
+    }
+}
