@@ -3,10 +3,12 @@
 //! A paper's figure is never an input to what is compared with it: it stands beside the result, with the rule that says what counts as agreement.
 
 mod curve;
+mod fsdv_f2fs;
 mod fsdv_figure_5;
 mod fsdv_figure_6;
 mod fsdv_figure_7;
 mod fsdv_rig;
+mod fsdv_three_ways;
 mod iplfs;
 mod iplfs_figure_12a;
 mod iplfs_figure_12b;
@@ -42,7 +44,7 @@ use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 22] = [
+pub const FIGURES: [&Figure; 24] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
@@ -65,6 +67,8 @@ pub const FIGURES: [&Figure; 22] = [
     &fsdv_figure_5::FIGURE,
     &fsdv_figure_6::FIGURE,
     &fsdv_figure_7::FIGURE,
+    &fsdv_f2fs::FIGURE,
+    &fsdv_three_ways::FIGURE,
 ];
 
 /// A figure or table of a paper.
