@@ -31,11 +31,17 @@ pub(crate) fn map_cache(config: &DriveConfig, drive: &Drive, counted: &Counters)
 
 fn by_use(counts: [u64; MapUse::ALL.len()]) -> ByUse {
     let of = |by: MapUse| counts[by as usize];
-    ByUse { read: of(MapUse::Read), write: of(MapUse::Write), moved: of(MapUse::Move) }
+    ByUse {
+        read: of(MapUse::Read),
+        write: of(MapUse::Write),
+        trimmed: of(MapUse::Trim),
+        moved: of(MapUse::Move),
+    }
 }
 
 /// The mean time of a page read or written if every flash operation adds to it and none waits: FlashSim's way, without
-/// parallelism, and a map that is on flash as a whole from the start. What cleaning and the drive's records cost counts for the writes.
+/// parallelism, and a map that is on flash as a whole from the start. What cleaning and the drive's records cost counts for the
+/// writes; trims, which it does not have, count for nothing.
 fn summed(config: &DriveConfig, counted: &Counters) -> ReadAndWrite {
     let timing = config.nand.timing;
     let us = |span: SimSpan| span.as_ns() as f64 / 1e3;

@@ -323,8 +323,11 @@ impl ReadAndWrite {
 pub struct ByUse {
     /// The host's reads.
     pub read: u64,
-    /// The host's writes, trims and remaps.
+    /// The host's writes.
     pub write: u64,
+    /// The host's trims and remaps.
+    #[serde(rename = "trim", default)]
+    pub trimmed: u64,
     /// Pages that the drive moved.
     #[serde(rename = "move")]
     pub moved: u64,
@@ -333,7 +336,7 @@ pub struct ByUse {
 impl ByUse {
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.read + self.write + self.moved
+        self.read + self.write + self.trimmed + self.moved
     }
 }
 

@@ -151,7 +151,7 @@ impl Cache for Cdftl {
                 (slot, self.want_page(self.config.page_of(entry), steps))
             }
         };
-        if access == Access::Write {
+        if access.is_change() {
             self.change(slot);
         }
         hit

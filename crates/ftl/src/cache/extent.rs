@@ -229,7 +229,7 @@ impl Cache for Extents {
             steps.push(Step::Read { page: self.config.page_of(entry) });
             self.load(entry, access, shape)
         });
-        if access == Access::Write {
+        if access.is_change() {
             self.cut_out(slot, entry);
         }
         found.is_some()

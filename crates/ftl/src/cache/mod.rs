@@ -30,8 +30,17 @@ pub struct TranslationPage(pub u64);
 pub enum Access {
     /// Its address is read.
     Read,
-    /// Its address is changed: a write, a trim, a remap.
+    /// Its address is changed by a write.
     Write,
+    /// Its address is changed and nothing is written: a trim, a remap.
+    Trim,
+}
+
+impl Access {
+    /// Its address is changed.
+    pub const fn is_change(self) -> bool {
+        !matches!(self, Self::Read)
+    }
 }
 
 /// Something to be done on flash, in the order in which steps are returned.

@@ -112,7 +112,8 @@ fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
                 unwritten.retain(|&entry| config.page_of(entry) != page);
             }
             kind => {
-                let access = if kind % 2 == 0 { Access::Read } else { Access::Write };
+                let access = [Access::Read, Access::Write, Access::Read, Access::Write, Access::Trim]
+                    [kind as usize % 5];
                 let following = if rng.chance(0.3) { rng.below(6) as u32 } else { 0 };
                 let hit = cache.access(entry, access, following, &shape, &mut steps);
                 let wanted = model.access(entry, access, following, &shape, &mut expected);
@@ -122,7 +123,7 @@ fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
                         unwritten.retain(|&entry| config.page_of(entry) != page);
                     }
                 }
-                if access == Access::Write {
+                if access.is_change() {
                     unwritten.insert(entry);
                     // A write that fails changes nothing.
                     if rng.chance(0.9) {

@@ -124,7 +124,7 @@ impl Cache for Sftl {
             }
             None => self.load(page, shape, steps),
         };
-        if access == Access::Write {
+        if access.is_change() {
             self.change(slot, entry);
         }
         found.is_some()

@@ -97,7 +97,7 @@ impl Cache for SegmentedLru {
             }
             None => self.admit(entry, steps),
         };
-        if access == Access::Write {
+        if access.is_change() {
             self.table.set_dirty(slot);
         }
         found.is_some()

@@ -42,7 +42,7 @@ impl Split {
     fn hit(&mut self, slot: u32, access: Access) {
         match (self.in_read_part(slot), access) {
             (true, Access::Read) => self.read.promote(&mut self.table.links, slot),
-            (true, Access::Write) => {
+            (true, Access::Write | Access::Trim) => {
                 self.read.remove(&mut self.table.links, slot);
                 self.write.push_front(&mut self.table.links, slot);
                 self.table.set_tag(slot, 0);
@@ -54,7 +54,8 @@ impl Split {
         }
     }
 
-    /// "If a write request hits one mapping entry for the first time, the MAHT is increased."
+    /// "If a write request hits one mapping entry for the first time, the MAHT is increased." Of trims the paper does not speak;
+    /// what is trimmed is not written again any sooner.
     fn note_write_hit(&mut self, slot: u32) {
         if self.table.tag(slot) & HIT_BY_WRITE == 0 {
             self.table.set_tag(slot, self.table.tag(slot) | HIT_BY_WRITE);
@@ -101,7 +102,7 @@ impl Split {
         }
         let (tag, part) = match access {
             Access::Read => (READ_TAG, &mut self.read),
-            Access::Write => (0, &mut self.write),
+            Access::Write | Access::Trim => (0, &mut self.write),
         };
         let slot = self.table.insert(entry, tag);
         part.push_front(&mut self.table.links, slot);
@@ -120,7 +121,7 @@ impl Cache for Split {
             }
             None => self.admit(entry, access, steps),
         };
-        if access == Access::Write {
+        if access.is_change() {
             self.table.set_dirty(slot);
         }
         found.is_some()

@@ -43,7 +43,7 @@ impl Drive {
     }
 
     fn clean_in_foreground(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        let mut fruitless = 0;
+        let (mut fruitless, mut most) = (0, self.lines_to_come());
         while self.lines.free() < self.config.foreground_lines {
             if self.erase_next(at)? {
                 continue;
@@ -51,23 +51,29 @@ impl Drive {
             if self.run.is_none() && !self.start_run() {
                 return if self.lines.free() > 0 { Ok(()) } else { Err(no_room()) };
             }
-            let gains = self.run.is_some_and(|run| run.kept < self.lines.pages_per_line());
-            fruitless = if gains { 0 } else { fruitless + 1 };
-            if fruitless > self.lines.count() {
+            // A line may give one page. Whether it had garbage says little: of a demand-paged map's pages each run makes some.
+            if fruitless > self.lines.count() + self.lines.pages_per_line() {
                 return Err(no_room());
             }
             self.counters.gc_stalls += 1;
             while self.run.is_some() {
                 self.step(at)?;
             }
+            fruitless = if self.lines_to_come() > most { 0 } else { fruitless + 1 };
+            most = most.max(self.lines_to_come());
         }
         Ok(())
+    }
+
+    /// Lines that are free, or will be once they are erased.
+    fn lines_to_come(&self) -> u32 {
+        self.lines.free() + self.awaiting_erase.len() as u32
     }
 
     /// Whether no further line needs to be cleaned for now. Lines that only wait for their erase count: when
     /// commands come faster than flash takes them, many do.
     fn has_enough(&self) -> bool {
-        self.lines.free() + self.awaiting_erase.len() as u32 >= self.config.background_lines
+        self.lines_to_come() >= self.config.background_lines
     }
 
     /// Advances by what one host page is worth: `kept` moves for every `pages - kept` pages freed.

@@ -8,6 +8,8 @@ use crate::cache::Access;
 
 /// Mapped pages that are looked for at once.
 const AT_ONCE: usize = 256;
+/// Entries of a demand-paged map that are wanted before they change: with more the first may be gone from the cache again.
+const WANTED_AT_ONCE: usize = 32;
 
 impl Drive {
     /// Unmaps the whole blocks of each range. A discard survives a power cut once it is flushed.
@@ -36,13 +38,20 @@ impl Drive {
             let mut found = Vec::new();
             let cost = self.map.find_mapped(self.pages_of(range), AT_ONCE, &mut found);
             self.charge(cost);
-            for &(lpn, _) in &found {
-                done = self.want(done, lpn, Access::Write)?;
+            for wanted in found.chunks(WANTED_AT_ONCE) {
+                for &(lpn, _) in wanted {
+                    done = self.want(done, lpn, Access::Trim)?;
+                }
+                let Some((last, _)) = wanted.last() else { continue };
+                let end = ((last.0 + 1) << self.page_shift()).min(range.end().0);
+                done = self.discard_now(done, BlockRange::new(range.start, end - range.start.0))?;
+                self.write_full_records(done)?;
+                range = BlockRange::new(Lba(end), range.end().0 - end);
             }
-            let Some(&(last, _)) = found.last().filter(|_| found.len() == AT_ONCE) else { break };
-            let end = ((last.0 + 1) << self.page_shift()).min(range.end().0);
-            done = self.discard_now(done, BlockRange::new(range.start, end - range.start.0))?;
-            range = BlockRange::new(Lba(end), range.end().0 - end);
+            // fewer, or more than were asked for
+            if found.len() != AT_ONCE {
+                break;
+            }
         }
         self.discard_now(done, range)
     }

@@ -47,20 +47,23 @@ impl Cause {
 pub enum MapUse {
     /// The host reads.
     Read,
-    /// The host writes, trims or remaps.
+    /// The host writes.
     Write,
+    /// The host trims or remaps.
+    Trim,
     /// The drive has moved pages, or brings translation pages up to date after a power cut.
     Move,
 }
 
 impl MapUse {
     /// All uses, in the order in which results list them.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Move];
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Trim, Self::Move];
 
     pub(crate) fn of(access: Access) -> Self {
         match access {
             Access::Read => Self::Read,
             Access::Write => Self::Write,
+            Access::Trim => Self::Trim,
         }
     }
 }
@@ -142,10 +145,10 @@ pub struct Counters {
     pub lost_blocks: u64,
     /// Accesses to the map.
     pub map_accesses: u64,
-    /// Entries of a demand-paged map that were cached when they were wanted: for reads, for writes.
-    pub map_hits: [u64; 2],
+    /// Entries of a demand-paged map that were cached when they were wanted: for reads, for writes, for trims and remaps.
+    pub map_hits: [u64; 3],
     /// Those that were not.
-    pub map_misses: [u64; 2],
+    pub map_misses: [u64; 3],
     /// Translation pages read, by [`MapUse`].
     pub translation_reads: [u64; MapUse::ALL.len()],
     /// Translation pages that were asked for and are not on flash, since nothing of theirs was ever written there.

@@ -89,7 +89,7 @@ impl Model for Lru {
         let now = bag.tick();
         let cached = bag.find(entry).unwrap();
         cached.used = now;
-        cached.dirty |= access == Access::Write;
+        cached.dirty |= access.is_change();
         hit
     }
 
@@ -155,7 +155,7 @@ impl Model for Dftl {
             steps.push(Step::Read { page: self.0.config.page_of(entry) });
             self.0.add(entry);
         }
-        self.0.find(entry).unwrap().dirty |= access == Access::Write;
+        self.0.find(entry).unwrap().dirty |= access.is_change();
         hit
     }
 

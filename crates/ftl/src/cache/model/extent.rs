@@ -126,7 +126,7 @@ impl Model for Extents {
             steps.push(Step::Read { page: self.config.page_of(entry) });
             self.load(entry, access, shape);
         }
-        if access == Access::Write {
+        if access.is_change() {
             self.cut_out(entry);
         }
         found.is_some()

@@ -125,7 +125,7 @@ impl Model for Cdftl {
                 None => self.load(page, steps),
             }
         }
-        if access == Access::Write {
+        if access.is_change() {
             self.change(entry);
         }
         hit
@@ -220,7 +220,7 @@ impl Model for Sftl {
         }
         let whole = self.whole(page).unwrap();
         whole.used = now;
-        if access == Access::Write {
+        if access.is_change() {
             whole.dirty.insert(entry);
             whole.is_stale = true;
             self.changes += 1;
@@ -348,7 +348,7 @@ impl Model for Tpftl {
         let now = self.bag.tick();
         let cached = self.bag.find(entry).unwrap();
         cached.used = now;
-        cached.dirty |= access == Access::Write;
+        cached.dirty |= access.is_change();
         hit
     }
 

@@ -70,10 +70,10 @@ impl Split {
         steps.push(Step::Read { page: self.config.page_of(entry) });
         let (tag, part) = match access {
             Access::Read => (1, &mut self.re),
-            Access::Write => (0, &mut self.we),
+            Access::Write | Access::Trim => (0, &mut self.we),
         };
         *part += 1;
-        let dirty = access == Access::Write;
+        let dirty = access.is_change();
         self.mappings.push(Mapping { entry, tag, used: self.now, dirty, hit_by_write: false });
     }
 }
@@ -86,10 +86,10 @@ impl Model for Split {
             return false;
         };
         mapping.used = self.now;
-        if access == Access::Write {
-            if !mapping.hit_by_write {
-                (mapping.hit_by_write, self.maht) = (true, self.maht + 1);
-            }
+        if access == Access::Write && !mapping.hit_by_write {
+            (mapping.hit_by_write, self.maht) = (true, self.maht + 1);
+        }
+        if access.is_change() {
             if mapping.tag == 1 {
                 (mapping.tag, self.re, self.we) = (0, self.re - 1, self.we + 1);
             }

@@ -20,13 +20,16 @@ impl Drive {
     /// Writes the translation pages that are owed, between commands: with room made for each. While a line is being cleaned
     /// its own wait for its end, unless there are many.
     pub(in super::super) fn settle_between_commands(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        while let Some(page) = self.first_owed() {
+        while self.first_owed().is_some() {
             let owed = self.paging.as_ref().map_or(0, |paging| paging.owed.len());
             if self.run.is_some() && owed <= self.lines.pages_per_line() as usize {
                 break;
             }
             self.make_room(at)?;
-            self.settle_page(at, page)?;
+            // not the one seen before: what made the room may have written it
+            if let Some(page) = self.first_owed() {
+                self.settle_page(at, page)?;
+            }
         }
         Ok(())
     }
