@@ -19,13 +19,10 @@ struct Runs<'a> {
 
 impl Shape for Runs<'_> {
     fn runs(&self, page: TranslationPage) -> u32 {
-        let mut found = Vec::new();
-        self.map.find_mapped(entries_of(page, self.config, self.host_pages), usize::MAX, &mut found);
-        let breaks = found.windows(2).filter(|pair| {
-            let [(a, at_a), (b, at_b)] = [pair[0], pair[1]];
-            b.0 - a.0 != u64::from(at_b.0.wrapping_sub(at_a.0))
-        });
-        u32::from(!found.is_empty()) + breaks.count() as u32
+        let entries = entries_of(page, self.config, self.host_pages);
+        let mut places = vec![0; (entries.end - entries.start) as usize];
+        self.map.copy_places(Lpn(entries.start), &mut places);
+        runs_of(&places)
     }
 
     fn follows(&self, entry: Entry) -> bool {
@@ -38,6 +35,18 @@ impl Shape for Runs<'_> {
             (before, after) => before.is_none() && after.is_none(),
         }
     }
+}
+
+/// Pieces of `places` that are mapped to flash pages as far from each other as they are themselves. 0 is nowhere.
+fn runs_of(places: &[u32]) -> u32 {
+    let mapped = (0..).zip(places).filter(|&(_, &place)| place != 0);
+    let starts = mapped.map(|(index, place)| place.wrapping_sub(index));
+    let (mut runs, mut before) = (0, None);
+    for start in starts {
+        runs += u32::from(before != Some(start));
+        before = Some(start);
+    }
+    runs
 }
 
 impl Drive {
@@ -109,6 +118,25 @@ impl Drive {
                 Ok(at)
             }
             (written, _) => written,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs_of;
+
+    #[test]
+    fn runs_end_where_distances_differ() {
+        for (places, runs) in [
+            (&[0, 0][..], 0),
+            (&[7, 8, 9], 1),
+            (&[7, 0, 9, 0], 1),
+            (&[7, 9, 10, 1], 3),
+            (&[2, 1], 2),
+            (&[0, 1, 0, 4], 2),
+        ] {
+            assert_eq!(runs_of(places), runs, "{places:?}");
         }
     }
 }
