@@ -15,7 +15,7 @@ pub(super) const FIGURE: Figure = Figure {
             (both by a Zipf law), one reads an archive of 4 GiB in order and one writes 1 GiB over and over. Entries are wanted at random and in order, \
             for reads and for writes, and more of them (11 GiB: 22 MiB of entries) than the largest cache holds. The updates set the file \
             systems apart: F2FS and IPLFS write them to new addresses and discard the old ones, RM-IPU remaps them to where they were. \
-            With their nodes 64 GiB are written, so that the drive cleans. Sizes and shares are assumed; the page cache has 64 MiB so that reads reach the drive. Caches of 64 KiB, 256 KiB, 1, 2 and \
+            With their nodes 40 to 60 GiB are written, so that the drive cleans. Sizes and shares are assumed; the page cache has 64 MiB so that reads reach the drive. Caches of 64 KiB, 256 KiB, 1, 2 and \
             8 MiB, from left to right; they shrink with the scale.",
     reduced: 16,
     run,
@@ -222,7 +222,12 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let lines = lines(&results)?;
     let compare = |curve: &Curve| lines.iter().map(|line| curve.compare(line)).collect::<Vec<_>>();
     let mut comparisons: Vec<Comparison> = CURVES.iter().flat_map(compare).collect();
-    comparisons.push(more_read_hits(&lines, "split", "dftl", "more on F2FS (Gao et al.)"));
+    comparisons.push(more_read_hits(
+        &lines,
+        "split",
+        "dftl",
+        "more on F2FS (Gao et al.); asked of all three",
+    ));
     comparisons.push(more_read_hits(&lines, "extent", "dftl", "more"));
     comparisons.push(more_read_hits(&lines, "extent", "s-ftl", "more"));
     Ok(Reproduction { comparisons, results })
