@@ -14,7 +14,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Ours: Zhang et al., Removing the Costs and Retaining the Benefits of Flash-Based SSD Virtualization with FSDV, MSST'15, has ext3 \
              alone. Compared with its figure 5",
     setup: "As fsdv-figure-5, with F2FS on fsdv-5g. Nodes are reached by device addresses through the NAT, inodes and directories with them. \
-            What stays mapped is checkpoints, SIT, NAT and SSA.",
+            What stays mapped is checkpoints, SIT, NAT and SSA. 100 us pass after each call (assumed): calls of F2FS that are only cached wait for nothing.",
     reduced: 8,
     run,
     sensitivity: None,

@@ -64,6 +64,8 @@ impl Load {
 pub(super) trait OnDrive: Simulated + Devirtualize + Sized {
     /// With its drive, for messages.
     const NAME: &'static str;
+    /// What passes after each call (assumed): time stands still where calls wait for nothing.
+    const PAUSE: SimSpan;
 
     /// Makes a volume and mounts it so that the tool can run.
     fn made(drive: Drive, scale: Ratio) -> Result<Self, BenchError>;
@@ -73,6 +75,7 @@ pub(super) trait OnDrive: Simulated + Devirtualize + Sized {
 
 impl OnDrive for Ext<Drive> {
     const NAME: &'static str = "ext3 on fsdv-5g";
+    const PAUSE: SimSpan = SimSpan::ZERO;
 
     fn made(mut drive: Drive, scale: Ratio) -> Result<Self, BenchError> {
         use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
@@ -95,6 +98,7 @@ impl OnDrive for Ext<Drive> {
 
 impl OnDrive for F2fs<Drive> {
     const NAME: &'static str = "F2FS on fsdv-5g";
+    const PAUSE: SimSpan = SimSpan::from_us(100);
 
     fn made(mut drive: Drive, _: Ratio) -> Result<Self, BenchError> {
         use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
@@ -120,16 +124,27 @@ pub(super) fn drive_config(setting: &Setting<'_>, overrides: Overrides) -> Resul
 pub(super) struct Spent {
     calls: u64,
     time: SimSpan,
+    /// Beside it, before they could begin.
+    waited: SimSpan,
 }
 
 impl Spent {
-    fn add(&mut self, time: SimSpan) {
-        (self.calls, self.time) = (self.calls + 1, self.time + time);
+    fn add(&mut self, time: SimSpan, waited: SimSpan) {
+        *self = Self { calls: self.calls + 1, time: self.time + time, waited: self.waited + waited };
     }
 
-    /// Microseconds a call.
+    /// Microseconds a call, but for waiting.
     pub(super) fn mean_us(self) -> f64 {
-        self.time.as_ns() as f64 / 1000.0 / self.calls.max(1) as f64
+        self.mean_of(self.time)
+    }
+
+    /// Microseconds a call, waiting included.
+    pub(super) fn latency_us(self) -> f64 {
+        self.mean_of(self.time + self.waited)
+    }
+
+    fn mean_of(self, time: SimSpan) -> f64 {
+        time.as_ns() as f64 / 1000.0 / self.calls.max(1) as f64
     }
 }
 
@@ -159,7 +174,7 @@ impl<F: OnDrive> Rig<F> {
 
     /// The same of a file system that is mounted.
     pub(super) fn prepared(fs: F, workload: Box<dyn Workload>) -> Result<Self, BenchError> {
-        let (files, pause, wait) = (Files::default(), SimSpan::ZERO, SimSpan::ZERO);
+        let (files, pause, wait) = (Files::default(), F::PAUSE, SimSpan::ZERO);
         let (reads, writes) = (Spent::default(), Spent::default());
         let mut rig = Self { fs, files, workload, calls: 0, pause, reads, writes, wait };
         while let Some(call) = rig.workload.prepare() {
@@ -215,10 +230,10 @@ impl<F: OnDrive> Rig<F> {
     }
 
     fn count(&mut self, call: &Call, time: SimSpan) {
-        let time = time + std::mem::take(&mut self.wait);
+        let waited = std::mem::take(&mut self.wait);
         match call {
-            Call::Read { .. } => self.reads.add(time),
-            Call::Write { .. } | Call::Append { .. } => self.writes.add(time),
+            Call::Read { .. } => self.reads.add(time, waited),
+            Call::Write { .. } | Call::Append { .. } => self.writes.add(time, waited),
             _ => {}
         }
     }
