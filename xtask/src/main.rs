@@ -54,7 +54,7 @@ const CHORES: [Chore; 14] = [
     },
     Chore {
         name: "crash-fsdv",
-        about: "cut the power under the tool that rewrites pointers: cargo xtask crash-fsdv [CUTS] (5000 on each of four: 20,000)",
+        about: "cut the power under the tool that rewrites pointers: cargo xtask crash-fsdv [CUTS] (5000 on each of six: 30,000)",
         run: crash_fsdv,
     },
     Chore {

@@ -31,8 +31,8 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_string()
 }
 
-#[test]
-fn there_and_back() {
+/// Makes a volume with two files, and brings it there and back; returns what was said of the way there.
+fn there_and_back(mkfs: &[&str], check_there: impl Fn(&str)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let drive = text(&folder.path().join("drive"));
     let files = folder.path().join("files");
@@ -41,12 +41,10 @@ fn there_and_back() {
         std::fs::write(files.join(name), vec![fill; 3_000_000]).unwrap();
     }
     done(&["drive", "make", &drive, "--profile", "fsdv-5g", "--scale", "1/64"]);
-    done(&["mkfs", "ext4", "-b", "4096", &drive]);
+    done(&[&["mkfs"], mkfs, &[&drive]].concat());
     done(&["cp", "-r", &text(&files), &format!("{drive}:/")]);
     let said = done(&["devirtualize", &drive]);
-    assert!(said.contains("2 files, 1,466 blocks of content"), "{said}");
-    let said = refused(&["fsck", &drive]);
-    assert!(said.contains("pointers to its drive's own addresses"), "{said}");
+    check_there(&drive);
     let again = done(&["devirtualize", &drive]);
     assert!(again.contains("0 blocks of content and 0 of pointers"), "{again}");
     done(&["devirtualize", "--undo", &drive]);
@@ -57,6 +55,25 @@ fn there_and_back() {
         let found = std::fs::read(back.join("files").join(name)).unwrap();
         assert!(found == std::fs::read(files.join(name)).unwrap(), "{name}");
     }
+    said
+}
+
+#[test]
+fn ext4_goes_there_and_back() {
+    let said = there_and_back(&["ext4", "-b", "4096"], |drive| {
+        let said = refused(&["fsck", drive]);
+        assert!(said.contains("pointers to its drive's own addresses"), "{said}");
+    });
+    assert!(said.contains("2 files, 1,466 blocks of content"), "{said}");
+}
+
+#[test]
+fn f2fs_goes_there_and_back() {
+    let said = there_and_back(&["f2fs"], |drive| {
+        done(&["fsck", drive]);
+    });
+    // the two directories have a node each, and so have the files; one of those of 733 blocks fits into an inode of 873
+    assert!(said.contains("4 files, 1,466 blocks of content and 4 of pointers"), "{said}");
 }
 
 #[test]
@@ -69,7 +86,10 @@ fn what_cannot_says_so() {
     assert!(said.contains("needs a device that gives blocks its own addresses"), "{said}");
     done(&["mkfs", "f2fs", "-f", &drive]);
     let said = refused(&["devirtualize", &drive]);
-    assert!(said.contains("no ext3 or ext4 volume"), "{said}");
+    assert!(said.contains("needs a device that gives blocks its own addresses"), "{said}");
+    done(&["drive", "make", "--force", &drive, "--scale", "1/256"]);
+    let said = refused(&["devirtualize", &drive]);
+    assert!(said.contains("no ext3, ext4 or F2FS volume"), "{said}");
 }
 
 /// Makes, overwrites and removes files until it is told to stop; returns what each must hold.

@@ -2,36 +2,25 @@
 //! shrinks, and the volume that comes back is an ordinary one.
 #![allow(clippy::unwrap_used, reason = "a failed call is a failed test")]
 
+mod support;
+
 use std::collections::BTreeMap;
 
 use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, PlacesDevice,
 };
 use dovetail_devirt::{Hot, Report, Run, Selection, Way};
-use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
-use dovetail_ext::{Ext, Options, Volume, fsck};
+use dovetail_f2fs::fsck;
 use dovetail_time::{Rng, SimSpan, SimTime};
-use dovetail_vfs::{Address, Caller, Devirtualize, FileSystem, Ino, NewNode, PointerWalk};
+use dovetail_vfs::{
+    Address, Caller, Devirtualize, FileSystem, Ino, NewNode, PointerPlace, PointerWalk, Simulated,
+};
+use support::{Ext3, Ext4, F2fs, Kind};
 
-type Fs = Ext<PlacesDevice>;
-
-fn mkfs_options(kind: Kind) -> MkfsOptions {
-    MkfsOptions {
-        block_size: Some(4096),
-        journal_blocks: Some(1024),
-        time: 1_700_000_000,
-        ..MkfsOptions::new(kind)
-    }
-}
-
-fn options() -> Options {
-    Options { physical_pointers: true, page_cache_bytes: 1 << 20, ..Options::default() }
-}
-
-fn made(kind: Kind, seed: u64) -> Fs {
-    let mut device = PlacesDevice::new(8192, 2048, seed);
-    mkfs(&mut device, &mkfs_options(kind)).unwrap();
-    Ext::mount(device, options(), SimTime::ZERO).unwrap()
+fn made<K: Kind>(seed: u64) -> K::Fs<PlacesDevice> {
+    let mut device = PlacesDevice::new(K::BLOCKS, K::BLOCKS / 4, seed);
+    K::make(&mut device);
+    K::mount(device, SimTime::ZERO)
 }
 
 /// What the files hold.
@@ -42,7 +31,7 @@ struct Files {
 }
 
 impl Files {
-    fn create(&mut self, fs: &mut Fs) {
+    fn create(&mut self, fs: &mut impl FileSystem) {
         let name = format!("file{}", self.next);
         self.next += 1;
         let root = fs.root();
@@ -55,7 +44,7 @@ impl Files {
         self.held.keys().nth(rng.below(self.held.len() as u64) as usize).unwrap().clone()
     }
 
-    fn write(&mut self, fs: &mut Fs, rng: &mut Rng) {
+    fn write(&mut self, fs: &mut impl FileSystem, rng: &mut Rng) {
         let (ino, bytes) = self.held.get_mut(&self.any(rng)).unwrap();
         let offset = rng.below(bytes.len() as u64 + 9000);
         let fresh: Vec<u8> = (0..1 + rng.below(120_000)).map(|_| rng.below(256) as u8).collect();
@@ -65,14 +54,14 @@ impl Files {
         bytes[offset as usize..end].copy_from_slice(&fresh);
     }
 
-    fn remove(&mut self, fs: &mut Fs, rng: &mut Rng) {
+    fn remove(&mut self, fs: &mut impl FileSystem, rng: &mut Rng) {
         let name = self.any(rng);
         let root = fs.root();
         fs.unlink(&Caller::default(), root, name.as_bytes()).unwrap();
         self.held.remove(&name);
     }
 
-    fn load(&mut self, fs: &mut Fs, rng: &mut Rng, calls: u32) {
+    fn load(&mut self, fs: &mut impl FileSystem, rng: &mut Rng, calls: u32) {
         for _ in 0..calls {
             match rng.below(10) {
                 0 | 1 if self.held.len() < 30 => self.create(fs),
@@ -84,7 +73,7 @@ impl Files {
         }
     }
 
-    fn compare(&self, fs: &mut Fs, what: &str) {
+    fn compare(&self, fs: &mut impl FileSystem, what: &str) {
         for (name, (ino, bytes)) in &self.held {
             let mut found = vec![0; bytes.len() + 1];
             let len = fs.read(*ino, 0, &mut found).unwrap();
@@ -93,59 +82,69 @@ impl Files {
     }
 }
 
-fn run(fs: &mut Fs, rng: &mut Rng) -> Report {
+fn run<K: Kind>(fs: &mut K::Fs<PlacesDevice>, rng: &mut Rng) -> Report {
     let selection = Selection::due(fs, Hot::default()).unwrap();
     let mut run = Run::new(fs, Way::ToDevice, selection).unwrap();
     while run.step(fs).unwrap() {
-        fs.device_mut().churn(rng.below(40));
+        K::device_mut(fs).churn(rng.below(40));
     }
     run.report()
 }
 
 /// The mount again: nothing is in memory.
-fn remounted(fs: Fs) -> Fs {
-    Ext::mount(fs.unmount().unwrap(), options(), SimTime::ZERO).unwrap()
+fn remounted<K: Kind>(fs: K::Fs<PlacesDevice>, what: &str) -> K::Fs<PlacesDevice> {
+    let mut device = K::unmount(fs);
+    K::check_with_drive(&mut device, what);
+    K::mount(device, SimTime::ZERO)
+}
+
+fn content_stays<K: Kind>(seed: u64) {
+    let what = format!("{} {seed}", K::NAME);
+    let (mut fs, mut files, mut rng) = (made::<K>(seed), Files::default(), Rng::new(seed));
+    let mut renamed = 0;
+    for round in 0..25 {
+        files.load(&mut fs, &mut rng, 30);
+        K::device_mut(&mut fs).churn(rng.below(300));
+        let report = run::<K>(&mut fs, &mut rng);
+        renamed += report.content_blocks + report.metadata_blocks;
+        files.compare(&mut fs, &format!("{what}, round {round}"));
+        if round % 6 == 5 {
+            fs = remounted::<K>(fs, &what);
+            files.compare(&mut fs, &format!("{what}, mounted again"));
+        }
+    }
+    assert!(renamed > 2000, "{what}: {renamed}");
+    back_again::<K>(fs, &files, &what);
 }
 
 #[test]
 fn content_stays_while_everything_moves() {
-    for (kind, seed) in [(Kind::Ext3, 1), (Kind::Ext4, 2), (Kind::Ext3, 3), (Kind::Ext4, 4)] {
-        let what = format!("{kind:?} {seed}");
-        let (mut fs, mut files, mut rng) = (made(kind, seed), Files::default(), Rng::new(seed));
-        let mut renamed = 0;
-        for round in 0..25 {
-            files.load(&mut fs, &mut rng, 30);
-            fs.device_mut().churn(rng.below(300));
-            let report = run(&mut fs, &mut rng);
-            renamed += report.content_blocks + report.metadata_blocks;
-            files.compare(&mut fs, &format!("{what}, round {round}"));
-            if round % 6 == 5 {
-                fs = remounted(fs);
-                files.compare(&mut fs, &format!("{what}, mounted again"));
-            }
-        }
-        assert!(renamed > 2000, "{what}: {renamed}");
-        back_again(fs, &files, &what);
-    }
+    content_stays::<Ext3>(1);
+    content_stays::<Ext4>(2);
+    content_stays::<Ext3>(3);
+    content_stays::<Ext4>(4);
+}
+
+#[test]
+fn content_of_f2fs_stays_while_everything_moves() {
+    content_stays::<F2fs>(1);
+    content_stays::<F2fs>(2);
 }
 
 /// Everything is reached by addresses of the volume again: an ordinary image.
-fn back_again(mut fs: Fs, files: &Files, what: &str) {
+fn back_again<K: Kind>(mut fs: K::Fs<PlacesDevice>, files: &Files, what: &str) {
     let selection = Selection::all(&mut fs).unwrap();
     Run::new(&fs, Way::ToVolume, selection).unwrap().finish(&mut fs).unwrap();
     files.compare(&mut fs, what);
     assert_eq!(fs.give_back_unreached().unwrap(), 0, "{what}");
     assert!(fs.leave_device().unwrap(), "{what}");
-    let image = volume_of(fs.unmount().unwrap());
-    let report = fsck::check(image.clone(), fsck::Options::default()).unwrap();
-    assert!(report.is_clean(), "{what}: {report:?}");
-    e2fsck(&image, what);
+    K::check_all(&volume_of::<K>(K::unmount(fs)), what);
 }
 
 /// What lies at the volume's own addresses.
-fn volume_of(mut device: PlacesDevice) -> MemoryDevice {
+fn volume_of<K: Kind>(mut device: PlacesDevice) -> MemoryDevice {
     let mut copy = MemoryDevice::new(device.info().blocks);
-    for lba in (0..8192).map(Lba) {
+    for lba in (0..K::BLOCKS).map(Lba) {
         let range = BlockRange::new(lba, 1);
         let mut into = [Content::Empty];
         device.submit(SimTime::ZERO, Command::Read { range, into: Some(&mut into) }).unwrap();
@@ -157,41 +156,80 @@ fn volume_of(mut device: PlacesDevice) -> MemoryDevice {
     copy
 }
 
-/// The kernel's own check finds nothing.
-fn e2fsck(image: &MemoryDevice, what: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("image");
-    image.write_to(&path).unwrap();
-    let checked = std::process::Command::new("e2fsck").arg("-fn").arg(&path).output().unwrap();
-    assert!(checked.status.success(), "{what}: {}", String::from_utf8_lossy(&checked.stdout));
+fn map_forgets<K: Kind>() {
+    let (mut fs, mut files, mut rng) = (made::<K>(9), Files::default(), Rng::new(9));
+    files.load(&mut fs, &mut rng, 120);
+    fs.sync().unwrap();
+    let full = K::device(&fs).entries();
+    let selection = Selection::due(&mut fs, Hot::default()).unwrap();
+    let report = Run::new(&fs, Way::ToDevice, selection).unwrap().finish(&mut fs).unwrap();
+    let left = K::device(&fs).entries();
+    assert!(left * 3 < full, "{}: {full} with files, {left} left", K::NAME);
+    assert!(report.content_blocks > 400, "{report:?}");
+    let pointers = files.held.values().map(|(ino, _)| fs.metadata_of(*ino).unwrap());
+    let blocks: Vec<_> = pointers.flatten().collect();
+    let all = blocks.iter().flat_map(|block| &block.pointers).filter(|pointer| pointer.written);
+    assert!(all.clone().all(|pointer| matches!(pointer.target, Address::Physical(_))));
+    // nothing changed and nothing moved: nothing to do
+    let again = Selection::due(&mut fs, Hot::default()).unwrap();
+    assert_eq!(again, Selection::default());
 }
 
 #[test]
-fn the_map_forgets_all_but_inodes_directories_and_the_journal() {
-    for kind in [Kind::Ext3, Kind::Ext4] {
-        let (mut fs, mut files, mut rng) = (made(kind, 9), Files::default(), Rng::new(9));
-        files.load(&mut fs, &mut rng, 120);
-        fs.sync().unwrap();
-        let full = fs.device().entries();
-        let selection = Selection::due(&mut fs, Hot::default()).unwrap();
-        let report = Run::new(&fs, Way::ToDevice, selection).unwrap().finish(&mut fs).unwrap();
-        let left = fs.device().entries();
-        // the journal, inode tables, bitmaps and the directory
-        assert!(left * 3 < full, "{kind:?}: {full} with files, {left} left");
-        assert!(report.content_blocks > 400, "{report:?}");
-        let pointers = files.held.values().map(|(ino, _)| fs.metadata_of(*ino).unwrap());
-        let blocks: Vec<_> = pointers.flatten().collect();
-        let all = blocks.iter().flat_map(|block| &block.pointers).filter(|pointer| pointer.written);
-        assert!(all.clone().all(|pointer| matches!(pointer.target, Address::Physical(_))));
-        // nothing changed and nothing moved: nothing to do
-        let again = Selection::due(&mut fs, Hot::default()).unwrap();
-        assert_eq!(again, Selection::default());
+fn the_map_of_ext_forgets_all_but_inodes_directories_and_the_journal() {
+    map_forgets::<Ext3>();
+    map_forgets::<Ext4>();
+}
+
+#[test]
+fn the_map_of_f2fs_forgets_all_but_its_tables() {
+    map_forgets::<F2fs>();
+}
+
+#[test]
+fn fsck_sees_pointers_to_places_that_hold_nothing() {
+    let (mut fs, mut files, mut rng) = (made::<F2fs>(7), Files::default(), Rng::new(7));
+    files.load(&mut fs, &mut rng, 40);
+    run::<F2fs>(&mut fs, &mut rng);
+    let ino = files.held.values().max_by_key(|(_, bytes)| bytes.len()).unwrap().0;
+    let holders = fs.metadata_of(ino).unwrap();
+    let content = holders.iter().flat_map(|holder| &holder.pointers).find(|pointer| !pointer.is_metadata);
+    let Address::Physical(place) = content.unwrap().target else { panic!("{content:?}") };
+    let mut device = fs.unmount().unwrap();
+    let first = device.info().capabilities.devirtualize.unwrap().first;
+    let ranges = [BlockRange::new(Lba(first.0 + place), 1).into()];
+    device.submit(SimTime::ZERO, Command::Discard { ranges: &ranges }).unwrap();
+    let report = fsck::check(&mut device, fsck::Options::default(), |_| {}).unwrap();
+    let wrong: Vec<_> = report.findings.iter().map(|finding| finding.kind().name).collect();
+    assert_eq!(wrong, ["DataAddress"]);
+    let refused = fsck::repair(device).unwrap();
+    assert!(refused.is_empty(), "{refused:?}");
+}
+
+#[test]
+fn pointers_of_f2fs_can_be_rewritten_one_by_one() {
+    let mut fs = made::<F2fs>(8);
+    let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
+    let ino = fs.create(&Caller::default(), root, b"file", &node).unwrap().ino;
+    fs.write(&Caller::default(), ino, 0, &[[1; 4096], [2; 4096]].concat()).unwrap();
+    fs.sync().unwrap();
+    let inode = fs.metadata_of(ino).unwrap().remove(0);
+    let [first, second] = inode.pointers[..] else { panic!("{inode:?}") };
+    fs.rewrite_pointer(ino, inode.place_of(&first), second.target).unwrap();
+    fs.rewrite_pointer(ino, inode.place_of(&second), first.target).unwrap();
+    fs.drop_cache(ino);
+    let mut found = [0; 8192];
+    fs.read(ino, 0, &mut found).unwrap();
+    assert_eq!((found[0], found[8191]), (2, 1));
+    let nowhere = PointerPlace { slot: 7, ..inode.place_of(&first) };
+    assert!(fs.rewrite_pointer(ino, nowhere, first.target).is_err());
+    for outside in [Address::Logical(0), Address::Physical(u64::from(u32::MAX)), Address::Logical(1 << 40)] {
+        assert!(fs.rewrite_pointer(ino, inode.place_of(&first), outside).is_err(), "{outside:?}");
     }
 }
 
-#[test]
-fn hot_files_are_left_until_they_are_cold() {
-    let (mut fs, mut files, mut rng) = (made(Kind::Ext4, 5), Files::default(), Rng::new(5));
+fn hot_files_are_left<K: Kind>() {
+    let (mut fs, mut files, mut rng) = (made::<K>(5), Files::default(), Rng::new(5));
     files.load(&mut fs, &mut rng, 60);
     let selection = Selection::due(&mut fs, Hot::default()).unwrap();
     Run::new(&fs, Way::ToDevice, selection).unwrap().finish(&mut fs).unwrap();
@@ -206,10 +244,15 @@ fn hot_files_are_left_until_they_are_cold() {
 }
 
 #[test]
-fn what_cannot_says_so_in_a_sentence() {
-    let mut device = MemoryDevice::new(8192);
-    mkfs(&mut device, &mkfs_options(Kind::Ext4)).unwrap();
-    let fs = Ext::mount(device, options(), SimTime::ZERO).unwrap();
+fn hot_files_are_left_until_they_are_cold() {
+    hot_files_are_left::<Ext4>();
+    hot_files_are_left::<F2fs>();
+}
+
+fn says_what_it_cannot<K: Kind>() {
+    let mut device = MemoryDevice::new(K::BLOCKS);
+    K::make(&mut device);
+    let fs = K::mount(device, SimTime::ZERO);
     let said = Run::new(&fs, Way::ToDevice, Selection::default()).unwrap_err().to_string();
     assert_eq!(
         said,
@@ -217,14 +260,17 @@ fn what_cannot_says_so_in_a_sentence() {
          supported"
     );
     // a devirtualised volume without its drive
-    let (mut fs, mut files, mut rng) = (made(Kind::Ext4, 6), Files::default(), Rng::new(6));
+    let (mut fs, mut files, mut rng) = (made::<K>(6), Files::default(), Rng::new(6));
     files.load(&mut fs, &mut rng, 20);
-    run(&mut fs, &mut rng);
-    let copy = volume_of(fs.unmount().unwrap());
-    for said in [
-        Ext::mount(copy.clone(), options(), SimTime::ZERO).unwrap_err().to_string(),
-        Volume::open(copy).unwrap_err().to_string(),
-    ] {
+    run::<K>(&mut fs, &mut rng);
+    let copy = volume_of::<K>(K::unmount(fs));
+    for said in [K::try_mount(copy.clone(), SimTime::ZERO).err().unwrap(), K::opened(copy)] {
         assert!(said.contains("mount it on that drive"), "{said}");
     }
+}
+
+#[test]
+fn what_cannot_says_so_in_a_sentence() {
+    says_what_it_cannot::<Ext4>();
+    says_what_it_cannot::<F2fs>();
 }

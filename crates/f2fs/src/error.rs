@@ -106,6 +106,23 @@ pub enum Incompatible {
         /// Why not.
         reason: &'static str,
     },
+    /// Pointers lead to places of the drive below, and this is not it.
+    #[error(
+        "the volume has pointers to its drive's own addresses: mount it on that drive, or make it an ordinary one there with \
+         `dovetail devirtualize --undo`"
+    )]
+    Devirtualized,
+    /// Pointers to places of the device, without what they need.
+    #[error("letting pointers lead to the device's own addresses needs {0}: that")]
+    DeviceAddresses(&'static str),
+    /// Addresses of the volume reach the bit that tells places of the device.
+    #[error("the volume has {blocks} blocks; pointers to the device's own addresses need fewer than {limit}")]
+    NoSpareBit {
+        /// Blocks of the volume.
+        blocks: u64,
+        /// The first count that is too many.
+        limit: u64,
+    },
     /// Blocks of another size than 4 KiB.
     #[error("the volume has blocks of 2^{log} bytes; only 4096 are supported")]
     BlockSize {

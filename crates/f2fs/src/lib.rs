@@ -18,6 +18,7 @@ pub mod mkfs;
 mod compress;
 mod error;
 mod mount;
+mod places;
 mod volume;
 
 pub use error::{ClusterFault, Corrupt, Error, Incompatible, Place};

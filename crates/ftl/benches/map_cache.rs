@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use dovetail_ftl::cache::{Access, Cache, CacheConfig, POLICIES, Shape, TranslationPage};
+use dovetail_ftl::cache::{Access, Cache, CacheConfig, Entry, POLICIES, Shape, TranslationPage};
 use dovetail_time::Rng;
 
 /// Translation pages whose entries are in one piece.
@@ -15,6 +15,10 @@ struct InOnePiece;
 impl Shape for InOnePiece {
     fn runs(&self, _: TranslationPage) -> u32 {
         1
+    }
+
+    fn follows(&self, _: Entry) -> bool {
+        true
     }
 }
 

@@ -299,9 +299,9 @@ impl DriveConfig {
         Err(ConfigError::TranslationPage(page_entries, most))
     }
 
-    /// Translation pages that the drive may have at once. Of a thin drive's address space what is mapped lies together: a
-    /// workload that scatters single pages over all of it runs out of room earlier.
-    fn translation_pages(&self) -> u64 {
+    /// Translation pages that the drive has room for beside what it holds. On a thin drive what is mapped lies together as a
+    /// rule; where it does not, further ones take the place of the host's pages.
+    pub(crate) fn translation_pages(&self) -> u64 {
         let Some(MapCacheConfig { page_entries, .. }) = self.map_cache else { return 0 };
         match self.addresses {
             None => self.host_pages().div_ceil(page_entries.into()),
@@ -330,8 +330,10 @@ impl DriveConfig {
     }
 
     fn check_room(&self) -> Result<(), ConfigError> {
+        // What a power cut brings back may bring a translation page with it.
+        let freed = self.pages_freed_at_once().unwrap_or(0) * if self.map_cache.is_some() { 2 } else { 1 };
         let pages = self.capacity_pages()
-            + self.pages_freed_at_once().unwrap_or(0)
+            + freed
             + u64::from(crate::drive::system_pages(self))
             + self.translation_pages();
         let line_pages = self.line_pages();

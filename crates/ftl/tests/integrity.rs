@@ -101,7 +101,9 @@ impl Space {
         let Some(addresses) = config.addresses else {
             return Self { starts: vec![0], window: config.user_blocks };
         };
-        let windows = 12;
+        // Scattered far enough that each block has a translation page of its own, or nearly so.
+        let windows =
+            if config.map_cache.is_some() { pick(rng, &[12, 60, config.user_blocks / 2]) } else { 12 };
         let window = config.user_blocks * 3 / 2 / windows + 4;
         let place = |i| match i {
             0 => 0,
@@ -174,7 +176,9 @@ fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     let policy = &cache::POLICIES[rng.below(cache::POLICIES.len() as u64) as usize];
     let page_entries = pick(rng, &[4, 8, 32, 512]);
     let bytes = pick(rng, &[64, 200, 1000, 10_000]);
-    DriveConfig { map_cache: Some(MapCacheConfig { policy, bytes, page_entries }), ..plain }
+    // Translation pages, and what a discard that is taken back brings with it, need room on a small drive.
+    let user_blocks = if plain.addresses.is_some() { plain.user_blocks * 2 / 3 } else { plain.user_blocks };
+    DriveConfig { map_cache: Some(MapCacheConfig { policy, bytes, page_entries }), user_blocks, ..plain }
 }
 
 /// The faults of one life of the drive, which ends with a power cut.
@@ -751,4 +755,19 @@ fn a_paged_map_is_what_it_was_with_remaps_in_non_volatile_memory() {
 #[test]
 fn a_paged_map_is_what_it_was_with_remaps_in_the_log() {
     paged_maps_hold(Kind::Log, "a_paged_map_is_what_it_was_with_remaps_in_the_log");
+}
+
+#[test]
+fn a_paged_map_of_a_thin_drive_is_what_it_was() {
+    paged_maps_hold(Kind::Thin, "a_paged_map_of_a_thin_drive_is_what_it_was");
+}
+
+#[test]
+fn a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_non_volatile_memory() {
+    paged_maps_hold(Kind::ThinNonVolatile, "a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_non");
+}
+
+#[test]
+fn a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_the_log() {
+    paged_maps_hold(Kind::ThinLog, "a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_the_log");
 }

@@ -6,7 +6,7 @@ use dovetail_block::{
     AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
     SectorRange, Thin,
 };
-use dovetail_ftl::{ConfigError, Drive, DriveConfig, Overrides, Profile, mapping};
+use dovetail_ftl::{ConfigError, Drive, DriveConfig, MapCacheConfig, Overrides, Profile, cache, mapping};
 use dovetail_nand::{Geometry, NandConfig};
 use dovetail_time::{SimSpan, SimTime};
 
@@ -331,5 +331,39 @@ fn what_a_drive_holds_can_be_asked_for() {
             let expected: Vec<Lba> = model.range(asked.start..asked.end()).take(most).copied().collect();
             assert_eq!(host.drive.held(asked, most), Some(expected), "step {step}: {most} of {asked}");
         }
+    }
+}
+
+/// Each block in a translation page of its own: the drive says that it has no room before its flash is full.
+#[test]
+fn scattered_pages_of_a_paged_map_take_room_for_their_translation_pages() {
+    for (policy, buffer_pages) in [("dftl", 0), ("split", 64), ("extent", 64)] {
+        let policy = cache::policy(policy).unwrap();
+        let map_cache = Some(MapCacheConfig { policy, bytes: 512, page_entries: 512 });
+        let mut host = Host::new(DriveConfig { map_cache, buffer_pages, ..config() });
+        let place = |i: u64| (i % AREAS) * AREA_BLOCKS + i * 512;
+        let mut live = 0..0;
+        for _ in 0..4 {
+            while host.room() > 0 {
+                host.write(place(live.end), 1).unwrap();
+                live.end += 1;
+            }
+            host.submit(Command::Flush).unwrap();
+            assert!((CAPACITY * 2 / 5..CAPACITY).contains(&(live.end - live.start)), "{live:?}");
+            while host.write(place(live.end), 1).is_ok() {
+                live.end += 1;
+            }
+            live.clone().for_each(|i| assert_eq!(host.read(place(i)), pattern(place(i))));
+            host.drive.check().unwrap();
+            let gone = live.start..live.start + CAPACITY / 3;
+            gone.clone().for_each(|i| host.discard(place(i), 1));
+            live.start = gone.end;
+            host.submit(Command::Flush).unwrap();
+            assert!(host.room() >= CAPACITY / 3 - 1, "{} blocks free", host.room());
+            host = host.cut();
+        }
+        // What lies together needs no more room than it has.
+        host.discard(0, LAST);
+        host.write(0, CAPACITY - 64).unwrap();
     }
 }

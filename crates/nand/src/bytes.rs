@@ -4,8 +4,9 @@
 //! their blocks are erased. A version is kept as the words in which it differs from an earlier one, its *base*, which later versions
 //! share. When the differences of all versions of a base have come to take as much memory as a base, the next one is kept whole
 //! and is the base from then on: at a steady rate of change this is the distance between bases that takes least memory.
+//! A table's first version that is nearly empty is a version of zeros.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes};
 
@@ -13,6 +14,10 @@ const WORD_BYTES: usize = 4;
 /// Bytes that are compared at once: what the compiler does without a call.
 const LINE_BYTES: usize = 16;
 const WORDS_PER_LINE: usize = LINE_BYTES / WORD_BYTES;
+/// The most bytes of changes that a version of zeros may take (assumed): each later version has them again.
+const SPARSE_BYTES: u32 = 512;
+
+static ZEROS: LazyLock<Arc<BlockBytes>> = LazyLock::new(|| Arc::new([0; BLOCK_SIZE as usize]));
 
 /// A word that differs. Bytes, so that it takes six of them.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +39,14 @@ pub(crate) enum Bytes {
 }
 
 impl Bytes {
+    /// Keeps `bytes` that follow no other.
+    pub(crate) fn first_version(bytes: &BlockBytes) -> Self {
+        match Self::Whole(Arc::clone(&ZEROS)).next_version(bytes) {
+            Self::Changed { spent, .. } if spent > SPARSE_BYTES => Self::Whole(Arc::new(*bytes)),
+            version => version,
+        }
+    }
+
     /// Keeps `bytes`, of which this is an earlier version.
     pub(crate) fn next_version(&self, bytes: &BlockBytes) -> Self {
         let (base, spent) = match self {
@@ -82,6 +95,13 @@ mod tests {
     use super::*;
     use dovetail_time::Rng;
 
+    fn memory_of_one(kept: &Bytes) -> u64 {
+        match kept {
+            Bytes::Whole(_) => BLOCK_SIZE,
+            Bytes::Changed { changes, .. } => size_of_val(&changes[..]) as u64,
+        }
+    }
+
     /// Bytes of memory that versions take when each changes `words` words of the one before.
     fn memory_of(versions: u32, words: u32, rng: &mut Rng) -> u64 {
         let mut bytes = [0; BLOCK_SIZE as usize];
@@ -94,10 +114,7 @@ mod tests {
             }
             kept = kept.next_version(&bytes);
             assert_eq!(*kept.to_whole(), bytes);
-            memory += match &kept {
-                Bytes::Whole(_) => BLOCK_SIZE,
-                Bytes::Changed { changes, .. } => size_of_val(&changes[..]) as u64,
-            };
+            memory += memory_of_one(&kept);
         }
         memory
     }
@@ -110,5 +127,15 @@ mod tests {
         assert!(memory_of(1000, 1, &mut rng) < whole / 16);
         assert!(memory_of(1000, 16, &mut rng) < whole / 4);
         assert!(memory_of(1000, 2000, &mut rng) <= whole + BLOCK_SIZE, "never more than without");
+    }
+
+    #[test]
+    fn a_first_version_takes_what_is_set_in_it() {
+        let mut bytes = [0; BLOCK_SIZE as usize];
+        for (set, most) in [(0, 0), (24, 36), (BLOCK_SIZE as usize, BLOCK_SIZE)] {
+            bytes[..set].fill(9);
+            let kept = Bytes::first_version(&bytes);
+            assert_eq!((*kept.to_whole(), memory_of_one(&kept)), (bytes, most));
+        }
     }
 }

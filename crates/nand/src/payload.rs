@@ -63,7 +63,7 @@ impl Payloads {
         let before = before.slot().and_then(|slot| self.slots[slot].0.as_ref());
         self.keep(match before {
             Some(before) => before.next_version(bytes),
-            None => Bytes::Whole(Arc::new(*bytes)),
+            None => Bytes::first_version(bytes),
         })
     }
 

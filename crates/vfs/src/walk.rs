@@ -18,6 +18,8 @@ pub enum Holder {
     Inode,
     /// A block of its own: of pointers, of extents, of a node.
     Block(Address),
+    /// A table of the volume that says where numbered blocks of metadata lie, the slot being the number: the NAT of F2FS.
+    Table,
 }
 
 /// A pointer, to one block or to a run of them.
@@ -68,8 +70,8 @@ impl MetadataBlock {
 
 /// File systems whose pointers can be listed and rewritten one by one.
 pub trait PointerWalk {
-    /// The metadata blocks of a file from the bottom up: each after all those that it points to, the inode last. What has
-    /// no place yet (delayed blocks) is not in it.
+    /// The metadata blocks of a file from the bottom up: each after all those that it points to, the inode last, and behind it
+    /// what a table of the volume says of the file. What has no place yet (delayed blocks) is not in it.
     ///
     /// # Errors
     /// Damage; [`Error::Unsupported`] if metadata lie at physical addresses that cannot be read.

@@ -112,6 +112,7 @@ fn open_f2fs(image: &Path, read_only: bool, options: &str) -> Result<Opened, Fai
     options.read_only |= read_only;
     options.seed = seed();
     let device = device(image, options.read_only)?;
+    options.physical_pointers = !options.read_only && device.info().capabilities.devirtualize.is_some();
     let fs = F2fs::mount(device, options, SimTime::ZERO).map_err(|error| not_mounted(image, error))?;
     Ok(Box::new(fs))
 }

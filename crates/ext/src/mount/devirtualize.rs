@@ -361,6 +361,7 @@ impl<D: BlockDevice> Ext<D> {
                 let bytes = self.edit_meta(at, Kind::Plain, Place::Pointers(ino))?;
                 set_pointer(bytes, place.slot, to.0 as u32);
             }
+            Holder::Table => return Err(Error::Rewrite("ext has no table of pointers")),
         }
         Ok(())
     }

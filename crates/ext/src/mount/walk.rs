@@ -231,6 +231,7 @@ impl<D: BlockDevice> Ext<D> {
             self.let_go_of_pages(ino, &old);
         }
         match (extents, at.holder) {
+            (_, Holder::Table) => Err(Error::Rewrite(NO_POINTER)),
             (true, holder) => self.set_extent_entry(ino, holder, old.slot, to),
             (false, Holder::Inode) => {
                 self.edit_inode(ino)?.set_pointer(old.slot as usize, to.0 as u32);
@@ -263,6 +264,7 @@ impl<D: BlockDevice> Ext<D> {
         let mut node = match holder {
             Holder::Inode => self.root(ino)?,
             Holder::Block(at) => self.node_of_any_depth(ino, self.holder_block(ino, at)?)?,
+            Holder::Table => return Err(Error::Rewrite(NO_POINTER)),
         };
         match &mut node.entries {
             ExtentEntries::Leaf(list) => list[slot as usize].start = to,
@@ -273,7 +275,7 @@ impl<D: BlockDevice> Ext<D> {
                 self.edit_inode(ino)?;
                 self.write_node(ino, self.holder_block(ino, at)?, node, false)
             }
-            Holder::Inode => {
+            Holder::Inode | Holder::Table => {
                 node.encode(&mut self.edit_inode(ino)?.block);
                 Ok(())
             }

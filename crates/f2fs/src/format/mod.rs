@@ -70,7 +70,7 @@ pub use summary::{
     Summary, SummaryKind, set_summary_entry, set_summary_kind, ssa_address, summaries, summary_block,
     summary_entry, summary_kind,
 };
-pub use superblock::{ENDLESS_MAGIC, MAGIC, Superblock};
+pub use superblock::{DEVIRTUALIZED_MAGIC, ENDLESS_MAGIC, MAGIC, Superblock};
 pub(crate) use superblock::{
     ENDLESS_SECTION, MAX_SEGMENTS, MIN_CAPACITY, endless_log_blocks, endless_orphan_blocks,
 };

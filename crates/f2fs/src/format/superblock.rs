@@ -15,6 +15,10 @@ pub const MAGIC: u32 = 0xF2F5_2010;
 /// The same of IPLFS, so that no tool of F2FS takes the volume for its own: "IPLF".
 pub const ENDLESS_MAGIC: u32 = u32::from_le_bytes(*b"IPLF");
 
+/// The same of F2FS with pointers that lead to the drive's own addresses: "F2DV". Kernels take a volume whatever its feature
+/// bits are; another number is what they and fsck.f2fs refuse.
+pub const DEVIRTUALIZED_MAGIC: u32 = u32::from_le_bytes(*b"F2DV");
+
 /// What of the address space of IPLFS an area is, as a power of two.
 const AREA_LOG: u32 = AREA_BLOCKS.trailing_zeros();
 /// Segments in a section of IPLFS, for which discards are gathered: 1 GiB (IPLFS paper, section 4.3).
@@ -133,6 +137,8 @@ pub struct Superblock {
     /// F2FS, or IPLFS. On a volume of the latter there are no segments: their counts are 0, and so are the places of SIT
     /// and SSA.
     pub variant: Variant,
+    /// Pointers may lead to the drive's own addresses.
+    pub devirtualized: bool,
     /// Blocks that the volume can hold: of F2FS its size, of IPLFS what its device has room for.
     pub capacity: u64,
     /// Blocks of one copy of the NAT.
@@ -206,7 +212,7 @@ impl Superblock {
         let raw = &block.superblock;
         let place = Place::Superblock(copy);
         let variant = match raw.magic.get() {
-            MAGIC => Variant::F2fs,
+            MAGIC | DEVIRTUALIZED_MAGIC => Variant::F2fs,
             ENDLESS_MAGIC => Variant::Iplfs,
             found => return Err(Error::NotF2fs { found }),
         };
@@ -307,7 +313,11 @@ impl RawSuperblock {
 
     fn encode_constants(&mut self, from: &Superblock) {
         let log_sector_size = from.log_sector_size;
-        self.magic.set(if from.variant == Variant::F2fs { MAGIC } else { ENDLESS_MAGIC });
+        self.magic.set(match from.variant {
+            Variant::F2fs if from.devirtualized => DEVIRTUALIZED_MAGIC,
+            Variant::F2fs => MAGIC,
+            Variant::Iplfs => ENDLESS_MAGIC,
+        });
         self.log_sectorsize.set(log_sector_size);
         self.log_sectors_per_block.set(12 - log_sector_size.min(12));
         self.log_blocksize.set(12);
@@ -394,6 +404,7 @@ impl RawSuperblock {
         let (cold_extensions, hot_extensions) = self.extensions();
         Superblock {
             variant: Variant::F2fs,
+            devirtualized: self.magic.get() == DEVIRTUALIZED_MAGIC,
             capacity: self.block_count.get(),
             nat_blocks: (self.segment_count_nat.get() / 2).saturating_mul(BLOCKS_IN_SEGMENT),
             pack_blocks: BLOCKS_IN_SEGMENT,

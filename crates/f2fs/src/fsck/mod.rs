@@ -10,6 +10,9 @@
 //! A volume of IPLFS is checked in the same way, with its logs' positions, its discard log and what its device holds in the
 //! place of SIT and SSA.
 //!
+//! A devirtualised volume is checked with its drive: a pointer to a place must lead to one by which the drive holds a block. It is not
+//! repaired.
+//!
 //! Hazards: the volume is damaged, so no field is believed before it is checked. Every block and every node is entered
 //! once, so that the work ends; memory follows what is in use: a bit for each block of a segment in use, an entry for
 //! each node and inode.
@@ -28,6 +31,7 @@ mod logs;
 mod nat;
 mod nodes;
 mod orphans;
+mod places;
 mod pointers;
 mod repair;
 mod report;
@@ -51,6 +55,7 @@ use crate::volume::Volume;
 use claims::Claims;
 use dentries::DentryFix;
 use logs::Logs;
+use places::HeldPlaces;
 use tree::Visited;
 
 /// How to check.
@@ -109,6 +114,7 @@ struct Checker<'p, D> {
     progress: &'p mut dyn FnMut(Progress),
     logs: Logs,
     claims: Claims,
+    places: HeldPlaces,
     /// Every node that was reached, and the inode it was reached from.
     nodes: HashMap<Nid, Nid>,
     inodes: HashMap<Nid, Visited>,
@@ -140,6 +146,7 @@ fn run<D: BlockDevice>(
         progress,
         logs: Logs::default(),
         claims: Claims::default(),
+        places: HeldPlaces::default(),
         nodes: HashMap::new(),
         inodes: HashMap::new(),
         todo: Vec::new(),
@@ -147,6 +154,7 @@ fn run<D: BlockDevice>(
         orphans: Vec::new(),
         summary: None,
     };
+    checker.read_places()?;
     checker.check_superblocks()?;
     checker.check_checkpoints()?;
     let variant = checker.volume.superblock.variant;

@@ -42,14 +42,18 @@ impl<D: BlockDevice> Checker<'_, D> {
         } else if entry.ino != ino {
             self.found(Finding::NatInode { nid, found: entry.ino, expected: ino });
         }
-        if !self.volume.superblock.in_main(address) {
+        if self.is_held_place(address) {
+            if !self.claim_place(address, nid) {
+                return Ok(None);
+            }
+        } else if !self.volume.superblock.in_main(address) {
             self.found(Finding::NatAddress { nid, address });
             return Ok(None);
-        }
-        if !self.check_log(address, nid, true) || !self.claim(address, nid, true) {
+        } else if !self.check_log(address, nid, true) || !self.claim(address, nid, true) {
             return Ok(None);
+        } else {
+            self.check_node_summary(address, nid)?;
         }
-        self.check_node_summary(address, nid)?;
         let block = self.volume.blocks.metadata(address)?;
         let footer = Footer::parse(&block);
         let usable = self.check_footer(&footer, address, (nid, ino, offset));

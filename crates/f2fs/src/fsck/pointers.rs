@@ -121,9 +121,30 @@ impl<D: BlockDevice> Checker<'_, D> {
         if address == BlockAddr::COMPRESSED || address == BlockAddr::NEW {
             return Ok(());
         }
+        if !self.enter_data_block(file, block, address, owner)? {
+            return Ok(());
+        }
+        if file.is_dir {
+            let bytes = self.volume.blocks.metadata(address)?;
+            self.check_dentry_block(file, block, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Compares what is known of a block of content with `owner`; false if it is another's.
+    fn enter_data_block(
+        &mut self,
+        file: &mut File,
+        block: u64,
+        address: BlockAddr,
+        owner: Owner,
+    ) -> Result<bool, Error> {
+        if self.is_held_place(address) {
+            return Ok(self.claim_place(address, owner.nid));
+        }
         if !self.volume.superblock.in_main(address) {
             self.found(Finding::DataAddress { ino: file.ino, block, address });
-            return Ok(());
+            return Ok(false);
         }
         let (first, start, count) = file.extent;
         let inside = block.wrapping_sub(first.into());
@@ -131,13 +152,9 @@ impl<D: BlockDevice> Checker<'_, D> {
             file.in_extent += 1;
         }
         if !self.check_log(address, owner.nid, false) || !self.claim(address, owner.nid, false) {
-            return Ok(());
+            return Ok(false);
         }
         self.check_data_summary(address, owner)?;
-        if file.is_dir {
-            let bytes = self.volume.blocks.metadata(address)?;
-            self.check_dentry_block(file, block, &bytes)?;
-        }
-        Ok(())
+        Ok(true)
     }
 }

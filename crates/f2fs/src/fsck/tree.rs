@@ -124,7 +124,7 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// The node at `address` says itself that it is inode `ino`.
     pub(super) fn is_inode(&mut self, ino: Nid, address: BlockAddr) -> Result<bool, Error> {
-        if !self.volume.superblock.in_main(address) {
+        if !self.volume.superblock.in_main(address) && !self.is_held_place(address) {
             return Ok(false);
         }
         let footer = Footer::parse(&*self.volume.blocks.metadata(address)?);

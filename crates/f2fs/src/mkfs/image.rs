@@ -314,6 +314,7 @@ pub(super) fn named_superblock(options: &MkfsOptions) -> Superblock {
     let casefold = options.features.has(Features::CASEFOLD);
     Superblock {
         variant: Variant::F2fs,
+        devirtualized: false,
         capacity: 0,
         nat_blocks: 0,
         pack_blocks: BLOCKS_IN_SEGMENT,

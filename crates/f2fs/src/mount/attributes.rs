@@ -114,6 +114,7 @@ impl<D: BlockDevice> F2fs<D> {
 
     /// Content of a file was written now. With `lazytime` that alone is no reason for an fsync to write the inode.
     fn touch_lazily(&mut self, ino: Nid, now: Timestamp) -> Result<(), Failure> {
+        self.note_change(ino);
         let slot = self.load_node(ino, ino, 0)?;
         let others = self.nodes.at(slot).dirty && !self.time_only.contains(&ino);
         let raw = RawInode::of_mut(self.edit_at(slot));
@@ -163,8 +164,8 @@ impl<D: BlockDevice> F2fs<D> {
         }
         if size <= old {
             self.truncate_blocks(ino, size.div_ceil(BLOCK_BYTES))?;
-            self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_BYTES))?;
         }
+        self.zero_behind(ino, size.min(old))?;
         let raw = self.edit_inode(ino)?;
         raw.i_size.set(size);
         raw.i_advise &= !ADVISE_KEEP_SIZE;
@@ -237,6 +238,10 @@ impl<D: BlockDevice> F2fs<D> {
             }
             self.convert_inline(ino)?;
         }
+        let size = self.inode(ino)?.i_size.get();
+        if offset > size {
+            self.zero_behind(ino, size)?;
+        }
         let (mut done, mut dirty) = (0, self.nodes.dirty_count());
         while done < bytes.len() {
             let at = offset + done as u64;
@@ -267,6 +272,12 @@ impl<D: BlockDevice> F2fs<D> {
         let content = self.read_page(ino, index)?;
         self.pages.insert_clean(ino.0.into(), index, content);
         self.pages.bytes_mut(ino.0.into(), index).ok_or(Failure::NoSpace)
+    }
+
+    /// What lies behind the file's end in its last block becomes zeros, before the file grows: it was written in place, and then
+    /// a power cut took the size back.
+    fn zero_behind(&mut self, ino: Nid, size: u64) -> Result<(), Failure> {
+        self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_BYTES))
     }
 
     pub(super) fn grow_to(&mut self, ino: Nid, end: u64) -> Result<(), Failure> {
@@ -307,7 +318,9 @@ impl<D: BlockDevice> F2fs<D> {
                 keep_size
             }
         };
-        if !keep_size {
+        let size = self.inode(ino)?.i_size.get();
+        if !keep_size && size < end {
+            self.zero_behind(ino, size)?;
             self.grow_to(ino, end)?;
         } else if how != Fallocate::PunchHole && self.inode(ino)?.i_size.get() < end {
             self.edit_inode(ino)?.i_advise |= ADVISE_KEEP_SIZE;

@@ -87,6 +87,7 @@ impl<D: BlockDevice> F2fs<D> {
             self.build_segmented_pack(reason, &mut bitmaps, &plan)?
         };
         self.commit_pack(&checkpoint, &pack, file)?;
+        self.end_batch()?;
         self.commit_space();
         self.bitmaps = bitmaps;
         self.sit_journal = sit_journal;
@@ -97,7 +98,7 @@ impl<D: BlockDevice> F2fs<D> {
         self.head = Arc::new(pack[0]);
         self.events.checkpoints += 1;
         self.background.last_checkpoint = self.io.now();
-        Ok(())
+        self.give_back_places()
     }
 
     /// What the checkpoint no longer refers to may be written again, or discarded.

@@ -48,7 +48,7 @@ pub(super) const ADVISE_KEEP_SIZE: u8 = 0x10;
 pub(super) const ADVISE_HOT: u8 = 0x20;
 pub(super) const ADVISE_VERITY: u8 = 0x40;
 /// `i_inline` bit of a pinned file.
-const INLINE_PINNED: u8 = 0x40;
+pub(super) const INLINE_PINNED: u8 = 0x40;
 
 impl<D: BlockDevice> F2fs<D> {
     /// Page `index` of the file; a hole is empty.
@@ -273,6 +273,7 @@ impl<D: BlockDevice> F2fs<D> {
         }
         self.forget_update(old);
         self.events.in_place_blocks += 1;
+        self.io.set_owner(ino);
         self.io.write(Channel::IN_PLACE, Cause::Data, old, content.clone())?;
         self.note_unflushed(ino);
         Ok(true)
@@ -302,6 +303,8 @@ impl<D: BlockDevice> F2fs<D> {
             self.free_block(pointer.address)?;
         }
         self.set_pointer(ino, pointer, address)?;
+        self.note_rewritten(ino);
+        self.io.set_owner(ino);
         self.io.write(Channel(log as u8), cause, address, content)?;
         self.note_unflushed(ino);
         Ok(address)
@@ -348,7 +351,7 @@ impl<D: BlockDevice> F2fs<D> {
         let room = |log: usize| crate::format::BLOCKS_IN_SEGMENT - self.logs[log].next;
         let per_section = self.segments.per_section();
         SpaceFacts {
-            free_sections: self.segments.free_sections(),
+            free_sections: self.segments.free_sections().saturating_sub(self.sections_for_places()),
             reserved_sections: self.checkpoint.reserved_segments.div_ceil(per_section),
             section_blocks: per_section * crate::format::BLOCKS_IN_SEGMENT,
             dirty_nodes: self.nodes.dirty_count() as u32,

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Gatherer, Hints, Lba,
-    LockId, Note, RemapPair, RemapWhen, StreamId,
+    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize,
+    Gatherer, Hints, Inode, Lba, LockId, Note, RemapPair, RemapWhen, StreamId,
 };
 use dovetail_time::SimTime;
 
 use super::waiting::Waiting;
-use crate::format::{BLOCK, BlockAddr, Extent};
+use crate::format::{BLOCK, BlockAddr, Extent, Nid};
+use crate::places::Places;
 
 /// Blocks in one write command at most: 1 MiB.
 const MAX_RUN: usize = 256;
@@ -104,6 +105,10 @@ pub(crate) struct Io<D> {
     /// Updates that are read where they wait.
     pub(crate) waiting: Waiting,
     last_batch: u32,
+    /// The device's own addresses, if pointers may lead there.
+    places: Places,
+    /// Whose blocks are written now: told to a device with addresses of its own.
+    owner: Inode,
 }
 
 impl<D: BlockDevice> Io<D> {
@@ -112,7 +117,38 @@ impl<D: BlockDevice> Io<D> {
         let mut gatherer = Gatherer::new(device, streams, MAX_RUN, now);
         gatherer.set_writers(Some(WRITERS));
         let (written, waiting) = (Written::default(), Waiting::default());
-        Self { gatherer, written, alone: 0, waiting, last_batch: 0 }
+        let (places, owner) = (Places::default(), Inode::default());
+        Self { gatherer, written, alone: 0, waiting, last_batch: 0, places, owner }
+    }
+
+    /// From now on addresses may be places of the device.
+    pub(crate) fn set_places(&mut self, places: Places) {
+        self.places = places;
+    }
+
+    pub(crate) fn places(&self) -> Places {
+        self.places
+    }
+
+    /// Content and nodes that are written from now on are of this inode.
+    pub(crate) fn set_owner(&mut self, ino: Nid) {
+        self.owner = Inode(ino.0);
+    }
+
+    fn tell_owner(&mut self, channel: Channel) -> Result<(), DeviceError> {
+        if !self.places.is_some() {
+            return Ok(());
+        }
+        let owner = if channel == Channel::META { Inode::default() } else { self.owner };
+        self.gatherer.set_inode(channel.0.into(), owner)
+    }
+
+    /// Submits what was gathered, asks something of the device and waits for it.
+    pub(crate) fn devirtualize(&mut self, asked: Devirtualize<'_>) -> Result<(), DeviceError> {
+        self.kick()?;
+        self.gatherer.perform(Command::Devirtualize(asked))?;
+        self.gatherer.wait_all();
+        Ok(())
     }
 
     pub(crate) fn device(&self) -> &D {
@@ -205,7 +241,7 @@ impl<D: BlockDevice> Io<D> {
         address: BlockAddr,
         into: &mut [Content],
     ) -> Result<SimTime, DeviceError> {
-        self.gatherer.start_read(address.0, into)
+        self.gatherer.start_read(self.places.lba(address).0, into)
     }
 
     /// Writes a block of bytes.
@@ -229,7 +265,8 @@ impl<D: BlockDevice> Io<D> {
     ) -> Result<(), DeviceError> {
         self.gatherer.check()?;
         self.written.count(cause);
-        self.gatherer.write(channel.0.into(), address.0, content)
+        self.tell_owner(channel)?;
+        self.gatherer.write(channel.0.into(), self.places.lba(address).0, content)
     }
 
     /// Has blocks moved when all that was written so far is on the device. Durable when it is done.
@@ -300,13 +337,15 @@ impl<D: BlockDevice> Io<D> {
     /// A block of the main area that is not read again before it is written.
     pub(crate) fn forget(&mut self, address: BlockAddr) {
         if !address.is_hole() {
-            self.device_mut().note(Note::Dead(Lba(address.0)));
+            let lba = self.places.lba(address);
+            self.device_mut().note(Note::Dead(lba));
         }
     }
 
     /// Gives blocks back to the device; nothing happens on one without discard.
     pub(crate) fn discard(&mut self, extents: impl Iterator<Item = Extent>) -> Result<(), DeviceError> {
-        let range = |extent: Extent| BlockRange::new(Lba(extent.start.0), extent.blocks).into();
+        let places = self.places;
+        let range = |extent: Extent| BlockRange::new(places.lba(extent.start), extent.blocks).into();
         let ranges: Vec<_> = extents.map(range).collect();
         self.gatherer.discard(&ranges)
     }

@@ -92,6 +92,10 @@ impl<D: BlockDevice> F2fs<D> {
     /// # Errors
     /// [`Corrupt::NotValid`].
     pub(super) fn free_block(&mut self, address: BlockAddr) -> Result<(), Corrupt> {
+        if self.io.places().has(address) {
+            self.physical.give_up(address);
+            return Ok(());
+        }
         if !self.superblock.in_main(address) {
             return Err(Corrupt::NotValid(address));
         }

@@ -17,6 +17,7 @@ mod bits;
 mod checkpoint;
 mod cleaner;
 mod data;
+mod devirtualize;
 mod directory;
 mod discard;
 mod endless;
@@ -31,6 +32,7 @@ mod nodes;
 mod open;
 mod options;
 mod orphans;
+mod physical;
 mod pointers;
 mod policy;
 mod recovery;
@@ -41,6 +43,7 @@ mod slots;
 mod truncate;
 mod vfs;
 mod waiting;
+mod walk;
 mod xattr;
 
 use std::collections::BTreeSet;
@@ -64,6 +67,7 @@ use logs::CurrentSegment;
 use nat::NatTable;
 use nodes::NodeCache;
 pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, OptionError, Options, RemapOrder};
+use physical::Physical;
 pub use policy::{IpuPolicy, Logs};
 use segments::Segments;
 use slots::Slots;
@@ -127,6 +131,8 @@ pub struct Events {
     pub in_place_blocks: u64,
     /// Blocks written out of place that the device moved, or is to move, to where they were.
     pub remapped_blocks: u64,
+    /// Segments that became free because all their blocks got addresses of the device: nothing was cleaned.
+    pub left_segments: u64,
 }
 
 /// A mounted F2FS volume.
@@ -167,6 +173,8 @@ pub struct F2fs<D> {
     holds: FxHashMap<Nid, u64>,
     cleaner: Cleaner,
     discards: DiscardQueue,
+    /// Pointers to the device's own addresses.
+    physical: Physical,
     background: Background,
     events: Events,
     random: Rng,

@@ -88,14 +88,14 @@ impl<D: BlockDevice> F2fs<D> {
         Ok(block)
     }
 
-    /// Checks that `found` lies in the main area.
+    /// Checks that `found` lies in the main area, or is a place of the device.
     pub(super) fn check_address(
         &self,
         place: Place,
         field: &'static str,
         found: BlockAddr,
     ) -> Result<(), Corrupt> {
-        if self.superblock.in_main(found) {
+        if self.superblock.in_main(found) || self.io.places().has(found) {
             return Ok(());
         }
         let (first, last) = (self.superblock.main_start.0, self.superblock.main_end().0 - 1);
@@ -236,6 +236,7 @@ impl<D: BlockDevice> F2fs<D> {
             self.note_recoverable(first, marks.dentry);
         }
         let version = self.node_version(nid);
+        self.note_rewritten(footer.ino);
         if entry.address == BlockAddr::NULL {
             self.note_promise(BlockAddr::NEW, address);
         } else {
@@ -251,6 +252,7 @@ impl<D: BlockDevice> F2fs<D> {
             seal_inode(bytes, superblock);
         }
         let block = Arc::clone(block);
+        self.io.set_owner(footer.ino);
         if let Some(from) = slot {
             self.io.write_bytes(Channel::UPDATES, cause, from, block)?;
             self.await_remap(footer.ino, address, from);

@@ -15,6 +15,7 @@ use super::io::Io;
 use super::logs::CurrentSegment;
 use super::nat::NatTable;
 use super::nodes::NodeCache;
+use super::physical::Physical;
 use super::policy::Log;
 use super::segments::Segments;
 use super::slots::Slots;
@@ -62,11 +63,13 @@ impl<D: BlockDevice> F2fs<D> {
         let mut fs = Self::from_volume(volume, options, now)?;
         fs.endless = endless;
         fs.check_counts()?;
+        fs.open_places()?;
         if !fs.read_only {
             let listed = fs.read_orphans()?;
             fs.recovering = true;
             fs.recover(&listed)?;
             fs.recovering = false;
+            fs.recover_places()?;
         }
         Ok(fs)
     }
@@ -141,6 +144,7 @@ impl<D: BlockDevice> F2fs<D> {
             holds: FxHashMap::default(),
             cleaner: Cleaner::default(),
             discards: DiscardQueue::default(),
+            physical: Physical::default(),
             background: Background::new(now, checkpoint.elapsed_s, options.gc_urgent),
             events: Events::default(),
             random: Rng::new(options.seed ^ checkpoint.version),
@@ -181,8 +185,23 @@ impl<D: BlockDevice> F2fs<D> {
             .filter(|segment| segment.log >= 3)
             .map(|segment| u64::from(segment.valid))
             .sum();
-        Corrupt::check_equal(place, "valid_node_count", self.counts.valid_nodes, nodes)?;
-        Corrupt::check_range(place, "valid_inode_count", self.counts.valid_inodes, (1, nodes))?;
+        if self.superblock.devirtualized {
+            // nodes at places of the device are in no segment
+            Corrupt::check_range(
+                place,
+                "valid_node_count",
+                self.counts.valid_nodes,
+                (nodes, u32::MAX.into()),
+            )?;
+        } else {
+            Corrupt::check_equal(place, "valid_node_count", self.counts.valid_nodes, nodes)?;
+        }
+        Corrupt::check_range(
+            place,
+            "valid_inode_count",
+            self.counts.valid_inodes,
+            (1, self.counts.valid_nodes.into()),
+        )?;
         let reserved = u64::from(self.checkpoint.reserved_segments);
         Corrupt::check_range(place, "rsvd_segment_count", reserved, (1, self.segments.len().into()))?;
         Ok(())

@@ -104,6 +104,9 @@ pub struct Options {
     pub dirty_background_bytes: Option<u64>,
     /// Node blocks kept in memory beside the dirty ones, in bytes. Assumed default: 32 MiB.
     pub node_cache_bytes: u64,
+    /// Pointers may lead to the device's own addresses, if it has some and the mode leaves blocks where they are: a capability for
+    /// [`dovetail_vfs::Devirtualize`], and on where the volume has such pointers.
+    pub physical_pointers: bool,
     /// Seed of generation numbers.
     pub seed: u64,
 }
@@ -131,6 +134,7 @@ impl Default for Options {
             page_cache_bytes: 64 << 20,
             dirty_background_bytes: None,
             node_cache_bytes: 32 << 20,
+            physical_pointers: false,
             seed: 0,
         }
     }

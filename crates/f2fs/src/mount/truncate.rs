@@ -13,14 +13,14 @@ const N: u64 = NIDS_IN_NODE as u64;
 
 /// A node of the file's tree, and what lies below it.
 #[derive(Clone, Copy, Debug)]
-struct Subtree {
-    nid: Nid,
+pub(super) struct Subtree {
+    pub(super) nid: Nid,
     /// Its place among the inode's nodes.
-    offset: u32,
+    pub(super) offset: u32,
     /// 0 for a direct node.
-    level: u32,
+    pub(super) level: u32,
     /// The first block of the file below it.
-    first: u64,
+    pub(super) first: u64,
 }
 
 impl Subtree {
@@ -29,7 +29,7 @@ impl Subtree {
         if self.level == 0 { 1 } else { direct * N.pow(self.level - 1) }
     }
 
-    fn child(&self, index: usize, nid: Nid, direct: u64) -> Self {
+    pub(super) fn child(&self, index: usize, nid: Nid, direct: u64) -> Self {
         let step = if self.level == 2 { N as u32 + 1 } else { 1 };
         let offset = self.offset + 1 + index as u32 * step;
         Self { nid, offset, level: self.level - 1, first: self.first + index as u64 * self.step(direct) }
@@ -54,7 +54,7 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     /// The five trees below an inode that are there.
-    fn subtrees(&mut self, ino: Nid, shape: &Shape) -> Result<Vec<(usize, Subtree)>, Error> {
+    pub(super) fn subtrees(&mut self, ino: Nid, shape: &Shape) -> Result<Vec<(usize, Subtree)>, Error> {
         let nids = self.inode(ino)?.i_nid.map(|nid| Nid(nid.get()));
         let direct = shape.direct;
         let firsts = [0, direct, 2 * direct, 2 * direct + direct * N, 2 * direct + 2 * direct * N];

@@ -3,8 +3,8 @@
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs,
-    XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr,
+    StatFs, XattrFlags, check_name,
 };
 
 use super::F2fs;
@@ -224,6 +224,10 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
 
     fn removexattr(&mut self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error> {
         self.change(|fs| fs.remove_xattr(caller, nid(ino), name))
+    }
+
+    fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
+        Some(self)
     }
 
     fn next_wake(&self) -> Option<SimTime> {

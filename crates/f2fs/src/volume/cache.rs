@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba};
+use dovetail_block::{
+    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Hints, Lba,
+};
 use dovetail_time::SimTime;
 
 use crate::format::{BLOCK, BlockAddr, Extent};
+use crate::places::Places;
 
 /// Metadata blocks kept: 8 MiB. Assumed; enough for the pointer nodes and directories in use at one time.
 const CAPACITY: usize = 2048;
@@ -18,6 +21,7 @@ pub(crate) struct Blocks<D> {
     now: SimTime,
     cache: HashMap<BlockAddr, Arc<BlockBytes>>,
     zeros: Arc<BlockBytes>,
+    places: Places,
 }
 
 impl<D> Blocks<D> {
@@ -29,7 +33,31 @@ impl<D> Blocks<D> {
 
 impl<D: BlockDevice> Blocks<D> {
     pub(crate) fn new(device: D) -> Self {
-        Self { device, now: SimTime::ZERO, cache: HashMap::new(), zeros: Arc::new([0; BLOCK]) }
+        Self {
+            device,
+            now: SimTime::ZERO,
+            cache: HashMap::new(),
+            zeros: Arc::new([0; BLOCK]),
+            places: Places::default(),
+        }
+    }
+
+    /// From now on addresses may be places of the device.
+    pub(crate) fn set_places(&mut self, places: Places) {
+        self.places = places;
+    }
+
+    pub(crate) fn places(&self) -> Places {
+        self.places
+    }
+
+    /// The places by which the device holds a block; none where addresses are the volume's alone.
+    pub(crate) fn held_places(&mut self) -> Result<Vec<BlockAddr>, DeviceError> {
+        let Some(space) = self.places.space() else { return Ok(Vec::new()) };
+        let (range, mut held) = (BlockRange::new(space.first, space.blocks), Vec::new());
+        let asked = Command::Devirtualize(Devirtualize::Held { range, into: &mut held });
+        self.now = self.device.submit(self.now, asked)?.done;
+        Ok(held.into_iter().map(|lba| self.places.address(lba)).collect())
     }
 
     /// The device again; what was cached is forgotten.
@@ -76,7 +104,7 @@ impl<D: BlockDevice> Blocks<D> {
 
     /// Reads blocks past the cache: for scans of whole areas.
     pub(crate) fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
-        let range = BlockRange::new(Lba(address.0), into.len() as u64);
+        let range = BlockRange::new(self.places.lba(address), into.len() as u64);
         let done = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
         self.now = done;
         Ok(())

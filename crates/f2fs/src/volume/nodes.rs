@@ -63,14 +63,14 @@ impl<D: BlockDevice> Volume<D> {
         Ok(block)
     }
 
-    /// Checks that `found` lies in the main area.
+    /// Checks that `found` lies in the main area, or is a place of the device.
     pub(crate) fn check_address(
         &self,
         place: Place,
         field: &'static str,
         found: BlockAddr,
     ) -> Result<(), Corrupt> {
-        if self.superblock.in_main(found) {
+        if self.superblock.in_main(found) || self.blocks.places().has(found) {
             return Ok(());
         }
         let (first, last) = (self.superblock.main_start.0, self.superblock.main_end().0 - 1);

@@ -9,6 +9,7 @@ use crate::format::{
     BLOCK, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal, SitJournal, Superblock,
     Variant, compact_journals, endless_journal, nat_journal, sit_journal,
 };
+use crate::places::Places;
 
 /// The bits up to `readonly` (0x4000), without zoned devices.
 const READABLE: Features = Features(0x7FFF & !Features::BLKZONED.0);
@@ -34,6 +35,11 @@ impl<D: BlockDevice> Volume<D> {
         let room = blocks.device().info().capacity();
         if superblock.variant == Variant::Iplfs && room < superblock.capacity {
             return Err(Corrupt::Truncated { found: room, expected: superblock.capacity }.into());
+        }
+        if superblock.devirtualized {
+            let places = Places::of(&blocks.device().info());
+            places.space().ok_or(Incompatible::Devirtualized)?;
+            blocks.set_places(places);
         }
         let checkpoint = elect(&mut blocks, &superblock)?;
         let bitmaps = read_bitmaps(&mut blocks, &superblock, &checkpoint)?;

@@ -53,6 +53,18 @@ impl List {
         self.len += 1;
     }
 
+    /// Puts `slot`, which is in no list, right behind `before`: used a little less recently.
+    pub(super) fn insert_behind(&mut self, links: &mut [Links], slot: u32, before: u32) {
+        let next = links[before as usize].next;
+        links[slot as usize] = Links { prev: before, next };
+        links[before as usize].next = slot;
+        match next {
+            NIL => self.tail = slot,
+            next => links[next as usize].prev = slot,
+        }
+        self.len += 1;
+    }
+
     pub(super) fn remove(&mut self, links: &mut [Links], slot: u32) {
         let Links { prev, next } = links[slot as usize];
         match prev {

@@ -6,6 +6,7 @@
 
 mod cdftl;
 mod dftl;
+mod extent;
 mod list;
 mod lru;
 #[cfg(test)]
@@ -97,6 +98,9 @@ pub struct Occupancy {
 pub trait Shape {
     /// Pieces of a translation page within which physical addresses follow each other: what a condensed page has to store.
     fn runs(&self, page: TranslationPage) -> u32;
+
+    /// Whether the address of the entry behind `entry` follows its own, or both have none.
+    fn follows(&self, entry: Entry) -> bool;
 }
 
 /// A cache of mapping entries.
@@ -140,8 +144,16 @@ pub struct Policy {
 }
 
 /// All cache policies.
-pub static POLICIES: [Policy; 7] =
-    [dftl::POLICY, split::POLICY, dftl::SINGLE, lru::POLICY, cdftl::POLICY, s_ftl::POLICY, tpftl::POLICY];
+pub static POLICIES: [Policy; 8] = [
+    dftl::POLICY,
+    split::POLICY,
+    dftl::SINGLE,
+    lru::POLICY,
+    cdftl::POLICY,
+    s_ftl::POLICY,
+    tpftl::POLICY,
+    extent::POLICY,
+];
 
 /// The policy of that name.
 pub fn policy(name: &str) -> Option<&'static Policy> {

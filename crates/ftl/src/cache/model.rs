@@ -3,6 +3,7 @@
 //! They know no lists: every entry carries the time of its last use, and what goes is found by looking at all of them.
 
 mod entries;
+mod extent;
 mod pages;
 mod split;
 
@@ -37,17 +38,44 @@ fn model_of(name: &str, config: CacheConfig) -> Box<dyn Model> {
         "cdftl" => Box::new(pages::Cdftl::new(config)),
         "s-ftl" => Box::new(pages::Sftl::new(config)),
         "tpftl" => Box::new(pages::Tpftl::new(config)),
+        "extent" => Box::new(extent::Extents::new(config)),
         _ => panic!("{name} has no reference"),
     }
 }
 
-/// Runs that change with each write.
-#[derive(Default)]
-struct Writes(RefCell<BTreeMap<TranslationPage, u32>>);
+/// Where entries are mapped.
+struct Places {
+    config: CacheConfig,
+    places: RefCell<BTreeMap<Entry, u64>>,
+}
 
-impl Shape for Writes {
+impl Places {
+    /// An entry is mapped anew: most of the time behind the one before it, as a log has them, or nowhere.
+    fn change(&self, entry: Entry, rng: &mut Rng) {
+        let mut places = self.places.borrow_mut();
+        let before = entry.checked_sub(1).and_then(|before| places.get(&before).copied());
+        match rng.below(5) {
+            0 => places.remove(&entry),
+            1 => places.insert(entry, rng.next_u64() >> 1),
+            _ => places.insert(entry, before.map_or_else(|| rng.next_u64() >> 1, |before| before + 1)),
+        };
+    }
+}
+
+impl Shape for Places {
     fn runs(&self, page: TranslationPage) -> u32 {
-        1 + self.0.borrow().get(&page).copied().unwrap_or_default() % 7
+        let entries = page.0 << self.config.shift..(page.0 + 1) << self.config.shift;
+        let places = self.places.borrow();
+        let mapped: Vec<(Entry, u64)> =
+            places.range(entries).map(|(&entry, &place)| (entry, place)).collect();
+        let breaks =
+            mapped.windows(2).filter(|pair| pair[1].0 - pair[0].0 != pair[1].1.wrapping_sub(pair[0].1));
+        u32::from(!mapped.is_empty()) + breaks.count() as u32
+    }
+
+    fn follows(&self, entry: Entry) -> bool {
+        let places = self.places.borrow();
+        places.get(&(entry + 1)).copied() == places.get(&entry).map(|place| place + 1)
     }
 }
 
@@ -59,15 +87,18 @@ fn draw(rng: &mut Rng, entries: u64) -> Entry {
 fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
     let mut rng = Rng::new(seed);
     let (mut cache, mut model) = ((policy.build)(config), model_of(policy.name, config));
-    let (shape, entries) = (Writes::default(), 16 << config.shift);
+    let (shape, entries) = (Places { config, places: RefCell::default() }, 16 << config.shift);
     let at = |step: u32| format!("{} of {config:?}, seed {seed}, operation {step}", policy.name);
     // What flash lacks, known without any cache: whatever was changed since its page was last written.
     let mut unwritten: BTreeSet<Entry> = BTreeSet::new();
+    let mut entry = 0;
     for step in 0..operations {
-        let entry = draw(&mut rng, entries);
+        // Half of the time the one behind the last.
+        entry = if rng.chance(0.5) { (entry + 1) % entries } else { draw(&mut rng, entries) };
         let (mut steps, mut expected) = (Vec::new(), Vec::new());
         match rng.below(20) {
             0 => {
+                shape.change(entry, &mut rng);
                 let took = cache.moved(entry);
                 assert_eq!(took, model.moved(entry), "{}", at(step));
                 if took {
@@ -93,7 +124,11 @@ fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
                 }
                 if access == Access::Write {
                     unwritten.insert(entry);
-                    *shape.0.borrow_mut().entry(config.page_of(entry)).or_default() += 1;
+                    // A write that fails changes nothing.
+                    if rng.chance(0.9) {
+                        shape.change(entry, &mut rng);
+                        assert_eq!(cache.moved(entry), model.moved(entry), "{}", at(step));
+                    }
                 }
             }
         }

@@ -16,6 +16,8 @@ pub(super) const POLICY: Policy = Policy {
 
 /// Of how many of the coldest pages the one with the fewest changes goes (assumed).
 pub(super) const WINDOW: usize = 8;
+/// After how many changes pages are measured anew at the latest, and give way if they have grown too large (assumed).
+pub(super) const MEASURED_AFTER: u32 = 64;
 /// Bytes of an address and of a page's number.
 const ADDRESS_BYTES: u64 = 4;
 
@@ -33,6 +35,8 @@ pub(super) struct Sftl {
     pages: Pages<Condensed>,
     bytes: u64,
     stale: Vec<TranslationPage>,
+    /// Changes since pages were measured.
+    unmeasured: u32,
 }
 
 /// Bytes of a condensed page, at most those of a plain one.
@@ -44,7 +48,7 @@ pub(super) fn condensed_bytes(config: &CacheConfig, runs: u32) -> u64 {
 
 impl Sftl {
     pub(super) fn new(config: CacheConfig) -> Self {
-        Self { config, pages: Pages::new(), bytes: 0, stale: Vec::new() }
+        Self { config, pages: Pages::new(), bytes: 0, stale: Vec::new(), unmeasured: 0 }
     }
 
     fn offset(&self, entry: Entry) -> u64 {
@@ -53,6 +57,7 @@ impl Sftl {
 
     fn change(&mut self, slot: u32, entry: Entry) {
         let (page, offset) = (self.pages.page(slot), self.offset(entry));
+        self.unmeasured += 1;
         let condensed = self.pages.get_mut(slot);
         condensed.changes.add(offset);
         if !std::mem::replace(&mut condensed.is_stale, true) {
@@ -62,6 +67,7 @@ impl Sftl {
 
     /// Counts the runs of pages that were written to since.
     fn measure_stale(&mut self, shape: &dyn Shape) {
+        self.unmeasured = 0;
         while let Some(page) = self.stale.pop() {
             let Some(slot) = self.pages.find(page) else { continue };
             let bytes = condensed_bytes(&self.config, shape.runs(page));
@@ -105,6 +111,10 @@ impl Cache for Sftl {
         shape: &dyn Shape,
         steps: &mut Vec<Step>,
     ) -> bool {
+        if self.unmeasured >= MEASURED_AFTER {
+            self.measure_stale(shape);
+            self.make_room(0, steps);
+        }
         let page = self.config.page_of(entry);
         let found = self.pages.find(page);
         let slot = match found {

@@ -34,9 +34,7 @@
 //! Recovery finds out which bitmap pages lack something that is dead now; only these count as touched. So a drive whose power is
 //! cut again and again does not begin anew with all of them each time, for which it might run out of free lines.
 
-use std::sync::Arc;
-
-use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockRange, Content, DeviceError, Inode, Lba, StreamId};
+use dovetail_block::{BlockRange, DeviceError, Inode, Lba, StreamId};
 use dovetail_nand::{Divisor, Lpn, Ppn, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
@@ -377,11 +375,11 @@ impl Drive {
         cause: Cause,
     ) -> Result<SimTime, DeviceError> {
         let parts = self.config.parts() as usize;
+        let before = self.system.get(lpn);
         let mut tokens = [Token::EMPTY; MAX_PARTS];
-        for (token, chunk) in tokens.iter_mut().zip(bytes.chunks_exact(BLOCK_SIZE as usize)) {
-            let mut block: BlockBytes = [0; BLOCK_SIZE as usize];
-            block.copy_from_slice(chunk);
-            *token = self.nand.intern(&Content::Bytes(Arc::new(block)));
+        for (part, (token, block)) in tokens.iter_mut().zip(bytes.as_chunks().0).enumerate() {
+            let before = before.map_or(Token::EMPTY, |ppn| self.nand.token(ppn, part));
+            *token = self.nand.intern_version(block, before);
         }
         // it tells of what was programmed and written before
         self.nand.barrier();

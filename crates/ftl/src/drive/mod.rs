@@ -458,7 +458,7 @@ impl BlockDevice for Drive {
     }
 
     fn room(&self) -> Option<u64> {
-        self.config.addresses.map(|_| self.free_pages())
+        self.config.addresses.map(|_| self.room_in_few_pieces())
     }
 
     fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {

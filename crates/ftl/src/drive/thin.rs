@@ -7,12 +7,18 @@
 //! A power cut takes discards back that are not durable, beside what was written instead. So much is set apart for that
 //! ([`DriveConfig::pages_freed_at_once`](crate::DriveConfig)), and what was discarded beyond it is room only once the record of
 //! the discard is on flash: a write that needs it waits.
+//!
+//! A demand-paged map has room of its own for the translation pages of what lies in few pieces
+//! ([`DriveConfig::translation_pages`](crate::DriveConfig)). Those beyond it take the place of the host's pages.
 
 use dovetail_block::{BlockRange, DeviceError};
 use dovetail_nand::Lpn;
 use dovetail_time::SimTime;
 
 use super::Drive;
+
+/// Pieces in which a host fills what room it is told of (assumed: more than a file system has logs).
+const PIECES: u64 = 16;
 
 /// Pages that discards have unmapped.
 #[derive(Debug, Default)]
@@ -43,7 +49,28 @@ impl Freed {
 impl Drive {
     /// Logical pages that can be mapped beside those there are.
     pub(super) fn free_pages(&self) -> u64 {
-        self.config.capacity_pages().saturating_sub(self.mapped + self.buffer.fresh() as u64)
+        let taken = self.mapped + self.buffer.fresh() as u64 + self.translations_beyond(0);
+        self.config.capacity_pages().saturating_sub(taken)
+    }
+
+    /// Logical pages that a host can write in a few pieces, each wherever it likes.
+    pub(super) fn room_in_few_pieces(&self) -> u64 {
+        let free = self.free_pages();
+        free.saturating_sub(self.more_translations(free, PIECES))
+    }
+
+    /// Translation pages beyond those that have room of their own, with so many more than there are now. A page of the
+    /// buffer that flash has nothing of may need one.
+    fn translations_beyond(&self, more: u64) -> u64 {
+        let Some(paging) = &self.paging else { return 0 };
+        (paging.needed() + self.buffer.fresh() as u64 + more).saturating_sub(self.config.translation_pages())
+    }
+
+    /// By how much that grows at most with so many new pages in so many pieces.
+    fn more_translations(&self, pages: u64, pieces: u64) -> u64 {
+        let Some(paging) = &self.paging else { return 0 };
+        let most = pages.min(pages / paging.page_entries() + 2 * pieces);
+        self.translations_beyond(most) - self.translations_beyond(0)
     }
 
     /// When a write that comes at `at` finds room. At once on a drive with as many addresses as it has room for.
@@ -51,15 +78,17 @@ impl Drive {
         let Some(apart) = self.config.pages_freed_at_once() else { return Ok(at) };
         let (pages, room) = (self.pages_of(range), self.free_pages());
         let durable = room.saturating_sub(self.freed.volatile_at(at).saturating_sub(apart));
-        if pages.end - pages.start <= durable {
+        let most = pages.end - pages.start;
+        let translations = self.more_translations(most, 1);
+        if most + translations <= durable {
             return Ok(at);
         }
         // Most pages of what does not fit may be there already, of a write that is longer than all there is they are not.
-        if pages.end - pages.start > self.config.capacity_pages() {
+        if most > self.config.capacity_pages() {
             return Err(DeviceError::NoRoom);
         }
         let new = pages.map(Lpn).filter(|&lpn| self.takes_a_page(lpn)).count() as u64;
-        match new {
+        match new + translations.min(new) {
             new if new <= durable => Ok(at),
             new if new <= room => Ok(at.max(self.freed.durable_from)),
             _ => Err(DeviceError::NoRoom),

@@ -98,10 +98,11 @@ impl Drive {
             return (before, MapCost { accesses: 1 });
         }
         let (before, cost) = self.map.update(lpn, to);
-        if let Some(paging) = &mut self.paging {
-            paging.note(lpn);
-        }
         self.mapped = self.mapped + u64::from(to.is_some()) - u64::from(before.is_some());
+        let paging = self.paging.as_mut();
+        if let Some(emptied) = paging.and_then(|paging| paging.note(lpn, before.is_some(), to.is_some())) {
+            self.give_up_translation(emptied);
+        }
         (before, cost)
     }
 

@@ -112,9 +112,12 @@ const BUSY: &str = "[a]\nrw=randrw\nbs=16k\nsize=48m\nfsync=16\nnumjobs=2\nioeng
 
 #[test]
 fn the_tool_keeps_the_map_small_beside_a_workload() {
-    for (filesystem, schedule) in
-        [("ext3", "every=100ms"), ("ext4", "every=100ms,hot=20ms"), ("ext4", "pressure=256KiB")]
-    {
+    for (filesystem, schedule) in [
+        ("ext3", "every=100ms"),
+        ("ext4", "every=100ms,hot=20ms"),
+        ("ext4", "pressure=256KiB"),
+        ("f2fs", "every=100ms"),
+    ] {
         let what = format!("{filesystem} {schedule}");
         let stack = with_the_tool(filesystem, "fsdv-5g", schedule);
         let run = run(&job_on(&stack), &mut fio(BUSY)).unwrap();

@@ -1,9 +1,11 @@
 //! Figure 5 of the FSDV paper: what one run takes off the map.
 
 use dovetail_devirt::Report;
+use dovetail_ext::Ext;
+use dovetail_ftl::Drive;
 use dovetail_time::SimSpan;
 
-use super::fsdv_rig::{LOADS, Load, Rig, no_runs};
+use super::fsdv_rig::{LOADS, Load, OnDrive, Rig, no_runs};
 use super::{Comparison, Figure, Reproduction, Setting, direction};
 use crate::bench::BenchError;
 
@@ -31,19 +33,19 @@ pub(super) struct Measured {
 
 impl Measured {
     /// The share of the map that is gone, in percent.
-    fn reduction(&self) -> f64 {
+    pub(super) fn reduction(&self) -> f64 {
         100.0 * (1.0 - self.after as f64 / self.before as f64)
     }
 
     /// Percent of the map that blocks of pointers took.
-    fn by_metadata(&self) -> f64 {
+    pub(super) fn by_metadata(&self) -> f64 {
         let Report { content_blocks, metadata_blocks, .. } = self.report;
         self.reduction() * metadata_blocks as f64 / (content_blocks + metadata_blocks).max(1) as f64
     }
 }
 
-pub(super) fn measure(load: &Load, setting: &Setting<'_>) -> Result<Measured, BenchError> {
-    let mut rig = Rig::new(load, setting)?;
+pub(super) fn measure<F: OnDrive>(load: &Load, setting: &Setting<'_>) -> Result<Measured, BenchError> {
+    let mut rig = Rig::<F>::new(load, setting)?;
     let seconds = SimSpan::from_ms((5000.0 * setting.scale.value()) as u64);
     rig.run_until(rig.now() + seconds)?;
     rig.sync()?;
@@ -54,7 +56,7 @@ pub(super) fn measure(load: &Load, setting: &Setting<'_>) -> Result<Measured, Be
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let measured: Vec<Measured> =
-        LOADS.iter().map(|load| measure(load, setting)).collect::<Result<_, _>>()?;
+        LOADS.iter().map(|load| measure::<Ext<Drive>>(load, setting)).collect::<Result<_, _>>()?;
     let mut comparisons: Vec<Comparison> = measured.iter().map(reduction).collect();
     let metadata: Vec<f64> = measured.iter().map(Measured::by_metadata).collect();
     comparisons.push(direction(
@@ -78,7 +80,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     Ok(Reproduction { comparisons, results: no_runs(setting) })
 }
 
-fn reduction(measured: &Measured) -> Comparison {
+pub(super) fn reduction(measured: &Measured) -> Comparison {
     let (ours, kib) = (measured.reduction(), |bytes: u64| bytes / 1024);
     Comparison {
         what: format!("{}: map memory is smaller by", measured.name),

@@ -1,5 +1,8 @@
 //! Figure 6 of the FSDV paper: how long a run takes.
 
+use dovetail_ext::Ext;
+use dovetail_ftl::Drive;
+
 use super::fsdv_figure_5::{Measured, measure};
 use super::fsdv_rig::{LOADS, no_runs};
 use super::{Comparison, Figure, Reproduction, Setting, direction};
@@ -19,7 +22,7 @@ pub(super) const FIGURE: Figure = Figure {
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let measured: Vec<Measured> =
-        LOADS.iter().map(|load| measure(load, setting)).collect::<Result<_, _>>()?;
+        LOADS.iter().map(|load| measure::<Ext<Drive>>(load, setting)).collect::<Result<_, _>>()?;
     let seconds: Vec<f64> =
         measured.iter().map(|run| run.report.time().as_secs_f64() / setting.scale.value()).collect();
     let mut comparisons: Vec<Comparison> =

@@ -1,5 +1,7 @@
 //! Figures 3, 7 and 8 of the FSDV paper, and what the tool costs the foreground: runs once a minute beside a workload.
 
+use dovetail_ext::Ext;
+use dovetail_ftl::Drive;
 use dovetail_time::{SimSpan, SimTime};
 
 use super::fsdv_rig::{LOADS, Load, Rig, no_runs};
@@ -43,7 +45,7 @@ struct Seen {
 
 fn watch(load: &Load, setting: &Setting<'_>, threshold: Option<u64>) -> Result<Seen, BenchError> {
     let minute = SimSpan::from_ns((60e9 * setting.scale.value()) as u64);
-    let mut rig = Rig::new(load, setting)?;
+    let mut rig = Rig::<Ext<Drive>>::new(load, setting)?;
     rig.pause = PAUSE;
     let start = rig.now() + minute;
     rig.run_until(start)?;
@@ -62,7 +64,12 @@ fn watch(load: &Load, setting: &Setting<'_>, threshold: Option<u64>) -> Result<S
     Ok(seen)
 }
 
-fn sample(rig: &mut Rig, seen: &mut Seen, begin: SimTime, minute: SimSpan) -> Result<(), BenchError> {
+fn sample(
+    rig: &mut Rig<Ext<Drive>>,
+    seen: &mut Seen,
+    begin: SimTime,
+    minute: SimSpan,
+) -> Result<(), BenchError> {
     for part in 1..=SAMPLES {
         rig.run_until(begin + SimSpan::from_ns(minute.as_ns() / u64::from(SAMPLES)) * u64::from(part))?;
         seen.map += rig.map_bytes() as f64 / f64::from(RUNS * SAMPLES);
@@ -150,7 +157,7 @@ mod tests {
         let (with, without) =
             (watch(&LOADS[1], &setting, Some(0)).unwrap(), watch(&LOADS[1], &setting, None).unwrap());
         assert!(with.map * 1.5 < without.map, "{with:?}, {without:?}");
-        let mut rig = Rig::new(&LOADS[5], &setting).unwrap();
+        let mut rig = Rig::<Ext<Drive>>::new(&LOADS[5], &setting).unwrap();
         let before = rig.map_bytes();
         rig.devirtualize(SimSpan::ZERO).unwrap();
         rig.check();

@@ -1,14 +1,14 @@
-//! The rig of the FSDV paper: ext3 on its drive, one thread of a workload, and the tool beside it.
+//! The rig of the FSDV paper: a file system on its drive, one thread of a workload, and the tool beside it.
 //!
 //! File system and drive meet without a host between them: which place a block has is known to the drive alone, when the
 //! call is made, so calls come one after another and cost the host nothing. Virtual time is that of the drive.
 
 use dovetail_devirt::{Hot, Report, Run, Selection, Way};
-use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
-use dovetail_ext::{Ext, Options};
-use dovetail_ftl::{Drive, Overrides, Profile};
+use dovetail_ext::Ext;
+use dovetail_f2fs::F2fs;
+use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile};
 use dovetail_time::{Ratio, SimSpan, SimTime};
-use dovetail_vfs::{FileSystem, Simulated};
+use dovetail_vfs::{Devirtualize, Simulated};
 use dovetail_workload::fileset::{Amount, FileSet, FileSetConfig};
 use dovetail_workload::personality::{Personality, PersonalityWorkload};
 use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
@@ -60,40 +60,112 @@ impl Load {
     }
 }
 
-/// A volume with a workload's files, and what the workload does.
-pub(super) struct Rig {
-    fs: Ext<Drive>,
-    files: Files,
-    workload: Box<dyn Workload>,
-    /// Calls that the workload has made.
-    pub(super) calls: u64,
-    /// What passes after each call before the next one.
-    pub(super) pause: SimSpan,
+/// A file system right on a drive.
+pub(super) trait OnDrive: Simulated + Devirtualize + Sized {
+    /// With its drive, for messages.
+    const NAME: &'static str;
+
+    /// Makes a volume and mounts it so that the tool can run.
+    fn made(drive: Drive, scale: Ratio) -> Result<Self, BenchError>;
+
+    fn drive(&self) -> &Drive;
 }
 
-impl Rig {
-    /// The files are there, and all is on the drive.
-    pub(super) fn new(load: &Load, setting: &Setting<'_>) -> Result<Self, BenchError> {
-        let profile = Profile::load("fsdv-5g").map_err(|error| BenchError::Drive(error.to_string()))?;
-        let overrides = Overrides { scale: Some(setting.scale), seed: setting.seed, ..Overrides::default() };
-        let config = profile.resolve(&overrides).map_err(|error| BenchError::Drive(error.to_string()))?;
-        let mut drive = Drive::new(config).map_err(|error| BenchError::Drive(error.to_string()))?;
-        let blocks = (JOURNAL_BLOCKS * setting.scale.value()).max(1024.0) as u32;
+impl OnDrive for Ext<Drive> {
+    const NAME: &'static str = "ext3 on fsdv-5g";
+
+    fn made(mut drive: Drive, scale: Ratio) -> Result<Self, BenchError> {
+        use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
+        let blocks = (JOURNAL_BLOCKS * scale.value()).max(1024.0) as u32;
         let made = MkfsOptions {
             block_size: Some(4096),
             inode_ratio: Some(16_384),
             journal_blocks: Some(blocks),
             ..MkfsOptions::new(Kind::Ext3)
         };
-        mkfs(&mut drive, &made).map_err(setup)?;
-        let options = Options { physical_pointers: true, ..Options::default() };
-        let fs = Ext::mount(drive, options, SimTime::ZERO).map_err(setup)?;
-        let workload = load.workload(setting.scale, setting.seed)?;
-        let mut rig = Self { fs, files: Files::default(), workload, calls: 0, pause: SimSpan::ZERO };
+        mkfs(&mut drive, &made).map_err(setup::<Self>)?;
+        let options = dovetail_ext::Options { physical_pointers: true, ..Default::default() };
+        Self::mount(drive, options, SimTime::ZERO).map_err(setup::<Self>)
+    }
+
+    fn drive(&self) -> &Drive {
+        self.device()
+    }
+}
+
+impl OnDrive for F2fs<Drive> {
+    const NAME: &'static str = "F2FS on fsdv-5g";
+
+    fn made(mut drive: Drive, _: Ratio) -> Result<Self, BenchError> {
+        use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
+        mkfs(&mut drive, &MkfsOptions::default()).map_err(setup::<Self>)?;
+        let options = dovetail_f2fs::Options { physical_pointers: true, ..Default::default() };
+        Self::mount(drive, options, SimTime::ZERO).map_err(setup::<Self>)
+    }
+
+    fn drive(&self) -> &Drive {
+        self.device()
+    }
+}
+
+/// The drive of the paper, with what is to be different.
+pub(super) fn drive_config(setting: &Setting<'_>, overrides: Overrides) -> Result<DriveConfig, BenchError> {
+    let profile = Profile::load("fsdv-5g").map_err(|error| BenchError::Drive(error.to_string()))?;
+    let overrides = Overrides { scale: Some(setting.scale), seed: setting.seed, ..overrides };
+    profile.resolve(&overrides).map_err(|error| BenchError::Drive(error.to_string()))
+}
+
+/// Calls of one kind, and how long they took together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    calls: u64,
+    time: SimSpan,
+}
+
+impl Spent {
+    fn add(&mut self, time: SimSpan) {
+        (self.calls, self.time) = (self.calls + 1, self.time + time);
+    }
+
+    /// Microseconds a call.
+    pub(super) fn mean_us(self) -> f64 {
+        self.time.as_ns() as f64 / 1000.0 / self.calls.max(1) as f64
+    }
+}
+
+/// A volume with a workload's files, and what the workload does.
+pub(super) struct Rig<F> {
+    fs: F,
+    files: Files,
+    workload: Box<dyn Workload>,
+    /// Calls that the workload has made.
+    pub(super) calls: u64,
+    /// What passes after each call before the next one.
+    pub(super) pause: SimSpan,
+    /// Reads and writes of the workload.
+    pub(super) reads: Spent,
+    pub(super) writes: Spent,
+    /// The next call waits so long: a batch of the tool was under way.
+    wait: SimSpan,
+}
+
+impl<F: OnDrive> Rig<F> {
+    /// The files are there, and all is on the drive.
+    pub(super) fn new(load: &Load, setting: &Setting<'_>) -> Result<Self, BenchError> {
+        let config = drive_config(setting, Overrides::default())?;
+        let drive = Drive::new(config).map_err(|error| BenchError::Drive(error.to_string()))?;
+        Self::prepared(F::made(drive, setting.scale)?, load.workload(setting.scale, setting.seed)?)
+    }
+
+    /// The same of a file system that is mounted.
+    pub(super) fn prepared(fs: F, workload: Box<dyn Workload>) -> Result<Self, BenchError> {
+        let (files, pause, wait) = (Files::default(), SimSpan::ZERO, SimSpan::ZERO);
+        let (reads, writes) = (Spent::default(), Spent::default());
+        let mut rig = Self { fs, files, workload, calls: 0, pause, reads, writes, wait };
         while let Some(call) = rig.workload.prepare() {
             rig.perform(&call)?;
         }
-        rig.fs.sync().map_err(failed)?;
+        rig.sync()?;
         Ok(rig)
     }
 
@@ -103,18 +175,18 @@ impl Rig {
 
     /// Bytes of the drive's memory that its map takes.
     pub(super) fn map_bytes(&self) -> u64 {
-        self.fs.device().mapping_memory_bytes()
+        self.fs.drive().mapping_memory_bytes()
     }
 
     fn perform(&mut self, call: &Call) -> Result<u64, BenchError> {
         let now = self.fs.now();
-        if FileSystem::next_wake(&self.fs).is_some_and(|due| due <= now) {
-            FileSystem::wake(&mut self.fs, now).map_err(failed)?;
+        if self.fs.next_wake().is_some_and(|due| due <= now) {
+            self.fs.wake(now).map_err(failed::<F>)?;
         }
         let path = call.file().map(|file| self.workload.path(file).to_string()).unwrap_or_default();
         let done = self.files.perform(&mut self.fs, now, call, &path);
         done.map(|effect| effect.bytes).map_err(|error| match error {
-            CallError::Refused(error) => failed(error),
+            CallError::Refused(error) => failed::<F>(error),
             CallError::WrongData { block } => {
                 BenchError::Workload(format!("{path}: block {block} holds something else"))
             }
@@ -122,13 +194,14 @@ impl Rig {
     }
 
     /// Makes the next call; `false` if there is none any more.
-    fn step(&mut self) -> Result<bool, BenchError> {
+    pub(super) fn step(&mut self) -> Result<bool, BenchError> {
         let (thread, begin) = (ThreadId(0), self.fs.now());
         match self.workload.next(thread, begin) {
             Step::Call(call) => {
                 let bytes = self.perform(&call)?;
                 self.calls += 1;
                 let end = self.fs.now();
+                self.count(&call, end.since(begin));
                 self.workload.ended(thread, &call, &Outcome { begin, end, bytes });
                 Simulated::set_now(&mut self.fs, end + self.pause);
                 Ok(true)
@@ -141,6 +214,32 @@ impl Rig {
         }
     }
 
+    fn count(&mut self, call: &Call, time: SimSpan) {
+        let time = time + std::mem::take(&mut self.wait);
+        match call {
+            Call::Read { .. } => self.reads.add(time),
+            Call::Write { .. } | Call::Append { .. } => self.writes.add(time),
+            _ => {}
+        }
+    }
+
+    /// Begins a run of the tool, whose batches come between calls.
+    pub(super) fn begin_run(&mut self) -> Result<Run, BenchError> {
+        let begin = self.fs.now();
+        let selection = Selection::due(&mut self.fs, Hot::default()).map_err(failed::<F>)?;
+        let run = Run::new(&self.fs, Way::ToDevice, selection).map_err(failed::<F>)?;
+        self.wait += self.fs.now().since(begin);
+        Ok(run)
+    }
+
+    /// Carries out a batch of it; `false` if there was none. A call that comes meanwhile waits: the next one is counted so.
+    pub(super) fn step_run(&mut self, run: &mut Run) -> Result<bool, BenchError> {
+        let begin = self.fs.now();
+        let more = run.step(&mut self.fs).map_err(failed::<F>)?;
+        self.wait += self.fs.now().since(begin);
+        Ok(more)
+    }
+
     /// Lets the workload run until a time.
     pub(super) fn run_until(&mut self, until: SimTime) -> Result<(), BenchError> {
         while self.fs.now() < until && self.step()? {}
@@ -149,29 +248,29 @@ impl Rig {
 
     /// Lets the tool run, its batches one after another.
     pub(super) fn devirtualize(&mut self, hot: SimSpan) -> Result<Report, BenchError> {
-        let selection = Selection::due(&mut self.fs, Hot { within: hot }).map_err(failed)?;
-        let run = Run::new(&self.fs, Way::ToDevice, selection).map_err(failed)?;
-        run.finish(&mut self.fs).map_err(failed)
+        let selection = Selection::due(&mut self.fs, Hot { within: hot }).map_err(failed::<F>)?;
+        let run = Run::new(&self.fs, Way::ToDevice, selection).map_err(failed::<F>)?;
+        run.finish(&mut self.fs).map_err(failed::<F>)
     }
 
     /// Everything that was written is on the drive.
     pub(super) fn sync(&mut self) -> Result<(), BenchError> {
-        self.fs.sync().map_err(failed)
+        self.fs.sync().map_err(failed::<F>)
     }
 
     /// The drive's maps agree.
     #[cfg(test)]
     pub(super) fn check(&self) {
-        assert_eq!(self.fs.device().check(), Ok(()));
+        assert_eq!(self.fs.drive().check(), Ok(()));
     }
 }
 
-fn setup(error: dovetail_ext::Error) -> BenchError {
-    BenchError::Setup { stack: "ext3 on fsdv-5g".into(), reason: error.to_string() }
+fn setup<F: OnDrive>(error: impl std::fmt::Display) -> BenchError {
+    BenchError::Setup { stack: F::NAME.into(), reason: error.to_string() }
 }
 
-fn failed(error: dovetail_vfs::Error) -> BenchError {
-    BenchError::Workload(format!("ext3 on fsdv-5g: {error}"))
+fn failed<F: OnDrive>(error: dovetail_vfs::Error) -> BenchError {
+    BenchError::Workload(format!("{}: {error}", F::NAME))
 }
 
 /// These figures have no runs on stacks.

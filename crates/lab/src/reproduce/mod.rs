@@ -3,10 +3,12 @@
 //! A paper's figure is never an input to what is compared with it: it stands beside the result, with the rule that says what counts as agreement.
 
 mod curve;
+mod fsdv_f2fs;
 mod fsdv_figure_5;
 mod fsdv_figure_6;
 mod fsdv_figure_7;
 mod fsdv_rig;
+mod fsdv_three_ways;
 mod iplfs;
 mod iplfs_figure_12a;
 mod iplfs_figure_12b;
@@ -23,6 +25,7 @@ mod mapcache;
 mod mapcache_figure_1;
 mod mapcache_figure_5;
 mod mapcache_figure_6;
+mod mapcache_sizes;
 mod rmipu_figure_1;
 mod rmipu_figure_3;
 mod rmipu_figure_4;
@@ -41,7 +44,7 @@ use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 21] = [
+pub const FIGURES: [&Figure; 24] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
@@ -50,6 +53,7 @@ pub const FIGURES: [&Figure; 21] = [
     &mapcache_figure_1::FIGURE,
     &mapcache_figure_5::FIGURE,
     &mapcache_figure_6::FIGURE,
+    &mapcache_sizes::FIGURE,
     &iplfs_tables_1_2::FIGURE,
     &iplfs_map_size::FIGURE,
     &iplfs_figure_12a::FIGURE,
@@ -63,6 +67,8 @@ pub const FIGURES: [&Figure; 21] = [
     &fsdv_figure_5::FIGURE,
     &fsdv_figure_6::FIGURE,
     &fsdv_figure_7::FIGURE,
+    &fsdv_f2fs::FIGURE,
+    &fsdv_three_ways::FIGURE,
 ];
 
 /// A figure or table of a paper.

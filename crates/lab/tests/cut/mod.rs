@@ -4,7 +4,9 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, DeviceError, Event, Hints, Lba, MemoryDevice, Pattern,
 };
 use dovetail_ftl::lines::LineShape;
-use dovetail_ftl::{Drive, DriveConfig, RemapConfig, UnrecoveredDrive, mapping, victim};
+use dovetail_ftl::{
+    Drive, DriveConfig, MapCacheConfig, RemapConfig, UnrecoveredDrive, cache, mapping, victim,
+};
 use dovetail_nand::{FaultPlan, Geometry, PowerCut, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 
@@ -29,8 +31,10 @@ pub(crate) fn config(
     // on a thin drive any map but a dense one
     let schemes: Vec<_> =
         mapping::SCHEMES.iter().filter(|scheme| addresses.is_none() || scheme.sparse).collect();
+    let map_cache = rng.chance(0.5).then(|| paged(rng));
     DriveConfig {
         addresses,
+        map_cache,
         scheme: schemes[rng.below(schemes.len().min(2) as u64) as usize],
         policy: &victim::POLICIES[rng.below(victim::POLICIES.len() as u64) as usize],
         shape: if rng.chance(0.5) { LineShape::Superblock } else { LineShape::Block },
@@ -42,6 +46,15 @@ pub(crate) fn config(
         remap,
         seed: rng.next_u64(),
         ..DriveConfig::plain(geometry, BLOCKS * u64::from(page_bytes / 4096))
+    }
+}
+
+/// A map that is paged on demand, by any policy.
+fn paged(rng: &mut Rng) -> MapCacheConfig {
+    MapCacheConfig {
+        policy: &cache::POLICIES[rng.below(cache::POLICIES.len() as u64) as usize],
+        bytes: [200, 4000, 40_000][rng.below(3) as usize],
+        page_entries: [128, 512][rng.below(2) as usize],
     }
 }
 

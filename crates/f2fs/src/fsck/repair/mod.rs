@@ -50,6 +50,12 @@ pub enum RepairError {
         "of an IPLFS volume only leaked blocks and superblocks are repaired, and not beside other errors: {0}"
     )]
     Endless(Box<Finding>),
+    /// Pointers lead to places of the drive.
+    #[error(
+        "a volume with pointers to its drive's own addresses is not repaired: make it an ordinary one first with \
+         `dovetail devirtualize --undo`"
+    )]
+    Devirtualized,
     /// Repaired blocks are written to free segments, and there are too few.
     #[error("there is no free segment to write repaired blocks to")]
     NoSpace,
@@ -74,6 +80,9 @@ pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
     findings.retain(|finding| finding.kind().remedy == Remedy::Repaired);
     if findings.is_empty() {
         return Ok(findings);
+    }
+    if checker.volume.superblock.devirtualized {
+        return Err(RepairError::Devirtualized);
     }
     refuse(&checker.report.findings)?;
     if checker.volume.superblock.variant == Variant::Iplfs {

@@ -1,7 +1,7 @@
 //! References of the policies that know translation pages.
 
 use super::super::cdftl;
-use super::super::s_ftl::{WINDOW, condensed_bytes};
+use super::super::s_ftl::{MEASURED_AFTER, WINDOW, condensed_bytes};
 use super::super::tpftl::{NODE_BYTES, PACKED_ENTRY_BYTES, SWITCH};
 use super::entries::Bag;
 use super::*;
@@ -156,20 +156,24 @@ impl Model for Cdftl {
 pub(super) struct Sftl {
     config: CacheConfig,
     pages: Vec<Whole>,
+    changes: u32,
     now: u64,
 }
 
 impl Sftl {
     pub(super) fn new(config: CacheConfig) -> Self {
-        Self { config, pages: Vec::new(), now: 0 }
+        Self { config, pages: Vec::new(), changes: 0, now: 0 }
     }
 
-    fn load(&mut self, page: TranslationPage, shape: &dyn Shape, steps: &mut Vec<Step>) {
+    fn measure(&mut self, shape: &dyn Shape) {
         for whole in self.pages.iter_mut().filter(|whole| whole.is_stale) {
             whole.bytes = condensed_bytes(&self.config, shape.runs(whole.page));
             whole.is_stale = false;
         }
-        let bytes = condensed_bytes(&self.config, shape.runs(page));
+        self.changes = 0;
+    }
+
+    fn make_room(&mut self, bytes: u64, steps: &mut Vec<Step>) {
         let taken = |pages: &[Whole]| pages.iter().map(|whole| whole.bytes).sum::<u64>();
         while taken(&self.pages) + bytes > self.config.bytes && !self.pages.is_empty() {
             self.pages.sort_by_key(|whole| whole.used);
@@ -180,6 +184,12 @@ impl Sftl {
                 steps.push(Step::Write { page: gone.page, whole: true });
             }
         }
+    }
+
+    fn load(&mut self, page: TranslationPage, shape: &dyn Shape, steps: &mut Vec<Step>) {
+        self.measure(shape);
+        let bytes = condensed_bytes(&self.config, shape.runs(page));
+        self.make_room(bytes, steps);
         steps.push(Step::Read { page });
         self.pages.push(Whole { page, used: self.now, dirty: BTreeSet::new(), bytes, is_stale: false });
     }
@@ -198,6 +208,10 @@ impl Model for Sftl {
         shape: &dyn Shape,
         steps: &mut Vec<Step>,
     ) -> bool {
+        if self.changes >= MEASURED_AFTER {
+            self.measure(shape);
+            self.make_room(0, steps);
+        }
         self.now += 1;
         let (page, now) = (self.config.page_of(entry), self.now);
         let hit = self.whole(page).is_some();
@@ -209,6 +223,7 @@ impl Model for Sftl {
         if access == Access::Write {
             whole.dirty.insert(entry);
             whole.is_stale = true;
+            self.changes += 1;
         }
         hit
     }
@@ -218,7 +233,9 @@ impl Model for Sftl {
             whole.dirty.insert(entry);
             whole.is_stale = true;
         };
-        self.whole(self.config.page_of(entry)).map(change).is_some()
+        let took = self.whole(self.config.page_of(entry)).map(change).is_some();
+        self.changes += u32::from(took);
+        took
     }
 
     fn written(&mut self, page: TranslationPage) {

@@ -127,8 +127,8 @@ impl Example {
     }
 
     fn does(&mut self, access: Access, entry: Entry) -> (bool, Vec<Step>) {
-        let mut steps = Vec::new();
-        (self.0.access(entry, access, 0, &Writes::default(), &mut steps), steps)
+        let (mut steps, nothing_mapped) = (Vec::new(), Places { config: FIGURE, places: RefCell::default() });
+        (self.0.access(entry, access, 0, &nothing_mapped, &mut steps), steps)
     }
 
     /// Read entries, write entries, MAHT.

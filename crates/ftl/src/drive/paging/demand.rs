@@ -5,7 +5,7 @@ use dovetail_nand::Lpn;
 use dovetail_time::SimTime;
 
 use super::page::entries_of;
-use crate::cache::{Access, CacheConfig, Shape, Step, TranslationPage};
+use crate::cache::{Access, CacheConfig, Entry, Shape, Step, TranslationPage};
 use crate::drive::Drive;
 use crate::mapping::Mapping;
 use crate::stats::MapUse;
@@ -26,6 +26,17 @@ impl Shape for Runs<'_> {
             b.0 - a.0 != u64::from(at_b.0.wrapping_sub(at_a.0))
         });
         u32::from(!found.is_empty()) + breaks.count() as u32
+    }
+
+    fn follows(&self, entry: Entry) -> bool {
+        if entry + 1 >= self.host_pages {
+            return false;
+        }
+        let place = |entry| self.map.lookup(Lpn(entry)).0;
+        match (place(entry), place(entry + 1)) {
+            (Some(before), Some(after)) => after.0.checked_sub(1) == Some(before.0),
+            (before, after) => before.is_none() && after.is_none(),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod demand;
 mod owed;
 mod page;
 mod recover;
+mod regions;
 
 use std::collections::BTreeSet;
 
@@ -28,9 +29,12 @@ use crate::config::DriveConfig;
 
 pub(crate) use page::FLASH_ENTRY_BYTES;
 pub(super) use recover::{FoundTranslations, read_found};
+use regions::Regions;
 
-/// Bytes of an entry of the global translation directory.
-const DIRECTORY_ENTRY_BYTES: u64 = 4;
+/// Bytes of an entry of the global translation directory: where the page is, and how many of its entries are mapped.
+const DIRECTORY_ENTRY_BYTES: u64 = 4 + 2;
+/// The same with the translation page's number, on a thin drive that has no table of all of them.
+const SPARSE_DIRECTORY_ENTRY_BYTES: u64 = 8 + DIRECTORY_ENTRY_BYTES;
 
 #[derive(Debug)]
 pub(super) struct Paging {
@@ -42,6 +46,8 @@ pub(super) struct Paging {
     host_pages: u64,
     /// The global translation directory.
     directory: HashMap<TranslationPage, Ppn, FxBuildHasher>,
+    directory_entry_bytes: u64,
+    regions: Regions,
     owed: BTreeSet<TranslationPage>,
     steps: Vec<Step>,
     /// The entries of the translation page that is being written, one for each that a flash page has room for.
@@ -67,6 +73,11 @@ impl Paging {
             first: first_translation(config),
             host_pages: config.host_pages(),
             directory: HashMap::default(),
+            directory_entry_bytes: match config.addresses {
+                Some(_) => SPARSE_DIRECTORY_ENTRY_BYTES,
+                None => DIRECTORY_ENTRY_BYTES,
+            },
+            regions: Regions::default(),
             owed: BTreeSet::new(),
             steps: Vec::new(),
             places: vec![0; config.parts() as usize * page::ENTRIES_PER_PART],
@@ -112,11 +123,28 @@ impl Paging {
         self.directory.len() as u64
     }
 
-    /// The map has changed at `lpn`: the cache takes it, or its translation page is owed.
-    pub(super) fn note(&mut self, lpn: Lpn) {
+    /// The map has changed at `lpn`: the cache takes it, or its translation page is owed. Returns the translation page if
+    /// nothing is left that it would say: flash need not have it any more.
+    pub(super) fn note(&mut self, lpn: Lpn, was_mapped: bool, is_mapped: bool) -> Option<TranslationPage> {
+        let page = self.page_of(lpn);
         if self.is_ready && !self.cache.moved(lpn.0) {
-            self.owed.insert(self.page_of(lpn));
+            self.owed.insert(page);
         }
+        let is_emptied = match (was_mapped, is_mapped) {
+            (false, true) => self.regions.add(page),
+            (true, false) => self.regions.remove(page),
+            _ => false,
+        };
+        (is_emptied && self.is_ready).then_some(page)
+    }
+
+    /// Translation pages with an entry that is mapped.
+    pub(super) fn needed(&self) -> u64 {
+        self.regions.count()
+    }
+
+    pub(super) fn page_entries(&self) -> u64 {
+        1 << self.config.shift
     }
 
     /// A translation page can no longer be read: what it said is written anew.
@@ -125,7 +153,7 @@ impl Paging {
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.config.bytes + self.count() * DIRECTORY_ENTRY_BYTES
+        self.config.bytes + self.count() * self.directory_entry_bytes
     }
 }
 

@@ -44,6 +44,18 @@ impl Drive {
         Ok(())
     }
 
+    /// Gives up a translation page of which no entry is mapped any more: the directory says so, and nothing needs to be
+    /// written. After a power cut it may be found again, and is passed over: the map has nothing there.
+    pub(in super::super) fn give_up_translation(&mut self, page: TranslationPage) {
+        let Some(paging) = &mut self.paging else { return };
+        paging.cache.written(page);
+        paging.owed.remove(&page);
+        let lpn = paging.lpn_of(page);
+        if let (Some(before), _) = self.point_at(lpn, None) {
+            self.forget(before);
+        }
+    }
+
     pub(super) fn owed_no_more(&mut self, page: TranslationPage) {
         if let Some(paging) = &mut self.paging {
             paging.owed.remove(&page);

@@ -47,7 +47,7 @@ impl Drive {
         Ok(done)
     }
 
-    /// Writes a translation page as the map is now; returns when it is durable. A page without entries is given up instead.
+    /// Writes a translation page as the map is now; returns when it is durable. Nothing is written where nothing is mapped.
     pub(super) fn write_translation(
         &mut self,
         at: SimTime,
@@ -59,9 +59,6 @@ impl Drive {
         let Some(paging) = &self.paging else { return Ok(at) };
         let lpn = paging.lpn_of(page);
         let Some(tokens) = self.encode_translation(page) else {
-            if let (Some(before), _) = self.point_at(lpn, None) {
-                self.forget(before);
-            }
             self.owed_no_more(page);
             return Ok(at);
         };

@@ -33,7 +33,9 @@ impl Drive {
     /// Takes over the translation pages found on flash, and owes those that say something else than the map.
     pub(in super::super) fn adopt_translations(&mut self, found: &FoundTranslations) {
         let Some(mut paging) = self.paging.take() else { return };
-        for (&page, &(_, ppn, _)) in found.iter().filter(|(_, (_, _, readable))| *readable) {
+        let is_needed = |page: &TranslationPage| paging.regions.has(*page);
+        let readable: Vec<_> = found.iter().filter(|(page, found)| found.2 && is_needed(page)).collect();
+        for (&page, &(_, ppn, _)) in readable {
             paging.directory.insert(page, ppn);
             self.adopt(ppn, self.all_parts());
         }

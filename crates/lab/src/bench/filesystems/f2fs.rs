@@ -59,7 +59,8 @@ fn build_variant(
     let full_bytes = planner.info().capacity() as f64 * 4096.0 / scale.value();
     // the kernel's defaults depend on the size: a volume shrunk with its drive keeps those of its full size
     let small_volume = Some(full_bytes <= SMALL_VOLUME);
-    let options = Options { small_volume, ..mount_options(stack, scale)? };
+    let physical_pointers = stack.devirtualize.is_some();
+    let options = Options { small_volume, physical_pointers, ..mount_options(stack, scale)? };
     let failed = |error: String| BenchError::Setup { stack: stack.name.clone(), reason: error };
     mkfs(&mut planner, &MkfsOptions { variant, ..mkfs_options(stack)? })
         .map_err(|error| failed(error.to_string()))?;

@@ -1,0 +1,400 @@
+//! Blocks that get addresses of the device, and back.
+//!
+//! One call renames a batch. A checkpoint comes first, so that no record of an fsync leads to what is renamed. The device then
+//! lets both addresses lead to the same block, all pointers of the batch are rewritten in memory, and the next checkpoint
+//! makes them durable: in the nodes that it writes, in NAT entries for nodes. Its version is the batch's number, so that
+//! nothing has to be added to the format: a mount after a power cut keeps the new names if the elected checkpoint is not older than
+//! the batch.
+//!
+//! On the way back content is renamed, to blocks that a log gives; nodes are written anew, as F2FS moves them at any time.
+
+use std::collections::BTreeSet;
+
+use dovetail_block::{BlockDevice, BlockRange, Devirtualize as Asked, Rename, RenameId};
+use dovetail_time::SimTime;
+use dovetail_vfs::{Address, Devirtualize, Error as CallError, Holder, Ino as Number, Target};
+
+use super::F2fs;
+use super::checkpoint::Reason;
+use super::data::{INLINE_PINNED, Why};
+use super::pointers::{Found, Pointer};
+use super::policy::{Log, data_log};
+use super::walk::nid_of;
+use crate::error::Error;
+use crate::format::{BlockAddr, CheckpointFlags, Extent, InodeFlags, NatEntry, Nid, Summary};
+use crate::places::PLACE_BIT;
+
+/// Renames at once at most: they make so many nodes dirty, and each an inode, that still fit into two segments.
+const MOST: u32 = 512;
+
+/// Which addresses blocks are to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Device,
+    Volume,
+}
+
+/// What leads to a block.
+#[derive(Clone, Copy, Debug)]
+enum Link {
+    /// A block of the file's content.
+    Content(u64),
+    /// The NAT's entry of a node.
+    Node(Nid),
+}
+
+/// A block that is renamed.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    ino: Nid,
+    link: Link,
+    /// The node that holds the pointer; of a node's address itself.
+    node: Nid,
+    from: BlockAddr,
+    to: BlockAddr,
+}
+
+impl Step {
+    fn is_content(&self) -> bool {
+        matches!(self.link, Link::Content(_))
+    }
+}
+
+impl<D: BlockDevice> F2fs<D> {
+    fn most_renames(&self) -> Result<u32, Error> {
+        Ok(self.check_places()?.space().map_or(0, |space| space.most.min(MOST)))
+    }
+
+    fn rename_targets(&mut self, targets: &[Target], side: Side) -> Result<u32, CallError> {
+        self.check_writable()?;
+        let blocks: u64 = targets.iter().map(|target| u64::from(target.blocks)).sum();
+        if blocks > self.most_renames()?.into() {
+            return Err(CallError::Invalid("more blocks than are renamed at once"));
+        }
+        let renamed = self.change(|fs| Ok(fs.rename_batch(targets, side)?));
+        self.physical.renaming.clear();
+        renamed
+    }
+
+    fn rename_batch(&mut self, targets: &[Target], side: Side) -> Result<u32, Error> {
+        self.mark_volume()?;
+        let files: BTreeSet<Nid> = targets.iter().map(|target| nid_of(target.ino)).collect();
+        for &ino in &files {
+            if self.is_there_as_inode(ino)? {
+                self.write_back(ino, Why::Background)?;
+            }
+        }
+        self.checkpoint_if_dirty()?;
+        self.balance()?;
+        let mut steps = self.steps(targets, side)?;
+        self.check_room_for_batch(&steps, side)?;
+        self.physical.renaming = files;
+        let rewritten = self.rewrite_nodes(&mut steps, side)?;
+        if side == Side::Volume {
+            self.take_blocks(&mut steps)?;
+        }
+        self.begin(&mut steps, side)?;
+        if steps.is_empty() && rewritten == 0 {
+            return Ok(0);
+        }
+        let redirected = self.redirect(&steps);
+        // a batch of which not all pointers were rewritten must not become durable
+        self.stopped |= redirected.is_err();
+        redirected?;
+        let written = self.write_checkpoint(Reason::Sync);
+        // until a checkpoint has the new names, no record of an fsync may have them
+        self.since.chain_broken |= written.is_err();
+        written?;
+        Ok(steps.len() as u32 + rewritten)
+    }
+
+    fn is_there_as_inode(&mut self, ino: Nid) -> Result<bool, Error> {
+        match self.inode(ino) {
+            Ok(_) => Ok(true),
+            Err(Error::Corrupt(crate::Corrupt::NoNode(_))) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The checkpoint that ends the batch must not find the volume full. It may use the reserve, as any: it writes the inodes, the
+    /// nodes that hold pointers to content, and on the way back all nodes.
+    fn check_room_for_batch(&self, steps: &[Step], side: Side) -> Result<(), Error> {
+        let written = steps.iter().filter(|step| side == Side::Volume || step.is_content());
+        let nodes = written.flat_map(|step| [step.ino, step.node]).collect::<BTreeSet<_>>().len();
+        let blocks = if side == Side::Volume { steps.len() } else { 0 };
+        let facts = self.space_facts();
+        let sections = (nodes + blocks).div_ceil(facts.section_blocks as usize) + Log::ALL.len();
+        if facts.free_sections as usize > sections { Ok(()) } else { Err(Error::NoSpace) }
+    }
+
+    /// The blocks that can be renamed now.
+    fn steps(&mut self, targets: &[Target], side: Side) -> Result<Vec<Step>, Error> {
+        let (mut steps, mut seen) = (Vec::new(), BTreeSet::new());
+        for target in targets {
+            let ino = nid_of(target.ino);
+            if !self.is_there_as_inode(ino)? {
+                continue;
+            }
+            let found = match target.is_metadata {
+                true if target.place.holder == Holder::Table => {
+                    self.node_step(ino, Nid(target.place.slot))?
+                }
+                true => Vec::new(),
+                false => self.content_steps(ino, target, side)?,
+            };
+            let wanted = |step: &Step| side == Side::Device || self.is_place(step.from);
+            steps.extend(found.into_iter().filter(|step| wanted(step) && seen.insert(step.from)));
+        }
+        Ok(steps)
+    }
+
+    fn node_step(&mut self, ino: Nid, nid: Nid) -> Result<Vec<Step>, Error> {
+        let entry = self.nat_entry(nid)?;
+        if entry.ino != ino || entry.address == BlockAddr::NULL || self.nodes.is_dirty(nid) {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Step { ino, link: Link::Node(nid), node: nid, from: entry.address, to: entry.address }])
+    }
+
+    fn content_steps(&mut self, ino: Nid, target: &Target, side: Side) -> Result<Vec<Step>, Error> {
+        let raw = self.inode(ino)?;
+        let fixed = raw.i_flags.get() & InodeFlags::COMPRESSED.0 != 0 || raw.i_inline & INLINE_PINNED != 0;
+        if !self.has_block_pointers(ino)? || (fixed && side == Side::Device) {
+            return Ok(Vec::new());
+        }
+        let mut steps = Vec::new();
+        let first = target.place.file_block;
+        for block in first..first.saturating_add(target.blocks.into()) {
+            if let Some(pointer) = self.pointer_to_block(ino, block)? {
+                let (link, from) = (Link::Content(block), pointer.address);
+                steps.push(Step { ino, link, node: pointer.nid, from, to: from });
+            }
+        }
+        Ok(steps)
+    }
+
+    fn pointer_to_block(&mut self, ino: Nid, block: u64) -> Result<Option<Pointer>, Error> {
+        let is_block = |address: BlockAddr| !address.is_hole() && address != BlockAddr::COMPRESSED;
+        Ok(match self.find_pointer(ino, block)? {
+            Found::Pointer(pointer) if is_block(pointer.address) => Some(pointer),
+            _ => None,
+        })
+    }
+
+    /// On the way back nodes become dirty instead of being renamed; returns how many.
+    fn rewrite_nodes(&mut self, steps: &mut Vec<Step>, side: Side) -> Result<u32, Error> {
+        let mut rewritten = 0;
+        if side == Side::Volume {
+            for step in steps.iter() {
+                if let Link::Node(nid) = step.link {
+                    self.load_any_node(nid)?;
+                    self.edit_node(nid)?;
+                    rewritten += 1;
+                }
+            }
+            steps.retain(|step| matches!(step.link, Link::Content(_)));
+        }
+        Ok(rewritten)
+    }
+
+    /// Gives each block an address of the volume, of which the device holds nothing; none if there is no room for all.
+    fn take_blocks(&mut self, steps: &mut [Step]) -> Result<(), Error> {
+        for taken in 0..steps.len() {
+            match self.take_block(&steps[taken]) {
+                Ok(to) => steps[taken].to = to,
+                Err(error) => {
+                    steps[..taken].iter().try_for_each(|step| self.free_block(step.to))?;
+                    return Err(error);
+                }
+            }
+        }
+        let taken: Vec<_> = steps.iter().map(|step| Extent { start: step.to, blocks: 1 }).collect();
+        Ok(self.io.discard(taken.into_iter())?)
+    }
+
+    fn take_block(&mut self, step: &Step) -> Result<BlockAddr, Error> {
+        let Link::Content(block) = step.link else { return Ok(step.to) };
+        let Found::Pointer(pointer) = self.find_pointer(step.ino, block)? else { return Ok(step.to) };
+        let mut facts = self.data_facts(step.ino, 0)?;
+        facts.cleaning = true;
+        let version = self.node_version(pointer.nid);
+        let owner = Summary { nid: pointer.nid, version, offset: pointer.index };
+        self.allocate(data_log(self.options.logs, facts), owner)
+    }
+
+    /// Asks the device; what it does not rename is dropped. No pointer has changed before it has answered.
+    fn begin(&mut self, steps: &mut Vec<Step>, side: Side) -> Result<(), Error> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let (places, id) = (self.io.places(), RenameId(self.checkpoint.version.wrapping_add(1)));
+        let rename = |step: &Step| Rename {
+            from: places.lba(step.from),
+            to: (side == Side::Volume).then(|| places.lba(step.to)),
+        };
+        let mut renames: Vec<Rename> = steps.iter().map(rename).collect();
+        self.io.devirtualize(Asked::Begin { id, renames: &mut renames })?;
+        let answers = std::mem::take(steps).into_iter().zip(renames);
+        steps.extend(answers.filter_map(|(step, rename)| {
+            let to = rename.to?;
+            Some(Step { to: if side == Side::Device { places.address(to) } else { step.to }, ..step })
+        }));
+        self.physical.open = (!steps.is_empty()).then_some(id);
+        Ok(())
+    }
+
+    /// Rewrites the pointers. Blocks of the volume are free from now on, as far as the next checkpoint goes; an old place is
+    /// dropped with the batch.
+    fn redirect(&mut self, steps: &[Step]) -> Result<(), Error> {
+        let prefree = self.segments.prefree_count();
+        for step in steps {
+            if !self.is_place(step.from) {
+                self.free_block(step.from)?;
+            }
+            match step.link {
+                Link::Content(block) => {
+                    if let Some(pointer) = self.pointer_to_block(step.ino, block)? {
+                        self.set_pointer(step.ino, &pointer, step.to)?;
+                    }
+                }
+                Link::Node(nid) => {
+                    let entry = self.nat_entry(nid)?;
+                    self.nat.set(nid, NatEntry { address: step.to, ..entry });
+                }
+            }
+        }
+        self.events.left_segments += u64::from(self.segments.prefree_count().saturating_sub(prefree));
+        Ok(())
+    }
+
+    /// All inodes that the NAT knows.
+    fn all_inodes(&mut self) -> Result<Vec<Nid>, Error> {
+        let mut inodes = Vec::new();
+        for page in 0..self.superblock.nat_blocks {
+            self.load_nat_page(page)?;
+            let first = self.superblock.variant.first_nid(page).0;
+            let entries = (first..).zip(self.nat.page(page).into_iter().flatten());
+            let used = entries.filter(|(nid, entry)| {
+                entry.ino.0 == *nid && entry.address != BlockAddr::NULL && *nid >= self.superblock.root.0
+            });
+            inodes.extend(used.map(|(nid, _)| Nid(nid)));
+        }
+        Ok(inodes)
+    }
+
+    /// The places that pointers of the file, and to its nodes, lead to.
+    fn places_of(&mut self, ino: Nid) -> Result<Vec<u64>, Error> {
+        let pointers = self.walk_file(ino)?.into_iter().flat_map(|holder| holder.pointers);
+        Ok(pointers
+            .filter_map(|pointer| match pointer.target {
+                Address::Physical(at) => Some(at),
+                Address::Logical(_) => None,
+            })
+            .collect())
+    }
+
+    /// The places that the device holds a block by.
+    fn held_places(&mut self) -> Result<Vec<u64>, Error> {
+        let Some(space) = self.check_places()?.space() else { return Ok(Vec::new()) };
+        let (range, mut held) = (BlockRange::new(space.first, space.blocks), Vec::new());
+        self.io.devirtualize(Asked::Held { range, into: &mut held })?;
+        Ok(held.into_iter().map(|lba| lba.0 - space.first.0).collect())
+    }
+
+    /// What a power cut may have left: places that no pointer leads to, which take room of the device.
+    pub(super) fn recover_places(&mut self) -> Result<(), Error> {
+        let clean = self.checkpoint.flags.has(CheckpointFlags::UMOUNT);
+        if self.superblock.devirtualized && !clean { self.give_back().map(drop) } else { Ok(()) }
+    }
+
+    fn give_back(&mut self) -> Result<u64, Error> {
+        self.check_places()?;
+        self.check_writable()?;
+        self.checkpoint_if_dirty()?;
+        let mut reached = BTreeSet::new();
+        for ino in self.all_inodes()? {
+            reached.extend(self.places_of(ino)?);
+        }
+        let held = self.held_places()?.into_iter();
+        let lost: Vec<BlockAddr> =
+            held.filter(|place| !reached.contains(place)).map(|place| BlockAddr(place | PLACE_BIT)).collect();
+        let count = lost.len() as u64;
+        self.discard_places(lost)?;
+        self.io.flush()?;
+        Ok(count)
+    }
+}
+
+fn number(ino: Nid) -> Number {
+    Number(ino.0.into())
+}
+
+impl<D: BlockDevice> Devirtualize for F2fs<D> {
+    fn renames_at_once(&self) -> Result<u32, CallError> {
+        Ok(self.most_renames()?)
+    }
+
+    fn now(&self) -> SimTime {
+        self.io.now()
+    }
+
+    fn device_map_bytes(&self) -> Option<u64> {
+        self.io.device().map_bytes()
+    }
+
+    fn files(&mut self) -> Result<Vec<Number>, CallError> {
+        Ok(self.all_inodes()?.into_iter().map(number).collect())
+    }
+
+    fn changed_files(&mut self) -> Result<Vec<(Number, SimTime)>, CallError> {
+        // what has no place yet would be left, and be changed again when it gets one
+        self.sync_all()?;
+        if self.physical.changed.is_none() {
+            let files = self.all_inodes()?;
+            self.physical.changed = Some(files.into_iter().map(|ino| (ino, SimTime::ZERO)).collect());
+        }
+        let changed = self.physical.changed.iter().flatten();
+        Ok(changed.map(|(ino, at)| (number(*ino), *at)).collect())
+    }
+
+    fn forget_change(&mut self, ino: Number) {
+        if let Some(changed) = &mut self.physical.changed {
+            changed.remove(&nid_of(ino));
+        }
+    }
+
+    fn moved_files(&mut self) -> Result<Option<Vec<Number>>, CallError> {
+        self.check_places()?;
+        let mut moved = Vec::new();
+        self.io.devirtualize(Asked::Moved { into: &mut moved }).map_err(Error::from)?;
+        let known = moved.iter().all(|inode| inode.0 != 0);
+        Ok(known.then(|| moved.into_iter().map(|inode| Number(inode.0.into())).collect()))
+    }
+
+    fn settle_metadata(&mut self) -> Result<(), CallError> {
+        Ok(self.checkpoint_if_dirty()?)
+    }
+
+    fn devirtualize(&mut self, targets: &[Target]) -> Result<u32, CallError> {
+        self.rename_targets(targets, Side::Device)
+    }
+
+    fn virtualize(&mut self, targets: &[Target]) -> Result<u32, CallError> {
+        self.rename_targets(targets, Side::Volume)
+    }
+
+    fn give_back_unreached(&mut self) -> Result<u64, CallError> {
+        Ok(self.give_back()?)
+    }
+
+    fn leave_device(&mut self) -> Result<bool, CallError> {
+        self.check_places()?;
+        self.check_writable()?;
+        self.checkpoint_if_dirty()?;
+        if !self.held_places()?.is_empty() {
+            return Ok(false);
+        }
+        self.unmark_volume()?;
+        Ok(true)
+    }
+}
