@@ -75,6 +75,25 @@ fn a_bench_prints_its_runs_side_by_side() {
 }
 
 #[test]
+fn the_tool_runs_beside_a_workload_where_file_system_and_drive_can() {
+    let can =
+        "name = \"can\"\nabout = \"\"\nfilesystem = \"ext3\"\ndrive = \"fsdv-5g\"\npartition = \"256MiB\"\n";
+    let output =
+        bench_with(&[("can.toml", can)], "job.fio --stack can.toml --devirtualize every=50ms,hot=5ms");
+    let text = stdout(&output);
+    for row in ["runs of the tool", "blocks renamed", "calls that waited for it", "mean of the map"] {
+        assert!(text.contains(row), "{row}: {text}{}", stderr(&output));
+    }
+    let output = bench("job.fio --stack small.toml --devirtualize every=1s");
+    assert_refused(&output, 1, "own addresses");
+    let output = bench("job.fio --stack small.toml --devirtualize hot=1s");
+    assert!(
+        output.status.code() == Some(2) && stderr(&output).contains("at least one of every"),
+        "{output:?}"
+    );
+}
+
+#[test]
 fn the_same_bench_gives_the_same_bytes_whatever_the_jobs() {
     for job in ["job.fio", "varmail --set nfiles=100 --set runtime=1"] {
         let call = |jobs: &str| {

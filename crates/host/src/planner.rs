@@ -77,7 +77,7 @@ impl Planner {
     /// Commands are planned again.
     ///
     /// # Errors
-    /// [`HostError::WrongData`], if a read did not return what was last written.
+    /// [`HostError::WrongData`], if a read since [`Self::begin_direct`] did not return what was last written.
     pub fn end_direct(&self) -> Result<(), HostError> {
         let mut state = self.0.borrow_mut();
         state.is_direct = false;
@@ -194,15 +194,15 @@ impl State {
         }
     }
 
+    /// What the file system is told of an error; what is no answer of the drive's is kept for [`Planner::end_direct`].
     fn failed(&mut self, error: HostError) -> DeviceError {
-        match error {
-            HostError::Device { source, .. } => source,
-            HostError::WrongData { lba, .. } => {
-                self.fault = Some(error);
-                DeviceError::Unreadable(lba)
-            }
-            HostError::Deadlock { .. } => DeviceError::Unsupported("devirtualize"),
-        }
+        let told = match &error {
+            HostError::Device { source, .. } => return source.clone(),
+            HostError::WrongData { lba, .. } => DeviceError::Unreadable(*lba),
+            HostError::Deadlock { .. } => DeviceError::PowerLost,
+        };
+        self.fault = Some(error);
+        told
     }
 
     fn remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {

@@ -6,7 +6,6 @@ use dovetail_vfs::Caller;
 use dovetail_workload::FileId;
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 
-use super::results::BenchRun;
 use super::*;
 
 const STACK: &str =
@@ -87,28 +86,29 @@ fn ext_reads_back_what_was_written_on_a_small_volume() {
     assert!(refused.contains("block-size is 1024: simulated volumes have blocks of 4096"), "{refused}");
 }
 
-/// A job on a stack where the tool runs beside it.
-fn run_beside_the_tool(
-    filesystem: &str,
-    drive: &str,
-    schedule: &str,
-    text: &str,
-) -> Result<BenchRun, BenchError> {
+/// A stack where the tool runs beside the workload.
+fn with_the_tool(filesystem: &str, drive: &str, schedule: &str) -> Stack {
     let size = if drive == "fsdv-5g" { "256MiB" } else { "8GiB" };
-    let drive = format!("drive = \"{drive}\"\n[drive-figures]\n\"capacity.user\" = \"{size}\"\n");
-    let stack = STACK.replace("f2fs", filesystem).replace("partition = \"128MiB\"\n", "");
-    let stack = stack.replace("drive = \"femu-32g\"\n", "memory = \"8MiB\"\n") + &drive;
+    let text = format!(
+        "name = \"test\"\nabout = \"\"\nfilesystem = \"{filesystem}\"\nmemory = \"8MiB\"\ndrive = \"{drive}\"\n\
+         [drive-figures]\n\"capacity.user\" = \"{size}\"\n"
+    );
     let devirtualize = Some(Schedule::parse(schedule).unwrap());
-    let stack = Stack { devirtualize, ..Stack::parse(&stack, "test.toml").unwrap() };
-    let jobs = JobFile::parse(text, "test.fio", &Variables::new()).unwrap();
-    let mut workload = FioWorkload::new(jobs, 1).unwrap();
-    let (label, scale) = ("test".into(), Ratio::ONE);
-    let job = Job { label, stack: &stack, scale, seed: 1, stop: &|| false, final_sync: true };
-    run(&job, &mut workload)
+    Stack { devirtualize, ..Stack::parse(&text, "test.toml").unwrap() }
+}
+
+fn fio(text: &str) -> FioWorkload {
+    FioWorkload::new(JobFile::parse(text, "test.fio", &Variables::new()).unwrap(), 1).unwrap()
+}
+
+fn job_on(stack: &Stack) -> Job<'_> {
+    Job { label: "test".into(), stack, scale: Ratio::ONE, seed: 1, stop: &|| false, final_sync: true }
 }
 
 /// Every read is compared with what was written last, by the file system's mirror and on the drive.
-const BUSY: &str = "[a]\nrw=randrw\nbs=16k\nsize=48m\nfsync=16\nnumjobs=2\nioengine=libaio\niodepth=4\ndirect=1\nio_size=96m\n[b]\nrw=randrw\nbs=4k\nsize=32m\n";
+const BUSY: &str = "[a]\nrw=randrw\nbs=16k\nsize=48m\nfsync=16\nnumjobs=2\nioengine=libaio\niodepth=4\ndirect=1\nio_size=96m\n\
+                    [b]\nrw=randrw\nbs=4k\nsize=32m\n\
+                    [c]\nstonewall\nrw=read\nbs=64k\nsize=48m\nfilename=a.0.0\n[d]\nrw=read\nbs=64k\nsize=32m\nfilename=b.0.0\n";
 
 #[test]
 fn the_tool_keeps_the_map_small_beside_a_workload() {
@@ -119,7 +119,8 @@ fn the_tool_keeps_the_map_small_beside_a_workload() {
         ("f2fs", "every=100ms"),
     ] {
         let what = format!("{filesystem} {schedule}");
-        let run = run_beside_the_tool(filesystem, "fsdv-5g", schedule, BUSY).unwrap();
+        let stack = with_the_tool(filesystem, "fsdv-5g", schedule);
+        let run = run(&job_on(&stack), &mut fio(BUSY)).unwrap();
         assert_eq!(run.error, None, "{what}");
         let tool = run.devirtualize.unwrap();
         assert!(tool.count >= 3 && tool.count == tool.each.len() as u64, "{what}: {}", tool.count);
@@ -142,7 +143,8 @@ fn the_tool_keeps_the_map_small_beside_a_workload() {
 #[test]
 fn the_tool_runs_when_nothing_else_does_and_pauses_for_calls() {
     let text = "[a]\nrw=write\nbs=256k\nsize=64m\nthinktime=20ms\nthinktime_blocks=16\n";
-    let run = run_beside_the_tool("ext3", "fsdv-5g", "idle=5ms", text).unwrap();
+    let stack = with_the_tool("ext3", "fsdv-5g", "idle=5ms");
+    let run = run(&job_on(&stack), &mut fio(text)).unwrap();
     assert_eq!(run.error, None);
     let tool = run.devirtualize.unwrap();
     assert!(tool.count >= 3 && tool.each.iter().all(|run| run.cause == "idle"), "{tool:?}");
@@ -152,11 +154,22 @@ fn the_tool_runs_when_nothing_else_does_and_pauses_for_calls() {
 }
 
 #[test]
+fn after_it_the_drives_maps_agree_and_the_background_is_still_at_work() {
+    let text = BUSY.replace("[c]", "thinktime=500us\n[c]");
+    let (stack, mut workload) = (with_the_tool("ext3", "fsdv-5g", "every=50ms"), fio(&text));
+    let mut run = set_up(&job_on(&stack), &mut workload, None).unwrap();
+    run.run().unwrap();
+    let (due, now) = (run.background.due, run.machine.now());
+    assert!(run.background.running || due.is_some_and(|due| due >= now), "{due:?} at {now}");
+    assert!(run.tool.as_ref().unwrap().result(SimTime::ZERO).count > 5);
+    assert_eq!(run.machine.device().check(), Ok(()));
+}
+
+#[test]
 fn a_stack_that_cannot_devirtualise_says_so_in_a_sentence() {
-    let refused =
-        |filesystem, drive| run_beside_the_tool(filesystem, drive, "every=1s", BUSY).unwrap_err().to_string();
     for filesystem in ["f2fs", "ext4"] {
-        let refusal = refused(filesystem, "femu-32g");
+        let stack = with_the_tool(filesystem, "femu-32g", "every=1s");
+        let refusal = run(&job_on(&stack), &mut fio(BUSY)).unwrap_err().to_string();
         assert!(refusal.starts_with("stack test: ") && refusal.contains("own addresses"), "{refusal}");
     }
 }
