@@ -144,8 +144,11 @@ fn crash_fs(extra: &[String]) -> Result<(), String> {
 fn crash_fsdv(extra: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
     let cuts = extra.first().map_or("5000", String::as_str);
-    let arguments = ["test", "-p", "dovetail-devirt", "--test", "crash", "--", "--nocapture"];
-    cargo(&arguments, &[], &[("DOVETAIL_FSDV_CUTS", cuts)])
+    for (package, test) in [("dovetail-ftl", "devirtualize"), ("dovetail-devirt", "crash")] {
+        let arguments = ["test", "-p", package, "--test", test, "--", "--nocapture"];
+        cargo(&arguments, &[], &[("DOVETAIL_FSDV_CUTS", cuts)])?;
+    }
+    Ok(())
 }
 
 fn crash_remap(extra: &[String]) -> Result<(), String> {

@@ -8,6 +8,7 @@ use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::command::{Command, Data};
 use crate::content::Content;
 use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+use crate::devirtualize::Devirtualize;
 
 /// Reads from a lower device, writes and discards in memory. An image can be mounted, recovered and looked at, and stays as
 /// it was. Over a thin device it is thin, with as much room as that has when it is empty: memory is what it writes to.
@@ -55,7 +56,11 @@ impl<D: BlockDevice> OverlayDevice<D> {
     }
 
     fn write(&mut self, range: BlockRange, data: &Data<'_>) -> Result<(), DeviceError> {
-        self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
+        let info = self.info();
+        let is_place = info.capabilities.devirtualize.is_some_and(|space| space.contains(range));
+        if !is_place {
+            info.check(range, data.blocks().unwrap_or(range.blocks))?;
+        }
         self.changes.extend(range.iter().enumerate().map(|(i, lba)| (lba, data.block(i as u64))));
         Ok(())
     }
@@ -89,8 +94,10 @@ impl<D: BlockDevice> OverlayDevice<D> {
 
 impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
     fn info(&self) -> DeviceInfo {
-        let DeviceInfo { blocks, capabilities: Capabilities { discard, thin, .. } } = self.lower.info();
-        DeviceInfo { blocks, capabilities: Capabilities { discard, thin, streams: 1, ..Default::default() } }
+        let DeviceInfo { blocks, capabilities: Capabilities { discard, thin, devirtualize, .. } } =
+            self.lower.info();
+        let capabilities = Capabilities { discard, thin, devirtualize, streams: 1, ..Default::default() };
+        DeviceInfo { blocks, capabilities }
     }
 
     fn room(&self) -> Option<u64> {
@@ -107,6 +114,10 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
             }
             Command::Discard { .. } => return Err(DeviceError::Unsupported("discard")),
             Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
+            // a block that was renamed is read by its new address; nothing is renamed here
+            Command::Devirtualize(asked @ (Devirtualize::Open { .. } | Devirtualize::Held { .. })) => {
+                return self.lower.submit(at, Command::Devirtualize(asked));
+            }
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
         }
         Ok(Completion { done: at })

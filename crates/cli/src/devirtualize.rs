@@ -87,7 +87,7 @@ fn rename(fs: &mut impl Devirtualize, way: Way) -> Result<Report, dovetail_vfs::
     };
     let report = Run::new(fs, way, selection)?.finish(fs)?;
     if way == Way::ToVolume {
-        fs.leave_device()?;
+        dovetail_devirt::leave(fs)?;
     }
     Ok(report)
 }

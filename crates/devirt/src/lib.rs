@@ -12,5 +12,5 @@
 mod run;
 mod select;
 
-pub use run::{Report, Run, Way};
+pub use run::{Report, Run, Way, leave};
 pub use select::{Hot, Selection};

@@ -190,6 +190,18 @@ impl Run {
     }
 }
 
+/// After a run [`Way::ToVolume`] over all files: the volume no longer needs its device.
+///
+/// # Errors
+/// [`Error::Unsupported`], in a sentence, if pointers still lead to the device's addresses; what the file system says.
+pub fn leave(fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
+    if fs.leave_device()? {
+        return Ok(());
+    }
+    let what = "some blocks are still reached by the drive's addresses, and the volume still needs its drive: undo it again";
+    Err(Error::Unsupported(what.into()))
+}
+
 /// Content is of wave 0, a block of pointers comes after all that it leads to.
 fn wave_of(pointer: &Pointer, levels: &HashMap<Holder, u32>) -> u32 {
     match pointer.is_metadata {

@@ -98,6 +98,10 @@ impl Tool {
     /// what the file system says.
     pub(crate) fn written(&self, fs: &mut dyn FileSystem, value: &[u8]) -> Result<(), Error> {
         let cannot = || Error::Unsupported("letting pointers lead to the drive's own addresses".into());
+        if value != b"step" {
+            // what has no place yet cannot be reached by its address
+            fs.sync()?;
+        }
         let fs = fs.devirtualizer().ok_or_else(cannot)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match value {
@@ -135,7 +139,7 @@ impl State {
         let Some((run, way)) = &mut self.run else { return Err(Error::Invalid("no run was begun")) };
         let more = run.step(fs)?;
         if !more && *way == Way::ToVolume {
-            fs.leave_device()?;
+            dovetail_devirt::leave(fs)?;
         }
         self.progress.ended = !more;
         self.progress.report = run.report();

@@ -14,7 +14,7 @@ pub(super) const FIGURE: Figure = Figure {
     source: "Zhang et al., Removing the Costs and Retaining the Benefits of Flash-Based SSD Virtualization with FSDV, MSST'15: \
              figure 6, section VI-B",
     setup: "The runs of fsdv-figure-5, in virtual time of the drive; the host's own work costs nothing here. A reduced scale shrinks the \
-            number of blocks and so the time: figures are multiplied by it.",
+            number of blocks and so the time: figures are divided by it. It shrinks the journal too, and with it how many blocks a batch has.",
     reduced: 8,
     run,
     sensitivity: None,
