@@ -30,6 +30,14 @@ pub(super) struct Run {
     kept: u32,
 }
 
+/// How the line to clean is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Policy,
+    /// The policy has chosen lines that gave nothing for a whole round of them.
+    LeastKept,
+}
+
 impl Drive {
     /// Sees to it that a page can be written: cleans in the foreground when free lines have run short.
     pub(super) fn make_room(&mut self, at: SimTime) -> Result<(), DeviceError> {
@@ -48,11 +56,12 @@ impl Drive {
             if self.erase_next(at)? {
                 continue;
             }
-            if self.run.is_none() && !self.start_run() {
+            let choice = if fruitless > self.lines.count() { Choice::LeastKept } else { Choice::Policy };
+            if self.run.is_none() && !self.start_run(choice) {
                 return if self.lines.free() > 0 { Ok(()) } else { Err(no_room()) };
             }
             // A line may give one page. Whether it had garbage says little: of a demand-paged map's pages each run makes some.
-            if fruitless > self.lines.count() + self.lines.pages_per_line() {
+            if fruitless > 2 * self.lines.count() + self.lines.pages_per_line() {
                 return Err(no_room());
             }
             self.counters.gc_stalls += 1;
@@ -78,7 +87,7 @@ impl Drive {
 
     /// Advances by what one host page is worth: `kept` moves for every `pages - kept` pages freed.
     fn clean_along(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        if self.run.is_none() && (self.has_enough() || !self.start_run()) {
+        if self.run.is_none() && (self.has_enough() || !self.start_run(Choice::Policy)) {
             return Ok(());
         }
         let Some(run) = self.run else { return Ok(()) };
@@ -96,7 +105,7 @@ impl Drive {
         let mut now = from;
         loop {
             self.erase_what_is_ready(now)?;
-            if self.run.is_none() && (self.has_enough() || !self.start_run()) {
+            if self.run.is_none() && (self.has_enough() || !self.start_run(Choice::Policy)) {
                 return self.erase_what_is_ready(until);
             }
             now = now.max(self.nand.idle_from());
@@ -110,10 +119,10 @@ impl Drive {
     }
 
     /// Chooses a line to clean. `false` when there is none.
-    fn start_run(&mut self) -> bool {
+    fn start_run(&mut self, choice: Choice) -> bool {
         let (line, cause) = match self.worn_apart() {
             Some(line) => (line, Cause::Wear),
-            None => match self.choose_victim() {
+            None => match self.choose_victim(choice) {
                 Some(line) => (line, Cause::Gc),
                 None => return false,
             },
@@ -132,8 +141,8 @@ impl Drive {
 
     /// Asks the policy. With less than the reserve free (cleaning was interrupted by power cuts) the line that
     /// keeps least is taken whatever the policy: its pages find room.
-    fn choose_victim(&mut self) -> Option<LineId> {
-        if self.lines.free() + 1 < self.config.least_reserve() {
+    fn choose_victim(&mut self, choice: Choice) -> Option<LineId> {
+        if choice == Choice::LeastKept || self.lines.free() + 1 < self.config.least_reserve() {
             return self.lines.least_kept();
         }
         let situation =
