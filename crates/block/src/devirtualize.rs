@@ -8,6 +8,7 @@
 //!
 //! A file system cannot rewrite its pointers and have the map forget an entry at the same moment. So renaming is a batch with
 //! two names for each block: from [`Devirtualize::Begin`] to [`Devirtualize::End`] the old and the new address are one block.
+//! One that is discarded in between, by either, can be written by neither until the batch has ended.
 //! The batch survives power cuts, and the issuer, who knows whether the metadata with the new pointers is durable, ends it either
 //! way.
 
