@@ -235,7 +235,7 @@ impl<K: Kind> Lab<K> {
     /// The volume without its drive is an ordinary one.
     fn check_volume(&mut self, fs: K::Fs<Drive>, what: &str) -> K::Fs<Drive> {
         let mut drive = K::unmount(fs);
-        K::check_with_drive(&mut drive, what);
+        K::check(&mut drive, what);
         let mut fs = self.mounted(drive, what);
         let selection = Selection::all(&mut fs).unwrap();
         Run::new(&fs, Way::ToVolume, selection).unwrap().finish(&mut fs).unwrap();

@@ -94,7 +94,7 @@ fn run<K: Kind>(fs: &mut K::Fs<PlacesDevice>, rng: &mut Rng) -> Report {
 /// The mount again: nothing is in memory.
 fn remounted<K: Kind>(fs: K::Fs<PlacesDevice>, what: &str) -> K::Fs<PlacesDevice> {
     let mut device = K::unmount(fs);
-    K::check_with_drive(&mut device, what);
+    K::check(&mut device, what);
     K::mount(device, SimTime::ZERO)
 }
 

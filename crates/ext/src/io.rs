@@ -12,7 +12,7 @@ use dovetail_block::{
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
 
-use crate::format::PHYSICAL_BIT;
+use crate::places::Places;
 
 /// Device blocks in one write command at most: 1280 KiB, as in the kernel's defaults (`max_sectors_kb`).
 const MAX_RUN: usize = 320;
@@ -72,7 +72,7 @@ pub(crate) struct Io<D> {
     recent: FxHashMap<u64, Content>,
     written: Written,
     /// The device's own addresses, if pointers may lead there.
-    space: Option<DeviceSpace>,
+    places: Places,
     /// Whose content is written now, and whose metadata a block is: told to a device with its own addresses.
     content_of: Inode,
     metadata_of: FxHashMap<u64, Inode>,
@@ -88,33 +88,29 @@ impl<D: BlockDevice> Io<D> {
             block_size,
             recent: FxHashMap::default(),
             written: Written::default(),
-            space: None,
+            places: Places::default(),
             content_of: Inode::default(),
             metadata_of: FxHashMap::default(),
         }
     }
 
     /// From now on a block number with [`PHYSICAL_BIT`] is a place of the device.
-    pub(crate) fn set_space(&mut self, space: Option<DeviceSpace>) {
-        self.space = space;
+    pub(crate) fn set_places(&mut self, places: Places) {
+        self.places = places;
     }
 
     pub(crate) fn space(&self) -> Option<DeviceSpace> {
-        self.space
+        self.places.space()
     }
 
     /// Whether a block number is that of a place which the device has.
     pub(crate) fn has_place(&self, block: u64) -> bool {
-        block & PHYSICAL_BIT != 0
-            && self.space.is_some_and(|space| block & !PHYSICAL_BIT < space.blocks && block >> 32 == 0)
+        self.places.has(block)
     }
 
     /// The address at which the device has a block.
     pub(crate) fn lba(&self, block: u64) -> u64 {
-        match self.space.filter(|_| self.has_place(block)) {
-            Some(space) => space.first.0 + (block & !PHYSICAL_BIT),
-            None => block / self.per_lba(),
-        }
+        self.places.lba(block).unwrap_or_else(|| block / self.per_lba())
     }
 
     /// The content that is written from now on belongs to this inode.
@@ -124,7 +120,7 @@ impl<D: BlockDevice> Io<D> {
 
     /// A block holds metadata of this inode.
     pub(crate) fn set_metadata_of(&mut self, block: u64, inode: u32) {
-        if self.space.is_some() {
+        if self.places.space().is_some() {
             self.metadata_of.insert(block, Inode(inode));
         }
     }
@@ -135,7 +131,7 @@ impl<D: BlockDevice> Io<D> {
     }
 
     fn tell_inode(&mut self, channel: Channel, block: u64) -> Result<(), DeviceError> {
-        if self.space.is_none() {
+        if self.places.space().is_none() {
             return Ok(());
         }
         let inode = match channel {

@@ -15,6 +15,7 @@ mod io;
 pub mod journal;
 pub mod mkfs;
 mod mount;
+mod places;
 mod space;
 mod volume;
 

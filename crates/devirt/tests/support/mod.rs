@@ -25,10 +25,8 @@ pub(crate) trait Kind {
     fn device_mut<D: BlockDevice>(fs: &mut Self::Fs<D>) -> &mut D;
     /// What opening it without its drive says.
     fn opened(device: MemoryDevice) -> String;
-    /// Our own check of an image finds nothing.
+    /// Our own check finds nothing: of an image, or of a devirtualised volume on its drive.
     fn check<D: BlockDevice>(device: D, what: &str);
-    /// The same of a devirtualised volume on its drive, where our check can.
-    fn check_with_drive<D: BlockDevice>(_device: D, _what: &str) {}
     /// The kernel's tool that checks, with arguments that leave the image as it is.
     const REFEREE: &'static [&'static str];
 
@@ -150,9 +148,5 @@ impl Kind for F2fs {
     fn check<D: BlockDevice>(device: D, what: &str) {
         let report = f2fs::fsck::check(device, f2fs::fsck::Options::default(), |_| {}).unwrap();
         assert!(report.is_clean(), "{what}: {report:?}");
-    }
-
-    fn check_with_drive<D: BlockDevice>(device: D, what: &str) {
-        Self::check(device, what);
     }
 }

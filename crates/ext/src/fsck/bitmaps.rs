@@ -5,7 +5,8 @@ use dovetail_block::BlockDevice;
 use super::{Checker, Finding};
 use crate::error::Error;
 use crate::format::{
-    BlockAddr, Group, GroupFlags, GroupNo, Ino, bit, bitmap_checksum, count_bits, next_bit, set_bit, set_bits,
+    BlockAddr, Group, GroupFlags, GroupNo, Incompat, Ino, bit, bitmap_checksum, count_bits, next_bit,
+    set_bit, set_bits,
 };
 use crate::volume::Block;
 
@@ -22,16 +23,25 @@ impl<D: BlockDevice> Checker<D> {
             free_inodes += u64::from(self.check_group_inodes(*number, group)?);
         }
         let blocks = self.volume.superblock.blocks_count;
-        self.report.counts.blocks = self.space.count(0..blocks);
+        let places = if self.volume.superblock.incompat.has(Incompat::DEVIRTUALIZED) {
+            self.check_places()
+        } else {
+            0
+        };
+        self.report.counts.blocks = self.space.count(0..blocks) + places;
         if complete {
-            self.check_total("s_free_blocks_count", self.volume.superblock.free_blocks, free_blocks);
+            self.check_total(
+                "s_free_blocks_count",
+                self.volume.superblock.free_blocks,
+                free_blocks - places.min(free_blocks),
+            );
             self.check_total("s_free_inodes_count", self.volume.superblock.free_inodes.into(), free_inodes);
         }
         Ok(())
     }
 
     /// In a volume that was not unmounted the superblock's counts are old.
-    fn check_total(&mut self, field: &'static str, found: u64, expected: u64) {
+    pub(super) fn check_total(&mut self, field: &'static str, found: u64, expected: u64) {
         if found != expected && self.volume.recovery().is_none() {
             self.found(Finding::Total { field, found, expected });
         }

@@ -6,7 +6,7 @@ use super::{Checker, Finding};
 use crate::error::{Error, Place};
 use crate::format::{
     BlockAddr, DIRECT_POINTERS, Extent, ExtentEntries, ExtentNode, FileType, Inode, InodeFlags, blocks_below,
-    check_extent, pointer,
+    pointer,
 };
 
 /// What was seen of a file's blocks.
@@ -94,7 +94,7 @@ impl<D: BlockDevice> Checker<D> {
     }
 
     fn check_one_extent(&mut self, inode: &Inode, extent: &Extent, place: Place, seen: &mut Seen) {
-        if self.decoded(check_extent(extent, place, &self.volume.superblock)).is_none() {
+        if self.decoded(self.volume.check_extent(extent, place)).is_none() {
             seen.damaged = true;
             return;
         }

@@ -208,6 +208,10 @@ findings! {
     Uninitialised: Error, { group: GroupNo, what: &'static str } => "group {group} says that its {what} was never written, and it is in use";
     /// A count of a group's descriptor is wrong.
     GroupCount: Error, { group: GroupNo, field: &'static str, found: u32, expected: u32 } => "group {group}: {field} is {found}, not {expected}";
+    /// A pointer leads to a place of the drive at which the drive has nothing: the volume lies on another drive, or the block is lost.
+    PlaceMissing: Error, { address: BlockAddr } => "block {address} is a place of the drive, which has nothing there";
+    /// The drive holds blocks by places that nothing leads to, as a power cut leaves them. The next mount for writing gives them back.
+    PlacesLeaked: Warning, { first: BlockAddr, count: u64 } => "the drive holds {count} blocks that no pointer leads to, the first at {first}";
     /// A count of the superblock is wrong. Kernels compute it from the groups' counts, and write it when they unmount.
     Total: Warning, { field: &'static str, found: u64, expected: u64 } => "the superblock's {field} is {found}, not {expected}";
 }

@@ -36,6 +36,7 @@ impl<D: BlockDevice> Checker<D> {
         if count == 0 {
             return;
         }
+        self.check_places_held(start, count);
         let shared = self.space.taken(start..start + count).next();
         if let Some(shared) = shared {
             let address = crate::format::BlockAddr(shared.start);

@@ -18,6 +18,7 @@ mod htree;
 mod inodes;
 mod links;
 mod orphans;
+mod places;
 mod report;
 mod resize;
 
@@ -25,7 +26,7 @@ pub use dovetail_vfs::check::{Name, Severity};
 pub use finding::{Finding, Kind};
 pub use report::{Counts, Report};
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use dovetail_block::BlockDevice;
 
@@ -89,6 +90,8 @@ struct Checker<D> {
     groups: BTreeMap<GroupNo, Group>,
     /// Every block that was reached.
     space: Space,
+    /// Places of the device by which it holds a block.
+    held: BTreeSet<u64>,
     inodes: BTreeMap<Ino, Used>,
     orphans: Vec<Ino>,
     /// Attribute blocks: how many inodes they say use them, and how many do.
@@ -125,6 +128,7 @@ fn run<D: BlockDevice>(volume: Volume<D>, options: Options) -> Result<Report, Er
         report: Report::default(),
         groups: BTreeMap::new(),
         space: Space::default(),
+        held: BTreeSet::new(),
         inodes: BTreeMap::new(),
         orphans: Vec::new(),
         xattr_blocks: HashMap::new(),
@@ -133,6 +137,7 @@ fn run<D: BlockDevice>(volume: Volume<D>, options: Options) -> Result<Report, Er
         checker.found(Finding::NotChecked { what: "volumes with clusters (bigalloc)".into() });
         return Ok(checker.report);
     }
+    checker.read_places()?;
     checker.check_superblock()?;
     checker.check_descriptors()?;
     checker.check_orphans()?;

@@ -21,7 +21,7 @@ use super::meta::Kind;
 use super::vfs::ino_of;
 use crate::error::{Error, Incompatible, Place};
 use crate::format::{BlockAddr, FileType, GroupNo, Incompat, Ino, PHYSICAL_BIT, bit, set_pointer};
-use crate::io::Io;
+use crate::places::Places;
 
 /// Which addresses blocks are to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +58,6 @@ struct Batch {
     held: Vec<(BlockAddr, u32)>,
 }
 
-/// The addresses of the device that pointers may lead to.
-pub(super) fn space_of<D: BlockDevice>(io: &Io<D>) -> Option<DeviceSpace> {
-    let info = io.device().info();
-    let usable = |space: &DeviceSpace| space.blocks <= PHYSICAL_BIT && info.capabilities.discard;
-    info.capabilities.devirtualize.filter(usable).filter(|_| io.block_size() == 4096)
-}
-
 impl<D: BlockDevice> Ext<D> {
     /// After the journal was replayed: what a volume with pointers to places needs, and the end of a batch that a power cut
     /// left open.
@@ -74,7 +67,7 @@ impl<D: BlockDevice> Ext<D> {
             return if flagged { Err(Incompatible::Devirtualized.into()) } else { Ok(()) };
         }
         if !flagged && !self.options.physical_pointers {
-            self.io.set_space(None);
+            self.io.set_places(Places::default());
             return Ok(());
         }
         super::physical::check_spare_bit(self.superblock.blocks_count)?;

@@ -20,6 +20,7 @@ use crate::format::{
 };
 use crate::io::{Io, bytes};
 use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
+use crate::places::Places;
 
 impl<D: BlockDevice> Ext<D> {
     /// Mounts the volume on `device` at virtual time `now`. What the journal holds is replayed, also for reading only
@@ -39,7 +40,7 @@ impl<D: BlockDevice> Ext<D> {
             check_writable_volume(&superblock)?;
         }
         let mut io = Io::new(io.into_device(), superblock.block_size() as usize, now);
-        io.set_space(super::devirtualize::space_of(&io));
+        io.set_places(Places::of(&io.device().info(), superblock.block_size().into()));
         let was_cut = superblock.incompat.has(Incompat::RECOVER);
         let mut fs = Self::unloaded(io, superblock, options, now);
         fs.load_groups()?;

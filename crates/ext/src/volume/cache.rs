@@ -6,11 +6,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Lba};
+use dovetail_block::{
+    BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Devirtualize, Lba,
+};
 use dovetail_time::SimTime;
 
-use crate::format::BlockAddr;
+use crate::format::{BlockAddr, PHYSICAL_BIT};
 use crate::journal;
+use crate::places::Places;
 
 /// Metadata blocks of the device kept: 8 MiB. Assumed; enough for the directories and trees in use at one time.
 const CAPACITY: usize = 2048;
@@ -35,6 +38,7 @@ impl Deref for Block {
 pub(crate) struct Blocks<D> {
     device: D,
     block_size: u64,
+    places: Places,
     now: SimTime,
     cache: HashMap<Lba, Arc<BlockBytes>>,
     /// Where a block is really read, and whether its first word was replaced there.
@@ -45,12 +49,39 @@ impl<D: BlockDevice> Blocks<D> {
     /// `block_size` is the volume's: 1024, 2048 or 4096 bytes.
     pub(crate) fn new(device: D, block_size: u32) -> Self {
         let (cache, redirected) = (HashMap::new(), BTreeMap::new());
-        Self { device, block_size: block_size.into(), now: SimTime::ZERO, cache, redirected }
+        let places = Places::default();
+        Self { device, block_size: block_size.into(), places, now: SimTime::ZERO, cache, redirected }
     }
 
     /// Takes the volume's block size, once it is known.
     pub(crate) fn set_block_size(&mut self, block_size: u32) {
         self.block_size = block_size.into();
+    }
+
+    /// From now on a block number may be that of a place of the device, if it has such; returns whether it has.
+    pub(crate) fn follow_places(&mut self) -> bool {
+        self.places = Places::of(&self.device.info(), self.block_size);
+        self.places.space().is_some()
+    }
+
+    /// Whether a block number is that of a place which the device has.
+    pub(crate) fn has_place(&self, block: u64) -> bool {
+        self.places.has(block)
+    }
+
+    /// The places by which the device holds a block; none where pointers lead to the volume alone.
+    pub(crate) fn held_places(&mut self) -> Result<Vec<u64>, DeviceError> {
+        let Some(space) = self.places.space() else { return Ok(Vec::new()) };
+        let (range, mut held) = (BlockRange::new(space.first, space.blocks), Vec::new());
+        let asked = Command::Devirtualize(Devirtualize::Held { range, into: &mut held });
+        self.now = self.device.submit(self.now, asked)?.done;
+        Ok(held.into_iter().map(|lba| (lba.0 - space.first.0) | PHYSICAL_BIT).collect())
+    }
+
+    /// Where a block begins on the device, in bytes.
+    fn start_of(&self, address: BlockAddr) -> u64 {
+        let place = self.places.lba(address.0).map(|lba| lba.saturating_mul(BLOCK_SIZE));
+        place.unwrap_or_else(|| address.0.saturating_mul(self.block_size))
     }
 
     /// From now on these blocks are read where the journal has them.
@@ -66,7 +97,7 @@ impl<D: BlockDevice> Blocks<D> {
     /// A block of metadata, from the cache if it is there.
     pub(crate) fn metadata(&mut self, address: BlockAddr) -> Result<Block, DeviceError> {
         let (from, escaped) = self.redirected.get(&address).copied().unwrap_or((address, false));
-        let start = from.0.saturating_mul(self.block_size);
+        let start = self.start_of(from);
         let within = (start % BLOCK_SIZE) as usize;
         let mut whole = self.whole(Lba(start / BLOCK_SIZE))?;
         if escaped {
@@ -97,14 +128,14 @@ impl<D: BlockDevice> Blocks<D> {
         within: u64,
         into: &mut [u8],
     ) -> Result<(), DeviceError> {
-        let start = address.0.saturating_mul(self.block_size).saturating_add(within);
-        let end = start.saturating_add(into.len() as u64);
-        self.device_bytes(start, into)?;
-        let blocks = BlockAddr(start / self.block_size)..BlockAddr(end.div_ceil(self.block_size));
+        let (start, end) = (within, within.saturating_add(into.len() as u64));
+        self.device_bytes(self.start_of(address).saturating_add(start), into)?;
+        let block_at = |offset: u64| BlockAddr(address.0.saturating_add(offset));
+        let blocks = block_at(start / self.block_size)..block_at(end.div_ceil(self.block_size));
         let logged: Vec<_> = self.redirected.range(blocks).map(|(address, _)| *address).collect();
-        for address in logged {
-            let block = self.metadata(address)?;
-            let block_start = address.0 * self.block_size;
+        for at in logged {
+            let block = self.metadata(at)?;
+            let block_start = (at.0 - address.0) * self.block_size;
             let (from, to) = (start.max(block_start), end.min(block_start + self.block_size));
             let part = &block[(from - block_start) as usize..(to - block_start) as usize];
             into[(from - start) as usize..(to - start) as usize].copy_from_slice(part);

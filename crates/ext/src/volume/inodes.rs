@@ -5,8 +5,8 @@ use dovetail_block::BlockDevice;
 use super::{Block, Volume};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, Group, GroupFlags, GroupNo, Ino, Inode, Xattr, parse_inline_xattrs, parse_xattr_block,
-    xattr_block_checksums,
+    BlockAddr, Extent, Group, GroupFlags, GroupNo, Ino, Inode, Xattr, check_extent, parse_inline_xattrs,
+    parse_xattr_block, xattr_block_checksums,
 };
 
 impl<D: BlockDevice> Volume<D> {
@@ -72,18 +72,27 @@ impl<D: BlockDevice> Volume<D> {
         Ok(parse_xattr_block(&block, at)?)
     }
 
-    /// Checks that `found` lies on the volume.
+    /// Checks that `found` lies on the volume, or is a place of its device.
     pub(crate) fn check_address(
         &self,
         place: Place,
         field: &'static str,
         found: BlockAddr,
     ) -> Result<(), Corrupt> {
-        if self.superblock.contains(found) {
+        if self.superblock.contains(found) || self.blocks.has_place(found.0) {
             return Ok(());
         }
         let (first, last) =
             (u64::from(self.superblock.first_data_block) + 1, self.superblock.blocks_count - 1);
         Err(Corrupt::Address { place, field, found, first, last })
+    }
+
+    /// The same for the blocks of an extent.
+    pub(crate) fn check_extent(&self, extent: &Extent, place: Place) -> Result<(), Corrupt> {
+        let last = (extent.start.0 + u64::from(extent.len)).saturating_sub(1);
+        if self.blocks.has_place(extent.start.0) && self.blocks.has_place(last) {
+            return Ok(());
+        }
+        check_extent(extent, place, &self.superblock)
     }
 }

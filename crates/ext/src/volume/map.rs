@@ -6,7 +6,7 @@ use super::Volume;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
     BlockAddr, Extent, ExtentEntries, ExtentIndex, ExtentNode, Inode, InodeFlags, PointerWay, blocks_below,
-    check_extent, extent_block_checksums, pointer,
+    extent_block_checksums, pointer,
 };
 
 /// What blocks of a file are.
@@ -84,7 +84,7 @@ impl<D: BlockDevice> Volume<D> {
         let Some(extent) = after.checked_sub(1).map(|i| list[i]).filter(|e| e.end() > block.into()) else {
             return Ok(hole);
         };
-        check_extent(&extent, place, &self.superblock)?;
+        self.check_extent(&extent, place)?;
         let start = BlockAddr(extent.start.0 + u64::from(block - extent.block));
         let mapped = if extent.written { Mapped::Data(start) } else { Mapped::Unwritten(start) };
         Ok(Run { mapped, len: extent.end() - u64::from(block) })

@@ -44,8 +44,11 @@ impl<D: BlockDevice> Volume<D> {
         if blocks.bytes() < SUPERBLOCK_OFFSET + SUPERBLOCK_SIZE as u64 {
             return Err(Error::NotExt { found: 0 });
         }
-        let superblock = Superblock::parse(&superblock_bytes(&mut blocks)?, GroupNo(0))?;
+        let superblock = Superblock::parse_on_drive(&superblock_bytes(&mut blocks)?, GroupNo(0))?;
         blocks.set_block_size(superblock.block_size());
+        if superblock.incompat.has(Incompat::DEVIRTUALIZED) && !blocks.follow_places() {
+            return Err(Incompatible::Devirtualized.into());
+        }
         let (found, expected) =
             (blocks.bytes(), superblock.blocks_count.saturating_mul(superblock.block_size().into()));
         if found < expected {
@@ -60,7 +63,8 @@ impl<D: BlockDevice> Volume<D> {
         let superblock = self.journal_superblock(&map)?;
         let found = replay(&superblock, |at| self.journal_block(&map, at))?;
         let blocks = self.superblock.blocks_count;
-        if let Some((&block, _)) = found.copies.range(blocks..).next() {
+        let mut beyond = found.copies.range(blocks..).filter(|(block, _)| !self.blocks.has_place(**block));
+        if let Some((&block, _)) = beyond.next() {
             return Err(JournalError::Target { block, blocks }.into());
         }
         let place = |at: u32| BlockAddr(map.physical(at).unwrap_or(0));
@@ -81,7 +85,7 @@ impl<D: BlockDevice> Volume<D> {
         let block = self.blocks.metadata(BlockAddr(SUPERBLOCK_OFFSET / block_size))?;
         let start = (SUPERBLOCK_OFFSET % block_size) as usize;
         let Some(bytes) = block[start..].first_chunk() else { return Ok(()) };
-        let recovered = Superblock::parse(bytes, GroupNo(0))?;
+        let recovered = Superblock::parse_on_drive(bytes, GroupNo(0))?;
         let same =
             |s: &Superblock| (s.log_block_size, s.blocks_count, s.blocks_per_group, s.inodes_per_group);
         let place = Place::Superblock(GroupNo(0));

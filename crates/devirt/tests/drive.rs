@@ -1,14 +1,17 @@
-//! Room while blocks are reached by the drive's own addresses: a volume that is as good as full, one whose drive still holds what
-//! was freed, what a power cut leaves, and a new volume on a drive that has places of an old one.
+//! ext4 on a drive: room while blocks are reached by the drive's own addresses (a volume that is as good as full, one whose drive
+//! still holds what was freed, what a power cut leaves, a new volume over an old one's places), wear levelling, and a check on another drive.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-use dovetail_block::{BlockDevice, BlockRange, Command, Devirtualize, RemapLimits};
+use dovetail_block::{
+    BlockDevice, BlockRange, Command, Content, Data, Devirtualize, Hints, Lba, RemapLimits,
+};
 use dovetail_devirt::{Run, Selection, Way};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
-use dovetail_ext::{Ext, Options};
+use dovetail_ext::{Ext, Options, fsck};
 use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping};
 use dovetail_nand::{FaultPlan, Geometry, PowerCut, Torn};
+use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Error, FileSystem, Ino, NewNode};
 
 const BLOCKS: u64 = 8192;
@@ -27,6 +30,7 @@ fn drive() -> Drive {
     };
     let config = DriveConfig {
         scheme: mapping::scheme("hash").unwrap(),
+        wear_spread: 3,
         remap: Some(RemapConfig { limits: RemapLimits::of(600, 0), store: RemapStore::Log }),
         devirtualize: Some(600),
         ..DriveConfig::plain(geometry, BLOCKS)
@@ -183,4 +187,48 @@ fn a_new_volume_has_the_room_of_the_old_one_s_places() {
     assert!(blocks > 6000, "{blocks}");
     let mut fs = mount(fs.unmount().unwrap(), false);
     compare(&mut fs, file, 2, blocks, "the new one's");
+}
+
+/// The drive moves what nobody writes, to wear its blocks alike; the tool lets the map forget it again.
+#[test]
+fn content_stays_while_wear_is_levelled() {
+    let mut fs = mount(format(drive()), true);
+    let [cold, hot] = ["cold", "hot"].map(|name| create(&mut fs, name));
+    fill(&mut fs, cold, 1, 5000);
+    fs.sync().unwrap();
+    run(&mut fs, Way::ToDevice).unwrap();
+    let before = held(fs.device_mut());
+    assert!(before >= 5000);
+    for round in 0..60 {
+        fill(&mut fs, hot, 2 + round, 800);
+        fs.sync().unwrap();
+        if round % 10 == 9 {
+            run(&mut fs, Way::ToDevice).unwrap();
+            compare(&mut fs, cold, 1, 5000, &format!("round {round}"));
+        }
+    }
+    assert!(fs.device().counters().wear_runs > 0);
+    let mut fs = mount(fs.unmount().unwrap(), true);
+    compare(&mut fs, cold, 1, 5000, "mounted again");
+    compare(&mut fs, hot, 61, 800, "mounted again");
+}
+
+#[test]
+fn a_check_knows_the_drive() {
+    let mut fs = mount(format(drive()), true);
+    let file = create(&mut fs, "file");
+    fill(&mut fs, file, 1, 100);
+    fs.sync().unwrap();
+    run(&mut fs, Way::ToDevice).unwrap();
+    let mut own = fs.unmount().unwrap();
+    let report = fsck::check(&mut own, fsck::Options::default()).unwrap();
+    assert!(report.is_clean() && report.findings.is_empty(), "{report:?}");
+    let mut other = drive();
+    let range = BlockRange::new(Lba(0), BLOCKS);
+    let mut contents = vec![Content::Empty; BLOCKS as usize];
+    own.submit(own.idle_from(), Command::Read { range, into: Some(&mut contents) }).unwrap();
+    let (data, hints) = (Data::Blocks(&contents), Hints::default());
+    other.submit(SimTime::ZERO, Command::Write { range, data, hints, fua: true }).unwrap();
+    let report = fsck::check(&mut other, fsck::Options::default()).unwrap();
+    assert!(report.kinds().any(|(kind, _)| kind.name == "PlaceMissing"), "{report:?}");
 }
