@@ -6,6 +6,7 @@ mod fuse_bench;
 mod mounts;
 mod posix;
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// Debian packages that the tests need, with a program of each that tells whether it is there.
@@ -25,7 +26,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 14] = [
+const CHORES: [Chore; 15] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -56,6 +57,11 @@ const CHORES: [Chore; 14] = [
         name: "crash-fsdv",
         about: "cut the power under the tool that rewrites pointers: cargo xtask crash-fsdv [CUTS] (5000 on each of six: 30,000)",
         run: crash_fsdv,
+    },
+    Chore {
+        name: "fio-plot",
+        about: "draw charts of what bench writes as fio's JSON with fio-plot, which is installed from PyPI below target/",
+        run: fio_plot,
     },
     Chore {
         name: "kernel-check",
@@ -189,6 +195,20 @@ fn truth(_: &[String]) -> Result<(), String> {
     let arguments =
         ["test", "--release", "-p", "dovetail-lab", "--test", "truth", "--", "--ignored", "--nocapture"];
     cargo(&arguments, &[], &[])
+}
+
+fn fio_plot(_: &[String]) -> Result<(), String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/fio-plot");
+    let programs = folder.join("bin");
+    if !programs.join("fio-plot").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        run(Command::new(programs.join("pip")).args(["install", "--quiet", "fio-plot"]))?;
+    }
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(programs).chain(std::env::split_paths(&paths));
+    let paths = std::env::join_paths(paths).map_err(|error| error.to_string())?;
+    let arguments = ["test", "-p", "dovetail-workload", "--test", "fio_output", "--", "--ignored"];
+    run(Command::new(env!("CARGO")).args(arguments).env("PATH", paths))
 }
 
 fn bench(extra: &[String]) -> Result<(), String> {

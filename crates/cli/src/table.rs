@@ -2,7 +2,8 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use dovetail_lab::results::LatencyResult;
+use dovetail_lab::bench::results::BenchRun;
+use dovetail_lab::results::{LatencyResult, MapCacheResult, RunResult};
 use dovetail_time::{SimSpan, format_bytes, format_count};
 
 /// One line of the table; `show` gives `None` where a run has no such figure.
@@ -37,23 +38,43 @@ pub(crate) fn latency(latency: &LatencyResult) -> Option<String> {
     (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
 }
 
-/// Figures of a demand-paged map.
-pub(crate) mod map_cache {
-    use dovetail_lab::results::MapCacheResult;
-    use dovetail_time::format_count;
+/// Runs that may have a demand-paged map.
+pub(crate) trait MapOnFlash: Sized + 'static {
+    fn map_cache(&self) -> Option<&MapCacheResult>;
 
-    pub(crate) fn hits(ratio: Option<f64>) -> Option<String> {
-        ratio.map(|ratio| format!("{:.2} %", ratio * 100.0))
-    }
+    /// Its lines.
+    const ROWS: &'static [Row<Self>] = &[
+        row("read hits in the map's cache", |r| percent(r.map_cache()?.hit_ratio.read, 2)),
+        row("write hits in the map's cache", |r| percent(r.map_cache()?.hit_ratio.write, 2)),
+        row("translation pages read", |r| some(r.map_cache()?.translation_reads.total())),
+        row("translation pages written", |r| some(r.map_cache()?.translation_writes.total())),
+        row("write part, MAHT at the end", |r| split(r.map_cache()?)),
+        row("read latency of dftl's", |r| percent(r.map_cache()?.of_dftl.read, 1)),
+        row("write latency of dftl's", |r| percent(r.map_cache()?.of_dftl.write, 1)),
+        row("  summed as by FlashSim, reads", |r| percent(r.map_cache()?.summed_of_dftl.read, 1)),
+        row("  summed as by FlashSim, writes", |r| percent(r.map_cache()?.summed_of_dftl.write, 1)),
+    ];
+}
 
-    pub(crate) fn share(ratio: Option<f64>) -> Option<String> {
-        ratio.map(|ratio| format!("{:.1} %", ratio * 100.0))
+impl MapOnFlash for BenchRun {
+    fn map_cache(&self) -> Option<&MapCacheResult> {
+        self.map_cache.as_ref()
     }
+}
 
-    pub(crate) fn split(cache: &MapCacheResult) -> Option<String> {
-        let is_split = cache.policy == "split";
-        is_split.then(|| format!("{}, {}", format_count(cache.write_part), format_count(cache.maht)))
+impl MapOnFlash for RunResult {
+    fn map_cache(&self) -> Option<&MapCacheResult> {
+        self.map_cache.as_ref()
     }
+}
+
+fn percent(ratio: Option<f64>, digits: usize) -> Option<String> {
+    ratio.map(|ratio| format!("{:.digits$} %", ratio * 100.0))
+}
+
+fn split(cache: &MapCacheResult) -> Option<String> {
+    let is_split = cache.policy == "split";
+    is_split.then(|| format!("{}, {}", format_count(cache.write_part), format_count(cache.maht)))
 }
 
 impl<R> Layout<R> {

@@ -12,7 +12,7 @@ mod cut;
 
 use std::collections::BTreeSet;
 
-use cut::{BLOCKS, Bench, config, recover, variable};
+use cut::{BLOCKS, Bench, config, erased, recover, seeds};
 use dovetail_block::{
     AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Crash, Data, Event, Hints, Lba,
     MemoryDevice, RecordingDevice, Survivors,
@@ -114,10 +114,7 @@ const CUTS: u64 = 20;
 
 fn run(name: &str, page_bytes: u32) {
     let profile = Profile { file_end: 300_000, many: 0, ..Profile::default() };
-    let seeds = match variable("DOVETAIL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..variable("DOVETAIL_SEEDS").unwrap_or(12),
-    };
+    let seeds = seeds();
     let (mut tried, mut cleaned, mut discards) = (Tried::default(), 0, 0);
     for seed in seeds.clone() {
         let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test iplfs_crash {name}");
@@ -131,12 +128,8 @@ fn run(name: &str, page_bytes: u32) {
             let filled = BlockRange::new(Lba(FOREIGN), (BLOCKS - ROOM) * parts);
             let bench = Bench::new(config, workload.recording().base(), filled, &mut rng);
             let before = bench.drive.counters().erases;
-            let at = rng.below(events.len() as u64 + 1) as usize;
-            let (mut drive, cut) = match rng.chance(0.5) {
-                true => bench.cut_in(&events, at, &mut rng),
-                false => bench.cut_at_a_time(&events, at, &mut rng),
-            };
-            cleaned += drive.erase_counts().map(u64::from).sum::<u64>() - before;
+            let (mut drive, cut) = bench.cut(&events, &mut rng);
+            cleaned += erased(&drive) - before;
             discards += events[..cut].iter().filter(|event| matches!(event, Event::Discard { .. })).count();
             let crash =
                 Crash { cut, survivors: Survivors::Random, unflushed: 0, device: content(&mut drive) };

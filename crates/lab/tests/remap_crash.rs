@@ -12,7 +12,7 @@ mod cut;
 
 use std::sync::OnceLock;
 
-use cut::{BLOCKS, Bench, config, variable};
+use cut::{BLOCKS, Bench, config, erased, seeds};
 use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Crash, Data, Event, Hints, Lba, MemoryDevice, RecordingDevice,
     RemapLimits, Survivors,
@@ -92,10 +92,7 @@ const CUTS: u64 = 20;
 fn run(name: &str, options: &'static str, store: RemapStore) {
     let volume = Volume { options, empty: OnceLock::new() };
     let profile = Profile { file_end: 300_000, many: 0, ..Profile::default() };
-    let seeds = match variable("DOVETAIL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..variable("DOVETAIL_SEEDS").unwrap_or(12),
-    };
+    let seeds = seeds();
     let (mut tried, mut cleaned, mut remaps) = (Tried::default(), 0, 0);
     for seed in seeds.clone() {
         let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test remap_crash {name}");
@@ -108,12 +105,8 @@ fn run(name: &str, options: &'static str, store: RemapStore) {
             let config = config(Some(remap), None, 4096, &mut rng);
             let bench = Bench::new(config, workload.recording().base(), whole, &mut rng);
             let before = bench.drive.counters().erases;
-            let at = rng.below(events.len() as u64 + 1) as usize;
-            let (mut drive, cut) = match rng.chance(0.5) {
-                true => bench.cut_in(&events, at, &mut rng),
-                false => bench.cut_at_a_time(&events, at, &mut rng),
-            };
-            cleaned += drive.erase_counts().map(u64::from).sum::<u64>() - before;
+            let (mut drive, cut) = bench.cut(&events, &mut rng);
+            cleaned += erased(&drive) - before;
             remaps += events[..cut].iter().filter(|event| matches!(event, Event::Remap { .. })).count();
             let device = content(&mut drive);
             let crash = Crash { cut, survivors: Survivors::Random, unflushed: 0, device };

@@ -105,7 +105,7 @@ fn numbers_have_the_types_of_fio() {
 
 /// fio-plot (PyPI) draws latency and IOPS from it.
 #[test]
-#[ignore = "needs fio-plot: pip install fio-plot"]
+#[ignore = "needs fio-plot from PyPI: cargo xtask fio-plot"]
 fn fio_plot_reads_it() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("randrw-1-1.json"), ours().to_string()).unwrap();

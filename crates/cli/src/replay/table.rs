@@ -3,7 +3,7 @@
 use dovetail_lab::results::RunResult;
 use dovetail_time::{SimSpan, format_bytes, format_count};
 
-use crate::table::{Layout, Row, counted, latency, map_cache, row, some};
+use crate::table::{Layout, MapOnFlash, Row, counted, latency, row, some};
 
 /// The table of `dovetail replay`.
 pub(crate) const LAYOUT: Layout<RunResult> = Layout { label: |run| &run.label, groups: &GROUPS };
@@ -70,21 +70,7 @@ const GROUPS: [&[Row<RunResult>]; 7] = [
             Some(format!("{:.1} %", busy * 100.0))
         }),
     ],
-    &[
-        row("read hits in the map's cache", |r| map_cache::hits(r.map_cache.as_ref()?.hit_ratio.read)),
-        row("write hits in the map's cache", |r| map_cache::hits(r.map_cache.as_ref()?.hit_ratio.write)),
-        row("translation pages read", |r| some(r.map_cache.as_ref()?.translation_reads.total())),
-        row("translation pages written", |r| some(r.map_cache.as_ref()?.translation_writes.total())),
-        row("write part, MAHT at the end", |r| map_cache::split(r.map_cache.as_ref()?)),
-        row("read latency of dftl's", |r| map_cache::share(r.map_cache.as_ref()?.of_dftl.read)),
-        row("write latency of dftl's", |r| map_cache::share(r.map_cache.as_ref()?.of_dftl.write)),
-        row("  summed as by FlashSim, reads", |r| {
-            map_cache::share(r.map_cache.as_ref()?.summed_of_dftl.read)
-        }),
-        row("  summed as by FlashSim, writes", |r| {
-            map_cache::share(r.map_cache.as_ref()?.summed_of_dftl.write)
-        }),
-    ],
+    RunResult::ROWS,
     &[
         row("mapping memory", |r| Some(format_bytes(r.memory.map_bytes_max))),
         row("other drive memory", |r| Some(format_bytes(r.memory.other_bytes))),

@@ -17,6 +17,7 @@ mod comparison;
 mod drive;
 mod format;
 mod listing;
+mod map_on_flash;
 mod page;
 mod replay;
 mod table;

@@ -1,5 +1,7 @@
 //! A drive whose power goes at an operation of its flash, or at a time, while a record of commands is played to it.
 
+use std::ops::Range;
+
 use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, DeviceError, Event, Hints, Lba, MemoryDevice, Pattern,
 };
@@ -107,9 +109,19 @@ impl Bench {
         }
     }
 
+    /// Plays events until the power goes, at an operation or at a time; returns the drive, recovered, and how many events were
+    /// through.
+    pub(crate) fn cut(self, events: &[Event], rng: &mut Rng) -> (Drive, usize) {
+        let at = rng.below(events.len() as u64 + 1) as usize;
+        match rng.chance(0.5) {
+            true => self.cut_in(events, at, rng),
+            false => self.cut_at_a_time(events, at, rng),
+        }
+    }
+
     /// Plays the events until the power goes during or after number `at`; returns the drive, recovered, and how many events
     /// were through.
-    pub(crate) fn cut_in(mut self, events: &[Event], at: usize, rng: &mut Rng) -> (Drive, usize) {
+    fn cut_in(mut self, events: &[Event], at: usize, rng: &mut Rng) -> (Drive, usize) {
         events[..at].iter().for_each(|event| self.play(event).unwrap());
         let within = if rng.chance(0.5) { 3 } else { 60 };
         let torn = [Torn::Untouched, Torn::Garbage, Torn::Finished][rng.below(3) as usize];
@@ -121,7 +133,7 @@ impl Bench {
     }
 
     /// The same with the power cut at a time during number `at`: operations of all dies under way are torn.
-    pub(crate) fn cut_at_a_time(mut self, events: &[Event], at: usize, rng: &mut Rng) -> (Drive, usize) {
+    fn cut_at_a_time(mut self, events: &[Event], at: usize, rng: &mut Rng) -> (Drive, usize) {
         self.drive.remember_operations();
         events[..at].iter().for_each(|event| self.play(event).unwrap());
         let start = self.now;
@@ -145,7 +157,20 @@ pub(crate) fn recover(drive: UnrecoveredDrive) -> Drive {
     drive
 }
 
+/// The workloads that are run: all, or those that the environment asks for.
+pub(crate) fn seeds() -> Range<u64> {
+    match variable("DOVETAIL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..variable("DOVETAIL_SEEDS").unwrap_or(12),
+    }
+}
+
+/// All blocks of a drive that were erased.
+pub(crate) fn erased(drive: &Drive) -> u64 {
+    drive.erase_counts().map(u64::from).sum()
+}
+
 /// A number in the environment.
-pub(crate) fn variable(name: &str) -> Option<u64> {
+fn variable(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }

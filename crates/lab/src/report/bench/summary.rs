@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use super::super::comparison::{
     Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,
 };
+use super::super::map_on_flash::MapOnFlash;
 use crate::bench::results::{BenchRun, RemapResult, RequestResult};
-use crate::results::{LatencyResult, MapCacheResult};
+use crate::results::LatencyResult;
 
 const NEITHER: Best<BenchRun> = Best::Neither;
 const LEAST: Best<BenchRun> = Best::Least(both_complete);
@@ -21,6 +22,10 @@ const ABBREVIATIONS: [&str; 2] = ["lfs", "ssr"];
 
 fn both_complete(a: &BenchRun, b: &BenchRun) -> bool {
     a.error.is_none() && b.error.is_none()
+}
+
+impl MapOnFlash for BenchRun {
+    const COMPARABLE: fn(&Self, &Self) -> bool = both_complete;
 }
 
 const ABOVE_EVENTS: &[Group<BenchRun>] = &[
@@ -108,40 +113,10 @@ const BELOW_EVENTS: &[Group<BenchRun>] = &[
             row("Map in memory", LEAST, |run| size(run.memory.map_bytes)),
         ],
     },
-    Group {
-        name: "Map on flash",
-        rows: &[
-            row("Read hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.read))),
-            row("Write hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.write))),
-            row("Translation pages read", LEAST, |run| {
-                of_cache(run, |cache| Some(whole(cache.translation_reads.total())))
-            }),
-            row("Translation pages written", LEAST, |run| {
-                of_cache(run, |cache| Some(whole(cache.translation_writes.total())))
-            }),
-            row("Read latency, % of dftl's", LEAST, |run| of_cache(run, |cache| percent(cache.of_dftl.read))),
-            row("Write latency, % of dftl's", LEAST, |run| {
-                of_cache(run, |cache| percent(cache.of_dftl.write))
-            }),
-            row("Reads summed, % of dftl's", LEAST, |run| {
-                of_cache(run, |cache| percent(cache.summed_of_dftl.read))
-            }),
-            row("Writes summed, % of dftl's", LEAST, |run| {
-                of_cache(run, |cache| percent(cache.summed_of_dftl.write))
-            }),
-        ],
-    },
+    BenchRun::GROUP,
 ];
 
 /// A figure of a demand-paged map.
-fn of_cache(run: &BenchRun, cell: fn(&MapCacheResult) -> Option<Cell>) -> Cell {
-    run.map_cache.as_ref().and_then(cell).unwrap_or_else(missing)
-}
-
-fn percent(share: Option<f64>) -> Option<Cell> {
-    share.map(|share| number(share * 100.0))
-}
-
 fn mean_kib(requests: &RequestResult) -> Cell {
     if requests.count == 0 { missing() } else { number(requests.mean_kib) }
 }

@@ -4,13 +4,13 @@
 //! (elapsed time, rates) only in a closed loop.
 
 use super::super::comparison::{
-    Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,
+    Best, Comparison, Group, latency, number, optional, rate, row, size, time, whole,
 };
-use crate::results::{MapCacheResult, RunResult};
+use super::super::map_on_flash::MapOnFlash;
+use crate::results::RunResult;
 
 const NEITHER: Best<RunResult> = Best::Neither;
 const LEAST: Best<RunResult> = Best::Least(same_trace);
-const MOST: Best<RunResult> = Best::Most(same_trace);
 /// Where requests are issued as fast as they complete.
 const MOST_IN_CLOSED_LOOP: Best<RunResult> = Best::Most(same_trace_in_closed_loop);
 /// Where requests are issued as fast as they complete.
@@ -20,6 +20,10 @@ const NOTE: &str = "Bold on a tint: the best of the runs of the same trace, wher
 
 fn same_trace(a: &RunResult, b: &RunResult) -> bool {
     a.trace.name == b.trace.name && a.trace.requests == b.trace.requests
+}
+
+impl MapOnFlash for RunResult {
+    const COMPARABLE: fn(&Self, &Self) -> bool = same_trace;
 }
 
 fn same_trace_in_closed_loop(a: &RunResult, b: &RunResult) -> bool {
@@ -84,29 +88,7 @@ const GROUPS: &[Group<RunResult>] = &[
             row("Blocks of data lost", LEAST, |run| whole(run.totals.lost_blocks)),
         ],
     },
-    Group {
-        name: "Map on flash",
-        rows: &[
-            row("Read hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.read))),
-            row("Write hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.write))),
-            row("Translation pages read", LEAST, |run| {
-                of_cache(run, |cache| Some(whole(cache.translation_reads.total())))
-            }),
-            row("Translation pages written", LEAST, |run| {
-                of_cache(run, |cache| Some(whole(cache.translation_writes.total())))
-            }),
-            row("Read latency, % of dftl's", LEAST, |run| of_cache(run, |cache| percent(cache.of_dftl.read))),
-            row("Write latency, % of dftl's", LEAST, |run| {
-                of_cache(run, |cache| percent(cache.of_dftl.write))
-            }),
-            row("Reads summed, % of dftl's", LEAST, |run| {
-                of_cache(run, |cache| percent(cache.summed_of_dftl.read))
-            }),
-            row("Writes summed, % of dftl's", LEAST, |run| {
-                of_cache(run, |cache| percent(cache.summed_of_dftl.write))
-            }),
-        ],
-    },
+    RunResult::GROUP,
     Group {
         name: "Wear, erases of a block",
         rows: &[
@@ -133,14 +115,6 @@ pub(super) fn table(runs: &[RunResult]) -> String {
 }
 
 /// A figure of a demand-paged map.
-fn of_cache(run: &RunResult, cell: fn(&MapCacheResult) -> Option<Cell>) -> Cell {
-    run.map_cache.as_ref().and_then(cell).unwrap_or_else(missing)
-}
-
-fn percent(share: Option<f64>) -> Option<Cell> {
-    share.map(|share| number(share * 100.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
