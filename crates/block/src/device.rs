@@ -241,6 +241,36 @@ impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
     }
 }
 
+impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
+    fn info(&self) -> DeviceInfo {
+        (**self).info()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        (**self).submit(at, command)
+    }
+
+    fn room(&self) -> Option<u64> {
+        (**self).room()
+    }
+
+    fn map_bytes(&self) -> Option<u64> {
+        (**self).map_bytes()
+    }
+
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        (**self).held(range, most)
+    }
+
+    fn note(&mut self, note: Note) {
+        (**self).note(note);
+    }
+
+    fn has_come(&self, event: EventId) -> bool {
+        (**self).has_come(event)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

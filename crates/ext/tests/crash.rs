@@ -14,7 +14,7 @@ use dovetail_block::{MemoryDevice, RecordingDevice};
 use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::{Ext, Options};
 use dovetail_time::SimTime;
-use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_vfs::crash::{Cuts, Guarantees, Mountable, Tried, Workload};
 use dovetail_vfs::exercise::Profile;
 use dovetail_vfs::{FileSystem, Limits, XattrLayout};
 
@@ -59,8 +59,8 @@ impl Mountable for Volume {
         Ext::mount(device, options, SimTime::ZERO).map_err(|error| error.to_string())
     }
 
-    fn content_unit(&self) -> usize {
-        self.block
+    fn guarantees(&self) -> Guarantees {
+        Guarantees { content_unit: self.block, ..Guarantees::default() }
     }
 
     fn limits(&self) -> Limits {

@@ -15,7 +15,7 @@ use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_vfs::crash::{Cuts, Guarantees, Mountable, Tried, Workload};
 use dovetail_vfs::exercise::Profile;
 use dovetail_vfs::{Caller, FileSystem, Limits, NewNode};
 
@@ -49,13 +49,11 @@ impl Mountable for Volume {
         F2fs::mount(device, options, SimTime::ZERO).map_err(|error| error.to_string())
     }
 
-    fn atomic_fsync(&self) -> bool {
-        self.options.contains("remap=fsync")
-    }
-
-    fn updates_wait_for_fsync(&self) -> bool {
+    fn guarantees(&self) -> Guarantees {
+        let atomic_fsync = self.options.contains("remap=fsync");
         // with few pairs an update may have to be appended, and then shows with a checkpoint
-        self.options.contains("remap=fsync") && self.limits.is_none()
+        let updates_wait = atomic_fsync && self.limits.is_none();
+        Guarantees { atomic_fsync, updates_wait, ..Guarantees::default() }
     }
 
     fn check(&self, device: &MemoryDevice) -> Vec<String> {

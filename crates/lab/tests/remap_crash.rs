@@ -22,7 +22,7 @@ use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_ftl::{Drive, RemapConfig, RemapStore};
 use dovetail_time::{Rng, SimSpan, SimTime};
-use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_vfs::crash::{Cuts, Guarantees, Mountable, Tried, Workload};
 use dovetail_vfs::exercise::Profile;
 
 /// F2FS with a promise.
@@ -49,12 +49,9 @@ impl Mountable for Volume {
         F2fs::mount(device, options, SimTime::ZERO).map_err(|error| error.to_string())
     }
 
-    fn atomic_fsync(&self) -> bool {
-        self.options.contains("remap=fsync")
-    }
-
-    fn updates_wait_for_fsync(&self) -> bool {
-        self.options.contains("remap=fsync")
+    fn guarantees(&self) -> Guarantees {
+        let with_fsync = self.options.contains("remap=fsync");
+        Guarantees { atomic_fsync: with_fsync, updates_wait: with_fsync, ..Guarantees::default() }
     }
 
     fn check(&self, device: &MemoryDevice) -> Vec<String> {

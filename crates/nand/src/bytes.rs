@@ -27,7 +27,7 @@ pub(crate) struct Change {
 }
 
 /// The bytes of one block.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Bytes {
     Whole(Arc<BlockBytes>),
     Changed {

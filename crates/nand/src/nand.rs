@@ -413,6 +413,43 @@ impl Nand {
         self.powered = false;
     }
 
+    /// A copy as a power cut at time `at` leaves it, as [`Nand::cut_power_at`]; this one goes on. The copy is kept by nobody.
+    #[must_use]
+    pub fn after_power_cut(&self, at: SimTime) -> Self {
+        let mut copy = self.copy();
+        copy.cut_power_at(at);
+        copy
+    }
+
+    /// A copy that no [`Keeper`] keeps.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self {
+            config: self.config.clone(),
+            units: self.units,
+            pages_per_block: self.pages_per_block,
+            store: self.store.clone(),
+            timeline: self.timeline.clone(),
+            faults: self.faults.clone(),
+            recent: self.recent.clone(),
+            keeper: None,
+            operations: self.operations,
+            powered: self.powered,
+        }
+    }
+
+    /// Start and end of each program and erase that is remembered, in the order of issue.
+    pub fn remembered_operations(&self) -> impl Iterator<Item = (SimTime, SimTime)> {
+        self.recent.iter().flat_map(RecentOperations::spans)
+    }
+
+    /// Forgets operations that had ended by `at`: [`Nand::cut_power_at`] is not to be asked for an earlier time any more.
+    pub fn forget_operations_before(&mut self, at: SimTime) {
+        if let Some(recent) = &mut self.recent {
+            recent.forget_before(at, &mut self.store);
+        }
+    }
+
     /// Whether the power is on.
     pub fn is_powered(&self) -> bool {
         self.powered

@@ -43,7 +43,7 @@ impl Token {
 }
 
 /// The bytes behind tokens, with a count of references each.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Payloads {
     slots: Vec<(Option<Bytes>, u32)>,
     free: Vec<usize>,

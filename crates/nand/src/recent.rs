@@ -10,21 +10,21 @@ use crate::geometry::{BlockId, Ppn};
 use crate::store::{SavedBlock, Store};
 
 /// One operation and its reserved time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Recent {
     start: SimTime,
     end: SimTime,
     change: Change,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Change {
     Programmed(Ppn, BlockId),
     Erased(Box<SavedBlock>),
 }
 
 /// Operations in the order of issue.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RecentOperations {
     operations: Vec<Recent>,
 }
@@ -41,6 +41,20 @@ impl RecentOperations {
     fn note(&mut self, end: SimTime, span: SimSpan, change: Change) {
         let start = SimTime::from_ns(end.as_ns().saturating_sub(span.as_ns()));
         self.operations.push(Recent { start, end, change });
+    }
+
+    /// Start and end of each operation, in the order of issue.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = (SimTime, SimTime)> {
+        self.operations.iter().map(|operation| (operation.start, operation.end))
+    }
+
+    /// Forgets what had ended by `at`: no cut will come earlier.
+    pub(crate) fn forget_before(&mut self, at: SimTime, store: &mut Store) {
+        for ended in self.operations.extract_if(.., |operation| operation.end <= at) {
+            if let Change::Erased(before) = ended.change {
+                store.release(&before);
+            }
+        }
     }
 
     /// Leaves in `store` what is on flash at time `cut`: the last issued is undone first.

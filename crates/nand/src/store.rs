@@ -35,7 +35,7 @@ pub(crate) struct BlockState {
 }
 
 /// A block as it was before an erase. Its bytes stay referenced.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SavedBlock {
     block: BlockId,
     state: BlockState,
@@ -48,7 +48,7 @@ impl SavedBlock {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
     geometry: Geometry,
     parts: usize,
@@ -144,6 +144,13 @@ impl Store {
             pages.push((self.words[first..first + self.parts].to_vec(), self.lpns[ppn.0 as usize]));
         }
         SavedBlock { block, state, pages }
+    }
+
+    /// Gives back the references that [`Store::save`] took.
+    pub(crate) fn release(&mut self, saved: &SavedBlock) {
+        for word in saved.pages.iter().flat_map(|(words, _)| words) {
+            self.payloads.release(Token::from_bits(word & ((1 << Token::BITS) - 1)));
+        }
     }
 
     pub(crate) fn restore(&mut self, saved: SavedBlock) {

@@ -105,7 +105,7 @@ fn last_boundary(end: SimTime, ready: SimTime, program: SimSpan) -> SimTime {
     SimTime::from_ns(end.as_ns() - whole)
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     timing: Timing,
     /// The die, plane bit and channel of each unit.

@@ -382,3 +382,158 @@ pub trait FileSystem {
     /// [`Error::Io`].
     fn unmount(self: Box<Self>) -> Result<(), Error>;
 }
+
+impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
+    fn root(&self) -> Ino {
+        (**self).root()
+    }
+
+    fn statfs(&mut self) -> Result<StatFs, Error> {
+        (**self).statfs()
+    }
+
+    fn lookup(&mut self, dir: Ino, name: &[u8]) -> Result<Attr, Error> {
+        (**self).lookup(dir, name)
+    }
+
+    fn getattr(&mut self, ino: Ino) -> Result<Attr, Error> {
+        (**self).getattr(ino)
+    }
+
+    fn setattr(&mut self, caller: &Caller, ino: Ino, changes: &SetAttr) -> Result<Attr, Error> {
+        (**self).setattr(caller, ino, changes)
+    }
+
+    fn readlink(&mut self, ino: Ino) -> Result<Vec<u8>, Error> {
+        (**self).readlink(ino)
+    }
+
+    fn create(&mut self, caller: &Caller, dir: Ino, name: &[u8], node: &NewNode) -> Result<Attr, Error> {
+        (**self).create(caller, dir, name, node)
+    }
+
+    fn symlink(&mut self, caller: &Caller, dir: Ino, name: &[u8], target: &[u8]) -> Result<Attr, Error> {
+        (**self).symlink(caller, dir, name, target)
+    }
+
+    fn link(&mut self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr, Error> {
+        (**self).link(caller, ino, dir, name)
+    }
+
+    fn unlink(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
+        (**self).unlink(caller, dir, name)
+    }
+
+    fn rmdir(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
+        (**self).rmdir(caller, dir, name)
+    }
+
+    fn rename(
+        &mut self,
+        caller: &Caller,
+        from: (Ino, &[u8]),
+        to: (Ino, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<(), Error> {
+        (**self).rename(caller, from, to, flags)
+    }
+
+    fn hold(&mut self, ino: Ino) {
+        (**self).hold(ino);
+    }
+
+    fn forget(&mut self, ino: Ino, count: u64) -> Result<(), Error> {
+        (**self).forget(ino, count)
+    }
+
+    fn read(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        (**self).read(ino, offset, into)
+    }
+
+    fn write(&mut self, caller: &Caller, ino: Ino, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        (**self).write(caller, ino, offset, bytes)
+    }
+
+    fn fallocate(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        how: Fallocate,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Error> {
+        (**self).fallocate(caller, ino, how, offset, len)
+    }
+
+    fn seek_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        (**self).seek_data(ino, offset)
+    }
+
+    fn seek_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        (**self).seek_hole(ino, offset)
+    }
+
+    fn fsync(&mut self, ino: Ino, data_only: bool) -> Result<(), Error> {
+        (**self).fsync(ino, data_only)
+    }
+
+    fn begin_fsync(&mut self, ino: Ino) -> Result<bool, Error> {
+        (**self).begin_fsync(ino)
+    }
+
+    fn fsync_several(&mut self, files: &[(Ino, bool)]) -> Vec<Result<(), Error>> {
+        (**self).fsync_several(files)
+    }
+
+    fn sync(&mut self) -> Result<(), Error> {
+        (**self).sync()
+    }
+
+    fn readdir(
+        &mut self,
+        dir: Ino,
+        cookie: u64,
+        entry: &mut dyn FnMut(DirEntry) -> bool,
+    ) -> Result<(), Error> {
+        (**self).readdir(dir, cookie, entry)
+    }
+
+    fn getxattr(&mut self, ino: Ino, name: &[u8]) -> Result<Vec<u8>, Error> {
+        (**self).getxattr(ino, name)
+    }
+
+    fn setxattr(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        name: &[u8],
+        value: &[u8],
+        flags: XattrFlags,
+    ) -> Result<(), Error> {
+        (**self).setxattr(caller, ino, name, value, flags)
+    }
+
+    fn listxattr(&mut self, ino: Ino) -> Result<Vec<Vec<u8>>, Error> {
+        (**self).listxattr(ino)
+    }
+
+    fn removexattr(&mut self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error> {
+        (**self).removexattr(caller, ino, name)
+    }
+
+    fn next_wake(&self) -> Option<SimTime> {
+        (**self).next_wake()
+    }
+
+    fn wake(&mut self, now: SimTime) -> Result<(), Error> {
+        (**self).wake(now)
+    }
+
+    fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
+        (**self).devirtualizer()
+    }
+
+    fn unmount(self: Box<Self>) -> Result<(), Error> {
+        (*self).unmount()
+    }
+}

@@ -13,6 +13,10 @@ pub trait Simulated: FileSystem {
     /// The time at which the next call begins; it never goes back.
     fn set_now(&mut self, now: SimTime);
 
+    /// When the last call returned, on a device that carries commands out when they are submitted: when all that it waited
+    /// for was done.
+    fn returned_at(&self) -> SimTime;
+
     /// Writes `len` bytes at `offset`. `contents` are the blocks of 4096 bytes that the range touches as they are after the write; a
     /// block of which only a part is written is read first if it has to be. A direct write waits for the device, and is of whole
     /// blocks.

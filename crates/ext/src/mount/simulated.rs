@@ -103,6 +103,10 @@ impl<D: BlockDevice> Simulated for Ext<D> {
         Self::set_now(self, now);
     }
 
+    fn returned_at(&self) -> SimTime {
+        Self::now(self)
+    }
+
     fn write_pages(
         &mut self,
         caller: &Caller,

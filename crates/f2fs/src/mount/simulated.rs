@@ -101,6 +101,10 @@ impl<D: BlockDevice> Simulated for F2fs<D> {
         Self::set_now(self, now);
     }
 
+    fn returned_at(&self) -> SimTime {
+        Self::now(self)
+    }
+
     fn write_pages(
         &mut self,
         caller: &Caller,

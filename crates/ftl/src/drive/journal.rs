@@ -199,6 +199,11 @@ impl Journal {
         self.pending
     }
 
+    /// The same, of a drive that goes on.
+    pub(super) fn pending(&self) -> &[Record] {
+        &self.pending
+    }
+
     /// Takes over the records that survived a power cut elsewhere.
     pub(super) fn adopt(&mut self, records: Vec<Record>) {
         self.pending = records;

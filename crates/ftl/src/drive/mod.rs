@@ -286,6 +286,28 @@ impl Drive {
         self.switched_off(Some(at))
     }
 
+    /// What a power cut at time `at` leaves, as [`Drive::into_unrecovered_at`]; this drive goes on.
+    pub fn after_power_cut(&self, at: SimTime) -> UnrecoveredDrive {
+        let remaps = self.remaps.as_ref();
+        let nvm = remaps.and_then(|remaps| remaps.survivor(at, self.journal.pending()));
+        UnrecoveredDrive::new(self.config.clone(), self.nand.after_power_cut(at), nvm)
+    }
+
+    /// Start and end of each change of the flash and of non-volatile memory that is remembered: the moments at which a power cut
+    /// leaves something else than the moment before.
+    pub fn remembered_operations(&self) -> impl Iterator<Item = (SimTime, SimTime)> {
+        let entries = self.nvm().into_iter().flat_map(|nvm| nvm.remembered().map(|at| (at, at)));
+        self.nand.remembered_operations().chain(entries)
+    }
+
+    /// Forgets operations that had ended by `at`: no power cut at an earlier time will be asked for.
+    pub fn forget_operations_before(&mut self, at: SimTime) {
+        self.nand.forget_operations_before(at);
+        if let Some(nvm) = self.nvm_mut() {
+            nvm.forget_before(at);
+        }
+    }
+
     /// Cuts the power, if it is not gone already.
     pub fn into_unrecovered(mut self) -> UnrecoveredDrive {
         self.nand.cut_power();

@@ -19,7 +19,7 @@ use super::remap::{Move, deaths};
 use super::reverse::{BlockEntries, Remapped, ReverseMap};
 
 /// What one write did, to undo it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Change {
     Entry {
         ppn: Ppn,
@@ -33,7 +33,7 @@ enum Change {
 }
 
 /// The entries of a remap that is being written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Intent {
     seq: Seq,
     total: usize,
@@ -50,7 +50,7 @@ struct Cut {
 }
 
 /// The memory, but for the reverse map and the records themselves: those stand where drives without it have them, too.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Nvm {
     access: SimSpan,
     room: usize,
@@ -62,7 +62,7 @@ pub(super) struct Nvm {
 }
 
 /// What is left of it after a power cut.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Survivor {
     pub(super) reverse: ReverseMap,
     pub(super) records: Vec<Record>,
@@ -87,6 +87,18 @@ impl Nvm {
 
     pub(super) fn remember(&mut self) {
         self.undo = Some(Vec::new());
+    }
+
+    /// When each change that is remembered was there.
+    pub(super) fn remembered(&self) -> impl Iterator<Item = SimTime> {
+        self.undo.iter().flatten().map(|(at, _)| *at)
+    }
+
+    /// Forgets changes that were there at `at`: no cut will come earlier.
+    pub(super) fn forget_before(&mut self, at: SimTime) {
+        if let Some(undo) = &mut self.undo {
+            undo.retain(|(there, _)| *there > at);
+        }
     }
 
     pub(super) fn plan_cut(&mut self, after: u64, written: bool) {

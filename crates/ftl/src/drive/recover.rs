@@ -73,6 +73,12 @@ impl UnrecoveredDrive {
         Self::new(config, nand, None)
     }
 
+    /// Another one like it.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { config: self.config.clone(), nand: self.nand.copy(), nvm: self.nvm.clone() }
+    }
+
     /// Reads, programs and erases of the flash so far: recovery goes on counting from here.
     pub fn flash_operations(&self) -> u64 {
         self.nand.operations()

@@ -85,6 +85,12 @@ impl Remaps {
         self.nvm.map(|nvm| nvm.survive(cut, self.reverse, records))
     }
 
+    /// As [`Remaps::into_survivor`], of a drive that goes on.
+    pub(super) fn survivor(&self, cut: SimTime, records: &[Record]) -> Option<Survivor> {
+        let nvm = self.nvm.clone()?;
+        Some(nvm.survive(Some(cut), self.reverse.clone(), records.to_vec()))
+    }
+
     /// When the remap with that sequence number is durable, as far as that is still to come.
     fn durable_at(&self, seq: Seq) -> SimTime {
         let found = self.under_way.iter().find(|(under_way, _)| *under_way == seq);

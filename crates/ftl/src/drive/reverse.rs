@@ -31,11 +31,11 @@ impl Slot {
 }
 
 /// The entries of a block, kept to bring them back.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BlockEntries(Box<[Slot]>);
 
 /// Entries by block: erasing one drops them together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ReverseMap {
     geometry: Geometry,
     units: Divisor,

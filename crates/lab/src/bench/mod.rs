@@ -32,6 +32,7 @@ use dovetail_workload::{Call, ThreadId, Workload};
 pub use devirtualize::Schedule;
 use devirtualize::Tool;
 pub use experiment::Experiment;
+pub use filesystems::{Device, Volume};
 pub use fill::{Fill, FillAmount, FillWith};
 use results::BenchRun;
 use run::Run;

@@ -6,6 +6,7 @@
 //! - its content, size and target are as of its last fsync, its attributes and extended attributes as well; after an
 //!   fdatasync they may be those of any moment since the base.
 //! - a file that the base does not have gets the name of its fsync, in the place of whatever has that name in the base.
+//! - a directory that was fsynced after it has the names that it had then.
 //! - an fsync under way counts or not. Unless fsyncs are atomic, its file may be anything then: the device may keep the
 //!   nodes that were written and lose the content that they lead to, until the flush at the end.
 //!
@@ -25,43 +26,65 @@ use crate::Ino;
 
 const PAGE: usize = 4096;
 
-/// What changes as a whole.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Units {
-    /// An fsync does.
-    pub(super) atomic_fsync: bool,
-    /// See [`super::Mountable::updates_wait_for_fsync`].
-    pub(super) updates_wait: bool,
-    /// Bytes of a file's content that do.
-    pub(super) content: usize,
+/// What a file system promises beyond POSIX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guarantees {
+    /// An fsync that a power cut interrupts leaves its file as it was or as it was to become, nothing else.
+    pub atomic_fsync: bool,
+    /// A block that a file had when its content was last made durable does not change before the next fsync of the file or
+    /// sync, whatever was written since and whatever became durable for other reasons.
+    pub updates_wait: bool,
+    /// What makes a file's attributes durable makes its times durable, too.
+    pub times: bool,
+    /// Bytes of a file's content that a power cut leaves as a whole, old or new: the size of a block. It divides 4096.
+    pub content_unit: usize,
+}
+
+impl Default for Guarantees {
+    /// None but that blocks of 4096 bytes change as a whole.
+    fn default() -> Self {
+        Self { atomic_fsync: false, updates_wait: false, times: true, content_unit: PAGE }
+    }
+}
+
+/// A state that the promises allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// The operation after which the names were as they were found.
+    pub base: usize,
 }
 
 /// Finds a base that explains what is found, `complete` being the last operation that was through.
 ///
 /// # Errors
 /// What the base that explains most does not explain.
-pub(super) fn explain(
+pub fn explain(
     history: &History,
     complete: usize,
-    units: Units,
+    guarantees: Guarantees,
     found: &Snapshot,
-) -> Result<(), String> {
+) -> Result<Explained, String> {
     let synced = |number: &usize| history.promise(*number) == Some(Promise::All);
     let first = (0..=complete).rev().find(synced).unwrap_or(0);
     let last = (complete + 1).min(history.last());
     let unfinished = match history.promise(last) {
-        Some(Promise::File { ino, .. }) if last > complete && !units.atomic_fsync => Some(ino),
+        Some(Promise::File { ino, .. }) if last > complete && !guarantees.atomic_fsync => Some(ino),
         _ => None,
     };
     let mut best: Option<(usize, String)> = None;
     for base in (first..=last).rev() {
+        if let Err(what) = keeps_directories(history, base, complete) {
+            best.get_or_insert((0, what));
+            continue;
+        }
         for upto in BTreeSet::from([complete.max(base), last]) {
             let mut expected = RolledForward::new(history, base, upto, last);
-            expected.unit = units.content;
-            expected.updates_wait = units.updates_wait;
+            expected.unit = guarantees.content_unit;
+            expected.updates_wait = guarantees.updates_wait;
+            expected.times = guarantees.times;
             expected.unfinished = unfinished.filter(|_| upto > complete);
             match expected.compare(found) {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(Explained { base }),
                 Err((matched, what)) => {
                     if best.as_ref().is_none_or(|(most, _)| matched > *most) {
                         best = Some((matched, format!("base {base}, fsyncs to {upto}: {what}")));
@@ -75,6 +98,22 @@ pub(super) fn explain(
     Err(format!(
         "nothing since operation {first} explains what is there: {what}; {complete} was through:{since}"
     ))
+}
+
+/// A directory that was fsynced after `base` has the names that it had then.
+fn keeps_directories(history: &History, base: usize, complete: usize) -> Result<(), String> {
+    for number in base + 1..=complete {
+        let Some(Promise::File { ino, .. }) = history.promise(number) else { continue };
+        let Some(Body::Directory(names)) = history.state(number).node(ino).map(|node| &node.body) else {
+            continue;
+        };
+        let before = history.state(base).node(ino).map(|node| &node.body);
+        let same = matches!(before, Some(Body::Directory(before)) if before == names);
+        if !same {
+            return Err(format!("operation {number} made the names of a directory durable that it lacks"));
+        }
+    }
+    Ok(())
 }
 
 /// Where a file's content and attributes come from.
@@ -101,6 +140,8 @@ struct RolledForward<'a> {
     unit: usize,
     /// Blocks that were there when content was made durable stay as they were.
     updates_wait: bool,
+    /// Times are as durable as other attributes.
+    times: bool,
     /// The file whose fsync was under way, if that may leave anything.
     unfinished: Option<Ino>,
     /// Inodes that lost a name by it.
@@ -110,7 +151,8 @@ struct RolledForward<'a> {
 impl<'a> RolledForward<'a> {
     fn new(history: &'a History, base: usize, upto: usize, last: usize) -> Self {
         let (versions, inserted, displaced) = Default::default();
-        let nothing = Node { attr: Default::default(), body: Body::Special, xattrs: BTreeMap::new() };
+        let nothing =
+            Node { edits: None, attr: Default::default(), body: Body::Special, xattrs: BTreeMap::new() };
         let mut state = Self {
             nothing,
             history,
@@ -120,6 +162,7 @@ impl<'a> RolledForward<'a> {
             inserted,
             unit: PAGE,
             updates_wait: false,
+            times: true,
             unfinished: None,
             displaced,
         };
@@ -191,7 +234,8 @@ impl<'a> RolledForward<'a> {
         self.compare_body(ino, version, expected, found)?;
         let states = (version.attributes..=version.content).map(|number| self.history.state(number));
         let mut nodes = states.filter_map(|state| state.node(ino));
-        let times = !self.inserted.contains_key(&ino) && !self.displaced.contains(&ino);
+        let times =
+            self.times && !self.inserted.contains_key(&ino) && !self.displaced.contains(&ino);
         let same = |node: &Node| same_meta(node, expected, found, times);
         if nodes.any(same) {
             return Ok(());

@@ -1,23 +1,26 @@
 //! What each operation left and promised, and when it was through.
 
-use dovetail_block::Recording;
-
 use super::snapshot::Snapshot;
 use crate::exercise::{Op, Path, Subject};
-use crate::{FileSystem, Ino};
+use crate::{Error, FileSystem, Ino, Model};
 
 /// What an operation promises once it has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Promise {
+pub enum Promise {
     /// Everything survives.
     All,
-    /// The file survives; with `data_only` its content and size.
-    File { ino: Ino, data_only: bool },
+    /// A file survives.
+    File {
+        /// Its number in the model.
+        ino: Ino,
+        /// Only its content and size do.
+        data_only: bool,
+    },
 }
 
 impl Promise {
     /// What `op` will promise, by the numbers of the model.
-    pub(super) fn of<F: FileSystem>(op: &Op, model: &mut Subject<F>) -> Option<Self> {
+    pub fn of<F: FileSystem>(op: &Op, model: &mut Subject<F>) -> Option<Self> {
         match op {
             Op::Sync => Some(Self::All),
             Op::Fsync { target, data_only } => {
@@ -36,67 +39,74 @@ pub(super) fn find<F: FileSystem>(path: &Path, fs: &mut F) -> Option<Ino> {
 
 /// States and promises by number: state 0 is before the first operation, state `n` after operation `n`.
 #[derive(Debug)]
-pub(super) struct History {
-    recording: Recording,
+pub struct History {
     states: Vec<Snapshot>,
     promises: Vec<Option<Promise>>,
-    positions: Vec<usize>,
+    /// When each operation was through, in whatever measures the way of a run: commands, or nanoseconds.
+    positions: Vec<u64>,
     /// The operations that succeeded, as text.
     shown: Vec<(usize, String)>,
 }
 
 impl History {
-    pub(super) fn new<F: FileSystem>(recording: Recording, model: &mut F) -> Self {
-        let (states, promises, positions, shown) = Default::default();
-        let mut history = Self { recording, states, promises, positions, shown };
-        history.push(None, model);
-        history.positions = vec![0]; // what mounting writes can be cut as well
-        history
+    /// A history that begins with what is in the model. What happens before the first operation can be cut as well.
+    ///
+    /// # Errors
+    /// The model cannot be read.
+    pub fn new(model: &mut Model) -> Result<Self, Error> {
+        let first = Snapshot::of_model(model, None)?;
+        Ok(Self { states: vec![first], promises: vec![None], positions: vec![0], shown: Vec::new() })
     }
 
-    /// Notes that an operation is through.
-    pub(super) fn push<F: FileSystem>(&mut self, promise: Option<Promise>, model: &mut F) {
-        if let Ok(state) = Snapshot::read(model, self.states.last()) {
-            self.states.push(state);
-            self.promises.push(promise);
-            self.positions.push(self.recording.position());
-        }
+    /// Notes that an operation was through at `position`, which left what is in the model.
+    ///
+    /// # Errors
+    /// The model cannot be read.
+    pub fn push(&mut self, promise: Option<Promise>, model: &mut Model, position: u64) -> Result<(), Error> {
+        self.states.push(Snapshot::of_model(model, self.states.last())?);
+        self.promises.push(promise);
+        self.positions.push(position);
+        Ok(())
     }
 
     /// Notes what the last operation was.
-    pub(super) fn show(&mut self, operation: String) {
+    pub fn show(&mut self, operation: String) {
         self.shown.push((self.last(), operation));
     }
 
     /// The operations that succeeded after state `from`, up to number `to`, a line each with the cut after it.
-    pub(super) fn between(&self, from: usize, to: usize) -> String {
+    pub fn between(&self, from: usize, to: usize) -> String {
         let shown = self.shown.iter().filter(|(number, _)| (from + 1..=to).contains(number));
         shown.map(|(number, op)| format!("\n  {number} (cut {}): {op}", self.positions[*number])).collect()
     }
 
-    pub(super) fn recording(&self) -> &Recording {
-        &self.recording
-    }
-
-    pub(super) fn promises(&self) -> usize {
+    /// Operations that promised something.
+    pub fn promises(&self) -> usize {
         self.promises.iter().flatten().count()
     }
 
     /// The last operation that was through at a cut.
-    pub(super) fn complete_at(&self, cut: usize) -> usize {
+    pub fn complete_at(&self, cut: u64) -> usize {
         self.positions.partition_point(|&position| position <= cut).saturating_sub(1)
     }
 
+    /// When an operation was through.
+    pub fn position(&self, number: usize) -> u64 {
+        self.positions[number]
+    }
+
     /// The number of the last operation.
-    pub(super) fn last(&self) -> usize {
+    pub fn last(&self) -> usize {
         self.states.len() - 1
     }
 
-    pub(super) fn state(&self, number: usize) -> &Snapshot {
+    /// What an operation left.
+    pub fn state(&self, number: usize) -> &Snapshot {
         &self.states[number]
     }
 
-    pub(super) fn promise(&self, number: usize) -> Option<Promise> {
+    /// What an operation promised.
+    pub fn promise(&self, number: usize) -> Option<Promise> {
         self.promises[number]
     }
 }

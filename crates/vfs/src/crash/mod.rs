@@ -19,9 +19,9 @@ use dovetail_time::{Rng, SimTime};
 
 use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
 use crate::{Caller, Fallocate, FileSystem, Limits, Model};
-use explain::{Units, explain};
-use history::History;
-use snapshot::Snapshot;
+pub use explain::{Explained, Guarantees, explain};
+pub use history::{History, Promise};
+pub use snapshot::Snapshot;
 
 /// A file system that can be made, mounted and checked.
 pub trait Mountable {
@@ -37,20 +37,9 @@ pub trait Mountable {
     /// What is wrong with it, as a sentence.
     fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String>;
 
-    /// An fsync that a power cut interrupts leaves its file as it was or as it was to become, nothing else.
-    fn atomic_fsync(&self) -> bool {
-        false
-    }
-
-    /// A block that a file had when its content was last made durable does not change before the next fsync of the file or
-    /// sync, whatever was written since and whatever became durable for other reasons.
-    fn updates_wait_for_fsync(&self) -> bool {
-        false
-    }
-
-    /// Bytes of a file's content that a power cut leaves as a whole, old or new: the size of a block. It divides 4096.
-    fn content_unit(&self) -> usize {
-        4096
+    /// What it promises beyond POSIX.
+    fn guarantees(&self) -> Guarantees {
+        Guarantees::default()
     }
 
     /// What it can store, so that operations fail on the model as they do on it.
@@ -107,6 +96,7 @@ impl std::ops::AddAssign for Tried {
 pub struct Workload<'a, M> {
     subject: &'a M,
     seed: u64,
+    recording: Recording,
     history: History,
 }
 
@@ -121,33 +111,35 @@ impl<'a, M: Mountable> Workload<'a, M> {
         let mut mounted = Subject::new(subject.mount(device)?);
         let mut model = Subject::new(Model::new(subject.limits(), &Caller::default()));
         adopt_root(&mut mounted.fs, &mut model.fs).map_err(|error| format!("the root: {error}"))?;
-        let mut history = History::new(recording, &mut model.fs);
+        let unread = |error: crate::Error| format!("the model cannot be read: {error}");
+        let mut history = History::new(&mut model.fs).map_err(unread)?;
         let mut operations = Operations::new(seed, profile);
         for n in 1..=steps {
             let step = operations.next_step();
             if punches_beyond_end(&step.op, &mut model.fs) {
                 continue; // changes nothing; what it does to times is another test's business
             }
-            let promise = history::Promise::of(&step.op, &mut model);
+            let promise = Promise::of(&step.op, &mut model);
             let (expected, found) = (model.apply(&step), mounted.apply(&step));
             // that answers and errors agree in every detail is another test's business
             if changes(&step.op) && expected.is_ok() != found.is_ok() {
                 return Err(format!("step {n}, {:?}: expected {expected:?}, found {found:?}", step.op));
             }
-            history.push(promise.filter(|_| found.is_ok()), &mut model.fs);
+            let position = recording.position() as u64;
+            history.push(promise.filter(|_| found.is_ok()), &mut model.fs, position).map_err(unread)?;
             if found.is_ok() && changes(&step.op) {
                 history.show(show(&step.op));
             }
             let now = SimTime::from_ns(n as u64 * 1_000_000_000);
             mounted.fs.wake(now).map_err(|error| format!("step {n}: in the background: {error}"))?;
         }
-        Ok(Self { subject, seed, history })
+        Ok(Self { subject, seed, recording, history })
     }
 
     /// What was done to the device: for whoever makes states of a cut in another way than [`Self::check_cuts`], on a model of
     /// a real drive.
     pub fn recording(&self) -> &Recording {
-        self.history.recording()
+        &self.recording
     }
 
     /// Cuts the power everywhere, and compares.
@@ -157,7 +149,7 @@ impl<'a, M: Mountable> Workload<'a, M> {
     /// explains; the number of the cut tells where.
     pub fn check_cuts(&self, cuts: Cuts) -> Result<Tried, String> {
         let mut tried = Tried { promises: self.history.promises(), ..Tried::default() };
-        for crash in self.history.recording().crashes(self.seed).step_by(cuts.every.max(1)) {
+        for crash in self.recording.crashes(self.seed).step_by(cuts.every.max(1)) {
             let (cut, survivors, unflushed) = (crash.cut, crash.survivors, crash.unflushed);
             let place = format!("cut {cut}, {survivors:?} of {unflushed} unflushed blocks");
             self.check_crash(&crash, cuts, &mut tried).map_err(|what| format!("{place}: {what}"))?;
@@ -172,13 +164,8 @@ impl<'a, M: Mountable> Workload<'a, M> {
     pub fn check_crash(&self, crash: &Crash, cuts: Cuts, tried: &mut Tried) -> Result<(), String> {
         sound(self.subject.check(&crash.device)).map_err(|what| format!("before recovery: {what}"))?;
         let (recovered, found) = self.recover(&crash.device)?;
-        let complete = self.history.complete_at(crash.cut);
-        let units = Units {
-            atomic_fsync: self.subject.atomic_fsync(),
-            updates_wait: self.subject.updates_wait_for_fsync(),
-            content: self.subject.content_unit(),
-        };
-        explain(&self.history, complete, units, &found)?;
+        let complete = self.history.complete_at(crash.cut as u64);
+        explain(&self.history, complete, self.subject.guarantees(), &found)?;
         tried.cuts += 1;
         let wrote = recovered.recording().position() > 0;
         tried.recovered += usize::from(wrote);
@@ -196,7 +183,7 @@ impl<'a, M: Mountable> Workload<'a, M> {
             self.subject.mount(device).map_err(|error| format!("it cannot be mounted: {error}"))?;
         sound(self.subject.check(&recovered.recording().newest()))
             .map_err(|what| format!("after recovery: {what}"))?;
-        let found = Snapshot::read(&mut mounted, None);
+        let found = Snapshot::read(&mut mounted);
         Ok((recovered, found.map_err(|error| format!("it cannot be read: {error}"))?))
     }
 

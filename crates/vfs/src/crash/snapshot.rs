@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Attr, Error, FileSystem, Ino};
+use crate::{Attr, Error, FileSystem, Ino, Model};
 
 const PAGE: usize = 4096;
 
@@ -18,35 +18,59 @@ pub(super) enum Body {
     Special,
 }
 
+/// An inode.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
+    /// How often the model's had been edited: as long as that stays, so does the rest.
+    pub(super) edits: Option<u64>,
     pub(super) attr: Attr,
     pub(super) body: Body,
     pub(super) xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
+/// A file system's content at one moment.
 #[derive(Clone, Debug)]
-pub(super) struct Snapshot {
+pub struct Snapshot {
     pub(super) root: Ino,
     nodes: BTreeMap<Ino, Arc<Node>>,
 }
 
 impl Snapshot {
     /// Reads everything that has a name.
-    pub(super) fn read<F: FileSystem>(fs: &mut F, before: Option<&Self>) -> Result<Self, Error> {
-        let mut snapshot = Self { root: fs.root(), nodes: BTreeMap::new() };
-        let mut todo = vec![snapshot.root];
+    ///
+    /// # Errors
+    /// What the file system cannot read.
+    pub fn read<F: FileSystem>(fs: &mut F) -> Result<Self, Error> {
+        Self::collect(fs.root(), |ino| read_node(fs, ino, None).map(Arc::new))
+    }
+
+    /// The model's content; `before` is what it was earlier.
+    pub(super) fn of_model(model: &mut Model, before: Option<&Self>) -> Result<Self, Error> {
+        Self::collect(model.root(), |ino| {
+            let before = before.and_then(|before| before.nodes.get(&ino));
+            let edits = model.edits(ino);
+            if let Some(same) = before.filter(|node| edits.is_some() && node.edits == edits) {
+                return Ok(Arc::clone(same));
+            }
+            let node = read_node(model, ino, before.map(|node| &**node))?;
+            Ok(Arc::new(Node { edits, ..node }))
+        })
+    }
+
+    fn collect(root: Ino, mut node_of: impl FnMut(Ino) -> Result<Arc<Node>, Error>) -> Result<Self, Error> {
+        let mut nodes = BTreeMap::new();
+        let mut todo = vec![root];
         while let Some(ino) = todo.pop() {
-            if snapshot.nodes.contains_key(&ino) {
+            if nodes.contains_key(&ino) {
                 continue;
             }
-            let node = read_node(fs, ino, before.and_then(|before| before.node(ino)))?;
+            let node = node_of(ino)?;
             if let Body::Directory(entries) = &node.body {
                 todo.extend(entries.values());
             }
-            snapshot.nodes.insert(ino, Arc::new(node));
+            nodes.insert(ino, node);
         }
-        Ok(snapshot)
+        Ok(Self { root, nodes })
     }
 
     pub(super) fn node(&self, ino: Ino) -> Option<&Node> {
@@ -62,7 +86,10 @@ impl Snapshot {
     }
 
     /// Whether another file system holds the same under the same names, access times aside.
-    pub(super) fn same_tree(&self, other: &Self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The first difference.
+    pub fn same_tree(&self, other: &Self) -> Result<(), String> {
         let mut todo = vec![(self.root, other.root, String::new())];
         while let Some((ours, theirs, path)) = todo.pop() {
             let (Some(ours), Some(theirs)) = (self.node(ours), other.node(theirs)) else { continue };
@@ -113,7 +140,7 @@ fn read_node<F: FileSystem>(fs: &mut F, ino: Ino, before: Option<&Node>) -> Resu
     };
     let names = fs.listxattr(ino)?;
     let xattrs = names.into_iter().map(|name| Ok((name.clone(), fs.getxattr(ino, &name)?)));
-    Ok(Node { attr, body, xattrs: xattrs.collect::<Result<_, Error>>()? })
+    Ok(Node { edits: None, attr, body, xattrs: xattrs.collect::<Result<_, Error>>()? })
 }
 
 fn read_entries<F: FileSystem>(fs: &mut F, ino: Ino) -> Result<BTreeMap<Vec<u8>, Ino>, Error> {

@@ -87,6 +87,8 @@ struct Node {
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     /// How many keep it, with a name or without.
     holds: u64,
+    /// How often it was edited.
+    edits: u64,
 }
 
 /// A file system in memory.
@@ -111,12 +113,19 @@ impl Model {
         self.nodes.len()
     }
 
+    /// How often the inode was edited: unless that changes, nothing of it does. `None` if there is no such inode.
+    pub(crate) fn edits(&self, ino: Ino) -> Option<u64> {
+        self.nodes.get(&ino).map(|node| node.edits)
+    }
+
     fn node(&self, ino: Ino) -> Result<&Node, Error> {
         self.nodes.get(&ino).ok_or(Error::NotFound)
     }
 
     fn node_mut(&mut self, ino: Ino) -> Result<&mut Node, Error> {
-        self.nodes.get_mut(&ino).ok_or(Error::NotFound)
+        let node = self.nodes.get_mut(&ino).ok_or(Error::NotFound)?;
+        node.edits += 1;
+        Ok(node)
     }
 
     fn directory(&self, ino: Ino) -> Result<&Directory, Error> {
@@ -147,7 +156,7 @@ impl Model {
             ctime: now,
             ..Attr::default()
         };
-        self.nodes.insert(ino, Node { attr, body, xattrs: BTreeMap::new(), holds: 0 });
+        self.nodes.insert(ino, Node { attr, body, xattrs: BTreeMap::new(), holds: 0, edits: 0 });
         ino
     }
 

@@ -1,14 +1,16 @@
 //! ext3 and ext4 in a stack.
 
 use dovetail_block::{BLOCK_SIZE, BlockDevice};
+use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options};
 use dovetail_host::Planner;
 use dovetail_time::{Ratio, SimTime};
-use dovetail_vfs::Simulated;
+use dovetail_vfs::crash::Guarantees;
+use dovetail_vfs::{Limits, Simulated, XattrLayout};
 use serde::Deserialize;
 
-use super::table;
+use super::{Device, table};
 use crate::bench::{BenchError, Stack};
 
 /// Below this mke2fs makes small blocks and many inodes (mke2fs.conf, `small`).
@@ -31,21 +33,24 @@ struct Mkfs {
 #[serde(default, deny_unknown_fields)]
 struct Sysfs {}
 
-pub(super) fn build_ext4(
-    stack: &Stack,
-    planner: Planner,
-    scale: Ratio,
-) -> Result<Box<dyn Simulated>, BenchError> {
-    build(stack, planner, scale, Kind::Ext4)
-}
+pub(super) const EXT4: super::Kind = super::Kind {
+    name: "ext4",
+    build: |stack, planner, scale| build(stack, planner, scale, Kind::Ext4),
+    make: |stack, device, scale| make(stack, device, scale, Kind::Ext4),
+    mount: |stack, device, scale| mount(stack, device, scale),
+    check,
+    guarantees: |_| Guarantees::default(),
+    limits: || limits(true),
+    referee: Some(("e2fsck", &["-f", "-n"])),
+};
 
-pub(super) fn build_ext3(
-    stack: &Stack,
-    planner: Planner,
-    scale: Ratio,
-) -> Result<Box<dyn Simulated>, BenchError> {
-    build(stack, planner, scale, Kind::Ext3)
-}
+pub(super) const EXT3: super::Kind = super::Kind {
+    name: "ext3",
+    build: |stack, planner, scale| build(stack, planner, scale, Kind::Ext3),
+    make: |stack, device, scale| make(stack, device, scale, Kind::Ext3),
+    limits: || limits(false),
+    ..EXT4
+};
 
 fn build(
     stack: &Stack,
@@ -53,18 +58,55 @@ fn build(
     scale: Ratio,
     kind: Kind,
 ) -> Result<Box<dyn Simulated>, BenchError> {
+    make(stack, &mut planner, scale, kind)?;
+    mount(stack, planner, scale)
+}
+
+fn failed(stack: &Stack) -> impl Fn(dovetail_ext::Error) -> BenchError + '_ {
+    |error| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() }
+}
+
+fn make(stack: &Stack, device: impl BlockDevice, scale: Ratio, kind: Kind) -> Result<(), BenchError> {
+    let mut device = device;
+    let full_bytes = device.info().blocks as f64 * BLOCK_SIZE as f64 / scale.value();
+    mkfs(&mut device, &mkfs_options(stack, kind, full_bytes)?).map(drop).map_err(failed(stack))
+}
+
+fn mount(
+    stack: &Stack,
+    device: impl BlockDevice + 'static,
+    scale: Ratio,
+) -> Result<Box<dyn Simulated>, BenchError> {
     let _: Sysfs = table(stack, "sysfs", &stack.sysfs)?;
     let options = Options::parse(&stack.mount)
         .map_err(|error| BenchError::StackFile { file: stack.name.clone(), reason: error.to_string() })?;
     let page_cache_bytes = stack.memory_bytes(scale);
     let options = Options { page_cache_bytes, physical_pointers: stack.devirtualize.is_some(), ..options };
-    let failed = |error: dovetail_ext::Error| BenchError::Setup {
-        stack: stack.name.clone(),
-        reason: error.to_string(),
-    };
-    let full_bytes = planner.info().blocks as f64 * BLOCK_SIZE as f64 / scale.value();
-    mkfs(&mut planner, &mkfs_options(stack, kind, full_bytes)?).map_err(failed)?;
-    Ok(Box::new(Ext::mount(planner, options, SimTime::ZERO).map_err(failed)?))
+    Ok(Box::new(Ext::mount(device, options, SimTime::ZERO).map_err(failed(stack))?))
+}
+
+fn check(device: Device) -> Vec<String> {
+    match fsck::check(device, fsck::Options::default()) {
+        Ok(report) => {
+            let errors = report.findings.iter().filter(|found| found.severity() == Severity::Error);
+            errors.map(ToString::to_string).collect()
+        }
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// Of volumes with blocks of 4096 bytes and inodes of 256.
+fn limits(reserves: bool) -> Limits {
+    Limits {
+        file_size: 1 << 41,
+        links: 65_000,
+        xattr_value: usize::MAX,
+        xattr_total: BLOCK_SIZE as usize - 36,
+        xattr_layout: XattrLayout::Apart,
+        symlink: BLOCK_SIZE as usize - 1,
+        reserves,
+        ..Limits::default()
+    }
 }
 
 /// A volume shrunk with its drive keeps the inode ratio of its full size. Blocks are those of the device: content is named

@@ -2,14 +2,16 @@
 
 use dovetail_block::BlockDevice;
 use dovetail_f2fs::format::Variant;
+use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
-use dovetail_f2fs::{F2fs, IpuPolicy, Options};
+use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options, RemapOrder};
 use dovetail_host::Planner;
 use dovetail_time::{Ratio, SimTime};
-use dovetail_vfs::Simulated;
+use dovetail_vfs::crash::Guarantees;
+use dovetail_vfs::{Limits, Simulated};
 use serde::Deserialize;
 
-use super::table;
+use super::{Device, table};
 use crate::bench::{BenchError, Stack};
 
 /// Linux: `dirty_background_ratio`. Writers themselves write back from a quarter of the cache on.
@@ -37,35 +39,77 @@ struct Sysfs {
     cp_interval: Option<u64>,
 }
 
-pub(super) fn build(stack: &Stack, planner: Planner, scale: Ratio) -> Result<Box<dyn Simulated>, BenchError> {
-    build_variant(stack, planner, scale, Variant::F2fs)
-}
+pub(super) const F2FS: super::Kind = super::Kind {
+    name: "f2fs",
+    build: |stack, planner, scale| build(stack, planner, scale, Variant::F2fs),
+    make: |stack, device, scale| make(stack, device, scale, Variant::F2fs),
+    mount: |stack, device, scale| mount(stack, device, scale),
+    check,
+    guarantees,
+    limits: Limits::default,
+    referee: Some(("fsck.f2fs", &["--dry-run"])),
+};
 
-/// IPLFS, on a thin drive.
-pub(super) fn build_iplfs(
-    stack: &Stack,
-    planner: Planner,
-    scale: Ratio,
-) -> Result<Box<dyn Simulated>, BenchError> {
-    build_variant(stack, planner, scale, Variant::Iplfs)
-}
+/// On a thin drive.
+pub(super) const IPLFS: super::Kind = super::Kind {
+    name: "iplfs",
+    build: |stack, planner, scale| build(stack, planner, scale, Variant::Iplfs),
+    make: |stack, device, scale| make(stack, device, scale, Variant::Iplfs),
+    limits: || Limits { file_size: Variant::Iplfs.max_file_size(), ..Limits::default() },
+    referee: None,
+    ..F2FS
+};
 
-fn build_variant(
+fn build(
     stack: &Stack,
     mut planner: Planner,
     scale: Ratio,
     variant: Variant,
 ) -> Result<Box<dyn Simulated>, BenchError> {
-    let full_bytes = planner.info().capacity() as f64 * 4096.0 / scale.value();
+    make(stack, &mut planner, scale, variant)?;
+    mount(stack, planner, scale)
+}
+
+fn failed(stack: &Stack) -> impl Fn(dovetail_f2fs::Error) -> BenchError + '_ {
+    |error| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() }
+}
+
+fn make(stack: &Stack, device: impl BlockDevice, _: Ratio, variant: Variant) -> Result<(), BenchError> {
+    let mut device = device;
+    let made = mkfs(&mut device, &MkfsOptions { variant, ..mkfs_options(stack)? });
+    made.map(drop).map_err(|error| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() })
+}
+
+fn mount(
+    stack: &Stack,
+    device: impl BlockDevice + 'static,
+    scale: Ratio,
+) -> Result<Box<dyn Simulated>, BenchError> {
+    let full_bytes = device.info().capacity() as f64 * 4096.0 / scale.value();
     // the kernel's defaults depend on the size: a volume shrunk with its drive keeps those of its full size
     let small_volume = Some(full_bytes <= SMALL_VOLUME);
     let physical_pointers = stack.devirtualize.is_some();
     let options = Options { small_volume, physical_pointers, ..mount_options(stack, scale)? };
-    let failed = |error: String| BenchError::Setup { stack: stack.name.clone(), reason: error };
-    mkfs(&mut planner, &MkfsOptions { variant, ..mkfs_options(stack)? })
-        .map_err(|error| failed(error.to_string()))?;
-    let fs = F2fs::mount(planner, options, SimTime::ZERO).map_err(|error| failed(error.to_string()))?;
-    Ok(Box::new(fs))
+    Ok(Box::new(F2fs::mount(device, options, SimTime::ZERO).map_err(failed(stack))?))
+}
+
+fn check(device: Device) -> Vec<String> {
+    match fsck::check(device, fsck::Options::default(), |_| {}) {
+        Ok(report) => {
+            let errors = report.findings.iter().filter(|found| found.severity() == Severity::Error);
+            errors.map(ToString::to_string).collect()
+        }
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+/// With `remap=fsync` a file's updates wait for its fsync; content in an inode comes with any checkpoint. With `lazytime` times
+/// may be older than what they belong to.
+fn guarantees(stack: &Stack) -> Guarantees {
+    let options = Options::parse(&stack.mount).unwrap_or_default();
+    let atomic_fsync = options.remap == RemapOrder::WithFsync && options.mode == Mode::RmIpu;
+    let updates_wait = atomic_fsync && !options.inline_data;
+    Guarantees { atomic_fsync, updates_wait, times: !options.lazytime, ..Guarantees::default() }
 }
 
 fn mkfs_options(stack: &Stack) -> Result<MkfsOptions, BenchError> {
