@@ -139,6 +139,20 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
     Ok(Source::Personality(Box::new(personality)))
 }
 
+/// A workload as it is, by its file or name.
+pub(crate) fn load_source(job: &str) -> Result<Source, Failure> {
+    if job.ends_with(".fio") {
+        let text = std::fs::read_to_string(job)
+            .map_err(|error| Failure::Failed(format!("{job} cannot be read: {error}")))?;
+        return Source::fio(&text, job, &[]).map_err(Failure::failed);
+    }
+    if FileTrace::is_one(Path::new(job)) {
+        let trace = Arc::new(FileTrace::open(Path::new(job)).map_err(Failure::failed)?);
+        return Ok(Source::FileTrace(FileTraceSource { trace, gaps: 1.0, loops: 1.0, whole_at: Ratio::ONE }));
+    }
+    Personality::load(job).map(Box::new).map(Source::Personality).map_err(Failure::failed)
+}
+
 fn file_trace(arguments: &Arguments) -> Result<Source, Failure> {
     if let Some((name, _)) = arguments.variables.first() {
         let message = format!("{} is a file-level trace and has no variable '{name}'", arguments.job);
@@ -206,7 +220,7 @@ fn stopped() -> Failure {
 }
 
 /// Set by Ctrl-C: the runs end, and what they have is written. A second one ends the program.
-fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let signal = signal_hook::consts::SIGINT;
     signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))

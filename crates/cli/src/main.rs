@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line is what prints")]
 
 mod bench;
+mod crash;
 mod csv_out;
 mod devirtualize;
 mod drive;
@@ -37,6 +38,8 @@ struct Cli {
 enum Command {
     /// Run a workload on several stacks in virtual time, side by side.
     Bench(Box<bench::Arguments>),
+    /// Cut the power of whole stacks and hold what is left against what was promised.
+    Crash(crash::Arguments),
     /// Run the papers' figures and tables again, and show both side by side.
     Reproduce(reproduce::Arguments),
     /// Look at the stacks.
@@ -86,6 +89,7 @@ impl Failure {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Crash(arguments) => crash::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
         Command::Stack(command) => stack::run(&command),
         Command::Replay(arguments) => replay::run(&arguments),

@@ -102,6 +102,17 @@ impl Ratio {
     /// The whole.
     pub const ONE: Self = Self(1.0);
 
+    /// A fraction.
+    ///
+    /// # Errors
+    /// A number that is not above 0, or not finite.
+    pub fn new(value: f64) -> Result<Self, UnitError> {
+        match value {
+            value if value > 0.0 && value.is_finite() => Ok(Self(value)),
+            _ => Err(UnitError(format!("'{value}' is not a ratio above 0; write 1/16 or 0.0625"))),
+        }
+    }
+
     /// The fraction as a number above 0.
     pub const fn value(self) -> f64 {
         self.0

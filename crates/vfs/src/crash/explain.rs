@@ -234,8 +234,7 @@ impl<'a> RolledForward<'a> {
         self.compare_body(ino, version, expected, found)?;
         let states = (version.attributes..=version.content).map(|number| self.history.state(number));
         let mut nodes = states.filter_map(|state| state.node(ino));
-        let times =
-            self.times && !self.inserted.contains_key(&ino) && !self.displaced.contains(&ino);
+        let times = self.times && !self.inserted.contains_key(&ino) && !self.displaced.contains(&ino);
         let same = |node: &Node| same_meta(node, expected, found, times);
         if nodes.any(same) {
             return Ok(());

@@ -74,6 +74,11 @@ impl History {
         self.shown.push((self.last(), operation));
     }
 
+    /// The operations that succeeded, as text.
+    pub fn operations(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.shown.iter().map(|(number, operation)| (*number, operation.as_str()))
+    }
+
     /// The operations that succeeded after state `from`, up to number `to`, a line each with the cut after it.
     pub fn between(&self, from: usize, to: usize) -> String {
         let shown = self.shown.iter().filter(|(number, _)| (from + 1..=to).contains(number));

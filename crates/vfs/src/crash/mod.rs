@@ -11,6 +11,7 @@
 mod explain;
 mod history;
 mod snapshot;
+mod survey;
 
 use std::collections::BTreeSet;
 
@@ -22,6 +23,7 @@ use crate::{Caller, Fallocate, FileSystem, Limits, Model};
 pub use explain::{Explained, Guarantees, explain};
 pub use history::{History, Promise};
 pub use snapshot::Snapshot;
+pub use survey::{Survey, survey};
 
 /// A file system that can be made, mounted and checked.
 pub trait Mountable {

@@ -18,7 +18,7 @@ mod tree;
 
 pub use apply::{Answer, Failed, Outcome, Subject};
 pub use generate::{Generator, Profile};
-pub use op::{Op, Path, Step, Target};
+pub use op::{Op, Path, Step, Target, content};
 pub use rough::{Changes, read_everything};
 pub use tree::{Entry, Tree, first_difference};
 

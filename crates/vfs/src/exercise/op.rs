@@ -79,6 +79,6 @@ pub(super) fn byte_at(fill: u8, position: u64) -> u8 {
 }
 
 /// `len` bytes of content made of `fill`, from `offset` on.
-pub(super) fn content(fill: u8, offset: u64, len: usize) -> Vec<u8> {
+pub fn content(fill: u8, offset: u64, len: usize) -> Vec<u8> {
     (offset..offset + len as u64).map(|position| byte_at(fill, position)).collect()
 }

@@ -1,0 +1,218 @@
+//! `dovetail crash`: power cuts of whole stacks, explored and explained.
+
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use dovetail_crash::{CrashError, CrashResults, Cuts, Exploration, Progress, Source, ace, language};
+use dovetail_lab::bench::{BenchError, Source as Job, Stack};
+use dovetail_time::parse_bytes;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::bench::stop_flag;
+use crate::output::{check_writable, is_stdout, write};
+use crate::{Failure, print};
+
+/// Cut the power of whole stacks and hold what is left against what was promised.
+///
+/// A workload is played on each stack (file system over drive) in virtual time. At many moments the power is cut: the drive
+/// loses its volatile memory, programs and erases under way are torn. What is left is recovered, mounted, checked, and
+/// compared with what fsync, sync and the design promise. What no promise explains is a violation; the exit code is 1 then.
+///
+/// JOB is one of
+///   ace-1        every sequence of one operation and an fsync, fdatasync or sync, as CrashMonkey's ACE makes them
+///   ace-2        sequences of two, --count of them
+///   random       random operations, a run for each seed of --seeds
+///   a text file  of operations, one a line (create, write, rename, fsync, ...); each is played with three clocks
+///   a fio job, a personality's name, or a file-level trace, as in `dovetail bench`
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// What is played: see above.
+    job: String,
+    /// Stacks by name (see `dovetail stack list`) or .toml file.
+    #[arg(long, short, required = true, value_delimiter = ',')]
+    stack: Vec<String>,
+    /// Which moments are cut: all, or so many of each run, chosen by the seed, and each return of an fsync or sync.
+    #[arg(long, value_name = "N|all", default_value = "8", value_parser = cuts)]
+    cuts: Cuts,
+    /// Of ace-2: how many sequences, spread evenly over all.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    count: u64,
+    /// Of random: the seeds, from the first up to, but without, the last.
+    #[arg(long, value_name = "FROM..TO", default_value = "0..30", value_parser = seeds)]
+    seeds: (u64, u64),
+    /// Of random: operations of each run.
+    #[arg(long, value_name = "N", default_value_t = 120)]
+    steps: u64,
+    /// Size of the drives: small, so that they clean all the time.
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = bytes)]
+    drive_size: u64,
+    /// Seeds the choice of cuts and the drives.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Ask the file system's own checker as well (fsck.f2fs, e2fsck), about every volume. Slow.
+    #[arg(long)]
+    referee: bool,
+    /// Play one cut again, as a violation names it, and show its operations.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["json", "report"])]
+    replay: Option<String>,
+    /// Runs at the same time; all cores if not given.
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the table.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
+    json: Option<PathBuf>,
+    /// A report with pictures: one HTML file that needs nothing else.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
+}
+
+fn cuts(text: &str) -> Result<Cuts, String> {
+    match text {
+        "all" => Ok(Cuts::All),
+        text => text.parse().map(Cuts::Sampled).map_err(|_| "give a number, or all".into()),
+    }
+}
+
+fn seeds(text: &str) -> Result<(u64, u64), String> {
+    let parsed = text.split_once("..").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    parsed.filter(|(from, to)| from < to).ok_or_else(|| "give two numbers, as in 0..30".into())
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
+    const LEAST: u64 = 32 << 20;
+    const MOST: u64 = 1 << 30;
+    match bytes {
+        LEAST..=MOST => Ok(bytes),
+        _ => Err("32 MiB to 1 GiB: F2FS needs as much, and every cut copies the drive".into()),
+    }
+}
+
+/// Bytes of a file of operations at most.
+const MOST_TEXT: u64 = 16 << 20;
+
+fn source(arguments: &Arguments) -> Result<Source, Failure> {
+    let lists = |name: &str, lists, every_clock| Source::Lists { name: name.into(), lists, every_clock };
+    match arguments.job.as_str() {
+        "ace-1" => return Ok(lists("ace-1", ace::sequences_of_one(), true)),
+        "ace-2" => return Ok(lists("ace-2", ace::sequences_of_two(arguments.count), false)),
+        "random" => {
+            return Ok(Source::Random {
+                seeds: arguments.seeds.0..arguments.seeds.1,
+                steps: arguments.steps,
+            });
+        }
+        _ => {}
+    }
+    let path = Path::new(&arguments.job);
+    if let Some(text) = operations(path)? {
+        let actions = language::parse(&text)
+            .map_err(|error| Failure::Failed(format!("{}, {error}", path.display())))?;
+        let name = path.file_stem().map_or_else(|| "operations".into(), |name| name.to_string_lossy());
+        return Ok(lists(&name, vec![actions], true));
+    }
+    let job: Job = crate::bench::load_source(&arguments.job)?;
+    Ok(Source::Job(Box::new(job)))
+}
+
+/// The text of a file that holds operations.
+fn operations(path: &Path) -> Result<Option<String>, Failure> {
+    use std::io::Read;
+    let Ok(file) = std::fs::File::open(path) else { return Ok(None) };
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_TEXT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::Failed(format!("{} cannot be read: {error}", path.display())))?;
+    let text = String::from_utf8(bytes).ok().filter(|text| language::is_one(text));
+    if text.as_ref().is_some_and(|text| text.len() as u64 > MOST_TEXT) {
+        return Err(Failure::Failed(format!("{} is longer than 16 MiB of operations", path.display())));
+    }
+    Ok(text)
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let source = source(arguments)?;
+    let stacks = arguments.stack.iter().map(|name| {
+        Stack::load(name).map_err(|error| match error {
+            BenchError::UnknownStack(_) => Failure::Usage(error.to_string()),
+            _ => Failure::failed(error),
+        })
+    });
+    let stacks = stacks.collect::<Result<Vec<_>, _>>()?;
+    check_writable([&arguments.json, &arguments.report].into_iter().flatten())?;
+    let stop = stop_flag()?;
+    let exploration = Exploration {
+        source: &source,
+        stacks: &stacks,
+        cuts: arguments.cuts,
+        drive_bytes: arguments.drive_size,
+        seed: arguments.seed,
+        with_referee: arguments.referee,
+        stop: &stop,
+    };
+    if let Some(id) = &arguments.replay {
+        return replay(&exploration, id);
+    }
+    let results = explore(&exploration, arguments.jobs).map_err(Failure::failed)?;
+    write_all(arguments, &results)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::Failed("stopped; what is shown was found until then".into()));
+    }
+    let violations: usize = results.stacks.iter().map(|stack| stack.violations.len()).sum();
+    match violations {
+        0 => Ok(()),
+        1 => Err(Failure::Failed("a power cut left what no promise explains".into())),
+        many => Err(Failure::Failed(format!("{many} power cuts left what no promise explains"))),
+    }
+}
+
+fn explore(exploration: &Exploration<'_>, jobs: Option<usize>) -> Result<CrashResults, CrashError> {
+    let threads = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let progress = Progress::default();
+    let done = AtomicBool::new(false);
+    let bar = ProgressBar::new(exploration.count());
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {msg} cuts, {eta} left") {
+        bar.set_style(style);
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                bar.set_position(progress.runs.load(Ordering::Relaxed));
+                bar.set_message(progress.cuts.load(Ordering::Relaxed).to_string());
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+        });
+        let results = exploration.run(threads, &progress);
+        done.store(true, Ordering::Relaxed);
+        bar.finish_and_clear();
+        results
+    })
+}
+
+fn replay(exploration: &Exploration<'_>, id: &str) -> Result<(), Failure> {
+    let replayed = exploration.replay(id).map_err(Failure::failed)?;
+    print(&replayed.timeline)?;
+    match replayed.violation {
+        None => print("what was found is explained by the promises\n"),
+        Some(what) => Err(Failure::Failed(what)),
+    }
+}
+
+fn write_all(arguments: &Arguments, results: &CrashResults) -> Result<(), Failure> {
+    if !is_stdout(arguments.json.as_deref()) {
+        print(&table::text(results))?;
+    }
+    if let Some(path) = &arguments.json {
+        let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
+        text.push('\n');
+        write(path, &text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,371 @@
+//! Many runs on many stacks: which are made, which of their moments are cut, and what becomes of a violation.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use dovetail_lab::bench::Stack;
+use dovetail_lab::run_all;
+use dovetail_time::Rng;
+
+use crate::clock::Clock;
+use crate::judge::Judge;
+use crate::language::{Action, show};
+use crate::player::{Player, Stop};
+use crate::results::{CrashResults, SCHEMA, SCHEMA_VERSION, Totals};
+use crate::rig::Rig;
+use crate::script::{Line, List, Random, Script, Threads};
+use crate::shrink::shortest;
+use crate::wire::{Choice, Cut};
+use crate::{CrashError, Violation};
+
+/// The moments of a job are dealt out to so many runs of it, so that they can be judged beside each other.
+const SHARES: u64 = 8;
+/// Violations of a stack after which it is not explored further.
+const ENOUGH: usize = 5;
+
+/// What is played.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Lists of operations, each a run of its own.
+    Lists {
+        /// What they are called.
+        name: String,
+        /// The lists.
+        lists: Vec<Vec<Action>>,
+        /// Each with every clock; otherwise with one of them in turn.
+        every_clock: bool,
+    },
+    /// Random operations.
+    Random {
+        /// The seeds, each a run of its own.
+        seeds: Range<u64>,
+        /// Operations of a run.
+        steps: u64,
+    },
+    /// A workload of `bench`; its threads make their calls in turn.
+    Job(Box<dovetail_lab::bench::Source>),
+}
+
+impl Source {
+    fn name(&self) -> &str {
+        match self {
+            Self::Lists { name, .. } => name,
+            Self::Random { .. } => "random",
+            Self::Job(job) => job.name(),
+        }
+    }
+
+    /// Its runs: number, clock, and which share of the moments.
+    fn runs(&self) -> Vec<(u64, Clock, Option<u64>)> {
+        let in_turn = |number: u64| Clock::ALL[(number % 3) as usize];
+        match self {
+            Self::Lists { lists, every_clock: true, .. } => {
+                let numbers = 0..lists.len() as u64;
+                numbers.flat_map(|number| Clock::ALL.map(|clock| (number, clock, None))).collect()
+            }
+            Self::Lists { lists, .. } => {
+                (0..lists.len() as u64).map(|number| (number, in_turn(number), None)).collect()
+            }
+            Self::Random { seeds, .. } => {
+                seeds.clone().map(|number| (number, in_turn(number), None)).collect()
+            }
+            Self::Job(_) => (0..SHARES).map(|share| (0, Clock::Ticking, Some(share))).collect(),
+        }
+    }
+}
+
+/// How much of a run is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cuts {
+    /// Every moment.
+    All,
+    /// So many moments of each run, and each return of an operation that promised something.
+    Sampled(u64),
+}
+
+/// How far an exploration is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Runs that have ended.
+    pub runs: AtomicU64,
+    /// Cuts that were judged.
+    pub cuts: AtomicU64,
+}
+
+/// What is to be explored.
+#[derive(Debug)]
+pub struct Exploration<'a> {
+    /// The workload.
+    pub source: &'a Source,
+    /// The stacks.
+    pub stacks: &'a [Stack],
+    /// Which moments are cut.
+    pub cuts: Cuts,
+    /// The size of the drives.
+    pub drive_bytes: u64,
+    /// Seeds what is chosen, and the drives.
+    pub seed: u64,
+    /// The file systems' own checkers are asked about each volume, too.
+    pub with_referee: bool,
+    /// Set from outside to end early; what was found until then is kept.
+    pub stop: &'a AtomicBool,
+}
+
+/// One run on one stack.
+struct Item {
+    stack: usize,
+    number: u64,
+    clock: Clock,
+    share: Option<u64>,
+}
+
+/// The rigs, to be copied by all threads.
+struct Locked(Vec<Mutex<Rig>>);
+
+impl Locked {
+    fn copy(&self, stack: usize) -> Rig {
+        self.0[stack].lock().unwrap_or_else(PoisonError::into_inner).copy()
+    }
+}
+
+/// What a run came to.
+#[derive(Default)]
+struct Outcome {
+    totals: Totals,
+    violation: Option<Violation>,
+}
+
+/// A cut that was played again.
+#[derive(Debug)]
+pub struct Replayed {
+    /// The operations up to the cut, each with the virtual time at which it had returned, as text.
+    pub timeline: String,
+    /// What is wrong; `None` if the promises explain what was found.
+    pub violation: Option<String>,
+}
+
+impl Exploration<'_> {
+    fn rigs(&self) -> Result<Vec<Rig>, CrashError> {
+        self.stacks.iter().map(|stack| Rig::new(stack, self.drive_bytes / 4096, self.seed)).collect()
+    }
+
+    fn items(&self) -> Vec<Item> {
+        let runs = self.source.runs();
+        let stacks = 0..self.stacks.len();
+        let of_stack =
+            |stack| runs.iter().map(move |&(number, clock, share)| Item { stack, number, clock, share });
+        stacks.flat_map(of_stack).collect()
+    }
+
+    /// How many runs there are.
+    pub fn count(&self) -> u64 {
+        (self.source.runs().len() * self.stacks.len()) as u64
+    }
+
+    /// Explores, with as many runs at a time as there are `threads`. The results do not depend on `threads`, unless there are
+    /// violations: then a stack is not explored to its end.
+    ///
+    /// # Errors
+    /// What keeps a stack or the workload from being played.
+    pub fn run(&self, threads: usize, progress: &Progress) -> Result<CrashResults, CrashError> {
+        let rigs = Locked(self.rigs()?.into_iter().map(Mutex::new).collect());
+        let items = self.items();
+        let violations: Vec<AtomicU64> = self.stacks.iter().map(|_| AtomicU64::new(0)).collect();
+        let error: Mutex<Option<CrashError>> = Mutex::new(None);
+        let outcomes = run_all(&items, threads, |_, item| {
+            let failed = error.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+            let enough = violations[item.stack].load(Ordering::Relaxed) >= ENOUGH as u64;
+            if failed || enough || self.stop.load(Ordering::Relaxed) {
+                return Outcome::default();
+            }
+            let outcome = self.explore(&rigs.copy(item.stack), item, progress);
+            progress.runs.fetch_add(1, Ordering::Relaxed);
+            if let Ok(Outcome { violation: Some(_), .. }) = &outcome {
+                violations[item.stack].fetch_add(1, Ordering::Relaxed);
+            }
+            outcome.unwrap_or_else(|reason| {
+                error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+                Outcome::default()
+            })
+        });
+        if let Some(error) = error.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        Ok(self.results(&items, outcomes))
+    }
+
+    fn results(&self, items: &[Item], outcomes: Vec<Outcome>) -> CrashResults {
+        let mut totals = vec![(Totals::default(), Vec::new()); self.stacks.len()];
+        for (item, outcome) in items.iter().zip(outcomes) {
+            let (sum, violations) = &mut totals[item.stack];
+            sum.merge(&outcome.totals);
+            violations.extend(outcome.violation);
+        }
+        let stacks = self.stacks.iter().zip(totals);
+        CrashResults {
+            schema: SCHEMA.into(),
+            version: SCHEMA_VERSION,
+            workload: self.source.name().into(),
+            drive_bytes: self.drive_bytes,
+            seed: self.seed,
+            stacks: stacks.map(|(stack, (sum, found))| sum.result(&stack.name, found)).collect(),
+        }
+    }
+
+    fn id(&self, item: &Item) -> String {
+        format!("{}/{}-{}-{}", self.stacks[item.stack].name, self.source.name(), item.number, item.clock)
+    }
+
+    fn script<'a>(&'a self, rig: &Rig, item: &Item) -> Result<(Vec<Line>, Box<dyn Script + 'a>), CrashError> {
+        Ok(match self.source {
+            Source::Lists { lists, .. } => (Vec::new(), Box::new(List(lists[item.number as usize].iter()))),
+            Source::Random { steps, .. } => {
+                let devirtualizes = rig.stack.devirtualize.is_some();
+                (Vec::new(), Box::new(Random::new(item.number, *steps, devirtualizes)))
+            }
+            Source::Job(job) => {
+                let mut threads = Threads::new(job.start(rig.scale(), self.seed)?);
+                (threads.prepare(), Box::new(threads))
+            }
+        })
+    }
+
+    /// Plays a run; `judge` sees each chosen cut.
+    fn play(
+        &self,
+        rig: &Rig,
+        item: &Item,
+        choice: Choice,
+        judge: &mut dyn FnMut(&Player, Cut) -> Result<(), Stop>,
+    ) -> Result<(Player, Result<u64, Stop>), CrashError> {
+        let (prepare, mut script) = self.script(rig, item)?;
+        let mut player = Player::new(rig, item.clock)?;
+        let ran = player.prepare(prepare).and_then(|()| player.run(script.as_mut(), choice, judge));
+        Ok((player, ran))
+    }
+
+    /// The moments that are cut.
+    fn choose(&self, rig: &Rig, item: &Item) -> Result<Choice, CrashError> {
+        let share = |number: &u64| item.share.is_none_or(|share| number % SHARES == share);
+        if self.cuts == Cuts::All && item.share.is_none() {
+            return Ok(Choice::All);
+        }
+        let (player, ran) = self.play(rig, item, Choice::None, &mut |_, _| Ok(()))?;
+        let Ok(moments) = ran else { return Ok(Choice::None) }; // what stops it is told when it is played again
+        let mut chosen: BTreeSet<u64> = match self.cuts {
+            Cuts::All => (0..moments).collect(),
+            Cuts::Sampled(count) if count >= moments => (0..moments).collect(),
+            Cuts::Sampled(count) => {
+                let mut rng = Rng::new(self.seed).fork(item.number);
+                let mut chosen = player.persistence_points();
+                chosen.extend((0..count).map(|_| rng.below(moments)));
+                chosen
+            }
+        };
+        chosen.retain(share);
+        Ok(Choice::These(chosen))
+    }
+
+    fn explore(&self, rig: &Rig, item: &Item, progress: &Progress) -> Result<Outcome, CrashError> {
+        let choice = self.choose(rig, item)?;
+        let judge = self.judge(rig, item)?;
+        let mut totals = Totals::default();
+        let mut on_cut = |player: &Player, cut: Cut| {
+            let number = cut.number;
+            let finding = judge.judge(player, cut).map_err(|what| {
+                let id = format!("{}/{number}", self.id(item));
+                Stop::Violation(Violation { id, ..Violation::without_cut(what) })
+            })?;
+            progress.cuts.fetch_add(1, Ordering::Relaxed);
+            totals.add(&finding);
+            if self.stop.load(Ordering::Relaxed) { Err(Stop::Early) } else { Ok(()) }
+        };
+        let (player, ran) = self.play(rig, item, choice, &mut on_cut)?;
+        // the shares of a job are one run
+        if item.share.unwrap_or(0) == 0 {
+            totals.runs = 1;
+            totals.operations = player.history.last() as u64;
+            totals.promises = player.history.promises() as u64;
+            totals.moments = player.moments();
+        }
+        let violation = match ran {
+            Ok(_) | Err(Stop::Early) => None,
+            Err(Stop::Error(error)) => return Err(error),
+            Err(Stop::Violation(violation)) => Some(self.explain(rig, item, &player, violation)?),
+        };
+        Ok(Outcome { totals, violation })
+    }
+
+    fn judge<'r>(&self, rig: &'r Rig, item: &Item) -> Result<Judge<'r>, CrashError> {
+        let seed = Rng::new(self.seed).fork(item.number).next_u64();
+        Ok(Judge { volume: rig.volume()?, seed, with_referee: self.with_referee })
+    }
+
+    /// A violation with the shortest sequence that shows it.
+    fn explain(
+        &self,
+        rig: &Rig,
+        item: &Item,
+        player: &Player,
+        found: Violation,
+    ) -> Result<Violation, CrashError> {
+        let id = if found.id.is_empty() { format!("{}/-", self.id(item)) } else { found.id };
+        let judge = self.judge(rig, item)?;
+        let lines = shortest(rig, item.clock, &judge, &player.done)?;
+        let sequence = lines.iter().map(|line| show(&line.action) + "\n").collect();
+        Ok(Violation { id, what: found.what, sequence })
+    }
+
+    /// Plays one cut again.
+    ///
+    /// # Errors
+    /// [`CrashError::NoCut`]; what keeps the run from being played.
+    pub fn replay(&self, id: &str) -> Result<Replayed, CrashError> {
+        let missing = || CrashError::NoCut(id.into());
+        let (run, cut) = id.rsplit_once('/').ok_or_else(missing)?;
+        let item = self.items().into_iter().find(|item| self.id(item) == run).ok_or_else(missing)?;
+        let rig = Rig::new(&self.stacks[item.stack], self.drive_bytes / 4096, self.seed)?;
+        let judge = self.judge(&rig, &item)?;
+        let choice = match cut {
+            "-" => Choice::None,
+            number => Choice::These(BTreeSet::from([number.parse().map_err(|_| missing())?])),
+        };
+        let mut seen = None;
+        let mut on_cut = |player: &Player, cut: Cut| {
+            let at = cut.at;
+            let violation = judge.judge(player, cut).err();
+            seen = Some(Replayed { timeline: timeline(player, at), violation });
+            Err(Stop::Early)
+        };
+        let (player, ran) = self.play(&rig, &item, choice, &mut on_cut)?;
+        match ran {
+            Err(Stop::Error(error)) => Err(error),
+            Err(Stop::Violation(violation)) => {
+                let end = dovetail_time::SimTime::from_ns(u64::MAX);
+                Ok(Replayed { timeline: timeline(&player, end), violation: Some(violation.what) })
+            }
+            _ => seen.ok_or_else(missing),
+        }
+    }
+}
+
+/// What was done, with the times at which it had returned.
+fn timeline(player: &Player, cut: dovetail_time::SimTime) -> String {
+    let mut text = String::new();
+    let mut is_cut = false;
+    for (number, operation) in player.history.operations() {
+        let at = dovetail_time::SimTime::from_ns(player.history.position(number));
+        if at > cut && !is_cut {
+            text += &format!("{cut:>14}  POWER CUT\n");
+            is_cut = true;
+        }
+        text += &format!("{at:>14}  {operation}\n");
+    }
+    if !is_cut {
+        text += &format!("{cut:>14}  POWER CUT\n");
+    }
+    text
+}

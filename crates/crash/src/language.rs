@@ -1,0 +1,402 @@
+//! Operations as text, one a line, in the manner of CrashMonkey's workloads (OSDI'18).
+//!
+//! ```text
+//! # a name that is made durable by an fsync of its directory
+//! mkdir A
+//! create A/foo
+//! write A/foo 0 10000
+//! fsync A/foo
+//! rename A/foo A/bar
+//! fsync A
+//! ```
+//!
+//! Paths begin at the root; `/` is the root itself. Numbers are bytes, or end in K or M. `fill` is what content is made of: the
+//! number of the operation if it is left out.
+
+use std::fmt::Write;
+
+use dovetail_time::{SimSpan, parse_bytes, parse_span};
+use dovetail_vfs::exercise::{Op, Path, Target};
+use dovetail_vfs::{Fallocate, RenameFlags, SetAttr, XattrFlags};
+
+/// An operation of a workload.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// A call on the file system.
+    Op(Op),
+    /// A write past the page cache; offset and length are whole blocks of 4096 bytes.
+    DirectWrite {
+        /// The file.
+        path: Path,
+        /// Where to, in bytes.
+        offset: u64,
+        /// How much, in bytes.
+        len: u64,
+        /// What content is made of.
+        fill: u8,
+    },
+    /// Nothing happens for some time; the file system's background goes on.
+    Sleep(SimSpan),
+    /// The tool lets the pointers of all files lead to the drive's own addresses, where the stack can do that.
+    Devirtualize,
+}
+
+/// A line that is no operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct ParseError {
+    /// The line, from 1 on.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub reason: String,
+}
+
+/// Each operation with its arguments.
+const USAGE: [(&str, &str); 23] = [
+    ("create", "PATH"),
+    ("mkdir", "PATH"),
+    ("mkfifo", "PATH"),
+    ("symlink", "PATH LENGTH"),
+    ("link", "PATH NEW"),
+    ("unlink", "PATH"),
+    ("rmdir", "PATH"),
+    ("rename", "PATH NEW [noreplace|exchange]"),
+    ("write", "PATH OFFSET LENGTH [FILL]"),
+    ("dwrite", "PATH OFFSET LENGTH [FILL]"),
+    ("truncate", "PATH SIZE"),
+    ("fallocate", "PATH OFFSET LENGTH [keep-size]"),
+    ("punch", "PATH OFFSET LENGTH"),
+    ("zero", "PATH OFFSET LENGTH [keep-size]"),
+    ("setxattr", "PATH NAME LENGTH [FILL]"),
+    ("removexattr", "PATH NAME"),
+    ("chmod", "PATH MODE"),
+    ("read", "PATH OFFSET LENGTH"),
+    ("fsync", "PATH"),
+    ("fdatasync", "PATH"),
+    ("sync", ""),
+    ("sleep", "TIME"),
+    ("devirtualize", ""),
+];
+
+/// Reads a workload.
+///
+/// # Errors
+/// The first line that is no operation.
+pub fn parse(text: &str) -> Result<Vec<Action>, ParseError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut actions = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let words = line.split('#').next().unwrap_or("");
+        let words: Vec<&str> = words.split_whitespace().collect();
+        if words.is_empty() {
+            continue;
+        }
+        let fill = (actions.len() + 1) as u8;
+        let action = line_to_action(&words, fill);
+        actions.push(action.map_err(|reason| ParseError { line: number + 1, reason })?);
+    }
+    Ok(actions)
+}
+
+/// Whether a text's first line with words on it begins with an operation.
+pub fn is_one(text: &str) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut words = text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
+    words.next().is_some_and(|word| USAGE.iter().any(|(name, _)| *name == word))
+}
+
+fn line_to_action(words: &[&str], fill: u8) -> Result<Action, String> {
+    let Some((name, usage)) = USAGE.iter().find(|(name, _)| *name == words[0]) else {
+        let known: Vec<&str> = USAGE.iter().map(|(name, _)| *name).collect();
+        return Err(format!(
+            "there is no operation \"{}\" (there are: {})",
+            clip(words[0]),
+            known.join(", ")
+        ));
+    };
+    let required = usage.split_whitespace().filter(|word| !word.starts_with('[')).count();
+    let most = usage.split_whitespace().count();
+    if !(required..=most).contains(&(words.len() - 1)) {
+        return Err(format!("usage: {name} {usage}"));
+    }
+    action(&Arguments { words: &words[1..], fill }, name)
+}
+
+/// The words behind an operation's name.
+struct Arguments<'a> {
+    words: &'a [&'a str],
+    fill: u8,
+}
+
+impl Arguments<'_> {
+    fn path(&self, index: usize) -> Result<Path, String> {
+        let names = self.words[index].split('/').filter(|name| !name.is_empty());
+        let names: Vec<Vec<u8>> = names.map(|name| name.as_bytes().to_vec()).collect();
+        match names.iter().find(|name| name.len() > dovetail_vfs::MAX_NAME || *name == b"." || *name == b"..")
+        {
+            Some(name) => Err(format!("\"{}\" cannot be a name here", clip(&String::from_utf8_lossy(name)))),
+            None => Ok(names),
+        }
+    }
+
+    fn named(&self, index: usize) -> Result<Path, String> {
+        let path = self.path(index)?;
+        if path.is_empty() { Err("the root directory is always there".into()) } else { Ok(path) }
+    }
+
+    fn target(&self, index: usize) -> Result<Target, String> {
+        self.path(index).map(Target::Path)
+    }
+
+    fn bytes(&self, index: usize) -> Result<u64, String> {
+        let text = self.words[index];
+        let bytes = text.parse().ok().or_else(|| parse_bytes(text).ok());
+        bytes.ok_or_else(|| format!("\"{}\" is no number of bytes", clip(text)))
+    }
+
+    fn fill(&self, index: usize) -> Result<u8, String> {
+        let Some(text) = self.words.get(index) else { return Ok(self.fill) };
+        text.parse().map_err(|_| format!("\"{}\" is no fill: give 0 to 255", clip(text)))
+    }
+
+    fn flag(&self, index: usize, allowed: &[&str]) -> Result<Option<String>, String> {
+        let Some(text) = self.words.get(index) else { return Ok(None) };
+        match allowed.contains(text) {
+            true => Ok(Some((*text).to_string())),
+            false => Err(format!("\"{}\" is not one of {}", clip(text), allowed.join(", "))),
+        }
+    }
+
+    /// Whether the size stays.
+    fn keep_size(&self) -> Result<bool, String> {
+        Ok(self.flag(3, &["keep-size"])?.is_some())
+    }
+
+    fn length(&self, index: usize, most: u64) -> Result<u64, String> {
+        let len = self.bytes(index)?;
+        if len == 0 || len > most { Err(format!("a length is 1 to {most}")) } else { Ok(len) }
+    }
+}
+
+/// Bytes that one operation writes at most: content is kept in memory.
+const MOST: u64 = 64 << 20;
+/// Bytes of an extended attribute at most (Linux: `XATTR_SIZE_MAX`).
+const MOST_XATTR: u64 = 65_536;
+
+fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
+    let node = |mode| Ok::<_, String>(Op::Create { path: given.named(0)?, mode, rdev: (0, 0) });
+    let op = match name {
+        "create" => node(0o100_644)?,
+        "mkdir" => node(0o040_755)?,
+        "mkfifo" => node(0o010_644)?,
+        "symlink" => Op::Symlink { path: given.named(0)?, len: given.length(1, 4095)? as usize },
+        "link" => Op::Link { target: given.target(0)?, path: given.named(1)? },
+        "unlink" => Op::Unlink { path: given.named(0)? },
+        "rmdir" => Op::Rmdir { path: given.named(0)? },
+        "rename" => rename(given)?,
+        "write" => Op::Write {
+            target: given.target(0)?,
+            offset: given.bytes(1)?,
+            len: given.length(2, MOST)? as usize,
+            fill: given.fill(3)?,
+        },
+        "dwrite" => return direct_write(given),
+        "truncate" => {
+            let size = Some(given.bytes(1)?);
+            Op::SetAttr { target: given.target(0)?, changes: SetAttr { size, ..SetAttr::default() } }
+        }
+        "fallocate" => fallocate(given, Fallocate::Reserve { keep_size: given.keep_size()? })?,
+        "punch" => fallocate(given, Fallocate::PunchHole)?,
+        "zero" => fallocate(given, Fallocate::ZeroRange { keep_size: given.keep_size()? })?,
+        "setxattr" => Op::SetXattr {
+            target: given.target(0)?,
+            name: given.words[1].as_bytes().to_vec(),
+            len: given.length(2, MOST_XATTR)? as usize,
+            fill: given.fill(3)?,
+            flags: XattrFlags::default(),
+        },
+        "removexattr" => {
+            Op::RemoveXattr { target: given.target(0)?, name: given.words[1].as_bytes().to_vec() }
+        }
+        "chmod" => {
+            let mode = u16::from_str_radix(given.words[1], 8).ok().filter(|mode| *mode <= 0o777);
+            let mode = mode.ok_or("a mode is an octal number up to 777")?;
+            let changes = SetAttr { mode: Some(mode), ..SetAttr::default() };
+            Op::SetAttr { target: given.target(0)?, changes }
+        }
+        "read" => Op::Read {
+            target: given.target(0)?,
+            offset: given.bytes(1)?,
+            len: given.length(2, MOST)? as usize,
+        },
+        "fsync" => Op::Fsync { target: given.target(0)?, data_only: false },
+        "fdatasync" => Op::Fsync { target: given.target(0)?, data_only: true },
+        "sync" => Op::Sync,
+        "sleep" => return parse_span(given.words[0]).map(Action::Sleep).map_err(|error| error.to_string()),
+        _ => return Ok(Action::Devirtualize),
+    };
+    Ok(Action::Op(op))
+}
+
+fn rename(given: &Arguments<'_>) -> Result<Op, String> {
+    let flag = given.flag(2, &["noreplace", "exchange"])?;
+    let flags = RenameFlags {
+        no_replace: flag.as_deref() == Some("noreplace"),
+        exchange: flag.as_deref() == Some("exchange"),
+    };
+    Ok(Op::Rename { from: given.named(0)?, to: given.named(1)?, flags })
+}
+
+fn direct_write(given: &Arguments<'_>) -> Result<Action, String> {
+    let (offset, len) = (given.bytes(1)?, given.length(2, MOST)?);
+    if offset % 4096 != 0 || len % 4096 != 0 {
+        return Err("a direct write is of whole blocks of 4096 bytes".into());
+    }
+    Ok(Action::DirectWrite { path: given.named(0)?, offset, len, fill: given.fill(3)? })
+}
+
+fn fallocate(given: &Arguments<'_>, how: Fallocate) -> Result<Op, String> {
+    let (offset, len) = (given.bytes(1)?, given.length(2, u64::MAX)?);
+    Ok(Op::Fallocate { target: given.target(0)?, how, offset, len })
+}
+
+/// At most 40 characters of what was given.
+fn clip(text: &str) -> String {
+    let shown: String = text.chars().take(40).collect();
+    if shown.len() < text.len() { format!("{shown}...") } else { shown }
+}
+
+/// A path as [`parse`] reads it.
+fn show_path(path: &Path) -> String {
+    if path.is_empty() {
+        return "/".into();
+    }
+    path.iter().map(|name| name.escape_ascii().to_string()).collect::<Vec<_>>().join("/")
+}
+
+fn show_target(target: &Target) -> String {
+    match target {
+        Target::Path(path) => show_path(path),
+        Target::Held(slot) => format!("held {slot}"),
+    }
+}
+
+/// An operation as [`parse`] reads it. What the language lacks (other owners, open files without a name) is shown after a `#`.
+pub fn show(action: &Action) -> String {
+    match action {
+        Action::Op(op) => show_op(op),
+        Action::DirectWrite { path, offset, len, fill } => {
+            format!("dwrite {} {offset} {len} {fill}", show_path(path))
+        }
+        Action::Sleep(span) => format!("sleep {}ns", span.as_ns()),
+        Action::Devirtualize => "devirtualize".into(),
+    }
+}
+
+fn show_op(op: &Op) -> String {
+    let keep = |keep_size: bool| if keep_size { " keep-size" } else { "" };
+    match op {
+        Op::Create { path, mode: 0o100_644, .. } => format!("create {}", show_path(path)),
+        Op::Create { path, mode: 0o040_755, .. } => format!("mkdir {}", show_path(path)),
+        Op::Create { path, mode: 0o010_644, .. } => format!("mkfifo {}", show_path(path)),
+        Op::Symlink { path, len } => format!("symlink {} {len}", show_path(path)),
+        Op::Link { target, path } => format!("link {} {}", show_target(target), show_path(path)),
+        Op::Unlink { path } => format!("unlink {}", show_path(path)),
+        Op::Rmdir { path } => format!("rmdir {}", show_path(path)),
+        Op::Rename { from, to, flags } => {
+            let flag = match flags {
+                RenameFlags { exchange: true, .. } => " exchange",
+                RenameFlags { no_replace: true, .. } => " noreplace",
+                RenameFlags { .. } => "",
+            };
+            format!("rename {} {}{flag}", show_path(from), show_path(to))
+        }
+        Op::Write { target, offset, len, fill } => {
+            format!("write {} {offset} {len} {fill}", show_target(target))
+        }
+        Op::Read { target, offset, len } => format!("read {} {offset} {len}", show_target(target)),
+        Op::Fallocate { target, how, offset, len } => {
+            let (name, flag) = match how {
+                Fallocate::Reserve { keep_size } => ("fallocate", keep(*keep_size)),
+                Fallocate::PunchHole => ("punch", ""),
+                Fallocate::ZeroRange { keep_size } => ("zero", keep(*keep_size)),
+            };
+            format!("{name} {} {offset} {len}{flag}", show_target(target))
+        }
+        Op::SetXattr { target, name, len, fill, .. } => {
+            format!("setxattr {} {} {len} {fill}", show_target(target), name.escape_ascii())
+        }
+        Op::RemoveXattr { target, name } => {
+            format!("removexattr {} {}", show_target(target), name.escape_ascii())
+        }
+        Op::SetAttr { target, changes } => show_changes(&show_target(target), changes),
+        Op::Fsync { target, data_only } => {
+            format!("{} {}", if *data_only { "fdatasync" } else { "fsync" }, show_target(target))
+        }
+        Op::Sync => "sync".into(),
+        other => format!("# {other:?}"),
+    }
+}
+
+fn show_changes(target: &str, changes: &SetAttr) -> String {
+    match *changes {
+        SetAttr { size: Some(size), mode: None, uid: None, gid: None, mtime: None, atime: None, .. } => {
+            format!("truncate {target} {size}")
+        }
+        SetAttr { mode: Some(mode), size: None, uid: None, gid: None, mtime: None, atime: None, .. } => {
+            format!("chmod {target} {mode:o}")
+        }
+        _ => format!("# {target}: {changes:?}"),
+    }
+}
+
+/// A workload as [`parse`] reads it.
+pub fn show_all(actions: &[Action]) -> String {
+    actions.iter().fold(String::new(), |mut text, action| {
+        let _ = writeln!(text, "{}", show(action)); // writing to a string cannot fail
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: &str = "mkdir A\ncreate A/foo\nmkfifo p\nsymlink l 20\nlink A/foo A/bar\nunlink A/bar\nrmdir B\n\
+                       rename A/foo foo\nrename a b exchange\nrename a b noreplace\nwrite foo 10 20 7\n\
+                       dwrite foo 4096 8192 9\ntruncate foo 100\nfallocate foo 0 10\nfallocate foo 0 10 keep-size\n\
+                       punch foo 1 2\nzero foo 3 4\nzero foo 3 4 keep-size\nsetxattr foo user.a 5 6\n\
+                       removexattr foo user.a\nchmod foo 640\nread foo 0 10\nfsync /\nfdatasync foo\nsync\n\
+                       sleep 6000000000ns\ndevirtualize\n";
+
+    #[test]
+    fn what_is_shown_is_read_again() {
+        assert_eq!(show_all(&parse(ALL).unwrap()), ALL);
+        let names: std::collections::BTreeSet<&str> =
+            ALL.lines().filter_map(|l| l.split(' ').next()).collect();
+        assert_eq!(names.len(), USAGE.len(), "every operation is tried");
+    }
+
+    #[test]
+    fn comments_units_and_a_byte_order_mark() {
+        let text = "\u{feff}# a comment\n\n  write foo 4K 1M # behind\n";
+        assert!(is_one(text));
+        assert_eq!(show_all(&parse(text).unwrap()), "write foo 4096 1048576 1\n");
+        assert!(!is_one("[global]\nrw=read\n"));
+    }
+
+    #[test]
+    fn errors_say_what_would_be_right() {
+        let said = |text| parse(text).unwrap_err().to_string();
+        assert!(
+            said("sync\nmkdri A").starts_with("line 2: there is no operation \"mkdri\" (there are: create,")
+        );
+        assert_eq!(said("write foo 1"), "line 1: usage: write PATH OFFSET LENGTH [FILL]");
+        assert_eq!(said("rename a b over"), "line 1: \"over\" is not one of noreplace, exchange");
+        assert_eq!(said("create /"), "line 1: the root directory is always there");
+        assert_eq!(said("create ../x"), "line 1: \"..\" cannot be a name here");
+        assert_eq!(said("write foo 0 0"), "line 1: a length is 1 to 67108864");
+        assert_eq!(said("dwrite foo 1 4096"), "line 1: a direct write is of whole blocks of 4096 bytes");
+        assert!(said(&format!("write foo 0 {}", "x".repeat(1000))).len() < 100);
+    }
+}

@@ -1,0 +1,82 @@
+//! Power cuts of whole stacks, file system over drive, explored and explained.
+//!
+//! A workload is played on a stack in virtual time, and on the reference model. At chosen moments the power is cut: the drive's
+//! volatile memory is gone, programs and erases under way are torn. What is left is recovered, mounted, checked, and held
+//! against what POSIX, the mount options and the design promise. What no promise explains is a violation, with the
+//! shortest sequence that shows it.
+//!
+//! Beside that, an exploration tells what no promise covers: what an application finds of work that it had not made durable, how
+//! much of it is lost, and how long a stack takes until it is ready again.
+//!
+//! Calls do not overlap: the threads of a job make theirs in turn. The drive is small and full, so that it cleans all the time.
+
+pub mod ace;
+mod clock;
+mod explore;
+mod judge;
+pub mod language;
+mod player;
+mod results;
+mod rig;
+mod script;
+mod shared;
+mod shrink;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use clock::Clock;
+pub use explore::{Cuts, Exploration, Progress, Replayed, Source};
+pub use results::{CrashResults, Distribution, SCHEMA, SCHEMA_VERSION, StackResult};
+
+use dovetail_lab::bench::BenchError;
+use dovetail_time::format_bytes;
+use serde::{Deserialize, Serialize};
+
+/// Why an exploration cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum CrashError {
+    /// The stack or the workload.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// The drive cannot be built, or is too small.
+    #[error("stack {stack}: {reason}")]
+    Drive {
+        /// The stack.
+        stack: String,
+        /// Why.
+        reason: String,
+    },
+    /// A drive of that size is no smaller than the stack's own.
+    #[error("a drive of {} is larger than the stack's own ({}); give less", format_bytes(*wanted), format_bytes(*most))]
+    DriveSize {
+        /// Bytes that were asked for.
+        wanted: u64,
+        /// Bytes of the stack's own drive.
+        most: u64,
+    },
+    /// The volume cannot be prepared.
+    #[error("the volume cannot be prepared: {0}")]
+    Setup(String),
+    /// There is no such cut.
+    #[error("there is no cut \"{0}\": give one as a violation names it, as in ext4/ace-1-17-still/5")]
+    NoCut(String),
+}
+
+/// What no promise explains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// Names it for `--replay`: stack, run, and cut.
+    pub id: String,
+    /// What is wrong.
+    pub what: String,
+    /// The shortest sequence found that shows it, one operation a line.
+    pub sequence: String,
+}
+
+impl Violation {
+    /// One that shows without a power cut.
+    pub(crate) fn without_cut(what: String) -> Self {
+        Self { id: String::new(), what, sequence: String::new() }
+    }
+}

@@ -1,0 +1,174 @@
+//! A stack on a small drive, made once and copied for every run.
+
+use dovetail_block::{
+    AREA_BLOCKS, BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, Pattern,
+};
+use dovetail_ftl::{Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, UnrecoveredDrive};
+use dovetail_lab::bench::{Stack, Volume};
+use dovetail_nand::{Geometry, NandConfig};
+use dovetail_time::{Ratio, Rng, SimTime};
+use dovetail_vfs::FileSystem;
+
+use crate::CrashError;
+use crate::wire::Wire;
+
+/// Pages of an erase block: few, so that blocks are erased often.
+const PAGES_PER_BLOCK: u32 = 64;
+/// Spare blocks beside those that the capacity takes, in percent of them (assumed: what consumer drives have), and the blocks
+/// that the drive needs for itself whatever its size.
+const SPARE_PERCENT: u64 = 7;
+const OWN_BLOCKS: u64 = 40;
+/// Pages of the write buffer at most: a larger one would hold all that a short workload writes.
+const MOST_BUFFER_PAGES: u32 = 32;
+/// Blocks renamed in one batch at most, for the same reason.
+const MOST_RENAMES: u32 = 300;
+/// Erases before the workload begins: the drive cleans from then on.
+const ERASES_BEFORE: u64 = 8;
+
+/// A stack with an empty volume on a drive that has been in use.
+#[derive(Debug)]
+pub(crate) struct Rig {
+    pub(crate) stack: Stack,
+    scale: Ratio,
+    drive: UnrecoveredDrive,
+}
+
+impl Rig {
+    /// Makes the stack's volume on a drive of `blocks` blocks like the stack's own, of which the rest is filled.
+    pub(crate) fn new(stack: &Stack, blocks: u64, seed: u64) -> Result<Self, CrashError> {
+        let full = stack.drive_config(Ratio::ONE, seed)?;
+        let scale = Ratio::new(blocks as f64 / full.user_blocks as f64)
+            .map_err(|_| CrashError::DriveSize { wanted: blocks * 4096, most: full.user_blocks * 4096 })?;
+        let config = small(&full, blocks);
+        let drive = |reason: String| CrashError::Drive { stack: stack.name.clone(), reason };
+        let aged = Drive::new(config).map_err(|error| drive(error.to_string()))?;
+        let volume = Volume::new(stack, scale)?;
+        let image = formatted(&volume, &aged)?;
+        let aged = age(aged, &image, blocks, seed).map_err(|error| drive(error.to_string()))?;
+        Ok(Self { stack: stack.clone(), scale, drive: aged.into_unrecovered() })
+    }
+
+    /// Another one like it, for another thread.
+    pub(crate) fn copy(&self) -> Self {
+        Self { stack: self.stack.clone(), scale: self.scale, drive: self.drive.copy() }
+    }
+
+    pub(crate) fn volume(&self) -> Result<Volume<'_>, CrashError> {
+        Ok(Volume::new(&self.stack, self.scale)?)
+    }
+
+    /// By how much the drive is smaller than the stack's own.
+    pub(crate) fn scale(&self) -> Ratio {
+        self.scale
+    }
+
+    /// The drive as it was made, switched on.
+    pub(crate) fn start(&self) -> Result<Wire, CrashError> {
+        let failed = |reason: String| CrashError::Drive { stack: self.stack.name.clone(), reason };
+        let (drive, _) = self.drive.copy().recover().map_err(|lost| failed(lost.1.to_string()))?;
+        Ok(Wire::new(drive))
+    }
+}
+
+/// A drive like `full`, of two dies: the same policies and times, less of everything.
+fn small(full: &DriveConfig, blocks: u64) -> DriveConfig {
+    let page_bytes = full.nand.geometry.page_bytes;
+    let pages = blocks.div_ceil(u64::from(page_bytes / 4096));
+    let needed = pages.div_ceil(u64::from(PAGES_PER_BLOCK));
+    let flash_blocks = needed + needed * SPARE_PERCENT / 100 + OWN_BLOCKS;
+    let geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: flash_blocks.div_ceil(2) as u32,
+        pages_per_block: PAGES_PER_BLOCK,
+        page_bytes,
+    };
+    let most = full.devirtualize.map(|most| most.min(MOST_RENAMES));
+    DriveConfig {
+        nand: NandConfig { geometry, factory_bad: Vec::new(), ..full.nand.clone() },
+        user_blocks: blocks,
+        foreground_lines: 0,
+        background_lines: 0,
+        buffer_pages: full.buffer_pages.min(MOST_BUFFER_PAGES),
+        map_cache: full.map_cache.map(|cache| MapCacheConfig {
+            bytes: (cache.bytes / (full.user_blocks / blocks).max(1)).max(4096),
+            ..cache
+        }),
+        remap: full.remap.map(|remap| small_remap(remap, most)),
+        devirtualize: most,
+        ..full.clone()
+    }
+}
+
+/// A drive that renames takes as many pairs in a remap as a batch has.
+fn small_remap(mut remap: RemapConfig, renames: Option<u32>) -> RemapConfig {
+    if let Some(most) = renames {
+        remap.limits.pairs_per_command = most;
+    }
+    if let RemapStore::NonVolatile { discard_records, .. } = &mut remap.store {
+        *discard_records = (*discard_records).min(64);
+    }
+    remap
+}
+
+/// The stack's volume in memory, mounted once and left clean.
+fn formatted(volume: &Volume<'_>, drive: &Drive) -> Result<MemoryDevice, CrashError> {
+    let info = drive.info();
+    let memory = match info.capabilities.thin {
+        Some(thin) => MemoryDevice::thin(info.blocks, thin.capacity / 2),
+        None => MemoryDevice::new(info.blocks),
+    };
+    let memory = crate::shared::Shared::new(memory);
+    volume.make(Box::new(memory.clone()))?;
+    let mut fs = volume.mount(Box::new(memory.clone()))?;
+    let failed = |error: dovetail_vfs::Error| CrashError::Setup(error.to_string());
+    let root = fs.root();
+    // a directory that the model does not have
+    match fs.rmdir(&dovetail_vfs::Caller::default(), root, b"lost+found") {
+        Ok(()) | Err(dovetail_vfs::Error::NotFound) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    fs.unmount().map_err(failed)?;
+    Ok(memory.into_inner())
+}
+
+/// Puts the volume on the drive and something into the rest of its room, and overwrites that until the drive has erased.
+fn age(
+    mut drive: Drive,
+    image: &MemoryDevice,
+    blocks: u64,
+    seed: u64,
+) -> Result<Drive, dovetail_block::DeviceError> {
+    let mut now = SimTime::ZERO;
+    let mut used = 0;
+    for (lba, content) in image.used() {
+        let range = BlockRange::new(lba, 1);
+        let data = Data::Blocks(std::slice::from_ref(content));
+        now = drive.submit(now, Command::Write { range, data, hints: Hints::default(), fua: false })?.done;
+        used += 1;
+    }
+    let is_thin = drive.info().capabilities.thin.is_some();
+    let mut rng = Rng::new(seed).fork(5);
+    // of a thin drive a part stays free for the volume, in the metadata's area far behind it lies what fills the rest
+    let (first, count) = if is_thin { (AREA_BLOCKS / 2, blocks / 2) } else { (0, blocks) };
+    let free: Vec<u64> = (first..first + count)
+        .filter(|lba| is_thin || matches!(image.get(Lba(*lba)), Content::Empty))
+        .collect();
+    let mut write = |drive: &mut Drive, lba: u64| {
+        let data = Data::Patterns(Pattern::new(lba % blocks));
+        let write =
+            Command::Write { range: BlockRange::new(Lba(lba), 1), data, hints: Hints::default(), fua: false };
+        now = drive.submit(now, write)?.done;
+        Ok::<_, dovetail_block::DeviceError>(())
+    };
+    debug_assert!(used < blocks, "the volume leaves room");
+    for lba in &free {
+        write(&mut drive, *lba)?;
+    }
+    while drive.counters().erases < ERASES_BEFORE {
+        write(&mut drive, free[rng.below(free.len() as u64) as usize])?;
+    }
+    drive.submit(now, Command::Flush)?;
+    Ok(drive)
+}

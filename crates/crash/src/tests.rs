@@ -1,0 +1,1 @@
+//! Explorations that must find something, and such that must find nothing.

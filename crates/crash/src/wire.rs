@@ -1,0 +1,234 @@
+//! The way from a file system to its drive, on which power cuts are chosen and taken.
+//!
+//! A cut is taken between two moments of the drive: within each program and erase (it is torn), at its end, at the end of each write
+//! to non-volatile memory, and when an operation that promised something has returned. Between two of these a cut leaves
+//! the same.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba};
+use dovetail_block::{BlockRange, EventId, Note};
+use dovetail_ftl::{Drive, UnrecoveredDrive};
+use dovetail_time::SimTime;
+
+/// Which of the moments are cut.
+#[derive(Clone, Debug)]
+pub(crate) enum Choice {
+    /// None: they are counted.
+    None,
+    /// Every one.
+    All,
+    /// Those with these numbers.
+    These(BTreeSet<u64>),
+}
+
+impl Choice {
+    fn takes(&self, number: u64) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::These(numbers) => numbers.contains(&number),
+        }
+    }
+}
+
+/// What a power cut left.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// The moment's number in its run, from 0 on.
+    pub(crate) number: u64,
+    pub(crate) at: SimTime,
+    pub(crate) drive: UnrecoveredDrive,
+}
+
+/// Moments are counted, and some are cut.
+#[derive(Debug)]
+struct Harvest {
+    choice: Choice,
+    /// Moments up to here are dealt with.
+    done_to: SimTime,
+    seen: u64,
+    persistence: BTreeSet<u64>,
+    taken: Vec<Cut>,
+}
+
+#[derive(Debug)]
+struct State {
+    drive: Drive,
+    harvest: Option<Harvest>,
+    /// When the last command so far is done.
+    end: SimTime,
+    blocks_read: u64,
+}
+
+/// A handle on the drive; the file system has one, whoever explores it another.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire(Rc<RefCell<State>>);
+
+impl Wire {
+    pub(crate) fn new(drive: Drive) -> Self {
+        Self(Rc::new(RefCell::new(State { drive, harvest: None, end: SimTime::ZERO, blocks_read: 0 })))
+    }
+
+    /// Chooses among the moments from `from` on.
+    pub(crate) fn begin(&self, from: SimTime, choice: Choice) {
+        let mut state = self.0.borrow_mut();
+        state.drive.remember_operations();
+        state.harvest =
+            Some(Harvest { choice, done_to: from, seen: 0, persistence: BTreeSet::new(), taken: Vec::new() });
+    }
+
+    /// An operation that promised something has returned at `at`.
+    pub(crate) fn persisted(&self, at: SimTime) {
+        let mut state = self.0.borrow_mut();
+        state.harvest_until(at);
+        if let Some(harvest) = &mut state.harvest {
+            harvest.persistence.insert(harvest.seen);
+        }
+        state.moment(at);
+    }
+
+    /// Nothing comes any more: the moments of what is still under way.
+    pub(crate) fn finish(&self) {
+        let mut state = self.0.borrow_mut();
+        let end = SimTime::from_ns(state.drive.idle_from().max(state.end).as_ns() + 1);
+        state.harvest_until(end);
+    }
+
+    /// The cuts since the last time.
+    pub(crate) fn take(&self) -> Vec<Cut> {
+        self.0
+            .borrow_mut()
+            .harvest
+            .as_mut()
+            .map(|harvest| std::mem::take(&mut harvest.taken))
+            .unwrap_or_default()
+    }
+
+    /// How many moments there were, and which of them were the return of an operation that promised something.
+    pub(crate) fn moments(&self) -> (u64, BTreeSet<u64>) {
+        let state = self.0.borrow();
+        state.harvest.as_ref().map_or((0, BTreeSet::new()), |h| (h.seen, h.persistence.clone()))
+    }
+
+    /// When the last command so far is done, and the blocks that were read.
+    pub(crate) fn work(&self) -> (SimTime, u64) {
+        let state = self.0.borrow();
+        (state.end, state.blocks_read)
+    }
+
+    /// Remembers what [`Self::cut_at`] needs.
+    pub(crate) fn remember(&self) {
+        self.0.borrow_mut().drive.remember_operations();
+    }
+
+    /// What a power cut at a time leaves.
+    pub(crate) fn cut_at(&self, at: SimTime) -> UnrecoveredDrive {
+        self.0.borrow().drive.after_power_cut(at)
+    }
+
+    /// Whether the drive's maps agree with its flash.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.0.borrow().drive.check()
+    }
+
+    /// When changes of the flash were through, of those that are remembered.
+    pub(crate) fn changes(&self) -> Vec<SimTime> {
+        let state = self.0.borrow();
+        let mut all: Vec<SimTime> =
+            state.drive.remembered_operations().flat_map(|(a, b)| [middle(a, b), b]).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The drive's content, for other programs: every block that holds bytes.
+    pub(crate) fn bytes(&self) -> Vec<(Lba, dovetail_block::Content)> {
+        let mut state = self.0.borrow_mut();
+        let (blocks, at) = (state.drive.info().blocks, state.end);
+        let held = state.drive.held(BlockRange::new(Lba(0), blocks), usize::MAX).unwrap_or_default();
+        let mut all = Vec::new();
+        for lba in held {
+            let mut into = [dovetail_block::Content::Empty];
+            let range = BlockRange::new(lba, 1);
+            if state.drive.submit(at, Command::Read { range, into: Some(&mut into) }).is_ok() {
+                let [content] = into;
+                all.push((lba, content));
+            }
+        }
+        all
+    }
+}
+
+fn middle(start: SimTime, end: SimTime) -> SimTime {
+    SimTime::from_ns(start.as_ns() + (end.as_ns() - start.as_ns()) / 2)
+}
+
+impl State {
+    /// Deals with the moments before `end`. All commands so far were submitted before it, so operations that begin later are
+    /// undone by a cut.
+    fn harvest_until(&mut self, end: SimTime) {
+        let Some(harvest) = &self.harvest else { return };
+        let from = harvest.done_to;
+        let moments: BTreeSet<SimTime> = self
+            .drive
+            .remembered_operations()
+            .flat_map(|(start, through)| [middle(start, through), through])
+            .filter(|at| *at > from && *at < end)
+            .collect();
+        moments.into_iter().for_each(|at| self.moment(at));
+        if let Some(harvest) = &mut self.harvest {
+            let before = SimTime::from_ns(end.as_ns().saturating_sub(1));
+            harvest.done_to = harvest.done_to.max(before);
+            self.drive.forget_operations_before(harvest.done_to);
+        }
+    }
+
+    fn moment(&mut self, at: SimTime) {
+        let Some(harvest) = &mut self.harvest else { return };
+        let number = harvest.seen;
+        harvest.seen += 1;
+        if harvest.choice.takes(number) {
+            harvest.taken.push(Cut { number, at, drive: self.drive.after_power_cut(at) });
+        }
+    }
+}
+
+impl BlockDevice for Wire {
+    fn info(&self) -> DeviceInfo {
+        self.0.borrow().drive.info()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        let state = &mut *self.0.borrow_mut();
+        if let Command::Read { range, .. } = &command {
+            state.blocks_read += range.blocks;
+        }
+        let completion = state.drive.submit(at, command)?;
+        state.end = state.end.max(completion.done);
+        state.harvest_until(at);
+        Ok(completion)
+    }
+
+    fn room(&self) -> Option<u64> {
+        self.0.borrow().drive.room()
+    }
+
+    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
+        self.0.borrow().drive.held(range, most)
+    }
+
+    fn map_bytes(&self) -> Option<u64> {
+        self.0.borrow().drive.map_bytes()
+    }
+
+    fn note(&mut self, note: Note) {
+        self.0.borrow_mut().drive.note(note);
+    }
+
+    fn has_come(&self, event: EventId) -> bool {
+        self.0.borrow().drive.has_come(event)
+    }
+}
