@@ -19,6 +19,10 @@ const PACKAGES: [(&str, &str); 6] = [
     ("acl", "setfacl"),
 ];
 
+/// Referees that a machine may be unable to run, whatever is installed on it, and the Debian package of each. A test that
+/// needs one of them names it; the other programs run wherever Dovetail does.
+const REFEREES: [(&str, &str); 2] = [("kernel", "user-mode-linux"), ("chromium", "chromium")];
+
 /// A chore: its name, what it does, and how.
 struct Chore {
     name: &'static str,
@@ -114,8 +118,28 @@ fn main() -> ExitCode {
 }
 
 fn test(extra: &[String]) -> Result<(), String> {
-    install(&PACKAGES)?;
-    cargo(&["test", "--workspace"], extra, &[])
+    let absent = absent_referees(&std::env::var("DOVETAIL_WITHOUT").unwrap_or_default())?;
+    let is_absent = |name: &str| absent.iter().any(|(_, package)| *package == name);
+    let needed: Vec<_> = PACKAGES.into_iter().filter(|(package, _)| !is_absent(package)).collect();
+    install(&needed)?;
+    let tested = cargo(&["test", "--workspace"], extra, &[]);
+    for (referee, package) in absent {
+        eprintln!("SKIPPED: what needs the referee \"{referee}\" ({package}), as DOVETAIL_WITHOUT says");
+    }
+    tested
+}
+
+/// The referees that DOVETAIL_WITHOUT declares as absent: names, separated by commas.
+fn absent_referees(list: &str) -> Result<Vec<(&'static str, &'static str)>, String> {
+    let known = |name: &str| REFEREES.into_iter().find(|(referee, _)| *referee == name);
+    let names = list.split(',').filter(|name| !name.is_empty());
+    let all = || REFEREES.map(|(referee, _)| referee).join(", ");
+    names
+        .map(|name| {
+            known(name)
+                .ok_or_else(|| format!("DOVETAIL_WITHOUT=\"{name}\": a test can do without: {}", all()))
+        })
+        .collect()
 }
 
 fn theory(extra: &[String]) -> Result<(), String> {
@@ -256,4 +280,18 @@ fn is_there(program: &str) -> bool {
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absent_referees_are_known_ones() {
+        assert_eq!(absent_referees(""), Ok(vec![]));
+        assert_eq!(absent_referees("chromium,kernel").map(|absent| absent.len()), Ok(2));
+        assert!(absent_referees("kernel,fio").is_err_and(|error| error.contains("\"fio\"")));
+        let packages = PACKAGES.map(|(package, _)| package);
+        assert!(REFEREES.iter().all(|(_, package)| packages.contains(package)));
+    }
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use dovetail_lab::bench::Stack;
 use dovetail_lab::run_all;
 use dovetail_time::Rng;
+use dovetail_vfs::crash::Clock;
 
-use crate::clock::Clock;
 use crate::judge::Judge;
 use crate::language::{Action, show};
 use crate::player::{Player, Stop};
@@ -60,7 +60,7 @@ impl Source {
 
     /// Its runs: number, clock, and which share of the moments.
     fn runs(&self) -> Vec<(u64, Clock, Option<u64>)> {
-        let in_turn = |number: u64| Clock::ALL[(number % 3) as usize];
+        let in_turn = Clock::of;
         match self {
             Self::Lists { lists, every_clock: true, .. } => {
                 let numbers = 0..lists.len() as u64;
@@ -72,7 +72,7 @@ impl Source {
             Self::Random { seeds, .. } => {
                 seeds.clone().map(|number| (number, in_turn(number), None)).collect()
             }
-            Self::Job(_) => (0..SHARES).map(|share| (0, Clock::Ticking, Some(share))).collect(),
+            Self::Job(_) => (0..SHARES).map(|share| (0, Clock::StandsStill, Some(share))).collect(),
         }
     }
 }

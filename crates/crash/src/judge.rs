@@ -107,7 +107,7 @@ impl Judge<'_> {
             wire,
             fs,
             drive_ready: report.duration,
-            mount: end.since(SimTime::ZERO),
+            mount: end.since(SimTime::ZERO + report.duration),
             blocks_read,
             found,
         })

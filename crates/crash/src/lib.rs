@@ -11,7 +11,6 @@
 //! Calls do not overlap: the threads of a job make theirs in turn. The drive is small and full, so that it cleans all the time.
 
 pub mod ace;
-mod clock;
 mod explore;
 mod judge;
 pub mod language;
@@ -25,7 +24,6 @@ mod shrink;
 mod tests;
 mod wire;
 
-pub use clock::Clock;
 pub use explore::{Cuts, Exploration, Progress, Replayed, Source};
 pub use results::{CrashResults, Distribution, SCHEMA, SCHEMA_VERSION, StackResult};
 

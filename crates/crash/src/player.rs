@@ -5,11 +5,10 @@ use std::sync::Arc;
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content};
 use dovetail_devirt::{Hot, Run, Selection, Way};
 use dovetail_time::SimTime;
-use dovetail_vfs::crash::{History, Promise};
+use dovetail_vfs::crash::{Clock, History, Promise};
 use dovetail_vfs::exercise::{Op, Path, Step, Subject, Target};
 use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Model, SetAttr, Simulated};
 
-use crate::clock::Clock;
 use crate::language::{Action, show};
 use crate::rig::Rig;
 use crate::script::{Line, Script};
@@ -28,7 +27,7 @@ pub(crate) struct Player {
     /// What was done, to be played again.
     pub(crate) done: Vec<Line>,
     clock: Clock,
-    number: u64,
+    number: u32,
     now: SimTime,
 }
 
@@ -111,7 +110,7 @@ impl Player {
 
     fn play(&mut self, line: &Line) -> Result<(), Stop> {
         self.number += 1;
-        let caller = Caller { now: self.clock.at(self.number, self.now), ..line.caller };
+        let caller = Caller { now: self.clock.at(Clock::moving(self.number)), ..line.caller };
         self.mounted.fs.set_now(self.now);
         match &line.action {
             Action::Sleep(span) => {

@@ -1,6 +1,7 @@
 //! The shortest sequence that still shows a violation.
 
-use crate::clock::Clock;
+use dovetail_vfs::crash::Clock;
+
 use crate::judge::Judge;
 use crate::player::{Player, Stop};
 use crate::rig::Rig;

@@ -6,6 +6,7 @@ pub mod endless;
 pub mod lab;
 pub mod manifest;
 pub mod mutation;
+pub mod uml;
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;

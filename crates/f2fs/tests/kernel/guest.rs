@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::common::uml;
+
 /// What the guest runs before the script. The host's files are its root, for reading only; what it has to say goes to
 /// `$OUT`. `cut_power` ends it at once, with whatever it had not written lost.
 const INIT: &str = r#"#!/usr/bin/busybox sh
@@ -49,7 +51,7 @@ const MAX_DISKS: usize = 8;
 /// log. `/mnt/0` and so on are there to mount them; what is written to `$OUT` is in the folder `out`.
 ///
 /// # Panics
-/// The package is not installed, the script failed, the guest did not end in time.
+/// The package is not installed, it cannot run on this host, the script failed, the guest did not end in time.
 pub(crate) fn run(script: &str, images: &[&Path], out: &Path) -> String {
     assert!(images.len() <= MAX_DISKS);
     let folder = tempfile::tempdir().unwrap();
@@ -66,6 +68,9 @@ pub(crate) fn run(script: &str, images: &[&Path], out: &Path) -> String {
     drop(guest);
     let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     let end = text(&out.join("end"));
+    if let Some(why) = uml::cannot_run(&text(&console)) {
+        panic!("{why}");
+    }
     assert!(ended && end.trim() == "done", "the guest: {end}\nconsole:\n{}", text(&console));
     fs::remove_file(out.join("end")).unwrap();
     text(&out.join("log"))
@@ -77,6 +82,7 @@ fn boot(init: &Path, images: &[&Path], folder: &Path, console: File) -> Guest {
     kernel.args(["con=null", "con0=null,fd:1"]);
     kernel.arg(format!("init={}", init.display())).arg(format!("uml_dir={}", folder.display()));
     kernel.args(images.iter().enumerate().map(|(disk, image)| format!("ubd{disk}={}", image.display())));
+    kernel.envs(uml::wide_registers().map(|library| ("LD_PRELOAD", library)));
     let errors = console.try_clone().unwrap();
     kernel.stdin(Stdio::null()).stdout(console).stderr(errors).process_group(0);
     let child = kernel.spawn();

@@ -1,12 +1,12 @@
 //! Whether a state after a power cut is one of those that the promises allow.
 //!
-//! There must be a base: the state after some operation no earlier than the last sync that had returned, and at most the
-//! operation that was under way. What is found is the base with each file rolled forward that was fsynced after it, in
-//! order:
+//! There must be a base: the state after some operation, at most the one that was under way. It is no earlier than the last
+//! sync that had returned, and for each directory that was fsynced (or fdatasynced) no earlier than the last change of a
+//! name in it: both kinds of file system write names in the order of the operations. What is found is the base with each
+//! file rolled forward that was fsynced after it, in order:
 //! - its content, size and target are as of its last fsync, its attributes and extended attributes as well; after an
 //!   fdatasync they may be those of any moment since the base.
 //! - a file that the base does not have gets the name of its fsync, in the place of whatever has that name in the base.
-//! - a directory that was fsynced after it has the names that it had then.
 //! - an fsync under way counts or not. Unless fsyncs are atomic, its file may be anything then: the device may keep the
 //!   nodes that were written and lose the content that they lead to, until the flush at the end.
 //!
@@ -64,8 +64,7 @@ pub fn explain(
     guarantees: Guarantees,
     found: &Snapshot,
 ) -> Result<Explained, String> {
-    let synced = |number: &usize| history.promise(*number) == Some(Promise::All);
-    let first = (0..=complete).rev().find(synced).unwrap_or(0);
+    let first = history.floor(complete);
     let last = (complete + 1).min(history.last());
     let unfinished = match history.promise(last) {
         Some(Promise::File { ino, .. }) if last > complete && !guarantees.atomic_fsync => Some(ino),
@@ -73,10 +72,6 @@ pub fn explain(
     };
     let mut best: Option<(usize, String)> = None;
     for base in (first..=last).rev() {
-        if let Err(what) = keeps_directories(history, base, complete) {
-            best.get_or_insert((0, what));
-            continue;
-        }
         for upto in BTreeSet::from([complete.max(base), last]) {
             let mut expected = RolledForward::new(history, base, upto, last);
             expected.unit = guarantees.content_unit;
@@ -98,22 +93,6 @@ pub fn explain(
     Err(format!(
         "nothing since operation {first} explains what is there: {what}; {complete} was through:{since}"
     ))
-}
-
-/// A directory that was fsynced after `base` has the names that it had then.
-fn keeps_directories(history: &History, base: usize, complete: usize) -> Result<(), String> {
-    for number in base + 1..=complete {
-        let Some(Promise::File { ino, .. }) = history.promise(number) else { continue };
-        let Some(Body::Directory(names)) = history.state(number).node(ino).map(|node| &node.body) else {
-            continue;
-        };
-        let before = history.state(base).node(ino).map(|node| &node.body);
-        let same = matches!(before, Some(Body::Directory(before)) if before == names);
-        if !same {
-            return Err(format!("operation {number} made the names of a directory durable that it lacks"));
-        }
-    }
-    Ok(())
 }
 
 /// Where a file's content and attributes come from.
@@ -188,7 +167,7 @@ impl<'a> RolledForward<'a> {
     fn insert_name(&mut self, ino: Ino, number: usize) {
         let base = self.history.state(self.base);
         let Some((dir, name)) = name_of(self.history.state(number), ino) else { return };
-        let Some(Node { body: Body::Directory(entries), .. }) = base.node(dir) else { return };
+        let Some(entries) = base.entries(dir) else { return };
         let entries = self.inserted.entry(dir).or_insert_with(|| entries.clone());
         self.displaced.extend(entries.insert(name, ino));
     }
@@ -216,11 +195,7 @@ impl<'a> RolledForward<'a> {
     }
 
     fn entries(&self, dir: Ino) -> Option<&BTreeMap<Vec<u8>, Ino>> {
-        let in_base = || match &self.history.state(self.base).node(dir)?.body {
-            Body::Directory(entries) => Some(entries),
-            _ => None,
-        };
-        self.inserted.get(&dir).or_else(in_base)
+        self.inserted.get(&dir).or_else(|| self.history.state(self.base).entries(dir))
     }
 
     fn compare_node(&self, ino: Ino, found: &Node) -> Result<(), String> {

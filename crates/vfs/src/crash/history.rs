@@ -42,6 +42,8 @@ pub(super) fn find<F: FileSystem>(path: &Path, fs: &mut F) -> Option<Ino> {
 pub struct History {
     states: Vec<Snapshot>,
     promises: Vec<Option<Promise>>,
+    /// For each operation the state before which no base can be any more, once it is through.
+    floors: Vec<usize>,
     /// When each operation was through, in whatever measures the way of a run: commands, or nanoseconds.
     positions: Vec<u64>,
     /// The operations that succeeded, as text.
@@ -55,7 +57,13 @@ impl History {
     /// The model cannot be read.
     pub fn new(model: &mut Model) -> Result<Self, Error> {
         let first = Snapshot::of_model(model, None)?;
-        Ok(Self { states: vec![first], promises: vec![None], positions: vec![0], shown: Vec::new() })
+        Ok(Self {
+            states: vec![first],
+            promises: vec![None],
+            floors: vec![0],
+            positions: vec![0],
+            shown: Vec::new(),
+        })
     }
 
     /// Notes that an operation was through at `position`, which left what is in the model.
@@ -65,8 +73,32 @@ impl History {
     pub fn push(&mut self, promise: Option<Promise>, model: &mut Model, position: u64) -> Result<(), Error> {
         self.states.push(Snapshot::of_model(model, self.states.last())?);
         self.promises.push(promise);
+        self.floors.push(self.floor_after(promise));
         self.positions.push(position);
         Ok(())
+    }
+
+    /// The state that the last operation makes everything at least as new as: its own after a sync, and after an fsync
+    /// of a directory the one in which the directory's names last changed.
+    fn floor_after(&self, promise: Option<Promise>) -> usize {
+        let names = match promise {
+            Some(Promise::All) => self.last(),
+            Some(Promise::File { ino, .. }) => self.names_changed(ino),
+            None => 0,
+        };
+        self.floors.last().map_or(names, |floor| names.max(*floor))
+    }
+
+    /// The last operation that changed the names in a directory; 0 for what is none.
+    fn names_changed(&self, dir: Ino) -> usize {
+        let names = |state: usize| self.states[state].entries(dir);
+        let changed = |number: &usize| names(*number) != names(*number - 1);
+        if names(self.last()).is_none() { 0 } else { (1..=self.last()).rev().find(changed).unwrap_or(0) }
+    }
+
+    /// The oldest state that can be the base of what is left when operation `complete` was through.
+    pub(super) fn floor(&self, complete: usize) -> usize {
+        self.floors[complete]
     }
 
     /// Notes what the last operation was.

@@ -1,0 +1,38 @@
+//! What user-mode Linux needs to run on hosts that are newer than it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What its console says where its first process dies for want of [`wide_registers`].
+const DIES: &str = "ptrace set fp regs failed";
+
+/// The library to load before user-mode Linux, on every host: what only some of them ran would break unseen. `None` where
+/// there is no such kernel.
+pub fn wide_registers() -> Option<PathBuf> {
+    let flags = ["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-mgeneral-regs-only", "-Wl,-z,now"];
+    cfg!(target_arch = "x86_64").then(|| compile("wide_registers.c", &flags, "wide_registers.so"))
+}
+
+/// Compiles a source beside the kernel's test into the target folder. Tests may do so side by side.
+pub fn compile(source: &str, flags: &[&str], name: &str) -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernel");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (made, unfinished) =
+        (folder.join(name), tempfile::NamedTempFile::new_in(folder).unwrap().into_temp_path());
+    let compiled =
+        Command::new("cc").args(flags).arg("-o").arg(&unfinished).arg(sources.join(source)).output();
+    let compiled = compiled.unwrap_or_else(|error| panic!("cc: {error}; it is needed to compile {source}"));
+    assert!(compiled.status.success(), "{source}: {}", String::from_utf8_lossy(&compiled.stderr));
+    unfinished.persist(&made).unwrap();
+    made
+}
+
+/// The sentence for a host on which user-mode Linux cannot run, by what its console says.
+pub fn cannot_run(console: &str) -> Option<String> {
+    console.contains(DIES).then(|| {
+        "user-mode Linux cannot run its first process on this processor (its registers are wider than a kernel before 6.13 \
+         expects, and tests/kernel/wide_registers.c did not help), which is no fault of Dovetail: with \
+         DOVETAIL_WITHOUT=kernel the tests go without this referee, and `cargo xtask test` says so at its end"
+            .into()
+    })
+}
