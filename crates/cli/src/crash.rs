@@ -47,8 +47,11 @@ pub(crate) struct Arguments {
     /// Of random: operations of each run.
     #[arg(long, value_name = "N", default_value_t = 120)]
     steps: u64,
+    /// Play only part I of N of the runs, so that an exploration can be divided: 1/40, 2/40, ...
+    #[arg(long, value_name = "I/N", default_value = "1/1", value_parser = part)]
+    part: (u64, u64),
     /// Size of the drives: small, so that they clean all the time.
-    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "52MiB", value_parser = bytes)]
     drive_size: u64,
     /// Seeds the choice of cuts and the drives.
     #[arg(long, default_value_t = 1)]
@@ -82,13 +85,20 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
     parsed.filter(|(from, to)| from < to).ok_or_else(|| "give two numbers, as in 0..30".into())
 }
 
+/// Which part, counted from 0, and how many there are.
+fn part(text: &str) -> Result<(u64, u64), String> {
+    let parsed = text.split_once('/').and_then(|(i, n)| Some((i.parse::<u64>().ok()?, n.parse().ok()?)));
+    let part = parsed.filter(|(i, n)| (1..=*n).contains(i)).map(|(i, n)| (i - 1, n));
+    part.ok_or_else(|| "give I/N, I from 1 to N, as in 3/40".into())
+}
+
 fn bytes(text: &str) -> Result<u64, String> {
     let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
-    const LEAST: u64 = 32 << 20;
+    const LEAST: u64 = 16 << 20;
     const MOST: u64 = 1 << 30;
     match bytes {
         LEAST..=MOST => Ok(bytes),
-        _ => Err("32 MiB to 1 GiB: F2FS needs as much, and every cut copies the drive".into()),
+        _ => Err("give 16 MiB to 1 GiB (F2FS needs 52 MiB): every cut copies the drive".into()),
     }
 }
 
@@ -154,6 +164,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         cuts: arguments.cuts,
         drive_bytes: arguments.drive_size,
         seed: arguments.seed,
+        part: arguments.part,
         with_referee: arguments.referee,
         stop: &stop,
     };
@@ -213,6 +224,9 @@ fn write_all(arguments: &Arguments, results: &CrashResults) -> Result<(), Failur
         let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
         text.push('\n');
         write(path, &text)?;
+    }
+    if let Some(path) = &arguments.report {
+        write(path, &dovetail_crash::html(results))?;
     }
     Ok(())
 }

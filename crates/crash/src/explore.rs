@@ -108,6 +108,8 @@ pub struct Exploration<'a> {
     pub drive_bytes: u64,
     /// Seeds what is chosen, and the drives.
     pub seed: u64,
+    /// Of all runs every so many, and of these which: (0, 1) for all, (2, 40) for the third of forty parts.
+    pub part: (u64, u64),
     /// The file systems' own checkers are asked about each volume, too.
     pub with_referee: bool,
     /// Set from outside to end early; what was found until then is kept.
@@ -152,8 +154,16 @@ impl Exploration<'_> {
         self.stacks.iter().map(|stack| Rig::new(stack, self.drive_bytes / 4096, self.seed)).collect()
     }
 
+    /// The runs of the part that is explored.
+    fn runs(&self) -> Vec<(u64, Clock, Option<u64>)> {
+        let (part, parts) = self.part;
+        let mut runs: Vec<_> = (0..).zip(self.source.runs()).collect();
+        runs.retain(|(index, _)| index % parts.max(1) == part);
+        runs.into_iter().map(|(_, run)| run).collect()
+    }
+
     fn items(&self) -> Vec<Item> {
-        let runs = self.source.runs();
+        let runs = self.runs();
         let stacks = 0..self.stacks.len();
         let of_stack =
             |stack| runs.iter().map(move |&(number, clock, share)| Item { stack, number, clock, share });
@@ -162,7 +172,7 @@ impl Exploration<'_> {
 
     /// How many runs there are.
     pub fn count(&self) -> u64 {
-        (self.source.runs().len() * self.stacks.len()) as u64
+        (self.runs().len() * self.stacks.len()) as u64
     }
 
     /// Explores, with as many runs at a time as there are `threads`. The results do not depend on `threads`, unless there are
@@ -301,7 +311,7 @@ impl Exploration<'_> {
 
     fn judge<'r>(&self, rig: &'r Rig, item: &Item) -> Result<Judge<'r>, CrashError> {
         let seed = Rng::new(self.seed).fork(item.number).next_u64();
-        Ok(Judge { volume: rig.volume()?, seed, with_referee: self.with_referee })
+        Ok(Judge { volume: rig.volume()?, seed, foreign: rig.foreign, with_referee: self.with_referee })
     }
 
     /// A violation with the shortest sequence that shows it.

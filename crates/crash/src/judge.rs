@@ -52,6 +52,8 @@ struct Recovered {
 pub(crate) struct Judge<'a> {
     pub(crate) volume: Volume<'a>,
     pub(crate) seed: u64,
+    /// What lies on the drive beside the volume.
+    pub(crate) foreign: Option<dovetail_block::BlockRange>,
     /// The file system's own checker is asked, too.
     pub(crate) with_referee: bool,
 }
@@ -133,6 +135,9 @@ impl Judge<'_> {
     fn check(&self, recovered: Recovered) -> Result<(), String> {
         let Recovered { wire, fs, .. } = recovered;
         FileSystem::unmount(Box::new(fs)).map_err(|error| format!("it cannot be unmounted: {error}"))?;
+        if let Some(foreign) = self.foreign {
+            wire.discard(foreign).map_err(|error| format!("the drive: {error}"))?;
+        }
         let complaints = self.volume.check(Box::new(wire.clone()));
         if !complaints.is_empty() {
             return Err(format!("fsck says: {}", complaints.join("; ")));

@@ -51,11 +51,16 @@ pub struct ParseError {
     pub reason: String,
 }
 
+const S_IFMT: u16 = 0o170_000;
+const REGULAR: u16 = 0o100_000;
+const DIRECTORY: u16 = 0o040_000;
+const FIFO: u16 = 0o010_000;
+
 /// Each operation with its arguments.
 const USAGE: [(&str, &str); 23] = [
-    ("create", "PATH"),
-    ("mkdir", "PATH"),
-    ("mkfifo", "PATH"),
+    ("create", "PATH [MODE]"),
+    ("mkdir", "PATH [MODE]"),
+    ("mkfifo", "PATH [MODE]"),
     ("symlink", "PATH LENGTH"),
     ("link", "PATH NEW"),
     ("unlink", "PATH"),
@@ -172,6 +177,12 @@ impl Arguments<'_> {
         Ok(self.flag(3, &["keep-size"])?.is_some())
     }
 
+    fn mode(&self, index: usize, usual: u16) -> Result<u16, String> {
+        let Some(text) = self.words.get(index) else { return Ok(usual) };
+        let mode = u16::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777);
+        mode.ok_or_else(|| format!("\"{}\" is no mode: give an octal number up to 7777", clip(text)))
+    }
+
     fn length(&self, index: usize, most: u64) -> Result<u64, String> {
         let len = self.bytes(index)?;
         if len == 0 || len > most { Err(format!("a length is 1 to {most}")) } else { Ok(len) }
@@ -184,11 +195,14 @@ const MOST: u64 = 64 << 20;
 const MOST_XATTR: u64 = 65_536;
 
 fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
-    let node = |mode| Ok::<_, String>(Op::Create { path: given.named(0)?, mode, rdev: (0, 0) });
+    let node = |kind, usual| {
+        let mode = kind | given.mode(1, usual)?;
+        Ok::<_, String>(Op::Create { path: given.named(0)?, mode, rdev: (0, 0) })
+    };
     let op = match name {
-        "create" => node(0o100_644)?,
-        "mkdir" => node(0o040_755)?,
-        "mkfifo" => node(0o010_644)?,
+        "create" => node(REGULAR, 0o644)?,
+        "mkdir" => node(DIRECTORY, 0o755)?,
+        "mkfifo" => node(FIFO, 0o644)?,
         "symlink" => Op::Symlink { path: given.named(0)?, len: given.length(1, 4095)? as usize },
         "link" => Op::Link { target: given.target(0)?, path: given.named(1)? },
         "unlink" => Op::Unlink { path: given.named(0)? },
@@ -219,9 +233,7 @@ fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
             Op::RemoveXattr { target: given.target(0)?, name: given.words[1].as_bytes().to_vec() }
         }
         "chmod" => {
-            let mode = u16::from_str_radix(given.words[1], 8).ok().filter(|mode| *mode <= 0o777);
-            let mode = mode.ok_or("a mode is an octal number up to 777")?;
-            let changes = SetAttr { mode: Some(mode), ..SetAttr::default() };
+            let changes = SetAttr { mode: Some(given.mode(1, 0)?), ..SetAttr::default() };
             Op::SetAttr { target: given.target(0)?, changes }
         }
         "read" => Op::Read {
@@ -296,9 +308,7 @@ pub fn show(action: &Action) -> String {
 fn show_op(op: &Op) -> String {
     let keep = |keep_size: bool| if keep_size { " keep-size" } else { "" };
     match op {
-        Op::Create { path, mode: 0o100_644, .. } => format!("create {}", show_path(path)),
-        Op::Create { path, mode: 0o040_755, .. } => format!("mkdir {}", show_path(path)),
-        Op::Create { path, mode: 0o010_644, .. } => format!("mkfifo {}", show_path(path)),
+        Op::Create { path, mode, .. } => show_create(path, *mode),
         Op::Symlink { path, len } => format!("symlink {} {len}", show_path(path)),
         Op::Link { target, path } => format!("link {} {}", show_target(target), show_path(path)),
         Op::Unlink { path } => format!("unlink {}", show_path(path)),
@@ -338,6 +348,18 @@ fn show_op(op: &Op) -> String {
     }
 }
 
+fn show_create(path: &Path, mode: u16) -> String {
+    let path = show_path(path);
+    let (name, usual) = match mode & S_IFMT {
+        REGULAR => ("create", 0o644),
+        DIRECTORY => ("mkdir", 0o755),
+        FIFO => ("mkfifo", 0o644),
+        _ => return format!("# mknod {path} {mode:o}"),
+    };
+    let bits = mode & !S_IFMT;
+    if bits == usual { format!("{name} {path}") } else { format!("{name} {path} {bits:o}") }
+}
+
 fn show_changes(target: &str, changes: &SetAttr) -> String {
     match *changes {
         SetAttr { size: Some(size), mode: None, uid: None, gid: None, mtime: None, atime: None, .. } => {
@@ -362,7 +384,7 @@ pub fn show_all(actions: &[Action]) -> String {
 mod tests {
     use super::*;
 
-    const ALL: &str = "mkdir A\ncreate A/foo\nmkfifo p\nsymlink l 20\nlink A/foo A/bar\nunlink A/bar\nrmdir B\n\
+    const ALL: &str = "mkdir A\ncreate A/foo\ncreate s 4711\nmkdir t 1777\nmkfifo p\nsymlink l 20\nlink A/foo A/bar\nunlink A/bar\nrmdir B\n\
                        rename A/foo foo\nrename a b exchange\nrename a b noreplace\nwrite foo 10 20 7\n\
                        dwrite foo 4096 8192 9\ntruncate foo 100\nfallocate foo 0 10\nfallocate foo 0 10 keep-size\n\
                        punch foo 1 2\nzero foo 3 4\nzero foo 3 4 keep-size\nsetxattr foo user.a 5 6\n\

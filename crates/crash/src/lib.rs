@@ -15,6 +15,7 @@ mod explore;
 mod judge;
 pub mod language;
 mod player;
+mod report;
 mod results;
 mod rig;
 mod script;
@@ -25,6 +26,7 @@ mod tests;
 mod wire;
 
 pub use explore::{Cuts, Exploration, Progress, Replayed, Source};
+pub use report::html;
 pub use results::{CrashResults, Distribution, SCHEMA, SCHEMA_VERSION, StackResult};
 
 use dovetail_lab::bench::BenchError;

@@ -284,8 +284,5 @@ fn changes(op: &Op) -> bool {
             | Op::Stat { .. }
             | Op::Readlink { .. }
             | Op::List { .. }
-            | Op::ListDuring { .. }
-            | Op::Hold { .. }
-            | Op::Release { .. }
     )
 }

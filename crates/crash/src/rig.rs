@@ -31,6 +31,8 @@ pub(crate) struct Rig {
     pub(crate) stack: Stack,
     scale: Ratio,
     drive: UnrecoveredDrive,
+    /// What fills a thin drive beside the volume.
+    pub(crate) foreign: Option<BlockRange>,
 }
 
 impl Rig {
@@ -45,12 +47,13 @@ impl Rig {
         let volume = Volume::new(stack, scale)?;
         let image = formatted(&volume, &aged)?;
         let aged = age(aged, &image, blocks, seed).map_err(|error| drive(error.to_string()))?;
-        Ok(Self { stack: stack.clone(), scale, drive: aged.into_unrecovered() })
+        let foreign = aged.info().capabilities.thin.map(|_| foreign(blocks));
+        Ok(Self { stack: stack.clone(), scale, drive: aged.into_unrecovered(), foreign })
     }
 
     /// Another one like it, for another thread.
     pub(crate) fn copy(&self) -> Self {
-        Self { stack: self.stack.clone(), scale: self.scale, drive: self.drive.copy() }
+        Self { stack: self.stack.clone(), scale: self.scale, drive: self.drive.copy(), foreign: self.foreign }
     }
 
     pub(crate) fn volume(&self) -> Result<Volume<'_>, CrashError> {
@@ -133,6 +136,11 @@ fn formatted(volume: &Volume<'_>, drive: &Drive) -> Result<MemoryDevice, CrashEr
     Ok(memory.into_inner())
 }
 
+/// Of a thin drive a half stays free for the volume; what fills the other half lies in the metadata's area, far behind them.
+fn foreign(blocks: u64) -> BlockRange {
+    BlockRange::new(Lba(AREA_BLOCKS / 2), blocks / 2)
+}
+
 /// Puts the volume on the drive and something into the rest of its room, and overwrites that until the drive has erased.
 fn age(
     mut drive: Drive,
@@ -150,9 +158,8 @@ fn age(
     }
     let is_thin = drive.info().capabilities.thin.is_some();
     let mut rng = Rng::new(seed).fork(5);
-    // of a thin drive a part stays free for the volume, in the metadata's area far behind it lies what fills the rest
-    let (first, count) = if is_thin { (AREA_BLOCKS / 2, blocks / 2) } else { (0, blocks) };
-    let free: Vec<u64> = (first..first + count)
+    let filled = if is_thin { foreign(blocks) } else { BlockRange::new(Lba(0), blocks) };
+    let free: Vec<u64> = (filled.start.0..filled.end().0)
         .filter(|lba| is_thin || matches!(image.get(Lba(*lba)), Content::Empty))
         .collect();
     let mut write = |drive: &mut Drive, lba: u64| {

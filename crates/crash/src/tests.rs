@@ -1,1 +1,135 @@
 //! Explorations that must find something, and such that must find nothing.
+
+use std::sync::atomic::AtomicBool;
+
+use dovetail_lab::bench::{Source as Job, Stack};
+
+use crate::{CrashResults, Cuts, Exploration, Progress, Source, ace, html, language};
+
+const DRIVE: u64 = 52 << 20;
+
+/// A stack that comes with dovetail, with other mount options.
+fn stack(name: &str, mount: &str) -> Stack {
+    let mut stack = Stack::load(name).unwrap();
+    if !mount.is_empty() {
+        stack.mount = mount.into();
+    }
+    stack
+}
+
+fn explore(source: &Source, stacks: &[Stack], cuts: Cuts) -> CrashResults {
+    let stop = AtomicBool::new(false);
+    let exploration = Exploration {
+        source,
+        stacks,
+        cuts,
+        drive_bytes: DRIVE,
+        seed: 1,
+        part: (0, 1),
+        with_referee: false,
+        stop: &stop,
+    };
+    exploration.run(2, &Progress::default()).unwrap()
+}
+
+fn list(text: &str) -> Source {
+    Source::Lists { name: "list".into(), lists: vec![language::parse(text).unwrap()], every_clock: true }
+}
+
+/// A name and a file, each made durable twice.
+const SYNCED: &str = "mkdir A\ncreate A/foo\nwrite A/foo 0 10000\nfsync A/foo\nmkfifo A/bar\nfsync A\n\
+                      write A/foo 0 4096\nfdatasync A/foo\nrename A/foo A/baz\nfsync A\n";
+
+#[test]
+fn a_file_system_that_does_not_flush_is_found() {
+    for (name, mount) in [("f2fs", "fsync_mode=nobarrier"), ("ext4", "nobarrier")] {
+        let results = explore(&list(SYNCED), &[stack(name, mount)], Cuts::All);
+        let violations = &results.stacks[0].violations;
+        assert!(!violations.is_empty(), "{name}: {:?}", results.stacks[0]);
+        let sequence = &violations[0].sequence;
+        assert!(sequence.lines().count() < SYNCED.lines().count(), "it is made shorter: {sequence}");
+        assert!(sequence.contains("sync"), "{sequence}");
+        let page = html(&results);
+        assert!(page.contains(&violations[0].id), "the report tells it");
+    }
+}
+
+#[test]
+fn a_cut_is_played_again_by_its_name() {
+    let (source, stacks) = (list(SYNCED), [stack("f2fs", "fsync_mode=nobarrier")]);
+    let stop = AtomicBool::new(false);
+    let exploration = Exploration {
+        source: &source,
+        stacks: &stacks,
+        cuts: Cuts::All,
+        drive_bytes: DRIVE,
+        seed: 1,
+        part: (0, 1),
+        with_referee: false,
+        stop: &stop,
+    };
+    let results = exploration.run(1, &Progress::default()).unwrap();
+    let violation = &results.stacks[0].violations[0];
+    let again = exploration.replay(&violation.id).unwrap();
+    assert_eq!(again.violation.as_ref(), Some(&violation.what));
+    assert!(again.timeline.contains("POWER CUT"), "{}", again.timeline);
+    let nowhere = exploration.replay("f2fs/list-7-still/0").unwrap_err().to_string();
+    assert!(nowhere.starts_with("there is no cut \"f2fs/list-7-still/0\""), "{nowhere}");
+}
+
+/// Every stack, with the promises that each of them makes.
+fn all_stacks() -> Vec<Stack> {
+    let mut stacks: Vec<Stack> = Stack::built_in().map(|name| stack(name, "")).collect();
+    let strict = Stack { name: "f2fs-strict".into(), ..stack("f2fs", "fsync_mode=strict") };
+    let journal = Stack { name: "ext4-journal".into(), ..stack("ext4", "data=journal") };
+    stacks.extend([strict, journal]);
+    stacks
+}
+
+#[test]
+fn what_is_promised_is_kept() {
+    let mut lists = ace::sequences_of_one();
+    lists.truncate(6);
+    lists.extend(ace::sequences_of_two(12));
+    let source = Source::Lists { name: "ace".into(), lists, every_clock: false };
+    let results = explore(&source, &all_stacks(), Cuts::Sampled(2));
+    for stack in &results.stacks {
+        assert_eq!(stack.violations, [], "{}", stack.stack);
+        assert!(stack.cuts >= 18 && stack.promises >= 18, "{stack:?}");
+    }
+}
+
+#[test]
+fn random_operations_keep_what_is_promised() {
+    let source = Source::Random { seeds: 0..2, steps: 60 };
+    let results = explore(&source, &all_stacks(), Cuts::Sampled(6));
+    for stack in &results.stacks {
+        assert_eq!(stack.violations, [], "{}", stack.stack);
+        assert!(stack.cuts > 10, "{stack:?}");
+    }
+}
+
+#[test]
+fn a_job_is_explored_and_does_not_depend_on_threads() {
+    let text = "[global]\nsize=16g\nbs=4k\nrw=randwrite\nnumber_ios=40\nfsync=4\n[one]\n[two]\n";
+    let source = Source::Job(Box::new(Job::fio(text, "job.fio", &[]).unwrap()));
+    let (stop, stacks) = (AtomicBool::new(false), [stack("f2fs", "")]);
+    let exploration = Exploration {
+        source: &source,
+        stacks: &stacks,
+        cuts: Cuts::Sampled(20),
+        drive_bytes: DRIVE,
+        seed: 1,
+        part: (0, 1),
+        with_referee: false,
+        stop: &stop,
+    };
+    let (one, two) = (
+        exploration.run(1, &Progress::default()).unwrap(),
+        exploration.run(2, &Progress::default()).unwrap(),
+    );
+    assert_eq!(one, two);
+    let found = &one.stacks[0];
+    assert_eq!(found.violations, []);
+    assert!(found.runs == 1 && found.cuts > 20 && found.promises >= 20, "{found:?}");
+}

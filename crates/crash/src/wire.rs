@@ -129,6 +129,13 @@ impl Wire {
         self.0.borrow().drive.after_power_cut(at)
     }
 
+    /// Gives back a range.
+    pub(crate) fn discard(&self, range: BlockRange) -> Result<(), DeviceError> {
+        let mut state = self.0.borrow_mut();
+        let at = state.end;
+        state.drive.submit(at, Command::Discard { ranges: &[range.into()] }).map(drop)
+    }
+
     /// Whether the drive's maps agree with its flash.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.0.borrow().drive.check()

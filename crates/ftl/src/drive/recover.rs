@@ -52,6 +52,9 @@ pub struct RecoveryReport {
 
 /// What is on flash.
 struct Scan {
+    /// The first of the drive's own pages, and of its translation pages.
+    first_own: u64,
+    first_translation: u64,
     /// Every programmed page, by block.
     pages: Vec<Ppn>,
     /// The newest copy of each page of the drive's own.
@@ -133,7 +136,7 @@ fn scan(config: &DriveConfig, nand: &mut Nand, survivor: Option<&Survivor>) -> R
     for index in 0..found.pages.len() {
         let ppn = found.pages[index];
         let oob = read_oob(nand, ppn)?;
-        found.see(config, ppn, oob);
+        found.see(ppn, oob);
     }
     for (_, ppn) in found.own.iter().flatten() {
         found.said.read(nand, *ppn)?;
@@ -175,19 +178,28 @@ impl Scan {
         };
         let own = vec![None; system_pages(config) as usize];
         let translations = FoundTranslations::new();
-        Self { pages, own, translations, said, report, last_seq: Seq(0) }
+        Self {
+            first_own: config.host_pages(),
+            first_translation: first_translation(config),
+            pages,
+            own,
+            translations,
+            said,
+            report,
+            last_seq: Seq(0),
+        }
     }
 
-    fn see(&mut self, config: &DriveConfig, ppn: Ppn, oob: Option<Oob>) {
+    fn see(&mut self, ppn: Ppn, oob: Option<Oob>) {
         self.report.pages_read += 1;
         self.report.torn_pages += u64::from(oob.is_none());
         let Some(oob) = oob else { return };
         self.last_seq = self.last_seq.max(oob.seq);
-        if let Some(index) = oob.lpn.0.checked_sub(first_translation(config)) {
+        if let Some(index) = oob.lpn.0.checked_sub(self.first_translation) {
             return self.see_translation(TranslationPage(index), ppn, oob.seq);
         }
         // Pages of the drive's own are never remapped.
-        let index = oob.lpn.0.checked_sub(config.host_pages());
+        let index = oob.lpn.0.checked_sub(self.first_own);
         let newest = index.and_then(|index| self.own.get_mut(usize::try_from(index).ok()?));
         self.said.lost += u64::from(index.is_some() && newest.is_none());
         if let Some(newest) = newest.filter(|newest| newest.is_none_or(|(present, _)| oob.seq > present)) {

@@ -4,7 +4,7 @@
 pub(super) const MISSING: &str = "–";
 
 /// `text` with the characters that mean something in HTML replaced, for content and for quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -19,10 +19,13 @@ mod format;
 mod listing;
 mod map_on_flash;
 mod page;
+mod plain;
 mod replay;
 mod table;
 
 pub use bench::html as bench_html;
+pub use format::escape;
+pub use plain::{Plain, html as plain_html};
 pub use replay::html;
 
 #[cfg(test)]
