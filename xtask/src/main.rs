@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
 mod fuse_bench;
+mod kill_loop;
 mod mounts;
 mod posix;
 
@@ -26,7 +27,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 15] = [
+const CHORES: [Chore; 16] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -82,6 +83,11 @@ const CHORES: [Chore; 15] = [
         name: "posix",
         about: "pjdfstest, fsx, stress-ng, fio, SQLite and git on a mount: cargo xtask posix [--fs iplfs|ext4|ext3] [--quick] [STEP...]",
         run: posix::posix,
+    },
+    Chore {
+        name: "kill-loop",
+        about: "kill mounts while they are used: cargo xtask kill-loop [--fs f2fs|ext4|ext3] [ROUNDS] [--seed SEED] (300 of each: 5 minutes)",
+        run: kill_loop::kill_loop,
     },
     Chore {
         name: "fuse-bench",
