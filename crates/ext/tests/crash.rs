@@ -14,7 +14,7 @@ use dovetail_block::{MemoryDevice, RecordingDevice};
 use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::{Ext, Options};
 use dovetail_time::SimTime;
-use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload, check_changes_in_one_tick};
 use dovetail_vfs::exercise::Profile;
 use dovetail_vfs::{FileSystem, Limits, XattrLayout};
 
@@ -172,4 +172,12 @@ fn large_directories() {
 #[test]
 fn long() {
     run("long", &Volume::new(&["-t", "ext4", "-b", "4096"], ""), 3, 600, 800);
+}
+
+#[test]
+fn changes_in_one_tick() {
+    for (kind, options) in [("ext4", ""), ("ext4", "nodelalloc"), ("ext4", "data=journal"), ("ext3", "")] {
+        let volume = Volume::new(&["-t", kind, "-b", "4096", "-I", "256"], options);
+        check_changes_in_one_tick(&volume).unwrap_or_else(|what| panic!("{kind} {options}: {what}"));
+    }
 }

@@ -15,7 +15,7 @@ use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload, check_changes_in_one_tick};
 use dovetail_vfs::exercise::Profile;
 use dovetail_vfs::{Caller, FileSystem, Limits, NewNode};
 
@@ -231,4 +231,16 @@ fn endless_volumes_with_little_room() {
     run("endless_volumes_with_little_room", &little, 20, 150, 1000);
     let inline = Endless { bytes: 10 << 20, ..Endless::new("nolazytime") };
     run("endless_volumes_with_little_room, inline", &inline, 20, 150, 1000);
+}
+
+#[test]
+fn changes_in_one_tick() {
+    for options in ["", "nolazytime,fsync_mode=strict", "mode=lfs", "mode=rm-ipu", "mode=rm-ipu,remap=fsync"]
+    {
+        let checked = check_changes_in_one_tick(&Volume::new(&[], options));
+        checked.unwrap_or_else(|what| panic!("{options}: {what}"));
+        let checked =
+            check_changes_in_one_tick(&Endless::new(if options.contains("rm-ipu") { "" } else { options }));
+        checked.unwrap_or_else(|what| panic!("endless, {options}: {what}"));
+    }
 }

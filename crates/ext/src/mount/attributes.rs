@@ -57,8 +57,17 @@ impl<D: BlockDevice> Ext<D> {
         }
     }
 
-    /// Content changed now.
-    pub(super) fn touch(&mut self, ino: Ino, now: Timestamp) -> Result<(), Failure> {
+    /// The file or directory changed now, beyond the bytes of its content. It is in the running transaction afterwards
+    /// even if its times say so already: many changes fall into one tick of the clock, with commits between them.
+    pub(super) fn stamp(&mut self, ino: Ino, now: Timestamp) -> Result<(), Failure> {
+        let inode = self.edit_inode(ino)?;
+        (inode.mtime, inode.ctime) = (now, now);
+        Ok(())
+    }
+
+    /// Bytes of a file's content were written now. That alone is nothing to commit while the clock stands still: blocks
+    /// and a size that the write changes are noted where they change (Linux: `file_update_time`).
+    pub(super) fn stamp_overwrite(&mut self, ino: Ino, now: Timestamp) -> Result<(), Failure> {
         let inode = self.inode(ino)?;
         if (inode.mtime, inode.ctime) != (now, now) {
             let inode = self.edit_times(ino)?;
@@ -176,7 +185,7 @@ impl<D: BlockDevice> Ext<D> {
         if offset > old {
             self.zero_in_page(ino, old, old.next_multiple_of(BLOCK_SIZE))?;
         }
-        self.touch(ino, caller.now)?;
+        self.stamp_overwrite(ino, caller.now)?;
         let mut done = 0;
         while done < bytes.len() {
             let at = offset + done as u64;
@@ -284,7 +293,7 @@ impl<D: BlockDevice> Ext<D> {
         if !keep_size {
             self.grow_to(ino, end)?;
         }
-        Ok(self.touch(ino, caller.now)?)
+        Ok(self.stamp(ino, caller.now)?)
     }
 
     /// Reserves the blocks of a range that have no place.

@@ -243,8 +243,7 @@ impl<D: BlockDevice> Ext<D> {
             self.note_edit();
             self.running.ordered.insert(ino);
             self.running.journaled.insert(ino);
-            self.running.content.insert(ino);
-            self.running.inodes.insert(ino);
+            self.running.add_inode(ino);
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ impl<D: BlockDevice> Ext<D> {
     /// The inode, to be changed in the running transaction.
     pub(super) fn edit_inode(&mut self, ino: Ino) -> Result<&mut Inode, Error> {
         self.load_inode(ino)?;
-        self.running.content.insert(ino);
+        self.running.add_inode(ino);
         self.edit_times(ino)
     }
 

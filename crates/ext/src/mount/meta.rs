@@ -80,6 +80,12 @@ impl Running {
             && !self.superblock
     }
 
+    /// The inode, or what it leads to, changed: an fsync of it commits this transaction, and so does an fdatasync.
+    pub(super) fn add_inode(&mut self, ino: Ino) {
+        self.inodes.insert(ino);
+        self.content.insert(ino);
+    }
+
     /// About how many blocks it will log.
     pub(super) fn size(&self) -> usize {
         self.blocks.len() + self.inodes.len() / 8 + self.groups.len() / 32 + self.revokes.len() / 100
@@ -121,12 +127,16 @@ impl<D: BlockDevice> Ext<D> {
         self.meta.blocks.insert(at, block);
     }
 
-    /// The block to be changed; the change is in the running transaction.
+    /// The block to be changed; the change is in the running transaction, and so is the inode whose block it is: an fsync
+    /// finds the transaction by the inode.
     pub(super) fn edit_meta(&mut self, at: BlockAddr, kind: Kind, place: Place) -> Result<&mut [u8], Error> {
         self.load_meta(at, kind, place)?;
         self.note_edit();
         if let Place::Pointers(ino) | Place::Extents(ino, _) = place {
             self.io.set_metadata_of(at.0, ino.0);
+        }
+        if let Place::Directory(ino, _) | Place::Pointers(ino) | Place::Extents(ino, _) = place {
+            self.running.add_inode(ino);
         }
         self.running.blocks.insert(at, kind);
         let size = self.block_size();

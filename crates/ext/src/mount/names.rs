@@ -88,7 +88,7 @@ impl<D: BlockDevice> Ext<D> {
             self.drop_inode(ino)?;
             return Err(error.into());
         }
-        Ok(self.touch(dir, caller.now)?)
+        Ok(self.stamp(dir, caller.now)?)
     }
 
     /// A directory can get another subdirectory.
@@ -186,7 +186,7 @@ impl<D: BlockDevice> Ext<D> {
         }
         self.check_room(ENTRY_BLOCKS)?;
         self.add_entry(dir, name, ino, file_type)?;
-        self.touch(dir, caller.now)?;
+        self.stamp(dir, caller.now)?;
         let inode = self.edit_inode(ino)?;
         inode.links = links + 1;
         inode.ctime = caller.now;
@@ -199,7 +199,7 @@ impl<D: BlockDevice> Ext<D> {
             return Err(Error::IsADirectory);
         }
         self.remove_entry(dir, &entry)?;
-        self.touch(dir, caller.now)?;
+        self.stamp(dir, caller.now)?;
         self.edit_inode(entry.ino)?.ctime = caller.now;
         Ok(self.lose_name(entry.ino)?)
     }
@@ -224,7 +224,7 @@ impl<D: BlockDevice> Ext<D> {
         }
         self.remove_entry(dir, &entry)?;
         self.remove_dir_link(dir)?;
-        self.touch(dir, caller.now)?;
+        self.stamp(dir, caller.now)?;
         self.edit_inode(entry.ino)?.ctime = caller.now;
         Ok(self.lose_name(entry.ino)?)
     }
@@ -317,8 +317,8 @@ impl<D: BlockDevice> Ext<D> {
         let entry = self.entry_of(dir, name)?;
         self.remove_entry(dir, &entry)?;
         self.renamed(caller, entry.ino, dir, new_dir)?;
-        self.touch(dir, caller.now)?;
-        Ok(self.touch(new_dir, caller.now)?)
+        self.stamp(dir, caller.now)?;
+        Ok(self.stamp(new_dir, caller.now)?)
     }
 
     fn replace(
@@ -338,8 +338,8 @@ impl<D: BlockDevice> Ext<D> {
             self.remove_dir_link(new_dir)?;
         }
         self.renamed(caller, entry.ino, dir, new_dir)?;
-        self.touch(dir, caller.now)?;
-        self.touch(new_dir, caller.now)?;
+        self.stamp(dir, caller.now)?;
+        self.stamp(new_dir, caller.now)?;
         self.edit_inode(taken.ino)?.ctime = caller.now;
         Ok(self.lose_name(taken.ino)?)
     }
@@ -356,8 +356,8 @@ impl<D: BlockDevice> Ext<D> {
         self.set_entry(dir, &entry, taken.ino, other_type)?;
         self.renamed(caller, entry.ino, dir, new_dir)?;
         self.renamed(caller, taken.ino, new_dir, dir)?;
-        self.touch(dir, caller.now)?;
-        Ok(self.touch(new_dir, caller.now)?)
+        self.stamp(dir, caller.now)?;
+        Ok(self.stamp(new_dir, caller.now)?)
     }
 
     /// An inode has moved from one directory to another (or the same).

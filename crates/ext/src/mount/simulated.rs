@@ -115,7 +115,7 @@ impl<D: BlockDevice> Simulated for Ext<D> {
         self.change_again(|fs| {
             fs.check_file(ino)?;
             fs.check_end(ino, offset.checked_add(len))?;
-            fs.touch(ino, caller.now)?;
+            fs.stamp_overwrite(ino, caller.now)?;
             if direct && fs.goes_past_cache(ino)? {
                 fs.write_direct(ino, first, contents)?;
                 return Ok(fs.grow_to(ino, offset + len)?);

@@ -1,8 +1,9 @@
 //! Whether a state after a power cut is one of those that the promises allow.
 //!
-//! There must be a base: the state after some operation no earlier than the last sync that had returned, and at most the
-//! operation that was under way. What is found is the base with each file rolled forward that was fsynced after it, in
-//! order:
+//! There must be a base: the state after some operation, at most the one that was under way. It is no earlier than the last
+//! sync that had returned, and for each directory that was fsynced (or fdatasynced) no earlier than the last change of a
+//! name in it: both kinds of file system write names in the order of the operations. What is found is the base with each
+//! file rolled forward that was fsynced after it, in order:
 //! - its content, size and target are as of its last fsync, its attributes and extended attributes as well; after an
 //!   fdatasync they may be those of any moment since the base.
 //! - a file that the base does not have gets the name of its fsync, in the place of whatever has that name in the base.
@@ -46,8 +47,7 @@ pub(super) fn explain(
     units: Units,
     found: &Snapshot,
 ) -> Result<(), String> {
-    let synced = |number: &usize| history.promise(*number) == Some(Promise::All);
-    let first = (0..=complete).rev().find(synced).unwrap_or(0);
+    let first = history.floor(complete);
     let last = (complete + 1).min(history.last());
     let unfinished = match history.promise(last) {
         Some(Promise::File { ino, .. }) if last > complete && !units.atomic_fsync => Some(ino),
@@ -145,7 +145,7 @@ impl<'a> RolledForward<'a> {
     fn insert_name(&mut self, ino: Ino, number: usize) {
         let base = self.history.state(self.base);
         let Some((dir, name)) = name_of(self.history.state(number), ino) else { return };
-        let Some(Node { body: Body::Directory(entries), .. }) = base.node(dir) else { return };
+        let Some(entries) = base.entries(dir) else { return };
         let entries = self.inserted.entry(dir).or_insert_with(|| entries.clone());
         self.displaced.extend(entries.insert(name, ino));
     }
@@ -173,11 +173,7 @@ impl<'a> RolledForward<'a> {
     }
 
     fn entries(&self, dir: Ino) -> Option<&BTreeMap<Vec<u8>, Ino>> {
-        let in_base = || match &self.history.state(self.base).node(dir)?.body {
-            Body::Directory(entries) => Some(entries),
-            _ => None,
-        };
-        self.inserted.get(&dir).or_else(in_base)
+        self.inserted.get(&dir).or_else(|| self.history.state(self.base).entries(dir))
     }
 
     fn compare_node(&self, ino: Ino, found: &Node) -> Result<(), String> {

@@ -40,6 +40,8 @@ pub(super) struct History {
     recording: Recording,
     states: Vec<Snapshot>,
     promises: Vec<Option<Promise>>,
+    /// For each operation the state before which no base can be any more, once it is through.
+    floors: Vec<usize>,
     positions: Vec<usize>,
     /// The operations that succeeded, as text.
     shown: Vec<(usize, String)>,
@@ -47,8 +49,8 @@ pub(super) struct History {
 
 impl History {
     pub(super) fn new<F: FileSystem>(recording: Recording, model: &mut F) -> Self {
-        let (states, promises, positions, shown) = Default::default();
-        let mut history = Self { recording, states, promises, positions, shown };
+        let (states, promises, floors, positions, shown) = Default::default();
+        let mut history = Self { recording, states, promises, floors, positions, shown };
         history.push(None, model);
         history.positions = vec![0]; // what mounting writes can be cut as well
         history
@@ -59,8 +61,32 @@ impl History {
         if let Ok(state) = Snapshot::read(model, self.states.last()) {
             self.states.push(state);
             self.promises.push(promise);
+            self.floors.push(self.floor_after(promise));
             self.positions.push(self.recording.position());
         }
+    }
+
+    /// The state that the last operation makes everything at least as new as: its own after a sync, and after an fsync
+    /// of a directory the one in which the directory's names last changed.
+    fn floor_after(&self, promise: Option<Promise>) -> usize {
+        let names = match promise {
+            Some(Promise::All) => self.last(),
+            Some(Promise::File { ino, .. }) => self.names_changed(ino),
+            None => 0,
+        };
+        self.floors.last().map_or(names, |floor| names.max(*floor))
+    }
+
+    /// The last operation that changed the names in a directory; 0 for what is none.
+    fn names_changed(&self, dir: Ino) -> usize {
+        let names = |state: usize| self.states[state].entries(dir);
+        let changed = |number: &usize| names(*number) != names(*number - 1);
+        if names(self.last()).is_none() { 0 } else { (1..=self.last()).rev().find(changed).unwrap_or(0) }
+    }
+
+    /// The oldest state that can be the base of what is left when operation `complete` was through.
+    pub(super) fn floor(&self, complete: usize) -> usize {
+        self.floors[complete]
     }
 
     /// Notes what the last operation was.

@@ -6,11 +6,16 @@
 //! whether what is there is explained by the promises (`explain.rs` has them, `docs/fault-model.md` tells them). The
 //! writes of recovery itself are cut as well: recovery that is begun again must come to the same.
 //!
+//! By the seed the clock of the callers moves on with each operation, stands still for many, or goes back (`clock.rs`).
+//! Virtual time, by which background work comes due, always moves on.
+//!
 //! What it leaves out: the order of access times, link counts (the checker's business), and inodes without a name.
 
+mod clock;
 mod explain;
 mod history;
 mod snapshot;
+mod tick;
 
 use std::collections::BTreeSet;
 
@@ -19,9 +24,11 @@ use dovetail_time::{Rng, SimTime};
 
 use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
 use crate::{Caller, Fallocate, FileSystem, Limits, Model};
+use clock::Clock;
 use explain::{Units, explain};
 use history::History;
 use snapshot::Snapshot;
+pub use tick::check_changes_in_one_tick;
 
 /// A file system that can be made, mounted and checked.
 pub trait Mountable {
@@ -154,12 +161,13 @@ impl<'a, M: Mountable> Workload<'a, M> {
     ///
     /// # Errors
     /// The first state after a cut that cannot be mounted, that the checker finds fault with, or that no promise
-    /// explains; the number of the cut tells where.
+    /// explains; the number of the cut tells where, and the clock of the workload is named.
     pub fn check_cuts(&self, cuts: Cuts) -> Result<Tried, String> {
         let mut tried = Tried { promises: self.history.promises(), ..Tried::default() };
         for crash in self.history.recording().crashes(self.seed).step_by(cuts.every.max(1)) {
             let (cut, survivors, unflushed) = (crash.cut, crash.survivors, crash.unflushed);
-            let place = format!("cut {cut}, {survivors:?} of {unflushed} unflushed blocks");
+            let clock = Clock::of(self.seed);
+            let place = format!("cut {cut}, {survivors:?} of {unflushed} unflushed blocks, clock {clock:?}");
             self.check_crash(&crash, cuts, &mut tried).map_err(|what| format!("{place}: {what}"))?;
         }
         Ok(tried)
@@ -252,25 +260,29 @@ fn sound(complaints: Vec<String>) -> Result<(), String> {
     if complaints.is_empty() { Ok(()) } else { Err(format!("the checker says {complaints:#?}")) }
 }
 
-/// The operations of the generator, with fsyncs of what they touch among them.
+/// The operations of the generator, at the times of a clock, with fsyncs of what they touch among them.
 struct Operations {
     generator: Generator,
+    clock: Clock,
     rng: Rng,
-    last: Option<(Caller, Path)>,
+    last: Option<(Caller, Vec<Path>)>,
 }
 
 impl Operations {
     fn new(seed: u64, profile: Profile) -> Self {
-        Self { generator: Generator::new(seed, profile), rng: Rng::new(seed).fork(1), last: None }
+        let (generator, rng) = (Generator::new(seed, profile), Rng::new(seed).fork(1));
+        Self { generator, clock: Clock::of(seed), rng, last: None }
     }
 
     fn next_step(&mut self) -> Step {
-        if let Some((caller, path)) = self.last.take().filter(|_| self.rng.chance(0.3)) {
+        if let Some((caller, paths)) = self.last.take().filter(|_| self.rng.chance(0.3)) {
+            let path = paths[self.rng.below(paths.len() as u64) as usize].clone();
             let data_only = self.rng.chance(0.3);
             return Step { caller, op: Op::Fsync { target: Target::Path(path), data_only } };
         }
-        let step = self.generator.next_step();
-        self.last = touched(&step.op).map(|path| (step.caller, path));
+        let mut step = self.generator.next_step();
+        step.caller.now = self.clock.at(step.caller.now);
+        self.last = Some((step.caller, touched(&step.op))).filter(|(_, paths)| !paths.is_empty());
         step
     }
 }
@@ -322,15 +334,22 @@ fn show(op: &Op) -> String {
     }
 }
 
-/// The path that an operation changed.
-fn touched(op: &Op) -> Option<Path> {
+/// The paths that an operation changed: a file, and the directories of names.
+fn touched(op: &Op) -> Vec<Path> {
     match op {
-        Op::Create { path, .. } | Op::Link { path, .. } | Op::Rename { to: path, .. } => Some(path.clone()),
+        Op::Create { path, .. } | Op::Link { path, .. } => vec![path.clone(), parent(path)],
+        Op::Rename { from, to, .. } => vec![to.clone(), parent(from), parent(to)],
+        Op::Symlink { path, .. } | Op::Unlink { path } | Op::Rmdir { path } => vec![parent(path)],
         Op::Write { target: Target::Path(path), .. }
         | Op::Fallocate { target: Target::Path(path), .. }
         | Op::SetAttr { target: Target::Path(path), .. }
         | Op::SetXattr { target: Target::Path(path), .. }
-        | Op::RemoveXattr { target: Target::Path(path), .. } => Some(path.clone()),
-        _ => None,
+        | Op::RemoveXattr { target: Target::Path(path), .. } => vec![path.clone()],
+        _ => Vec::new(),
     }
+}
+
+/// The directory of a name.
+fn parent(path: &Path) -> Path {
+    path[..path.len().saturating_sub(1)].to_vec()
 }

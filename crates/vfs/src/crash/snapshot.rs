@@ -53,6 +53,14 @@ impl Snapshot {
         self.nodes.get(&ino).map(|node| &**node)
     }
 
+    /// The entries of a directory; `None` for everything else.
+    pub(super) fn entries(&self, dir: Ino) -> Option<&BTreeMap<Vec<u8>, Ino>> {
+        match &self.node(dir)?.body {
+            Body::Directory(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
     /// Every directory with its entries.
     pub(super) fn directories(&self) -> impl Iterator<Item = (Ino, &BTreeMap<Vec<u8>, Ino>)> {
         self.nodes.iter().filter_map(|(ino, node)| match &node.body {
