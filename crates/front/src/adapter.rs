@@ -157,7 +157,7 @@ impl fuser::Filesystem for Adapter {
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (parent, name) = (self.numbers.ino(parent), name.as_bytes());
         let find = |fs: &mut dyn FileSystem| match name {
-            b"." => fs.attr_of_handle(parent), // the kernel has an old file handle; its number may be of any kind
+            b"." => rules::find_by_handle(fs, parent),
             name => fs.lookup(parent, name),
         };
         let found = self.shared.call(|fs| match rules::held(fs, find) {
@@ -541,8 +541,9 @@ impl fuser::Filesystem for Adapter {
         reply_empty(done, reply);
     }
 
-    /// Refused as "not there": the kernel asks without having sent what its cache holds, so what is data there would be
-    /// told as a hole, and a copying program would leave it out. Without us it calls everything data.
+    /// Refused as "not there": the kernel asks without having sent what was stored into mapped pages, so
+    /// what is data there would be told as a hole, and a copying program would leave it out. Without us
+    /// it calls everything data.
     fn lseek(
         &self,
         _request: &Request,

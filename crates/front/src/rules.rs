@@ -74,6 +74,14 @@ fn undo_create(fs: &mut dyn FileSystem, caller: &Caller, place: &Place<'_>, attr
     let _ = removed.and_then(|()| fs.forget(attr.ino, 1));
 }
 
+/// What an old file handle leads to, which the kernel asks for as "." of any kind of inode. One without
+/// names is as good as gone: were it open, the kernel would know it, and only its word that it has
+/// forgotten it is still on its way.
+pub(crate) fn find_by_handle(fs: &mut dyn FileSystem, ino: Ino) -> Result<Attr, Error> {
+    let attr = fs.attr_of_handle(ino)?;
+    if attr.links == 0 { Err(Error::NotFound) } else { Ok(attr) }
+}
+
 /// What the kernel learns of is held for it until it forgets.
 pub(crate) fn held(
     fs: &mut dyn FileSystem,

@@ -296,6 +296,14 @@ fn a_file_is_opened_by_a_handle_that_outlived_every_cache() {
     let shown = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found))).unwrap();
     assert_eq!(shown, mounted.path("folder"));
     assert_eq!(gone.open(&root).unwrap_err().raw_os_error(), Some(nix::libc::ESTALE));
+    for round in 0..200 {
+        let name = mounted.path("short-lived");
+        fs::write(&name, "").unwrap();
+        let mut handle = raw::Handle::of(&name);
+        fs::remove_file(&name).unwrap();
+        let error = handle.open(&root).expect_err("it is gone").raw_os_error();
+        assert_eq!(error, Some(nix::libc::ESTALE), "round {round}");
+    }
 }
 
 /// Someone who waits for threads that a signal has killed can never be killed: a process must not
