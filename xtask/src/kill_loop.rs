@@ -229,7 +229,10 @@ impl<'a> Round<'a> {
         tally.operations += worker::acknowledged(&log);
         tally.syncs += syncs;
         tally.found += found.len();
-        model.check(&found).map_err(|error| self.kept(&format!("worker {worker}: {error}")))
+        model.check(&found).map_err(|error| {
+            let last = worker::last_operations(&log, self.worker_seed(worker)).join("\n  ");
+            self.kept(&format!("worker {worker}: {error}\nits last operations:\n  {last}"))
+        })
     }
 
     /// Both checkers find nothing.

@@ -109,8 +109,11 @@ fn is_mounted(directory: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(1) == directory.to_str())
 }
 
-/// The command, built for speed.
+/// The command, built for speed, or the one that the environment names in DOVETAIL.
 pub(crate) fn dovetail() -> Result<PathBuf, String> {
+    if let Some(program) = std::env::var_os("DOVETAIL").map(PathBuf::from) {
+        return program.canonicalize().map_err(|error| format!("{}: {error}", program.display()));
+    }
     run(Command::new(env!("CARGO")).args(["build", "--release", "--quiet", "-p", "dovetail-cli"]))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let program = target.join("release/dovetail");

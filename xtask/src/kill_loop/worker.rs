@@ -178,6 +178,20 @@ pub(super) fn replay(log: &[u8], seed: u64) -> (Model, usize) {
     (sequence.model, syncs)
 }
 
+/// The last operations of a log, each with whether it was acknowledged.
+pub(super) fn last_operations(log: &[u8], seed: u64) -> Vec<String> {
+    const SHOWN: usize = 12;
+    let mut sequence = Sequence::new(seed);
+    let mut lines = Vec::new();
+    for (at, _) in log.iter().enumerate().filter(|(_, note)| **note == BEGUN) {
+        let operation = sequence.next();
+        sequence.model.begin(operation);
+        let done = if log.get(at + 1) == Some(&DONE) { "" } else { ", not acknowledged" };
+        lines.push(format!("{operation:?}{done}"));
+    }
+    lines.split_off(lines.len().saturating_sub(SHOWN))
+}
+
 /// Operations that were acknowledged.
 pub(super) fn acknowledged(log: &[u8]) -> usize {
     log.iter().filter(|note| **note == DONE).count()
