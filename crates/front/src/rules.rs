@@ -196,7 +196,7 @@ pub(crate) fn write_what_fits(
 ) -> Result<usize, Error> {
     match fs.write(caller, ino, at, bytes) {
         Ok(()) => return Ok(bytes.len()),
-        Err(Error::NoSpace) if bytes.len() > BLOCK => {}
+        Err(Error::NoSpace | Error::FileTooBig) if bytes.len() > BLOCK => {}
         Err(error) => return Err(error),
     }
     let mut written = 0;

@@ -65,6 +65,16 @@ fn files_are_written_read_cut_and_removed() {
 }
 
 #[test]
+fn a_write_that_reaches_beyond_the_largest_file_is_shortened() {
+    let mounted = Mounted::new();
+    let file = File::create_new(mounted.path("large")).unwrap();
+    let end = Limits::default().file_size;
+    assert_eq!(file.write_at(&[1; 3 * 4096], end - 4096).unwrap(), 4096);
+    assert_eq!(file.write_at(&[1; 3 * 4096], end).unwrap_err().kind(), ErrorKind::FileTooLarge);
+    assert_eq!(file.metadata().unwrap().len(), end);
+}
+
+#[test]
 fn data_that_the_kernel_has_not_sent_yet_is_no_hole() {
     let mounted = Mounted::new();
     let file = File::create_new(mounted.path("sparse")).unwrap();
