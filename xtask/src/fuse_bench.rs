@@ -71,7 +71,7 @@ pub(crate) fn fuse_bench(arguments: &[String]) -> Result<(), String> {
     }
     let program = dovetail()?;
     let place = Workplace::new("fuse-bench")?;
-    let columns = [ours(format, &place, &program)?, fuse2fs(&place, &program)?, passthrough(&place)?];
+    let columns = [ours(format, &place, &program)?, fuse2fs(&place)?, passthrough(&place)?];
     print_table(&columns);
     Ok(())
 }
@@ -84,8 +84,8 @@ fn ours(format: Format, place: &Workplace, program: &Path) -> Result<Column, Str
     Ok(column)
 }
 
-fn fuse2fs(place: &Workplace, program: &Path) -> Result<Column, String> {
-    let image = Format::Ext4.make(place, program, GIB)?;
+fn fuse2fs(place: &Workplace) -> Result<Column, String> {
+    let image = Format::Ext4.make(place, GIB << 30, &[])?;
     let directory = place.folder("fuse2fs")?;
     let mut command = Command::new("fuse2fs");
     command.args(["-f", "-o", "fakeroot"]).args([&image, &directory]).stderr(Stdio::null());

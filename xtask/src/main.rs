@@ -4,6 +4,7 @@
 
 mod explore;
 mod fuse_bench;
+mod kill_loop;
 mod mounts;
 mod posix;
 
@@ -31,7 +32,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 16] = [
+const CHORES: [Chore; 17] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -92,6 +93,11 @@ const CHORES: [Chore; 16] = [
         name: "posix",
         about: "pjdfstest, fsx, stress-ng, fio, SQLite and git on a mount: cargo xtask posix [--fs iplfs|ext4|ext3] [--quick] [STEP...]",
         run: posix::posix,
+    },
+    Chore {
+        name: "kill-loop",
+        about: "kill mounts while they are used: cargo xtask kill-loop [--fs f2fs|ext4|ext3] [ROUNDS] [--seed SEED] (300 of each: 5 minutes)",
+        run: kill_loop::kill_loop,
     },
     Chore {
         name: "fuse-bench",

@@ -17,7 +17,12 @@ pub(crate) struct Workplace {
 
 impl Workplace {
     pub(crate) fn new(name: &str) -> Result<Self, String> {
-        let path = std::env::temp_dir().join(format!("dovetail-{name}-{}", std::process::id()));
+        Self::within(&std::env::temp_dir(), name)
+    }
+
+    /// In a folder that is there.
+    pub(crate) fn within(folder: &Path, name: &str) -> Result<Self, String> {
+        let path = folder.join(format!("dovetail-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Self { path })
     }
@@ -104,8 +109,11 @@ fn is_mounted(directory: &Path) -> bool {
     mounts.lines().any(|line| line.split(' ').nth(1) == directory.to_str())
 }
 
-/// The command, built for speed.
+/// The command, built for speed, or the one that the environment names in DOVETAIL.
 pub(crate) fn dovetail() -> Result<PathBuf, String> {
+    if let Some(program) = std::env::var_os("DOVETAIL").map(PathBuf::from) {
+        return program.canonicalize().map_err(|error| format!("{}: {error}", program.display()));
+    }
     run(Command::new(env!("CARGO")).args(["build", "--release", "--quiet", "-p", "dovetail-cli"]))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let program = target.join("release/dovetail");
@@ -158,17 +166,21 @@ impl Format {
     }
 
     /// An image of `gib`, made by the file system's own tool; IPLFS's is `program`.
-    pub(crate) fn make(self, place: &Workplace, program: &Path, gib: u64) -> Result<PathBuf, String> {
-        let name = format!("{}.img", self.name());
+    fn make_gib(self, place: &Workplace, program: &Path, gib: u64) -> Result<PathBuf, String> {
         if self == Self::Iplfs {
-            return make_iplfs(&place.path.join(name), program, gib);
+            return make_iplfs(&place.path.join("iplfs.img"), program, gib);
         }
-        let image = place.image(&name, gib << 30)?;
+        self.make(place, gib << 30, &[])
+    }
+
+    /// An image of `bytes`, made by the file system's own tool with options of its own.
+    pub(crate) fn make(self, place: &Workplace, bytes: u64, options: &[&str]) -> Result<PathBuf, String> {
+        let image = place.image(&format!("{}.img", self.name()), bytes)?;
         let mut command = Command::new(if self == Self::F2fs { "mkfs.f2fs" } else { "mke2fs" });
         if self != Self::F2fs {
             command.args(["-F", "-t", self.name()]);
         }
-        run(command.arg("-q").arg(&image).stdout(Stdio::null()))?;
+        run(command.arg("-q").args(options).arg(&image).stdout(Stdio::null()))?;
         Ok(image)
     }
 
@@ -191,7 +203,7 @@ impl Format {
         program: &Path,
         gib: u64,
     ) -> Result<(PathBuf, Served), String> {
-        let image = self.make(place, program, gib)?;
+        let image = self.make_gib(place, program, gib)?;
         let directory = place.folder("mounted")?;
         let mut command = Command::new(program);
         command.args(["mount", "-f"]).args([&image, &directory]);

@@ -139,6 +139,46 @@ fn survive_kill(kind: &str) {
 }
 
 #[test]
+fn a_write_that_does_not_fit_says_so() {
+    ["f2fs", "ext4", "ext3", "iplfs"].iter().for_each(|kind| fill(kind));
+}
+
+fn fill(kind: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let (image, directory) = (folder.path().join("image"), folder.path().join("mnt"));
+    fs::create_dir(&directory).unwrap();
+    make_volume(kind, image.to_str().unwrap());
+    let mount = Mount::new(&image, &directory, &[]);
+    let room = || {
+        let shown = succeeds("df", &["--output=avail", "-B1", directory.to_str().unwrap()]);
+        shown.lines().last().unwrap().trim().parse::<u64>().unwrap()
+    };
+    let (path, before) = (directory.join("large"), room());
+    let file = fs::File::create(&path).unwrap();
+    let chunk: Vec<u8> = (0..1_000_000_u32).map(|n| (n / 5) as u8).collect();
+    let mut written = 0;
+    let full = loop {
+        match std::io::Write::write(&mut &file, &chunk) {
+            Ok(bytes) => written += bytes as u64,
+            Err(error) => break error,
+        }
+        assert!(written < 2 * before, "{kind}: {written} bytes into {before}");
+    };
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull, "{kind}");
+    assert!(written > before - before / 10, "{kind}: {written} of {before}");
+    file.sync_all().unwrap();
+    let content = fs::read(&path).unwrap();
+    assert_eq!(content.len() as u64, written, "{kind}: what was accepted is there");
+    assert!(content.chunks(chunk.len()).all(|part| part.iter().zip(&chunk).all(|(a, b)| a == b)));
+    fs::remove_file(&path).unwrap();
+    drop(file);
+    let after = room();
+    assert!(after > before - before / 100, "{kind}: {after} free, {before} before");
+    mount.end();
+    check_clean(image.to_str().unwrap(), kind);
+}
+
+#[test]
 fn an_option_that_there_is_not_is_named() {
     for (kind, option) in [("f2fs", "atgc"), ("ext4", "usrquota")] {
         let folder = tempfile::tempdir().unwrap();

@@ -231,3 +231,29 @@ fn freed_metadata_is_not_replayed_over_content() {
         TempImage::of(&again.unmount().unwrap()).check_clean();
     }
 }
+
+/// A file handle holds any number: only those that names lead to are found, and nothing is called
+/// damaged, not even what lay in a table of inodes before the volume was made.
+#[test]
+fn numbers_of_old_handles_find_what_has_a_name() {
+    for features in ["-t ext4 -b 4096", "-t ext3 -b 1024", "-t ext4 -b 1024 -O ^metadata_csum,uninit_bg"] {
+        let mut fs = mount(empty(features), "");
+        let root = fs.root();
+        let lost = fs.lookup(root, b"lost+found").unwrap().ino;
+        let [kept, gone] =
+            [&b"kept"[..], b"gone"].map(|name| fs.create(&at(0), root, name, &NODE).unwrap().ino);
+        fs.write(&at(0), kept, 0, &[1; 100_000]).unwrap();
+        fs.unlink(&at(0), root, b"gone").unwrap();
+        let found: Vec<Ino> = (0..20_000)
+            .map(Ino)
+            .filter(|&ino| match fs.attr_of_handle(ino) {
+                Ok(attr) => attr.ino == ino,
+                Err(error) => {
+                    assert_eq!(error, dovetail_vfs::Error::NotFound, "{features}: {ino:?}");
+                    false
+                }
+            })
+            .collect();
+        assert_eq!(found, [root, lost, kept], "{features}, without {gone:?}");
+    }
+}

@@ -270,3 +270,28 @@ fn a_compressed_cluster_is_no_hole() {
     }
     assert!(zeros > 0, "some files have holes");
 }
+
+/// A file handle holds any number: only those that names lead to are found, and nothing is called
+/// damaged.
+#[test]
+fn numbers_of_old_handles_find_what_has_a_name() {
+    let mut fs = mount(mkfs(128 * MIB, &[]));
+    let root = fs.root();
+    let (kept, gone) = (file(&mut fs, root, "kept"), file(&mut fs, root, "gone"));
+    let folder = dir(&mut fs, root, "folder");
+    fs.write(&caller(), kept, 0, &pattern(8 << 20, 1)).unwrap(); // with nodes that are no inodes
+    fs.write(&caller(), gone, 0, &pattern(8 << 20, 2)).unwrap();
+    fs.unlink(&caller(), root, b"gone").unwrap();
+    let found: Vec<Ino> = (0..5000)
+        .map(Ino)
+        .filter(|&ino| match fs.attr_of_handle(ino) {
+            Ok(attr) => attr.ino == ino,
+            Err(error) => {
+                assert_eq!(error, dovetail_vfs::Error::NotFound, "{ino:?}");
+                false
+            }
+        })
+        .collect();
+    assert_eq!(found, [root, kept, folder]);
+    assert_eq!(fs.attr_of_handle(Ino(u64::MAX)), Err(dovetail_vfs::Error::NotFound));
+}

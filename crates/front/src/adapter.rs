@@ -16,7 +16,7 @@ use fuser::{
     ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use crate::clock;
+use crate::asker::Asker;
 use crate::convert::{Numbers, decode_device, file_type, no_entry, time_or_now, timestamp};
 use crate::devirtualize::{ATTRIBUTE, Tool};
 use crate::rules::{self, Place};
@@ -53,7 +53,8 @@ impl Adapter {
     fn reply_entry(&self, result: Result<Attr, Errno>, reply: ReplyEntry) {
         match result {
             Ok(attr) => {
-                reply.entry(&KEEP, &self.numbers.attr(&attr), Generation(attr.generation.into()));
+                let generation = Generation(attr.generation.into());
+                reply.entry_with_ttls(&keep(&attr), &KEEP, &self.numbers.attr(&attr), generation);
             }
             Err(error) => reply.error(error),
         }
@@ -61,10 +62,16 @@ impl Adapter {
 
     fn reply_attr(&self, result: Result<Attr, Errno>, reply: ReplyAttr) {
         match result {
-            Ok(attr) => reply.attr(&KEEP, &self.numbers.attr(&attr)),
+            Ok(attr) => reply.attr(&keep(&attr), &self.numbers.attr(&attr)),
             Err(error) => reply.error(error),
         }
     }
+}
+
+/// How long the kernel may keep attributes. Set-id bits go with a write, whose reply does not say
+/// so: a file that has some is asked for each time that it matters.
+fn keep(attr: &Attr) -> Duration {
+    if rules::has_set_id(attr) { Duration::ZERO } else { KEEP }
 }
 
 fn reply_empty(result: Result<(), Errno>, reply: ReplyEmpty) {
@@ -90,7 +97,7 @@ fn is_the_tools(ino: INodeNo, name: &OsStr) -> bool {
 }
 
 fn caller(request: &Request) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid(), now: clock::now() }
+    Asker::of(request).caller
 }
 
 /// The entries from `cookie` on, at most [`LISTING`], with their attributes.
@@ -129,14 +136,16 @@ fn fallocate_kind(mode: i32) -> Option<Fallocate> {
 impl fuser::Filesystem for Adapter {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let wanted = [
-            InitFlags::FUSE_WRITEBACK_CACHE,
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_EXPORT_SUPPORT,
             InitFlags::FUSE_CACHE_SYMLINKS,
             InitFlags::FUSE_HANDLE_KILLPRIV_V2, // otherwise each write asks for security.capability
             InitFlags::FUSE_POSIX_ACL | InitFlags::FUSE_DONT_MASK,
         ];
+        // Left out are two that would be faster. FUSE_WRITEBACK_CACHE: write(2) succeeds on a full
+        // volume. FUSE_ASYNC_DIO: nothing throws away what a read has cached while a direct write
+        // of io_submit(2) was on its way.
         for flags in wanted {
             let _ = config.add_capabilities(flags); // an older kernel does without
         }
@@ -146,11 +155,14 @@ impl fuser::Filesystem for Adapter {
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.shared.call(|fs| {
-            match rules::held(fs, |fs| fs.lookup(self.numbers.ino(parent), name.as_bytes())) {
-                Err(Error::NotFound) => Ok(None),
-                found => found.map(Some),
-            }
+        let (parent, name) = (self.numbers.ino(parent), name.as_bytes());
+        let find = |fs: &mut dyn FileSystem| match name {
+            b"." => rules::find_by_handle(fs, parent),
+            name => fs.lookup(parent, name),
+        };
+        let found = self.shared.call(|fs| match rules::held(fs, find) {
+            Err(Error::NotFound) => Ok(None),
+            found => found.map(Some),
         });
         match found {
             Ok(None) => reply.entry(&KEEP, &no_entry(), Generation(0)),
@@ -194,8 +206,8 @@ impl fuser::Filesystem for Adapter {
             mtime: mtime.map(time_or_now),
             ctime: ctime.map(timestamp),
         };
-        let (ino, caller) = (self.numbers.ino(ino), caller(request));
-        let changed = self.shared.call(|fs| rules::set_attributes(fs, &caller, ino, changes));
+        let (ino, asker) = (self.numbers.ino(ino), Asker::of(request));
+        let changed = self.shared.call(|fs| rules::set_attributes(fs, &asker, ino, changes));
         self.reply_attr(changed, reply);
     }
 
@@ -356,19 +368,19 @@ impl fuser::Filesystem for Adapter {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let (ino, caller) = (self.numbers.ino(ino), caller(request));
-        let write = if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
-            rules::write_and_kill
-        } else if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
-            rules::write_back
-        } else {
-            |fs: &mut dyn FileSystem, caller: &Caller, ino, offset, data: &[u8]| {
-                fs.write(caller, ino, offset, data)
+        let (ino, asker) = (self.numbers.ino(ino), Asker::of(request));
+        let written = self.shared.call(|fs| {
+            if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+                rules::drop_set_id(fs, &asker, ino)?;
             }
-        };
-        let written = self.shared.call(|fs| write(fs, &caller, ino, offset, data));
+            if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+                // a mapped page: the kernel would not notice that not all of it was written
+                return fs.write(&asker.caller, ino, offset, data).map(|()| data.len());
+            }
+            rules::write_what_fits(fs, &asker.caller, ino, offset, data)
+        });
         match written {
-            Ok(()) => reply.written(data.len() as u32),
+            Ok(written) => reply.written(written as u32),
             Err(error) => reply.error(error),
         }
     }
@@ -432,8 +444,8 @@ impl fuser::Filesystem for Adapter {
                 for (entry, attr) in entries {
                     let (node, generation) =
                         (self.numbers.node(attr.ino), Generation(attr.generation.into()));
-                    let (name, attr) = (OsStr::from_bytes(&entry.name), self.numbers.attr(&attr));
-                    if reply.add(node, entry.cookie, name, &KEEP, &attr, generation) {
+                    let (name, shown) = (OsStr::from_bytes(&entry.name), self.numbers.attr(&attr));
+                    if reply.add(node, entry.cookie, name, &keep(&attr), &shown, generation) {
                         return Ok(());
                     }
                     if !is_dots(&entry.name) {
@@ -483,9 +495,8 @@ impl fuser::Filesystem for Adapter {
         }
         let flags = XattrFlags { create: flags & 1 != 0, replace: flags & 2 != 0 };
         let ino = self.numbers.ino(ino);
-        let set = self
-            .shared
-            .call(|fs| rules::set_xattr(fs, &caller(request), ino, (name.as_bytes(), value), flags));
+        let asker = Asker::of(request);
+        let set = self.shared.call(|fs| rules::set_xattr(fs, &asker, ino, (name.as_bytes(), value), flags));
         reply_empty(set, reply);
     }
 
@@ -520,12 +531,19 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let Some(how) = fallocate_kind(mode) else { return reply.error(Errno::EOPNOTSUPP) };
-        let ino = self.numbers.ino(ino);
-        reply_empty(self.shared.call(|fs| fs.fallocate(&caller(request), ino, how, offset, length)), reply);
+        let (ino, asker) = (self.numbers.ino(ino), Asker::of(request));
+        let done = self.shared.call(|fs| {
+            if rules::has_set_id(&fs.getattr(ino)?) && !asker.keeps_set_id() {
+                rules::drop_set_id(fs, &asker, ino)?;
+            }
+            fs.fallocate(&asker.caller, ino, how, offset, length)
+        });
+        reply_empty(done, reply);
     }
 
-    /// Refused as "not there": the kernel asks without having sent what its cache holds, so what is data there would be
-    /// told as a hole, and a copying program would leave it out. Without us it calls everything data.
+    /// Refused as "not there": the kernel asks without having sent what was stored into mapped pages, so
+    /// what is data there would be told as a hole, and a copying program would leave it out. Without us
+    /// it calls everything data.
     fn lseek(
         &self,
         _request: &Request,

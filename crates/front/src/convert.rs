@@ -57,7 +57,8 @@ impl Numbers {
     }
 }
 
-/// A file of no blocks is taken for one hole by some programs (tar -S), but its data may wait in the kernel's cache.
+/// A file of no blocks is taken for one hole by some programs (tar -S), but what was stored into its
+/// mapped pages may wait in the kernel's cache.
 const fn least_blocks(attr: &Attr) -> u64 {
     if attr.kind() == 0o100_000 { 1 } else { 0 }
 }

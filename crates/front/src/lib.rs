@@ -1,23 +1,31 @@
 //! Mounts a [`dovetail_vfs::FileSystem`] through FUSE.
 //!
-//! An adapter only: requests become calls, one at a time behind one lock, and results become replies. The kernel checks
-//! permissions (`default_permissions`), keeps names and attributes for long because nobody else changes the volume, and
-//! collects writes (writeback cache), which makes it the owner of modification times. This is the only crate with a
-//! wall clock, threads and signals.
+//! An adapter only: requests become calls, one at a time behind one lock, and results become
+//! replies. The kernel checks permissions (`default_permissions`), and keeps names, attributes and
+//! content for long because nobody else changes the volume. A write goes through that cache at
+//! once: a kernel that collects writes (FUSE's writeback cache) learns only later that the volume
+//! is full, and write(2) cannot tell. This is the only crate with a wall clock, threads and
+//! signals.
+//!
+//! The process never asks its own mount for anything: a thread that waits for the threads that
+//! serve it can no longer be killed once they are.
 //!
 //! Left out: file locks (the kernel's own work within one mount), ioctl, and `O_TMPFILE`, which fuser does not know.
 
 mod acl;
 mod adapter;
+mod asker;
 mod clock;
 mod convert;
 mod detach;
 mod devirtualize;
+mod mountinfo;
 mod options;
 mod read_ahead;
 mod rules;
 mod session;
 mod shared;
+mod unmount;
 mod waker;
 
 pub use detach::close_stdout;

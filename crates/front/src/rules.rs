@@ -1,9 +1,11 @@
-//! What the kernel leaves to a FUSE file system beyond the plain changes: umask and default ACLs of new inodes, ACLs that
-//! follow the mode and the mode that follows them, set-id bits that go, times that a cached write must not touch.
+//! What the kernel leaves to a FUSE file system beyond the plain changes: umask and default ACLs of
+//! new inodes, ACLs that follow the mode and the mode that follows them, set-id bits that go,
+//! writes on a volume that gets full.
 
 use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, SetAttr, XattrFlags};
 
 use crate::acl::{ACCESS, Acl, DEFAULT};
+use crate::asker::Asker;
 
 /// Where a new inode goes, and which permissions its maker never gives.
 pub(crate) struct Place<'a> {
@@ -16,6 +18,8 @@ const SETUID: u16 = 0o4000;
 const SETGID: u16 = 0o2000;
 const GROUP_EXECUTES: u16 = 0o010;
 const PERMISSIONS: u16 = 0o777;
+/// What room is counted in, in bytes.
+const BLOCK: usize = 4096;
 
 /// An ACL of an inode; none where the file system has no such attribute.
 fn acl(fs: &mut dyn FileSystem, ino: Ino, which: &[u8]) -> Result<Option<Acl>, Error> {
@@ -70,6 +74,14 @@ fn undo_create(fs: &mut dyn FileSystem, caller: &Caller, place: &Place<'_>, attr
     let _ = removed.and_then(|()| fs.forget(attr.ino, 1));
 }
 
+/// What an old file handle leads to, which the kernel asks for as "." of any kind of inode. One without
+/// names is as good as gone: were it open, the kernel would know it, and only its word that it has
+/// forgotten it is still on its way.
+pub(crate) fn find_by_handle(fs: &mut dyn FileSystem, ino: Ino) -> Result<Attr, Error> {
+    let attr = fs.attr_of_handle(ino)?;
+    if attr.links == 0 { Err(Error::NotFound) } else { Ok(attr) }
+}
+
 /// What the kernel learns of is held for it until it forgets.
 pub(crate) fn held(
     fs: &mut dyn FileSystem,
@@ -80,54 +92,88 @@ pub(crate) fn held(
     Ok(attr)
 }
 
-/// The mode without the bits that a write by others, or a new owner, takes away: setuid, and setgid where the group may
-/// execute (elsewhere it means mandatory locking).
-const fn without_set_id(mode: u16) -> u16 {
-    let setgid = if mode & GROUP_EXECUTES != 0 { SETGID } else { 0 };
-    mode & 0o7777 & !(SETUID | setgid)
-}
-
 fn is_regular(attr: &Attr) -> bool {
     attr.kind() == 0o100_000
 }
 
-/// Changes attributes. A new owner takes set-id bits away, a new size does so unless root sets it, and a new mode changes
-/// the ACL.
+/// The bits are kept only while a regular file has them: what runs with the rights of others is
+/// looked at anew each time.
+pub(crate) fn has_set_id(attr: &Attr) -> bool {
+    is_regular(attr) && attr.mode & (SETUID | SETGID) != 0
+}
+
+/// Its group says who may use setgid: those in it, and those who may keep such bits anyway.
+fn may_set_group(asker: &Asker, attr: &Attr) -> bool {
+    asker.is_in_group(attr.gid) || asker.keeps_set_id()
+}
+
+/// The mode without the bits that a change of content or owner takes away: setuid, and setgid where
+/// the group may execute or `asker` may not set it.
+fn without_set_id(asker: &Asker, attr: &Attr, mode: u16) -> u16 {
+    let goes = mode & SETGID != 0 && (mode & GROUP_EXECUTES != 0 || !may_set_group(asker, attr));
+    mode & 0o7777 & !SETUID & !(if goes { SETGID } else { 0 })
+}
+
+/// Takes the set-id bits away from a regular file whose content `asker` is about to change.
+pub(crate) fn drop_set_id(fs: &mut dyn FileSystem, asker: &Asker, ino: Ino) -> Result<(), Error> {
+    let attr = fs.getattr(ino)?;
+    if !has_set_id(&attr) {
+        return Ok(());
+    }
+    let mode = without_set_id(asker, &attr, attr.mode);
+    if mode != attr.mode & 0o7777 {
+        fs.setattr(&asker.caller, ino, &SetAttr { mode: Some(mode), ..SetAttr::default() })?;
+    }
+    Ok(())
+}
+
+/// Changes attributes. A new owner takes set-id bits away from all but directories, a new size from
+/// regular files unless `asker` may keep them, and a new mode changes the ACL.
 pub(crate) fn set_attributes(
     fs: &mut dyn FileSystem,
-    caller: &Caller,
+    asker: &Asker,
     ino: Ino,
     mut changes: SetAttr,
 ) -> Result<Attr, Error> {
     let owner = changes.uid.is_some() || changes.gid.is_some();
-    if owner || (changes.size.is_some() && caller.uid != 0) {
+    // a chown that names neither, or a write, whose own request takes the bits away as well
+    let empty = changes == SetAttr::default();
+    if owner || empty || changes.size.is_some() {
         let attr = fs.getattr(ino)?;
         let mode = changes.mode.unwrap_or(attr.mode) & 0o7777;
-        if is_regular(&attr) && without_set_id(mode) != mode {
-            changes.mode = Some(without_set_id(mode));
+        let may_change = owner || empty && [0, attr.uid].contains(&asker.caller.uid);
+        let goes = may_change && !attr.is_dir()
+            || changes.size.is_some() && has_set_id(&attr) && !asker.keeps_set_id();
+        if goes && mode & (SETUID | SETGID) != 0 {
+            changes.mode = Some(without_set_id(asker, &attr, mode));
         }
     }
     if let Some(mode) = changes.mode
         && let Some(acl) = acl(fs, ino, ACCESS)?
     {
-        fs.setxattr(caller, ino, ACCESS, &acl.with_mode(mode).value(), XattrFlags::default())?;
+        fs.setxattr(&asker.caller, ino, ACCESS, &acl.with_mode(mode).value(), XattrFlags::default())?;
     }
-    fs.setattr(caller, ino, &changes)
+    fs.setattr(&asker.caller, ino, &changes)
 }
 
-/// Sets an attribute. An ACL that decides access sets the mode too, and is not kept if the mode says all that it says.
+/// Sets an attribute. An ACL that decides access sets the mode too, as a chmod does: setgid goes if
+/// `asker` may not set it. It is not kept if the mode says all that it says.
 pub(crate) fn set_xattr(
     fs: &mut dyn FileSystem,
-    caller: &Caller,
+    asker: &Asker,
     ino: Ino,
     (name, value): (&[u8], &[u8]),
     flags: XattrFlags,
 ) -> Result<(), Error> {
+    let caller = &asker.caller;
     if name != ACCESS {
         return fs.setxattr(caller, ino, name, value, flags);
     }
     let acl = Acl::parse(value).ok_or(Error::Invalid("the value is no access control list"))?;
-    let mode = fs.getattr(ino)?.mode & 0o7000 | acl.mode();
+    let attr = fs.getattr(ino)?;
+    let setgid = attr.mode & SETGID != 0 && may_set_group(asker, &attr);
+    let kept = attr.mode & 0o7000 & !(if setgid { 0 } else { SETGID });
+    let mode = kept | acl.mode();
     if acl.is_mode() {
         match fs.removexattr(caller, ino, ACCESS) {
             Ok(()) | Err(Error::NoAttribute) => {}
@@ -139,35 +185,29 @@ pub(crate) fn set_xattr(
     fs.setattr(caller, ino, &SetAttr { mode: Some(mode), ..SetAttr::default() }).map(drop)
 }
 
-/// Writes, and takes the set-id bits away: the writer may not keep them.
-pub(crate) fn write_and_kill(
+/// Writes as much as there is room for, and returns how many bytes: only if not one block fits it
+/// is an error.
+pub(crate) fn write_what_fits(
     fs: &mut dyn FileSystem,
     caller: &Caller,
     ino: Ino,
     at: u64,
     bytes: &[u8],
-) -> Result<(), Error> {
-    fs.write(caller, ino, at, bytes)?;
-    let mode = fs.getattr(ino)?.mode;
-    let kept = without_set_id(mode);
-    if kept != mode & 0o7777 {
-        fs.setattr(caller, ino, &SetAttr { mode: Some(kept), ..SetAttr::default() })?;
+) -> Result<usize, Error> {
+    match fs.write(caller, ino, at, bytes) {
+        Ok(()) => return Ok(bytes.len()),
+        Err(Error::NoSpace | Error::FileTooBig) if bytes.len() > BLOCK => {}
+        Err(error) => return Err(error),
     }
-    Ok(())
-}
-
-/// Writes what the kernel collected: the bytes change, the times do not, because the kernel sends those by itself.
-pub(crate) fn write_back(
-    fs: &mut dyn FileSystem,
-    caller: &Caller,
-    ino: Ino,
-    at: u64,
-    bytes: &[u8],
-) -> Result<(), Error> {
-    let before = fs.getattr(ino)?;
-    fs.write(&Caller { now: before.mtime, ..*caller }, ino, at, bytes)?;
-    if before.ctime != before.mtime {
-        fs.setattr(caller, ino, &SetAttr { ctime: Some(before.ctime), ..SetAttr::default() })?;
+    let mut written = 0;
+    while written < bytes.len() {
+        let start = at + written as u64;
+        let part = (BLOCK - (start % BLOCK as u64) as usize).min(bytes.len() - written);
+        match fs.write(caller, ino, start, &bytes[written..written + part]) {
+            Ok(()) => written += part,
+            Err(_) if written > 0 => break,
+            Err(error) => return Err(error),
+        }
     }
-    Ok(())
+    Ok(written)
 }

@@ -1,7 +1,6 @@
 //! The life of a mount: from mounting to a clean end.
 
 use std::ffi::c_int;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,15 +8,14 @@ use std::thread;
 use std::time::Duration;
 
 use dovetail_vfs::{Error, FileSystem};
-use nix::mount::{MntFlags, umount2};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::adapter::Adapter;
 use crate::options::Options;
-use crate::read_ahead;
 use crate::shared::Shared;
 use crate::waker::Waker;
+use crate::{mountinfo, read_ahead, unmount};
 
 /// How long those who still have files open keep the mount alive after it was taken out of the tree.
 const GRACE: Duration = Duration::from_secs(1);
@@ -56,7 +54,8 @@ enum Event {
 #[derive(Debug)]
 pub struct Session {
     mountpoint: PathBuf,
-    unmounter: fuser::SessionUnmounter,
+    /// The device number that the kernel has given it.
+    device: Option<String>,
     shared: Shared,
     waker: Option<Waker>,
     events: Receiver<Event>,
@@ -80,14 +79,15 @@ pub fn mount(
     let shared = Shared::new(fs, options.on_error, options.flush);
     let (sender, events) = channel();
     let signals = listen(sender.clone()).map_err(MountError::Threads)?;
-    let mut session =
-        fuser::Session::new(Adapter::new(shared.clone(), root), &path, &config).map_err(refuse)?;
-    let unmounter = session.unmount_callable();
+    let session = fuser::Session::new(Adapter::new(shared.clone(), root), &path, &config).map_err(refuse)?;
+    let device = mountinfo::device_at(&path);
     let waker = Waker::start(shared.clone()).map_err(MountError::Threads)?;
     let serve = move || drop(sender.send(Event::Served(session.run())));
     thread::Builder::new().name("serve".into()).spawn(serve).map_err(MountError::Threads)?;
-    read_ahead::widen(&path);
-    Ok(Session { mountpoint: path, unmounter, shared, waker: Some(waker), events, signals })
+    if let Some(device) = &device {
+        read_ahead::widen(device);
+    }
+    Ok(Session { mountpoint: path, device, shared, waker: Some(waker), events, signals })
 }
 
 fn listen(sender: Sender<Event>) -> io::Result<signal_hook::iterator::Handle> {
@@ -132,16 +132,19 @@ impl Session {
     /// Takes the mount out of the tree, with what the kernel has not written yet written. Files that are open somewhere
     /// are no reason to stay, but those who have them get a moment.
     fn leave(&mut self) {
-        if let Ok(root) = File::open(&self.mountpoint) {
-            let _ = nix::unistd::syncfs(root); // what fails here fails again, and is told, in the last sync
-        }
-        if self.unmounter.unmount().is_err() {
-            let _ = umount2(&self.mountpoint, MntFlags::MNT_DETACH); // not mounted any more: nothing to do
+        if self.is_in_the_tree() {
+            unmount::unmount(&self.mountpoint);
         }
         while !matches!(
             self.events.recv_timeout(GRACE),
             Ok(Event::Served(_)) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected)
         ) {}
+    }
+
+    /// Nobody has unmounted it, or mounted something over it. Without /proc it is taken to be
+    /// there.
+    fn is_in_the_tree(&self) -> bool {
+        mountinfo::device_at(&self.mountpoint) == self.device
     }
 
     /// Ends the file system. What requests may still come find no file system.

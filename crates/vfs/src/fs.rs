@@ -187,6 +187,18 @@ pub trait FileSystem {
     /// [`Error::NotFound`].
     fn getattr(&mut self, ino: Ino) -> Result<Attr, Error>;
 
+    /// As [`Self::getattr`], of a number that somebody kept, in a file handle: it may have been
+    /// free for long. What is wrong with it then is no damage.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], also for a number that no directory leads to.
+    fn attr_of_handle(&mut self, ino: Ino) -> Result<Attr, Error> {
+        match self.getattr(ino) {
+            Err(Error::Corrupt(_)) => Err(Error::NotFound),
+            found => found,
+        }
+    }
+
     /// Changes attributes, and nothing but those: taking set-id bits away from a file that gets a new owner, size or
     /// content is the caller's part (a kernel does it with a change of the mode).
     ///
@@ -398,6 +410,10 @@ impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
 
     fn getattr(&mut self, ino: Ino) -> Result<Attr, Error> {
         (**self).getattr(ino)
+    }
+
+    fn attr_of_handle(&mut self, ino: Ino) -> Result<Attr, Error> {
+        (**self).attr_of_handle(ino)
     }
 
     fn setattr(&mut self, caller: &Caller, ino: Ino, changes: &SetAttr) -> Result<Attr, Error> {

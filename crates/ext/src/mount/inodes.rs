@@ -290,6 +290,17 @@ impl<D: BlockDevice> Ext<D> {
         Ok(self.load_bitmap(desc.inode_bitmap, group, false)?.to_vec())
     }
 
+    /// A number that a directory may lead to is in use: the root, or one that is not reserved.
+    pub(super) fn is_named_inode(&mut self, ino: Ino) -> Result<bool, Error> {
+        let superblock = &self.superblock;
+        let numbered = (superblock.first_ino.0..=superblock.inodes_count).contains(&ino.0);
+        if !numbered {
+            return Ok(ino == Ino::ROOT);
+        }
+        let (group, index) = superblock.inode_group(ino);
+        Ok(bit(&self.inode_bits(group)?, index as usize))
+    }
+
     /// The bitmap of a group's inodes; all free if it was never written.
     fn inode_bitmap(&mut self, group: GroupNo) -> Result<&[u8], Error> {
         self.init_inode_bitmap(group)?;

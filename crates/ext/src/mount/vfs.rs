@@ -77,6 +77,17 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
         Ok(self.attr(ino_of(ino))?)
     }
 
+    fn attr_of_handle(&mut self, ino: Number) -> Result<Attr, Error> {
+        // a table of inodes that was never written has anything in it
+        if !self.is_named_inode(ino_of(ino))? {
+            return Err(Error::NotFound);
+        }
+        match self.getattr(ino) {
+            Err(Error::Corrupt(_)) => Err(Error::NotFound),
+            found => found,
+        }
+    }
+
     fn setattr(&mut self, caller: &Caller, ino: Number, changes: &SetAttr) -> Result<Attr, Error> {
         self.change(|fs| fs.change_attributes(caller, ino_of(ino), changes))?;
         self.getattr(ino)
