@@ -111,7 +111,7 @@ fn random_operations_keep_what_is_promised() {
 
 #[test]
 fn a_job_is_explored_and_does_not_depend_on_threads() {
-    let text = "[global]\nsize=16g\nbs=4k\nrw=randwrite\nnumber_ios=40\nfsync=4\n[one]\n[two]\n";
+    let text = "[global]\nsize=4g\nbs=4k\nrw=randwrite\nnumber_ios=25000\nfsync=4\n[one]\n[two]\n";
     let source = Source::Job(Box::new(Job::fio(text, "job.fio", &[]).unwrap()));
     let (stop, stacks) = (AtomicBool::new(false), [stack("f2fs", "")]);
     let exploration = Exploration {
