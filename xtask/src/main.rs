@@ -162,7 +162,8 @@ fn theory(extra: &[String]) -> Result<(), String> {
         "dovetail-lab",
         "--lib",
         "--test",
-        "gc_theory",
+        "all",
+        "theory::",
         "--",
         "--ignored",
         "--nocapture",
@@ -172,38 +173,40 @@ fn theory(extra: &[String]) -> Result<(), String> {
 
 fn crash(extra: &[String]) -> Result<(), String> {
     let seeds = extra.first().map_or("100000", String::as_str);
-    let arguments = ["test", "--release", "-p", "dovetail-ftl", "--test", "integrity", "--", "--nocapture"];
+    let arguments =
+        ["test", "--release", "-p", "dovetail-ftl", "--test", "all", "integrity::", "--", "--nocapture"];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
 }
 
 fn crash_fs(extra: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
     let seeds = extra.first().map_or("20000", String::as_str);
-    let arguments = ["test", "--release", "-p", "dovetail-f2fs", "--test", "crash", "--", "--nocapture"];
+    let arguments =
+        ["test", "--release", "-p", "dovetail-f2fs", "--test", "all", "crash::", "--", "--nocapture"];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
 }
 
 fn crash_fsdv(extra: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
     let cuts = extra.first().map_or("5000", String::as_str);
-    for (package, test) in [("dovetail-ftl", "devirtualize"), ("dovetail-devirt", "crash")] {
-        let arguments = ["test", "-p", package, "--test", test, "--", "--nocapture"];
+    for (package, test) in [("dovetail-ftl", "devirtualize::"), ("dovetail-devirt", "crash::")] {
+        let arguments = ["test", "-p", package, "--test", "all", test, "--", "--nocapture"];
         cargo(&arguments, &[], &[("DOVETAIL_FSDV_CUTS", cuts)])?;
     }
     Ok(())
 }
 
 fn crash_remap(extra: &[String]) -> Result<(), String> {
-    cut_drives("remap_crash", extra.first().map_or("250", String::as_str))
+    cut_drives("remap_crash::", extra.first().map_or("250", String::as_str))
 }
 
 fn crash_iplfs(extra: &[String]) -> Result<(), String> {
-    cut_drives("iplfs_crash", extra.first().map_or("500", String::as_str))
+    cut_drives("iplfs_crash::", extra.first().map_or("500", String::as_str))
 }
 
 /// Power cuts of a drive under a file system.
 fn cut_drives(test: &str, seeds: &str) -> Result<(), String> {
-    let arguments = ["test", "-p", "dovetail-lab", "--test", test, "--", "--nocapture"];
+    let arguments = ["test", "-p", "dovetail-lab", "--test", "all", test, "--", "--nocapture"];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
 }
 
@@ -223,13 +226,24 @@ fn fuzz(extra: &[String]) -> Result<(), String> {
 
 fn fsx(extra: &[String]) -> Result<(), String> {
     let steps = extra.first().map_or("1000000", String::as_str);
-    let arguments = ["test", "--release", "-p", "dovetail-ext", "--test", "fsx", "--", "--nocapture"];
+    let arguments =
+        ["test", "--release", "-p", "dovetail-ext", "--test", "all", "fsx::", "--", "--nocapture"];
     cargo(&arguments, &[], &[("DOVETAIL_STEPS", steps)])
 }
 
 fn truth(_: &[String]) -> Result<(), String> {
-    let arguments =
-        ["test", "--release", "-p", "dovetail-lab", "--test", "truth", "--", "--ignored", "--nocapture"];
+    let arguments = [
+        "test",
+        "--release",
+        "-p",
+        "dovetail-lab",
+        "--test",
+        "all",
+        "truth::",
+        "--",
+        "--ignored",
+        "--nocapture",
+    ];
     cargo(&arguments, &[], &[])
 }
 
@@ -243,7 +257,7 @@ fn fio_plot(_: &[String]) -> Result<(), String> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::iter::once(programs).chain(std::env::split_paths(&paths));
     let paths = std::env::join_paths(paths).map_err(|error| error.to_string())?;
-    let arguments = ["test", "-p", "dovetail-workload", "--test", "fio_output", "--", "--ignored"];
+    let arguments = ["test", "-p", "dovetail-workload", "--test", "all", "fio_output::", "--", "--ignored"];
     run(Command::new(env!("CARGO")).args(arguments).env("PATH", paths))
 }
 

@@ -176,3 +176,17 @@ fn every_unsafe_block_says_why_it_is_safe() {
         }
     }
 }
+
+/// Tests of a crate are modules of one program. A file that is no module of it would never run, and nobody would see it.
+#[test]
+fn every_file_of_tests_is_a_module() {
+    for folder in crates().iter().map(|name| root().join("crates").join(name).join("tests")) {
+        let Ok(program) = fs::read_to_string(folder.join("main.rs")) else { continue };
+        for entry in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = entry.file_stem().unwrap().to_str().unwrap();
+            let is_file = entry.extension().is_some_and(|extension| extension == "rs") && name != "main";
+            let is_named = program.lines().any(|line| line == format!("mod {name};"));
+            assert!(!is_file || is_named, "{} is no module of tests/main.rs: it never runs", entry.display());
+        }
+    }
+}

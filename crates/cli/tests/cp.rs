@@ -2,20 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-#[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
-#[path = "../../f2fs/tests/common/manifest.rs"]
-mod manifest;
-mod referee;
-
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use dovetail_f2fs::format::{FileType, Inode};
-use dovetail_f2fs::{Visit, Volume};
-use manifest::{differences, of_folder};
-use referee::check_clean;
+use crate::manifest::{differences, of_folder};
+use crate::referee::check_clean;
 
 fn dovetail(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).output().unwrap()

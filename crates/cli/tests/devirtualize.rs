@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod mounted;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mounted::Mount;
+use crate::mounted::Mount;
 
 fn dovetail(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_dovetail")).args(arguments).output().unwrap()

@@ -2,16 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-#[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
-#[path = "../../f2fs/tests/common/manifest.rs"]
-mod manifest;
-
+use crate::manifest;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use dovetail_f2fs::format::{FileType, Inode};
-use dovetail_f2fs::{Visit, Volume};
-use manifest::{Manifest, differences, of_folder};
+use crate::manifest::{Manifest, differences, of_folder};
 use serde_json::Value;
 
 fn dovetail(arguments: &[&str]) -> Output {

@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod mounted;
-mod referee;
-
+use crate::referee;
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
 use std::process::Command;
 
-use mounted::{DOVETAIL, Mount, succeeds};
+use crate::mounted::{DOVETAIL, Mount, succeeds};
 
 /// A volume with room for about 128 MiB: in an image, or of IPLFS on a drive.
 fn make_volume(kind: &str, image: &str) {

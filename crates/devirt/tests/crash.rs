@@ -6,11 +6,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop where it fails")]
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
+use crate::support::{Ext3, Ext4, F2fs, Kind};
 use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, Devirtualize as Asked, Hints, Lba, MemoryDevice,
     RemapLimits,
@@ -21,7 +20,6 @@ use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use dovetail_vfs::{Address, Caller, Devirtualize, Error, FileSystem, Ino, NewNode, PointerWalk};
-use support::{Ext3, Ext4, F2fs, Kind};
 
 /// A drive, and how much of it is used.
 #[derive(Clone, Copy)]

@@ -2,10 +2,9 @@
 //! shrinks, and the volume that comes back is an ordinary one.
 #![allow(clippy::unwrap_used, reason = "a failed call is a failed test")]
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{Ext3, Ext4, F2fs, Kind};
 use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, PlacesDevice,
 };
@@ -15,7 +14,6 @@ use dovetail_time::{Rng, SimSpan, SimTime};
 use dovetail_vfs::{
     Address, Caller, Devirtualize, FileSystem, Ino, NewNode, PointerPlace, PointerWalk, Simulated,
 };
-use support::{Ext3, Ext4, F2fs, Kind};
 
 fn made<K: Kind>(seed: u64) -> K::Fs<PlacesDevice> {
     let mut device = PlacesDevice::new(K::BLOCKS, K::BLOCKS / 4, seed);

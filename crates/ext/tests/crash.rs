@@ -4,12 +4,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop where it fails")]
 
-mod common;
-
+use crate::common;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::TempImage;
+use crate::common::TempImage;
 use dovetail_block::{MemoryDevice, RecordingDevice};
 use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::{Ext, Options};
@@ -124,7 +123,7 @@ fn run_with(name: &str, volume: &Volume, profile: Profile, seeds: u64, steps: us
     for seed in seeds.clone() {
         let workload = Workload::run(volume, seed, profile, steps);
         let checked = workload.and_then(|workload| workload.check_cuts(Cuts::default()));
-        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-ext --test crash {name}");
+        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-ext --test all crash::{name}");
         tried += checked.unwrap_or_else(|what| panic!("{name}, seed {seed}: {what}\nalone: {alone}"));
     }
     println!("{name}: {tried:?}");

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::sync::OnceLock;
 
-use common::kernel_image;
+use crate::common::kernel_image;
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_ext::format::{FileType, GroupNo};
 use dovetail_ext::fsck::{Options, check};

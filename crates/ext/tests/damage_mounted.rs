@@ -4,9 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::TempImage;
+use crate::common::TempImage;
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_ext::{Ext, Options, fsck};
 use dovetail_time::{Rng, SimTime};

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
-use common::{TempImage, block, kernel_image, superblock_bytes, tool, tree};
+use crate::common::{TempImage, block, kernel_image, superblock_bytes, tool, tree};
 use dovetail_block::MemoryDevice;
 use dovetail_ext::format::{
     BlockAddr, Compat, DirBlock, DirFormat, DxBlock, ExtentEntries, ExtentNode, FileType, Group, GroupFlags,

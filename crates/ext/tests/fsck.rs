@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeMap;
 
-use common::{TempImage, kernel_image, run, tree};
+use crate::common::{TempImage, kernel_image, run, tree};
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_ext::fsck::{Options, Report, Severity, check};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};

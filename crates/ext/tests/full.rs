@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::TempImage;
+use crate::common::TempImage;
 use dovetail_block::MemoryDevice;
 use dovetail_ext::{Ext, Options};
 use dovetail_time::{Rng, SimTime};

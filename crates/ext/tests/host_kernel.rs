@@ -4,13 +4,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where something fails")]
 
-mod common;
-
+use crate::common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::TempImage;
-use common::manifest::{Manifest, of_folder, of_volume};
+use crate::common::TempImage;
+use crate::common::manifest::{Manifest, of_folder, of_volume};
 use dovetail_block::MemoryDevice;
 use dovetail_ext::{Ext, Options, Volume};
 use dovetail_time::SimTime;

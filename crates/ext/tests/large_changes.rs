@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::TempImage;
+use crate::common;
+use crate::common::TempImage;
 use dovetail_block::{Content, MemoryDevice, Pattern, RecordingDevice};
 use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::{Ext, Options};

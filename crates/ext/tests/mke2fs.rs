@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
-use common::manifest::{Manifest, differences, of_folder, of_volume};
-use common::{TempImage, tool, tree};
+use crate::common;
+use crate::common::manifest::{Manifest, differences, of_folder, of_volume};
+use crate::common::{TempImage, tool, tree};
 use dovetail_block::MemoryDevice;
 use dovetail_ext::format::{Compat, Incompat, RoCompat};
 use dovetail_ext::{Error, Incompatible, Volume};

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
+use crate::common;
 use std::process::Command as Program;
 
-use common::{TempImage, tool};
+use crate::common::{TempImage, tool};
 use dovetail_block::{
     BlockDevice, Capabilities, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice,
 };

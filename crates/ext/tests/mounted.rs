@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::manifest::{Manifest, differences, of_volume};
-use common::{TempImage, kernel_image, manifest_lines};
+use crate::common::manifest::{Manifest, differences, of_volume};
+use crate::common::{TempImage, kernel_image, manifest_lines};
 use dovetail_block::{MemoryDevice, RecordingDevice};
 use dovetail_ext::{Ext, Options, Volume};
 use dovetail_time::SimTime;

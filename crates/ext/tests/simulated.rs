@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use common::TempImage;
+use crate::common::TempImage;
 
 use dovetail_block::{
     BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, EventId, MemoryDevice, Note, Pattern,

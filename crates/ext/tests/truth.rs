@@ -11,9 +11,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::TempImage;
+use crate::common::TempImage;
 use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice};
 use dovetail_ext::{Ext, Options};
 use dovetail_time::{Rng, SimTime};

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::{TempImage, tool};
+use crate::common::{TempImage, tool};
 use dovetail_block::{MemoryDevice, RecordingDevice};
 use dovetail_ext::{Ext, Options, fsck};
 use dovetail_time::SimTime;

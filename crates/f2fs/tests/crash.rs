@@ -4,12 +4,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::sync::OnceLock;
 
-use common::endless::{all_features, endless, endless_limits, endless_options, leaks_after_mount};
-use common::mkfs;
+use crate::common::endless::{all_features, endless, endless_limits, endless_options, leaks_after_mount};
+use crate::common::mkfs;
 use dovetail_block::{MemoryDevice, RecordingDevice, RemapLimits};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::MkfsOptions;
@@ -81,7 +79,7 @@ fn run(name: &str, volume: &impl Mountable, seeds: u64, steps: usize, least: usi
     for seed in seeds.clone() {
         let workload = Workload::run(volume, seed, profile, steps);
         let checked = workload.and_then(|workload| workload.check_cuts(Cuts::default()));
-        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-f2fs --test crash {name}");
+        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-f2fs --test all crash::{name}");
         tried += checked.unwrap_or_else(|what| panic!("{name}, seed {seed}: {what}\nalone: {alone}"));
     }
     println!("{name}: {tried:?}");

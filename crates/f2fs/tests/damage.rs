@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::sync::OnceLock;
 
-use common::{kernel_image, tool};
+use crate::common::{kernel_image, tool};
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_f2fs::{ClusterFault, Corrupt, Error, Visit, Volume};
 use proptest::prelude::*;

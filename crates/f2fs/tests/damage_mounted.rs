@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::lab::{At, Lab};
-use common::mkfs;
+use crate::common::lab::{At, Lab};
+use crate::common::mkfs;
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_f2fs::format::Footer;
 use dovetail_f2fs::{Corrupt, Error, F2fs, Options};

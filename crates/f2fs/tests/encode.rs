@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::sync::OnceLock;
 
-use common::kernel_image;
+use crate::common::kernel_image;
 use dovetail_block::{BlockBytes, Content, ImageDevice, Lba, MemoryDevice};
 use dovetail_f2fs::format::{
     Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlock, DentryBlockMut, DirEntry, Nid,

@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::{mkfs, strict_fsck};
+use crate::common::{mkfs, strict_fsck};
 use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_time::SimTime;

@@ -2,12 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
+use crate::common;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use common::{kernel_image, tool};
+use crate::common::{kernel_image, tool};
 use dovetail_block::{ImageDevice, MemoryDevice};
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{Features, Nid};

@@ -6,11 +6,9 @@
     reason = "a test may stop where it fails, and says what it saw"
 )]
 
-mod common;
-
-use common::endless::{all_features, endless, endless_options};
-use common::lab::{At, Lab};
-use common::mutation::{Mutation, OF_IPLFS, one};
+use crate::common::endless::{all_features, endless, endless_options};
+use crate::common::lab::{At, Lab};
+use crate::common::mutation::{Mutation, OF_IPLFS, one};
 use dovetail_block::{
     AREA_BLOCKS, BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, RecordingDevice,
 };

@@ -6,11 +6,10 @@
     reason = "a test may stop where it fails, and says what it saw"
 )]
 
-mod common;
-
-use common::kernel_image;
-use common::lab::{At, Lab, Referee};
-use common::mutation::{Mutation, OF_IPLFS, one};
+use crate::common;
+use crate::common::kernel_image;
+use crate::common::lab::{At, Lab, Referee};
+use crate::common::mutation::{Mutation, OF_IPLFS, one};
 use dovetail_block::{MemoryDevice, Recording, RecordingDevice};
 use dovetail_f2fs::format::name_hash;
 use dovetail_f2fs::fsck::{Finding, Options, Remedy, Severity, check, repair};

@@ -6,10 +6,8 @@
     reason = "a test may stop where it fails, and says what it saw"
 )]
 
-mod common;
-
-use common::kernel_image;
-use common::lab::{At, Lab, Referee};
+use crate::common::kernel_image;
+use crate::common::lab::{At, Lab, Referee};
 use dovetail_block::{Lba, MemoryDevice, RecordingDevice};
 use dovetail_f2fs::format::{Footer, Nid};
 use dovetail_f2fs::fsck::{Options, Report, check, repair};

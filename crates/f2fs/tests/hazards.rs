@@ -3,9 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::{kernel_image, manifest, mkfs, strict_fsck};
+use crate::common::{kernel_image, manifest, mkfs, strict_fsck};
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_f2fs::{F2fs, Options, Volume};
 use dovetail_time::{SimSpan, SimTime};

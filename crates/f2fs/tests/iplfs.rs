@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::endless::{endless, endless_options, leaks, leaks_after_mount, thin};
+use crate::common::endless::{endless, endless_options, leaks, leaks_after_mount, thin};
 use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice, RecordingDevice, Survivors};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{Error, F2fs, Options, Volume};

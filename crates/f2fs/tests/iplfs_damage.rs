@@ -4,9 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::endless::{endless, endless_options};
+use crate::common::endless::{endless, endless_options};
 use dovetail_block::{AREA_BLOCKS, Lba, MemoryDevice};
 use dovetail_f2fs::format::{CRC_SEED, MAGIC, crc32};
 use dovetail_f2fs::{F2fs, Options, Volume};

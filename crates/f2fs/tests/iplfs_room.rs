@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::endless::{endless, endless_options, leaks_after_mount};
+use crate::common::endless::{endless, endless_options, leaks_after_mount};
 use dovetail_block::{
     AREA_BLOCKS, BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice, Recording,
     RecordingDevice, Survivors,

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
-use common::manifest::{describe, of_volume};
-use common::{kernel_image, manifest_lines};
+use crate::common::manifest::{describe, of_volume};
+use crate::common::{kernel_image, manifest_lines};
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{InodeFlags, SegNo};
 use serde_json::Value;

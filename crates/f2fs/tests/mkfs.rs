@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use common::{check_clean, run, tool};
+use crate::common::{check_clean, run, tool};
 use dovetail_block::{BlockDevice, BlockRange, Command, Content, Data, Hints, ImageDevice, Lba};
 use dovetail_f2fs::format::{Features, FileType, Timestamp};
 use dovetail_f2fs::mkfs::{MkfsError, MkfsOptions, existing_content, mkfs};

@@ -3,10 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::endless::{all_features, endless, endless_limits, endless_options, leaks_after_mount};
-use common::strict_fsck;
+use crate::common;
+use crate::common::endless::{all_features, endless, endless_limits, endless_options, leaks_after_mount};
+use crate::common::strict_fsck;
 use dovetail_block::{AREA_BLOCKS, BlockDevice, MemoryDevice};
 use dovetail_f2fs::fsck::check;
 use dovetail_f2fs::mkfs::MkfsOptions;

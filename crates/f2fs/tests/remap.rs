@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-mod common;
-
-use common::{mkfs, strict_fsck};
+use crate::common::{mkfs, strict_fsck};
 use dovetail_block::{ImageDevice, MemoryDevice, RecordingDevice};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::{F2fs, Options};

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::tool;
+use crate::common::tool;
 use dovetail_block::ImageDevice;
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{Features, FileType};

@@ -3,11 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 #![cfg(target_arch = "x86_64")]
 
-mod common;
-
 use std::process::Command;
 
-use common::uml::{cannot_run, compile, wide_registers};
+use crate::common::uml::{cannot_run, compile, wide_registers};
 
 /// EFAULT.
 const BAD_ADDRESS: i64 = 14;

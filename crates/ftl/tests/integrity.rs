@@ -1,7 +1,7 @@
 //! Integrity against a reference model: random commands, faults of the medium and power cuts, also during
 //! recovery. What was flushed reads back; what was not reads as old or new, never as anything else.
 //!
-//! A failing seed is printed with what to type: `DOVETAIL_SEED=7 cargo test -p dovetail-ftl --test integrity`.
+//! A failing seed is printed with what to type: `DOVETAIL_SEED=7 cargo test -p dovetail-ftl --test all integrity::`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 #![allow(clippy::print_stdout, reason = "a test tells what it has reached")]
@@ -669,7 +669,7 @@ fn run_all(kind: Kind, is_paged: bool, test: &str) -> Option<Seen> {
     for seed in (0..number("DOVETAIL_SEEDS").unwrap_or(SEEDS)).chain(ONCE_FAILED) {
         let seen = std::panic::catch_unwind(|| run(seed, kind, is_paged)).unwrap_or_else(|_| {
             panic!(
-                "seed {seed} fails: DOVETAIL_SEED={seed} cargo test -p dovetail-ftl --test integrity {test}"
+                "seed {seed} fails: DOVETAIL_SEED={seed} cargo test -p dovetail-ftl --test all integrity::{test}"
             )
         });
         seeds += u64::from(seen.cuts > 0);

@@ -1,7 +1,7 @@
 //! The interval map against a sorted map: random sets, discards, region and root changes, compaction at any point, over
 //! pages of 4 and 16 KiB and all seven areas, near the ends of areas too.
 //!
-//! `DOVETAIL_SEED=N cargo test -p dovetail-ftl --test interval` runs one seed; `DOVETAIL_CASES=N` as many.
+//! `DOVETAIL_SEED=N cargo test -p dovetail-ftl --test all interval::` runs one seed; `DOVETAIL_CASES=N` as many.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at a broken set-up")]
 

@@ -8,11 +8,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop where it fails")]
 
-mod cut;
-
 use std::collections::BTreeSet;
 
-use cut::{BLOCKS, Bench, config, erased, recover, seeds};
+use crate::cut::{BLOCKS, Bench, config, erased, recover, seeds};
 use dovetail_block::{
     AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Crash, Data, Event, Hints, Lba,
     MemoryDevice, RecordingDevice, Survivors,
@@ -117,7 +115,7 @@ fn run(name: &str, page_bytes: u32) {
     let seeds = seeds();
     let (mut tried, mut cleaned, mut discards) = (Tried::default(), 0, 0);
     for seed in seeds.clone() {
-        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test iplfs_crash {name}");
+        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test all iplfs_crash::{name}");
         let workload = Workload::run(&Volume, seed, profile, 150).unwrap();
         let events = workload.recording().events();
         let mut rng = Rng::new(seed).fork(11);

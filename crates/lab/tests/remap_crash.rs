@@ -8,11 +8,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop where it fails")]
 
-mod cut;
-
 use std::sync::OnceLock;
 
-use cut::{BLOCKS, Bench, config, erased, seeds};
+use crate::cut::{BLOCKS, Bench, config, erased, seeds};
 use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Crash, Data, Event, Hints, Lba, MemoryDevice, RecordingDevice,
     RemapLimits, Survivors,
@@ -92,7 +90,7 @@ fn run(name: &str, options: &'static str, store: RemapStore) {
     let seeds = seeds();
     let (mut tried, mut cleaned, mut remaps) = (Tried::default(), 0, 0);
     for seed in seeds.clone() {
-        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test remap_crash {name}");
+        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test all remap_crash::{name}");
         let workload = Workload::run(&volume, seed, profile, 150).unwrap();
         let events = workload.recording().events();
         let mut rng = Rng::new(seed).fork(7);

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::process::Command;
 

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::collections::HashMap;
 use std::path::Path;
 
-use common::{fio, play, prepared, workload};
+use crate::common::{fio, play, prepared, workload};
 use dovetail_workload::{Call, Workload};
 
 /// The calls of fio's log: `FILE ACTION OFFSET LEN`, as `ACTION FILE OFFSET LEN`.

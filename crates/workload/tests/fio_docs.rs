@@ -53,7 +53,11 @@ fn the_documentation_lists_all_options() {
         std::fs::write(&path, [before, START, &tables(), END, after].concat()).unwrap();
         return;
     }
-    assert_eq!(found, tables(), "run: DOVETAIL_BLESS=1 cargo test -p dovetail-workload --test fio_docs");
+    assert_eq!(
+        found,
+        tables(),
+        "run: DOVETAIL_BLESS=1 cargo test -p dovetail-workload --test all fio_docs::"
+    );
 }
 
 /// fio's own list (`fio --cmdhelp`): none is missing in ours.

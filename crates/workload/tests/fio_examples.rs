@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{fio, play};
+use crate::common::{fio, play};
 use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 
 fn examples() -> Vec<PathBuf> {

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use common::{fio, workload};
+use crate::common::{fio, workload};
 use dovetail_workload::ThreadId;
 use dovetail_workload::fio::output::{Depths, JobReport, Latency, Samples, Spread, Totals, to_json};
 use serde_json::Value;

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod common;
-
 use std::collections::HashMap;
 
-use common::{CALL_NS, Played, play, workload};
+use crate::common::{CALL_NS, Played, play, workload};
 use dovetail_time::SimTime;
 use dovetail_workload::fio::{Direction, FioWorkload, JobFile, Variables};
 use dovetail_workload::{Call, ThreadId, Workload};

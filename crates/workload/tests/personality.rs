@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
-mod driver;
-
+use crate::driver;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_workload::personality::{Ending, Personality, PersonalityWorkload, builtin_personalities};

@@ -1,0 +1,23 @@
+//! The command, as a user calls it.
+//!
+//! All tests of this folder are modules of this one program: a program each would take far longer to build. To run one of
+//! them: `cargo test -p dovetail-cli --test all bench::`.
+
+mod bench;
+mod command;
+mod cp;
+mod devirtualize;
+mod ext;
+mod extract;
+mod image;
+#[allow(dead_code, unreachable_pub, reason = "a part of it is used")]
+#[path = "../../f2fs/tests/common/manifest.rs"]
+mod manifest;
+mod mkfs;
+mod mount;
+mod mounted;
+mod referee;
+
+// of which file system `manifest` tells: of the one whose types stand beside it
+use dovetail_f2fs::format::{FileType, Inode};
+use dovetail_f2fs::{Visit, Volume};

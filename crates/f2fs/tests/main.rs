@@ -1,0 +1,29 @@
+//! F2FS and IPLFS, against referees, models and power cuts.
+//!
+//! All tests of this folder are modules of this one program: a program each would take far longer to build. To run one of
+//! them: `cargo test -p dovetail-f2fs --test all crash::`.
+
+mod common;
+mod crash;
+mod damage;
+mod damage_mounted;
+mod encode;
+mod failing;
+mod fsck;
+mod fsck_docs;
+mod fsck_iplfs;
+mod fsck_mutations;
+mod fsck_random;
+mod full;
+mod hazards;
+mod iplfs;
+mod iplfs_damage;
+mod iplfs_room;
+mod kernel_images;
+mod mkfs;
+mod model;
+mod mounted;
+mod remap;
+mod tools;
+mod truth;
+mod wide_registers;

@@ -1,0 +1,13 @@
+//! The translation layer, from outside.
+//!
+//! All tests of this folder are modules of this one program: a program each would take far longer to build. To run one of
+//! them: `cargo test -p dovetail-ftl --test all devirtualize::`.
+
+mod devirtualize;
+mod drive;
+mod emulated;
+mod integrity;
+mod interval;
+mod paged_full;
+mod remap;
+mod thin;

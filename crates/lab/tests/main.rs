@@ -1,0 +1,16 @@
+//! Experiments, their results and reports.
+//!
+//! All tests of this folder are modules of this one program: a program each would take far longer to build. To run one of
+//! them: `cargo test -p dovetail-lab --test all bench::`.
+
+mod bench;
+mod common;
+mod cut;
+mod docs;
+mod fio_json;
+mod gc_theory;
+mod iplfs_crash;
+mod remap_crash;
+mod replay;
+mod report_browser;
+mod truth;
