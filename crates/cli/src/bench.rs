@@ -6,7 +6,7 @@ mod table;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use clap::Args;
 use dovetail_lab::bench::results::BenchResults;
@@ -19,9 +19,10 @@ use dovetail_workload::file_trace::{FileTrace, FileTraceOptions};
 use dovetail_workload::personality::Personality;
 use indicatif::ProgressBar;
 
-use crate::output::{check_writable, is_stdout, write};
+use crate::output::{Outputs, check_writable, is_stdout, write};
 use crate::replay::{bytes, caches, choices, schemes};
-use crate::{Failure, csv_out, drive, print};
+use crate::signals::{stop_flag, stopped};
+use crate::{Failure, csv_out, drive, memory, print};
 
 /// Run a workload on several stacks in virtual time, side by side.
 ///
@@ -128,29 +129,24 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
         let message = format!("{} is for file-level traces, and {} is none", option.0, arguments.job);
         return Err(Failure::Usage(message));
     }
-    if arguments.job.ends_with(".fio") {
-        let failed = |error| Failure::Failed(format!("{} cannot be read: {error}", arguments.job));
-        let text = std::fs::read_to_string(&arguments.job).map_err(failed)?;
-        return Source::fio(&text, &arguments.job, &arguments.variables).map_err(Failure::failed);
-    }
-    let mut personality = Personality::load(&arguments.job).map_err(Failure::failed)?;
-    let given = arguments.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    personality.set(given).map_err(Failure::failed)?;
-    Ok(Source::Personality(Box::new(personality)))
+    load_source(&arguments.job, &arguments.variables)
 }
 
-/// A workload as it is, by its file or name.
-pub(crate) fn load_source(job: &str) -> Result<Source, Failure> {
+/// A workload by its file or name, with its variables set; a file-level trace as it is.
+pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<Source, Failure> {
     if job.ends_with(".fio") {
-        let text = std::fs::read_to_string(job)
-            .map_err(|error| Failure::Failed(format!("{job} cannot be read: {error}")))?;
-        return Source::fio(&text, job, &[]).map_err(Failure::failed);
+        let failed = |error| Failure::Failed(format!("{job} cannot be read: {error}"));
+        let text = dovetail_time::read_text(job).map_err(failed)?;
+        return Source::fio(&text, job, variables).map_err(Failure::failed);
     }
     if FileTrace::is_one(Path::new(job)) {
         let trace = Arc::new(FileTrace::open(Path::new(job)).map_err(Failure::failed)?);
         return Ok(Source::FileTrace(FileTraceSource { trace, gaps: 1.0, loops: 1.0, whole_at: Ratio::ONE }));
     }
-    Personality::load(job).map(Box::new).map(Source::Personality).map_err(Failure::failed)
+    let mut personality = Personality::load(job).map_err(Failure::failed)?;
+    let given = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    personality.set(given).map_err(Failure::failed)?;
+    Ok(Source::Personality(Box::new(personality)))
 }
 
 fn file_trace(arguments: &Arguments) -> Result<Source, Failure> {
@@ -183,6 +179,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let source = source(arguments)?;
     let stacks = stacks(arguments)?;
     check_writable([&arguments.json, &arguments.csv, &arguments.report].into_iter().flatten())?;
+    check_memory(arguments, &stacks)?;
     let stop = stop_flag()?;
     let experiment = Experiment {
         source: &source,
@@ -202,6 +199,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => Vec::new(),
     };
     check_writable(fio_files.iter())?;
+    check_outputs(arguments, &fio_files)?;
     let (results, failures) = perform(&experiment, arguments.jobs);
     let is_stopped = stop.load(Ordering::Relaxed);
     let complaints = complaints(&results, &failures);
@@ -215,18 +213,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if complaints.is_empty() { Ok(()) } else { Err(Failure::Failed(complaints.join("\ndovetail: "))) }
 }
 
-fn stopped() -> Failure {
-    Failure::Failed("stopped; what is shown was measured until then".into())
+/// No output takes the place of an input or of another one.
+fn check_outputs(arguments: &Arguments, fio_files: &[PathBuf]) -> Result<(), Failure> {
+    let mut outputs = Outputs::default();
+    let named = arguments.stack.iter().chain(&arguments.drive).chain([&arguments.job]);
+    named.for_each(|input| outputs.input(Path::new(input)));
+    for (flag, path) in
+        [("--json", &arguments.json), ("--csv", &arguments.csv), ("--report", &arguments.report)]
+    {
+        path.iter().try_for_each(|path| outputs.output(flag, path))?;
+    }
+    fio_files.iter().try_for_each(|path| outputs.output("--fio-json", path))
 }
 
-/// Set by Ctrl-C: the runs end, and what they have is written. A second one ends the program.
-pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let signal = signal_hook::consts::SIGINT;
-    signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-        .map_err(Failure::failed)?;
-    signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
-    Ok(stop)
+/// All drives that are there at a time fit into memory.
+fn check_memory(arguments: &Arguments, stacks: &[Stack]) -> Result<(), Failure> {
+    let config = |stack: &Stack| stack.drive_config(arguments.scale, arguments.seed).map_err(Failure::failed);
+    let drives = stacks.iter().map(config).collect::<Result<Vec<_>, _>>()?;
+    let each = drives.iter().flat_map(|drive| (0..arguments.repeat).map(move |_| drive));
+    memory::check(each, threads(arguments.jobs))
 }
 
 fn stacks(arguments: &Arguments) -> Result<Vec<Stack>, Failure> {
@@ -268,12 +273,16 @@ fn with_map_caches(arguments: &Arguments, stack: &Stack) -> Vec<Stack> {
     all
 }
 
+/// Runs at the same time.
+pub(crate) fn threads(jobs: Option<usize>) -> usize {
+    jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (BenchResults, Vec<BenchError>) {
     let labels = experiment.labels();
     let bar = ProgressBar::new(labels.len() as u64).with_message("running");
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let threads = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let outcome = experiment.run(threads, &|_| bar.inc(1));
+    let outcome = experiment.run(threads(jobs), &|_| bar.inc(1));
     bar.finish_and_clear();
     outcome
 }

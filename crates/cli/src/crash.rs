@@ -11,8 +11,8 @@ use dovetail_lab::bench::{BenchError, Source as Job, Stack};
 use dovetail_time::parse_bytes;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::bench::stop_flag;
-use crate::output::{check_writable, is_stdout, write};
+use crate::output::{Outputs, check_writable, is_stdout, write};
+use crate::signals::stop_flag;
 use crate::{Failure, print};
 
 /// Cut the power of whole stacks and hold what is left against what was promised.
@@ -125,7 +125,7 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
         let name = path.file_stem().map_or_else(|| "operations".into(), |name| name.to_string_lossy());
         return Ok(lists(&name, vec![actions], true));
     }
-    let job: Job = crate::bench::load_source(&arguments.job)?;
+    let job: Job = crate::bench::load_source(&arguments.job, &[])?;
     Ok(Source::Job(Box::new(job)))
 }
 
@@ -156,6 +156,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         })
     });
     let stacks = stacks.collect::<Result<Vec<_>, _>>()?;
+    check_outputs(arguments)?;
     check_writable([&arguments.json, &arguments.report].into_iter().flatten())?;
     let stop = stop_flag()?;
     let exploration = Exploration {
@@ -182,6 +183,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         1 => Err(Failure::Failed("a power cut left what no promise explains".into())),
         many => Err(Failure::Failed(format!("{many} power cuts left what no promise explains"))),
     }
+}
+
+/// No output takes the place of an input or of another one.
+fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
+    let mut outputs = Outputs::default();
+    arguments.stack.iter().chain([&arguments.job]).for_each(|input| outputs.input(Path::new(input)));
+    let given = [("--json", &arguments.json), ("--report", &arguments.report)];
+    given.into_iter().try_for_each(|(flag, path)| path.iter().try_for_each(|path| outputs.output(flag, path)))
 }
 
 fn explore(exploration: &Exploration<'_>, jobs: Option<usize>) -> Result<CrashResults, CrashError> {

@@ -17,7 +17,7 @@ use crate::{Failure, print};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit codes, as fsck(8) has them: 0 no errors, 1 errors repaired, 4 errors left, 8 the check \
-                        could not be made."
+                        could not be made, as that of a volume which is mounted for writing."
 )]
 pub(crate) struct Arguments {
     /// The image file, a block device, or a drive file; it must not be mounted.
@@ -49,10 +49,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {
+    // of a volume that changes meanwhile no two structures agree
+    let _lock = ImageLock::take(&arguments.image, arguments.repair)?;
     if let Some(report) = check_ext(&arguments.image)? {
         return show_ext(arguments, &report);
     }
-    let _lock = arguments.repair.then(|| ImageLock::take(&arguments.image, true)).transpose()?;
     let before = check_image(&arguments.image)?;
     if !arguments.repair || before.is_clean() && before.count(Severity::Warning) == 0 {
         show(arguments, &before, None)?;

@@ -12,6 +12,7 @@ mod drive;
 mod fsck;
 mod image;
 mod medium;
+mod memory;
 mod mkfs;
 mod mount;
 mod output;
@@ -19,6 +20,7 @@ mod progress;
 mod replay;
 mod reproduce;
 mod sensitivity;
+mod signals;
 mod stack;
 mod table;
 
@@ -113,9 +115,25 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Characters that a line of an error may have, and how many of each end are kept of a longer one:
+/// it repeats what a file holds.
+const LONG_LINE: usize = 2000;
+const KEPT_OF_LINE: usize = 500;
+
 /// Writes one sentence to standard error.
 fn complain(message: &str) {
-    eprintln!("dovetail: {message}");
+    eprintln!("dovetail: {}", message.split('\n').map(cut).collect::<Vec<_>>().join("\n"));
+}
+
+/// A line without the middle of what is too long to be read.
+fn cut(line: &str) -> std::borrow::Cow<'_, str> {
+    let count = line.chars().count();
+    if count <= LONG_LINE {
+        return line.into();
+    }
+    let end = |chars: usize| line.char_indices().nth(chars).map_or(line.len(), |(at, _)| at);
+    let (head, tail) = (&line[..end(KEPT_OF_LINE)], &line[end(count - KEPT_OF_LINE)..]);
+    format!("{head} [{} characters are left out here] {tail}", count - 2 * KEPT_OF_LINE).into()
 }
 
 /// Writes to standard output; a reader that has gone away is not an error.
@@ -126,5 +144,20 @@ fn print(text: &str) -> Result<(), Failure> {
             Err(Failure::Failed(format!("standard output cannot be written: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_lose_their_middle() {
+        let short = "é".repeat(LONG_LINE);
+        assert_eq!(cut(&short), short);
+        let long = format!("file.fio: a{}z is not known", "é".repeat(1_000_000));
+        let shown = cut(&long);
+        assert!(shown.starts_with("file.fio: aé") && shown.ends_with("éz is not known"), "{shown}");
+        assert!(shown.contains(" [999025 characters are left out here] "), "{shown}");
     }
 }

@@ -1,6 +1,8 @@
 //! Results to files, or to standard output.
 
+use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::{Failure, print};
@@ -35,4 +37,80 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
         return print(text);
     }
     fs::write(path, text).map_err(|error| cannot_write(path, &error))
+}
+
+/// Which files a command reads and writes: an output must not replace an input, nor another output.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs {
+    /// What each file is.
+    taken: HashMap<FileId, String>,
+}
+
+/// A file, whatever path leads to it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum FileId {
+    /// By device and inode.
+    There(u64, u64),
+    /// Not there yet: by its directory and name.
+    New(PathBuf),
+}
+
+impl FileId {
+    /// `None` for what can be read and written at once: a terminal, a pipe, /dev/null.
+    fn of(path: &Path) -> Option<Self> {
+        if let Ok(meta) = fs::metadata(path) {
+            return meta.is_file().then(|| Self::There(meta.dev(), meta.ino()));
+        }
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        let directory = directory.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(Self::New(directory.join(path.file_name()?)))
+    }
+}
+
+impl Outputs {
+    /// Takes in an input; what is no file is none.
+    pub(crate) fn input(&mut self, path: &Path) {
+        if let Some(id @ FileId::There(..)) = FileId::of(path) {
+            self.taken.insert(id, format!("it is the input {}", path.display()));
+        }
+    }
+
+    /// Takes in the output of an option, or refuses it.
+    pub(crate) fn output(&mut self, flag: &str, path: &Path) -> Result<(), Failure> {
+        let Some(id) = FileId::of(path).filter(|_| !is_stdout(Some(path))) else { return Ok(()) };
+        if let Some(what) = self.taken.get(&id) {
+            let path = path.display();
+            return Err(Failure::Usage(format!(
+                "{flag} cannot write to {path}: {what}; choose another path"
+            )));
+        }
+        self.taken.insert(id, format!("{flag} writes to it too"));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_is_neither_an_input_nor_another_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("trace"), "").unwrap();
+        fs::hard_link(path("trace"), path("again")).unwrap();
+        std::os::unix::fs::symlink("trace", path("link")).unwrap();
+        let mut outputs = Outputs::default();
+        outputs.input(&path("trace"));
+        outputs.input(Path::new("no-file"));
+        for name in ["trace", "again", "link", "./trace"] {
+            assert!(matches!(outputs.output("--json", &path(name)), Err(Failure::Usage(_))), "{name}");
+        }
+        outputs.output("--json", &path("new")).unwrap();
+        assert!(outputs.output("--csv", &folder.path().join(".").join("new")).is_err());
+        for _ in 0..2 {
+            outputs.output("--report", Path::new("/dev/null")).unwrap();
+            outputs.output("--report", Path::new("-")).unwrap();
+        }
+    }
 }

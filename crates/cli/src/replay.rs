@@ -5,19 +5,22 @@ mod table;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use dovetail_ftl::{Overrides, Profile, cache, mapping, victim};
-use dovetail_lab::replay::{Pacing, ReplayJob, replay};
+use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay_until};
 use dovetail_lab::results::{Results, RunResult};
 use dovetail_lab::{report, run_all};
 use dovetail_time::{Ratio, SimSpan, format_bytes, parse_bytes, parse_span};
 use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
 
-use crate::output::{check_writable, is_stdout, write};
+use crate::bench::threads;
+use crate::output::{Outputs, check_writable, is_stdout, write};
 use crate::progress::Bars;
-use crate::{Failure, csv_out, drive, print};
+use crate::signals::{stop_flag, stopped};
+use crate::{Failure, csv_out, drive, memory, print};
 
 fn policies() -> PossibleValuesParser {
     PossibleValuesParser::new(victim::POLICIES.iter().map(|policy| policy.name))
@@ -146,29 +149,47 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let jobs = jobs(arguments)?;
     check_outputs(arguments)?;
-    let (runs, failed) = perform(arguments, &jobs);
+    let stop = stop_flag()?;
+    let (runs, failed) = perform(arguments, &jobs, &stop)?;
     if !runs.is_empty() {
         let results = Results::of(arguments.seed, runs);
         write_all(arguments, &results, to_stdout == 0)?;
     }
+    if stop.load(Ordering::Relaxed) {
+        return Err(stopped());
+    }
     if failed.is_empty() { Ok(()) } else { Err(Failure::Failed(failed.join("\ndovetail: "))) }
 }
 
-/// Performs the jobs in parallel; returns the results in their order, and what the others say.
-fn perform(arguments: &Arguments, jobs: &[ReplayJob]) -> (Vec<RunResult>, Vec<String>) {
+/// Performs the jobs in parallel; returns the results in their order, and what the others say. Once
+/// `stop` is set, of those under way what they have is a result, and others are left out.
+///
+/// # Errors
+/// There is not enough memory.
+fn perform(
+    arguments: &Arguments,
+    jobs: &[ReplayJob],
+    stop: &AtomicBool,
+) -> Result<(Vec<RunResult>, Vec<String>), Failure> {
+    let threads = threads(arguments.jobs);
+    memory::check(jobs.iter().map(|job| &job.drive), threads)?;
     let bars = Bars::new(&jobs.iter().map(|job| job.label.clone()).collect::<Vec<_>>());
-    let threads =
-        arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let is_stopped = || stop.load(Ordering::Relaxed);
     let outcomes = run_all(jobs, threads, |index, job| {
-        let outcome = replay(job, &mut |progress| bars.tell(index, progress));
+        let begun = (!is_stopped())
+            .then(|| replay_until(job, &is_stopped, &mut |progress| bars.tell(index, progress)));
         bars.done(index);
-        outcome.map_err(|error| error.to_string())
+        match begun {
+            None | Some(Err(ReplayError::Stopped)) => None,
+            Some(outcome) => Some(outcome.map_err(|error| error.to_string())),
+        }
     });
     bars.clear();
+    let outcomes: Vec<_> = outcomes.into_iter().flatten().collect();
     let (done, failed): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
     let mut messages: Vec<String> = failed.into_iter().filter_map(Result::err).collect();
     messages.dedup();
-    (done.into_iter().flatten().collect(), messages)
+    Ok((done.into_iter().flatten().collect(), messages))
 }
 
 /// What cannot be written is better known before the work than after it.
@@ -182,6 +203,14 @@ fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
                 "there is no trace {file}: to write results to it give --{flag}={file}"
             )));
         }
+    }
+    let mut outputs = Outputs::default();
+    arguments.traces.iter().for_each(|trace| outputs.input(trace));
+    arguments.drive.iter().for_each(|drive| outputs.input(Path::new(drive)));
+    for (flag, path) in
+        [("--json", &arguments.json), ("--csv", &arguments.csv), ("--report", &arguments.report)]
+    {
+        path.iter().try_for_each(|path| outputs.output(flag, path))?;
     }
     check_writable([&arguments.json, &arguments.csv, &arguments.report].into_iter().flatten())
 }

@@ -1,7 +1,7 @@
 //! `dovetail reproduce`: the papers' figures, run again.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::Args;
@@ -12,7 +12,9 @@ use dovetail_lab::reproduce::{FIGURES, Figure, Reproduction, Sensitivity, Sensit
 use dovetail_time::Ratio;
 use serde_json::{Map, Value};
 
+use crate::bench::threads;
 use crate::output::{check_writable, write};
+use crate::signals::stop_flag;
 use crate::{Failure, drive, print};
 
 /// Run the papers' figures and tables again, and show both side by side.
@@ -54,10 +56,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.sensitivity {
         return sensitivity(arguments, &figures);
     }
+    let stop = stop_flag()?;
     let mut all = Map::new();
     let mut failures = Vec::new();
     for figure in figures {
-        match perform(arguments, figure) {
+        let performed = perform(arguments, figure, &stop);
+        if stop.load(Ordering::Relaxed) {
+            failures.push(stopped_at(figure.name, all.len()));
+            break;
+        }
+        match performed {
             Ok(reproduction) => {
                 print(&shown(figure, &reproduction))?;
                 all.insert(figure.name.into(), serde_json::to_value(&reproduction).map_err(Failure::failed)?);
@@ -66,6 +74,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     finish(arguments, &all, &failures)
+}
+
+/// A figure is whole or not: what only some of its runs show, the paper does not say.
+fn stopped_at(name: &str, whole: usize) -> String {
+    format!("stopped at {name}, which is left out; {whole} figures before it are shown")
 }
 
 fn finish(arguments: &Arguments, all: &Map<String, Value>, failures: &[String]) -> Result<(), Failure> {
@@ -84,11 +97,17 @@ fn sensitivity(arguments: &Arguments, figures: &[&'static Figure]) -> Result<(),
         let names = there.map(|figure| figure.name).collect::<Vec<_>>().join(", ");
         return Err(Failure::Usage(format!("--sensitivity is for {names}")));
     }
+    let stop = stop_flag()?;
     let mut all = Map::new();
     let mut failures = Vec::new();
     for (name, sensitivity) in asked {
         let scale = scale(arguments, sensitivity.reduced);
-        match with_setting(arguments, scale, |setting| sensitivity.run(setting)) {
+        let performed = with_setting(arguments, scale, &stop, |setting| sensitivity.run(setting));
+        if stop.load(Ordering::Relaxed) {
+            failures.push(stopped_at(name, all.len()));
+            break;
+        }
+        match performed {
             Ok(points) => {
                 print(&plot(name, sensitivity, scale, &points))?;
                 all.insert(name.into(), serde_json::to_value(&points).map_err(Failure::failed)?);
@@ -133,21 +152,20 @@ fn scale(arguments: &Arguments, reduced: u32) -> Ratio {
     if arguments.full { Ratio::ONE } else { arguments.scale.unwrap_or_else(reduced) }
 }
 
-fn perform(arguments: &Arguments, figure: &Figure) -> Result<Reproduction, String> {
-    with_setting(arguments, scale(arguments, figure.reduced), |setting| figure.run(setting))
+fn perform(arguments: &Arguments, figure: &Figure, stop: &AtomicBool) -> Result<Reproduction, String> {
+    with_setting(arguments, scale(arguments, figure.reduced), stop, |setting| figure.run(setting))
 }
 
 fn with_setting<T>(
     arguments: &Arguments,
     scale: Ratio,
+    stop: &AtomicBool,
     run: impl FnOnce(&Setting<'_>) -> Result<T, BenchError>,
 ) -> Result<T, String> {
-    let stop = AtomicBool::new(false);
-    let threads =
-        arguments.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads = threads(arguments.jobs);
     let start = Instant::now();
     let clock = || start.elapsed();
-    let setting = Setting { scale, seed: arguments.seed, threads, stop: &stop, clock: Some(&clock) };
+    let setting = Setting { scale, seed: arguments.seed, threads, stop, clock: Some(&clock) };
     run(&setting).map_err(|error| error.to_string())
 }
 

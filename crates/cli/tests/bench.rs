@@ -247,7 +247,11 @@ fn one_stack_that_fails_does_not_take_the_others_with_it() {
 }
 
 #[test]
-fn ctrl_c_writes_what_is_there() {
+fn ctrl_c_and_sigterm_write_what_is_there() {
+    ["-INT", "-TERM"].into_iter().for_each(stop_a_bench);
+}
+
+fn stop_a_bench(signal: &str) {
     let folder = folder();
     let job = "[long]\nrw=randwrite\nbs=4k\nsize=16m\ntime_based\nruntime=100d\n";
     std::fs::write(folder.path().join("long.fio"), job).unwrap();
@@ -255,7 +259,7 @@ fn ctrl_c_writes_what_is_there() {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(3));
     let begin = Instant::now();
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let kill = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
     let output = child.wait_with_output().unwrap();
     assert!(begin.elapsed() < Duration::from_secs(60));
@@ -340,4 +344,115 @@ fn sensitivity_is_for_figures_that_have_one() {
     let folder = folder();
     let output = command(folder.path(), "reproduce rmipu-metadata --sensitivity").output().unwrap();
     assert_refused(&output, 2, "--sensitivity is for rmipu-figure-3");
+}
+
+#[test]
+fn filling_a_volume_can_be_stopped() {
+    let folder = folder();
+    std::fs::write(folder.path().join("a.fio"), "[a]\nrw=write\nbs=4k\nsize=16m\n").unwrap();
+    let arguments = "bench a.fio --stack f2fs --fill 80% --json=out.json";
+    let child =
+        command(folder.path(), arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let begin = Instant::now();
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
+    let text = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["runs"], serde_json::json!([]), "nothing was measured");
+}
+
+#[test]
+fn no_output_takes_the_place_of_an_input_or_of_another_output() {
+    let folder = folder();
+    let job = "[a]\nrw=write\nbs=4k\nsize=1m\n";
+    std::fs::write(folder.path().join("a.fio"), job).unwrap();
+    for (arguments, words) in [
+        ("--report a.fio", "--report cannot write to a.fio: it is the input a.fio"),
+        ("--json=./a.fio", "it is the input a.fio"),
+        ("--csv=small.toml", "it is the input small.toml"),
+        ("--fio-json=a.fio", "--fio-json cannot write to a.fio: it is the input a.fio"),
+        ("--json=out --csv=out", "--csv cannot write to out: --json writes to it too"),
+    ] {
+        let output =
+            command(folder.path(), &format!("bench a.fio --stack small.toml {arguments}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{arguments}: {}", stderr(&output));
+        assert!(!folder.path().join("out").exists() && stdout(&output).is_empty());
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.fio")).unwrap(), job);
+}
+
+#[test]
+fn a_job_without_end_a_byte_order_mark_and_a_long_name_are_told_in_sentences() {
+    let folder = folder();
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.fio")).unwrap();
+    let run =
+        |job: &str| command(folder.path(), &format!("bench {job} --stack small.toml")).output().unwrap();
+    let zero = run("zero.fio");
+    assert_eq!(
+        stderr(&zero),
+        "dovetail: zero.fio cannot be read: it has more than 16 MiB, which no such text has\n"
+    );
+    let device = run("/dev/zero");
+    assert!(
+        device.status.code() == Some(1) && stderr(&device).contains("no personality"),
+        "{}",
+        stderr(&device)
+    );
+    let job = "\u{feff}[a]\nrw=write\nbs=4k\nsize=64k\n";
+    std::fs::write(folder.path().join("mark.fio"), job).unwrap();
+    let marked = run("mark.fio");
+    assert_eq!(marked.status.code(), Some(0), "{}", stderr(&marked));
+    let long = format!("[a]\nrw=write\n{}=1\n", "k".repeat(1_000_000));
+    std::fs::write(folder.path().join("long.fio"), long).unwrap();
+    let long = stderr(&run("long.fio"));
+    assert!(long.len() < 3000 && long.contains("characters are left out here]"), "{} bytes", long.len());
+    assert!(long.starts_with("dovetail: long.fio:3: "), "{}", &long[..100]);
+}
+
+/// A stack on a drive of 2 TiB, which takes 11 GiB of memory to simulate, in 6 GiB.
+#[test]
+fn a_drive_that_memory_cannot_hold_is_refused_before_it_is_made() {
+    let folder = folder();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let profile = std::fs::read_to_string(root.join("profiles/femu-32g.toml")).unwrap();
+    let lines = profile.lines().map(|line| if line.starts_with("user =") { "user = \"2TiB\"" } else { line });
+    let profile: String = lines.map(|line| format!("{line}\n")).collect();
+    std::fs::write(folder.path().join("large.toml"), profile).unwrap();
+    std::fs::write(folder.path().join("a.fio"), "[a]\nrw=write\nbs=4k\nsize=1m\n").unwrap();
+    let trace = root.join("examples/f2fs-randwrite.blkparse.zst");
+    let trace = trace.to_str().unwrap();
+    let dovetail = env!("CARGO_BIN_EXE_dovetail");
+    for arguments in
+        [format!("replay {trace} --drive large.toml"), "bench a.fio --stack f2fs --drive large.toml".into()]
+    {
+        let run = |more: &str| {
+            let script = format!("ulimit -v 6291456; exec {dovetail} {arguments} {more}");
+            Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap()
+        };
+        let refused = run("");
+        assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+        let said = stderr(&refused);
+        assert!(said.contains("takes up to 1") && said.contains("of memory to simulate"), "{said}");
+        let scale = said.split("--scale ").nth(1).unwrap().split(' ').next().unwrap();
+        let shrunk = run(&format!("--scale {scale}"));
+        assert_eq!(shrunk.status.code(), Some(0), "--scale {scale}: {}", stderr(&shrunk));
+    }
+}
+
+/// A job of one write takes what it needs, not four histograms.
+#[test]
+fn a_thousand_jobs_take_little_memory() {
+    let folder = folder();
+    let sections: String = (0..1000).map(|n| format!("[j{n}]\n")).collect();
+    let job = format!("[global]\nrw=write\nbs=4k\nsize=4k\n{sections}");
+    std::fs::write(folder.path().join("many.fio"), job).unwrap();
+    // 1,150 MB before; 60 MB are used
+    let dovetail = env!("CARGO_BIN_EXE_dovetail");
+    let script = format!("ulimit -v 614400; exec {dovetail} bench many.fio --stack small.toml -j 1");
+    let output = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

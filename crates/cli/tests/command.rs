@@ -150,3 +150,112 @@ fn drives_can_be_listed_and_shown_with_their_sources() {
         "{show}"
     );
 }
+
+/// Writes requests to a pipe until nobody reads it any more.
+fn endless_trace(pipe: PathBuf) -> std::thread::JoinHandle<()> {
+    use std::io::Write;
+    std::thread::spawn(move || {
+        let mut out = std::io::BufWriter::new(std::fs::OpenOptions::new().write(true).open(pipe).unwrap());
+        let line = |n: u64| format!("{} 0 {} 8 0\n", n * 10_000, n * 7919 % 1_000_000 * 8);
+        (0..).take_while(|&n| out.write_all(line(n).as_bytes()).is_ok()).count();
+    })
+}
+
+#[test]
+fn ctrl_c_and_sigterm_leave_what_a_replay_has_measured() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let writer = endless_trace(pipe);
+        let child = Command::new(env!("CARGO_BIN_EXE_dovetail"))
+            .args(["replay", "pipe", "--format", "mqsim", "--drive", "femu-32g", "--json=out.json"])
+            .args(["--csv=out.csv", "--report", "out.html"])
+            .current_dir(folder.path())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
+        assert!(stdout(&output).contains("write amplification"), "{}", stdout(&output));
+        let json = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(json["runs"][0]["trace"]["requests"]["write"].as_u64() > Some(0), "{json}");
+        assert_eq!(std::fs::read_to_string(folder.path().join("out.csv")).unwrap().lines().count(), 2);
+        assert!(
+            std::fs::read_to_string(folder.path().join("out.html")).unwrap().starts_with("<!doctype html>")
+        );
+    }
+}
+
+#[test]
+fn preconditioning_can_be_stopped() {
+    let child = Command::new(env!("CARGO_BIN_EXE_dovetail"))
+        .args(["replay", EXAMPLE, "--drive", "femu-32g", "--precondition"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let begin = std::time::Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(begin.elapsed() < std::time::Duration::from_secs(5));
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "nothing was measured");
+    assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
+}
+
+#[test]
+fn a_reproduction_that_is_stopped_keeps_the_figures_before() {
+    use std::io::{BufRead, BufReader, Read};
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dovetail"))
+        .args(["reproduce", "iplfs-tables-1-2", "rmipu-figure-3", "--full", "--json", "out.json"])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    out.read_line(&mut first).unwrap();
+    assert!(first.starts_with("iplfs-tables-1-2"), "{first}");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let said = "dovetail: stopped at rmipu-figure-3, which is left out; 1 figures before it are shown\n";
+    assert_eq!(stderr(&output), said);
+    let json = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json.as_object().unwrap().keys().collect::<Vec<_>>(), ["iplfs-tables-1-2"]);
+}
+
+#[test]
+fn a_replay_does_not_write_to_its_trace_nor_make_endless_intervals() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.csv");
+    let text: String = (0..100_u64).map(|n| format!("{} 0 {} 8 0\n", n * 1_000_000, n * 8)).collect();
+    std::fs::write(&trace, &text).unwrap();
+    let name = trace.to_str().unwrap();
+    let output = dovetail(&["replay", name, "--drive", "femu-32g", &format!("--json={name}")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("it is the input "), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(&trace).unwrap(), text);
+    // 500 MB before it said no
+    let script = format!(
+        "ulimit -v 600000; exec {} replay {name} --drive femu-32g --scale 1/64 --interval 1ns -j 1",
+        env!("CARGO_BIN_EXE_dovetail")
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let said = stderr(&output);
+    assert!(output.status.code() == Some(1) && said.contains("interval"), "{said}");
+}

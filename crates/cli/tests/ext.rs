@@ -91,3 +91,143 @@ fn damage_is_found() {
         (Some(false), Some("Links"))
     );
 }
+
+/// What `dovetail fsck` and e2fsck say of an image after a request of debugfs: exit codes and our
+/// text.
+fn after(request: &str, options: &[&str]) -> (Option<i32>, Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image").to_str().unwrap().to_string();
+    let source = folder.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    std::fs::write(source.join("file"), vec![7; 20_000]).unwrap();
+    let made = [options, &["-q", "-F", "-d", source.to_str().unwrap(), &image, "16M"]].concat();
+    assert_eq!(e2fsprogs("mke2fs", &made), Some(0));
+    assert_eq!(e2fsprogs("debugfs", &["-w", "-R", request, &image]), Some(0));
+    let run = dovetail(&["fsck", &image]);
+    (run.status.code(), e2fsprogs("e2fsck", &["-fn", &image]), stdout(&run))
+}
+
+#[test]
+fn what_e2fsck_finds_of_sizes_and_the_journal_is_found() {
+    for (options, request, words) in [
+        (
+            &["-t", "ext4", "-b", "1024"][..],
+            "sif /file size 0x1000000000000000",
+            "no file of this volume has more",
+        ),
+        (
+            &["-t", "ext4", "-b", "4096"],
+            "sif /file size 0x100000001000",
+            "no file of this volume has more than 17592186044416",
+        ),
+        (&["-t", "ext3", "-b", "1024"], "sif /file size 0x500000000", "no file of this volume has more"),
+        (&["-t", "ext3", "-b", "4096"], "sif /file size 0x40200000000", "no file of this volume has more"),
+        (&["-t", "ext4"], "ssv journal_inum 0", "the feature has_journal is set, and no inode is it"),
+        (&["-t", "ext3"], "ssv journal_inum 0", "the feature has_journal is set, and no inode is it"),
+    ] {
+        let (ours, theirs, text) = after(request, options);
+        // e2fsck adds an 8 where it has to stop
+        let found = theirs.is_some_and(|code| code & 4 != 0);
+        assert!(ours == Some(4) && found, "{options:?} {request}: {ours:?}, {theirs:?}: {text}");
+        assert!(text.contains(words), "{options:?} {request}: {text}");
+    }
+    // the largest sizes that there may be
+    for (options, request) in [
+        (&["-t", "ext4", "-b", "4096"][..], "sif /file size 0xfffffffffff"),
+        (&["-t", "ext3", "-b", "1024"], "sif /file size 0x404040000"),
+    ] {
+        let (ours, theirs, text) = after(request, options);
+        assert_eq!((ours, theirs), (Some(0), Some(0)), "{options:?} {request}: {text}");
+    }
+}
+
+#[test]
+fn a_torn_superblock_is_replaced_by_its_backup() {
+    use std::os::unix::fs::FileExt;
+    for size in ["1024", "2048", "4096"] {
+        let folder = tempfile::tempdir().unwrap();
+        let image = folder.path().join("image").to_str().unwrap().to_string();
+        let source = folder.path().join("source");
+        std::fs::create_dir(&source).unwrap();
+        std::fs::write(source.join("file"), "content\n").unwrap();
+        let made = ["-q", "-F", "-t", "ext4", "-b", size, "-d", source.to_str().unwrap(), &image, "256M"];
+        assert_eq!(e2fsprogs("mke2fs", &made), Some(0));
+        // the first sector as it is, the second of a state before it
+        let file = std::fs::OpenOptions::new().write(true).open(&image).unwrap();
+        file.write_all_at(&[0x5A; 100], 1024 + 700).unwrap();
+        let before = std::fs::read(&image).unwrap();
+
+        let run = dovetail(&["cat", &image, "/file"]);
+        assert_eq!((run.status.code(), stdout(&run).as_str()), (Some(0), "content\n"), "{run:?}");
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(said.contains("checksum") && said.ends_with("; the backup in group 1 is used\n"), "{said}");
+        let out = folder.path().join("out");
+        assert_eq!(dovetail(&["extract", &image, out.to_str().unwrap()]).status.code(), Some(0));
+        assert_eq!(std::fs::read(out.join("file")).unwrap(), b"content\n");
+        let check = dovetail(&["fsck", &image]);
+        assert_eq!(check.status.code(), Some(4));
+        assert!(stdout(&check).contains("the backup in group 1 is whole and was used"), "{check:?}");
+        assert!(
+            stdout(&check).contains("errors                              1\n"),
+            "nothing else: {check:?}"
+        );
+        let written = dovetail(&["cp", source.join("file").to_str().unwrap(), &format!("{image}:/new")]);
+        let said = String::from_utf8_lossy(&written.stderr).into_owned();
+        assert!(written.status.code() == Some(1) && said.contains("e2fsck repairs the volume"), "{said}");
+        assert!(std::fs::read(&image).unwrap() == before, "nothing is written");
+
+        assert_eq!(e2fsprogs("e2fsck", &["-fy", &image]), Some(1));
+        assert_eq!(dovetail(&["fsck", &image]).status.code(), Some(0));
+    }
+}
+
+#[test]
+fn a_check_of_a_volume_in_use_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = image(folder.path());
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(&image).unwrap();
+    file.lock().unwrap();
+    let run = dovetail(&["fsck", &image]);
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    let who = format!("is mounted for writing by process {} (", std::process::id());
+    assert!(run.status.code() == Some(8) && said.contains(&who), "{run:?}");
+    file.unlock().unwrap();
+    file.lock_shared().unwrap();
+    assert_eq!(dovetail(&["fsck", &image]).status.code(), Some(0), "readers are in nobody's way");
+}
+
+#[test]
+fn no_more_is_extracted_than_the_volume_can_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image").to_str().unwrap().to_string();
+    let source = folder.path().join("source");
+    std::fs::create_dir(&source).unwrap();
+    std::fs::write(source.join("whole"), vec![7; 268 << 10]).unwrap();
+    (0..40).for_each(|n| std::fs::write(source.join(format!("thief-{n}")), "").unwrap());
+    let made = ["-q", "-F", "-t", "ext2", "-b", "1024", "-d", source.to_str().unwrap(), &image, "2M"];
+    assert_eq!(e2fsprogs("mke2fs", &made), Some(0));
+    // all of them share the block of pointers of the whole one
+    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
+    let shown =
+        Command::new("debugfs").env("PATH", &path).args(["-R", "stat /whole", &image]).output().unwrap();
+    let shown = stdout(&shown);
+    let indirect = shown.split("(IND):").nth(1).unwrap().split(',').next().unwrap().trim();
+    let requests: String = (0..40)
+        .map(|n| format!("sif /thief-{n} block[IND] {indirect}\nsif /thief-{n} size {}\n", 268 << 10))
+        .collect();
+    let script = folder.path().join("requests");
+    std::fs::write(&script, requests).unwrap();
+    assert_eq!(e2fsprogs("debugfs", &["-w", "-f", script.to_str().unwrap(), &image]), Some(0));
+    let out = folder.path().join("out");
+    let run = dovetail(&["extract", &image, out.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.code() == Some(1) && said.contains("more content by now than the volume"), "{said}");
+    assert!(
+        std::fs::read(out.join("whole")).unwrap() == vec![7; 268 << 10] || said.contains("/whole"),
+        "{said}"
+    );
+    use std::os::unix::fs::MetadataExt;
+    let written: u64 =
+        std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512).sum();
+    assert!((1 << 20..=(2 << 20) + 42 * 4096).contains(&written), "{written}");
+}

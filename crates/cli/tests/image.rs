@@ -199,3 +199,159 @@ fn an_endless_volume_is_filled_listed_and_inspected() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("IPLFS has no segments"), "{refused:?}");
 }
+
+/// An image with a directory `d` of seven files, some of which have names to be damaged.
+fn image_of_names(kind: &str, folder: &std::path::Path) -> String {
+    let (image, source) = (folder.join("image").to_str().unwrap().to_string(), folder.join("source"));
+    std::fs::create_dir_all(source.join("d")).unwrap();
+    for name in ["a", "escape-x", "nul-name", "second-x", "inode-x", "y", "z"] {
+        std::fs::write(source.join("d").join(name), format!("{name}\n")).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
+    let run = |tool: &str, arguments: &[&str]| {
+        let run = Command::new(tool).env("PATH", &path).args(arguments).output().unwrap();
+        assert!(run.status.success(), "{tool}: {run:?}");
+    };
+    let source = source.to_str().unwrap();
+    match kind {
+        "f2fs" => {
+            std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+            run("mkfs.f2fs", &["-q", &image]);
+            assert_eq!(
+                dovetail(&["cp", "-r", &format!("{source}/d"), &format!("{image}:/d")]).status.code(),
+                Some(0)
+            );
+        }
+        "ext4" => run("mke2fs", &["-q", "-F", "-t", "ext4", "-d", source, &image, "64M"]),
+        _ => run("mke2fs", &["-q", "-F", "-t", "ext4", "-O", "^metadata_csum", "-d", source, &image, "64M"]),
+    }
+    image
+}
+
+/// Replaces bytes wherever they stand in the image: entries, their copies in logs and inodes.
+fn patch(image: &str, from: &[u8], to: &[u8]) {
+    let mut bytes = std::fs::read(image).unwrap();
+    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|at| bytes[at..at + to.len()].copy_from_slice(to));
+    std::fs::write(image, bytes).unwrap();
+}
+
+/// Gives the inode of `d/inode-x` a size that no file has.
+fn damage_inode(kind: &str, image: &str) {
+    use std::os::unix::fs::FileExt;
+    if kind != "f2fs" {
+        let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
+        let arguments = ["-w", "-R", "clri /d/inode-x", image];
+        assert!(Command::new("debugfs").env("PATH", path).args(arguments).status().unwrap().success());
+        return;
+    }
+    let node = inspect(image, &["path", "d/inode-x"]);
+    let size = node["nat_block"].as_u64().unwrap() * 4096 + 16;
+    let file = std::fs::OpenOptions::new().write(true).open(image).unwrap();
+    file.write_all_at(&(1_u64 << 62).to_le_bytes(), size).unwrap();
+}
+
+fn names_of(list: &str) -> Vec<&str> {
+    list.lines().filter_map(|line| line.split_whitespace().last()).collect()
+}
+
+#[test]
+fn what_is_whole_in_a_damaged_directory_is_listed_and_saved() {
+    for kind in ["f2fs", "ext4", "ext4 without checksums"] {
+        let folder = tempfile::tempdir().unwrap();
+        let image = image_of_names(kind, folder.path());
+        damage_inode(kind, &image);
+        patch(&image, b"escape-x", b"../../ab");
+        patch(&image, b"nul-name", b"nul\0name");
+        let list = dovetail(&["ls", &image, "d"]);
+        let said = String::from_utf8_lossy(&list.stderr).into_owned();
+        assert_eq!(names_of(&stdout(&list)), ["a", "second-x", "y", "z"], "{kind}: {said}");
+        assert_eq!(list.status.code(), Some(1), "{kind}: {said}");
+        for words in ["an entry is called ../../ab, ", "an entry is called $'nul\\000nam", "inode-x: "] {
+            assert!(said.contains(words), "{kind}, {words}: {said}");
+        }
+        assert_eq!(said.contains("checksum"), kind == "ext4", "the block of entries: {said}");
+        assert_eq!(stdout(&dovetail(&["cat", &image, "/d/z"])), "z\n", "{kind}");
+
+        let out = folder.path().join("below/out");
+        let run = dovetail(&["extract", &image, out.to_str().unwrap()]);
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(1), "{kind}: {said}");
+        for name in ["a", "second-x", "y", "z"] {
+            assert_eq!(
+                std::fs::read_to_string(out.join("d").join(name)).unwrap(),
+                format!("{name}\n"),
+                "{kind}"
+            );
+        }
+        assert_eq!(std::fs::read_dir(out.join("d")).unwrap().count(), 4, "{kind}");
+        assert_eq!(std::fs::read_dir(folder.path().join("below")).unwrap().count(), 1, "nothing escapes");
+        for words in ["/d: directory", "../../ab", "/d/inode-x: "] {
+            assert!(said.contains(words), "{kind}, {words}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_second_dot_dot_is_named_and_left_out() {
+    for kind in ["f2fs", "ext4 without checksums"] {
+        let folder = tempfile::tempdir().unwrap();
+        let image = image_of_names(kind, folder.path());
+        // the name's length goes before it: 2 bytes of a slot of its own (F2FS), or the byte before
+        // the type (ext)
+        let mut bytes = std::fs::read(&image).unwrap();
+        let places: Vec<_> =
+            (0..bytes.len() - 8).filter(|&at| bytes[at..].starts_with(b"second-x")).collect();
+        for at in places {
+            bytes[at..at + 8].copy_from_slice(b"..\0\0\0\0\0\0");
+            if kind != "f2fs" {
+                bytes[at - 2] = 2;
+            }
+        }
+        if kind == "f2fs" {
+            // hash of "second-x", inode, length 8: the length becomes 2
+            let hash = dovetail_f2fs::format::name_hash(b"second-x").to_le_bytes();
+            let at = (0..bytes.len() - 11).filter(|&at| bytes[at..].starts_with(&hash) && bytes[at + 8] == 8);
+            at.collect::<Vec<_>>().into_iter().for_each(|at| bytes[at + 8] = 2);
+        }
+        std::fs::write(&image, bytes).unwrap();
+        let out = folder.path().join("out");
+        let run = dovetail(&["extract", &image, out.to_str().unwrap(), "d"]);
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(
+            run.status.code() == Some(1) && said.contains("a further entry is called .."),
+            "{kind}: {said}"
+        );
+        assert_eq!(std::fs::read_dir(&out).unwrap().count(), 6, "{kind}: {said}");
+        let list = dovetail(&["ls", &image, "d"]);
+        assert_eq!((list.status.code(), names_of(&stdout(&list)).len()), (Some(1), 6), "{kind}");
+    }
+}
+
+#[test]
+fn every_name_that_is_listed_can_be_given_back() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let image = image(folder.path());
+    let source = folder.path().join("names");
+    std::fs::create_dir(&source).unwrap();
+    let names: [&[u8]; 6] = [b"caf\xe9", b"\x1b[31mred", b"it's", b"a\\b", b"two words", "Füße".as_bytes()];
+    for name in names {
+        std::fs::write(source.join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
+    }
+    let copied = dovetail(&["cp", "-r", source.to_str().unwrap(), &format!("{image}:/names")]);
+    assert_eq!(copied.status.code(), Some(0), "{copied:?}");
+    let list = stdout(&dovetail(&["ls", &image, "names"]));
+    assert!(list.contains(" $'caf\\351'\n") && list.contains(" Füße\n"), "{list}");
+    assert_eq!(list.lines().count(), names.len());
+    for line in list.lines() {
+        assert!(!line.contains('\x1b'), "{line}");
+        // behind the time
+        let name = line.split_once(':').unwrap().1[6..].trim_start();
+        let quoted = if name.starts_with("$'") { name.to_string() } else { format!("'{name}'") };
+        let script = format!("exec '{}' cat '{image}' names/{quoted}", env!("CARGO_BIN_EXE_dovetail"));
+        let cat = Command::new("bash").args(["-c", &script]).output().unwrap();
+        assert!(cat.status.success() && names.contains(&&cat.stdout[..]), "{line}: {cat:?}");
+    }
+}

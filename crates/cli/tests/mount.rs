@@ -189,3 +189,102 @@ fn an_option_that_there_is_not_is_named() {
         assert!(output.status.code() == Some(1) && error.contains(&format!("\"{option}\"")), "{error}");
     }
 }
+
+/// A stored image that lost its power, mounted read-only, shows what the next mount for writing
+/// shows, and stays as it is.
+#[test]
+fn a_crashed_volume_is_recovered_in_memory_where_nothing_may_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (image, directory, out) = (path("image"), path("mnt"), path("out"));
+    fs::create_dir(&directory).unwrap();
+    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../f2fs/tests/images/f2fs-crash.img.zst");
+    let stored = zstd::decode_all(fs::File::open(stored).unwrap()).unwrap();
+    fs::write(&image, &stored).unwrap();
+    succeeds(DOVETAIL, &["extract", image.to_str().unwrap(), out.to_str().unwrap()]);
+    let names = |mount: &std::path::Path| -> Vec<String> {
+        let all = succeeds("find", &[mount.to_str().unwrap(), "-printf", "%P %m %s\\n"]);
+        let mut all: Vec<String> = all.lines().map(str::to_string).collect();
+        all.retain(|line| !line.starts_with(' ')); // the root itself
+        all.sort();
+        all
+    };
+    // the sizes of directories are those of the host's file system
+    let files =
+        |names: Vec<String>| names.into_iter().filter(|line| !line.ends_with(" 4096")).collect::<Vec<_>>();
+    let mount = Mount::new(&image, &directory, &["-o", "ro"]);
+    let found = names(&directory);
+    let differ =
+        Command::new("diff").args(["-r", "--no-dereference"]).args([&directory, &out]).output().unwrap();
+    mount.end();
+    let text = String::from_utf8_lossy(&differ.stdout);
+    let text: String = text.lines().filter(|line| !line.contains(" is a ")).collect();
+    assert_eq!(text, "");
+    assert!(files(found.clone()).len() > 20);
+    assert!(fs::read(&image).unwrap() == stored, "nothing is written");
+
+    let mount = Mount::new(&image, &directory, &["-o", "ro,norecovery"]);
+    assert_ne!(names(&directory), found, "only the last checkpoint, as asked for");
+    mount.end();
+    let mount = Mount::new(&image, &directory, &[]);
+    assert_eq!(names(&directory), found);
+    mount.end();
+}
+
+#[test]
+fn names_around_a_damaged_one_are_listed() {
+    for kind in ["f2fs", "ext4", "ext3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (image, directory) = (folder.path().join("image"), folder.path().join("mnt"));
+        fs::create_dir(&directory).unwrap();
+        make_volume(kind, image.to_str().unwrap());
+        let mount = Mount::new(&image, &directory, &[]);
+        fs::create_dir(directory.join("d")).unwrap();
+        let names = ["a", "damaged-name", "y", "z"];
+        names.iter().for_each(|name| fs::write(directory.join("d").join(name), name).unwrap());
+        mount.end();
+        let mut bytes = fs::read(&image).unwrap();
+        let from = b"damaged-name";
+        let places: Vec<_> = (0..bytes.len() - 12).filter(|&at| bytes[at..].starts_with(from)).collect();
+        places.into_iter().for_each(|at| bytes[at..at + 12].copy_from_slice(b"damaged/name"));
+        fs::write(&image, bytes).unwrap();
+        let mount = Mount::new(&image, &directory, &[]);
+        let listed = fs::read_dir(directory.join("d")).unwrap();
+        let mut listed: Vec<_> =
+            listed.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        listed.sort();
+        // a block of ext4 whose checksum is wrong is passed over, as the kernel does
+        let expected: &[&str] = if kind == "ext4" { &[] } else { &["a", "y", "z"] };
+        assert_eq!(listed, expected, "{kind}");
+        if kind != "ext4" {
+            assert_eq!(fs::read_to_string(directory.join("d/z")).unwrap(), "z");
+            let removed = ["a", "y", "z"].map(|name| fs::remove_file(directory.join("d").join(name)));
+            assert!(removed.iter().all(Result::is_ok), "{kind}: {removed:?}");
+            assert!(fs::remove_dir(directory.join("d")).is_err(), "{kind}: what it still holds is not known");
+        }
+        mount.end();
+    }
+}
+
+#[test]
+fn an_fstabs_options_are_taken_and_a_mount_follows_an_unmount_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (image, directory) = (folder.path().join("image"), folder.path().join("mnt"));
+    fs::create_dir(&directory).unwrap();
+    let (image, directory) = (image.to_str().unwrap(), directory.to_str().unwrap());
+    for kind in ["f2fs", "ext4"] {
+        succeeds(DOVETAIL, &["mkfs", kind, image, "--size", "64M", "-f"]);
+        let options = "defaults,auto,nofail,_netdev,user,nodiratime,strictatime,relatime,lazytime,default_permissions,\
+                       x-systemd.automount";
+        for _ in 0..10 {
+            succeeds(DOVETAIL, &["mount", "-o", options, image, directory]);
+            succeeds("umount", &[directory]);
+        }
+        for option in ["usrquota", "remount", "allow_root"] {
+            let refused =
+                Command::new(DOVETAIL).args(["mount", "-o", option, image, directory]).output().unwrap();
+            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert!(!refused.status.success() && said.contains(&format!("\"{option}\"")), "{said}");
+        }
+    }
+}

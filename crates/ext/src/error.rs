@@ -256,11 +256,31 @@ pub enum Corrupt {
     #[error("inode {0} is named or used, and is free")]
     FreeInode(Ino),
     /// A name that no file may have.
-    #[error("directory {dir}: an entry is called {name:?}")]
+    #[error("directory {dir}: an entry is called {name}, which no file may be")]
     Name {
         /// The directory.
         dir: Ino,
-        /// The name; bytes that are not UTF-8 are replaced.
+        /// The name, as [`dovetail_vfs::shown`] has it.
+        name: String,
+    },
+    /// An entry that leads to no inode.
+    #[error("directory {dir}: {name} leads to inode {ino}, the last one is {last}")]
+    EntryInode {
+        /// The directory.
+        dir: Ino,
+        /// The name, as [`dovetail_vfs::shown`] has it.
+        name: String,
+        /// The inode.
+        ino: Ino,
+        /// The last one that there may be.
+        last: u64,
+    },
+    /// "." or ".." a second time.
+    #[error("directory {dir}: a further entry is called {name}")]
+    FurtherDot {
+        /// The directory.
+        dir: Ino,
+        /// Which of the two.
         name: String,
     },
     /// An extended attribute whose name or value does not fit its area.

@@ -95,16 +95,25 @@ proptest! {
 #[test]
 fn what_is_damaged_is_named() {
     let whole = &subject("ext4-crash", 2).image;
-    let damaged = |byte: usize| {
+    let damaged = |byte: usize, backup: bool| {
         let mut image = whole.clone();
         image.bytes_mut(Lba(0)).unwrap()[byte] ^= 1;
-        Volume::open(image).unwrap_err()
+        if backup {
+            // block 8193 of 1 KiB
+            image.bytes_mut(Lba(2048)).unwrap()[1024 + 0x30] ^= 1;
+        }
+        image
     };
-    let place = Place::Superblock(GroupNo(0));
-    assert!(
-        matches!(damaged(1024 + 0x30), Error::Corrupt(Corrupt::Checksum { place: at, .. }) if at == place)
-    );
-    assert!(matches!(damaged(1024 + 0x38), Error::NotExt { .. }));
+    let first = |error: &Corrupt| matches!(error, Corrupt::Checksum { place, .. } if *place == Place::Superblock(GroupNo(0)));
+    let error = Volume::open(damaged(1024 + 0x30, true)).unwrap_err();
+    assert!(matches!(&error, Error::Corrupt(error) if first(error)), "{error}");
+    assert!(matches!(Volume::open(damaged(1024 + 0x38, false)).unwrap_err(), Error::NotExt { .. }));
+    // by the backup the volume is what it is by the first one, what its journal holds included
+    let volume = Volume::open(damaged(1024 + 0x30, false)).unwrap();
+    assert!(first(volume.superblock_damage().unwrap()) && volume.restored_superblock().is_some());
+    assert_eq!(volume.recovery(), Volume::open(whole.clone()).unwrap().recovery());
+    assert!(volume.recovery().is_some());
+    assert_eq!(read_all(damaged(1024 + 0x30, false)), Ok((2216, 0)));
     let mut cut = whole.clone();
     cut.resize(5000);
     let (found, expected) = (5000 * 4096, 65_536 * 4096);

@@ -259,11 +259,31 @@ pub enum Corrupt {
     #[error("nid {0} is used and has no node")]
     NoNode(Nid),
     /// A name that no file may have.
-    #[error("directory {dir}: an entry is called {name:?}")]
+    #[error("directory {dir}: an entry is called {name}, which no file may be")]
     Name {
         /// The directory.
         dir: Nid,
-        /// The name; bytes that are not UTF-8 are replaced.
+        /// The name, as [`dovetail_vfs::shown`] has it.
+        name: String,
+    },
+    /// An entry that leads to no inode.
+    #[error("directory {dir}: {name} leads to inode {ino}, the last one is {last}")]
+    EntryInode {
+        /// The directory.
+        dir: Nid,
+        /// The name, as [`dovetail_vfs::shown`] has it.
+        name: String,
+        /// The inode.
+        ino: Nid,
+        /// The last one that there may be.
+        last: u64,
+    },
+    /// "." or ".." a second time.
+    #[error("directory {dir}: a further entry is called {name}")]
+    FurtherDot {
+        /// The directory.
+        dir: Nid,
+        /// Which of the two.
         name: String,
     },
     /// A list of extended attributes that does not fit its area.

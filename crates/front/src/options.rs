@@ -27,6 +27,37 @@ pub struct Options {
     pub(crate) flush: Option<Flush>,
 }
 
+/// Options that every fstab may have and that change nothing here: they are for who mounts at boot,
+/// or ask for what is always so. Reading changes no times, whatever is asked for: access times are
+/// those that programs set.
+const WITHOUT_EFFECT: [&str; 18] = [
+    "defaults",
+    "auto",
+    "noauto",
+    "nouser",
+    "nousers",
+    "noowner",
+    "nogroup",
+    "_netdev",
+    "nofail",
+    "default_permissions",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "diratime",
+    "nodiratime",
+    "silent",
+    "loud",
+];
+
+/// `x-` and `X-` are for programs around mount(8), such as `x-systemd.automount`; `user=NAME` and
+/// `comment=` are notes of theirs.
+fn is_without_effect(option: &str) -> bool {
+    let notes = ["x-", "X-", "user=", "comment="];
+    WITHOUT_EFFECT.contains(&option) || notes.iter().any(|note| option.starts_with(note))
+}
+
 /// A mount option that there is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no mount option {0:?}")]
@@ -64,7 +95,10 @@ impl Options {
         self
     }
 
-    /// Sets an option by the name that mount(8) has for it: `ro`, `nosuid`, `allow_other` and the like.
+    /// Sets an option by the name that mount(8) has for it: `ro`, `nosuid`, `allow_other` and the
+    /// like, and those of fstab(5) that are for others than the file system. As for mount(8),
+    /// `user` and `users` mean `noexec,nosuid,nodev` as well, `owner` and `group` mean
+    /// `nosuid,nodev`; what stands behind them may take it back.
     ///
     /// # Errors
     /// [`UnknownOption`] for what is no option of every file system.
@@ -73,10 +107,17 @@ impl Options {
             "ro" => self.read_only = true,
             "rw" => self.read_only = false,
             "allow_other" => self.allow_other = true,
-            "defaults" => {}
+            // an ordinary user's mount must not make anybody root, whatever the volume holds
+            "user" | "users" => self.set_flags(&["noexec", "nosuid", "nodev"])?,
+            "owner" | "group" => self.set_flags(&["nosuid", "nodev"])?,
+            _ if is_without_effect(option) => {}
             _ => self.set_flag(option)?,
         }
         Ok(())
+    }
+
+    fn set_flags(&mut self, options: &[&str]) -> Result<(), UnknownOption> {
+        options.iter().try_for_each(|option| self.set_flag(option))
     }
 
     fn set_flag(&mut self, option: &str) -> Result<(), UnknownOption> {
@@ -142,5 +183,31 @@ mod tests {
         assert!(options.read_only);
         assert_eq!(options.flags, [MountOption::NoSuid, MountOption::Dev, MountOption::NoAtime]);
         assert_eq!(options.set("fast"), Err(UnknownOption("fast".to_string())));
+    }
+
+    #[test]
+    fn options_of_every_fstab_are_taken() {
+        let mut options = Options::new("image", "f2fs");
+        let before = options.flags.clone();
+        let line = "defaults,noauto,nofail,_netdev,nouser,nodiratime,strictatime,relatime,default_permissions,\
+                    x-systemd.automount,x-systemd.requires=/data,comment=mine,user=joe";
+        line.split(',').for_each(|option| options.set(option).unwrap());
+        assert_eq!(options.flags, before, "and change nothing");
+        for option in ["usrquota", "remount", "allow_root", "uid=5", "iversion"] {
+            assert_eq!(options.set(option), Err(UnknownOption(option.to_string())));
+        }
+    }
+
+    #[test]
+    fn a_users_mount_makes_nobody_root() {
+        let flags = |list: &str| {
+            let mut options = Options::new("image", "f2fs");
+            list.split(',').for_each(|option| options.set(option).unwrap());
+            options.flags
+        };
+        use MountOption::{Dev, Exec, NoDev, NoExec, NoSuid};
+        assert_eq!(flags("dev,user"), [NoExec, NoSuid, NoDev]);
+        assert_eq!(flags("suid,dev,owner"), [NoSuid, NoDev]);
+        assert_eq!(flags("users,exec,dev"), [NoSuid, Exec, Dev]);
     }
 }

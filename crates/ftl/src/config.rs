@@ -195,6 +195,18 @@ impl DriveConfig {
         self.addresses.unwrap_or(self.user_blocks)
     }
 
+    /// Bytes of memory that simulating the drive takes once all of it was written: sixteen for each
+    /// 4 KiB of a flash page that has one part, the map's four for each page of the host's, and the
+    /// four by which each block is checked. A map that follows what is mapped takes as much or less
+    /// (assumed), and what grows with a workload's commands is not counted.
+    pub fn memory_bytes(&self) -> u64 {
+        let geometry = &self.nand.geometry;
+        let flash = u64::from(geometry.pages()) * 8 * (u64::from(self.parts()) + 1);
+        let map = 4 * if self.scheme.sparse { self.capacity_pages() } else { self.host_pages() };
+        let checks = 4 * self.user_blocks;
+        flash.saturating_add(map).saturating_add(checks)
+    }
+
     /// Pages by which the host can reach something: logical ones, and behind them those of the flash where they have
     /// addresses. The drive's own are numbered from here on.
     pub(crate) fn host_pages(&self) -> u64 {

@@ -1,12 +1,14 @@
-//! Virtual time, units and seeded randomness.
+//! Virtual time, units and seeded randomness; how small text files are read.
 //!
 //! Nothing here reads a clock or the machine's randomness: a simulation is a function of its configuration
 //! and its seed. The crate has no dependencies, so that everything may stand on it.
 
 mod clock;
 mod rng;
+mod text;
 mod units;
 
 pub use clock::{SimSpan, SimTime};
 pub use rng::Rng;
+pub use text::read_text;
 pub use units::{Ratio, UnitError, format_bytes, format_count, parse_bytes, parse_span};

@@ -23,13 +23,13 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A name as it is stored: bytes, shown with what is not UTF-8 replaced and controls escaped.
+/// A name as it is stored: bytes, shown as [`crate::shown`] does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Name(pub Vec<u8>);
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", String::from_utf8_lossy(&self.0).escape_debug())
+        f.write_str(&crate::shown(&self.0))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use dovetail_time::SimTime;
 
-use crate::{Devirtualize, Error};
+use crate::{Devirtualize, Error, LeftOut};
 
 /// The number of an inode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -329,9 +329,10 @@ pub trait FileSystem {
     /// [`Error::Io`].
     fn sync(&mut self) -> Result<(), Error>;
 
-    /// Lists a directory, "." and ".." included, from `cookie` on (0: from the start) until `entry` returns `false`: that
-    /// entry comes again when the listing goes on at its predecessor's cookie. An entry that is there all the time
-    /// comes once, whatever is added and removed in between.
+    /// Lists a directory, "." and ".." included, from `cookie` on (0: from the start) until `entry`
+    /// returns `false`: that entry comes again when the listing goes on at its predecessor's
+    /// cookie. An entry that is there all the time comes once, whatever is added and removed in
+    /// between. Of a damaged directory what is whole is listed; [`Self::left_out`] tells the rest.
     ///
     /// # Errors
     /// [`Error::NotADirectory`].
@@ -341,6 +342,14 @@ pub trait FileSystem {
         cookie: u64,
         entry: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), Error>;
+
+    /// What a listing of the directory leaves out, since it is damaged.
+    ///
+    /// # Errors
+    /// As [`Self::readdir`].
+    fn left_out(&mut self, _dir: Ino) -> Result<LeftOut, Error> {
+        Ok(LeftOut::default())
+    }
 
     /// The value of an extended attribute, called "user.comment" and the like; ACLs in the system's form.
     ///

@@ -11,10 +11,12 @@ mod error;
 pub mod exercise;
 mod file_type;
 mod fs;
+mod left_out;
 mod model;
 mod names;
 mod path;
 pub mod posix_acl;
+mod shown;
 mod simulated;
 mod tree_walk;
 mod walk;
@@ -27,9 +29,11 @@ pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
     XattrFlags,
 };
+pub use left_out::LeftOut;
 pub use model::{Limits, Model, XattrLayout};
 pub use names::check_name;
 pub use path::{MAX_SYMLINKS, PathTree, resolve};
+pub use shown::shown;
 pub use simulated::{Figure, Simulated};
 pub use tree_walk::{Names, Visit, Walk, WalkEntry, walk};
 pub use walk::{Address, Holder, MetadataBlock, Pointer, PointerPlace, PointerWalk};

@@ -107,6 +107,41 @@ fn compressed_traces_equal_plain_ones_whatever_the_name() {
 }
 
 #[test]
+fn what_follows_the_last_member_of_a_gzip_file_is_ignored() {
+    let bytes = MSR.as_bytes();
+    let members = [gzip(&bytes[..70]), gzip(&bytes[70..])].concat();
+    for trailing in [&b"\0\0\0\0\0\0"[..], b"\x1f", b"\0", b"garbage", b"\x1f\x8a\x08 no member"] {
+        for whole in [gzip(bytes), members.clone()] {
+            let trace = Trace::new("a.gz", [&whole, trailing].concat());
+            assert_eq!(trace.requests(&detect()), msr_requests(), "{trailing:?}");
+        }
+    }
+    // a member that begins and does not end is cut short
+    let cut = [&members, &gzip(bytes)[..20]].concat();
+    let message = Trace::new("a.gz", cut).error(&skip_bad(Format::Msr));
+    assert_eq!(message, "a.gz is cut short: its compressed data ends too early");
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_text() {
+    let marked = [b"\xef\xbb\xbf", MSR.as_bytes()].concat();
+    for content in [marked.clone(), gzip(&marked), zstd(&marked)] {
+        assert_eq!(Trace::new("a.csv", content).requests(&detect()), msr_requests());
+    }
+    // longer than what is looked at to tell the format
+    let long: String = (0..20_000).map(|n| format!("{n} 0 {} 8 0\n", n * 7919 % 65_536)).collect();
+    let marked = Trace::new("a.trace", [b"\xef\xbb\xbf", long.as_bytes()].concat());
+    assert_eq!(marked.requests(&detect()), Trace::new("a.trace", long).requests(&detect()));
+}
+
+#[test]
+fn a_device_without_lines_ends_with_a_sentence() {
+    let options = TraceOptions { format: Some(Format::Msr), skip_bad: true, ..TraceOptions::default() };
+    let error = TraceReader::open("/dev/zero", &options).unwrap().next().unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "/dev/zero:1: no line ends within 64 MiB: this is not a text");
+}
+
+#[test]
 fn line_endings_headers_and_a_missing_last_newline_change_nothing() {
     let header = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n";
     for content in [

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 use dovetail_lab::bench::results::BenchRun;
 use dovetail_lab::bench::{Experiment, Stack};
 
-use super::{complaints, perform, stopped};
+use super::{complaints, perform};
 use crate::sensitivity::{Change, Figure, at_least_one, table};
+use crate::signals::stopped;
 use crate::{Failure, print};
 
 /// What is compared.

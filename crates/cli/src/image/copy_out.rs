@@ -1,8 +1,10 @@
 //! Copying out of an image, with all that belongs to a file.
 //!
-//! No name of an image has a slash or leads up, and directories come before what they hold, so nothing lands outside the
-//! target. A damaged directory may hold a link and a directory of one name: what is in the way of a directory is never
-//! entered unless it is a directory itself.
+//! No more is written than the volume can hold, whatever its pointers say: a damaged one may give
+//! the same blocks to many files. No name of an image has a slash or leads up, and directories come
+//! before what they hold, so nothing lands outside the target. A damaged directory may hold a link
+//! and a directory of one name: what is in the way of a directory is never entered unless it is a
+//! directory itself.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -19,6 +21,9 @@ use super::path::shown;
 use super::tree::Tree;
 use super::{CHUNK, REGULAR};
 use crate::Failure;
+
+const MORE_THAN_THE_VOLUME: &str =
+    "the copy has more content by now than the volume has room for: files share blocks, fsck shows which";
 
 /// What to do beyond content, modes, times and extended attributes.
 #[derive(Clone, Copy, Debug)]
@@ -110,13 +115,16 @@ pub(super) struct CopyOut<'a> {
     /// Of files with names still to come: the first name, and how many there may be.
     links: HashMap<Ino, (PathBuf, u32)>,
     seen: HashSet<Ino>,
+    /// Bytes of content that may still be written.
+    room: u64,
     pub(super) done: Done,
 }
 
 impl<'a> CopyOut<'a> {
-    pub(super) fn new(tree: &'a mut dyn Tree, keep: Keep) -> Self {
+    /// A copy out of `tree`, whose files have at most `room` bytes of content.
+    pub(super) fn new(tree: &'a mut dyn Tree, room: u64, keep: Keep) -> Self {
         let (links, seen) = (HashMap::new(), HashSet::new());
-        Self { tree, keep, links, seen, done: Done::default() }
+        Self { tree, keep, links, seen, room, done: Done::default() }
     }
 
     /// What `attr`, which is no directory, is; `target` is its new name.
@@ -138,9 +146,12 @@ impl<'a> CopyOut<'a> {
                 end => {
                     let left = end.map(drop).map_err(told);
                     let left = left.and_then(|()| self.attributes(&frame.attr, &frame.source, &frame.target));
-                    let source = frame.source.clone();
-                    self.note(&source, left);
+                    let (source, ino) = (frame.source.clone(), frame.attr.ino);
                     stack.pop();
+                    if left.is_ok() {
+                        self.note_left_out(&source, ino);
+                    }
+                    self.note(&source, left);
                 }
             }
         }
@@ -149,6 +160,14 @@ impl<'a> CopyOut<'a> {
     fn note(&mut self, source: &[u8], copied: Result<(), String>) {
         if let Err(error) = copied {
             self.done.errors.push(format!("{}: {error}", shown(source)));
+        }
+    }
+
+    /// Notes what of a directory is damaged.
+    fn note_left_out(&mut self, source: &[u8], dir: Ino) {
+        match self.tree.left_out(dir) {
+            Ok(left) => left.sentences().for_each(|why| self.note(source, Err(why))),
+            Err(error) => self.note(source, Err(told(error))),
         }
     }
 
@@ -241,6 +260,7 @@ impl<'a> CopyOut<'a> {
                 if len == 0 {
                     return out.flush().map_err(told);
                 }
+                self.room = self.room.checked_sub(len as u64).ok_or(MORE_THAN_THE_VOLUME)?;
                 out.write_all(&buffer[..len]).map_err(told)?;
                 at += len as u64;
             }

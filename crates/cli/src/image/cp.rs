@@ -79,7 +79,7 @@ fn copy_out(arguments: &CpArguments, image: &Path, path: &[u8], to: &Path) -> Re
     }
     let to = if to.is_dir() { to.join(last_name(path)) } else { to.to_path_buf() };
     let keep = Keep { owners: arguments.preserve, replace: true };
-    let mut copy = CopyOut::new(&mut *opened.tree, keep);
+    let mut copy = CopyOut::new(&mut *opened.tree, opened.most_bytes, keep);
     if start.is_dir() {
         // the root has no name: what it holds goes to where it was to go
         if !to.is_dir() {

@@ -29,7 +29,8 @@ pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
     let start = resolve(&mut *image.tree, path, true)?;
     let to = &arguments.directory;
     prepare(to)?;
-    let mut copy = CopyOut::new(&mut *image.tree, Keep { owners: true, replace: false });
+    let keep = Keep { owners: true, replace: false };
+    let mut copy = CopyOut::new(&mut *image.tree, image.most_bytes, keep);
     if start.is_dir() {
         copy.directory(&start, path, to);
     } else {

@@ -27,7 +27,6 @@ pub(crate) use extract::{ExtractArguments, extract};
 pub(crate) use inspect::{InspectArguments, inspect};
 use path::{resolve, shown};
 pub(crate) use segments::LOGS;
-use tree::Tree;
 
 /// Bytes copied at a time.
 const CHUNK: usize = 1 << 20;
@@ -36,6 +35,10 @@ const REGULAR: u16 = 0o100_000;
 
 /// An image, and a path in it.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "A name that is not plain text is shown in the quotes of a shell, $'caf\\351', and given back in them. What of a \
+                  damaged directory cannot be read is named on standard error, and the exit code is 1."
+)]
 pub(crate) struct ListArguments {
     /// The image file, a block device, or a drive file.
     image: PathBuf,
@@ -58,7 +61,7 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
     let tree = &mut *image.tree;
     let found = resolve(tree, arguments.path.as_bytes(), true)?;
     if !found.is_dir() {
-        let name = arguments.path.to_string_lossy();
+        let name = shown(arguments.path.as_bytes());
         return print(&line::line(tree, &found, &name).map_err(Failure::failed)?);
     }
     let mut entries = Vec::new();
@@ -71,20 +74,25 @@ pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
         entries.extend(more);
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
-    let line = |entry: &dovetail_vfs::DirEntry| entry_line(tree, entry);
-    print(&entries.iter().map(line).collect::<Result<String, _>>()?)
-}
-
-fn entry_line(tree: &mut dyn Tree, entry: &dovetail_vfs::DirEntry) -> Result<String, Failure> {
-    let name = shown(&entry.name);
-    let line = tree.attr(entry.ino).and_then(|attr| line::line(tree, &attr, &name));
-    line.map_err(|error| Failure::Failed(format!("{name}: {error}")))
+    let (mut lines, mut damage) = (String::new(), Vec::new());
+    for entry in &entries {
+        let name = shown(&entry.name);
+        match tree.attr(entry.ino).and_then(|attr| line::line(tree, &attr, &name)) {
+            Ok(line) => lines += &line,
+            Err(error) => damage.push(format!("{name}: {error}")),
+        }
+    }
+    print(&lines)?;
+    let directory = shown(arguments.path.as_bytes());
+    let left = tree.left_out(found.ino).map_err(Failure::failed)?;
+    damage.extend(left.sentences().map(|why| format!("{directory}: {why}")));
+    if damage.is_empty() { Ok(()) } else { Err(Failure::Failed(damage.join("\ndovetail: "))) }
 }
 
 pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {
     let mut image = open::open(&arguments.image)?;
     let tree = &mut *image.tree;
-    let path = arguments.path.to_string_lossy();
+    let path = shown(arguments.path.as_bytes());
     let found = resolve(tree, arguments.path.as_bytes(), true)?;
     if found.kind() != REGULAR {
         return Err(Failure::Failed(format!("{path} is not a regular file")));

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use dovetail_block::OverlayDevice;
+use dovetail_block::{BLOCK_SIZE, OverlayDevice};
+use dovetail_f2fs::format::{Features, Superblock, Variant};
 use dovetail_f2fs::{F2fs, Options, Volume};
 use dovetail_time::SimTime;
 use dovetail_vfs::FileSystem;
@@ -20,7 +21,12 @@ fn device(image: &Path) -> Result<Medium, Failure> {
 /// The ext volume in the image; `None` if it is of another kind.
 pub(super) fn ext_volume(image: &Path) -> Result<Option<dovetail_ext::Volume<Medium>>, Failure> {
     match dovetail_ext::Volume::open(device(image)?) {
-        Ok(volume) => Ok(Some(volume)),
+        Ok(volume) => {
+            if let Some(damage) = volume.superblock_damage() {
+                complain(&format!("{}: {damage}; the backup in group 1 is used", image.display()));
+            }
+            Ok(Some(volume))
+        }
         Err(dovetail_ext::Error::NotExt { .. }) => Ok(None),
         Err(error) => Err(Failure::Failed(format!("{}: {error}", image.display()))),
     }
@@ -31,28 +37,45 @@ pub(super) fn volume(image: &Path) -> Result<Volume<Medium>, Failure> {
     Volume::open(device(image)?).map_err(|error| Failure::Failed(format!("{}: {error}", image.display())))
 }
 
+/// Blocks that a compressed cluster of F2FS has at most, of which one is stored at least.
+const MAX_CLUSTER: u64 = 256;
+
 /// The files of an image, and what keeps others from writing to it.
 pub(super) struct Opened {
     pub(super) tree: Box<dyn Tree>,
+    /// Bytes that its files have at most: each block of the volume once.
+    pub(super) most_bytes: u64,
     _lock: Option<ImageLock>,
 }
 
 /// What the next mount would show, by the image's magic number. Of F2FS fsynced files are recovered and orphans removed in
 /// memory; where that cannot be, the last checkpoint, and a sentence on standard error. Of ext the journal's content shows.
 pub(super) fn open(image: &Path) -> Result<Opened, Failure> {
-    let lock = ImageLock::take(image, false);
+    let lock = ImageLock::take_now(image);
     if let Some(volume) = ext_volume(image)? {
         let lock = lock.map_err(|why| tell(why, "this is what has reached it so far")).ok();
-        return Ok(Opened { tree: Box::new(volume), _lock: lock });
+        let superblock = volume.superblock();
+        let most_bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
+        return Ok(Opened { tree: Box::new(volume), most_bytes, _lock: lock });
     }
     let volume = volume(image)?;
+    let most_bytes = most_bytes(volume.superblock());
     match lock.and_then(|lock| mounted(image, lock)) {
-        Ok((lock, fs)) => Ok(Opened { tree: Box::new(fs), _lock: Some(lock) }),
+        Ok((lock, fs)) => Ok(Opened { tree: Box::new(fs), most_bytes, _lock: Some(lock) }),
         Err(why) => {
             tell(why, "this is the last checkpoint");
-            Ok(Opened { tree: Box::new(volume), _lock: None })
+            Ok(Opened { tree: Box::new(volume), most_bytes, _lock: None })
         }
     }
+}
+
+fn most_bytes(superblock: &Superblock) -> u64 {
+    let blocks = match superblock.variant {
+        Variant::F2fs => superblock.block_count,
+        Variant::Iplfs => superblock.capacity,
+    };
+    let cluster = if superblock.features.has(Features::COMPRESSION) { MAX_CLUSTER } else { 1 };
+    blocks.saturating_mul(BLOCK_SIZE).saturating_mul(cluster)
 }
 
 /// Tells why it is not the next mount's state, and what it is instead.

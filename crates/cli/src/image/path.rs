@@ -1,16 +1,12 @@
 //! From a path inside an image to its inode.
 
+pub(super) use dovetail_vfs::shown;
 use dovetail_vfs::{Attr, Error, PathTree};
 
 use super::tree::Tree;
 use crate::Failure;
 
 const SYMLINK: u16 = 0o120_000;
-
-/// A name or path as it is shown: in one line, whatever its bytes.
-pub(super) fn shown(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).escape_debug().to_string()
-}
 
 /// What `path` leads to from the root. A target that begins with a slash begins at the image's root; ".." in the root is
 /// the root; a symbolic link at the end is followed if `follow`.

@@ -2,7 +2,7 @@
 
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{FileType, Inode, Nid};
-use dovetail_vfs::{Attr, DirEntry, Error, FileSystem, Ino, Timestamp};
+use dovetail_vfs::{Attr, DirEntry, Error, FileSystem, Ino, LeftOut, Timestamp};
 
 use crate::medium::Medium;
 
@@ -27,11 +27,15 @@ pub(super) trait Tree {
     /// The first byte at or after `offset` that is data; the end of the file if there is none.
     fn next_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
 
-    /// The first byte after `offset`, which is data, that is in a hole; the end of the file where holes are not told.
+    /// The first byte after `offset`, which is data, that is in a hole; the end of the file if
+    /// there is none.
     fn next_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
 
     /// Some of the entries after `cookie` (0: from the start), without "." and ".."; none at the end.
     fn list(&mut self, dir: Ino, cookie: u64) -> Result<Vec<DirEntry>, Error>;
+
+    /// What [`Self::list`] leaves out, since the directory is damaged.
+    fn left_out(&mut self, dir: Ino) -> Result<LeftOut, Error>;
 
     fn xattrs(&mut self, ino: Ino) -> Result<Xattrs, Error>;
 }
@@ -82,6 +86,10 @@ impl Tree for Box<dyn FileSystem> {
         Ok(entries)
     }
 
+    fn left_out(&mut self, dir: Ino) -> Result<LeftOut, Error> {
+        (**self).left_out(dir)
+    }
+
     fn xattrs(&mut self, ino: Ino) -> Result<Xattrs, Error> {
         let names = self.listxattr(ino)?;
         Ok(names.into_iter().map(|name| (name.clone(), self.getxattr(ino, &name))).collect())
@@ -124,8 +132,9 @@ impl Tree for Volume<Medium> {
         Self::next_data(self, &inode, offset).map_err(told)
     }
 
-    fn next_hole(&mut self, ino: Ino, _offset: u64) -> Result<u64, Error> {
-        Ok(inode(self, ino)?.size)
+    fn next_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
+        let inode = inode(self, ino)?;
+        Self::next_hole(self, &inode, offset).map_err(told)
     }
 
     /// All entries at once.
@@ -134,7 +143,7 @@ impl Tree for Volume<Medium> {
             return Ok(Vec::new());
         }
         let inode = inode(self, dir)?;
-        let mut entries = self.entries(&inode).map_err(told)?;
+        let (mut entries, _) = self.whole_entries(&inode).map_err(told)?;
         entries.retain(|entry| !entry.is_dot());
         let entry = |entry: dovetail_f2fs::format::DirEntry| DirEntry {
             name: entry.name,
@@ -143,6 +152,11 @@ impl Tree for Volume<Medium> {
             cookie: 1,
         };
         Ok(entries.into_iter().map(entry).collect())
+    }
+
+    fn left_out(&mut self, dir: Ino) -> Result<LeftOut, Error> {
+        let inode = inode(self, dir)?;
+        Ok(self.whole_entries(&inode).map_err(told)?.1)
     }
 
     fn xattrs(&mut self, ino: Ino) -> Result<Xattrs, Error> {

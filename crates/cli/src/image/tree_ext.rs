@@ -2,7 +2,7 @@
 
 use dovetail_ext::Volume;
 use dovetail_ext::format::{FileType, Inode};
-use dovetail_vfs::{Attr, DirEntry, Error, Ino};
+use dovetail_vfs::{Attr, DirEntry, Error, Ino, LeftOut};
 
 use super::tree::{Tree, Xattrs};
 
@@ -55,7 +55,7 @@ impl Tree for Volume<Medium> {
             return Ok(Vec::new());
         }
         let inode = inode(self, dir)?;
-        let mut entries = self.entries(&inode).map_err(told)?;
+        let (mut entries, _) = self.whole_entries(&inode).map_err(told)?;
         entries.retain(|entry| !entry.is_dot());
         let entry = |entry: dovetail_ext::format::DirEntry| DirEntry {
             name: entry.name,
@@ -64,6 +64,11 @@ impl Tree for Volume<Medium> {
             cookie: 1,
         };
         Ok(entries.into_iter().map(entry).collect())
+    }
+
+    fn left_out(&mut self, dir: Ino) -> Result<LeftOut, Error> {
+        let inode = inode(self, dir)?;
+        Ok(self.whole_entries(&inode).map_err(told)?.1)
     }
 
     fn xattrs(&mut self, ino: Ino) -> Result<Xattrs, Error> {

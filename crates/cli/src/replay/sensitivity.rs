@@ -1,11 +1,14 @@
 //! `dovetail replay --sensitivity`: how much results hang on the figures that no source gives.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::replay::ReplayJob;
 use dovetail_lab::results::RunResult;
 
 use super::{Arguments, job, perform};
 use crate::sensitivity::{Figure, at_least_one, table};
+use crate::signals::{stop_flag, stopped};
 use crate::{Failure, drive, print};
 
 /// What is compared.
@@ -20,17 +23,23 @@ const FIGURES: [Figure<RunResult>; 6] = [
 
 /// One table for each trace and drive.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let stop = stop_flag()?;
     for trace in &arguments.traces {
         for name in &arguments.drive {
             let profile = drive::load(name)?;
-            let text = compare(arguments, trace, &profile)?;
+            let text = compare(arguments, trace, &profile, &stop)?;
             print(&format!("{} on {}\n{text}\n", trace.display(), profile.name))?;
         }
     }
     Ok(())
 }
 
-fn compare(arguments: &Arguments, trace: &std::path::Path, profile: &Profile) -> Result<String, Failure> {
+fn compare(
+    arguments: &Arguments,
+    trace: &std::path::Path,
+    profile: &Profile,
+    stop: &AtomicBool,
+) -> Result<String, Failure> {
     let overrides = Overrides { scale: arguments.scale, seed: arguments.seed, ..Overrides::default() };
     let mut jobs = vec![job(arguments, trace, profile, &profile.name, &overrides)?];
     let mut names = Vec::new();
@@ -42,7 +51,10 @@ fn compare(arguments: &Arguments, trace: &std::path::Path, profile: &Profile) ->
             names.push(name);
         }
     }
-    let (runs, failed) = perform(arguments, &jobs);
+    let (runs, failed) = perform(arguments, &jobs, stop)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(stopped());
+    }
     if !failed.is_empty() {
         return Err(Failure::Failed(failed.join("\ndovetail: ")));
     }

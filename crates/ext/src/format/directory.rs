@@ -98,7 +98,8 @@ impl<'a> DirBlock<'a> {
     /// The records that name an inode, whose names are checked.
     ///
     /// # Errors
-    /// The first record that cannot be one; the list ends there.
+    /// Each name that no file may have; the first record that cannot be one: the list ends there, as
+    /// nothing says where the next one begins.
     pub fn entries(self) -> impl Iterator<Item = Result<DirRecord<'a>, Corrupt>> {
         let used =
             |record: &Result<DirRecord<'_>, _>| record.as_ref().is_ok_and(|record| !record.ino.is_some());
@@ -155,7 +156,7 @@ impl<'a> DirBlock<'a> {
 
     fn check_name(&self, name: &[u8]) -> Result<(), Corrupt> {
         if name.is_empty() || name.iter().any(|&byte| byte == 0 || byte == b'/') {
-            let name = String::from_utf8_lossy(name).into_owned();
+            let name = dovetail_vfs::shown(name);
             return Err(Corrupt::Name { dir: self.dir, name });
         }
         Ok(())
@@ -363,5 +364,26 @@ mod tests {
         assert!(first(&bytes).is_err(), "no room for a name");
         bytes[4..6].copy_from_slice(&1020_u16.to_le_bytes());
         assert_eq!(DirBlock::new(&bytes, FORMAT, DIR, 0).records().filter(Result::is_err).count(), 1);
+    }
+
+    #[test]
+    fn what_is_whole_is_listed_around_a_name_that_no_file_may_have() {
+        let mut bytes = [0; 1024];
+        let mut block = DirBlockMut::init(&mut bytes, FORMAT, DIR, 0);
+        for (name, ino) in [("one", 12), ("two", 13), ("three", 14)] {
+            block.insert(name.as_bytes(), Ino(ino), FileType::REGULAR).unwrap();
+        }
+        let listed = |bytes: &[u8]| {
+            let entries = DirBlock::new(bytes, FORMAT, DIR, 0).entries();
+            entries.map(|entry| entry.map_or(0, |entry| entry.ino.0)).collect::<Vec<_>>()
+        };
+        let whole = bytes;
+        for (at, value, expected) in
+            [(20, b'/', [12, 0, 14].to_vec()), (20, 0, [12, 0, 14].to_vec()), (16, 9, [12, 0].to_vec())]
+        {
+            bytes = whole;
+            bytes[at] = value;
+            assert_eq!(listed(&bytes), expected, "byte {at}");
+        }
     }
 }

@@ -33,11 +33,30 @@ impl<D: BlockDevice> Checker<D> {
         } else {
             self.check_pointers(inode, &mut seen)?;
         }
+        self.check_limit(inode);
         if seen.damaged {
             return Ok(None);
         }
         self.check_size(inode, seen.end);
         Ok(Some(seen.blocks))
+    }
+
+    fn check_limit(&mut self, inode: &Inode) {
+        let (ino, found) = (inode.ino, inode.size);
+        let expected = self.largest_size(inode);
+        if inode.file_type() == FileType::REGULAR && found > expected {
+            self.found(Finding::SizeLimit { ino, found, expected });
+        }
+    }
+
+    /// Extents number 2^32 blocks, pointers reach as far as three levels go.
+    fn largest_size(&self, inode: &Inode) -> u64 {
+        let size = u64::from(self.volume.superblock.block_size());
+        if inode.flags.has(InodeFlags::EXTENTS) {
+            return size << 32;
+        }
+        let pointers = size / 4;
+        (u64::from(DIRECT_POINTERS) + pointers + pointers.pow(2) + pointers.pow(3)) * size
     }
 
     /// A file's size reaches into its last written block; a directory's and a link's is that of its blocks.

@@ -64,7 +64,7 @@ impl<D: BlockDevice> Checker<D> {
         }
         let format = self.volume.dir_format();
         for record in DirBlock::new(block, format, reading.dir.ino, number).entries() {
-            let Some(record) = self.decoded(record) else { return };
+            let Some(record) = self.decoded(record) else { continue };
             if number == 0 && reading.dots < 2 {
                 self.check_dot(reading, &record);
             } else {

@@ -127,6 +127,8 @@ impl Finding {
 findings! {
     /// The superblock cannot be used: nothing else was checked.
     Unusable: Error, { reason: Corrupt } => "nothing more can be checked: {reason}";
+    /// The first superblock is damaged; the volume was checked by its backup.
+    Backup: Error, { reason: Corrupt } => "{reason}; the backup in group 1 is whole and was used";
     /// A structure that cannot be decoded: a field outside its range, a wrong checksum, a block outside the volume.
     Damaged: Error, { reason: Corrupt } => "{reason}";
     /// The journal cannot be used.
@@ -157,6 +159,8 @@ findings! {
     Flags: Error, { ino: Ino, what: &'static str } => "inode {ino} has the flag {what}, which cannot be";
     /// The size does not fit the blocks.
     Size: Error, { ino: Ino, found: u64, expected: u64 } => "inode {ino} has {found} bytes, by its blocks {expected}";
+    /// A file is larger than its pointers can reach, or its extents.
+    SizeLimit: Error, { ino: Ino, found: u64, expected: u64 } => "inode {ino} has {found} bytes, no file of this volume has more than {expected}";
     /// The count of blocks is wrong.
     Sectors: Error, { ino: Ino, found: u64, expected: u64 } => "inode {ino} counts {found} sectors, it has {expected}";
     /// An entry of an extent tree and the node that it leads to begin at other blocks.
@@ -170,7 +174,7 @@ findings! {
     /// The first entries of a directory are not "." and "..".
     Dots: Error, { dir: Ino, what: &'static str, found: Ino, expected: Ino } => "directory {dir}: \"{what}\" leads to inode {found}, not {expected}";
     /// A directory has an entry "." or ".." in another place.
-    DotElsewhere: Error, { dir: Ino, name: Name } => "directory {dir} has a further entry {name:?}";
+    DotElsewhere: Error, { dir: Ino, name: Name } => "directory {dir} has a further entry {name}";
     /// Two entries have one name.
     NameTwice: Error, { dir: Ino, name: Name } => "directory {dir} has two entries {name}";
     /// An entry leads to an inode that is not used.

@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use dovetail_block::BlockDevice;
 
 use crate::error::{Corrupt, Error};
-use crate::format::{BlockAddr, Group, GroupNo, Ino, RoCompat, State};
+use crate::format::{BlockAddr, Compat, Group, GroupNo, Ino, RoCompat, State};
 use crate::space::Space;
 use crate::volume::Volume;
 
@@ -137,6 +137,9 @@ fn run<D: BlockDevice>(volume: Volume<D>, options: Options) -> Result<Report, Er
         checker.found(Finding::NotChecked { what: "volumes with clusters (bigalloc)".into() });
         return Ok(checker.report);
     }
+    if let Some(reason) = checker.volume.superblock_damage().cloned() {
+        checker.found(Finding::Backup { reason });
+    }
     checker.read_places()?;
     checker.check_superblock()?;
     checker.check_descriptors()?;
@@ -165,6 +168,14 @@ impl<D: BlockDevice> Checker<D> {
         }
         if superblock.journal_ino.is_some() {
             self.check_journal()?;
+        } else if superblock.compat.has(Compat::HAS_JOURNAL) {
+            let elsewhere = superblock.journal_dev != 0 || superblock.journal_uuid != [0; 16];
+            self.found(match elsewhere {
+                true => Finding::NotChecked { what: "the journal, which is on another device".into() },
+                false => {
+                    Finding::Journal { reason: "the feature has_journal is set, and no inode is it".into() }
+                }
+            });
         }
         Ok(())
     }

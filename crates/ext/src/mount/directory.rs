@@ -4,6 +4,7 @@
 //! hold while entries move between blocks. Other directories never move an entry: positions are places.
 
 use dovetail_block::BlockDevice;
+use dovetail_vfs::LeftOut;
 
 use super::Ext;
 use super::map::State;
@@ -28,6 +29,8 @@ pub(super) struct Listing {
     dir: Ino,
     edits: u64,
     entries: Vec<(u64, DirEntry)>,
+    /// What is damaged.
+    left_out: LeftOut,
 }
 
 impl<D: BlockDevice> Ext<D> {
@@ -223,13 +226,7 @@ impl<D: BlockDevice> Ext<D> {
         cookie: u64,
         found: &mut dyn FnMut(u64, &DirEntry) -> bool,
     ) -> Result<(), Error> {
-        self.check_readable(dir)?;
-        let edits = self.edits;
-        let known = self.listing.take().filter(|listing| listing.dir == dir && listing.edits == edits);
-        let listing = match known {
-            Some(listing) => listing,
-            None => Listing { dir, edits, entries: self.read_entries(dir)? },
-        };
+        let listing = self.listing_of(dir)?;
         let from = listing.entries.partition_point(|(position, _)| *position <= cookie);
         for (position, entry) in &listing.entries[from..] {
             if !found(*position, entry) {
@@ -240,17 +237,48 @@ impl<D: BlockDevice> Ext<D> {
         Ok(())
     }
 
-    /// All entries, in the order of their positions.
-    fn read_entries(&mut self, dir: Ino) -> Result<Vec<(u64, DirEntry)>, Error> {
+    /// What [`Self::list`] finds no entry in.
+    pub(super) fn left_out_of(&mut self, dir: Ino) -> Result<LeftOut, Error> {
+        let listing = self.listing_of(dir)?;
+        let left = listing.left_out.clone();
+        self.listing = Some(listing);
+        Ok(left)
+    }
+
+    /// The listing that is known, or a new one.
+    fn listing_of(&mut self, dir: Ino) -> Result<Listing, Error> {
+        self.check_readable(dir)?;
+        let edits = self.edits;
+        match self.listing.take().filter(|listing| listing.dir == dir && listing.edits == edits) {
+            Some(listing) => Ok(listing),
+            None => self.read_entries(dir),
+        }
+    }
+
+    /// All entries, in the order of their positions. A block that is damaged is passed over, and so
+    /// is what follows damage in one, as the kernel does.
+    fn read_entries(&mut self, dir: Ino) -> Result<Listing, Error> {
         let format = self.dir_format();
         let blocks = self.dir_blocks(dir)?;
         let by_hash = self.superblock.compat.has(Compat::DIR_INDEX) && (self.is_indexed(dir)? || blocks == 1);
         let version = if by_hash { Some(self.hash_version(dir)?) } else { None };
-        let mut entries = Vec::new();
+        let (mut entries, mut left_out) = (Vec::new(), LeftOut::default());
         for block in 0..blocks {
-            let bytes = self.dir_block(dir, block)?;
+            let bytes = match self.dir_block(dir, block) {
+                Err(Error::Corrupt(what)) => {
+                    left_out.push(what);
+                    continue;
+                }
+                bytes => bytes?,
+            };
             for record in DirBlock::new(&bytes, format, dir, block).entries() {
-                let record = record?;
+                let record = match record {
+                    Ok(record) => record,
+                    Err(error) => {
+                        left_out.push(error);
+                        continue;
+                    }
+                };
                 let place = u64::from(block) * self.block_size() as u64 + record.offset as u64 + 1;
                 let hash =
                     version.and_then(|version| name_hash(record.name, version, self.superblock.hash_seed));
@@ -265,6 +293,6 @@ impl<D: BlockDevice> Ext<D> {
             }
         }
         entries.sort_by(|a, b| (a.0, &a.1.name).cmp(&(b.0, &b.1.name)));
-        Ok(entries)
+        Ok(Listing { dir, edits: self.edits, entries, left_out })
     }
 }

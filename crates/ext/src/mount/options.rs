@@ -92,7 +92,9 @@ const FLAGS: [Flag; 10] = [
 ];
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does not have.
-const WITHOUT_EFFECT: [&str; 12] = [
+const WITHOUT_EFFECT: [&str; 14] = [
+    "lazytime",
+    "nolazytime",
     "relatime",
     "noatime",
     "user_xattr",

@@ -3,8 +3,8 @@
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, NewNode, RenameFlags,
-    SetAttr, StatFs, XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut, NewNode,
+    RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::Ext;
@@ -249,12 +249,21 @@ impl<D: BlockDevice> FileSystem for Ext<D> {
             true
         })?;
         for (cookie, found) in all {
-            let kind = super::attributes::kind(self.inode(found.ino)?.mode);
+            // of a damaged inode the name is listed all the same
+            let kind = self.inode(found.ino).map_or(0, |inode| super::attributes::kind(inode.mode));
             if !entry(DirEntry { name: found.name, ino: Number(found.ino.0.into()), kind, cookie }) {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn left_out(&mut self, dir: Number) -> Result<LeftOut, Error> {
+        let dir = ino_of(dir);
+        if !self.inode(dir)?.is_dir() {
+            return Err(Error::NotADirectory);
+        }
+        Ok(self.left_out_of(dir)?)
     }
 
     fn getxattr(&mut self, ino: Number, name: &[u8]) -> Result<Vec<u8>, Error> {

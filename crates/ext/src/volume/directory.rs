@@ -1,54 +1,101 @@
 //! Directories: listing all entries, and finding one, through the index where there is one.
 
 use dovetail_block::BlockDevice;
+use dovetail_vfs::LeftOut;
 
 use super::{Block, Volume};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, DirBlock, DirEntry, DirRecord, DxBlock, Incompat, Inode, InodeFlags, dir_block_checksums,
+    BlockAddr, DirBlock, DirEntry, DirRecord, DxBlock, Incompat, Ino, Inode, InodeFlags, dir_block_checksums,
     dx_block_checksums, dx_table_offset, name_hash,
 };
 
+/// Blocks of a directory that may be unreachable before the rest of it is given up: as many as a
+/// damaged pointer of the second level loses. A bound for damaged sizes; assumed.
+const MAX_MISSES: u64 = 1 << 20;
+
 impl<D: BlockDevice> Volume<D> {
-    /// Calls `found` for each entry of directory `dir`, "." and ".." included, in the order of the disk. Memory does not
-    /// depend on the directory's size: one block at a time is decoded.
+    /// Calls `found` for each entry of directory `dir`, "." and ".." included, in the order of the
+    /// disk, and for each piece of it that is damaged: an entry, the rest of a block, or blocks
+    /// that nothing leads to. Memory does not depend on the directory's size: one block at a time
+    /// is decoded.
     ///
     /// # Errors
-    /// [`Error::NotADirectory`], a damaged block; whatever `found` returns.
+    /// [`Error::NotADirectory`], [`Error::Io`]; whatever `found` returns.
     pub fn for_each_entry(
         &mut self,
         dir: &Inode,
-        mut found: impl FnMut(&mut Self, DirEntry) -> Result<(), Error>,
+        mut found: impl FnMut(&mut Self, Result<DirEntry, Error>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut from = 0;
-        while let Some((number, block)) = self.next_dir_block(dir, from)? {
+        check_dir(dir)?;
+        let (mut from, mut misses, mut dots) = (0, 0, Dots::default());
+        loop {
+            let (number, at) = match self.next_dir_block(dir, from) {
+                Ok(Some(next)) => next,
+                Ok(None) => return Ok(()),
+                Err((block, error)) => {
+                    found(self, Err(Self::damage(error)?))?;
+                    misses += 1;
+                    if misses == MAX_MISSES {
+                        return found(self, Err(lost_behind(dir, block)));
+                    }
+                    from = block + 1;
+                    continue;
+                }
+            };
+            let block = self.blocks.metadata(at)?;
+            // what the entries lead to says for itself whether it is whole
+            if let Err(error) = self.check_sum(dir, number, &block) {
+                found(self, Err(error.into()))?;
+            }
             for record in DirBlock::new(&block, self.dir_format(), dir.ino, number).entries() {
-                let entry = self.checked_entry(dir, number, record?)?;
+                let entry = self.checked_entry(dir, record, Some(&mut dots));
                 found(self, entry)?;
             }
             from = u64::from(number) + 1;
         }
-        Ok(())
+    }
+
+    /// The error again, if it is damage.
+    fn damage(error: Error) -> Result<Error, Error> {
+        if matches!(error, Error::Corrupt(_)) { Ok(error) } else { Err(error) }
     }
 
     /// The entries of directory `dir` in the order of the disk, "." and ".." included.
     ///
     /// # Errors
-    /// As [`Self::for_each_entry`].
+    /// As [`Self::for_each_entry`], and the first piece of the directory that is damaged.
     pub fn entries(&mut self, dir: &Inode) -> Result<Vec<DirEntry>, Error> {
         let mut entries = Vec::new();
         self.for_each_entry(dir, |_, entry| {
-            entries.push(entry);
+            entries.push(entry?);
             Ok(())
         })?;
         Ok(entries)
+    }
+
+    /// The entries of directory `dir` that are whole, and why others are not.
+    ///
+    /// # Errors
+    /// As [`Self::for_each_entry`].
+    pub fn whole_entries(&mut self, dir: &Inode) -> Result<(Vec<DirEntry>, LeftOut), Error> {
+        let (mut entries, mut left) = (Vec::new(), LeftOut::default());
+        self.for_each_entry(dir, |_, entry| {
+            match entry {
+                Ok(entry) => entries.push(entry),
+                Err(Error::Corrupt(what)) => left.push(what),
+                Err(error) => left.push(error),
+            }
+            Ok(())
+        })?;
+        Ok((entries, left))
     }
 
     /// The entry called `name` in directory `dir`. An index that is damaged is passed over: every block is looked at
     /// then, as the kernel does.
     ///
     /// # Errors
-    /// As [`Self::for_each_entry`].
+    /// As [`Self::for_each_entry`]; of damage, if the name is not found, what may have hidden it.
     pub fn lookup(&mut self, dir: &Inode, name: &[u8]) -> Result<Option<DirEntry>, Error> {
         check_dir(dir)?;
         if dir.flags.has(InodeFlags::INDEX) && name != b"." && name != b".." {
@@ -57,14 +104,19 @@ impl<D: BlockDevice> Volume<D> {
                 found => return found,
             }
         }
-        let mut from = 0;
-        while let Some((number, block)) = self.next_dir_block(dir, from)? {
-            if let Some(entry) = self.find_in_block(dir, number, &block, name)? {
-                return Ok(Some(entry));
+        let (mut found, mut damage) = (None, None);
+        self.for_each_entry(dir, |_, entry| {
+            match entry {
+                Ok(entry) if entry.name == name => found = found.take().or(Some(entry)),
+                Ok(_) => {}
+                Err(error) => damage = damage.take().or(Some(error)),
             }
-            from = u64::from(number) + 1;
+            Ok(())
+        })?;
+        match (found, damage) {
+            (None, Some(error)) => Err(error),
+            (found, _) => Ok(found),
         }
-        Ok(None)
     }
 
     fn find_in_block(
@@ -75,7 +127,7 @@ impl<D: BlockDevice> Volume<D> {
         name: &[u8],
     ) -> Result<Option<DirEntry>, Error> {
         let found = DirBlock::new(block, self.dir_format(), dir.ino, number).find(name)?;
-        found.map(|record| self.checked_entry(dir, number, record)).transpose()
+        found.map(|record| self.checked_entry(dir, Ok(record), None)).transpose()
     }
 
     fn lookup_indexed(&mut self, dir: &Inode, name: &[u8]) -> Result<Option<DirEntry>, Error> {
@@ -116,16 +168,16 @@ impl<D: BlockDevice> Volume<D> {
         }
     }
 
-    /// The first block of directory `dir` from `from` on that is no hole, and its number.
-    pub(crate) fn next_dir_block(&mut self, dir: &Inode, from: u64) -> Result<Option<(u32, Block)>, Error> {
-        check_dir(dir)?;
-        let end = dir.size / u64::from(self.superblock.block_size());
+    /// The first block of directory `dir` from `from` on that is no hole: its number, and where it
+    /// lies. An error comes with the block that cannot be found.
+    fn next_dir_block(&mut self, dir: &Inode, from: u64) -> Result<Option<(u32, BlockAddr)>, (u64, Error)> {
+        // no directory has more blocks than its volume; a damaged size must not count for more
+        let end = (dir.size / u64::from(self.superblock.block_size())).min(self.superblock.blocks_count);
         let mut block = from;
         while block < end {
-            let run = self.run(dir, block)?;
+            let run = self.run(dir, block).map_err(|error| (block, error))?;
             if let Some(at) = run.mapped.data() {
-                let number = block as u32; // a run of data lies below 2^32
-                return Ok(Some((number, self.checked_dir_block(dir, number, at)?)));
+                return Ok(Some((block as u32, at))); // a run of data lies below 2^32
             }
             block = block.saturating_add(run.len);
         }
@@ -147,17 +199,58 @@ impl<D: BlockDevice> Volume<D> {
 
     fn checked_dir_block(&mut self, dir: &Inode, number: u32, at: BlockAddr) -> Result<Block, Error> {
         let block = self.blocks.metadata(at)?;
-        if let Some(seed) = dir.checksum_seed(&self.superblock) {
-            check_dir_checksum(&block, dir, number, seed)?;
-        }
+        self.check_sum(dir, number, &block)?;
         Ok(block)
     }
 
-    fn checked_entry(&self, dir: &Inode, number: u32, record: DirRecord<'_>) -> Result<DirEntry, Error> {
-        let most = u64::from(self.superblock.inodes_count);
-        Corrupt::check_range(Place::Directory(dir.ino, number), "inode", record.ino.0, (1, most))?;
+    fn check_sum(&self, dir: &Inode, number: u32, block: &Block) -> Result<(), Corrupt> {
+        let seed = dir.checksum_seed(&self.superblock);
+        seed.map_or(Ok(()), |seed| check_dir_checksum(block, dir, number, seed))
+    }
+
+    /// An entry of a listing, which goes by `dots`, or one that was looked for.
+    fn checked_entry(
+        &self,
+        dir: &Inode,
+        record: Result<DirRecord<'_>, Corrupt>,
+        dots: Option<&mut Dots>,
+    ) -> Result<DirEntry, Error> {
+        let record = record?;
+        dots.map_or(Ok(()), |dots| dots.check(dir.ino, record.name))?;
+        let last = u64::from(self.superblock.inodes_count);
+        if u64::from(record.ino.0) > last {
+            let (dir, name, ino) = (dir.ino, dovetail_vfs::shown(record.name), record.ino);
+            return Err(Corrupt::EntryInode { dir, name, ino, last }.into());
+        }
         Ok(DirEntry { name: record.name.to_vec(), ino: record.ino, file_type: record.file_type })
     }
+}
+
+/// Which of "." and ".." a directory has shown so far.
+#[derive(Default)]
+struct Dots([bool; 2]);
+
+impl Dots {
+    fn check(&mut self, dir: Ino, name: &[u8]) -> Result<(), Corrupt> {
+        let Some(which) = [&b"."[..], b".."].iter().position(|dots| *dots == name) else { return Ok(()) };
+        if std::mem::replace(&mut self.0[which], true) {
+            return Err(Corrupt::FurtherDot { dir, name: dovetail_vfs::shown(name) });
+        }
+        Ok(())
+    }
+}
+
+/// The directory goes on behind `block`, and is not looked at any more.
+fn lost_behind(dir: &Inode, block: u64) -> Error {
+    let place = Place::Directory(dir.ino, u32::try_from(block).unwrap_or(u32::MAX));
+    Corrupt::Range {
+        place,
+        field: "blocks that cannot be found",
+        found: MAX_MISSES,
+        min: 0,
+        max: MAX_MISSES - 1,
+    }
+    .into()
 }
 
 /// Checks the checksum of a directory's block, of entries or of the index.

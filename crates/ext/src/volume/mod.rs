@@ -1,8 +1,10 @@
 //! A volume read without writing: what `inspect`, `ls` and fsck build on.
 //!
-//! A volume that was not unmounted is shown as it is after its recovery: blocks whose newest content is in the journal are
-//! read from there. Orphans are not dealt with; they have no names, so that nobody sees them.
+//! A volume that was not unmounted is shown as it is after its recovery: blocks whose newest
+//! content is in the journal are read from there; where the first superblock is damaged, a backup
+//! is used. Orphans are not dealt with; they have no names, so that nobody sees them.
 
+mod backup;
 mod cache;
 mod directory;
 mod file;
@@ -18,7 +20,8 @@ pub use map::{Mapped, Run};
 pub use open::Recovery;
 pub use walk::{Visit, WalkEntry};
 
-use crate::format::{DirFormat, Incompat, Superblock};
+use crate::error::Corrupt;
+use crate::format::{DirFormat, GroupNo, Incompat, SUPERBLOCK_SIZE, Superblock};
 
 /// An ext2, ext3 or ext4 volume, opened for reading.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct Volume<D> {
     pub(crate) blocks: Blocks<D>,
     pub(crate) superblock: Superblock,
     pub(crate) recovery: Option<Recovery>,
+    /// Why the first superblock is not used, and the bytes of the backup that is.
+    backup: Option<(Corrupt, Box<[u8; SUPERBLOCK_SIZE]>)>,
 }
 
 impl<D> Volume<D> {
@@ -37,6 +42,18 @@ impl<D> Volume<D> {
     /// What the journal still holds; `None` for a volume that was unmounted.
     pub const fn recovery(&self) -> Option<Recovery> {
         self.recovery
+    }
+
+    /// Why a backup of the superblock is used in its place: counts of free blocks and inodes, and
+    /// the list of orphans, are then not those of the volume. `None` if the first one is whole.
+    pub fn superblock_damage(&self) -> Option<&Corrupt> {
+        self.backup.as_ref().map(|(damage, _)| damage)
+    }
+
+    /// The first superblock, made from the backup that is used; `None` if it is whole.
+    pub fn restored_superblock(&self) -> Option<[u8; SUPERBLOCK_SIZE]> {
+        let (_, base) = self.backup.as_ref()?;
+        Some(Superblock { group: GroupNo(0), ..self.superblock.clone() }.encode(base))
     }
 
     /// How blocks of directories look.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_block::{BLOCK_SIZE, BlockDevice, Content, Lba};
+use dovetail_block::{BLOCK_SIZE, BlockDevice, Content};
 
-use super::{Blocks, Volume};
+use super::{Blocks, Volume, backup};
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{BlockAddr, Compat, GroupNo, Incompat, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use crate::journal::{JournalError, JournalExtent, JournalMap, JournalSuperblock, replay};
@@ -28,10 +28,14 @@ impl<D: BlockDevice> Volume<D> {
     ///
     /// # Errors
     /// [`Error::NotExt`]; [`Error::Incompatible`] for what is not supported; [`Error::Corrupt`] when the superblock is
-    /// damaged, or the device is shorter than the volume; [`Error::Journal`] when a journal that must be replayed cannot
+    /// damaged and has no whole backup, or the device is shorter than the volume; [`Error::Journal`] when a journal that must be replayed cannot
     /// be; [`Error::Io`].
     pub fn open(device: D) -> Result<Self, Error> {
         let mut volume = Self::open_unrecovered(device)?;
+        if volume.backup.is_some() && volume.superblock.journal_ino.is_some() {
+            // a backup does not know whether the volume was unmounted
+            volume.superblock.incompat = volume.superblock.incompat.with(Incompat::RECOVER);
+        }
         if volume.superblock.incompat.has(Incompat::RECOVER) {
             volume.recover()?;
         }
@@ -44,7 +48,14 @@ impl<D: BlockDevice> Volume<D> {
         if blocks.bytes() < SUPERBLOCK_OFFSET + SUPERBLOCK_SIZE as u64 {
             return Err(Error::NotExt { found: 0 });
         }
-        let superblock = Superblock::parse_on_drive(&superblock_bytes(&mut blocks)?, GroupNo(0))?;
+        let first = backup::bytes_at(&mut blocks, SUPERBLOCK_OFFSET)?;
+        let (superblock, backup) = match Superblock::parse_on_drive(&first, GroupNo(0)) {
+            Err(Error::Corrupt(damage)) => match backup::backup(&mut blocks)? {
+                Some((superblock, bytes)) => (superblock, Some((damage, Box::new(bytes)))),
+                None => return Err(damage.into()),
+            },
+            superblock => (superblock?, None),
+        };
         blocks.set_block_size(superblock.block_size());
         if superblock.incompat.has(Incompat::DEVIRTUALIZED) && !blocks.follow_places() {
             return Err(Incompatible::Devirtualized.into());
@@ -54,7 +65,7 @@ impl<D: BlockDevice> Volume<D> {
         if found < expected {
             return Err(Corrupt::Truncated { found, expected }.into());
         }
-        Ok(Self { blocks, superblock, recovery: None })
+        Ok(Self { blocks, superblock, recovery: None, backup })
     }
 
     /// Lets what the journal holds show.
@@ -74,9 +85,14 @@ impl<D: BlockDevice> Volume<D> {
             .map(|(&block, source)| (BlockAddr(block), (place(source.at), source.escaped)))
             .collect();
         let (transactions, blocks) = (found.transactions, redirected.len() as u64);
-        self.recovery = Some(Recovery { transactions, blocks });
+        let recovery = Recovery { transactions, blocks };
+        self.recovery = Some(recovery).filter(|recovery| self.backup.is_none() || recovery.blocks > 0);
         self.blocks.redirect(redirected);
-        self.read_superblock_again()
+        match self.read_superblock_again() {
+            // not in the journal: the first one is as damaged as before
+            Err(Error::Corrupt(_)) if self.backup.is_some() => Ok(()),
+            read => read,
+        }
     }
 
     /// The superblock may itself be in the journal.
@@ -146,12 +162,4 @@ impl<D: BlockDevice> Volume<D> {
         bytes[..block.len()].copy_from_slice(&block);
         Ok(Content::Bytes(Arc::new(bytes)))
     }
-}
-
-/// The first superblock, which lies at byte 1024 whatever the block size.
-fn superblock_bytes<D: BlockDevice>(blocks: &mut Blocks<D>) -> Result<[u8; SUPERBLOCK_SIZE], Error> {
-    let whole = blocks.whole(Lba(0))?;
-    let mut bytes = [0; SUPERBLOCK_SIZE];
-    bytes.copy_from_slice(&whole[SUPERBLOCK_OFFSET as usize..][..SUPERBLOCK_SIZE]);
-    Ok(bytes)
 }

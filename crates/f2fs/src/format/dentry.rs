@@ -99,7 +99,7 @@ impl<'a> DentryBlock<'a> {
     /// The entries in order.
     ///
     /// # Errors
-    /// The first entry that cannot be one; the list ends there.
+    /// Each entry that cannot be one; the list goes on behind it.
     pub fn entries(self) -> impl Iterator<Item = Result<DirEntry, Corrupt>> + 'a {
         self.entries_from(0).map(|entry| entry.map(|(_, entry)| entry))
     }
@@ -108,13 +108,13 @@ impl<'a> DentryBlock<'a> {
     /// at a slot goes on with the slot after it, whatever was removed since.
     ///
     /// # Errors
-    /// The first entry that cannot be one; the list ends there.
+    /// As [`Self::entries`].
     pub fn entries_from(self, slot: usize) -> impl Iterator<Item = Result<(usize, DirEntry), Corrupt>> + 'a {
         let mut next = self.next_start(slot);
         std::iter::from_fn(move || {
             let slot = (next..self.count).find(|&slot| lsb_first(self.bitmap, slot))?;
             let entry = self.entry(slot);
-            next = entry.as_ref().map_or(self.count, |entry| slot + dentry_slots(entry.name.len()));
+            next = slot + self.slots_at(slot);
             Some(entry.map(|entry| (slot, entry)))
         })
     }
@@ -123,9 +123,19 @@ impl<'a> DentryBlock<'a> {
     fn next_start(&self, slot: usize) -> usize {
         let mut at = 0;
         while at < slot.min(self.count) {
-            at += if lsb_first(self.bitmap, at) { dentry_slots(self.name_len(at)).max(1) } else { 1 };
+            at += if lsb_first(self.bitmap, at) { self.slots_at(at) } else { 1 };
         }
         at.max(slot)
+    }
+
+    /// Slots that the entry at `slot` takes. Where its name has no possible length, those that only
+    /// go on belong to it.
+    fn slots_at(&self, slot: usize) -> usize {
+        if let Some(name) = self.name(slot) {
+            return dentry_slots(name.len());
+        }
+        let goes_on = |&at: &usize| lsb_first(self.bitmap, at) && self.name_len(at) == 0;
+        1 + (slot + 1..self.count).take_while(goes_on).count()
     }
 
     fn dentry(&self, slot: usize) -> &'a [u8] {
@@ -204,7 +214,7 @@ impl<'a> DentryBlock<'a> {
         Corrupt::check_range(place, "name_len", len as u64, (1, room.min(MAX_NAME)))?;
         let name = self.names[slot * SLOT..][..len].to_vec();
         if name.iter().any(|&byte| byte == 0 || byte == b'/') {
-            let name = String::from_utf8_lossy(&name).into_owned();
+            let name = dovetail_vfs::shown(&name);
             return Err(Corrupt::Name { dir: self.dir, name });
         }
         Ok(DirEntry { name, ino: self.ino(slot), file_type: self.file_type(slot), hash: self.hash(slot) })
@@ -243,5 +253,41 @@ mod tests {
         assert!(DentryBlock::block(&block, Nid(3)).entries().next().unwrap().is_err(), "NUL");
         block[2384 + 213 * 8] = b'a';
         assert_eq!(DentryBlock::block(&block, Nid(3)).entries().next().unwrap().unwrap().name, b"a");
+    }
+
+    #[test]
+    fn what_is_whole_is_listed_around_what_is_not() {
+        let names = ["one", "a name of four slots, no less", "three", "four"];
+        let slots = [0, 1, 5, 6];
+        let build = || {
+            let mut bytes = Box::new([0; 4096]);
+            for (name, ino) in names.iter().zip(10..) {
+                let mut block = super::super::DentryBlockMut::block(&mut bytes);
+                block.insert(name.as_bytes(), 1, Nid(ino), FileType::REGULAR).unwrap();
+            }
+            bytes
+        };
+        for (bad, slot) in slots.into_iter().enumerate() {
+            let dentry = 30 + slot * DENTRY + 8;
+            // no length, too long, beyond the block; NUL, a slash
+            for (at, value) in [(dentry, [0, 0]), (dentry, [44, 1]), (dentry, [0xFF, 0xFF])]
+                .into_iter()
+                .chain([(2384 + slot * SLOT, *b"\0x"), (2384 + slot * SLOT, *b"/x")])
+            {
+                let mut bytes = build();
+                bytes[at..at + 2].copy_from_slice(&value);
+                let block = DentryBlock::block(&bytes, Nid(3));
+                let listed: Vec<_> = block.entries_from(0).collect();
+                assert_eq!(listed.len(), 4, "{bad} {value:?}: {listed:?}");
+                assert!(listed[bad].is_err(), "{bad} {value:?}");
+                let whole: Vec<_> = listed.into_iter().filter_map(Result::ok).collect();
+                let found = |from| block.entries_from(from).filter_map(Result::ok).collect::<Vec<_>>();
+                for (n, (slot, _)) in whole.iter().enumerate() {
+                    assert_eq!(found(slot + 1), whole[n + 1..], "going on behind slot {slot}");
+                }
+                let expected = (0..4).filter(|&n| n != bad).map(|n| names[n]);
+                assert!(whole.iter().map(|(_, entry)| entry.name.as_slice()).eq(expected.map(str::as_bytes)));
+            }
+        }
     }
 }

@@ -414,7 +414,7 @@ findings! {
     /// An entry's name has an impossible length.
     DentryLength: Error, Guess, { dir: Nid, block: u64, slot: usize, found: u16 } => "entry {slot} in block {block} of directory {dir} has a name of {found} bytes";
     /// A name that no file may have.
-    DentryName: Error, Guess, { dir: Nid, name: Name } => "an entry of directory {dir} is called {name:?}";
+    DentryName: Error, Guess, { dir: Nid, name: Name } => "an entry of directory {dir} is called {name}, which no file may be";
     /// A long name whose later slots are marked as free: the next name would overwrite it.
     DentrySlots: Error, Repaired, { dir: Nid, name: Name, slot: usize } => "slot {slot} of {name} in directory {dir} is marked as free";
     /// A later slot of a long name claims to be an entry of its own.

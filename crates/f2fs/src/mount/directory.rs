@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, BlockDevice, Content};
+use dovetail_vfs::LeftOut;
 
 use super::F2fs;
 use super::data::ADVISE_ENCRYPTED;
@@ -212,30 +213,50 @@ impl<D: BlockDevice> F2fs<D> {
         self.write_directory_block(dir, block, bytes)
     }
 
-    /// Only "." and ".." are left.
+    /// Only "." and ".." are left. What is no entry may have been one: a directory with damage is
+    /// not taken away.
     pub(super) fn is_empty_dir(&mut self, dir: Nid) -> Result<bool, Error> {
-        let mut empty = true;
-        self.list(dir, 0, &mut |_, entry| {
-            empty = entry.is_dot();
-            empty
+        let (mut empty, mut damage) = (true, None);
+        self.list(dir, 0, &mut |entry| {
+            match entry {
+                Ok((_, entry)) => empty = entry.is_dot(),
+                Err(error) => damage = Some(error),
+            }
+            empty && damage.is_none()
         })?;
-        Ok(empty)
+        damage.map_or(Ok(empty), |error| Err(error.into()))
     }
 
-    /// Calls `found` for each entry from place `cookie` on, with the place after it, until that returns `false`.
+    /// What [`Self::list`] finds no entry in.
+    pub(super) fn left_out_of(&mut self, dir: Nid) -> Result<LeftOut, Error> {
+        let (mut left, mut dots) = (LeftOut::default(), Vec::new());
+        self.list(dir, 0, &mut |entry| {
+            match entry {
+                Ok((_, entry)) if entry.is_dot() && dots.contains(&entry.name) => {
+                    left.push(Corrupt::FurtherDot { dir, name: dovetail_vfs::shown(&entry.name) });
+                }
+                Ok((_, entry)) => dots.extend(entry.is_dot().then_some(entry.name)),
+                Err(error) => left.push(error),
+            }
+            true
+        })?;
+        Ok(left)
+    }
+
+    /// Calls `found` for each entry from place `cookie` on, with the place after it, and with what
+    /// cannot be an entry, until that returns `false`.
     pub(super) fn list(
         &mut self,
         dir: Nid,
         cookie: u64,
-        found: &mut dyn FnMut(u64, DirEntry) -> bool,
+        found: &mut dyn FnMut(Result<(u64, DirEntry), Corrupt>) -> bool,
     ) -> Result<(), Error> {
         self.check_readable(dir)?;
         let slots = DENTRIES_IN_BLOCK as u64;
         if self.has_inline_entries(dir)? {
             let area = self.inline_area(dir)?;
             for entry in DentryBlock::inline(area, dir).entries_from(cookie.min(slots) as usize) {
-                let (slot, entry) = entry?;
-                if !found(slot as u64 + 1, entry) {
+                if !found(entry.map(|(slot, entry)| (slot as u64 + 1, entry))) {
                     break;
                 }
             }
@@ -248,8 +269,7 @@ impl<D: BlockDevice> F2fs<D> {
             let first = if block == from { slot } else { 0 };
             let Some(bytes) = self.directory_block(dir, block)? else { break };
             for entry in DentryBlock::block(&bytes, dir).entries_from(first) {
-                let (slot, entry) = entry?;
-                if !found(block * slots + slot as u64 + 1, entry) {
+                if !found(entry.map(|(slot, entry)| (block * slots + slot as u64 + 1, entry))) {
                     return Ok(());
                 }
             }

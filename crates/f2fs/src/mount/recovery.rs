@@ -72,6 +72,16 @@ impl<D: BlockDevice> F2fs<D> {
         self.write_checkpoint(Reason::Sync)
     }
 
+    /// Whether fsyncs left something that a mount for writing would recover. For volumes that are
+    /// mounted read-only.
+    ///
+    /// # Errors
+    /// A damaged chain; [`Error::Io`].
+    pub fn has_unrecovered(&mut self) -> Result<bool, Error> {
+        let chain = self.read_chain()?;
+        Ok(!self.synced_files(&chain)?.is_empty())
+    }
+
     /// The nodes of the chain, in order.
     fn read_chain(&mut self) -> Result<Vec<Link>, Error> {
         let (version, mask) = self.checkpoint.footer_version();
@@ -319,7 +329,7 @@ impl<D: BlockDevice> F2fs<D> {
         let dir = logged.parent;
         let wrong = |byte: &u8| matches!(byte, 0 | b'/');
         if matches!(&logged.name[..], b"" | b"." | b"..") || logged.name.iter().any(wrong) {
-            let name = String::from_utf8_lossy(&logged.name).into_owned();
+            let name = dovetail_vfs::shown(&logged.name);
             return Err(Corrupt::Name { dir, name }.into());
         }
         let is_dir = self.is_dir(dir)?;
@@ -347,12 +357,14 @@ impl<D: BlockDevice> F2fs<D> {
             if !dirs.insert(dir) {
                 continue;
             }
-            let mut children = Vec::new();
-            self.list(dir, 0, &mut |_, entry| {
-                children.extend((!entry.is_dot()).then_some(entry.ino));
+            let mut entries = Vec::new();
+            self.list(dir, 0, &mut |entry| {
+                entries.push(entry);
                 true
             })?;
-            for child in children {
+            let entries = entries.into_iter().collect::<Result<Vec<_>, _>>()?;
+            for child in entries.into_iter().filter(|(_, entry)| !entry.is_dot()).map(|(_, entry)| entry.ino)
+            {
                 if self.is_dir(child)? { todo.push(child) } else { self.lose_name(child)? }
             }
         }

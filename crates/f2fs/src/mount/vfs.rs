@@ -3,8 +3,8 @@
 use dovetail_block::BlockDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr,
-    StatFs, XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, NewNode, RenameFlags,
+    SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::F2fs;
@@ -195,11 +195,19 @@ impl<D: BlockDevice> FileSystem for F2fs<D> {
         if !self.is_dir(nid(dir))? {
             return Err(Error::NotADirectory);
         }
-        self.list(nid(dir), cookie, &mut |cookie, found| {
+        self.list(nid(dir), cookie, &mut |found| {
+            let Ok((cookie, found)) = found else { return true };
             let kind = found.file_type.mode_bits();
             entry(DirEntry { name: found.name, ino: Ino(found.ino.0.into()), kind, cookie })
         })?;
         Ok(())
+    }
+
+    fn left_out(&mut self, dir: Ino) -> Result<LeftOut, Error> {
+        if !self.is_dir(nid(dir))? {
+            return Err(Error::NotADirectory);
+        }
+        Ok(self.left_out_of(nid(dir))?)
     }
 
     fn getxattr(&mut self, ino: Ino, name: &[u8]) -> Result<Vec<u8>, Error> {

@@ -54,6 +54,35 @@ impl<D: BlockDevice> Volume<D> {
         Ok(next.map_or(inode.size, |(found, _)| (found * block).max(offset)))
     }
 
+    /// The first byte after `offset` that is in a hole, or the file's size if there is none;
+    /// `offset` lies in data. The content of inodes and of compressed clusters has no holes.
+    ///
+    /// # Errors
+    /// Damaged nodes; [`Error::Io`].
+    pub fn next_hole(&mut self, inode: &Inode, offset: u64) -> Result<u64, Error> {
+        if inode.inline.has(InlineFlags::DATA) || offset >= inode.size {
+            return Ok(inode.size);
+        }
+        let size = BLOCK as u64;
+        let (mut block, end) = (offset / size, inode.size.div_ceil(size));
+        while block < end {
+            // up to the end of its cluster: the next one may be compressed
+            let cluster_end =
+                cluster_start(inode, block).saturating_add(inode.cluster_blocks.into()).min(end);
+            if self.is_compressed(inode, block)? {
+                block = cluster_end;
+                continue;
+            }
+            let until = if inode.cluster_blocks == 1 { end } else { cluster_end };
+            let hole = self.next_unmapped(inode, block, until)?;
+            if hole < until {
+                return Ok((hole * size).max(offset));
+            }
+            block = until;
+        }
+        Ok(inode.size)
+    }
+
     /// The target of a symbolic link; bytes, not necessarily UTF-8.
     ///
     /// # Errors

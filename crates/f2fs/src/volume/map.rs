@@ -16,7 +16,14 @@ enum Found {
     Pointer(BlockAddr),
     /// A node is missing, and with it the file's blocks up to this one (not included).
     MissingUntil(u64),
+    /// A node is damaged, or the pointer itself, and with it the file's blocks up to this one (not
+    /// included).
+    DamagedUntil(u64, Error),
 }
+
+/// The next block of a directory, or how far the damage reaches that was found in its place, and
+/// why.
+pub(super) type Next = Result<(u64, BlockAddr), (u64, Error)>;
 
 /// Pointers used in a direct node of the file.
 pub(super) fn direct_of(inode: &Inode, variant: Variant) -> u64 {
@@ -33,6 +40,7 @@ impl<D: BlockDevice> Volume<D> {
         Ok(match self.find(inode, block)? {
             Found::Pointer(address) => address,
             Found::MissingUntil(_) => BlockAddr::NULL,
+            Found::DamagedUntil(_, error) => return Err(error),
         })
     }
 
@@ -47,15 +55,40 @@ impl<D: BlockDevice> Volume<D> {
         from: u64,
         end: u64,
     ) -> Result<Option<(u64, BlockAddr)>, Error> {
+        match self.next_or_damage(inode, from, end)? {
+            Some(Ok(found)) => Ok(Some(found)),
+            Some(Err((_, error))) => Err(error),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Self::next_mapped`], for who goes on behind damage.
+    pub(super) fn next_or_damage(
+        &mut self,
+        inode: &Inode,
+        from: u64,
+        end: u64,
+    ) -> Result<Option<Next>, Error> {
         let mut block = from;
         while block < end {
             match self.find(inode, block)? {
                 Found::Pointer(address) if address.is_hole() => block += 1,
-                Found::Pointer(address) => return Ok(Some((block, address))),
+                Found::Pointer(address) => return Ok(Some(Ok((block, address)))),
                 Found::MissingUntil(next) => block = next,
+                Found::DamagedUntil(next, error) => return Ok(Some(Err((next, error)))),
             }
         }
         Ok(None)
+    }
+
+    /// The first block of the file at or after `from` and before `end` that is a hole; `end` if
+    /// there is none. The blocks are in no compressed cluster.
+    pub(super) fn next_unmapped(&mut self, inode: &Inode, from: u64, end: u64) -> Result<u64, Error> {
+        let mut block = from;
+        while block < end && !self.block_of(inode, block)?.is_hole() {
+            block += 1;
+        }
+        Ok(block)
     }
 
     /// The node that holds the pointer to block `block` of the file, and the pointer's place in it; `None` when that
@@ -83,27 +116,33 @@ impl<D: BlockDevice> Volume<D> {
         let variant = self.superblock.variant;
         let (pointers, direct) = (inode.pointer_count() as u64, direct_of(inode, variant));
         let Some(way) = Way::to(block, pointers, direct) else { return Ok(Found::MissingUntil(u64::MAX)) };
-        let Some(root) = way.root else { return self.checked(inode, inode.pointer(way.index)) };
+        let Some(root) = way.root else { return Ok(self.checked(inode, block, inode.pointer(way.index))) };
         let mut nid = inode.nids[root];
         for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
+            let below = direct * N.pow((way.depth - 1 - level) as u32);
+            let until = |block| block - steps_inside(block, pointers, direct, below) + below;
             if nid == Nid::NONE {
-                let below = direct * N.pow((way.depth - 1 - level) as u32);
-                let inside = steps_inside(block, pointers, direct, below);
-                return Ok(Found::MissingUntil(block - inside + below));
+                return Ok(Found::MissingUntil(until(block)));
             }
-            let node = self.node(nid, inode.ino, offset)?;
+            let node = match self.node(nid, inode.ino, offset) {
+                Err(error @ Error::Corrupt(_)) => return Ok(Found::DamagedUntil(until(block), error)),
+                node => node?,
+            };
             if level + 1 == way.depth {
-                return self.checked(inode, node_address(&node, index, variant));
+                return Ok(self.checked(inode, block, node_address(&node, index, variant)));
             }
             nid = node_nid(&node, index);
         }
         Ok(Found::MissingUntil(block + 1))
     }
 
-    fn checked(&self, inode: &Inode, address: BlockAddr) -> Result<Found, Error> {
-        if !address.is_hole() && address != BlockAddr::COMPRESSED {
-            self.check_address(Place::Inode(inode.ino), "a data pointer", address)?;
+    fn checked(&self, inode: &Inode, block: u64, address: BlockAddr) -> Found {
+        if address.is_hole() || address == BlockAddr::COMPRESSED {
+            return Found::Pointer(address);
         }
-        Ok(Found::Pointer(address))
+        match self.check_address(Place::Inode(inode.ino), "a data pointer", address) {
+            Ok(()) => Found::Pointer(address),
+            Err(error) => Found::DamagedUntil(block + 1, error.into()),
+        }
     }
 }

@@ -75,5 +75,5 @@ impl<D: BlockDevice> PathTree for OnPath<'_, D> {
 }
 
 fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    dovetail_vfs::shown(bytes)
 }

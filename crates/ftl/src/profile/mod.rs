@@ -5,7 +5,6 @@ mod schema;
 mod sensitivity;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use dovetail_time::Ratio;
@@ -144,8 +143,8 @@ impl Profile {
         if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
             return Err(ProfileError::Unknown { name: name.into() });
         }
-        let text =
-            fs::read_to_string(name).map_err(|source| ProfileError::Read { file: name.into(), source })?;
+        let text = dovetail_time::read_text(name)
+            .map_err(|source| ProfileError::Read { file: name.into(), source })?;
         Self::parse(&text, name)
     }
 

@@ -1,8 +1,9 @@
 //! Latency histograms, one for each kind of command.
 
 use dovetail_time::SimSpan;
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+
+use super::Values;
 
 /// The kinds of command that are timed apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ fn quantiles(points: usize) -> impl Iterator<Item = f64> {
 /// One histogram for each [`CommandKind`], three significant digits, up to an hour; longer counts as an hour.
 #[derive(Clone, Debug)]
 pub struct Latencies {
-    histograms: [Histogram<u64>; CommandKind::ALL.len()],
+    histograms: [Values<u64>; CommandKind::ALL.len()],
 }
 
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -83,30 +84,25 @@ impl Default for Latencies {
 impl Latencies {
     /// Empty histograms.
     pub fn new() -> Self {
-        #[allow(clippy::expect_used, reason = "the bounds are constants that the library accepts")]
-        let empty = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are valid");
-        Self { histograms: std::array::from_fn(|_| empty.clone()) }
+        Self { histograms: std::array::from_fn(|_| Values::new(3)) }
     }
 
     /// Notes one command.
     pub fn record(&mut self, kind: CommandKind, latency: SimSpan) {
-        self.histograms[kind as usize].saturating_record(latency.as_ns());
+        self.histograms[kind as usize].record(latency.as_ns().min(LONGEST_NS));
     }
 
     /// Takes in what `others` noted.
     pub fn add(&mut self, others: &Self) {
-        for (mine, theirs) in self.histograms.iter_mut().zip(&others.histograms) {
-            let added = mine.add(theirs);
-            debug_assert!(added.is_ok(), "all histograms have the same bounds");
-        }
+        self.histograms.iter_mut().zip(&others.histograms).for_each(|(mine, theirs)| mine.add(theirs));
     }
 
     /// The figures of one kind.
     pub fn percentiles(&self, kind: CommandKind) -> Percentiles {
-        let h = &self.histograms[kind as usize];
-        if h.is_empty() {
+        if self.histograms[kind as usize].is_empty() {
             return Percentiles::default();
         }
+        let h = self.histograms[kind as usize].histogram();
         Percentiles {
             count: h.len(),
             mean_ns: h.mean(),
@@ -123,10 +119,10 @@ impl Latencies {
     /// The cumulative distribution of one kind: (latency in ns, share of commands at or below it), about
     /// `points` of them, none when it is empty.
     pub fn cdf(&self, kind: CommandKind, points: usize) -> Vec<(u64, f64)> {
-        let h = &self.histograms[kind as usize];
-        if h.is_empty() {
+        if self.histograms[kind as usize].is_empty() {
             return Vec::new();
         }
+        let h = self.histograms[kind as usize].histogram();
         let mut curve = Vec::with_capacity(points);
         for quantile in quantiles(points) {
             let value = h.value_at_quantile(quantile);

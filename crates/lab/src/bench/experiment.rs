@@ -104,6 +104,8 @@ impl Experiment<'_> {
         for outcome in outcomes.into_iter().flatten() {
             match outcome {
                 Ok(run) => runs.push(run),
+                // as if it had not begun
+                Err(BenchError::Stopped) => {}
                 Err(error) => failures.push(error),
             }
         }

@@ -1,10 +1,10 @@
 //! What fio's own results hold of each thread, noted while it runs.
 
+use dovetail_ftl::stats::Values;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::fio::Direction;
 use dovetail_workload::fio::output::{Depths, Latency, PERCENTILES, Samples, Spread};
 use dovetail_workload::{Call, Outcome};
-use hdrhistogram::Histogram;
 
 /// How long fio's averages are (`bwavgtime` and `iopsavgtime`: 500 ms).
 const WINDOW: SimSpan = SimSpan::from_ms(500);
@@ -73,34 +73,33 @@ impl Moments {
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {
     moments: Moments,
-    histogram: Histogram<u64>,
+    values: Values<u64>,
 }
 
 impl Default for Latencies {
     fn default() -> Self {
-        #[allow(clippy::expect_used, reason = "three digits are what the library accepts")]
-        let histogram = Histogram::new(3).expect("a constant precision is valid");
-        Self { moments: Moments::default(), histogram }
+        Self { moments: Moments::default(), values: Values::new(3) }
     }
 }
 
 impl Latencies {
     fn record(&mut self, ns: u64) {
         self.moments.record(ns);
-        let recorded = self.histogram.record(ns);
-        debug_assert!(recorded.is_ok(), "the histogram grows");
+        self.values.record(ns);
     }
 
     pub(super) fn add(&mut self, other: &Self) {
         self.moments.add(&other.moments);
-        let added = self.histogram.add(&other.histogram);
-        debug_assert!(added.is_ok(), "the histogram grows");
+        self.values.add(&other.values);
     }
 
     pub(super) fn result(&self) -> Latency {
-        let percentile = |percent: f64| self.histogram.value_at_percentile(percent);
-        let percentiles_ns =
-            if self.histogram.is_empty() { [0; PERCENTILES.len()] } else { PERCENTILES.map(percentile) };
+        let percentiles_ns = if self.values.is_empty() {
+            [0; PERCENTILES.len()]
+        } else {
+            let histogram = self.values.histogram();
+            PERCENTILES.map(|percent| histogram.value_at_percentile(percent))
+        };
         Latency { percentiles_ns, ..latency(&self.moments) }
     }
 }

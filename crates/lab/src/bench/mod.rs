@@ -133,6 +133,9 @@ pub enum BenchError {
         /// How many.
         waiting: usize,
     },
+    /// It was ended from outside before anything was measured.
+    #[error("stopped before anything was measured")]
+    Stopped,
     /// The drive, or the plans on it, failed.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -185,8 +188,10 @@ fn set_up<'a>(
         run.tool = Some(Tool::new(schedule, job.scale).map_err(|error| failed(&error))?);
         check_devirtualizes(stack, run.fs.as_mut()).map_err(|error| failed(&error))?;
     }
-    run.prepare().map_err(|error| failed(&error))?;
-    Ok(run)
+    match run.prepare() {
+        Err(BenchError::Stopped) => Err(BenchError::Stopped),
+        prepared => prepared.map(|()| run).map_err(|error| failed(&error)),
+    }
 }
 
 /// File system and drive can do what the tool needs.

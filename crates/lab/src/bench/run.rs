@@ -110,7 +110,10 @@ impl<'w> Run<'w> {
     /// Plays what making and mounting the volume issued, then the calls that prepare the workload, and syncs.
     pub(super) fn prepare(&mut self) -> Result<(), BenchError> {
         self.play_alone(self.machine.now(), Effect::default())?;
-        while let Some(call) = self.workload.prepare().filter(|_| !(self.stop)()) {
+        while let Some(call) = self.workload.prepare() {
+            if (self.stop)() {
+                return Err(BenchError::Stopped);
+            }
             self.call_alone(&call)?;
         }
         self.call_alone(&Call::SyncAll)

@@ -100,7 +100,7 @@ impl Stack {
         }
         let failed =
             |error: std::io::Error| BenchError::StackFile { file: name.into(), reason: error.to_string() };
-        Self::parse(&std::fs::read_to_string(name).map_err(failed)?, name)
+        Self::parse(&dovetail_time::read_text(name).map_err(failed)?, name)
     }
 
     /// Reads a stack from text; `file` is named in errors.

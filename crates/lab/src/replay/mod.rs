@@ -12,7 +12,7 @@ use dovetail_host::HostError;
 use dovetail_time::{SimSpan, format_bytes};
 use dovetail_workload::trace::{TraceError, TraceOptions};
 
-pub use run::replay;
+pub use run::{replay, replay_until};
 
 /// How requests are issued.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,6 +115,9 @@ pub enum ReplayError {
         /// The request's number, from 1.
         number: u64,
     },
+    /// It was ended from outside before the first request.
+    #[error("stopped before the first request")]
+    Stopped,
     /// The trace has no request.
     #[error("{0} holds no request: nothing was replayed (look at --format, --device and --event)")]
     NoRequest(String),

@@ -46,6 +46,7 @@ impl Loop<'_> {
 pub(super) fn precondition(
     drive: &mut CheckedDevice<Drive>,
     seed: u64,
+    stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PreconditionResult, ReplayError> {
     let blocks = drive.blocks();
@@ -59,6 +60,9 @@ pub(super) fn precondition(
         progress(Progress { stage: Stage::Precondition, done: done * BLOCK_SIZE, total, requests });
     };
     for start in (0..blocks).step_by(SEQUENTIAL_BLOCKS as usize) {
+        if stop() {
+            return Err(ReplayError::Stopped);
+        }
         writer.write(start, SEQUENTIAL_BLOCKS.min(blocks - start))?;
         if start % (1 << 16) == 0 {
             tell(writer.requests, start);
@@ -70,6 +74,9 @@ pub(super) fn precondition(
     let mut random: u64 = 0;
     let mut write_at_random = |writer: &mut Loop<'_>, count: u64| -> Result<(), ReplayError> {
         for _ in 0..count {
+            if stop() {
+                return Err(ReplayError::Stopped);
+            }
             writer.write(rng.below(blocks), 1)?;
             random += 1;
             if random.is_multiple_of(1 << 16) {

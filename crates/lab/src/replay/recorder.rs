@@ -6,9 +6,8 @@
 use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::Drive;
 use dovetail_ftl::cache::Occupancy;
-use dovetail_ftl::stats::{Cause, CommandKind, Counters};
+use dovetail_ftl::stats::{Cause, CommandKind, Counters, Values};
 use dovetail_time::{SimSpan, SimTime};
-use hdrhistogram::Histogram;
 
 use super::ReplayError;
 use crate::results::Series;
@@ -33,28 +32,19 @@ struct Interval {
     requests: u64,
     in_flight: u64,
     /// One for each kind of command, in the order of [`CommandKind::ALL`].
-    latencies: [Histogram<u32>; CommandKind::ALL.len()],
+    latencies: [Values<u32>; CommandKind::ALL.len()],
     end: DriveState,
-}
-
-/// Two significant digits; grows as needed.
-fn empty_histogram() -> Histogram<u32> {
-    #[allow(clippy::expect_used, reason = "two significant digits are always accepted")]
-    Histogram::new(2).expect("two significant digits are valid")
 }
 
 impl Interval {
     fn new(end: DriveState) -> Self {
-        Self { requests: 0, in_flight: 0, latencies: std::array::from_fn(|_| empty_histogram()), end }
+        Self { requests: 0, in_flight: 0, latencies: std::array::from_fn(|_| Values::new(2)), end }
     }
 
     fn merge(&mut self, later: &Self) {
         self.requests += later.requests;
         self.in_flight += later.in_flight;
-        for (mine, theirs) in self.latencies.iter_mut().zip(&later.latencies) {
-            let grown = mine.add(theirs);
-            debug_assert!(grown.is_ok(), "the histogram grows as needed");
-        }
+        self.latencies.iter_mut().zip(&later.latencies).for_each(|(mine, theirs)| mine.add(theirs));
         self.end = later.end;
     }
 }
@@ -96,8 +86,7 @@ impl Recorder {
     /// Notes the latency of a command that was issued in the current interval.
     pub(super) fn latency(&mut self, kind: CommandKind, latency: SimSpan) {
         let Some(now) = self.intervals.last_mut() else { return };
-        let grown = now.latencies[kind as usize].record(latency.as_ns());
-        debug_assert!(grown.is_ok(), "the histogram grows as needed");
+        now.latencies[kind as usize].record(latency.as_ns());
     }
 
     /// The map's bytes at most, as seen at the ends of intervals.
@@ -110,12 +99,13 @@ impl Recorder {
         if self.index_of(at) < self.intervals.len() {
             return Ok(());
         }
+        // before any of them is made: they may be very many
+        if self.fixed && self.index_of(at) >= MAX_FIXED_POINTS {
+            return Err(ReplayError::IntervalTooShort(self.interval));
+        }
         self.close(drive);
         let state = state_of(drive);
         while self.index_of(at) >= self.intervals.len() {
-            if self.fixed && self.intervals.len() >= MAX_FIXED_POINTS {
-                return Err(ReplayError::IntervalTooShort(self.interval));
-            }
             if !self.fixed && self.index_of(at) >= MAX_POINTS {
                 self.double();
             } else {
@@ -178,8 +168,8 @@ fn push_interval(series: &mut Series, interval: &Interval, counted: Counters, se
     let mean = |sum: u64, count: u64| (count > 0).then(|| sum as f64 / count as f64);
     series.queue_depth.push(mean(interval.in_flight, interval.requests));
     let us = |kind: CommandKind, q: f64| {
-        let h = &interval.latencies[kind as usize];
-        (!h.is_empty()).then(|| h.value_at_quantile(q) as f64 / 1e3)
+        let values = &interval.latencies[kind as usize];
+        (!values.is_empty()).then(|| values.histogram().value_at_quantile(q) as f64 / 1e3)
     };
     series.read_p50_us.push(us(CommandKind::Read, 0.5));
     series.read_p99_us.push(us(CommandKind::Read, 0.99));

@@ -28,17 +28,31 @@ const LONGEST_NS: f64 = 100.0 * 365.25 * 86_400.0 * 1e9;
 /// # Errors
 /// See [`ReplayError`].
 pub fn replay(job: &ReplayJob, progress: &mut dyn FnMut(Progress)) -> Result<RunResult, ReplayError> {
+    replay_until(job, &|| false, progress)
+}
+
+/// The same, until `stop` says that it is to end: the result then holds what was replayed by then.
+///
+/// # Errors
+/// See [`ReplayError`]; [`ReplayError::Stopped`] if the end came before the first request.
+pub fn replay_until(
+    job: &ReplayJob,
+    stop: &dyn Fn() -> bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RunResult, ReplayError> {
     let mut trace = TraceReader::open(&job.trace, &job.trace_options)?;
     let drive = Drive::new(job.drive.clone())
         .map_err(|source| ReplayError::Config { name: job.drive.name.clone(), source })?;
     let mut drive = CheckedDevice::new(drive);
     let prepared = match job.precondition {
-        true => Some(precondition(&mut drive, job.drive.seed, progress)?),
+        true => Some(precondition(&mut drive, job.drive.seed, stop, progress)?),
         false => None,
     };
     let mut replayer = Replayer::new(job, drive);
-    while let Some(request) = trace.next() {
+    let mut stopped = stop();
+    while !stopped && let Some(request) = trace.next() {
         replayer.request(request?)?;
+        stopped = stop();
         let requests = replayer.tally.number;
         if requests.is_multiple_of(REPORT_EVERY) {
             let (done, total) = trace.progress();
@@ -47,6 +61,9 @@ pub fn replay(job: &ReplayJob, progress: &mut dyn FnMut(Progress)) -> Result<Run
         if job.limit.is_some_and(|limit| requests >= limit) {
             break;
         }
+    }
+    if replayer.tally.number == 0 && stopped {
+        return Err(ReplayError::Stopped);
     }
     if replayer.tally.number == 0 {
         return Err(ReplayError::NoRequest(job.trace.display().to_string()));

@@ -64,6 +64,7 @@ pub(super) fn watched(
     };
     let watcher: Watcher = Rc::new(RefCell::new(watch));
     let run = run_watched(&job, workload.as_mut(), Some(watcher))?;
+    setting.go_on()?;
     match run.error {
         Some(error) => Err(BenchError::Workload(error)),
         None => Ok(run),

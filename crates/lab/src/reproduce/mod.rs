@@ -33,7 +33,7 @@ mod rmipu_fragmentation;
 mod rmipu_metadata;
 mod sensitivity;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dovetail_time::Ratio;
@@ -163,6 +163,12 @@ impl Setting<'_> {
         }
     }
 
+    /// An error once the figure is to end: what it would show of a part of its runs is not what the
+    /// paper shows.
+    fn go_on(&self) -> Result<(), BenchError> {
+        if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
+    }
+
     /// Runs a plan; any failure of a run is one of the whole.
     fn perform(&self, plan: &Plan<'_>) -> Result<BenchResults, BenchError> {
         let experiment = Experiment {
@@ -176,6 +182,7 @@ impl Setting<'_> {
             final_sync: plan.final_sync,
         };
         let (results, failures) = experiment.run(self.threads, &|_| {});
+        self.go_on()?;
         if let Some(error) = failures.into_iter().next() {
             return Err(error);
         }

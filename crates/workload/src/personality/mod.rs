@@ -27,7 +27,6 @@ mod turn;
 mod values;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 pub use ending::Ending;
@@ -75,7 +74,7 @@ impl Personality {
         if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
             return Err(PersonalityError::Unknown { name: name.into() });
         }
-        let text = fs::read_to_string(name)
+        let text = dovetail_time::read_text(name)
             .map_err(|source| PersonalityError::Read { file: name.into(), source })?;
         Self::parse(&text, name)
     }

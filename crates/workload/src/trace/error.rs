@@ -81,6 +81,14 @@ pub enum TraceError {
         /// The number of the line, from 1.
         line: u64,
     },
+    /// A line that has no end within 64 MiB: a device, or a file of another kind.
+    #[error("{}:{line}: no line ends within 64 MiB: this is not a text", path.display())]
+    NoText {
+        /// The trace.
+        path: PathBuf,
+        /// The number of the line, from 1.
+        line: u64,
+    },
 }
 
 impl TraceError {

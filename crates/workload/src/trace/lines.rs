@@ -9,6 +9,12 @@ use super::source::{self, Position, Source};
 /// The longest line that is read; the longest that any format is known to have is some hundred bytes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 
+/// How far the end of a longer line is looked for. Assumed; what has no end of a line here is no
+/// text.
+const LINE_SKIPPED_MAX: usize = 64 << 20;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// How much of the text is shown to the detection of its format.
 const SAMPLE_BYTES: u64 = 64 << 10;
 
@@ -44,6 +50,13 @@ impl Lines {
     fn of(path: &Path, mut source: Source) -> Result<Self, TraceError> {
         let mut sample = Vec::new();
         let read = source.text.by_ref().take(SAMPLE_BYTES).read_to_end(&mut sample);
+        let read = read.and_then(|_| {
+            if sample.starts_with(BYTE_ORDER_MARK) {
+                sample.drain(..BYTE_ORDER_MARK.len());
+                source.text.by_ref().take(BYTE_ORDER_MARK.len() as u64).read_to_end(&mut sample)?;
+            }
+            Ok(())
+        });
         read.map_err(|error| reading_failed(path, source.compressed, error))?;
         Ok(Self {
             path: path.to_owned(),
@@ -100,12 +113,15 @@ impl Lines {
 
     /// Goes to the end of a line that is too long, which may be the end of the file.
     fn too_long(&mut self) -> TraceError {
-        if self.line.last() != Some(&b'\n')
-            && let Err(error) = self.text.skip_until(b'\n')
-        {
-            return reading_failed(&self.path, self.compressed, error);
-        }
-        TraceError::LineTooLong { path: self.path.clone(), line: self.number }
+        let ended = self.line.last() == Some(&b'\n') || {
+            let mut rest = self.text.by_ref().take((LINE_SKIPPED_MAX - LINE_BYTES_MAX) as u64);
+            match rest.skip_until(b'\n') {
+                Err(error) => return reading_failed(&self.path, self.compressed, error),
+                Ok(_) => rest.limit() > 0,
+            }
+        };
+        let (path, line) = (self.path.clone(), self.number);
+        if ended { TraceError::LineTooLong { path, line } } else { TraceError::NoText { path, line } }
     }
 
     /// The trace.

@@ -16,6 +16,7 @@ mod error;
 mod field;
 mod fio;
 mod format;
+mod gzip;
 mod lines;
 mod mqsim;
 mod msr;

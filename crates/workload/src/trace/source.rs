@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::read::MultiGzDecoder;
+use super::gzip::Members;
 
 /// Enough of a file to know its compression by.
 const MAGIC_BYTES: u64 = 4;
@@ -51,7 +51,7 @@ pub(super) fn of(file: impl Read + Send + 'static, total: u64) -> io::Result<Sou
     let whole = Cursor::new(magic).chain(file);
     let text: Box<dyn Read + Send> = match kind {
         Compression::None => Box::new(whole),
-        Compression::Gzip => Box::new(MultiGzDecoder::new(whole)),
+        Compression::Gzip => Box::new(Members::new(Box::new(whole))),
         Compression::Zstd => Box::new(zstd::Decoder::new(whole)?),
     };
     let position = Position { read, total };

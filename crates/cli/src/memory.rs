@@ -1,0 +1,90 @@
+//! Whether simulated drives fit into this machine's memory, told before it is asked for.
+
+use std::fs;
+
+use dovetail_ftl::DriveConfig;
+use dovetail_time::format_bytes;
+use rustix::process::{Resource, getrlimit};
+
+use crate::Failure;
+
+/// What the rest of a run takes beside its drive. Assumed.
+const BESIDE: u64 = 64 << 20;
+
+/// Refuses drives that the machine has no room for, of which `at_a_time` are there at once.
+pub(crate) fn check<'a>(
+    drives: impl Iterator<Item = &'a DriveConfig>,
+    at_a_time: usize,
+) -> Result<(), Failure> {
+    let mut all: Vec<(u64, &str)> =
+        drives.map(|drive| (drive.memory_bytes().saturating_add(BESIDE), drive.name.as_str())).collect();
+    all.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+    all.truncate(at_a_time.max(1));
+    match (room(), all.first()) {
+        (Some(room), Some(&(largest, name))) => {
+            let together = all.iter().fold(0, |sum: u64, (bytes, _)| sum.saturating_add(*bytes));
+            refusal(room, (name, largest), (all.len(), together))
+                .map_or(Ok(()), |why| Err(Failure::Failed(why)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is said where the largest drive does not fit, or those that are there at once.
+fn refusal(room: u64, (name, largest): (&str, u64), (count, together): (usize, u64)) -> Option<String> {
+    let (shown, there) = (format_bytes(largest), format_bytes(room));
+    if largest > room {
+        let fits = (1..=20).map(|bits| 1_u64 << bits).find(|shrunk| largest / shrunk <= room)?;
+        return Some(format!(
+            "drive {name} takes up to {shown} of memory to simulate, and {there} are available: --scale 1/{fits} \
+             shrinks it to what fits"
+        ));
+    }
+    let fit = (1..count as u64).rev().find(|&count| largest.saturating_mul(count) <= room).unwrap_or(1);
+    (together > room).then(|| {
+        format!(
+            "{count} drives at a time take up to {} of memory to simulate ({name}: {shown}), and {there} are \
+             available: run fewer at a time (--jobs {fit}), or shrink them (--scale)",
+            format_bytes(together)
+        )
+    })
+}
+
+/// Bytes that this process may still take: what the machine has, and what its limit leaves. `None`
+/// where that is not told.
+fn room() -> Option<u64> {
+    let of = |text: &str, key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim_start_matches(':').trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    let machine = fs::read_to_string("/proc/meminfo").ok();
+    let available =
+        machine.and_then(|text| Some((of(&text, "MemAvailable")? + of(&text, "SwapFree")?) * 1024));
+    let own = fs::read_to_string("/proc/self/status").ok();
+    let used = own.and_then(|text| of(&text, "VmSize")).map_or(0, |kib| kib * 1024);
+    let limit = getrlimit(Resource::As).current.map(|limit| limit.saturating_sub(used));
+    [available, limit].into_iter().flatten().min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_what_would() {
+        assert_eq!(refusal(8 * GIB, ("d", 7 * GIB), (1, 7 * GIB)), None);
+        let one = refusal(8 * GIB, ("d", 11 * GIB), (1, 11 * GIB)).unwrap();
+        assert!(one.contains("drive d takes up to 11.0 GiB") && one.contains("--scale 1/2 "), "{one}");
+        let far = refusal(GIB, ("d", 1000 * GIB), (1, 1000 * GIB)).unwrap();
+        assert!(far.contains("--scale 1/1024 "), "{far}");
+        let many = refusal(8 * GIB, ("d", 3 * GIB), (4, 12 * GIB)).unwrap();
+        assert!(many.contains("4 drives at a time") && many.contains("--jobs 2)"), "{many}");
+    }
+
+    #[test]
+    fn the_machine_tells_its_room() {
+        assert!(room().is_some_and(|bytes| bytes > BESIDE));
+    }
+}

@@ -1,0 +1,26 @@
+//! Ctrl-C and SIGTERM: what was measured until then is still shown and written.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::Failure;
+
+/// Set by the first of these signals: runs end, and what they have is written. The second one ends
+/// the program.
+pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // the order counts: the second signal finds the flag set
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))
+            .map_err(Failure::failed)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
+    }
+    Ok(stop)
+}
+
+/// Why a command that was stopped failed.
+pub(crate) fn stopped() -> Failure {
+    Failure::Failed("stopped; what is shown was measured until then".into())
+}
