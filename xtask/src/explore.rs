@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -61,6 +61,7 @@ pub(crate) fn explore(arguments: &[String]) -> Result<(), String> {
             let name = stack.trim_end_matches(".toml");
             let file = folder.join(format!("{job}-{part:02}-{name}.json"));
             if !file.exists() {
+                println!("{job} {part}/{parts} on {name}");
                 one(&program, &folder, &[job, "--stack", stack], options, (part, parts), &file)?;
             }
         }
@@ -99,7 +100,8 @@ fn one(
     let part = format!("{part}/{parts}");
     let mut command = Command::new(program);
     command.current_dir(folder).arg("crash").args(job).args(options).args(["--part", &part]);
-    let ran = run(command.arg(format!("--json={}", unfinished.display())));
+    command.arg(format!("--json={}", unfinished.display())).stdout(Stdio::null());
+    let ran = run(&mut command);
     if let Err(error) = ran {
         let kept = file.with_extension("violations");
         let _ = fs::rename(&unfinished, &kept); // a run that was stopped has none

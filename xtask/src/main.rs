@@ -134,7 +134,7 @@ fn test(extra: &[String]) -> Result<(), String> {
     let is_absent = |name: &str| absent.iter().any(|(_, package)| *package == name);
     let needed: Vec<_> = PACKAGES.into_iter().filter(|(package, _)| !is_absent(package)).collect();
     install(&needed)?;
-    let tested = cargo(&["test", "--workspace"], extra, &[]);
+    let tested = cargo(&["test", "--workspace", "--no-fail-fast"], extra, &[]);
     for (referee, package) in absent {
         eprintln!("SKIPPED: what needs the referee \"{referee}\" ({package}), as DOVETAIL_WITHOUT says");
     }
