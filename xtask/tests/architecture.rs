@@ -190,3 +190,27 @@ fn every_file_of_tests_is_a_module() {
         }
     }
 }
+
+/// Functions that a piece of code declares at the depth of a trait's or an impl's.
+fn functions(code: &str) -> Vec<&str> {
+    let names = code.lines().filter_map(|line| line.strip_prefix("    fn "));
+    names.map(|rest| rest.split(['(', '<']).next().unwrap()).collect()
+}
+
+/// A default that is not forwarded would be a lie about what is in the box.
+#[test]
+fn boxes_forward_every_function() {
+    for (file, name) in
+        [("crates/vfs/src/fs.rs", "FileSystem"), ("crates/block/src/device.rs", "BlockDevice")]
+    {
+        let text = read(&root().join(file));
+        let body = |head: &str| {
+            let rest = text.split(head).nth(1).unwrap_or_else(|| panic!("{file} has no {head}"));
+            rest.split("\n}\n").next().unwrap()
+        };
+        let forwarded = functions(body(&format!("{name} for Box<")));
+        for function in functions(body(&format!("pub trait {name} {{"))) {
+            assert!(forwarded.contains(&function), "{file}: a box does not forward {function}");
+        }
+    }
+}

@@ -288,3 +288,38 @@ fn an_fstabs_options_are_taken_and_a_mount_follows_an_unmount_at_once() {
         }
     }
 }
+
+#[test]
+fn the_name_of_a_damaged_inode_is_listed() {
+    for kind in ["f2fs", "ext3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (image, directory) = (folder.path().join("image"), folder.path().join("mnt"));
+        fs::create_dir(&directory).unwrap();
+        let shown = image.to_str().unwrap();
+        make_volume(kind, shown);
+        let mount = Mount::new(&image, &directory, &[]);
+        ["a", "damaged", "z"].iter().for_each(|name| fs::write(directory.join(name), name).unwrap());
+        mount.end();
+        if kind == "f2fs" {
+            let node = succeeds(DOVETAIL, &["inspect", shown, "--json", "path", "damaged"]);
+            let node: serde_json::Value = serde_json::from_str(&node).unwrap();
+            let size = node["nat_block"].as_u64().unwrap() * 4096 + 16;
+            let file = fs::OpenOptions::new().write(true).open(&image).unwrap();
+            file.write_all_at(&(1_u64 << 62).to_le_bytes(), size).unwrap();
+        } else {
+            succeeds("debugfs", &["-w", "-R", "clri /damaged", shown]);
+        }
+        let mount = Mount::new(&image, &directory, &[]);
+        let listed = fs::read_dir(&directory).unwrap();
+        let mut names: Vec<_> =
+            listed.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.retain(|name| name != "lost+found");
+        names.sort();
+        assert_eq!(names, ["a", "damaged", "z"], "{kind}");
+        let error = fs::metadata(directory.join("damaged")).unwrap_err().raw_os_error();
+        // EUCLEAN; of an inode that is free ENOENT
+        assert_eq!(error, Some(if kind == "f2fs" { 117 } else { 2 }), "{kind}");
+        assert_eq!(fs::read_to_string(directory.join("z")).unwrap(), "z");
+        mount.end();
+    }
+}

@@ -100,18 +100,28 @@ fn caller(request: &Request) -> Caller {
     Asker::of(request).caller
 }
 
-/// The entries from `cookie` on, at most [`LISTING`], with their attributes.
+/// The entries from `cookie` on, at most [`LISTING`], with their attributes, and how long those may
+/// be kept. Of a damaged inode the name is listed as well: with what the entry says of its kind,
+/// not to be kept, so that whoever uses it is told of the damage.
 fn list_with_attributes(
     fs: &mut dyn FileSystem,
     dir: Ino,
     cookie: u64,
-) -> Result<Vec<(DirEntry, Attr)>, Error> {
+) -> Result<Vec<(DirEntry, Attr, Duration)>, Error> {
     let mut entries = Vec::with_capacity(LISTING);
     fs.readdir(dir, cookie, &mut |entry| {
         entries.push(entry);
         entries.len() < LISTING
     })?;
-    let with_attributes = |entry: DirEntry| fs.getattr(entry.ino).map(|attr| (entry, attr));
+    let with_attributes = |entry: DirEntry| match fs.getattr(entry.ino) {
+        // the name is there: a free inode behind it is damage too
+        Err(Error::Corrupt(_) | Error::NotFound) => {
+            let mode = if entry.kind == 0 { 0o100_000 } else { entry.kind };
+            let attr = Attr { ino: entry.ino, mode, links: 1, ..Attr::default() };
+            Ok((entry, attr, Duration::ZERO))
+        }
+        attr => attr.map(|attr| (entry, attr, keep(&attr))),
+    };
     entries.into_iter().map(with_attributes).collect()
 }
 
@@ -441,11 +451,11 @@ impl fuser::Filesystem for Adapter {
             loop {
                 let entries = list_with_attributes(fs, dir, cookie)?;
                 let last = entries.len() < LISTING;
-                for (entry, attr) in entries {
+                for (entry, attr, keep) in entries {
                     let (node, generation) =
                         (self.numbers.node(attr.ino), Generation(attr.generation.into()));
                     let (name, shown) = (OsStr::from_bytes(&entry.name), self.numbers.attr(&attr));
-                    if reply.add(node, entry.cookie, name, &keep(&attr), &shown, generation) {
+                    if reply.add(node, entry.cookie, name, &keep, &shown, generation) {
                         return Ok(());
                     }
                     if !is_dots(&entry.name) {

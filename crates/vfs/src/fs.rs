@@ -523,6 +523,10 @@ impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
         (**self).readdir(dir, cookie, entry)
     }
 
+    fn left_out(&mut self, dir: Ino) -> Result<LeftOut, Error> {
+        (**self).left_out(dir)
+    }
+
     fn getxattr(&mut self, ino: Ino, name: &[u8]) -> Result<Vec<u8>, Error> {
         (**self).getxattr(ino, name)
     }
