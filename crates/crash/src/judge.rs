@@ -10,6 +10,7 @@ use dovetail_vfs::crash::{Snapshot, Survey, explain, survey};
 use dovetail_vfs::{FileSystem, Simulated};
 
 use crate::player::Player;
+use crate::rig::Rig;
 use crate::wire::{Cut, Wire};
 
 /// Of so many cuts the recovery of one is cut, too.
@@ -52,8 +53,7 @@ struct Recovered {
 pub(crate) struct Judge<'a> {
     pub(crate) volume: Volume<'a>,
     pub(crate) seed: u64,
-    /// What lies on the drive beside the volume.
-    pub(crate) foreign: Option<dovetail_block::BlockRange>,
+    pub(crate) rig: &'a Rig,
     /// The file system's own checker is asked, too.
     pub(crate) with_referee: bool,
 }
@@ -68,6 +68,7 @@ impl Judge<'_> {
         let recovered = self.recover(cut.drive, number % RECOVERIES == 0)?;
         if number % DRIVE_CHECKS == 0 {
             recovered.wire.check().map_err(|what| format!("the drive: {what}"))?;
+            self.check_filled(player, &recovered.wire)?;
         }
         let history = &player.history;
         let complete = history.complete_at(at.as_ns());
@@ -85,6 +86,15 @@ impl Judge<'_> {
         };
         self.check(recovered)?;
         Ok(finding)
+    }
+
+    /// What filled the drive before the workload is there, but for what the file system has written or discarded.
+    fn check_filled(&self, player: &Player, wire: &Wire) -> Result<(), String> {
+        match wire.first_lost(&self.rig.filled, self.rig.blocks, player.wire()) {
+            Ok(None) => Ok(()),
+            Ok(Some(lba)) => Err(format!("the drive: block {lba}, which nobody has written to, is lost")),
+            Err(error) => Err(format!("the drive: {error}")),
+        }
     }
 
     /// When the state after operation `base` ended: with the next operation.
@@ -135,7 +145,7 @@ impl Judge<'_> {
     fn check(&self, recovered: Recovered) -> Result<(), String> {
         let Recovered { wire, fs, .. } = recovered;
         FileSystem::unmount(Box::new(fs)).map_err(|error| format!("it cannot be unmounted: {error}"))?;
-        if let Some(foreign) = self.foreign {
+        if let Some(foreign) = self.rig.foreign {
             wire.discard(foreign).map_err(|error| format!("the drive: {error}"))?;
         }
         let complaints = self.volume.check(Box::new(wire.clone()));

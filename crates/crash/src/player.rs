@@ -98,6 +98,11 @@ impl Player {
         Ok(self.wire.moments().0)
     }
 
+    /// The way to the drive.
+    pub(crate) fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
     /// Moments so far.
     pub(crate) fn moments(&self) -> u64 {
         self.wire.moments().0

@@ -1,5 +1,7 @@
 //! A stack on a small drive, made once and copied for every run.
 
+use std::sync::Arc;
+
 use dovetail_block::{
     AREA_BLOCKS, BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, Pattern,
 };
@@ -33,6 +35,10 @@ pub(crate) struct Rig {
     drive: UnrecoveredDrive,
     /// What fills a thin drive beside the volume.
     pub(crate) foreign: Option<BlockRange>,
+    /// Blocks that were filled before the workload.
+    pub(crate) filled: Arc<Vec<Lba>>,
+    /// Blocks of the drive.
+    pub(crate) blocks: u64,
 }
 
 impl Rig {
@@ -46,14 +52,21 @@ impl Rig {
         let aged = Drive::new(config).map_err(|error| drive(error.to_string()))?;
         let volume = Volume::new(stack, scale)?;
         let image = formatted(&volume, &aged)?;
-        let aged = age(aged, &image, blocks, seed).map_err(|error| drive(error.to_string()))?;
+        let filled = free(&aged, &image, blocks);
+        let aged = age(aged, &image, &filled, blocks, seed).map_err(|error| drive(error.to_string()))?;
         let foreign = aged.info().capabilities.thin.map(|_| foreign(blocks));
-        Ok(Self { stack: stack.clone(), scale, drive: aged.into_unrecovered(), foreign })
+        let (stack, filled) = (stack.clone(), Arc::new(filled));
+        Ok(Self { stack, scale, drive: aged.into_unrecovered(), foreign, filled, blocks })
     }
 
     /// Another one like it, for another thread.
     pub(crate) fn copy(&self) -> Self {
-        Self { stack: self.stack.clone(), scale: self.scale, drive: self.drive.copy(), foreign: self.foreign }
+        Self {
+            stack: self.stack.clone(),
+            drive: self.drive.copy(),
+            filled: Arc::clone(&self.filled),
+            ..*self
+        }
     }
 
     pub(crate) fn volume(&self) -> Result<Volume<'_>, CrashError> {
@@ -141,41 +154,44 @@ fn foreign(blocks: u64) -> BlockRange {
     BlockRange::new(Lba(AREA_BLOCKS / 2), blocks / 2)
 }
 
+/// What a block is filled with that is not the volume's.
+pub(crate) fn filling(lba: Lba, blocks: u64) -> Pattern {
+    Pattern::new(lba.0 % blocks)
+}
+
+/// Blocks that the volume leaves to be filled.
+fn free(drive: &Drive, image: &MemoryDevice, blocks: u64) -> Vec<Lba> {
+    let is_thin = drive.info().capabilities.thin.is_some();
+    let filled = if is_thin { foreign(blocks) } else { BlockRange::new(Lba(0), blocks) };
+    filled.iter().filter(|lba| is_thin || matches!(image.get(*lba), Content::Empty)).collect()
+}
+
 /// Puts the volume on the drive and something into the rest of its room, and overwrites that until the drive has erased.
 fn age(
     mut drive: Drive,
     image: &MemoryDevice,
+    free: &[Lba],
     blocks: u64,
     seed: u64,
 ) -> Result<Drive, dovetail_block::DeviceError> {
     let mut now = SimTime::ZERO;
-    let mut used = 0;
-    for (lba, content) in image.used() {
+    let mut write = |drive: &mut Drive, lba: Lba, data: Data<'_>| {
         let range = BlockRange::new(lba, 1);
-        let data = Data::Blocks(std::slice::from_ref(content));
         now = drive.submit(now, Command::Write { range, data, hints: Hints::default(), fua: false })?.done;
-        used += 1;
-    }
-    let is_thin = drive.info().capabilities.thin.is_some();
-    let mut rng = Rng::new(seed).fork(5);
-    let filled = if is_thin { foreign(blocks) } else { BlockRange::new(Lba(0), blocks) };
-    let free: Vec<u64> = (filled.start.0..filled.end().0)
-        .filter(|lba| is_thin || matches!(image.get(Lba(*lba)), Content::Empty))
-        .collect();
-    let mut write = |drive: &mut Drive, lba: u64| {
-        let data = Data::Patterns(Pattern::new(lba % blocks));
-        let write =
-            Command::Write { range: BlockRange::new(Lba(lba), 1), data, hints: Hints::default(), fua: false };
-        now = drive.submit(now, write)?.done;
-        Ok::<_, dovetail_block::DeviceError>(())
+        Ok::<_, dovetail_block::DeviceError>(now)
     };
-    debug_assert!(used < blocks, "the volume leaves room");
-    for lba in &free {
-        write(&mut drive, *lba)?;
+    for (lba, content) in image.used() {
+        write(&mut drive, lba, Data::Blocks(std::slice::from_ref(content)))?;
     }
+    for lba in free {
+        write(&mut drive, *lba, Data::Patterns(filling(*lba, blocks)))?;
+    }
+    let mut rng = Rng::new(seed).fork(5);
+    let mut end = SimTime::ZERO;
     while drive.counters().erases < ERASES_BEFORE {
-        write(&mut drive, free[rng.below(free.len() as u64) as usize])?;
+        let lba = free[rng.below(free.len() as u64) as usize];
+        end = write(&mut drive, lba, Data::Patterns(filling(lba, blocks)))?;
     }
-    drive.submit(now, Command::Flush)?;
+    drive.submit(end, Command::Flush)?;
     Ok(drive)
 }

@@ -5,13 +5,15 @@
 //! the same.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba};
 use dovetail_block::{BlockRange, EventId, Note};
 use dovetail_ftl::{Drive, UnrecoveredDrive};
 use dovetail_time::SimTime;
+
+use crate::rig::filling;
 
 /// Which of the moments are cut.
 #[derive(Clone, Debug)]
@@ -61,6 +63,8 @@ struct State {
     /// When the last command so far is done.
     end: SimTime,
     blocks_read: u64,
+    /// Blocks that were written, discarded or moved.
+    touched: HashSet<Lba>,
 }
 
 /// A handle on the drive; the file system has one, whoever explores it another.
@@ -69,7 +73,13 @@ pub(crate) struct Wire(Rc<RefCell<State>>);
 
 impl Wire {
     pub(crate) fn new(drive: Drive) -> Self {
-        Self(Rc::new(RefCell::new(State { drive, harvest: None, end: SimTime::ZERO, blocks_read: 0 })))
+        Self(Rc::new(RefCell::new(State {
+            drive,
+            harvest: None,
+            end: SimTime::ZERO,
+            blocks_read: 0,
+            touched: HashSet::new(),
+        })))
     }
 
     /// Chooses among the moments from `from` on.
@@ -136,6 +146,27 @@ impl Wire {
         state.drive.submit(at, Command::Discard { ranges: &[range.into()] }).map(drop)
     }
 
+    /// The first of these blocks that is not as it was filled ([`crate::rig::filling`]), of those that `since` has not touched.
+    pub(crate) fn first_lost(
+        &self,
+        filled: &[Lba],
+        blocks: u64,
+        since: &Self,
+    ) -> Result<Option<Lba>, DeviceError> {
+        let since = since.0.borrow();
+        let mut state = self.0.borrow_mut();
+        let at = state.end;
+        for &lba in filled.iter().filter(|lba| !since.touched.contains(lba)) {
+            let mut into = [dovetail_block::Content::Empty];
+            let read = Command::Read { range: BlockRange::new(lba, 1), into: Some(&mut into) };
+            state.drive.submit(at, read)?;
+            if into[0] != dovetail_block::Content::Pattern(filling(lba, blocks)) {
+                return Ok(Some(lba));
+            }
+        }
+        Ok(None)
+    }
+
     /// Whether the drive's maps agree with its flash.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.0.borrow().drive.check()
@@ -174,6 +205,21 @@ fn middle(start: SimTime, end: SimTime) -> SimTime {
 }
 
 impl State {
+    fn note(&mut self, command: &Command<'_>) {
+        match command {
+            Command::Read { range, .. } => self.blocks_read += range.blocks,
+            Command::Write { range, .. } => self.touched.extend(range.iter()),
+            Command::Discard { ranges } if self.drive.info().capabilities.thin.is_none() => {
+                let ranges = ranges.iter().map(|range| range.blocks_inside());
+                self.touched.extend(ranges.flat_map(|range| range.iter().collect::<Vec<_>>()));
+            }
+            Command::Remap { pairs, .. } => {
+                self.touched.extend(pairs.iter().flat_map(|pair| [pair.from, pair.to]));
+            }
+            _ => {}
+        }
+    }
+
     /// Deals with the moments before `end`. All commands so far were submitted before it, so operations that begin later are
     /// undone by a cut.
     fn harvest_until(&mut self, end: SimTime) {
@@ -210,9 +256,7 @@ impl BlockDevice for Wire {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         let state = &mut *self.0.borrow_mut();
-        if let Command::Read { range, .. } = &command {
-            state.blocks_read += range.blocks;
-        }
+        state.note(&command);
         let completion = state.drive.submit(at, command)?;
         state.end = state.end.max(completion.done);
         state.harvest_until(at);
