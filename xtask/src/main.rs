@@ -6,6 +6,7 @@ mod explore;
 mod fuse_bench;
 mod kill_loop;
 mod mounts;
+mod mutants;
 mod posix;
 
 use std::path::Path;
@@ -32,7 +33,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 17] = [
+const CHORES: [Chore; 18] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -68,6 +69,11 @@ const CHORES: [Chore; 17] = [
         name: "crash-explore",
         about: "cut the power of whole stacks: cargo xtask crash-explore [CUTS] (1,000,000: 40 minutes on two cores; goes on where it was stopped)",
         run: explore::explore,
+    },
+    Chore {
+        name: "mutants",
+        about: "faults put into a copy of the code, which the crash explorer must find: cargo xtask mutants [NAME...] (10 minutes: two builds)",
+        run: mutants::mutants,
     },
     Chore {
         name: "fio-plot",
