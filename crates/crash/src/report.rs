@@ -103,7 +103,7 @@ fn bars(title: &str, legend: &[(&str, &str)], rows: &[(String, Vec<f64>, String)
     let legend: String = legend.iter().map(swatch).collect();
     format!(
         "<figure><figcaption>{title}<br>{legend}</figcaption><div class=\"scroll\"><svg role=\"img\" \
-         aria-label=\"{title}\" viewBox=\"0 0 700 {height}\" width=\"700\" height=\"{height}\" \
+         aria-label=\"{title}\" viewBox=\"0 0 840 {height}\" width=\"840\" height=\"{height}\" \
          font-size=\"13\">{svg}</svg></div></figure>"
     )
 }
