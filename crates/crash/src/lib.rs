@@ -55,8 +55,8 @@ pub enum CrashError {
         /// Bytes of the stack's own drive.
         most: u64,
     },
-    /// The volume cannot be prepared.
-    #[error("the volume cannot be prepared: {0}")]
+    /// The volume or the workload.
+    #[error("the workload cannot be played: {0}")]
     Setup(String),
     /// There is no such cut.
     #[error("there is no cut \"{0}\": give one as a violation names it, as in ext4/ace-1-17-still/5")]

@@ -91,6 +91,9 @@ impl Player {
                 judge(self, cut)?;
             }
         }
+        if let Some(problem) = script.problem() {
+            return Err(Stop::Error(CrashError::Setup(problem)));
+        }
         self.wire.finish();
         for cut in self.wire.take() {
             judge(self, cut)?;

@@ -10,6 +10,7 @@ use dovetail_lab::bench::{Stack, Volume};
 use dovetail_nand::{Geometry, NandConfig};
 use dovetail_time::{Ratio, Rng, SimTime};
 use dovetail_vfs::FileSystem;
+use dovetail_vfs::crash::Clock;
 
 use crate::CrashError;
 use crate::wire::Wire;
@@ -141,7 +142,8 @@ fn formatted(volume: &Volume<'_>, drive: &Drive) -> Result<MemoryDevice, CrashEr
     let failed = |error: dovetail_vfs::Error| CrashError::Setup(error.to_string());
     let root = fs.root();
     // a directory that the model does not have
-    match fs.rmdir(&dovetail_vfs::Caller::default(), root, b"lost+found") {
+    let caller = dovetail_vfs::Caller { now: Clock::moving(0), ..Default::default() };
+    match fs.rmdir(&caller, root, b"lost+found") {
         Ok(()) | Err(dovetail_vfs::Error::NotFound) => {}
         Err(error) => return Err(failed(error)),
     }

@@ -26,6 +26,11 @@ impl From<Action> for Line {
 pub(crate) trait Script {
     /// The next one at time `now`; `ended` tells when the one before began and ended.
     fn next(&mut self, now: SimTime, ended: Option<(SimTime, SimTime)>) -> Option<Line>;
+
+    /// Why it came to an end before its time, if it did.
+    fn problem(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A list.
@@ -327,5 +332,15 @@ impl Script for Threads {
         let (begin, end) = ended.unwrap_or((now, now));
         self.ended(begin, end);
         self.choose(now)
+    }
+
+    fn problem(&self) -> Option<String> {
+        let waiting = self.states.iter().filter(|state| **state != State::Done).count();
+        let asleep = (waiting > 0).then(|| {
+            format!(
+                "{waiting} threads wait for each other: at this size of the drive the job has too few files"
+            )
+        });
+        asleep.or_else(|| self.workload.problem())
     }
 }
