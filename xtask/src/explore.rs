@@ -1,5 +1,6 @@
 //! `cargo xtask crash-explore`: a million power cuts of whole stacks, piece by piece, so that it can be stopped and goes on where
 //! it was.
+//! Remove `target/crash-explore` to begin anew, as after a change of the code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -79,6 +80,9 @@ fn write_stacks(root: &Path, folder: &Path) -> Result<(), String> {
     for (name, base, mount) in OWN {
         let path = root.join("stacks").join(format!("{base}.toml"));
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        if !text.contains("mount = \"\"") {
+            return Err(format!("{}: it has mount options of its own", path.display()));
+        }
         let text = text.replace("mount = \"\"", &format!("mount = \"{mount}\""));
         let text = text.replace(&format!("name = \"{base}\""), &format!("name = \"{name}\""));
         let path = folder.join(format!("{name}.toml"));
@@ -161,7 +165,11 @@ fn finish(root: &Path, folder: &Path, wanted: u64) -> Result<(), String> {
     let text = format!("{table}\n{cuts} cuts in all, {violations} violations.\n");
     println!("{text}");
     renew(&root.join("docs/fault-model.md"), &text)?;
-    if cuts < wanted { Err(format!("{cuts} cuts of {wanted}: raise the pieces in JOBS")) } else { Ok(()) }
+    if cuts < wanted {
+        Err(format!("{cuts} cuts of {wanted}: raise the seeds of JOBS and begin anew"))
+    } else {
+        Ok(())
+    }
 }
 
 fn row(stack: &str, pieces: &[Value]) -> String {

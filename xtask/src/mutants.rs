@@ -55,6 +55,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) fn mutants(arguments: &[String]) -> Result<(), String> {
     let root = root();
     let chosen = |mutant: &&Mutant| arguments.is_empty() || arguments.iter().any(|name| name == mutant.name);
+    if let Some(name) = arguments.iter().find(|name| MUTANTS.iter().all(|mutant| mutant.name != **name)) {
+        let names: Vec<&str> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+        return Err(format!("there is no mutant {name} (there are: {})", names.join(", ")));
+    }
     let mut missed = Vec::new();
     for mutant in MUTANTS.iter().filter(chosen) {
         println!("== {}: {}", mutant.name, mutant.about);

@@ -82,7 +82,9 @@ fn cuts(text: &str) -> Result<Cuts, String> {
 
 fn seeds(text: &str) -> Result<(u64, u64), String> {
     let parsed = text.split_once("..").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
-    parsed.filter(|(from, to)| from < to).ok_or_else(|| "give two numbers, as in 0..30".into())
+    const MOST: u64 = 1_000_000;
+    let seeds = parsed.filter(|(from, to)| from < to && to - from <= MOST);
+    seeds.ok_or_else(|| "give two numbers, as in 0..30, at most a million apart".into())
 }
 
 /// Which part, counted from 0, and how many there are.
@@ -180,8 +182,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let violations: usize = results.stacks.iter().map(|stack| stack.violations.len()).sum();
     match violations {
         0 => Ok(()),
-        1 => Err(Failure::Failed("a power cut left what no promise explains".into())),
-        many => Err(Failure::Failed(format!("{many} power cuts left what no promise explains"))),
+        1 => Err(Failure::Failed("a promise was broken".into())),
+        many => Err(Failure::Failed(format!("{many} promises were broken"))),
     }
 }
 
@@ -197,6 +199,13 @@ fn explore(exploration: &Exploration<'_>, jobs: Option<usize>) -> Result<CrashRe
     let threads = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let progress = Progress::default();
     let done = AtomicBool::new(false);
+    /// Ends the progress bar's thread, also when a run panics.
+    struct Ended<'a>(&'a AtomicBool);
+    impl Drop for Ended<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let bar = ProgressBar::new(exploration.count());
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {msg} cuts, {eta} left") {
         bar.set_style(style);
@@ -209,8 +218,9 @@ fn explore(exploration: &Exploration<'_>, jobs: Option<usize>) -> Result<CrashRe
                 std::thread::sleep(std::time::Duration::from_millis(100));
             }
         });
+        let ended = Ended(&done);
         let results = exploration.run(threads, &progress);
-        done.store(true, Ordering::Relaxed);
+        drop(ended);
         bar.finish_and_clear();
         results
     })

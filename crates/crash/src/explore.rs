@@ -108,7 +108,7 @@ pub struct Exploration<'a> {
     pub drive_bytes: u64,
     /// Seeds what is chosen, and the drives.
     pub seed: u64,
-    /// Of all runs every so many, and of these which: (0, 1) for all, (2, 40) for the third of forty parts.
+    /// Index (from 0) and number of parts: the runs whose index modulo the parts is that one. (0, 1) for all.
     pub part: (u64, u64),
     /// The file systems' own checkers are asked about each volume, too.
     pub with_referee: bool,

@@ -13,11 +13,12 @@ use crate::player::Player;
 use crate::rig::Rig;
 use crate::wire::{Cut, Wire};
 
-/// Of so many cuts the recovery of one is cut, too.
+/// Of every eighth cut the recovery is cut as well.
 const RECOVERIES: u64 = 8;
-/// So often.
+/// Cuts in such a recovery.
 const IN_RECOVERY: usize = 2;
-/// Of so many cuts the drive's maps are compared with its flash after one: that looks at every page.
+/// After every eighth cut the drive's maps are compared with its flash, and what filled it is looked for: both look at every
+/// page.
 const DRIVE_CHECKS: u64 = 8;
 
 /// What a cut that is explained left.

@@ -183,6 +183,16 @@ impl Arguments<'_> {
         mode.ok_or_else(|| format!("\"{}\" is no mode: give an octal number up to 7777", clip(text)))
     }
 
+    /// An offset and a length behind it, within the largest file that a kernel can have.
+    fn range(&self, most: u64) -> Result<(u64, u64), String> {
+        const LARGEST: u64 = i64::MAX as u64;
+        let (offset, len) = (self.bytes(1)?, self.length(2, most)?);
+        match offset.checked_add(len).filter(|end| *end <= LARGEST) {
+            Some(_) => Ok((offset, len)),
+            None => Err(format!("no file reaches beyond byte {LARGEST}")),
+        }
+    }
+
     fn length(&self, index: usize, most: u64) -> Result<u64, String> {
         let len = self.bytes(index)?;
         if len == 0 || len > most { Err(format!("a length is 1 to {most}")) } else { Ok(len) }
@@ -208,12 +218,10 @@ fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
         "unlink" => Op::Unlink { path: given.named(0)? },
         "rmdir" => Op::Rmdir { path: given.named(0)? },
         "rename" => rename(given)?,
-        "write" => Op::Write {
-            target: given.target(0)?,
-            offset: given.bytes(1)?,
-            len: given.length(2, MOST)? as usize,
-            fill: given.fill(3)?,
-        },
+        "write" => {
+            let (offset, len) = given.range(MOST)?;
+            Op::Write { target: given.target(0)?, offset, len: len as usize, fill: given.fill(3)? }
+        }
         "dwrite" => return direct_write(given),
         "truncate" => {
             let size = Some(given.bytes(1)?);
@@ -236,11 +244,10 @@ fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
             let changes = SetAttr { mode: Some(given.mode(1, 0)?), ..SetAttr::default() };
             Op::SetAttr { target: given.target(0)?, changes }
         }
-        "read" => Op::Read {
-            target: given.target(0)?,
-            offset: given.bytes(1)?,
-            len: given.length(2, MOST)? as usize,
-        },
+        "read" => {
+            let (offset, len) = given.range(MOST)?;
+            Op::Read { target: given.target(0)?, offset, len: len as usize }
+        }
         "fsync" => Op::Fsync { target: given.target(0)?, data_only: false },
         "fdatasync" => Op::Fsync { target: given.target(0)?, data_only: true },
         "sync" => Op::Sync,
@@ -260,7 +267,7 @@ fn rename(given: &Arguments<'_>) -> Result<Op, String> {
 }
 
 fn direct_write(given: &Arguments<'_>) -> Result<Action, String> {
-    let (offset, len) = (given.bytes(1)?, given.length(2, MOST)?);
+    let (offset, len) = given.range(MOST)?;
     if offset % 4096 != 0 || len % 4096 != 0 {
         return Err("a direct write is of whole blocks of 4096 bytes".into());
     }
@@ -268,7 +275,7 @@ fn direct_write(given: &Arguments<'_>) -> Result<Action, String> {
 }
 
 fn fallocate(given: &Arguments<'_>, how: Fallocate) -> Result<Op, String> {
-    let (offset, len) = (given.bytes(1)?, given.length(2, u64::MAX)?);
+    let (offset, len) = given.range(u64::MAX)?;
     Ok(Op::Fallocate { target: given.target(0)?, how, offset, len })
 }
 
@@ -419,6 +426,10 @@ mod tests {
         assert_eq!(said("create ../x"), "line 1: \"..\" cannot be a name here");
         assert_eq!(said("write foo 0 0"), "line 1: a length is 1 to 67108864");
         assert_eq!(said("dwrite foo 1 4096"), "line 1: a direct write is of whole blocks of 4096 bytes");
+        assert_eq!(
+            said("write f 18446744073709551615 10"),
+            "line 1: no file reaches beyond byte 9223372036854775807"
+        );
         assert!(said(&format!("write foo 0 {}", "x".repeat(1000))).len() < 100);
     }
 }

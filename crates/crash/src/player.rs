@@ -15,7 +15,7 @@ use crate::script::{Line, Script};
 use crate::wire::{Choice, Cut, Wire};
 use crate::{CrashError, Violation};
 
-/// Most wake-ups of the background between two operations; more would be a file system that never rests.
+/// Most wake-ups of the background at one time; more would be a file system that never rests.
 const MOST_WAKES: u32 = 1000;
 
 /// A stack on which a workload is being played.
@@ -69,7 +69,6 @@ impl Player {
         }
         let unread = |error: Error| CrashError::Setup(error.to_string());
         self.history = History::new(&mut self.model.fs).map_err(unread)?;
-        self.done.clear();
         Ok(())
     }
 
@@ -117,7 +116,13 @@ impl Player {
     }
 
     fn play(&mut self, line: &Line) -> Result<(), Stop> {
+        if let Action::Op(op) = &line.action
+            && punches_beyond_end(op, &mut self.model.fs)
+        {
+            return Ok(());
+        }
         self.number += 1;
+        self.done.push(line.clone());
         let caller = Caller { now: self.clock.at(Clock::moving(self.number)), ..line.caller };
         self.mounted.fs.set_now(self.now);
         match &line.action {
@@ -127,7 +132,6 @@ impl Player {
                 self.now = self.now.max(until);
             }
             Action::Devirtualize => self.devirtualize()?,
-            Action::Op(op) if punches_beyond_end(op, &mut self.model.fs) => return Ok(()),
             Action::Op(op) => self.operation(&Step { caller, op: op.clone() }, line)?,
             Action::DirectWrite { path, offset, len, fill } => {
                 let written = self.direct_write(&caller, path, (*offset, *len), *fill);
@@ -140,7 +144,6 @@ impl Player {
                 self.compare(&Step { caller, op }, line, written.map_err(Some))?;
             }
         }
-        self.done.push(line.clone());
         let now = self.now;
         self.wake_until(now)
     }
@@ -235,8 +238,11 @@ impl Player {
 
     /// The background does what is due by then.
     fn wake_until(&mut self, until: SimTime) -> Result<(), Stop> {
-        for _ in 0..MOST_WAKES {
+        let (mut wakes, mut last) = (0, SimTime::ZERO);
+        while wakes < MOST_WAKES {
             let Some(due) = self.mounted.fs.next_wake().filter(|due| *due <= until) else { return Ok(()) };
+            wakes = if due > last { 0 } else { wakes + 1 };
+            last = last.max(due);
             self.now = self.now.max(due);
             self.mounted.fs.set_now(self.now);
             let woken = self.mounted.fs.wake(self.now);

@@ -55,8 +55,8 @@ fn lede(results: &CrashResults) -> String {
     let violations: usize = results.stacks.iter().map(|stack| stack.violations.len()).sum();
     let verdict = match violations {
         0 => "Every state that was found is one that the promises allow.".to_string(),
-        1 => "<strong>One state is one that no promise allows.</strong>".into(),
-        many => format!("<strong>{many} states are such that no promise allows them.</strong>"),
+        1 => "<strong>One state violates a promise.</strong>".into(),
+        many => format!("<strong>{many} states violate a promise.</strong>"),
     };
     format!(
         "{} power cuts under {} on drives of {}, seed {}. {verdict}",

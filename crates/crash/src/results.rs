@@ -49,15 +49,15 @@ pub struct StackResult {
     pub cuts_in_recovery: u64,
     /// What no promise explains.
     pub violations: Vec<Violation>,
-    /// Files with work that was not durable, by how they were found: as they were when they were last made durable,
+    /// Files with changes that were not durable, found as they were when they were last made durable.
     pub old: u64,
-    /// with all of it,
+    /// Such files, found with all changes.
     pub new: u64,
-    /// with a part of it,
+    /// Such files, found with a part of the changes.
     pub mixed: u64,
-    /// or not at all.
+    /// Such files, not found under their newest name.
     pub absent: u64,
-    /// Acknowledged operations that were lost, of each cut.
+    /// Acknowledged operations after the one whose names were found, of each cut.
     pub lost_operations: Distribution,
     /// Virtual milliseconds of work that were lost, of each cut.
     pub lost_ms: Distribution,

@@ -156,7 +156,13 @@ impl Wire {
         let since = since.0.borrow();
         let mut state = self.0.borrow_mut();
         let at = state.end;
-        for &lba in filled.iter().filter(|lba| !since.touched.contains(lba)) {
+        // neither by the workload nor by the recovery of this cut
+        let untouched: Vec<Lba> = filled
+            .iter()
+            .filter(|lba| !since.touched.contains(lba) && !state.touched.contains(lba))
+            .copied()
+            .collect();
+        for lba in untouched {
             let mut into = [dovetail_block::Content::Empty];
             let read = Command::Read { range: BlockRange::new(lba, 1), into: Some(&mut into) };
             state.drive.submit(at, read)?;
