@@ -15,13 +15,15 @@ use super::{BenchError, Stack};
 /// Any device.
 pub type Device = Box<dyn BlockDevice>;
 
+type Mounted = Result<Box<dyn Simulated>, BenchError>;
+
 /// A file system by its name in stacks.
 struct Kind {
     name: &'static str,
     /// Makes a new volume on a simulated host's device and mounts it.
-    build: fn(&Stack, Planner, Ratio) -> Result<Box<dyn Simulated>, BenchError>,
+    build: fn(&Stack, Planner, Ratio) -> Mounted,
     make: fn(&Stack, Device, Ratio) -> Result<(), BenchError>,
-    mount: fn(&Stack, Device, Ratio) -> Result<Box<dyn Simulated>, BenchError>,
+    mount: fn(&Stack, Device, Ratio) -> Mounted,
     /// What is wrong with a volume that is not mounted.
     check: fn(Device) -> Vec<String>,
     guarantees: fn(&Stack) -> Guarantees,
