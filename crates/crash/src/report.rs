@@ -11,15 +11,21 @@ const TERMS: &str = "A cut is a moment at which the power goes: the drive loses 
     changes), mixed (with a part of them) or absent. Ready: virtual time from power on until the drive has recovered and the \
     volume is mounted.";
 
-/// The shares of unsynced files, each with its colour of the style sheet.
-const SHARES: [(&str, &str, fn(&StackResult) -> u64); 4] = [
+/// A part of a bar: its name, its colour of the style sheet, and how many there are.
+type Share = (&'static str, &'static str, fn(&StackResult) -> u64);
+
+/// How unsynced files are found.
+const SHARES: [Share; 4] = [
     ("old", "--run-0", |r| r.old),
     ("new", "--run-2", |r| r.new),
     ("mixed", "--run-1", |r| r.mixed),
     ("absent", "--run-3", |r| r.absent),
 ];
 
-const ROWS: [(&str, fn(&StackResult) -> String); 12] = [
+/// A row of the table: its title, and its cell of a stack.
+type Row = (&'static str, fn(&StackResult) -> String);
+
+const ROWS: [Row; 12] = [
     ("Runs", |r| format_count(r.runs)),
     ("Operations", |r| format_count(r.operations)),
     ("fsyncs and syncs", |r| format_count(r.promises)),

@@ -3,6 +3,8 @@
 //! All tests of this folder are modules of this one program: a program each would take far longer to build. To run one of
 //! them: `cargo test -p dovetail-workload --test all file_trace::`.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
 mod common;
 mod driver;
 mod file_trace;
