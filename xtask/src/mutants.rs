@@ -44,7 +44,7 @@ const MUTANTS: [Mutant; 2] = [
             "self.awaiting_erase.push_back((self.programs_end, line));",
             "self.awaiting_erase.push_back((SimTime::ZERO, line));",
         )],
-        explore: &["random", "--seeds", "0..60", "--stack", "f2fs"],
+        explore: &["random", "--seeds", "0..60", "--cuts", "60", "--stack", "f2fs"],
     },
 ];
 
