@@ -32,7 +32,7 @@ const STACKS: [&str; 12] = [
 const OWN: [(&str, &str, &str); 2] =
     [("f2fs-strict", "f2fs", "fsync_mode=strict"), ("ext4-journal", "ext4", "data=journal")];
 
-/// What is played on each stack: the job with its options, and in how many pieces.
+/// The jobs for each stack, with their options and their number of pieces.
 const JOBS: [(&str, &[&str], u64); 3] = [
     ("ace-1", &["--cuts", "8"], 2),
     ("ace-2", &["--count", "10000", "--cuts", "3"], 20),

@@ -14,7 +14,7 @@ struct Mutant {
     about: &'static str,
     /// File, what stands there once, and what is put in its place.
     edits: &'static [(&'static str, &'static str, &'static str)],
-    /// What `dovetail crash` is asked.
+    /// The arguments of `dovetail crash`.
     explore: &'static [&'static str],
 }
 
@@ -48,7 +48,7 @@ const MUTANTS: [Mutant; 2] = [
     },
 ];
 
-/// How long an exploration may take to find one.
+/// The time within which an exploration must find one.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Builds each mutant, or those that are named, and explores it.
@@ -114,7 +114,7 @@ fn edit(text: &str, from: &str, to: &str) -> Result<String, String> {
     }
 }
 
-/// What `dovetail crash` shows of the mutant, as far as it matters.
+/// The first violation that `dovetail crash` shows, or all its output.
 fn explore(program: &Path, mutant: &Mutant) -> Result<String, String> {
     let mut command = Command::new(program);
     command.arg("crash").args(mutant.explore).stderr(Stdio::null());

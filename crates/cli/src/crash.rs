@@ -30,12 +30,12 @@ use crate::{Failure, print};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// What is played: see above.
+    /// The workload: see above.
     job: String,
     /// Stacks by name (see `dovetail stack list`) or .toml file.
     #[arg(long, short, required = true, value_delimiter = ',')]
     stack: Vec<String>,
-    /// Which moments are cut: all, or so many of each run, chosen by the seed, and each return of an fsync or sync.
+    /// Moments that are cut: all, or N of each run chosen by the seed, and each return of an fsync or sync.
     #[arg(long, value_name = "N|all", default_value = "8", value_parser = cuts)]
     cuts: Cuts,
     /// Of ace-2: how many sequences, spread evenly over all.
@@ -87,7 +87,7 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
     seeds.ok_or_else(|| "give two numbers, as in 0..30, at most a million apart".into())
 }
 
-/// Which part, counted from 0, and how many there are.
+/// A part, counted from 0, and the number of parts.
 fn part(text: &str) -> Result<(u64, u64), String> {
     let parsed = text.split_once('/').and_then(|(i, n)| Some((i.parse::<u64>().ok()?, n.parse().ok()?)));
     let part = parsed.filter(|(i, n)| (1..=*n).contains(i)).map(|(i, n)| (i - 1, n));

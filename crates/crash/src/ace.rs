@@ -154,7 +154,7 @@ fn persistence(core: &Core) -> Vec<Action> {
     all
 }
 
-/// What is there already, as far as it matters to what must be made.
+/// Names and attributes that a sequence has made so far.
 #[derive(Default)]
 struct Made {
     names: Vec<String>,
@@ -196,7 +196,7 @@ impl Made {
         self.xattrs.push(name.into());
     }
 
-    /// What a core operation needs and does.
+    /// Adds a core operation, after what it needs.
     fn add(&mut self, core: &Core, into: &mut Vec<Action>) {
         core.directories.iter().for_each(|name| self.directory(name, into));
         core.needs.iter().for_each(|name| self.file(name, into));
@@ -254,7 +254,7 @@ pub fn sequences_of_one() -> Vec<Vec<Action>> {
     all
 }
 
-/// How many sequences of two operations there are.
+/// The number of all sequences of two operations.
 pub fn count_of_two() -> u64 {
     let pairs: u64 = cores().iter().map(|core| persistence(core).len() as u64).sum();
     (pairs + cores().len() as u64) * pairs

@@ -26,12 +26,12 @@ const SHARES: u64 = 8;
 /// Violations of a stack after which it is not explored further.
 const ENOUGH: usize = 5;
 
-/// What is played.
+/// A workload.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Lists of operations, each a run of its own.
     Lists {
-        /// What they are called.
+        /// Their common name.
         name: String,
         /// The lists.
         lists: Vec<Vec<Action>>,
@@ -77,7 +77,7 @@ impl Source {
     }
 }
 
-/// How much of a run is cut.
+/// The choice of moments that are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cuts {
     /// Every moment.
@@ -86,7 +86,7 @@ pub enum Cuts {
     Sampled(u64),
 }
 
-/// How far an exploration is.
+/// The progress of an exploration.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Runs that have ended.
@@ -95,14 +95,14 @@ pub struct Progress {
     pub cuts: AtomicU64,
 }
 
-/// What is to be explored.
+/// An exploration: a workload on stacks.
 #[derive(Debug)]
 pub struct Exploration<'a> {
     /// The workload.
     pub source: &'a Source,
     /// The stacks.
     pub stacks: &'a [Stack],
-    /// Which moments are cut.
+    /// The moments that are cut.
     pub cuts: Cuts,
     /// The size of the drives.
     pub drive_bytes: u64,
@@ -133,7 +133,7 @@ impl Locked {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Default)]
 struct Outcome {
     totals: Totals,
@@ -145,7 +145,7 @@ struct Outcome {
 pub struct Replayed {
     /// The operations up to the cut, each with the virtual time at which it had returned, as text.
     pub timeline: String,
-    /// What is wrong; `None` if the promises explain what was found.
+    /// The violation; `None` if the promises explain the state found.
     pub violation: Option<String>,
 }
 
@@ -170,7 +170,7 @@ impl Exploration<'_> {
         stacks.flat_map(of_stack).collect()
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub fn count(&self) -> u64 {
         (self.runs().len() * self.stacks.len()) as u64
     }
@@ -179,7 +179,7 @@ impl Exploration<'_> {
     /// violations: then a stack is not explored to its end.
     ///
     /// # Errors
-    /// What keeps a stack or the workload from being played.
+    /// [`CrashError`]: a stack or the workload cannot be played.
     pub fn run(&self, threads: usize, progress: &Progress) -> Result<CrashResults, CrashError> {
         let rigs = Locked(self.rigs()?.into_iter().map(Mutex::new).collect());
         let items = self.items();
@@ -362,7 +362,7 @@ impl Exploration<'_> {
     }
 }
 
-/// What was done, with the times at which it had returned.
+/// The operations, each with the time at which it had returned.
 fn timeline(player: &Player, cut: dovetail_time::SimTime) -> String {
     let mut text = String::new();
     let mut is_cut = false;

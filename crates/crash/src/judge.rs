@@ -1,4 +1,4 @@
-//! What a power cut left, recovered, mounted, checked, and held against what was promised.
+//! The verdict on a power cut: the state it left is recovered, mounted, checked, and compared with the promises.
 
 use std::process::Command;
 
@@ -21,12 +21,12 @@ const IN_RECOVERY: usize = 2;
 /// page.
 const DRIVE_CHECKS: u64 = 8;
 
-/// What a cut that is explained left.
+/// The state after a cut that the promises explain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finding {
     /// Acknowledged operations that are not to be seen any more.
     pub(crate) lost_operations: u64,
-    /// How long before the cut the volume's names were as they were found.
+    /// Virtual time from the first operation that is not to be seen until the cut.
     pub(crate) lost: SimSpan,
     /// Until the drive had recovered.
     pub(crate) drive_ready: SimSpan,
@@ -34,7 +34,7 @@ pub(crate) struct Finding {
     pub(crate) mount: SimSpan,
     /// Blocks that mounting read.
     pub(crate) blocks_read: u64,
-    /// What was not durable, as it was found.
+    /// Files with changes that were not durable, by how they were found.
     pub(crate) survey: Survey,
     /// Cuts within the recovery.
     pub(crate) in_recovery: u64,
@@ -60,10 +60,10 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// What a cut left, if the promises explain it.
+    /// Judges a cut.
     ///
     /// # Errors
-    /// What is wrong, as a sentence.
+    /// The violation, as a sentence.
     pub(crate) fn judge(&self, player: &Player, cut: Cut) -> Result<Finding, String> {
         let (number, at) = (cut.number, cut.at);
         let recovered = self.recover(cut.drive, number % RECOVERIES == 0)?;
@@ -89,7 +89,7 @@ impl Judge<'_> {
         Ok(finding)
     }
 
-    /// What filled the drive before the workload is there, but for what the file system has written or discarded.
+    /// Looks for the blocks that filled the drive before the workload, but for those written or discarded since.
     fn check_filled(&self, player: &Player, wire: &Wire) -> Result<(), String> {
         match wire.first_lost(&self.rig.filled, self.rig.blocks, player.wire()) {
             Ok(None) => Ok(()),
@@ -98,7 +98,7 @@ impl Judge<'_> {
         }
     }
 
-    /// When the state after operation `base` ended: with the next operation.
+    /// The time at which the operation after `base` returned.
     fn left(&self, player: &Player, base: usize) -> SimTime {
         SimTime::from_ns(player.history.position((base + 1).min(player.history.last())))
     }

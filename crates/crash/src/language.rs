@@ -28,11 +28,11 @@ pub enum Action {
     DirectWrite {
         /// The file.
         path: Path,
-        /// Where to, in bytes.
+        /// The first byte.
         offset: u64,
-        /// How much, in bytes.
+        /// Length in bytes.
         len: u64,
-        /// What content is made of.
+        /// Seed of the content.
         fill: u8,
     },
     /// Nothing happens for some time; the file system's background goes on.
@@ -47,7 +47,7 @@ pub enum Action {
 pub struct ParseError {
     /// The line, from 1 on.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The fault, and the right form.
     pub reason: String,
 }
 
@@ -103,7 +103,7 @@ pub fn parse(text: &str) -> Result<Vec<Action>, ParseError> {
     Ok(actions)
 }
 
-/// Whether a text's first line with words on it begins with an operation.
+/// Recognises a workload: the first line with words on it begins with an operation.
 pub fn is_one(text: &str) -> bool {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut words = text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
@@ -172,7 +172,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// Whether the size stays.
+    /// The flag `keep-size`.
     fn keep_size(&self) -> Result<bool, String> {
         Ok(self.flag(3, &["keep-size"])?.is_some())
     }

@@ -33,7 +33,7 @@ use dovetail_lab::bench::BenchError;
 use dovetail_time::format_bytes;
 use serde::{Deserialize, Serialize};
 
-/// Why an exploration cannot begin or go on.
+/// An exploration that cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum CrashError {
     /// The stack or the workload.
@@ -44,7 +44,7 @@ pub enum CrashError {
     Drive {
         /// The stack.
         stack: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A drive of that size is no smaller than the stack's own.
@@ -63,12 +63,12 @@ pub enum CrashError {
     NoCut(String),
 }
 
-/// What no promise explains.
+/// A state that no promise allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Names it for `--replay`: stack, run, and cut.
     pub id: String,
-    /// What is wrong.
+    /// The fault, as a sentence.
     pub what: String,
     /// The shortest sequence found that shows it, one operation a line.
     pub sequence: String,

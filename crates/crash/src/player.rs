@@ -24,14 +24,14 @@ pub(crate) struct Player {
     mounted: Subject<Box<dyn Simulated>>,
     model: Subject<Model>,
     pub(crate) history: History,
-    /// What was done, to be played again.
+    /// The operations so far, to be played again.
     pub(crate) done: Vec<Line>,
     clock: Clock,
     number: u32,
     now: SimTime,
 }
 
-/// Why a run ended.
+/// The reason why a run ended early.
 pub(crate) enum Stop {
     /// The stack answered what the model does not.
     Violation(Violation),
@@ -156,7 +156,7 @@ impl Player {
         self.compare(step, line, outcome.map(drop).map_err(|failed| Some(failed.0)))
     }
 
-    /// What is read must be what the model has.
+    /// Compares a read with the model.
     fn read(&mut self, step: &Step, line: &Line) -> Result<(), Stop> {
         let (found, expected) = (self.mounted.apply(step), self.model.apply(step));
         self.now = self.now.max(self.mounted.fs.returned_at());

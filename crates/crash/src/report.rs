@@ -14,7 +14,7 @@ const TERMS: &str = "A cut is a moment at which the power goes: the drive loses 
 /// A part of a bar: its name, its colour of the style sheet, and how many there are.
 type Share = (&'static str, &'static str, fn(&StackResult) -> u64);
 
-/// How unsynced files are found.
+/// The states in which unsynced files are found.
 const SHARES: [Share; 4] = [
     ("old", "--run-0", |r| r.old),
     ("new", "--run-2", |r| r.new),

@@ -1,4 +1,4 @@
-//! What an exploration found.
+//! The results of an exploration.
 
 use dovetail_time::SimSpan;
 use dovetail_vfs::crash::Survey;
@@ -30,7 +30,7 @@ pub struct CrashResults {
     pub stacks: Vec<StackResult>,
 }
 
-/// What was found on one stack.
+/// The results of one stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StackResult {
     /// The stack.
@@ -47,7 +47,7 @@ pub struct StackResult {
     pub cuts: u64,
     /// Cuts within recoveries.
     pub cuts_in_recovery: u64,
-    /// What no promise explains.
+    /// A state that no promise allows.
     pub violations: Vec<Violation>,
     /// Files with changes that were not durable, found as they were when they were last made durable.
     pub old: u64,

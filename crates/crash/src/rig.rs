@@ -34,7 +34,7 @@ pub(crate) struct Rig {
     pub(crate) stack: Stack,
     scale: Ratio,
     drive: UnrecoveredDrive,
-    /// What fills a thin drive beside the volume.
+    /// The range of a thin drive that is filled beside the volume.
     pub(crate) foreign: Option<BlockRange>,
     /// Blocks that were filled before the workload.
     pub(crate) filled: Arc<Vec<Lba>>,
@@ -156,7 +156,7 @@ fn foreign(blocks: u64) -> BlockRange {
     BlockRange::new(Lba(AREA_BLOCKS / 2), blocks / 2)
 }
 
-/// What a block is filled with that is not the volume's.
+/// The content of a block that is not the volume's.
 pub(crate) fn filling(lba: Lba, blocks: u64) -> Pattern {
     Pattern::new(lba.0 % blocks)
 }

@@ -1,4 +1,4 @@
-//! Where operations come from: a list, a generator, or the threads of a job one after another.
+//! Sources of operations: a list, a generator, or the threads of a job one after another.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub(crate) trait Script {
     /// The next one at time `now`; `ended` tells when the one before began and ended.
     fn next(&mut self, now: SimTime, ended: Option<(SimTime, SimTime)>) -> Option<Line>;
 
-    /// Why it came to an end before its time, if it did.
+    /// The reason, if it came to an end before its time.
     fn problem(&self) -> Option<String> {
         None
     }
@@ -73,7 +73,7 @@ impl Random {
         Self { generator: Generator::new(seed, profile), rng, left: steps, last: None, devirtualizes }
     }
 
-    /// What is often made durable: what was just changed.
+    /// An fsync of what was just changed, or of the directory that names it.
     fn follow_up(&mut self) -> Option<Line> {
         let last = self.last.take()?;
         let data_only = self.rng.chance(0.3);
@@ -115,7 +115,7 @@ impl Script for Random {
     }
 }
 
-/// What a thread waits for.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ready,

@@ -15,7 +15,7 @@ use dovetail_time::SimTime;
 
 use crate::rig::filling;
 
-/// Which of the moments are cut.
+/// The moments that are cut.
 #[derive(Clone, Debug)]
 pub(crate) enum Choice {
     /// None: they are counted.
@@ -36,7 +36,7 @@ impl Choice {
     }
 }
 
-/// What a power cut left.
+/// A drive after a power cut.
 #[derive(Debug)]
 pub(crate) struct Cut {
     /// The moment's number in its run, from 0 on.
@@ -60,7 +60,7 @@ struct Harvest {
 struct State {
     drive: Drive,
     harvest: Option<Harvest>,
-    /// When the last command so far is done.
+    /// End of the last command so far.
     end: SimTime,
     blocks_read: u64,
     /// Blocks that were written, discarded or moved.
@@ -117,13 +117,13 @@ impl Wire {
             .unwrap_or_default()
     }
 
-    /// How many moments there were, and which of them were the return of an operation that promised something.
+    /// The number of moments, and those at which an operation that promised something returned.
     pub(crate) fn moments(&self) -> (u64, BTreeSet<u64>) {
         let state = self.0.borrow();
         state.harvest.as_ref().map_or((0, BTreeSet::new()), |h| (h.seen, h.persistence.clone()))
     }
 
-    /// When the last command so far is done, and the blocks that were read.
+    /// End of the last command so far, and the number of blocks read.
     pub(crate) fn work(&self) -> (SimTime, u64) {
         let state = self.0.borrow();
         (state.end, state.blocks_read)
@@ -134,7 +134,7 @@ impl Wire {
         self.0.borrow_mut().drive.remember_operations();
     }
 
-    /// What a power cut at a time leaves.
+    /// The drive as a power cut at a time leaves it.
     pub(crate) fn cut_at(&self, at: SimTime) -> UnrecoveredDrive {
         self.0.borrow().drive.after_power_cut(at)
     }
@@ -173,12 +173,12 @@ impl Wire {
         Ok(None)
     }
 
-    /// Whether the drive's maps agree with its flash.
+    /// Compares the drive's maps with its flash.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.0.borrow().drive.check()
     }
 
-    /// When changes of the flash were through, of those that are remembered.
+    /// The moments of the remembered changes of the flash.
     pub(crate) fn changes(&self) -> Vec<SimTime> {
         let state = self.0.borrow();
         let mut all: Vec<SimTime> =
