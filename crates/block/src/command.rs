@@ -3,6 +3,7 @@
 use crate::addr::{BlockRange, SectorRange};
 use crate::content::{Content, Pattern};
 use crate::devirtualize::Devirtualize;
+use crate::query::Query;
 use crate::remap::{RemapPair, RemapWhen};
 
 /// The number of a write stream: blocks that the writer expects to die together. Devices with fewer streams
@@ -90,4 +91,6 @@ pub enum Command<'a> {
     },
     /// Lets blocks be reached by their device addresses, and drops their mappings.
     Devirtualize(Devirtualize<'a>),
+    /// Asks without changing anything; takes no time.
+    Query(Query),
 }

@@ -3,9 +3,8 @@
 use dovetail_time::SimTime;
 
 use crate::addr::{BlockRange, Lba};
-use crate::command::Command;
-use crate::devirtualize::DeviceSpace;
-use crate::note::{EventId, Note};
+use crate::command::{Command, Inode};
+use crate::devirtualize::{DeviceSpace, OpenRenames, Rename};
 use crate::remap::RemapLimits;
 
 /// What a device can beyond reading, writing and flushing.
@@ -90,11 +89,68 @@ impl DeviceInfo {
     }
 }
 
-/// The answer to a command that was performed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The completion of a command that was performed.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// When the device reports the command as done.
+    /// The time at which the device reports the command as done.
     pub done: SimTime,
+    /// What the device says beside that.
+    pub answer: Answer,
+}
+
+impl Completion {
+    /// A completion without an answer.
+    pub const fn at(done: SimTime) -> Self {
+        Self { done, answer: Answer::None }
+    }
+
+    /// A completion with an answer.
+    pub const fn with(done: SimTime, answer: Answer) -> Self {
+        Self { done, answer }
+    }
+}
+
+/// The answer of a device to a command, beside its time and what a read returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing to tell.
+    #[default]
+    None,
+    /// A count of blocks: of [`Query::FreeBlocks`](crate::Query::FreeBlocks).
+    Blocks(u64),
+    /// A count of bytes: of [`Query::MapBytes`](crate::Query::MapBytes).
+    Bytes(u64),
+    /// Addresses in order: of [`Query::Held`](crate::Query::Held) and
+    /// [`Devirtualize::Held`](crate::Devirtualize::Held).
+    Addresses(Vec<Lba>),
+    /// The renames of a batch with their new addresses: of [`Devirtualize::Begin`](crate::Devirtualize::Begin).
+    Renames(Vec<Rename>),
+    /// The open batch, if any: of [`Devirtualize::Open`](crate::Devirtualize::Open).
+    OpenBatch(Option<OpenRenames>),
+    /// Inode numbers: of [`Devirtualize::Moved`](crate::Devirtualize::Moved).
+    Inodes(Vec<Inode>),
+}
+
+impl Answer {
+    /// The addresses, empty for another answer.
+    pub fn into_addresses(self) -> Vec<Lba> {
+        if let Self::Addresses(addresses) = self { addresses } else { Vec::new() }
+    }
+
+    /// The renames, empty for another answer.
+    pub fn into_renames(self) -> Vec<Rename> {
+        if let Self::Renames(renames) = self { renames } else { Vec::new() }
+    }
+
+    /// The open batch, if there is one.
+    pub fn into_open_batch(self) -> Option<OpenRenames> {
+        if let Self::OpenBatch(open) = self { open } else { None }
+    }
+
+    /// The inode numbers, empty for another answer.
+    pub fn into_inodes(self) -> Vec<Inode> {
+        if let Self::Inodes(inodes) = self { inodes } else { Vec::new() }
+    }
 }
 
 /// Why a device did not perform a command.
@@ -183,32 +239,6 @@ pub trait BlockDevice {
     /// # Errors
     /// See [`DeviceError`]; after an error other than [`DeviceError::PowerLost`] the device goes on working.
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError>;
-
-    /// How many blocks can surely still be written at addresses that hold nothing, however scattered; `None` for a device whose every address
-    /// has its room.
-    fn room(&self) -> Option<u64> {
-        None
-    }
-
-    /// The first `most` blocks of `range` that hold something, in order; `None` if the device cannot tell. For checks: what a
-    /// thin device holds for nobody takes room from others.
-    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
-        let _ = (range, most);
-        None
-    }
-
-    /// Bytes of the device's own memory that its map takes; `None` if it does not tell.
-    fn map_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    /// The issuer tells what it does between commands. Only a device that makes plans of them listens.
-    fn note(&mut self, _note: Note) {}
-
-    /// Whether what [`Note::Signal`] told of has happened: at once, on a device that makes no plans.
-    fn has_come(&self, _event: EventId) -> bool {
-        true
-    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
@@ -219,26 +249,6 @@ impl<D: BlockDevice + ?Sized> BlockDevice for &mut D {
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         (**self).submit(at, command)
     }
-
-    fn room(&self) -> Option<u64> {
-        (**self).room()
-    }
-
-    fn map_bytes(&self) -> Option<u64> {
-        (**self).map_bytes()
-    }
-
-    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
-        (**self).held(range, most)
-    }
-
-    fn note(&mut self, note: Note) {
-        (**self).note(note);
-    }
-
-    fn has_come(&self, event: EventId) -> bool {
-        (**self).has_come(event)
-    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
@@ -248,26 +258,6 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         (**self).submit(at, command)
-    }
-
-    fn room(&self) -> Option<u64> {
-        (**self).room()
-    }
-
-    fn map_bytes(&self) -> Option<u64> {
-        (**self).map_bytes()
-    }
-
-    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
-        (**self).held(range, most)
-    }
-
-    fn note(&mut self, note: Note) {
-        (**self).note(note);
-    }
-
-    fn has_come(&self, event: EventId) -> bool {
-        (**self).has_come(event)
     }
 }
 

@@ -15,7 +15,7 @@
 use dovetail_time::SimTime;
 
 use crate::addr::{BlockRange, Lba, SectorRange};
-use crate::command::{Command, Inode};
+use crate::command::Command;
 use crate::device::{BlockDevice, DeviceError};
 
 /// The addresses of a device's own places.
@@ -58,41 +58,35 @@ pub struct OpenRenames {
     pub renames: Vec<Rename>,
 }
 
-/// What can be asked of a device that devirtualises.
-#[derive(Debug)]
+/// A command to a device that devirtualises.
+#[derive(Clone, Copy, Debug)]
 pub enum Devirtualize<'a> {
-    /// Looks up where blocks are and renames them: all or none, durable when it completes. Where `to` is `None` the device
-    /// puts in the block's device address; it stays `None`, and nothing happens to that block, where the block is
-    /// there by that name already, holds nothing, or lies in a place whose address is another block's for now.
+    /// Looks up where blocks are and renames them: all or none, durable when it completes. It answers the renames
+    /// ([`Answer::Renames`](crate::Answer::Renames)), where the device has put in the block's device address for a `to` of `None`. The `to` stays `None`,
+    /// and nothing happens to that block, where the block is there by that name already, holds nothing, or lies in a place whose
+    /// address is another block's for now.
     Begin {
         /// The number of the batch; no other may be open.
         id: RenameId,
         /// What is renamed. Addresses are distinct.
-        renames: &'a mut [Rename],
+        renames: &'a [Rename],
     },
     /// Ends the open batch; durable when it completes. Nothing happens if it is not open.
     End {
-        /// Which batch.
+        /// The number of the batch.
         id: RenameId,
         /// Whether the new names stay, and the old mappings are dropped; otherwise the old ones stay.
         keep: bool,
     },
-    /// The batch that is open.
-    Open {
-        /// Where it is put.
-        into: &'a mut Option<OpenRenames>,
-    },
-    /// The inodes of blocks that the device has moved from their device address, in order, each once; they count as told.
-    Moved {
-        /// Where they are put. 0 stands for blocks of which it was not told.
-        into: &'a mut Vec<Inode>,
-    },
-    /// The device addresses in a range that lead to a block.
+    /// Asks for the batch that is open ([`Answer::OpenBatch`](crate::Answer::OpenBatch)).
+    Open,
+    /// Asks for the inodes of blocks that the device has moved from their device address ([`Answer::Inodes`](crate::Answer::Inodes)), in order, each
+    /// once; they count as reported. 0 stands for blocks of which the device knows no inode.
+    Moved,
+    /// Asks for the device addresses in a range that lead to a block ([`Answer::Addresses`](crate::Answer::Addresses)), in order.
     Held {
         /// Device addresses.
         range: BlockRange,
-        /// Where they are put, in order.
-        into: &'a mut Vec<Lba>,
     },
 }
 
@@ -110,9 +104,9 @@ impl Devirtualize<'_> {
 /// What the device says.
 pub fn clear_device_space<D: BlockDevice>(device: &mut D, now: SimTime) -> Result<SimTime, DeviceError> {
     let Some(space) = device.info().capabilities.devirtualize else { return Ok(now) };
-    let mut open = None;
-    let mut now = device.submit(now, Command::Devirtualize(Devirtualize::Open { into: &mut open }))?.done;
-    if let Some(OpenRenames { id, .. }) = open {
+    let asked = device.submit(now, Command::Devirtualize(Devirtualize::Open))?;
+    let mut now = asked.done;
+    if let Some(OpenRenames { id, .. }) = asked.answer.into_open_batch() {
         let end = Devirtualize::End { id, keep: false };
         now = device.submit(now, Command::Devirtualize(end))?.done;
     }

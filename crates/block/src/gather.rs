@@ -9,8 +9,8 @@ use dovetail_time::SimTime;
 use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::command::{Command, Data, Hints, Inode, StreamId};
 use crate::content::Content;
-use crate::device::{BlockDevice, Completion, DeviceError};
-use crate::note::{LockId, Note};
+use crate::device::{Answer, Completion, DeviceError};
+use crate::scheduler::{LockId, Scheduler, SchedulingHint};
 
 /// Writes of one channel that follow each other on the device.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ pub struct Gatherer<D, const CHANNELS: usize> {
     failed: Option<DeviceError>,
 }
 
-impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
+impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// The way to `device` from virtual time `now` on, with the stream of each channel, and at most `max_run` blocks in a
     /// command.
     pub fn new(device: D, streams: [StreamId; CHANNELS], max_run: usize, now: SimTime) -> Self {
@@ -60,7 +60,7 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         &self.device
     }
 
-    /// The device below, for notes and switches; commands go through [`Self::perform`].
+    /// The device below, for hints, queries and switches; commands go through [`Self::perform`].
     pub const fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
@@ -111,7 +111,7 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
 
     /// Goes on when the reads of this call are through, the last of them at `done`.
     pub fn wait_read(&mut self, done: SimTime) {
-        self.device.note(Note::WaitReads);
+        self.device.hint(SchedulingHint::WaitReads);
         self.now = self.now.max(done);
     }
 
@@ -186,19 +186,20 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         let range = BlockRange::new(Lba(run.start), run.blocks.len() as u64);
         let hints = Hints { stream: self.streams[channel], inode: self.inodes[channel] };
         let write = Command::Write { range, data: Data::Blocks(&run.blocks), hints, fua };
-        let answer = among_writers(&mut self.device, self.writers, |device| device.submit(self.now, write));
+        let completion =
+            among_writers(&mut self.device, self.writers, |device| device.submit(self.now, write));
         run.blocks.clear();
-        self.complete(answer)
+        self.complete(completion).map(drop)
     }
 
-    /// Performs a command that changes the device, without waiting.
+    /// Performs a command that changes the device, without waiting; returns the device's answer.
     ///
     /// # Errors
     /// What the device failed with, now or before.
-    pub fn perform(&mut self, command: Command<'_>) -> Result<(), DeviceError> {
+    pub fn perform(&mut self, command: Command<'_>) -> Result<Answer, DeviceError> {
         self.check()?;
-        let answer = self.device.submit(self.now, command);
-        self.complete(answer)
+        let completion = self.device.submit(self.now, command);
+        self.complete(completion)
     }
 
     /// The same with the lock of [`Self::set_writers`].
@@ -207,19 +208,16 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// What the device failed with, now or before.
     pub fn perform_among_writers(&mut self, command: Command<'_>) -> Result<(), DeviceError> {
         self.check()?;
-        let answer = among_writers(&mut self.device, self.writers, |device| device.submit(self.now, command));
-        self.complete(answer)
+        let completion =
+            among_writers(&mut self.device, self.writers, |device| device.submit(self.now, command));
+        self.complete(completion).map(drop)
     }
 
-    fn complete(&mut self, answer: Result<Completion, DeviceError>) -> Result<(), DeviceError> {
-        match answer {
-            Ok(completion) => self.done = self.done.max(completion.done),
-            Err(error) => {
-                self.failed = Some(error.clone());
-                return Err(error);
-            }
-        }
-        Ok(())
+    fn complete(&mut self, completion: Result<Completion, DeviceError>) -> Result<Answer, DeviceError> {
+        let Completion { done, answer } =
+            completion.inspect_err(|error| self.failed = Some(error.clone()))?;
+        self.done = self.done.max(done);
+        Ok(answer)
     }
 
     /// Submits all that was gathered, without waiting.
@@ -242,7 +240,7 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
 
     /// Waits for what was submitted.
     pub fn wait_all(&mut self) {
-        self.device.note(Note::WaitAll);
+        self.device.hint(SchedulingHint::WaitAll);
         self.now = self.now.max(self.done);
     }
 
@@ -266,20 +264,20 @@ impl<D: BlockDevice, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         if !self.device.info().capabilities.discard || ranges.is_empty() || self.failed.is_some() {
             return Ok(());
         }
-        self.perform(Command::Discard { ranges })
+        self.perform(Command::Discard { ranges }).map(drop)
     }
 }
 
 /// Submits something while the lock is shared, if there is one.
-fn among_writers<D: BlockDevice, T>(
+fn among_writers<D: Scheduler, T>(
     device: &mut D,
     lock: Option<LockId>,
     submit: impl FnOnce(&mut D) -> T,
 ) -> T {
     let Some(lock) = lock else { return submit(device) };
-    device.note(Note::Lock { lock, shared: true });
+    device.hint(SchedulingHint::Lock { lock, shared: true });
     let answer = submit(device);
-    device.note(Note::Unlock { lock });
+    device.hint(SchedulingHint::Unlock { lock });
     answer
 }
 

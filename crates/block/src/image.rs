@@ -205,10 +205,13 @@ impl BlockDevice for ImageDevice {
             Command::Discard { ranges } => self.discard(ranges)?,
             Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            Command::Query(query) => return Err(query.unsupported()),
         }
-        Ok(Completion { done: at })
+        Ok(Completion::at(at))
     }
 }
+
+crate::performs_at_once!(ImageDevice);
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,8 @@ use dovetail_time::SimTime;
 use crate::addr::{BLOCK_SIZE, BlockRange, Lba, SectorRange};
 use crate::command::{Command, Data};
 use crate::content::{BlockBytes, Content};
-use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo, Thin};
+use crate::device::{Answer, BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo, Thin};
+use crate::query::Query;
 use crate::remap::{HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 
 /// Blocks that clones share or copy together. Assumed; small enough to copy on a write, large enough to keep the
@@ -191,7 +192,7 @@ impl MemoryDevice {
     fn write(&mut self, range: BlockRange, data: &Data<'_>) -> Result<(), DeviceError> {
         self.info().check(range, data.blocks().unwrap_or(range.blocks))?;
         let new = || range.iter().filter(|lba| *self.get(*lba) == Content::Empty).count() as u64;
-        if self.room().is_some_and(|room| room < range.blocks && room < new()) {
+        if self.free_blocks().is_some_and(|free| free < range.blocks && free < new()) {
             return Err(DeviceError::NoRoom);
         }
         for (i, lba) in range.iter().enumerate() {
@@ -204,6 +205,21 @@ impl MemoryDevice {
         for range in ranges {
             self.discardable(*range).into_iter().for_each(|lba| self.set(lba, Content::Empty));
         }
+    }
+
+    fn free_blocks(&self) -> Option<u64> {
+        self.thin.map(|thin| thin.capacity.saturating_sub(self.used))
+    }
+
+    fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
+        match query {
+            Query::FreeBlocks => self.free_blocks().map(Answer::Blocks),
+            Query::Held { range, most } => {
+                Some(Answer::Addresses(self.used_within(range).take(most).collect()))
+            }
+            Query::MapBytes => None,
+        }
+        .ok_or_else(|| query.unsupported())
     }
 
     /// Executes one pair.
@@ -248,14 +264,6 @@ impl BlockDevice for MemoryDevice {
         DeviceInfo { blocks: self.blocks, capabilities }
     }
 
-    fn room(&self) -> Option<u64> {
-        self.thin.map(|thin| thin.capacity.saturating_sub(self.used))
-    }
-
-    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
-        Some(self.used_within(range).take(most).collect())
-    }
-
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         match command {
             Command::Read { range, into } => self.read(range, into)?,
@@ -264,16 +272,20 @@ impl BlockDevice for MemoryDevice {
             Command::Discard { ranges } => self.discard(ranges),
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            Command::Query(query) => return Ok(Completion::with(at, self.answer(query)?)),
         }
-        Ok(Completion { done: at })
+        Ok(Completion::at(at))
     }
 }
+
+crate::performs_at_once!(MemoryDevice);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::command::Hints;
     use crate::content::Pattern;
+    use crate::query::held_blocks;
 
     fn write(device: &mut MemoryDevice, lba: u64, blocks: &[Content]) -> Result<Completion, DeviceError> {
         let range = BlockRange::new(Lba(lba), blocks.len() as u64);
@@ -335,8 +347,10 @@ mod tests {
         let mut device = MemoryDevice::thin(crate::AREAS * crate::AREA_BLOCKS, 3);
         let last = crate::AREAS * crate::AREA_BLOCKS - 2;
         write(&mut device, last, &[pattern(1), pattern(2)]).unwrap();
-        assert_eq!(device.room(), Some(1));
-        let ask = |start, blocks, most| device.held(BlockRange::new(Lba(start), blocks), most).unwrap();
+        assert_eq!(device.free_blocks(), Some(1));
+        let mut ask = |start, blocks, most| {
+            held_blocks(&mut device, BlockRange::new(Lba(start), blocks), most).unwrap().unwrap()
+        };
         assert_eq!(ask(0, u64::MAX, 9), [Lba(last), Lba(last + 1)]);
         assert_eq!((ask(0, u64::MAX, 1), ask(last + 1, 1, 9)), (vec![Lba(last)], vec![Lba(last + 1)]));
         assert_eq!((ask(0, last, 9), ask(last, 0, 9), ask(u64::MAX, 9, 9)), (vec![], vec![], vec![]));
@@ -344,7 +358,7 @@ mod tests {
         write(&mut device, last, &[pattern(5), pattern(6)]).unwrap();
         let half = [SectorRange::from(BlockRange::new(Lba(1 << 60), 1 << 60))];
         device.submit(SimTime::ZERO, Command::Discard { ranges: &half }).unwrap();
-        assert_eq!((device.room(), device.used().count()), (Some(3), 0));
+        assert_eq!((device.free_blocks(), device.used().count()), (Some(3), 0));
     }
 
     #[test]

@@ -7,8 +7,9 @@ use dovetail_time::SimTime;
 use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::command::{Command, Data};
 use crate::content::Content;
-use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+use crate::device::{Answer, BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
 use crate::devirtualize::Devirtualize;
+use crate::query::Query;
 
 /// Reads from a lower device, writes and discards in memory. An image can be mounted, recovered and looked at, and stays as
 /// it was. Over a thin device it is thin, with as much room as that has when it is empty: memory is what it writes to.
@@ -92,16 +93,23 @@ impl<D: BlockDevice> OverlayDevice<D> {
     }
 }
 
+impl<D: BlockDevice> OverlayDevice<D> {
+    /// Changes are kept in memory, so they take nothing of the space below; what the device below holds is not all that is
+    /// held here.
+    fn answer(&self, at: SimTime, query: Query) -> Result<Completion, DeviceError> {
+        match (query, self.lower.info().capabilities.thin) {
+            (Query::FreeBlocks, Some(thin)) => Ok(Completion::with(at, Answer::Blocks(thin.capacity))),
+            _ => Err(query.unsupported()),
+        }
+    }
+}
+
 impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
     fn info(&self) -> DeviceInfo {
         let DeviceInfo { blocks, capabilities: Capabilities { discard, thin, devirtualize, .. } } =
             self.lower.info();
         let capabilities = Capabilities { discard, thin, devirtualize, streams: 1, ..Default::default() };
         DeviceInfo { blocks, capabilities }
-    }
-
-    fn room(&self) -> Option<u64> {
-        self.info().capabilities.thin.map(|thin| thin.capacity)
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
@@ -115,14 +123,17 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
             Command::Discard { .. } => return Err(DeviceError::Unsupported("discard")),
             Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
             // a block that was renamed is read by its new address; nothing is renamed here
-            Command::Devirtualize(asked @ (Devirtualize::Open { .. } | Devirtualize::Held { .. })) => {
+            Command::Devirtualize(asked @ (Devirtualize::Open | Devirtualize::Held { .. })) => {
                 return self.lower.submit(at, Command::Devirtualize(asked));
             }
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            Command::Query(query) => return self.answer(at, query),
         }
-        Ok(Completion { done: at })
+        Ok(Completion::at(at))
     }
 }
+
+crate::performs_at_once!(impl[D: BlockDevice] OverlayDevice<D>);
 
 #[cfg(test)]
 mod tests {
@@ -130,6 +141,7 @@ mod tests {
     use crate::command::Hints;
     use crate::content::Pattern;
     use crate::memory::MemoryDevice;
+    use crate::query::free_blocks;
 
     fn pattern(n: u64) -> Content {
         Content::Pattern(Pattern::new(n))
@@ -168,8 +180,8 @@ mod tests {
         write(&mut lower, 10, &before).unwrap();
         let mut device = OverlayDevice::new(lower);
         assert_eq!(
-            (device.info().capabilities.thin.map(|thin| thin.capacity), device.room()),
-            (Some(8), Some(8))
+            (device.info().capabilities.thin.map(|thin| thin.capacity), free_blocks(&mut device)),
+            (Some(8), Ok(Some(8)))
         );
         write(&mut device, 11, &[pattern(7), pattern(8)]).unwrap();
         let mut discard = |start, blocks| {

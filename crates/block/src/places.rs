@@ -7,7 +7,7 @@ use dovetail_time::{Rng, SimTime};
 use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::command::{Command, Data, Inode};
 use crate::content::Content;
-use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
+use crate::device::{Answer, BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
 use crate::devirtualize::{DeviceSpace, Devirtualize, OpenRenames, Rename, RenameId};
 
 /// Renames that it takes (assumed).
@@ -141,20 +141,22 @@ impl PlacesDevice {
         }
     }
 
-    fn devirtualize(&mut self, asked: Devirtualize<'_>) -> Result<(), DeviceError> {
-        match asked {
-            Devirtualize::Begin { id, renames } => self.begin(id, renames)?,
-            Devirtualize::End { id, keep } => self.end(id, keep),
-            Devirtualize::Open { into } => into.clone_from(&self.open),
-            Devirtualize::Moved { into } => into.extend(std::mem::take(&mut self.moved)),
-            Devirtualize::Held { range, into } => {
-                into.extend(self.held.range(range.start..range.end()).map(|(&lba, _)| lba));
+    fn devirtualize(&mut self, asked: Devirtualize<'_>) -> Result<Answer, DeviceError> {
+        Ok(match asked {
+            Devirtualize::Begin { id, renames } => Answer::Renames(self.begin(id, renames)?),
+            Devirtualize::End { id, keep } => {
+                self.end(id, keep);
+                Answer::None
             }
-        }
-        Ok(())
+            Devirtualize::Open => Answer::OpenBatch(self.open.clone()),
+            Devirtualize::Moved => Answer::Inodes(std::mem::take(&mut self.moved).into_iter().collect()),
+            Devirtualize::Held { range } => {
+                Answer::Addresses(self.held.range(range.start..range.end()).map(|(&lba, _)| lba).collect())
+            }
+        })
     }
 
-    fn begin(&mut self, id: RenameId, renames: &mut [Rename]) -> Result<(), DeviceError> {
+    fn begin(&mut self, id: RenameId, renames: &[Rename]) -> Result<Vec<Rename>, DeviceError> {
         if self.open.is_some() {
             return Err(DeviceError::RenamesOpen);
         }
@@ -165,6 +167,7 @@ impl PlacesDevice {
         if let Some(to) = renames.iter().find(taken).and_then(|rename| rename.to) {
             return Err(DeviceError::CannotRename(to));
         }
+        let mut renames = renames.to_vec();
         for rename in renames.iter_mut().filter(|rename| rename.to.is_none()) {
             let name = self.held.get(&rename.from).map(|block| self.name_of(block.place));
             rename.to = name.filter(|name| *name != rename.from && !self.held.contains_key(name));
@@ -179,7 +182,7 @@ impl PlacesDevice {
         if !executed.is_empty() {
             self.open = Some(OpenRenames { id, renames: executed });
         }
-        Ok(())
+        Ok(renames)
     }
 
     fn end(&mut self, id: RenameId, keep: bool) {
@@ -214,11 +217,14 @@ impl BlockDevice for PlacesDevice {
             Command::Flush => {}
             Command::Discard { ranges } => self.discard(ranges),
             Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
-            Command::Devirtualize(asked) => self.devirtualize(asked)?,
+            Command::Devirtualize(asked) => return Ok(Completion::with(at, self.devirtualize(asked)?)),
+            Command::Query(query) => return Err(query.unsupported()),
         }
-        Ok(Completion { done: at })
+        Ok(Completion::at(at))
     }
 }
+
+crate::performs_at_once!(PlacesDevice);
 
 #[cfg(test)]
 mod tests {
@@ -226,8 +232,8 @@ mod tests {
     use crate::command::Hints;
     use crate::content::Pattern;
 
-    fn ask(device: &mut PlacesDevice, asked: Devirtualize<'_>) {
-        device.submit(SimTime::ZERO, Command::Devirtualize(asked)).unwrap();
+    fn ask(device: &mut PlacesDevice, asked: Devirtualize<'_>) -> Answer {
+        device.submit(SimTime::ZERO, Command::Devirtualize(asked)).unwrap().answer
     }
 
     fn read(device: &mut PlacesDevice, lba: Lba) -> Result<Content, DeviceError> {
@@ -250,8 +256,9 @@ mod tests {
     fn both_names_lead_to_the_block_until_the_batch_ends() {
         for keep in [true, false] {
             let mut device = written();
-            let mut renames = [3, 5, 20].map(|lba| Rename { from: Lba(lba), to: None });
-            ask(&mut device, Devirtualize::Begin { id: RenameId(1), renames: &mut renames });
+            let renames = [3, 5, 20].map(|lba| Rename { from: Lba(lba), to: None });
+            let begin = Devirtualize::Begin { id: RenameId(1), renames: &renames };
+            let renames = ask(&mut device, begin).into_renames();
             assert_eq!(renames[2].to, None, "there is nothing");
             let (old, new) = (renames[1].from, renames[1].to.unwrap());
             device.churn(40);
@@ -268,14 +275,12 @@ mod tests {
     #[test]
     fn what_moves_gets_an_entry_and_its_inode_is_told() {
         let mut device = written();
-        let mut renames: Vec<_> = (0..8).map(|lba| Rename { from: Lba(lba), to: None }).collect();
-        ask(&mut device, Devirtualize::Begin { id: RenameId(1), renames: &mut renames });
+        let renames: Vec<_> = (0..8).map(|lba| Rename { from: Lba(lba), to: None }).collect();
+        ask(&mut device, Devirtualize::Begin { id: RenameId(1), renames: &renames });
         ask(&mut device, Devirtualize::End { id: RenameId(1), keep: true });
         assert_eq!(device.entries(), 0);
         device.churn(100);
         assert!(device.entries() > 4);
-        let mut moved = Vec::new();
-        ask(&mut device, Devirtualize::Moved { into: &mut moved });
-        assert_eq!(moved, [Inode(7)]);
+        assert_eq!(ask(&mut device, Devirtualize::Moved).into_inodes(), [Inode(7)]);
     }
 }

@@ -113,10 +113,6 @@ impl<D: BlockDevice> BlockDevice for RecordingDevice<D> {
         self.device.info()
     }
 
-    fn room(&self) -> Option<u64> {
-        self.device.room()
-    }
-
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         let event = event_of(&command);
         let completion = self.device.submit(at, command)?;
@@ -125,10 +121,12 @@ impl<D: BlockDevice> BlockDevice for RecordingDevice<D> {
     }
 }
 
+crate::performs_at_once!(impl[D: BlockDevice] RecordingDevice<D>);
+
 fn event_of(command: &Command<'_>) -> Option<Event> {
     match command {
         // a recorded device does not devirtualise: `MemoryDevice` could not replay it
-        Command::Read { .. } | Command::Devirtualize(_) => None,
+        Command::Read { .. } | Command::Devirtualize(_) | Command::Query(_) => None,
         Command::Write { range, data, hints: _, fua } => {
             Some(Event::Write { range: *range, contents: contents(data, range.blocks), fua: *fua })
         }

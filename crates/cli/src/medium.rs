@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, ImageDevice, Lba,
+    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, ImageDevice, performs_at_once,
 };
 use dovetail_ftl::{EmulatedDrive, EmulatedError};
 use dovetail_time::SimTime;
@@ -64,27 +64,6 @@ impl BlockDevice for Medium {
         }
     }
 
-    fn room(&self) -> Option<u64> {
-        match self {
-            Self::Image(image) => image.room(),
-            Self::Drive(drive) => drive.room(),
-        }
-    }
-
-    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
-        match self {
-            Self::Image(image) => image.held(range, most),
-            Self::Drive(drive) => drive.held(range, most),
-        }
-    }
-
-    fn map_bytes(&self) -> Option<u64> {
-        match self {
-            Self::Image(image) => image.map_bytes(),
-            Self::Drive(drive) => drive.map_bytes(),
-        }
-    }
-
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         match self {
             Self::Image(image) => image.submit(at, command),
@@ -92,3 +71,5 @@ impl BlockDevice for Medium {
         }
     }
 }
+
+performs_at_once!(Medium);

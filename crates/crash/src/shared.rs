@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice};
+use dovetail_block::{
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice, performs_at_once,
+};
 use dovetail_time::SimTime;
 
 /// A handle on a device in memory.
@@ -29,12 +31,6 @@ impl BlockDevice for Shared {
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         self.0.borrow_mut().submit(at, command)
     }
-
-    fn room(&self) -> Option<u64> {
-        self.0.borrow().room()
-    }
-
-    fn held(&self, range: dovetail_block::BlockRange, most: usize) -> Option<Vec<dovetail_block::Lba>> {
-        self.0.borrow().held(range, most)
-    }
 }
+
+performs_at_once!(Shared);

@@ -8,8 +8,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba};
-use dovetail_block::{BlockRange, EventId, Note};
+use dovetail_block::BlockRange;
+use dovetail_block::{
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, held_blocks, performs_at_once,
+};
 use dovetail_ftl::{Drive, UnrecoveredDrive};
 use dovetail_time::SimTime;
 
@@ -192,7 +194,8 @@ impl Wire {
     pub(crate) fn bytes(&self) -> Vec<(Lba, dovetail_block::Content)> {
         let mut state = self.0.borrow_mut();
         let (blocks, at) = (state.drive.info().blocks, state.end);
-        let held = state.drive.held(BlockRange::new(Lba(0), blocks), usize::MAX).unwrap_or_default();
+        let range = BlockRange::new(Lba(0), blocks);
+        let held = held_blocks(&mut state.drive, range, usize::MAX).ok().flatten().unwrap_or_default();
         let mut all = Vec::new();
         for lba in held {
             let mut into = [dovetail_block::Content::Empty];
@@ -262,30 +265,15 @@ impl BlockDevice for Wire {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         let state = &mut *self.0.borrow_mut();
+        if let Command::Query(_) = command {
+            return state.drive.submit(at, command);
+        }
         state.note(&command);
         let completion = state.drive.submit(at, command)?;
         state.end = state.end.max(completion.done);
         state.harvest_until(at);
         Ok(completion)
     }
-
-    fn room(&self) -> Option<u64> {
-        self.0.borrow().drive.room()
-    }
-
-    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
-        self.0.borrow().drive.held(range, most)
-    }
-
-    fn map_bytes(&self) -> Option<u64> {
-        self.0.borrow().drive.map_bytes()
-    }
-
-    fn note(&mut self, note: Note) {
-        self.0.borrow_mut().drive.note(note);
-    }
-
-    fn has_come(&self, event: EventId) -> bool {
-        self.0.borrow().drive.has_come(event)
-    }
 }
+
+performs_at_once!(Wire);

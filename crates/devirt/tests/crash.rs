@@ -258,9 +258,9 @@ fn check_places<K: Kind>(fs: &mut K::Fs<Drive>, what: &str) {
         }
     }
     let space = K::device(fs).info().capabilities.devirtualize.unwrap();
-    let (mut held, now) = (Vec::new(), Devirtualize::now(fs));
-    let asked = Asked::Held { range: BlockRange::new(space.first, space.blocks), into: &mut held };
-    K::device_mut(fs).submit(now, Command::Devirtualize(asked)).unwrap();
+    let now = Devirtualize::now(fs);
+    let held = Command::Devirtualize(Asked::Held { range: BlockRange::new(space.first, space.blocks) });
+    let held = K::device_mut(fs).submit(now, held).unwrap().answer.into_addresses();
     let held: BTreeSet<u64> = held.into_iter().map(|lba| lba.0 - space.first.0).collect();
     let lost: Vec<_> = reached.difference(&held).collect();
     assert!(lost.is_empty(), "{what}: pointers to places {lost:?}, which hold nothing");

@@ -167,10 +167,9 @@ fn a_mount_finds_the_places_that_a_power_cut_left() {
 /// Blocks that the drive holds at places.
 fn held(drive: &mut Drive) -> usize {
     let space = drive.info().capabilities.devirtualize.unwrap();
-    let (range, mut into) = (BlockRange::new(space.first, space.blocks), Vec::new());
-    let asked = Command::Devirtualize(Devirtualize::Held { range, into: &mut into });
-    drive.submit(drive.idle_from(), asked).unwrap();
-    into.len()
+    let range = BlockRange::new(space.first, space.blocks);
+    let held = Command::Devirtualize(Devirtualize::Held { range });
+    drive.submit(drive.idle_from(), held).unwrap().answer.into_addresses().len()
 }
 
 #[test]

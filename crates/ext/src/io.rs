@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockBytes, BlockDevice, Command, Content, DeviceError, DeviceSpace, Devirtualize, EventId,
-    Gatherer, Inode, LockId, Note, SECTOR_SIZE, SectorRange, StreamId,
+    Answer, BLOCK_SIZE, BlockBytes, Command, Content, DeviceError, DeviceSpace, Devirtualize, EventId,
+    Gatherer, Inode, LockId, SECTOR_SIZE, Scheduler, SchedulingHint, SectorRange, StreamId,
 };
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
@@ -78,7 +78,7 @@ pub(crate) struct Io<D> {
     metadata_of: FxHashMap<u64, Inode>,
 }
 
-impl<D: BlockDevice> Io<D> {
+impl<D: Scheduler> Io<D> {
     /// `block_size` is 1024, 2048 or 4096.
     pub(crate) fn new(device: D, block_size: usize, now: SimTime) -> Self {
         let streams = std::array::from_fn(|channel| StreamId(channel as u8));
@@ -142,12 +142,12 @@ impl<D: BlockDevice> Io<D> {
         self.gatherer.set_inode(channel as usize, inode)
     }
 
-    /// Submits what was gathered, asks something of the device and waits for it.
-    pub(crate) fn devirtualize(&mut self, asked: Devirtualize<'_>) -> Result<(), DeviceError> {
+    /// Submits what was gathered, then a command to a device that devirtualises, and waits for its answer.
+    pub(crate) fn devirtualize(&mut self, command: Devirtualize<'_>) -> Result<Answer, DeviceError> {
         self.kick()?;
-        self.gatherer.perform(Command::Devirtualize(asked))?;
+        let answer = self.gatherer.perform(Command::Devirtualize(command))?;
         self.gatherer.wait_all();
-        Ok(())
+        Ok(answer)
     }
 
     pub(crate) fn device(&self) -> &D {
@@ -259,29 +259,29 @@ impl<D: BlockDevice> Io<D> {
 
     /// From here until [`Self::end_commit`], no other call commits.
     pub(crate) fn begin_commit(&mut self) {
-        self.note(Note::Lock { lock: COMMIT, shared: false });
+        self.hint(SchedulingHint::Lock { lock: COMMIT, shared: false });
     }
 
     /// The commit is over, which is what `event` means.
     pub(crate) fn end_commit(&mut self, event: EventId) {
-        self.note(Note::Signal(event));
-        self.note(Note::Unlock { lock: COMMIT });
+        self.hint(SchedulingHint::Signal(event));
+        self.hint(SchedulingHint::Unlock { lock: COMMIT });
     }
 
     /// Whether the commit that ends with `event` is over.
     pub(crate) fn is_over(&self, event: EventId) -> bool {
-        self.device().has_come(event)
+        self.device().is_signalled(event)
     }
 
     /// Waits for what was written, then for the commit that ends with `event`.
     pub(crate) fn await_commit(&mut self, event: EventId) -> Result<(), DeviceError> {
         self.wait()?;
-        self.note(Note::Await(event));
+        self.hint(SchedulingHint::Await(event));
         Ok(())
     }
 
-    fn note(&mut self, note: Note) {
-        self.gatherer.device_mut().note(note);
+    fn hint(&mut self, hint: SchedulingHint) {
+        self.gatherer.device_mut().hint(hint);
     }
 
     /// Writes a block, later or at once.

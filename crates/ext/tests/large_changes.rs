@@ -16,12 +16,12 @@ fn new(mke2fs: &str, mib: u64) -> MemoryDevice {
     TempImage::mke2fs(mib << 20, &mke2fs.split(' ').collect::<Vec<_>>()).load()
 }
 
-fn create<D: dovetail_block::BlockDevice>(fs: &mut Ext<D>, name: &[u8]) -> Ino {
+fn create<D: dovetail_block::Scheduler>(fs: &mut Ext<D>, name: &[u8]) -> Ino {
     let root = fs.root();
     fs.create(&Caller::default(), root, name, &NODE).unwrap().ino
 }
 
-fn truncate<D: dovetail_block::BlockDevice>(fs: &mut Ext<D>, file: Ino, size: u64) {
+fn truncate<D: dovetail_block::Scheduler>(fs: &mut Ext<D>, file: Ino, size: u64) {
     let changes = SetAttr { size: Some(size), ..SetAttr::default() };
     fs.setattr(&Caller::default(), file, &changes).unwrap();
 }

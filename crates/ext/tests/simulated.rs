@@ -8,7 +8,8 @@ use std::rc::Rc;
 use crate::common::TempImage;
 
 use dovetail_block::{
-    BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, EventId, MemoryDevice, Note, Pattern,
+    BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, EventId, MemoryDevice, Pattern,
+    Scheduler, SchedulingHint,
 };
 use dovetail_ext::{Ext, Options};
 use dovetail_time::{Rng, SimTime};
@@ -100,7 +101,7 @@ fn files_that_grow_side_by_side_stay_apart() {
 /// A device on which what is signalled comes when the test says so, and which notes what is awaited.
 struct Slow {
     device: MemoryDevice,
-    has_come: Rc<Cell<bool>>,
+    signalled: Rc<Cell<bool>>,
     awaited: Rc<RefCell<Vec<EventId>>>,
 }
 
@@ -112,23 +113,25 @@ impl BlockDevice for Slow {
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         self.device.submit(at, command)
     }
+}
 
-    fn note(&mut self, note: Note) {
-        if let Note::Await(event) = note {
+impl Scheduler for Slow {
+    fn hint(&mut self, hint: SchedulingHint) {
+        if let SchedulingHint::Await(event) = hint {
             self.awaited.borrow_mut().push(event);
         }
     }
 
-    fn has_come(&self, _event: EventId) -> bool {
-        self.has_come.get()
+    fn is_signalled(&self, _event: EventId) -> bool {
+        self.signalled.get()
     }
 }
 
 #[test]
 fn an_fsync_waits_only_for_a_commit_that_has_its_file() {
     let device = TempImage::mke2fs(64 << 20, &["-t", "ext4", "-b", "4096"]).load();
-    let (has_come, awaited) = (Rc::new(Cell::new(true)), Rc::new(RefCell::new(Vec::new())));
-    let slow = Slow { device, has_come: Rc::clone(&has_come), awaited: Rc::clone(&awaited) };
+    let (signalled, awaited) = (Rc::new(Cell::new(true)), Rc::new(RefCell::new(Vec::new())));
+    let slow = Slow { device, signalled: Rc::clone(&signalled), awaited: Rc::clone(&awaited) };
     let mut fs = Ext::mount(slow, Options::parse("").unwrap(), SimTime::ZERO).unwrap();
     let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
     let mut make = |name: &[u8]| fs.create(&Caller::default(), root, name, &node).unwrap().ino;
@@ -139,11 +142,11 @@ fn an_fsync_waits_only_for_a_commit_that_has_its_file() {
         fs.fsync(ino, false)
     };
     write(a, 1).unwrap();
-    has_come.set(false);
+    signalled.set(false);
     write(b, 1).unwrap_err();
-    has_come.set(true);
+    signalled.set(true);
     write(b, 1).unwrap();
-    has_come.set(false);
+    signalled.set(false);
     awaited.borrow_mut().clear();
     write(a, 2).unwrap();
     assert_eq!(*awaited.borrow(), [], "b's commit has nothing of it");

@@ -38,7 +38,7 @@ fn blocks() -> impl Iterator<Item = u64> {
     (0..20).chain((20..4000).step_by(2)).chain([70_000, 70_001])
 }
 
-fn fill<D: dovetail_block::BlockDevice>(fs: &mut Ext<D>) -> Ino {
+fn fill<D: dovetail_block::Scheduler>(fs: &mut Ext<D>) -> Ino {
     let caller = &Caller::default();
     let file = fs.create(caller, fs.root(), b"file", &NODE).unwrap().ino;
     for block in blocks() {
@@ -48,7 +48,7 @@ fn fill<D: dovetail_block::BlockDevice>(fs: &mut Ext<D>) -> Ino {
     file
 }
 
-fn check_content<D: dovetail_block::BlockDevice>(fs: &mut Ext<D>, file: Ino) {
+fn check_content<D: dovetail_block::Scheduler>(fs: &mut Ext<D>, file: Ino) {
     let mut found = [0; BLOCK];
     for block in blocks() {
         assert_eq!(fs.read(file, block * BLOCK as u64, &mut found).unwrap(), BLOCK);

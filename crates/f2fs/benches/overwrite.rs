@@ -88,9 +88,11 @@ impl BlockDevice for Flat {
             }
             _ => {}
         }
-        Ok(Completion { done: at })
+        Ok(Completion::at(at))
     }
 }
+
+dovetail_block::performs_at_once!(Flat);
 
 fn main() {
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();

@@ -37,6 +37,8 @@ impl BlockDevice for Failing {
     }
 }
 
+dovetail_block::performs_at_once!(Failing);
+
 /// Random operations on a device whose command `left` fails; the device then, and whether one did.
 fn run(empty: &MemoryDevice, reads: bool, left: u64) -> (MemoryDevice, bool) {
     let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::endless::{endless, endless_options, leaks_after_mount};
 use dovetail_block::{
-    AREA_BLOCKS, BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice, Recording,
-    RecordingDevice, Survivors,
+    AREA_BLOCKS, Answer, BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice, Query,
+    Recording, RecordingDevice, Scheduler, Survivors, free_blocks,
 };
 use dovetail_f2fs::{F2fs, Options, Volume};
 use dovetail_time::{Rng, SimTime};
@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 const PAGE: u64 = 4096;
 const RESERVE: Fallocate = Fallocate::Reserve { keep_size: false };
 
-fn mount<D: BlockDevice>(device: D) -> F2fs<D> {
+fn mount<D: Scheduler>(device: D) -> F2fs<D> {
     F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap()
 }
 
@@ -26,19 +26,19 @@ fn fresh(bytes: u64) -> F2fs<MemoryDevice> {
     mount(endless(bytes, &endless_options()))
 }
 
-fn file<D: BlockDevice>(fs: &mut F2fs<D>, name: &str) -> Ino {
+fn file<D: Scheduler>(fs: &mut F2fs<D>, name: &str) -> Ino {
     let root = fs.root();
     fs.create(&Caller::default(), root, name.as_bytes(), &NewNode { mode: 0o100_644, rdev: (0, 0) })
         .unwrap()
         .ino
 }
 
-fn unlink<D: BlockDevice>(fs: &mut F2fs<D>, name: &str) {
+fn unlink<D: Scheduler>(fs: &mut F2fs<D>, name: &str) {
     let root = fs.root();
     fs.unlink(&Caller::default(), root, name.as_bytes()).unwrap();
 }
 
-fn write<D: BlockDevice>(fs: &mut F2fs<D>, ino: Ino, block: u64, blocks: u64, byte: u8) {
+fn write<D: Scheduler>(fs: &mut F2fs<D>, ino: Ino, block: u64, blocks: u64, byte: u8) {
     let chunk = vec![byte; (256 * PAGE) as usize];
     for first in (block..block + blocks).step_by(256) {
         let bytes = ((block + blocks - first).min(256) * PAGE) as usize;
@@ -47,7 +47,7 @@ fn write<D: BlockDevice>(fs: &mut F2fs<D>, ino: Ino, block: u64, blocks: u64, by
 }
 
 /// Fills the volume up to so many blocks.
-fn fill<D: BlockDevice>(fs: &mut F2fs<D>, left: u64) {
+fn fill<D: Scheduler>(fs: &mut F2fs<D>, left: u64) {
     let ino = file(fs, "filler");
     let mut at = 0;
     while fs.statfs().unwrap().free > left {
@@ -61,13 +61,13 @@ fn fill<D: BlockDevice>(fs: &mut F2fs<D>, left: u64) {
 }
 
 /// Blocks between what is valid or dead after a sync and what the device has for files.
-fn distance<D: BlockDevice>(fs: &F2fs<D>) -> u64 {
+fn distance<D: Scheduler>(fs: &F2fs<D>) -> u64 {
     let dead: u64 = fs.awaiting_discard().iter().map(|extent| extent.blocks).sum();
     fs.superblock().room_for_files().saturating_sub(fs.checkpoint_state().valid_block_count + dead)
 }
 
 /// Overwrites a file until what it left behind takes nearly all the room: only so many blocks more than the margin are free.
-fn to_the_edge<D: BlockDevice>(fs: &mut F2fs<D>, ino: Ino, left: u64) {
+fn to_the_edge<D: Scheduler>(fs: &mut F2fs<D>, ino: Ino, left: u64) {
     let mut rounds = 0;
     while distance(fs) > left + 80 {
         rounds += 1;
@@ -133,7 +133,7 @@ fn what_the_device_was_told_takes_no_room_after_the_next_mount() {
 }
 
 /// Direct nodes with one block each, so that a range dirties as many nodes as it has blocks.
-fn sparse<D: BlockDevice>(fs: &mut F2fs<D>, nodes: u64) -> Ino {
+fn sparse<D: Scheduler>(fs: &mut F2fs<D>, nodes: u64) -> Ino {
     let ino = file(fs, "sparse");
     (0..nodes).for_each(|node| write(fs, ino, 461 + 509 * node, 1, 3));
     fs.sync().unwrap();
@@ -226,15 +226,20 @@ impl BlockDevice for Short {
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
-        if matches!(command, Command::Write { .. }) && self.room() == Some(0) {
-            return Err(DeviceError::NoRoom);
+        match command {
+            Command::Query(Query::FreeBlocks) => Ok(Completion::with(at, Answer::Blocks(self.left()?))),
+            Command::Write { .. } if self.left()? == 0 => Err(DeviceError::NoRoom),
+            command => self.device.submit(at, command),
         }
-        self.device.submit(at, command)
     }
+}
 
-    fn room(&self) -> Option<u64> {
-        let less = self.less.load(Ordering::Relaxed);
-        self.device.room().map(|room| room.saturating_sub(less))
+dovetail_block::performs_at_once!(Short);
+
+impl Short {
+    fn left(&mut self) -> Result<u64, DeviceError> {
+        let free = free_blocks(&mut self.device)?.unwrap();
+        Ok(free.saturating_sub(self.less.load(Ordering::Relaxed)))
     }
 }
 
@@ -264,7 +269,7 @@ fn overwrites_find_no_space_before_the_device_has_none() {
     write(&mut fs, ino, 0, 1000, 1);
     fs.sync().unwrap();
     fs.trim().unwrap();
-    let room = fs.device().room().unwrap();
+    let room = free_blocks(fs.device_mut()).unwrap().unwrap();
     less.store(room - 200, Ordering::Relaxed);
     let mut found = Ok(());
     for round in 0..20 {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Hints, Inode, Lba,
+    Answer, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Hints, Inode, Lba,
     OpenRenames, Pattern, RemapLimits, Rename, RenameId, SectorRange,
 };
 use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, mapping};
@@ -55,12 +55,13 @@ impl Host {
         Self { drive, now: SimTime::ZERO, model: Model::new(), open: None, next: 1, batch: 0 }
     }
 
-    fn submit(&mut self, command: Command<'_>) -> Result<(), DeviceError> {
-        self.now = self.drive.submit(self.now, command)?.done;
-        Ok(())
+    fn submit(&mut self, command: Command<'_>) -> Result<Answer, DeviceError> {
+        let completion = self.drive.submit(self.now, command)?;
+        self.now = completion.done;
+        Ok(completion.answer)
     }
 
-    fn ask(&mut self, asked: Devirtualize<'_>) -> Result<(), DeviceError> {
+    fn ask(&mut self, asked: Devirtualize<'_>) -> Result<Answer, DeviceError> {
         self.submit(Command::Devirtualize(asked))
     }
 
@@ -86,12 +87,12 @@ impl Host {
         self.set(lba, value);
         let hints = Hints { inode: Inode(1 + (value % 7) as u32), ..Hints::default() };
         let (range, data) = (BlockRange::new(lba, 1), Data::Patterns(Pattern::new(value)));
-        self.submit(Command::Write { range, data, hints, fua: false })
+        self.submit(Command::Write { range, data, hints, fua: false }).map(drop)
     }
 
     fn discard(&mut self, lba: Lba) -> Result<(), DeviceError> {
         self.set(lba, 0);
-        self.submit(Command::Discard { ranges: &[SectorRange::from(BlockRange::new(lba, 1))] })
+        self.submit(Command::Discard { ranges: &[SectorRange::from(BlockRange::new(lba, 1))] }).map(drop)
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
@@ -104,8 +105,8 @@ impl Host {
     fn begin(&mut self, addresses: &[Lba]) -> Result<(), DeviceError> {
         self.batch += 1;
         let id = RenameId(self.batch);
-        let mut renames: Vec<Rename> = addresses.iter().map(|&from| Rename { from, to: None }).collect();
-        self.ask(Devirtualize::Begin { id, renames: &mut renames })?;
+        let renames: Vec<Rename> = addresses.iter().map(|&from| Rename { from, to: None }).collect();
+        let mut renames = self.ask(Devirtualize::Begin { id, renames: &renames })?.into_renames();
         renames.retain(|rename| rename.to.is_some());
         if !renames.is_empty() {
             self.opened(OpenRenames { id, renames });
@@ -218,8 +219,7 @@ impl Host {
 
     /// A batch was cut while it began or ended: the drive says which.
     fn adopt_batch(&mut self) {
-        let mut found = None;
-        self.ask(Devirtualize::Open { into: &mut found }).unwrap();
+        let found = self.ask(Devirtualize::Open).unwrap().into_open_batch();
         match (&self.open, found) {
             (None, Some(found)) => self.opened(found),
             (Some(open), Some(found)) => {
@@ -243,10 +243,8 @@ impl Host {
     /// No device address leads to a block that the model has not: none was leaked.
     fn nothing_else(&mut self, what: &str) {
         let space = self.drive.info().capabilities.devirtualize.unwrap();
-        let mut held = Vec::new();
         let range = BlockRange::new(space.first, space.blocks);
-        self.ask(Devirtualize::Held { range, into: &mut held }).unwrap();
-        for lba in held {
+        for lba in self.ask(Devirtualize::Held { range }).unwrap().into_addresses() {
             assert!(self.model.contains_key(&lba), "{what}: {lba} leads to a block that nobody has");
         }
     }
@@ -272,14 +270,12 @@ fn a_devirtualised_drive_forgets_its_map_and_moves_bring_entries_back() {
     host.end(true).unwrap();
     assert_eq!(host.drive.mapping_memory_bytes(), empty, "{full} before");
     host.compare("ended");
-    let mut moved = Vec::new();
-    host.ask(Devirtualize::Moved { into: &mut moved }).unwrap();
-    assert_eq!(moved, []);
+    assert_eq!(host.ask(Devirtualize::Moved).unwrap().into_inodes(), []);
     let mut rng = Rng::new(1);
     (0..3000).for_each(|_| host.write(Lba(400 + rng.below(150))).unwrap());
     assert!(host.drive.counters().gc_runs > 20);
     host.compare("cleaned");
-    host.ask(Devirtualize::Moved { into: &mut moved }).unwrap();
+    let moved = host.ask(Devirtualize::Moved).unwrap().into_inodes();
     assert!(!moved.is_empty() && moved.iter().all(|inode| (1..=7).contains(&inode.0)));
     let held: Vec<Lba> = host.model.keys().copied().collect();
     let before = host.drive.mapping_memory_bytes();

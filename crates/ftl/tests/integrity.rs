@@ -9,7 +9,7 @@
 use dovetail_block::{
     AREA_BLOCKS, AREAS, BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError,
     HeldRemaps, Hints, Inode, Lba, Pattern, ReferenceDevice, RemapLimits, RemapPair, RemapWhen, SectorRange,
-    StreamId,
+    StreamId, free_blocks,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
@@ -320,7 +320,7 @@ impl Life {
         let range = self.space.range(rng);
         let contents: Vec<_> = range.iter().map(|_| self.content(rng)).collect();
         let fua = rng.chance(0.1);
-        let room = self.drive.room();
+        let room = free_blocks(&mut self.drive).unwrap();
         let hints = Hints { stream: StreamId(rng.below(3) as u8), inode: Inode(rng.below(5) as u32) };
         let command = Command::Write { range, data: Data::Blocks(&contents), hints, fua };
         let done = self.drive.submit(self.now, command);

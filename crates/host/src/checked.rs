@@ -1,8 +1,8 @@
 //! A device whose every read is checked against what was last written.
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Content, Data, Devirtualize, HeldRemaps, Hints, Lba, Pattern,
-    RemapPair, RemapWhen, SectorRange,
+    Answer, BlockDevice, BlockRange, Command, Completion, Content, Data, Devirtualize, HeldRemaps, Hints,
+    Lba, Pattern, RemapPair, RemapWhen, SectorRange,
 };
 use dovetail_time::SimTime;
 
@@ -131,25 +131,21 @@ impl<D: BlockDevice> CheckedDevice<D> {
         Ok(done)
     }
 
-    /// Asks something of a device that devirtualises.
+    /// Performs a command of a device that devirtualises.
     ///
     /// # Errors
     /// [`HostError::Device`].
-    pub fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<SimTime, HostError> {
-        match asked {
-            Devirtualize::Begin { id, renames } => {
-                let begin = Devirtualize::Begin { id, renames: &mut *renames };
-                let done = self.submit(at, Command::Devirtualize(begin))?;
+    pub fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, HostError> {
+        let answered = self.device.submit(at, Command::Devirtualize(asked));
+        let completion = answered.map_err(|source| HostError::Device { at, source })?;
+        match (asked, &completion.answer) {
+            (Devirtualize::Begin { .. }, Answer::Renames(renames)) => {
                 self.batch.begin(&mut self.expected, renames);
-                Ok(done)
             }
-            Devirtualize::End { id, keep } => {
-                let done = self.submit(at, Command::Devirtualize(Devirtualize::End { id, keep }))?;
-                self.batch.end(&mut self.expected, keep);
-                Ok(done)
-            }
-            asked => self.submit(at, Command::Devirtualize(asked)),
+            (Devirtualize::End { keep, .. }, _) => self.batch.end(&mut self.expected, keep),
+            _ => {}
         }
+        Ok(completion)
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<SimTime, HostError> {

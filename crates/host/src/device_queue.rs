@@ -1,6 +1,6 @@
 //! The drive with the queue before it: commands as they reach it, counted and shown.
 
-use dovetail_block::{BlockDevice, Devirtualize};
+use dovetail_block::{BlockDevice, Completion, Devirtualize};
 use dovetail_time::{SimSpan, SimTime};
 
 use crate::checked::CheckedDevice;
@@ -80,8 +80,8 @@ pub(crate) trait Direct {
     /// Sends a command of a plan at or after `at`, when there is room in the queue; returns when it is done.
     fn perform(&mut self, at: SimTime, step: &Step) -> Result<SimTime, HostError>;
 
-    /// Asks something of a drive that devirtualises; returns when it is done.
-    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<SimTime, HostError>;
+    /// Performs a command of a drive that devirtualises.
+    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, HostError>;
 }
 
 impl<D: BlockDevice> Direct for DeviceQueue<D> {
@@ -90,7 +90,7 @@ impl<D: BlockDevice> Direct for DeviceQueue<D> {
         self.issue(at, step)
     }
 
-    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<SimTime, HostError> {
+    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, HostError> {
         let at = self.next_direct(at);
         self.device.devirtualize(at, asked)
     }

@@ -323,11 +323,11 @@ impl<D: BlockDevice> Machine<D> {
                 Turn::At(now)
             }
             Step::Signal(event) => {
-                self.events.come(*event);
+                self.events.signal(*event);
                 self.unblock(Obstacle::Event(*event));
                 Turn::At(now)
             }
-            Step::Await(event) if self.events.has_come(*event) => Turn::At(now),
+            Step::Await(event) if self.events.is_signalled(*event) => Turn::At(now),
             Step::Await(event) => Turn::Blocked(Obstacle::Event(*event)),
             Step::Read(_) | Step::Write { .. } | Step::Flush | Step::Discard(_) | Step::Remap(_) => {
                 return self.command(running);

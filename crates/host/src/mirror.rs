@@ -20,9 +20,9 @@ impl Mirror {
         Self { blocks: Sparse::new(), used: thin.map(Used::new), batch: OpenBatch::default() }
     }
 
-    /// As [`dovetail_block::BlockDevice::room`].
-    pub(crate) fn room(&self) -> Option<u64> {
-        self.used.as_ref().map(Used::room)
+    /// As [`dovetail_block::Query::FreeBlocks`].
+    pub(crate) fn free_blocks(&self) -> Option<u64> {
+        self.used.as_ref().map(Used::free_blocks)
     }
 
     pub(crate) fn read(&self, range: BlockRange, into: &mut [Content]) {
@@ -98,7 +98,7 @@ impl Used {
         }
     }
 
-    fn room(&self) -> u64 {
+    fn free_blocks(&self) -> u64 {
         self.capacity_pages.saturating_sub(self.pages)
     }
 
@@ -153,15 +153,15 @@ mod tests {
         mirror.write(range, Data::Patterns(Pattern::new(1)));
         mirror.write(range, Data::Patterns(Pattern::new(2)));
         mirror.forget(range.start);
-        assert_eq!(mirror.room(), Some(900));
+        assert_eq!(mirror.free_blocks(), Some(900));
         mirror.move_block(RemapPair { to: Lba(7), from: Lba(range.end().0 - 1) });
-        assert_eq!(mirror.room(), Some(900));
+        assert_eq!(mirror.free_blocks(), Some(900));
         mirror.discard(BlockRange::new(Lba(1 << 58), 1 << 58).into());
-        assert_eq!(mirror.room(), Some(996));
+        assert_eq!(mirror.free_blocks(), Some(996));
         // Nothing has moved to block 7, which is empty for it.
         mirror.move_block(RemapPair { to: Lba(7), from: Lba(8) });
-        assert_eq!(mirror.room(), Some(997));
-        assert_eq!(Mirror::new(None).room(), None);
+        assert_eq!(mirror.free_blocks(), Some(997));
+        assert_eq!(Mirror::new(None).free_blocks(), None);
     }
 
     #[test]
@@ -170,8 +170,8 @@ mod tests {
         for lba in [0, 3, 4, 63, 64, (1 << 58) + 1] {
             mirror.write(BlockRange::new(Lba(lba), 1), Data::Patterns(Pattern::new(lba)));
         }
-        assert_eq!(mirror.room(), Some(5));
+        assert_eq!(mirror.free_blocks(), Some(5));
         mirror.discard(BlockRange::new(Lba(1), 4).into());
-        assert_eq!(mirror.room(), Some(6), "block 0 is left of its page, block 4 was alone");
+        assert_eq!(mirror.free_blocks(), Some(6), "block 0 is left of its page, block 4 was alone");
     }
 }

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize, EventId, HeldRemaps,
-    Hints, Lba, Note, RemapPair, RemapWhen,
+    Answer, BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize, EventId,
+    HeldRemaps, Hints, Lba, Query, RemapPair, RemapWhen, Scheduler, SchedulingHint,
 };
 use dovetail_time::SimTime;
 
@@ -143,16 +143,20 @@ impl State {
             }
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
+            Command::Query(query) => return Err(query.unsupported()),
         }
         Ok(())
     }
 
-    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<SimTime, DeviceError> {
-        if let Command::Devirtualize(asked) = command {
-            return self.devirtualize(at, asked);
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        match command {
+            Command::Devirtualize(asked) => self.devirtualize(at, asked),
+            Command::Query(query) => Ok(Completion::with(at, self.answer(query)?)),
+            command => {
+                self.perform(command)?;
+                Ok(Completion::at(if self.is_direct { self.play(at)? } else { at }))
+            }
         }
-        self.perform(command)?;
-        if self.is_direct { self.play(at) } else { Ok(at) }
     }
 
     /// Sends what was just issued to the drive.
@@ -166,32 +170,32 @@ impl State {
         Ok(done)
     }
 
-    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<SimTime, DeviceError> {
+    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, DeviceError> {
         let Some(drive) = self.drive.clone() else { return Err(DeviceError::Unsupported("devirtualize")) };
         if !self.is_direct {
             // a volume that was just made asks for an open batch; there is none outside the call in which it began
-            let Devirtualize::Open { into } = asked else {
+            let Devirtualize::Open = asked else {
                 return Err(DeviceError::Unsupported("devirtualize"));
             };
-            *into = None;
-            return Ok(at);
+            return Ok(Completion::with(at, Answer::OpenBatch(None)));
         }
-        let mut ask = |asked: Devirtualize<'_>| {
-            drive.borrow_mut().devirtualize(at, asked).map_err(|error| self.failed(error))
-        };
-        match asked {
-            Devirtualize::Begin { id, renames } => {
-                let done = ask(Devirtualize::Begin { id, renames: &mut *renames })?;
-                self.mirror.begin_renames(renames);
-                Ok(done)
-            }
-            Devirtualize::End { id, keep } => {
-                let done = ask(Devirtualize::End { id, keep })?;
-                self.mirror.end_renames(keep);
-                Ok(done)
-            }
-            asked => ask(asked),
+        let answered = drive.borrow_mut().devirtualize(at, asked);
+        let completion = answered.map_err(|error| self.failed(error))?;
+        match (asked, &completion.answer) {
+            (Devirtualize::Begin { .. }, Answer::Renames(renames)) => self.mirror.begin_renames(renames),
+            (Devirtualize::End { keep, .. }, _) => self.mirror.end_renames(keep),
+            _ => {}
         }
+        Ok(completion)
+    }
+
+    /// What a plan can answer before it is played; how much memory the drive's map takes is known only then.
+    fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
+        match query {
+            Query::FreeBlocks => self.mirror.free_blocks().map(Answer::Blocks),
+            Query::Held { .. } | Query::MapBytes => None,
+        }
+        .ok_or_else(|| query.unsupported())
     }
 
     /// What the file system is told of an error; what is no answer of the drive's is kept for [`Planner::end_direct`].
@@ -214,26 +218,26 @@ impl State {
         Ok(())
     }
 
-    fn note(&mut self, note: Note) {
-        match note {
-            Note::Dead(lba) => self.mirror.forget(lba),
-            Note::Signal(event) if self.is_direct => self.events.come(event),
+    fn hint(&mut self, hint: SchedulingHint) {
+        match hint {
+            SchedulingHint::Dead(lba) => self.mirror.forget(lba),
+            SchedulingHint::Signal(event) if self.is_direct => self.events.signal(event),
             // what a direct call waits for has come when it goes on, and nobody else has the locks
             _ if self.is_direct => {}
-            note => self.steps.extend(planned(note)),
+            hint => self.steps.extend(planned(hint)),
         }
     }
 }
 
-fn planned(note: Note) -> Option<Step> {
-    Some(match note {
-        Note::WaitReads => Step::WaitReads,
-        Note::WaitAll => Step::WaitAll,
-        Note::Lock { lock, shared } => Step::Lock { lock, shared },
-        Note::Unlock { lock } => Step::Unlock(lock),
-        Note::Signal(event) => Step::Signal(event),
-        Note::Await(event) => Step::Await(event),
-        Note::Dead(_) => return None,
+fn planned(hint: SchedulingHint) -> Option<Step> {
+    Some(match hint {
+        SchedulingHint::WaitReads => Step::WaitReads,
+        SchedulingHint::WaitAll => Step::WaitAll,
+        SchedulingHint::Lock { lock, shared } => Step::Lock { lock, shared },
+        SchedulingHint::Unlock { lock } => Step::Unlock(lock),
+        SchedulingHint::Signal(event) => Step::Signal(event),
+        SchedulingHint::Await(event) => Step::Await(event),
+        SchedulingHint::Dead(_) => return None,
     })
 }
 
@@ -249,18 +253,16 @@ impl BlockDevice for Planner {
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
-        Ok(Completion { done: self.0.borrow_mut().submit(at, command)? })
+        self.0.borrow_mut().submit(at, command)
+    }
+}
+
+impl Scheduler for Planner {
+    fn hint(&mut self, hint: SchedulingHint) {
+        self.0.borrow_mut().hint(hint);
     }
 
-    fn note(&mut self, note: Note) {
-        self.0.borrow_mut().note(note);
-    }
-
-    fn room(&self) -> Option<u64> {
-        self.0.borrow().mirror.room()
-    }
-
-    fn has_come(&self, event: EventId) -> bool {
-        self.0.borrow().events.has_come(event)
+    fn is_signalled(&self, event: EventId) -> bool {
+        self.0.borrow().events.is_signalled(event)
     }
 }

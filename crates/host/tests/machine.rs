@@ -36,7 +36,7 @@ impl BlockDevice for Device {
         assert!(at >= self.last, "a command at {at} after one at {}", self.last);
         self.last = at;
         self.memory.submit(at, command)?;
-        Ok(Completion { done: at + SimSpan::from_us(self.rng.below(100)) })
+        Ok(Completion::at(at + SimSpan::from_us(self.rng.below(100))))
     }
 }
 

@@ -8,8 +8,8 @@ use std::rc::Rc;
 
 use dovetail_block::{
     BatchId, BlockDevice, BlockRange, Capabilities, Command, Completion, Content, Data, DeviceError,
-    DeviceInfo, Hints, Inode, Lba, MemoryDevice, Note, Pattern, RemapLimits, RemapPair, RemapWhen,
-    SectorRange,
+    DeviceInfo, Hints, Inode, Lba, MemoryDevice, Pattern, RemapLimits, RemapPair, RemapWhen, Scheduler,
+    SchedulingHint, SectorRange,
 };
 use dovetail_host::{Events, Happening, HostCosts, HostError, Machine, Plan, Planner, Step, Tag};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -67,7 +67,7 @@ fn note_command(log: &mut Log, held: &mut BTreeMap<BatchId, Vec<RemapPair>>, com
             let addresses = all.iter().flat_map(|pair| [pair.to, pair.from]);
             addresses.for_each(|lba| note(log, BlockRange::new(lba, 1), Seen::Remap(*batch)));
         }
-        Command::Remap { .. } | Command::Devirtualize(_) => panic!("not made here"),
+        Command::Remap { .. } | Command::Devirtualize(_) | Command::Query(_) => panic!("not made here"),
     }
 }
 
@@ -79,7 +79,7 @@ impl BlockDevice for Device {
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         note_command(&mut self.log.borrow_mut(), &mut self.held, &command);
         self.memory.submit(at, command)?;
-        Ok(Completion { done: at + SimSpan::from_us(self.rng.below(100)) })
+        Ok(Completion::at(at + SimSpan::from_us(self.rng.below(100))))
     }
 }
 
@@ -131,7 +131,11 @@ impl Caller {
                 self.submit(Command::Discard { ranges: &[SectorRange::from(range)] });
             }
             7 => self.remap(),
-            _ => self.planner.note(if self.rng.chance(0.5) { Note::WaitAll } else { Note::WaitReads }),
+            _ => self.planner.hint(if self.rng.chance(0.5) {
+                SchedulingHint::WaitAll
+            } else {
+                SchedulingHint::WaitReads
+            }),
         }
     }
 
@@ -238,7 +242,7 @@ impl BlockDevice for Forgetful {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         match command {
-            Command::Remap { .. } => Ok(Completion { done: at }),
+            Command::Remap { .. } => Ok(Completion::at(at)),
             command => self.0.submit(at, command),
         }
     }

@@ -17,7 +17,10 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use dovetail_block::{BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, Note, Pattern};
+use dovetail_block::{
+    BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, EventId, Pattern, Scheduler,
+    SchedulingHint,
+};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{AllocMode, F2fs, IpuPolicy, Options};
 use dovetail_ftl::Drive;
@@ -113,9 +116,15 @@ impl<D: BlockDevice> BlockDevice for Timed<D> {
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         clocked(&self.clock, || self.device.submit(at, command))
     }
+}
 
-    fn note(&mut self, note: Note) {
-        clocked(&self.clock, || self.device.note(note));
+impl<D: Scheduler> Scheduler for Timed<D> {
+    fn hint(&mut self, hint: SchedulingHint) {
+        clocked(&self.clock, || self.device.hint(hint));
+    }
+
+    fn is_signalled(&self, event: EventId) -> bool {
+        self.device.is_signalled(event)
     }
 }
 

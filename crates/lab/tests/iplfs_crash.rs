@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use crate::cut::{BLOCKS, Bench, config, erased, recover, seeds};
 use dovetail_block::{
     AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Crash, Data, Event, Hints, Lba,
-    MemoryDevice, RecordingDevice, Survivors,
+    MemoryDevice, RecordingDevice, Scheduler, Survivors, held_blocks,
 };
 use dovetail_f2fs::format::Variant;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
@@ -59,21 +59,22 @@ fn options() -> Options {
 }
 
 /// Mounts the volume, which recovers it, writes a checkpoint, and compares what the device holds with what the volume has.
-fn leaks<D: BlockDevice>(device: D) -> Vec<String> {
+fn leaks<D: Scheduler>(device: D) -> Vec<String> {
     match compare(device) {
         Ok(differences) => differences,
         Err(error) => vec![format!("it cannot be mounted and trimmed: {error}")],
     }
 }
 
-fn compare<D: BlockDevice>(mut device: D) -> Result<Vec<String>, dovetail_f2fs::Error> {
+fn compare<D: Scheduler>(mut device: D) -> Result<Vec<String>, dovetail_f2fs::Error> {
     let mut fs = F2fs::mount(&mut device, options(), SimTime::from_ns(u64::MAX / 4))?;
     fs.sync_all().unwrap();
     fs.trim()?;
     let live: BTreeSet<u64> = fs.live_blocks()?.iter().map(|address| address.0).collect();
     drop(fs);
     let logs = BlockRange::new(Lba(AREA_BLOCKS), (AREAS - 1) * AREA_BLOCKS);
-    let held: BTreeSet<u64> = device.held(logs, usize::MAX).unwrap().iter().map(|lba| lba.0).collect();
+    let held: BTreeSet<u64> =
+        held_blocks(&mut device, logs, usize::MAX).unwrap().unwrap().iter().map(|lba| lba.0).collect();
     let lost = live.difference(&held).map(|block| format!("block {block} is live and not on the device"));
     let leaked = held.difference(&live).map(|block| format!("block {block} is on the device and not live"));
     Ok(lost.chain(leaked).collect())
@@ -84,7 +85,12 @@ fn content(drive: &mut Drive) -> MemoryDevice {
     let mut image = MemoryDevice::thin(AREAS * AREA_BLOCKS, ROOM);
     let whole = BlockRange::new(Lba(0), AREAS * AREA_BLOCKS);
     let foreign = FOREIGN..FOREIGN + 8 * BLOCKS;
-    for lba in drive.held(whole, usize::MAX).unwrap().into_iter().filter(|lba| !foreign.contains(&lba.0)) {
+    for lba in held_blocks(drive, whole, usize::MAX)
+        .unwrap()
+        .unwrap()
+        .into_iter()
+        .filter(|lba| !foreign.contains(&lba.0))
+    {
         let (range, mut into) = (BlockRange::new(lba, 1), [Content::Empty]);
         drive.submit(drive.idle_from(), Command::Read { range, into: Some(&mut into) }).unwrap();
         let write = Command::Write { range, data: Data::Blocks(&into), hints: Hints::default(), fua: true };

@@ -33,7 +33,7 @@ pub trait Devirtualize: PointerWalk {
     fn now(&self) -> SimTime;
 
     /// Bytes of the device's memory that its map takes; `None` if it does not tell.
-    fn device_map_bytes(&self) -> Option<u64> {
+    fn device_map_bytes(&mut self) -> Option<u64> {
         None
     }
 

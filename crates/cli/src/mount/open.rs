@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use dovetail_block::{
     BLOCK_SIZE, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, OverlayDevice,
+    Scheduler,
 };
 use dovetail_ext::Ext;
 use dovetail_ext::format::{Compat, Incompat, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
@@ -141,7 +142,7 @@ fn put_superblock(
     device.submit(SimTime::ZERO, write).map(drop)
 }
 
-fn mount_ext<D: BlockDevice>(
+fn mount_ext<D: Scheduler>(
     image: &Path,
     device: D,
     options: dovetail_ext::Options,

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use dovetail_block::{BlockDevice, MemoryDevice};
+use dovetail_block::{MemoryDevice, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Devirtualize, FileSystem, Simulated};
 use {dovetail_ext as ext, dovetail_f2fs as f2fs};
@@ -11,26 +11,26 @@ use {dovetail_ext as ext, dovetail_f2fs as f2fs};
 /// A file system that can be made and mounted on any device, with checks of what it leaves.
 pub(crate) trait Kind {
     /// It, mounted.
-    type Fs<D: BlockDevice>: FileSystem + Devirtualize + Simulated;
+    type Fs<D: Scheduler>: FileSystem + Devirtualize + Simulated;
     const NAME: &'static str;
     /// Blocks of a device that is large enough for the tests.
     const BLOCKS: u64;
 
-    fn make<D: BlockDevice>(device: &mut D);
-    fn try_mount<D: BlockDevice>(device: D, now: SimTime) -> Result<Self::Fs<D>, String>;
-    fn unmount<D: BlockDevice>(fs: Self::Fs<D>) -> D;
+    fn make<D: Scheduler>(device: &mut D);
+    fn try_mount<D: Scheduler>(device: D, now: SimTime) -> Result<Self::Fs<D>, String>;
+    fn unmount<D: Scheduler>(fs: Self::Fs<D>) -> D;
     /// As after a crash: what is only in memory is lost.
-    fn into_device<D: BlockDevice>(fs: Self::Fs<D>) -> D;
-    fn device<D: BlockDevice>(fs: &Self::Fs<D>) -> &D;
-    fn device_mut<D: BlockDevice>(fs: &mut Self::Fs<D>) -> &mut D;
+    fn into_device<D: Scheduler>(fs: Self::Fs<D>) -> D;
+    fn device<D: Scheduler>(fs: &Self::Fs<D>) -> &D;
+    fn device_mut<D: Scheduler>(fs: &mut Self::Fs<D>) -> &mut D;
     /// What opening it without its drive says.
     fn opened(device: MemoryDevice) -> String;
     /// Our own check finds nothing: of an image, or of a devirtualised volume on its drive.
-    fn check<D: BlockDevice>(device: D, what: &str);
+    fn check<D: Scheduler>(device: D, what: &str);
     /// The kernel's tool that checks, with arguments that leave the image as it is.
     const REFEREE: &'static [&'static str];
 
-    fn mount<D: BlockDevice>(device: D, now: SimTime) -> Self::Fs<D> {
+    fn mount<D: Scheduler>(device: D, now: SimTime) -> Self::Fs<D> {
         Self::try_mount(device, now).unwrap_or_else(|error| panic!("{}: {error}", Self::NAME))
     }
 
@@ -53,12 +53,12 @@ pub(crate) struct F2fs;
 macro_rules! ext {
     ($name:ident) => {
         impl Kind for $name {
-            type Fs<D: BlockDevice> = ext::Ext<D>;
+            type Fs<D: Scheduler> = ext::Ext<D>;
             const NAME: &'static str = stringify!($name);
             const BLOCKS: u64 = 8192;
             const REFEREE: &'static [&'static str] = &["e2fsck", "-fn"];
 
-            fn make<D: BlockDevice>(device: &mut D) {
+            fn make<D: Scheduler>(device: &mut D) {
                 let options = ext::mkfs::MkfsOptions {
                     block_size: Some(4096),
                     journal_blocks: Some(1024),
@@ -68,25 +68,25 @@ macro_rules! ext {
                 ext::mkfs::mkfs(device, &options).unwrap();
             }
 
-            fn try_mount<D: BlockDevice>(device: D, now: SimTime) -> Result<Self::Fs<D>, String> {
+            fn try_mount<D: Scheduler>(device: D, now: SimTime) -> Result<Self::Fs<D>, String> {
                 let options =
                     ext::Options { physical_pointers: true, page_cache_bytes: 1 << 20, ..Default::default() };
                 ext::Ext::mount(device, options, now).map_err(|error| error.to_string())
             }
 
-            fn unmount<D: BlockDevice>(fs: Self::Fs<D>) -> D {
+            fn unmount<D: Scheduler>(fs: Self::Fs<D>) -> D {
                 fs.unmount().unwrap()
             }
 
-            fn into_device<D: BlockDevice>(fs: Self::Fs<D>) -> D {
+            fn into_device<D: Scheduler>(fs: Self::Fs<D>) -> D {
                 fs.into_device()
             }
 
-            fn device<D: BlockDevice>(fs: &Self::Fs<D>) -> &D {
+            fn device<D: Scheduler>(fs: &Self::Fs<D>) -> &D {
                 fs.device()
             }
 
-            fn device_mut<D: BlockDevice>(fs: &mut Self::Fs<D>) -> &mut D {
+            fn device_mut<D: Scheduler>(fs: &mut Self::Fs<D>) -> &mut D {
                 fs.device_mut()
             }
 
@@ -94,7 +94,7 @@ macro_rules! ext {
                 ext::Volume::open(device).unwrap_err().to_string()
             }
 
-            fn check<D: BlockDevice>(device: D, what: &str) {
+            fn check<D: Scheduler>(device: D, what: &str) {
                 let report = ext::fsck::check(device, ext::fsck::Options::default()).unwrap();
                 assert!(report.is_clean(), "{what}: {report:?}");
             }
@@ -106,16 +106,16 @@ ext!(Ext3);
 ext!(Ext4);
 
 impl Kind for F2fs {
-    type Fs<D: BlockDevice> = f2fs::F2fs<D>;
+    type Fs<D: Scheduler> = f2fs::F2fs<D>;
     const NAME: &'static str = "F2FS";
     const BLOCKS: u64 = 32_768;
     const REFEREE: &'static [&'static str] = &["fsck.f2fs", "--dry-run", "-f"];
 
-    fn make<D: BlockDevice>(device: &mut D) {
+    fn make<D: Scheduler>(device: &mut D) {
         f2fs::mkfs::mkfs(device, &f2fs::mkfs::MkfsOptions::default()).unwrap();
     }
 
-    fn try_mount<D: BlockDevice>(device: D, now: SimTime) -> Result<Self::Fs<D>, String> {
+    fn try_mount<D: Scheduler>(device: D, now: SimTime) -> Result<Self::Fs<D>, String> {
         let options = f2fs::Options {
             physical_pointers: true,
             page_cache_bytes: 1 << 20,
@@ -125,19 +125,19 @@ impl Kind for F2fs {
         f2fs::F2fs::mount(device, options, now).map_err(|error| error.to_string())
     }
 
-    fn unmount<D: BlockDevice>(fs: Self::Fs<D>) -> D {
+    fn unmount<D: Scheduler>(fs: Self::Fs<D>) -> D {
         fs.unmount().unwrap()
     }
 
-    fn into_device<D: BlockDevice>(fs: Self::Fs<D>) -> D {
+    fn into_device<D: Scheduler>(fs: Self::Fs<D>) -> D {
         fs.into_device()
     }
 
-    fn device<D: BlockDevice>(fs: &Self::Fs<D>) -> &D {
+    fn device<D: Scheduler>(fs: &Self::Fs<D>) -> &D {
         fs.device()
     }
 
-    fn device_mut<D: BlockDevice>(fs: &mut Self::Fs<D>) -> &mut D {
+    fn device_mut<D: Scheduler>(fs: &mut Self::Fs<D>) -> &mut D {
         fs.device_mut()
     }
 
@@ -145,7 +145,7 @@ impl Kind for F2fs {
         f2fs::Volume::open(device).unwrap_err().to_string()
     }
 
-    fn check<D: BlockDevice>(device: D, what: &str) {
+    fn check<D: Scheduler>(device: D, what: &str) {
         let report = f2fs::fsck::check(device, f2fs::fsck::Options::default(), |_| {}).unwrap();
         assert!(report.is_clean(), "{what}: {report:?}");
     }

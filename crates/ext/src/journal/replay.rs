@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_block::{BlockDevice, Content};
+use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
 
@@ -237,7 +237,7 @@ impl Source {
 ///
 /// # Errors
 /// What is wrong with the journal; a copy that would go beyond the end of the volume; what the device says.
-pub fn recover<D: BlockDevice>(
+pub fn recover<D: Scheduler>(
     device: D,
     block_size: u32,
     map: &JournalMap,
@@ -253,7 +253,7 @@ pub fn recover<D: BlockDevice>(
 ///
 /// # Errors
 /// [`JournalError::Target`] before anything is written; [`JournalError::Io`].
-pub(crate) fn apply<D: BlockDevice>(
+pub(crate) fn apply<D: Scheduler>(
     io: &mut Io<D>,
     map: &JournalMap,
     superblock: &mut JournalSuperblock,
@@ -280,7 +280,7 @@ pub(crate) fn apply<D: BlockDevice>(
 }
 
 /// Writes the journal's superblock so that it survives a power cut.
-pub(super) fn write_superblock<D: BlockDevice>(
+pub(super) fn write_superblock<D: Scheduler>(
     io: &mut Io<D>,
     map: &JournalMap,
     superblock: &JournalSuperblock,

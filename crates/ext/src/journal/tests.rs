@@ -6,7 +6,7 @@ mod round_trip;
 
 use std::sync::Arc;
 
-use dovetail_block::{BlockDevice, Content};
+use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::Timestamp;
 
@@ -36,7 +36,7 @@ fn filled(fill: u64) -> Content {
 }
 
 /// Writes an empty journal and opens it.
-fn new_journal<D: BlockDevice>(
+fn new_journal<D: Scheduler>(
     io: &mut Io<D>,
     blocks: u32,
     features: JournalFeatures,
@@ -53,10 +53,10 @@ fn new_journal<D: BlockDevice>(
     journal
 }
 
-fn opened(device: impl BlockDevice, block_size: usize) -> Io<impl BlockDevice> {
+fn opened(device: impl Scheduler, block_size: usize) -> Io<impl Scheduler> {
     Io::new(device, block_size, SimTime::ZERO)
 }
 
-fn content_of(io: &mut Io<impl BlockDevice>, block: u64) -> u64 {
+fn content_of(io: &mut Io<impl Scheduler>, block: u64) -> u64 {
     u64::from_be_bytes(bytes(&io.read(block).unwrap())[..8].try_into().unwrap())
 }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use dovetail_block::{BLOCK_SIZE, BlockDevice, Content};
+use dovetail_block::{BLOCK_SIZE, Content, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::Timestamp;
 
@@ -79,7 +79,7 @@ impl Journal {
     ///
     /// # Errors
     /// What is wrong with the journal, or the device.
-    pub(crate) fn open<D: BlockDevice>(
+    pub(crate) fn open<D: Scheduler>(
         io: &mut Io<D>,
         map: JournalMap,
         volume_blocks: u64,
@@ -92,7 +92,7 @@ impl Journal {
     }
 
     /// The journal's superblock.
-    pub(crate) fn read_superblock<D: BlockDevice>(
+    pub(crate) fn read_superblock<D: Scheduler>(
         io: &mut Io<D>,
         map: &JournalMap,
     ) -> Result<JournalSuperblock, JournalError> {
@@ -170,7 +170,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::TooLarge`]; [`JournalError::Io`], after which the log must not be written again.
-    pub(crate) fn commit<D: BlockDevice>(
+    pub(crate) fn commit<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
         transaction: Transaction,
@@ -202,12 +202,12 @@ impl Journal {
     }
 
     /// The log was empty: from now on the superblock says where it begins.
-    fn begin<D: BlockDevice>(&mut self, io: &mut Io<D>) -> Result<(), JournalError> {
+    fn begin<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), JournalError> {
         (self.superblock.start, self.superblock.sequence) = (self.head, self.next);
         write_superblock(io, &self.map, &self.superblock)
     }
 
-    fn write_revokes<D: BlockDevice>(
+    fn write_revokes<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
         transaction: &Transaction,
@@ -229,7 +229,7 @@ impl Journal {
         Ok(())
     }
 
-    fn write_blocks<D: BlockDevice>(
+    fn write_blocks<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
         transaction: &Transaction,
@@ -258,7 +258,7 @@ impl Journal {
         Ok(())
     }
 
-    fn write_commit<D: BlockDevice>(&mut self, io: &mut Io<D>, mode: CommitMode) -> Result<(), JournalError> {
+    fn write_commit<D: Scheduler>(&mut self, io: &mut Io<D>, mode: CommitMode) -> Result<(), JournalError> {
         let size = self.superblock.block_size as usize;
         let mut block = Box::new([0; BLOCK_SIZE as usize]);
         let commit = CommitBlock { sequence: self.next, at: mode.at };
@@ -273,7 +273,7 @@ impl Journal {
         Ok(io.write_now(Channel::Journal, place, Content::Bytes(block.into()), mode.barrier)?)
     }
 
-    fn append<D: BlockDevice>(&mut self, io: &mut Io<D>, content: Content) -> Result<(), JournalError> {
+    fn append<D: Scheduler>(&mut self, io: &mut Io<D>, content: Content) -> Result<(), JournalError> {
         let place = self.map.physical(self.head).unwrap_or(0);
         self.head = self.superblock.after(self.head, 1);
         Ok(io.write(Channel::Journal, place, content)?)
@@ -292,7 +292,7 @@ impl Journal {
     }
 
     /// Writes home what the oldest transactions hold until the log has `wanted` free blocks.
-    pub(crate) fn checkpoint<D: BlockDevice>(
+    pub(crate) fn checkpoint<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
         wanted: u32,
@@ -306,7 +306,7 @@ impl Journal {
     }
 
     /// Writes home what was committed up to `upto`.
-    pub(crate) fn checkpoint_older<D: BlockDevice>(
+    pub(crate) fn checkpoint_older<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
         upto: SimTime,
@@ -316,11 +316,11 @@ impl Journal {
     }
 
     /// Writes home all that was committed; the log is empty then.
-    pub(crate) fn checkpoint_all<D: BlockDevice>(&mut self, io: &mut Io<D>) -> Result<(), JournalError> {
+    pub(crate) fn checkpoint_all<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), JournalError> {
         self.checkpoint_first(io, self.log.len())
     }
 
-    fn checkpoint_first<D: BlockDevice>(&mut self, io: &mut Io<D>, count: usize) -> Result<(), JournalError> {
+    fn checkpoint_first<D: Scheduler>(&mut self, io: &mut Io<D>, count: usize) -> Result<(), JournalError> {
         let Some(last) = count.checked_sub(1).and_then(|last| self.log.get(last)).map(|logged| logged.tid)
         else {
             return Ok(());

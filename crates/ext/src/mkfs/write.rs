@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_block::{
     BLOCK_SIZE, BlockDevice, BlockRange, Command, Completion, Content as Block, Data, DeviceError,
-    DeviceInfo, Hints, Lba, SectorRange, clear_device_space,
+    DeviceInfo, Hints, Lba, SectorRange, clear_device_space, performs_at_once,
 };
 use dovetail_time::SimTime;
 
@@ -19,7 +19,7 @@ use crate::io::{Channel, Io};
 /// Blocks of the device zeroed at a time.
 const CHUNK: u64 = 1024;
 
-/// A device that is only lent.
+/// A device that is lent without its scheduler: nobody times the making of a volume, and its writes need no order.
 #[derive(Debug)]
 struct Lent<'a, D>(&'a mut D);
 
@@ -32,6 +32,8 @@ impl<D: BlockDevice> BlockDevice for Lent<'_, D> {
         self.0.submit(at, command)
     }
 }
+
+performs_at_once!(impl['a, D: BlockDevice] Lent<'a, D>);
 
 /// Writes one block after the other.
 #[derive(Debug)]

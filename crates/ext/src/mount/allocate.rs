@@ -4,7 +4,7 @@
 //! that files that grow side by side do not take turns. Small files share one window, so that they lie side by side.
 //! Windows are given up when space runs short, when their file is let go, and at the end of the mount.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use rustc_hash::FxHashMap;
 
 use super::Ext;
@@ -45,7 +45,7 @@ pub(super) struct Request {
     pub(super) size_blocks: u64,
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// Takes a run of at least one block; it lies in one group, and is used from now on.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
 
-use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice, Content};
+use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Scheduler};
 use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino as Number, SetAttr, Timestamp};
 
 use super::Ext;
@@ -12,7 +12,7 @@ pub(super) fn kind(mode: u16) -> u16 {
     mode & 0o170_000
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     pub(super) fn attr(&mut self, ino: Ino) -> Result<Attr, Failure> {
         let delayed = self.delayed.count(ino) * (self.block_size() as u64 / 512);
         let inode = self.inode(ino)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_block::{BlockDevice, Content, EventId};
+use dovetail_block::{Content, EventId, Scheduler};
 use dovetail_vfs::Timestamp;
 
 use super::Ext;
@@ -22,7 +22,7 @@ pub(super) struct LastCommit {
     inodes: BTreeSet<Ino>,
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// Commits the running transaction, if there is something in it.
     pub(super) fn commit(&mut self) -> Result<(), Error> {
         if self.running.is_empty() && self.running.ordered.is_empty() {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice, Content};
+use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Scheduler};
 use dovetail_time::SimTime;
 
 use super::map::State;
@@ -73,7 +73,7 @@ impl Delayed {
     }
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     fn blocks_of_page(&self, index: u64) -> Range<u64> {
         index * self.per_page()..(index + 1) * self.per_page()
     }

@@ -10,7 +10,9 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{BlockDevice, BlockRange, DeviceSpace, Devirtualize as Asked, Lba, Rename, RenameId};
+use dovetail_block::{
+    BlockRange, DeviceSpace, Devirtualize as Asked, Lba, Rename, RenameId, Scheduler, map_bytes,
+};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Address, Devirtualize, Error as CallError, Holder, Ino as Number, PointerPlace, Target};
 
@@ -58,7 +60,7 @@ struct Batch {
     held: Vec<(BlockAddr, u32)>,
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// After the journal was replayed: what a volume with pointers to places needs, and the end of a batch that a power cut
     /// left open.
     pub(super) fn open_places(&mut self) -> Result<(), Error> {
@@ -79,11 +81,11 @@ impl<D: BlockDevice> Ext<D> {
     }
 
     fn end_open_batch(&mut self) -> Result<(), Error> {
-        let mut open = None;
-        self.io.devirtualize(Asked::Open { into: &mut open })?;
-        let Some(open) = open else { return Ok(()) };
+        let asked = self.io.devirtualize(Asked::Open)?;
+        let Some(open) = asked.into_open_batch() else { return Ok(()) };
         let keep = self.superblock.last_batch >= open.id.0;
-        Ok(self.io.devirtualize(Asked::End { id: open.id, keep })?)
+        self.io.devirtualize(Asked::End { id: open.id, keep })?;
+        Ok(())
     }
 
     /// What a power cut may have left: places that no pointer leads to, and free blocks of which the device holds something,
@@ -203,10 +205,10 @@ impl<D: BlockDevice> Ext<D> {
         let Some(space) = self.io.space() else { return Ok(0) };
         let name = |at: BlockAddr| Lba(self.io.lba(at.0));
         let to = |step: &Step| (side == Side::Volume).then(|| name(step.to));
-        let mut renames: Vec<Rename> =
+        let renames: Vec<Rename> =
             steps.iter().map(|step| Rename { from: name(step.from), to: to(step) }).collect();
-        self.io.devirtualize(Asked::Begin { id, renames: &mut renames })?;
-        let answers = std::mem::take(steps).into_iter().zip(renames);
+        let answer = self.io.devirtualize(Asked::Begin { id, renames: &renames })?;
+        let answers = std::mem::take(steps).into_iter().zip(answer.into_renames());
         steps.extend(answers.filter_map(|(step, rename)| {
             let to = match side {
                 Side::Device => BlockAddr((rename.to?.0 - space.first.0) | PHYSICAL_BIT),
@@ -390,9 +392,8 @@ impl<D: BlockDevice> Ext<D> {
         let space = self.check_places()?;
         self.check_writable()?;
         self.commit()?;
-        let mut held = Vec::new();
         let range = BlockRange::new(space.first, space.blocks);
-        self.io.devirtualize(Asked::Held { range, into: &mut held })?;
+        let held = self.io.devirtualize(Asked::Held { range })?.into_addresses();
         if held.len() as u64 == self.groups.physical() {
             return Ok(0);
         }
@@ -424,7 +425,7 @@ impl Step {
     }
 }
 
-impl<D: BlockDevice> Devirtualize for Ext<D> {
+impl<D: Scheduler> Devirtualize for Ext<D> {
     fn renames_at_once(&self) -> Result<u32, CallError> {
         Ok(self.most_renames(self.check_places()?))
     }
@@ -433,8 +434,8 @@ impl<D: BlockDevice> Devirtualize for Ext<D> {
         self.io.now()
     }
 
-    fn device_map_bytes(&self) -> Option<u64> {
-        self.io.device().map_bytes()
+    fn device_map_bytes(&mut self) -> Option<u64> {
+        map_bytes(self.io.device_mut()).ok().flatten()
     }
 
     fn files(&mut self) -> Result<Vec<Number>, CallError> {
@@ -458,8 +459,7 @@ impl<D: BlockDevice> Devirtualize for Ext<D> {
 
     fn moved_files(&mut self) -> Result<Option<Vec<Number>>, CallError> {
         self.check_places()?;
-        let mut moved = Vec::new();
-        self.io.devirtualize(Asked::Moved { into: &mut moved }).map_err(Error::from)?;
+        let moved = self.io.devirtualize(Asked::Moved).map_err(Error::from)?.into_inodes();
         let known = moved.iter().all(|inode| inode.0 != 0);
         Ok(known.then(|| moved.into_iter().map(|inode| Number(inode.0.into())).collect()))
     }

@@ -3,7 +3,7 @@
 //! A listing goes by hash where a directory has an index, or may get one (a single block); positions are hashes then, and
 //! hold while entries move between blocks. Other directories never move an entry: positions are places.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::LeftOut;
 
 use super::Ext;
@@ -33,7 +33,7 @@ pub(super) struct Listing {
     left_out: LeftOut,
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     pub(super) fn dir_format(&self) -> DirFormat {
         DirFormat {
             has_type: self.superblock.incompat.has(Incompat::FILETYPE),

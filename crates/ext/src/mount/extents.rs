@@ -4,7 +4,7 @@
 //! place of each node: nothing if it became empty, the same node, or several if it had to be split. Each index says the
 //! first block of the node that it leads to.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::Ext;
 use super::map::{Run, State};
@@ -24,7 +24,7 @@ pub(super) fn init_root(inode: &mut Inode) {
     ExtentNode::new_leaf(BLOCK_AREA).encode(&mut inode.block);
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     pub(super) fn root(&mut self, ino: Ino) -> Result<ExtentNode, Error> {
         Ok(ExtentNode::parse(&self.inode(ino)?.block, ino, BlockAddr::NONE)?)
     }

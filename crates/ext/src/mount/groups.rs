@@ -3,7 +3,7 @@
 //! A group's map for taking blocks has more bits set than the bitmap on disk: blocks freed in the running transaction, and
 //! windows kept for files. It is made when it is first needed.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::Ext;
 use super::meta::Kind;
@@ -106,7 +106,7 @@ fn initial_bitmap(group: GroupNo, descs: &[Group], superblock: &Superblock, byte
     map
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// The descriptor, to be changed in the running transaction.
     pub(super) fn edit_group(&mut self, group: GroupNo) -> &mut Group {
         self.note_edit();

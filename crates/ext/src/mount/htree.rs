@@ -1,6 +1,6 @@
 //! The index of a directory: names found by their hash, blocks split when they are full.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::Ext;
 use super::directory::Entry;
@@ -22,7 +22,7 @@ impl Way {
     }
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     fn has_sums(&self) -> bool {
         self.dir_format().has_checksum
     }

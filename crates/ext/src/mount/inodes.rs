@@ -1,6 +1,6 @@
 //! Inodes: decoded when they are first asked for, encoded into their table when the transaction is committed.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::Caller;
 use rustc_hash::FxHashMap;
 
@@ -39,7 +39,7 @@ pub(super) struct NewInode {
     pub(super) gid: u32,
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// The block of the inode table and the byte in it where an inode lies.
     fn inode_place(&self, ino: Ino) -> Result<(BlockAddr, usize), Error> {
         if ino.0 == 0 || ino.0 > self.superblock.inodes_count {

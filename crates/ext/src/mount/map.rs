@@ -1,6 +1,6 @@
 //! Where a file's blocks lie, whichever way the inode says it.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::Ext;
 use super::allocate::Request;
@@ -49,7 +49,7 @@ impl Run {
     }
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// New files have extents.
     pub(super) fn has_extents(&self) -> bool {
         self.superblock.incompat.has(Incompat::EXTENTS)

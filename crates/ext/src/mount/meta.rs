@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice};
+use dovetail_block::{BLOCK_SIZE, BlockBytes, Scheduler};
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
 
@@ -92,7 +92,7 @@ impl Running {
     }
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// A block of metadata, checked when it is first read. `place` names it in case of damage.
     pub(super) fn meta(&mut self, at: BlockAddr, kind: Kind, place: Place) -> Result<&[u8], Error> {
         self.load_meta(at, kind, place)?;

@@ -40,7 +40,7 @@ mod xattr;
 
 use std::collections::BTreeMap;
 
-use dovetail_block::{BLOCK_SIZE, BlockDevice, BlockRange, Lba};
+use dovetail_block::{BLOCK_SIZE, BlockRange, Lba, Scheduler};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::PageCache;
 use rustc_hash::FxHashMap;
@@ -95,7 +95,7 @@ pub struct Ext<D> {
     edits_before_call: u64,
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// What the volume is. The counts of free blocks and inodes are those of now.
     pub fn superblock(&self) -> Superblock {
         let (free_blocks, free_inodes) = (self.groups.free_blocks(), self.groups.free_inodes());

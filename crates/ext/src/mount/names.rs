@@ -1,6 +1,6 @@
 //! Making, naming, renaming and removing inodes.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::{Caller, Error, RenameFlags};
 
 use super::Ext;
@@ -18,7 +18,7 @@ const MAX_LINKS: u16 = 65_000;
 /// Blocks that a new entry may take: blocks of the directory and of its index, pointers and nodes to them.
 const ENTRY_BLOCKS: u64 = 8;
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     fn check_dir(&mut self, dir: Ino) -> Result<(), Error> {
         if self.inode(dir)?.is_dir() { Ok(()) } else { Err(Error::NotADirectory) }
     }

@@ -1,6 +1,6 @@
 //! Mounting: the journal is replayed, groups come into memory, and the orphans of the last mount go.
 
-use dovetail_block::{BLOCK_SIZE, BlockDevice};
+use dovetail_block::{BLOCK_SIZE, Scheduler};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::PageCache;
 use rustc_hash::FxHashMap;
@@ -22,7 +22,7 @@ use crate::io::{Io, bytes};
 use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
 use crate::places::Places;
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// Mounts the volume on `device` at virtual time `now`. What the journal holds is replayed, also for reading only
     /// (but for the option `noload`), and inodes that lost their last name go.
     ///
@@ -205,20 +205,20 @@ impl<D: BlockDevice> Ext<D> {
 }
 
 /// The superblock of a device of which the block size is not known yet.
-fn read_superblock<D: BlockDevice>(io: &mut Io<D>) -> Result<Superblock, Error> {
+fn read_superblock<D: Scheduler>(io: &mut Io<D>) -> Result<Superblock, Error> {
     let block = bytes(&io.read(0)?);
     let bytes = block[1024..].first_chunk::<SUPERBLOCK_SIZE>().copied().unwrap_or([0; SUPERBLOCK_SIZE]);
     Superblock::parse_on_drive(&bytes, GroupNo(0))
 }
 
-fn read_superblock_of<D: BlockDevice>(io: &mut Io<D>) -> Result<Superblock, Error> {
+fn read_superblock_of<D: Scheduler>(io: &mut Io<D>) -> Result<Superblock, Error> {
     let (at, offset) = if io.block_size() == 1024 { (1, 0) } else { (0, 1024) };
     let block = bytes(&io.read(at)?);
     let bytes = block[offset..].first_chunk::<SUPERBLOCK_SIZE>().copied().unwrap_or([0; SUPERBLOCK_SIZE]);
     Superblock::parse_on_drive(&bytes, GroupNo(0))
 }
 
-fn check_device<D: BlockDevice>(io: &Io<D>, superblock: &Superblock) -> Result<(), Corrupt> {
+fn check_device<D: Scheduler>(io: &Io<D>, superblock: &Superblock) -> Result<(), Corrupt> {
     let found = io.device().info().blocks.saturating_mul(BLOCK_SIZE);
     let expected = superblock.blocks_count.saturating_mul(superblock.block_size().into());
     if found < expected { Err(Corrupt::Truncated { found, expected }) } else { Ok(()) }

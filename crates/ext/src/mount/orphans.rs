@@ -1,12 +1,12 @@
 //! Inodes without names: kept while someone uses them, in a list on disk that the next mount works off.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::Ext;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{FileType, Ino};
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// An inode has lost its last name: it goes, or waits for those who keep it.
     pub(super) fn orphan_or_drop(&mut self, ino: Ino) -> Result<(), Error> {
         if !self.holds.contains_key(&ino) && self.is_removable(ino)? {

@@ -1,6 +1,6 @@
 //! Pointers to the device's own addresses, told by a spare bit: a capability of a mount, off by default.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::Address;
 
 use super::Ext;
@@ -22,7 +22,7 @@ pub(super) fn mapped(found: Result<Run, Error>) -> Result<Option<Run>, Error> {
     }
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// What a pointer says.
     pub(super) fn address(&self, stored: BlockAddr) -> Address {
         if self.options.physical_pointers && stored.0 & PHYSICAL_BIT != 0 {

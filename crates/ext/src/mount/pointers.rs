@@ -1,6 +1,6 @@
 //! Files of ext3: pointers in the inode, and trees of blocks of pointers below it.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::Ext;
 use super::map::{Run, State};
@@ -20,7 +20,7 @@ struct Subtree {
     first: u64,
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     pub(super) fn per_pointer_block(&self) -> u32 {
         (self.block_size() / 4) as u32
     }

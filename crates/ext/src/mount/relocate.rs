@@ -1,6 +1,6 @@
 //! Moving what a pointer leads to: content is copied, the pointer rewritten, and the old blocks freed, in one transaction.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::{Address, Error as CallError, Ino as Number, Pointer, PointerPlace};
 
 use super::Ext;
@@ -11,7 +11,7 @@ use crate::error::{Error, Incompatible, Place};
 use crate::format::{BlockAddr, FileType, Ino};
 use crate::io::Channel;
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// Moves the blocks that a pointer leads to elsewhere on the volume, as near to block `goal` as there is room, and
     /// tells where they are then. After a power cut the pointer is the old or the new one, and what it leads to is the
     /// same.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dovetail_block::{BLOCK_SIZE, BlockDevice, Content};
+use dovetail_block::{BLOCK_SIZE, Content, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Error, Figure, Ino as Number, Simulated};
 
@@ -13,7 +13,7 @@ use crate::error::Error as Failure;
 use crate::format::{BlockAddr, GroupNo, Ino};
 use crate::io::Channel;
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// Reads the pages at the edges of a write that it covers only in part.
     fn read_edges(&mut self, ino: Ino, (offset, len): (u64, u64)) -> Result<(), Failure> {
         let (first, end) = (offset / BLOCK_SIZE, offset + len);
@@ -98,7 +98,7 @@ impl<D: BlockDevice> Ext<D> {
     }
 }
 
-impl<D: BlockDevice> Simulated for Ext<D> {
+impl<D: Scheduler> Simulated for Ext<D> {
     fn set_now(&mut self, now: SimTime) {
         Self::set_now(self, now);
     }

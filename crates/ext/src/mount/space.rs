@@ -1,7 +1,7 @@
 //! Whether there is room, asked before a call changes anything: a call that runs out of space half way would have to be
 //! undone.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::Ext;
 use crate::error::Error;
@@ -9,7 +9,7 @@ use crate::error::Error;
 /// Blocks that are always left for pointers and nodes of what is delayed.
 const SLACK: u64 = 16;
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// Blocks that could be taken now, what delayed blocks and their pointers will need taken off.
     fn room(&self) -> u64 {
         let delayed = self.delayed.total();

@@ -1,6 +1,6 @@
 //! The calls of [`FileSystem`]: each checks, does its work, and leaves room for the next.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut, NewNode,
@@ -14,7 +14,7 @@ pub(super) fn ino_of(number: Number) -> Ino {
     Ino(u32::try_from(number.0).unwrap_or(0))
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// Runs a call that changes the volume.
     pub(super) fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.check_writable()?;
@@ -50,7 +50,7 @@ impl<D: BlockDevice> Ext<D> {
     }
 }
 
-impl<D: BlockDevice> FileSystem for Ext<D> {
+impl<D: Scheduler> FileSystem for Ext<D> {
     fn root(&self) -> Number {
         Number(Ino::ROOT.0.into())
     }

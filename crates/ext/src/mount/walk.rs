@@ -1,6 +1,6 @@
 //! The metadata blocks of a file and their pointers, from the bottom up, and the rewriting of one of them.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::{Address, Error as CallError, Holder, Ino as Number, MetadataBlock, Pointer};
 use dovetail_vfs::{PointerPlace, PointerWalk};
 use rustc_hash::FxHashSet;
@@ -40,7 +40,7 @@ struct Subtree {
     first: u64,
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     /// All of a file's metadata blocks; the inode comes last.
     pub(super) fn walk(&mut self, ino: Ino) -> Result<Vec<MetadataBlock>, Error> {
         let mut walk = Walk { ino, found: Vec::new(), seen: FxHashSet::default() };
@@ -288,7 +288,7 @@ impl<D: BlockDevice> Ext<D> {
     }
 }
 
-impl<D: BlockDevice> PointerWalk for Ext<D> {
+impl<D: Scheduler> PointerWalk for Ext<D> {
     fn metadata_of(&mut self, ino: Number) -> Result<Vec<MetadataBlock>, CallError> {
         Ok(self.walk(ino_of(ino))?)
     }

@@ -2,7 +2,7 @@
 //!
 //! A block that other inodes share (kernels do that) is never changed: the inode gets one of its own.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::{Caller, Error, XattrFlags};
 
 use super::Ext;
@@ -29,7 +29,7 @@ struct Stored {
     block: Vec<Xattr>,
 }
 
-impl<D: BlockDevice> Ext<D> {
+impl<D: Scheduler> Ext<D> {
     fn xattr_kind(&self) -> Kind {
         Kind::Xattrs(self.superblock.checksum_seed())
     }

@@ -72,9 +72,11 @@ impl<D: BlockDevice> Blocks<D> {
     /// The places by which the device holds a block; none where pointers lead to the volume alone.
     pub(crate) fn held_places(&mut self) -> Result<Vec<u64>, DeviceError> {
         let Some(space) = self.places.space() else { return Ok(Vec::new()) };
-        let (range, mut held) = (BlockRange::new(space.first, space.blocks), Vec::new());
-        let asked = Command::Devirtualize(Devirtualize::Held { range, into: &mut held });
-        self.now = self.device.submit(self.now, asked)?.done;
+        let range = BlockRange::new(space.first, space.blocks);
+        let held = Command::Devirtualize(Devirtualize::Held { range });
+        let completion = self.device.submit(self.now, held)?;
+        self.now = completion.done;
+        let held = completion.answer.into_addresses();
         Ok(held.into_iter().map(|lba| (lba.0 - space.first.0) | PHYSICAL_BIT).collect())
     }
 

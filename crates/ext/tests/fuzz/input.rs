@@ -25,7 +25,7 @@ pub(crate) struct Input<'a> {
     blocks: u64,
 }
 
-impl BlockDevice for &mut Input<'_> {
+impl BlockDevice for Input<'_> {
     fn info(&self) -> DeviceInfo {
         self.image.info()
     }
@@ -38,6 +38,8 @@ impl BlockDevice for &mut Input<'_> {
         self.image.submit(at, command)
     }
 }
+
+dovetail_block::performs_at_once!(Input<'_>);
 
 impl Seed {
     pub(crate) fn new(name: &'static str, image: MemoryDevice) -> Self {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::{Caller, Error, Ino};
 
 use super::F2fs;
@@ -37,7 +37,7 @@ impl AtomicWrite {
     }
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Begins to gather writes to a file.
     ///
     /// # Errors

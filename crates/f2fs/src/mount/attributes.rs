@@ -1,6 +1,6 @@
 //! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
 
-use dovetail_block::{BlockBytes, BlockDevice, Content};
+use dovetail_block::{BlockBytes, Content, Scheduler};
 use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino, SetAttr, Timestamp};
 
 use super::F2fs;
@@ -44,7 +44,7 @@ fn check_changeable(raw: &RawInode) -> Result<(), Error> {
     Ok(())
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     pub(super) fn attr(&mut self, ino: Nid) -> Result<Attr, Failure> {
         let layout = self.superblock.layout();
         let orphan_device = self.orphan_devices.get(&ino).copied();

@@ -1,6 +1,6 @@
 //! What a kernel does in background threads, as steps: the owner asks when the next one is due, and calls it.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_time::{SimSpan, SimTime};
 
 use super::F2fs;
@@ -65,7 +65,7 @@ impl Background {
     }
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// When [`Self::wake`] has something to do, unless calls in between change that; `None` if never.
     pub fn next_wake(&self) -> Option<SimTime> {
         if self.is_read_only() {

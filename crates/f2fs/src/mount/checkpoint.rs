@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, BlockDevice};
+use dovetail_block::{BlockBytes, Scheduler};
 
 use super::endless::Endless;
 use super::io::{Cause, Channel};
@@ -44,7 +44,7 @@ struct Journals {
     sit: Vec<(SegNo, SitEntry)>,
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Something changed since the last checkpoint.
     pub(super) fn is_dirty(&mut self) -> bool {
         self.nodes.dirty_count() > 0

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{BlockDevice, Content};
+use dovetail_block::{Content, Scheduler};
 
 use super::F2fs;
 use super::checkpoint::Reason;
@@ -43,7 +43,7 @@ pub(super) struct Owner {
     pub(super) block: u64,
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Cleans until there is room for what is dirty, as far as there is anything to gain.
     pub(super) fn clean_for_room(&mut self) -> Result<(), Error> {
         self.io.hold();

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use dovetail_block::{BlockDevice, Content};
+use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
 
 use super::F2fs;
@@ -50,7 +50,7 @@ pub(super) const ADVISE_VERITY: u8 = 0x40;
 /// `i_inline` bit of a pinned file.
 pub(super) const INLINE_PINNED: u8 = 0x40;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Page `index` of the file; a hole is empty.
     pub(super) fn read_page(&mut self, ino: Nid, index: u64) -> Result<Content, Error> {
         if let Some(content) = self.pages.get(ino.0.into(), index) {

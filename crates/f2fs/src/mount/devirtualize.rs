@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{BlockDevice, BlockRange, Devirtualize as Asked, Rename, RenameId};
+use dovetail_block::{BlockRange, Devirtualize as Asked, Rename, RenameId, Scheduler, map_bytes};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Address, Devirtualize, Error as CallError, Holder, Ino as Number, Target};
 
@@ -60,7 +60,7 @@ impl Step {
     }
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     fn most_renames(&self) -> Result<u32, Error> {
         Ok(self.check_places()?.space().map_or(0, |space| space.most.min(MOST)))
     }
@@ -232,9 +232,9 @@ impl<D: BlockDevice> F2fs<D> {
             from: places.lba(step.from),
             to: (side == Side::Volume).then(|| places.lba(step.to)),
         };
-        let mut renames: Vec<Rename> = steps.iter().map(rename).collect();
-        self.io.devirtualize(Asked::Begin { id, renames: &mut renames })?;
-        let answers = std::mem::take(steps).into_iter().zip(renames);
+        let renames: Vec<Rename> = steps.iter().map(rename).collect();
+        let answer = self.io.devirtualize(Asked::Begin { id, renames: &renames })?;
+        let answers = std::mem::take(steps).into_iter().zip(answer.into_renames());
         steps.extend(answers.filter_map(|(step, rename)| {
             let to = rename.to?;
             Some(Step { to: if side == Side::Device { places.address(to) } else { step.to }, ..step })
@@ -296,8 +296,8 @@ impl<D: BlockDevice> F2fs<D> {
     /// The places that the device holds a block by.
     fn held_places(&mut self) -> Result<Vec<u64>, Error> {
         let Some(space) = self.check_places()?.space() else { return Ok(Vec::new()) };
-        let (range, mut held) = (BlockRange::new(space.first, space.blocks), Vec::new());
-        self.io.devirtualize(Asked::Held { range, into: &mut held })?;
+        let range = BlockRange::new(space.first, space.blocks);
+        let held = self.io.devirtualize(Asked::Held { range })?.into_addresses();
         Ok(held.into_iter().map(|lba| lba.0 - space.first.0).collect())
     }
 
@@ -329,7 +329,7 @@ fn number(ino: Nid) -> Number {
     Number(ino.0.into())
 }
 
-impl<D: BlockDevice> Devirtualize for F2fs<D> {
+impl<D: Scheduler> Devirtualize for F2fs<D> {
     fn renames_at_once(&self) -> Result<u32, CallError> {
         Ok(self.most_renames()?)
     }
@@ -338,8 +338,8 @@ impl<D: BlockDevice> Devirtualize for F2fs<D> {
         self.io.now()
     }
 
-    fn device_map_bytes(&self) -> Option<u64> {
-        self.io.device().map_bytes()
+    fn device_map_bytes(&mut self) -> Option<u64> {
+        map_bytes(self.io.device_mut()).ok().flatten()
     }
 
     fn files(&mut self) -> Result<Vec<Number>, CallError> {
@@ -365,8 +365,7 @@ impl<D: BlockDevice> Devirtualize for F2fs<D> {
 
     fn moved_files(&mut self) -> Result<Option<Vec<Number>>, CallError> {
         self.check_places()?;
-        let mut moved = Vec::new();
-        self.io.devirtualize(Asked::Moved { into: &mut moved }).map_err(Error::from)?;
+        let moved = self.io.devirtualize(Asked::Moved).map_err(Error::from)?.into_inodes();
         let known = moved.iter().all(|inode| inode.0 != 0);
         Ok(known.then(|| moved.into_iter().map(|inode| Number(inode.0.into())).collect()))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, BlockDevice, Content};
+use dovetail_block::{BlockBytes, Content, Scheduler};
 use dovetail_vfs::LeftOut;
 
 use super::F2fs;
@@ -27,7 +27,7 @@ pub(super) struct Entry {
     slot: usize,
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// The entries lie in the inode.
     pub(super) fn has_inline_entries(&mut self, dir: Nid) -> Result<bool, Error> {
         Ok(InlineFlags(self.inode(dir)?.i_inline).has(InlineFlags::DENTRY))

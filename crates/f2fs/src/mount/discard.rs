@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::F2fs;
 use super::bits::Bits;
@@ -109,7 +109,7 @@ impl DiscardQueue {
     }
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// What the checkpoint that is now complete no longer refers to is to be discarded. To be called before the maps
     /// are brought up to date.
     pub(super) fn discard_after_checkpoint(&mut self) {

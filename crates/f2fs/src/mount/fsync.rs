@@ -1,6 +1,6 @@
 //! fsync: a roll-forward record in the warm node log, or a whole checkpoint.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::checkpoint::Reason;
 use super::data::{ADVISE_LOST_PARENT, Why};
@@ -12,7 +12,7 @@ use super::{F2fs, Unflushed};
 use crate::error::{Corrupt, Error};
 use crate::format::{InodeFlags, Nid};
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Makes what was written to the file survive a power cut: its content, size and attributes, and for a new file its
     /// name. With `data_only`, attributes that the content does not need may be left out.
     ///

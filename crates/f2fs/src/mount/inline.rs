@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_block::{BlockDevice, Content};
+use dovetail_block::{Content, Scheduler};
 
 use super::F2fs;
 use super::data::Why;
@@ -12,7 +12,7 @@ use crate::format::{BLOCK, InlineFlags, Nid};
 /// `i_inline` bit: content was stored in the inode.
 pub(super) const DATA_EXISTS: u8 = 0x08;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// The content lies in the inode.
     pub(super) fn has_inline_data(&mut self, ino: Nid) -> Result<bool, Error> {
         Ok(InlineFlags(self.inode(ino)?.i_inline).has(InlineFlags::DATA))

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize,
-    Gatherer, Hints, Inode, Lba, LockId, Note, RemapPair, RemapWhen, StreamId,
+    Answer, BatchId, BlockBytes, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Gatherer,
+    Hints, Inode, Lba, LockId, RemapPair, RemapWhen, Scheduler, SchedulingHint, StreamId,
 };
 use dovetail_time::SimTime;
 
@@ -111,7 +111,7 @@ pub(crate) struct Io<D> {
     owner: Inode,
 }
 
-impl<D: BlockDevice> Io<D> {
+impl<D: Scheduler> Io<D> {
     pub(crate) fn new(device: D, now: SimTime) -> Self {
         let streams = std::array::from_fn(|channel| Channel(channel as u8).stream());
         let mut gatherer = Gatherer::new(device, streams, MAX_RUN, now);
@@ -143,12 +143,12 @@ impl<D: BlockDevice> Io<D> {
         self.gatherer.set_inode(channel.0.into(), owner)
     }
 
-    /// Submits what was gathered, asks something of the device and waits for it.
-    pub(crate) fn devirtualize(&mut self, asked: Devirtualize<'_>) -> Result<(), DeviceError> {
+    /// Submits what was gathered, then a command to a device that devirtualises, and waits for its answer.
+    pub(crate) fn devirtualize(&mut self, command: Devirtualize<'_>) -> Result<Answer, DeviceError> {
         self.kick()?;
-        self.gatherer.perform(Command::Devirtualize(asked))?;
+        let answer = self.gatherer.perform(Command::Devirtualize(command))?;
         self.gatherer.wait_all();
-        Ok(())
+        Ok(answer)
     }
 
     pub(crate) fn device(&self) -> &D {
@@ -192,7 +192,7 @@ impl<D: BlockDevice> Io<D> {
     /// From here until [`Self::release`], other calls do not write.
     pub(crate) fn hold(&mut self) {
         if self.alone == 0 {
-            self.device_mut().note(Note::Lock { lock: WRITERS, shared: false });
+            self.device_mut().hint(SchedulingHint::Lock { lock: WRITERS, shared: false });
             self.gatherer.set_writers(None);
         }
         self.alone += 1;
@@ -201,7 +201,7 @@ impl<D: BlockDevice> Io<D> {
     pub(crate) fn release(&mut self) {
         self.alone -= 1;
         if self.alone == 0 {
-            self.device_mut().note(Note::Unlock { lock: WRITERS });
+            self.device_mut().hint(SchedulingHint::Unlock { lock: WRITERS });
             self.gatherer.set_writers(Some(WRITERS));
         }
     }
@@ -338,7 +338,7 @@ impl<D: BlockDevice> Io<D> {
     pub(crate) fn forget(&mut self, address: BlockAddr) {
         if !address.is_hole() {
             let lba = self.places.lba(address);
-            self.device_mut().note(Note::Dead(lba));
+            self.device_mut().hint(SchedulingHint::Dead(lba));
         }
     }
 

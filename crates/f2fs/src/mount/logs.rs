@@ -3,7 +3,7 @@
 //! A log appends to a free segment (LFS) or, when those are few, fills the holes of a used one (SSR). Its summary, which
 //! says who owns each block, is in memory until the log moves on.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use std::sync::Arc;
 
 use super::F2fs;
@@ -38,7 +38,7 @@ impl CurrentSegment {
     }
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// A log writes in this segment.
     pub(super) fn is_current(&self, segno: SegNo) -> bool {
         self.logs.iter().any(|log| log.segno == segno)

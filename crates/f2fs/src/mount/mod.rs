@@ -49,7 +49,7 @@ mod xattr;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, BlockDevice};
+use dovetail_block::{BlockBytes, Scheduler};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::PageCache;
 use rustc_hash::FxHashMap;
@@ -186,7 +186,7 @@ pub struct F2fs<D> {
     written_kib: u64,
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// What the volume is.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock

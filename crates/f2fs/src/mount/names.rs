@@ -1,6 +1,6 @@
 //! Making, naming, renaming and removing inodes.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::{Caller, Error, RenameFlags};
 
 use super::F2fs;
@@ -30,7 +30,7 @@ struct Newborn<'a> {
     rdev: (u32, u32),
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     fn check_dir(&mut self, dir: Nid) -> Result<(), Error> {
         if kind(self.inode(dir)?.i_mode.get()) == DIR { Ok(()) } else { Err(Error::NotADirectory) }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, BlockDevice};
+use dovetail_block::{BlockBytes, Scheduler};
 
 use super::F2fs;
 use super::io::Cause;
@@ -25,7 +25,7 @@ pub(super) struct Marks {
     pub(super) by_remap: bool,
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Makes sure that a page of the NAT is in memory.
     pub(super) fn load_nat_page(&mut self, page: u32) -> Result<(), Error> {
         if self.nat.is_loaded(page) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::PageCache;
 use rustc_hash::FxHashMap;
@@ -45,7 +45,7 @@ const WRITABLE: Features = Features(
         | Features::COMPRESSION.0,
 );
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Mounts the volume on `device` at virtual time `now`. What fsyncs wrote after the last checkpoint is recovered,
     /// which ends with a checkpoint.
     ///
@@ -83,7 +83,7 @@ impl<D: BlockDevice> F2fs<D> {
         options.mode = super::Mode::Lfs;
         options.background_gc = super::BackgroundGc::Off;
         options.gc_urgent = false;
-        let info = volume.device().info();
+        let info = volume.device_info();
         let (thin, capacity) = (info.capabilities.thin, volume.superblock().capacity);
         let thin = thin.filter(|_| info.capabilities.discard).ok_or(Incompatible::NotThin)?;
         if thin.capacity < capacity {
@@ -244,7 +244,7 @@ fn pack_start(superblock: &Superblock, checkpoint: &Checkpoint) -> BlockAddr {
 }
 
 /// The entries of all segments as the table has them.
-fn read_sit<D: BlockDevice>(
+fn read_sit<D: Scheduler>(
     io: &mut Io<D>,
     superblock: &Superblock,
     bitmap: &[u8],
@@ -260,7 +260,7 @@ fn read_sit<D: BlockDevice>(
 }
 
 /// The six logs with the summaries of their segments, and how many KiB were ever written.
-fn read_logs<D: BlockDevice>(
+fn read_logs<D: Scheduler>(
     io: &mut Io<D>,
     superblock: &Superblock,
     checkpoint: &Checkpoint,
@@ -302,7 +302,7 @@ fn check_logs(superblock: &Superblock, checkpoint: &Checkpoint, segments: &Segme
     Ok(())
 }
 
-fn read_data_summaries<D: BlockDevice>(
+fn read_data_summaries<D: Scheduler>(
     io: &mut Io<D>,
     superblock: &Superblock,
     checkpoint: &Checkpoint,
@@ -324,7 +324,7 @@ fn read_data_summaries<D: BlockDevice>(
 }
 
 /// The summaries of the node logs: from the pack, or from the footers of the nodes themselves.
-fn read_node_summaries<D: BlockDevice>(
+fn read_node_summaries<D: Scheduler>(
     io: &mut Io<D>,
     superblock: &Superblock,
     checkpoint: &Checkpoint,

@@ -1,12 +1,12 @@
 //! Inodes without a name that are still in use, and what happens when the last user goes.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::F2fs;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{Nid, ORPHANS_IN_BLOCK, XATTR_NODE_OFFSET};
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// How many orphans a checkpoint can list.
     fn orphan_capacity(&self) -> usize {
         self.superblock.orphan_blocks() as usize * ORPHANS_IN_BLOCK

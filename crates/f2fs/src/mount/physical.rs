@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_block::{BlockDevice, Devirtualize, RenameId};
+use dovetail_block::{Devirtualize, RenameId, Scheduler};
 use dovetail_time::SimTime;
 
 use super::F2fs;
@@ -37,7 +37,7 @@ impl Physical {
     }
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Before anything is read by way of pointers: where they may lead, and the end of a batch that was open.
     pub(super) fn open_places(&mut self) -> Result<(), Error> {
         let marked = self.superblock.devirtualized;
@@ -70,11 +70,11 @@ impl<D: BlockDevice> F2fs<D> {
     }
 
     fn end_open_batch(&mut self) -> Result<(), Error> {
-        let mut open = None;
-        self.io.devirtualize(Devirtualize::Open { into: &mut open })?;
-        let Some(open) = open else { return Ok(()) };
+        let asked = self.io.devirtualize(Devirtualize::Open)?;
+        let Some(open) = asked.into_open_batch() else { return Ok(()) };
         let keep = self.checkpoint.version >= open.id.0;
-        Ok(self.io.devirtualize(Devirtualize::End { id: open.id, keep })?)
+        self.io.devirtualize(Devirtualize::End { id: open.id, keep })?;
+        Ok(())
     }
 
     /// The device's own addresses, on a mount that may lead pointers there.
@@ -140,7 +140,8 @@ impl<D: BlockDevice> F2fs<D> {
     /// used before.
     pub(super) fn end_batch(&mut self) -> Result<(), Error> {
         let Some(id) = self.physical.open.take() else { return Ok(()) };
-        Ok(self.io.devirtualize(Devirtualize::End { id, keep: true })?)
+        self.io.devirtualize(Devirtualize::End { id, keep: true })?;
+        Ok(())
     }
 
     /// A checkpoint is complete: what it no longer leads to is given back.

@@ -1,6 +1,6 @@
 //! The pointer to a block of a file: found, made, changed.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::F2fs;
 use crate::error::{Error, Place};
@@ -44,7 +44,7 @@ pub(super) struct Shape {
     compressed: bool,
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// How the blocks of inode `ino` are spread.
     pub(super) fn shape(&mut self, ino: Nid) -> Result<Shape, Error> {
         let layout = self.superblock.layout();

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, BlockDevice};
+use dovetail_block::{BlockBytes, Scheduler};
 
 use super::F2fs;
 use super::checkpoint::Reason;
@@ -45,7 +45,7 @@ struct Progress {
     summaries: BTreeMap<SegNo, BTreeMap<u32, Summary>>,
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Gives up the orphans listed, and rolls forward what fsyncs wrote. Nothing is written if there is nothing to do.
     pub(super) fn recover(&mut self, orphans: &[Nid]) -> Result<(), Error> {
         let chain = if self.options.no_recovery { Vec::new() } else { self.read_chain()? };

@@ -4,7 +4,7 @@
 //! are written; with [`RemapOrder::WithFsync`] they wait for the fsync of their file, and its nodes, or the last block of the
 //! checkpoint that it comes to, move with them: one atomic remap completes the fsync. `docs/rm-ipu.md` has the argument.
 
-use dovetail_block::{BlockDevice, Content, RemapLimits, RemapPair};
+use dovetail_block::{Content, RemapLimits, RemapPair, Scheduler};
 
 use super::data::Why;
 use super::io::{Cause, Channel};
@@ -17,7 +17,7 @@ use super::{F2fs, Mode};
 use crate::error::{Error, Incompatible};
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Nid};
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Refuses a mode that the device cannot carry out.
     pub(super) fn check_remap(device: &D, options: &super::Options) -> Result<(), Error> {
         let mode = match options.mode {

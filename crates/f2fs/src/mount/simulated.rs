@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dovetail_block::{BlockDevice, Content};
+use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Error, Figure, Ino, Simulated};
 
@@ -16,7 +16,7 @@ fn nid(ino: Ino) -> Nid {
     Nid(u32::try_from(ino.0).unwrap_or(0))
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Reads the blocks at the edges of a write that it covers only in part.
     fn read_edges(&mut self, ino: Nid, (offset, len): (u64, u64)) -> Result<(), Error> {
         let (first, end) = (offset / BLOCK_BYTES, offset + len);
@@ -96,7 +96,7 @@ impl<D: BlockDevice> F2fs<D> {
     }
 }
 
-impl<D: BlockDevice> Simulated for F2fs<D> {
+impl<D: Scheduler> Simulated for F2fs<D> {
     fn set_now(&mut self, now: SimTime) {
         Self::set_now(self, now);
     }

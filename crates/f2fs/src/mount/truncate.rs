@@ -1,6 +1,6 @@
 //! Giving up blocks of a file: from a point on, or in a range.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::F2fs;
 use super::pointers::{Found, Shape};
@@ -36,7 +36,7 @@ impl Subtree {
     }
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Gives up all blocks of the file from block `from` on, and the nodes that point to nothing else.
     pub(super) fn truncate_blocks(&mut self, ino: Nid, from: u64) -> Result<(), Error> {
         self.pages.remove_range(ino.0.into(), from..u64::MAX);

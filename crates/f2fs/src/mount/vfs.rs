@@ -1,6 +1,6 @@
 //! The calls of [`FileSystem`]: each checks, does its work, and leaves room for the next.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, NewNode, RenameFlags,
@@ -15,7 +15,7 @@ fn nid(ino: Ino) -> Nid {
     Nid(u32::try_from(ino.0).unwrap_or(0))
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// The size of the volume without its superblocks; of an endless one what its device has room for.
     fn space_blocks(&self) -> u64 {
         match self.superblock.variant {
@@ -42,7 +42,7 @@ impl<D: BlockDevice> F2fs<D> {
     }
 }
 
-impl<D: BlockDevice> FileSystem for F2fs<D> {
+impl<D: Scheduler> FileSystem for F2fs<D> {
     fn root(&self) -> Ino {
         Ino(self.superblock.root.0.into())
     }

@@ -3,7 +3,7 @@
 //! Nodes point to nodes by nid, so that none of them changes when another moves; indirect nodes hold no addresses and are not
 //! listed as holders.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::{Address, Error as CallError, Holder, Ino as Number, MetadataBlock, Pointer as Listed};
 use dovetail_vfs::{PointerPlace, PointerWalk};
 
@@ -29,7 +29,7 @@ struct Walk {
     nodes: Vec<Nid>,
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// All that leads to blocks of the file.
     pub(super) fn walk_file(&mut self, ino: Nid) -> Result<Vec<MetadataBlock>, Error> {
         self.inode(ino)?;
@@ -146,7 +146,7 @@ fn address_of(is_place: bool, found: BlockAddr) -> Address {
     if is_place { Address::Physical(found.0 & !PLACE_BIT) } else { Address::Logical(found.0) }
 }
 
-impl<D: BlockDevice> PointerWalk for F2fs<D> {
+impl<D: Scheduler> PointerWalk for F2fs<D> {
     fn metadata_of(&mut self, ino: Number) -> Result<Vec<MetadataBlock>, CallError> {
         Ok(self.walk_file(nid_of(ino))?)
     }

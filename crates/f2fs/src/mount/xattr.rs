@@ -1,6 +1,6 @@
 //! Extended attributes: read as one list, changed, and stored again.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_vfs::{Caller, Error, XattrFlags};
 
 use super::F2fs;
@@ -13,7 +13,7 @@ use crate::format::{
 /// The longest value: an xattr node holds it with its list's header and one entry's.
 const MAX_VALUE: usize = XATTR_BYTES_IN_NODE - 24 - 4;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// All attributes of the inode, in the order of the disk.
     pub(super) fn xattr_list(&mut self, ino: Nid) -> Result<Vec<Xattr>, Failure> {
         let mut area = self.inline_xattr_area(ino)?;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dovetail_block::{
-    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Hints, Lba,
+    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, DeviceInfo, Devirtualize,
+    Hints, Lba,
 };
 use dovetail_time::SimTime;
 
@@ -24,14 +25,15 @@ pub(crate) struct Blocks<D> {
     places: Places,
 }
 
-impl<D> Blocks<D> {
-    /// The device.
-    pub(crate) fn device(&self) -> &D {
-        &self.device
-    }
-}
-
 impl<D: BlockDevice> Blocks<D> {
+    pub(crate) fn device_info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+
+    pub(crate) fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
     pub(crate) fn new(device: D) -> Self {
         Self {
             device,
@@ -54,9 +56,11 @@ impl<D: BlockDevice> Blocks<D> {
     /// The places by which the device holds a block; none where addresses are the volume's alone.
     pub(crate) fn held_places(&mut self) -> Result<Vec<BlockAddr>, DeviceError> {
         let Some(space) = self.places.space() else { return Ok(Vec::new()) };
-        let (range, mut held) = (BlockRange::new(space.first, space.blocks), Vec::new());
-        let asked = Command::Devirtualize(Devirtualize::Held { range, into: &mut held });
-        self.now = self.device.submit(self.now, asked)?.done;
+        let range = BlockRange::new(space.first, space.blocks);
+        let held = Command::Devirtualize(Devirtualize::Held { range });
+        let completion = self.device.submit(self.now, held)?;
+        self.now = completion.done;
+        let held = completion.answer.into_addresses();
         Ok(held.into_iter().map(|lba| self.places.address(lba)).collect())
     }
 

@@ -18,6 +18,8 @@ pub use walk::{Visit, WalkEntry};
 
 use std::collections::BTreeMap;
 
+use dovetail_block::{BlockDevice, DeviceInfo};
+
 use crate::format::{Bitmaps, Checkpoint, NatEntry, Nid, SegNo, SitEntry, Superblock};
 use cache::Blocks;
 use cluster::Decompressed;
@@ -34,6 +36,17 @@ pub struct Volume<D> {
     pub(crate) decompressed: Option<Decompressed>,
 }
 
+impl<D: BlockDevice> Volume<D> {
+    pub(crate) fn device_info(&self) -> DeviceInfo {
+        self.blocks.device_info()
+    }
+
+    /// The device below, to be asked.
+    pub(crate) fn device_mut(&mut self) -> &mut D {
+        self.blocks.device_mut()
+    }
+}
+
 impl<D> Volume<D> {
     /// What the volume is.
     pub fn superblock(&self) -> &Superblock {
@@ -43,14 +56,9 @@ impl<D> Volume<D> {
     /// The device again.
     pub fn into_device(self) -> D
     where
-        D: dovetail_block::BlockDevice,
+        D: BlockDevice,
     {
         self.blocks.into_device()
-    }
-
-    /// The device below.
-    pub(crate) fn device(&self) -> &D {
-        self.blocks.device()
     }
 
     /// The state that is shown.

@@ -32,12 +32,12 @@ impl<D: BlockDevice> Volume<D> {
             let (found, expected) = (blocks.count(), superblock.block_count);
             return Err(Corrupt::Truncated { found, expected }.into());
         }
-        let room = blocks.device().info().capacity();
+        let room = blocks.device_info().capacity();
         if superblock.variant == Variant::Iplfs && room < superblock.capacity {
             return Err(Corrupt::Truncated { found: room, expected: superblock.capacity }.into());
         }
         if superblock.devirtualized {
-            let places = Places::of(&blocks.device().info());
+            let places = Places::of(&blocks.device_info());
             places.space().ok_or(Incompatible::Devirtualized)?;
             blocks.set_places(places);
         }

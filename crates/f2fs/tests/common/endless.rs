@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{AREA_BLOCKS, AREAS, BlockDevice, MemoryDevice};
+use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice, Scheduler};
 use dovetail_f2fs::format::{Features, Variant};
 use dovetail_f2fs::fsck::{Options as CheckOptions, check};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
@@ -52,7 +52,7 @@ pub fn mapped(device: &MemoryDevice) -> BTreeSet<u64> {
 
 /// All is written and discarded; the device then holds what the volume has and nothing else, and of the metadata no more than
 /// was set aside for them.
-pub fn leaks<D: BlockDevice>(fs: &mut F2fs<D>, device: impl FnOnce(&F2fs<D>) -> MemoryDevice) -> Vec<String> {
+pub fn leaks<D: Scheduler>(fs: &mut F2fs<D>, device: impl FnOnce(&F2fs<D>) -> MemoryDevice) -> Vec<String> {
     fs.sync_all().unwrap();
     fs.trim().unwrap();
     let live: BTreeSet<u64> = fs.live_blocks().unwrap().into_iter().map(|address| address.0).collect();

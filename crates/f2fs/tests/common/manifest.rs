@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use md5::{Digest, Md5};
 use rustix::fs::{lgetxattr, llistxattr, major, minor};
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn md5_of<D: BlockDevice>(volume: &mut Volume<D>, inode: &Inode) -> String {
+fn md5_of<D: Scheduler>(volume: &mut Volume<D>, inode: &Inode) -> String {
     let (mut md5, mut buffer, mut at) = (Md5::new(), vec![0; 300_001], 0);
     loop {
         let len = volume.read(inode, at, &mut buffer).unwrap();
@@ -33,7 +33,7 @@ fn md5_of<D: BlockDevice>(volume: &mut Volume<D>, inode: &Inode) -> String {
 }
 
 /// What the manifest should say of `inode`.
-pub fn describe<D: BlockDevice>(volume: &mut Volume<D>, path: &str, inode: &Inode) -> Value {
+pub fn describe<D: Scheduler>(volume: &mut Volume<D>, path: &str, inode: &Inode) -> Value {
     let mut line = Map::new();
     line.insert("path".into(), path.into());
     line.insert("mode".into(), format!("0o{:o}", inode.mode).into());
@@ -66,7 +66,7 @@ pub fn describe<D: BlockDevice>(volume: &mut Volume<D>, path: &str, inode: &Inod
 }
 
 /// Everything in the volume.
-pub fn of_volume<D: BlockDevice>(volume: &mut Volume<D>) -> Manifest {
+pub fn of_volume<D: Scheduler>(volume: &mut Volume<D>) -> Manifest {
     let root = volume.root().unwrap();
     let mut manifest = Manifest::new();
     volume.walk(root, |volume, entry| {

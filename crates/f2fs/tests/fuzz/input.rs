@@ -1,8 +1,6 @@
 //! Inputs: sound images with a few blocks damaged.
 
-use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice,
-};
+use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice};
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{BlockAddr, Footer, Variant, area_start};
 use dovetail_time::{Rng, SimTime};
@@ -28,17 +26,9 @@ pub(crate) struct Input<'a> {
     blocks: u64,
 }
 
-impl BlockDevice for &mut Input<'_> {
+impl BlockDevice for Input<'_> {
     fn info(&self) -> DeviceInfo {
         self.lab.image.info()
-    }
-
-    fn room(&self) -> Option<u64> {
-        self.lab.image.room()
-    }
-
-    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
-        self.lab.image.held(range, most)
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
@@ -49,6 +39,8 @@ impl BlockDevice for &mut Input<'_> {
         self.lab.image.submit(at, command)
     }
 }
+
+dovetail_block::performs_at_once!(Input<'_>);
 
 fn fields(every: &[(usize, usize)], repeat: &[(usize, usize, usize, usize)]) -> Vec<(usize, usize)> {
     let repeated = repeat

@@ -14,8 +14,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::{
-    BlockRange, Command, Data, DeviceError, DeviceSpace, Devirtualize, Hints, Inode, Lba, OpenRenames,
-    RemapPair, Rename, RenameId, SectorRange,
+    Answer, BlockRange, Command, Completion, Data, DeviceError, DeviceSpace, Devirtualize, Hints, Inode, Lba,
+    OpenRenames, RemapPair, Rename, RenameId, SectorRange,
 };
 use dovetail_nand::{Lpn, Seq};
 use dovetail_time::SimTime;
@@ -114,36 +114,32 @@ impl Renames {
 }
 
 impl Drive {
-    /// Carries out what is asked; returns when it is done.
+    /// Carries out a command of the capability.
     pub(super) fn devirtualize(
         &mut self,
         at: SimTime,
         asked: Devirtualize<'_>,
-    ) -> Result<SimTime, DeviceError> {
+    ) -> Result<Completion, DeviceError> {
         let Some(state) = &mut self.renames else { return Err(DeviceError::Unsupported("devirtualize")) };
-        let done = match asked {
+        let completion = match asked {
             Devirtualize::Begin { id, renames } => self.begin_renames(at, id, renames)?,
-            Devirtualize::End { id, keep } => self.end_renames(at, id, keep)?,
-            Devirtualize::Open { into } => {
-                into.clone_from(&state.open);
-                at
+            Devirtualize::End { id, keep } => Completion::at(self.end_renames(at, id, keep)?),
+            Devirtualize::Open => Completion::with(at, Answer::OpenBatch(state.open.clone())),
+            Devirtualize::Moved => {
+                Completion::with(at, Answer::Inodes(std::mem::take(&mut state.moved).into_iter().collect()))
             }
-            Devirtualize::Moved { into } => {
-                into.extend(std::mem::take(&mut state.moved));
-                at
-            }
-            Devirtualize::Held { range, into } => self.held(at, range, into)?,
+            Devirtualize::Held { range } => self.held(at, range)?,
         };
         self.empty_condemned(at)?;
-        Ok(done)
+        Ok(completion)
     }
 
     fn begin_renames(
         &mut self,
         at: SimTime,
         id: RenameId,
-        renames: &mut [Rename],
-    ) -> Result<SimTime, DeviceError> {
+        renames: &[Rename],
+    ) -> Result<Completion, DeviceError> {
         self.check_renames(renames)?;
         for rename in renames.iter() {
             self.send_source(at, rename.from)?;
@@ -153,10 +149,11 @@ impl Drive {
         }
         self.make_room_in_log(at, renames.len())?;
         // From here on no page moves until the map has changed.
-        let looked_up = self.find_places(at, renames);
+        let mut renames = renames.to_vec();
+        let looked_up = self.find_places(at, &mut renames);
         let executed: Vec<Rename> = renames.iter().filter(|rename| rename.to.is_some()).copied().collect();
         if executed.is_empty() {
-            return Ok(looked_up);
+            return Ok(Completion::with(looked_up, Answer::Renames(renames)));
         }
         let pair = |rename: &Rename| Some(RemapPair { to: rename.to?, from: rename.from });
         let pairs: Vec<RemapPair> = executed.iter().filter_map(pair).collect();
@@ -168,7 +165,7 @@ impl Drive {
         if done.is_err() {
             self.set_open_renames(None);
         }
-        done
+        Ok(Completion::with(done?, Answer::Renames(renames)))
     }
 
     fn check_renames(&mut self, renames: &[Rename]) -> Result<(), DeviceError> {
@@ -263,15 +260,15 @@ impl Drive {
         Ok(end)
     }
 
-    fn held(&self, at: SimTime, range: BlockRange, into: &mut Vec<Lba>) -> Result<SimTime, DeviceError> {
+    fn held(&self, at: SimTime, range: BlockRange) -> Result<Completion, DeviceError> {
         let blocks = self.config.host_pages();
         if range.end().0 > blocks {
             return Err(DeviceError::OutOfRange { range, blocks });
         }
         let mut found = Vec::new();
         self.map.find_mapped(self.pages_of(range), usize::MAX, &mut found);
-        into.extend(found.into_iter().map(|(lpn, _)| Lba(lpn.0)));
-        Ok(at)
+        let held = found.into_iter().map(|(lpn, _)| Lba(lpn.0)).collect();
+        Ok(Completion::with(at, Answer::Addresses(held)))
     }
 
     /// Every device address in a range must lead to a block: only a rename gives one.
@@ -292,7 +289,7 @@ impl Drive {
                 ranges.iter().any(|range| state.has_name_in(range.blocks_inside()))
             }
             Command::Remap { .. } => true,
-            Command::Flush | Command::Devirtualize(_) => false,
+            Command::Flush | Command::Devirtualize(_) | Command::Query(_) => false,
         }
     }
 

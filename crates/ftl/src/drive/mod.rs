@@ -24,7 +24,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, Lba, Thin,
+    Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, Query, Thin,
+    performs_at_once,
 };
 use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Lpn, Nand, NandError, Ppn, Seq};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -443,6 +444,15 @@ impl Drive {
         self.erase_what_is_ready(at)
     }
 
+    fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
+        Ok(match query {
+            Query::FreeBlocks if self.config.addresses.is_some() => Answer::Blocks(self.room_in_few_pieces()),
+            Query::FreeBlocks => return Err(query.unsupported()),
+            Query::Held { range, most } => Answer::Addresses(self.held_blocks(range, most)),
+            Query::MapBytes => Answer::Bytes(self.mapping_memory_bytes()),
+        })
+    }
+
     fn device_info(&self) -> DeviceInfo {
         DeviceInfo {
             blocks: self.config.address_blocks(),
@@ -464,11 +474,15 @@ impl BlockDevice for Drive {
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        if let Command::Query(query) = command {
+            return Ok(Completion::with(at, self.answer(query)?));
+        }
         self.before_command(at)?;
         self.end_request();
         let at = at + self.config.command;
         let done = match command {
-            Command::Devirtualize(asked) => self.devirtualize(at, asked)?,
+            Command::Query(query) => return Err(query.unsupported()),
+            Command::Devirtualize(asked) => return self.devirtualize(at, asked),
             command if self.touches_open_names(&command) => self.submit_renamed(at, command)?,
             Command::Read { range, into } => self.read(at, range, into)?,
             Command::Write { range, data, hints, fua } => self.write(at, range, data, hints, fua)?,
@@ -476,21 +490,11 @@ impl BlockDevice for Drive {
             Command::Discard { ranges } => self.discard(at, ranges)?,
             Command::Remap { pairs, when } => self.remap(at, pairs, when)?,
         };
-        Ok(Completion { done })
-    }
-
-    fn room(&self) -> Option<u64> {
-        self.config.addresses.map(|_| self.room_in_few_pieces())
-    }
-
-    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
-        Some(self.held_blocks(range, most))
-    }
-
-    fn map_bytes(&self) -> Option<u64> {
-        Some(self.mapping_memory_bytes())
+        Ok(Completion::at(done))
     }
 }
+
+performs_at_once!(Drive);
 
 /// For what can be left to a later command: that the drive has no room for it is no error of this one.
 fn unless_worn_out(result: Result<(), DeviceError>) -> Result<(), DeviceError> {

@@ -14,7 +14,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use dovetail_block::{BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Lba, RemapWhen};
+use dovetail_block::{
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, RemapWhen, performs_at_once,
+};
 use dovetail_nand::Nand;
 use dovetail_time::SimTime;
 
@@ -126,7 +128,7 @@ impl EmulatedDrive {
 
     fn check_writable(&self, command: &Command<'_>) -> Result<(), DeviceError> {
         match command {
-            Command::Read { .. } | Command::Flush => Ok(()),
+            Command::Read { .. } | Command::Flush | Command::Query(_) => Ok(()),
             Command::Devirtualize(asked) if !asked.is_durable_change() => Ok(()),
             _ if self.writable => Ok(()),
             _ => Err(DeviceError::NotWritable),
@@ -208,23 +210,11 @@ impl BlockDevice for EmulatedDrive {
         self.drive.info()
     }
 
-    fn room(&self) -> Option<u64> {
-        self.drive.room()
-    }
-
-    fn held(&self, range: BlockRange, most: usize) -> Option<Vec<Lba>> {
-        self.drive.held(range, most)
-    }
-
-    fn map_bytes(&self) -> Option<u64> {
-        self.drive.map_bytes()
-    }
-
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         self.check_writable(&command)?;
         let durable = self.is_durable(&command);
         let completion = match command {
-            Command::Flush if !self.writable => return Ok(Completion { done: at }),
+            Command::Flush if !self.writable => return Ok(Completion::at(at)),
             command => self.drive.submit(at, command)?,
         };
         if durable {
@@ -235,3 +225,5 @@ impl BlockDevice for EmulatedDrive {
         Ok(completion)
     }
 }
+
+performs_at_once!(EmulatedDrive);

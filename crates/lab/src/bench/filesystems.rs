@@ -3,7 +3,7 @@
 mod ext;
 mod f2fs;
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_host::Planner;
 use dovetail_time::Ratio;
 use dovetail_vfs::crash::Guarantees;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{BenchError, Stack};
 
 /// Any device.
-pub type Device = Box<dyn BlockDevice>;
+pub type Device = Box<dyn Scheduler>;
 
 type Mounted = Result<Box<dyn Simulated>, BenchError>;
 

@@ -53,7 +53,7 @@ fn run(seed: u64, features: JournalFeatures, size: usize) -> (dovetail_block::Re
 }
 
 /// The content of the device, in memory.
-fn memory(io: &mut Io<impl BlockDevice>) -> MemoryDevice {
+fn memory(io: &mut Io<impl Scheduler>) -> MemoryDevice {
     let mut copy = Io::new(MemoryDevice::new(VOLUME), io.block_size(), SimTime::ZERO);
     for block in 0..VOLUME {
         let content = io.read(block).unwrap();
@@ -63,7 +63,7 @@ fn memory(io: &mut Io<impl BlockDevice>) -> MemoryDevice {
     copy.into_device()
 }
 
-fn explains(state: &State, io: &mut Io<impl BlockDevice>) -> bool {
+fn explains(state: &State, io: &mut Io<impl Scheduler>) -> bool {
     state.iter().all(|(&block, &fill)| content_of(io, block) == fill)
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dovetail_block::{AREA_BLOCKS, BlockDevice, BlockRange, Lba};
+use dovetail_block::{AREA_BLOCKS, BlockDevice, BlockRange, Lba, held_blocks};
 
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent, Superblock, area_start};
 use crate::fsck::{Checker, Finding};
@@ -23,7 +23,7 @@ struct Held {
 impl<D: BlockDevice> Checker<'_, D> {
     /// `discards` is what waits for its discard; without that nobody knows what leaked.
     pub(super) fn check_device(&mut self, discards: Option<&[Extent]>) {
-        if self.volume.device().held(BlockRange::new(Lba(0), 1), 1).is_none() {
+        if !self.device_tells() {
             self.found(Finding::NotChecked { what: "which blocks the drive holds" });
             return;
         }
@@ -41,16 +41,22 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.found_leaks(leaked);
     }
 
+    fn device_tells(&mut self) -> bool {
+        let answer = held_blocks(self.volume.device_mut(), BlockRange::new(Lba(0), 1), 1);
+        matches!(answer, Ok(Some(_)))
+    }
+
     fn found_leaks(&mut self, leaked: Vec<Extent>) {
         for Extent { start: first, blocks } in leaked {
             self.found(Finding::DeviceLeak { first, blocks });
         }
     }
 
-    fn held_by_log(&self, log: usize, discards: &[Extent]) -> Held {
+    fn held_by_log(&mut self, log: usize, discards: &[Extent]) -> Held {
         let (mut found, written) = (Held::default(), self.written_by(log));
+        let held: Vec<u64> = self.held(written.start..area_start(log).0 + AREA_BLOCKS).collect();
         let mut live = self.live_within(written.clone()).peekable();
-        for block in self.held(written.start..area_start(log).0 + AREA_BLOCKS) {
+        for block in held {
             found.blocks += 1;
             while let Some(lost) = live.next_if(|&live| live < block) {
                 found.lost.push(BlockAddr(lost));
@@ -69,22 +75,22 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// What is held in area 0 outside the superblocks, the packs and the NAT.
-    fn leaked_metadata(&self) -> Vec<Extent> {
-        let superblock = &self.volume.superblock;
+    fn leaked_metadata(&mut self) -> Vec<Extent> {
+        let superblock = self.volume.superblock.clone();
         let packs = superblock.cp_start.0..superblock.cp_start.0 + 2 * u64::from(superblock.pack_blocks);
-        let is_known = |block| block < 2 || packs.contains(&block) || is_of_nat(superblock, block);
+        let is_known = |block| block < 2 || packs.contains(&block) || is_of_nat(&superblock, block);
         let mut leaked = Vec::new();
         self.held(0..AREA_BLOCKS).filter(|&block| !is_known(block)).for_each(|block| add(&mut leaked, block));
         leaked
     }
 
     /// The blocks of a range of addresses that the device holds, in order.
-    fn held(&self, addresses: Range<u64>) -> impl Iterator<Item = u64> {
+    fn held(&mut self, addresses: Range<u64>) -> impl Iterator<Item = u64> {
         let mut next = Some(addresses.start);
         let batches = std::iter::from_fn(move || {
             let start = next?;
             let range = BlockRange::new(Lba(start), addresses.end - start);
-            let batch = self.volume.device().held(range, AT_ONCE)?;
+            let batch = held_blocks(self.volume.device_mut(), range, AT_ONCE).ok()??;
             next = batch.last().filter(|_| batch.len() == AT_ONCE).map(|last| last.0 + 1);
             Some(batch)
         });

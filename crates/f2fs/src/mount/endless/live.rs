@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 
 use super::super::F2fs;
 use crate::error::Error;
 use crate::format::{BlockAddr, Extent, Nid, RawInode, XATTR_NODE_OFFSET, is_indirect, node_address};
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// The blocks in the logs that nodes and files have: when all was written ([`Self::sync_all`]) and the device was told of all
     /// that waits ([`Self::trim`]), those and no others are what the device holds there. Reads every node.
     ///

@@ -14,7 +14,7 @@ mod room;
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{AREA_BLOCKS, BlockDevice};
+use dovetail_block::{AREA_BLOCKS, Scheduler};
 
 use super::F2fs;
 use super::policy::Log;
@@ -141,7 +141,7 @@ impl Recovered {
     }
 }
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Takes the next block of a log.
     pub(super) fn append(&mut self, log: Log) -> Result<BlockAddr, Error> {
         let Some(endless) = &mut self.endless else { return Err(Error::NoSpace) };

@@ -1,6 +1,6 @@
 //! The checkpoint pack of an endless volume, with its discard log.
 
-use dovetail_block::{BlockBytes, BlockDevice};
+use dovetail_block::{BlockBytes, Scheduler};
 
 use super::super::F2fs;
 use super::super::checkpoint::{Pack, Reason, next_flags};
@@ -9,7 +9,7 @@ use super::super::policy::can_carry;
 use crate::error::Error;
 use crate::format::{BLOCK, Bitmaps, Checkpoint, Nid, discard_log_checksum, orphan_blocks};
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// Bytes that a discard log may have.
     pub(super) fn discard_log_room(&self) -> u64 {
         u64::from(self.superblock.discard_log_blocks()) * BLOCK as u64

@@ -4,14 +4,14 @@
 //! The logs go on beyond all that the chain leads to, so that a power cut during recovery finds the chain and its content as
 //! they were. What lies further out nobody can need: it is discarded at once, durably, before anything is written there.
 
-use dovetail_block::{AREA_BLOCKS, BlockDevice, Content};
+use dovetail_block::{AREA_BLOCKS, Content, Scheduler};
 
 use super::super::F2fs;
 use super::{Recovered, log_of};
 use crate::error::{Corrupt, Error};
 use crate::format::{BlockAddr, Extent, area_start};
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     /// The logs go on beyond `claimed`: the chain, and what it leads to. What lies further out is discarded.
     pub(in super::super) fn guard_claimed(&mut self, claimed: &[BlockAddr]) -> Result<(), Error> {
         // what earlier checkpoints gave up must not take the room that recovery needs

@@ -1,6 +1,6 @@
 //! Room on the device: what is valid and what is dead never take more than it has.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::{Scheduler, free_blocks};
 
 use super::super::F2fs;
 use super::super::checkpoint::Reason;
@@ -17,18 +17,20 @@ const NODES_A_LOOK: usize = 16;
 /// tight is a few hundred blocks. Assumed.
 const NEAR: u64 = 4096;
 
-impl<D: BlockDevice> F2fs<D> {
+impl<D: Scheduler> F2fs<D> {
     fn room_facts(&mut self) -> Result<Option<RoomFacts>, Error> {
         if self.endless.is_none() {
             return Ok(None);
         }
-        if self.io.device().room().is_some_and(|room| room < NEAR) {
+        let mut device = free_blocks(self.io.device_mut())?;
+        if device.is_some_and(|free| free < NEAR) {
             self.io.kick()?; // what is still being gathered takes room, too
+            device = free_blocks(self.io.device_mut())?;
         }
-        Ok(self.facts())
+        Ok(self.facts(device))
     }
 
-    fn facts(&self) -> Option<RoomFacts> {
+    fn facts(&self, device: Option<u64>) -> Option<RoomFacts> {
         let endless = self.endless.as_ref()?;
         let dirty = self.nodes.dirty_count() as u64 + u64::from(self.dirty_dent_pages());
         Some(RoomFacts {
@@ -37,7 +39,7 @@ impl<D: BlockDevice> F2fs<D> {
             dead: endless.dead(),
             pending: dirty + endless.recoverable,
             metadata: self.coming_metadata(endless),
-            device: self.io.device().room(),
+            device,
         })
     }
 

@@ -1,6 +1,6 @@
 //! ext3 and ext4 in a stack.
 
-use dovetail_block::{BLOCK_SIZE, BlockDevice};
+use dovetail_block::{BLOCK_SIZE, Scheduler};
 use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options};
@@ -66,7 +66,7 @@ fn failed(stack: &Stack) -> impl Fn(dovetail_ext::Error) -> BenchError + '_ {
     |error| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() }
 }
 
-fn make(stack: &Stack, device: impl BlockDevice, scale: Ratio, kind: Kind) -> Result<(), BenchError> {
+fn make(stack: &Stack, device: impl Scheduler, scale: Ratio, kind: Kind) -> Result<(), BenchError> {
     let mut device = device;
     let full_bytes = device.info().blocks as f64 * BLOCK_SIZE as f64 / scale.value();
     mkfs(&mut device, &mkfs_options(stack, kind, full_bytes)?).map(drop).map_err(failed(stack))
@@ -74,7 +74,7 @@ fn make(stack: &Stack, device: impl BlockDevice, scale: Ratio, kind: Kind) -> Re
 
 fn mount(
     stack: &Stack,
-    device: impl BlockDevice + 'static,
+    device: impl Scheduler + 'static,
     scale: Ratio,
 ) -> Result<Box<dyn Simulated>, BenchError> {
     let _: Sysfs = table(stack, "sysfs", &stack.sysfs)?;

@@ -1,6 +1,6 @@
 //! F2FS in a stack.
 
-use dovetail_block::BlockDevice;
+use dovetail_block::Scheduler;
 use dovetail_f2fs::format::Variant;
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
@@ -74,7 +74,7 @@ fn failed(stack: &Stack) -> impl Fn(dovetail_f2fs::Error) -> BenchError + '_ {
     |error| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() }
 }
 
-fn make(stack: &Stack, device: impl BlockDevice, _: Ratio, variant: Variant) -> Result<(), BenchError> {
+fn make(stack: &Stack, device: impl Scheduler, _: Ratio, variant: Variant) -> Result<(), BenchError> {
     let mut device = device;
     let made = mkfs(&mut device, &MkfsOptions { variant, ..mkfs_options(stack)? });
     made.map(drop).map_err(|error| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() })
@@ -82,7 +82,7 @@ fn make(stack: &Stack, device: impl BlockDevice, _: Ratio, variant: Variant) -> 
 
 fn mount(
     stack: &Stack,
-    device: impl BlockDevice + 'static,
+    device: impl Scheduler + 'static,
     scale: Ratio,
 ) -> Result<Box<dyn Simulated>, BenchError> {
     let full_bytes = device.info().capacity() as f64 * 4096.0 / scale.value();

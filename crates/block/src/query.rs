@@ -1,0 +1,101 @@
+//! Queries: questions about a device that change nothing on it and take no time.
+
+use dovetail_time::SimTime;
+
+use crate::addr::{BlockRange, Lba};
+use crate::command::Command;
+use crate::device::{Answer, BlockDevice, DeviceError};
+
+/// A question that a device may be able to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// Blocks that can surely still be written at addresses that hold nothing, however scattered. Only a device with more
+    /// addresses than space answers; on others each address has its space.
+    FreeBlocks,
+    /// The first `most` blocks of `range` that hold something, in order.
+    Held {
+        /// The addresses in question.
+        range: BlockRange,
+        /// Blocks in the answer at most.
+        most: usize,
+    },
+    /// Bytes of the device's own memory that its map takes.
+    MapBytes,
+}
+
+impl Query {
+    /// The refusal of a device that cannot answer.
+    pub const fn unsupported(self) -> DeviceError {
+        DeviceError::Unsupported(match self {
+            Self::FreeBlocks => "free-blocks",
+            Self::Held { .. } => "held-blocks",
+            Self::MapBytes => "map-bytes",
+        })
+    }
+}
+
+/// [`Query::FreeBlocks`] of a device; `None` if it does not answer.
+///
+/// # Errors
+/// The device's, other than [`DeviceError::Unsupported`].
+pub fn free_blocks(device: &mut (impl BlockDevice + ?Sized)) -> Result<Option<u64>, DeviceError> {
+    Ok(match ask(device, Query::FreeBlocks)? {
+        Some(Answer::Blocks(blocks)) => Some(blocks),
+        _ => None,
+    })
+}
+
+/// [`Query::Held`] of a device; `None` if it does not answer.
+///
+/// # Errors
+/// The device's, other than [`DeviceError::Unsupported`].
+pub fn held_blocks(
+    device: &mut (impl BlockDevice + ?Sized),
+    range: BlockRange,
+    most: usize,
+) -> Result<Option<Vec<Lba>>, DeviceError> {
+    Ok(match ask(device, Query::Held { range, most })? {
+        Some(Answer::Addresses(held)) => Some(held),
+        _ => None,
+    })
+}
+
+/// [`Query::MapBytes`] of a device; `None` if it does not answer.
+///
+/// # Errors
+/// The device's, other than [`DeviceError::Unsupported`].
+pub fn map_bytes(device: &mut (impl BlockDevice + ?Sized)) -> Result<Option<u64>, DeviceError> {
+    Ok(match ask(device, Query::MapBytes)? {
+        Some(Answer::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    })
+}
+
+fn ask(device: &mut (impl BlockDevice + ?Sized), query: Query) -> Result<Option<Answer>, DeviceError> {
+    match device.submit(SimTime::ZERO, Command::Query(query)) {
+        Ok(completion) => Ok(Some(completion.answer)),
+        Err(DeviceError::Unsupported(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Data, Hints};
+    use crate::content::Pattern;
+    use crate::memory::MemoryDevice;
+    use crate::recording::RecordingDevice;
+
+    #[test]
+    fn a_wrapper_passes_answers_on_without_a_line_of_its_own() {
+        let (range, data) = (BlockRange::new(Lba(7), 2), Data::Patterns(Pattern::new(1)));
+        let mut device = RecordingDevice::new(MemoryDevice::thin(1 << 60, 8));
+        let write = Command::Write { range, data, hints: Hints::default(), fua: false };
+        Box::new(&mut device).submit(SimTime::ZERO, write).unwrap();
+        assert_eq!(free_blocks(&mut device), Ok(Some(6)));
+        let all = BlockRange::new(Lba(0), 100);
+        assert_eq!(held_blocks(&mut Box::new(&mut device), all, 9), Ok(Some(vec![Lba(7), Lba(8)])));
+        assert_eq!(map_bytes(&mut device), Ok(None));
+    }
+}

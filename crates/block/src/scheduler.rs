@@ -1,0 +1,94 @@
+//! Hints between commands: where the issuer of commands waits, and which locks it holds.
+//!
+//! A file system runs a call as plain code and issues commands. A device that carries commands out at once has no use for
+//! more. A scheduler that records a call as a plan, to be played in virtual time, must also know where the call waits. Such a
+//! scheduler stands before a device; the file system sees one object that is both.
+
+use crate::addr::Lba;
+use crate::device::BlockDevice;
+
+/// A lock that several calls of a file system share, by a number that the file system chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockId(pub u8);
+
+/// An event that one call signals and another awaits, by a number that the file system chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(pub u64);
+
+/// A step of a call between two commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchedulingHint {
+    /// The call goes on when all its reads so far are done.
+    WaitReads,
+    /// The call goes on when all its commands so far are done.
+    WaitAll,
+    /// The call takes a lock.
+    Lock {
+        /// Number of the lock.
+        lock: LockId,
+        /// Others may share it.
+        shared: bool,
+    },
+    /// The call releases a lock.
+    Unlock {
+        /// Number of the lock.
+        lock: LockId,
+    },
+    /// The call signals an event.
+    Signal(EventId),
+    /// The call goes on when the event has been signalled.
+    Await(EventId),
+    /// The call will not read this block before it has written it again. Nothing changes for a drive, which learns of it by a
+    /// discard; a simulation need not keep the content.
+    Dead(Lba),
+}
+
+/// A device as a file system issues commands to it: with hints for whoever schedules them.
+///
+/// A device that carries a command out when it is submitted implements it by
+/// [`performs_at_once!`](crate::performs_at_once). A wrapper of a scheduler forwards both methods.
+pub trait Scheduler: BlockDevice {
+    /// Takes a hint.
+    fn hint(&mut self, hint: SchedulingHint);
+
+    /// Whether [`SchedulingHint::Signal`] of this event has been played.
+    fn is_signalled(&self, event: EventId) -> bool;
+}
+
+/// Implements [`Scheduler`] for a device that carries a command out when it is submitted: hints change nothing, and an event
+/// is signalled as soon as a call has said so.
+#[macro_export]
+macro_rules! performs_at_once {
+    (impl[$($generics:tt)*] $device:ty) => {
+        impl<$($generics)*> $crate::Scheduler for $device {
+            fn hint(&mut self, _: $crate::SchedulingHint) {}
+
+            fn is_signalled(&self, _: $crate::EventId) -> bool {
+                true
+            }
+        }
+    };
+    ($device:ty) => {
+        $crate::performs_at_once!(impl[] $device);
+    };
+}
+
+impl<D: Scheduler + ?Sized> Scheduler for &mut D {
+    fn hint(&mut self, hint: SchedulingHint) {
+        (**self).hint(hint);
+    }
+
+    fn is_signalled(&self, event: EventId) -> bool {
+        (**self).is_signalled(event)
+    }
+}
+
+impl<D: Scheduler + ?Sized> Scheduler for Box<D> {
+    fn hint(&mut self, hint: SchedulingHint) {
+        (**self).hint(hint);
+    }
+
+    fn is_signalled(&self, event: EventId) -> bool {
+        (**self).is_signalled(event)
+    }
+}
