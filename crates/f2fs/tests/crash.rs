@@ -118,7 +118,8 @@ fn cleaned() {
     for second in 1..100 {
         plain.write(&Caller::default(), ino, rng.below(200) * 4096, &[second; 100_000]).unwrap();
         plain.fsync(ino, false).unwrap();
-        plain.wake(SimTime::from_ns(u64::from(second) * 1_000_000_000)).unwrap();
+        plain.set_now(SimTime::from_ns(u64::from(second) * 1_000_000_000));
+        plain.wake().unwrap();
     }
     assert!(plain.events().moved_blocks > 10, "{:?}", plain.events());
     run("cleaned", &volume, 20, 400, 4000);

@@ -89,12 +89,12 @@ impl<D: Scheduler> F2fs<D> {
         Some(next)
     }
 
-    /// Does what is due at `now`: writes dirty pages back, writes a checkpoint, cleans, discards.
+    /// Does what is due by now: writes dirty pages back, writes a checkpoint, cleans, discards.
     ///
     /// # Errors
     /// [`Error::Io`] and damage that was met; the volume goes read-only if the device failed.
-    pub fn wake(&mut self, now: SimTime) -> Result<(), Error> {
-        self.io.set_now(now);
+    pub fn wake(&mut self) -> Result<(), Error> {
+        let now = self.io.now();
         if self.is_read_only() {
             return Ok(());
         }

@@ -51,7 +51,7 @@ use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, Scheduler};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::PageCache;
+use dovetail_vfs::{Moment, PageCache};
 use rustc_hash::FxHashMap;
 
 use crate::error::Error;
@@ -229,8 +229,8 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Sets the time at which the next call begins; time never goes back.
-    pub fn set_now(&mut self, now: SimTime) {
-        self.io.set_now(now);
+    pub fn set_now(&mut self, now: impl Into<Moment>) {
+        self.io.set_now(now.into().time);
     }
 
     /// Nothing can be written: mounted so, or after the device failed or damage was met in the midst of a change.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dovetail_block::Scheduler;
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::PageCache;
+use dovetail_vfs::{Moment, PageCache};
 use rustc_hash::FxHashMap;
 
 use super::background::Background;
@@ -52,7 +52,8 @@ impl<D: Scheduler> F2fs<D> {
     /// # Errors
     /// What [`Volume::open`] says; [`Error::Incompatible`] for a volume that can be read but not written (mount it with
     /// `ro`); [`Error::Corrupt`] for tables that contradict each other.
-    pub fn mount(device: D, options: Options, now: SimTime) -> Result<Self, Error> {
+    pub fn mount(device: D, options: Options, now: impl Into<Moment>) -> Result<Self, Error> {
+        let now = now.into().time;
         Self::check_remap(&device, &options)?;
         let mut volume = Volume::open(device)?;
         let mut options = options;

@@ -97,10 +97,6 @@ impl<D: Scheduler> F2fs<D> {
 }
 
 impl<D: Scheduler> Simulated for F2fs<D> {
-    fn set_now(&mut self, now: SimTime) {
-        Self::set_now(self, now);
-    }
-
     fn returned_at(&self) -> SimTime {
         Self::now(self)
     }

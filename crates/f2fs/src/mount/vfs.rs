@@ -3,8 +3,8 @@
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, NewNode, RenameFlags,
-    SetAttr, StatFs, XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, Moment, NewNode,
+    RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::F2fs;
@@ -242,8 +242,12 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
         F2fs::next_wake(self)
     }
 
-    fn wake(&mut self, now: SimTime) -> Result<(), Error> {
-        Ok(F2fs::wake(self, now)?)
+    fn set_now(&mut self, now: Moment) {
+        Self::set_now(self, now);
+    }
+
+    fn wake(&mut self) -> Result<(), Error> {
+        Ok(F2fs::wake(self)?)
     }
 
     fn unmount(self: Box<Self>) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use dovetail_ftl::Drive;
 use dovetail_host::{Happening, HostCosts, Machine, Planner, Tag};
 use dovetail_time::{SimSpan, SimTime};
-use dovetail_vfs::Simulated;
+use dovetail_vfs::{Moment, Simulated};
 use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
 
 use super::devirtualize::{Cause, Held, Tool};
@@ -216,7 +216,7 @@ impl<'w> Run<'w> {
     /// A batch of the tool while nothing else is under way, then the calls that waited for it.
     fn devirtualize(&mut self) -> Result<(), BenchError> {
         let at = self.machine.now();
-        self.fs.set_now(at);
+        self.fs.set_now(Moment::at(at));
         let (Some(tool), Some(fs)) = (&mut self.tool, self.fs.devirtualizer()) else { return Ok(()) };
         self.planner.begin_direct();
         let stepped = tool.step(fs);
@@ -336,7 +336,7 @@ impl<'w> Run<'w> {
     }
 
     fn perform(&mut self, now: SimTime, thread: ThreadId, call: &Call) -> Result<Effect, BenchError> {
-        self.fs.set_now(now);
+        self.fs.set_now(Moment::at(now));
         let path = call.file().map_or("", |file| self.workload.path(file));
         self.files.perform(self.fs.as_mut(), now, call, path).map_err(|error| match error {
             CallError::Refused(source) => {
@@ -422,8 +422,8 @@ impl<'w> Run<'w> {
             self.look_at_background(at);
             return Ok(());
         }
-        self.fs.set_now(at);
-        self.fs.wake(at).map_err(|source| BenchError::Background { at, source })?;
+        self.fs.set_now(Moment::at(at));
+        self.fs.wake().map_err(|source| BenchError::Background { at, source })?;
         self.background.running = true;
         let plan = self.planner.take(self.machine.spare());
         self.machine.start(at, BACKGROUND, plan);
