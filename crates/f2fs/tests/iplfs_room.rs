@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::endless::{endless, endless_options, leaks_after_mount};
+use crate::common::iplfs::{iplfs_device, iplfs_options, leaks_after_mount};
 use dovetail_block::{
     AREA_BLOCKS, Answer, BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice, Query,
     Recording, RecordingDevice, Scheduler, Survivors, free_blocks,
@@ -23,7 +23,7 @@ fn mount<D: Scheduler>(device: D) -> F2fs<D> {
 }
 
 fn fresh(bytes: u64) -> F2fs<MemoryDevice> {
-    mount(endless(bytes, &endless_options()))
+    mount(iplfs_device(bytes, &iplfs_options()))
 }
 
 fn file<D: Scheduler>(fs: &mut F2fs<D>, name: &str) -> Ino {
@@ -245,7 +245,7 @@ impl Short {
 
 fn short() -> (F2fs<Short>, Arc<AtomicU64>) {
     let less = Arc::new(AtomicU64::new(0));
-    let device = Short { device: endless(64 * MIB, &endless_options()), less: Arc::clone(&less) };
+    let device = Short { device: iplfs_device(64 * MIB, &iplfs_options()), less: Arc::clone(&less) };
     (mount(device), less)
 }
 
@@ -291,7 +291,7 @@ fn overwrites_find_no_space_before_the_device_has_none() {
 /// Files that grow out of their inodes while room runs out: no checkpoint in between loses what was synced.
 #[test]
 fn content_that_leaves_its_inode_is_never_nowhere() {
-    let device = RecordingDevice::new(endless(16 * MIB, &endless_options()));
+    let device = RecordingDevice::new(iplfs_device(16 * MIB, &iplfs_options()));
     let options = Options { checkpoint_interval_s: 1_000_000, ..Options::default() };
     let mut fs = F2fs::mount(device, options, SimTime::ZERO).unwrap();
     let recording = fs.device().recording();

@@ -24,9 +24,9 @@ mod checkpoints;
 mod claims;
 mod dentries;
 mod directories;
-mod endless;
 mod finding;
 mod inodes;
+mod iplfs;
 mod logs;
 mod nat;
 mod nodes;
@@ -36,6 +36,7 @@ mod pointers;
 mod repair;
 mod report;
 mod sit;
+mod space;
 mod summary;
 mod superblocks;
 mod tree;
@@ -50,7 +51,7 @@ use std::collections::HashMap;
 use dovetail_block::BlockDevice;
 
 use crate::error::Error;
-use crate::format::{BlockAddr, Nid, Variant};
+use crate::format::{BlockAddr, Nid};
 use crate::volume::Volume;
 use claims::Claims;
 use dentries::DentryFix;
@@ -157,20 +158,13 @@ fn run<D: BlockDevice>(
     checker.read_places()?;
     checker.check_superblocks()?;
     checker.check_checkpoints()?;
-    let variant = checker.volume.superblock.variant;
-    match variant {
-        Variant::F2fs => checker.check_logs()?,
-        Variant::Iplfs => checker.check_head()?,
-    }
+    checker.check_logs()?;
     checker.check_chain()?;
     checker.check_tree()?;
     (checker.progress)(Progress::Tables);
     checker.check_nat()?;
     checker.check_links();
-    match variant {
-        Variant::F2fs => checker.check_sit()?,
-        Variant::Iplfs => checker.check_areas()?,
-    }
+    checker.check_space()?;
     checker.check_counters();
     Ok(checker)
 }

@@ -66,7 +66,7 @@ impl<D: Scheduler> F2fs<D> {
         let done = self.carry_out(caller, write);
         self.committing = false;
         // what is half done must not become durable
-        self.stopped |= done.is_err();
+        self.state.stop_if(done.is_err());
         done?;
         match self.after_write() {
             Err(crate::Error::NoSpace) => Ok(()),

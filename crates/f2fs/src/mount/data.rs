@@ -8,7 +8,7 @@ use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
 
 use super::F2fs;
-use super::io::{Cause, Channel};
+use super::io::{Channel, WriteClass};
 use super::options::Mode;
 use super::pointers::{Found, Pointer};
 use super::policy::{DataFacts, PlaceFacts, SpaceFacts, Way, data_log};
@@ -179,7 +179,7 @@ impl<D: Scheduler> F2fs<D> {
     /// `more` blocks of content, more or (negative) fewer.
     pub(super) fn count_blocks(&mut self, ino: Nid, more: i64) -> Result<(), Error> {
         self.counts.valid_blocks = self.counts.valid_blocks.saturating_add_signed(more);
-        self.since.allocated += more.max(0) as u64;
+        self.since.note_allocated(more.max(0) as u64);
         let inode = self.edit_inode(ino)?;
         inode.i_blocks.set(inode.i_blocks.get().saturating_add_signed(more));
         Ok(())
@@ -207,7 +207,7 @@ impl<D: Scheduler> F2fs<D> {
             self.pages.mark_clean(ino.0.into(), index);
             // not before the first page, which may hold what has just left the inode and is nowhere else
             if why != Why::Checkpoint {
-                self.look_for_room(number + 1)?;
+                self.look_for_headroom(number + 1)?;
             }
             // a large file can take more than is free; in a sync or a checkpoint its caller sees to room
             if why == Why::Background
@@ -223,7 +223,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Writes the dirty pages of all files.
     pub(super) fn write_back_all(&mut self, why: Why) -> Result<(), Error> {
         for ino in self.pages.dirty_inodes() {
-            self.look_for_room(0)?;
+            self.look_for_headroom(0)?;
             self.write_back(Nid(ino as u32), why)?;
         }
         Ok(())
@@ -253,10 +253,10 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         if old != BlockAddr::NULL {
-            return self.move_block(ino, &pointer, content, facts, Cause::Data).map(drop);
+            return self.move_block(ino, &pointer, content, facts, WriteClass::Data).map(drop);
         }
         self.check_room(1)?;
-        self.move_block(ino, &pointer, content, facts, Cause::Data)?;
+        self.move_block(ino, &pointer, content, facts, WriteClass::Data)?;
         self.count_blocks(ino, 1)
     }
 
@@ -264,7 +264,7 @@ impl<D: Scheduler> F2fs<D> {
     /// to wait in.
     fn update(&mut self, ino: Nid, old: BlockAddr, content: &Content, way: Way) -> Result<bool, Error> {
         if way == Way::Remap {
-            if self.put_update(ino, old, content.clone(), Cause::Data)? {
+            if self.put_update(ino, old, content.clone(), WriteClass::Data)? {
                 return Ok(true);
             }
             if self.defers_updates() {
@@ -274,7 +274,7 @@ impl<D: Scheduler> F2fs<D> {
         self.forget_update(old);
         self.events.in_place_blocks += 1;
         self.io.set_owner(ino);
-        self.io.write(Channel::IN_PLACE, Cause::Data, old, content.clone())?;
+        self.io.write(Channel::IN_PLACE, WriteClass::Data, old, content.clone())?;
         self.note_unflushed(ino);
         Ok(true)
     }
@@ -282,7 +282,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Something of the file was written that only a flush makes durable.
     pub(super) fn note_unflushed(&mut self, ino: Nid) {
         if self.remaps() {
-            self.unflushed.files.insert(ino);
+            self.unflushed.note_file(ino);
         }
     }
 
@@ -293,7 +293,7 @@ impl<D: Scheduler> F2fs<D> {
         pointer: &Pointer,
         content: Content,
         facts: DataFacts,
-        cause: Cause,
+        cause: WriteClass,
     ) -> Result<BlockAddr, Error> {
         let log = data_log(self.options.logs, facts);
         let version = self.node_version(pointer.nid);
@@ -339,28 +339,14 @@ impl<D: Scheduler> F2fs<D> {
             small_fsync: small,
             asynchronous: why == Why::Background,
             direct: why == Why::Direct,
-            util_percent: self.counts.valid_blocks * 100 / self.checkpoint.user_block_count.max(1),
+            util_percent: self.counts.valid_blocks * 100
+                / self.committed.checkpoint().user_block_count.max(1),
         })
     }
 
-    /// What the choices about space depend on.
+    /// The state of the space that policies decide by.
     pub(super) fn space_facts(&self) -> SpaceFacts {
-        if self.endless.is_some() {
-            return SpaceFacts { lfs: true, ..SpaceFacts::default() };
-        }
-        let room = |log: usize| crate::format::BLOCKS_IN_SEGMENT - self.logs[log].next;
-        let per_section = self.segments.per_section();
-        SpaceFacts {
-            free_sections: self.segments.free_sections().saturating_sub(self.sections_for_places()),
-            reserved_sections: self.checkpoint.reserved_segments.div_ceil(per_section),
-            section_blocks: per_section * crate::format::BLOCKS_IN_SEGMENT,
-            dirty_nodes: self.nodes.dirty_count() as u32,
-            dirty_dents: self.dirty_dent_pages(),
-            dirty_data: self.pages.dirty_total() as u32,
-            node_room: room(3).min(room(4)).min(room(5)),
-            dent_room: room(0),
-            lfs: self.options.mode == Mode::Lfs,
-        }
+        self.space.facts(&self.demand())
     }
 
     pub(super) fn dirty_dent_pages(&self) -> u32 {

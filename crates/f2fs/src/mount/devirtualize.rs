@@ -99,11 +99,13 @@ impl<D: Scheduler> F2fs<D> {
         }
         let redirected = self.redirect(&steps);
         // a batch of which not all pointers were rewritten must not become durable
-        self.stopped |= redirected.is_err();
+        self.state.stop_if(redirected.is_err());
         redirected?;
         let written = self.write_checkpoint(Reason::Sync);
         // until a checkpoint has the new names, no record of an fsync may have them
-        self.since.chain_broken |= written.is_err();
+        if written.is_err() {
+            self.since.break_chain();
+        }
         written?;
         Ok(steps.len() as u32 + rewritten)
     }
@@ -227,7 +229,7 @@ impl<D: Scheduler> F2fs<D> {
         if steps.is_empty() {
             return Ok(());
         }
-        let (places, id) = (self.io.places(), RenameId(self.checkpoint.version.wrapping_add(1)));
+        let (places, id) = (self.io.places(), RenameId(self.committed.checkpoint().version.wrapping_add(1)));
         let rename = |step: &Step| Rename {
             from: places.lba(step.from),
             to: (side == Side::Volume).then(|| places.lba(step.to)),
@@ -246,7 +248,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Rewrites the pointers. Blocks of the volume are free from now on, as far as the next checkpoint goes; an old place is
     /// dropped with the batch.
     fn redirect(&mut self, steps: &[Step]) -> Result<(), Error> {
-        let prefree = self.segments.prefree_count();
+        let prefree = self.space.prefree_count();
         for step in steps {
             if !self.is_place(step.from) {
                 self.free_block(step.from)?;
@@ -263,7 +265,7 @@ impl<D: Scheduler> F2fs<D> {
                 }
             }
         }
-        self.events.left_segments += u64::from(self.segments.prefree_count().saturating_sub(prefree));
+        self.events.left_segments += u64::from(self.space.prefree_count().saturating_sub(prefree));
         Ok(())
     }
 
@@ -303,7 +305,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// What a power cut may have left: places that no pointer leads to, which take room of the device.
     pub(super) fn recover_places(&mut self) -> Result<(), Error> {
-        let clean = self.checkpoint.flags.has(CheckpointFlags::UMOUNT);
+        let clean = self.committed.checkpoint().flags.has(CheckpointFlags::UMOUNT);
         if self.superblock.devirtualized && !clean { self.give_back().map(drop) } else { Ok(()) }
     }
 

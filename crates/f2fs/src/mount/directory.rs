@@ -182,7 +182,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Takes an entry away; a block without entries becomes a hole.
     pub(super) fn remove_entry(&mut self, dir: Nid, entry: &Entry) -> Result<(), Error> {
-        self.since.changed_dirs.insert(dir);
+        self.since.note_changed_dir(dir);
         let Some(block) = entry.block else {
             DentryBlockMut::inline(self.edit_inline_area(dir)?).remove(entry.slot);
             return Ok(());

@@ -10,7 +10,7 @@ use dovetail_block::{
 };
 use dovetail_time::SimTime;
 
-use super::waiting::Waiting;
+use super::pending_remaps::PendingRemaps;
 use crate::format::{BLOCK, BlockAddr, Extent, Nid};
 use crate::places::Places;
 
@@ -40,7 +40,7 @@ impl Channel {
 
 /// What a block was written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum WriteClass {
     /// Content of files, directories and links.
     Data,
     /// Inodes and pointer nodes.
@@ -82,15 +82,15 @@ impl Written {
         self.data + self.node + self.checkpoint + self.nat + self.sit + self.ssa + self.cleaning
     }
 
-    fn count(&mut self, cause: Cause) {
+    fn count(&mut self, cause: WriteClass) {
         *match cause {
-            Cause::Data => &mut self.data,
-            Cause::Node => &mut self.node,
-            Cause::Checkpoint => &mut self.checkpoint,
-            Cause::Nat => &mut self.nat,
-            Cause::Sit => &mut self.sit,
-            Cause::Ssa => &mut self.ssa,
-            Cause::Cleaning => &mut self.cleaning,
+            WriteClass::Data => &mut self.data,
+            WriteClass::Node => &mut self.node,
+            WriteClass::Checkpoint => &mut self.checkpoint,
+            WriteClass::Nat => &mut self.nat,
+            WriteClass::Sit => &mut self.sit,
+            WriteClass::Ssa => &mut self.ssa,
+            WriteClass::Cleaning => &mut self.cleaning,
         } += 1;
     }
 }
@@ -103,7 +103,7 @@ pub(crate) struct Io<D> {
     /// How many times [`WRITERS`] is held alone: cleaning writes checkpoints.
     alone: u32,
     /// Updates that are read where they wait.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: PendingRemaps,
     last_batch: u32,
     /// The device's own addresses, if pointers may lead there.
     places: Places,
@@ -116,7 +116,7 @@ impl<D: Scheduler> Io<D> {
         let streams = std::array::from_fn(|channel| Channel(channel as u8).stream());
         let mut gatherer = Gatherer::new(device, streams, MAX_RUN, now);
         gatherer.set_writers(Some(WRITERS));
-        let (written, waiting) = (Written::default(), Waiting::default());
+        let (written, waiting) = (Written::default(), PendingRemaps::default());
         let (places, owner) = (Places::default(), Inode::default());
         Self { gatherer, written, alone: 0, waiting, last_batch: 0, places, owner }
     }
@@ -248,7 +248,7 @@ impl<D: Scheduler> Io<D> {
     pub(crate) fn write_bytes(
         &mut self,
         channel: Channel,
-        cause: Cause,
+        cause: WriteClass,
         address: BlockAddr,
         block: Arc<BlockBytes>,
     ) -> Result<(), DeviceError> {
@@ -259,7 +259,7 @@ impl<D: Scheduler> Io<D> {
     pub(crate) fn write(
         &mut self,
         channel: Channel,
-        cause: Cause,
+        cause: WriteClass,
         address: BlockAddr,
         content: Content,
     ) -> Result<(), DeviceError> {
@@ -324,7 +324,7 @@ impl<D: Scheduler> Io<D> {
     ) -> Result<(), DeviceError> {
         self.wait()?;
         self.gatherer.check()?;
-        self.written.count(Cause::Checkpoint);
+        self.written.count(WriteClass::Checkpoint);
         let range = BlockRange::new(Lba(address.0), 1);
         let hints = Hints { stream: Channel::META.stream(), ..Hints::default() };
         let content = [Content::Bytes(block)];

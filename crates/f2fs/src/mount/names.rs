@@ -89,7 +89,7 @@ impl<D: Scheduler> F2fs<D> {
         let is_dir = kind(new.mode) == DIR;
         self.add_node(ino, ino, 0, is_dir);
         self.counts.valid_inodes += 1;
-        self.since.new_inodes.insert(ino);
+        self.since.note_new_inode(ino);
         self.fill_inode(caller, ino, new)?;
         if is_dir {
             self.fill_directory(ino, new.dir)?;
@@ -283,7 +283,7 @@ impl<D: Scheduler> F2fs<D> {
         }
         self.check_orphan_room()?;
         self.remove_entry(dir, &entry)?;
-        self.since.lost_dirs.insert(dir);
+        self.since.note_lost_dir(dir);
         self.add_links(dir, -1)?;
         self.touch(dir, caller.now)?;
         set_ctime(self.edit_inode(entry.ino)?, caller.now);
@@ -389,10 +389,10 @@ impl<D: Scheduler> F2fs<D> {
         self.set_entry(new_dir, &taken, entry.ino, kind)?;
         self.remove_entry(dir, &entry)?;
         if self.is_dir(taken.ino)? {
-            self.since.lost_dirs.insert(new_dir);
+            self.since.note_lost_dir(new_dir);
             self.add_links(new_dir, -1)?;
         }
-        self.since.changed_dirs.insert(new_dir);
+        self.since.note_changed_dir(new_dir);
         self.renamed(caller, entry.ino, dir, (new_dir, new_name))?;
         self.touch(dir, caller.now)?;
         self.touch(new_dir, caller.now)?;
@@ -413,7 +413,7 @@ impl<D: Scheduler> F2fs<D> {
         let other_kind = FileType::of_mode(self.inode(taken.ino)?.i_mode.get());
         self.set_entry(new_dir, &taken, entry.ino, kind)?;
         self.set_entry(dir, &entry, taken.ino, other_kind)?;
-        self.since.changed_dirs.extend([dir, new_dir]);
+        [dir, new_dir].into_iter().for_each(|dir| self.since.note_changed_dir(dir));
         self.renamed(caller, entry.ino, dir, (new_dir, new_name))?;
         self.renamed(caller, taken.ino, new_dir, (dir, name))?;
         self.touch(dir, caller.now)?;
@@ -430,7 +430,7 @@ impl<D: Scheduler> F2fs<D> {
     ) -> Result<(), Error> {
         let is_dir = self.is_dir(ino)?;
         if is_dir {
-            self.since.lost_dirs.insert(from);
+            self.since.note_lost_dir(from);
         }
         if is_dir && from != to {
             let up = self.entry_of(ino, b"..")?;

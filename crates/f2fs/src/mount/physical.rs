@@ -12,7 +12,7 @@ use dovetail_time::SimTime;
 
 use super::F2fs;
 use crate::error::{Error, Incompatible};
-use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent, Nid, SegNo, Variant};
+use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent, Nid};
 use crate::places::{Places, check_spare_bit};
 
 /// What a mount knows of pointers to places.
@@ -52,7 +52,7 @@ impl<D: Scheduler> F2fs<D> {
         self.io.set_places(places);
         // a block at a place is given back by a discard or never
         self.options.discard = true;
-        if self.read_only {
+        if self.state.is_mounted_read_only() {
             return Ok(());
         }
         self.end_open_batch()?;
@@ -60,7 +60,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn check_volume_for_places(&self) -> Result<(), Incompatible> {
-        if self.superblock.variant == Variant::Iplfs {
+        if !self.space.reuses_addresses() {
             return Err(Incompatible::DeviceAddresses("F2FS: addresses of IPLFS are never written again"));
         }
         if self.remaps() {
@@ -72,7 +72,7 @@ impl<D: Scheduler> F2fs<D> {
     fn end_open_batch(&mut self) -> Result<(), Error> {
         let asked = self.io.devirtualize(Devirtualize::Open)?;
         let Some(open) = asked.into_open_batch() else { return Ok(()) };
-        let keep = self.checkpoint.version >= open.id.0;
+        let keep = self.committed.checkpoint().version >= open.id.0;
         self.io.devirtualize(Devirtualize::End { id: open.id, keep })?;
         Ok(())
     }
@@ -115,24 +115,9 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Blocks at places take room of the device, and none of any segment: so many sections must stay free for them. What is
-    /// reserved and has no block yet counts with them.
-    pub(super) fn sections_for_places(&self) -> u32 {
-        if !self.superblock.devirtualized {
-            return 0;
-        }
-        let outside = self.counts.valid_blocks.saturating_sub(self.segments.valid_blocks());
-        let section = u64::from(self.segments.per_section() * BLOCKS_IN_SEGMENT);
-        u32::try_from(outside.div_ceil(section)).unwrap_or(u32::MAX)
-    }
-
     /// What lies in free segments takes the room of blocks at places, and nobody knows how much of it there is.
     fn discard_free_segments(&mut self) -> Result<(), Error> {
-        for segno in (0..self.segments.len()).map(SegNo) {
-            if !self.segments.get(segno).in_use {
-                self.discards.add(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
-            }
-        }
+        self.space.queue_free_segments();
         self.discard_some(usize::MAX, BLOCKS_IN_SEGMENT).map(drop)
     }
 

@@ -172,7 +172,7 @@ impl<D: Scheduler> F2fs<D> {
     pub(super) fn set_pointer(&mut self, ino: Nid, pointer: &Pointer, to: BlockAddr) -> Result<(), Error> {
         let variant = self.superblock.variant;
         variant.put_address(self.edit_node(pointer.nid)?, pointer.at, to);
-        self.note_promise(pointer.address, to);
+        self.space.note_promise(pointer.address, to);
         if self.inode(ino)?.i_ext[2].get() != 0 {
             self.edit_inode(ino)?.i_ext[2].set(0);
         }

@@ -8,16 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, Scheduler};
+use dovetail_block::{BlockBytes, Scheduler, Content};
 
 use super::F2fs;
 use super::checkpoint::Reason;
-use super::io::{Cause, Channel};
 use super::policy::Log;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, FileType, Footer, InlineFlags, Inode, Nid, RawInode, SegNo, Summary, SummaryKind,
-    XATTR_BYTES_IN_NODE, XATTR_NODE_OFFSET, first_block, is_indirect, ssa_address, summaries, summary_block,
+    BlockAddr, FileType, Footer, InlineFlags, Inode, Nid, RawInode, Summary, XATTR_BYTES_IN_NODE,
+    XATTR_NODE_OFFSET, first_block, is_indirect,
 };
 
 /// A node of the chain.
@@ -36,14 +35,8 @@ struct Synced {
     named: Option<usize>,
 }
 
-/// What recovery has done so far that the checkpoint's tables do not say.
-#[derive(Debug, Default)]
-struct Progress {
-    /// Content that was taken over, and the file's block that it is.
-    adopted: HashMap<BlockAddr, (Nid, u64)>,
-    /// Summaries of adopted blocks, by segment.
-    summaries: BTreeMap<SegNo, BTreeMap<u32, Summary>>,
-}
+/// Content that was taken over from the chain, and the file's block that it is.
+type Adopted = HashMap<BlockAddr, (Nid, u64)>;
 
 impl<D: Scheduler> F2fs<D> {
     /// Gives up the orphans listed, and rolls forward what fsyncs wrote. Nothing is written if there is nothing to do.
@@ -53,22 +46,18 @@ impl<D: Scheduler> F2fs<D> {
         if orphans.is_empty() && synced.is_empty() {
             return self.discard_beyond();
         }
-        let guarded = self.guard_chain(&chain, &synced)?;
+        self.guard_chain(&chain, &synced)?;
         self.drop_listed_orphans(orphans)?;
         self.recreate_files(&chain, &synced)?;
-        let mut progress = Progress::default();
+        let mut adopted = Adopted::new();
         for (at, link) in chain.iter().enumerate() {
             let Some(file) = synced.get(&link.footer.ino) else { continue };
             // gone if a later file has its name
             if at <= file.last && self.is_known(link.footer.ino)? {
-                self.replay(link, file.named == Some(at), &mut progress)?;
+                self.replay(link, file.named == Some(at), &mut adopted)?;
             }
         }
-        self.write_recovered_summaries(&progress)?;
-        for segno in guarded {
-            self.segments.close(segno);
-        }
-        self.give_up_unclaimed();
+        self.space.end_recovery(&mut self.io)?;
         self.write_checkpoint(Reason::Sync)
     }
 
@@ -84,10 +73,10 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The nodes of the chain, in order.
     fn read_chain(&mut self) -> Result<Vec<Link>, Error> {
-        let (version, mask) = self.checkpoint.footer_version();
+        let (version, mask) = self.committed.checkpoint().footer_version();
         let mut chain = Vec::new();
         let mut seen = BTreeSet::new();
-        let mut next = self.next_address(Log::WarmNode);
+        let mut next = self.space.next_address(Log::WarmNode);
         while self.superblock.in_main(next) && seen.insert(next) {
             let footer = Footer::parse(&*self.io.read(next)?);
             if footer.checkpoint & mask != version & mask {
@@ -126,17 +115,12 @@ impl<D: Scheduler> F2fs<D> {
         Ok(files)
     }
 
-    /// Keeps the segments of the chain, and of the content it leads to, from being written: all logs move to others.
-    /// Returns the segments.
-    fn guard_chain(
-        &mut self,
-        chain: &[Link],
-        synced: &BTreeMap<Nid, Synced>,
-    ) -> Result<BTreeSet<SegNo>, Error> {
+    /// Keeps the chain, and the content it leads to, from being written.
+    fn guard_chain(&mut self, chain: &[Link], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
         let mut claimed = Vec::new();
-        // what lies further out is of a recovery that was cut: kept, it would take room each time
+        // what lies further out is of a recovery that was cut: kept, it could take space each time
         let used = synced.values().map(|file| file.last + 1).max().unwrap_or(0);
-        let kept = if self.endless.is_some() { used } else { chain.len() };
+        let kept = if self.space.guards_whole_chain() { chain.len() } else { used };
         for (at, link) in chain.iter().enumerate().take(kept) {
             claimed.push(link.address);
             if synced.get(&link.footer.ino).is_none_or(|file| at > file.last) {
@@ -149,15 +133,7 @@ impl<D: Scheduler> F2fs<D> {
                 }
             }
         }
-        if self.endless.is_some() {
-            self.guard_claimed(&claimed)?;
-            return Ok(BTreeSet::new());
-        }
-        let guarded: BTreeSet<SegNo> =
-            claimed.into_iter().map(|address| self.segments.place(address).0).collect();
-        guarded.iter().for_each(|&segno| self.segments.take(segno));
-        Log::ALL.into_iter().try_for_each(|log| self.move_log(log))?;
-        Ok(guarded)
+        self.guard_claimed(&claimed)
     }
 
     /// The pointers to content that a node of the chain holds: their index in the node, and where they lead.
@@ -193,13 +169,13 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    fn replay(&mut self, link: &Link, named: bool, progress: &mut Progress) -> Result<(), Error> {
+    fn replay(&mut self, link: &Link, named: bool, adopted: &mut Adopted) -> Result<(), Error> {
         let block = self.io.read(link.address)?;
         let ino = link.footer.ino;
         match link.footer.node_offset {
             0 => {
                 self.replay_inode(ino, &block, named)?;
-                self.replay_pointers(link, &block, progress)
+                self.replay_pointers(link, &block, adopted)
             }
             XATTR_NODE_OFFSET => self.replay_xattr_node(ino, &block),
             offset if is_indirect(offset) => Ok(()),
@@ -208,7 +184,7 @@ impl<D: Scheduler> F2fs<D> {
                 if self.has_inline_data(ino)? {
                     self.leave_inode(ino)?;
                 }
-                self.replay_pointers(link, &block, progress)
+                self.replay_pointers(link, &block, adopted)
             }
         }
     }
@@ -258,7 +234,7 @@ impl<D: Scheduler> F2fs<D> {
         raw.i_blocks.set(1);
         raw.i_links.set(1);
         raw.i_xattr_nid.set(0);
-        self.since.new_inodes.insert(ino);
+        self.since.note_new_inode(ino);
         Ok(())
     }
 
@@ -315,7 +291,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Content lies in blocks from now on. A device that can tell what it has lost shows an fsync that was cut: then the bytes
     /// that were in the inode must be in block 0.
     fn leave_inode(&mut self, ino: Nid) -> Result<(), Error> {
-        if self.endless.is_none() {
+        if !self.space.shows_lost_blocks() {
             return self.clear_inline(ino);
         }
         self.convert_inline(ino)?;
@@ -389,7 +365,7 @@ impl<D: Scheduler> F2fs<D> {
         &mut self,
         link: &Link,
         block: &BlockBytes,
-        progress: &mut Progress,
+        adopted: &mut Adopted,
     ) -> Result<(), Error> {
         let ino = link.footer.ino;
         if !self.has_block_pointers(ino)? {
@@ -399,7 +375,7 @@ impl<D: Scheduler> F2fs<D> {
         let first = first_block(link.footer.node_offset, shape.pointers, shape.direct);
         let used = if link.footer.node_offset == 0 { shape.pointers } else { shape.direct };
         for (index, logged) in self.logged_pointers(link, block)?.into_iter().take(used as usize) {
-            self.replay_pointer(ino, first + index as u64, logged, progress)?;
+            self.replay_pointer(ino, first + index as u64, logged, adopted)?;
         }
         Ok(())
     }
@@ -410,7 +386,7 @@ impl<D: Scheduler> F2fs<D> {
         ino: Nid,
         block: u64,
         logged: BlockAddr,
-        progress: &mut Progress,
+        adopted: &mut Adopted,
     ) -> Result<(), Error> {
         if logged == BlockAddr::NULL {
             return self.punch_blocks(ino, block, block + 1);
@@ -420,83 +396,48 @@ impl<D: Scheduler> F2fs<D> {
         if old == logged || (logged != BlockAddr::NEW && !self.superblock.in_main(logged)) {
             return Ok(());
         }
-        if logged != BlockAddr::NEW && self.endless.is_some() && !self.is_there(logged)? {
+        if logged != BlockAddr::NEW && self.was_lost(logged)? {
             return Ok(()); // its fsync never returned: what was there before is as good
         }
-        if logged != BlockAddr::NEW && self.is_taken(logged) {
-            self.take_from_owner(logged, progress)?;
+        if logged != BlockAddr::NEW && self.space.is_taken(logged) {
+            self.take_from_owner(logged, adopted)?;
         }
         let pointer = self.make_pointer(ino, block)?;
         if old == BlockAddr::NULL {
             self.count_blocks(ino, 1)?;
         } else if !old.is_hole() && old != BlockAddr::COMPRESSED {
-            progress.adopted.remove(&old);
+            adopted.remove(&old);
             self.free_block(old)?;
         }
         if logged != BlockAddr::NEW {
             let version = self.node_version(pointer.nid);
-            self.adopt(
-                logged,
-                (ino, block),
-                Summary { nid: pointer.nid, version, offset: pointer.index },
-                progress,
-            )?;
+            let owner = Summary { nid: pointer.nid, version, offset: pointer.index };
+            self.space.adopt(logged, owner, self.elapsed_s())?;
+            adopted.insert(logged, (ino, block));
         }
         self.set_pointer(ino, &pointer, logged)
     }
 
-    /// A block that the checkpoint calls free belongs to a file.
-    fn adopt(
-        &mut self,
-        address: BlockAddr,
-        owner: (Nid, u64),
-        summary: Summary,
-        progress: &mut Progress,
-    ) -> Result<(), Error> {
-        if self.endless.is_some() {
-            progress.adopted.insert(address, owner);
-            return Ok(self.adopt_beyond(address)?);
+    /// The device does not hold a block that the chain leads to: its fsync never returned.
+    fn was_lost(&mut self, address: BlockAddr) -> Result<bool, Error> {
+        if !self.space.shows_lost_blocks() {
+            return Ok(false);
         }
-        let now_s = self.elapsed_s();
-        let (segno, offset) = self.segments.place(address);
-        if self.segments.get(segno).log >= 3 {
-            self.segments.open(segno, Log::WarmData as u8);
-        }
-        self.segments.set_valid(address, now_s);
-        progress.adopted.insert(address, owner);
-        progress.summaries.entry(segno).or_default().insert(offset, summary);
-        Ok(())
-    }
-
-    /// The block holds something by now.
-    fn is_taken(&self, address: BlockAddr) -> bool {
-        if self.endless.is_some() { self.is_adopted(address) } else { self.segments.is_valid(address) }
+        let mut content = [Content::Empty];
+        self.io.read_into(address, &mut content)?;
+        Ok(content[0] == Content::Empty)
     }
 
     /// A block was given up and used again between two fsyncs: who had it first has a hole.
-    fn take_from_owner(&mut self, address: BlockAddr, progress: &mut Progress) -> Result<(), Error> {
-        let (ino, block) = match progress.adopted.remove(&address) {
+    fn take_from_owner(&mut self, address: BlockAddr, adopted: &mut Adopted) -> Result<(), Error> {
+        let (ino, block) = match adopted.remove(&address) {
             Some(owner) => owner,
-            None if self.endless.is_some() => return Err(Corrupt::NotValid(address).into()),
             None => {
-                let (segno, offset) = self.segments.place(address);
-                let summary = self.summaries_of(segno)?[offset as usize];
+                let summary = self.space.summary_of(&mut self.io, address)?;
                 let owner = self.owner_of(address, summary)?;
                 (owner.ino, owner.block)
             }
         };
         self.punch_blocks(ino, block, block + 1)
-    }
-
-    /// Puts the summaries of adopted blocks into the summary area.
-    fn write_recovered_summaries(&mut self, progress: &Progress) -> Result<(), Error> {
-        for (&segno, changes) in &progress.summaries {
-            let address = ssa_address(&self.superblock, segno);
-            let mut entries = summaries(&*self.io.read(address)?);
-            changes.iter().for_each(|(&offset, &summary)| entries[offset as usize] = summary);
-            let block = Arc::new(summary_block(&entries, SummaryKind::Data));
-            self.io.write_bytes(Channel::META, Cause::Ssa, address, block)?;
-        }
-        Ok(())
     }
 }

@@ -7,15 +7,18 @@
 use dovetail_block::{Content, RemapLimits, RemapPair, Scheduler};
 
 use super::data::Why;
-use super::io::{Cause, Channel};
+use super::io::{Channel, WriteClass};
 use super::options::RemapOrder;
+use super::pending_remaps::Update;
 use super::pointers::Found;
-use super::policy::{Log, PlaceFacts, RunFacts, Updates, Way, chosen, is_large, need_ssr, way};
-use super::slots::{RESERVE, Slot};
-use super::waiting::Update;
+use super::policy::{PlaceFacts, RunFacts, Updates, Way, chosen, is_large, need_ssr, way};
 use super::{F2fs, Mode};
 use crate::error::{Error, Incompatible};
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Nid};
+
+/// Staged blocks that updates of content leave to nodes and checkpoints when no more can be
+/// borrowed.
+const RESERVE: u32 = 64;
 
 impl<D: Scheduler> F2fs<D> {
     /// Refuses a mode that the device cannot carry out.
@@ -66,13 +69,13 @@ impl<D: Scheduler> F2fs<D> {
         owner: Nid,
         to: BlockAddr,
         content: Content,
-        cause: Cause,
+        cause: WriteClass,
     ) -> Result<bool, Error> {
         let most = if self.defers_updates() { self.atomic_pairs() / 2 } else { usize::MAX };
         if self.io.waiting.count_of(owner) >= most {
             return Ok(false);
         }
-        let Some(from) = self.take_slot(RESERVE) else { return Ok(false) };
+        let Some(from) = self.take_staged(RESERVE) else { return Ok(false) };
         self.io.write(Channel::UPDATES, cause, from, content)?;
         self.await_remap(owner, to, from);
         self.events.remapped_blocks += 1;
@@ -86,14 +89,14 @@ impl<D: Scheduler> F2fs<D> {
     /// What was written at `from` is to get to `to`.
     pub(super) fn await_remap(&mut self, owner: Nid, to: BlockAddr, from: BlockAddr) {
         if let Some(before) = self.io.waiting.add(to, Update { from, owner }) {
-            self.give_slot_back(before.from);
+            self.space.release_staged(before.from);
         }
     }
 
     /// The block is given up: what waits to get there is not needed any more.
     pub(super) fn forget_update(&mut self, to: BlockAddr) {
         if let Some(update) = self.io.waiting.remove(to) {
-            self.give_slot_back(update.from);
+            self.space.release_staged(update.from);
         }
     }
 
@@ -104,49 +107,18 @@ impl<D: Scheduler> F2fs<D> {
         }
     }
 
-    /// A slot for one more update, if more than `reserve` are left or more can be borrowed.
-    pub(super) fn take_slot(&mut self, reserve: u32) -> Option<BlockAddr> {
-        if self.slots.wants_section(reserve) {
+    /// A block to write one more update to, if more than `reserve` are left or more can be borrowed.
+    pub(super) fn take_staged(&mut self, reserve: u32) -> Option<BlockAddr> {
+        if self.space.staging_wants_section(reserve) {
             self.borrow_section();
         }
-        if self.slots.free() <= reserve {
-            return None;
-        }
-        let slot = self.slots.take()?;
-        Some(self.segments.address_in_section(slot.section, slot.block))
+        self.space.take_staged(reserve)
     }
 
     /// Borrows a free section; `false` if cleaning can spare none.
     fn borrow_section(&mut self) -> bool {
         let facts = self.space_facts();
-        if facts.free_sections <= facts.reserved_sections / 2 {
-            return false;
-        }
-        let Some(segno) = self.free_segment(Log::HotData) else { return false };
-        let section = self.segments.section_of(segno);
-        for segno in self.segments.segments_of(section) {
-            self.segments.take(segno);
-            self.discards.keep(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
-        }
-        self.slots.borrow_section(section);
-        true
-    }
-
-    fn give_slot_back(&mut self, address: BlockAddr) {
-        let (section, block) = self.segments.place_in_section(address);
-        self.slots.give_back(Slot { section, block });
-    }
-
-    /// Gives borrowed sections back that are not needed; all in which nothing waits with `last`.
-    pub(super) fn return_slots(&mut self, last: bool) {
-        for section in self.slots.return_sections(last) {
-            for segno in self.segments.segments_of(section) {
-                self.segments.release(segno);
-                if self.options.discard && self.io.device().info().capabilities.discard {
-                    self.discards.add(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
-                }
-            }
-        }
+        facts.free_sections > facts.reserved_sections / 2 && self.space.borrow_section()
     }
 
     /// Has all updates that wait moved.
@@ -177,15 +149,17 @@ impl<D: Scheduler> F2fs<D> {
         for pair in pairs {
             self.forget_update(BlockAddr(pair.to.0));
         }
-        self.return_slots(false);
+        self.space.return_sections(false, self.discards());
     }
 
     /// Completes the fsync of a file of which updates wait: its nodes go out of place, too, and all of it moves as one.
     /// `false` if that cannot be done in one piece.
     pub(super) fn commit_updates(&mut self, ino: Nid) -> Result<bool, Error> {
         let nodes = self.nodes.dirty_of(ino).len() + 1;
-        while self.slots.wants_section(nodes as u32) && self.borrow_section() {}
-        if self.io.waiting.count_of(ino) + nodes > self.atomic_pairs() || self.slots.free() <= nodes as u32 {
+        while self.space.staging_wants_section(nodes as u32) && self.borrow_section() {}
+        if self.io.waiting.count_of(ino) + nodes > self.atomic_pairs()
+            || self.space.staging_free() <= nodes as u32
+        {
             return Ok(false);
         }
         let logged = match self.log_nodes(ino, true) {
@@ -194,7 +168,7 @@ impl<D: Scheduler> F2fs<D> {
             logged => logged?,
         };
         // the content that the nodes lead to comes first, and the nodes before them in their log
-        if (logged && self.unflushed.chain) || self.unflushed.files.contains(&ino) {
+        if (logged && self.unflushed.has_chain()) || self.unflushed.has_file(ino) {
             self.flush_for_fsync()?;
         }
         let pairs = self.io.waiting.of(ino);
@@ -218,8 +192,8 @@ impl<D: Scheduler> F2fs<D> {
         tail: BlockAddr,
         block: std::sync::Arc<dovetail_block::BlockBytes>,
     ) -> Result<(), Error> {
-        let from = self.take_slot(0).ok_or(Error::NoSpace)?;
-        self.io.write_bytes(Channel::UPDATES, Cause::Checkpoint, from, block)?;
+        let from = self.take_staged(0).ok_or(Error::NoSpace)?;
+        self.io.write_bytes(Channel::UPDATES, WriteClass::Checkpoint, from, block)?;
         self.await_remap(file, tail, from);
         let pairs = self.io.waiting.of(file);
         self.remap_as_one(&pairs)

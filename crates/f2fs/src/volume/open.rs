@@ -7,7 +7,7 @@ use super::cache::Blocks;
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
     BLOCK, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal, SitJournal, Superblock,
-    Variant, compact_journals, endless_journal, nat_journal, sit_journal,
+    Variant, compact_journals, iplfs_journal, nat_journal, sit_journal,
 };
 use crate::places::Places;
 
@@ -135,7 +135,7 @@ fn read_journals<D: BlockDevice>(
 ) -> Result<(NatJournal, SitJournal), DeviceError> {
     let start = pack_start(superblock, checkpoint.pack);
     if superblock.variant == Variant::Iplfs {
-        return Ok((endless_journal(&*blocks.metadata(start)?), Vec::new()));
+        return Ok((iplfs_journal(&*blocks.metadata(start)?), Vec::new()));
     }
     if checkpoint.flags.has(CheckpointFlags::COMPACT) {
         let block = blocks.metadata(start.plus(checkpoint.summary_start.into()))?;

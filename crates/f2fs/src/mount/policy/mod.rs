@@ -1,17 +1,17 @@
 //! What the file system decides, as pure functions: state in, choice out. Mechanisms elsewhere carry the choices out.
 
-mod endless;
 mod fsync;
+mod iplfs;
 mod log;
 mod place;
 mod space;
 mod update;
 mod victim;
 
-pub(crate) use endless::{
-    ENDLESS_PACE, Pace, ROOM_MARGIN, RoomFacts, can_carry, can_log, is_tight, log_is_due, segmented_pace,
-};
 pub(crate) use fsync::{FsyncFacts, must_checkpoint};
+pub(crate) use iplfs::{
+    IPLFS_PACE, Pace, ROOM_MARGIN, RoomFacts, can_carry, can_log, is_tight, log_is_due, segmented_pace,
+};
 pub use log::Logs;
 pub(crate) use log::{DataFacts, Log, data_log, matches_extension, node_log};
 pub use place::IpuPolicy;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use dovetail_block::{AREA_BLOCKS, BlockDevice};
 
 use crate::error::Error;
-use crate::format::{BlockAddr, ENDLESS_JOURNAL_ENTRIES, Nid, Variant, area_start, endless_journal_count};
+use crate::format::{BlockAddr, IPLFS_JOURNAL_ENTRIES, Nid, area_start, iplfs_journal_count};
 use crate::fsck::{Area, Checker, Finding};
 use crate::volume::open::pack_start;
 
@@ -16,8 +16,8 @@ impl<D: BlockDevice> Checker<'_, D> {
     /// The NAT's journal; that the positions lie in their areas was checked when the pack was read.
     pub(in super::super) fn check_head(&mut self) -> Result<(), Error> {
         let start = pack_start(&self.volume.superblock, self.volume.checkpoint.pack);
-        let found = endless_journal_count(&*self.volume.blocks.metadata(start)?).into();
-        let max = ENDLESS_JOURNAL_ENTRIES as u32;
+        let found = iplfs_journal_count(&*self.volume.blocks.metadata(start)?).into();
+        let max = IPLFS_JOURNAL_ENTRIES as u32;
         if found > max {
             self.found(Finding::JournalCount { what: "NAT", found, max });
         }
@@ -25,12 +25,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(())
     }
 
-    /// A log has written block `address`, to which node `nid` leads (or which is that node), as far as that can be told: of
-    /// F2FS the SIT will.
-    pub(in super::super) fn check_log(&mut self, address: BlockAddr, nid: Nid, node: bool) -> bool {
-        if self.volume.superblock.variant == Variant::F2fs {
-            return true;
-        }
+    /// A log of the right class has written the block.
+    pub(in super::super) fn check_iplfs_log(&mut self, address: BlockAddr, nid: Nid, node: bool) -> bool {
         let index = (address.0 / AREA_BLOCKS - 1) as usize;
         let log = index as u8;
         if address >= self.volume.checkpoint.positions[index] {

@@ -1,15 +1,9 @@
-//! Telling the device what is no longer needed, after the checkpoint that no longer refers to it.
+//! The discard queue: what no checkpoint refers to any more, until the device is told.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_block::Scheduler;
-
-use super::F2fs;
 use super::bits::Bits;
-use super::endless::Endless;
-use crate::error::Error;
-use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent};
 
 /// Extents of at least so many blocks are known by start and length: what rounds ask for most of the time. Of shorter
 /// ones, which are many and short-lived, only the bits are kept.
@@ -106,45 +100,6 @@ impl DiscardQueue {
             next = extent.0 + extent.1;
             Some(extent)
         })
-    }
-}
-
-impl<D: Scheduler> F2fs<D> {
-    /// What the checkpoint that is now complete no longer refers to is to be discarded. To be called before the maps
-    /// are brought up to date.
-    pub(super) fn discard_after_checkpoint(&mut self) {
-        if !self.options.discard || !self.io.device().info().capabilities.discard {
-            return;
-        }
-        for (start, len) in self.segments.freed_since_checkpoint() {
-            self.discards.add(start, len);
-        }
-        let prefree: Vec<_> = self.segments.prefree().collect();
-        for segno in prefree {
-            self.discards.add(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
-        }
-    }
-
-    /// Something waits to be discarded.
-    pub(super) fn has_discards(&self) -> bool {
-        self.endless.as_ref().map_or(!self.discards.is_empty(), Endless::has_queued)
-    }
-
-    /// Discards some of what is waiting; `true` if there was any of at least `granularity` blocks.
-    pub(super) fn discard_some(&mut self, count: usize, granularity: u32) -> Result<bool, Error> {
-        if self.endless.is_some() {
-            return self.discard_queued(count);
-        }
-        let extents = self.discards.take(count, granularity);
-        let extent =
-            |&(start, blocks): &(u32, u32)| Extent { start: BlockAddr(start.into()), blocks: blocks.into() };
-        self.io.discard(extents.iter().map(extent))?;
-        Ok(!extents.is_empty())
-    }
-
-    /// Discards all that is waiting.
-    pub(super) fn discard_all(&mut self) -> Result<(), Error> {
-        self.discard_some(usize::MAX, 1).map(drop)
     }
 }
 

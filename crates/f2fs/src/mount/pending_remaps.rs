@@ -15,12 +15,12 @@ pub(crate) struct Update {
 
 /// All of them, by the place that they are to have.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingRemaps {
     by_place: BTreeMap<BlockAddr, Update>,
     by_owner: BTreeMap<Nid, BTreeSet<BlockAddr>>,
 }
 
-impl Waiting {
+impl PendingRemaps {
     pub(crate) fn is_empty(&self) -> bool {
         self.by_place.is_empty()
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_newer_update_replaces_the_one_that_waits() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingRemaps::default();
         assert_eq!(waiting.add(BlockAddr(10), update(100, 4)), None);
         assert_eq!(waiting.add(BlockAddr(10), update(101, 4)), Some(update(100, 4)));
         assert_eq!((waiting.len(), waiting.count_of(Nid(4))), (1, 1));
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn each_file_has_its_own() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingRemaps::default();
         for (to, owner) in [(12, 4), (10, 5), (11, 4)] {
             waiting.add(BlockAddr(to), update(to + 100, owner));
         }

@@ -1,11 +1,12 @@
 //! Which blocks of the main area are valid, now and as of the last checkpoint, and which segments are free.
 //!
-//! A block that the last checkpoint refers to must not be overwritten before the next one is complete. So each segment
-//! keeps two maps, of what is valid and of what must not be written yet, and a segment that became empty is *prefree*: still in use until [`Segments::commit`].
+//! A block that the last checkpoint refers to must not be overwritten before the next one is
+//! complete. So each segment keeps two maps: what is valid, and what must not be written yet. A
+//! segment that became empty is *prefree*: still in use until [`Segments::commit`].
 
 use std::collections::BTreeSet;
 
-use super::policy::Age;
+use super::super::super::policy::Age;
 use crate::error::Corrupt;
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, SegNo, SitEntry, Superblock};
 
@@ -257,8 +258,8 @@ impl Segments {
         self.valid_blocks
     }
 
-    /// Where a block of the main area lies: its segment, and its place in that.
-    pub(crate) fn place(&self, address: BlockAddr) -> (SegNo, u32) {
+    /// The segment of a block of the main area, and its offset there.
+    pub(crate) fn position(&self, address: BlockAddr) -> (SegNo, u32) {
         let block = address.low() - self.main_start;
         (SegNo(block / BLOCKS_IN_SEGMENT), block % BLOCKS_IN_SEGMENT)
     }
@@ -267,8 +268,8 @@ impl Segments {
         BlockAddr((self.main_start + segno.0 * BLOCKS_IN_SEGMENT + offset).into())
     }
 
-    /// The same by sections.
-    pub(crate) fn place_in_section(&self, address: BlockAddr) -> (u32, u32) {
+    /// The section of a block of the main area, and its offset there.
+    pub(crate) fn position_in_section(&self, address: BlockAddr) -> (u32, u32) {
         let (block, size) = (address.low() - self.main_start, self.per_section * BLOCKS_IN_SEGMENT);
         (block / size, block % size)
     }
@@ -278,7 +279,7 @@ impl Segments {
     }
 
     pub(crate) fn is_valid(&self, address: BlockAddr) -> bool {
-        let (segno, offset) = self.place(address);
+        let (segno, offset) = self.position(address);
         self.get(segno).is_valid(offset)
     }
 
@@ -324,6 +325,7 @@ impl Segments {
 
     /// A log no longer writes in the segment.
     pub(crate) fn close(&mut self, segno: SegNo) {
+        debug_assert!(self.get(segno).in_use, "a log wrote there");
         if self.get(segno).valid == 0 {
             self.prefree.insert(segno);
         }
@@ -339,7 +341,7 @@ impl Segments {
 
     /// The block holds something from now on. `false` if it did already.
     pub(crate) fn set_valid(&mut self, address: BlockAddr, now_s: u64) -> bool {
-        let (segno, offset) = self.place(address);
+        let (segno, offset) = self.position(address);
         let segment = &mut self.all[segno.0 as usize];
         let byte = &mut segment.map[offset as usize / 8];
         if *byte & bit(offset) != 0 {
@@ -366,7 +368,7 @@ impl Segments {
 
     /// The block holds nothing any more; `current` if a log writes in its segment. `false` if it held nothing.
     pub(crate) fn set_invalid(&mut self, address: BlockAddr, now_s: u64, current: bool) -> bool {
-        let (segno, offset) = self.place(address);
+        let (segno, offset) = self.position(address);
         let segment = &mut self.all[segno.0 as usize];
         let byte = &mut segment.map[offset as usize / 8];
         if *byte & bit(offset) == 0 {
@@ -403,6 +405,11 @@ impl Segments {
             }
         }
         best
+    }
+
+    /// Entries changed since the last checkpoint.
+    pub(crate) fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
     }
 
     /// The segments whose entries changed since the last checkpoint, in order.

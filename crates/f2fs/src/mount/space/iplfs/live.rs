@@ -1,12 +1,20 @@
-//! What an endless volume holds, to be compared with what its device does.
+//! The blocks of an IPLFS volume that are in use, to be compared with what its device holds.
 
 use std::collections::BTreeSet;
 
 use dovetail_block::Scheduler;
 
-use super::super::F2fs;
+use super::super::super::F2fs;
+use super::super::Space;
+use super::LogSpace;
 use crate::error::Error;
 use crate::format::{BlockAddr, Extent, Nid, RawInode, XATTR_NODE_OFFSET, is_indirect, node_address};
+
+impl LogSpace {
+    fn awaiting_discard(&self) -> Vec<Extent> {
+        self.fresh.extents().into_iter().chain(self.queued.extents()).collect()
+    }
+}
 
 impl<D: Scheduler> F2fs<D> {
     /// The blocks in the logs that nodes and files have: when all was written ([`Self::sync_all`]) and the device was told of all
@@ -50,10 +58,12 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// What was given up and the device still holds; empty on a volume that is not endless.
+    /// What was given up and the device still holds; empty on a volume with segments.
     pub fn awaiting_discard(&self) -> Vec<Extent> {
-        let Some(endless) = &self.endless else { return Vec::new() };
-        endless.fresh.extents().into_iter().chain(endless.queued.extents()).collect()
+        match &self.space {
+            Space::Segmented(_) => Vec::new(),
+            Space::Iplfs(space) => space.awaiting_discard(),
+        }
     }
 
     /// Writes a checkpoint if anything changed since the last one, and tells the device of all that it no longer has to hold:
@@ -64,7 +74,7 @@ impl<D: Scheduler> F2fs<D> {
     pub fn trim(&mut self) -> Result<(), Error> {
         self.check_writable()?;
         self.checkpoint_if_dirty()?;
-        self.discard_all()?;
+        self.discard_some(usize::MAX, 1)?;
         Ok(self.io.flush()?)
     }
 }

@@ -15,7 +15,7 @@ pub fn thin(bytes: u64) -> MemoryDevice {
     MemoryDevice::thin(AREAS * AREA_BLOCKS, bytes / 4096)
 }
 
-pub fn endless_options() -> MkfsOptions {
+pub fn iplfs_options() -> MkfsOptions {
     MkfsOptions { variant: Variant::Iplfs, ..MkfsOptions::default() }
 }
 
@@ -32,14 +32,14 @@ pub fn all_features() -> Features {
 }
 
 /// A fresh volume.
-pub fn endless(bytes: u64, options: &MkfsOptions) -> MemoryDevice {
+pub fn iplfs_device(bytes: u64, options: &MkfsOptions) -> MemoryDevice {
     let mut device = thin(bytes);
     mkfs(&mut device, options).unwrap();
     device
 }
 
 /// The largest file is smaller, since pointers are larger.
-pub fn endless_limits(options: &Options) -> Limits {
+pub fn iplfs_limits(options: &Options) -> Limits {
     let inline = if options.inline_xattr { 200 } else { 0 };
     let file_size = 4096 * 509 * (2 + 2 * 1018 + 1018 * 1018);
     Limits { file_size, xattr_total: inline + 4072 - 24, ..Limits::default() }

@@ -1,4 +1,4 @@
-//! What an endless volume decides: when room must be made, when a checkpoint is due for its discards, and how the discards
+//! What an IPLFS volume decides: when room must be made, when a checkpoint is due for its discards, and how the discards
 //! are paced.
 
 /// What of the device's room is taken, and what is about to be. All in blocks.
@@ -69,7 +69,7 @@ pub(crate) const fn segmented_pace(any_length: bool) -> Pace {
 }
 
 /// IPLFS (section 4.3 of its paper): sixteen every 50 ms, whatever else is going on.
-pub(crate) const ENDLESS_PACE: Pace = Pace { commands: 16, granularity: 1, busy_ms: 50, idle_ms: 50 };
+pub(crate) const IPLFS_PACE: Pace = Pace { commands: 16, granularity: 1, busy_ms: 50, idle_ms: 50 };
 
 #[cfg(test)]
 mod tests {

@@ -16,7 +16,7 @@ use super::{
 use crate::error::{Corrupt, Place};
 
 /// Entries that the NAT journal in the head has room for.
-pub const ENDLESS_JOURNAL_ENTRIES: usize = 100;
+pub const IPLFS_JOURNAL_ENTRIES: usize = 100;
 /// Bytes of the head for the NAT's version bitmap; a longer one begins after the head.
 const BITMAP_ROOM: usize = 2184;
 /// Where the checksum stands.
@@ -31,7 +31,7 @@ struct RawJournalEntry {
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawEndlessHead {
+struct RawIplfsHead {
     checkpoint_ver: U64,
     user_block_count: U64,
     valid_block_count: U64,
@@ -48,13 +48,13 @@ struct RawEndlessHead {
     nat_ver_bitmap_bytesize: U32,
     reserved: [u8; 70],
     n_nats: U16,
-    journal: [RawJournalEntry; ENDLESS_JOURNAL_ENTRIES],
+    journal: [RawJournalEntry; IPLFS_JOURNAL_ENTRIES],
     spare: [u8; 16],
     bitmap: [u8; BITMAP_ROOM],
     checksum: U32,
 }
 
-prove_layout!(RawEndlessHead, 4096, {
+prove_layout!(RawIplfsHead, 4096, {
     24 => cur_blkaddr, 72 => elapsed_time, 80 => discard_log_bytes, 88 => discard_log_checksum, 92 => ckpt_flags,
     96 => cp_pack_total_block_count, 100 => discard_log_start, 104 => valid_node_count, 108 => valid_inode_count,
     112 => next_free_nid, 116 => nat_ver_bitmap_bytesize, 190 => n_nats, 192 => journal, 1908 => bitmap,
@@ -67,14 +67,14 @@ fn bitmap_bytes(superblock: &Superblock) -> usize {
 }
 
 /// Blocks after the head for the version bitmap of a NAT of so many blocks.
-pub(crate) const fn endless_payload(nat_blocks: u32) -> u32 {
+pub(crate) const fn iplfs_payload(nat_blocks: u32) -> u32 {
     let bytes = nat_blocks.div_ceil(8);
     if bytes as usize <= BITMAP_ROOM { 0 } else { bytes.div_ceil(BLOCK as u32) }
 }
 
 /// Decodes and checks the head, or the tail, of pack number `pack`.
 pub(super) fn parse(block: &BlockBytes, pack: u32, superblock: &Superblock) -> Result<Checkpoint, Corrupt> {
-    let raw: &RawEndlessHead = transmute_ref!(block);
+    let raw: &RawIplfsHead = transmute_ref!(block);
     let place = Place::Checkpoint(pack);
     let checksum = crc32(CRC_SEED, &block[..CHECKSUM_OFFSET]);
     Corrupt::check_checksum(place, raw.checksum.get(), checksum)?;
@@ -85,7 +85,7 @@ pub(super) fn parse(block: &BlockBytes, pack: u32, superblock: &Superblock) -> R
 /// The NAT's version bitmap, from the head and its payload one after the other.
 pub(super) fn bitmaps(pack: &[u8], place: Place, superblock: &Superblock) -> Result<Bitmaps, Corrupt> {
     let bytes = bitmap_bytes(superblock);
-    let start = if superblock.cp_payload == 0 { std::mem::offset_of!(RawEndlessHead, bitmap) } else { BLOCK };
+    let start = if superblock.cp_payload == 0 { std::mem::offset_of!(RawIplfsHead, bitmap) } else { BLOCK };
     let limit = if superblock.cp_payload == 0 { CHECKSUM_OFFSET } else { pack.len() };
     Corrupt::check_range(place, "the version bitmap's end", (start + bytes) as u64, (0, limit as u64))?;
     Ok(Bitmaps {
@@ -95,22 +95,22 @@ pub(super) fn bitmaps(pack: &[u8], place: Place, superblock: &Superblock) -> Res
 }
 
 /// How many entries the head says that its journal has.
-pub fn endless_journal_count(head: &BlockBytes) -> u16 {
-    let raw: &RawEndlessHead = transmute_ref!(head);
+pub fn iplfs_journal_count(head: &BlockBytes) -> u16 {
+    let raw: &RawIplfsHead = transmute_ref!(head);
     raw.n_nats.get()
 }
 
 /// NAT entries that are newer than the table's. A count above the capacity is cut.
-pub fn endless_journal(head: &BlockBytes) -> NatJournal {
-    let raw: &RawEndlessHead = transmute_ref!(head);
+pub fn iplfs_journal(head: &BlockBytes) -> NatJournal {
+    let raw: &RawIplfsHead = transmute_ref!(head);
     let entries = raw.journal.iter().take(raw.n_nats.get().into());
     entries.map(|entry| (Nid(entry.nid.get()), entry.ne.decode())).collect()
 }
 
 impl Checkpoint {
     /// The head of a pack of IPLFS, followed by the payload blocks of a volume that has them, and the head's checksum. The
-    /// journal has at most [`ENDLESS_JOURNAL_ENTRIES`].
-    pub fn encode_endless(
+    /// journal has at most [`IPLFS_JOURNAL_ENTRIES`].
+    pub fn encode_iplfs(
         &self,
         bitmaps: &Bitmaps,
         journal: &[(Nid, NatEntry)],
@@ -120,7 +120,7 @@ impl Checkpoint {
         if superblock.cp_payload > 0 {
             put(&mut blocks.as_flattened_mut()[BLOCK..], &bitmaps.nat);
         }
-        let raw: &mut RawEndlessHead = transmute_mut!(&mut blocks[0]);
+        let raw: &mut RawIplfsHead = transmute_mut!(&mut blocks[0]);
         raw.encode(self, superblock);
         raw.put_journal(journal);
         if superblock.cp_payload == 0 {
@@ -137,7 +137,7 @@ fn put(to: &mut [u8], from: &[u8]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
 }
 
-impl RawEndlessHead {
+impl RawIplfsHead {
     fn check(&self, place: Place, superblock: &Superblock) -> Result<(), Corrupt> {
         let range = |field, found: U32, limits| Corrupt::check_range(place, field, found, limits);
         let bytes = bitmap_bytes(superblock) as u64;
@@ -199,8 +199,8 @@ impl RawEndlessHead {
     }
 
     fn put_journal(&mut self, journal: &[(Nid, NatEntry)]) {
-        debug_assert!(journal.len() <= ENDLESS_JOURNAL_ENTRIES, "{} NAT entries in a head", journal.len());
-        self.n_nats.set(journal.len().min(ENDLESS_JOURNAL_ENTRIES) as u16);
+        debug_assert!(journal.len() <= IPLFS_JOURNAL_ENTRIES, "{} NAT entries in a head", journal.len());
+        self.n_nats.set(journal.len().min(IPLFS_JOURNAL_ENTRIES) as u16);
         for (raw, (nid, entry)) in self.journal.iter_mut().zip(journal) {
             *raw = RawJournalEntry { nid: U32::new(nid.0), ne: RawWideEntry::encode(*entry) };
         }

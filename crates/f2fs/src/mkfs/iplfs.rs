@@ -1,13 +1,13 @@
-//! The blocks of a new endless volume (IPLFS): metadata at the start of area 0, six logs at the start of theirs.
+//! The blocks of a new IPLFS volume: metadata at the start of area 0, six logs at the start of theirs.
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BlockBytes, DeviceInfo};
 
 use super::image::{self, Directory, HOT_DATA, HOT_NODE, Image, ROOT};
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, ENDLESS_SECTION, LogPosition,
-    MIN_CAPACITY, NatEntry, Nid, Superblock, Variant, area_start, discard_log_checksum, endless_log_blocks,
-    endless_orphan_blocks, endless_payload, set_nat_entry,
+    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, IPLFS_SECTION, LogPosition,
+    MIN_CAPACITY, NatEntry, Nid, Superblock, Variant, area_start, discard_log_checksum, iplfs_log_blocks,
+    iplfs_orphan_blocks, iplfs_payload, set_nat_entry,
 };
 
 /// Where the packs begin: the superblocks have a segment for themselves, as with F2FS.
@@ -20,8 +20,8 @@ const MIN_SLACK: u64 = 256;
 const MIN_USER: u64 = 128;
 
 impl Image {
-    /// An endless volume on a thin device.
-    pub(super) fn endless(info: &DeviceInfo, options: &MkfsOptions) -> Result<Self, MkfsError> {
+    /// An IPLFS volume on a thin device.
+    pub(super) fn iplfs(info: &DeviceInfo, options: &MkfsOptions) -> Result<Self, MkfsError> {
         options.check()?;
         let thin = info.capabilities.thin.filter(|_| info.capabilities.discard).ok_or(MkfsError::NotThin)?;
         let needed = AREAS * AREA_BLOCKS;
@@ -41,13 +41,13 @@ impl Image {
             blocks: Vec::new(),
             superblock_block,
         };
-        image.put_endless_directories(&directories, options);
-        image.put_endless_pack();
+        image.put_iplfs_directories(&directories, options);
+        image.put_iplfs_pack();
         Ok(image)
     }
 
     /// Each directory has the next block of the hot node log and of the hot data log.
-    fn put_endless_directories(&mut self, directories: &[Directory], options: &MkfsOptions) {
+    fn put_iplfs_directories(&mut self, directories: &[Directory], options: &MkfsOptions) {
         let variant = self.superblock.variant;
         let mut nat: BlockBytes = [0; BLOCK];
         for nid in [Nid(1), Nid(2)] {
@@ -70,10 +70,10 @@ impl Image {
     }
 
     /// The first pack alone: where the second will be nothing is mapped.
-    fn put_endless_pack(&mut self) {
+    fn put_iplfs_pack(&mut self) {
         let bitmaps =
             Bitmaps { sit: Vec::new(), nat: vec![0; self.superblock.nat_blocks.div_ceil(8) as usize] };
-        let (mut pack, checksum) = self.checkpoint.encode_endless(&bitmaps, &[], &self.superblock);
+        let (mut pack, checksum) = self.checkpoint.encode_iplfs(&bitmaps, &[], &self.superblock);
         self.checkpoint.checksum = checksum;
         pack.push(pack[0]);
         self.blocks.extend((self.superblock.cp_start.0..).map(BlockAddr).zip(pack));
@@ -88,9 +88,9 @@ fn superblock(capacity: u64, options: &MkfsOptions) -> Result<Superblock, MkfsEr
     let variant = Variant::Iplfs;
     let nids = capacity.min((u32::MAX - variant.nat_entries_in_block()).into());
     let nat_blocks = nids.div_ceil(variant.nat_entries_in_block().into()) as u32;
-    let cp_payload = endless_payload(nat_blocks);
-    let log_blocks = options.discard_log_blocks.unwrap_or(endless_log_blocks(capacity)).max(1);
-    let pack_blocks = log_blocks.saturating_add(2 + cp_payload + endless_orphan_blocks(capacity));
+    let cp_payload = iplfs_payload(nat_blocks);
+    let log_blocks = options.discard_log_blocks.unwrap_or(iplfs_log_blocks(capacity)).max(1);
+    let pack_blocks = log_blocks.saturating_add(2 + cp_payload + iplfs_orphan_blocks(capacity));
     if u64::from(pack_blocks) > capacity {
         return Err(short("the checkpoint packs"));
     }
@@ -99,7 +99,7 @@ fn superblock(capacity: u64, options: &MkfsOptions) -> Result<Superblock, MkfsEr
         capacity,
         nat_blocks,
         pack_blocks,
-        segments_per_section: ENDLESS_SECTION,
+        segments_per_section: IPLFS_SECTION,
         sections_per_zone: 1,
         block_count: AREAS * AREA_BLOCKS,
         section_count: 0,

@@ -7,12 +7,12 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::format::{
-    BLOCKS_IN_SEGMENT, BlockAddr, DISCARD_ENTRY, ENDLESS_SECTION, Extent, bitmap_len, extents_of, log_bitmap,
+    BLOCKS_IN_SEGMENT, BlockAddr, DISCARD_ENTRY, Extent, IPLFS_SECTION, bitmap_len, extents_of, log_bitmap,
     log_extent,
 };
 
 /// Blocks in a section: 1 GiB.
-pub(super) const SECTION: u64 = ENDLESS_SECTION as u64 * BLOCKS_IN_SEGMENT as u64;
+pub(super) const SECTION: u64 = IPLFS_SECTION as u64 * BLOCKS_IN_SEGMENT as u64;
 const WORDS: usize = (SECTION / 64) as usize;
 /// Words that take memory together.
 const CHUNK: usize = 64;
