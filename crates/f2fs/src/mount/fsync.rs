@@ -2,13 +2,13 @@
 
 use dovetail_block::Scheduler;
 
+use super::F2fs;
 use super::checkpoint::Reason;
 use super::data::{ADVISE_LOST_PARENT, Why};
 use super::io::WriteClass;
 use super::node::Marks;
 use super::options::FsyncMode;
 use super::policy::{FsyncFacts, Logs, must_checkpoint};
-use super::{F2fs, Unflushed};
 use crate::error::{Corrupt, Error};
 use crate::format::{InodeFlags, Nid};
 

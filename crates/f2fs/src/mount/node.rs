@@ -57,10 +57,10 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Makes sure that node `nid`, which must belong to `ino` and stand at `offset` among its nodes, is in memory.
     pub(super) fn load_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Frame, Error> {
-        if let Some(slot) = self.nodes.find(nid) {
-            let node = self.nodes.at(slot);
+        if let Some(frame) = self.nodes.find(nid) {
+            let node = self.nodes.at(frame);
             if (node.ino, node.offset) == (ino, offset) {
-                return Ok(slot);
+                return Ok(frame);
             }
             let place = Place::Node(nid);
             Corrupt::check_equal(place, "the footer's ino", node.ino.0, ino.0)?;
@@ -105,8 +105,8 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The block of a node, loaded if need be.
     pub(super) fn node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<&BlockBytes, Error> {
-        let slot = self.load_node(nid, ino, offset)?;
-        Ok(&self.nodes.at(slot).block)
+        let frame = self.load_node(nid, ino, offset)?;
+        Ok(&self.nodes.at(frame).block)
     }
 
     /// The block of a node that is in memory.
@@ -118,19 +118,19 @@ impl<D: Scheduler> F2fs<D> {
     /// The block of a node that is in memory, to be changed.
     pub(super) fn edit_node(&mut self, nid: Nid) -> Result<&mut BlockBytes, Error> {
         match self.nodes.find(nid) {
-            Some(slot) => Ok(self.edit_at(slot)),
+            Some(frame) => Ok(self.edit_at(frame)),
             None => Err(Corrupt::NoNode(nid).into()),
         }
     }
 
     /// The same by where it lies.
     pub(super) fn edit_at(&mut self, frame: Frame) -> &mut BlockBytes {
-        let node = self.nodes.at(slot);
+        let node = self.nodes.at(frame);
         if !node.dirty {
             // from now on the node in memory is the only one that counts
             self.io.forget(self.nat.get(node.nid).address);
         }
-        self.nodes.edit_at(slot)
+        self.nodes.edit_at(frame)
     }
 
     /// The fields of an inode.
@@ -140,8 +140,8 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The fields of an inode, to be changed.
     pub(super) fn edit_inode(&mut self, ino: Nid) -> Result<&mut RawInode, Error> {
-        let slot = self.load_node(ino, ino, 0)?;
-        Ok(RawInode::of_mut(self.edit_at(slot)))
+        let frame = self.load_node(ino, ino, 0)?;
+        Ok(RawInode::of_mut(self.edit_at(frame)))
     }
 
     /// How the inode divides its room.
@@ -189,8 +189,8 @@ impl<D: Scheduler> F2fs<D> {
             next: 0,
         };
         footer.write(&mut block);
-        let slot = self.nodes.insert(nid, ino, offset, Arc::new(block));
-        self.nodes.edit_at(slot);
+        let frame = self.nodes.insert(nid, ino, offset, Arc::new(block));
+        self.nodes.edit_at(frame);
         self.space.note_promise(BlockAddr::NULL, BlockAddr::NEW);
         self.since.note_allocated(1);
         self.counts.valid_nodes += 1;
@@ -220,7 +220,7 @@ impl<D: Scheduler> F2fs<D> {
         let mut footer = self.nodes.get(nid).ok_or(Corrupt::NoNode(nid))?.footer();
         let log = node_log(self.options.logs, is_indirect(footer.node_offset), !footer.cold);
         let entry = self.nat_entry(nid)?;
-        let slot = if marks.by_remap { Some(self.take_staged(0).ok_or(Error::NoSpace)?) } else { None };
+        let staged = if marks.by_remap { Some(self.take_staged(0).ok_or(Error::NoSpace)?) } else { None };
         let address = self.allocate(log, Summary { nid, version: 0, offset: 0 })?;
         if cause == WriteClass::Cleaning {
             self.since.note_moved_node(footer.ino);
@@ -249,7 +249,7 @@ impl<D: Scheduler> F2fs<D> {
         }
         let block = Arc::clone(block);
         self.io.set_owner(footer.ino);
-        if let Some(from) = slot {
+        if let Some(from) = staged {
             self.io.write_bytes(Channel::UPDATES, cause, from, block)?;
             self.await_remap(footer.ino, address, from);
         } else {

@@ -59,7 +59,7 @@ impl Orphans {
     }
 
     fn is_held(&self, ino: Nid) -> bool {
-        self.orphans.is_held(ino)
+        self.holds.get(&ino).is_some_and(|&count| count > 0)
     }
 
     fn remove(&mut self, ino: Nid) {
@@ -81,7 +81,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The inode has lost its last name: it goes now, or when its last user does.
     pub(super) fn orphan_or_drop(&mut self, ino: Nid) -> Result<(), Error> {
-        if self.holds.get(&ino).is_some_and(|&count| count > 0) {
+        if self.orphans.is_held(ino) {
             self.orphans.listed.insert(ino);
             return self.take_device_number(ino);
         }

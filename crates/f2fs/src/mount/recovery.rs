@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, Scheduler, Content};
+use dovetail_block::{BlockBytes, Content, Scheduler};
 
 use super::F2fs;
 use super::checkpoint::Reason;
