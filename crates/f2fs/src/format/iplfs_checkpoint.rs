@@ -19,7 +19,7 @@ use crate::error::{Corrupt, Place};
 pub const IPLFS_JOURNAL_ENTRIES: usize = 100;
 /// Bytes of the head for the NAT's version bitmap; a longer one begins after the head.
 const BITMAP_ROOM: usize = 2184;
-/// Where the checksum stands.
+/// The offset of the checksum.
 const CHECKSUM_OFFSET: usize = 4092;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -94,7 +94,7 @@ pub(super) fn bitmaps(pack: &[u8], place: Place, superblock: &Superblock) -> Res
     })
 }
 
-/// How many entries the head says that its journal has.
+/// The number of journal entries that the head claims.
 pub fn iplfs_journal_count(head: &BlockBytes) -> u16 {
     let raw: &RawIplfsHead = transmute_ref!(head);
     raw.n_nats.get()

@@ -23,12 +23,12 @@ mod layout;
 mod nat;
 mod nat_bits;
 mod node;
+mod node_path;
 mod orphan;
 mod sit;
 mod summary;
 mod superblock;
 mod variant;
-mod way;
 mod xattr;
 mod xattr_list;
 
@@ -64,6 +64,8 @@ pub use nat_bits::{nat_bits_blocks, new_nat_bits};
 pub use node::{
     Footer, NIDS_IN_NODE, XATTR_NODE_OFFSET, node_address, node_nid, set_node_address, set_node_nid,
 };
+pub use node_path::is_indirect;
+pub(crate) use node_path::{NodePath, first_block, steps_inside};
 pub use orphan::{ORPHANS_IN_BLOCK, OrphanCounts, orphan_blocks, orphan_counts, parse_orphans};
 pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry};
 pub use summary::{
@@ -75,8 +77,6 @@ pub(crate) use superblock::{
     IPLFS_SECTION, MAX_SEGMENTS, MIN_CAPACITY, iplfs_log_blocks, iplfs_orphan_blocks,
 };
 pub use variant::Variant;
-pub use way::is_indirect;
-pub(crate) use way::{Way, first_block, steps_inside};
 pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, XattrRefused, parse_xattrs};
 pub use xattr_list::{NoRoom, XattrLayout, encode_xattrs};
 

@@ -5,7 +5,7 @@
 
 use super::{BlockAddr, Nid};
 
-/// Which of the two formats a volume has.
+/// The format of a volume, one of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variant {
     /// F2FS as Linux has it: segments that are cleaned.
@@ -41,7 +41,7 @@ impl Variant {
     }
 
     /// The block of the NAT that covers `nid`, and its entry there.
-    pub const fn nat_place(self, nid: Nid) -> (u32, usize) {
+    pub const fn nat_position(self, nid: Nid) -> (u32, usize) {
         // divisors that are constants make this cheap
         match self {
             Self::F2fs => (nid.0 / 455, (nid.0 % 455) as usize),

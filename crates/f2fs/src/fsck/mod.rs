@@ -25,13 +25,13 @@ mod claims;
 mod dentries;
 mod directories;
 mod finding;
+mod held_addresses;
 mod inodes;
 mod iplfs;
 mod logs;
 mod nat;
 mod nodes;
 mod orphans;
-mod places;
 mod pointers;
 mod repair;
 mod report;
@@ -55,8 +55,8 @@ use crate::format::{BlockAddr, Nid};
 use crate::volume::Volume;
 use claims::Claims;
 use dentries::DentryFix;
+use held_addresses::HeldAddresses;
 use logs::Logs;
-use places::HeldPlaces;
 use tree::Visited;
 
 /// How to check.
@@ -115,7 +115,7 @@ struct Checker<'p, D> {
     progress: &'p mut dyn FnMut(Progress),
     logs: Logs,
     claims: Claims,
-    places: HeldPlaces,
+    held_addresses: HeldAddresses,
     /// Every node that was reached, and the inode it was reached from.
     nodes: HashMap<Nid, Nid>,
     inodes: HashMap<Nid, Visited>,
@@ -147,7 +147,7 @@ fn run<D: BlockDevice>(
         progress,
         logs: Logs::default(),
         claims: Claims::default(),
-        places: HeldPlaces::default(),
+        held_addresses: HeldAddresses::default(),
         nodes: HashMap::new(),
         inodes: HashMap::new(),
         todo: Vec::new(),
@@ -155,7 +155,7 @@ fn run<D: BlockDevice>(
         orphans: Vec::new(),
         summary: None,
     };
-    checker.read_places()?;
+    checker.read_device_addresses()?;
     checker.check_superblocks()?;
     checker.check_checkpoints()?;
     checker.check_logs()?;

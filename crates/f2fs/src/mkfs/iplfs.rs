@@ -10,9 +10,9 @@ use crate::format::{
     iplfs_orphan_blocks, iplfs_payload, set_nat_entry,
 };
 
-/// Where the packs begin: the superblocks have a segment for themselves, as with F2FS.
+/// The start of the packs: the superblocks have a segment for themselves, as with F2FS.
 const PACKS: u64 = BLOCKS_IN_SEGMENT as u64;
-/// What users do not get of the room for files: a 32nd, and 256 blocks at least, so that an overwrite finds room before what it
+/// The share of the space for files that users do not get: a 32nd, and 256 blocks at least, so that an overwrite finds space before what it
 /// replaces is discarded. Assumed.
 const SLACK_SHARE: u64 = 32;
 const MIN_SLACK: u64 = 256;
@@ -118,7 +118,7 @@ fn superblock(capacity: u64, options: &MkfsOptions) -> Result<Superblock, MkfsEr
     })
 }
 
-/// What users may fill.
+/// Blocks that users may fill.
 fn user_blocks(superblock: &Superblock) -> Result<u64, MkfsError> {
     let room = superblock.room_for_files();
     let user = room.saturating_sub((room / SLACK_SHARE).max(MIN_SLACK));

@@ -155,7 +155,7 @@ impl<D: Scheduler> F2fs<D> {
         self.check_end(Some(size))?;
         let old = self.inode(ino)?.i_size.get();
         if self.has_inline_data(ino)? {
-            if size <= self.inline_room(ino)? {
+            if size <= self.inline_capacity(ino)? {
                 self.edit_inline_area(ino)?[size as usize..].fill(0);
                 self.edit_inode(ino)?.i_size.set(size);
                 return Ok(());
@@ -232,7 +232,7 @@ impl<D: Scheduler> F2fs<D> {
         let end = self.check_end(offset.checked_add(bytes.len() as u64))?;
         self.touch_lazily(ino, caller.now)?;
         if self.has_inline_data(ino)? {
-            if end <= self.inline_room(ino)? {
+            if end <= self.inline_capacity(ino)? {
                 self.write_inline(ino, offset, bytes)?;
                 return Ok(self.grow_to(ino, end)?);
             }

@@ -4,8 +4,8 @@ use dovetail_block::Scheduler;
 use dovetail_time::{SimSpan, SimTime};
 
 use super::F2fs;
-use super::checkpoint::Reason;
-use super::data::Why;
+use super::checkpoint::CheckpointReason;
+use super::data::WritebackReason;
 use super::options::BackgroundGc;
 use super::policy::{IPLFS_PACE, Pace};
 use crate::error::Error;
@@ -98,7 +98,7 @@ impl<D: Scheduler> F2fs<D> {
         if now >= self.background.next_write_back || self.is_too_dirty() {
             self.write_back_files()?;
             if self.space.has_many_prefree() {
-                self.write_checkpoint(Reason::Sync)?;
+                self.write_checkpoint(CheckpointReason::Sync)?;
             }
             self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
         }
@@ -168,14 +168,14 @@ impl<D: Scheduler> F2fs<D> {
             let ino = crate::format::Nid(ino as u32);
             if !self.dirty_dents.contains(&ino) {
                 self.look_for_headroom(0)?;
-                self.write_back(ino, Why::Background)?;
+                self.write_back(ino, WritebackReason::Background)?;
                 self.balance()?;
             }
         }
         Ok(self.io.kick()?)
     }
 
-    /// What every changing call ends with: room is made, memory is bounded, and what has piled up is written.
+    /// Ends every changing call: space is freed, memory is bounded, and what has piled up is written.
     pub(super) fn balance(&mut self) -> Result<(), Error> {
         if self.state.is_recovering() {
             return Ok(());
@@ -184,7 +184,7 @@ impl<D: Scheduler> F2fs<D> {
         if self.nodes.dirty_count() >= MAX_DIRTY_NODES
             || self.nat.dirty_count() >= (self.nat.max_nid() / 10) as usize
         {
-            self.write_checkpoint(Reason::Sync)?;
+            self.write_checkpoint(CheckpointReason::Sync)?;
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl<D: Scheduler> F2fs<D> {
         if self.pages.dirty_total() > limit.max(64) {
             self.write_back_files()?;
             if self.pages.dirty_total() > limit.max(64) {
-                self.write_checkpoint(Reason::Sync)?;
+                self.write_checkpoint(CheckpointReason::Sync)?;
             }
         }
         self.balance()

@@ -18,9 +18,9 @@ use crate::format::{
 };
 use crate::volume::open::pack_start;
 
-/// Why a checkpoint is written.
+/// WritebackReason a checkpoint is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(super) enum CheckpointReason {
     /// The volume goes on being used.
     Sync,
     /// The volume is unmounted: the next mount finds all summaries and an empty NAT journal.
@@ -40,17 +40,21 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Writes a checkpoint if anything changed since the last one.
     pub(super) fn checkpoint_if_dirty(&mut self) -> Result<(), Error> {
-        if self.is_dirty() { self.write_checkpoint(Reason::Sync) } else { Ok(()) }
+        if self.is_dirty() { self.write_checkpoint(CheckpointReason::Sync) } else { Ok(()) }
     }
 
     /// Writes a checkpoint. When this returns, all but the content of files that was not yet written survives a power
     /// cut.
-    pub(super) fn write_checkpoint(&mut self, reason: Reason) -> Result<(), Error> {
+    pub(super) fn write_checkpoint(&mut self, reason: CheckpointReason) -> Result<(), Error> {
         self.write_checkpoint_with(reason, None)
     }
 
     /// Writes a checkpoint with which the updates of `file` show that wait for its fsync.
-    pub(super) fn write_checkpoint_with(&mut self, reason: Reason, file: Option<Nid>) -> Result<(), Error> {
+    pub(super) fn write_checkpoint_with(
+        &mut self,
+        reason: CheckpointReason,
+        file: Option<Nid>,
+    ) -> Result<(), Error> {
         self.check_writable()?;
         self.io.hold();
         let written = self.write_whole_checkpoint(reason, file);
@@ -58,7 +62,7 @@ impl<D: Scheduler> F2fs<D> {
         written
     }
 
-    fn write_whole_checkpoint(&mut self, reason: Reason, file: Option<Nid>) -> Result<(), Error> {
+    fn write_whole_checkpoint(&mut self, reason: CheckpointReason, file: Option<Nid>) -> Result<(), Error> {
         self.write_back_directories()?;
         self.write_dirty_nodes()?;
         Log::ALL.into_iter().try_for_each(|log| self.leave_full_segment(log))?;
@@ -76,7 +80,7 @@ impl<D: Scheduler> F2fs<D> {
         self.unflushed.clear();
         self.events.checkpoints += 1;
         self.background.last_checkpoint = self.io.now();
-        self.give_back_places()
+        self.give_back_device_addresses()
     }
 
     /// Blocks that are given up are discarded.
@@ -85,11 +89,11 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Writes changed pages of the NAT to their other copies; what stays for the journal is returned.
-    fn flush_nat(&mut self, reason: Reason, bitmap: &mut [u8]) -> Result<FlushPlan, Error> {
+    fn flush_nat(&mut self, reason: CheckpointReason, bitmap: &mut [u8]) -> Result<FlushPlan, Error> {
         for page in self.nat.pages_to_flush() {
             self.load_nat_page(page)?;
         }
-        let plan = self.nat.plan_flush(self.space.nat_journal_entries(reason != Reason::Sync));
+        let plan = self.nat.plan_flush(self.space.nat_journal_entries(reason != CheckpointReason::Sync));
         let variant = self.superblock.variant;
         for &page in &plan.pages {
             let first = variant.first_nid(page);
@@ -105,21 +109,26 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// The next checkpoint and the blocks of its pack; the SIT is written.
-    fn build_pack(&mut self, reason: Reason, bitmaps: Bitmaps, plan: &FlushPlan) -> Result<Pack, Error> {
+    fn build_pack(
+        &mut self,
+        reason: CheckpointReason,
+        bitmaps: Bitmaps,
+        plan: &FlushPlan,
+    ) -> Result<Pack, Error> {
         self.make_discard_log_fit()?;
         let draft = Draft {
             checkpoint: self.next_checkpoint(reason),
             bitmaps,
             orphans: orphan_blocks(&self.orphans.list()),
             nat_journal: plan.journal.iter().map(|&nid| (nid, self.nat.get(nid))).collect(),
-            for_next_mount: reason != Reason::Sync,
+            for_next_mount: reason != CheckpointReason::Sync,
             head: self.committed.head(),
         };
         self.space.build_pack(&mut self.io, &self.superblock, draft)
     }
 
     /// The next checkpoint but for what the space adds.
-    fn next_checkpoint(&self, reason: Reason) -> Checkpoint {
+    fn next_checkpoint(&self, reason: CheckpointReason) -> Checkpoint {
         Checkpoint {
             pack: 3 - self.committed.checkpoint().pack,
             version: self.committed.checkpoint().version.wrapping_add(1),
@@ -143,22 +152,22 @@ impl<D: Scheduler> F2fs<D> {
         self.io.flush()?;
         let tail = start.plus(u64::from(pack.checkpoint.total_blocks) - 1);
         let head = Arc::new(pack.blocks[0]);
-        match file.filter(|file| self.io.waiting.count_of(*file) > 0) {
+        match file.filter(|file| self.io.pending_remaps.count_of(*file) > 0) {
             Some(file) => self.commit_tail_with(file, tail, head),
             None => Ok(self.io.write_durable(tail, head)?),
         }
     }
 }
 
-fn next_flags(old: CheckpointFlags, reason: Reason, orphans: bool) -> CheckpointFlags {
+fn next_flags(old: CheckpointFlags, reason: CheckpointReason, orphans: bool) -> CheckpointFlags {
     let kept = CheckpointFlags::ERROR.0
         | CheckpointFlags::FSCK.0
         | CheckpointFlags::LARGE_NAT.0
         | CheckpointFlags::QUOTA_NEED_FSCK.0;
     let mut flags = CheckpointFlags(old.0 & kept).with(CheckpointFlags::CRC_RECOVERY);
     let mut set = |on: bool, flag| flags = if on { flags.with(flag) } else { flags };
-    set(reason != Reason::Sync, CheckpointFlags::UMOUNT);
-    set(reason == Reason::Trimmed, CheckpointFlags::TRIMMED);
+    set(reason != CheckpointReason::Sync, CheckpointFlags::UMOUNT);
+    set(reason == CheckpointReason::Trimmed, CheckpointFlags::TRIMMED);
     set(orphans, CheckpointFlags::ORPHAN);
     flags
 }

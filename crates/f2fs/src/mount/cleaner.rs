@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dovetail_block::{Content, Scheduler};
 
 use super::F2fs;
-use super::checkpoint::Reason;
+use super::checkpoint::CheckpointReason;
 use super::io::WriteClass;
 use super::node::Marks;
 use super::pointers::Pointer;
@@ -32,7 +32,7 @@ impl<D: Scheduler> F2fs<D> {
     fn clean_while_held(&mut self) -> Result<(), Error> {
         self.space.return_sections(false, self.discards());
         if self.space.prefree_count() > 0 {
-            self.write_checkpoint(Reason::Sync)?;
+            self.write_checkpoint(CheckpointReason::Sync)?;
         }
         let mut freed = 0;
         let mut seen = BTreeSet::new();
@@ -42,12 +42,12 @@ impl<D: Scheduler> F2fs<D> {
             freed += u32::from(self.clean_section(section)?);
             self.events.foreground_cleanings += 1;
             if self.space.cleaning_state(&self.demand(), freed).needs_checkpoint {
-                self.write_checkpoint(Reason::Sync)?;
+                self.write_checkpoint(CheckpointReason::Sync)?;
                 freed = 0;
             }
         }
         if self.space.prefree_count() > 0 {
-            self.write_checkpoint(Reason::Sync)?;
+            self.write_checkpoint(CheckpointReason::Sync)?;
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Moves one block of content; a newer content in memory goes instead of the old one, unless it must wait for its fsync.
-    /// An update that waits goes on waiting, for the new place.
+    /// An update that waits goes on waiting, for the new address.
     fn move_owned(&mut self, owner: Owner, content: Content) -> Result<(), Error> {
         let (key, block) = (u64::from(owner.ino.0), owner.block);
         let mut facts = self.data_facts(owner.ino, 0)?;
@@ -124,11 +124,11 @@ impl<D: Scheduler> F2fs<D> {
         // a clean page may be what a compressed block unpacks to
         let may_show = self.pages.is_dirty(key, block) && !self.defers_updates();
         let newer = if may_show { self.pages.get(key, block).cloned() } else { None };
-        let waiting = if may_show { None } else { self.io.waiting.remove(owner.pointer.address) };
+        let update = if may_show { None } else { self.io.pending_remaps.remove(owner.pointer.address) };
         let is_newest = newer.is_some();
         let content = newer.unwrap_or(content);
         let moved = self.move_block(owner.ino, &owner.pointer, content, facts, WriteClass::Cleaning);
-        self.redirect_update(waiting, *moved.as_ref().unwrap_or(&owner.pointer.address));
+        self.redirect_update(update, *moved.as_ref().unwrap_or(&owner.pointer.address));
         moved?;
         if is_newest {
             self.pages.mark_clean(key, block);
@@ -137,7 +137,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Makes sure that a node is in memory, wherever it stands in its file; returns its inode and its place.
+    /// Makes sure that a node is in memory, wherever it stands in its file; returns its inode and its offset.
     pub(super) fn load_any_node(&mut self, nid: Nid) -> Result<(Nid, u32), Error> {
         if let Some(node) = self.nodes.get(nid) {
             return Ok((node.ino, node.offset));

@@ -3,8 +3,8 @@
 use dovetail_block::Scheduler;
 
 use super::F2fs;
-use super::checkpoint::Reason;
-use super::data::{ADVISE_LOST_PARENT, Why};
+use super::checkpoint::CheckpointReason;
+use super::data::{ADVISE_LOST_PARENT, WritebackReason};
 use super::io::WriteClass;
 use super::node::Marks;
 use super::options::FsyncMode;
@@ -24,28 +24,28 @@ impl<D: Scheduler> F2fs<D> {
         }
         self.check_writable()?;
         let ino = Nid(ino);
-        let why = if data_only { Why::DataSync } else { Why::Fsync };
+        let reason = if data_only { WritebackReason::DataSync } else { WritebackReason::Fsync };
         self.look_for_headroom(0)?;
-        self.make_durable(ino, why)?;
+        self.make_durable(ino, reason)?;
         match self.after_write() {
-            // the fsync itself is through; the next call that needs room says that there is none
+            // the fsync itself is through; the next call that needs space says that there is none
             Err(Error::NoSpace) => Ok(()),
             left => left,
         }
     }
 
-    /// What an fsync is, but for the housekeeping after it.
-    pub(super) fn make_durable(&mut self, ino: Nid, why: Why) -> Result<(), Error> {
-        self.write_back(ino, why)?;
+    /// Carries out an fsync but for the housekeeping after it.
+    pub(super) fn make_durable(&mut self, ino: Nid, reason: WritebackReason) -> Result<(), Error> {
+        self.write_back(ino, reason)?;
         if must_checkpoint(&self.fsync_facts(ino)?) {
             self.find_parent_again(ino)?;
-            return self.write_checkpoint_with(Reason::Sync, Some(ino));
+            return self.write_checkpoint_with(CheckpointReason::Sync, Some(ino));
         }
         if self.defers_updates() {
             if self.commit_updates(ino)? {
                 return Ok(());
             }
-            let written = self.write_checkpoint_with(Reason::Sync, Some(ino));
+            let written = self.write_checkpoint_with(CheckpointReason::Sync, Some(ino));
             // nodes that wait for their remap must not get into another checkpoint
             self.state.stop_if(written.is_err());
             return written;
@@ -58,7 +58,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.io.wait()?)
     }
 
-    /// What an fsync wrote becomes durable, if it is to.
+    /// Makes durable what an fsync wrote, if it is to.
     pub(super) fn flush_for_fsync(&mut self) -> Result<(), Error> {
         self.unflushed.clear();
         if self.options.fsync_mode == FsyncMode::NoBarrier {
@@ -72,7 +72,7 @@ impl<D: Scheduler> F2fs<D> {
         let (mode, links, advise) = (raw.i_mode.get(), raw.i_links.get(), raw.i_advise);
         let (flags, parent) = (InodeFlags(raw.i_flags.get()), Nid(raw.i_pino.get()));
         let user = self.committed.checkpoint().user_block_count;
-        let no_room_to_log = self.has_no_headroom_to_log(ino)?;
+        let no_headroom_to_log = self.has_no_headroom_to_log(ino)?;
         let since = self.since.fsync_facts(ino, parent);
         let strict = self.options.fsync_mode == FsyncMode::Strict;
         Ok(FsyncFacts {
@@ -80,7 +80,8 @@ impl<D: Scheduler> F2fs<D> {
             compressed: flags.has(InodeFlags::COMPRESSED),
             links,
             lost_parent: advise & ADVISE_LOST_PARENT != 0,
-            no_room_to_recover: self.counts.valid_blocks + self.since.allocated() > user || no_room_to_log,
+            no_space_to_recover: self.counts.valid_blocks + self.since.allocated() > user
+                || no_headroom_to_log,
             two_logs: self.options.logs == Logs::Two,
             strict_parent_changed: strict && since.strict_parent_changed,
             no_chain: self.events.checkpoints == 0 || since.no_chain,
@@ -138,10 +139,10 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         self.check_writable()?;
-        self.write_back_all(Why::Sync)?;
+        self.write_back_all(WritebackReason::Sync)?;
         self.commit_all_updates()?;
         if self.is_dirty() {
-            return self.write_checkpoint(Reason::Sync);
+            return self.write_checkpoint(CheckpointReason::Sync);
         }
         Ok(self.io.flush()?)
     }
@@ -160,12 +161,12 @@ impl<D: Scheduler> F2fs<D> {
         }
         let left: Vec<Nid> = self.orphans.list();
         left.into_iter().try_for_each(|ino| self.drop_inode(ino))?;
-        self.write_back_all(Why::Sync)?;
+        self.write_back_all(WritebackReason::Sync)?;
         self.commit_all_updates()?;
         self.space.return_sections(true, self.discards());
         let clean = self.committed.checkpoint().flags.has(crate::format::CheckpointFlags::UMOUNT);
         if self.is_dirty() || !clean {
-            self.write_checkpoint(Reason::Unmount)?;
+            self.write_checkpoint(CheckpointReason::Unmount)?;
         }
         self.discard_some(usize::MAX, 1)?;
         self.io.flush()?;

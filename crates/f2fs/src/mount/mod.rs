@@ -69,7 +69,7 @@ use since::SinceCheckpoint;
 use space::Space;
 use unflushed::Unflushed;
 
-/// What the volume holds, as the next checkpoint will say.
+/// The counts that the next checkpoint will have.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     valid_blocks: u64,
@@ -82,7 +82,7 @@ struct Counts {
 pub struct Events {
     /// Checkpoints written.
     pub checkpoints: u64,
-    /// Sections cleaned because there was no room.
+    /// Sections cleaned because there was no free space.
     pub foreground_cleanings: u64,
     /// Sections cleaned in the background.
     pub background_cleanings: u64,
@@ -129,7 +129,7 @@ pub struct F2fs<D> {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// What the volume is.
+    /// The superblock of the volume.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
     }
@@ -139,7 +139,7 @@ impl<D: Scheduler> F2fs<D> {
         self.committed.checkpoint()
     }
 
-    /// What happened since the mount.
+    /// The events since the mount.
     pub fn events(&self) -> Events {
         self.events
     }

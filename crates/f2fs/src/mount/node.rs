@@ -41,7 +41,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// What the NAT says of `nid`.
+    /// The NAT entry of `nid`.
     pub(super) fn nat_entry(&mut self, nid: Nid) -> Result<NatEntry, Error> {
         let last = u64::from(self.nat.max_nid()) - 1;
         Corrupt::check_range(Place::Nat(nid), "nid", nid.0, (1, last))?;
@@ -89,14 +89,14 @@ impl<D: Scheduler> F2fs<D> {
         Ok(block)
     }
 
-    /// Checks that `found` lies in the main area, or is a place of the device.
+    /// Checks that `found` lies in the main area, or is an address of the device.
     pub(super) fn check_address(
         &self,
         place: Place,
         field: &'static str,
         found: BlockAddr,
     ) -> Result<(), Corrupt> {
-        if self.superblock.in_main(found) || self.io.places().has(found) {
+        if self.superblock.in_main(found) || self.io.device_addresses().has(found) {
             return Ok(());
         }
         let (first, last) = (self.superblock.main_start.0, self.superblock.main_end().0 - 1);
@@ -144,7 +144,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(RawInode::of_mut(self.edit_at(frame)))
     }
 
-    /// How the inode divides its room.
+    /// The layout of the inode.
     pub(super) fn geometry(&mut self, ino: Nid) -> Result<Geometry, Error> {
         let layout = self.superblock.layout();
         Ok(self.inode(ino)?.geometry(layout))
@@ -165,7 +165,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Makes an empty node of inode `ino` at `offset` among its nodes; the caller points to it. The inode's own blocks
     /// count it.
     pub(super) fn new_node(&mut self, ino: Nid, offset: u32) -> Result<Nid, Error> {
-        self.check_room(1)?;
+        self.check_free_blocks(1)?;
         let nid = self.take_nid()?;
         self.load_nat_page(self.nat.page_of(nid))?;
         let dir = self.is_dir(ino)?;
@@ -278,7 +278,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Checks that `blocks` more blocks may be used.
-    pub(super) fn check_room(&self, blocks: u64) -> Result<(), Error> {
+    pub(super) fn check_free_blocks(&self, blocks: u64) -> Result<(), Error> {
         if self.counts.valid_blocks + blocks > self.committed.checkpoint().user_block_count
             || self.space.is_device_full()
         {

@@ -173,7 +173,7 @@ impl NodeCache {
         }
     }
 
-    /// How often a node was changed: every call that changes the volume changes one.
+    /// The number of edits of nodes: every call that changes the volume changes one.
     pub(crate) fn edits(&self) -> u64 {
         self.edits
     }

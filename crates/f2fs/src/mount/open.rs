@@ -54,13 +54,13 @@ impl<D: Scheduler> F2fs<D> {
         }
         let mut fs = Self::from_volume(volume, discard_log, options, now)?;
         fs.space.check_counts(&fs.superblock, fs.committed.checkpoint())?;
-        fs.open_places()?;
+        fs.open_device_addresses()?;
         if !fs.state.is_mounted_read_only() {
             let listed = fs.read_orphans()?;
             fs.state.begin_recovery();
             fs.recover(&listed)?;
             fs.state.end_recovery();
-            fs.recover_places()?;
+            fs.recover_device_addresses()?;
         }
         Ok(fs)
     }

@@ -140,7 +140,7 @@ impl Default for Options {
     }
 }
 
-/// Why a list of mount options cannot be used.
+/// WritebackReason a list of mount options cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     /// No option of that name.

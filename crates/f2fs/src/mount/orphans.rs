@@ -69,13 +69,13 @@ impl Orphans {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// How many orphans a checkpoint can list.
+    /// The number of orphans that a checkpoint can list.
     fn orphan_capacity(&self) -> usize {
         self.superblock.orphan_blocks() as usize * ORPHANS_IN_BLOCK
     }
 
     /// Checks that one more orphan can be listed.
-    pub(super) fn check_orphan_room(&self) -> Result<(), Error> {
+    pub(super) fn check_orphan_capacity(&self) -> Result<(), Error> {
         if self.orphans.len() < self.orphan_capacity() { Ok(()) } else { Err(Error::NoSpace) }
     }
 

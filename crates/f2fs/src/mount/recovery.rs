@@ -11,7 +11,7 @@ use std::sync::Arc;
 use dovetail_block::{BlockBytes, Content, Scheduler};
 
 use super::F2fs;
-use super::checkpoint::Reason;
+use super::checkpoint::CheckpointReason;
 use super::policy::Log;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
@@ -21,12 +21,12 @@ use crate::format::{
 
 /// A node of the chain.
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Record {
     address: BlockAddr,
     footer: Footer,
 }
 
-/// What the chain says of one file.
+/// The findings of the chain about one file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Synced {
     /// The last of its nodes with a mark, as a place in the chain.
@@ -50,18 +50,18 @@ impl<D: Scheduler> F2fs<D> {
         self.drop_listed_orphans(orphans)?;
         self.recreate_files(&chain, &synced)?;
         let mut adopted = Adopted::new();
-        for (at, link) in chain.iter().enumerate() {
-            let Some(file) = synced.get(&link.footer.ino) else { continue };
+        for (at, record) in chain.iter().enumerate() {
+            let Some(file) = synced.get(&record.footer.ino) else { continue };
             // gone if a later file has its name
-            if at <= file.last && self.is_known(link.footer.ino)? {
-                self.replay(link, file.named == Some(at), &mut adopted)?;
+            if at <= file.last && self.is_known(record.footer.ino)? {
+                self.replay(record, file.named == Some(at), &mut adopted)?;
             }
         }
         self.space.end_recovery(&mut self.io)?;
-        self.write_checkpoint(Reason::Sync)
+        self.write_checkpoint(CheckpointReason::Sync)
     }
 
-    /// Whether fsyncs left something that a mount for writing would recover. For volumes that are
+    /// Says whether fsyncs left something that a mount for writing would recover. For volumes that are
     /// mounted read-only.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// The nodes of the chain, in order.
-    fn read_chain(&mut self) -> Result<Vec<Link>, Error> {
+    fn read_chain(&mut self) -> Result<Vec<Record>, Error> {
         let (version, mask) = self.committed.checkpoint().footer_version();
         let mut chain = Vec::new();
         let mut seen = BTreeSet::new();
@@ -82,7 +82,7 @@ impl<D: Scheduler> F2fs<D> {
             if footer.checkpoint & mask != version & mask {
                 break;
             }
-            chain.push(Link { address: next, footer });
+            chain.push(Record { address: next, footer });
             next = footer.next_address(self.superblock.variant, next);
         }
         Ok(chain)
@@ -90,10 +90,10 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The files that the chain recovers: those that the checkpoint knows, and those whose inode it holds with both
     /// marks.
-    fn synced_files(&mut self, chain: &[Link]) -> Result<BTreeMap<Nid, Synced>, Error> {
+    fn synced_files(&mut self, chain: &[Record]) -> Result<BTreeMap<Nid, Synced>, Error> {
         let mut files: BTreeMap<Nid, Synced> = BTreeMap::new();
-        for (at, link) in chain.iter().enumerate() {
-            let footer = link.footer;
+        for (at, record) in chain.iter().enumerate() {
+            let footer = record.footer;
             if !footer.fsync_mark {
                 continue;
             }
@@ -116,18 +116,18 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Keeps the chain, and the content it leads to, from being written.
-    fn guard_chain(&mut self, chain: &[Link], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
+    fn guard_chain(&mut self, chain: &[Record], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
         let mut claimed = Vec::new();
         // what lies further out is of a recovery that was cut: kept, it could take space each time
         let used = synced.values().map(|file| file.last + 1).max().unwrap_or(0);
         let kept = if self.space.guards_whole_chain() { chain.len() } else { used };
-        for (at, link) in chain.iter().enumerate().take(kept) {
-            claimed.push(link.address);
-            if synced.get(&link.footer.ino).is_none_or(|file| at > file.last) {
+        for (at, record) in chain.iter().enumerate().take(kept) {
+            claimed.push(record.address);
+            if synced.get(&record.footer.ino).is_none_or(|file| at > file.last) {
                 continue;
             }
-            let block = self.io.read(link.address)?;
-            for (_, address) in self.logged_pointers(link, &block)? {
+            let block = self.io.read(record.address)?;
+            for (_, address) in self.logged_pointers(record, &block)? {
                 if self.superblock.in_main(address) {
                     claimed.push(address);
                 }
@@ -137,8 +137,12 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// The pointers to content that a node of the chain holds: their index in the node, and where they lead.
-    fn logged_pointers(&mut self, link: &Link, block: &BlockBytes) -> Result<Vec<(usize, BlockAddr)>, Error> {
-        let (variant, offset) = (self.superblock.variant, link.footer.node_offset);
+    fn logged_pointers(
+        &mut self,
+        record: &Record,
+        block: &BlockBytes,
+    ) -> Result<Vec<(usize, BlockAddr)>, Error> {
+        let (variant, offset) = (self.superblock.variant, record.footer.node_offset);
         if offset == XATTR_NODE_OFFSET || is_indirect(offset) {
             return Ok(Vec::new());
         }
@@ -147,7 +151,7 @@ impl<D: Scheduler> F2fs<D> {
             if raw.i_inline & (InlineFlags::DATA.0 | InlineFlags::DENTRY.0) != 0 {
                 return Ok(Vec::new());
             }
-            Inode::parse(Arc::new(*block), link.footer.ino, &self.superblock)?;
+            Inode::parse(Arc::new(*block), record.footer.ino, &self.superblock)?;
             let geometry = raw.geometry(self.superblock.layout());
             (geometry.pointers(), geometry.pointer_at(0))
         } else {
@@ -158,7 +162,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Makes the files that the checkpoint does not know, so that their nodes find them in whatever order they come.
-    fn recreate_files(&mut self, chain: &[Link], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
+    fn recreate_files(&mut self, chain: &[Record], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
         for (&ino, file) in synced {
             let Some(named) = file.named else { continue };
             if !self.is_known(ino)? {
@@ -169,13 +173,13 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    fn replay(&mut self, link: &Link, named: bool, adopted: &mut Adopted) -> Result<(), Error> {
-        let block = self.io.read(link.address)?;
-        let ino = link.footer.ino;
-        match link.footer.node_offset {
+    fn replay(&mut self, record: &Record, named: bool, adopted: &mut Adopted) -> Result<(), Error> {
+        let block = self.io.read(record.address)?;
+        let ino = record.footer.ino;
+        match record.footer.node_offset {
             0 => {
                 self.replay_inode(ino, &block, named)?;
-                self.replay_pointers(link, &block, adopted)
+                self.replay_pointers(record, &block, adopted)
             }
             XATTR_NODE_OFFSET => self.replay_xattr_node(ino, &block),
             offset if is_indirect(offset) => Ok(()),
@@ -184,7 +188,7 @@ impl<D: Scheduler> F2fs<D> {
                 if self.has_inline_data(ino)? {
                     self.leave_inode(ino)?;
                 }
-                self.replay_pointers(link, &block, adopted)
+                self.replay_pointers(record, &block, adopted)
             }
         }
     }
@@ -195,7 +199,7 @@ impl<D: Scheduler> F2fs<D> {
 
     fn replay_inode(&mut self, ino: Nid, block: &Arc<BlockBytes>, named: bool) -> Result<(), Error> {
         let logged = Inode::parse(Arc::clone(block), ino, &self.superblock)?;
-        self.check_same_room(ino, RawInode::of(block))?;
+        self.check_same_geometry(ino, RawInode::of(block))?;
         self.replay_size(ino, &logged)?;
         self.replay_fields(ino, RawInode::of(block))?;
         self.replay_inline(ino, &logged)?;
@@ -205,8 +209,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// An inode never divides its room anew.
-    fn check_same_room(&mut self, ino: Nid, logged: &RawInode) -> Result<(), Error> {
+    /// An inode never changes its layout.
+    fn check_same_geometry(&mut self, ino: Nid, logged: &RawInode) -> Result<(), Error> {
         let (old, new) = (self.geometry(ino)?, logged.geometry(self.superblock.layout()));
         let check = |field, found: usize, expected: usize| {
             Corrupt::check_equal(Place::Inode(ino), field, found as u64, expected as u64)
@@ -363,18 +367,18 @@ impl<D: Scheduler> F2fs<D> {
 
     fn replay_pointers(
         &mut self,
-        link: &Link,
+        record: &Record,
         block: &BlockBytes,
         adopted: &mut Adopted,
     ) -> Result<(), Error> {
-        let ino = link.footer.ino;
+        let ino = record.footer.ino;
         if !self.has_block_pointers(ino)? {
             return Ok(());
         }
         let shape = self.shape(ino)?;
-        let first = first_block(link.footer.node_offset, shape.pointers, shape.direct);
-        let used = if link.footer.node_offset == 0 { shape.pointers } else { shape.direct };
-        for (index, logged) in self.logged_pointers(link, block)?.into_iter().take(used as usize) {
+        let first = first_block(record.footer.node_offset, shape.pointers, shape.direct);
+        let used = if record.footer.node_offset == 0 { shape.pointers } else { shape.direct };
+        for (index, logged) in self.logged_pointers(record, block)?.into_iter().take(used as usize) {
             self.replay_pointer(ino, first + index as u64, logged, adopted)?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Error, Figure, Ino, Simulated};
 
 use super::F2fs;
-use super::data::Why;
+use super::data::WritebackReason;
 use crate::format::{BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Nid};
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
@@ -43,13 +43,13 @@ impl<D: Scheduler> F2fs<D> {
     /// Writes past the cache, and waits. Where the volume is no pure log, blocks that have a place keep it (Linux 6.1).
     fn write_direct(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
         let facts = self.data_facts(ino, contents.len())?;
-        let place = self.place_facts(ino, Why::Direct, contents.len())?;
+        let update = self.update_facts(ino, WritebackReason::Direct, contents.len())?;
         let blocks: Vec<u64> = (first..first + contents.len() as u64).collect();
-        let ways = self.ways(ino, &blocks, place, Why::Direct)?;
+        let modes = self.write_modes(ino, &blocks, update, WritebackReason::Direct)?;
         for (number, (index, content)) in (first..).zip(contents).enumerate() {
             self.look_for_headroom(number)?;
             self.pages.remove_range(ino.0.into(), index..index + 1);
-            self.place_page(ino, index, content.clone(), facts, ways.of(number))?;
+            self.place_page(ino, index, content.clone(), facts, modes.of(number))?;
             if (index - first + 1).is_multiple_of(BLOCKS_IN_SEGMENT.into()) {
                 self.balance()?;
             }

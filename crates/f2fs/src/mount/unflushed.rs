@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::format::Nid;
 
-/// What was written otherwise than by a remap since the last flush; kept only in modes that remap.
+/// Writes since the last flush that no remap made durable; kept only in modes that remap.
 #[derive(Debug, Default)]
 pub(super) struct Unflushed {
     files: BTreeSet<Nid>,

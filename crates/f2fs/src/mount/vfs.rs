@@ -1,4 +1,4 @@
-//! The calls of [`FileSystem`]: each checks, does its work, and leaves room for the next.
+//! The calls of [`FileSystem`]: each checks, does its work, and leaves space for the next.
 
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
@@ -26,7 +26,7 @@ impl<D: Scheduler> F2fs<D> {
         self.state.stop_if(broken && self.nodes.edits() != edits);
         let done = done?;
         match self.after_write() {
-            // the call itself had room enough; the next one, or a sync, says that there is none
+            // the call itself had space enough; the next one, or a sync, says that there is none
             Err(crate::Error::NoSpace) => {}
             left => left?,
         }

@@ -155,7 +155,7 @@ impl Lab {
     pub fn nat(&self, nid: u32) -> At {
         let address = nat_block_address(&self.superblock, &self.bitmaps.nat, Nid(nid));
         let variant = self.superblock.variant;
-        At { block: address.0, byte: variant.nat_place(Nid(nid)).1 * (5 + variant.address_bytes()) }
+        At { block: address.0, byte: variant.nat_position(Nid(nid)).1 * (5 + variant.address_bytes()) }
     }
 
     /// The SIT entry (74 bytes) of a segment: in the journal if it is there.

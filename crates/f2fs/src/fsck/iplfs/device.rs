@@ -1,4 +1,5 @@
-//! What the device holds, if it can tell, against what is live and what waits for its discard.
+//! The blocks that the device holds, if it can tell, against those that are live or wait for their
+//! discard.
 
 use std::ops::Range;
 
@@ -10,7 +11,7 @@ use crate::fsck::{Checker, Finding};
 /// Blocks that the device is asked for at once.
 const AT_ONCE: usize = 4096;
 
-/// What a device holds in one area.
+/// The blocks of one area that a device holds.
 #[derive(Debug, Default)]
 struct Held {
     blocks: u64,
@@ -74,7 +75,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         found
     }
 
-    /// What is held in area 0 outside the superblocks, the packs and the NAT.
+    /// Blocks held in area 0 outside the superblocks, the packs and the NAT.
     fn leaked_metadata(&mut self) -> Vec<Extent> {
         let superblock = self.volume.superblock.clone();
         let packs = superblock.cp_start.0..superblock.cp_start.0 + 2 * u64::from(superblock.pack_blocks);

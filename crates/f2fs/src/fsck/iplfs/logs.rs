@@ -40,7 +40,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         true
     }
 
-    /// What a log has written, as addresses.
+    /// The addresses that a log has written.
     pub(super) fn written_by(&self, log: usize) -> Range<u64> {
         area_start(log).0..self.volume.checkpoint.positions[log].0
     }

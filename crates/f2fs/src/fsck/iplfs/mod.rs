@@ -1,4 +1,4 @@
-//! What only a volume of IPLFS has: logs that have written all that lies below their positions and nothing beyond, a discard
+//! The parts that only a volume of IPLFS has: logs that have written all that lies below their positions and nothing beyond, a discard
 //! log, and a device that should hold what is live, what waits for its discard, and nothing else.
 //!
 //! Left out: which of several logs of data, or of nodes, a block should have gone to; blocks beyond the logs' positions, which

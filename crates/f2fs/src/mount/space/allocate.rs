@@ -42,7 +42,7 @@ impl<D: Scheduler> F2fs<D> {
     /// # Errors
     /// [`Corrupt::NotValid`].
     pub(in super::super) fn free_block(&mut self, address: BlockAddr) -> Result<(), Corrupt> {
-        if self.io.places().has(address) {
+        if self.io.device_addresses().has(address) {
             self.physical.give_up(address);
             return Ok(());
         }

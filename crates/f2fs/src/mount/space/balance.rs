@@ -4,8 +4,8 @@
 use dovetail_block::{Scheduler, free_blocks};
 
 use super::super::F2fs;
-use super::super::checkpoint::Reason;
-use super::super::policy::{RoomFacts, is_tight};
+use super::super::checkpoint::CheckpointReason;
+use super::super::policy::{HeadroomFacts, is_tight};
 use super::iplfs::LogSpace;
 use super::{Demand, Space};
 use crate::error::Error;
@@ -21,7 +21,7 @@ const NODES_A_LOOK: usize = 16;
 const NEAR: u64 = 4096;
 
 impl<D: Scheduler> F2fs<D> {
-    /// What the mount holds in memory and the next checkpoint writes.
+    /// The demand of the next checkpoint.
     pub(in super::super) fn demand(&self) -> Demand {
         Demand {
             dirty_nodes: self.nodes.dirty_count() as u32,
@@ -88,7 +88,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The log space with what its policies decide by; `None` of a volume with segments, whose
     /// policies have [`Space::facts`].
-    fn room_facts(&mut self) -> Result<Option<(&mut LogSpace, RoomFacts)>, Error> {
+    fn headroom_facts(&mut self) -> Result<Option<(&mut LogSpace, HeadroomFacts)>, Error> {
         let demand = self.demand();
         let Space::Iplfs(space) = &mut self.space else { return Ok(None) };
         let mut device = free_blocks(self.io.device_mut())?;
@@ -96,20 +96,22 @@ impl<D: Scheduler> F2fs<D> {
             self.io.kick()?; // what is still being gathered takes space, too
             device = free_blocks(self.io.device_mut())?;
         }
-        let facts = space.room_facts(&self.superblock, &demand, device);
+        let facts = space.headroom_facts(&self.superblock, &demand, device);
         Ok(Some((space, facts)))
     }
 
     /// Frees space on the device if what is written next might not find any, and bounds what a
     /// discard log has to hold.
     fn balance_device(&mut self) -> Result<(), Error> {
-        let Some((_, facts)) = self.room_facts()? else { return Ok(()) };
+        let Some((_, facts)) = self.headroom_facts()? else { return Ok(()) };
         if is_tight(&facts) {
             self.free_device_space()?;
         }
         self.note_device()?;
         match &self.space {
-            Space::Iplfs(space) if space.is_log_due(&self.superblock) => self.write_checkpoint(Reason::Sync),
+            Space::Iplfs(space) if space.is_log_due(&self.superblock) => {
+                self.write_checkpoint(CheckpointReason::Sync)
+            }
             Space::Segmented(_) | Space::Iplfs(_) => Ok(()),
         }
     }
@@ -118,8 +120,8 @@ impl<D: Scheduler> F2fs<D> {
     /// checkpoint adds to it. The checkpoint itself may need the space that the first frees.
     fn free_device_space(&mut self) -> Result<(), Error> {
         self.discard_some(usize::MAX, 1)?;
-        if self.room_facts()?.is_some_and(|(space, facts)| space.gains_by_checkpoint(&facts)) {
-            self.write_checkpoint(Reason::Sync)?;
+        if self.headroom_facts()?.is_some_and(|(space, facts)| space.gains_by_checkpoint(&facts)) {
+            self.write_checkpoint(CheckpointReason::Sync)?;
             self.discard_some(usize::MAX, 1)?;
         }
         Ok(())
@@ -127,7 +129,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Notes whether the device itself is short of space, whatever the counts say.
     fn note_device(&mut self) -> Result<(), Error> {
-        if let Some((space, facts)) = self.room_facts()? {
+        if let Some((space, facts)) = self.headroom_facts()? {
             space.note_device(&facts);
         }
         Ok(())
@@ -162,7 +164,7 @@ impl<D: Scheduler> F2fs<D> {
     /// A record of the file's changes would take space that a recovery needs.
     pub(in super::super) fn has_no_headroom_to_log(&mut self, ino: Nid) -> Result<bool, Error> {
         let nodes = self.nodes.dirty_of(ino).len() as u64;
-        let facts = self.room_facts()?;
+        let facts = self.headroom_facts()?;
         Ok(facts.is_some_and(|(_, facts)| !LogSpace::can_log(&facts, nodes)))
     }
 }

@@ -47,7 +47,8 @@ pub(super) struct Found<'v> {
     pub(super) discard_log: Vec<Extent>,
 }
 
-/// What the mount holds in memory and the next checkpoint writes: blocks, unless it says otherwise.
+/// The demand of the next checkpoint: what it writes of the mount's memory. Blocks, unless it says
+/// otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     pub(super) dirty_nodes: u32,

@@ -87,7 +87,7 @@ impl Bitmap {
         starts.sum()
     }
 
-    /// Bytes in a log, in the shorter of the two ways.
+    /// Bytes in a log, in the shorter of the two forms.
     fn log_len(&self) -> usize {
         (DISCARD_ENTRY * self.runs()).min(bitmap_len(self.used_words().len()))
     }
@@ -140,7 +140,7 @@ pub(super) struct DiscardBitmaps {
     order: VecDeque<u64>,
     extents: VecDeque<Extent>,
     blocks: u64,
-    /// What a log of it takes at most, in bytes, but for the extents.
+    /// The size of a log of it at most, in bytes, but for the extents.
     most_bytes: u64,
 }
 
@@ -149,12 +149,12 @@ impl DiscardBitmaps {
         self.blocks == 0
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub(super) fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// What a log of it takes at most, in bytes.
+    /// The size of a log of it at most, in bytes.
     pub(super) fn most_bytes(&self) -> u64 {
         self.most_bytes + (DISCARD_ENTRY * self.extents.len()) as u64
     }
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!((queued.blocks(), queued.take(9).len()), (u64::MAX, 3));
     }
 
-    /// What was given up far apart takes memory by what it is, not by where.
+    /// Blocks given up far apart take memory by their number.
     #[test]
     fn a_block_takes_little_memory() {
         let mut alone = DiscardBitmaps::default();

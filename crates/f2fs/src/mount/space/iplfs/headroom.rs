@@ -1,6 +1,6 @@
 //! Headroom on the device: what is valid and what is dead never take more than it has.
 
-use super::super::super::policy::{ROOM_MARGIN, RoomFacts, can_log, is_tight};
+use super::super::super::policy::{HEADROOM_MARGIN, HeadroomFacts, can_log, is_tight};
 use super::super::Demand;
 use super::LogSpace;
 use super::pack::discard_log_bytes;
@@ -8,14 +8,14 @@ use crate::format::{BLOCK, IPLFS_JOURNAL_ENTRIES, ORPHANS_IN_BLOCK, Superblock};
 
 impl LogSpace {
     /// The state that the policies decide by; `device` is what the device says that it can take.
-    pub(crate) fn room_facts(
+    pub(crate) fn headroom_facts(
         &self,
         superblock: &Superblock,
         demand: &Demand,
         device: Option<u64>,
-    ) -> RoomFacts {
+    ) -> HeadroomFacts {
         let dirty = u64::from(demand.dirty_nodes) + u64::from(demand.dirty_dents);
-        RoomFacts {
+        HeadroomFacts {
             limit: self.limit,
             placed: self.placed(demand.valid_blocks),
             dead: self.dead(),
@@ -25,7 +25,7 @@ impl LogSpace {
         }
     }
 
-    /// What the next checkpoint writes beside content and nodes, at most: its pack, and pages of the
+    /// Blocks that the next checkpoint writes beside content and nodes, at most: its pack, and pages of the
     /// NAT unless they fit into it.
     fn coming_metadata(&self, superblock: &Superblock, demand: &Demand) -> u64 {
         let log_bytes = self.fresh.most_bytes().saturating_add(self.queued.most_bytes());
@@ -39,17 +39,17 @@ impl LogSpace {
 
     /// A checkpoint, and the discards that it allows, would free space. On a device that is simply
     /// full a checkpoint for every call would gain nothing.
-    pub(crate) fn gains_by_checkpoint(&self, facts: &RoomFacts) -> bool {
-        is_tight(facts) && (facts.pending >= ROOM_MARGIN || self.has_fresh())
+    pub(crate) fn gains_by_checkpoint(&self, facts: &HeadroomFacts) -> bool {
+        is_tight(facts) && (facts.pending >= HEADROOM_MARGIN || self.has_fresh())
     }
 
     /// Notes whether the device itself is short of space, whatever the counts say.
-    pub(crate) fn note_device(&mut self, facts: &RoomFacts) {
-        self.device_is_full = is_tight(&RoomFacts { limit: u64::MAX, ..*facts });
+    pub(crate) fn note_device(&mut self, facts: &HeadroomFacts) {
+        self.device_is_full = is_tight(&HeadroomFacts { limit: u64::MAX, ..*facts });
     }
 
     /// A record of so many `nodes` leaves the space that a recovery needs.
-    pub(crate) fn can_log(facts: &RoomFacts, nodes: u64) -> bool {
+    pub(crate) fn can_log(facts: &HeadroomFacts, nodes: u64) -> bool {
         can_log(facts, nodes)
     }
 }

@@ -58,7 +58,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// What was given up and the device still holds; empty on a volume with segments.
+    /// Blocks given up that the device still holds; none on a volume with segments.
     pub fn awaiting_discard(&self) -> Vec<Extent> {
         match &self.space {
             Space::Segmented(_) => Vec::new(),

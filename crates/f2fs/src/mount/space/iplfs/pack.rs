@@ -14,14 +14,14 @@ pub(super) fn discard_log_bytes(superblock: &Superblock) -> u64 {
 }
 
 impl LogSpace {
-    /// What was given up since the last checkpoint fills so much of a discard log that the next
+    /// Blocks given up since the last checkpoint fill so much of a discard log that the next
     /// checkpoint is due.
     pub(crate) fn is_log_due(&self, superblock: &Superblock) -> bool {
         log_is_due(self.fresh.most_bytes(), discard_log_bytes(superblock))
     }
 
-    /// What waits does not fit into the next discard log beside what is fresh. It is discarded
-    /// before: an earlier log, which counts until the next checkpoint is complete, holds it, and
+    /// Queued extents do not fit into the next discard log beside the fresh ones. They are discarded
+    /// before: an earlier log, which counts until the next checkpoint is complete, holds them, and
     /// that one is complete only after a flush.
     pub(crate) fn overflows_log(&self, superblock: &Superblock) -> bool {
         !can_carry(self.fresh.log_len(), self.queued.log_len(), discard_log_bytes(superblock))

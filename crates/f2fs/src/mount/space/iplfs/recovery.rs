@@ -14,7 +14,7 @@ use super::{LogSpace, log_of};
 use crate::error::{Corrupt, Error};
 use crate::format::{BlockAddr, Extent, area_start};
 
-/// What recovery has found beyond the checkpoint's log positions.
+/// The findings of recovery beyond the checkpoint's log positions.
 #[derive(Debug)]
 pub(super) struct Recovered {
     /// The checkpoint's log positions.
@@ -95,7 +95,7 @@ impl LogSpace {
         }
     }
 
-    /// What the chain took up and no file has is given up, the chain among it: with the next
+    /// Gives up what the chain took up and no file has, the chain among it: with the next
     /// checkpoint nothing needs it.
     pub(crate) fn give_up_unclaimed(&mut self) {
         let Some(recovered) = self.recovered.take() else { return };

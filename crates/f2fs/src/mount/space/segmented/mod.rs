@@ -102,8 +102,8 @@ impl SegmentSpace {
             dirty_nodes: demand.dirty_nodes,
             dirty_dents: demand.dirty_dents,
             dirty_data: demand.dirty_data,
-            node_room: left(3).min(left(4)).min(left(5)),
-            dent_room: left(0),
+            node_log_left: left(3).min(left(4)).min(left(5)),
+            dent_log_left: left(0),
             lfs: self.lfs,
         }
     }

@@ -1,4 +1,4 @@
-//! Which blocks of the main area are valid, now and as of the last checkpoint, and which segments are free.
+//! The valid blocks of the main area, now and as of the last checkpoint, and the free segments.
 //!
 //! A block that the last checkpoint refers to must not be overwritten before the next one is
 //! complete. So each segment keeps two maps: what is valid, and what must not be written yet. A
@@ -13,7 +13,7 @@ use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, SegNo, SitEntry, Superblock};
 /// A bit for each block of a segment, most significant bit of a byte first, as in the SIT.
 type Map = [u8; 64];
 
-/// What is known of one segment.
+/// The state of one segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
     /// Valid blocks now.
@@ -138,7 +138,7 @@ fn word(map: &Map, at: usize) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Segments {
     all: Vec<Segment>,
-    /// What a search for holes compares first, side by side: see [`hole_key`].
+    /// Keys that a search for holes compares first, side by side: see [`hole_key`].
     hole_keys: Vec<u16>,
     main_start: u32,
     per_section: u32,

@@ -10,25 +10,25 @@ use crate::format::{BlockAddr, Nid};
 
 /// The places by which the device holds a block, and whether the block was reached.
 #[derive(Debug, Default)]
-pub(super) struct HeldPlaces {
+pub(super) struct HeldAddresses {
     reached: HashMap<BlockAddr, bool>,
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
     /// Asks the device; of an ordinary volume there are none.
-    pub(super) fn read_places(&mut self) -> Result<(), Error> {
-        let held = self.volume.blocks.held_places()?;
-        self.places.reached = held.into_iter().map(|place| (place, false)).collect();
+    pub(super) fn read_device_addresses(&mut self) -> Result<(), Error> {
+        let held = self.volume.blocks.held_addresses()?;
+        self.held_addresses.reached = held.into_iter().map(|place| (place, false)).collect();
         Ok(())
     }
 
-    pub(super) fn is_held_place(&self, address: BlockAddr) -> bool {
-        self.places.reached.contains_key(&address)
+    pub(super) fn is_held_address(&self, address: BlockAddr) -> bool {
+        self.held_addresses.reached.contains_key(&address)
     }
 
     /// Marks a held place as reached; false if it was before.
     pub(super) fn claim_place(&mut self, address: BlockAddr, nid: Nid) -> bool {
-        let first = self.places.reached.insert(address, true) == Some(false);
+        let first = self.held_addresses.reached.insert(address, true) == Some(false);
         if !first {
             self.found(Finding::BlockShared { address, nid });
         }

@@ -4,9 +4,9 @@ use super::{NIDS_IN_NODE, XATTR_NODE_OFFSET};
 
 const N: u64 = NIDS_IN_NODE as u64;
 
-/// The way to a block of a file, from the inode down.
+/// The path to a block of a file, from the inode down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct NodePath {
     /// Which of the inode's five nids leads there; `None` for a pointer in the inode itself.
     pub(crate) root: Option<usize>,
     /// The node offset (its place among the inode's nodes) and the index to follow in each node.
@@ -17,14 +17,14 @@ pub(crate) struct Way {
     pub(crate) index: usize,
 }
 
-impl Way {
-    /// The way to block `block`; `None` beyond what a file can hold. `pointers` are the inode's own, `direct` those
+impl NodePath {
+    /// The path to block `block`; `None` beyond what a file can hold. `pointers` are the inode's own, `direct` those
     /// used in a direct node.
     pub(crate) fn to(block: u64, pointers: u64, direct: u64) -> Option<Self> {
-        let mut way = Self { root: None, steps: [(0, 0); 3], depth: 0, index: 0 };
+        let mut path = Self { root: None, steps: [(0, 0); 3], depth: 0, index: 0 };
         if block < pointers {
-            way.index = block as usize;
-            return Some(way);
+            path.index = block as usize;
+            return Some(path);
         }
         let mut rest = block - pointers;
         let sizes = [direct, direct, direct * N, direct * N, direct * N * N];
@@ -33,9 +33,9 @@ impl Way {
             rest -= if inside { 0 } else { size };
             inside
         })?;
-        way.root = Some(root);
-        way.fill(root, rest, direct);
-        Some(way)
+        path.root = Some(root);
+        path.fill(root, rest, direct);
+        Some(path)
     }
 
     fn fill(&mut self, root: usize, rest: u64, direct: u64) {
@@ -99,31 +99,31 @@ mod tests {
     use super::*;
 
     fn last_step(block: u64) -> (usize, (u32, usize)) {
-        let way = Way::to(block, 873, N).unwrap();
-        (way.depth, way.steps[way.depth.saturating_sub(1)])
+        let path = NodePath::to(block, 873, N).unwrap();
+        (path.depth, path.steps[path.depth.saturating_sub(1)])
     }
 
     #[test]
     fn node_offsets_are_those_of_the_format() {
-        assert_eq!(Way::to(872, 873, N).unwrap().index, 872);
+        assert_eq!(NodePath::to(872, 873, N).unwrap().index, 872);
         assert_eq!(last_step(873), (1, (1, 0)));
         assert_eq!(last_step(873 + N), (1, (2, 0)));
         assert_eq!(last_step(873 + 2 * N), (2, (4, 0)));
         assert_eq!(last_step(873 + 2 * N + N * N), (2, (5 + N as u32, 0)));
         assert_eq!(last_step(873 + 2 * N + 2 * N * N), (3, (5 + 2 * N as u32 + 2, 0)));
         assert_eq!(last_step(873 + 2 * N + 2 * N * N + N * N), (3, (6 + 2 * N as u32 + N as u32 + 1 + 1, 0)));
-        assert_eq!(Way::to(873 + 2 * N + 2 * N * N + N * N * N, 873, N), None);
+        assert_eq!(NodePath::to(873 + 2 * N + 2 * N * N + N * N * N, 873, N), None);
     }
 
     #[test]
     fn the_first_block_of_a_node_is_where_its_way_begins() {
         for node in [0, 1, 2, 3, N, N + 1, N + 2, 2 * N + 1, 2 * N + 2, 2 * N + 3, 3 * N + 2, 3 * N + 3] {
             let block = if node == 0 { 0 } else { 873 + (node - 1) * N };
-            let way = Way::to(block, 873, N).unwrap();
-            let offset = if way.depth == 0 { 0 } else { way.steps[way.depth - 1].0 };
+            let path = NodePath::to(block, 873, N).unwrap();
+            let offset = if path.depth == 0 { 0 } else { path.steps[path.depth - 1].0 };
             assert_eq!(first_block(offset, 873, N), block, "node {node} at offset {offset}");
             assert!(!is_indirect(offset), "{offset}");
-            for step in way.steps[..way.depth.saturating_sub(1)].iter() {
+            for step in path.steps[..path.depth.saturating_sub(1)].iter() {
                 assert!(is_indirect(step.0), "{step:?}");
             }
         }

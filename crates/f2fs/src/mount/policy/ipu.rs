@@ -1,4 +1,4 @@
-//! Whether a block is rewritten where it lies.
+//! In-place updates: the conditions under which a block is rewritten at its address.
 
 /// The conditions under which data is written in place, as bits by the kernel's names (sysfs `ipu_policy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ pub(crate) const SMALL_VOLUME_SEGMENTS: u32 = 8192;
 /// Utilisation from which [`IpuPolicy::UTIL`] applies, in percent (sysfs `min_ipu_util`).
 const MIN_UTIL_PERCENT: u64 = 70;
 
-/// What the choice depends on.
+/// The facts of the choice.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PlaceFacts {
+pub(crate) struct UpdateFacts {
     /// `mode=lfs`.
     pub(crate) lfs: bool,
     /// A block of a directory.
@@ -60,8 +60,8 @@ pub(crate) struct PlaceFacts {
     pub(crate) util_percent: u64,
 }
 
-/// Whether a block that has a place is written there again (Linux 6.1).
-pub(crate) const fn in_place(policy: IpuPolicy, facts: PlaceFacts) -> bool {
+/// A block that has an address is written there again (Linux 6.1).
+pub(crate) const fn in_place(policy: IpuPolicy, facts: UpdateFacts) -> bool {
     if facts.lfs || facts.dir || facts.cleaning {
         return false;
     }
@@ -84,20 +84,20 @@ mod tests {
 
     #[test]
     fn each_bit_needs_its_condition() {
-        let base = PlaceFacts::default();
-        let full = PlaceFacts { util_percent: 71, ..base };
+        let base = UpdateFacts::default();
+        let full = UpdateFacts { util_percent: 71, ..base };
         assert!(in_place(IpuPolicy::FORCE, base));
-        assert!(!in_place(IpuPolicy::FORCE, PlaceFacts { lfs: true, ..base }));
-        assert!(!in_place(IpuPolicy::FORCE, PlaceFacts { cleaning: true, ..base }));
-        assert!(!in_place(IpuPolicy::UTIL, PlaceFacts { util_percent: 70, ..base }));
+        assert!(!in_place(IpuPolicy::FORCE, UpdateFacts { lfs: true, ..base }));
+        assert!(!in_place(IpuPolicy::FORCE, UpdateFacts { cleaning: true, ..base }));
+        assert!(!in_place(IpuPolicy::UTIL, UpdateFacts { util_percent: 70, ..base }));
         assert!(in_place(IpuPolicy::UTIL, full));
         assert!(!in_place(IpuPolicy::SSR_UTIL, full));
-        assert!(in_place(IpuPolicy::SSR_UTIL, PlaceFacts { need_ssr: true, ..full }));
-        assert!(in_place(IpuPolicy::FSYNC, PlaceFacts { small_fsync: true, ..base }));
+        assert!(in_place(IpuPolicy::SSR_UTIL, UpdateFacts { need_ssr: true, ..full }));
+        assert!(in_place(IpuPolicy::FSYNC, UpdateFacts { small_fsync: true, ..base }));
         assert!(!in_place(IpuPolicy::FSYNC, base));
-        assert!(in_place(IpuPolicy(0), PlaceFacts { fixed: true, ..base }));
-        assert!(in_place(IpuPolicy(0), PlaceFacts { direct: true, ..base }));
-        assert!(!in_place(IpuPolicy(0), PlaceFacts { direct: true, lfs: true, ..base }));
+        assert!(in_place(IpuPolicy(0), UpdateFacts { fixed: true, ..base }));
+        assert!(in_place(IpuPolicy(0), UpdateFacts { direct: true, ..base }));
+        assert!(!in_place(IpuPolicy(0), UpdateFacts { direct: true, lfs: true, ..base }));
     }
 
     #[test]
