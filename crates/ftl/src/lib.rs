@@ -14,8 +14,8 @@ mod config;
 mod direct_map;
 mod drive;
 mod emulated;
-pub mod lines;
 pub mod mapping;
+mod medium;
 mod profile;
 mod remap;
 pub mod stats;
@@ -25,5 +25,7 @@ pub use config::{ConfigError, DriveConfig, MapCacheConfig};
 pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
 pub use emulated::{EmulatedDrive, EmulatedError};
+pub use medium::lines;
+
 pub use profile::{Overrides, Profile, ProfileError, Variant, builtin_profiles};
 pub use remap::{RemapConfig, RemapStore};

@@ -6,12 +6,12 @@
 //! older version must not vanish before the newer one is there.
 
 use dovetail_block::DeviceError;
-use dovetail_nand::NandError;
 use dovetail_time::SimTime;
 
-use super::place::no_room;
-use super::{Drive, device_error};
-use crate::lines::LineId;
+use super::Drive;
+use super::program::no_room;
+use crate::lines::{LineId, LineState};
+use crate::medium::ErasedBlock;
 use crate::stats::Cause;
 use crate::victim::Situation;
 
@@ -41,10 +41,10 @@ enum Choice {
 impl Drive {
     /// Sees to it that a page can be written: cleans in the foreground when free lines have run short.
     pub(super) fn make_room(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        if self.lines.free() >= self.config.background_lines && self.run.is_none() {
+        if self.medium.lines().free() >= self.config.background_lines && self.run.is_none() {
             return Ok(());
         }
-        if self.lines.free() < self.config.foreground_lines {
+        if self.medium.lines().free() < self.config.foreground_lines {
             self.clean_in_foreground(at)?;
         }
         self.clean_along(at)
@@ -52,16 +52,17 @@ impl Drive {
 
     fn clean_in_foreground(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let (mut fruitless, mut most) = (0, self.lines_to_come());
-        while self.lines.free() < self.config.foreground_lines {
+        while self.medium.lines().free() < self.config.foreground_lines {
             if self.erase_next(at)? {
                 continue;
             }
-            let choice = if fruitless > self.lines.count() { Choice::LeastKept } else { Choice::Policy };
+            let choice =
+                if fruitless > self.medium.lines().count() { Choice::LeastKept } else { Choice::Policy };
             if self.run.is_none() && !self.start_run(choice) {
-                return if self.lines.free() > 0 { Ok(()) } else { Err(no_room()) };
+                return if self.medium.lines().free() > 0 { Ok(()) } else { Err(no_room()) };
             }
             // A line may give one page. Whether it had garbage says little: of a demand-paged map's pages each run makes some.
-            if fruitless > 2 * self.lines.count() + self.lines.pages_per_line() {
+            if fruitless > 2 * self.medium.lines().count() + self.medium.lines().pages_per_line() {
                 return Err(no_room());
             }
             self.counters.gc_stalls += 1;
@@ -76,7 +77,7 @@ impl Drive {
 
     /// Lines that are free, or will be once they are erased.
     fn lines_to_come(&self) -> u32 {
-        self.lines.free() + self.awaiting_erase.len() as u32
+        self.medium.lines().free() + self.awaiting_erase.len() as u32
     }
 
     /// Whether no further line needs to be cleaned for now. Lines that only wait for their erase count: when
@@ -91,7 +92,7 @@ impl Drive {
             return Ok(());
         }
         let Some(run) = self.run else { return Ok(()) };
-        let freed = u64::from(self.lines.pages_per_line().saturating_sub(run.kept));
+        let freed = u64::from(self.medium.lines().pages_per_line().saturating_sub(run.kept));
         self.gc_credit += u64::from(run.kept);
         while self.run.is_some() && (self.gc_credit >= freed || run.kept == 0) {
             self.gc_credit = self.gc_credit.saturating_sub(freed);
@@ -108,11 +109,11 @@ impl Drive {
             if self.run.is_none() && (self.has_enough() || !self.start_run(Choice::Policy)) {
                 return self.erase_what_is_ready(until);
             }
-            now = now.max(self.nand.idle_from());
+            now = now.max(self.medium.nand().idle_from());
             if now >= until {
                 return Ok(());
             }
-            for _ in 0..self.nand.geometry().units() {
+            for _ in 0..self.medium.nand().geometry().units() {
                 self.step(now)?;
             }
         }
@@ -127,9 +128,10 @@ impl Drive {
                 None => return false,
             },
         };
-        debug_assert!(self.is_closed(line), "a policy chose {line:?}, which is not closed");
-        let kept = self.lines.kept(line);
-        self.lines.take_victim(line);
+        let state = self.medium.lines().state(line);
+        debug_assert_eq!(state, LineState::Closed, "a policy chose {line:?}");
+        let kept = self.medium.lines().kept(line);
+        self.medium.take_victim(line);
         match cause {
             Cause::Wear => self.counters.wear_runs += 1,
             _ => self.counters.gc_runs += 1,
@@ -142,17 +144,21 @@ impl Drive {
     /// Asks the policy. With less than the reserve free (cleaning was interrupted by power cuts) the line that
     /// keeps least is taken whatever the policy: its pages find room.
     fn choose_victim(&mut self, choice: Choice) -> Option<LineId> {
-        if choice == Choice::LeastKept || self.lines.free() + 1 < self.config.least_reserve() {
-            return self.lines.least_kept();
+        if choice == Choice::LeastKept || self.medium.lines().free() + 1 < self.config.least_reserve() {
+            return self.medium.lines().least_kept();
         }
-        let situation =
-            Situation { lines: &self.lines, now: self.seq, choices: self.config.choices, rng: &mut self.rng };
+        let situation = Situation {
+            lines: self.medium.lines(),
+            now: self.medium.next_seq(),
+            choices: self.config.choices,
+            rng: &mut self.rng,
+        };
         (self.config.policy.choose)(situation)
     }
 
     /// The least worn closed line, when static wear levelling is due.
     fn worn_apart(&mut self) -> Option<LineId> {
-        if self.config.wear_spread == 0 || self.lines.free() + 1 < self.config.least_reserve() {
+        if self.config.wear_spread == 0 || self.medium.lines().free() + 1 < self.config.least_reserve() {
             return None;
         }
         self.runs_since_wear_check += 1;
@@ -160,19 +166,24 @@ impl Drive {
             return None;
         }
         self.runs_since_wear_check = 0;
-        let most = self.lines.ids().map(|line| self.lines.erases(line)).max()?;
-        let least =
-            self.lines.closed().iter().copied().min_by_key(|&line| (self.lines.erases(line), line))?;
-        (most - self.lines.erases(least) > self.config.wear_spread).then_some(least)
+        let most = self.medium.lines().ids().map(|line| self.medium.lines().erases(line)).max()?;
+        let least = self
+            .medium
+            .lines()
+            .closed()
+            .iter()
+            .copied()
+            .min_by_key(|&line| (self.medium.lines().erases(line), line))?;
+        (most - self.medium.lines().erases(least) > self.config.wear_spread).then_some(least)
     }
 
     /// Moves the next valid page of the current run, or ends the run.
     fn step(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let Some(run) = &mut self.run else { return Ok(()) };
-        let pages = self.lines.pages_per_line();
+        let pages = self.medium.lines().pages_per_line();
         while run.next < pages {
-            let ppn = self.lines.page(run.line, run.next);
-            if self.lines.is_valid(ppn) {
+            let ppn = self.medium.lines().page(run.line, run.next);
+            if self.medium.lines().is_valid(ppn) {
                 let cause = run.cause;
                 self.expect_moves();
                 // Only a page that has moved is behind the run: one that found no room must not be erased.
@@ -186,7 +197,7 @@ impl Drive {
         }
         let (line, kept) = (run.line, run.kept);
         self.run = None;
-        self.awaiting_erase.push_back((self.programs_end, line));
+        self.awaiting_erase.push_back((self.all_durable_at(), line));
         self.settle(at, kept)
     }
 
@@ -194,11 +205,11 @@ impl Drive {
     fn expect_moves(&mut self) {
         const AHEAD: u32 = 24;
         let Some(run) = self.run else { return };
-        let until = (run.next + AHEAD).min(self.lines.pages_per_line());
+        let until = (run.next + AHEAD).min(self.medium.lines().pages_per_line());
         for index in run.expected..until {
-            let ppn = self.lines.page(run.line, index);
+            let ppn = self.medium.lines().page(run.line, index);
             let lpn = self.owner(ppn).0;
-            if self.lines.is_valid(ppn) && !self.system.owns(lpn) {
+            if self.medium.lines().is_valid(ppn) && !self.system.owns(lpn) {
                 self.map.expect(lpn);
             }
         }
@@ -224,24 +235,22 @@ impl Drive {
         }
         // Not before the line was ready, but also not only now: the dies may have been idle since.
         let at = ready.max(self.programs_end_of_journal());
-        for block in self.lines.blocks(line) {
-            if self.nand.is_bad(block) {
-                continue;
-            }
-            match self.nand.erase(at, block) {
-                Ok(done) => {
-                    self.counters.erases += 1;
-                    self.note_erase(block, done);
+        let (counters, remaps) = (&mut self.counters, &mut self.remaps);
+        self.medium.erase_line(at, line, |block| match block {
+            ErasedBlock::Done(block, done) => {
+                counters.erases += 1;
+                if let Some(remaps) = remaps {
+                    remaps.note_erase(block, done);
                 }
-                Err(NandError::EraseFailed(_)) => {
-                    self.counters.erase_failures += 1;
-                    self.nand.retire(block);
-                }
-                Err(error) => return Err(device_error(&error)),
             }
-        }
-        let missing = self.missing_pages(line);
-        self.lines.erased(line, missing);
+            ErasedBlock::Failed => counters.erase_failures += 1,
+        })?;
         Ok(true)
+    }
+
+    /// When everything issued so far is durable: programs, and entries of non-volatile memory.
+    pub(super) fn all_durable_at(&self) -> SimTime {
+        let programs = self.medium.programs_end();
+        self.nvm().map_or(programs, |nvm| nvm.end().max(programs))
     }
 }

@@ -211,7 +211,7 @@ impl Drive {
                 rename.to = Some(name);
             } else if name != rename.from {
                 // the name is another block's for now: to be tried again
-                let inode = self.nand.inode(place);
+                let inode = self.medium.nand().inode(place);
                 if let Some(state) = &mut self.renames {
                     state.moved.insert(inode);
                 }
@@ -241,7 +241,7 @@ impl Drive {
 
     /// Writes which batch is open, no earlier than `at` and after what was said before; returns when that is durable.
     fn write_batch(&mut self, at: SimTime, open: Option<&OpenRenames>) -> Result<SimTime, DeviceError> {
-        let seq = self.take_seq();
+        let seq = self.medium.take_seq();
         if let Some(state) = &mut self.renames {
             state.seq = seq;
         }
@@ -386,7 +386,7 @@ impl Drive {
         let mut named = Vec::new();
         self.map.find_mapped(space.first.0..space.first.0 + space.blocks, usize::MAX, &mut named);
         let elsewhere = named.into_iter().filter(|(lpn, ppn)| lpn.0 != space.first.0 + u64::from(ppn.0));
-        let moved = elsewhere.map(|(_, ppn)| self.nand.inode(ppn)).collect();
+        let moved = elsewhere.map(|(_, ppn)| self.medium.nand().inode(ppn)).collect();
         if let Some(state) = &mut self.renames {
             state.moved = moved;
             state.set_open(open);

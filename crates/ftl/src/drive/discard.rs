@@ -81,7 +81,7 @@ impl Drive {
             let is_all = found.len() != AT_ONCE;
             for (lpn, ppn) in found.drain(..) {
                 let piece = Piece::of(range, lpn.0, self.page_shift());
-                let mapped = self.live_mask(ppn) & piece.mask();
+                let mapped = self.medium.live_mask(ppn) & piece.mask();
                 self.kill_parts(lpn, ppn, mapped);
                 let buffered = self.discard_in_buffer(piece);
                 self.counters.discarded_blocks += u64::from((buffered | mapped).count_ones());
@@ -104,7 +104,7 @@ impl Drive {
         };
         let dropped = entry.mask & gone;
         for part in (0..8).filter(|part| dropped >> part & 1 == 1) {
-            self.nand.release(std::mem::replace(&mut entry.tokens[part], dovetail_nand::Token::EMPTY));
+            self.medium.release(std::mem::replace(&mut entry.tokens[part], dovetail_nand::Token::EMPTY));
         }
         entry.mask &= !gone;
         let empty = entry.mask == 0;

@@ -40,12 +40,12 @@ use dovetail_time::{SimSpan, SimTime};
 
 use super::devirtualize::{self, BatchPage};
 use super::nvm::Nvm;
-use super::place::Page;
 use super::remap_log::{self, LogPage, TablePage};
 use super::{Drive, unless_worn_out};
 use crate::bits::Bits;
 use crate::buffer::MAX_PARTS;
 use crate::config::DriveConfig;
+use crate::medium::Page;
 use crate::stats::Cause;
 
 const BITMAP_MAGIC: u32 = 0x4456_4232; // "DVB2"
@@ -211,16 +211,9 @@ impl Journal {
 }
 
 impl Drive {
-    /// The next sequence number.
-    pub(super) fn take_seq(&mut self) -> Seq {
-        let seq = self.seq;
-        self.seq = Seq(seq.0 + 1);
-        seq
-    }
-
     /// Notes that the blocks of `range` are dead as of now; returns how long that takes.
     pub(super) fn note_discard(&mut self, at: SimTime, range: BlockRange) -> Result<SimSpan, DeviceError> {
-        let record = Record { range, seq: self.take_seq() };
+        let record = Record { range, seq: self.medium.take_seq() };
         if self.nvm().is_some() {
             return self.note_in_nvm(at, record);
         }
@@ -289,7 +282,7 @@ impl Drive {
     }
 
     fn records_per_page(&self) -> usize {
-        (self.nand.geometry().page_bytes as usize - HEADER_BYTES) / RECORD_BYTES
+        (self.medium.nand().geometry().page_bytes as usize - HEADER_BYTES) / RECORD_BYTES
     }
 
     /// A page of the drive's own can no longer be read. What it said is in memory, too: all bitmap pages are written
@@ -312,7 +305,7 @@ impl Drive {
     /// A page of the drive's own says nothing any more.
     pub(super) fn drop_system_page(&mut self, lpn: Lpn) {
         if let (Some(before), _) = self.point_at(lpn, None) {
-            self.forget(before);
+            self.medium.invalidate(before);
         }
     }
 
@@ -322,7 +315,7 @@ impl Drive {
     }
 
     fn write_pending(&mut self, mut at: SimTime) -> Result<(), DeviceError> {
-        let page_bytes = self.nand.geometry().page_bytes as usize;
+        let page_bytes = self.medium.nand().geometry().page_bytes as usize;
         // A record must not be on flash before it is in memory: with it, a remap would be there in part.
         at = at.max(self.nvm().map_or(at, Nvm::end));
         while self.has_records_for_flash() {
@@ -349,7 +342,7 @@ impl Drive {
     /// A bit that is set kills a version whose successor may still be under way: until that is on flash, the old one is all
     /// there is. So bitmap pages come after all programs so far.
     pub(super) fn write_bitmaps(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        let at = at.max(self.programs_end);
+        let at = at.max(self.all_durable_at());
         while let Some(index) = self.journal.touched.first() {
             let page = self.encode_bitmap(index as u32);
             self.program_system(at, Lpn(self.journal.first_lpn + index), &page, Cause::Journal)?;
@@ -359,13 +352,14 @@ impl Drive {
     }
 
     fn encode_bitmap(&self, index: u32) -> Vec<u8> {
-        let mut page = vec![0; self.nand.geometry().page_bytes as usize];
+        let mut page = vec![0; self.medium.nand().geometry().page_bytes as usize];
         let (first, pages) = (index * self.journal.pages_per_bitmap, self.journal.pages_per_bitmap);
-        PageHeader { magic: BITMAP_MAGIC, count: 0, first: first.into(), seq: self.seq }.put(&mut page);
+        PageHeader { magic: BITMAP_MAGIC, count: 0, first: first.into(), seq: self.medium.next_seq() }
+            .put(&mut page);
         let end = first.saturating_add(pages).min(self.geometry().pages());
         let parts = self.config.parts() as usize;
         for (i, ppn) in (first..end).map(Ppn).enumerate() {
-            let dead = !self.counting_parts(ppn) & self.all_parts();
+            let dead = !self.medium.counting_mask(ppn) & self.medium.full_mask();
             page[HEADER_BYTES + i * parts / 8] |= dead << (i * parts % 8);
         }
         page
@@ -383,13 +377,13 @@ impl Drive {
         let before = self.system.get(lpn);
         let mut tokens = [Token::EMPTY; MAX_PARTS];
         for (part, (token, block)) in tokens.iter_mut().zip(bytes.as_chunks().0).enumerate() {
-            let before = before.map_or(Token::EMPTY, |ppn| self.nand.token(ppn, part));
-            *token = self.nand.intern_version(block, before);
+            let before = before.map_or(Token::EMPTY, |ppn| self.medium.nand().token(ppn, part));
+            *token = self.medium.intern_version(block, before);
         }
         // it tells of what was programmed and written before
-        self.nand.barrier();
+        self.medium.barrier();
         let stream = StreamId(0);
-        let live = self.all_parts();
+        let live = self.medium.full_mask();
         let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode: Inode(0) };
         let done = self.program(at, self.move_frontier(stream), page, cause)?;
         self.host_programs_end = self.host_programs_end.max(done);

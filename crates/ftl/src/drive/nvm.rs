@@ -205,7 +205,7 @@ impl Drive {
         if powered {
             return (written, Ok(()));
         }
-        self.nand.cut_power();
+        self.medium.cut_power();
         (written, Err(DeviceError::PowerLost))
     }
 
@@ -213,9 +213,7 @@ impl Drive {
     fn take_nvm(&mut self, at: SimTime, entries: u64) -> SimTime {
         let Some(nvm) = self.nvm_mut() else { return at };
         nvm.end = nvm.end.max(at) + nvm.access * entries;
-        let end = nvm.end;
-        self.programs_end = self.programs_end.max(end);
-        end
+        nvm.end
     }
 
     /// Adds a record of a discard; returns how long that takes by itself.

@@ -97,6 +97,14 @@ impl Remaps {
         found.map_or(SimTime::ZERO, |(_, end)| *end)
     }
 
+    /// A block is erased at `end`: what its pages held is of no more interest.
+    pub(super) fn note_erase(&mut self, block: BlockId, end: SimTime) {
+        let Some(entries) = self.reverse.forget(block) else { return };
+        if let Some(nvm) = &mut self.nvm {
+            nvm.note_erase(end, block, entries);
+        }
+    }
+
     fn note(&mut self, at: SimTime, seq: Seq, end: SimTime) {
         while self.under_way.front().is_some_and(|(_, end)| *end <= at) {
             self.under_way.pop_front();
@@ -157,7 +165,7 @@ impl Drive {
     pub(super) fn carry_out(&mut self, at: SimTime, pairs: &[RemapPair]) -> Result<SimTime, DeviceError> {
         let (moves, looked_up) = self.resolve(at, pairs);
         let ready = self.content_is_durable(looked_up, &moves);
-        let seq = self.take_seq();
+        let seq = self.medium.take_seq();
         let end = match self.nvm() {
             Some(_) => self.write_intent(ready, seq, &moves)?,
             None => self.without_erasing(|drive| drive.write_log(ready, seq, &moves))?,
@@ -229,7 +237,7 @@ impl Drive {
     pub(super) fn owner(&self, ppn: Ppn) -> (Lpn, Option<Seq>) {
         match self.remapped(ppn) {
             Some(entry) => (entry.lpn, Some(entry.seq)),
-            None => (self.nand.owner(ppn).0, None),
+            None => (self.medium.nand().owner(ppn).0, None),
         }
     }
 
@@ -255,15 +263,6 @@ impl Drive {
         }
     }
 
-    /// A block is erased at `end`: what its pages held is of no more interest.
-    pub(super) fn note_erase(&mut self, block: BlockId, end: SimTime) {
-        let Some(remaps) = &mut self.remaps else { return };
-        let Some(entries) = remaps.reverse.forget(block) else { return };
-        if let Some(nvm) = &mut remaps.nvm {
-            nvm.note_erase(end, block, entries);
-        }
-    }
-
     /// Takes over the reverse map and the log as they were found after a power cut.
     pub(super) fn adopt_remaps(&mut self, said: Said) {
         let Some(remaps) = &mut self.remaps else { return };
@@ -280,11 +279,11 @@ impl Drive {
     pub(super) fn check_reverse(&self) -> Result<(), String> {
         let Some(remaps) = &self.remaps else { return Ok(()) };
         for (ppn, Remapped { lpn, seq }) in remaps.reverse.iter() {
-            let programmed = self.nand.oob(ppn).map(|oob| oob.seq);
+            let programmed = self.medium.nand().oob(ppn).map(|oob| oob.seq);
             if programmed.is_none_or(|programmed| programmed >= seq) {
                 return Err(format!("{ppn:?} was remapped at {seq:?}, but programmed at {programmed:?}"));
             }
-            if self.lines.is_valid(ppn) && self.map.lookup(lpn).0 != Some(ppn) {
+            if self.medium.lines().is_valid(ppn) && self.map.lookup(lpn).0 != Some(ppn) {
                 let mapped = self.map.lookup(lpn).0;
                 return Err(format!("{ppn:?} belongs to {lpn:?}, which is mapped to {mapped:?}"));
             }

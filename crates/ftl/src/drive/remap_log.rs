@@ -236,7 +236,7 @@ impl Drive {
     /// so far: an entry must not be there before the remap that it rests on.
     fn write_tables(&mut self, at: SimTime) -> Result<(), DeviceError> {
         self.write_bitmaps(at)?;
-        let at = at.max(self.programs_end);
+        let at = at.max(self.all_durable_at());
         while let Some((index, lpn)) = self.log().and_then(RemapLog::next_touched) {
             let at = self.read_table(at, lpn)?;
             let page = self.encode_table(index);
@@ -284,12 +284,12 @@ impl Drive {
     }
 
     fn encode_table(&self, index: u32) -> Vec<u8> {
-        let (width, page_bytes) = (AddressWidth::of(&self.config), self.nand.geometry().page_bytes);
+        let (width, page_bytes) = (AddressWidth::of(&self.config), self.medium.nand().geometry().page_bytes);
         let per_table = width.entries_per_table(page_bytes);
         let first = index * per_table;
         let mut page = vec![0; page_bytes as usize];
         let magic = width.magic(TABLE_MAGIC);
-        PageHeader { magic, count: 0, first: first.into(), seq: self.seq }.put(&mut page);
+        PageHeader { magic, count: 0, first: first.into(), seq: self.medium.next_seq() }.put(&mut page);
         let ppns = (first..first.saturating_add(per_table).min(self.geometry().pages())).map(Ppn);
         for (slot, ppn) in page[HEADER_BYTES..].chunks_exact_mut(width.entry_bytes()).zip(ppns) {
             if let Some(Remapped { lpn, seq }) = self.remapped(ppn) {

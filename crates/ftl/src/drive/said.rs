@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_block::{BLOCK_SIZE, Content, DeviceError};
-use dovetail_nand::{Lpn, Nand, NandError, Oob, Ppn, Seq};
-use dovetail_time::SimTime;
+use dovetail_block::DeviceError;
+use dovetail_nand::{Lpn, Oob, Ppn, Seq};
 
 use super::deaths::Deaths;
-use super::device_error;
 use super::devirtualize::BatchPage;
 use super::journal::{Bitmap, Record, SystemPage, decode};
 use super::nvm::Survivor;
@@ -15,6 +13,7 @@ use super::remap::{Move, deaths};
 use super::remap_log::LogPage;
 use super::reverse::{Remapped, ReverseMap};
 use crate::config::DriveConfig;
+use crate::medium::UnrecoveredMedium;
 
 /// Sequence numbers stay below this, so that there is always a next one. No drive comes near it.
 const SEQ_LIMIT: Seq = Seq(1 << 63);
@@ -105,8 +104,9 @@ impl Said {
     }
 
     /// Reads a page of the drive's own.
-    pub(super) fn read(&mut self, nand: &mut Nand, ppn: Ppn) -> Result<(), DeviceError> {
-        match read_system(nand, ppn)?.filter(|page| self.bounds.hold(page)) {
+    pub(super) fn read(&mut self, flash: &mut UnrecoveredMedium, ppn: Ppn) -> Result<(), DeviceError> {
+        let page = flash.read_bytes(ppn)?.and_then(|bytes| decode(&bytes));
+        match page.filter(|page| self.bounds.hold(page)) {
             Some(SystemPage::Journal(records)) => {
                 records.into_iter().for_each(|record| self.record(record));
             }
@@ -177,28 +177,10 @@ impl Said {
     }
 }
 
-fn read_system(nand: &mut Nand, ppn: Ppn) -> Result<Option<SystemPage>, DeviceError> {
-    let page_bytes = nand.geometry().page_bytes;
-    match nand.read(SimTime::ZERO, ppn, page_bytes) {
-        Ok(_) => {}
-        Err(NandError::Unreadable(_)) => return Ok(None),
-        Err(error) => return Err(device_error(&error)),
-    }
-    let mut bytes = Vec::with_capacity(page_bytes as usize);
-    for part in 0..nand.geometry().parts_per_page() as usize {
-        match nand.content(nand.token(ppn, part)) {
-            Some(Content::Bytes(block)) => bytes.extend_from_slice(&block[..]),
-            Some(_) => bytes.resize(bytes.len() + BLOCK_SIZE as usize, 0),
-            None => return Ok(None),
-        }
-    }
-    Ok(decode(&bytes))
-}
-
 #[cfg(test)]
 mod tests {
-    use dovetail_block::{Inode, Pattern, RemapLimits, StreamId};
-    use dovetail_nand::{Geometry, KeptBlock};
+    use dovetail_block::{Content, Inode, Pattern, RemapLimits, StreamId};
+    use dovetail_nand::{Geometry, KeptBlock, Nand};
     use dovetail_time::{Rng, SimSpan};
     use std::sync::Arc;
 

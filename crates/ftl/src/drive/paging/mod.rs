@@ -26,6 +26,7 @@ use rustc_hash::FxBuildHasher;
 use super::Drive;
 use crate::cache::{Cache, CacheConfig, Occupancy, Step, TranslationPage};
 use crate::config::DriveConfig;
+use crate::medium::FrontierId;
 
 pub(crate) use page::FLASH_ENTRY_BYTES;
 pub(super) use recover::{FoundTranslations, read_found};
@@ -164,12 +165,12 @@ impl Drive {
     }
 
     /// The frontier of translation pages.
-    fn translation_frontier(&self) -> usize {
-        self.frontiers.len() - 1
+    fn translation_frontier(&self) -> FrontierId {
+        FrontierId(self.medium.frontiers() - 1)
     }
 
     /// Where a page that is moved goes.
-    pub(super) fn frontier_of_moved(&self, lpn: Lpn, stream: StreamId) -> usize {
+    pub(super) fn frontier_of_moved(&self, lpn: Lpn, stream: StreamId) -> FrontierId {
         match &self.paging {
             Some(paging) if paging.owns(lpn) => self.translation_frontier(),
             _ => self.move_frontier(stream),

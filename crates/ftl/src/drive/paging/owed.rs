@@ -22,7 +22,7 @@ impl Drive {
     pub(in super::super) fn settle_between_commands(&mut self, at: SimTime) -> Result<(), DeviceError> {
         while self.first_owed().is_some() {
             let owed = self.paging.as_ref().map_or(0, |paging| paging.owed.len());
-            if self.run.is_some() && owed <= self.lines.pages_per_line() as usize {
+            if self.run.is_some() && owed <= self.medium.lines().pages_per_line() as usize {
                 break;
             }
             self.make_room(at)?;
@@ -55,7 +55,7 @@ impl Drive {
         paging.owed.remove(&page);
         let lpn = paging.lpn_of(page);
         if let (Some(before), _) = self.point_at(lpn, None) {
-            self.forget(before);
+            self.medium.invalidate(before);
         }
     }
 

@@ -9,7 +9,7 @@ use dovetail_time::SimTime;
 use crate::buffer::MAX_PARTS;
 use crate::cache::{CacheConfig, TranslationPage};
 use crate::drive::Drive;
-use crate::drive::place::Page;
+use crate::medium::Page;
 use crate::stats::{Cause, MapUse, ReadCause};
 
 /// Bytes of an entry in a translation page: the flash page plus one, 0 where nothing is mapped.
@@ -62,7 +62,7 @@ impl Drive {
             self.owed_no_more(page);
             return Ok(at);
         };
-        let (live, tokens) = (self.all_parts(), &tokens[..self.config.parts() as usize]);
+        let (live, tokens) = (self.medium.full_mask(), &tokens[..self.config.parts() as usize]);
         let to_program = Page { lpn, live, tokens, stream: StreamId(0), inode: Inode(0) };
         let done = self.program(at, self.translation_frontier(), to_program, Cause::Translation)?;
         self.counters.translation_writes[by as usize] += 1;
@@ -83,8 +83,8 @@ impl Drive {
         let before = paging.directory.get(&page);
         let mut tokens = [Token::EMPTY; MAX_PARTS];
         for (part, places) in paging.places.chunks_exact(ENTRIES_PER_PART).enumerate() {
-            let before = before.map_or(Token::EMPTY, |&ppn| self.nand.token(ppn, part));
-            tokens[part] = self.nand.intern_version(&encode(places), before);
+            let before = before.map_or(Token::EMPTY, |&ppn| self.medium.nand().token(ppn, part));
+            tokens[part] = self.medium.intern_version(&encode(places), before);
         }
         Some(tokens)
     }
@@ -96,7 +96,7 @@ impl Drive {
     }
 
     fn decode_part(&self, page: TranslationPage, part: usize) -> Option<[Option<Ppn>; ENTRIES_PER_PART]> {
-        match self.nand.content(self.nand.token(self.place_of(page)?, part))? {
+        match self.medium.nand().content(self.medium.nand().token(self.place_of(page)?, part))? {
             Content::Bytes(bytes) => Some(decode(&bytes)),
             _ => None,
         }

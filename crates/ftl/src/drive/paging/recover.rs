@@ -3,28 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::DeviceError;
-use dovetail_nand::{Lpn, Nand, NandError, Ppn, Seq};
-use dovetail_time::SimTime;
+use dovetail_nand::{Lpn, Ppn, Seq};
 
 use super::page::entries_of;
 use crate::cache::TranslationPage;
-use crate::drive::{Drive, device_error};
+use crate::drive::Drive;
+use crate::medium::UnrecoveredMedium;
 
 /// The newest translation pages found on flash, and whether they can be read.
 pub(in super::super) type FoundTranslations = BTreeMap<TranslationPage, (Seq, Ppn, bool)>;
 
 /// Reads the newest translation pages, to learn which can be read.
 pub(in super::super) fn read_found(
-    nand: &mut Nand,
+    flash: &mut UnrecoveredMedium,
     found: &mut FoundTranslations,
 ) -> Result<(), DeviceError> {
-    let page_bytes = nand.geometry().page_bytes;
     for (_, ppn, readable) in found.values_mut() {
-        *readable = match nand.read(SimTime::ZERO, *ppn, page_bytes) {
-            Ok(_) => true,
-            Err(NandError::Unreadable(_)) => false,
-            Err(error) => return Err(device_error(&error)),
-        };
+        *readable = flash.read_page(*ppn)?;
     }
     Ok(())
 }
@@ -37,10 +32,10 @@ impl Drive {
         let readable: Vec<_> = found.iter().filter(|(page, found)| found.2 && is_needed(page)).collect();
         for (&page, &(_, ppn, _)) in readable {
             paging.directory.insert(page, ppn);
-            self.adopt(ppn, self.all_parts());
+            self.medium.adopt(ppn, self.medium.full_mask());
         }
         let mut pages: BTreeSet<TranslationPage> = found.keys().copied().collect();
-        let valid = (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.lines.is_valid(ppn));
+        let valid = (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.medium.lines().is_valid(ppn));
         let host = valid.map(|ppn| self.owner(ppn).0).filter(|&lpn| !self.system.owns(lpn));
         pages.extend(host.map(|lpn| paging.page_of(lpn)));
         self.paging = Some(paging);
@@ -64,7 +59,7 @@ impl Drive {
     pub(in super::super) fn check_translations(&self) -> Result<(), String> {
         let Some(paging) = &self.paging else { return Ok(()) };
         let mut pages: BTreeSet<TranslationPage> = paging.directory.keys().copied().collect();
-        let valid = (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.lines.is_valid(ppn));
+        let valid = (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.medium.lines().is_valid(ppn));
         let host = valid.map(|ppn| self.owner(ppn).0).filter(|&lpn| !self.system.owns(lpn));
         pages.extend(host.map(|lpn| paging.page_of(lpn)));
         for page in pages.into_iter().filter(|page| !paging.owed.contains(page)) {

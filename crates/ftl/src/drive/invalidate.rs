@@ -1,9 +1,7 @@
-//! What on flash counts: which pages are mapped, and which parts of them hold data.
+//! Invalidations: what the host's pages lose, and the journal is told of.
 //!
-//! All of it is kept by flash page, so that it does not grow with the address space. A page comes to count when it is
-//! programmed, and when the power is switched on; then it only loses: the map points elsewhere, a discard takes a part.
-//! Nothing that is dead comes to life before its block is erased. Bitmap pages (`journal.rs`) rest on that, and hence every
-//! loss is told to the journal.
+//! Nothing that is dead comes to life before its block is erased. Bitmap pages (`journal.rs`) rest on that, and hence
+//! every loss of a page of the host's is told to the journal.
 
 use std::collections::BTreeMap;
 
@@ -11,81 +9,14 @@ use dovetail_block::{BlockRange, Lba};
 use dovetail_nand::{Lpn, Ppn};
 
 use super::{Drive, Piece};
-use crate::bits::Bits;
-use crate::lines::LineId;
 use crate::mapping::MapCost;
 
-/// One bit a part of every flash page, whether it holds data of the host's. For pages of several parts.
-#[derive(Debug)]
-pub(super) struct LiveParts {
-    bits: Bits,
-    parts: u32,
-}
-
-impl LiveParts {
-    /// All dead; `None` where a page is one part and being mapped says it all.
-    pub(super) fn new(pages: u32, parts: u32) -> Option<Self> {
-        (parts > 1).then(|| Self { bits: Bits::new(u64::from(pages) * u64::from(parts)), parts })
-    }
-
-    fn get(&self, ppn: Ppn) -> u8 {
-        self.bits.field(u64::from(ppn.0) * u64::from(self.parts), self.parts)
-    }
-
-    fn set(&mut self, ppn: Ppn, mask: u8) {
-        self.bits.set_field(u64::from(ppn.0) * u64::from(self.parts), self.parts, mask);
-    }
-
-    pub(super) fn memory_bytes(&self) -> u64 {
-        self.bits.memory_bytes()
-    }
-}
-
 impl Drive {
-    /// Which parts of a page that is mapped hold data, one bit a part. Pages of the drive's own are whole.
-    pub(super) fn live_mask(&self, ppn: Ppn) -> u8 {
-        self.live.as_ref().map_or(1, |live| live.get(ppn))
-    }
-
-    /// Which parts of any page on flash count.
-    pub(super) fn counting_parts(&self, ppn: Ppn) -> u8 {
-        if self.lines.is_valid(ppn) { self.live_mask(ppn) } else { 0 }
-    }
-
-    /// One bit for each part of a page.
-    pub(super) fn all_parts(&self) -> u8 {
-        ((1u16 << self.config.parts()) - 1) as u8
-    }
-
-    /// A page that was just programmed counts, as far as `mask` says.
-    pub(super) fn validate(&mut self, ppn: Ppn, line: LineId, mask: u8) {
-        self.lines.validate(ppn, line);
-        if let Some(live) = &mut self.live {
-            live.set(ppn, mask);
-        }
-    }
-
-    /// A page found when the drive starts counts, as far as `mask` says.
-    pub(super) fn adopt(&mut self, ppn: Ppn, mask: u8) {
-        self.lines.adopt(ppn);
-        if let Some(live) = &mut self.live {
-            live.set(ppn, mask);
-        }
-    }
-
-    /// A page of the host's no longer counts.
+    /// A page of the host's no longer counts. No bitmap page needs to know of the drive's own pages: of those the newest
+    /// copy is always the one that recovery reads.
     pub(super) fn invalidate(&mut self, ppn: Ppn) {
         self.journal.touch(ppn);
-        self.forget(ppn);
-    }
-
-    /// A page of the drive's own no longer counts. No bitmap page needs to know: the newest copy is always the one that
-    /// recovery reads.
-    pub(super) fn forget(&mut self, ppn: Ppn) {
-        self.lines.invalidate(ppn);
-        if let Some(live) = &mut self.live {
-            live.set(ppn, 0);
-        }
+        self.medium.invalidate(ppn);
     }
 
     /// Points a page, the host's or the drive's own, at a place or nowhere; returns where it was.
@@ -111,9 +42,9 @@ impl Drive {
         if mask == 0 {
             return;
         }
-        let remains = self.live_mask(ppn) & !mask;
-        if let Some(live) = self.live.as_mut().filter(|_| remains != 0) {
-            live.set(ppn, remains);
+        let remains = self.medium.live_mask(ppn) & !mask;
+        if remains != 0 {
+            self.medium.keep_live(ppn, remains);
             return self.journal.touch(ppn);
         }
         let (_, cost) = self.point_at(lpn, None);
@@ -140,7 +71,7 @@ impl Drive {
             pages.end = last.0 + 1; // what lies further out is for the next call
         }
         for (lpn, ppn) in mapped {
-            held.insert(lpn.0, self.live_mask(ppn));
+            held.insert(lpn.0, self.medium.live_mask(ppn));
         }
         for entry in self.buffer.dirty_pages().filter(|entry| pages.contains(&entry.lpn.0)) {
             *held.entry(entry.lpn.0).or_default() |= entry.mask;
@@ -156,9 +87,10 @@ impl Drive {
     /// Blocks of the host's that the drive holds, on flash or in the buffer. For checks: it looks at every page.
     pub fn live_blocks(&self) -> u64 {
         let pages = (0..self.geometry().pages()).map(Ppn);
-        let host = pages.filter(|&ppn| self.lines.is_valid(ppn) && !self.system.owns(self.owner(ppn).0));
-        let on_flash: u64 = host.map(|ppn| u64::from(self.live_mask(ppn).count_ones())).sum();
-        let unmapped = |lpn| self.map.lookup(lpn).0.map_or(0, |ppn| self.live_mask(ppn));
+        let host =
+            pages.filter(|&ppn| self.medium.lines().is_valid(ppn) && !self.system.owns(self.owner(ppn).0));
+        let on_flash: u64 = host.map(|ppn| u64::from(self.medium.live_mask(ppn).count_ones())).sum();
+        let unmapped = |lpn| self.map.lookup(lpn).0.map_or(0, |ppn| self.medium.live_mask(ppn));
         let dirty = self.buffer.dirty_pages();
         on_flash + dirty.map(|entry| u64::from((entry.mask & !unmapped(entry.lpn)).count_ones())).sum::<u64>()
     }
