@@ -5,10 +5,10 @@ use dovetail_nand::{Geometry, GeometryError, NandConfig, Timing};
 use dovetail_time::SimSpan;
 
 use crate::cache;
-use crate::drive::FLASH_ENTRY_BYTES;
 use crate::lines::LineShape;
 use crate::mapping::{MapShape, SCHEMES, Scheme};
 use crate::remap::{RemapConfig, RemapStore};
+use crate::translation::FLASH_ENTRY_BYTES;
 use crate::victim::{POLICIES, Policy};
 
 /// A drive's configuration.

@@ -10,8 +10,8 @@
 mod bits;
 mod buffer;
 pub mod cache;
+mod cleaner;
 mod config;
-mod direct_map;
 mod drive;
 mod emulated;
 pub mod mapping;
@@ -19,6 +19,7 @@ mod medium;
 mod profile;
 mod remap;
 pub mod stats;
+mod translation;
 pub mod victim;
 
 pub use config::{ConfigError, DriveConfig, MapCacheConfig};

@@ -196,18 +196,18 @@ impl Drive {
 
     fn holds(&mut self, lba: Lba) -> bool {
         let lpn = page_of(lba);
-        self.map.lookup(lpn).0.is_some() || self.buffer.dirty_mut(lpn).is_some()
+        self.translation.lookup(lpn).0.is_some() || self.buffer.dirty_mut(lpn).is_some()
     }
 
     /// Puts in the device addresses of the places; returns when all are looked up.
     fn find_places(&mut self, mut at: SimTime, renames: &mut [Rename]) -> SimTime {
         let Some(space) = self.config.device_space() else { return at };
         for rename in renames.iter_mut().filter(|rename| rename.to.is_none()) {
-            let (place, cost) = self.map.lookup(page_of(rename.from));
+            let (place, cost) = self.translation.lookup(page_of(rename.from));
             at += self.charge(cost);
             let Some(place) = place else { continue };
             let name = Lba(space.first.0 + u64::from(place.0));
-            if self.map.lookup(page_of(name)).0.is_none() {
+            if self.translation.lookup(page_of(name)).0.is_none() {
                 rename.to = Some(name);
             } else if name != rename.from {
                 // the name is another block's for now: to be tried again
@@ -269,7 +269,7 @@ impl Drive {
             return Err(DeviceError::OutOfRange { range, blocks });
         }
         let mut found = Vec::new();
-        self.map.find_mapped(self.pages_of(range), usize::MAX, &mut found);
+        self.translation.find_mapped(self.pages_of(range), usize::MAX, &mut found);
         into.extend(found.into_iter().map(|(lpn, _)| Lba(lpn.0)));
         Ok(at)
     }
@@ -279,7 +279,7 @@ impl Drive {
         if self.config.device_space().is_none_or(|space| range.start < space.first) {
             return Ok(());
         }
-        let nothing = |lba: &Lba| self.map.lookup(page_of(*lba)).0.is_none();
+        let nothing = |lba: &Lba| self.translation.lookup(page_of(*lba)).0.is_none();
         range.iter().find(nothing).map_or(Ok(()), |lba| Err(DeviceError::NoBlock(lba)))
     }
 
@@ -348,7 +348,7 @@ impl Drive {
 
     /// A page of the host's has moved.
     pub(super) fn note_moved(&mut self, lpn: Lpn, inode: Inode) {
-        let system = self.system.owns(lpn);
+        let system = self.translation.is_own(lpn);
         let Some(state) = self.renames.as_mut().filter(|_| !system) else { return };
         if lpn.0 >= state.space.first.0 {
             state.moved.insert(inode);
@@ -380,11 +380,11 @@ impl Drive {
     pub(super) fn adopt_renames(&mut self, pages: Vec<BatchPage>) {
         let Some(space) = self.config.device_space() else { return };
         let open = newest_batch(pages).filter(|open| {
-            let is_mapped = |rename: &Rename| self.map.lookup(page_of(rename.from)).0.is_some();
+            let is_mapped = |rename: &Rename| self.translation.lookup(page_of(rename.from)).0.is_some();
             !open.renames.iter().any(is_mapped)
         });
         let mut named = Vec::new();
-        self.map.find_mapped(space.first.0..space.first.0 + space.blocks, usize::MAX, &mut named);
+        self.translation.find_mapped(space.first.0..space.first.0 + space.blocks, usize::MAX, &mut named);
         let elsewhere = named.into_iter().filter(|(lpn, ppn)| lpn.0 != space.first.0 + u64::from(ppn.0));
         let moved = elsewhere.map(|(_, ppn)| self.medium.nand().inode(ppn)).collect();
         if let Some(state) = &mut self.renames {

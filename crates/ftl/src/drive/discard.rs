@@ -34,9 +34,9 @@ impl Drive {
     /// on record by then.
     fn discard_range(&mut self, at: SimTime, mut range: BlockRange) -> Result<SimTime, DeviceError> {
         let mut done = at;
-        while self.paging.is_some() {
+        while self.translation.is_paged() {
             let mut found = Vec::new();
-            let cost = self.map.find_mapped(self.pages_of(range), AT_ONCE, &mut found);
+            let cost = self.translation.find_mapped(self.pages_of(range), AT_ONCE, &mut found);
             self.charge(cost);
             for wanted in found.chunks(WANTED_AT_ONCE) {
                 for &(lpn, _) in wanted {
@@ -74,7 +74,7 @@ impl Drive {
     fn discard_mapped(&mut self, range: BlockRange) -> bool {
         let (mut pages, mut found, mut unmapped) = (self.pages_of(range), Vec::new(), false);
         loop {
-            let cost = self.map.find_mapped(pages.clone(), AT_ONCE, &mut found);
+            let cost = self.translation.find_mapped(pages.clone(), AT_ONCE, &mut found);
             self.charge(cost);
             let Some(&(last, _)) = found.last() else { return unmapped };
             // Fewer, or more than were asked for.

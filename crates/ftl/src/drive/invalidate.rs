@@ -10,6 +10,7 @@ use dovetail_nand::{Lpn, Ppn};
 
 use super::{Drive, Piece};
 use crate::mapping::MapCost;
+use crate::translation::Pointed;
 
 impl Drive {
     /// A page of the host's no longer counts. No bitmap page needs to know of the drive's own pages: of those the newest
@@ -21,18 +22,9 @@ impl Drive {
 
     /// Points a page, the host's or the drive's own, at a place or nowhere; returns where it was.
     pub(super) fn point_at(&mut self, lpn: Lpn, to: Option<Ppn>) -> (Option<Ppn>, MapCost) {
-        if self.system.owns(lpn) {
-            let before = match &mut self.paging {
-                Some(paging) if paging.owns(lpn) => paging.set_place(lpn, to),
-                _ => self.system.set(lpn, to),
-            };
-            return (before, MapCost { accesses: 1 });
-        }
-        let (before, cost) = self.map.update(lpn, to);
-        self.mapped = self.mapped + u64::from(to.is_some()) - u64::from(before.is_some());
-        let paging = self.paging.as_mut();
-        if let Some(emptied) = paging.and_then(|paging| paging.note(lpn, before.is_some(), to.is_some())) {
-            self.give_up_translation(emptied);
+        let Pointed { before, cost, abandoned } = self.translation.point(lpn, to);
+        if let Some(abandoned) = abandoned {
+            self.medium.invalidate(abandoned);
         }
         (before, cost)
     }
@@ -66,7 +58,7 @@ impl Drive {
         let (mut pages, mut mapped, mut held) =
             (self.pages_of(range), Vec::new(), BTreeMap::<u64, u8>::new());
         let most_pages = most.saturating_add(2); // of the first and the last one the range may have nothing
-        self.map.find_mapped(pages.clone(), most_pages, &mut mapped);
+        self.translation.find_mapped(pages.clone(), most_pages, &mut mapped);
         if let Some((last, _)) = mapped.last().filter(|_| mapped.len() == most_pages) {
             pages.end = last.0 + 1; // what lies further out is for the next call
         }
@@ -87,10 +79,10 @@ impl Drive {
     /// Blocks of the host's that the drive holds, on flash or in the buffer. For checks: it looks at every page.
     pub fn live_blocks(&self) -> u64 {
         let pages = (0..self.geometry().pages()).map(Ppn);
-        let host =
-            pages.filter(|&ppn| self.medium.lines().is_valid(ppn) && !self.system.owns(self.owner(ppn).0));
+        let host = pages
+            .filter(|&ppn| self.medium.lines().is_valid(ppn) && !self.translation.is_own(self.owner(ppn).0));
         let on_flash: u64 = host.map(|ppn| u64::from(self.medium.live_mask(ppn).count_ones())).sum();
-        let unmapped = |lpn| self.map.lookup(lpn).0.map_or(0, |ppn| self.medium.live_mask(ppn));
+        let unmapped = |lpn| self.translation.lookup(lpn).0.map_or(0, |ppn| self.medium.live_mask(ppn));
         let dirty = self.buffer.dirty_pages();
         on_flash + dirty.map(|entry| u64::from((entry.mask & !unmapped(entry.lpn)).count_ones())).sum::<u64>()
     }

@@ -288,8 +288,8 @@ impl Drive {
     /// A page of the drive's own can no longer be read. What it said is in memory, too: all bitmap pages are written
     /// anew before the line of the lost page is erased.
     pub(super) fn replace_system_page(&mut self, lpn: Lpn) {
-        if let Some(paging) = self.paging.as_mut().filter(|paging| paging.owns(lpn)) {
-            paging.owe(lpn);
+        if self.translation.is_translation_page(lpn) {
+            self.translation.owe_at(lpn);
             return self.drop_system_page(lpn);
         }
         self.drop_system_page(lpn);
@@ -374,7 +374,7 @@ impl Drive {
         cause: Cause,
     ) -> Result<SimTime, DeviceError> {
         let parts = self.config.parts() as usize;
-        let before = self.system.get(lpn);
+        let before = self.translation.lookup_any(lpn);
         let mut tokens = [Token::EMPTY; MAX_PARTS];
         for (part, (token, block)) in tokens.iter_mut().zip(bytes.as_chunks().0).enumerate() {
             let before = before.map_or(Token::EMPTY, |ppn| self.medium.nand().token(ppn, part));

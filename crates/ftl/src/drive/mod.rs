@@ -1,13 +1,14 @@
 //! The drive: carries out what the host commands and what the policies decide.
 
-mod collect;
+mod clean;
 mod deaths;
+mod demand;
 mod devirtualize;
 mod discard;
 mod invalidate;
 mod journal;
 mod nvm;
-mod paging;
+mod owed;
 mod program;
 mod read;
 mod recover;
@@ -16,38 +17,34 @@ mod remap;
 mod remap_log;
 mod reverse;
 mod said;
-mod system;
 mod thin;
 mod write;
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use dovetail_block::{
     BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, Lba, Thin,
 };
 use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Keeper, Lpn, Ppn};
-use dovetail_time::{Rng, SimSpan, SimTime};
+use dovetail_time::{SimSpan, SimTime};
 
 use crate::buffer::WriteBuffer;
+use crate::cache::Occupancy;
+use crate::cleaner::Cleaner;
 use crate::config::{ConfigError, DriveConfig};
-use crate::direct_map::DirectMap;
-use crate::lines::{LineId, Lines};
-use crate::mapping::{MapCost, Mapping};
+use crate::lines::Lines;
+use crate::mapping::MapCost;
 use crate::medium::Medium;
 use crate::remap::{RemapConfig, RemapStore};
 use crate::stats::Counters;
-use collect::Run;
+use crate::translation::Translation;
 use devirtualize::Renames;
 use journal::Journal;
-use paging::Paging;
 use remap::Remaps;
 use remap_log::AddressWidth;
-use system::SystemPages;
 use thin::Freed;
 
 pub(crate) use journal::bitmap_pages;
-pub(crate) use paging::FLASH_ENTRY_BYTES;
 pub use recover::{RecoveryReport, UnrecoveredDrive};
 pub(crate) use remap_log::table_pages as reverse_table_pages;
 
@@ -65,29 +62,18 @@ pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
 pub struct Drive {
     config: DriveConfig,
     medium: Medium,
-    /// The host's pages.
-    map: Box<dyn Mapping>,
-    /// How many of them are mapped.
-    mapped: u64,
-    system: SystemPages,
-    /// Of a map that is demand-paged.
-    paging: Option<Box<Paging>>,
+    translation: Translation,
+    cleaner: Cleaner,
     buffer: WriteBuffer,
     journal: Journal,
     remaps: Option<Box<Remaps>>,
     renames: Option<Box<Renames>>,
     freed: Freed,
-    run: Option<Run>,
-    gc_credit: u64,
-    /// Lines whose pages have moved, and when all the moves are durable.
-    awaiting_erase: VecDeque<(SimTime, LineId)>,
-    runs_since_wear_check: u32,
     /// End of the last program of the host's data and of the drive's own pages, which a flush waits for.
     host_programs_end: SimTime,
     last_command: SimTime,
     link_backlog_until: SimTime,
     counters: Counters,
-    rng: Rng,
 }
 
 /// A run of parts of one page within a command.
@@ -127,33 +113,24 @@ impl Drive {
         let config = config.checked()?;
         let medium = Medium::new(config.nand.clone(), config.shape, config.frontiers())?;
         let mut drive = Self::assemble(config, medium);
-        if let Some(paging) = &mut drive.paging {
-            paging.begin();
-        }
+        drive.translation.begin();
         Ok(drive)
     }
 
     /// A drive around a medium, with an empty map.
     fn assemble(config: DriveConfig, medium: Medium) -> Self {
         Self {
-            map: build_map(&config),
-            mapped: 0,
-            system: SystemPages::new(config.host_pages(), system_pages(&config)),
-            paging: Paging::new(&config),
+            translation: Translation::new(&config, system_pages(&config)),
+            cleaner: Cleaner::new(&config),
             buffer: WriteBuffer::new(config.buffer_pages as usize),
             journal: Journal::new(&config),
             remaps: Remaps::new(&config),
             renames: Renames::new(&config),
             freed: Freed::default(),
-            run: None,
-            gc_credit: 0,
-            awaiting_erase: VecDeque::new(),
-            runs_since_wear_check: 0,
             host_programs_end: SimTime::ZERO,
             last_command: SimTime::ZERO,
             link_backlog_until: SimTime::ZERO,
             counters: Counters::default(),
-            rng: Rng::new(config.seed),
             medium,
             config,
         }
@@ -203,9 +180,12 @@ impl Drive {
 
     /// Bytes of the drive's own memory that its map takes now.
     pub fn mapping_memory_bytes(&self) -> u64 {
-        let map =
-            self.paging.as_ref().map_or_else(|| self.map.memory_bytes(), |paging| paging.memory_bytes());
-        map + self.system.memory_bytes()
+        self.translation.memory_bytes()
+    }
+
+    /// What the cache of the demand-paged map holds; `None` for a drive that has its whole map in memory.
+    pub fn map_cache(&self) -> Option<Occupancy> {
+        self.translation.occupancy()
     }
 
     /// Bytes of the drive's own memory for the rest: validity of pages and parts, and the write buffer.
@@ -315,8 +295,8 @@ impl Drive {
                 return Err(format!("line {line:?} counts {kept} valid pages, there are {found}"));
             }
         }
-        self.check_mapped(valid.iter().map(|&valid| u64::from(valid)).sum())?;
-        self.check_translations()?;
+        self.translation.check_mapped(valid.iter().map(|&valid| u64::from(valid)).sum())?;
+        self.translation.check_translations(self.medium.nand(), self.host_pages_on_flash())?;
         self.check_reverse()
     }
 
@@ -326,7 +306,7 @@ impl Drive {
             return Err(format!("{ppn:?} is valid, but erased"));
         }
         let owner = self.owner(ppn).0;
-        let mapped = self.place_of_any(owner);
+        let mapped = self.translation.lookup_any(owner);
         if mapped != Some(ppn) {
             return Err(format!("{ppn:?} is valid and belongs to {owner:?}, which is mapped to {mapped:?}"));
         }
@@ -336,26 +316,10 @@ impl Drive {
         Ok(())
     }
 
-    /// Where a page of the host's or of the drive's own is.
-    fn place_of_any(&self, lpn: Lpn) -> Option<Ppn> {
-        match &self.paging {
-            Some(paging) if paging.owns(lpn) => paging.place(lpn),
-            _ if self.system.owns(lpn) => self.system.get(lpn),
-            _ => self.map.lookup(lpn).0,
-        }
-    }
-
-    /// Nothing is mapped but the valid pages, of which no two belong to one logical page.
-    fn check_mapped(&self, valid: u64) -> Result<(), String> {
-        let (host, own) = (self.map.mapped(), self.system.iter().count() as u64);
-        let own = own + self.paging.as_ref().map_or(0, |paging| paging.count());
-        if host != self.mapped || host + own != valid {
-            let counted = self.mapped;
-            return Err(format!(
-                "{host} pages of the host's ({counted} counted) and {own} own are mapped, {valid} are valid"
-            ));
-        }
-        Ok(())
+    /// The owners of all valid pages of the host's.
+    fn host_pages_on_flash(&self) -> impl Iterator<Item = Lpn> {
+        let valid = (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.medium.lines().is_valid(ppn));
+        valid.map(|ppn| self.owner(ppn).0).filter(|&lpn| !self.translation.is_own(lpn))
     }
 
     fn check_range(&self, range: BlockRange) -> Result<(), DeviceError> {
@@ -413,7 +377,7 @@ impl Drive {
     fn keep_house(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let idle_from = self.last_command + self.config.idle_after;
         self.last_command = self.last_command.max(at);
-        let cost = self.map.tick(at);
+        let cost = self.translation.tick(at);
         self.counters.map_accesses += u64::from(cost.accesses);
         if at > idle_from {
             self.clean_while_idle(idle_from, at)?;
@@ -444,7 +408,7 @@ impl BlockDevice for Drive {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         self.before_command(at)?;
-        self.end_request();
+        self.translation.begin_request(0);
         let at = at + self.config.command;
         let done = match command {
             Command::Devirtualize(asked) => self.devirtualize(at, asked)?,
@@ -476,13 +440,5 @@ fn unless_worn_out(result: Result<(), DeviceError>) -> Result<(), DeviceError> {
     match result {
         Err(DeviceError::ReadOnly(_)) => Ok(()),
         other => other,
-    }
-}
-
-fn build_map(config: &DriveConfig) -> Box<dyn Mapping> {
-    let map = (config.scheme.build)(config.map_shape());
-    match config.device_space() {
-        Some(space) => Box::new(DirectMap::new(map, Lpn(space.first.0), space.blocks)),
-        None => map,
     }
 }

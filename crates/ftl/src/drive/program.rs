@@ -47,7 +47,7 @@ impl Drive {
         let (before, cost) = self.point_at(lpn, Some(ppn));
         self.counters.map_accesses += u64::from(cost.accesses);
         match before {
-            Some(before) if self.system.owns(lpn) => self.medium.invalidate(before),
+            Some(before) if self.translation.is_own(lpn) => self.medium.invalidate(before),
             Some(before) => self.invalidate(before),
             None => {}
         }

@@ -60,7 +60,7 @@ impl Drive {
             return Ok((tokens, at));
         }
         let at = self.want(at, piece.lpn, Access::Read)?;
-        let (found, cost) = self.map.lookup(piece.lpn);
+        let (found, cost) = self.translation.lookup(piece.lpn);
         let at = at + self.charge(cost);
         let live = found.map_or(0, |ppn| self.medium.live_mask(ppn));
         let missing = wanted & !held & live;

@@ -13,13 +13,13 @@ use dovetail_time::{SimSpan, SimTime};
 
 use super::deaths::Deaths;
 use super::nvm::Survivor;
-use super::paging::{FoundTranslations, first_translation, read_found};
 use super::reverse::Remapped;
 use super::said::Said;
 use super::{Drive, system_pages};
 use crate::cache::TranslationPage;
 use crate::config::DriveConfig;
 use crate::medium::UnrecoveredMedium;
+use crate::translation::{FoundTranslations, first_translation};
 
 /// A drive whose power was cut: only its flash is left, and its non-volatile memory.
 #[derive(Debug)]
@@ -145,7 +145,9 @@ fn scan(
     for (_, ppn) in found.own.iter().flatten() {
         found.said.read(flash, *ppn)?;
     }
-    read_found(flash, &mut found.translations)?;
+    for (_, ppn, readable) in found.translations.values_mut() {
+        *readable = flash.read_page(*ppn)?;
+    }
     found.said.complete(|ppn| flash.nand().oob(ppn));
     found.last_seq = found.last_seq.max(flash.last_seq());
     Ok(found)
@@ -166,7 +168,7 @@ impl Scan {
         let translations = FoundTranslations::new();
         Self {
             first_own: config.host_pages(),
-            first_translation: first_translation(config),
+            first_translation: first_translation(config, system_pages(config)),
             pages,
             own,
             translations,
@@ -205,14 +207,27 @@ impl Drive {
     fn adopt_own_pages(&mut self, newest: &[Option<(Seq, Ppn)>]) {
         for (lpn, newest) in (self.config.host_pages()..).map(Lpn).zip(newest) {
             let Some((_, ppn)) = *newest else { continue };
-            self.system.set(lpn, Some(ppn));
+            self.point_at(lpn, Some(ppn));
             self.medium.adopt(ppn, self.medium.full_mask());
         }
     }
 
+    /// Takes over the translation pages of a demand-paged map, and owes those that say something else than the map.
+    fn adopt_translations(&mut self, found: &FoundTranslations) {
+        if !self.translation.is_paged() {
+            return;
+        }
+        let full = self.medium.full_mask();
+        for ppn in self.translation.adopt_directory(found) {
+            self.medium.adopt(ppn, full);
+        }
+        let mapped: Vec<Lpn> = self.host_pages_on_flash().collect();
+        self.translation.begin_behind(self.medium.nand(), found, mapped.into_iter());
+    }
+
     /// Whom a page of the host's belongs to, and as a version of what age; `None` for others, and torn ones.
     fn version(&self, ppn: Ppn) -> Option<(Lpn, Seq)> {
-        let oob = self.medium.nand().oob(ppn).filter(|oob| !self.system.owns(oob.lpn))?;
+        let oob = self.medium.nand().oob(ppn).filter(|oob| !self.translation.is_own(oob.lpn))?;
         match self.remapped(ppn) {
             Some(Remapped { lpn, seq }) => Some((lpn, seq)),
             None => Some((oob.lpn, oob.seq)),
@@ -223,7 +238,7 @@ impl Drive {
     fn map_newest(&mut self, pages: &[Ppn]) {
         for &ppn in pages {
             let Some((lpn, seq)) = self.version(ppn) else { continue };
-            let present = self.map.lookup(lpn).0.and_then(|present| self.version(present));
+            let present = self.translation.lookup(lpn).0.and_then(|present| self.version(present));
             if present.is_none_or(|(_, present)| seq > present) {
                 self.point_at(lpn, Some(ppn));
             }
@@ -235,7 +250,7 @@ impl Drive {
         let (parts, mut buried) = (self.config.parts(), 0);
         for &ppn in pages {
             let Some((lpn, seq)) = self.version(ppn) else { continue };
-            if self.map.lookup(lpn).0 != Some(ppn) {
+            if self.translation.lookup(lpn).0 != Some(ppn) {
                 continue;
             }
             let written = self.written_parts(ppn);
@@ -261,7 +276,7 @@ impl Drive {
             }
             self.journal.touch(ppn);
             let unsaid = dead & !deaths.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
-            if unsaid != 0 && self.map.lookup(lpn).0.is_none() {
+            if unsaid != 0 && self.translation.lookup(lpn).0.is_none() {
                 self.journal.found_ghost();
             }
         }

@@ -33,7 +33,7 @@ impl Drive {
         let ((lpn, remap), (_, stream)) = (self.owner(ppn), self.medium.nand().owner(ppn));
         let inode = self.medium.nand().inode(ppn);
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;
-        if !readable && self.system.owns(lpn) {
+        if !readable && self.translation.is_own(lpn) {
             self.replace_system_page(lpn);
             return Ok(());
         }
@@ -51,7 +51,7 @@ impl Drive {
     /// When what a page rests on is durable, if it is the drive's own: its first copy was programmed after that, on
     /// a die that may have a longer queue than that of the next copy.
     fn durable_below(&self, lpn: Lpn) -> SimTime {
-        if self.system.owns(lpn) { self.programs_end_of_journal() } else { SimTime::ZERO }
+        if self.translation.is_own(lpn) { self.programs_end_of_journal() } else { SimTime::ZERO }
     }
 
     /// References to the parts in `mask` of a page that was just read, or the knowledge that they are lost.

@@ -190,7 +190,7 @@ impl Drive {
         let mut spent = SimSpan::ZERO;
         let mut resolve = |pair: &RemapPair| {
             let (to, from) = (page_of(pair.to), page_of(pair.from));
-            let (ppn, cost) = self.map.lookup(from);
+            let (ppn, cost) = self.translation.lookup(from);
             spent += self.charge(cost);
             Move { ppn, to, from }
         };
@@ -283,8 +283,8 @@ impl Drive {
             if programmed.is_none_or(|programmed| programmed >= seq) {
                 return Err(format!("{ppn:?} was remapped at {seq:?}, but programmed at {programmed:?}"));
             }
-            if self.medium.lines().is_valid(ppn) && self.map.lookup(lpn).0 != Some(ppn) {
-                let mapped = self.map.lookup(lpn).0;
+            if self.medium.lines().is_valid(ppn) && self.translation.lookup(lpn).0 != Some(ppn) {
+                let mapped = self.translation.lookup(lpn).0;
                 return Err(format!("{ppn:?} belongs to {lpn:?}, which is mapped to {mapped:?}"));
             }
         }

@@ -250,7 +250,7 @@ impl Drive {
 
     /// A drive that devirtualises keeps no entries in memory: it reads what a table page said before it writes it anew.
     fn read_table(&mut self, at: SimTime, lpn: Lpn) -> Result<SimTime, DeviceError> {
-        match self.system.get(lpn).filter(|_| self.config.devirtualize.is_some()) {
+        match self.translation.lookup_any(lpn).filter(|_| self.config.devirtualize.is_some()) {
             Some(ppn) => Ok(self.read_for(at, ppn, ReadCause::Merge)?.0),
             None => Ok(at),
         }

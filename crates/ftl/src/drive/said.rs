@@ -261,12 +261,15 @@ mod tests {
         for damaged in damaged {
             let (drive, report) = recovered(&config("page", None), std::slice::from_ref(&damaged));
             assert_eq!((report.lost_journal_pages, report.remapped_pages), (1, 0), "{:?}", &damaged[..48]);
-            assert_eq!(drive.map.lookup(Lpn(5)).0, Some(Ppn(0)), "{:?}", &damaged[..48]);
+            assert_eq!(drive.translation.lookup(Lpn(5)).0, Some(Ppn(0)), "{:?}", &damaged[..48]);
             drive.check().unwrap();
         }
         let (drive, report) = recovered(&config("page", None), &[remap(0, 3, 5)]);
         assert_eq!((report.lost_journal_pages, report.remapped_pages), (0, 1));
-        assert_eq!((drive.map.lookup(Lpn(3)).0, drive.map.lookup(Lpn(5)).0), (Some(Ppn(0)), None));
+        assert_eq!(
+            (drive.translation.lookup(Lpn(3)).0, drive.translation.lookup(Lpn(5)).0),
+            (Some(Ppn(0)), None)
+        );
     }
 
     #[test]

@@ -95,9 +95,9 @@ impl Drive {
         let mut now = at;
         if self.buffer.dirty_mut(piece.lpn).is_none() {
             now = self.wait_for_place(at)?;
-            self.map.expect(piece.lpn);
+            self.translation.expect(piece.lpn);
             self.buffer.add(piece.lpn, hints);
-            if self.config.counts_room() && self.map.lookup(piece.lpn).0.is_none() {
+            if self.config.counts_room() && self.translation.lookup(piece.lpn).0.is_none() {
                 self.buffer.is_new(piece.lpn);
             }
         }
@@ -188,7 +188,7 @@ impl Drive {
         if mask == self.medium.full_mask() {
             return Ok((at, 0));
         }
-        let (found, cost) = self.map.lookup(lpn);
+        let (found, cost) = self.translation.lookup(lpn);
         let at = at + self.charge(cost);
         let old = found.map_or(0, |ppn| self.medium.live_mask(ppn) & !mask);
         let Some(ppn) = found.filter(|_| old != 0) else { return Ok((at, 0)) };
