@@ -16,6 +16,8 @@ mod drive;
 mod emulated;
 pub mod mapping;
 mod medium;
+mod metadata;
+mod ownership;
 mod profile;
 mod remap;
 pub mod stats;

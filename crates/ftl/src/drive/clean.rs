@@ -148,14 +148,12 @@ impl Drive {
         self.write_before_erase(at)?;
         self.cleaner.erase_begins();
         // Not before the line was ready, but also not only now: the dies may have been idle since.
-        let at = ready.max(self.programs_end_of_journal());
-        let (counters, remaps) = (&mut self.counters, &mut self.remaps);
+        let at = ready.max(self.journal.programs_end());
+        let (counters, ownership) = (&mut self.counters, &mut self.ownership);
         self.medium.erase_line(at, line, |block| match block {
             ErasedBlock::Done(block, done) => {
                 counters.erases += 1;
-                if let Some(remaps) = remaps {
-                    remaps.note_erase(block, done);
-                }
+                ownership.note_erase(block, done);
             }
             ErasedBlock::Failed => counters.erase_failures += 1,
         })?;

@@ -1,7 +1,6 @@
 //! The drive: carries out what the host commands and what the policies decide.
 
 mod clean;
-mod deaths;
 mod demand;
 mod devirtualize;
 mod discard;
@@ -15,8 +14,6 @@ mod recover;
 mod relocate;
 mod remap;
 mod remap_log;
-mod reverse;
-mod said;
 mod thin;
 mod write;
 
@@ -35,23 +32,17 @@ use crate::config::{ConfigError, DriveConfig};
 use crate::lines::Lines;
 use crate::mapping::MapCost;
 use crate::medium::Medium;
+use crate::metadata::journal::Journal;
+use crate::metadata::remap_log::AddressWidth;
+use crate::metadata::renames::Renames;
+use crate::metadata::system_pages;
+use crate::ownership::Ownership;
 use crate::remap::{RemapConfig, RemapStore};
 use crate::stats::Counters;
 use crate::translation::Translation;
-use devirtualize::Renames;
-use journal::Journal;
-use remap::Remaps;
-use remap_log::AddressWidth;
 use thin::Freed;
 
-pub(crate) use journal::bitmap_pages;
 pub use recover::{RecoveryReport, UnrecoveredDrive};
-pub(crate) use remap_log::table_pages as reverse_table_pages;
-
-/// Logical pages that the drive keeps for itself, above the host's.
-pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
-    journal::journal_pages(config) + remap_log::log_pages(config) + devirtualize::batch_pages(config)
-}
 
 /// A drive that is switched on.
 ///
@@ -66,7 +57,7 @@ pub struct Drive {
     cleaner: Cleaner,
     buffer: WriteBuffer,
     journal: Journal,
-    remaps: Option<Box<Remaps>>,
+    ownership: Ownership,
     renames: Option<Box<Renames>>,
     freed: Freed,
     /// End of the last program of the host's data and of the drive's own pages, which a flush waits for.
@@ -124,7 +115,7 @@ impl Drive {
             cleaner: Cleaner::new(&config),
             buffer: WriteBuffer::new(config.buffer_pages as usize),
             journal: Journal::new(&config),
-            remaps: Remaps::new(&config),
+            ownership: Ownership::new(&config),
             renames: Renames::new(&config),
             freed: Freed::default(),
             host_programs_end: SimTime::ZERO,
@@ -192,8 +183,7 @@ impl Drive {
     pub fn other_memory_bytes(&self) -> u64 {
         let page_bytes = self.config.nand.geometry.page_bytes;
         // A page reached by its own address needs no entry in memory: the map's bit says whose it is, the table on flash since when.
-        let remaps = self.remaps.as_ref().filter(|_| self.config.devirtualize.is_none());
-        let reverse = remaps.map_or(0, |remaps| remaps.memory_bytes());
+        let reverse = if self.config.devirtualize.is_none() { self.ownership.memory_bytes() } else { 0 };
         let renames = self.renames.as_ref().map_or(0, |renames| renames.memory_bytes());
         self.medium.memory_bytes() + reverse + renames + self.buffer.memory_bytes(page_bytes)
     }
@@ -248,8 +238,7 @@ impl Drive {
 
     /// What a power cut at time `at` leaves, as [`Drive::into_unrecovered_at`]; this drive goes on.
     pub fn after_power_cut(&self, at: SimTime) -> UnrecoveredDrive {
-        let remaps = self.remaps.as_ref();
-        let nvm = remaps.and_then(|remaps| remaps.survivor(at, self.journal.pending()));
+        let nvm = self.ownership.survivor(at, self.journal.pending());
         UnrecoveredDrive::new(self.config.clone(), self.medium.after_power_cut(at), nvm)
     }
 
@@ -275,7 +264,7 @@ impl Drive {
 
     fn switched_off(self, at: Option<SimTime>) -> UnrecoveredDrive {
         let pending = self.journal.into_pending();
-        let nvm = self.remaps.and_then(|remaps| remaps.into_survivor(at, pending));
+        let nvm = self.ownership.into_survivor(at, pending);
         UnrecoveredDrive::new(self.config, self.medium.into_unrecovered(at), nvm)
     }
 
@@ -314,6 +303,12 @@ impl Drive {
             return Err(format!("{owner:?} is mapped to {ppn:?}, but no part of it is live"));
         }
         Ok(())
+    }
+
+    /// Where a page of the host's is.
+    #[cfg(test)]
+    pub(crate) fn page_at(&self, lpn: Lpn) -> Option<Ppn> {
+        self.translation.lookup(lpn).0
     }
 
     /// The owners of all valid pages of the host's.

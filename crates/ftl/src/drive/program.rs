@@ -37,7 +37,7 @@ impl Drive {
             };
             self.counters.programs[cause as usize] += 1;
             self.map_programmed(page.lpn, programmed.ppn);
-            self.note_program_end(programmed.ppn, programmed.done);
+            self.ownership.note_program(programmed.ppn, programmed.done);
             return Ok(programmed.done);
         }
     }
@@ -77,7 +77,7 @@ impl Drive {
         for _ in 0..=self.medium.groups(frontier) {
             let group = self.medium.group(frontier);
             let mut page = self.medium.next_page(frontier, group);
-            if page.is_none() && self.medium.lines().free() == 0 && !self.is_writing_journal() {
+            if page.is_none() && self.medium.lines().free() == 0 && !self.journal.is_writing() {
                 self.erase_next(at)?;
                 page = self.medium.next_page(frontier, group);
             }

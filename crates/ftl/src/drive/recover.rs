@@ -11,14 +11,12 @@ use dovetail_block::DeviceError;
 use dovetail_nand::{FaultPlan, Lpn, Nand, Oob, Ppn, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
-use super::deaths::Deaths;
-use super::nvm::Survivor;
-use super::reverse::Remapped;
-use super::said::Said;
-use super::{Drive, system_pages};
+use super::Drive;
 use crate::cache::TranslationPage;
 use crate::config::DriveConfig;
 use crate::medium::UnrecoveredMedium;
+use crate::metadata::{Invalidations, RecoveredMetadata, system_pages};
+use crate::ownership::{Remapped, Survivor};
 use crate::translation::{FoundTranslations, first_translation};
 
 /// A drive whose power was cut: only its flash is left, and its non-volatile memory.
@@ -60,7 +58,7 @@ struct Scan {
     own: Vec<Option<(Seq, Ppn)>>,
     /// The newest copy of each translation page.
     translations: FoundTranslations,
-    said: Said,
+    metadata: RecoveredMetadata,
     report: RecoveryReport,
     last_seq: Seq,
 }
@@ -105,24 +103,24 @@ impl UnrecoveredDrive {
             Ok(found) => found,
             Err(error) => return Err(Box::new((self, error))),
         };
-        let next_seq = Seq(found.last_seq.max(found.said.last_seq).0 + 1);
+        let next_seq = Seq(found.last_seq.max(found.metadata.last_seq()).0 + 1);
         let medium = self.flash.recover(self.config.shape, self.config.frontiers(), next_seq);
         let mut drive = Drive::assemble(self.config, medium);
         drive.adopt_own_pages(&found.own);
-        found.report.lost_journal_pages = found.said.lost;
-        found.report.remapped_pages = found.said.reverse.iter().count() as u64;
-        let deaths = found.said.deaths();
-        let batch = std::mem::take(&mut found.said.batch);
-        drive.adopt_remaps(found.said);
+        found.report.lost_journal_pages = found.metadata.lost();
+        found.report.remapped_pages = found.metadata.remapped();
+        let invalidations = found.metadata.take_invalidations();
+        let (batches, reverse) = (found.metadata.take_batches(), found.metadata.take_reverse());
+        drive.ownership.adopt(reverse, found.metadata.logged(), found.metadata.lost() > 0);
         drive.map_newest(&found.pages);
-        found.report.discarded_blocks = drive.bury(&found.pages, &deaths);
+        found.report.discarded_blocks = drive.bury(&found.pages, &invalidations);
         drive.adopt_translations(&found.translations);
         found.report.mapped_pages =
             drive.medium.lines().ids().map(|line| u64::from(drive.medium.lines().valid(line))).sum();
-        drive.adopt_renames(batch);
+        drive.adopt_renames(batches);
         drive.medium.condemn_stranded();
         drive.journal.resume();
-        drive.compare_bitmaps(&found.pages, &deaths);
+        drive.compare_bitmaps(&found.pages, &invalidations);
         found.report.duration = drive.medium.nand().idle_from().since(SimTime::ZERO);
         if let Some(survivor) = self.nvm {
             drive.adopt_survivor(survivor);
@@ -136,25 +134,25 @@ fn scan(
     flash: &mut UnrecoveredMedium,
     survivor: Option<&Survivor>,
 ) -> Result<Scan, DeviceError> {
-    let mut found = Scan::new(config, flash.programmed_pages(), Said::new(config, survivor));
+    let mut found = Scan::new(config, flash.programmed_pages(), RecoveredMetadata::new(config, survivor));
     for index in 0..found.pages.len() {
         let ppn = found.pages[index];
         let oob = flash.read_oob(ppn)?;
-        found.see(ppn, oob);
+        found.add(ppn, oob);
     }
     for (_, ppn) in found.own.iter().flatten() {
-        found.said.read(flash, *ppn)?;
+        found.metadata.read(flash, *ppn)?;
     }
     for (_, ppn, readable) in found.translations.values_mut() {
         *readable = flash.read_page(*ppn)?;
     }
-    found.said.complete(|ppn| flash.nand().oob(ppn));
+    found.metadata.complete(|ppn| flash.nand().oob(ppn));
     found.last_seq = found.last_seq.max(flash.last_seq());
     Ok(found)
 }
 
 impl Scan {
-    fn new(config: &DriveConfig, pages: Vec<Ppn>, said: Said) -> Self {
+    fn new(config: &DriveConfig, pages: Vec<Ppn>, metadata: RecoveredMetadata) -> Self {
         let report = RecoveryReport {
             pages_read: 0,
             torn_pages: 0,
@@ -172,30 +170,32 @@ impl Scan {
             pages,
             own,
             translations,
-            said,
+            metadata,
             report,
             last_seq: Seq(0),
         }
     }
 
-    fn see(&mut self, ppn: Ppn, oob: Option<Oob>) {
+    fn add(&mut self, ppn: Ppn, oob: Option<Oob>) {
         self.report.pages_read += 1;
         self.report.torn_pages += u64::from(oob.is_none());
         let Some(oob) = oob else { return };
         self.last_seq = self.last_seq.max(oob.seq);
         if let Some(index) = oob.lpn.0.checked_sub(self.first_translation) {
-            return self.see_translation(TranslationPage(index), ppn, oob.seq);
+            return self.add_translation(TranslationPage(index), ppn, oob.seq);
         }
         // Pages of the drive's own are never remapped.
         let index = oob.lpn.0.checked_sub(self.first_own);
         let newest = index.and_then(|index| self.own.get_mut(usize::try_from(index).ok()?));
-        self.said.lost += u64::from(index.is_some() && newest.is_none());
+        if index.is_some() && newest.is_none() {
+            self.metadata.count_lost();
+        }
         if let Some(newest) = newest.filter(|newest| newest.is_none_or(|(present, _)| oob.seq > present)) {
             *newest = Some((oob.seq, ppn));
         }
     }
 
-    fn see_translation(&mut self, page: TranslationPage, ppn: Ppn, seq: Seq) {
+    fn add_translation(&mut self, page: TranslationPage, ppn: Ppn, seq: Seq) {
         let newest = self.translations.entry(page).or_insert((seq, ppn, false));
         if seq > newest.0 {
             *newest = (seq, ppn, false);
@@ -228,7 +228,7 @@ impl Drive {
     /// Whom a page of the host's belongs to, and as a version of what age; `None` for others, and torn ones.
     fn version(&self, ppn: Ppn) -> Option<(Lpn, Seq)> {
         let oob = self.medium.nand().oob(ppn).filter(|oob| !self.translation.is_own(oob.lpn))?;
-        match self.remapped(ppn) {
+        match self.ownership.remapped(ppn) {
             Some(Remapped { lpn, seq }) => Some((lpn, seq)),
             None => Some((oob.lpn, oob.seq)),
         }
@@ -246,7 +246,7 @@ impl Drive {
     }
 
     /// Unmaps what is dead, and makes the rest count; returns how many blocks are dead of those that the map would have.
-    fn bury(&mut self, pages: &[Ppn], deaths: &Deaths) -> u64 {
+    fn bury(&mut self, pages: &[Ppn], invalidations: &Invalidations) -> u64 {
         let (parts, mut buried) = (self.config.parts(), 0);
         for &ppn in pages {
             let Some((lpn, seq)) = self.version(ppn) else { continue };
@@ -254,7 +254,7 @@ impl Drive {
                 continue;
             }
             let written = self.written_parts(ppn);
-            let live = written & !deaths.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
+            let live = written & !invalidations.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
             buried += u64::from((written & !live).count_ones());
             if live == 0 {
                 self.point_at(lpn, None);
@@ -266,16 +266,16 @@ impl Drive {
     }
 
     /// Finds out how far the journal's bitmap pages lag behind what counts now, and whether there are ghosts.
-    fn compare_bitmaps(&mut self, pages: &[Ppn], deaths: &Deaths) {
+    fn compare_bitmaps(&mut self, pages: &[Ppn], invalidations: &Invalidations) {
         let parts = self.config.parts();
         for &ppn in pages {
             let Some((lpn, seq)) = self.version(ppn) else { continue };
             let dead = self.written_parts(ppn) & !self.medium.counting_mask(ppn);
-            if dead & !deaths.in_bitmap(ppn, seq, parts) == 0 {
+            if dead & !invalidations.in_bitmap(ppn, seq, parts) == 0 {
                 continue;
             }
             self.journal.touch(ppn);
-            let unsaid = dead & !deaths.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
+            let unsaid = dead & !invalidations.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
             if unsaid != 0 && self.translation.lookup(lpn).0.is_none() {
                 self.journal.found_ghost();
             }

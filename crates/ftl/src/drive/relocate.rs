@@ -42,7 +42,7 @@ impl Drive {
         let live = self.medium.live_mask(ppn);
         self.carry_parts(ppn, live, readable, &mut tokens);
         let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode };
-        let ready = ready.max(self.durable_at(remap)).max(self.durable_below(lpn));
+        let ready = ready.max(self.ownership.durable_at(remap)).max(self.durable_below(lpn));
         self.program(ready, self.frontier_of_moved(lpn, stream), page, cause)?;
         self.note_moved(lpn, inode);
         Ok(())
@@ -51,7 +51,7 @@ impl Drive {
     /// When what a page rests on is durable, if it is the drive's own: its first copy was programmed after that, on
     /// a die that may have a longer queue than that of the next copy.
     fn durable_below(&self, lpn: Lpn) -> SimTime {
-        if self.translation.is_own(lpn) { self.programs_end_of_journal() } else { SimTime::ZERO }
+        if self.translation.is_own(lpn) { self.journal.programs_end() } else { SimTime::ZERO }
     }
 
     /// References to the parts in `mask` of a page that was just read, or the knowledge that they are lost.

@@ -4,11 +4,11 @@ use dovetail_block::{BlockRange, Data, DeviceError, Hints, StreamId};
 use dovetail_nand::{Lpn, Token};
 use dovetail_time::SimTime;
 
-use super::nvm::Nvm;
 use super::{Drive, Piece};
 use crate::buffer::{Entry, MAX_PARTS};
 use crate::cache::Access;
 use crate::medium::Page;
+use crate::ownership::Nvm;
 use crate::stats::{Cause, ReadCause};
 
 impl Drive {
