@@ -9,17 +9,18 @@ use dovetail_nand::{BlockId, Divisor, Geometry, Lpn, Ppn, Seq};
 
 /// What a remapped page holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Remapped {
-    pub(super) lpn: Lpn,
+pub(crate) struct Remapped {
+    /// Its owner.
+    pub(crate) lpn: Lpn,
     /// When it was remapped: as a version of `lpn` it is as old as that.
-    pub(super) seq: Seq,
+    pub(crate) seq: Seq,
 }
 
 /// One page's entry; the first word is the logical page plus one, 0 where there is no entry.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot([u64; 2]);
+struct PackedEntry([u64; 2]);
 
-impl Slot {
+impl PackedEntry {
     fn new(entry: Remapped) -> Self {
         Self([entry.lpn.0 + 1, entry.seq.0])
     }
@@ -32,23 +33,30 @@ impl Slot {
 
 /// The entries of a block, kept to bring them back.
 #[derive(Clone, Debug)]
-pub(super) struct BlockEntries(Box<[Slot]>);
+pub(super) struct BlockEntries(Box<[PackedEntry]>);
 
 /// Entries by block: erasing one drops them together.
 #[derive(Clone, Debug)]
-pub(super) struct ReverseMap {
+pub(crate) struct ReverseMap {
     geometry: Geometry,
     units: Divisor,
     pages_per_block: Divisor,
-    blocks: Vec<Option<Box<[Slot]>>>,
+    blocks: Vec<Option<Box<[PackedEntry]>>>,
 }
 
 impl ReverseMap {
-    pub(super) fn new(geometry: Geometry) -> Self {
+    /// Without entries.
+    pub(crate) fn new(geometry: Geometry) -> Self {
         let blocks = std::iter::repeat_with(|| None).take(geometry.blocks() as usize).collect();
         let (units, pages_per_block) =
             (Divisor::new(geometry.units()), Divisor::new(geometry.pages_per_block));
         Self { geometry, units, pages_per_block, blocks }
+    }
+
+    /// Takes all entries out.
+    pub(crate) fn take(&mut self) -> Self {
+        let empty = Self::new(self.geometry);
+        std::mem::replace(self, empty)
     }
 
     /// As [`Geometry::locate`], without a division.
@@ -58,7 +66,8 @@ impl ReverseMap {
         (BlockId(block_row * self.geometry.units() + unit), page)
     }
 
-    pub(super) fn get(&self, ppn: Ppn) -> Option<Remapped> {
+    /// The entry of a page.
+    pub(crate) fn get(&self, ppn: Ppn) -> Option<Remapped> {
         let (block, page) = self.locate(ppn);
         self.blocks[block.0 as usize].as_ref().and_then(|slots| slots[page as usize].get())
     }
@@ -67,13 +76,14 @@ impl ReverseMap {
     pub(super) fn set(&mut self, ppn: Ppn, entry: Option<Remapped>) -> Option<Remapped> {
         let (block, page) = self.locate(ppn);
         let pages = self.geometry.pages_per_block as usize;
-        let slots = self.blocks[block.0 as usize].get_or_insert_with(|| vec![Slot::default(); pages].into());
-        let slot = entry.map(Slot::new).unwrap_or_default();
+        let slots =
+            self.blocks[block.0 as usize].get_or_insert_with(|| vec![PackedEntry::default(); pages].into());
+        let slot = entry.map(PackedEntry::new).unwrap_or_default();
         std::mem::replace(&mut slots[page as usize], slot).get()
     }
 
     /// Sets an entry unless there is a newer one.
-    pub(super) fn raise(&mut self, ppn: Ppn, entry: Remapped) {
+    pub(crate) fn raise(&mut self, ppn: Ppn, entry: Remapped) {
         if self.get(ppn).is_none_or(|present| present.seq < entry.seq) {
             self.set(ppn, Some(entry));
         }
@@ -90,7 +100,7 @@ impl ReverseMap {
     }
 
     /// All entries, by block.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Ppn, Remapped)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ppn, Remapped)> {
         self.blocks.iter().enumerate().flat_map(move |(block, slots)| {
             let slots = slots.as_deref().unwrap_or_default();
             slots.iter().enumerate().filter_map(move |(page, slot)| {
@@ -100,7 +110,7 @@ impl ReverseMap {
     }
 
     /// Drops the entries that `keep` does not want.
-    pub(super) fn retain(&mut self, keep: impl Fn(Ppn, Remapped) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl Fn(Ppn, Remapped) -> bool) {
         let stale: Vec<Ppn> = self.iter().filter(|&(ppn, entry)| !keep(ppn, entry)).map(|(p, _)| p).collect();
         for ppn in stale {
             self.set(ppn, None);

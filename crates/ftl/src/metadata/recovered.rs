@@ -1,20 +1,18 @@
-//! What the drive's own pages, and its non-volatile memory, say after a power cut.
+//! Parses the drive's persistent metadata after power loss: its own pages, and its non-volatile memory.
 
 use std::collections::BTreeMap;
 
-use dovetail_block::{BLOCK_SIZE, Content, DeviceError};
-use dovetail_nand::{Lpn, Nand, NandError, Oob, Ppn, Seq};
-use dovetail_time::SimTime;
+use dovetail_block::DeviceError;
+use dovetail_nand::{Lpn, Oob, Ppn, Seq};
 
-use super::deaths::Deaths;
-use super::device_error;
-use super::devirtualize::BatchPage;
-use super::journal::{Bitmap, Record, SystemPage, decode};
-use super::nvm::Survivor;
-use super::remap::{Move, deaths};
+use super::invalidations::Invalidations;
+use super::journal::{Bitmap, Record};
 use super::remap_log::LogPage;
-use super::reverse::{Remapped, ReverseMap};
+use super::renames::BatchPage;
+use super::{SystemPage, decode};
 use crate::config::DriveConfig;
+use crate::medium::UnrecoveredMedium;
+use crate::ownership::{Move, Remapped, ReverseMap, Survivor, deaths};
 
 /// Sequence numbers stay below this, so that there is always a next one. No drive comes near it.
 const SEQ_LIMIT: Seq = Seq(1 << 63);
@@ -27,33 +25,33 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn hold(self, page: &SystemPage) -> bool {
+    fn allows(self, page: &SystemPage) -> bool {
         match page {
             SystemPage::Journal(records) => records.iter().all(|record| record.seq < SEQ_LIMIT),
             SystemPage::Bitmap(bitmap) => bitmap.seq < SEQ_LIMIT,
             SystemPage::Batch(batch) => {
-                batch.seq < SEQ_LIMIT && batch.addresses().all(|lba| self.holds_host_page(Lpn(lba.0)))
+                batch.seq < SEQ_LIMIT && batch.addresses().all(|lba| self.allows_host_page(Lpn(lba.0)))
             }
             SystemPage::Log(log) => {
-                log.seq < SEQ_LIMIT && log.moves.iter().all(|entry| self.hold_move(entry))
+                log.seq < SEQ_LIMIT && log.moves.iter().all(|entry| self.allows_move(entry))
             }
             SystemPage::Table(entries) => entries.iter().all(|&(ppn, entry)| {
-                self.holds_place(ppn) && self.holds_host_page(entry.lpn) && entry.seq < SEQ_LIMIT
+                self.allows_place(ppn) && self.allows_host_page(entry.lpn) && entry.seq < SEQ_LIMIT
             }),
         }
     }
 
-    fn hold_move(self, entry: &Move) -> bool {
-        entry.ppn.is_none_or(|ppn| self.holds_place(ppn))
-            && self.holds_host_page(entry.to)
-            && self.holds_host_page(entry.from)
+    fn allows_move(self, entry: &Move) -> bool {
+        entry.ppn.is_none_or(|ppn| self.allows_place(ppn))
+            && self.allows_host_page(entry.to)
+            && self.allows_host_page(entry.from)
     }
 
-    fn holds_place(self, ppn: Ppn) -> bool {
+    fn allows_place(self, ppn: Ppn) -> bool {
         ppn.0 < self.flash_pages
     }
 
-    fn holds_host_page(self, lpn: Lpn) -> bool {
+    fn allows_host_page(self, lpn: Lpn) -> bool {
         lpn.0 < self.host_pages
     }
 }
@@ -65,27 +63,27 @@ struct Logged {
     moves: Vec<Move>,
 }
 
-/// All that is said.
+/// All that was found.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(crate) struct RecoveredMetadata {
     bounds: Bounds,
     records: Vec<Record>,
     bitmaps: Vec<Bitmap>,
-    pub(super) reverse: ReverseMap,
+    reverse: ReverseMap,
     logged: BTreeMap<Seq, Logged>,
     /// Of batches of renames, old ones and the newest.
-    pub(super) batch: Vec<BatchPage>,
+    batch: Vec<BatchPage>,
     /// Pages that could not be read, or tell of what is not there.
-    pub(super) lost: u64,
+    lost: u64,
     /// The greatest sequence number in any of it.
-    pub(super) last_seq: Seq,
+    last_seq: Seq,
 }
 
-impl Said {
+impl RecoveredMetadata {
     /// Before any page is read; with what non-volatile memory says.
-    pub(super) fn new(config: &DriveConfig, survivor: Option<&Survivor>) -> Self {
+    pub(crate) fn new(config: &DriveConfig, survivor: Option<&Survivor>) -> Self {
         let geometry = config.nand.geometry;
-        let mut said = Self {
+        let mut recovered = Self {
             bounds: Bounds { flash_pages: geometry.pages(), host_pages: config.host_pages() },
             records: Vec::new(),
             bitmaps: Vec::new(),
@@ -95,28 +93,29 @@ impl Said {
             lost: 0,
             last_seq: Seq(0),
         };
-        for (ppn, entry) in survivor.iter().flat_map(|survivor| survivor.reverse.iter()) {
-            said.enter(ppn, entry);
+        for (ppn, entry) in survivor.iter().flat_map(|survivor| survivor.entries()) {
+            recovered.enter(ppn, entry);
         }
-        for record in survivor.iter().flat_map(|survivor| &survivor.records) {
-            said.record(*record);
+        for record in survivor.iter().flat_map(|survivor| survivor.records()) {
+            recovered.record(*record);
         }
-        said
+        recovered
     }
 
     /// Reads a page of the drive's own.
-    pub(super) fn read(&mut self, nand: &mut Nand, ppn: Ppn) -> Result<(), DeviceError> {
-        match read_system(nand, ppn)?.filter(|page| self.bounds.hold(page)) {
+    pub(crate) fn read(&mut self, flash: &mut UnrecoveredMedium, ppn: Ppn) -> Result<(), DeviceError> {
+        let page = flash.read_bytes(ppn)?.and_then(|bytes| decode(&bytes));
+        match page.filter(|page| self.bounds.allows(page)) {
             Some(SystemPage::Journal(records)) => {
                 records.into_iter().for_each(|record| self.record(record));
             }
             Some(SystemPage::Bitmap(bitmap)) => {
-                self.see(bitmap.seq);
+                self.raise_seq(bitmap.seq);
                 self.bitmaps.push(bitmap);
             }
             Some(SystemPage::Log(page)) => self.log(page),
             Some(SystemPage::Batch(page)) => {
-                self.see(page.seq);
+                self.raise_seq(page.seq);
                 self.batch.push(page);
             }
             Some(SystemPage::Table(entries)) => {
@@ -127,22 +126,22 @@ impl Said {
         Ok(())
     }
 
-    fn see(&mut self, seq: Seq) {
+    fn raise_seq(&mut self, seq: Seq) {
         self.last_seq = self.last_seq.max(seq);
     }
 
     fn record(&mut self, record: Record) {
-        self.see(record.seq);
+        self.raise_seq(record.seq);
         self.records.push(record);
     }
 
     fn enter(&mut self, ppn: Ppn, entry: Remapped) {
-        self.see(entry.seq);
+        self.raise_seq(entry.seq);
         self.reverse.raise(ppn, entry);
     }
 
     fn log(&mut self, page: LogPage) {
-        self.see(page.seq);
+        self.raise_seq(page.seq);
         let logged = self.logged.entry(page.seq).or_default();
         logged.total = page.total;
         logged.moves.extend(page.moves);
@@ -150,7 +149,7 @@ impl Said {
 
     /// Carries out the remaps of which all log pages are there, then drops entries older than the page at their place:
     /// its block was erased since. So do those of the drive's own pages, which are never remapped. `oob` gives the out-of-band area of a programmed, readable page.
-    pub(super) fn complete(&mut self, oob: impl Fn(Ppn) -> Option<Oob>) {
+    pub(crate) fn complete(&mut self, oob: impl Fn(Ppn) -> Option<Oob>) {
         self.logged.retain(|_, logged| logged.moves.len() == logged.total);
         for (&seq, logged) in &self.logged {
             for &Move { ppn, to, .. } in &logged.moves {
@@ -162,50 +161,61 @@ impl Said {
         }
         let bounds = self.bounds;
         self.reverse.retain(|ppn, entry| {
-            oob(ppn).is_some_and(|oob| oob.seq < entry.seq && bounds.holds_host_page(oob.lpn))
+            oob(ppn).is_some_and(|oob| oob.seq < entry.seq && bounds.allows_host_page(oob.lpn))
         });
     }
 
-    /// Takes what is dead out of it.
-    pub(super) fn deaths(&mut self) -> Deaths {
-        Deaths::new(std::mem::take(&mut self.records), std::mem::take(&mut self.bitmaps))
+    /// Takes the dead versions out of it.
+    pub(crate) fn take_invalidations(&mut self) -> Invalidations {
+        Invalidations::new(std::mem::take(&mut self.records), std::mem::take(&mut self.bitmaps))
+    }
+
+    /// Takes the pages of batches of renames out of it.
+    pub(crate) fn take_batches(&mut self) -> Vec<BatchPage> {
+        std::mem::take(&mut self.batch)
+    }
+
+    /// Takes the reverse map out of it.
+    pub(crate) fn take_reverse(&mut self) -> ReverseMap {
+        self.reverse.take()
+    }
+
+    /// Pages that do not belong to whom their out-of-band areas name.
+    pub(crate) fn remapped(&self) -> u64 {
+        self.reverse.iter().count() as u64
+    }
+
+    /// Counts a page of the drive's own that is numbered above all there are.
+    pub(crate) fn count_lost(&mut self) {
+        self.lost += 1;
+    }
+
+    /// Pages that could not be read, or tell of what is not there.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// The greatest sequence number in any of it.
+    pub(crate) fn last_seq(&self) -> Seq {
+        self.last_seq
     }
 
     /// The remaps in the log.
-    pub(super) fn logged(&self) -> impl Iterator<Item = &[Move]> {
+    pub(crate) fn logged(&self) -> impl Iterator<Item = &[Move]> {
         self.logged.values().map(|logged| logged.moves.as_slice())
     }
 }
 
-fn read_system(nand: &mut Nand, ppn: Ppn) -> Result<Option<SystemPage>, DeviceError> {
-    let page_bytes = nand.geometry().page_bytes;
-    match nand.read(SimTime::ZERO, ppn, page_bytes) {
-        Ok(_) => {}
-        Err(NandError::Unreadable(_)) => return Ok(None),
-        Err(error) => return Err(device_error(&error)),
-    }
-    let mut bytes = Vec::with_capacity(page_bytes as usize);
-    for part in 0..nand.geometry().parts_per_page() as usize {
-        match nand.content(nand.token(ppn, part)) {
-            Some(Content::Bytes(block)) => bytes.extend_from_slice(&block[..]),
-            Some(_) => bytes.resize(bytes.len() + BLOCK_SIZE as usize, 0),
-            None => return Ok(None),
-        }
-    }
-    Ok(decode(&bytes))
-}
-
 #[cfg(test)]
 mod tests {
-    use dovetail_block::{Inode, Pattern, RemapLimits, StreamId};
-    use dovetail_nand::{Geometry, KeptBlock};
+    use dovetail_block::{Content, Inode, Pattern, RemapLimits, StreamId};
+    use dovetail_nand::{Geometry, KeptBlock, Nand};
     use dovetail_time::{Rng, SimSpan};
     use std::sync::Arc;
 
-    use super::super::journal::PageHeader;
-    use super::super::{Drive, RecoveryReport, UnrecoveredDrive, system_pages};
+    use super::super::{PageHeader, system_pages};
     use super::*;
-
+    use crate::{Drive, RecoveryReport, UnrecoveredDrive};
     use crate::{RemapConfig, RemapStore, mapping};
 
     const JOURNAL: u32 = 0x4456_4A31;
@@ -279,12 +289,12 @@ mod tests {
         for damaged in damaged {
             let (drive, report) = recovered(&config("page", None), std::slice::from_ref(&damaged));
             assert_eq!((report.lost_journal_pages, report.remapped_pages), (1, 0), "{:?}", &damaged[..48]);
-            assert_eq!(drive.map.lookup(Lpn(5)).0, Some(Ppn(0)), "{:?}", &damaged[..48]);
+            assert_eq!(drive.page_at(Lpn(5)), Some(Ppn(0)), "{:?}", &damaged[..48]);
             drive.check().unwrap();
         }
         let (drive, report) = recovered(&config("page", None), &[remap(0, 3, 5)]);
         assert_eq!((report.lost_journal_pages, report.remapped_pages), (0, 1));
-        assert_eq!((drive.map.lookup(Lpn(3)).0, drive.map.lookup(Lpn(5)).0), (Some(Ppn(0)), None));
+        assert_eq!((drive.page_at(Lpn(3)), drive.page_at(Lpn(5))), (Some(Ppn(0)), None));
     }
 
     #[test]

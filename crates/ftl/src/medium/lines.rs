@@ -61,7 +61,7 @@ pub enum LineState {
 
 /// How a line is found when the drive starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(super) enum Found {
     /// All its good blocks are erased.
     Erased,
     /// Pages are left that can be written, and a frontier goes on with it.
@@ -114,7 +114,7 @@ pub struct Lines {
 
 impl Lines {
     /// All lines free.
-    pub(crate) fn new(geometry: Geometry, shape: LineShape) -> Self {
+    pub(super) fn new(geometry: Geometry, shape: LineShape) -> Self {
         let groups = shape.groups(&geometry);
         let count = geometry.blocks() / shape.blocks_per_line(&geometry);
         let pages_per_line = shape.pages_per_line(&geometry);
@@ -192,7 +192,7 @@ impl Lines {
     }
 
     /// The group that a line belongs to.
-    pub(crate) fn group(&self, line: LineId) -> usize {
+    pub(super) fn group(&self, line: LineId) -> usize {
         line.0 as usize % self.free.len()
     }
 
@@ -213,7 +213,7 @@ impl Lines {
     }
 
     /// Whether some of a line's blocks are bad.
-    pub(crate) fn has_bad_blocks(&self, line: LineId) -> bool {
+    pub(super) fn has_bad_blocks(&self, line: LineId) -> bool {
         self.lines[line.0 as usize].missing > 0
     }
 
@@ -255,13 +255,13 @@ impl Lines {
     }
 
     /// Notes that the map points at `ppn`, a page of an open line.
-    pub(crate) fn validate(&mut self, ppn: Ppn, line: LineId) {
+    pub(super) fn validate(&mut self, ppn: Ppn, line: LineId) {
         self.valid.set(u64::from(ppn.0));
         self.lines[line.0 as usize].valid += 1;
     }
 
     /// Notes that the map no longer points at `ppn`.
-    pub(crate) fn invalidate(&mut self, ppn: Ppn) {
+    pub(super) fn invalidate(&mut self, ppn: Ppn) {
         self.valid.clear(u64::from(ppn.0));
         let id = self.line_of(ppn);
         if self.state(id) == LineState::Closed {
@@ -274,7 +274,7 @@ impl Lines {
     }
 
     /// Takes the least worn free line of a group.
-    pub(crate) fn open(&mut self, group: usize) -> Option<LineId> {
+    pub(super) fn open(&mut self, group: usize) -> Option<LineId> {
         let Reverse((_, line)) = self.free[group].pop()?;
         self.free_count -= 1;
         self.lines[line.0 as usize].state = LineState::Open;
@@ -282,7 +282,7 @@ impl Lines {
     }
 
     /// The line is full.
-    pub(crate) fn close(&mut self, id: LineId, now: Seq) {
+    pub(super) fn close(&mut self, id: LineId, now: Seq) {
         let position = self.closed.len() as u32;
         let line = &mut self.lines[id.0 as usize];
         line.state = LineState::Closed;
@@ -298,7 +298,7 @@ impl Lines {
     }
 
     /// Takes a closed line out to clean it.
-    pub(crate) fn take_victim(&mut self, id: LineId) {
+    pub(super) fn take_victim(&mut self, id: LineId) {
         self.unlink(id);
         let position = self.lines[id.0 as usize].position;
         self.closed.swap_remove(position as usize);
@@ -319,7 +319,7 @@ impl Lines {
     }
 
     /// The blocks of a victim were erased once more; `missing` pages lie on bad blocks.
-    pub(crate) fn erased(&mut self, id: LineId, missing: u32) {
+    pub(super) fn erased(&mut self, id: LineId, missing: u32) {
         let line = &mut self.lines[id.0 as usize];
         line.erases += 1;
         line.missing = missing;
@@ -341,7 +341,7 @@ impl Lines {
     }
 
     /// A block of the line was marked bad.
-    pub(crate) fn lose_block(&mut self, id: LineId) {
+    pub(super) fn lose_block(&mut self, id: LineId) {
         let closed = self.state(id) == LineState::Closed;
         if closed {
             self.unlink(id);
@@ -353,7 +353,7 @@ impl Lines {
     }
 
     /// Sets a line up as it is found when the drive starts; `missing` pages lie on bad blocks.
-    pub(crate) fn found(&mut self, id: LineId, erases: u32, missing: u32, found: Found) {
+    pub(super) fn found(&mut self, id: LineId, erases: u32, missing: u32, found: Found) {
         let line = &mut self.lines[id.0 as usize];
         (line.erases, line.missing) = (erases, missing);
         match found {
@@ -364,7 +364,7 @@ impl Lines {
     }
 
     /// Notes that the map points at `ppn`, found when the drive starts.
-    pub(crate) fn adopt(&mut self, ppn: Ppn) {
+    pub(super) fn adopt(&mut self, ppn: Ppn) {
         let id = self.line_of(ppn);
         let closed = self.state(id) == LineState::Closed;
         if closed {
@@ -409,7 +409,7 @@ impl Lines {
     }
 
     /// Bytes of the drive's memory for validity bits and a valid count (four bytes) for each line.
-    pub(crate) fn memory_bytes(&self) -> u64 {
+    pub(super) fn memory_bytes(&self) -> u64 {
         self.valid.memory_bytes() + self.lines.len() as u64 * 4
     }
 }

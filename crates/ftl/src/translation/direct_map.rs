@@ -11,9 +11,9 @@ use dovetail_time::SimTime;
 use crate::bits::Bits;
 use crate::mapping::{MapCost, Mapping};
 
-/// See the module.
+/// A map around another one.
 #[derive(Debug)]
-pub(crate) struct DirectMap {
+pub(super) struct DirectMap {
     entries: Box<dyn Mapping>,
     /// The page of place 0.
     first: u64,
@@ -25,7 +25,7 @@ pub(crate) struct DirectMap {
 
 impl DirectMap {
     /// Around an empty map; places have the pages from `first` on.
-    pub(crate) fn new(entries: Box<dyn Mapping>, first: Lpn, places: u64) -> Self {
+    pub(super) fn new(entries: Box<dyn Mapping>, first: Lpn, places: u64) -> Self {
         Self { entries, first: first.0, places, direct: Bits::new(places), count: 0 }
     }
 

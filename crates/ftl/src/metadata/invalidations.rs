@@ -1,4 +1,4 @@
-//! What the journal says is dead, as recovery asks for it: page by page.
+//! Invalidations: the dead versions that the journal tells of, as recovery asks for them, page by page.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,25 +7,26 @@ use dovetail_nand::{Ppn, Seq};
 
 use super::journal::{Bitmap, Record};
 
-/// The dead versions.
+/// The dead versions of all blocks.
 #[derive(Debug, Default)]
-pub(super) struct Deaths {
+pub(crate) struct Invalidations {
     /// Runs of blocks by their first one: where they end, and when they were last discarded.
     discarded: BTreeMap<u64, (u64, Seq)>,
     /// By the first flash page.
     bitmaps: BTreeMap<u64, Bitmap>,
 }
 
-impl Deaths {
-    pub(super) fn new(mut records: Vec<Record>, bitmaps: Vec<Bitmap>) -> Self {
+impl Invalidations {
+    /// Of the records and bitmap pages that were found.
+    pub(crate) fn new(mut records: Vec<Record>, bitmaps: Vec<Bitmap>) -> Self {
         let bitmaps = bitmaps.into_iter().map(|bitmap| (bitmap.first, bitmap)).collect();
-        let mut deaths = Self { discarded: BTreeMap::new(), bitmaps };
+        let mut invalidations = Self { discarded: BTreeMap::new(), bitmaps };
         records.sort_by_key(|record| record.seq);
         for Record { range, seq } in records {
             let start = range.start.0;
-            deaths.discard(start..start.saturating_add(range.blocks), seq);
+            invalidations.discard(start..start.saturating_add(range.blocks), seq);
         }
-        deaths
+        invalidations
     }
 
     /// A discard later than all before.
@@ -59,14 +60,14 @@ impl Deaths {
     }
 
     /// Which of the `parts` parts of a page are dead: as a version from `seq` of the blocks from `first` on.
-    pub(super) fn of_page(&self, ppn: Ppn, first: u64, seq: Seq, parts: u32) -> u8 {
+    pub(crate) fn of_page(&self, ppn: Ppn, first: u64, seq: Seq, parts: u32) -> u8 {
         let dead = |part: &u32| self.discarded(first + u64::from(*part)).is_some_and(|discard| seq < discard);
         let discarded: u8 = (0..parts).filter(dead).map(|part| 1 << part).sum();
         discarded | self.in_bitmap(ppn, seq, parts)
     }
 
     /// Which of them a bitmap page says to be dead.
-    pub(super) fn in_bitmap(&self, ppn: Ppn, seq: Seq, parts: u32) -> u8 {
+    pub(crate) fn in_bitmap(&self, ppn: Ppn, seq: Seq, parts: u32) -> u8 {
         let page = u64::from(ppn.0);
         let Some((&first, bitmap)) = self.bitmaps.range(..=page).next_back() else { return 0 };
         let bit = (page - first) * u64::from(parts);
@@ -96,16 +97,16 @@ mod tests {
             });
             let mut records: Vec<_> = records.collect();
             records.rotate_left(rng.below(12) as usize);
-            let deaths = Deaths::new(records, Vec::new());
-            (0..64).for_each(|block| assert_eq!(deaths.discarded(block), last[block as usize]));
+            let invalidations = Invalidations::new(records, Vec::new());
+            (0..64).for_each(|block| assert_eq!(invalidations.discarded(block), last[block as usize]));
         }
     }
 
     #[test]
     fn parts_die_by_bitmaps_if_they_are_older() {
         let bitmap = Bitmap { first: 8, seq: Seq(100), bits: vec![0b0110_1000, 1] };
-        let deaths = Deaths::new(Vec::new(), vec![bitmap]);
-        let dead = |page, seq| deaths.of_page(Ppn(page), 0, Seq(seq), 4);
+        let invalidations = Invalidations::new(Vec::new(), vec![bitmap]);
+        let dead = |page, seq| invalidations.of_page(Ppn(page), 0, Seq(seq), 4);
         assert_eq!((dead(8, 99), dead(9, 99), dead(10, 99)), (0b1000, 0b0110, 1));
         assert_eq!((dead(9, 100), dead(12, 99), dead(7, 99)), (0, 0, 0));
     }
