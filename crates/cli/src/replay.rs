@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use dovetail_ftl::{Overrides, Profile, cache, mapping, victim};
+use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay_until};
 use dovetail_lab::results::{Results, RunResult};
 use dovetail_lab::{report, run_all};
@@ -313,6 +314,7 @@ fn job(
         wrap: arguments.wrap,
         precondition: arguments.precondition,
         interval: arguments.interval,
+        host: HostCosts::NONE,
         limit: arguments.limit,
     })
 }

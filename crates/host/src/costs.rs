@@ -19,6 +19,8 @@ pub struct HostCosts {
     pub queue_depth: u32,
     /// The largest request in KiB (Linux: `max_sectors_kb`, 1280 by default).
     pub max_request_kib: u32,
+    /// Flushes that come while one is under way share the next one (Linux does so).
+    pub merge_flushes: bool,
 }
 
 impl Default for HostCosts {
@@ -30,6 +32,7 @@ impl Default for HostCosts {
             wake_ns: 3_000,
             queue_depth: 256,
             max_request_kib: 1280,
+            merge_flushes: true,
         }
     }
 }
@@ -51,6 +54,17 @@ pub struct CostVariant {
 const MAX_NS: u64 = 1_000_000_000;
 
 impl HostCosts {
+    /// No host at all: commands reach the drive as they are, when they are issued.
+    pub const NONE: Self = Self {
+        syscall_ns: 0,
+        block_ns: 0,
+        request_ns: 0,
+        wake_ns: 0,
+        queue_depth: u32::MAX,
+        max_request_kib: u32::MAX,
+        merge_flushes: false,
+    };
+
     /// Checks the ranges.
     ///
     /// # Errors
@@ -76,7 +90,7 @@ impl HostCosts {
 
     /// Each assumed figure halved, and doubled; those that this does not change are left out.
     pub fn variants_of_assumed(&self) -> Vec<CostVariant> {
-        let Self { syscall_ns, block_ns, request_ns, wake_ns, queue_depth, max_request_kib: _ } = *self;
+        let Self { syscall_ns, block_ns, request_ns, wake_ns, queue_depth, .. } = *self;
         let depth = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX).max(1);
         let all = |key: &'static str, from: u64, with: &dyn Fn(u64) -> Self| {
             [from / 2, from.saturating_mul(2)].map(|to| CostVariant { key, from, to, costs: with(to) })

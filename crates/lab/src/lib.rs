@@ -2,6 +2,7 @@
 
 pub mod bench;
 mod drive_results;
+mod lane;
 mod map_cache;
 mod parallel;
 pub mod replay;
@@ -11,4 +12,5 @@ pub mod results;
 mod sample;
 pub mod theory;
 
+pub use dovetail_host::HostCosts;
 pub use parallel::run_all;

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dovetail_ftl::{Overrides, Profile};
+use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay};
 use dovetail_lab::results::{ByKind, RunResult};
 use dovetail_lab::run_all;
@@ -25,6 +26,7 @@ fn job(trace: &Path, profile: &str, overrides: &Overrides) -> ReplayJob {
         wrap: true,
         precondition: false,
         interval: None,
+        host: HostCosts::NONE,
         limit: None,
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use dovetail_ftl::{Overrides, Profile};
+use dovetail_lab::HostCosts;
 use dovetail_lab::bench::results::{self as bench_results, BenchResults};
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
 use dovetail_lab::report;
@@ -26,6 +27,7 @@ fn results() -> Results {
         wrap: true,
         precondition: true,
         interval: None,
+        host: HostCosts::NONE,
         limit: None,
     };
     let run = replay(&job, &mut |_| {}).unwrap();

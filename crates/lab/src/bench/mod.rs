@@ -24,11 +24,12 @@ use std::rc::Rc;
 
 use dovetail_block::BlockDevice;
 use dovetail_ftl::Drive;
-use dovetail_host::{HostError, Machine, Planner, Request};
+use dovetail_host::{HostError, Planner, Request};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_vfs::Simulated;
 use dovetail_workload::{Call, ThreadId, Workload};
 
+use crate::lane::Machine;
 pub use devirtualize::Schedule;
 use devirtualize::Tool;
 pub use experiment::Experiment;

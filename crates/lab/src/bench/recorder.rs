@@ -1,14 +1,15 @@
 //! What is noted while a workload runs: latencies of calls, and figures over time.
 
 use dovetail_ftl::cache::Occupancy;
+use dovetail_ftl::stats::Counters;
 use dovetail_ftl::stats::{CommandKind, Latencies};
-use dovetail_ftl::{Drive, stats::Counters};
-use dovetail_host::{Machine, Traffic};
+use dovetail_host::Traffic;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::{Figure, Simulated};
 use dovetail_workload::{Call, Outcome, ThreadId, Workload};
 
 use super::fio_record::{FioRecord, Submission};
+use crate::lane::Machine;
 
 /// Samples kept at most; when there are more, the interval doubles.
 const MAX_SAMPLES: usize = 512;
@@ -84,13 +85,13 @@ impl Recorder {
     }
 
     /// The measurement begins now.
-    pub(super) fn begin(&mut self, fs: &dyn Simulated, machine: &Machine<Drive>) {
+    pub(super) fn begin(&mut self, fs: &dyn Simulated, machine: &Machine) {
         self.first = self.state(machine.now(), fs, machine);
         self.next = machine.now() + self.interval;
         self.samples.clear();
     }
 
-    fn state(&self, at: SimTime, fs: &dyn Simulated, machine: &Machine<Drive>) -> Sample {
+    fn state(&self, at: SimTime, fs: &dyn Simulated, machine: &Machine) -> Sample {
         Sample {
             at,
             calls: self.calls,
@@ -146,7 +147,7 @@ impl Recorder {
     }
 
     /// Notes the state at `at`.
-    pub(super) fn sample(&mut self, at: SimTime, fs: &dyn Simulated, machine: &Machine<Drive>) {
+    pub(super) fn sample(&mut self, at: SimTime, fs: &dyn Simulated, machine: &Machine) {
         let state = self.state(at, fs, machine);
         self.samples.push(state);
         while self.samples.len() > MAX_SAMPLES {
@@ -158,7 +159,7 @@ impl Recorder {
     }
 
     /// The measurement ends.
-    pub(super) fn end(&mut self, fs: &dyn Simulated, machine: &Machine<Drive>) -> Sample {
+    pub(super) fn end(&mut self, fs: &dyn Simulated, machine: &Machine) -> Sample {
         let state = self.state(machine.now(), fs, machine);
         self.samples.push(state.clone());
         state

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{AREA_BLOCKS, BLOCK_SIZE};
-use dovetail_ftl::Drive;
-use dovetail_host::{Machine, Request, RequestKind};
+use dovetail_host::{Request, RequestKind};
 use dovetail_time::SimTime;
 
 use super::Watcher;
 use super::repeats::Repeats;
 use super::results::RepeatsResult;
+use crate::lane::Machine;
 use crate::results::ScatterPoint;
 use crate::sample::Sample;
 
@@ -30,7 +30,7 @@ impl Scatter {
     }
 
     /// Forgets what was sampled; commands from now on count, and time counts from now.
-    pub(super) fn begin(&mut self, machine: &mut Machine<Drive>) {
+    pub(super) fn begin(&mut self, machine: &mut Machine) {
         self.sample = Rc::new(RefCell::new(Sample::new(self.seed)));
         self.repeats = Rc::default();
         let (sample, start) = (Rc::clone(&self.sample), machine.now());

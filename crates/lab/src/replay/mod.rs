@@ -8,7 +8,7 @@ mod summary;
 use std::path::PathBuf;
 
 use dovetail_ftl::{ConfigError, DriveConfig};
-use dovetail_host::HostError;
+use dovetail_host::{HostCosts, HostError};
 use dovetail_time::{SimSpan, format_bytes};
 use dovetail_workload::trace::{TraceError, TraceOptions};
 
@@ -49,6 +49,8 @@ pub struct ReplayJob {
     /// Length of the intervals of the time series; `None` chooses one that gives 256 to 512 of
     /// them (of 0.1 ms and fewer for a replay below 25.6 ms).
     pub interval: Option<SimSpan>,
+    /// What the host's work costs; [`HostCosts::NONE`] for a raw drive.
+    pub host: HostCosts,
     /// Ends after so many requests.
     pub limit: Option<u64>,
 }

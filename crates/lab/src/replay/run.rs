@@ -1,12 +1,9 @@
 //! One replay from the first request to its results.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Hints, Lba, SectorRange};
 use dovetail_ftl::stats::{CommandKind, Latencies};
 use dovetail_ftl::{Drive, DriveConfig};
-use dovetail_host::CheckedDevice;
+use dovetail_host::{CheckedDevice, Event, Events, InFlight, Step as Command};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::trace::TraceReader;
 use dovetail_workload::{Op, Request};
@@ -14,6 +11,7 @@ use dovetail_workload::{Op, Request};
 use super::precondition::precondition;
 use super::recorder::Recorder;
 use super::{Pacing, Progress, ReplayError, ReplayJob, Stage, summary};
+use crate::lane::{Lane, Machine, Part};
 use crate::results::{ByKind, RunResult, ScatterPoint};
 use crate::sample::Sample;
 
@@ -90,28 +88,65 @@ pub(super) struct Tally {
     pub(super) span: SimSpan,
 }
 
-/// A write that is issued only when what it depends on is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
-    ready: SimTime,
-    /// The number of its request: the order of those ready at the same time.
-    number: u64,
+/// The end of virtual time.
+const FOREVER: SimTime = SimTime::from_ns(u64::MAX);
+
+/// A request of which something is yet to be issued, or has an end that is not known.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
     arrived: SimTime,
-    start: u64,
-    blocks: u64,
-    fua: bool,
+    /// The write that is issued when everything before it is done.
+    write: Option<(BlockRange, bool)>,
+    /// Commands that wait in the block layer.
+    open: u32,
+    /// When the others are done.
+    done: SimTime,
 }
 
+/// Pending requests by their slots.
+#[derive(Debug, Default)]
+struct Slots {
+    pending: Vec<Option<Pending>>,
+    free: Vec<usize>,
+}
+
+impl Slots {
+    /// The slot that the next one will have.
+    fn next(&self) -> usize {
+        self.free.last().copied().unwrap_or(self.pending.len())
+    }
+
+    fn put(&mut self, slot: usize, pending: Pending) {
+        if self.free.last() == Some(&slot) {
+            self.free.pop();
+        }
+        if slot == self.pending.len() {
+            self.pending.push(None);
+        }
+        self.pending[slot] = Some(pending);
+    }
+
+    fn take(&mut self, slot: usize) -> Option<Pending> {
+        let pending = self.pending.get_mut(slot)?.take()?;
+        self.free.push(slot);
+        Some(pending)
+    }
+
+    fn len(&self) -> usize {
+        self.pending.len() - self.free.len()
+    }
+}
+
+/// A block trace as an actor: it issues requests at their times, and the writes that had to wait.
 struct Replayer<'a> {
     job: &'a ReplayJob,
-    drive: CheckedDevice<Drive>,
+    machine: Machine,
+    capacity: u64,
     /// Virtual time of the first request: after preconditioning.
     start: SimTime,
     before: summary::Baseline,
-    /// Completions that have not been reached yet.
-    in_flight: BinaryHeap<Reverse<SimTime>>,
-    /// Writes that wait for a flush or a read of their own.
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    in_flight: InFlight,
+    slots: Slots,
     now: SimTime,
     last_done: SimTime,
     tally: Tally,
@@ -127,15 +162,16 @@ impl<'a> Replayer<'a> {
             job,
             start,
             before: summary::Baseline::of(drive.device()),
-            in_flight: BinaryHeap::new(),
-            waiting: BinaryHeap::new(),
+            in_flight: InFlight::default(),
+            slots: Slots::default(),
             now: start,
             last_done: start,
             tally: Tally::default(),
             latencies: Latencies::new(),
             recorder: Recorder::new(start, job.interval, drive.device()),
             sample: Sample::new(job.drive.seed),
-            drive,
+            capacity: drive.blocks() * BLOCK_SIZE,
+            machine: Machine::over(drive, job.host, start, Events::default()),
         }
     }
 
@@ -144,40 +180,18 @@ impl<'a> Replayer<'a> {
         self.tally.span = request.at.since(SimTime::ZERO);
         let at = self.arrival(&request)?;
         self.now = at;
-        let in_flight = (self.in_flight.len() + self.waiting.len()) as u64 + 1;
+        let in_flight = self.under_way() + 1;
         self.tally.in_flight_sum += in_flight;
         self.tally.in_flight_max = self.tally.in_flight_max.max(in_flight);
-        self.recorder.arrive(at, in_flight, self.drive.device())?;
-        if let Some(done) = self.perform(at, &request)? {
-            self.complete(done);
-        }
-        Ok(())
+        self.recorder.arrive(at, in_flight, &self.machine.device())?;
+        self.perform(at, &request)
     }
 
-    fn complete(&mut self, done: SimTime) {
-        self.in_flight.push(Reverse(done));
-        self.last_done = self.last_done.max(done);
+    fn under_way(&self) -> u64 {
+        (self.in_flight.len() + self.slots.len()) as u64
     }
 
-    /// Issues the write that waits and is ready first, if it is ready by `until`.
-    fn issue_waiting(&mut self, until: SimTime) -> Result<bool, ReplayError> {
-        let Some(Reverse(next)) = self.waiting.peek().copied() else { return Ok(false) };
-        if next.ready > until {
-            return Ok(false);
-        }
-        self.waiting.pop();
-        let done = self.drive.write(
-            next.ready,
-            BlockRange::new(Lba(next.start), next.blocks),
-            Hints::default(),
-            next.fua,
-        )?;
-        self.note(CommandKind::Write, next.arrived, done);
-        self.complete(done);
-        Ok(true)
-    }
-
-    /// When the request is issued; forgets what has completed by then.
+    /// When the request is issued; what is due before happens.
     fn arrival(&mut self, request: &Request) -> Result<SimTime, ReplayError> {
         match self.job.pacing {
             Pacing::Timed { speed } => {
@@ -187,103 +201,159 @@ impl<'a> Replayer<'a> {
                     return Err(ReplayError::TooLong { trace, number: self.tally.number });
                 }
                 let at = (self.start + SimSpan::from_ns(offset as u64)).max(self.now);
-                while self.issue_waiting(at)? {}
-                while self.in_flight.peek().is_some_and(|Reverse(done)| *done <= at) {
-                    self.in_flight.pop();
-                }
+                self.play_until(at)?;
+                self.in_flight.complete(at);
                 Ok(at)
             }
             Pacing::Closed { depth } => {
-                if self.in_flight.len() + self.waiting.len() < depth as usize {
-                    return Ok(self.now);
+                let mut at = self.now;
+                while self.under_way() >= u64::from(depth) {
+                    at = self.next_completion()?.max(self.now);
                 }
-                self.next_completion().map(|done| done.max(self.now))
+                Ok(at)
             }
         }
     }
 
-    /// The first completion; writes that are ready before it are issued on the way.
+    fn play_until(&mut self, horizon: SimTime) -> Result<(), ReplayError> {
+        while let Some(event) = self.machine.advance_until(horizon)? {
+            self.react(event)?;
+        }
+        Ok(())
+    }
+
+    /// The first completion; what is due before it happens.
     fn next_completion(&mut self) -> Result<SimTime, ReplayError> {
         loop {
-            let first = self.in_flight.peek().map(|Reverse(done)| *done);
-            if !self.issue_waiting(first.unwrap_or(SimTime::from_ns(u64::MAX)))? {
-                self.in_flight.pop();
-                return Ok(first.unwrap_or(self.now));
+            let first = self.in_flight.first();
+            match self.machine.advance_until(first.unwrap_or(FOREVER))? {
+                Some(event) => self.react(event)?,
+                None => return Ok(self.in_flight.pop().unwrap_or(self.now)),
             }
         }
     }
 
-    /// Issues a request; returns when it completes, `None` where its write has to wait first.
-    fn perform(&mut self, at: SimTime, request: &Request) -> Result<Option<SimTime>, ReplayError> {
-        let mut done = at;
+    /// A request goes on: its write no longer has to wait, or a command of its is done.
+    fn react(&mut self, event: Event<Lane>) -> Result<(), ReplayError> {
+        let (Event::Ended { lane, at } | Event::Timer { lane, at }) = event;
+        let Lane::Request { slot, part } = lane else { return Ok(()) };
+        let Some(mut pending) = self.slots.take(slot) else { return Ok(()) };
+        if matches!(event, Event::Ended { .. }) {
+            pending.open -= 1;
+            self.end_part(&mut pending, part, at);
+        }
+        self.go_on(at, pending)
+    }
+
+    fn perform(&mut self, at: SimTime, request: &Request) -> Result<(), ReplayError> {
+        let mut pending = Pending { arrived: at, write: None, open: 0, done: at };
         if request.preflush || request.op == Op::Flush {
             self.tally.requests.flush += 1;
-            let flushed = self.drive.flush(at)?;
-            self.note(CommandKind::Flush, at, flushed);
-            done = flushed;
+            self.issue(at, &mut pending, Part::Flush, Command::Flush)?;
         }
         let range = self.fold(request)?;
         match request.op {
             Op::Flush => {}
             Op::Read => {
                 self.count(at, request, range, 'r');
-                let read = self.drive.read(at, range.blocks_touched())?;
-                self.note(CommandKind::Read, at, read);
-                done = done.max(read);
+                self.issue(at, &mut pending, Part::Read, Command::Read(range.blocks_touched()))?;
             }
             Op::Write => {
                 self.count(at, request, range, 'w');
-                return self.write(at, done, range, request.fua);
+                self.read_rests(at, &mut pending, range)?;
+                pending.write = Some((range.blocks_touched(), request.fua));
             }
             Op::Discard => {
                 self.count(at, request, range, 'd');
-                let discarded = self.drive.discard(at, &[SectorRange::inside(range)])?;
-                self.note(CommandKind::Discard, at, discarded);
-                done = done.max(discarded);
+                let ranges = vec![SectorRange::inside(range)];
+                self.issue(at, &mut pending, Part::Discard, Command::Discard(ranges))?;
             }
         }
-        Ok(Some(done))
+        self.go_on(at, pending)
     }
 
-    /// A write that covers its first or last block only in part needs the rest of it: read, then write. It waits
-    /// for that, and for its flush to be done at `ready`.
-    fn write(
+    /// A write that covers its first or last block only in part needs the rest of it.
+    fn read_rests(
         &mut self,
         at: SimTime,
-        mut ready: SimTime,
+        pending: &mut Pending,
         range: ByteRange,
-        fua: bool,
-    ) -> Result<Option<SimTime>, ReplayError> {
+    ) -> Result<(), ReplayError> {
         let touched = range.blocks_touched();
         let first_is_partial = !range.start.is_multiple_of(BLOCK_SIZE);
         let last_is_partial = !range.end().is_multiple_of(BLOCK_SIZE);
         let last = Lba(touched.end().0.saturating_sub(1));
         if first_is_partial {
-            ready = ready.max(self.read_rest(at, touched.start)?);
+            self.read_rest(at, pending, touched.start)?;
         }
         if last_is_partial && !(first_is_partial && last == touched.start) {
-            ready = ready.max(self.read_rest(at, last)?);
+            self.read_rest(at, pending, last)?;
         }
-        if ready > at {
-            let BlockRange { start, blocks } = touched;
-            let number = self.tally.number;
-            self.waiting.push(Reverse(Waiting { ready, number, arrived: at, start: start.0, blocks, fua }));
-            return Ok(None);
-        }
-        let done = self.drive.write(at, touched, Hints::default(), fua)?;
-        self.note(CommandKind::Write, at, done);
-        Ok(Some(done))
+        Ok(())
     }
 
-    fn read_rest(&mut self, at: SimTime, block: Lba) -> Result<SimTime, ReplayError> {
+    fn read_rest(&mut self, at: SimTime, pending: &mut Pending, block: Lba) -> Result<(), ReplayError> {
         self.tally.partial_blocks += 1;
-        Ok(self.drive.read(at, BlockRange::new(block, 1))?)
+        self.issue(at, pending, Part::Rest, Command::Read(BlockRange::new(block, 1)))
+    }
+
+    fn issue(
+        &mut self,
+        at: SimTime,
+        pending: &mut Pending,
+        part: Part,
+        command: Command,
+    ) -> Result<(), ReplayError> {
+        let lane = Lane::Request { slot: self.slots.next(), part };
+        match self.machine.request(at, lane, command)? {
+            Some(done) => self.end_part(pending, part, done),
+            None => pending.open += 1,
+        }
+        Ok(())
+    }
+
+    fn end_part(&mut self, pending: &mut Pending, part: Part, done: SimTime) {
+        pending.done = pending.done.max(done);
+        let kind = match part {
+            Part::Rest => return,
+            Part::Flush => CommandKind::Flush,
+            Part::Read => CommandKind::Read,
+            Part::Write => CommandKind::Write,
+            Part::Discard => CommandKind::Discard,
+        };
+        let latency = done.since(pending.arrived);
+        self.latencies.record(kind, latency);
+        self.recorder.latency(kind, latency);
+    }
+
+    /// Issues the write if nothing before it is under way; ends the request if nothing of it is.
+    fn go_on(&mut self, at: SimTime, mut pending: Pending) -> Result<(), ReplayError> {
+        if pending.open == 0
+            && let Some((range, fua)) = pending.write
+        {
+            let slot = self.slots.next();
+            if pending.done > at {
+                self.machine.wake_at(pending.done, Lane::Request { slot, part: Part::Write });
+                self.slots.put(slot, pending);
+                return Ok(());
+            }
+            pending.write = None;
+            let write = Command::Write { range, hints: Hints::default(), fua };
+            self.issue(at, &mut pending, Part::Write, write)?;
+        }
+        if pending.open > 0 {
+            self.slots.put(self.slots.next(), pending);
+            return Ok(());
+        }
+        self.in_flight.enter(pending.done);
+        self.last_done = self.last_done.max(pending.done);
+        Ok(())
     }
 
     /// The request's range, folded into the drive if that is allowed.
     fn fold(&mut self, request: &Request) -> Result<ByteRange, ReplayError> {
         let range = request.range;
-        let capacity = self.drive.blocks() * BLOCK_SIZE;
+        let capacity = self.capacity;
         if range.end() <= capacity {
             return Ok(range);
         }
@@ -316,19 +386,15 @@ impl<'a> Replayer<'a> {
         self.sample.offer(ScatterPoint { t, at: range.start, len: range.len, op });
     }
 
-    fn note(&mut self, kind: CommandKind, issued: SimTime, done: SimTime) {
-        let latency = done.since(issued);
-        self.latencies.record(kind, latency);
-        self.recorder.latency(kind, latency);
-    }
-
     /// Empties the write buffer, so that all that was written counts, and sums up.
     fn finish(mut self) -> Result<RunResult, ReplayError> {
-        while self.issue_waiting(SimTime::from_ns(u64::MAX))? {}
+        while let Some(event) = self.machine.advance()? {
+            self.react(event)?;
+        }
         let elapsed = self.last_done.since(self.start);
         let end = self.last_done.max(self.now);
-        self.drive.flush(end)?;
-        let drive = self.drive.device();
+        self.machine.request(end, Lane::Alone, Command::Flush)?;
+        let drive = &*self.machine.device();
         let map_bytes_max = self.recorder.map_bytes_max();
         let config: &DriveConfig = &self.job.drive;
         let mut result = RunResult {
