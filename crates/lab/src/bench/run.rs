@@ -1,5 +1,6 @@
 //! One workload on one stack: the threads' calls become plans, the machine plays them, and what happens is recorded.
 
+use dovetail_ftl::stats::CommandKind;
 use dovetail_host::{Event, HostCosts, Planner};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::Simulated;
@@ -7,11 +8,10 @@ use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
 
 use super::devirtualize::{Cause, Held, Tool};
 use super::files::{CallError, Effect, Files};
-use super::fio_record::Submission;
-use super::recorder::Recorder;
-use super::scatter::Scatter;
+use super::fio_record::{FioRecords, Submission};
 use super::{BenchError, Job};
 use crate::lane::{Alarm, Lane, Machine};
+use crate::record::{Recorder, Rhythm, Scatter};
 
 /// A call under way.
 #[derive(Debug)]
@@ -61,6 +61,7 @@ pub(super) struct Run<'w> {
     pub(super) background: Background,
     pub(super) tool: Option<Tool>,
     pub(super) recorder: Recorder,
+    pub(super) fio: FioRecords,
     pub(super) scatter: Scatter,
     /// CPU time of calls.
     pub(super) cpu: SimSpan,
@@ -79,7 +80,8 @@ impl<'w> Run<'w> {
     ) -> Self {
         let threads = vec![State::Ready; workload.threads() as usize];
         Self {
-            recorder: Recorder::new(&*workload),
+            recorder: Recorder::new(threads.len(), Rhythm::Calls),
+            fio: FioRecords::of(&*workload),
             scatter: Scatter::new(job.seed),
             under_way: vec![0; threads.len()],
             machine,
@@ -133,7 +135,7 @@ impl<'w> Run<'w> {
 
     /// Forgets what was measured: it was to set up, or to warm up.
     pub(super) fn begin_measuring(&mut self) {
-        self.recorder.begin(self.fs.as_ref(), &self.machine);
+        self.recorder.begin(Some(self.fs.as_ref()), &self.machine);
         self.scatter.begin(&mut self.machine);
         self.cpu = SimSpan::ZERO;
     }
@@ -238,7 +240,7 @@ impl<'w> Run<'w> {
 
     fn sample_if_due(&mut self, at: SimTime) {
         if self.recorder.is_due(at) {
-            self.recorder.sample(at, self.fs.as_ref(), &self.machine);
+            self.recorder.sample(at, Some(self.fs.as_ref()), &self.machine);
         }
     }
 
@@ -321,6 +323,9 @@ impl<'w> Run<'w> {
             self.calls.push(None);
         }
         self.under_way[thread.0 as usize] += 1;
+        if kind_of(&call).is_some() && self.workload.measured(thread, asked) {
+            self.recorder.arrive((self.calls.len() - self.free.len()) as u64);
+        }
         let handed_over = self.start(now, Lane::Call(slot), effect);
         let submission = Submission { handed_over, under_way: self.under_way[thread.0 as usize] };
         self.calls[slot] = Some(InFlight {
@@ -369,7 +374,7 @@ impl<'w> Run<'w> {
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };
         self.workload.ended(call.thread, &call.call, &outcome);
         if self.workload.measured(call.thread, call.begin) {
-            self.recorder.call(call.thread, &call.call, &outcome, call.submission);
+            self.record(&call, &outcome);
         }
         self.sample_if_due(at);
         self.look_at_tool(at);
@@ -382,6 +387,15 @@ impl<'w> Run<'w> {
             }
         }
         Ok(())
+    }
+
+    fn record(&mut self, call: &InFlight, outcome: &Outcome) {
+        self.fio.call(call.thread, &call.call, outcome, call.submission);
+        if let Some(kind) = kind_of(&call.call) {
+            let thread = call.thread.0 as usize;
+            self.recorder.count(thread, kind, outcome.bytes);
+            self.recorder.latency(thread, kind, outcome.begin, outcome.end);
+        }
     }
 
     /// A call has ended: there may be reason for the tool to run, now or when no other follows for some time.
@@ -432,6 +446,17 @@ impl<'w> Run<'w> {
     fn background_ended(&mut self) {
         self.background.running = false;
         self.look_at_background(self.machine.now());
+    }
+}
+
+/// As what a call counts in the results; `None` for one that does not.
+const fn kind_of(call: &Call) -> Option<CommandKind> {
+    match call {
+        Call::Read { .. } => Some(CommandKind::Read),
+        Call::Write { .. } | Call::Append { .. } => Some(CommandKind::Write),
+        Call::Sync { .. } | Call::SyncAll => Some(CommandKind::Flush),
+        Call::PunchHole { .. } => Some(CommandKind::Discard),
+        _ => None,
     }
 }
 

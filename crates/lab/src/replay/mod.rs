@@ -1,9 +1,7 @@
 //! Replaying a trace on a drive.
 
 mod precondition;
-mod recorder;
 mod run;
-mod summary;
 
 use std::path::PathBuf;
 
@@ -53,6 +51,13 @@ pub struct ReplayJob {
     pub host: HostCosts,
     /// Ends after so many requests.
     pub limit: Option<u64>,
+}
+
+impl ReplayJob {
+    /// The trace's file without its folder.
+    pub fn trace_name(&self) -> String {
+        self.trace.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
 }
 
 /// What a replay is doing.
@@ -127,6 +132,6 @@ pub enum ReplayError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// The interval is so short that the time series would not fit.
-    #[error("an interval of {0} gives more than {max} points: choose a longer one", max = recorder::MAX_FIXED_POINTS)]
+    #[error("an interval of {0} gives more than {max} points: choose a longer one", max = run::MAX_FIXED_POINTS)]
     IntervalTooShort(SimSpan),
 }

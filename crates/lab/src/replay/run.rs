@@ -1,19 +1,21 @@
 //! One replay from the first request to its results.
 
 use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Hints, Lba, SectorRange};
-use dovetail_ftl::stats::{CommandKind, Latencies};
-use dovetail_ftl::{Drive, DriveConfig};
+use dovetail_ftl::Drive;
+use dovetail_ftl::stats::CommandKind;
 use dovetail_host::{CheckedDevice, Event, Events, InFlight, Step as Command};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::trace::TraceReader;
 use dovetail_workload::{Op, Request};
 
 use super::precondition::precondition;
-use super::recorder::Recorder;
-use super::{Pacing, Progress, ReplayError, ReplayJob, Stage, summary};
+use super::{Pacing, Progress, ReplayError, ReplayJob, Stage};
 use crate::lane::{Lane, Machine, Part};
-use crate::results::{ByKind, RunResult, ScatterPoint};
-use crate::sample::Sample;
+use crate::record::{Recorder, Rhythm, Sample, summarize};
+use crate::results::{ReplayResult, RunResult, ScatterPoint, StackResult, TraceResult};
+
+/// Points of a series with a given interval, at most.
+pub(super) const MAX_FIXED_POINTS: u64 = 100_000;
 
 /// Requests between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
@@ -51,7 +53,7 @@ pub fn replay_until(
     while !stopped && let Some(request) = trace.next() {
         replayer.request(request?)?;
         stopped = stop();
-        let requests = replayer.tally.number;
+        let requests = replayer.number;
         if requests.is_multiple_of(REPORT_EVERY) {
             let (done, total) = trace.progress();
             progress(Progress { stage: Stage::Replay, done, total, requests });
@@ -60,32 +62,21 @@ pub fn replay_until(
             break;
         }
     }
-    if replayer.tally.number == 0 && stopped {
+    if replayer.number == 0 && stopped {
         return Err(ReplayError::Stopped);
     }
-    if replayer.tally.number == 0 {
+    if replayer.number == 0 {
         return Err(ReplayError::NoRequest(job.trace.display().to_string()));
     }
-    let mut result = replayer.finish()?;
-    result.trace.name = job.trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    result.precondition = prepared;
-    result.trace.format = trace.format().to_string();
-    result.trace.skipped_lines = trace.skipped();
-    result.trace.reordered = trace.reordered();
-    Ok(result)
-}
-
-/// Counts of the requests.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) number: u64,
-    pub(super) requests: ByKind<u64>,
-    pub(super) bytes: ByKind<u64>,
-    pub(super) wrapped: u64,
-    pub(super) partial_blocks: u64,
-    pub(super) in_flight_sum: u64,
-    pub(super) in_flight_max: u64,
-    pub(super) span: SimSpan,
+    let (result, requests) = replayer.finish()?;
+    let trace = TraceResult {
+        name: job.trace_name(),
+        format: trace.format().to_string(),
+        skipped_lines: trace.skipped(),
+        reordered: trace.reordered(),
+        ..requests
+    };
+    Ok(RunResult { trace: Some(trace), precondition: prepared, ..result })
 }
 
 /// The end of virtual time.
@@ -144,13 +135,16 @@ struct Replayer<'a> {
     capacity: u64,
     /// Virtual time of the first request: after preconditioning.
     start: SimTime,
-    before: summary::Baseline,
     in_flight: InFlight,
     slots: Slots,
     now: SimTime,
     last_done: SimTime,
-    tally: Tally,
-    latencies: Latencies,
+    /// Requests so far.
+    number: u64,
+    /// What is replayed of the trace, so far.
+    trace: TraceResult,
+    /// The time of the last request, as recorded.
+    span: SimSpan,
     recorder: Recorder,
     sample: Sample,
 }
@@ -158,33 +152,48 @@ struct Replayer<'a> {
 impl<'a> Replayer<'a> {
     fn new(job: &'a ReplayJob, drive: CheckedDevice<Drive>) -> Self {
         let start = drive.device().idle_from();
+        let capacity = drive.blocks() * BLOCK_SIZE;
+        let machine = Machine::over(drive, job.host, start, Events::default());
+        let mut recorder = Recorder::new(1, Rhythm::Even(job.interval));
+        recorder.begin(None, &machine);
         Self {
             job,
+            machine,
+            capacity,
             start,
-            before: summary::Baseline::of(drive.device()),
             in_flight: InFlight::default(),
             slots: Slots::default(),
             now: start,
             last_done: start,
-            tally: Tally::default(),
-            latencies: Latencies::new(),
-            recorder: Recorder::new(start, job.interval, drive.device()),
+            number: 0,
+            trace: TraceResult::default(),
+            span: SimSpan::ZERO,
+            recorder,
             sample: Sample::new(job.drive.seed),
-            capacity: drive.blocks() * BLOCK_SIZE,
-            machine: Machine::over(drive, job.host, start, Events::default()),
         }
     }
 
     fn request(&mut self, request: Request) -> Result<(), ReplayError> {
-        self.tally.number += 1;
-        self.tally.span = request.at.since(SimTime::ZERO);
+        self.number += 1;
+        self.span = request.at.since(SimTime::ZERO);
         let at = self.arrival(&request)?;
         self.now = at;
-        let in_flight = self.under_way() + 1;
-        self.tally.in_flight_sum += in_flight;
-        self.tally.in_flight_max = self.tally.in_flight_max.max(in_flight);
-        self.recorder.arrive(at, in_flight, &self.machine.device())?;
+        if self.recorder.is_due(at) {
+            self.end_interval(at)?;
+        }
+        self.recorder.arrive(self.under_way() + 1);
         self.perform(at, &request)
+    }
+
+    fn end_interval(&mut self, at: SimTime) -> Result<(), ReplayError> {
+        // before its entry is made: there may be very many
+        if let Some(interval) = self.job.interval
+            && self.recorder.cell(at) >= MAX_FIXED_POINTS
+        {
+            return Err(ReplayError::IntervalTooShort(interval));
+        }
+        self.recorder.sample(at, None, &self.machine);
+        Ok(())
     }
 
     fn under_way(&self) -> u64 {
@@ -198,7 +207,7 @@ impl<'a> Replayer<'a> {
                 let offset = (request.at.as_ns() as f64 / speed).round();
                 if offset > LONGEST_NS {
                     let trace = self.job.trace.display().to_string();
-                    return Err(ReplayError::TooLong { trace, number: self.tally.number });
+                    return Err(ReplayError::TooLong { trace, number: self.number });
                 }
                 let at = (self.start + SimSpan::from_ns(offset as u64)).max(self.now);
                 self.play_until(at)?;
@@ -248,23 +257,23 @@ impl<'a> Replayer<'a> {
     fn perform(&mut self, at: SimTime, request: &Request) -> Result<(), ReplayError> {
         let mut pending = Pending { arrived: at, write: None, open: 0, done: at };
         if request.preflush || request.op == Op::Flush {
-            self.tally.requests.flush += 1;
+            self.trace.requests.flush += 1;
             self.issue(at, &mut pending, Part::Flush, Command::Flush)?;
         }
         let range = self.fold(request)?;
         match request.op {
-            Op::Flush => {}
+            Op::Flush => self.recorder.count(0, CommandKind::Flush, 0),
             Op::Read => {
-                self.count(at, request, range, 'r');
+                self.count(at, request, range, CommandKind::Read);
                 self.issue(at, &mut pending, Part::Read, Command::Read(range.blocks_touched()))?;
             }
             Op::Write => {
-                self.count(at, request, range, 'w');
+                self.count(at, request, range, CommandKind::Write);
                 self.read_rests(at, &mut pending, range)?;
                 pending.write = Some((range.blocks_touched(), request.fua));
             }
             Op::Discard => {
-                self.count(at, request, range, 'd');
+                self.count(at, request, range, CommandKind::Discard);
                 let ranges = vec![SectorRange::inside(range)];
                 self.issue(at, &mut pending, Part::Discard, Command::Discard(ranges))?;
             }
@@ -293,7 +302,7 @@ impl<'a> Replayer<'a> {
     }
 
     fn read_rest(&mut self, at: SimTime, pending: &mut Pending, block: Lba) -> Result<(), ReplayError> {
-        self.tally.partial_blocks += 1;
+        self.trace.partial_blocks += 1;
         self.issue(at, pending, Part::Rest, Command::Read(BlockRange::new(block, 1)))
     }
 
@@ -321,9 +330,7 @@ impl<'a> Replayer<'a> {
             Part::Write => CommandKind::Write,
             Part::Discard => CommandKind::Discard,
         };
-        let latency = done.since(pending.arrived);
-        self.latencies.record(kind, latency);
-        self.recorder.latency(kind, latency);
+        self.recorder.latency(0, kind, pending.arrived, done);
     }
 
     /// Issues the write if nothing before it is under way; ends the request if nothing of it is.
@@ -359,14 +366,9 @@ impl<'a> Replayer<'a> {
         }
         if !self.job.wrap {
             let trace = self.job.trace.display().to_string();
-            return Err(ReplayError::BeyondEnd {
-                trace,
-                number: self.tally.number,
-                end: range.end(),
-                capacity,
-            });
+            return Err(ReplayError::BeyondEnd { trace, number: self.number, end: range.end(), capacity });
         }
-        self.tally.wrapped += 1;
+        self.trace.wrapped += 1;
         let len = range.len.min(capacity);
         let start = range.start % capacity;
         // What would stick out at the end moves down as a whole, so that a request stays one request.
@@ -374,38 +376,55 @@ impl<'a> Replayer<'a> {
     }
 
     /// Counts a request as the trace has it, and samples it where it goes.
-    fn count(&mut self, at: SimTime, request: &Request, range: ByteRange, op: char) {
-        let kind = match op {
-            'r' => (&mut self.tally.requests.read, &mut self.tally.bytes.read),
-            'w' => (&mut self.tally.requests.write, &mut self.tally.bytes.write),
-            _ => (&mut self.tally.requests.discard, &mut self.tally.bytes.discard),
+    fn count(&mut self, at: SimTime, request: &Request, range: ByteRange, kind: CommandKind) {
+        let (requests, bytes) = (&mut self.trace.requests, &mut self.trace.bytes);
+        let (requests, bytes, op) = match kind {
+            CommandKind::Read => (&mut requests.read, &mut bytes.read, 'r'),
+            CommandKind::Write => (&mut requests.write, &mut bytes.write, 'w'),
+            _ => (&mut requests.discard, &mut bytes.discard, 'd'),
         };
-        *kind.0 += 1;
-        *kind.1 += request.range.len;
+        *requests += 1;
+        *bytes += request.range.len;
+        self.recorder.count(0, kind, request.range.len);
         let t = at.since(self.start).as_secs_f64();
         self.sample.offer(ScatterPoint { t, at: range.start, len: range.len, op });
     }
 
-    /// Empties the write buffer, so that all that was written counts, and sums up.
-    fn finish(mut self) -> Result<RunResult, ReplayError> {
+    /// Empties the write buffer, so that all that was written counts, and sums up: the run, and what
+    /// was replayed of the trace.
+    fn finish(mut self) -> Result<(RunResult, TraceResult), ReplayError> {
         while let Some(event) = self.machine.advance()? {
             self.react(event)?;
         }
-        let elapsed = self.last_done.since(self.start);
         let end = self.last_done.max(self.now);
         self.machine.request(end, Lane::Alone, Command::Flush)?;
+        while self.machine.advance()?.is_some() {}
+        self.recorder.end(None, &self.machine);
+        let elapsed = (self.last_done.since(self.start), SimSpan::ZERO);
         let drive = &*self.machine.device();
-        let map_bytes_max = self.recorder.map_bytes_max();
-        let config: &DriveConfig = &self.job.drive;
-        let mut result = RunResult {
-            label: self.job.label.clone(),
-            series: self.recorder.finish(drive),
+        let job = self.job;
+        let result = RunResult {
+            label: job.label.clone(),
+            seed: job.drive.seed,
+            stack: StackResult {
+                name: job.drive.name.clone(),
+                filesystem: "none".into(),
+                partition_bytes: self.capacity,
+                host: job.host,
+                ..StackResult::default()
+            },
+            replay: Some(pacing(job.pacing)),
             scatter: self.sample.finish(),
-            ..RunResult::default()
+            ..summarize(&self.recorder, drive, elapsed, &[job.trace_name()])
         };
-        summary::fill(&mut result, self.job, config, drive, &self.before);
-        summary::fill_requests(&mut result, &self.tally, &self.latencies, elapsed);
-        result.memory.map_bytes_max = map_bytes_max.max(result.memory.map_bytes);
-        Ok(result)
+        Ok((result, TraceResult { span_s: self.span.as_secs_f64(), ..self.trace }))
     }
+}
+
+fn pacing(pacing: Pacing) -> ReplayResult {
+    let (mode, speed, queue_depth) = match pacing {
+        Pacing::Timed { speed } => ("timed", Some(speed), None),
+        Pacing::Closed { depth } => ("closed", None, Some(depth)),
+    };
+    ReplayResult { mode: mode.into(), speed, queue_depth }
 }
