@@ -2,27 +2,26 @@
 
 mod fio_json;
 mod sensitivity;
-mod table;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use dovetail_lab::bench::results::BenchResults;
 use dovetail_lab::bench::{
     BenchError, Experiment, FileTraceSource, Fill, FillAmount, FillWith, Schedule, Source, Stack,
 };
-use dovetail_lab::report;
+use dovetail_lab::results::Results;
 use dovetail_time::{Ratio, format_bytes};
 use dovetail_workload::file_trace::{FileTrace, FileTraceOptions};
 use dovetail_workload::personality::Personality;
 use indicatif::ProgressBar;
 
-use crate::output::{Outputs, check_writable, is_stdout, write};
+use crate::output::{Outputs, check_writable, is_stdout};
 use crate::replay::{bytes, caches, choices, schemes};
+use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
-use crate::{Failure, csv_out, drive, memory, print};
+use crate::{Failure, drive, memory};
 
 /// Run a workload on several stacks in virtual time, side by side.
 ///
@@ -88,18 +87,11 @@ pub(crate) struct Arguments {
     /// Show what there is, even if a run failed or ended early.
     #[arg(long)]
     keep_going: bool,
-    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the table.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
-    json: Option<PathBuf>,
-    /// Single figures as CSV, a row for each run: --csv=FILE to a file, --csv alone to standard output.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    files: ResultFiles,
     /// Results in the layout of fio's own JSON; with several runs a file each (out.json becomes out-f2fs.json and so on).
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
     fio_json: Option<PathBuf>,
-    /// A report with pictures: one HTML file that needs nothing else.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    report: Option<PathBuf>,
 }
 
 /// The files of `--fill`.
@@ -168,8 +160,8 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let results_to = [&arguments.json, &arguments.csv, &arguments.fio_json];
-    let to_stdout = results_to.iter().filter(|path| is_stdout(path.as_deref())).count();
+    let fio_to_stdout = is_stdout(arguments.fio_json.as_deref()).then_some("--fio-json");
+    let to_stdout = arguments.files.to_stdout().chain(fio_to_stdout).count();
     if to_stdout > 1 {
         return Err(Failure::Usage(
             "only one of --json, --csv and --fio-json can go to standard output: give the others files"
@@ -178,7 +170,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let source = source(arguments)?;
     let stacks = stacks(arguments)?;
-    check_writable([&arguments.json, &arguments.csv, &arguments.report].into_iter().flatten())?;
+    arguments.files.check_writable()?;
     check_memory(arguments, &stacks)?;
     let stop = stop_flag()?;
     let experiment = Experiment {
@@ -204,7 +196,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let is_stopped = stop.load(Ordering::Relaxed);
     let complaints = complaints(&results, &failures);
     if complaints.is_empty() || arguments.keep_going || is_stopped {
-        write_all(arguments, &results, to_stdout == 0)?;
+        arguments.files.write(&results, to_stdout == 0)?;
         fio_json::write_all(&fio_files, &experiment.labels(), &results.runs)?;
     }
     if is_stopped {
@@ -218,11 +210,7 @@ fn check_outputs(arguments: &Arguments, fio_files: &[PathBuf]) -> Result<(), Fai
     let mut outputs = Outputs::default();
     let named = arguments.stack.iter().chain(&arguments.drive).chain([&arguments.job]);
     named.for_each(|input| outputs.input(Path::new(input)));
-    for (flag, path) in
-        [("--json", &arguments.json), ("--csv", &arguments.csv), ("--report", &arguments.report)]
-    {
-        path.iter().try_for_each(|path| outputs.output(flag, path))?;
-    }
+    arguments.files.check(&mut outputs)?;
     fio_files.iter().try_for_each(|path| outputs.output("--fio-json", path))
 }
 
@@ -278,7 +266,7 @@ pub(crate) fn threads(jobs: Option<usize>) -> usize {
     jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (BenchResults, Vec<BenchError>) {
+fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (Results, Vec<BenchError>) {
     let labels = experiment.labels();
     let bar = ProgressBar::new(labels.len() as u64).with_message("running");
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
@@ -288,29 +276,10 @@ fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (BenchResults, V
 }
 
 /// What went wrong: with runs that could not begin, and with those that ended early.
-fn complaints(results: &BenchResults, failures: &[BenchError]) -> Vec<String> {
+fn complaints(results: &Results, failures: &[BenchError]) -> Vec<String> {
     let mut all: Vec<String> = failures.iter().map(ToString::to_string).collect();
     let early = results.runs.iter().filter_map(|run| Some(format!("{}: {}", run.label, run.error.as_ref()?)));
     all.extend(early);
     all.dedup();
     all
-}
-
-fn write_all(arguments: &Arguments, results: &BenchResults, with_table: bool) -> Result<(), Failure> {
-    if with_table && !results.runs.is_empty() {
-        let width = comfy_table::Table::new().width().map(usize::from);
-        print(&table::LAYOUT.text(&results.runs, width))?;
-    }
-    if let Some(path) = &arguments.json {
-        let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
-        text.push('\n');
-        write(path, &text)?;
-    }
-    if let Some(path) = &arguments.csv {
-        write(path, &csv_out::text(&results.runs)?)?;
-    }
-    if let Some(path) = &arguments.report {
-        write(path, &report::bench_html(results))?;
-    }
-    Ok(())
 }

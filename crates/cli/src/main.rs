@@ -20,6 +20,7 @@ mod output;
 mod progress;
 mod replay;
 mod reproduce;
+mod results;
 mod sensitivity;
 mod signals;
 mod stack;

@@ -1,7 +1,6 @@
 //! `dovetail replay`: one run for each combination of trace, drive and options.
 
 mod sensitivity;
-mod table;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,17 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use dovetail_ftl::{Overrides, Profile, cache, mapping, victim};
+use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay_until};
 use dovetail_lab::results::{Results, RunResult};
-use dovetail_lab::{report, run_all};
+use dovetail_lab::run_all;
 use dovetail_time::{Ratio, SimSpan, format_bytes, parse_bytes, parse_span};
 use dovetail_workload::trace::{BlkEvent, Format, TraceOptions};
 
 use crate::bench::threads;
-use crate::output::{Outputs, check_writable, is_stdout, write};
+use crate::output::Outputs;
 use crate::progress::Bars;
+use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
-use crate::{Failure, csv_out, drive, memory, print};
+use crate::{Failure, drive, memory};
 
 fn policies() -> PossibleValuesParser {
     PossibleValuesParser::new(victim::POLICIES.iter().map(|policy| policy.name))
@@ -113,6 +114,10 @@ pub(crate) struct Arguments {
     /// Replay in a closed loop with so many requests in flight, whatever their recorded times.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536), conflicts_with = "speed", help_heading = "Replay")]
     queue_depth: Option<u32>,
+    /// Put a host before the drive, with the costs and limits that stacks have by default; some of them may be given:
+    /// --host=queue_depth=32,request_ns=1000 (see docs/host-model.md). Without it requests reach the drive as they are.
+    #[arg(long, value_name = "COSTS", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = HostCosts::parse, help_heading = "Replay")]
+    host: Option<HostCosts>,
     /// End after so many requests.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Replay")]
     limit: Option<u64>,
@@ -125,20 +130,12 @@ pub(crate) struct Arguments {
     /// Length of the intervals of the time series; if not given, one that makes 256 to 512 of them.
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Output")]
     interval: Option<SimSpan>,
-    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the table.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
-    json: Option<PathBuf>,
-    /// Single figures as CSV, a row for each run: --csv=FILE to a file, --csv alone to standard output.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
-    csv: Option<PathBuf>,
-    /// A report with pictures: one HTML file that needs nothing else.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    files: ResultFiles,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let to_stdout =
-        [&arguments.json, &arguments.csv].iter().filter(|path| is_stdout(path.as_deref())).count();
+    let to_stdout = arguments.files.to_stdout().count();
     if to_stdout > 1 {
         return Err(Failure::Usage(
             "--json and --csv cannot both go to standard output: give one a file".into(),
@@ -152,8 +149,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = stop_flag()?;
     let (runs, failed) = perform(arguments, &jobs, &stop)?;
     if !runs.is_empty() {
-        let results = Results::of(arguments.seed, runs);
-        write_all(arguments, &results, to_stdout == 0)?;
+        let scale = arguments.scale.map_or(1.0, Ratio::value);
+        let results = Results::of(workload(&jobs), scale, arguments.seed, runs);
+        arguments.files.write(&results, to_stdout == 0)?;
     }
     if stop.load(Ordering::Relaxed) {
         return Err(stopped());
@@ -194,44 +192,29 @@ fn perform(
 
 /// What cannot be written is better known before the work than after it.
 fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
-    for (flag, path) in [("json", &arguments.json), ("csv", &arguments.csv)] {
+    for flag in arguments.files.to_stdout() {
+        let ending = flag.trim_start_matches('-');
         let meant =
-            |trace: &&PathBuf| !trace.exists() && trace.extension().is_some_and(|ending| ending == flag);
-        if let Some(file) = arguments.traces.iter().find(meant).filter(|_| is_stdout(path.as_deref())) {
+            |trace: &&PathBuf| !trace.exists() && trace.extension().is_some_and(|found| found == ending);
+        if let Some(file) = arguments.traces.iter().find(meant) {
             let file = file.display();
             return Err(Failure::Usage(format!(
-                "there is no trace {file}: to write results to it give --{flag}={file}"
+                "there is no trace {file}: to write results to it give {flag}={file}"
             )));
         }
     }
     let mut outputs = Outputs::default();
     arguments.traces.iter().for_each(|trace| outputs.input(trace));
     arguments.drive.iter().for_each(|drive| outputs.input(Path::new(drive)));
-    for (flag, path) in
-        [("--json", &arguments.json), ("--csv", &arguments.csv), ("--report", &arguments.report)]
-    {
-        path.iter().try_for_each(|path| outputs.output(flag, path))?;
-    }
-    check_writable([&arguments.json, &arguments.csv, &arguments.report].into_iter().flatten())
+    arguments.files.check(&mut outputs)?;
+    arguments.files.check_writable()
 }
 
-fn write_all(arguments: &Arguments, results: &Results, with_table: bool) -> Result<(), Failure> {
-    if with_table {
-        let width = comfy_table::Table::new().width().map(usize::from);
-        print(&table::LAYOUT.text(&results.runs, width))?;
-    }
-    if let Some(path) = &arguments.json {
-        let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
-        text.push('\n');
-        write(path, &text)?;
-    }
-    if let Some(path) = &arguments.csv {
-        write(path, &csv_out::text(&results.runs)?)?;
-    }
-    if let Some(path) = &arguments.report {
-        write(path, &report::html(results))?;
-    }
-    Ok(())
+/// The names of all traces.
+fn workload(jobs: &[ReplayJob]) -> String {
+    let mut names: Vec<String> = jobs.iter().map(ReplayJob::trace_name).collect();
+    names.dedup();
+    names.join(", ")
 }
 
 /// The values of an option, or the profile's own.
@@ -313,6 +296,7 @@ fn job(
         wrap: arguments.wrap,
         precondition: arguments.precondition,
         interval: arguments.interval,
+        host: arguments.host.unwrap_or(HostCosts::NONE),
         limit: arguments.limit,
     })
 }

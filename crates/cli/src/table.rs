@@ -2,9 +2,6 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use dovetail_lab::bench::results::BenchRun;
-use dovetail_lab::results::{LatencyResult, MapCacheResult, RunResult};
-use dovetail_time::{SimSpan, format_bytes, format_count};
 
 /// One line of the table; `show` gives `None` where a run has no such figure.
 pub(crate) struct Row<R> {
@@ -16,65 +13,12 @@ pub(crate) const fn row<R>(name: &'static str, show: fn(&R) -> Option<String>) -
     Row { name, show }
 }
 
-/// Which lines there are for runs of one kind.
+/// The lines of a table, in groups set apart by an empty one. A line that no run has a figure for is left out.
 pub(crate) struct Layout<R: 'static> {
-    /// What a run is called.
+    /// The label of a run.
     pub(crate) label: fn(&R) -> &str,
-    /// The lines, in groups set apart by an empty one. A line that no run has a figure for is left out.
+    /// The groups.
     pub(crate) groups: &'static [&'static [Row<R>]],
-}
-
-pub(crate) fn some(n: u64) -> Option<String> {
-    (n > 0).then(|| format_count(n))
-}
-
-pub(crate) fn counted(requests: u64, bytes: u64) -> Option<String> {
-    (requests > 0).then(|| format!("{} ({})", format_count(requests), format_bytes(bytes)))
-}
-
-pub(crate) fn latency(latency: &LatencyResult) -> Option<String> {
-    let p = latency.percentiles;
-    let span = SimSpan::from_ns;
-    (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
-}
-
-/// Runs that may have a demand-paged map.
-pub(crate) trait MapOnFlash: Sized + 'static {
-    fn map_cache(&self) -> Option<&MapCacheResult>;
-
-    /// Its lines.
-    const ROWS: &'static [Row<Self>] = &[
-        row("read hits in the map's cache", |r| percent(r.map_cache()?.hit_ratio.read, 2)),
-        row("write hits in the map's cache", |r| percent(r.map_cache()?.hit_ratio.write, 2)),
-        row("translation pages read", |r| some(r.map_cache()?.translation_reads.total())),
-        row("translation pages written", |r| some(r.map_cache()?.translation_writes.total())),
-        row("write part, MAHT at the end", |r| split(r.map_cache()?)),
-        row("read latency of dftl's", |r| percent(r.map_cache()?.of_dftl.read, 1)),
-        row("write latency of dftl's", |r| percent(r.map_cache()?.of_dftl.write, 1)),
-        row("  summed as by FlashSim, reads", |r| percent(r.map_cache()?.summed_of_dftl.read, 1)),
-        row("  summed as by FlashSim, writes", |r| percent(r.map_cache()?.summed_of_dftl.write, 1)),
-    ];
-}
-
-impl MapOnFlash for BenchRun {
-    fn map_cache(&self) -> Option<&MapCacheResult> {
-        self.map_cache.as_ref()
-    }
-}
-
-impl MapOnFlash for RunResult {
-    fn map_cache(&self) -> Option<&MapCacheResult> {
-        self.map_cache.as_ref()
-    }
-}
-
-fn percent(ratio: Option<f64>, digits: usize) -> Option<String> {
-    ratio.map(|ratio| format!("{:.digits$} %", ratio * 100.0))
-}
-
-fn split(cache: &MapCacheResult) -> Option<String> {
-    let is_split = cache.policy == "split";
-    is_split.then(|| format!("{}, {}", format_count(cache.write_part), format_count(cache.maht)))
 }
 
 impl<R> Layout<R> {

@@ -40,7 +40,7 @@ fn a_replay_prints_its_runs_side_by_side() {
 fn json_and_csv_go_where_they_are_told() {
     let json = replay("--drive femu-32g --op 7,28 --json");
     let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!((value["schema"].as_str(), value["version"].as_u64()), (Some("dovetail-replay"), Some(1)));
+    assert_eq!((value["schema"].as_str(), value["version"].as_u64()), (Some("dovetail-results"), Some(2)));
     assert_eq!(value["runs"].as_array().map(Vec::len), Some(2));
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| -> (PathBuf, String) {

@@ -1,9 +1,10 @@
-//! What the host's own work costs.
+//! Costs of the host's own work.
 
 use dovetail_time::SimSpan;
 use serde::{Deserialize, Serialize};
 
-/// Costs and limits of the host. None of them comes from a source: all are assumed, and `bench --sensitivity` halves and doubles each.
+/// Costs and limits of the host. None of them comes from a source: all are assumed, and
+/// `bench --sensitivity` halves and doubles each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HostCosts {
@@ -19,6 +20,8 @@ pub struct HostCosts {
     pub queue_depth: u32,
     /// The largest request in KiB (Linux: `max_sectors_kb`, 1280 by default).
     pub max_request_kib: u32,
+    /// Flushes that come while one is under way share the next one (Linux does so).
+    pub merge_flushes: bool,
 }
 
 impl Default for HostCosts {
@@ -30,6 +33,7 @@ impl Default for HostCosts {
             wake_ns: 3_000,
             queue_depth: 256,
             max_request_kib: 1280,
+            merge_flushes: true,
         }
     }
 }
@@ -37,7 +41,7 @@ impl Default for HostCosts {
 /// Costs of which one is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostVariant {
-    /// Which field.
+    /// The field.
     pub key: &'static str,
     /// Its value.
     pub from: u64,
@@ -51,10 +55,52 @@ pub struct CostVariant {
 const MAX_NS: u64 = 1_000_000_000;
 
 impl HostCosts {
+    /// No host at all: commands reach the drive as they are, when they are issued.
+    pub const NONE: Self = Self {
+        syscall_ns: 0,
+        block_ns: 0,
+        request_ns: 0,
+        wake_ns: 0,
+        queue_depth: u32::MAX,
+        max_request_kib: u32::MAX,
+        merge_flushes: false,
+    };
+
+    /// The default costs with some others, as `queue_depth=32,request_ns=1000`.
+    ///
+    /// # Errors
+    /// A sentence on what is wrong.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut costs = Self::default();
+        for part in text.split(',').filter(|part| !part.trim().is_empty()) {
+            let (name, value) = part.split_once('=').ok_or("give NAME=VALUE, separated by commas")?;
+            costs.set(name.trim(), value.trim())?;
+        }
+        costs.check().map(|()| costs)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let number = || value.parse::<u64>().map_err(|_| format!("{name}: '{value}' is not a whole number"));
+        let small = || u32::try_from(number()?).map_err(|_| format!("{name}: {value} is too large"));
+        match name {
+            "syscall_ns" => self.syscall_ns = number()?,
+            "block_ns" => self.block_ns = number()?,
+            "request_ns" => self.request_ns = number()?,
+            "wake_ns" => self.wake_ns = number()?,
+            "queue_depth" => self.queue_depth = small()?,
+            "max_request_kib" => self.max_request_kib = small()?,
+            "merge_flushes" => {
+                self.merge_flushes = value.parse().map_err(|_| format!("{name}: give true or false"))?;
+            }
+            _ => return Err(format!("'{name}' is no cost of the host")),
+        }
+        Ok(())
+    }
+
     /// Checks the ranges.
     ///
     /// # Errors
-    /// Which figure is out of its range, and the range.
+    /// A sentence on the figure that is out of its range.
     pub fn check(&self) -> Result<(), String> {
         let costs = [
             ("syscall_ns", self.syscall_ns),
@@ -76,7 +122,7 @@ impl HostCosts {
 
     /// Each assumed figure halved, and doubled; those that this does not change are left out.
     pub fn variants_of_assumed(&self) -> Vec<CostVariant> {
-        let Self { syscall_ns, block_ns, request_ns, wake_ns, queue_depth, max_request_kib: _ } = *self;
+        let Self { syscall_ns, block_ns, request_ns, wake_ns, queue_depth, .. } = *self;
         let depth = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX).max(1);
         let all = |key: &'static str, from: u64, with: &dyn Fn(u64) -> Self| {
             [from / 2, from.saturating_mul(2)].map(|to| CostVariant { key, from, to, costs: with(to) })
@@ -105,6 +151,23 @@ impl HostCosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn costs_are_read_or_refused_in_a_sentence() {
+        let costs = HostCosts::parse("queue_depth=32, merge_flushes=false").unwrap();
+        assert_eq!(costs, HostCosts { queue_depth: 32, merge_flushes: false, ..HostCosts::default() });
+        assert_eq!(HostCosts::parse(""), Ok(HostCosts::default()));
+        for (text, says) in [
+            ("depth=1", "is no cost"),
+            ("queue_depth", "NAME=VALUE"),
+            ("queue_depth=0", "at least 1"),
+            ("wake_ns=much", "not a whole number"),
+            ("merge_flushes=maybe", "true or false"),
+        ] {
+            let error = HostCosts::parse(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn each_assumed_figure_is_halved_and_doubled_alone() {

@@ -8,7 +8,7 @@ use crate::costs::HostCosts;
 use crate::error::HostError;
 use crate::machine::Observer;
 use crate::plan::Step;
-use crate::queue::{Depth, FlushMerge, Request, RequestKind, Traffic};
+use crate::queue::{Depth, FlushMerge, FlushTurn, Request, RequestKind, Traffic};
 
 pub(crate) struct DeviceQueue<D> {
     pub(crate) device: CheckedDevice<D>,
@@ -22,16 +22,22 @@ pub(crate) struct DeviceQueue<D> {
 }
 
 impl<D: BlockDevice> DeviceQueue<D> {
-    pub(crate) fn new(device: D, costs: HostCosts) -> Self {
+    pub(crate) fn new(device: CheckedDevice<D>, costs: HostCosts) -> Self {
         Self {
-            device: CheckedDevice::new(device),
+            device,
             costs,
-            depth: Depth::default(),
-            flushes: FlushMerge::default(),
+            depth: Depth::new(costs.queue_depth),
+            flushes: FlushMerge::new(costs.merge_flushes),
             traffic: Traffic::default(),
             observer: None,
             last_direct: SimTime::ZERO,
         }
+    }
+
+    /// Nothing at the drive keeps a command from being sent now.
+    pub(crate) fn is_free(&mut self, now: SimTime, command: &Step) -> bool {
+        let is_turn = *command != Step::Flush || self.flushes.turn(now, now) == FlushTurn::Now;
+        is_turn && self.depth.room_from(now).is_none()
     }
 
     /// Sends a command to the drive; returns when it is done.
@@ -67,7 +73,7 @@ impl<D: BlockDevice> DeviceQueue<D> {
     /// When a command that was asked for at `at` can be sent: one after another.
     fn next_direct(&mut self, at: SimTime) -> SimTime {
         let mut at = at.max(self.last_direct) + self.charge();
-        while let Some(later) = self.depth.room_from(at, self.costs.queue_depth) {
+        while let Some(later) = self.depth.room_from(at) {
             at = later;
         }
         self.last_direct = at;

@@ -7,6 +7,7 @@
 //! Calls that need an answer of the drive's ([`dovetail_block::Devirtualize`]) cannot be planned ahead. They are carried out directly
 //! ([`Planner::begin_direct`]), while no plan is being played.
 
+mod agenda;
 mod checked;
 mod costs;
 mod device_queue;
@@ -20,13 +21,14 @@ mod plan;
 mod planner;
 mod queue;
 mod renames;
+mod running;
 mod sparse;
 
 pub use checked::CheckedDevice;
 pub use costs::{CostVariant, HostCosts};
 pub use error::HostError;
 pub use events::Events;
-pub use machine::{Happening, Machine, Observer, Tag};
+pub use machine::{Event, Machine, Observer};
 pub use plan::{Plan, Remap, Step};
 pub use planner::Planner;
-pub use queue::{Issued, Request, RequestKind, SIZE_CLASSES, Traffic};
+pub use queue::{InFlight, Issued, Request, RequestKind, SIZE_CLASSES, Traffic};

@@ -1,89 +1,41 @@
-//! The scheduler: it plays the plans of all threads, always the earliest step first.
+//! The scheduler: it plays the plans of all actors, always the earliest step first.
 
 use std::cell::{Ref, RefCell};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-use dovetail_block::{BlockDevice, EventId, LockId};
+use dovetail_block::BlockDevice;
 use dovetail_time::{SimSpan, SimTime};
 use rustc_hash::FxHashMap;
 
+use crate::agenda::{Agenda, Due};
+use crate::checked::CheckedDevice;
 use crate::costs::HostCosts;
 use crate::device_queue::DeviceQueue;
 use crate::error::HostError;
 use crate::events::Events;
 use crate::hazards::{CommandId, Hazards};
-use crate::locks::{Locks, Ticket};
+use crate::locks::Locks;
 use crate::plan::{Plan, Step};
 use crate::queue::{FlushTurn, Request, Traffic};
+use crate::running::{Obstacle, Progress, Running, Turn};
 
-/// What the owner knows a plan or a timer by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(pub u64);
-
-/// What the owner reacts to.
+/// Something that an actor reacts to. `L` names the lane: whose plan or timer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum Event<L> {
     /// A plan has been played to its end.
     Ended {
-        /// Whose.
-        tag: Tag,
-        /// When.
+        /// The plan's lane.
+        lane: L,
+        /// The time.
         at: SimTime,
     },
-    /// The time of a timer has come.
+    /// A timer has fired.
     Timer {
-        /// Whose.
-        tag: Tag,
-        /// When.
+        /// The timer's lane.
+        lane: L,
+        /// The time.
         at: SimTime,
     },
-}
-
-/// What a plan waits for, other than a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Obstacle {
-    Lock(LockId),
-    Command(CommandId),
-    Event(EventId),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
-    Plan(usize),
-    /// A plan without steps ends.
-    End(Tag),
-    Timer(Tag),
-}
-
-/// A plan that is being played.
-#[derive(Debug, Default)]
-struct Running {
-    tag: Tag,
-    plan: Plan,
-    next: usize,
-    /// When its reads so far are done, and when all its commands are.
-    reads_done: SimTime,
-    all_done: SimTime,
-    /// Tickets for the locks it has yet to take, in order; then those that it holds.
-    tickets: VecDeque<Ticket>,
-    held: Vec<Ticket>,
-    /// For each command not yet issued: its number and what must be issued before.
-    planned: VecDeque<(CommandId, Vec<CommandId>)>,
-    /// When it asked for the flush that is its next step.
-    asked: Option<SimTime>,
-    /// Since when something stands in its way.
-    blocked_since: Option<SimTime>,
-}
-
-/// What comes of a step.
-enum Turn {
-    /// The next step at this time.
-    At(SimTime),
-    /// The same step again at this time.
-    Again(SimTime),
-    Blocked(Obstacle),
 }
 
 /// Sees each command that reaches the drive and has blocks.
@@ -92,17 +44,21 @@ pub type Observer = Box<dyn FnMut(&Request)>;
 /// A plan that is blocked for so long will not be unblocked.
 const STUCK: SimSpan = SimSpan::from_ms(600_000);
 
-/// The drive, the block layer before it, and the plans under way.
-pub struct Machine<D> {
+/// The drive, the block layer before it, and what the actors on it have under way.
+///
+/// An actor is whoever issues commands: a thread of a workload, a file system's background, a trace.
+/// The machine knows an actor by the lane of its plans and timers alone.
+pub struct Machine<D, L> {
     queue: Rc<RefCell<DeviceQueue<D>>>,
     costs: HostCosts,
-    due: BinaryHeap<Reverse<(SimTime, u64, Due)>>,
-    order: u64,
+    agenda: Agenda<L>,
+    /// Nothing is played beyond this time.
+    horizon: SimTime,
     now: SimTime,
-    plans: Vec<Option<Running>>,
+    plans: Vec<Option<Running<L>>>,
     free: Vec<usize>,
     /// What has ended, for its memory.
-    spare: Vec<Running>,
+    spare: Vec<Progress>,
     spare_plans: Vec<Plan>,
     blocked: FxHashMap<Obstacle, Vec<usize>>,
     locks: Locks,
@@ -110,20 +66,25 @@ pub struct Machine<D> {
     events: Events,
 }
 
-impl<D> std::fmt::Debug for Machine<D> {
+impl<D, L> std::fmt::Debug for Machine<D, L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Machine").field("now", &self.now).finish_non_exhaustive()
     }
 }
 
-impl<D: BlockDevice> Machine<D> {
+impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     /// A machine at time `now` with an empty drive. `events` are those of the planner whose plans it plays.
     pub fn new(device: D, costs: HostCosts, now: SimTime, events: Events) -> Self {
+        Self::over(CheckedDevice::new(device), costs, now, events)
+    }
+
+    /// The same with a drive that was written to before.
+    pub fn over(device: CheckedDevice<D>, costs: HostCosts, now: SimTime, events: Events) -> Self {
         Self {
             queue: Rc::new(RefCell::new(DeviceQueue::new(device, costs))),
             costs,
-            due: BinaryHeap::new(),
-            order: 0,
+            agenda: Agenda::default(),
+            horizon: SimTime::from_ns(u64::MAX),
             now,
             plans: Vec::new(),
             free: Vec::new(),
@@ -172,68 +133,109 @@ impl<D: BlockDevice> Machine<D> {
     }
 
     /// Starts to play a plan at `at`, which is not before now.
-    pub fn start(&mut self, at: SimTime, tag: Tag, plan: Plan) {
+    pub fn start(&mut self, at: SimTime, lane: L, plan: Plan) {
         if plan.steps.is_empty() {
             self.spare_plans.push(plan);
-            return self.schedule(at, Due::End(tag));
+            return self.agenda.enter(at, Due::End(lane));
         }
-        let mut running = self.spare.pop().unwrap_or_default();
+        let mut progress = self.begin(at, plan);
+        self.plan_commands(&mut progress);
+        self.enter(at, Running { lane, progress });
+    }
+
+    fn begin(&mut self, at: SimTime, plan: Plan) -> Progress {
+        let mut progress = self.spare.pop().unwrap_or_default();
         for step in &plan.steps {
             if let Step::Lock { lock, shared } = step {
-                running.tickets.push_back(self.locks.draw(*lock, *shared));
+                progress.tickets.push_back(self.locks.draw(*lock, *shared));
             }
         }
-        (running.tag, running.plan) = (tag, plan);
-        (running.reads_done, running.all_done) = (at, at);
-        self.plan_commands(&mut running);
+        (progress.reads_done, progress.all_done) = (at, at);
+        progress.plan = plan;
+        progress
+    }
+
+    fn enter(&mut self, at: SimTime, running: Running<L>) {
         let slot = self.free.pop().unwrap_or(self.plans.len());
         if slot == self.plans.len() {
             self.plans.push(None);
         }
         self.plans[slot] = Some(running);
-        self.schedule(at, Due::Plan(slot));
+        self.agenda.enter(at, Due::Plan(slot));
     }
 
-    /// Wakes the owner at a time.
-    pub fn wake_at(&mut self, at: SimTime, tag: Tag) {
-        self.schedule(at, Due::Timer(tag));
-    }
-
-    fn schedule(&mut self, at: SimTime, due: Due) {
-        self.order += 1;
-        self.due.push(Reverse((at, self.order, due)));
-    }
-
-    /// Plays until something happens that the owner reacts to; `None` when nothing is left to do.
+    /// Sends one command at `at`, to which the machine has been played. It belongs to no plan and may overtake those of
+    /// plans, as requests to different blocks of a raw device may. Returns when it is done and whoever waits for it has been
+    /// woken; `None` if the queue is full or a flush is under way: then it waits, and [`Event::Ended`] tells its end.
     ///
     /// # Errors
     /// See [`HostError`].
-    pub fn advance(&mut self) -> Result<Option<Happening>, HostError> {
-        while let Some(Reverse((at, _, due))) = self.due.pop() {
+    pub fn request(&mut self, at: SimTime, lane: L, command: Step) -> Result<Option<SimTime>, HostError> {
+        self.now = self.now.max(at);
+        let done = {
+            let mut queue = self.queue.borrow_mut();
+            if queue.is_free(self.now, &command) {
+                let done = queue.issue(self.now, &command)?;
+                let handed_over = self.now + queue.charge();
+                Some((done, handed_over))
+            } else {
+                None
+            }
+        };
+        let Some((done, handed_over)) = done else {
+            let plan = Plan { steps: vec![command, Step::WaitAll] };
+            let progress = self.begin(self.now, plan);
+            self.enter(self.now, Running { lane, progress });
+            return Ok(None);
+        };
+        Ok(Some(self.woken(handed_over, done)))
+    }
+
+    /// Sets a timer.
+    pub fn wake_at(&mut self, at: SimTime, lane: L) {
+        self.agenda.enter(at, Due::Timer(lane));
+    }
+
+    /// Plays until something happens that an actor reacts to; `None` when nothing is left to do.
+    ///
+    /// # Errors
+    /// See [`HostError`].
+    pub fn advance(&mut self) -> Result<Option<Event<L>>, HostError> {
+        let event = self.advance_until(SimTime::from_ns(u64::MAX))?;
+        if event.is_some() || self.blocked.is_empty() { Ok(event) } else { Err(self.deadlock()) }
+    }
+
+    /// The same, but nothing that is due after `horizon`.
+    ///
+    /// # Errors
+    /// See [`HostError`].
+    pub fn advance_until(&mut self, horizon: SimTime) -> Result<Option<Event<L>>, HostError> {
+        self.horizon = horizon;
+        while let Some((at, due)) = self.agenda.take(horizon) {
             self.now = self.now.max(at);
-            let happening = match due {
+            let event = match due {
                 Due::Timer(_) if self.is_stuck() => return Err(self.deadlock()),
-                Due::Timer(tag) => Some(Happening::Timer { tag, at: self.now }),
+                Due::Timer(lane) => Some(Event::Timer { lane, at: self.now }),
                 Due::Plan(slot) => self.play(slot)?,
-                Due::End(tag) => Some(Happening::Ended { tag, at: self.now }),
+                Due::End(lane) => Some(Event::Ended { lane, at: self.now }),
             };
-            if happening.is_some() {
-                return Ok(happening);
+            if event.is_some() {
+                return Ok(event);
             }
         }
-        if self.blocked.is_empty() { Ok(None) } else { Err(self.deadlock()) }
+        Ok(None)
     }
 
     fn is_stuck(&self) -> bool {
         let blocked = self.blocked.values().flatten();
-        let mut since = blocked.filter_map(|&slot| self.plans[slot].as_ref()?.blocked_since);
+        let mut since = blocked.filter_map(|&slot| self.plans[slot].as_ref()?.progress.blocked_since);
         since.any(|since| self.now.since(since) > STUCK)
     }
 
     fn deadlock(&self) -> HostError {
         let waits = |(obstacle, slots): (&Obstacle, &Vec<usize>)| {
-            let tags = slots.iter().filter_map(|&slot| self.plans[slot].as_ref().map(|plan| plan.tag.0));
-            tags.map(|tag| format!("call {tag} waits for {obstacle:?}")).collect::<Vec<_>>()
+            let lanes = slots.iter().filter_map(|&slot| self.plans[slot].as_ref().map(|plan| plan.lane));
+            lanes.map(|lane| format!("{lane:?} waits for {obstacle:?}")).collect::<Vec<_>>()
         };
         let mut waiting: Vec<String> = self.blocked.iter().flat_map(waits).collect();
         waiting.sort();
@@ -241,83 +243,83 @@ impl<D: BlockDevice> Machine<D> {
     }
 
     /// Plays the steps of a plan as far as time allows.
-    fn play(&mut self, slot: usize) -> Result<Option<Happening>, HostError> {
+    fn play(&mut self, slot: usize) -> Result<Option<Event<L>>, HostError> {
         let Some(mut running) = self.plans[slot].take() else { return Ok(None) };
         loop {
-            if running.next == running.plan.steps.len() {
+            let Some(turn) = self.step(&mut running.progress)? else {
                 return Ok(Some(self.end(slot, running)));
-            }
-            let at = match self.step(&mut running)? {
+            };
+            let at = match turn {
                 Turn::At(at) => {
-                    running.next += 1;
-                    running.blocked_since = None;
+                    running.progress.next += 1;
+                    running.progress.blocked_since = None;
                     at
                 }
                 Turn::Again(at) => at,
                 Turn::Blocked(obstacle) => {
                     self.blocked.entry(obstacle).or_default().push(slot);
-                    running.blocked_since.get_or_insert(self.now);
+                    running.progress.blocked_since.get_or_insert(self.now);
                     self.plans[slot] = Some(running);
                     return Ok(None);
                 }
             };
-            if self.due.peek().is_some_and(|Reverse((next, ..))| *next <= at) && at > self.now {
+            if at > self.now && (at > self.horizon || self.agenda.first().is_some_and(|next| next <= at)) {
                 self.plans[slot] = Some(running);
-                self.schedule(at, Due::Plan(slot));
+                self.agenda.enter(at, Due::Plan(slot));
                 return Ok(None);
             }
             self.now = self.now.max(at);
         }
     }
 
-    fn end(&mut self, slot: usize, mut running: Running) -> Happening {
-        for ticket in running.held.drain(..).chain(running.tickets.drain(..)) {
+    fn end(&mut self, slot: usize, running: Running<L>) -> Event<L> {
+        let Running { lane, mut progress } = running;
+        for ticket in progress.held.drain(..).chain(progress.tickets.drain(..)) {
             self.locks.release(ticket);
             self.unblock(Obstacle::Lock(ticket.lock));
         }
         self.free.push(slot);
-        let tag = running.tag;
-        (running.next, running.asked) = (0, None);
-        running.planned.clear();
-        self.spare_plans.push(std::mem::take(&mut running.plan));
-        self.spare.push(running);
-        Happening::Ended { tag, at: self.now }
+        self.spare_plans.push(progress.clear());
+        self.spare.push(progress);
+        Event::Ended { lane, at: self.now }
     }
 
     /// Numbers the commands of a plan and finds which of other plans' they must not overtake.
-    fn plan_commands(&mut self, running: &mut Running) {
-        for step in running.plan.steps.iter().filter(|step| step.is_command()) {
+    fn plan_commands(&mut self, progress: &mut Progress) {
+        for step in progress.plan.steps.iter().filter(|step| step.is_command()) {
             let mut before = Vec::new();
             self.hazards.conflicts(step, &mut before);
-            running.planned.push_back((CommandId(0), before));
+            progress.planned.push_back((CommandId(0), before));
         }
-        let commands = running.plan.steps.iter().filter(|step| step.is_command());
-        for (step, planned) in commands.zip(&mut running.planned) {
+        let commands = progress.plan.steps.iter().filter(|step| step.is_command());
+        for (step, planned) in commands.zip(&mut progress.planned) {
             planned.0 = self.hazards.plan(step);
         }
     }
 
     fn unblock(&mut self, obstacle: Obstacle) {
         for slot in self.blocked.remove(&obstacle).unwrap_or_default() {
-            self.schedule(self.now, Due::Plan(slot));
+            self.agenda.enter(self.now, Due::Plan(slot));
         }
     }
 
-    fn step(&mut self, running: &mut Running) -> Result<Turn, HostError> {
+    /// Plays the next step of a plan; `None` at its end.
+    fn step(&mut self, progress: &mut Progress) -> Result<Option<Turn>, HostError> {
         let now = self.now;
-        Ok(match &running.plan.steps[running.next] {
-            Step::WaitReads => Turn::At(self.woken(running.reads_done)),
-            Step::WaitAll => Turn::At(self.woken(running.all_done)),
-            Step::Lock { lock, .. } => match running.tickets.front() {
+        let Some(step) = progress.plan.steps.get(progress.next) else { return Ok(None) };
+        Ok(Some(match step {
+            Step::WaitReads => Turn::At(self.woken(now, progress.reads_done)),
+            Step::WaitAll => Turn::At(self.woken(now, progress.all_done)),
+            Step::Lock { lock, .. } => match progress.tickets.front() {
                 Some(&ticket) if self.locks.is_granted(ticket) => {
-                    running.held.extend(running.tickets.pop_front());
+                    progress.held.extend(progress.tickets.pop_front());
                     Turn::At(now)
                 }
                 _ => Turn::Blocked(Obstacle::Lock(*lock)),
             },
             Step::Unlock(lock) => {
-                if let Some(at) = running.held.iter().rposition(|ticket| ticket.lock == *lock) {
-                    self.locks.release(running.held.remove(at));
+                if let Some(at) = progress.held.iter().rposition(|ticket| ticket.lock == *lock) {
+                    self.locks.release(progress.held.remove(at));
                     self.unblock(Obstacle::Lock(*lock));
                 }
                 Turn::At(now)
@@ -330,18 +332,18 @@ impl<D: BlockDevice> Machine<D> {
             Step::Await(event) if self.events.is_signalled(*event) => Turn::At(now),
             Step::Await(event) => Turn::Blocked(Obstacle::Event(*event)),
             Step::Read(_) | Step::Write { .. } | Step::Flush | Step::Discard(_) | Step::Remap(_) => {
-                return self.command(running);
+                self.command(progress)?
             }
-        })
+        }))
     }
 
-    /// When a thread that waits for `done` goes on.
-    fn woken(&self, done: SimTime) -> SimTime {
-        if done <= self.now { self.now } else { done + SimSpan::from_ns(self.costs.wake_ns) }
+    /// When a thread that waits at `now` for what is over at `done` goes on.
+    fn woken(&self, now: SimTime, done: SimTime) -> SimTime {
+        if done <= now { now } else { done + SimSpan::from_ns(self.costs.wake_ns) }
     }
 
-    fn command(&mut self, running: &mut Running) -> Result<Turn, HostError> {
-        if let Some((_, before)) = running.planned.front_mut() {
+    fn command(&mut self, progress: &mut Progress) -> Result<Turn, HostError> {
+        if let Some((_, before)) = progress.planned.front_mut() {
             while let Some(&first) = before.last() {
                 if self.hazards.is_pending(first) {
                     return Ok(Turn::Blocked(Obstacle::Command(first)));
@@ -349,37 +351,33 @@ impl<D: BlockDevice> Machine<D> {
                 before.pop();
             }
         }
-        let step = &running.plan.steps[running.next];
+        let step = &progress.plan.steps[progress.next];
         let queue = Rc::clone(&self.queue);
         let mut queue = queue.borrow_mut();
         if *step == Step::Flush {
-            let asked = *running.asked.get_or_insert(self.now);
+            let asked = *progress.asked.get_or_insert(self.now);
             match queue.flushes.turn(asked, self.now) {
                 FlushTurn::Later(at) => return Ok(Turn::Again(at)),
                 FlushTurn::Served(done) => {
                     queue.traffic.merged_flushes += 1;
-                    self.issued(running, done);
+                    self.issued(progress, done);
                     return Ok(Turn::At(self.now));
                 }
                 FlushTurn::Now => {}
             }
         }
-        if let Some(later) = queue.depth.room_from(self.now, self.costs.queue_depth) {
+        if let Some(later) = queue.depth.room_from(self.now) {
             return Ok(Turn::Again(later));
         }
         let done = queue.issue(self.now, step)?;
-        self.issued(running, done);
+        self.issued(progress, done);
         Ok(Turn::At(self.now + queue.charge()))
     }
 
-    fn issued(&mut self, running: &mut Running, done: SimTime) {
-        if matches!(running.plan.steps[running.next], Step::Read(_)) {
-            running.reads_done = running.reads_done.max(done);
-        }
-        running.all_done = running.all_done.max(done);
-        running.asked = None;
-        if let Some((id, _)) = running.planned.pop_front() {
-            self.hazards.issued(&running.plan.steps[running.next], id);
+    fn issued(&mut self, progress: &mut Progress, done: SimTime) {
+        progress.issued(done);
+        if let Some((id, _)) = progress.planned.pop_front() {
+            self.hazards.issued(&progress.plan.steps[progress.next], id);
             self.unblock(Obstacle::Command(id));
         }
     }

@@ -61,7 +61,11 @@ impl Planner {
     }
 
     /// Lets calls reach the machine's drive directly, and offers what it can only then: to devirtualise.
-    pub fn connect<D: BlockDevice + 'static>(&self, machine: &Machine<D>) {
+    pub fn connect<D, L>(&self, machine: &Machine<D, L>)
+    where
+        D: BlockDevice + 'static,
+        L: Copy + std::fmt::Debug,
+    {
         let mut state = self.0.borrow_mut();
         state.info.capabilities.devirtualize = machine.device().info().capabilities.devirtualize;
         state.drive = Some(machine.queue());

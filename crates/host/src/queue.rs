@@ -87,35 +87,83 @@ impl Traffic {
     }
 }
 
-/// The requests at the drive.
-#[derive(Debug, Default)]
+/// The requests at the drive, as many as it takes at a time.
+#[derive(Debug)]
 pub(crate) struct Depth {
-    in_flight: BinaryHeap<Reverse<SimTime>>,
+    in_flight: InFlight,
+    /// `None` for no limit: then nothing is counted.
+    limit: Option<usize>,
 }
 
 impl Depth {
+    /// A queue of so many requests; [`u32::MAX`] is no limit.
+    pub(crate) fn new(limit: u32) -> Self {
+        let limit = (limit < u32::MAX).then_some(limit.max(1) as usize);
+        Self { in_flight: InFlight::default(), limit }
+    }
+
     /// When there is room for one more; `None` for now.
-    pub(crate) fn room_from(&mut self, now: SimTime, depth: u32) -> Option<SimTime> {
-        if self.in_flight.len() < depth as usize {
+    pub(crate) fn room_from(&mut self, now: SimTime) -> Option<SimTime> {
+        let limit = self.limit?;
+        if self.in_flight.len() < limit {
             return None;
         }
-        while self.in_flight.peek().is_some_and(|Reverse(done)| *done <= now) {
-            self.in_flight.pop();
-        }
-        let full = self.in_flight.len() >= depth.max(1) as usize;
-        self.in_flight.peek().filter(|_| full).map(|Reverse(done)| *done)
+        self.in_flight.complete(now);
+        self.in_flight.first().filter(|_| self.in_flight.len() >= limit)
     }
 
     pub(crate) fn enter(&mut self, done: SimTime) {
-        self.in_flight.push(Reverse(done));
+        if self.limit.is_some() {
+            self.in_flight.enter(done);
+        }
     }
 }
 
-/// The last flush. One that was issued after a thread asked for it serves that thread as well (Linux: at most one flush at the
-/// device, those that come meanwhile share the next one).
+/// Requests whose end is known and has not been reached.
 #[derive(Debug, Default)]
+pub struct InFlight(BinaryHeap<Reverse<SimTime>>);
+
+impl InFlight {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// When the first of them is done.
+    pub fn first(&self) -> Option<SimTime> {
+        self.0.peek().map(|Reverse(done)| *done)
+    }
+
+    /// Adds one that will be done at `done`.
+    pub fn enter(&mut self, done: SimTime) {
+        self.0.push(Reverse(done));
+    }
+
+    /// Takes the first of them away.
+    pub fn pop(&mut self) -> Option<SimTime> {
+        self.0.pop().map(|Reverse(done)| done)
+    }
+
+    /// Takes away what is done at `now`.
+    pub fn complete(&mut self, now: SimTime) {
+        while self.first().is_some_and(|done| done <= now) {
+            self.0.pop();
+        }
+    }
+}
+
+/// The last flush. One that was issued after a thread asked for it serves that thread as well (Linux:
+/// at most one flush at the device, those that come meanwhile share the next one).
+#[derive(Debug)]
 pub(crate) struct FlushMerge {
     last: Option<(SimTime, SimTime)>,
+    /// Each flush goes to the drive by itself.
+    is_off: bool,
 }
 
 /// What becomes of a thread's flush.
@@ -130,8 +178,13 @@ pub(crate) enum FlushTurn {
 }
 
 impl FlushMerge {
+    pub(crate) fn new(merges: bool) -> Self {
+        Self { last: None, is_off: !merges }
+    }
+
     pub(crate) fn turn(&self, asked: SimTime, now: SimTime) -> FlushTurn {
         match self.last {
+            _ if self.is_off => FlushTurn::Now,
             Some((issued, done)) if issued >= asked => FlushTurn::Served(done),
             Some((_, done)) if done > now => FlushTurn::Later(done),
             _ => FlushTurn::Now,

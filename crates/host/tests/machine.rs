@@ -9,7 +9,7 @@ use dovetail_block::{
     BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, EventId, Hints, Lba,
     LockId, MemoryDevice, SectorRange,
 };
-use dovetail_host::{Events, Happening, HostCosts, HostError, Machine, Plan, Step, Tag};
+use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, Step};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use proptest::prelude::*;
 
@@ -74,7 +74,7 @@ fn costs() -> HostCosts {
 }
 
 /// Threads that start a random plan when their last one has ended; what was issued, in its order.
-fn play(seed: u64, threads: u64, plans: u64) -> (Vec<(SimTime, BlockRange)>, Vec<Happening>) {
+fn play(seed: u64, threads: u64, plans: u64) -> (Vec<(SimTime, BlockRange)>, Vec<Event<u64>>) {
     let mut rng = Rng::new(seed);
     let mut machine = Machine::new(Device::new(seed), costs(), SimTime::ZERO, Events::default());
     let seen = Rc::new(RefCell::new(Vec::new()));
@@ -82,13 +82,13 @@ fn play(seed: u64, threads: u64, plans: u64) -> (Vec<(SimTime, BlockRange)>, Vec
     machine.observe(Box::new(move |request| observer.borrow_mut().push((request.at, request.range))));
     let mut left = plans;
     let mut happened = Vec::new();
-    (0..threads).for_each(|thread| machine.start(SimTime::ZERO, Tag(thread), plan(&mut rng)));
-    while let Some(happening) = machine.advance().unwrap() {
-        happened.push(happening);
-        let Happening::Ended { tag, at } = happening else { continue };
+    (0..threads).for_each(|thread| machine.start(SimTime::ZERO, thread, plan(&mut rng)));
+    while let Some(event) = machine.advance().unwrap() {
+        happened.push(event);
+        let Event::Ended { lane, at } = event else { continue };
         if left > 0 {
             left -= 1;
-            machine.start(at, tag, plan(&mut rng));
+            machine.start(at, lane, plan(&mut rng));
         }
     }
     let ended = happened.len() as u64;
@@ -111,13 +111,13 @@ proptest! {
 
 fn run(plans: Vec<Vec<Step>>) -> Result<Vec<(u64, u64)>, HostError> {
     let mut machine = Machine::new(Device::new(1), costs(), SimTime::ZERO, Events::default());
-    for (tag, steps) in plans.into_iter().enumerate() {
-        machine.start(SimTime::ZERO, Tag(tag as u64), Plan { steps });
+    for (lane, steps) in plans.into_iter().enumerate() {
+        machine.start(SimTime::ZERO, lane as u64, Plan { steps });
     }
     let mut ends = Vec::new();
-    while let Some(happening) = machine.advance()? {
-        if let Happening::Ended { tag, at } = happening {
-            ends.push((tag.0, at.as_ns()));
+    while let Some(event) = machine.advance()? {
+        if let Event::Ended { lane, at } = event {
+            ends.push((lane, at.as_ns()));
         }
     }
     Ok(ends)
@@ -127,14 +127,14 @@ fn run(plans: Vec<Vec<Step>>) -> Result<Vec<(u64, u64)>, HostError> {
 fn who_waits_for_what_nobody_does_is_named() {
     let error = run(vec![vec![Step::Await(EventId(7))], vec![Step::Flush, Step::WaitAll]]).unwrap_err();
     let HostError::Deadlock { waiting, .. } = &error else { panic!("{error}") };
-    assert!(waiting.contains("call 0") && waiting.contains("EventId(7)"), "{error}");
+    assert!(waiting.contains("0 waits") && waiting.contains("EventId(7)"), "{error}");
 }
 
 #[test]
 fn plans_that_wait_for_each_other_are_named() {
     let one = |mine, other| vec![Step::Await(EventId(other)), Step::Signal(EventId(mine))];
     let error = run(vec![one(1, 2), one(2, 1)]).unwrap_err().to_string();
-    assert!(error.contains("call 0") && error.contains("call 1"), "{error}");
+    assert!(error.contains("0 waits") && error.contains("1 waits"), "{error}");
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn a_command_does_not_overtake_one_that_was_planned_before_it() {
     let observer = Rc::clone(&seen);
     machine.observe(Box::new(move |request| observer.borrow_mut().push(request.kind as u8)));
     let slow = vec![Step::Read(BlockRange::new(Lba(40), 1)), Step::WaitAll, Step::Read(range)];
-    machine.start(SimTime::ZERO, Tag(0), Plan { steps: slow });
-    machine.start(SimTime::ZERO, Tag(1), Plan { steps: vec![write()] });
+    machine.start(SimTime::ZERO, 0, Plan { steps: slow });
+    machine.start(SimTime::ZERO, 1, Plan { steps: vec![write()] });
     while machine.advance().unwrap().is_some() {}
     let kinds = seen.borrow().clone();
     let (read, write) = (dovetail_host::RequestKind::Read, dovetail_host::RequestKind::Write);
@@ -174,8 +174,8 @@ fn a_command_does_not_overtake_one_that_was_planned_before_it() {
 #[test]
 fn flushes_that_come_together_are_one() {
     let mut machine = Machine::new(Device::new(5), costs(), SimTime::ZERO, Events::default());
-    (0..5).for_each(|tag| {
-        machine.start(SimTime::ZERO, Tag(tag), Plan { steps: vec![Step::Flush, Step::WaitAll] });
+    (0..5).for_each(|lane| {
+        machine.start(SimTime::ZERO, lane, Plan { steps: vec![Step::Flush, Step::WaitAll] });
     });
     while machine.advance().unwrap().is_some() {}
     let traffic = machine.traffic();

@@ -11,7 +11,7 @@ use dovetail_block::{
     DeviceInfo, Hints, Inode, Lba, MemoryDevice, Pattern, RemapLimits, RemapPair, RemapWhen, Scheduler,
     SchedulingHint, SectorRange,
 };
-use dovetail_host::{Events, Happening, HostCosts, HostError, Machine, Plan, Planner, Step, Tag};
+use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, Planner, Step};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use proptest::prelude::*;
 
@@ -193,18 +193,18 @@ proptest! {
         };
         let costs = HostCosts { queue_depth: 3, ..HostCosts::default() };
         let mut machine = Machine::new(device, costs, SimTime::ZERO, caller.planner.events());
-        (0..threads).for_each(|thread| machine.start(SimTime::ZERO, Tag(thread), caller.call()));
+        (0..threads).for_each(|thread| machine.start(SimTime::ZERO, thread, caller.call()));
         let mut left = 60;
-        while let Some(happening) = machine.advance().unwrap() {
-            let Happening::Ended { tag, at } = happening else { continue };
+        while let Some(event) = machine.advance().unwrap() {
+            let Event::Ended { lane, at } = event else { continue };
             if left > 0 {
                 left -= 1;
-                machine.start(at, tag, caller.call());
+                machine.start(at, lane, caller.call());
             }
         }
         prop_assert_eq!(&*log.borrow(), &caller.log);
         let steps = vec![Step::Read(BlockRange::new(Lba(0), BLOCKS))];
-        machine.start(machine.now(), Tag(0), Plan { steps });
+        machine.start(machine.now(), 0, Plan { steps });
         machine.advance().unwrap();
     }
 }
@@ -226,7 +226,7 @@ fn remaps_and_their_pairs_are_counted() {
     assert_eq!(error, DeviceError::RemapTooLong { pairs: 5, limit: 4 });
     let device = MemoryDevice::new(BLOCKS);
     let mut machine = Machine::new(device, HostCosts::default(), SimTime::ZERO, planner.events());
-    machine.start(SimTime::ZERO, Tag(0), planner.take(Plan::default()));
+    machine.start(SimTime::ZERO, 0, planner.take(Plan::default()));
     while machine.advance().unwrap().is_some() {}
     let remap = machine.traffic().remap;
     assert_eq!((remap.requests, remap.blocks), (2, 3));
@@ -257,7 +257,7 @@ fn a_drive_that_does_not_move_blocks_is_found() {
         vec![write, Step::WaitAll, Step::Remap(Box::new(remap)), Step::Read(BlockRange::new(Lba(0), 1))];
     let device = Forgetful(MemoryDevice::new(BLOCKS));
     let mut machine = Machine::new(device, HostCosts::default(), SimTime::ZERO, Events::default());
-    machine.start(SimTime::ZERO, Tag(0), Plan { steps });
+    machine.start(SimTime::ZERO, 0, Plan { steps });
     let error = machine.advance().unwrap_err();
     assert!(matches!(error, HostError::WrongData { lba: Lba(0), .. }), "{error}");
 }

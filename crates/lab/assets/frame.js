@@ -6,6 +6,7 @@
 //   section              the heading that it stands under
 //   wide                 optional; takes the full width
 //   choices              optional; `{name, ...}` for each of several things that it can show, or a function of the runs
+//   when(runs)           optional; whether these runs have such a chart
 //   start(runs)          optional; the index of the choice at the start, else 0
 //   render(frame)        draws into `frame.plot`
 //

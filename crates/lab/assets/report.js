@@ -31,7 +31,7 @@ class Report {
   constructor(results) {
     this.runs = (results?.runs ?? []).map((data, index) => ({ data, index, label: data.label || data.stack?.name || `Run ${index + 1}`, shown: true }));
     this.theme = new Theme();
-    this.frames = CHARTS.map(chart => new Frame(chart, this));
+    this.frames = CHARTS.filter(chart => !chart.when || chart.when(this.runs)).map(chart => new Frame(chart, this));
   }
 
   shown() {

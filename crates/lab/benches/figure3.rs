@@ -24,7 +24,7 @@ use dovetail_block::{
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{AllocMode, F2fs, IpuPolicy, Options};
 use dovetail_ftl::Drive;
-use dovetail_host::{Happening, Machine, Planner, Tag};
+use dovetail_host::{Event, Machine, Planner};
 use dovetail_lab::bench::{Experiment, Source, Stack};
 use dovetail_time::{Ratio, Rng, SimTime};
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Simulated};
@@ -132,7 +132,7 @@ impl<D: Scheduler> Scheduler for Timed<D> {
 struct Parts {
     fs: F2fs<Timed<Planner>>,
     planner: Planner,
-    machine: Machine<Timed<Drive>>,
+    machine: Machine<Timed<Drive>, u64>,
     files: Vec<Ino>,
     calling: Clock,
     planning: Clock,
@@ -214,8 +214,8 @@ impl Parts {
         });
         clocked(&self.playing, || {
             let plan = self.planner.take(self.machine.spare());
-            self.machine.start(now, Tag(0), plan);
-            while !matches!(self.machine.advance().unwrap(), None | Some(Happening::Ended { .. })) {}
+            self.machine.start(now, 0_u64, plan);
+            while !matches!(self.machine.advance().unwrap(), None | Some(Event::Ended { .. })) {}
         });
     }
 }

@@ -1,14 +1,15 @@
 //! Experiments: configuration and seed in, results out. Prints nothing; progress goes through a callback.
 
 pub mod bench;
-mod drive_results;
+mod lane;
 mod map_cache;
 mod parallel;
+mod record;
 pub mod replay;
 pub mod report;
 pub mod reproduce;
 pub mod results;
-mod sample;
 pub mod theory;
 
+pub use dovetail_host::HostCosts;
 pub use parallel::run_all;

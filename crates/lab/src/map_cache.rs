@@ -1,10 +1,10 @@
-//! What a demand-paged map cost: hit ratios, translation pages, and latencies as FlashSim counts them.
+//! Costs of a demand-paged map: hit ratios, translation pages, and latencies as FlashSim counts them.
 
 use dovetail_ftl::stats::{Cause, Counters, MapUse, ReadCause};
 use dovetail_ftl::{Drive, DriveConfig};
 use dovetail_time::SimSpan;
 
-use crate::results::{ByUse, MapCacheResult, ReadAndWrite};
+use crate::results::{ByUse, LatencyResult, MapCacheResult, ReadAndWrite, RequestResult, RunResult};
 
 /// Of what was counted; `None` for a drive with its whole map in memory.
 pub(crate) fn map_cache(config: &DriveConfig, drive: &Drive, counted: &Counters) -> Option<MapCacheResult> {
@@ -63,31 +63,47 @@ fn summed(config: &DriveConfig, counted: &Counters) -> ReadAndWrite {
     ReadAndWrite { read: mean(of_reads, counted.read_blocks), write: mean(of_writes, counted.written_blocks) }
 }
 
-/// What latencies are compared by.
-pub(crate) trait Cached {
-    /// Whether another run differs in nothing but the cache's policy.
-    fn is_alike(&self, other: &Self) -> bool;
-    /// Mean latencies of the drive's reads and writes.
-    fn latencies(&self) -> ReadAndWrite;
-    fn cache(&self) -> Option<&MapCacheResult>;
-    fn cache_mut(&mut self) -> Option<&mut MapCacheResult>;
-}
-
 /// Puts latencies beside those of the run with `dftl` that is alike.
-pub(crate) fn beside_dftl<R: Cached>(runs: &mut [R]) {
+pub(crate) fn beside_dftl(runs: &mut [RunResult]) {
     let compared: Vec<_> = runs.iter().map(|run| against(run, runs)).collect();
     for (run, (latency, summed)) in runs.iter_mut().zip(compared) {
-        if let Some(cache) = run.cache_mut() {
+        if let Some(cache) = &mut run.map_cache {
             (cache.of_dftl, cache.summed_of_dftl) = (latency, summed);
         }
     }
 }
 
-fn against<R: Cached>(run: &R, runs: &[R]) -> (ReadAndWrite, ReadAndWrite) {
-    let is_dftl = |other: &&R| other.cache().is_some_and(|cache| cache.policy == "dftl");
-    let dftl = runs.iter().filter(is_dftl).find(|other| run.is_alike(other));
-    let both = dftl.and_then(|dftl| Some((run.cache()?, dftl.cache()?, dftl)));
+fn against(run: &RunResult, runs: &[RunResult]) -> (ReadAndWrite, ReadAndWrite) {
+    let cache =
+        |run: &RunResult| run.map_cache.as_ref().map(|cache| (cache.policy == "dftl", cache.summed_us));
+    let is_dftl = |other: &&RunResult| cache(other).is_some_and(|(is_dftl, _)| is_dftl);
+    let dftl = runs.iter().filter(is_dftl).find(|other| is_alike(run, other));
+    let both = dftl.and_then(|dftl| Some((cache(run)?.1, cache(dftl)?.1, dftl)));
     both.map_or_else(Default::default, |(mine, its, dftl)| {
-        (run.latencies().over(dftl.latencies()), mine.summed_us.over(its.summed_us))
+        (latencies(run).over(latencies(dftl)), mine.over(its))
     })
+}
+
+/// The two differ in nothing but the cache's policy.
+fn is_alike(one: &RunResult, other: &RunResult) -> bool {
+    let without_policy = |run: &RunResult| {
+        let sizes = run.map_cache.as_ref().map(|cache| cache.bytes);
+        let trace = run.trace.as_ref().map(|trace| trace.name.clone());
+        let drive = (run.drive.profile.clone(), run.drive.map.clone());
+        let stack = (run.stack.filesystem.clone(), run.stack.mount.clone(), run.stack.host);
+        (sizes, trace, run.replay.clone(), drive, stack, run.seed)
+    };
+    // the stacks of a bench name their drives by profile; a replay may have several of one profile
+    without_policy(one) == without_policy(other) && (one.trace.is_none() || one.drive == other.drive)
+}
+
+/// Mean latencies of the commands that reached the drive; of a replay, those of the trace's.
+pub(crate) fn latencies(run: &RunResult) -> ReadAndWrite {
+    if run.trace.is_some() {
+        let mean = |of: &LatencyResult| (of.percentiles.count > 0).then(|| of.percentiles.mean_ns / 1e3);
+        return ReadAndWrite { read: mean(&run.latency.read), write: mean(&run.latency.write) };
+    }
+    let mean = |request: &RequestResult| (request.count > 0).then_some(request.mean_us);
+    let by_kind = &run.requests.by_kind;
+    ReadAndWrite { read: mean(&by_kind.read), write: mean(&by_kind.write) }
 }

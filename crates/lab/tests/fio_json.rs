@@ -5,8 +5,8 @@
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use dovetail_lab::bench::results::BenchRun;
 use dovetail_lab::bench::{Experiment, Fill, FillAmount, FillWith, Source, Stack};
+use dovetail_lab::results::RunResult;
 use serde_json::Value;
 
 /// Two groups: one reported as a whole, one thread by thread.
@@ -16,7 +16,7 @@ const JOB: &str = "[global]\nsize=1m\nbs=4k\niodepth=4\nioengine=libaio\ndirect=
                    [c]\nstonewall\nrw=read\nnumjobs=2\n\
                    [d]\nstonewall\nrw=write\nsize=8m\nrate=10m\ngroup_reporting\n";
 
-fn bench(fill: Option<Fill>) -> BenchRun {
+fn bench(fill: Option<Fill>) -> RunResult {
     let source = Source::fio(JOB, "test.fio", &[]).unwrap();
     let experiment = Experiment {
         source: &source,

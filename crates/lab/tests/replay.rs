@@ -6,8 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dovetail_ftl::{Overrides, Profile};
+use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayError, ReplayJob, replay};
-use dovetail_lab::results::{ByKind, RunResult};
+use dovetail_lab::results::{ByKind, RunResult, TraceResult};
 use dovetail_lab::run_all;
 use dovetail_workload::trace::{BlkEvent, TraceOptions};
 
@@ -25,6 +26,7 @@ fn job(trace: &Path, profile: &str, overrides: &Overrides) -> ReplayJob {
         wrap: true,
         precondition: false,
         interval: None,
+        host: HostCosts::NONE,
         limit: None,
     }
 }
@@ -35,6 +37,10 @@ fn example() -> PathBuf {
 
 fn run(job: &ReplayJob) -> RunResult {
     replay(job, &mut |_| {}).unwrap()
+}
+
+fn trace(result: &RunResult) -> &TraceResult {
+    result.trace.as_ref().unwrap()
 }
 
 fn small() -> Overrides {
@@ -60,10 +66,14 @@ const TRACES: [Counted; 8] = [
 fn the_example_replays_with_the_counts_of_its_recording() {
     let result = run(&job(&example(), "femu-32g", &Overrides::default()));
     check_counts(&TRACES[0], &result);
-    assert!(result.totals.waf.is_some_and(|waf| (1.0..1.01).contains(&waf)), "{:?}", result.totals.waf);
+    assert!(
+        result.totals.device_waf.is_some_and(|waf| (1.0..1.01).contains(&waf)),
+        "{:?}",
+        result.totals.device_waf
+    );
     assert_eq!(result.latency.flush.percentiles.count, 6_494);
     assert!(result.latency.flush.percentiles.p50_ns > 500_000, "a flush waits for a program of 500 us");
-    assert_eq!(result.series.time_s.len(), result.series.waf.len());
+    assert_eq!(result.series.time_s.len(), result.series.device_waf.len());
     let writes = &result.latency.write.percentiles;
     for p50 in result.series.write_p50_us.iter().flatten() {
         // The series keeps two significant digits.
@@ -75,8 +85,8 @@ fn the_example_replays_with_the_counts_of_its_recording() {
 
 fn check_counts(counted: &Counted, result: &RunResult) {
     let (name, [read, write, discard, flush], bytes) = *counted;
-    assert_eq!(result.trace.requests, ByKind { read, write, flush, discard }, "{name}");
-    let found = &result.trace.bytes;
+    assert_eq!(trace(result).requests, ByKind { read, write, flush, discard }, "{name}");
+    let found = &trace(result).bytes;
     assert_eq!([found.read, found.write, found.discard], bytes, "{name}");
 }
 
@@ -118,8 +128,8 @@ fn a_preconditioned_drive_cleans() {
     let (fresh, aged) = (run(&fresh), run(&aged));
     let prepared = aged.precondition.clone().unwrap();
     assert!(prepared.steady && prepared.waf > 3.0, "{prepared:?}");
-    assert!(aged.totals.waf.unwrap() > fresh.totals.waf.unwrap() + 0.5);
-    assert!(aged.totals.gc_runs > 0 && aged.wear.erases_min > 0);
+    assert!(aged.totals.device_waf.unwrap() > fresh.totals.device_waf.unwrap() + 0.5);
+    assert!(aged.totals.drive.gc_runs > 0 && aged.wear.erases_min > 0);
 }
 
 #[test]
@@ -158,9 +168,9 @@ fn requests_that_cover_blocks_in_part_read_the_rest_first() {
     // Alibaba: device, opcode, offset, length, microseconds.
     fs::write(&path, "1,W,512,512,100\n1,W,4096,8192,200\n1,W,6144,4096,300\n1,R,0,12288,400\n").unwrap();
     let result = run(&job(&path, "femu-32g", &small()));
-    assert_eq!(result.trace.partial_blocks, 3, "one for the first, two for the third");
-    assert_eq!(result.totals.written_blocks, 1 + 2 + 2);
-    assert_eq!(result.trace.bytes.write, 512 + 8192 + 4096);
+    assert_eq!(trace(&result).partial_blocks, 3, "one for the first, two for the third");
+    assert_eq!(result.totals.drive.written_blocks, 1 + 2 + 2);
+    assert_eq!(trace(&result).bytes.write, 512 + 8192 + 4096);
 }
 
 #[test]
@@ -178,7 +188,7 @@ fn a_write_with_a_preflush_waits_for_its_flush() {
     for pacing in [Pacing::Timed { speed: 1.0 }, Pacing::Closed { depth: 3 }] {
         let trace_options = TraceOptions { blk_event, ..TraceOptions::default() };
         let result = run(&ReplayJob { trace_options, pacing, ..job(&path, "femu-32g", &small()) });
-        assert_eq!((result.trace.requests.flush, result.trace.requests.write), (1, 2));
+        assert_eq!((trace(&result).requests.flush, trace(&result).requests.write), (1, 2));
         let slowest = result.latency.write.percentiles.max_ns;
         assert!(slowest > 1_000_000, "a program for the flush, then one for FUA: {slowest} ns");
     }

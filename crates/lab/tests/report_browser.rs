@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use dovetail_ftl::{Overrides, Profile};
-use dovetail_lab::bench::results::{self as bench_results, BenchResults};
+use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
 use dovetail_lab::report;
-use dovetail_lab::results::{Results, SCHEMA, SCHEMA_VERSION};
+use dovetail_lab::results::Results;
 use dovetail_workload::trace::TraceOptions;
 
 const NASTY: &str = "</script><script>document.title = 'taken'</script>";
@@ -26,24 +26,18 @@ fn results() -> Results {
         wrap: true,
         precondition: true,
         interval: None,
+        host: HostCosts::NONE,
         limit: None,
     };
     let run = replay(&job, &mut |_| {}).unwrap();
-    Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: 1, runs: vec![run] }
+    Results::of(NASTY.into(), 1.0 / 64.0, 1, vec![run])
 }
 
-fn bench_results() -> BenchResults {
+fn bench_results() -> Results {
     let mut runs: Vec<_> = ["f2fs", "f2fs-lfs"].map(|stack| common::bench_run(stack, NASTY)).into();
     runs[1].error = Some(NASTY.into());
     runs[1].written.insert(NASTY.into(), 100);
-    BenchResults {
-        schema: bench_results::SCHEMA.into(),
-        version: bench_results::SCHEMA_VERSION,
-        workload: NASTY.into(),
-        scale: 1.0 / 64.0,
-        seed: 1,
-        runs,
-    }
+    Results::of(NASTY.into(), 1.0 / 64.0, 1, runs)
 }
 
 /// Opens a file in headless Chromium; returns the page as its scripts have made it, and the console.
@@ -100,12 +94,16 @@ fn draws(html: &str, charts: &[&str]) {
 fn a_browser_draws_every_chart_of_a_replay_without_a_complaint() {
     let charts = [
         "throughput",
-        "waf",
+        "calls",
+        "device-waf",
         "write-latency",
+        "flush-latency",
         "load",
         "cleaning",
+        "map-memory",
         "cdf",
         "addresses",
+        "sizes",
         "wear",
         "programs",
         "dies",
@@ -115,10 +113,11 @@ fn a_browser_draws_every_chart_of_a_replay_without_a_complaint() {
 
 #[test]
 fn a_browser_draws_every_chart_of_a_bench_without_a_complaint() {
-    let curves = ["throughput", "calls", "fs-waf", "device-waf", "write-size", "events"];
+    let curves =
+        ["throughput", "calls", "fs-waf", "device-waf", "write-latency", "load", "write-size", "events"];
     let over_volume = curves.map(|curve| format!("{curve}-written"));
-    let others = ["causes", "programs", "cdf", "addresses", "sizes", "segments", "wear"];
+    let others = ["causes", "programs", "cdf", "addresses", "sizes", "segments", "dies", "wear"];
     let charts: Vec<&str> =
         curves.into_iter().chain(over_volume.iter().map(String::as_str)).chain(others).collect();
-    draws(&report::bench_html(&bench_results()), &charts);
+    draws(&report::html(&bench_results()), &charts);
 }

@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-use dovetail_lab::bench::results::BenchRun;
 use dovetail_lab::bench::{Experiment, Fill, FillAmount, FillWith, Source, Stack};
+use dovetail_lab::results::RunResult;
 use dovetail_time::Ratio;
 use serde_json::Value;
 
@@ -70,7 +70,7 @@ fn stack(name: &str, disk: &str) -> Stack {
     stack
 }
 
-fn run(job: &str, stack: &Stack, fill: Option<Fill>) -> BenchRun {
+fn run(job: &str, stack: &Stack, fill: Option<Fill>) -> RunResult {
     let source = Source::fio(job, "truth.fio", &[]).unwrap();
     let stop = AtomicBool::new(false);
     let experiment = Experiment {
@@ -91,7 +91,7 @@ fn run(job: &str, stack: &Stack, fill: Option<Fill>) -> BenchRun {
 }
 
 /// Bytes, requests and flushes of the writes.
-fn writes(case: &str, line: &Value, run: &BenchRun, limit: f64) -> Vec<Row> {
+fn writes(case: &str, line: &Value, run: &RunResult, limit: f64) -> Vec<Row> {
     let row = |what, kernel, ours, limit| Row { case: case.into(), what, kernel, ours, limit };
     let (ours, requests) = (&run.requests.by_kind.write, number(line, "write_reqs"));
     let bytes = number(line, "write_bytes");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dovetail_lab::bench::Source;
-use dovetail_lab::bench::results::BenchRun;
+use dovetail_lab::results::RunResult;
 
 use crate::Failure;
 use crate::output::{is_stdout, write};
@@ -39,7 +39,7 @@ fn of_run(path: &Path, label: &str) -> PathBuf {
 }
 
 /// Writes the runs that there are to the files of their labels.
-pub(super) fn write_all(files: &[PathBuf], labels: &[String], runs: &[BenchRun]) -> Result<(), Failure> {
+pub(super) fn write_all(files: &[PathBuf], labels: &[String], runs: &[RunResult]) -> Result<(), Failure> {
     for (file, label) in files.iter().zip(labels) {
         let run = runs.iter().find(|run| run.label == *label);
         let Some(fio) = run.and_then(|run| run.fio.as_ref()) else { continue };

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use dovetail_lab::bench::results::BenchRun;
 use dovetail_lab::bench::{Experiment, Stack};
+use dovetail_lab::results::RunResult;
 
 use super::{complaints, perform};
 use crate::sensitivity::{Change, Figure, at_least_one, table};
@@ -11,7 +11,7 @@ use crate::signals::stopped;
 use crate::{Failure, print};
 
 /// What is compared.
-const FIGURES: [Figure<BenchRun>; 8] = [
+const FIGURES: [Figure<RunResult>; 8] = [
     ("calls/s", |run| (run.totals.calls_per_s > 0.0).then_some(run.totals.calls_per_s)),
     ("write p50", |run| at_least_one(run.latency.write.percentiles.p50_ns)),
     ("write p99", |run| at_least_one(run.latency.write.percentiles.p99_ns)),

@@ -13,7 +13,7 @@ use crate::{Failure, drive, print};
 
 /// What is compared.
 const FIGURES: [Figure<RunResult>; 6] = [
-    ("WAF", |run| run.totals.waf),
+    ("WAF", |run| run.totals.device_waf),
     ("write p50", |run| at_least_one(run.latency.write.percentiles.p50_ns)),
     ("write p99", |run| at_least_one(run.latency.write.percentiles.p99_ns)),
     ("read p50", |run| at_least_one(run.latency.read.percentiles.p50_ns)),

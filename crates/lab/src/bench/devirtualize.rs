@@ -9,7 +9,7 @@ use dovetail_vfs::{Devirtualize, Error};
 use dovetail_workload::{Call, ThreadId};
 use serde::{Deserialize, Serialize};
 
-use super::results::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
+use crate::results::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 
 /// When the tool runs, as stacks and the command line say it: a time is as `60s`, a size as `8MiB`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

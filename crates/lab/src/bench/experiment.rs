@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dovetail_time::{Ratio, Rng};
 
 use super::fill::Fill;
-use super::results::{BenchResults, BenchRun, SCHEMA, SCHEMA_VERSION};
 use super::{BenchError, Job, Source, Stack, run};
-use crate::map_cache::beside_dftl;
 use crate::parallel::run_all;
+use crate::results::{Results, RunResult};
 
 /// What is to be compared.
 pub struct Experiment<'a> {
@@ -69,7 +68,7 @@ impl Experiment<'_> {
         if repetition == 0 { self.seed } else { Rng::new(self.seed).fork(repetition.into()).next_u64() >> 11 }
     }
 
-    fn perform(&self, part: &Part<'_>) -> Result<BenchRun, BenchError> {
+    fn perform(&self, part: &Part<'_>) -> Result<RunResult, BenchError> {
         let workload = self.source.start(self.scale, part.seed)?;
         let mut workload = match &self.fill {
             Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
@@ -93,7 +92,7 @@ impl Experiment<'_> {
 
     /// Performs all runs, as many at a time as there are `threads`, and calls `ended` for each by its number. The results do
     /// not depend on `threads`.
-    pub fn run(&self, threads: usize, ended: &(dyn Fn(usize) + Sync)) -> (BenchResults, Vec<BenchError>) {
+    pub fn run(&self, threads: usize, ended: &(dyn Fn(usize) + Sync)) -> (Results, Vec<BenchError>) {
         let parts = self.parts();
         let outcomes = run_all(&parts, threads, |number, part| {
             let outcome = (!self.stop.load(Ordering::Relaxed)).then(|| self.perform(part));
@@ -109,15 +108,7 @@ impl Experiment<'_> {
                 Err(error) => failures.push(error),
             }
         }
-        beside_dftl(&mut runs);
-        let results = BenchResults {
-            schema: SCHEMA.into(),
-            version: SCHEMA_VERSION,
-            workload: self.source.name().into(),
-            scale: self.scale.value(),
-            seed: self.seed,
-            runs,
-        };
+        let results = Results::of(self.source.name().into(), self.scale.value(), self.seed, runs);
         (results, failures)
     }
 }

@@ -4,7 +4,7 @@ use dovetail_ftl::stats::Values;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::fio::Direction;
 use dovetail_workload::fio::output::{Depths, Latency, PERCENTILES, Samples, Spread};
-use dovetail_workload::{Call, Outcome};
+use dovetail_workload::{Call, Outcome, ThreadId, Workload};
 
 /// How long fio's averages are (`bwavgtime` and `iopsavgtime`: 500 ms).
 const WINDOW: SimSpan = SimSpan::from_ms(500);
@@ -16,6 +16,38 @@ pub(super) struct Submission {
     pub(super) handed_over: SimTime,
     /// Calls of the thread under way, with this one.
     pub(super) under_way: u64,
+}
+
+/// Records of all threads of a fio job; none of other workloads.
+#[derive(Debug)]
+pub(super) struct FioRecords(Vec<FioThread>);
+
+#[derive(Debug)]
+struct FioThread {
+    record: FioRecord,
+    /// Calls that it may have under way.
+    depth: u64,
+}
+
+impl FioRecords {
+    pub(super) fn of(workload: &dyn Workload) -> Self {
+        let Some(fio) = workload.fio() else { return Self(Vec::new()) };
+        let depth = |thread| fio.info(ThreadId(thread)).depth();
+        let threads = (0..workload.threads()).map(depth);
+        Self(threads.map(|depth| FioThread { record: FioRecord::default(), depth }).collect())
+    }
+
+    /// Notes a call that has ended.
+    pub(super) fn call(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome, submission: Submission) {
+        if let Some(FioThread { record, depth }) = self.0.get_mut(thread.0 as usize) {
+            record.call(call, outcome, submission, *depth);
+        }
+    }
+
+    /// The records by thread.
+    pub(super) fn finish(self) -> Vec<FioRecord> {
+        self.0.into_iter().map(|thread| thread.record).collect()
+    }
 }
 
 /// Whole numbers, as far as their mean and deviation need them.

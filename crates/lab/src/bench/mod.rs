@@ -7,37 +7,35 @@ mod filesystems;
 mod fill;
 mod fio_json;
 mod fio_record;
-mod recorder;
-mod repeats;
-pub mod results;
 mod run;
-mod scatter;
 mod source;
 mod stack;
-mod summary;
 #[cfg(test)]
 mod tests;
 
-use std::cell::RefCell;
 use std::fmt::Display;
-use std::rc::Rc;
 
-use dovetail_block::BlockDevice;
+use dovetail_block::{BLOCK_SIZE, BlockDevice};
 use dovetail_ftl::Drive;
-use dovetail_host::{HostError, Machine, Planner, Request};
+use dovetail_host::{HostError, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_vfs::Simulated;
 use dovetail_workload::{Call, ThreadId, Workload};
 
+use crate::lane::Machine;
+use crate::record::{Watcher, summarize};
+use crate::results::{FragmentationResult, RequestsResult, RunResult, StackResult};
 pub use devirtualize::Schedule;
 use devirtualize::Tool;
 pub use experiment::Experiment;
 pub use filesystems::{Device, Volume};
 pub use fill::{Fill, FillAmount, FillWith};
-use results::BenchRun;
 use run::Run;
 pub use source::{FileTraceSource, Source};
 pub use stack::Stack;
+
+/// Parts of the map of a volume.
+const OCCUPANCY_CELLS: usize = 512;
 
 /// Why a run ended early, or could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -157,9 +155,6 @@ pub struct Job<'a> {
     pub final_sync: bool,
 }
 
-/// Who watches the commands of a run.
-pub(crate) type Watcher = Rc<RefCell<dyn FnMut(&Request)>>;
-
 /// A new stack with the workload's files on it, at rest.
 fn set_up<'a>(
     job: &Job<'a>,
@@ -209,7 +204,7 @@ fn check_devirtualizes(stack: &Stack, fs: &mut dyn Simulated) -> Result<(), Stri
 ///
 /// # Errors
 /// What keeps the run from beginning; see [`BenchError`].
-pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<BenchRun, BenchError> {
+pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<RunResult, BenchError> {
     run_watched(job, workload, None)
 }
 
@@ -218,7 +213,7 @@ pub(crate) fn run_watched(
     job: &Job<'_>,
     workload: &mut dyn Workload,
     watcher: Option<Watcher>,
-) -> Result<BenchRun, BenchError> {
+) -> Result<RunResult, BenchError> {
     let jobs: Vec<String> =
         (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into()).collect();
     let mut run = set_up(job, &mut *workload, watcher)?;
@@ -227,12 +222,46 @@ pub(crate) fn run_watched(
     let failure =
         if job.final_sync && !(job.stop)() { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }
             .err();
-    let end = run.recorder.end(run.fs.as_ref(), &run.machine);
-    let mut result = summary::summarize(job, &mut run, &end, &jobs);
-    result.scatter = run.scatter.finish();
-    let (span, records) = ((run.recorder.first.at, end.at), run.recorder.fio_records());
-    drop(run);
+    run.recorder.end(Some(run.fs.as_ref()), &run.machine);
+    let span = (run.recorder.first.at, run.recorder.last().at);
+    let mut result = results(job, &mut run, &jobs);
+    let records = run.fio.finish();
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
     result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
     Ok(result)
+}
+
+/// The results of a run that has ended.
+fn results(job: &Job<'_>, run: &mut Run<'_>, jobs: &[String]) -> RunResult {
+    let fragmentation = fragmentation(run);
+    let recorder = &run.recorder;
+    let elapsed = recorder.last().at.since(recorder.first.at);
+    let all = summarize(recorder, &run.machine.device(), (elapsed, run.cpu), jobs);
+    RunResult {
+        label: job.label.clone(),
+        stack: StackResult {
+            name: job.stack.name.clone(),
+            filesystem: job.stack.filesystem.clone(),
+            mount: job.stack.mount.clone(),
+            partition_bytes: run.planner.info().capacity() * BLOCK_SIZE,
+            memory_bytes: job.stack.memory_bytes(job.scale),
+            host: job.stack.host,
+        },
+        seed: job.seed,
+        requests: RequestsResult { repeats: Some(run.scatter.repeats()), ..all.requests },
+        fragmentation: Some(fragmentation),
+        occupancy: run.fs.occupancy(OCCUPANCY_CELLS),
+        devirtualize: run.tool.as_ref().map(|tool| tool.result(recorder.first.at)),
+        scatter: run.scatter.finish(),
+        ..all
+    }
+}
+
+fn fragmentation(run: &mut Run<'_>) -> FragmentationResult {
+    let first = run.workload.first_file();
+    let inodes: Vec<_> = run.files.inodes(first).collect();
+    let blocks: u64 = run.files.blocks(first);
+    let pieces: u64 = inodes.iter().filter_map(|ino| run.fs.pieces(*ino).ok()).sum();
+    let mean_piece_kib = if pieces > 0 { (blocks * 4) as f64 / pieces as f64 } else { 0.0 };
+    FragmentationResult { files: inodes.len() as u64, pieces, mean_piece_kib }
 }

@@ -1,25 +1,17 @@
 //! One workload on one stack: the threads' calls become plans, the machine plays them, and what happens is recorded.
 
-use dovetail_ftl::Drive;
-use dovetail_host::{Happening, HostCosts, Machine, Planner, Tag};
+use dovetail_ftl::stats::CommandKind;
+use dovetail_host::{Event, HostCosts, Planner};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_vfs::{Moment, Simulated};
 use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
 
 use super::devirtualize::{Cause, Held, Tool};
 use super::files::{CallError, Effect, Files};
-use super::fio_record::Submission;
-use super::recorder::Recorder;
-use super::scatter::Scatter;
+use super::fio_record::{FioRecords, Submission};
 use super::{BenchError, Job};
-
-/// Tags from here on are threads that sleep; below are calls.
-const THREADS: u64 = 1 << 32;
-const BACKGROUND: Tag = Tag(u64::MAX);
-/// The tool's next run is due.
-const TOOL: Tag = Tag(u64::MAX - 1);
-/// It may have been quiet for long enough.
-const QUIET: Tag = Tag(u64::MAX - 2);
+use crate::lane::{Alarm, Lane, Machine};
+use crate::record::{Recorder, Rhythm, Scatter};
 
 /// A call under way.
 #[derive(Debug)]
@@ -55,7 +47,7 @@ pub(super) struct Background {
 
 /// A stack with a workload on it.
 pub(super) struct Run<'w> {
-    pub(super) machine: Machine<Drive>,
+    pub(super) machine: Machine,
     pub(super) planner: Planner,
     pub(super) fs: Box<dyn Simulated>,
     costs: HostCosts,
@@ -69,6 +61,7 @@ pub(super) struct Run<'w> {
     pub(super) background: Background,
     pub(super) tool: Option<Tool>,
     pub(super) recorder: Recorder,
+    pub(super) fio: FioRecords,
     pub(super) scatter: Scatter,
     /// CPU time of calls.
     pub(super) cpu: SimSpan,
@@ -79,7 +72,7 @@ pub(super) struct Run<'w> {
 
 impl<'w> Run<'w> {
     pub(super) fn new(
-        machine: Machine<Drive>,
+        machine: Machine,
         planner: Planner,
         fs: Box<dyn Simulated>,
         job: &Job<'w>,
@@ -87,7 +80,8 @@ impl<'w> Run<'w> {
     ) -> Self {
         let threads = vec![State::Ready; workload.threads() as usize];
         Self {
-            recorder: Recorder::new(&*workload),
+            recorder: Recorder::new(threads.len(), Rhythm::Calls),
+            fio: FioRecords::of(&*workload),
             scatter: Scatter::new(job.seed),
             under_way: vec![0; threads.len()],
             machine,
@@ -127,13 +121,12 @@ impl<'w> Run<'w> {
     }
 
     fn play_alone(&mut self, now: SimTime, effect: Effect) -> Result<(), BenchError> {
-        let alone = Tag(THREADS - 1);
-        self.start(now, alone, effect);
+        self.start(now, Lane::Alone, effect);
         loop {
             match self.machine.advance()? {
-                Some(Happening::Ended { tag, .. }) if tag == alone => return Ok(()),
-                Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended(),
-                Some(Happening::Timer { tag, at }) if tag == BACKGROUND => self.wake_background(at)?,
+                Some(Event::Ended { lane: Lane::Alone, .. }) => return Ok(()),
+                Some(Event::Ended { lane: Lane::Background, .. }) => self.background_ended(),
+                Some(Event::Timer { lane: Lane::Background, at }) => self.wake_background(at)?,
                 Some(_) => {} // of a run that was ended early
                 None => return Ok(()),
             }
@@ -142,7 +135,7 @@ impl<'w> Run<'w> {
 
     /// Forgets what was measured: it was to set up, or to warm up.
     pub(super) fn begin_measuring(&mut self) {
-        self.recorder.begin(self.fs.as_ref(), &self.machine);
+        self.recorder.begin(Some(self.fs.as_ref()), &self.machine);
         self.scatter.begin(&mut self.machine);
         self.cpu = SimSpan::ZERO;
     }
@@ -163,38 +156,46 @@ impl<'w> Run<'w> {
                 continue;
             }
             match self.machine.advance()? {
-                Some(Happening::Ended { tag, .. }) if tag == BACKGROUND => self.background_ended(),
-                Some(Happening::Ended { tag, at }) => self.ended(tag.0 as usize, at)?,
-                Some(Happening::Timer { tag, at }) => self.timer(tag, at)?,
+                Some(Event::Ended { lane, at }) => self.plan_ended(lane, at)?,
+                Some(Event::Timer { lane, at }) => self.timer(lane, at)?,
                 None => return Err(self.asleep()),
             }
         }
         Ok(())
     }
 
-    fn timer(&mut self, tag: Tag, at: SimTime) -> Result<(), BenchError> {
-        match tag {
-            BACKGROUND => return self.wake_background(at),
-            TOOL => {
+    fn plan_ended(&mut self, lane: Lane, at: SimTime) -> Result<(), BenchError> {
+        match lane {
+            Lane::Call(slot) => self.ended(slot, at)?,
+            Lane::Background => self.background_ended(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn timer(&mut self, lane: Lane, at: SimTime) -> Result<(), BenchError> {
+        match lane {
+            Lane::Background => self.wake_background(at)?,
+            Lane::Devirtualizer(Alarm::Interval) => {
                 self.schedule_tool(at);
                 let map_bytes = self.map_bytes();
                 if let Some(tool) = &mut self.tool {
                     tool.begin(at, Cause::Interval, map_bytes);
                 }
             }
-            QUIET => {
+            Lane::Devirtualizer(Alarm::Idle) => {
                 let (is_quiet, map_bytes) = (!self.is_busy(), self.map_bytes());
                 let again = self.tool.as_mut().and_then(|tool| tool.idle_timer(at, is_quiet, map_bytes));
                 if let Some(again) = again {
-                    self.machine.wake_at(again, QUIET);
+                    self.machine.wake_at(again, Lane::Devirtualizer(Alarm::Idle));
                 }
             }
-            Tag(thread) => {
-                let thread = ThreadId((thread - THREADS) as u32);
+            Lane::Thread(thread) => {
                 let state = std::mem::replace(&mut self.threads[thread.0 as usize], State::Ready);
                 let due = if let State::Sleeping(until) = state { until } else { at };
-                return self.go_on_since(thread, due, at);
+                self.go_on_since(thread, due, at)?;
             }
+            _ => {}
         }
         Ok(())
     }
@@ -205,7 +206,7 @@ impl<'w> Run<'w> {
 
     fn schedule_tool(&mut self, now: SimTime) {
         if let Some(every) = self.tool.as_ref().and_then(Tool::every) {
-            self.machine.wake_at(now + every, TOOL);
+            self.machine.wake_at(now + every, Lane::Devirtualizer(Alarm::Interval));
         }
     }
 
@@ -239,7 +240,7 @@ impl<'w> Run<'w> {
 
     fn sample_if_due(&mut self, at: SimTime) {
         if self.recorder.is_due(at) {
-            self.recorder.sample(at, self.fs.as_ref(), &self.machine);
+            self.recorder.sample(at, Some(self.fs.as_ref()), &self.machine);
         }
     }
 
@@ -289,7 +290,7 @@ impl<'w> Run<'w> {
                 },
                 Step::Sleep(until) if until <= now => continue,
                 Step::Sleep(until) => {
-                    self.machine.wake_at(until, Tag(THREADS + u64::from(thread.0)));
+                    self.machine.wake_at(until, Lane::Thread(thread));
                     State::Sleeping(until)
                 }
                 Step::Wait => State::Waiting,
@@ -322,7 +323,10 @@ impl<'w> Run<'w> {
             self.calls.push(None);
         }
         self.under_way[thread.0 as usize] += 1;
-        let handed_over = self.start(now, Tag(slot as u64), effect);
+        if kind_of(&call).is_some() && self.workload.measured(thread, asked) {
+            self.recorder.arrive((self.calls.len() - self.free.len()) as u64);
+        }
+        let handed_over = self.start(now, Lane::Call(slot), effect);
         let submission = Submission { handed_over, under_way: self.under_way[thread.0 as usize] };
         self.calls[slot] = Some(InFlight {
             thread,
@@ -347,11 +351,11 @@ impl<'w> Run<'w> {
     }
 
     /// Starts the plan of the call that was just made, after its CPU time; returns when that is over.
-    fn start(&mut self, now: SimTime, tag: Tag, effect: Effect) -> SimTime {
+    fn start(&mut self, now: SimTime, lane: Lane, effect: Effect) -> SimTime {
         let cost = self.costs.call(effect.blocks);
         self.cpu = SimSpan::from_ns(self.cpu.as_ns() + cost.as_ns());
         let plan = self.planner.take(self.machine.spare());
-        self.machine.start(now + cost, tag, plan);
+        self.machine.start(now + cost, lane, plan);
         self.look_at_background(now);
         now + cost
     }
@@ -362,7 +366,7 @@ impl<'w> Run<'w> {
             let effect = self.perform(at, call.thread, &call.call)?;
             call.again = effect.again;
             self.calls[slot] = Some(call);
-            self.start(at, Tag(slot as u64), effect);
+            self.start(at, Lane::Call(slot), effect);
             return Ok(());
         }
         self.free.push(slot);
@@ -370,7 +374,7 @@ impl<'w> Run<'w> {
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };
         self.workload.ended(call.thread, &call.call, &outcome);
         if self.workload.measured(call.thread, call.begin) {
-            self.recorder.call(call.thread, &call.call, &outcome, call.submission);
+            self.record(&call, &outcome);
         }
         self.sample_if_due(at);
         self.look_at_tool(at);
@@ -385,6 +389,15 @@ impl<'w> Run<'w> {
         Ok(())
     }
 
+    fn record(&mut self, call: &InFlight, outcome: &Outcome) {
+        self.fio.call(call.thread, &call.call, outcome, call.submission);
+        if let Some(kind) = kind_of(&call.call) {
+            let thread = call.thread.0 as usize;
+            self.recorder.count(thread, kind, outcome.bytes);
+            self.recorder.latency(thread, kind, outcome.begin, outcome.end);
+        }
+    }
+
     /// A call has ended: there may be reason for the tool to run, now or when no other follows for some time.
     fn look_at_tool(&mut self, now: SimTime) {
         if self.tool.is_none() {
@@ -395,7 +408,7 @@ impl<'w> Run<'w> {
         tool.look_at_map(now, map_bytes);
         let ask = is_quiet.then(|| tool.quiet_from(now)).flatten();
         if let Some(at) = ask {
-            self.machine.wake_at(at, QUIET);
+            self.machine.wake_at(at, Lane::Devirtualizer(Alarm::Idle));
         }
     }
 
@@ -408,7 +421,7 @@ impl<'w> Run<'w> {
         let due = due.max(now);
         if self.background.due.is_none_or(|earlier| due < earlier) {
             self.background.due = Some(due);
-            self.machine.wake_at(due, BACKGROUND);
+            self.machine.wake_at(due, Lane::Background);
         }
     }
 
@@ -426,13 +439,24 @@ impl<'w> Run<'w> {
         self.fs.wake().map_err(|source| BenchError::Background { at, source })?;
         self.background.running = true;
         let plan = self.planner.take(self.machine.spare());
-        self.machine.start(at, BACKGROUND, plan);
+        self.machine.start(at, Lane::Background, plan);
         Ok(())
     }
 
     fn background_ended(&mut self) {
         self.background.running = false;
         self.look_at_background(self.machine.now());
+    }
+}
+
+/// As what a call counts in the results; `None` for one that does not.
+const fn kind_of(call: &Call) -> Option<CommandKind> {
+    match call {
+        Call::Read { .. } => Some(CommandKind::Read),
+        Call::Write { .. } | Call::Append { .. } => Some(CommandKind::Write),
+        Call::Sync { .. } | Call::SyncAll => Some(CommandKind::Flush),
+        Call::PunchHole { .. } => Some(CommandKind::Discard),
+        _ => None,
     }
 }
 

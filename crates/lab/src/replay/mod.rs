@@ -1,14 +1,12 @@
 //! Replaying a trace on a drive.
 
 mod precondition;
-mod recorder;
 mod run;
-mod summary;
 
 use std::path::PathBuf;
 
 use dovetail_ftl::{ConfigError, DriveConfig};
-use dovetail_host::HostError;
+use dovetail_host::{HostCosts, HostError};
 use dovetail_time::{SimSpan, format_bytes};
 use dovetail_workload::trace::{TraceError, TraceOptions};
 
@@ -49,8 +47,17 @@ pub struct ReplayJob {
     /// Length of the intervals of the time series; `None` chooses one that gives 256 to 512 of
     /// them (of 0.1 ms and fewer for a replay below 25.6 ms).
     pub interval: Option<SimSpan>,
+    /// What the host's work costs; [`HostCosts::NONE`] for a raw drive.
+    pub host: HostCosts,
     /// Ends after so many requests.
     pub limit: Option<u64>,
+}
+
+impl ReplayJob {
+    /// The trace's file without its folder.
+    pub fn trace_name(&self) -> String {
+        self.trace.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
 }
 
 /// What a replay is doing.
@@ -125,6 +132,6 @@ pub enum ReplayError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// The interval is so short that the time series would not fit.
-    #[error("an interval of {0} gives more than {max} points: choose a longer one", max = recorder::MAX_FIXED_POINTS)]
+    #[error("an interval of {0} gives more than {max} points: choose a longer one", max = run::MAX_FIXED_POINTS)]
     IntervalTooShort(SimSpan),
 }

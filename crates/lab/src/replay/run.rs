@@ -1,21 +1,21 @@
 //! One replay from the first request to its results.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Hints, Lba, SectorRange};
-use dovetail_ftl::stats::{CommandKind, Latencies};
-use dovetail_ftl::{Drive, DriveConfig};
-use dovetail_host::CheckedDevice;
+use dovetail_ftl::Drive;
+use dovetail_ftl::stats::CommandKind;
+use dovetail_host::{CheckedDevice, Event, Events, InFlight, Step as Command};
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::trace::TraceReader;
 use dovetail_workload::{Op, Request};
 
 use super::precondition::precondition;
-use super::recorder::Recorder;
-use super::{Pacing, Progress, ReplayError, ReplayJob, Stage, summary};
-use crate::results::{ByKind, RunResult, ScatterPoint};
-use crate::sample::Sample;
+use super::{Pacing, Progress, ReplayError, ReplayJob, Stage};
+use crate::lane::{Lane, Machine, Part};
+use crate::record::{Recorder, Rhythm, Sample, summarize};
+use crate::results::{ReplayResult, RunResult, ScatterPoint, StackResult, TraceResult};
+
+/// Points of a series with a given interval, at most.
+pub(super) const MAX_FIXED_POINTS: u64 = 100_000;
 
 /// Requests between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
@@ -53,7 +53,7 @@ pub fn replay_until(
     while !stopped && let Some(request) = trace.next() {
         replayer.request(request?)?;
         stopped = stop();
-        let requests = replayer.tally.number;
+        let requests = replayer.number;
         if requests.is_multiple_of(REPORT_EVERY) {
             let (done, total) = trace.progress();
             progress(Progress { stage: Stage::Replay, done, total, requests });
@@ -62,60 +62,89 @@ pub fn replay_until(
             break;
         }
     }
-    if replayer.tally.number == 0 && stopped {
+    if replayer.number == 0 && stopped {
         return Err(ReplayError::Stopped);
     }
-    if replayer.tally.number == 0 {
+    if replayer.number == 0 {
         return Err(ReplayError::NoRequest(job.trace.display().to_string()));
     }
-    let mut result = replayer.finish()?;
-    result.trace.name = job.trace.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    result.precondition = prepared;
-    result.trace.format = trace.format().to_string();
-    result.trace.skipped_lines = trace.skipped();
-    result.trace.reordered = trace.reordered();
-    Ok(result)
+    let (result, requests) = replayer.finish()?;
+    let trace = TraceResult {
+        name: job.trace_name(),
+        format: trace.format().to_string(),
+        skipped_lines: trace.skipped(),
+        reordered: trace.reordered(),
+        ..requests
+    };
+    Ok(RunResult { trace: Some(trace), precondition: prepared, ..result })
 }
 
-/// Counts of the requests.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) number: u64,
-    pub(super) requests: ByKind<u64>,
-    pub(super) bytes: ByKind<u64>,
-    pub(super) wrapped: u64,
-    pub(super) partial_blocks: u64,
-    pub(super) in_flight_sum: u64,
-    pub(super) in_flight_max: u64,
-    pub(super) span: SimSpan,
-}
+/// The end of virtual time.
+const FOREVER: SimTime = SimTime::from_ns(u64::MAX);
 
-/// A write that is issued only when what it depends on is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
-    ready: SimTime,
-    /// The number of its request: the order of those ready at the same time.
-    number: u64,
+/// A request of which something is yet to be issued, or has an end that is not known.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
     arrived: SimTime,
-    start: u64,
-    blocks: u64,
-    fua: bool,
+    /// The write that is issued when everything before it is done.
+    write: Option<(BlockRange, bool)>,
+    /// Commands that wait in the block layer.
+    open: u32,
+    /// When the others are done.
+    done: SimTime,
 }
 
+/// Pending requests by their slots.
+#[derive(Debug, Default)]
+struct Slots {
+    pending: Vec<Option<Pending>>,
+    free: Vec<usize>,
+}
+
+impl Slots {
+    /// The slot that the next one will have.
+    fn next(&self) -> usize {
+        self.free.last().copied().unwrap_or(self.pending.len())
+    }
+
+    fn put(&mut self, slot: usize, pending: Pending) {
+        if self.free.last() == Some(&slot) {
+            self.free.pop();
+        }
+        if slot == self.pending.len() {
+            self.pending.push(None);
+        }
+        self.pending[slot] = Some(pending);
+    }
+
+    fn take(&mut self, slot: usize) -> Option<Pending> {
+        let pending = self.pending.get_mut(slot)?.take()?;
+        self.free.push(slot);
+        Some(pending)
+    }
+
+    fn len(&self) -> usize {
+        self.pending.len() - self.free.len()
+    }
+}
+
+/// A block trace as an actor: it issues requests at their times, and the writes that had to wait.
 struct Replayer<'a> {
     job: &'a ReplayJob,
-    drive: CheckedDevice<Drive>,
+    machine: Machine,
+    capacity: u64,
     /// Virtual time of the first request: after preconditioning.
     start: SimTime,
-    before: summary::Baseline,
-    /// Completions that have not been reached yet.
-    in_flight: BinaryHeap<Reverse<SimTime>>,
-    /// Writes that wait for a flush or a read of their own.
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    in_flight: InFlight,
+    slots: Slots,
     now: SimTime,
     last_done: SimTime,
-    tally: Tally,
-    latencies: Latencies,
+    /// Requests so far.
+    number: u64,
+    /// What is replayed of the trace, so far.
+    trace: TraceResult,
+    /// The time of the last request, as recorded.
+    span: SimSpan,
     recorder: Recorder,
     sample: Sample,
 }
@@ -123,180 +152,223 @@ struct Replayer<'a> {
 impl<'a> Replayer<'a> {
     fn new(job: &'a ReplayJob, drive: CheckedDevice<Drive>) -> Self {
         let start = drive.device().idle_from();
+        let capacity = drive.blocks() * BLOCK_SIZE;
+        let machine = Machine::over(drive, job.host, start, Events::default());
+        let mut recorder = Recorder::new(1, Rhythm::Even(job.interval));
+        recorder.begin(None, &machine);
         Self {
             job,
+            machine,
+            capacity,
             start,
-            before: summary::Baseline::of(drive.device()),
-            in_flight: BinaryHeap::new(),
-            waiting: BinaryHeap::new(),
+            in_flight: InFlight::default(),
+            slots: Slots::default(),
             now: start,
             last_done: start,
-            tally: Tally::default(),
-            latencies: Latencies::new(),
-            recorder: Recorder::new(start, job.interval, drive.device()),
+            number: 0,
+            trace: TraceResult::default(),
+            span: SimSpan::ZERO,
+            recorder,
             sample: Sample::new(job.drive.seed),
-            drive,
         }
     }
 
     fn request(&mut self, request: Request) -> Result<(), ReplayError> {
-        self.tally.number += 1;
-        self.tally.span = request.at.since(SimTime::ZERO);
+        self.number += 1;
+        self.span = request.at.since(SimTime::ZERO);
         let at = self.arrival(&request)?;
         self.now = at;
-        let in_flight = (self.in_flight.len() + self.waiting.len()) as u64 + 1;
-        self.tally.in_flight_sum += in_flight;
-        self.tally.in_flight_max = self.tally.in_flight_max.max(in_flight);
-        self.recorder.arrive(at, in_flight, self.drive.device())?;
-        if let Some(done) = self.perform(at, &request)? {
-            self.complete(done);
+        if self.recorder.is_due(at) {
+            self.end_interval(at)?;
         }
+        self.recorder.arrive(self.under_way() + 1);
+        self.perform(at, &request)
+    }
+
+    fn end_interval(&mut self, at: SimTime) -> Result<(), ReplayError> {
+        // before its entry is made: there may be very many
+        if let Some(interval) = self.job.interval
+            && self.recorder.cell(at) >= MAX_FIXED_POINTS
+        {
+            return Err(ReplayError::IntervalTooShort(interval));
+        }
+        self.recorder.sample(at, None, &self.machine);
         Ok(())
     }
 
-    fn complete(&mut self, done: SimTime) {
-        self.in_flight.push(Reverse(done));
-        self.last_done = self.last_done.max(done);
+    fn under_way(&self) -> u64 {
+        (self.in_flight.len() + self.slots.len()) as u64
     }
 
-    /// Issues the write that waits and is ready first, if it is ready by `until`.
-    fn issue_waiting(&mut self, until: SimTime) -> Result<bool, ReplayError> {
-        let Some(Reverse(next)) = self.waiting.peek().copied() else { return Ok(false) };
-        if next.ready > until {
-            return Ok(false);
-        }
-        self.waiting.pop();
-        let done = self.drive.write(
-            next.ready,
-            BlockRange::new(Lba(next.start), next.blocks),
-            Hints::default(),
-            next.fua,
-        )?;
-        self.note(CommandKind::Write, next.arrived, done);
-        self.complete(done);
-        Ok(true)
-    }
-
-    /// When the request is issued; forgets what has completed by then.
+    /// When the request is issued; what is due before happens.
     fn arrival(&mut self, request: &Request) -> Result<SimTime, ReplayError> {
         match self.job.pacing {
             Pacing::Timed { speed } => {
                 let offset = (request.at.as_ns() as f64 / speed).round();
                 if offset > LONGEST_NS {
                     let trace = self.job.trace.display().to_string();
-                    return Err(ReplayError::TooLong { trace, number: self.tally.number });
+                    return Err(ReplayError::TooLong { trace, number: self.number });
                 }
                 let at = (self.start + SimSpan::from_ns(offset as u64)).max(self.now);
-                while self.issue_waiting(at)? {}
-                while self.in_flight.peek().is_some_and(|Reverse(done)| *done <= at) {
-                    self.in_flight.pop();
-                }
+                self.play_until(at)?;
+                self.in_flight.complete(at);
                 Ok(at)
             }
             Pacing::Closed { depth } => {
-                if self.in_flight.len() + self.waiting.len() < depth as usize {
-                    return Ok(self.now);
+                let mut at = self.now;
+                while self.under_way() >= u64::from(depth) {
+                    at = self.next_completion()?.max(self.now);
                 }
-                self.next_completion().map(|done| done.max(self.now))
+                Ok(at)
             }
         }
     }
 
-    /// The first completion; writes that are ready before it are issued on the way.
+    fn play_until(&mut self, horizon: SimTime) -> Result<(), ReplayError> {
+        while let Some(event) = self.machine.advance_until(horizon)? {
+            self.react(event)?;
+        }
+        Ok(())
+    }
+
+    /// The first completion; what is due before it happens.
     fn next_completion(&mut self) -> Result<SimTime, ReplayError> {
         loop {
-            let first = self.in_flight.peek().map(|Reverse(done)| *done);
-            if !self.issue_waiting(first.unwrap_or(SimTime::from_ns(u64::MAX)))? {
-                self.in_flight.pop();
-                return Ok(first.unwrap_or(self.now));
+            let first = self.in_flight.first();
+            match self.machine.advance_until(first.unwrap_or(FOREVER))? {
+                Some(event) => self.react(event)?,
+                None => return Ok(self.in_flight.pop().unwrap_or(self.now)),
             }
         }
     }
 
-    /// Issues a request; returns when it completes, `None` where its write has to wait first.
-    fn perform(&mut self, at: SimTime, request: &Request) -> Result<Option<SimTime>, ReplayError> {
-        let mut done = at;
+    /// A request goes on: its write no longer has to wait, or a command of its is done.
+    fn react(&mut self, event: Event<Lane>) -> Result<(), ReplayError> {
+        let (Event::Ended { lane, at } | Event::Timer { lane, at }) = event;
+        let Lane::Request { slot, part } = lane else { return Ok(()) };
+        let Some(mut pending) = self.slots.take(slot) else { return Ok(()) };
+        if matches!(event, Event::Ended { .. }) {
+            pending.open -= 1;
+            self.end_part(&mut pending, part, at);
+        }
+        self.go_on(at, pending)
+    }
+
+    fn perform(&mut self, at: SimTime, request: &Request) -> Result<(), ReplayError> {
+        let mut pending = Pending { arrived: at, write: None, open: 0, done: at };
         if request.preflush || request.op == Op::Flush {
-            self.tally.requests.flush += 1;
-            let flushed = self.drive.flush(at)?;
-            self.note(CommandKind::Flush, at, flushed);
-            done = flushed;
+            self.trace.requests.flush += 1;
+            self.issue(at, &mut pending, Part::Flush, Command::Flush)?;
         }
         let range = self.fold(request)?;
         match request.op {
-            Op::Flush => {}
+            Op::Flush => self.recorder.count(0, CommandKind::Flush, 0),
             Op::Read => {
-                self.count(at, request, range, 'r');
-                let read = self.drive.read(at, range.blocks_touched())?;
-                self.note(CommandKind::Read, at, read);
-                done = done.max(read);
+                self.count(at, request, range, CommandKind::Read);
+                self.issue(at, &mut pending, Part::Read, Command::Read(range.blocks_touched()))?;
             }
             Op::Write => {
-                self.count(at, request, range, 'w');
-                return self.write(at, done, range, request.fua);
+                self.count(at, request, range, CommandKind::Write);
+                self.read_rests(at, &mut pending, range)?;
+                pending.write = Some((range.blocks_touched(), request.fua));
             }
             Op::Discard => {
-                self.count(at, request, range, 'd');
-                let discarded = self.drive.discard(at, &[SectorRange::inside(range)])?;
-                self.note(CommandKind::Discard, at, discarded);
-                done = done.max(discarded);
+                self.count(at, request, range, CommandKind::Discard);
+                let ranges = vec![SectorRange::inside(range)];
+                self.issue(at, &mut pending, Part::Discard, Command::Discard(ranges))?;
             }
         }
-        Ok(Some(done))
+        self.go_on(at, pending)
     }
 
-    /// A write that covers its first or last block only in part needs the rest of it: read, then write. It waits
-    /// for that, and for its flush to be done at `ready`.
-    fn write(
+    /// A write that covers its first or last block only in part needs the rest of it.
+    fn read_rests(
         &mut self,
         at: SimTime,
-        mut ready: SimTime,
+        pending: &mut Pending,
         range: ByteRange,
-        fua: bool,
-    ) -> Result<Option<SimTime>, ReplayError> {
+    ) -> Result<(), ReplayError> {
         let touched = range.blocks_touched();
         let first_is_partial = !range.start.is_multiple_of(BLOCK_SIZE);
         let last_is_partial = !range.end().is_multiple_of(BLOCK_SIZE);
         let last = Lba(touched.end().0.saturating_sub(1));
         if first_is_partial {
-            ready = ready.max(self.read_rest(at, touched.start)?);
+            self.read_rest(at, pending, touched.start)?;
         }
         if last_is_partial && !(first_is_partial && last == touched.start) {
-            ready = ready.max(self.read_rest(at, last)?);
+            self.read_rest(at, pending, last)?;
         }
-        if ready > at {
-            let BlockRange { start, blocks } = touched;
-            let number = self.tally.number;
-            self.waiting.push(Reverse(Waiting { ready, number, arrived: at, start: start.0, blocks, fua }));
-            return Ok(None);
-        }
-        let done = self.drive.write(at, touched, Hints::default(), fua)?;
-        self.note(CommandKind::Write, at, done);
-        Ok(Some(done))
+        Ok(())
     }
 
-    fn read_rest(&mut self, at: SimTime, block: Lba) -> Result<SimTime, ReplayError> {
-        self.tally.partial_blocks += 1;
-        Ok(self.drive.read(at, BlockRange::new(block, 1))?)
+    fn read_rest(&mut self, at: SimTime, pending: &mut Pending, block: Lba) -> Result<(), ReplayError> {
+        self.trace.partial_blocks += 1;
+        self.issue(at, pending, Part::Rest, Command::Read(BlockRange::new(block, 1)))
+    }
+
+    fn issue(
+        &mut self,
+        at: SimTime,
+        pending: &mut Pending,
+        part: Part,
+        command: Command,
+    ) -> Result<(), ReplayError> {
+        let lane = Lane::Request { slot: self.slots.next(), part };
+        match self.machine.request(at, lane, command)? {
+            Some(done) => self.end_part(pending, part, done),
+            None => pending.open += 1,
+        }
+        Ok(())
+    }
+
+    fn end_part(&mut self, pending: &mut Pending, part: Part, done: SimTime) {
+        pending.done = pending.done.max(done);
+        let kind = match part {
+            Part::Rest => return,
+            Part::Flush => CommandKind::Flush,
+            Part::Read => CommandKind::Read,
+            Part::Write => CommandKind::Write,
+            Part::Discard => CommandKind::Discard,
+        };
+        self.recorder.latency(0, kind, pending.arrived, done);
+    }
+
+    /// Issues the write if nothing before it is under way; ends the request if nothing of it is.
+    fn go_on(&mut self, at: SimTime, mut pending: Pending) -> Result<(), ReplayError> {
+        if pending.open == 0
+            && let Some((range, fua)) = pending.write
+        {
+            let slot = self.slots.next();
+            if pending.done > at {
+                self.machine.wake_at(pending.done, Lane::Request { slot, part: Part::Write });
+                self.slots.put(slot, pending);
+                return Ok(());
+            }
+            pending.write = None;
+            let write = Command::Write { range, hints: Hints::default(), fua };
+            self.issue(at, &mut pending, Part::Write, write)?;
+        }
+        if pending.open > 0 {
+            self.slots.put(self.slots.next(), pending);
+            return Ok(());
+        }
+        self.in_flight.enter(pending.done);
+        self.last_done = self.last_done.max(pending.done);
+        Ok(())
     }
 
     /// The request's range, folded into the drive if that is allowed.
     fn fold(&mut self, request: &Request) -> Result<ByteRange, ReplayError> {
         let range = request.range;
-        let capacity = self.drive.blocks() * BLOCK_SIZE;
+        let capacity = self.capacity;
         if range.end() <= capacity {
             return Ok(range);
         }
         if !self.job.wrap {
             let trace = self.job.trace.display().to_string();
-            return Err(ReplayError::BeyondEnd {
-                trace,
-                number: self.tally.number,
-                end: range.end(),
-                capacity,
-            });
+            return Err(ReplayError::BeyondEnd { trace, number: self.number, end: range.end(), capacity });
         }
-        self.tally.wrapped += 1;
+        self.trace.wrapped += 1;
         let len = range.len.min(capacity);
         let start = range.start % capacity;
         // What would stick out at the end moves down as a whole, so that a request stays one request.
@@ -304,42 +376,55 @@ impl<'a> Replayer<'a> {
     }
 
     /// Counts a request as the trace has it, and samples it where it goes.
-    fn count(&mut self, at: SimTime, request: &Request, range: ByteRange, op: char) {
-        let kind = match op {
-            'r' => (&mut self.tally.requests.read, &mut self.tally.bytes.read),
-            'w' => (&mut self.tally.requests.write, &mut self.tally.bytes.write),
-            _ => (&mut self.tally.requests.discard, &mut self.tally.bytes.discard),
+    fn count(&mut self, at: SimTime, request: &Request, range: ByteRange, kind: CommandKind) {
+        let (requests, bytes) = (&mut self.trace.requests, &mut self.trace.bytes);
+        let (requests, bytes, op) = match kind {
+            CommandKind::Read => (&mut requests.read, &mut bytes.read, 'r'),
+            CommandKind::Write => (&mut requests.write, &mut bytes.write, 'w'),
+            _ => (&mut requests.discard, &mut bytes.discard, 'd'),
         };
-        *kind.0 += 1;
-        *kind.1 += request.range.len;
+        *requests += 1;
+        *bytes += request.range.len;
+        self.recorder.count(0, kind, request.range.len);
         let t = at.since(self.start).as_secs_f64();
         self.sample.offer(ScatterPoint { t, at: range.start, len: range.len, op });
     }
 
-    fn note(&mut self, kind: CommandKind, issued: SimTime, done: SimTime) {
-        let latency = done.since(issued);
-        self.latencies.record(kind, latency);
-        self.recorder.latency(kind, latency);
-    }
-
-    /// Empties the write buffer, so that all that was written counts, and sums up.
-    fn finish(mut self) -> Result<RunResult, ReplayError> {
-        while self.issue_waiting(SimTime::from_ns(u64::MAX))? {}
-        let elapsed = self.last_done.since(self.start);
+    /// Empties the write buffer, so that all that was written counts, and sums up: the run, and what
+    /// was replayed of the trace.
+    fn finish(mut self) -> Result<(RunResult, TraceResult), ReplayError> {
+        while let Some(event) = self.machine.advance()? {
+            self.react(event)?;
+        }
         let end = self.last_done.max(self.now);
-        self.drive.flush(end)?;
-        let drive = self.drive.device();
-        let map_bytes_max = self.recorder.map_bytes_max();
-        let config: &DriveConfig = &self.job.drive;
-        let mut result = RunResult {
-            label: self.job.label.clone(),
-            series: self.recorder.finish(drive),
+        self.machine.request(end, Lane::Alone, Command::Flush)?;
+        while self.machine.advance()?.is_some() {}
+        self.recorder.end(None, &self.machine);
+        let elapsed = (self.last_done.since(self.start), SimSpan::ZERO);
+        let drive = &*self.machine.device();
+        let job = self.job;
+        let result = RunResult {
+            label: job.label.clone(),
+            seed: job.drive.seed,
+            stack: StackResult {
+                name: job.drive.name.clone(),
+                filesystem: "none".into(),
+                partition_bytes: self.capacity,
+                host: job.host,
+                ..StackResult::default()
+            },
+            replay: Some(pacing(job.pacing)),
             scatter: self.sample.finish(),
-            ..RunResult::default()
+            ..summarize(&self.recorder, drive, elapsed, &[job.trace_name()])
         };
-        summary::fill(&mut result, self.job, config, drive, &self.before);
-        summary::fill_requests(&mut result, &self.tally, &self.latencies, elapsed);
-        result.memory.map_bytes_max = map_bytes_max.max(result.memory.map_bytes);
-        Ok(result)
+        Ok((result, TraceResult { span_s: self.span.as_secs_f64(), ..self.trace }))
     }
+}
+
+fn pacing(pacing: Pacing) -> ReplayResult {
+    let (mode, speed, queue_depth) = match pacing {
+        Pacing::Timed { speed } => ("timed", Some(speed), None),
+        Pacing::Closed { depth } => ("closed", None, Some(depth)),
+    };
+    ReplayResult { mode: mode.into(), speed, queue_depth }
 }

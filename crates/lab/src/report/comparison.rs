@@ -93,7 +93,7 @@ impl<'a, R: Column> Comparison<'a, R> {
         Self { runs, body: String::new(), marked: false }
     }
 
-    /// Rows that every comparison of such runs has; none of them where no run has a value.
+    /// The rows of a group for which any run has a value.
     pub(super) fn group(&mut self, group: &Group<R>) {
         let rows: Vec<_> = group
             .rows
@@ -117,11 +117,13 @@ impl<'a, R: Column> Comparison<'a, R> {
     }
 
     fn rows(&mut self, group: &str, rows: Vec<(&str, Best<R>, Vec<Cell>)>) {
-        if rows.iter().all(|(_, _, cells)| cells.iter().all(|cell| cell.value.is_none())) {
+        let is_shown = |cells: &[Cell]| cells.iter().any(|cell| cell.value.is_some());
+        let mut shown = rows.iter().filter(|(_, _, cells)| is_shown(cells)).peekable();
+        if shown.peek().is_none() {
             return;
         }
         self.heading(group);
-        rows.into_iter().for_each(|(name, best, cells)| self.row(name, best, &cells));
+        shown.for_each(|(name, best, cells)| self.row(name, *best, cells));
         self.body.push_str("</tbody>\n");
     }
 

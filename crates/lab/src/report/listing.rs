@@ -1,15 +1,15 @@
 //! A table of texts, a row for each thing, a column for each run. What all runs share stands once.
 
-use super::format::escape;
+use super::format::{MISSING, escape};
 use super::table::{Column, NO_RUNS, scrolling};
 
-/// A thing, of a run or of a part of one.
-pub(super) struct Row<P> {
+/// A thing; `None` where a run has none.
+pub(super) struct Row<R> {
     name: &'static str,
-    text: fn(&P) -> String,
+    text: fn(&R) -> Option<String>,
 }
 
-pub(super) const fn row<P>(name: &'static str, text: fn(&P) -> String) -> Row<P> {
+pub(super) const fn row<R>(name: &'static str, text: fn(&R) -> Option<String>) -> Row<R> {
     Row { name, text }
 }
 
@@ -24,11 +24,14 @@ impl<'a, R: Column> Listing<'a, R> {
         Self { runs, body: String::new() }
     }
 
-    /// Rows about a `part` of each run.
-    pub(super) fn rows<P>(mut self, rows: &[Row<P>], part: fn(&R) -> &P) -> Self {
+    /// The rows that any run has a text for.
+    pub(super) fn rows(mut self, rows: &[Row<R>]) -> Self {
         for row in rows {
-            let texts = self.runs.iter().map(|run| escape(&(row.text)(part(run))));
-            self.body.push_str(&row_html(row.name, &texts.collect::<Vec<_>>()));
+            let texts: Vec<_> = self.runs.iter().map(row.text).collect();
+            if texts.iter().any(Option::is_some) {
+                let shown = texts.iter().map(|text| text.as_deref().map_or(MISSING.into(), escape));
+                self.body.push_str(&row_html(row.name, &shown.collect::<Vec<_>>()));
+            }
         }
         self
     }
@@ -56,9 +59,9 @@ fn row_html(name: &str, texts: &[String]) -> String {
 mod tests {
     use super::*;
 
-    struct Run(&'static str);
+    struct Named(&'static str);
 
-    impl Column for Run {
+    impl Column for Named {
         fn label(&self) -> &str {
             self.0
         }
@@ -66,8 +69,9 @@ mod tests {
 
     #[test]
     fn what_all_runs_share_stands_once() {
-        let rows = [row("Name", |_: &Run| "a".into()), row("Label", |run: &Run| run.0.into())];
-        let html = Listing::of(&[Run("b"), Run("c")]).rows(&rows, |run| run).html("Setup");
+        let rows =
+            [row("Name", |_: &Named| Some("a".into())), row("Label", |run: &Named| Some(run.0.into()))];
+        let html = Listing::of(&[Named("b"), Named("c")]).rows(&rows).html("Setup");
         assert!(html.contains("<td class=\"same\" colspan=\"2\">a</td>"));
         assert!(html.contains("<td>b</td><td>c</td>"));
     }

@@ -2,45 +2,38 @@ use super::page::{
     CHARTS_JS, CSS, DARK_CSS, LIBRARY_CSS, LIBRARY_JS, LIBRARY_LICENSE, START_JS, TEMPLATE, fill,
 };
 use super::table::{COLOURS, DASHES};
-use super::{bench, bench_html, html, replay};
-use crate::bench::results::{self as bench_results, BenchResults, BenchRun};
-use crate::results::{Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint};
+use super::{html, results as results_page};
+use crate::results::{ReplayResult, Results, RunResult, ScatterPoint, TraceResult};
 
 const NASTY: &str = "<script>alert(1)</script>&\"'{{js}}<!--";
 
-fn results(labels: &[&str]) -> Results {
-    let runs = labels.iter().map(|label| run(label)).collect();
-    Results { schema: SCHEMA.into(), version: SCHEMA_VERSION, seed: 42, runs }
+fn results(labels: &[&str], run: fn(&str) -> RunResult) -> Results {
+    let workload = labels.first().copied().unwrap_or_default().into();
+    Results::of(workload, 0.25, 42, labels.iter().map(|label| run(label)).collect())
 }
 
-fn run(label: &str) -> RunResult {
-    let mut run = RunResult { label: label.into(), ..RunResult::default() };
-    run.trace.name = format!("{label}.csv");
+fn replay_run(label: &str) -> RunResult {
+    let trace = TraceResult { name: format!("{label}.csv"), ..TraceResult::default() };
+    let mut run = RunResult {
+        label: label.into(),
+        trace: Some(trace),
+        replay: Some(ReplayResult::default()),
+        ..RunResult::default()
+    };
     run.drive.profile = label.into();
-    run.totals.waf = Some(1.25);
+    run.totals.device_waf = Some(1.25);
     run.latency.read.percentiles.count = 2;
     run.latency.read.cdf = vec![(100, 0.5), (250, 1.0)];
-    run.series.interval_s = 1.0;
+    run.series.interval_s = Some(1.0);
     run.series.time_s = vec![1.0, 2.0];
-    run.series.waf = vec![None, Some(1.5)];
+    run.series.device_waf = vec![None, Some(1.5)];
     run.scatter = vec![ScatterPoint { t: 0.5, at: 4096, len: 512, op: 'w' }];
     run
 }
 
-fn bench_results(labels: &[&str]) -> BenchResults {
-    BenchResults {
-        schema: bench_results::SCHEMA.into(),
-        version: bench_results::SCHEMA_VERSION,
-        workload: labels.first().copied().unwrap_or_default().into(),
-        scale: 0.25,
-        seed: 42,
-        runs: labels.iter().map(|label| bench_run(label)).collect(),
-    }
-}
-
 /// A run whose every name is `label`.
-fn bench_run(label: &str) -> BenchRun {
-    let mut run = BenchRun { label: label.into(), error: Some(label.into()), ..BenchRun::default() };
+fn bench_run(label: &str) -> RunResult {
+    let mut run = RunResult { label: label.into(), error: Some(label.into()), ..RunResult::default() };
     run.stack.name = label.into();
     run.stack.mount = label.into();
     run.totals.fs_waf = Some(1.25);
@@ -56,7 +49,7 @@ fn bench_run(label: &str) -> BenchRun {
 
 /// Both reports on runs of these labels.
 fn pages(labels: &[&str]) -> [String; 2] {
-    [html(&results(labels)), bench_html(&bench_results(labels))]
+    [replay_run, bench_run].map(|run| html(&results(labels, run)))
 }
 
 fn embedded(page: &str) -> &str {
@@ -66,12 +59,11 @@ fn embedded(page: &str) -> &str {
 
 #[test]
 fn the_embedded_results_parse_back_equal() {
-    let results = results(&["one", NASTY]);
-    let parsed: Results = serde_json::from_str(embedded(&html(&results))).unwrap();
-    assert_eq!(parsed, results);
-    let results = bench_results(&["one", NASTY]);
-    let parsed: BenchResults = serde_json::from_str(embedded(&bench_html(&results))).unwrap();
-    assert_eq!(parsed, results);
+    for run in [replay_run, bench_run] {
+        let results = results(&["one", NASTY], run);
+        let parsed: Results = serde_json::from_str(embedded(&html(&results))).unwrap();
+        assert_eq!(parsed, results);
+    }
 }
 
 #[test]
@@ -119,7 +111,7 @@ fn the_library_comes_with_its_license() {
 
 #[test]
 fn scripts_cannot_end_early() {
-    for part in [CHARTS_JS, replay::JS, bench::JS, START_JS, LIBRARY_JS, LIBRARY_LICENSE] {
+    for part in [CHARTS_JS, results_page::JS, START_JS, LIBRARY_JS, LIBRARY_LICENSE] {
         assert!(!part.contains("</script") && !part.contains("<!--"));
     }
     assert!(!LIBRARY_LICENSE.contains("*/"));
@@ -157,11 +149,11 @@ fn no_runs_give_a_page_that_says_so() {
 
 #[test]
 fn a_bench_that_ended_early_says_so_in_its_heading() {
-    let mut results = bench_results(&["one", "two"]);
+    let mut results = results(&["one", "two"], bench_run);
     results.runs[1].error = None;
-    assert!(bench_html(&results).contains("<strong>1 run ended early</strong>"));
+    assert!(html(&results).contains("<strong>1 run ended early</strong>"));
     results.runs[0].error = None;
-    assert!(!bench_html(&results).contains("ended early"));
+    assert!(!html(&results).contains("ended early"));
 }
 
 #[test]

@@ -1,17 +1,17 @@
 //! A run's figures over the volume that its workload had written.
 
-use crate::bench::results::BenchRun;
+use crate::results::RunResult;
 
 const BLOCK: u64 = 4096;
 
 /// The last interval that ends before `bytes` were written, or the first.
-fn at(run: &BenchRun, bytes: f64) -> usize {
+fn at(run: &RunResult, bytes: f64) -> usize {
     let written = &run.series.written_bytes;
     written.partition_point(|written| (*written as f64) < bytes).min(written.len().saturating_sub(1))
 }
 
 /// Mean write bandwidth of the workload between two points of the volume that it had written, in MB/s.
-pub(super) fn bandwidth(run: &BenchRun, from_bytes: f64, to_bytes: f64) -> f64 {
+pub(super) fn bandwidth(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 {
     let series = &run.series;
     let (from, to) = (at(run, from_bytes), at(run, to_bytes));
     let written = series.written_bytes[to] - series.written_bytes[from];
@@ -19,7 +19,7 @@ pub(super) fn bandwidth(run: &BenchRun, from_bytes: f64, to_bytes: f64) -> f64 {
 }
 
 /// The file system's write amplification between two such points.
-pub(super) fn fs_waf(run: &BenchRun, from_bytes: f64, to_bytes: f64) -> f64 {
+pub(super) fn fs_waf(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 {
     let series = &run.series;
     let (from, to) = (at(run, from_bytes), at(run, to_bytes));
     let blocks: u64 = series.written.values().map(|column| column[from + 1..=to].iter().sum::<u64>()).sum();
@@ -29,10 +29,10 @@ pub(super) fn fs_waf(run: &BenchRun, from_bytes: f64, to_bytes: f64) -> f64 {
 
 /// A figure in each of `parts` equal parts of the first `bytes` written.
 pub(super) fn parts(
-    run: &BenchRun,
+    run: &RunResult,
     bytes: f64,
     parts: u32,
-    figure: fn(&BenchRun, f64, f64) -> f64,
+    figure: fn(&RunResult, f64, f64) -> f64,
 ) -> Vec<f64> {
     let end = |part: u32| bytes / f64::from(parts) * f64::from(part);
     (0..parts).map(|part| figure(run, end(part), end(part + 1))).collect()
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn figures_of_parts_are_those_of_their_intervals() {
-        let mut run = BenchRun::default();
+        let mut run = RunResult::default();
         run.series.time_s = vec![1.0, 2.0, 4.0, 8.0];
         run.series.written_bytes = [1, 2, 3, 4].map(|mb| mb * 1_000_000).to_vec();
         run.series.written.insert("data".into(), vec![250; 4]);

@@ -16,7 +16,7 @@ use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
 use super::Setting;
 use crate::bench::BenchError;
 use crate::bench::files::{CallError, Files};
-use crate::bench::results::{BenchResults, SCHEMA, SCHEMA_VERSION};
+use crate::results::Results;
 
 /// The journal of mke2fs on the full drive.
 const JOURNAL_BLOCKS: f64 = 32_768.0;
@@ -289,13 +289,6 @@ fn failed<F: OnDrive>(error: dovetail_vfs::Error) -> BenchError {
 }
 
 /// These figures have no runs on stacks.
-pub(super) fn no_runs(setting: &Setting<'_>) -> BenchResults {
-    BenchResults {
-        schema: SCHEMA.into(),
-        version: SCHEMA_VERSION,
-        workload: "table I of the FSDV paper".into(),
-        scale: setting.scale.value(),
-        seed: setting.seed,
-        runs: Vec::new(),
-    }
+pub(super) fn no_runs(setting: &Setting<'_>) -> Results {
+    Results::of("table I of the FSDV paper".into(), setting.scale.value(), setting.seed, Vec::new())
 }

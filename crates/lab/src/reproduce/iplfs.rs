@@ -8,8 +8,9 @@ use dovetail_host::Request;
 use dovetail_workload::personality::Personality;
 
 use super::{Setting, stacks};
-use crate::bench::results::BenchRun;
-use crate::bench::{BenchError, Job, Source, Stack, Watcher, run_watched};
+use crate::bench::{BenchError, Job, Source, Stack, run_watched};
+use crate::record::Watcher;
+use crate::results::RunResult;
 
 /// The paper's drive (section 6).
 pub(super) const DRIVE: &str = "openssd-230g";
@@ -52,7 +53,7 @@ pub(super) fn watched(
     stack: &Stack,
     source: &Source,
     watch: impl FnMut(&Request) + 'static,
-) -> Result<BenchRun, BenchError> {
+) -> Result<RunResult, BenchError> {
     let mut workload = source.start(setting.scale, setting.seed)?;
     let job = Job {
         label: stack.name.clone(),

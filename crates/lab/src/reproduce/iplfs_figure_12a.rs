@@ -3,8 +3,8 @@
 use super::curve::bandwidth;
 use super::iplfs::{GIB, on_partition};
 use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded};
-use crate::bench::results::BenchRun;
 use crate::bench::{BenchError, Source};
+use crate::results::RunResult;
 
 pub(super) const FIGURE: Figure = Figure {
     name: "iplfs-figure-12a",
@@ -43,7 +43,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn of(run: &BenchRun, scale: f64) -> Self {
+    fn of(run: &RunResult, scale: f64) -> Self {
         Self {
             start: bandwidth(run, START.0 * scale, START.1 * scale),
             end: bandwidth(run, WRITTEN * 0.75 * scale, WRITTEN * scale),

@@ -58,7 +58,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     };
     let ((f2fs_start, f2fs_end), (iplfs_start, iplfs_end)) = (ends("f2fs-lfs")?, ends("iplfs")?);
     let falls = |start: f64, end: f64| format!("{} to {} MB/s", rounded(start), rounded(end));
-    let cleaned = of(&results, "iplfs")?.totals.gc_runs;
+    let cleaned = of(&results, "iplfs")?.totals.drive.gc_runs;
     let comparisons = vec![
         Comparison {
             what: "F2FS as a log, from start to end".into(),

@@ -7,8 +7,8 @@ use dovetail_workload::file_trace::FileTrace;
 
 use super::iplfs::on_partition;
 use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded};
-use crate::bench::results::BenchRun;
 use crate::bench::{BenchError, FileTraceSource, Fill, FillAmount, FillWith, Source};
+use crate::results::RunResult;
 
 pub(super) const FIGURE: Figure = Figure {
     name: "iplfs-figure-13",
@@ -60,12 +60,12 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
 }
 
 /// Mean latencies of reads and syncs.
-fn mean_us(run: &BenchRun) -> (f64, f64) {
+fn mean_us(run: &RunResult) -> (f64, f64) {
     let us = |ns: f64| ns / 1000.0;
     (us(run.latency.read.percentiles.mean_ns), us(run.latency.flush.percentiles.mean_ns))
 }
 
-fn p99_us(run: &BenchRun) -> f64 {
+fn p99_us(run: &RunResult) -> f64 {
     run.latency.flush.percentiles.p99_ns as f64 / 1000.0
 }
 

@@ -3,7 +3,7 @@
 use super::iplfs::{GIB, file_server, on_partition};
 use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded};
 use crate::bench::BenchError;
-use crate::bench::results::{BenchResults, BenchRun};
+use crate::results::{Results, RunResult};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "iplfs-figure-14",
@@ -24,7 +24,7 @@ const SECONDS: f64 = 2400.0;
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let mut comparisons = Vec::new();
-    let mut all: Option<BenchResults> = None;
+    let mut all: Option<Results> = None;
     let mut best = f64::NEG_INFINITY;
     for percent in UTILISATIONS {
         let bytes = PARTITION * f64::from(percent) / 100.0;
@@ -51,9 +51,9 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     Ok(Reproduction { comparisons, results: all.unwrap_or_else(|| setting.no_runs(FIGURE.name)) })
 }
 
-fn less_amplified(percent: u32, f2fs: &BenchRun, iplfs: &BenchRun) -> Comparison {
-    let waf = |run: &BenchRun| run.totals.device_waf.unwrap_or(f64::NAN);
-    let rate = |run: &BenchRun| rounded(run.totals.write_mb_per_s);
+fn less_amplified(percent: u32, f2fs: &RunResult, iplfs: &RunResult) -> Comparison {
+    let waf = |run: &RunResult| run.totals.device_waf.unwrap_or(f64::NAN);
+    let rate = |run: &RunResult| rounded(run.totals.write_mb_per_s);
     Comparison {
         what: format!("the drive's WAF of IPLFS and F2FS, {percent} % in use"),
         paper: "IPLFS's is lower at all utilisations".into(),

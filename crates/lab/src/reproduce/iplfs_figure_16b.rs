@@ -1,8 +1,8 @@
 //! Figure 16b of the IPLFS paper: what the map makes of the latency of a read and a write.
 
 use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, stacks};
-use crate::bench::results::BenchRun;
 use crate::bench::{BenchError, Source, Stack};
+use crate::results::RunResult;
 
 pub(super) const FIGURE: Figure = Figure {
     name: "iplfs-figure-16b",
@@ -43,8 +43,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let stacks = vec![with_map("page")?, with_map("interval")?];
     let results = setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;
     let (page, interval) = (of(&results, "page")?, of(&results, "interval")?);
-    let read = |run: &BenchRun| run.latency.read.percentiles.mean_ns / 1000.0;
-    let write = |run: &BenchRun| run.latency.write.percentiles.mean_ns / 1000.0;
+    let read = |run: &RunResult| run.latency.read.percentiles.mean_ns / 1000.0;
+    let write = |run: &RunResult| run.latency.write.percentiles.mean_ns / 1000.0;
     let comparisons = [("read", read(interval), read(page)), ("write", write(interval), write(page))].map(
         |(what, interval, page)| Comparison {
             what: format!("mean {what} with the interval map and the page table"),

@@ -3,8 +3,8 @@
 use dovetail_workload::personality::Personality;
 
 use super::{Plan, Setting, stacks};
-use crate::bench::results::{BenchResults, BenchRun};
 use crate::bench::{BenchError, Source, Stack};
+use crate::results::{Results, RunResult};
 
 pub(super) const SETUP: &str = "The paper traced F2FS on a drive of 120 GB under three applications, and under processes that write or read a file each, and replayed \
     that on FlashSim: 100 GB, 25, 200 and 1500 us, caches of table I. Ours are the personalities media, office and code and the job \
@@ -68,7 +68,7 @@ impl Work {
         setting: &Setting<'_>,
         filesystems: &[&str],
         policies: &[&str],
-    ) -> Result<BenchResults, BenchError> {
+    ) -> Result<Results, BenchError> {
         let source = self.source(setting.scale.value())?;
         let bytes = self.cache_kib * 1024;
         let with = |stack: &Stack| {
@@ -88,16 +88,16 @@ impl Work {
 
 /// The run of a workload on a file system with a policy.
 pub(super) fn with<'r>(
-    results: &'r BenchResults,
+    results: &'r Results,
     work: &Work,
     filesystem: &str,
     policy: &str,
-) -> Result<&'r BenchRun, BenchError> {
+) -> Result<&'r RunResult, BenchError> {
     super::of(results, &format!("{} {filesystem} {policy}", work.name))
 }
 
 /// Adds the runs of `more`.
-pub(super) fn join(all: &mut Option<BenchResults>, more: BenchResults) {
+pub(super) fn join(all: &mut Option<Results>, more: Results) {
     match all {
         Some(all) => all.runs.extend(more.runs),
         None => *all = Some(more),

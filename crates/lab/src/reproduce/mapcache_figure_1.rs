@@ -3,7 +3,7 @@
 use super::mapcache::{APPLICATIONS, SETUP, join, with};
 use super::{Comparison, Figure, Reproduction, Setting};
 use crate::bench::BenchError;
-use crate::bench::results::{BenchRun, RepeatResult};
+use crate::results::{RepeatResult, RunResult};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "mapcache-figure-1",
@@ -23,12 +23,12 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     for work in &APPLICATIONS {
         let results = work.run(setting, &["f2fs", "ext4"], &["dftl"])?;
         let (f2fs, ext4) = (with(&results, work, "f2fs", "dftl")?, with(&results, work, "ext4", "dftl")?);
-        let share = |of: fn(&BenchRun) -> RepeatResult| {
+        let share = |of: fn(&RunResult) -> RepeatResult| {
             let (f2fs, ext4) = (of(f2fs).multiple, of(ext4).multiple);
             (f2fs as f64 / (ext4 as f64).max(1.0), format!("{f2fs} of {ext4}"))
         };
-        let (written, writes_shown) = share(|run| run.requests.repeats.write);
-        let (read, reads_shown) = share(|run| run.requests.repeats.read);
+        let (written, writes_shown) = share(|run| run.requests.repeats.unwrap_or_default().write);
+        let (read, reads_shown) = share(|run| run.requests.repeats.unwrap_or_default().read);
         comparisons.push(Comparison {
             what: format!("{}: blocks written more than twice, of ext4's", work.name),
             paper: "0.8 % on average".into(),

@@ -3,8 +3,8 @@
 use super::mapcache::{APPLICATIONS, SETUP, SYNTHETIC, Work, join, with};
 use super::{Comparison, Figure, Reproduction, Setting, direction};
 use crate::bench::BenchError;
-use crate::bench::results::{BenchResults, BenchRun};
 use crate::results::{MapCacheResult, ReadAndWrite};
+use crate::results::{Results, RunResult};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "mapcache-figure-5",
@@ -36,11 +36,11 @@ struct Line {
     hits_of_dftl: ReadAndWrite,
 }
 
-fn cache(run: &BenchRun) -> MapCacheResult {
+fn cache(run: &RunResult) -> MapCacheResult {
     run.map_cache.clone().unwrap_or_default()
 }
 
-fn line(work: &Work, results: &BenchResults) -> Result<Line, BenchError> {
+fn line(work: &Work, results: &Results) -> Result<Line, BenchError> {
     let run = |policy| with(results, work, "f2fs", policy).map(cache);
     let (split, dftl, single) = (run("split")?, run("dftl")?, run("dftl-single")?);
     Ok(Line {

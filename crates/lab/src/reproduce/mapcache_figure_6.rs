@@ -3,7 +3,7 @@
 use super::mapcache::{APPLICATIONS, SETUP, SYNTHETIC, Work, join, with};
 use super::{Figure, Reproduction, Setting, direction};
 use crate::bench::BenchError;
-use crate::bench::results::BenchRun;
+use crate::results::RunResult;
 
 pub(super) const FIGURE: Figure = Figure {
     name: "mapcache-figure-6",
@@ -24,7 +24,7 @@ struct Course {
     maht_end: u64,
 }
 
-fn course(work: &Work, run: &BenchRun) -> Course {
+fn course(work: &Work, run: &RunResult) -> Course {
     let entries = (work.cache_kib * 1024 / dovetail_ftl::cache::ENTRY_BYTES) as f64;
     let (sizes, mahts) = (&run.series.cache_write_part, &run.series.cache_maht);
     let share = |size: Option<&u64>| size.map_or(0.0, |size| *size as f64 / entries);

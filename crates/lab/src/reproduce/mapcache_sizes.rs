@@ -3,9 +3,9 @@
 use dovetail_time::format_bytes;
 
 use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks};
-use crate::bench::results::{BenchResults, BenchRun};
 use crate::bench::{BenchError, Source, Stack};
 use crate::results::{MapCacheResult, ReadAndWrite};
+use crate::results::{Results, RunResult};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "mapcache-sizes",
@@ -101,8 +101,8 @@ struct Point {
 }
 
 impl Point {
-    fn new(run: &BenchRun, in_memory: &BenchRun) -> Self {
-        let fsync = |run: &BenchRun| run.latency.flush.percentiles.mean_ns;
+    fn new(run: &RunResult, in_memory: &RunResult) -> Self {
+        let fsync = |run: &RunResult| run.latency.flush.percentiles.mean_ns;
         let by_kind = &run.requests.by_kind;
         Self {
             cache: run.map_cache.clone().unwrap_or_default(),
@@ -114,8 +114,8 @@ impl Point {
     }
 }
 
-fn requests(run: &BenchRun) -> ReadAndWrite {
-    crate::map_cache::Cached::latencies(run)
+fn requests(run: &RunResult) -> ReadAndWrite {
+    crate::map_cache::latencies(run)
 }
 
 /// A figure over sizes, and whether it is better if it rises or if it falls.
@@ -182,7 +182,7 @@ struct Line {
     points: Vec<Point>,
 }
 
-fn lines(results: &BenchResults) -> Result<Vec<Line>, BenchError> {
+fn lines(results: &Results) -> Result<Vec<Line>, BenchError> {
     let mut lines = Vec::new();
     for filesystem in FILESYSTEMS {
         let whole = of(results, &in_memory(filesystem))?;

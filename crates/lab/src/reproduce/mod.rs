@@ -39,8 +39,8 @@ use std::time::Duration;
 use dovetail_time::Ratio;
 use serde::Serialize;
 
-use crate::bench::results::{BenchResults, BenchRun, SCHEMA, SCHEMA_VERSION};
 use crate::bench::{BenchError, Experiment, Fill, Source, Stack};
+use crate::results::{Results, RunResult};
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
@@ -124,7 +124,7 @@ pub struct Reproduction {
     /// The statements.
     pub comparisons: Vec<Comparison>,
     /// The runs behind them.
-    pub results: BenchResults,
+    pub results: Results,
 }
 
 impl Figure {
@@ -152,15 +152,8 @@ struct Plan<'a> {
 
 impl Setting<'_> {
     /// The results of a figure that runs no workload.
-    fn no_runs(&self, name: &str) -> BenchResults {
-        BenchResults {
-            schema: SCHEMA.into(),
-            version: SCHEMA_VERSION,
-            workload: name.into(),
-            scale: self.scale.value(),
-            seed: self.seed,
-            runs: Vec::new(),
-        }
+    fn no_runs(&self, name: &str) -> Results {
+        Results::of(name.into(), self.scale.value(), self.seed, Vec::new())
     }
 
     /// An error once the figure is to end: what it would show of a part of its runs is not what the
@@ -170,7 +163,7 @@ impl Setting<'_> {
     }
 
     /// Runs a plan; any failure of a run is one of the whole.
-    fn perform(&self, plan: &Plan<'_>) -> Result<BenchResults, BenchError> {
+    fn perform(&self, plan: &Plan<'_>) -> Result<Results, BenchError> {
         let experiment = Experiment {
             source: plan.source,
             fill: plan.fill,
@@ -192,7 +185,7 @@ impl Setting<'_> {
 }
 
 /// The run of a stack.
-fn of<'r>(results: &'r BenchResults, stack: &str) -> Result<&'r BenchRun, BenchError> {
+fn of<'r>(results: &'r Results, stack: &str) -> Result<&'r RunResult, BenchError> {
     let found = results.runs.iter().find(|run| run.stack.name == stack);
     found.ok_or_else(|| BenchError::UnknownStack(stack.into()))
 }

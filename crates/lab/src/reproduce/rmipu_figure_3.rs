@@ -3,8 +3,8 @@
 use super::curve::{bandwidth, fs_waf, parts, span};
 use super::sensitivity::{Cost, Sensitivity};
 use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks};
-use crate::bench::results::{BenchResults, BenchRun};
 use crate::bench::{BenchError, Source, Stack};
+use crate::results::{Results, RunResult};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "rmipu-figure-3",
@@ -56,17 +56,17 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     Ok(Reproduction { comparisons, results })
 }
 
-fn throughput(results: &BenchResults, gib: f64) -> Result<Vec<Comparison>, BenchError> {
+fn throughput(results: &Results, gib: f64) -> Result<Vec<Comparison>, BenchError> {
     let [f2fs, lfs, ext4, rm_ipu] = runs(results)?;
-    let by_part = |run: &BenchRun| parts(run, TOTAL_GIB * gib, PARTS, bandwidth);
+    let by_part = |run: &RunResult| parts(run, TOTAL_GIB * gib, PARTS, bandwidth);
     let ratios: Vec<f64> =
         by_part(rm_ipu).iter().zip(by_part(ext4)).map(|(ours, ext4)| ours / ext4).collect();
     let most = span(&ratios).1;
     let in_parts = by_part(rm_ipu);
     let (least, greatest) = span(&in_parts[PARTS as usize / 4..]);
-    let early = |run: &BenchRun| bandwidth(run, 0.0, FREE_GIB * 0.75 * gib);
-    let late = |run: &BenchRun| bandwidth(run, 0.25 * TOTAL_GIB * gib, TOTAL_GIB * gib);
-    let falls = |name: &str, run: &BenchRun| {
+    let early = |run: &RunResult| bandwidth(run, 0.0, FREE_GIB * 0.75 * gib);
+    let late = |run: &RunResult| bandwidth(run, 0.25 * TOTAL_GIB * gib, TOTAL_GIB * gib);
+    let falls = |name: &str, run: &RunResult| {
         let (early, late) = (early(run), late(run));
         let ours = format!("{} to {} MB/s", rounded(early), rounded(late));
         direction(format!("{name} falls when free segments run out"), "it falls", ours, late < early)
@@ -97,19 +97,19 @@ fn throughput(results: &BenchResults, gib: f64) -> Result<Vec<Comparison>, Bench
     ])
 }
 
-fn best(late: impl Fn(&BenchRun) -> f64, [f2fs, lfs, ext4, rm_ipu]: [&BenchRun; 4]) -> Comparison {
+fn best(late: impl Fn(&RunResult) -> f64, [f2fs, lfs, ext4, rm_ipu]: [&RunResult; 4]) -> Comparison {
     let others = [f2fs, lfs, ext4].map(&late);
     let ours = format!("{} MB/s against {}", rounded(late(rm_ipu)), others.map(rounded).join(", "));
     let agrees = others.iter().all(|other| late(rm_ipu) > *other);
     direction("RM-IPU is the fastest then (F2FS, F2FS-L, ext4)", "it is", ours, agrees)
 }
 
-fn amplification(results: &BenchResults, gib: f64) -> Result<Vec<Comparison>, BenchError> {
+fn amplification(results: &Results, gib: f64) -> Result<Vec<Comparison>, BenchError> {
     let [f2fs, lfs, ext4, rm_ipu] = runs(results)?;
     let waf = |run| fs_waf(run, 0.0, TOTAL_GIB * gib);
     let (least, greatest) = span(&parts(rm_ipu, TOTAL_GIB * gib, PARTS, fs_waf));
-    let device = |run: &BenchRun| run.totals.device_waf.unwrap_or(f64::NAN);
-    let above = |name: &str, run: &BenchRun| {
+    let device = |run: &RunResult| run.totals.device_waf.unwrap_or(f64::NAN);
+    let above = |name: &str, run: &RunResult| {
         let ours = format!("{} against {}", rounded(device(run)), rounded(device(ext4)));
         direction(format!("drive's WAF of {name} above ext4's"), "above", ours, device(run) > device(ext4))
     };
@@ -140,11 +140,11 @@ fn amplification(results: &BenchResults, gib: f64) -> Result<Vec<Comparison>, Be
     ])
 }
 
-fn runs(results: &BenchResults) -> Result<[&BenchRun; 4], BenchError> {
+fn runs(results: &Results) -> Result<[&RunResult; 4], BenchError> {
     Ok([of(results, "f2fs")?, of(results, "f2fs-lfs")?, of(results, "ext4")?, of(results, "rm-ipu")?])
 }
 
-fn whole(run: &BenchRun) -> String {
+fn whole(run: &RunResult) -> String {
     rounded(run.totals.write_mb_per_s)
 }
 

@@ -7,8 +7,8 @@ use dovetail_time::Ratio;
 use dovetail_workload::file_trace::FileTrace;
 
 use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks, within};
-use crate::bench::results::{BenchResults, BenchRun};
 use crate::bench::{BenchError, FileTraceSource, Source};
+use crate::results::{Results, RunResult};
 
 pub(super) const FIGURE: Figure = Figure {
     name: "rmipu-figure-4",
@@ -53,12 +53,12 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     Ok(Reproduction { comparisons, results })
 }
 
-fn runs(results: &BenchResults) -> Result<[&BenchRun; 4], BenchError> {
+fn runs(results: &Results) -> Result<[&RunResult; 4], BenchError> {
     Ok([of(results, "f2fs")?, of(results, "f2fs-lfs")?, of(results, "ext4")?, of(results, "rm-ipu")?])
 }
 
 /// A figure of RM-IPU's, and those of the others.
-fn beside(figure: impl Fn(&BenchRun) -> f64, [f2fs, lfs, ext4, rm_ipu]: [&BenchRun; 4]) -> String {
+fn beside(figure: impl Fn(&RunResult) -> f64, [f2fs, lfs, ext4, rm_ipu]: [&RunResult; 4]) -> String {
     format!(
         "{} against {}",
         rounded(figure(rm_ipu)),
@@ -66,13 +66,13 @@ fn beside(figure: impl Fn(&BenchRun) -> f64, [f2fs, lfs, ext4, rm_ipu]: [&BenchR
     )
 }
 
-fn throughput(results: &BenchResults, passes: f64) -> Result<Vec<Comparison>, BenchError> {
+fn throughput(results: &Results, passes: f64) -> Result<Vec<Comparison>, BenchError> {
     let all = runs(results)?;
     let [f2fs, lfs, ext4, rm_ipu] = all;
-    let rate = |run: &BenchRun| passes * TRANSACTIONS / run.totals.elapsed_s;
+    let rate = |run: &RunResult| passes * TRANSACTIONS / run.totals.elapsed_s;
     let others = [f2fs, lfs, ext4].map(rate);
     let ratio = rate(rm_ipu) / rate(ext4);
-    let kib = |run: &BenchRun| run.requests.by_kind.write.mean_kib;
+    let kib = |run: &RunResult| run.requests.by_kind.write.mean_kib;
     Ok(vec![
         direction(
             "transactions a second of RM-IPU (F2FS, F2FS-L, ext4)",
@@ -95,11 +95,11 @@ fn throughput(results: &BenchResults, passes: f64) -> Result<Vec<Comparison>, Be
     ])
 }
 
-fn amplification(results: &BenchResults) -> Result<Vec<Comparison>, BenchError> {
+fn amplification(results: &Results) -> Result<Vec<Comparison>, BenchError> {
     let all = runs(results)?;
     let [f2fs, lfs, ext4, rm_ipu] = all;
-    let fs = |run: &BenchRun| run.totals.fs_waf.unwrap_or(f64::NAN);
-    let device = |run: &BenchRun| run.totals.device_waf.unwrap_or(f64::NAN);
+    let fs = |run: &RunResult| run.totals.fs_waf.unwrap_or(f64::NAN);
+    let device = |run: &RunResult| run.totals.device_waf.unwrap_or(f64::NAN);
     Ok(vec![
         direction(
             "file system's WAF of RM-IPU (F2FS, F2FS-L, ext4)",

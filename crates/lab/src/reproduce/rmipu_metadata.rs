@@ -36,7 +36,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         full.perform(&plan)
     };
     let (small, mut large) = (perform("4m")?, perform("1g")?);
-    let mib = |run: &crate::bench::results::BenchRun| run.requests.by_kind.write.bytes as f64 / MIB;
+    let mib = |run: &crate::results::RunResult| run.requests.by_kind.write.bytes as f64 / MIB;
     let mut comparisons = vec![
         within("F2FS, 4 MiB file", "MiB", 4.68, mib(of(&small, "f2fs")?), 1.1),
         within("F2FS, 1 GiB file", "GiB", 2.02, mib(of(&large, "f2fs")?) / 1024.0, 1.1),

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{Plan, Setting, of};
-use crate::bench::results::BenchRun;
 use crate::bench::{BenchError, Source, Stack};
+use crate::results::RunResult;
 
 /// A ratio of two stacks, over costs that are varied one at a time.
 pub struct Sensitivity {
@@ -17,7 +17,7 @@ pub struct Sensitivity {
     /// The stack above, and the one below.
     pub(super) stacks: [&'static str; 2],
     /// Which figure is compared.
-    pub(super) figure: fn(&BenchRun) -> f64,
+    pub(super) figure: fn(&RunResult) -> f64,
     pub(super) costs: &'static [Cost],
 }
 

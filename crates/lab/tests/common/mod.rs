@@ -1,11 +1,11 @@
 //! What several tests run.
 
-use dovetail_lab::bench::results::BenchRun;
 use dovetail_lab::bench::{self, Job, Stack};
+use dovetail_lab::results::RunResult;
 use dovetail_workload::personality::{Personality, PersonalityWorkload};
 
 /// A mail server for a short time on a stack.
-pub(crate) fn bench_run(stack: &str, label: &str) -> BenchRun {
+pub(crate) fn bench_run(stack: &str, label: &str) -> RunResult {
     let mut varmail = Personality::load("varmail").unwrap();
     varmail.set([("nfiles", "50"), ("nthreads", "2"), ("operations", "400")]).unwrap();
     let mut workload = PersonalityWorkload::new(&varmail, 1).unwrap();

@@ -1,5 +1,5 @@
 "use strict";
-// The charts of a bench, in the order in which they stand; a new chart is one entry (see frame.js).
+// The charts of a bench or a replay, in the order in which they stand; a new chart is one entry (see frame.js).
 
 /** What times count from. */
 const ORIGIN = "the start of the measurement";
@@ -11,11 +11,17 @@ const WRITE_CAUSES = { data: 0, node: 2, cleaning: 1, checkpoint: 3, nat: 4, sit
 /** Cells of a row of the segment map. */
 const SEGMENT_COLUMNS = 64;
 
+/** The kinds of call, as their latencies are titled. */
+const LATENCY_OF = { read: "Read", write: "Write", flush: "Sync" };
+
+/** Runs with a file system have charts of it, and curves over written volume. */
+const onFiles = runs => runs.some(run => !run.data.trace);
+
 const CHARTS = [
   ...curves(TIME, ""),
-  ...curves(WRITTEN, "-written"),
+  ...curves(WRITTEN, "-written").map(chart => ({ ...chart, when: onFiles })),
   {
-    section: "Writes by cause", id: "causes", title: "Blocks written by the file system",
+    section: "Writes by cause", id: "causes", title: "Blocks written by the file system", when: onFiles,
     about: "Over the whole measurement, by what they hold or why.",
     choices: [
       { name: "Per block of the workload", whole: (_, __, run) => (run.data.totals?.written_bytes ?? 0) / 4096, text: significant, none: "The workload wrote nothing." },
@@ -24,52 +30,103 @@ const CHARTS = [
     ],
     render: frame => causeBars(frame, writeCauses(frame.report.runs), run => run.data.written, "blocks", frame.chosen),
   },
-  programsByCause("Writes by cause", "Pages programmed by the drive", "Over the whole measurement, by why.", run => run.data.programs),
-  latencyDistributions([["write", "Writes"], ["flush", "Syncs"], ["read", "Reads"], ["discard", "Punched holes"]]),
+  programsByCause("Writes by cause", "Pages programmed by the drive", "Over the whole measurement, by why.", run => run.data.totals?.programs),
+  latencyDistributions([["write", "Writes"], ["flush", "Syncs"], ["read", "Reads"], ["discard", "Discards"]]),
   {
-    section: "Requests to the drive", id: "addresses", title: "Addresses over time", wide: true,
-    about: "A sample of the requests that reached the drive in one run, by when they did and their first byte.",
+    section: "Requests", id: "addresses", title: "Addresses over time", wide: true,
+    about: "A sample of the requests of one run by when they reached the drive (of a trace, by when they arrived) and their first byte.",
     render: scatter,
   },
   {
-    section: "Requests to the drive", id: "sizes", title: "Sizes of requests", wide: true,
-    about: "The share of requests of each class of sizes: from the size below a bar to below its double.",
+    section: "Requests", id: "sizes", title: "Sizes of requests", wide: true,
+    about: "The share of requests to the drive of each class of sizes: from the size below a bar to below its double.",
     choices: [["write", "Writes"], ["read", "Reads"], ["discard", "Discards"]].map(([kind, name]) => ({ kind, name })),
     render: frame => requestSizes(frame, frame.chosen),
   },
   {
-    section: "Space", id: "segments", title: "Segment map", wide: true,
+    section: "Space", id: "segments", title: "Segment map", wide: true, when: onFiles,
     about: "The volume at the end in equal parts, in the order of addresses, row by row: the share of blocks in use in each.",
     render: frame => heatMaps(frame, frame.runs.map(run => ({ run, rows: linesOf(run.data.occupancy ?? []) })), SEGMENT_MAP),
+  },
+  {
+    section: "Flash", id: "dies", title: "Load by die", about: "Each die over the whole measurement, in the order of channel, then die.",
+    choices: [
+      { name: "Busy", label: "Busy (%)", csv: "busy_percent", y: die => 100 * die.busy, text: value => `${significant(value)} %` },
+      { name: "Queue", label: "Operations waiting or under way", csv: "queue_depth", y: die => die.queue_depth_mean, text: significant },
+      { name: "Operations", label: "Operations", csv: "operations", y: die => die.operations, text: count },
+    ],
+    render: frame => perDie(frame, frame.chosen),
   },
   wearMaps(),
 ];
 
 /** The charts of the series over one of its columns. */
 function curves(against, suffix) {
-  const chart = (id, title, about, choices) => over(against, { id: id + suffix, title, about, choices });
+  const chart = (id, title, about, choices, more) => over(against, { id: id + suffix, title, about, choices, ...more });
   const one = choice => [{ name: "", unit: "", ...choice }];
   return [
-    chart("throughput", "Throughput", "Of the workload; means of each interval.", [
+    chart("throughput", "Throughput", "Means of each interval: of the workload, and of the drive in whole blocks.", [
       { name: "Writes", unit: "MB/s", of: "Written", key: "write_mb_per_s", zeros: "No run writes anything." },
       { name: "Reads", unit: "MB/s", of: "Read", key: "read_mb_per_s", zeros: "No run reads anything." },
+      { name: "Drive writes", unit: "MB/s", of: "Written to the drive", key: "drive_write_mb_per_s", zeros: "Nothing was written to the drive." },
+      { name: "Drive reads", unit: "MB/s", of: "Read from the drive", key: "drive_read_mb_per_s", zeros: "Nothing was read from the drive." },
     ]),
-    chart("calls", "Calls", "Calls that read, write, sync or punch holes; means of each interval.",
+    chart("calls", "Calls", "Calls that read, write, sync or punch holes, or requests of the trace; means of each interval.",
       one({ unit: "calls/s", of: "Calls", key: "calls_per_s", zeros: "No run makes calls." })),
     chart("fs-waf", "Write amplification of the file system", "Blocks that it wrote over blocks that the workload wrote, of each interval. Gaps: the workload wrote nothing.",
-      one({ of: "WAF", key: "fs_waf", none: "The workload wrote nothing, so there is no write amplification." })),
+      one({ of: "WAF", key: "fs_waf", none: "The workload wrote nothing, so there is no write amplification." }), { when: onFiles }),
     chart("device-waf", "Write amplification of the drive", "Bytes programmed over bytes that reached the drive, of each interval. Gaps: nothing was written.",
       one({ of: "WAF", key: "device_waf", none: "Nothing was written to the drive, so there is no write amplification." })),
+    ...["read", "write", "flush"].map(kind => chart(`${kind}-latency`, `${LATENCY_OF[kind]} latency`, "Of the calls or requests of each interval.",
+      latencyChoices(kind), { start: latencyStart })),
+    chart("load", "Load", "Calls or requests in flight are means over arrivals; busy is the share of the dies' time in which they worked.", [
+      { name: "Queue depth", unit: "calls", of: "In flight", key: "queue_depth", none: "No run has calls." },
+      { name: "Dies busy", unit: "%", of: "Dies busy", size: 0.01, key: "die_busy", none: "No run has intervals." },
+    ]),
+    chart("cleaning", "Cleaning", "What the drive did by itself in each interval, and what it had at the interval's end.", [
+      { name: "Moved", unit: "pages", of: "Moved", key: "moved_pages", zeros: "No run moved pages." },
+      { name: "Erases", unit: "blocks", of: "Erased", key: "erases", zeros: "No run erased blocks." },
+      { name: "Free lines", unit: "lines", of: "Free", key: "free_lines", none: "No run has intervals." },
+    ]),
     chart("write-size", "Size of write requests", "Means of the requests that reached the drive in each interval. Gaps: there was none.",
       one({ unit: "KiB", of: "Mean size", key: "write_kib", none: "No write reached the drive." })),
     chart("map-memory", "Map", "The drive's memory that its map takes at the end of each interval.",
-      one({ unit: "bytes", of: "Map", key: "map_bytes", zeros: "No run has a map." })),
+      one({ unit: "MiB", of: "Map", size: 2 ** 20, key: "map_bytes", zeros: "No run has a map." })),
     chart("map-cache", "Split map cache", "At the end of each interval: entries of the part for writes, and the multiple access hard threshold (MAHT) below which reads give way.", [
       { name: "Write part", unit: "entries", of: "Write part", key: "cache_write_part", zeros: "No run has a split cache of its map." },
       { name: "MAHT", unit: "entries", of: "MAHT", key: "cache_maht", zeros: "No run has a split cache of its map." },
-    ]),
-    chart("events", "Events in the file system", "What had happened by the end of each interval.", eventChoices),
+    ], { when: runs => runs.some(run => run.data.map_cache?.policy === "split") }),
+    chart("events", "Events in the file system", "What had happened by the end of each interval.", eventChoices, { when: onFiles }),
   ];
+}
+
+function latencyChoices(kind) {
+  const p50 = { name: "p50", key: `${kind}_p50_us`, thin: true };
+  const p99 = { name: "p99", key: `${kind}_p99_us` };
+  const choice = (name, lines) => ({
+    name, lines, log: true, unit: "µs", csv: "latency_us", of: `${LATENCY_OF[kind]} latency (log scale)`,
+    text: value => duration(value == null ? null : value * 1e3, value => significant(Number(value.toPrecision(6))).replace(/\.0+$/, "")),
+    none: `No run has ${kind === "flush" ? "syncs" : `${kind}s`}.`,
+  });
+  return [choice("p50 and p99", [p99, p50]), choice("p50", [{ ...p50, thin: false }]), choice("p99", [p99])];
+}
+
+/** Both percentiles of more than three runs are too many lines to begin with. */
+function latencyStart(runs) {
+  return runs.length > 3 ? 2 : 0;
+}
+
+function perDie(frame, choice) {
+  const lines = frame.runs.map(run => {
+    const dies = run.data.dies ?? [];
+    return { run, name: "", x: dies.map((_, index) => index), y: dies.map(choice.y), step: 0 };
+  });
+  const whole = value => (Number.isInteger(value) ? tick(value) : "");
+  const axes = {
+    x: { label: "Die", size: 1, whole: true, csv: "die", text: whole, value: value => `Die ${value}` },
+    y: { label: choice.label, size: 1, csv: choice.csv, value: choice.text },
+  };
+  return linePlot(frame, lines, axes, "No run has dies.");
 }
 
 /** A choice for each kind of event that happened in some run. */

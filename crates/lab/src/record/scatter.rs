@@ -4,33 +4,34 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{AREA_BLOCKS, BLOCK_SIZE};
-use dovetail_ftl::Drive;
-use dovetail_host::{Machine, Request, RequestKind};
+use dovetail_host::{Request, RequestKind};
 use dovetail_time::SimTime;
 
-use super::Watcher;
 use super::repeats::Repeats;
-use super::results::RepeatsResult;
-use crate::results::ScatterPoint;
-use crate::sample::Sample;
+use super::sample::Sample;
+use crate::lane::Machine;
+use crate::results::{RepeatsResult, ScatterPoint};
+
+/// Sees the commands of a run.
+pub(crate) type Watcher = Rc<RefCell<dyn FnMut(&Request)>>;
 
 /// A sample of the commands that reach the drive.
-pub(super) struct Scatter {
+pub(crate) struct Scatter {
     seed: u64,
     sample: Rc<RefCell<Sample>>,
     repeats: Rc<RefCell<Repeats>>,
     /// Sees all of them.
-    pub(super) watcher: Option<Watcher>,
+    pub(crate) watcher: Option<Watcher>,
 }
 
 impl Scatter {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let sample = Rc::new(RefCell::new(Sample::new(seed)));
         Self { seed, sample, repeats: Rc::default(), watcher: None }
     }
 
     /// Forgets what was sampled; commands from now on count, and time counts from now.
-    pub(super) fn begin(&mut self, machine: &mut Machine<Drive>) {
+    pub(crate) fn begin(&mut self, machine: &mut Machine) {
         self.sample = Rc::new(RefCell::new(Sample::new(self.seed)));
         self.repeats = Rc::default();
         let (sample, start) = (Rc::clone(&self.sample), machine.now());
@@ -48,12 +49,12 @@ impl Scatter {
     }
 
     /// How often blocks were accessed.
-    pub(super) fn repeats(&self) -> RepeatsResult {
+    pub(crate) fn repeats(&self) -> RepeatsResult {
         self.repeats.borrow().result()
     }
 
     /// The sample in the order of time.
-    pub(super) fn finish(&self) -> Vec<ScatterPoint> {
+    pub(crate) fn finish(&self) -> Vec<ScatterPoint> {
         self.sample.borrow_mut().finish()
     }
 }

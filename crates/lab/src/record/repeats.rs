@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_block::BlockRange;
 use dovetail_host::{Request, RequestKind};
 
-use super::results::{RepeatResult, RepeatsResult};
+use crate::results::{RepeatResult, RepeatsResult};
 
 /// Accesses of a block beyond which it counts as accessed multiple times (the split cache's paper, section III).
 const MULTIPLE: u8 = 2;
@@ -16,13 +16,13 @@ const CHUNK: u64 = 4096;
 type Counts = BTreeMap<u64, Box<[u8; CHUNK as usize]>>;
 
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
+pub(crate) struct Repeats {
     read: Counts,
     written: Counts,
 }
 
 impl Repeats {
-    pub(super) fn count(&mut self, request: &Request) {
+    pub(crate) fn count(&mut self, request: &Request) {
         let counts = match request.kind {
             RequestKind::Read => &mut self.read,
             RequestKind::Write => &mut self.written,
@@ -31,7 +31,7 @@ impl Repeats {
         add(counts, request.range);
     }
 
-    pub(super) fn result(&self) -> RepeatsResult {
+    pub(crate) fn result(&self) -> RepeatsResult {
         RepeatsResult { read: of(&self.read), write: of(&self.written) }
     }
 }

@@ -1,31 +1,30 @@
-//! The report of a bench: a workload on stacks.
-
-mod setup;
-mod summary;
+//! The report of a bench or a replay.
 
 use super::format::{escape, significant};
 use super::page::{Page, counted, names};
 use super::table::Column;
-use crate::bench::results::{BenchResults, BenchRun};
+use super::{setup, summary};
+use crate::results::{Results, RunResult};
 
 /// The charts.
-pub(super) const JS: &str = include_str!("../../assets/bench.js");
+pub(super) const JS: &str = include_str!("../../assets/charts.js");
 
-const TERMS: &str = "Times are those of the simulated host and drive. WAF, write amplification: of the file system, blocks that it wrote over blocks that the workload wrote; of the drive, bytes programmed over bytes that reached the drive; in all, bytes programmed over bytes that the workload wrote. A block has 4 KiB. Sync: fsync and its like. MB: 10<sup>6</sup> bytes; KiB, MiB, GiB: powers of 1,024 bytes.";
+const TERMS: &str = "Times are those of the simulated host and drive. WAF, write amplification: of the file system, blocks that it wrote over blocks that the workload wrote; of the drive, bytes programmed over bytes that reached the drive; in all, bytes programmed over bytes that the workload wrote. A block has 4 KiB. Call: a system call that reads, writes, syncs or punches holes, or a request of a trace. Sync: fsync and its like, or a flush of a trace. MB: 10<sup>6</sup> bytes; KiB, MiB, GiB: powers of 1,024 bytes.";
 
-impl Column for BenchRun {
+impl Column for RunResult {
     fn label(&self) -> &str {
         if self.label.is_empty() { &self.stack.name } else { &self.label }
     }
 }
 
-/// The report on `results` of a bench as one HTML page.
+/// The report on `results` as one HTML page.
 ///
 /// It can be opened from disk and needs no network. The same results give the same bytes.
-pub fn html(results: &BenchResults) -> String {
+pub fn html(results: &Results) -> String {
+    let heading = if is_replay(results) { "Dovetail replay" } else { "Dovetail bench" };
     let page = Page {
-        title: format!("Dovetail bench of {}", escape(&results.workload)),
-        heading: "Dovetail bench",
+        title: format!("{heading} of {}", escape(&results.workload)),
+        heading,
         lede: lede(results),
         summary: summary::table(&results.runs),
         setup: setup::table(&results.runs),
@@ -35,10 +34,15 @@ pub fn html(results: &BenchResults) -> String {
     page.html(results)
 }
 
+fn is_replay(results: &Results) -> bool {
+    results.runs.iter().any(|run| run.trace.is_some())
+}
+
 /// What was run, in one sentence, and in a second one what did not end.
-fn lede(results: &BenchResults) -> String {
+fn lede(results: &Results) -> String {
     let runs = counted(results.runs.len(), "run");
-    let stacks = names(&results.runs, "stack", |run| &run.stack.name);
+    let what = if is_replay(results) { "drive" } else { "stack" };
+    let stacks = names(&results.runs, what, |run| &run.stack.name);
     let failed = results.runs.iter().filter(|run| run.error.is_some()).count();
     let early = match failed {
         0 => String::new(),

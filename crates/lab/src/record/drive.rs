@@ -1,10 +1,15 @@
-//! What a drive tells of itself, in the form of results.
+//! Figures of a drive, in the form of results.
 
 use dovetail_block::BLOCK_SIZE;
-use dovetail_ftl::stats::{Cause, CommandKind, Counters, Latencies};
-use dovetail_ftl::{Drive, DriveConfig};
+use dovetail_ftl::stats::{Cause, CommandKind, Counters, Latencies, ReadCause};
+use dovetail_ftl::{DieUse, Drive, DriveConfig};
+use dovetail_time::SimSpan;
 
-use crate::results::{ByKind, DriveResult, LatencyResult, MemoryResult, ProgramsByCause, WearResult};
+use super::recorder::Baseline;
+use crate::results::{
+    ByKind, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult, ProgramsByCause, ReadsByCause,
+    WearResult,
+};
 
 /// Points of a latency curve.
 const CDF_POINTS: usize = 120;
@@ -12,7 +17,7 @@ const CDF_POINTS: usize = 120;
 const WEAR_COLUMNS: u32 = 96;
 
 /// The drive as it was built.
-pub(crate) fn describe(config: &DriveConfig, drive: &Drive) -> DriveResult {
+pub(super) fn describe(config: &DriveConfig, drive: &Drive) -> DriveResult {
     let geometry = drive.geometry();
     let page = u64::from(geometry.page_bytes);
     let capacity_bytes = config.user_blocks * BLOCK_SIZE;
@@ -35,7 +40,7 @@ pub(crate) fn describe(config: &DriveConfig, drive: &Drive) -> DriveResult {
 }
 
 /// The latencies of every kind.
-pub(crate) fn latencies_by_kind(latencies: &Latencies) -> ByKind<LatencyResult> {
+pub(super) fn latencies_by_kind(latencies: &Latencies) -> ByKind<LatencyResult> {
     let latency = |kind| LatencyResult {
         percentiles: latencies.percentiles(kind),
         cdf: latencies.cdf(kind, CDF_POINTS),
@@ -49,7 +54,7 @@ pub(crate) fn latencies_by_kind(latencies: &Latencies) -> ByKind<LatencyResult> 
 }
 
 /// The drive's memory; the map's maximum is not known here.
-pub(crate) fn memory(drive: &Drive) -> MemoryResult {
+pub(super) fn memory(drive: &Drive) -> MemoryResult {
     MemoryResult {
         map_bytes: drive.mapping_memory_bytes(),
         map_bytes_max: 0,
@@ -58,7 +63,7 @@ pub(crate) fn memory(drive: &Drive) -> MemoryResult {
 }
 
 /// Pages programmed, by cause.
-pub(crate) fn programs(counted: &Counters) -> ProgramsByCause {
+fn programs(counted: &Counters) -> ProgramsByCause {
     let programs = |cause: Cause| counted.programs[cause as usize];
     ProgramsByCause {
         host: programs(Cause::Host),
@@ -71,8 +76,51 @@ pub(crate) fn programs(counted: &Counters) -> ProgramsByCause {
     }
 }
 
-/// How worn its blocks are.
-pub(crate) fn wear(config: &DriveConfig, drive: &Drive) -> WearResult {
+/// Counts of the drive.
+pub(super) fn totals(counted: &Counters) -> DriveTotals {
+    let reads = |cause: ReadCause| counted.flash_reads[cause as usize];
+    DriveTotals {
+        read_blocks: counted.read_blocks,
+        written_blocks: counted.written_blocks,
+        discarded_blocks: counted.discarded_blocks,
+        programs: programs(counted),
+        flash_reads: ReadsByCause {
+            host: reads(ReadCause::Host),
+            merge: reads(ReadCause::Merge),
+            moved: reads(ReadCause::Move),
+            translation: reads(ReadCause::Translation),
+        },
+        erases: counted.erases,
+        gc_runs: counted.gc_runs,
+        gc_stalls: counted.gc_stalls,
+        wear_runs: counted.wear_runs,
+        program_failures: counted.program_failures,
+        erase_failures: counted.erase_failures,
+        lost_blocks: counted.lost_blocks,
+        empty_read_blocks: counted.empty_read_blocks,
+        buffer_read_hits: counted.buffer_read_hits,
+        buffer_overwrites: counted.buffer_overwrites,
+        map_accesses: counted.map_accesses,
+    }
+}
+
+/// The load of each die since `before`.
+pub(super) fn dies(drive: &Drive, before: &Baseline) -> Vec<DieResult> {
+    let elapsed = drive.idle_from().since(before.at).as_secs_f64();
+    drive.die_use().zip(&before.dies).map(|(now, then)| die(now, *then, elapsed)).collect()
+}
+
+fn die(now: DieUse, then: DieUse, elapsed: f64) -> DieResult {
+    let share = |span: SimSpan| if elapsed > 0.0 { span.as_secs_f64() / elapsed } else { 0.0 };
+    DieResult {
+        busy: share(now.busy - then.busy),
+        queue_depth_mean: share(now.residence - then.residence),
+        operations: now.operations - then.operations,
+    }
+}
+
+/// Wear of its blocks.
+pub(super) fn wear(config: &DriveConfig, drive: &Drive) -> WearResult {
     let geometry = drive.geometry();
     let counts: Vec<u32> = drive.erase_counts().collect();
     let units = geometry.units();

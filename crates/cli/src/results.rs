@@ -1,0 +1,70 @@
+//! Results of `dovetail bench` and `dovetail replay`, and where they go.
+
+mod table;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use dovetail_lab::report;
+use dovetail_lab::results::Results;
+
+use crate::output::{Outputs, check_writable, is_stdout, write};
+use crate::{Failure, csv_out, print};
+
+/// Files for results.
+#[derive(Debug, Args)]
+pub(crate) struct ResultFiles {
+    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the table.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
+    json: Option<PathBuf>,
+    /// Single figures as CSV, a row for each run: --csv=FILE to a file, --csv alone to standard output.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
+    csv: Option<PathBuf>,
+    /// A report with pictures: one HTML file that needs nothing else.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    report: Option<PathBuf>,
+}
+
+impl ResultFiles {
+    fn named(&self) -> [(&'static str, &Option<PathBuf>); 3] {
+        [("--json", &self.json), ("--csv", &self.csv), ("--report", &self.report)]
+    }
+
+    /// The results that go to standard output, by their flags.
+    pub(crate) fn to_stdout(&self) -> impl Iterator<Item = &'static str> {
+        let files = [("--json", &self.json), ("--csv", &self.csv)];
+        files.into_iter().filter(|(_, path)| is_stdout(path.as_deref())).map(|(flag, _)| flag)
+    }
+
+    /// No file takes the place of an input or of another output.
+    pub(crate) fn check(&self, outputs: &mut Outputs) -> Result<(), Failure> {
+        self.named()
+            .into_iter()
+            .try_for_each(|(flag, path)| path.iter().try_for_each(|path| outputs.output(flag, path)))
+    }
+
+    /// What cannot be written is better known before the work than after it.
+    pub(crate) fn check_writable(&self) -> Result<(), Failure> {
+        check_writable(self.named().into_iter().filter_map(|(_, path)| path.as_ref()))
+    }
+
+    /// Writes the files, and the table if it is wanted.
+    pub(crate) fn write(&self, results: &Results, with_table: bool) -> Result<(), Failure> {
+        if with_table && !results.runs.is_empty() {
+            let width = comfy_table::Table::new().width().map(usize::from);
+            print(&table::LAYOUT.text(&results.runs, width))?;
+        }
+        if let Some(path) = &self.json {
+            let mut text = serde_json::to_string_pretty(results).map_err(Failure::failed)?;
+            text.push('\n');
+            write(path, &text)?;
+        }
+        if let Some(path) = &self.csv {
+            write(path, &csv_out::text(&results.runs)?)?;
+        }
+        if let Some(path) = &self.report {
+            write(path, &report::html(results))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,256 @@
+//! The table of `dovetail bench` and `dovetail replay`.
+
+use dovetail_lab::results::{FragmentationResult, LatencyResult, MapCacheResult, RunResult, TraceResult};
+use dovetail_time::{SimSpan, format_bytes, format_count};
+
+use crate::table::{Layout, Row, row};
+
+/// All lines; those of figures that no run has are not shown.
+pub(super) const LAYOUT: Layout<RunResult> = Layout { label: |run| &run.label, groups: &GROUPS };
+
+const GROUPS: [&[Row<RunResult>]; 10] = [
+    TRACE,
+    THROUGHPUT,
+    LATENCIES,
+    FILE_SYSTEM,
+    EVENTS,
+    REQUESTS,
+    MAP_ON_FLASH,
+    DEVIRTUALIZER,
+    FLASH,
+    RESOURCES,
+];
+
+const TRACE: &[Row<RunResult>] = &[
+    row("reads of the trace", |r| of_trace(r, |t| counted(t.requests.read, t.bytes.read))),
+    row("writes of the trace", |r| of_trace(r, |t| counted(t.requests.write, t.bytes.write))),
+    row("discards of the trace", |r| of_trace(r, |t| counted(t.requests.discard, t.bytes.discard))),
+    row("flushes of the trace", |r| of_trace(r, |t| some(t.requests.flush))),
+    row("read, but never written", |r| {
+        let empty = r.totals.drive.empty_read_blocks;
+        of_trace(r, |_| some(1)).and_then(|_| some(empty)).map(|blocks| format!("{blocks} blocks"))
+    }),
+    row("preconditioned to WAF", |r| {
+        let done = r.precondition.as_ref()?;
+        Some(format!("{:.3}{}", done.waf, if done.steady { "" } else { ", not steady" }))
+    }),
+    row("folded into the drive", |r| of_trace(r, |t| some(t.wrapped))),
+    row("lines skipped", |r| of_trace(r, |t| some(t.skipped_lines))),
+];
+
+const THROUGHPUT: &[Row<RunResult>] = &[
+    row("elapsed", |r| seconds(r.totals.elapsed_s)),
+    row("calls/s", |r| r.trace.is_none().then(|| rate(r.totals.calls_per_s))),
+    row("IOPS", |r| r.trace.is_some().then(|| rate(r.totals.calls_per_s))),
+    row("read", |r| bytes(r.totals.read_bytes)),
+    row("read MB/s", |r| mb_per_s(r.totals.read_bytes, r.totals.read_mb_per_s)),
+    row("written", |r| bytes(r.totals.written_bytes)),
+    row("write MB/s", |r| mb_per_s(r.totals.written_bytes, r.totals.write_mb_per_s)),
+    row("in flight, mean (max)", |r| {
+        Some(format!("{:.1} ({})", r.totals.queue_depth_mean, r.totals.queue_depth_max))
+    }),
+];
+
+const LATENCIES: &[Row<RunResult>] = &[
+    row("read p50 / p99 / p99.9", |r| latency(&r.latency.read)),
+    row("write p50 / p99 / p99.9", |r| latency(&r.latency.write)),
+    row("sync p50 / p99 / p99.9", |r| r.trace.is_none().then(|| latency(&r.latency.flush))?),
+    row("flush p50 / p99 / p99.9", |r| r.trace.is_some().then(|| latency(&r.latency.flush))?),
+    row("discard p50 / p99 / p99.9", |r| latency(&r.latency.discard)),
+];
+
+const FILE_SYSTEM: &[Row<RunResult>] = &[
+    row("file system's write amplification", |r| waf(r.totals.fs_waf)),
+    row("  blocks of data", |r| written(r, "data")),
+    row("  nodes", |r| written(r, "node")),
+    row("  checkpoints", |r| written(r, "checkpoint")),
+    row("  NAT", |r| written(r, "nat")),
+    row("  SIT", |r| written(r, "sit")),
+    row("  SSA", |r| written(r, "ssa")),
+    row("  moved by cleaning", |r| written(r, "cleaning")),
+    row("  journal", |r| written(r, "journal")),
+    row("  metadata in place", |r| written(r, "metadata")),
+    row("drive's write amplification", |r| waf(r.totals.device_waf)),
+    row("together", |r| waf(r.totals.total_waf)),
+];
+
+const EVENTS: &[Row<RunResult>] = &[
+    row("checkpoints", |r| event(r, "checkpoints")),
+    row("sections cleaned while calls wait", |r| event(r, "foreground_cleanings")),
+    row("sections cleaned in the background", |r| event(r, "background_cleanings")),
+    row("blocks into holes", |r| event(r, "ssr_blocks")),
+    row("blocks rewritten in place", |r| event(r, "in_place_blocks")),
+    row("blocks remapped", |r| event(r, "remapped_blocks")),
+];
+
+const REQUESTS: &[Row<RunResult>] = &[
+    row("reads from the drive", |r| {
+        requests(r.requests.by_kind.read.count, r.requests.by_kind.read.mean_kib)
+    }),
+    row("writes to the drive", |r| {
+        requests(r.requests.by_kind.write.count, r.requests.by_kind.write.mean_kib)
+    }),
+    row("flushes issued (coalesced)", |r| {
+        let (issued, coalesced) = (r.requests.by_kind.flush.count, r.requests.merged_flushes);
+        some(issued).map(|issued| format!("{issued} ({})", format_count(coalesced)))
+    }),
+    row("discards", |r| counted(r.requests.by_kind.discard.count, r.requests.by_kind.discard.bytes)),
+    row("remaps", |r| {
+        let remap = &r.requests.remap;
+        some(remap.count).map(|count| format!("{count} of {} pairs in all", format_count(remap.pairs)))
+    }),
+    row("pieces a file", |r| pieces(r.fragmentation.as_ref()?)),
+];
+
+const MAP_ON_FLASH: &[Row<RunResult>] = &[
+    row("read hits in the map's cache", |r| of_cache(r, |cache| percent(cache.hit_ratio.read, 2))),
+    row("write hits in the map's cache", |r| of_cache(r, |cache| percent(cache.hit_ratio.write, 2))),
+    row("translation pages read", |r| of_cache(r, |cache| some(cache.translation_reads.total()))),
+    row("translation pages written", |r| of_cache(r, |cache| some(cache.translation_writes.total()))),
+    row("write part, MAHT at the end", |r| of_cache(r, split)),
+    row("read latency of dftl's", |r| of_cache(r, |cache| percent(cache.of_dftl.read, 1))),
+    row("write latency of dftl's", |r| of_cache(r, |cache| percent(cache.of_dftl.write, 1))),
+    row("  summed as by FlashSim, reads", |r| of_cache(r, |cache| percent(cache.summed_of_dftl.read, 1))),
+    row("  summed as by FlashSim, writes", |r| of_cache(r, |cache| percent(cache.summed_of_dftl.write, 1))),
+];
+
+const DEVIRTUALIZER: &[Row<RunResult>] = &[
+    row("runs of the devirtualizer", |r| {
+        let done = r.devirtualize.as_ref()?;
+        let each = seconds(done.total.time_s / done.count.max(1) as f64)?;
+        Some(format!("{} of {each}", format_count(done.count)))
+    }),
+    row("blocks renamed", |r| {
+        let total = &r.devirtualize.as_ref()?.total;
+        Some(format_count(total.content_blocks + total.metadata_blocks))
+    }),
+    row("calls that waited for it", |r| {
+        let total = &r.devirtualize.as_ref()?.total;
+        Some(format!("{} for {} in all", format_count(total.stalled_calls), seconds(total.stalled_s)?))
+    }),
+    row("mean of the map", |r| {
+        let maps = r.devirtualize.as_ref().map(|_| &r.series.map_bytes)?;
+        let count = u64::try_from(maps.len()).ok().filter(|count| *count > 0)?;
+        Some(format_bytes(maps.iter().sum::<u64>() / count))
+    }),
+];
+
+const FLASH: &[Row<RunResult>] = &[
+    row("pages for the host", |r| some(r.totals.drive.programs.host)),
+    row("pages moved by cleaning", |r| some(r.totals.drive.programs.gc)),
+    row("pages moved by wear levelling", |r| some(r.totals.drive.programs.wear)),
+    row("pages moved off bad blocks", |r| some(r.totals.drive.programs.retire)),
+    row("journal of discards", |r| some(r.totals.drive.programs.journal)),
+    row("translation pages", |r| some(r.totals.drive.programs.translation)),
+    row("reads to merge", |r| some(r.totals.drive.flash_reads.merge)),
+    row("drive's lines cleaned (stalls)", |r| {
+        let drive = &r.totals.drive;
+        some(drive.gc_runs).map(|runs| format!("{runs} ({})", format_count(drive.gc_stalls)))
+    }),
+    row("blocks lost", |r| some(r.totals.drive.lost_blocks)),
+    row("erases", |r| some(r.totals.drive.erases)),
+    row("wear since new, min / mean / max", |r| {
+        let w = &r.wear;
+        (w.erases_max > 0).then(|| format!("{} / {:.1} / {}", w.erases_min, w.erases_mean, w.erases_max))
+    }),
+    row("bad blocks", |r| some(r.wear.bad_blocks.into())),
+    row("dies busy", |r| {
+        let busy: f64 = r.dies.iter().map(|die| die.busy).sum::<f64>() / r.dies.len().max(1) as f64;
+        Some(format!("{:.1} %", busy * 100.0))
+    }),
+];
+
+const RESOURCES: &[Row<RunResult>] = &[
+    row("mapping memory", |r| Some(format_bytes(r.memory.map_bytes_max))),
+    row("other drive memory", |r| Some(format_bytes(r.memory.other_bytes))),
+    row("CPU time in the model", |r| if r.totals.cpu_s > 0.0 { seconds(r.totals.cpu_s) } else { None }),
+    row("ended early", |r| r.error.as_ref().map(|_| "yes".into())),
+];
+
+fn some(n: u64) -> Option<String> {
+    (n > 0).then(|| format_count(n))
+}
+
+fn bytes(n: u64) -> Option<String> {
+    (n > 0).then(|| format_bytes(n))
+}
+
+fn rate(per_second: f64) -> String {
+    format_count(per_second.round() as u64)
+}
+
+fn mb_per_s(bytes: u64, rate: f64) -> Option<String> {
+    (bytes > 0).then(|| format!("{rate:.1}"))
+}
+
+fn seconds(seconds: f64) -> Option<String> {
+    Some(SimSpan::from_ns((seconds * 1e9) as u64).to_string())
+}
+
+fn waf(waf: Option<f64>) -> Option<String> {
+    waf.map(|waf| format!("{waf:.3}"))
+}
+
+fn counted(requests: u64, bytes: u64) -> Option<String> {
+    (requests > 0).then(|| format!("{} ({})", format_count(requests), format_bytes(bytes)))
+}
+
+fn requests(count: u64, mean_kib: f64) -> Option<String> {
+    (count > 0).then(|| format!("{} of {mean_kib:.1} KiB", format_count(count)))
+}
+
+fn pieces(files: &FragmentationResult) -> Option<String> {
+    let mean = files.pieces as f64 / files.files as f64;
+    (files.files > 0).then(|| format!("{mean:.1} of {:.1} KiB", files.mean_piece_kib))
+}
+
+fn latency(latency: &LatencyResult) -> Option<String> {
+    let p = latency.percentiles;
+    let span = SimSpan::from_ns;
+    (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
+}
+
+fn written(run: &RunResult, cause: &str) -> Option<String> {
+    some(run.written.get(cause).copied().unwrap_or(0))
+}
+
+fn event(run: &RunResult, name: &str) -> Option<String> {
+    some(run.events.get(name).copied().unwrap_or(0))
+}
+
+fn of_trace(run: &RunResult, show: fn(&TraceResult) -> Option<String>) -> Option<String> {
+    run.trace.as_ref().and_then(show)
+}
+
+fn of_cache(run: &RunResult, show: fn(&MapCacheResult) -> Option<String>) -> Option<String> {
+    run.map_cache.as_ref().and_then(show)
+}
+
+fn percent(ratio: Option<f64>, digits: usize) -> Option<String> {
+    ratio.map(|ratio| format!("{:.digits$} %", ratio * 100.0))
+}
+
+fn split(cache: &MapCacheResult) -> Option<String> {
+    let is_split = cache.policy == "split";
+    is_split.then(|| format!("{}, {}", format_count(cache.write_part), format_count(cache.maht)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_do_not_fit_beside_each_other_come_below() {
+        let run = |label: &str| RunResult { label: label.into(), ..RunResult::default() };
+        let runs = [run("first"), run("second"), run("third")];
+        let first_line = |width| LAYOUT.text(&runs, width).lines().next().unwrap_or_default().to_string();
+        assert!(["first", "second", "third"].iter().all(|label| first_line(None).contains(label)));
+        let narrow = LAYOUT.text(&runs, Some(50));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
+        assert!(!first_line(Some(50)).contains("third") && narrow.contains("third"), "{narrow}");
+        assert!(
+            LAYOUT.text(&runs, Some(3)).contains("third"),
+            "too narrow for anything: one below the other"
+        );
+    }
+}

@@ -1,0 +1,79 @@
+//! The agenda: what comes next, by time.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use dovetail_time::SimTime;
+
+/// An entry of the agenda.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Due<L> {
+    /// A plan goes on, by its slot.
+    Plan(usize),
+    /// A plan without steps ends.
+    End(L),
+    /// A timer fires.
+    Timer(L),
+}
+
+#[derive(Debug)]
+struct Entry<L> {
+    at: SimTime,
+    number: u64,
+    due: Due<L>,
+}
+
+impl<L> PartialEq for Entry<L> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<L> Eq for Entry<L> {}
+
+impl<L> PartialOrd for Entry<L> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<L> Ord for Entry<L> {
+    /// The earliest entry is the greatest: the heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+/// Entries in the order of their times; those of one time in the order in which they were made.
+#[derive(Debug)]
+pub(crate) struct Agenda<L> {
+    entries: BinaryHeap<Entry<L>>,
+    made: u64,
+}
+
+impl<L> Default for Agenda<L> {
+    fn default() -> Self {
+        Self { entries: BinaryHeap::new(), made: 0 }
+    }
+}
+
+impl<L> Agenda<L> {
+    /// Enters what is due at a time.
+    pub(crate) fn enter(&mut self, at: SimTime, due: Due<L>) {
+        self.made += 1;
+        self.entries.push(Entry { at, number: self.made, due });
+    }
+
+    /// The time of the first entry.
+    pub(crate) fn first(&self) -> Option<SimTime> {
+        self.entries.peek().map(|entry| entry.at)
+    }
+
+    /// Takes the first entry, if it is due by `horizon`.
+    pub(crate) fn take(&mut self, horizon: SimTime) -> Option<(SimTime, Due<L>)> {
+        if self.first()? > horizon {
+            return None;
+        }
+        self.entries.pop().map(|entry| (entry.at, entry.due))
+    }
+}

@@ -1,0 +1,76 @@
+//! A plan that is being played.
+
+use std::collections::VecDeque;
+
+use dovetail_block::{EventId, LockId};
+use dovetail_time::SimTime;
+
+use crate::hazards::CommandId;
+use crate::locks::Ticket;
+use crate::plan::{Plan, Step};
+
+/// What a plan waits for, other than a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Obstacle {
+    Lock(LockId),
+    Command(CommandId),
+    Event(EventId),
+}
+
+/// What comes of a step.
+pub(crate) enum Turn {
+    /// The next step at this time.
+    At(SimTime),
+    /// The same step again at this time.
+    Again(SimTime),
+    Blocked(Obstacle),
+}
+
+/// A plan that is being played, for the actor of its lane.
+#[derive(Debug)]
+pub(crate) struct Running<L> {
+    pub(crate) lane: L,
+    pub(crate) progress: Progress,
+}
+
+/// How far a plan has come.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    pub(crate) plan: Plan,
+    pub(crate) next: usize,
+    /// When its reads so far are done, and when all its commands are.
+    pub(crate) reads_done: SimTime,
+    pub(crate) all_done: SimTime,
+    /// Tickets for the locks it has yet to take, in order; then those that it holds.
+    pub(crate) tickets: VecDeque<Ticket>,
+    pub(crate) held: Vec<Ticket>,
+    /// For each command not yet issued: its number and what must be issued before.
+    pub(crate) planned: VecDeque<(CommandId, Vec<CommandId>)>,
+    /// When it asked for the flush that is its next step.
+    pub(crate) asked: Option<SimTime>,
+    /// Since when something stands in its way.
+    pub(crate) blocked_since: Option<SimTime>,
+}
+
+impl Progress {
+    /// Its next step, if it has not come to its end.
+    pub(crate) fn step(&self) -> Option<&Step> {
+        self.plan.steps.get(self.next)
+    }
+
+    /// Notes when the command that is its next step will be done.
+    pub(crate) fn issued(&mut self, done: SimTime) {
+        if matches!(self.step(), Some(Step::Read(_))) {
+            self.reads_done = self.reads_done.max(done);
+        }
+        self.all_done = self.all_done.max(done);
+        self.asked = None;
+    }
+
+    /// Forgets the plan, but not the memory.
+    pub(crate) fn clear(&mut self) -> Plan {
+        (self.next, self.asked) = (0, None);
+        self.planned.clear();
+        std::mem::take(&mut self.plan)
+    }
+}

@@ -1,0 +1,53 @@
+//! The one host of all runs: a machine, and the lanes of the actors on it.
+
+use dovetail_ftl::Drive;
+use dovetail_workload::ThreadId;
+
+/// The machine of a run.
+pub(crate) type Machine = dovetail_host::Machine<Drive, Lane>;
+
+/// Whose plan or timer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// A call of a thread, by its slot.
+    Call(usize),
+    /// A thread that sleeps.
+    Thread(ThreadId),
+    /// A call that nobody makes but the run itself.
+    Alone,
+    /// The file system's background.
+    Background,
+    /// The devirtualizer.
+    Devirtualizer(Alarm),
+    /// A request of a block trace, by its slot.
+    Request {
+        /// The slot.
+        slot: usize,
+        /// The part of it.
+        part: Part,
+    },
+}
+
+/// A timer of the devirtualizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alarm {
+    /// Its next run is due.
+    Interval,
+    /// No call may have been made for long enough.
+    Idle,
+}
+
+/// A command that a request of a trace consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The flush, alone or before a write.
+    Flush,
+    /// A read of the rest of a block that a write covers in part.
+    Rest,
+    /// The read.
+    Read,
+    /// The write.
+    Write,
+    /// The discard.
+    Discard,
+}

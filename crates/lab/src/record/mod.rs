@@ -1,0 +1,16 @@
+//! What a run yields: noted while it goes on, summed up at its end.
+
+mod drive;
+mod recorder;
+mod repeats;
+mod sample;
+mod scatter;
+mod series;
+mod snapshot;
+mod summary;
+mod window;
+
+pub(crate) use recorder::{Recorder, Rhythm};
+pub(crate) use sample::Sample;
+pub(crate) use scatter::{Scatter, Watcher};
+pub(crate) use summary::summarize;

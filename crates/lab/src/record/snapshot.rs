@@ -1,0 +1,52 @@
+//! Everything that is counted, as it stands at a point in time.
+
+use dovetail_ftl::cache::Occupancy;
+use dovetail_ftl::stats::Counters;
+use dovetail_host::Traffic;
+use dovetail_time::{SimSpan, SimTime};
+use dovetail_vfs::{Figure, Simulated};
+
+use crate::lane::Machine;
+
+/// The work of a workload so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) calls: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+/// Counts until a point in time, and the state of the drive then.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) at: SimTime,
+    pub(crate) work: Work,
+    /// Of the file system; nothing without one.
+    pub(crate) written: Vec<Figure>,
+    pub(crate) events: Vec<Figure>,
+    pub(crate) drive: Counters,
+    pub(crate) traffic: Traffic,
+    pub(crate) die_busy: SimSpan,
+    pub(crate) free_lines: u32,
+    pub(crate) map_cache: Occupancy,
+    pub(crate) map_bytes: u64,
+}
+
+impl Snapshot {
+    /// Takes down what is counted outside the recorder.
+    pub(crate) fn of(at: SimTime, fs: Option<&dyn Simulated>, machine: &Machine) -> Self {
+        let drive = machine.device();
+        Self {
+            at,
+            work: Work::default(),
+            written: fs.map(Simulated::written).unwrap_or_default(),
+            events: fs.map(Simulated::events).unwrap_or_default(),
+            drive: drive.counters(),
+            traffic: machine.traffic(),
+            die_busy: drive.die_use().fold(SimSpan::ZERO, |sum, die| sum + die.busy),
+            free_lines: drive.lines().free(),
+            map_cache: drive.map_cache().unwrap_or_default(),
+            map_bytes: drive.mapping_memory_bytes(),
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! The table of what came out: a row for each figure, a column for each run.
+//!
+//! The best figure is marked among runs of the same workload that came to their end. Figures that a
+//! trace itself dictates (elapsed time, rates) are compared only where requests are issued as fast as
+//! they complete.
+
+use std::collections::BTreeSet;
+
+use super::comparison::{
+    Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,
+};
+use crate::results::{
+    FragmentationResult, LatencyResult, MapCacheResult, RemapResult, RequestResult, RunResult, TraceResult,
+};
+
+const NEITHER: Best<RunResult> = Best::Neither;
+const LEAST: Best<RunResult> = Best::Least(are_alike);
+const MOST: Best<RunResult> = Best::Most(are_alike);
+const LEAST_AT_FULL_SPEED: Best<RunResult> = Best::Least(are_alike_at_full_speed);
+const MOST_AT_FULL_SPEED: Best<RunResult> = Best::Most(are_alike_at_full_speed);
+
+const NOTE: &str = "Bold on a tint: the best of the runs of the same workload that came to their end, where the runs differ.";
+
+/// Words of names that are abbreviations.
+const ABBREVIATIONS: [&str; 2] = ["lfs", "ssr"];
+
+/// Both came to their end and had the same workload.
+fn are_alike(a: &RunResult, b: &RunResult) -> bool {
+    let trace =
+        |run: &RunResult| run.trace.as_ref().map(|trace| (trace.name.clone(), trace.requests.clone()));
+    a.error.is_none() && b.error.is_none() && trace(a) == trace(b)
+}
+
+fn are_alike_at_full_speed(a: &RunResult, b: &RunResult) -> bool {
+    let is_free = |run: &RunResult| run.replay.as_ref().is_none_or(|replay| replay.mode == "closed");
+    are_alike(a, b) && is_free(a) && is_free(b)
+}
+
+const ABOVE_EVENTS: &[Group<RunResult>] = &[
+    Group {
+        name: "Requests of the trace",
+        rows: &[
+            row("Reads", NEITHER, |run| of_trace(run, |trace| trace.requests.read)),
+            row("Writes", NEITHER, |run| of_trace(run, |trace| trace.requests.write)),
+            row("Flushes", NEITHER, |run| of_trace(run, |trace| trace.requests.flush)),
+            row("Discards", NEITHER, |run| of_trace(run, |trace| trace.requests.discard)),
+        ],
+    },
+    Group {
+        name: "Throughput",
+        rows: &[
+            row("Written, MB/s", MOST_AT_FULL_SPEED, |run| rate(run.totals.write_mb_per_s)),
+            row("Read, MB/s", MOST_AT_FULL_SPEED, |run| rate(run.totals.read_mb_per_s)),
+            row("Calls per second", MOST_AT_FULL_SPEED, |run| rate(run.totals.calls_per_s)),
+            row("Written", NEITHER, |run| size(run.totals.written_bytes)),
+            row("Read", NEITHER, |run| size(run.totals.read_bytes)),
+            row("Elapsed", LEAST_AT_FULL_SPEED, |run| time(run.totals.elapsed_s * 1e9)),
+            row("Queue depth, mean", NEITHER, |run| number(run.totals.queue_depth_mean)),
+            row("Queue depth, max", NEITHER, |run| whole(run.totals.queue_depth_max)),
+            row("CPU time", LEAST, |run| {
+                if run.totals.cpu_s > 0.0 { time(run.totals.cpu_s * 1e9) } else { missing() }
+            }),
+        ],
+    },
+    Group {
+        name: "Write amplification (WAF)",
+        rows: &[
+            row("File system", LEAST, |run| optional(run.totals.fs_waf)),
+            row("Drive", LEAST, |run| optional(run.totals.device_waf)),
+            row("In all", LEAST, |run| optional(run.totals.total_waf)),
+        ],
+    },
+    Group {
+        name: "Requests to the drive",
+        rows: &[
+            row("Writes", NEITHER, |run| whole(run.requests.by_kind.write.count)),
+            row("Mean write, KiB", NEITHER, |run| mean_kib(&run.requests.by_kind.write)),
+            row("Reads", NEITHER, |run| whole(run.requests.by_kind.read.count)),
+            row("Mean read, KiB", NEITHER, |run| mean_kib(&run.requests.by_kind.read)),
+            row("Flushes", NEITHER, |run| whole(run.requests.by_kind.flush.count)),
+            row("Discards", NEITHER, |run| whole(run.requests.by_kind.discard.count)),
+        ],
+    },
+    Group {
+        name: "Remaps",
+        rows: &[
+            row("Remap commands", NEITHER, |run| of_remaps(run, |remap| whole(remap.count))),
+            row("Pairs remapped", NEITHER, |run| of_remaps(run, |remap| whole(remap.pairs))),
+        ],
+    },
+    Group {
+        name: "Write latency",
+        rows: &[
+            row("p50", LEAST, |run| p50(&run.latency.write)),
+            row("p99", LEAST, |run| p99(&run.latency.write)),
+            row("p99.99", LEAST, |run| p9999(&run.latency.write)),
+            row("Max", LEAST, |run| max(&run.latency.write)),
+        ],
+    },
+    Group {
+        name: "Sync latency",
+        rows: &[
+            row("p50", LEAST, |run| p50(&run.latency.flush)),
+            row("p99", LEAST, |run| p99(&run.latency.flush)),
+            row("p99.99", LEAST, |run| p9999(&run.latency.flush)),
+            row("Max", LEAST, |run| max(&run.latency.flush)),
+        ],
+    },
+    Group {
+        name: "Read latency",
+        rows: &[
+            row("p50", LEAST, |run| p50(&run.latency.read)),
+            row("p99", LEAST, |run| p99(&run.latency.read)),
+            row("p99.99", LEAST, |run| p9999(&run.latency.read)),
+            row("Max", LEAST, |run| max(&run.latency.read)),
+        ],
+    },
+];
+
+const BELOW_EVENTS: &[Group<RunResult>] = &[
+    Group {
+        name: "Files at the end",
+        rows: &[
+            row("Files", NEITHER, |run| of_files(run, |files| whole(files.files))),
+            row("Pieces", LEAST, |run| of_files(run, |files| whole(files.pieces))),
+            row("Mean piece, KiB", MOST, |run| of_files(run, |files| rate(files.mean_piece_kib))),
+        ],
+    },
+    Group {
+        name: "Flash",
+        rows: &[
+            row("Pages moved by cleaning", LEAST, |run| whole(run.totals.drive.programs.gc)),
+            row("Pages moved by wear levelling", NEITHER, |run| whole(run.totals.drive.programs.wear)),
+            row("Lines cleaned", NEITHER, |run| whole(run.totals.drive.gc_runs)),
+            row("Lines that writes waited for", LEAST, |run| whole(run.totals.drive.gc_stalls)),
+            row("Blocks erased", LEAST, |run| whole(run.totals.drive.erases)),
+            row("Failed programs and erases", NEITHER, |run| {
+                whole(run.totals.drive.program_failures + run.totals.drive.erase_failures)
+            }),
+            row("Blocks of data lost", LEAST, |run| whole(run.totals.drive.lost_blocks)),
+        ],
+    },
+    Group {
+        name: "Map on flash",
+        rows: &[
+            row("Read hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.read))),
+            row("Write hits, %", MOST, |run| of_cache(run, |cache| percent(cache.hit_ratio.write))),
+            row("Translation pages read", LEAST, |run| {
+                of_cache(run, |cache| Some(whole(cache.translation_reads.total())))
+            }),
+            row("Translation pages written", LEAST, |run| {
+                of_cache(run, |cache| Some(whole(cache.translation_writes.total())))
+            }),
+            row("Read latency, % of dftl's", LEAST, |run| of_cache(run, |cache| percent(cache.of_dftl.read))),
+            row("Write latency, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.of_dftl.write))
+            }),
+            row("Reads summed, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.summed_of_dftl.read))
+            }),
+            row("Writes summed, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.summed_of_dftl.write))
+            }),
+        ],
+    },
+    Group {
+        name: "Wear, erases of a block",
+        rows: &[
+            row("Min", NEITHER, |run| whole(run.wear.erases_min.into())),
+            row("Mean", NEITHER, |run| number(run.wear.erases_mean)),
+            row("Max", LEAST, |run| whole(run.wear.erases_max.into())),
+        ],
+    },
+    Group {
+        name: "Memory",
+        rows: &[
+            row("Map at the end", LEAST, |run| size(run.memory.map_bytes)),
+            row("Map, max", LEAST, |run| size(run.memory.map_bytes_max)),
+            row("Other", NEITHER, |run| size(run.memory.other_bytes)),
+        ],
+    },
+];
+
+fn of_trace(run: &RunResult, count: fn(&TraceResult) -> u64) -> Cell {
+    run.trace.as_ref().map_or_else(missing, |trace| whole(count(trace)))
+}
+
+fn of_files(run: &RunResult, cell: fn(&FragmentationResult) -> Cell) -> Cell {
+    run.fragmentation.as_ref().map_or_else(missing, cell)
+}
+
+fn of_cache(run: &RunResult, cell: fn(&MapCacheResult) -> Option<Cell>) -> Cell {
+    run.map_cache.as_ref().and_then(cell).unwrap_or_else(missing)
+}
+
+fn percent(share: Option<f64>) -> Option<Cell> {
+    share.map(|share| number(share * 100.0))
+}
+
+fn mean_kib(requests: &RequestResult) -> Cell {
+    if requests.count == 0 { missing() } else { number(requests.mean_kib) }
+}
+
+fn of_remaps(run: &RunResult, cell: fn(&RemapResult) -> Cell) -> Cell {
+    let remap = &run.requests.remap;
+    if remap.count == 0 { missing() } else { cell(remap) }
+}
+
+fn p50(of: &LatencyResult) -> Cell {
+    latency(of, |p| p.p50_ns)
+}
+
+fn p99(of: &LatencyResult) -> Cell {
+    latency(of, |p| p.p99_ns)
+}
+
+fn p9999(of: &LatencyResult) -> Cell {
+    latency(of, |p| p.p9999_ns)
+}
+
+fn max(of: &LatencyResult) -> Cell {
+    latency(of, |p| p.max_ns)
+}
+
+/// The summary of all runs.
+pub(super) fn table(runs: &[RunResult]) -> String {
+    let mut table = Comparison::of(runs);
+    table.failures("Ended early", "Why", |run| run.error.as_deref());
+    ABOVE_EVENTS.iter().for_each(|group| table.group(group));
+    table.group_of("In the file system", &events(runs), |run, name| {
+        run.events.get(name).map_or_else(missing, |count| whole(*count))
+    });
+    BELOW_EVENTS.iter().for_each(|group| table.group(group));
+    table.html("Summary", NOTE)
+}
+
+/// The names of all events of any run, with their titles.
+fn events(runs: &[RunResult]) -> Vec<(&str, String)> {
+    let names: BTreeSet<&str> = runs.iter().flat_map(|run| run.events.keys()).map(String::as_str).collect();
+    names.into_iter().map(|name| (name, title(name))).collect()
+}
+
+/// A name as it stands in a table: `ssr_blocks` is "SSR blocks", `moved_blocks` is "Moved blocks".
+fn title(name: &str) -> String {
+    let words = name.split('_').enumerate().map(|(index, word)| match word {
+        word if ABBREVIATIONS.contains(&word) => word.to_uppercase(),
+        word if index == 0 => capitalized(word),
+        word => word.into(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn capitalized(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::ReplayResult;
+
+    #[test]
+    fn names_of_events_become_titles() {
+        assert_eq!(
+            ["ssr_blocks", "moved_blocks", "", "_"].map(title),
+            ["SSR blocks", "Moved blocks", "", " "]
+        );
+    }
+
+    #[test]
+    fn a_run_that_ended_early_says_why_and_is_not_the_best() {
+        let runs = [(1.0, Some("full")), (2.0, None), (3.0, None)].map(|(waf, error)| {
+            let mut run = RunResult { error: error.map(String::from), ..RunResult::default() };
+            run.totals.fs_waf = Some(waf);
+            run
+        });
+        let html = table(&runs);
+        assert!(html.contains("<td class=\"failed\">full</td>"));
+        assert!(html.contains("<span class=\"best\">2.00"));
+        assert!(!html.contains("<span class=\"best\">1.00"));
+        assert!(!table(&runs[1..]).contains("Ended early"));
+    }
+
+    #[test]
+    fn remaps_are_shown_where_there_are_any() {
+        let mut runs = [RunResult::default(), RunResult::default()];
+        assert!(!table(&runs).contains("Remap commands"));
+        runs[1].requests.remap = RemapResult { count: 3, pairs: 12, mean_us: 8.0 };
+        assert!(table(&runs).contains("Remap commands") && table(&runs).contains("Pairs remapped"));
+    }
+
+    #[test]
+    fn rates_are_compared_where_the_trace_does_not_dictate_them() {
+        let run = |mode: &str, calls_per_s: f64| {
+            let replay = ReplayResult { mode: mode.into(), ..ReplayResult::default() };
+            let mut run = RunResult { replay: Some(replay), ..RunResult::default() };
+            run.totals.calls_per_s = calls_per_s;
+            run
+        };
+        let best = |mode| table(&[10.0, 20.0].map(|rate| run(mode, rate))).contains("(best)");
+        assert!(!best("timed"));
+        assert!(best("closed"));
+    }
+}

@@ -1,0 +1,124 @@
+//! Results of a drive: how it was built, and what became of it.
+
+use dovetail_ftl::stats::Percentiles;
+use serde::{Deserialize, Serialize};
+
+/// A drive as it was built.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriveResult {
+    /// The profile's name.
+    pub profile: String,
+    /// What the host can address, in bytes.
+    pub capacity_bytes: u64,
+    /// Flash in bytes.
+    pub raw_bytes: u64,
+    /// Spare flash over capacity, in percent.
+    pub over_provisioning_percent: f64,
+    /// Channels.
+    pub channels: u32,
+    /// Dies in all.
+    pub dies: u32,
+    /// Bytes of a page.
+    pub page_bytes: u32,
+    /// Bytes of an erase block.
+    pub block_bytes: u64,
+    /// Bytes of a line, what is cleaned as one.
+    pub line_bytes: u64,
+    /// Lines.
+    pub lines: u32,
+    /// The mapping scheme.
+    pub map: String,
+    /// The victim policy.
+    pub gc: String,
+    /// Write streams.
+    pub streams: u8,
+    /// The volatile write buffer in bytes.
+    pub buffer_bytes: u64,
+}
+
+/// Latencies of one kind of command; all 0 without commands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencyResult {
+    /// `count`, `mean_ns`, `min_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns`, `p9999_ns` and `max_ns`.
+    #[serde(flatten)]
+    pub percentiles: Percentiles,
+    /// The cumulative distribution: pairs of latency in ns and the share of commands at or below it.
+    pub cdf: Vec<(u64, f64)>,
+}
+
+/// The drive's memory in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryResult {
+    /// The map at the end.
+    pub map_bytes: u64,
+    /// The map at most, looked at when intervals of the series end.
+    pub map_bytes_max: u64,
+    /// Validity of pages and parts, valid counts, and the write buffer.
+    pub other_bytes: u64,
+}
+
+/// Wear in erases of a block.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WearResult {
+    /// The least worn block.
+    pub erases_min: u32,
+    /// The mean.
+    pub erases_mean: f64,
+    /// The most worn block.
+    pub erases_max: u32,
+    /// Erases that a block survives.
+    pub endurance: u32,
+    /// Blocks that are bad, when new or grown.
+    pub bad_blocks: u32,
+    /// A row for each plane (channel first, then die, then plane), in each the mean erases of equal shares of its
+    /// blocks, in the order of their numbers.
+    pub map: Vec<Vec<f64>>,
+}
+
+/// One die.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DieResult {
+    /// Share of the time in which it worked, from the first request until all its work is done (the final emptying
+    /// of the write buffer included).
+    pub busy: f64,
+    /// Operations waiting or under way, mean over time.
+    pub queue_depth_mean: f64,
+    /// Operations.
+    pub operations: u64,
+}
+
+/// Pages programmed, by why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramsByCause {
+    /// Written by the host.
+    pub host: u64,
+    /// Moved by cleaning.
+    pub gc: u64,
+    /// Moved by static wear levelling.
+    pub wear: u64,
+    /// Moved off bad blocks.
+    pub retire: u64,
+    /// The record of discards.
+    pub journal: u64,
+    /// The record of remaps.
+    #[serde(default)]
+    pub remap: u64,
+    /// Translation pages of a demand-paged map.
+    #[serde(default)]
+    pub translation: u64,
+}
+
+/// Pages read from flash, by why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReadsByCause {
+    /// Read by the host.
+    pub host: u64,
+    /// To complete a page that is written in part.
+    pub merge: u64,
+    /// To move a page.
+    #[serde(rename = "move")]
+    pub moved: u64,
+    /// Translation pages of a demand-paged map.
+    #[serde(default)]
+    pub translation: u64,
+}

@@ -1,0 +1,135 @@
+//! Results of a bench or a replay, in the form in which they are written: the documented JSON
+//! (`docs/results-json.md`).
+//!
+//! Everything follows from configuration and seed; nothing tells the machine, the clock or the number
+//! of threads. Times are virtual. A figure that does not exist is null.
+
+mod devirtualize;
+mod drive;
+mod map_cache;
+mod requests;
+mod series;
+mod totals;
+mod workload;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::map_cache::beside_dftl;
+
+pub use devirtualize::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
+pub use drive::{
+    DieResult, DriveResult, LatencyResult, MemoryResult, ProgramsByCause, ReadsByCause, WearResult,
+};
+pub use map_cache::{ByUse, MapCacheResult, ReadAndWrite};
+pub use requests::{RemapResult, RepeatResult, RepeatsResult, RequestResult, RequestsResult};
+pub use series::{ScatterPoint, Series};
+pub use totals::{DriveTotals, Totals};
+pub use workload::{
+    FragmentationResult, JobResult, PreconditionResult, ReplayResult, StackResult, TraceResult,
+};
+
+/// The name of the schema in the field `schema`.
+pub const SCHEMA: &str = "dovetail-results";
+/// The version of the schema. It rises when a field changes its meaning or goes; new fields do not
+/// raise it.
+pub const SCHEMA_VERSION: u32 = 2;
+
+/// Counts by name.
+pub type Counts = BTreeMap<String, u64>;
+
+/// The results of one call of the command line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// [`SCHEMA_VERSION`].
+    pub version: u32,
+    /// The workload: a job file's or a personality's name, or the names of the traces.
+    pub workload: String,
+    /// By how much drive, memory and workload were shrunk.
+    pub scale: f64,
+    /// The seed of the whole call.
+    pub seed: u64,
+    /// One entry for each run, in the order in which they were named.
+    pub runs: Vec<RunResult>,
+}
+
+impl Results {
+    /// The results of runs, latencies of demand-paged maps beside those with `dftl`.
+    pub fn of(workload: String, scale: f64, seed: u64, mut runs: Vec<RunResult>) -> Self {
+        beside_dftl(&mut runs);
+        Self { schema: SCHEMA.into(), version: SCHEMA_VERSION, workload, scale, seed, runs }
+    }
+}
+
+/// A workload on a stack, or a trace on a drive: a stack without a file system.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// A label that sets this run apart from the others of the call.
+    pub label: String,
+    /// The stack.
+    pub stack: StackResult,
+    /// The run's own seed.
+    pub seed: u64,
+    /// The reason why it ended early; what stands here was measured until then.
+    pub error: Option<String>,
+    /// The trace that was replayed; null in a bench.
+    pub trace: Option<TraceResult>,
+    /// The way in which it was replayed; null in a bench.
+    pub replay: Option<ReplayResult>,
+    /// The preparation of the drive; null without `--precondition`.
+    pub precondition: Option<PreconditionResult>,
+    /// Figures of the whole run.
+    pub totals: Totals,
+    /// Blocks of 4 KiB that the file system wrote, by cause.
+    pub written: Counts,
+    /// Events in the file system, by kind.
+    pub events: Counts,
+    /// Commands that reached the drive.
+    pub requests: RequestsResult,
+    /// Latencies of calls, all threads together: `flush` is fsync and its like, `discard` punching
+    /// holes. Of a replay, latencies of the trace's commands.
+    pub latency: ByKind<LatencyResult>,
+    /// Each job of the workload; a trace is one job.
+    pub jobs: Vec<JobResult>,
+    /// The layout of the files at the end; null without a file system.
+    pub fragmentation: Option<FragmentationResult>,
+    /// The volume at the end in equal parts, in the order of addresses: the share of blocks in use in
+    /// each.
+    pub occupancy: Vec<f64>,
+    /// The drive.
+    pub drive: DriveResult,
+    /// The cache of a demand-paged map; null for a drive with its whole map in memory.
+    pub map_cache: Option<MapCacheResult>,
+    /// The devirtualizer; null without one.
+    pub devirtualize: Option<DevirtualizeResult>,
+    /// The drive's memory.
+    pub memory: MemoryResult,
+    /// Wear of the flash.
+    pub wear: WearResult,
+    /// Each die, in the order of channel, then die.
+    pub dies: Vec<DieResult>,
+    /// Figures over time.
+    pub series: Series,
+    /// A sample of the commands that reached the drive, in order of time; of a replay, of the requests
+    /// as they arrived.
+    pub scatter: Vec<ScatterPoint>,
+    /// The same in fio's own layout, if the workload is a fio job; not part of this format.
+    #[serde(skip)]
+    pub fio: Option<serde_json::Value>,
+}
+
+/// One value for each kind of command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByKind<T> {
+    /// Reads.
+    pub read: T,
+    /// Writes.
+    pub write: T,
+    /// Flushes.
+    pub flush: T,
+    /// Discards.
+    pub discard: T,
+}
