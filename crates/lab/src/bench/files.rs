@@ -76,7 +76,8 @@ fn pattern(file: FileId, block: u64, version: u32) -> Content {
 
 /// File times are those of the kernel's last tick, as in Linux: a file written twice within one does not change twice.
 fn caller(now: SimTime) -> Caller {
-    Caller { now: Moment::at(now).date, ..Caller::default() }
+    let tick = SimTime::from_ns(now.as_ns() / TICK_NS * TICK_NS);
+    Caller { now: Moment::at(tick).date, ..Caller::default() }
 }
 
 impl Files {

@@ -8,7 +8,7 @@ use dovetail_ext::Ext;
 use dovetail_f2fs::F2fs;
 use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile};
 use dovetail_time::{Ratio, SimSpan, SimTime};
-use dovetail_vfs::{Devirtualize, Moment, Simulated};
+use dovetail_vfs::{Devirtualize, FileSystem, Moment, Simulated};
 use dovetail_workload::fileset::{Amount, FileSet, FileSetConfig};
 use dovetail_workload::personality::{Personality, PersonalityWorkload};
 use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
