@@ -15,7 +15,7 @@ fn dovetail(arguments: &[&str]) -> Output {
 
 fn stored(file: &str) -> Vec<u8> {
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../f2fs/tests/images");
-    zstd::decode_all(std::fs::File::open(images.join(file)).unwrap()).unwrap()
+    crate::unzstd(&images.join(file))
 }
 
 fn image(folder: &Path, name: &str) -> PathBuf {

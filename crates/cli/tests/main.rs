@@ -23,3 +23,12 @@ mod referee;
 // of which file system `manifest` tells: of the one whose types stand beside it
 use dovetail_f2fs::format::{FileType, Inode};
 use dovetail_f2fs::{Visit, Volume};
+
+/// The content of a file compressed by zstd.
+fn unzstd(path: &std::path::Path) -> Vec<u8> {
+    let mut content = Vec::new();
+    let file = std::fs::File::open(path).unwrap();
+    let mut decoder = ruzstd::decoding::StreamingDecoder::new(file).unwrap();
+    std::io::Read::read_to_end(&mut decoder, &mut content).unwrap();
+    content
+}

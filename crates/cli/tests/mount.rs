@@ -199,7 +199,7 @@ fn a_crashed_volume_is_recovered_in_memory_where_nothing_may_be_written() {
     let (image, directory, out) = (path("image"), path("mnt"), path("out"));
     fs::create_dir(&directory).unwrap();
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../f2fs/tests/images/f2fs-crash.img.zst");
-    let stored = zstd::decode_all(fs::File::open(stored).unwrap()).unwrap();
+    let stored = crate::unzstd(std::path::Path::new(stored));
     fs::write(&image, &stored).unwrap();
     succeeds(DOVETAIL, &["extract", image.to_str().unwrap(), out.to_str().unwrap()]);
     let names = |mount: &std::path::Path| -> Vec<String> {

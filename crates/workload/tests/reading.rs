@@ -70,7 +70,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 fn zstd(content: &[u8]) -> Vec<u8> {
-    zstd::encode_all(content, 3).unwrap()
+    ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
 fn plain(ns: u64, op: Op, start: u64, len: u64) -> Request {

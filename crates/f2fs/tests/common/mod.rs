@@ -8,27 +8,36 @@ pub mod manifest;
 pub mod mutation;
 pub mod uml;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
 
 use dovetail_block::MemoryDevice;
 use dovetail_f2fs::format::{FileType, Inode};
 use dovetail_f2fs::{Visit, Volume};
+use ruzstd::decoding::StreamingDecoder;
 
 /// An image of tests/images.
 pub fn kernel_image(name: &str) -> MemoryDevice {
     let file = std::fs::File::open(images().join(format!("{name}.img.zst"))).unwrap();
-    MemoryDevice::from_reader(zstd::Decoder::new(file).unwrap()).unwrap()
+    MemoryDevice::from_reader(StreamingDecoder::new(file).unwrap()).unwrap()
 }
 
 pub fn images() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/images")
 }
 
+/// The content of a file compressed by zstd.
+pub fn unzstd(path: impl AsRef<Path>) -> Vec<u8> {
+    let mut content = Vec::new();
+    let file = std::fs::File::open(path).unwrap();
+    StreamingDecoder::new(file).unwrap().read_to_end(&mut content).unwrap();
+    content
+}
+
 /// The lines of an image's manifest.
 pub fn manifest_lines(name: &str) -> Vec<serde_json::Value> {
-    let file = std::fs::File::open(images().join(format!("{name}.manifest.jsonl.zst"))).unwrap();
-    let text = zstd::decode_all(file).unwrap();
+    let text = unzstd(images().join(format!("{name}.manifest.jsonl.zst")));
     let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }

@@ -23,6 +23,7 @@ mod msr;
 mod reader;
 mod source;
 mod tencent;
+mod zstd;
 
 pub use blkparse::{BlkEvent, UnknownEvent};
 pub use error::TraceError;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::gzip::Members;
+use super::zstd::Frames;
 
 /// Enough of a file to know its compression by.
 const MAGIC_BYTES: u64 = 4;
@@ -52,7 +53,7 @@ pub(super) fn of(file: impl Read + Send + 'static, total: u64) -> io::Result<Sou
     let text: Box<dyn Read + Send> = match kind {
         Compression::None => Box::new(whole),
         Compression::Gzip => Box::new(Members::new(Box::new(whole))),
-        Compression::Zstd => Box::new(zstd::Decoder::new(whole)?),
+        Compression::Zstd => Box::new(Frames::new(whole)),
     };
     let position = Position { read, total };
     Ok(Source { text, compressed: kind != Compression::None, position })

@@ -98,7 +98,7 @@ fn compare(image: &Image) -> u64 {
 fn kernel_image(name: &str) -> Image {
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/images");
     let file = std::fs::File::open(images.join(format!("{name}.img.zst"))).unwrap();
-    let device = MemoryDevice::from_reader(zstd::Decoder::new(file).unwrap()).unwrap();
+    let device = MemoryDevice::from_reader(ruzstd::decoding::StreamingDecoder::new(file).unwrap()).unwrap();
     Image::new(|path| device.write_to(path).unwrap())
 }
 
