@@ -58,7 +58,7 @@ pub use figures::FIGURES;
 use groups::Groups;
 use inodes::InodeCache;
 use meta::{MetaCache, Running};
-pub use options::{DataMode, OptionError, Options};
+pub use options::{DataMode, Options};
 
 /// A mounted ext3 or ext4 volume.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use dovetail_block::{BLOCK_SIZE, Content, Scheduler};
 use dovetail_time::SimTime;
+use dovetail_vfs::kit::put_dirty_over;
 use dovetail_vfs::{Caller, Count, Error, Ino as Number, Simulated};
 
 use super::map::State;
@@ -84,11 +85,7 @@ impl<D: Scheduler> Ext<D> {
         if !runs.is_empty() {
             self.io.wait_read(done);
         }
-        for (index, content) in (first..).zip(into) {
-            if self.pages.is_dirty(ino.0.into(), index) {
-                *content = self.pages.get(ino.0.into(), index).cloned().unwrap_or_default();
-            }
-        }
+        put_dirty_over(&mut self.pages, ino.0.into(), first, into);
         Ok(())
     }
 

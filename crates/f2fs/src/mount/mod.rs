@@ -63,7 +63,7 @@ pub use io::Written;
 use mount_state::MountState;
 use nat::NatTable;
 use node_cache::NodeCache;
-pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, OptionError, Options, RemapOrder};
+pub use options::{AllocMode, BackgroundGc, FsyncMode, Mode, Options, RemapOrder};
 use orphans::Orphans;
 use physical::Physical;
 pub use policy::{IpuPolicy, Logs};

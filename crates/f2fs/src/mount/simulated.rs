@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
+use dovetail_vfs::kit::{edges, put_dirty_over};
 use dovetail_vfs::{Caller, Count, Error, Ino, Simulated};
 
 use super::data::WritebackReason;
@@ -19,15 +20,8 @@ fn nid(ino: Ino) -> Nid {
 impl<D: Scheduler> F2fs<D> {
     /// Reads the blocks at the edges of a write that it covers only in part.
     fn read_edges(&mut self, ino: Nid, (offset, len): (u64, u64)) -> Result<(), Error> {
-        let (first, end) = (offset / BLOCK_BYTES, offset + len);
-        if !offset.is_multiple_of(BLOCK_BYTES) {
-            self.read_page(ino, first)?;
-        }
         let size = self.inode(ino)?.i_size.get();
-        let is_read = end / BLOCK_BYTES == first && !offset.is_multiple_of(BLOCK_BYTES);
-        if !end.is_multiple_of(BLOCK_BYTES) && end < size && !is_read {
-            self.read_page(ino, end / BLOCK_BYTES)?;
-        }
+        edges(offset, len, size).try_for_each(|index| self.read_page(ino, index).map(drop))?;
         Ok(())
     }
 
@@ -87,11 +81,7 @@ impl<D: Scheduler> F2fs<D> {
             done = done.max(self.io.start_read(address, &mut into[at..at + count as usize])?);
         }
         self.io.wait_read(done);
-        for (index, content) in (first..).zip(into) {
-            if self.pages.is_dirty(ino.0.into(), index) {
-                *content = self.pages.get(ino.0.into(), index).cloned().unwrap_or_default();
-            }
-        }
+        put_dirty_over(&mut self.pages, ino.0.into(), first, into);
         Ok(())
     }
 }
