@@ -1,6 +1,6 @@
-//! Paths in a volume that is read without a mount.
+//! The files of a volume that is read without a mount: paths, attributes, content.
 
-use crate::{MAX_SYMLINKS, PathTree, resolve, shown};
+use crate::{Attr, Ino, LeftOut, MAX_SYMLINKS, PathTree, mode, resolve, shown};
 
 /// A reason why a path leads nowhere, or a file is not of the kind that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,8 +47,20 @@ pub trait VolumeTree {
     /// A damaged inode.
     fn root_inode(&mut self) -> Result<Self::Inode, Self::Error>;
 
-    /// The mode of an inode.
-    fn mode_of(inode: &Self::Inode) -> u16;
+    /// The inode of a number.
+    ///
+    /// # Errors
+    /// A number without an inode; a damaged one.
+    fn inode_of(&mut self, ino: Ino) -> Result<Self::Inode, Self::Error>;
+
+    /// The attributes of an inode.
+    fn attr_of(inode: &Self::Inode) -> Attr;
+
+    /// An error as a mounted file system tells it.
+    fn told(error: Self::Error) -> crate::Error;
+
+    /// The number of the root directory.
+    fn root_ino(&self) -> Ino;
 
     /// The inode called `name` in `dir`, a directory.
     ///
@@ -61,6 +73,36 @@ pub trait VolumeTree {
     /// # Errors
     /// A damaged inode.
     fn link_target(&mut self, link: &Self::Inode) -> Result<Vec<u8>, Self::Error>;
+
+    /// The names of a directory that are whole, with their inodes, and why others are not; "." and ".." are left out.
+    ///
+    /// # Errors
+    /// A directory that cannot be read.
+    fn names_in(&mut self, dir: &Self::Inode) -> Result<(Vec<(Vec<u8>, Ino)>, LeftOut), Self::Error>;
+
+    /// Reads from `offset` on; returns the bytes that were read.
+    ///
+    /// # Errors
+    /// Damage; the device.
+    fn read_at(&mut self, file: &Self::Inode, offset: u64, into: &mut [u8]) -> Result<usize, Self::Error>;
+
+    /// The first byte at or after `offset` that is data; the end of the file if there is none.
+    ///
+    /// # Errors
+    /// Damage; the device.
+    fn data_from(&mut self, file: &Self::Inode, offset: u64) -> Result<u64, Self::Error>;
+
+    /// The first byte after `offset`, which is data, that is in a hole; the end of the file if there is none.
+    ///
+    /// # Errors
+    /// Damage; the device.
+    fn hole_from(&mut self, file: &Self::Inode, offset: u64) -> Result<u64, Self::Error>;
+
+    /// The names and values of the extended attributes, as the system shows them.
+    ///
+    /// # Errors
+    /// Damage; the device.
+    fn attributes_of(&mut self, file: &Self::Inode) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Self::Error>;
 
     /// The inode that `path` leads to from the root, following symbolic links (inside the volume: a target that
     /// begins with a slash begins at its root). "", "/" and "." are the root; ".." in the root is the root.
@@ -96,7 +138,7 @@ impl<V: VolumeTree + ?Sized> PathTree for OnPath<'_, V> {
     }
 
     fn enter(&mut self, here: &V::Inode, name: &[u8]) -> Result<V::Inode, V::Error> {
-        if !crate::mode::is_dir(V::mode_of(here)) {
+        if !V::attr_of(here).is_dir() {
             let before = format!("what precedes {} in {}", shown(name), shown(self.path));
             return Err(PathError::NotADirectory(before).into());
         }
@@ -108,7 +150,7 @@ impl<V: VolumeTree + ?Sized> PathTree for OnPath<'_, V> {
     }
 
     fn target(&mut self, file: &V::Inode) -> Result<Option<Vec<u8>>, V::Error> {
-        let is_link = crate::mode::is_symlink(V::mode_of(file));
+        let is_link = mode::is_symlink(V::attr_of(file).mode);
         is_link.then(|| self.volume.link_target(file)).transpose()
     }
 
