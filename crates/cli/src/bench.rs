@@ -235,7 +235,7 @@ fn stacks(arguments: &Arguments) -> Result<Vec<Stack>, Failure> {
         if let Some(schedule) = &arguments.devirtualize {
             stack.devirtualize = Some(schedule.clone());
         }
-        Ok(stack)
+        Ok::<_, Failure>(stack)
     };
     let stacks = arguments.stack.iter().map(load).collect::<Result<Vec<_>, _>>()?;
     Ok(stacks.iter().flat_map(|stack| with_map_caches(arguments, stack)).collect())

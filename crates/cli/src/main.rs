@@ -12,7 +12,6 @@ mod devirtualize;
 mod drive;
 mod fsck;
 mod image;
-mod medium;
 mod memory;
 mod mkfs;
 mod mount;
@@ -82,6 +81,15 @@ enum Failure {
     Usage(String),
     /// All else.
     Failed(String),
+}
+
+impl From<dovetail_image::Error> for Failure {
+    fn from(error: dovetail_image::Error) -> Self {
+        match error {
+            dovetail_image::Error::Usage(message) => Self::Usage(message),
+            dovetail_image::Error::Failed(message) => Self::Failed(message),
+        }
+    }
 }
 
 impl Failure {

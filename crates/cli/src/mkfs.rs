@@ -9,10 +9,10 @@ use dovetail_block::{BLOCK_SIZE, BlockDevice};
 use dovetail_ext::mkfs::Kind;
 use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Features, Timestamp, Variant};
 use dovetail_f2fs::mkfs::{MkfsOptions, MkfsReport, existing_content, mkfs};
+use dovetail_image::{Medium, is_drive};
 use dovetail_time::{format_bytes, parse_bytes};
 use uuid::Uuid;
 
-use crate::medium::{Medium, is_drive};
 use crate::mount::ImageLock;
 use crate::{Failure, print};
 

@@ -17,6 +17,7 @@ use std::fmt::Write;
 
 use dovetail_time::{SimSpan, parse_bytes, parse_span};
 use dovetail_vfs::exercise::{Op, Path, Target};
+use dovetail_vfs::mode::{S_IALLUGO, S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, kind};
 use dovetail_vfs::{Fallocate, RenameFlags, SetAttr, XattrFlags};
 
 /// An operation of a workload.
@@ -50,11 +51,6 @@ pub struct ParseError {
     /// The fault, and the right form.
     pub reason: String,
 }
-
-const S_IFMT: u16 = 0o170_000;
-const REGULAR: u16 = 0o100_000;
-const DIRECTORY: u16 = 0o040_000;
-const FIFO: u16 = 0o010_000;
 
 /// Each operation with its arguments.
 const USAGE: [(&str, &str); 23] = [
@@ -179,7 +175,7 @@ impl Arguments<'_> {
 
     fn mode(&self, index: usize, usual: u16) -> Result<u16, String> {
         let Some(text) = self.words.get(index) else { return Ok(usual) };
-        let mode = u16::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777);
+        let mode = u16::from_str_radix(text, 8).ok().filter(|mode| *mode <= S_IALLUGO);
         mode.ok_or_else(|| format!("\"{}\" is no mode: give an octal number up to 7777", clip(text)))
     }
 
@@ -210,9 +206,9 @@ fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
         Ok::<_, String>(Op::Create { path: given.named(0)?, mode, rdev: (0, 0) })
     };
     let op = match name {
-        "create" => node(REGULAR, 0o644)?,
-        "mkdir" => node(DIRECTORY, 0o755)?,
-        "mkfifo" => node(FIFO, 0o644)?,
+        "create" => node(S_IFREG, 0o644)?,
+        "mkdir" => node(S_IFDIR, 0o755)?,
+        "mkfifo" => node(S_IFIFO, 0o644)?,
         "symlink" => Op::Symlink { path: given.named(0)?, len: given.length(1, 4095)? as usize },
         "link" => Op::Link { target: given.target(0)?, path: given.named(1)? },
         "unlink" => Op::Unlink { path: given.named(0)? },
@@ -357,10 +353,10 @@ fn show_op(op: &Op) -> String {
 
 fn show_create(path: &Path, mode: u16) -> String {
     let path = show_path(path);
-    let (name, usual) = match mode & S_IFMT {
-        REGULAR => ("create", 0o644),
-        DIRECTORY => ("mkdir", 0o755),
-        FIFO => ("mkfifo", 0o644),
+    let (name, usual) = match kind(mode) {
+        S_IFREG => ("create", 0o644),
+        S_IFDIR => ("mkdir", 0o755),
+        S_IFIFO => ("mkfifo", 0o644),
         _ => return format!("# mknod {path} {mode:o}"),
     };
     let bits = mode & !S_IFMT;

@@ -7,6 +7,7 @@ use dovetail_devirt::{Hot, Run, Selection, Way};
 use dovetail_time::SimTime;
 use dovetail_vfs::crash::{Clock, History, Promise};
 use dovetail_vfs::exercise::{Op, Path, Step, Subject, Target};
+use dovetail_vfs::mode::S_IALLUGO;
 use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Model, Moment, SetAttr, Simulated};
 
 use crate::language::{Action, show};
@@ -267,7 +268,7 @@ fn said(error: Option<Error>) -> String {
 fn adopt_root(from: &mut impl FileSystem, to: &mut impl FileSystem) -> Result<(), Error> {
     let attr = from.getattr(from.root())?;
     let changes = SetAttr {
-        mode: Some(attr.mode & 0o7777),
+        mode: Some(attr.mode & S_IALLUGO),
         uid: Some(attr.uid),
         gid: Some(attr.gid),
         atime: Some(attr.atime),

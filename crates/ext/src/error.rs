@@ -3,6 +3,7 @@
 use std::fmt;
 
 use dovetail_block::DeviceError;
+use dovetail_vfs::kit::PathError;
 
 use crate::format::{BlockAddr, GroupNo, Incompat, Ino, PHYSICAL_BIT, RoCompat};
 use crate::journal::JournalError;
@@ -56,26 +57,9 @@ pub enum Error {
     /// A pointer cannot be rewritten like this.
     #[error("{0}")]
     Rewrite(&'static str),
-    /// No entry of that name.
-    #[error("there is no {0}")]
-    NotFound(String),
-    /// A file in the place of a directory.
-    #[error("{0} is not a directory")]
-    NotADirectory(String),
-    /// Something other than a regular file in the place of one.
-    #[error("{0} is not a regular file")]
-    NotAFile(String),
-    /// Something other than a symbolic link in the place of one.
-    #[error("inode {0} is not a symbolic link")]
-    NotASymlink(Ino),
-    /// More symbolic links on one path than the kernel follows.
-    #[error("{path} leads through more than {limit} symbolic links")]
-    TooManySymlinks {
-        /// The path as it was given.
-        path: String,
-        /// How many are followed.
-        limit: u32,
-    },
+    /// A path leads nowhere, or to a file of another kind.
+    #[error(transparent)]
+    Path(#[from] PathError),
 }
 
 /// Something that is read or written nowhere here, by the feature's name.
@@ -177,44 +161,11 @@ impl fmt::Display for Place {
 }
 
 /// One way of being damaged, with the values that disagree.
+pub type Corrupt = dovetail_vfs::kit::Corrupt<Place, Ino, Damage>;
+
+/// Damage that only ext knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Corrupt {
-    /// A field outside the values that it may have.
-    #[error("{place}: {field} is {found}, allowed is {min} to {max}")]
-    Range {
-        /// Where.
-        place: Place,
-        /// The field, by the kernel's name.
-        field: &'static str,
-        /// What it holds.
-        found: u64,
-        /// The smallest value allowed.
-        min: u64,
-        /// The largest value allowed.
-        max: u64,
-    },
-    /// A field that must have another value, because of other fields.
-    #[error("{place}: {field} is {found}, not {expected}")]
-    Mismatch {
-        /// Where.
-        place: Place,
-        /// The field, by the kernel's name.
-        field: &'static str,
-        /// What it holds.
-        found: u64,
-        /// What follows from the rest.
-        expected: u64,
-    },
-    /// A checksum that does not fit its bytes.
-    #[error("{place}: the checksum is {found:#010x}, its bytes give {computed:#010x}")]
-    Checksum {
-        /// Where.
-        place: Place,
-        /// The checksum that is stored.
-        found: u32,
-        /// The checksum of what is stored.
-        computed: u32,
-    },
+pub enum Damage {
     /// The device ends before the volume.
     #[error("the volume has {expected} bytes, the device {found}: the image is cut short")]
     Truncated {
@@ -255,34 +206,6 @@ pub enum Corrupt {
     /// An inode that is used and has no content.
     #[error("inode {0} is named or used, and is free")]
     FreeInode(Ino),
-    /// A name that no file may have.
-    #[error("directory {dir}: an entry is called {name}, which no file may be")]
-    Name {
-        /// The directory.
-        dir: Ino,
-        /// The name, as [`dovetail_vfs::shown`] has it.
-        name: String,
-    },
-    /// An entry that leads to no inode.
-    #[error("directory {dir}: {name} leads to inode {ino}, the last one is {last}")]
-    EntryInode {
-        /// The directory.
-        dir: Ino,
-        /// The name, as [`dovetail_vfs::shown`] has it.
-        name: String,
-        /// The inode.
-        ino: Ino,
-        /// The last one that there may be.
-        last: u64,
-    },
-    /// "." or ".." a second time.
-    #[error("directory {dir}: a further entry is called {name}")]
-    FurtherDot {
-        /// The directory.
-        dir: Ino,
-        /// Which of the two.
-        name: String,
-    },
     /// An extended attribute whose name or value does not fit its area.
     #[error("{place}: the entry at byte {offset} goes beyond the area, which ends at {end}")]
     XattrOverrun {
@@ -293,9 +216,6 @@ pub enum Corrupt {
         /// The size of the area.
         end: u64,
     },
-    /// A directory that contains itself, or has two parents.
-    #[error("directory {0} is reached twice: the tree has a loop")]
-    DirectoryLoop(Ino),
 }
 
 /// What an address whose spare bit is set may be.
@@ -308,47 +228,9 @@ fn spare_bit(place: Place, address: BlockAddr) -> &'static str {
      a mount like that on the drive can follow it"
 }
 
-impl Corrupt {
-    /// Nothing if `found` lies in `min..=max`.
-    ///
-    /// # Errors
-    /// [`Corrupt::Range`].
-    pub(crate) fn check_range<V: Into<u64>>(
-        place: Place,
-        field: &'static str,
-        found: V,
-        (min, max): (u64, u64),
-    ) -> Result<(), Self> {
-        let found = found.into();
-        if (min..=max).contains(&found) {
-            return Ok(());
-        }
-        Err(Self::Range { place, field, found, min, max })
-    }
-
-    /// Nothing if the two are equal.
-    ///
-    /// # Errors
-    /// [`Corrupt::Mismatch`].
-    pub(crate) fn check_equal<F: Into<u64>, E: Into<u64>>(
-        place: Place,
-        field: &'static str,
-        found: F,
-        expected: E,
-    ) -> Result<(), Self> {
-        let (found, expected) = (found.into(), expected.into());
-        if found == expected {
-            return Ok(());
-        }
-        Err(Self::Mismatch { place, field, found, expected })
-    }
-
-    /// Nothing if the checksums are equal.
-    ///
-    /// # Errors
-    /// [`Corrupt::Checksum`].
-    pub(crate) fn check_checksum(place: Place, found: u32, computed: u32) -> Result<(), Self> {
-        if found == computed { Ok(()) } else { Err(Self::Checksum { place, found, computed }) }
+impl From<Damage> for Error {
+    fn from(damage: Damage) -> Self {
+        Self::Corrupt(damage.into())
     }
 }
 
@@ -359,12 +241,11 @@ impl From<Error> for dovetail_vfs::Error {
             Error::ReadOnly => Self::ReadOnly,
             Error::Again => Self::Again,
             Error::FileTooBig => Self::FileTooBig,
-            Error::NotFound(_) => Self::NotFound,
-            Error::NotADirectory(_) => Self::NotADirectory,
+            Error::Path(error) => error.into(),
             Error::Rewrite(why) => Self::Invalid(why),
             Error::PhysicalBlock { .. } => Self::Unsupported(error.to_string()),
             Error::Incompatible(what) => Self::Unsupported(what.to_string()),
-            Error::Corrupt(Corrupt::FreeInode(_)) => Self::NotFound,
+            Error::Corrupt(Corrupt::Format(Damage::FreeInode(_))) => Self::NotFound,
             Error::Io(_) | Error::Journal(JournalError::Io(_)) => Self::Io(error.to_string()),
             error => Self::Corrupt(error.to_string()),
         }

@@ -19,7 +19,7 @@ mod places;
 mod space;
 mod volume;
 
-pub use error::{Corrupt, Error, Incompatible, Place};
+pub use error::{Corrupt, Damage, Error, Incompatible, Place};
 pub use io::Written;
-pub use mount::{DataMode, Ext, OptionError, Options};
+pub use mount::{DataMode, Ext, FIGURES, Options};
 pub use volume::{Mapped, Recovery, Run, Visit, Volume, WalkEntry};

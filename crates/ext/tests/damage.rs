@@ -8,7 +8,7 @@ use crate::common::kernel_image;
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_ext::format::{FileType, GroupNo};
 use dovetail_ext::fsck::{Options, check};
-use dovetail_ext::{Corrupt, Error, Place, Visit, Volume};
+use dovetail_ext::{Corrupt, Damage, Error, Place, Visit, Volume};
 use proptest::prelude::*;
 
 /// An image, and its blocks that hold something, the first ones and those of the journal's start among them.
@@ -117,5 +117,5 @@ fn what_is_damaged_is_named() {
     let mut cut = whole.clone();
     cut.resize(5000);
     let (found, expected) = (5000 * 4096, 65_536 * 4096);
-    assert_eq!(Volume::open(cut).unwrap_err(), Corrupt::Truncated { found, expected }.into());
+    assert_eq!(Volume::open(cut).unwrap_err(), Damage::Truncated { found, expected }.into());
 }

@@ -5,6 +5,7 @@
 use crate::common::manifest::{describe, of_volume};
 use crate::common::{kernel_image, manifest_lines};
 use dovetail_ext::Volume;
+use dovetail_vfs::kit::VolumeTree;
 use serde_json::Value;
 
 /// How many lines of the manifest hold; the others come back with what was found in their place.

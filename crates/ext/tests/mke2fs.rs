@@ -8,6 +8,7 @@ use crate::common::{TempImage, tool, tree};
 use dovetail_block::MemoryDevice;
 use dovetail_ext::format::{Compat, Incompat, RoCompat};
 use dovetail_ext::{Error, Incompatible, Volume};
+use dovetail_vfs::kit::VolumeTree;
 
 /// What mke2fs stores of a folder: whole seconds, its own lost+found; the root is not the folder.
 fn stored(mut manifest: Manifest) -> Manifest {

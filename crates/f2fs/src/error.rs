@@ -3,6 +3,7 @@
 use std::fmt;
 
 use dovetail_block::DeviceError;
+use dovetail_vfs::kit::PathError;
 
 use crate::format::{BlockAddr, CompressAlgorithm, Nid};
 use crate::mkfs::MkfsError;
@@ -43,26 +44,9 @@ pub enum Error {
     /// No volume can be made like this.
     #[error("{0}")]
     Mkfs(#[from] MkfsError),
-    /// No entry of that name.
-    #[error("there is no {0}")]
-    NotFound(String),
-    /// A file in the place of a directory.
-    #[error("{0} is not a directory")]
-    NotADirectory(String),
-    /// Something other than a regular file in the place of one.
-    #[error("{0} is not a regular file")]
-    NotAFile(String),
-    /// Something other than a symbolic link in the place of one.
-    #[error("inode {0} is not a symbolic link")]
-    NotASymlink(Nid),
-    /// More symbolic links on one path than the kernel follows.
-    #[error("{path} leads through more than {limit} symbolic links")]
-    TooManySymlinks {
-        /// The path as it was given.
-        path: String,
-        /// How many are followed.
-        limit: u32,
-    },
+    /// A path leads nowhere, or to a file of another kind.
+    #[error(transparent)]
+    Path(#[from] PathError),
 }
 
 /// Something that is read nowhere here, by the feature's name.
@@ -179,44 +163,11 @@ impl fmt::Display for Place {
 }
 
 /// One way of being damaged, with the values that disagree.
+pub type Corrupt = dovetail_vfs::kit::Corrupt<Place, Nid, Damage>;
+
+/// Damage that only F2FS and IPLFS know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Corrupt {
-    /// A field outside the values that it may have.
-    #[error("{place}: {field} is {found}, allowed is {min} to {max}")]
-    Range {
-        /// Where.
-        place: Place,
-        /// The field, by the kernel's name.
-        field: &'static str,
-        /// What it holds.
-        found: u64,
-        /// The smallest value allowed.
-        min: u64,
-        /// The largest value allowed.
-        max: u64,
-    },
-    /// A field that must have another value, because of other fields.
-    #[error("{place}: {field} is {found}, not {expected}")]
-    Mismatch {
-        /// Where.
-        place: Place,
-        /// The field, by the kernel's name.
-        field: &'static str,
-        /// What it holds.
-        found: u64,
-        /// What follows from the rest.
-        expected: u64,
-    },
-    /// A checksum that does not fit its bytes.
-    #[error("{place}: the checksum is {found:#010x}, its bytes give {computed:#010x}")]
-    Checksum {
-        /// Where.
-        place: Place,
-        /// The checksum that is stored.
-        found: u32,
-        /// The checksum of what is stored.
-        computed: u32,
-    },
+pub enum Damage {
     /// The device ends before the volume.
     #[error("the volume has {expected} blocks, the device {found}: the image is cut short")]
     Truncated {
@@ -258,34 +209,6 @@ pub enum Corrupt {
     /// A nid that leads to nothing.
     #[error("nid {0} is used and has no node")]
     NoNode(Nid),
-    /// A name that no file may have.
-    #[error("directory {dir}: an entry is called {name}, which no file may be")]
-    Name {
-        /// The directory.
-        dir: Nid,
-        /// The name, as [`dovetail_vfs::shown`] has it.
-        name: String,
-    },
-    /// An entry that leads to no inode.
-    #[error("directory {dir}: {name} leads to inode {ino}, the last one is {last}")]
-    EntryInode {
-        /// The directory.
-        dir: Nid,
-        /// The name, as [`dovetail_vfs::shown`] has it.
-        name: String,
-        /// The inode.
-        ino: Nid,
-        /// The last one that there may be.
-        last: u64,
-    },
-    /// "." or ".." a second time.
-    #[error("directory {dir}: a further entry is called {name}")]
-    FurtherDot {
-        /// The directory.
-        dir: Nid,
-        /// Which of the two.
-        name: String,
-    },
     /// A list of extended attributes that does not fit its area.
     #[error("extended attributes of inode {ino}: the entry at byte {offset} goes beyond the end at {end}")]
     XattrOverrun {
@@ -317,9 +240,6 @@ pub enum Corrupt {
         /// The node that should point to it.
         nid: Nid,
     },
-    /// A directory that contains itself, or has two parents.
-    #[error("directory {0} is reached twice: the tree has a loop")]
-    DirectoryLoop(Nid),
 }
 
 /// What is wrong with a compressed cluster.
@@ -362,47 +282,9 @@ pub enum ClusterFault {
     },
 }
 
-impl Corrupt {
-    /// Nothing if `found` lies in `min..=max`.
-    ///
-    /// # Errors
-    /// [`Corrupt::Range`].
-    pub(crate) fn check_range<V: Into<u64>>(
-        place: Place,
-        field: &'static str,
-        found: V,
-        (min, max): (u64, u64),
-    ) -> Result<(), Self> {
-        let found = found.into();
-        if (min..=max).contains(&found) {
-            return Ok(());
-        }
-        Err(Self::Range { place, field, found, min, max })
-    }
-
-    /// Nothing if the two are equal.
-    ///
-    /// # Errors
-    /// [`Corrupt::Mismatch`].
-    pub(crate) fn check_equal<F: Into<u64>, E: Into<u64>>(
-        place: Place,
-        field: &'static str,
-        found: F,
-        expected: E,
-    ) -> Result<(), Self> {
-        let (found, expected) = (found.into(), expected.into());
-        if found == expected {
-            return Ok(());
-        }
-        Err(Self::Mismatch { place, field, found, expected })
-    }
-
-    /// Nothing if the checksums are equal.
-    ///
-    /// # Errors
-    /// [`Corrupt::Checksum`].
-    pub(crate) fn check_checksum(place: Place, found: u32, computed: u32) -> Result<(), Self> {
-        if found == computed { Ok(()) } else { Err(Self::Checksum { place, found, computed }) }
+impl From<Damage> for Error {
+    fn from(damage: Damage) -> Self {
+        Self::Corrupt(damage.into())
     }
 }
 
@@ -412,10 +294,9 @@ impl From<Error> for dovetail_vfs::Error {
             Error::NoSpace | Error::LogAtEnd(_) => Self::NoSpace,
             Error::ReadOnly => Self::ReadOnly,
             Error::FileTooBig => Self::FileTooBig,
-            Error::NotFound(_) => Self::NotFound,
-            Error::NotADirectory(_) => Self::NotADirectory,
+            Error::Path(error) => error.into(),
             Error::Incompatible(what) => Self::Unsupported(what.to_string()),
-            Error::Corrupt(Corrupt::NoNode(_)) => Self::NotFound,
+            Error::Corrupt(Corrupt::Format(Damage::NoNode(_))) => Self::NotFound,
             Error::Io(_) => Self::Io(error.to_string()),
             error => Self::Corrupt(error.to_string()),
         }

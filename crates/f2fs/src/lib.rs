@@ -21,9 +21,9 @@ mod error;
 mod mount;
 mod volume;
 
-pub use error::{ClusterFault, Corrupt, Error, Incompatible, Place};
+pub use error::{ClusterFault, Corrupt, Damage, Error, Incompatible, Place};
 pub use mount::{
-    AllocMode, AtomicWrite, BackgroundGc, Events, F2fs, FsyncMode, IpuPolicy, Logs, Mode, OptionError,
-    Options, RemapOrder, Written,
+    AllocMode, AtomicWrite, BackgroundGc, Events, F2fs, FIGURES, FsyncMode, IpuPolicy, Logs, Mode, Options,
+    RemapOrder, Written,
 };
 pub use volume::{Owner, Visit, Volume, WalkEntry};

@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
+use dovetail_vfs::kit::VolumeTree;
 use std::sync::OnceLock;
 
 use crate::common::{kernel_image, tool};
 use dovetail_block::{Lba, MemoryDevice};
-use dovetail_f2fs::{ClusterFault, Corrupt, Error, Visit, Volume};
+use dovetail_f2fs::{ClusterFault, Corrupt, Damage, Error, Visit, Volume};
 use proptest::prelude::*;
 
 /// A small image, and the blocks in it that are not zero.
@@ -89,7 +90,7 @@ fn damaged_clusters_are_named() {
         let first = cluster_of(&image, path)[0];
         image.bytes_mut(first).unwrap()[byte] ^= mask;
         match read_start(image, path).unwrap_err() {
-            Error::Corrupt(Corrupt::Cluster { block: 0, fault, .. }) => fault,
+            Error::Corrupt(Corrupt::Format(Damage::Cluster { block: 0, fault, .. })) => fault,
             error => panic!("{path}: {error}"),
         }
     };
@@ -136,7 +137,7 @@ fn what_is_no_volume_is_said_to_be_none() {
     cut.resize(5000);
     assert_eq!(
         Volume::open(cut).unwrap_err(),
-        Error::Corrupt(Corrupt::Truncated { found: 5000, expected: 65_536 })
+        Error::from(Damage::Truncated { found: 5000, expected: 65_536 })
     );
 }
 
@@ -153,10 +154,10 @@ fn one_good_superblock_and_one_good_checkpoint_pack_are_enough() {
     let other = u64::from(512 * older.pack);
     damaged.bytes_mut(Lba(other)).unwrap()[8] ^= 1;
     let error = Volume::open(damaged.clone()).unwrap_err();
-    assert!(matches!(error, Error::Corrupt(Corrupt::BothCheckpoints { .. })), "{error}");
+    assert!(matches!(error, Error::Corrupt(Corrupt::Format(Damage::BothCheckpoints { .. }))), "{error}");
     damaged.bytes_mut(Lba(1)).unwrap()[1024 + 200] ^= 1;
     let error = Volume::open(damaged).unwrap_err();
-    assert!(matches!(error, Error::Corrupt(Corrupt::BothSuperblocks { .. })), "{error}");
+    assert!(matches!(error, Error::Corrupt(Corrupt::Format(Damage::BothSuperblocks { .. }))), "{error}");
 }
 
 #[test]

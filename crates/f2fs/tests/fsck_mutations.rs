@@ -13,6 +13,7 @@ use crate::common::mutation::{Mutation, OF_IPLFS, one};
 use dovetail_block::{MemoryDevice, Recording, RecordingDevice};
 use dovetail_f2fs::format::name_hash;
 use dovetail_f2fs::fsck::{Finding, Options, Remedy, Severity, check, repair};
+use dovetail_vfs::kit::VolumeTree;
 
 const FILE: &str = "a/rnd";
 const BIG: &str = "a/big.bin";

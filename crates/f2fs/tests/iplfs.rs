@@ -7,6 +7,7 @@ use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice, RecordingDevice, Survivor
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{Error, F2fs, Options, Volume};
 use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::kit::VolumeTree;
 use dovetail_vfs::{Caller, Fallocate, FileSystem, Ino, NewNode};
 
 const MIB: u64 = 1 << 20;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
+use dovetail_vfs::kit::VolumeTree;
 use std::fs;
 use std::path::Path;
 

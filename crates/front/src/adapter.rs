@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use dovetail_vfs::mode::{S_IALLUGO, S_IFDIR, S_IFREG};
 use dovetail_vfs::{
     Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, XattrFlags,
 };
@@ -116,7 +117,7 @@ fn list_with_attributes(
     let with_attributes = |entry: DirEntry| match fs.getattr(entry.ino) {
         // the name is there: a free inode behind it is damage too
         Err(Error::Corrupt(_) | Error::NotFound) => {
-            let mode = if entry.kind == 0 { 0o100_000 } else { entry.kind };
+            let mode = if entry.kind == 0 { S_IFREG } else { entry.kind };
             let attr = Attr { ino: entry.ino, mode, links: 1, ..Attr::default() };
             Ok((entry, attr, Duration::ZERO))
         }
@@ -208,7 +209,7 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyAttr,
     ) {
         let changes = SetAttr {
-            mode: mode.map(|mode| (mode & 0o7777) as u16),
+            mode: mode.map(|mode| mode as u16 & S_IALLUGO),
             uid,
             gid,
             size,
@@ -254,7 +255,7 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         let place = Place { dir: self.numbers.ino(parent), name: name.as_bytes(), umask };
-        let node = NewNode { mode: (mode & 0o7777) as u16 | 0o040_000, rdev: (0, 0) };
+        let node = NewNode { mode: mode as u16 & S_IALLUGO | S_IFDIR, rdev: (0, 0) };
         let made = self.shared.call(|fs| rules::create(fs, &caller(request), &place, node));
         self.reply_entry(made, reply);
     }

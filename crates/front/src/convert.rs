@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use dovetail_vfs::mode::{S_IALLUGO, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK};
 use dovetail_vfs::{Attr, Error, Ino, Timestamp};
 use fuser::{Errno, FileAttr, FileType, INodeNo, TimeOrNow};
 
@@ -46,7 +47,7 @@ impl Numbers {
             ctime: system_time(attr.ctime),
             crtime: UNIX_EPOCH,
             kind: file_type(attr.kind()),
-            perm: attr.mode & 0o7777,
+            perm: attr.mode & S_IALLUGO,
             nlink: attr.links,
             uid: attr.uid,
             gid: attr.gid,
@@ -60,12 +61,12 @@ impl Numbers {
 /// A file of no blocks is taken for one hole by some programs (tar -S), but what was stored into its
 /// mapped pages may wait in the kernel's cache.
 const fn least_blocks(attr: &Attr) -> u64 {
-    if attr.kind() == 0o100_000 { 1 } else { 0 }
+    if attr.kind() == S_IFREG { 1 } else { 0 }
 }
 
 /// What FUSE understands as "there is no such name, and that stays so": node 0.
 pub(crate) fn no_entry() -> FileAttr {
-    Numbers { root: 1 }.attr(&Attr { ino: Ino(0), mode: 0o100_000, ..Attr::default() })
+    Numbers { root: 1 }.attr(&Attr { ino: Ino(0), mode: S_IFREG, ..Attr::default() })
 }
 
 pub(crate) fn errno(error: &Error) -> Errno {
@@ -74,12 +75,12 @@ pub(crate) fn errno(error: &Error) -> Errno {
 
 pub(crate) const fn file_type(kind: u16) -> FileType {
     match kind {
-        0o010_000 => FileType::NamedPipe,
-        0o020_000 => FileType::CharDevice,
-        0o040_000 => FileType::Directory,
-        0o060_000 => FileType::BlockDevice,
-        0o120_000 => FileType::Symlink,
-        0o140_000 => FileType::Socket,
+        S_IFIFO => FileType::NamedPipe,
+        S_IFCHR => FileType::CharDevice,
+        S_IFDIR => FileType::Directory,
+        S_IFBLK => FileType::BlockDevice,
+        S_IFLNK => FileType::Symlink,
+        S_IFSOCK => FileType::Socket,
         _ => FileType::RegularFile,
     }
 }

@@ -2,6 +2,7 @@
 //! new inodes, ACLs that follow the mode and the mode that follows them, set-id bits that go,
 //! writes on a volume that gets full.
 
+use dovetail_vfs::mode::{S_IALLUGO, S_IFREG, S_ISGID, S_ISUID};
 use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, SetAttr, XattrFlags};
 
 use crate::acl::{ACCESS, Acl, DEFAULT};
@@ -14,8 +15,6 @@ pub(crate) struct Place<'a> {
     pub(crate) umask: u32,
 }
 
-const SETUID: u16 = 0o4000;
-const SETGID: u16 = 0o2000;
 const GROUP_EXECUTES: u16 = 0o010;
 const PERMISSIONS: u16 = 0o777;
 /// What room is counted in, in bytes.
@@ -93,13 +92,13 @@ pub(crate) fn held(
 }
 
 fn is_regular(attr: &Attr) -> bool {
-    attr.kind() == 0o100_000
+    attr.kind() == S_IFREG
 }
 
 /// The bits are kept only while a regular file has them: what runs with the rights of others is
 /// looked at anew each time.
 pub(crate) fn has_set_id(attr: &Attr) -> bool {
-    is_regular(attr) && attr.mode & (SETUID | SETGID) != 0
+    is_regular(attr) && attr.mode & (S_ISUID | S_ISGID) != 0
 }
 
 /// Its group says who may use setgid: those in it, and those who may keep such bits anyway.
@@ -110,8 +109,8 @@ fn may_set_group(asker: &Asker, attr: &Attr) -> bool {
 /// The mode without the bits that a change of content or owner takes away: setuid, and setgid where
 /// the group may execute or `asker` may not set it.
 fn without_set_id(asker: &Asker, attr: &Attr, mode: u16) -> u16 {
-    let goes = mode & SETGID != 0 && (mode & GROUP_EXECUTES != 0 || !may_set_group(asker, attr));
-    mode & 0o7777 & !SETUID & !(if goes { SETGID } else { 0 })
+    let goes = mode & S_ISGID != 0 && (mode & GROUP_EXECUTES != 0 || !may_set_group(asker, attr));
+    mode & S_IALLUGO & !S_ISUID & !(if goes { S_ISGID } else { 0 })
 }
 
 /// Takes the set-id bits away from a regular file whose content `asker` is about to change.
@@ -121,7 +120,7 @@ pub(crate) fn drop_set_id(fs: &mut dyn FileSystem, asker: &Asker, ino: Ino) -> R
         return Ok(());
     }
     let mode = without_set_id(asker, &attr, attr.mode);
-    if mode != attr.mode & 0o7777 {
+    if mode != attr.mode & S_IALLUGO {
         fs.setattr(&asker.caller, ino, &SetAttr { mode: Some(mode), ..SetAttr::default() })?;
     }
     Ok(())
@@ -140,11 +139,11 @@ pub(crate) fn set_attributes(
     let empty = changes == SetAttr::default();
     if owner || empty || changes.size.is_some() {
         let attr = fs.getattr(ino)?;
-        let mode = changes.mode.unwrap_or(attr.mode) & 0o7777;
+        let mode = changes.mode.unwrap_or(attr.mode) & S_IALLUGO;
         let may_change = owner || empty && [0, attr.uid].contains(&asker.caller.uid);
         let goes = may_change && !attr.is_dir()
             || changes.size.is_some() && has_set_id(&attr) && !asker.keeps_set_id();
-        if goes && mode & (SETUID | SETGID) != 0 {
+        if goes && mode & (S_ISUID | S_ISGID) != 0 {
             changes.mode = Some(without_set_id(asker, &attr, mode));
         }
     }
@@ -171,8 +170,8 @@ pub(crate) fn set_xattr(
     }
     let acl = Acl::parse(value).ok_or(Error::Invalid("the value is no access control list"))?;
     let attr = fs.getattr(ino)?;
-    let setgid = attr.mode & SETGID != 0 && may_set_group(asker, &attr);
-    let kept = attr.mode & 0o7000 & !(if setgid { 0 } else { SETGID });
+    let setgid = attr.mode & S_ISGID != 0 && may_set_group(asker, &attr);
+    let kept = attr.mode & 0o7000 & !(if setgid { 0 } else { S_ISGID });
     let mode = kept | acl.mode();
     if acl.is_mode() {
         match fs.removexattr(caller, ino, ACCESS) {

@@ -33,19 +33,103 @@ impl fmt::Display for Name {
     }
 }
 
-/// A finding of one format's check: an enum with a variant for each kind.
-pub trait Kinds: Sized + 'static {
-    /// A kind without its values.
-    type Kind: Copy;
+/// A kind of finding, without its values; `R` is what a repair does about it, for formats that are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind<R: 'static = ()> {
+    /// The variant's name.
+    pub name: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What a repair does about it.
+    pub remedy: R,
+    /// What it means, in a sentence or two.
+    pub about: &'static str,
+}
+
+/// A finding of one format's check: an enum with a variant for each kind, declared with [`crate::findings`].
+pub trait Finding: Sized + 'static {
+    /// What a repair does about a kind.
+    type Remedy: Copy;
 
     /// All kinds, in the order of the documentation.
-    const KINDS: &'static [Self::Kind];
+    const KINDS: &'static [Kind<Self::Remedy>];
 
     /// The place of this one's kind in [`Self::KINDS`].
     fn index(&self) -> usize;
+}
 
-    /// How bad a kind is.
-    fn severity_of(kind: Self::Kind) -> Severity;
+/// Declares a format's findings, one a line: documentation, name, severity, remedy (if the format is repaired), values,
+/// and the sentence. From it come the enum `Finding` with its names, severities and values, and [`Finding`] for it.
+#[macro_export]
+macro_rules! findings {
+    (remedy: $remedy_type:ty; $($(#[doc = $doc:literal])+ $name:ident: $severity:ident $(, $remedy:ident)?,
+        { $($field:ident: $type:ty),* $(,)? } => $message:literal;)*) => {
+        /// Something that a check found. [`Self::severity`] tells how bad it is, `Display` says it in a sentence.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Finding {
+            $($(#[doc = $doc])+ $name { $(
+                #[doc = concat!("`", stringify!($field), "` in: ", $message, ".")] $field: $type,
+            )* },)*
+        }
+
+        impl Finding {
+            /// All kinds, in the order of the documentation.
+            pub const KINDS: &'static [$crate::check::Kind<$remedy_type>] = &[$($crate::check::Kind {
+                name: stringify!($name),
+                severity: $crate::check::Severity::$severity,
+                remedy: $crate::remedy!($remedy_type $(, $remedy)?),
+                about: concat!($($doc),+),
+            }),*];
+
+            /// Its kind.
+            pub fn kind(&self) -> $crate::check::Kind<$remedy_type> {
+                Self::KINDS[$crate::check::Finding::index(self)]
+            }
+
+            /// How bad it is.
+            pub fn severity(&self) -> $crate::check::Severity {
+                self.kind().severity
+            }
+
+            /// Its values by name.
+            pub fn values(&self) -> Vec<(&'static str, String)> {
+                match self {
+                    $(Self::$name { $($field),* } => vec![$((stringify!($field), $field.to_string())),*],)*
+                }
+            }
+        }
+
+        impl $crate::check::Finding for Finding {
+            type Remedy = $remedy_type;
+
+            const KINDS: &'static [$crate::check::Kind<$remedy_type>] = Self::KINDS;
+
+            fn index(&self) -> usize {
+                /// The variants without their values, numbered from 0.
+                #[derive(Clone, Copy)]
+                enum Number { $($name),* }
+                (match self { $(Self::$name { .. } => Number::$name),* }) as usize
+            }
+        }
+
+        impl std::fmt::Display for Finding {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self { $(Self::$name { $($field),* } => write!(f, $message),)* }
+            }
+        }
+    };
+}
+
+/// The remedy of a finding, or nothing where a format is not repaired.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! remedy {
+    ($type:ty) => {
+        ()
+    };
+    ($type:ty, $remedy:ident) => {
+        <$type>::$remedy
+    };
 }
 
 /// What a check found: findings `F`, and what was counted on the way.
@@ -64,10 +148,10 @@ impl<F, C: Default> Default for Report<F, C> {
     }
 }
 
-impl<F: Kinds, C> Report<F, C> {
+impl<F: Finding, C> Report<F, C> {
     /// How many findings of a severity there were, kept or not.
     pub fn count(&self, severity: Severity) -> u64 {
-        self.kinds().filter(|&(kind, _)| F::severity_of(kind) == severity).map(|(_, seen)| seen).sum()
+        self.kinds().filter(|&(kind, _)| kind.severity == severity).map(|(_, seen)| seen).sum()
     }
 
     /// No errors; there may be warnings and notes.
@@ -75,8 +159,8 @@ impl<F: Kinds, C> Report<F, C> {
         self.count(Severity::Error) == 0
     }
 
-    /// How many findings there were of each kind that occurred, in the order of [`Kinds::KINDS`].
-    pub fn kinds(&self) -> impl Iterator<Item = (F::Kind, u64)> {
+    /// How many findings there were of each kind that occurred, in the order of [`Finding::KINDS`].
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind<F::Remedy>, u64)> {
         F::KINDS.iter().copied().zip(self.seen.iter().copied()).filter(|&(_, seen)| seen > 0)
     }
 

@@ -1,5 +1,7 @@
 //! What kind of file an inode is: in its mode, and as a directory entry of ext and F2FS says it.
 
+use crate::mode::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK, kind};
+
 /// What a directory entry says that its inode is: a number that ext and F2FS share with the kernel's VFS (`FT_REG_FILE` and its
 /// kin).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,27 +27,27 @@ impl FileType {
 
     /// The type that the mode of an inode gives it; [`Self::UNKNOWN`] for none that there is.
     pub const fn of_mode(mode: u16) -> Self {
-        match mode & 0o170_000 {
-            0o100_000 => Self::REGULAR,
-            0o040_000 => Self::DIRECTORY,
-            0o020_000 => Self::CHAR_DEVICE,
-            0o060_000 => Self::BLOCK_DEVICE,
-            0o010_000 => Self::FIFO,
-            0o140_000 => Self::SOCKET,
-            0o120_000 => Self::SYMLINK,
+        match kind(mode) {
+            S_IFREG => Self::REGULAR,
+            S_IFDIR => Self::DIRECTORY,
+            S_IFCHR => Self::CHAR_DEVICE,
+            S_IFBLK => Self::BLOCK_DEVICE,
+            S_IFIFO => Self::FIFO,
+            S_IFSOCK => Self::SOCKET,
+            S_IFLNK => Self::SYMLINK,
             _ => Self::UNKNOWN,
         }
     }
     /// The type bits of a mode; 0 for a number that has no meaning.
     pub const fn mode_bits(self) -> u16 {
         match self {
-            Self::REGULAR => 0o100_000,
-            Self::DIRECTORY => 0o040_000,
-            Self::CHAR_DEVICE => 0o020_000,
-            Self::BLOCK_DEVICE => 0o060_000,
-            Self::FIFO => 0o010_000,
-            Self::SOCKET => 0o140_000,
-            Self::SYMLINK => 0o120_000,
+            Self::REGULAR => S_IFREG,
+            Self::DIRECTORY => S_IFDIR,
+            Self::CHAR_DEVICE => S_IFCHR,
+            Self::BLOCK_DEVICE => S_IFBLK,
+            Self::FIFO => S_IFIFO,
+            Self::SOCKET => S_IFSOCK,
+            Self::SYMLINK => S_IFLNK,
             _ => 0,
         }
     }

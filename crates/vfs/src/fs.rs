@@ -2,7 +2,7 @@
 
 use dovetail_time::SimTime;
 
-use crate::{Devirtualize, Error, LeftOut, Moment};
+use crate::{Devirtualize, Error, LeftOut, Moment, mode};
 
 /// The number of an inode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,12 +60,12 @@ pub struct Attr {
 impl Attr {
     /// The bits of the mode that say what it is, `S_IFMT`.
     pub const fn kind(&self) -> u16 {
-        self.mode & 0o170_000
+        mode::kind(self.mode)
     }
 
     /// It is a directory.
     pub const fn is_dir(&self) -> bool {
-        self.kind() == 0o040_000
+        mode::is_dir(self.mode)
     }
 }
 

@@ -9,9 +9,12 @@ pub mod crash;
 mod devirtualize;
 mod error;
 pub mod exercise;
+mod figure;
 mod file_type;
 mod fs;
+pub mod kit;
 mod left_out;
+pub mod mode;
 mod model;
 mod moment;
 mod names;
@@ -25,6 +28,7 @@ mod walk;
 pub use cache::PageCache;
 pub use devirtualize::{Devirtualize, Target};
 pub use error::Error;
+pub use figure::{Count, Figure, Figures};
 pub use file_type::FileType;
 pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
@@ -36,7 +40,7 @@ pub use moment::Moment;
 pub use names::check_name;
 pub use path::{MAX_SYMLINKS, PathTree, resolve};
 pub use shown::shown;
-pub use simulated::{Figure, Simulated};
+pub use simulated::Simulated;
 pub use tree_walk::{Names, Visit, Walk, WalkEntry, walk};
 pub use walk::{Address, Holder, MetadataBlock, Pointer, PointerPlace, PointerWalk};
 

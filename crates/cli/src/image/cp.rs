@@ -5,13 +5,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dovetail_vfs::{Attr, Caller, FileSystem, Ino};
+use dovetail_image::{CopyIn, CopyOut, Keep, Mount, Tree, find, format_of, resolve};
+use dovetail_time::SimTime;
+use dovetail_vfs::{Attr, Caller, FileSystem, Ino, shown};
 
-use super::copy_in::CopyIn;
-use super::copy_out::{CopyOut, Keep};
-use super::path::{resolve, shown};
-use super::tree::Tree;
-use crate::mount::{ImageLock, Kind};
+use crate::mount::{ImageLock, seed};
 use crate::{Failure, clock, complain};
 
 /// From where to where; one of them is in an image.
@@ -72,13 +70,13 @@ fn is_directory(path: &str) -> Failure {
 
 fn copy_out(arguments: &CpArguments, image: &Path, path: &[u8], to: &Path) -> Result<(), Failure> {
     let mut opened = super::open::open(image)?;
-    let start = resolve(&mut *opened.tree, path, !arguments.recursive)?;
+    let start = resolve(&mut *opened.files.tree, path, !arguments.recursive)?;
     if start.is_dir() && !arguments.recursive {
         return Err(is_directory(&shown(path)));
     }
     let to = if to.is_dir() { to.join(last_name(path)) } else { to.to_path_buf() };
     let keep = Keep { owners: arguments.preserve, replace: true };
-    let mut copy = CopyOut::new(&mut *opened.tree, opened.most_bytes, keep);
+    let mut copy = CopyOut::new(&mut *opened.files.tree, opened.files.most_bytes, keep);
     if start.is_dir() {
         // the root has no name: what it holds goes to where it was to go
         if !to.is_dir() {
@@ -90,7 +88,7 @@ fn copy_out(arguments: &CpArguments, image: &Path, path: &[u8], to: &Path) -> Re
         copy.single(&start, path, &to);
     }
     copy.done.left_out().lines().for_each(complain);
-    copy.done.result()
+    Ok(copy.done.result()?)
 }
 
 /// The last name of a path; empty for the root.
@@ -105,7 +103,10 @@ fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> R
         return Err(is_directory(&from.display().to_string()));
     }
     let _lock = ImageLock::take(image, true)?;
-    let mut fs: Box<dyn FileSystem> = Kind::of(image)?.open(image, false, &[])?;
+    let request =
+        Mount { read_only: false, options: "", seed: seed(), now: clock::mounting_at(SimTime::ZERO) };
+    let mut fs: Box<dyn FileSystem> =
+        format_of(image)?.mount(image, &request, &mut |sentence| complain(&sentence))?;
     let place = place(&mut fs, path, from);
     let copied = place.map(|(dir, name)| {
         let mut copy = CopyIn::new(&mut *fs, caller(), arguments.preserve);
@@ -133,7 +134,7 @@ fn place(fs: &mut Box<dyn FileSystem>, path: &[u8], from: &Path) -> Result<(Ino,
         let name = from.file_name().or(absolute.file_name()).map(|name| name.as_bytes().to_vec());
         name.ok_or_else(|| Failure::Usage(format!("{} has no name to be copied by", from.display())))
     };
-    match super::path::find(fs, path, true) {
+    match find(fs, path, true) {
         Ok(attr) if attr.is_dir() => Ok((attr.ino, own()?)),
         Ok(_) | Err(dovetail_vfs::Error::NotFound) => {
             let (above, name) = split(path);

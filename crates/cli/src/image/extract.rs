@@ -5,10 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use dovetail_image::{CopyOut, Done, Keep, resolve};
 
-use super::copy_out::{CopyOut, Done, Keep};
 use super::open;
-use super::path::resolve;
 use crate::{Failure, print};
 
 /// An image, and where its files go.
@@ -26,11 +25,11 @@ pub(crate) struct ExtractArguments {
 pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
     let mut image = open::open(&arguments.image)?;
     let path = arguments.path.as_bytes();
-    let start = resolve(&mut *image.tree, path, true)?;
+    let start = resolve(&mut *image.files.tree, path, true)?;
     let to = &arguments.directory;
     prepare(to)?;
     let keep = Keep { owners: true, replace: false };
-    let mut copy = CopyOut::new(&mut *image.tree, image.most_bytes, keep);
+    let mut copy = CopyOut::new(&mut *image.files.tree, image.files.most_bytes, keep);
     if start.is_dir() {
         copy.directory(&start, path, to);
     } else {
@@ -60,5 +59,5 @@ fn finish(done: &Done, to: &Path) -> Result<(), Failure> {
     let made = made.iter().filter(|(count, what)| *count > 0 || *what == "files");
     let made: Vec<_> = made.map(|(count, what)| format!("{count} {what}")).collect();
     print(&format!("{} in {}\n{}", made.join(", "), to.display(), done.left_out()))?;
-    done.result()
+    Ok(done.result()?)
 }

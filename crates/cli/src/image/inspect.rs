@@ -5,24 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use dovetail_f2fs::Volume;
-use dovetail_f2fs::format::{
-    BlockAddr, Footer, NIDS_IN_NODE, Nid, SegNo, Timestamp, Variant, XATTR_NODE_OFFSET, is_indirect,
-    node_address, node_nid,
-};
-use serde_json::{Map, Value, json};
+use dovetail_image::{Structure, format_of};
+use serde_json::{Map, Value};
 
-use super::line::mode_text;
-use super::open::{ext_volume, volume};
-use super::segments::{LOGS, segment, segments};
-use super::{inspect_ext, inspect_iplfs};
-use crate::medium::Medium;
-use crate::{Failure, print};
-
-pub(super) type Image = Volume<Medium>;
-
-/// Names and values, in the order in which they are shown.
-type Facts = Map<String, Value>;
+use crate::{Failure, complain, print};
 
 /// An image, and a structure in it.
 #[derive(Debug, Args)]
@@ -76,61 +62,27 @@ enum What {
 }
 
 pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
-    if let Some(mut volume) = ext_volume(&arguments.image)? {
-        return show(arguments, &ext_facts(&mut volume, &arguments.what)?);
-    }
-    let mut volume = volume(&arguments.image)?;
-    let iplfs = volume.superblock().variant == Variant::Iplfs;
-    let facts = match &arguments.what {
-        What::Segment { .. } | What::Segments if iplfs => {
-            return Err(Failure::Usage(
-                "IPLFS has no segments: use checkpoint, discard-log, areas, nid or path".into(),
-            ));
-        }
-        What::DiscardLog | What::Areas if !iplfs => {
-            return Err(Failure::Usage(
-                "only IPLFS has a discard log and areas: use checkpoint or segments".into(),
-            ));
-        }
-        What::Areas => inspect_iplfs::areas(volume)?,
-        What::Superblock if iplfs => inspect_iplfs::superblock(&volume),
-        What::Checkpoint if iplfs => inspect_iplfs::checkpoint(&volume),
-        What::DiscardLog => inspect_iplfs::discard_log(&mut volume)?,
-        What::Group { .. } | What::Inode { .. } => {
-            return Err(Failure::Usage("F2FS has nodes and segments: use nid, segment or path".into()));
-        }
-        What::Superblock => superblock(&volume),
-        What::Checkpoint => checkpoint(&volume),
-        What::Nid { nid } => node(&mut volume, Nid(*nid))?,
-        What::Segment { segno } => segment(&mut volume, SegNo(*segno))?,
-        What::Segments => return print(&segments(&mut volume, arguments.json)?),
-        What::Path { path } => {
-            let inode = volume.resolve_link(path.as_bytes()).map_err(Failure::failed)?;
-            node(&mut volume, inode.ino)?
-        }
-    };
-    show(arguments, &facts)
+    let (image, structure) = (&arguments.image, structure(&arguments.what));
+    let shown = format_of(image)?.inspect(image, &structure, &mut |sentence| complain(&sentence))?;
+    print(&match (arguments.json, shown.text) {
+        (true, _) => format!("{:#}\n", shown.facts),
+        (false, Some(text)) => text,
+        (false, None) => as_text(&shown.facts),
+    })
 }
 
-fn show(arguments: &InspectArguments, facts: &Value) -> Result<(), Failure> {
-    if arguments.json {
-        return print(&format!("{facts:#}\n"));
-    }
-    print(&as_text(facts))
-}
-
-fn ext_facts(volume: &mut dovetail_ext::Volume<Medium>, what: &What) -> Result<Value, Failure> {
+fn structure(what: &What) -> Structure {
     match what {
-        What::Superblock => Ok(inspect_ext::superblock(volume)),
-        What::Group { number } => inspect_ext::group(volume, *number),
-        What::Inode { ino } => inspect_ext::inode(volume, dovetail_ext::format::Ino(*ino)),
-        What::Path { path } => {
-            let inode = volume.resolve_link(path.as_bytes()).map_err(Failure::failed)?;
-            inspect_ext::inode(volume, inode.ino)
-        }
-        _ => Err(Failure::Usage(
-            "an ext volume has groups and inodes: use superblock, group, inode or path".into(),
-        )),
+        What::Superblock => Structure::Superblock,
+        What::Checkpoint => Structure::Checkpoint,
+        What::DiscardLog => Structure::DiscardLog,
+        What::Areas => Structure::Areas,
+        What::Group { number } => Structure::Group(*number),
+        What::Inode { ino } => Structure::Inode(*ino),
+        What::Nid { nid } => Structure::Nid(*nid),
+        What::Segment { segno } => Structure::Segment(*segno),
+        What::Segments => Structure::Segments,
+        What::Path { path } => Structure::Path(path.as_bytes().to_vec()),
     }
 }
 
@@ -145,163 +97,4 @@ fn as_text(facts: &Value) -> String {
         other => format!("{key:24} {other}\n"),
     });
     lines.collect()
-}
-
-fn superblock(volume: &Image) -> Value {
-    let s = volume.superblock();
-    json!({
-        "version": format!("{}.{}", s.version.0, s.version.1),
-        "label": s.label,
-        "uuid": s.uuid.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
-        "features": s.features.to_string(),
-        "block_count": s.block_count,
-        "segment_count": s.segment_count,
-        "segments_per_section": s.segments_per_section,
-        "sections_per_zone": s.sections_per_zone,
-        "section_count": s.section_count,
-        "segment_count_sit": s.segment_count_sit,
-        "segment_count_nat": s.segment_count_nat,
-        "segment_count_ssa": s.segment_count_ssa,
-        "segment_count_main": s.segment_count_main,
-        "cp_blkaddr": s.cp_start.0,
-        "sit_blkaddr": s.sit_start.0,
-        "nat_blkaddr": s.nat_start.0,
-        "ssa_blkaddr": s.ssa_start.0,
-        "main_blkaddr": s.main_start.0,
-        "cp_payload": s.cp_payload,
-        "quota_inodes": s.quota_files.map(|nid| nid.0),
-        "last_kernel": s.last_kernel,
-        "made_by": s.made_by,
-    })
-}
-
-fn checkpoint(volume: &Image) -> Value {
-    let c = volume.checkpoint();
-    let logs: Map<_, _> = LOGS
-        .iter()
-        .zip(c.logs)
-        .map(|(name, log)| {
-            let value = json!({"segment": log.segment.0, "offset": log.offset, "ssr": log.in_holes});
-            ((*name).to_string(), value)
-        })
-        .collect();
-    json!({
-        "pack": c.pack,
-        "version": c.version,
-        "flags": c.flags.to_string(),
-        "user_block_count": c.user_block_count,
-        "valid_block_count": c.valid_block_count,
-        "reserved_segments": c.reserved_segments,
-        "overprovision_segments": c.overprovision_segments,
-        "free_segments": c.free_segments,
-        "valid_nodes": c.valid_nodes,
-        "valid_inodes": c.valid_inodes,
-        "next_free_nid": c.next_free_nid,
-        "elapsed_seconds": c.elapsed_s,
-        "total_blocks": c.total_blocks,
-        "checksum": format!("{:#010x}", c.checksum),
-        "logs": logs,
-    })
-}
-
-fn node(volume: &mut Image, nid: Nid) -> Result<Value, Failure> {
-    let last = volume.superblock().max_nid() - 1;
-    if !(1..=last).contains(&nid.0) {
-        return Err(Failure::Failed(format!("there is no nid {nid}; the NAT has 1 to {last}")));
-    }
-    let entry = volume.nat(nid).map_err(Failure::failed)?;
-    let mut facts = json!({
-        "nid": nid.0,
-        "nat_ino": entry.ino.0,
-        "nat_block": entry.address.0,
-        "nat_version": entry.version,
-    });
-    let Value::Object(map) = &mut facts else { return Ok(facts) };
-    if entry.address == BlockAddr::NULL {
-        map.insert("note".to_string(), "the nid is free: there is no node".into());
-        return Ok(facts);
-    }
-    let block = volume.node_block(nid).map_err(Failure::failed)?;
-    map.extend(footer(&Footer::parse(&block)));
-    if entry.ino == nid {
-        map.extend(inode(volume, nid)?);
-    } else {
-        map.extend(pointers(&block, volume.superblock().variant));
-    }
-    Ok(facts)
-}
-
-fn inode(volume: &mut Image, ino: Nid) -> Result<Facts, Failure> {
-    let inode = volume.inode(ino).map_err(Failure::failed)?;
-    let xattrs = volume.xattrs(&inode).map_err(Failure::failed)?;
-    let xattrs: Map<_, _> = xattrs
-        .iter()
-        .map(|x| {
-            (
-                x.full_name(),
-                x.system_value().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
-            )
-        })
-        .collect();
-    let time = |time: Timestamp| format!("{}.{:09}", time.seconds, time.nanoseconds);
-    Ok(facts(json!({
-        "mode": format!("{:o}", inode.mode),
-        "type": mode_text(inode.mode),
-        "uid": inode.uid,
-        "gid": inode.gid,
-        "links": inode.links,
-        "size": inode.size,
-        "blocks": inode.blocks,
-        "atime": time(inode.atime),
-        "ctime": time(inode.ctime),
-        "mtime": time(inode.mtime),
-        "crtime": inode.crtime.map(time),
-        "generation": inode.generation,
-        "inline_flags": inode.inline.0,
-        "flags": inode.flags.0,
-        "parent": inode.parent.0,
-        "name": String::from_utf8_lossy(&inode.name),
-        "pointers": inode.pointer_count(),
-        "nids": inode.nids.map(|nid| nid.0),
-        "xattr_nid": inode.xattr_nid.0,
-        "xattrs": xattrs,
-    })))
-}
-
-/// The fields of an object.
-fn facts(value: Value) -> Facts {
-    match value {
-        Value::Object(facts) => facts,
-        _ => Map::new(),
-    }
-}
-
-fn footer(footer: &Footer) -> Facts {
-    facts(json!({"footer": {
-        "nid": footer.nid.0,
-        "ino": footer.ino.0,
-        "node_offset": footer.node_offset,
-        "cold": footer.cold,
-        "fsync_mark": footer.fsync_mark,
-        "dentry_mark": footer.dentry_mark,
-        "cp_ver": footer.checkpoint,
-        "next_blkaddr": footer.next,
-    }}))
-}
-
-/// What a node that is no inode is, and where it points to: the pointers that are not 0, with their places.
-fn pointers(block: &dovetail_block::BlockBytes, variant: Variant) -> Facts {
-    let offset = Footer::parse(block).node_offset;
-    if offset == XATTR_NODE_OFFSET {
-        return facts(json!({"node": "extended attributes"}));
-    }
-    let (node, to) = if is_indirect(offset) { ("indirect", "nids") } else { ("direct", "addresses") };
-    let count = if is_indirect(offset) { NIDS_IN_NODE } else { variant.direct_pointers() };
-    let pointers = (0..count).map(|index| match is_indirect(offset) {
-        true => (index, node_nid(block, index).0.into()),
-        false => (index, node_address(block, index, variant).0),
-    });
-    let pointers: Facts =
-        pointers.filter(|(_, to)| *to != 0).map(|(index, to)| (index.to_string(), to.into())).collect();
-    facts(json!({"node": node, "pointers": pointers.len(), to: pointers}))
 }

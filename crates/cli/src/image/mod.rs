@@ -1,18 +1,9 @@
 //! `dovetail ls|cat|extract|cp|inspect`: images without mounting them.
 
-mod copy_in;
-mod copy_out;
 mod cp;
 mod extract;
 mod inspect;
-mod inspect_ext;
-mod inspect_iplfs;
-mod line;
 mod open;
-mod path;
-mod segments;
-mod tree;
-mod tree_ext;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -20,18 +11,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::Args;
+use dovetail_image::{CHUNK, resolve};
+use dovetail_vfs::{mode, shown};
 
 use crate::{Failure, print};
 pub(crate) use cp::{CpArguments, copy};
 pub(crate) use extract::{ExtractArguments, extract};
 pub(crate) use inspect::{InspectArguments, inspect};
-use path::{resolve, shown};
-pub(crate) use segments::LOGS;
-
-/// Bytes copied at a time.
-const CHUNK: usize = 1 << 20;
-
-const REGULAR: u16 = 0o100_000;
 
 /// An image, and a path in it.
 #[derive(Debug, Args)]
@@ -58,43 +44,20 @@ pub(crate) struct CatArguments {
 
 pub(crate) fn list(arguments: &ListArguments) -> Result<(), Failure> {
     let mut image = open::open(&arguments.image)?;
-    let tree = &mut *image.tree;
-    let found = resolve(tree, arguments.path.as_bytes(), true)?;
-    if !found.is_dir() {
-        let name = shown(arguments.path.as_bytes());
-        return print(&line::line(tree, &found, &name).map_err(Failure::failed)?);
+    let listing = dovetail_image::list(&mut *image.files.tree, arguments.path.as_bytes())?;
+    print(&listing.lines)?;
+    if listing.damage.is_empty() {
+        return Ok(());
     }
-    let mut entries = Vec::new();
-    loop {
-        let cookie = entries.last().map_or(0, |entry: &dovetail_vfs::DirEntry| entry.cookie);
-        let more = tree.list(found.ino, cookie).map_err(Failure::failed)?;
-        if more.is_empty() {
-            break;
-        }
-        entries.extend(more);
-    }
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    let (mut lines, mut damage) = (String::new(), Vec::new());
-    for entry in &entries {
-        let name = shown(&entry.name);
-        match tree.attr(entry.ino).and_then(|attr| line::line(tree, &attr, &name)) {
-            Ok(line) => lines += &line,
-            Err(error) => damage.push(format!("{name}: {error}")),
-        }
-    }
-    print(&lines)?;
-    let directory = shown(arguments.path.as_bytes());
-    let left = tree.left_out(found.ino).map_err(Failure::failed)?;
-    damage.extend(left.sentences().map(|why| format!("{directory}: {why}")));
-    if damage.is_empty() { Ok(()) } else { Err(Failure::Failed(damage.join("\ndovetail: "))) }
+    Err(Failure::Failed(listing.damage.join("\ndovetail: ")))
 }
 
 pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {
     let mut image = open::open(&arguments.image)?;
-    let tree = &mut *image.tree;
+    let tree = &mut *image.files.tree;
     let path = shown(arguments.path.as_bytes());
     let found = resolve(tree, arguments.path.as_bytes(), true)?;
-    if found.kind() != REGULAR {
+    if !mode::is_regular(found.mode) {
         return Err(Failure::Failed(format!("{path} is not a regular file")));
     }
     let mut buffer = vec![0; CHUNK];

@@ -2,18 +2,19 @@
 
 mod background;
 mod lock;
-mod open;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use dovetail_front::{Ending, Options, Session};
+use dovetail_image::{Mount, format_of};
+use dovetail_time::SimTime;
 
-use crate::Failure;
+use crate::{Failure, clock, complain};
 pub(crate) use lock::ImageLock;
-pub(crate) use open::Kind;
 
 /// An image, and where it is mounted.
 #[derive(Debug, Args)]
@@ -66,9 +67,11 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
         options = options.flush_apart(move || drop(image.sync_data()));
     }
     let lock = ImageLock::take(&arguments.image, !options.read_only)?;
-    let kind = Kind::of(&arguments.image)?;
-    options.kind = kind.name().to_string();
-    let fs = kind.open(&arguments.image, options.read_only, &rest)?;
+    let format = format_of(&arguments.image)?;
+    options.kind = format.variant_on(&arguments.image)?.to_string();
+    let (read_only, now) = (options.read_only, clock::mounting_at(SimTime::ZERO));
+    let request = Mount { read_only, options: &rest.join(","), seed: seed(), now };
+    let fs = format.mount(&arguments.image, &request, &mut |sentence| complain(&sentence))?;
     let session = dovetail_front::mount(fs, &arguments.directory, options).map_err(Failure::failed)?;
     Ok((lock, session))
 }
@@ -77,4 +80,9 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
 fn tell_error(arguments: &Arguments) -> impl Fn(&dovetail_vfs::Error) + Send + Sync + 'static {
     let image = arguments.image.display().to_string();
     move |error| drop(writeln!(std::io::stderr(), "dovetail: {image}: {error}"))
+}
+
+/// A seed of what is random on a mount.
+pub(crate) fn seed() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }

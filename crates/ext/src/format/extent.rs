@@ -1,7 +1,7 @@
 //! Extent trees: runs of blocks, in the inode and in blocks below it.
 
 use super::{BlockAddr, Ino, Superblock, crc32c};
-use crate::error::{Corrupt, Place};
+use crate::error::{Corrupt, Damage, Place};
 
 /// The magic number of each node.
 pub const EXTENT_MAGIC: u16 = 0xF30A;
@@ -151,7 +151,7 @@ impl ExtentEntries {
 
 fn check_order(place: Place, block: u32, end: &mut u64, new_end: u64) -> Result<(), Corrupt> {
     if u64::from(block) < *end {
-        return Err(Corrupt::Order { place, block, end: *end });
+        return Err(Damage::Order { place, block, end: *end }.into());
     }
     *end = new_end;
     Ok(())
@@ -223,14 +223,14 @@ pub const MAX_EXTENT_BLOCKS: u64 = u32::MAX as u64;
 /// Checks that the blocks of an extent lie on the volume.
 ///
 /// # Errors
-/// [`Corrupt::Address`].
+/// [`Damage::Address`].
 pub fn check_extent(extent: &Extent, place: Place, superblock: &Superblock) -> Result<(), Corrupt> {
     let last = BlockAddr(extent.start.0 + u64::from(extent.len) - 1);
     if superblock.contains(extent.start) && superblock.contains(last) {
         return Ok(());
     }
     let (first, last) = (u64::from(superblock.first_data_block) + 1, superblock.blocks_count - 1);
-    Err(Corrupt::Address { place, field: "ee_start", found: extent.start, first, last })
+    Err(Damage::Address { place, field: "ee_start", found: extent.start, first, last }.into())
 }
 
 #[cfg(test)]

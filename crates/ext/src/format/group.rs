@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 
 use super::layout::prove_layout;
 use super::{BlockAddr, GroupNo, Incompat, RoCompat, Superblock, crc16, crc32c};
-use crate::error::{Corrupt, Place};
+use crate::error::{Corrupt, Damage, Place};
 
 /// A descriptor without the feature 64bit.
 const SMALL: usize = 32;
@@ -117,7 +117,7 @@ impl Group {
     /// Decodes the descriptor of `group` and checks its checksum and its addresses.
     ///
     /// # Errors
-    /// [`Corrupt::Checksum`], [`Corrupt::Address`].
+    /// [`Corrupt::Checksum`], [`Damage::Address`].
     pub fn parse_checked(bytes: &[u8], group: GroupNo, superblock: &Superblock) -> Result<Self, Corrupt> {
         if let Some((found, computed)) = group_checksums(bytes, group, superblock) {
             Corrupt::check_checksum(Place::Group(group), found.into(), computed.into())?;
@@ -130,7 +130,7 @@ impl Group {
     /// Checks that bitmaps and inode table lie on the volume.
     ///
     /// # Errors
-    /// [`Corrupt::Address`].
+    /// [`Damage::Address`].
     pub fn check(&self, group: GroupNo, superblock: &Superblock) -> Result<(), Corrupt> {
         let table_blocks = u64::from(superblock.inode_table_blocks());
         let fields = [
@@ -142,7 +142,7 @@ impl Group {
             let first = u64::from(superblock.first_data_block) + 1;
             let last = superblock.blocks_count.saturating_sub(blocks);
             if !(first..=last).contains(&found.0) {
-                return Err(Corrupt::Address { place: Place::Group(group), field, found, first, last });
+                return Err(Damage::Address { place: Place::Group(group), field, found, first, last }.into());
             }
         }
         Ok(())

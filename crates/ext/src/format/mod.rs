@@ -49,9 +49,9 @@ pub use superblock::{
     Superblock, superblock_checksums,
 };
 pub use xattr::{
-    NoRoom, XATTR_MAGIC, Xattr, XattrBlockHeader, XattrIndex, XattrRefused, encode_inline_xattrs,
-    encode_xattr_block, parse_inline_xattrs, parse_xattr_block, seal_xattr_block, set_xattr_refcount,
-    xattr_block_checksums, xattr_block_header,
+    NoRoom, XATTR_MAGIC, Xattr, XattrBlockHeader, XattrIndex, encode_inline_xattrs, encode_xattr_block,
+    parse_inline_xattrs, parse_xattr_block, seal_xattr_block, set_xattr_refcount, xattr_block_checksums,
+    xattr_block_header,
 };
 
 /// The little-endian u32 at `offset`; 0 beyond the end.

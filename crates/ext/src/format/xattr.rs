@@ -3,10 +3,10 @@
 //! Entries stand at the area's start and grow up, values at its end and grow down. In an inode a magic number comes first,
 //! and values are found from the first entry on; in a block a header comes first, and they are found from its start on.
 
-use dovetail_vfs::posix_acl;
+use dovetail_vfs::kit::XattrNameSpace;
 
 use super::{BlockAddr, Ino, crc32c};
-use crate::error::{Corrupt, Place};
+use crate::error::{Corrupt, Damage, Place};
 
 /// The magic number of both forms.
 pub const XATTR_MAGIC: u32 = 0xEA02_0000;
@@ -21,13 +21,20 @@ const ENTRY: usize = 16;
 /// The longest name, without its name space.
 const MAX_NAME: usize = 255;
 
-/// Which name space a name belongs to.
+/// The name space of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct XattrIndex(pub u8);
 
-impl XattrIndex {
-    /// What the system puts before the name; `None` for a number without a name space.
-    pub fn prefix(self) -> Option<&'static str> {
+impl XattrNameSpace for XattrIndex {
+    fn of_number(number: u8) -> Self {
+        Self(number)
+    }
+
+    fn number(self) -> u8 {
+        self.0
+    }
+
+    fn prefix(self) -> Option<&'static str> {
         Some(match self.0 {
             1 => "user.",
             2 => "system.posix_acl_access",
@@ -41,97 +48,26 @@ impl XattrIndex {
             _ => return None,
         })
     }
-
-    /// The name space and the rest of a name that a user may set; `None` for another name space.
-    pub fn of_name(full_name: &[u8]) -> Option<(Self, Vec<u8>)> {
-        SETTABLE.iter().find_map(|&index| {
-            let prefix = index.prefix()?;
-            let rest = full_name.strip_prefix(prefix.as_bytes())?;
-            (prefix.ends_with('.') != rest.is_empty()).then(|| (index, rest.to_vec()))
-        })
-    }
-
-    /// A POSIX access control list, which is stored in a shorter form than it is shown.
-    fn is_acl(self) -> bool {
-        matches!(self.0, 2 | 3)
-    }
 }
 
-/// "user.", the two access control lists, "trusted." and "security.".
-const SETTABLE: [XattrIndex; 5] = [XattrIndex(1), XattrIndex(2), XattrIndex(3), XattrIndex(4), XattrIndex(6)];
-
-/// Why the system's attribute cannot be stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum XattrRefused {
-    /// A name space that no attribute may be set in.
-    #[error("no attribute of this name space can be set")]
-    NameSpace,
-    /// A value that is no access control list.
-    #[error("the value is no access control list")]
-    Acl,
-}
+/// An extended attribute.
+pub type Xattr = dovetail_vfs::kit::Xattr<XattrIndex>;
 
 /// No room for all attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the extended attributes have no room")]
 pub struct NoRoom;
 
-/// An extended attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Xattr {
-    /// Its name space.
-    pub index: XattrIndex,
-    /// Its name without the name space.
-    pub name: Vec<u8>,
-    /// Its value as it is stored.
-    pub value: Vec<u8>,
-}
-
-impl Xattr {
-    /// What is stored for the attribute that the system calls `full_name`.
-    ///
-    /// # Errors
-    /// The name space; a value that is no access control list where one belongs.
-    pub fn from_system(full_name: &[u8], value: &[u8]) -> Result<Self, XattrRefused> {
-        let (index, name) = XattrIndex::of_name(full_name).ok_or(XattrRefused::NameSpace)?;
-        let acl = index.is_acl().then(|| posix_acl::from_system(value).ok_or(XattrRefused::Acl));
-        let value = acl.unwrap_or_else(|| Ok(value.to_vec()))?;
-        Ok(Self { index, name, value })
-    }
-
-    /// The value as the system shows it: the same but for POSIX ACLs, which are stored in a shorter form. A list
-    /// that is damaged is given as it is stored.
-    pub fn system_value(&self) -> Vec<u8> {
-        let acl = self.index.is_acl().then(|| posix_acl::to_system(&self.value));
-        acl.flatten().unwrap_or_else(|| self.value.clone())
-    }
-
-    /// The name as the system knows it, "user.comment". A name space without a name is shown by its number; bytes
-    /// that are not UTF-8 are replaced.
-    pub fn full_name(&self) -> String {
-        let name = String::from_utf8_lossy(&self.name);
-        match self.index.prefix() {
-            Some(prefix) => format!("{prefix}{name}"),
-            None => format!("{}.{name}", self.index.0),
-        }
-    }
-
-    /// Bytes that it takes, entry and value.
-    pub fn stored_len(&self) -> usize {
-        entry_len(&self.name) + self.value.len().next_multiple_of(4)
-    }
-
-    /// The hash of name and value, which stands in entries of blocks: the name by characters, then the value by words, the
-    /// last filled with zeros.
-    pub fn hash(&self) -> u32 {
-        let name = self.name.iter().fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
-        let words = self.value.chunks(4).map(|chunk| {
-            let mut word = [0; 4];
-            word[..chunk.len()].copy_from_slice(chunk);
-            u32::from_le_bytes(word)
-        });
-        words.fold(name, |hash, word| hash.rotate_left(16) ^ word)
-    }
+/// The hash of name and value, which stands in entries of blocks: the name by characters, then the value by words, the
+/// last filled with zeros.
+fn xattr_hash(xattr: &Xattr) -> u32 {
+    let name = xattr.name.iter().fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
+    let words = xattr.value.chunks(4).map(|chunk| {
+        let mut word = [0; 4];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u32::from_le_bytes(word)
+    });
+    words.fold(name, |hash, word| hash.rotate_left(16) ^ word)
 }
 
 fn entry_len(name: &[u8]) -> usize {
@@ -151,7 +87,7 @@ struct Area<'a> {
 /// Attributes in the area behind the fields of inode `ino`; an area without the magic number has none.
 ///
 /// # Errors
-/// [`Corrupt::XattrOverrun`]; a value in an inode of its own, which needs a feature that is not supported.
+/// [`Damage::XattrOverrun`]; a value in an inode of its own, which needs a feature that is not supported.
 pub fn parse_inline_xattrs(area: &[u8], ino: Ino) -> Result<Vec<Xattr>, Corrupt> {
     if area.first_chunk().is_none_or(|magic| u32::from_le_bytes(*magic) != XATTR_MAGIC) {
         return Ok(Vec::new());
@@ -177,7 +113,7 @@ impl Area<'_> {
         // four bytes of zeros end the list; it may also end with the area
         while self.bytes.len() >= at + 4 && super::u32_at(self.bytes, at) != 0 {
             let (offset, end) = (at as u64, self.bytes.len() as u64);
-            let overrun = || Corrupt::XattrOverrun { place: self.place, offset, end };
+            let overrun = || Damage::XattrOverrun { place: self.place, offset, end };
             let entry = self.entry(at).ok_or_else(overrun)?;
             at += entry_len(entry.name);
             Corrupt::check_equal(self.place, "e_value_inum", entry.value_inum, 0_u32)?;
@@ -259,8 +195,8 @@ pub fn encode_xattr_block(list: &[Xattr], block_size: usize) -> Result<Vec<u8>, 
     let mut sorted: Vec<_> = list.iter().collect();
     sorted.sort_by(|a, b| (a.index, a.name.len(), &a.name).cmp(&(b.index, b.name.len(), &b.name)));
     let mut block = vec![0; block_size];
-    put_entries(sorted.iter().copied(), &mut block, BLOCK_HEADER, 0, Xattr::hash)?;
-    let hashes = sorted.iter().map(|xattr| xattr.hash());
+    put_entries(sorted.iter().copied(), &mut block, BLOCK_HEADER, 0, xattr_hash)?;
+    let hashes = sorted.iter().map(|xattr| xattr_hash(xattr));
     // an entry without a hash makes the whole one that is not shared
     let hash = if hashes.clone().any(|hash| hash == 0) {
         0
@@ -340,7 +276,7 @@ mod tests {
                 .enumerate()
                 .map(|(n, &(name, value, index))| Xattr { index: XattrIndex(index), name: vec![b'a' + n as u8; name], value: vec![7; value] })
                 .collect();
-            let size: usize = list.iter().map(Xattr::stored_len).sum();
+            let size: usize = list.iter().map(|xattr| entry_len(&xattr.name) + xattr.value.len().next_multiple_of(4)).sum();
             let room = room / 4 * 4;
             match encode_inline_xattrs(&list, room) {
                 Ok(area) => prop_assert_eq!(parse_inline_xattrs(&area, Ino(12)).unwrap(), list.clone()),

@@ -1,130 +1,14 @@
 //! What a check may find: one variant for each kind, with the values that disagree.
 
-use std::fmt;
-
-use dovetail_vfs::check::{Kinds, Name, Severity};
+use dovetail_vfs::check::Name;
+use dovetail_vfs::findings;
 
 use crate::error::Corrupt;
 use crate::format::{BlockAddr, GroupNo, Ino};
 
-/// A kind of finding, without its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
-    /// The variant's name.
-    pub name: &'static str,
-    /// How bad it is.
-    pub severity: Severity,
-    /// What it means, in a sentence or two.
-    pub about: &'static str,
-}
-
-/// What the fields of findings mean; a field of one name means the same everywhere.
-macro_rules! meaning {
-    (reason) => {
-        "What is wrong with it."
-    };
-    (ino) => {
-        "The inode."
-    };
-    (dir) => {
-        "The directory."
-    };
-    (name) => {
-        "The name, as it is stored."
-    };
-    (group) => {
-        "The block group."
-    };
-    (block) => {
-        "The block of the directory."
-    };
-    (first) => {
-        "The first one that is concerned, a block or an inode."
-    };
-    (count) => {
-        "How many are concerned."
-    };
-    (address) => {
-        "The block of the volume."
-    };
-    (field) => {
-        "The field, by the kernel's name."
-    };
-    (found) => {
-        "What is stored."
-    };
-    (expected) => {
-        "What follows from the rest of the volume."
-    };
-    (what) => {
-        "Which of several."
-    };
-}
-
-/// Declares the enum, and from the same lines the names, the severities and the sentences.
-macro_rules! findings {
-    ($($(#[doc = $doc:literal])+ $name:ident: $severity:ident,
-        { $($field:ident: $type:ty),* $(,)? } => $message:literal;)*) => {
-        /// Something that a check found. [`Self::severity`] tells how bad it is, `Display` says it in a sentence.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum Finding {
-            $($(#[doc = $doc])+ $name { $(#[doc = meaning!($field)] $field: $type,)* },)*
-        }
-
-        impl Finding {
-            /// All kinds, in the order of the documentation.
-            pub const KINDS: &'static [Kind] = &[$(Kind {
-                name: stringify!($name),
-                severity: Severity::$severity,
-                about: concat!($($doc),+),
-            }),*];
-
-            /// Its values by name.
-            pub fn values(&self) -> Vec<(&'static str, String)> {
-                match self {
-                    $(Self::$name { $($field),* } => vec![$((stringify!($field), $field.to_string())),*],)*
-                }
-            }
-        }
-
-        impl Kinds for Finding {
-            type Kind = Kind;
-
-            const KINDS: &'static [Kind] = Self::KINDS;
-
-            fn index(&self) -> usize {
-                /// The variants without their values, numbered from 0.
-                #[derive(Clone, Copy)]
-                enum Number { $($name),* }
-                (match self { $(Self::$name { .. } => Number::$name),* }) as usize
-            }
-
-            fn severity_of(kind: Kind) -> Severity {
-                kind.severity
-            }
-        }
-
-        impl fmt::Display for Finding {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match self { $(Self::$name { $($field),* } => write!(f, $message),)* }
-            }
-        }
-    };
-}
-
-impl Finding {
-    /// Its kind.
-    pub fn kind(&self) -> Kind {
-        Self::KINDS[self.index()]
-    }
-
-    /// How bad it is.
-    pub fn severity(&self) -> Severity {
-        self.kind().severity
-    }
-}
-
 findings! {
+    remedy: ();
+
     /// The superblock cannot be used: nothing else was checked.
     Unusable: Error, { reason: Corrupt } => "nothing more can be checked: {reason}";
     /// The first superblock is damaged; the volume was checked by its backup.

@@ -23,7 +23,7 @@ mod report;
 mod resize;
 
 pub use dovetail_vfs::check::{Name, Severity};
-pub use finding::{Finding, Kind};
+pub use finding::Finding;
 pub use report::{Counts, Report};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

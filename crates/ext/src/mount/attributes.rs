@@ -1,16 +1,13 @@
 //! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Scheduler};
+use dovetail_vfs::mode::{S_IALLUGO, kind};
 use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino as Number, SetAttr, Timestamp};
 
 use super::Ext;
 use super::map::State;
 use crate::error::Error as Failure;
 use crate::format::{FileType, Ino, InodeFlags};
-
-pub(super) fn kind(mode: u16) -> u16 {
-    mode & 0o170_000
-}
 
 impl<D: Scheduler> Ext<D> {
     pub(super) fn attr(&mut self, ino: Ino) -> Result<Attr, Failure> {
@@ -44,7 +41,7 @@ impl<D: Scheduler> Ext<D> {
         }
         let inode = self.edit_inode(ino)?;
         if let Some(mode) = changes.mode {
-            inode.mode = kind(inode.mode) | (mode & 0o7777);
+            inode.mode = kind(inode.mode) | (mode & S_IALLUGO);
         }
         inode.uid = changes.uid.unwrap_or(inode.uid);
         inode.gid = changes.gid.unwrap_or(inode.gid);

@@ -21,7 +21,7 @@ use super::allocate::Request;
 use super::map::{Run, State};
 use super::meta::Kind;
 use super::vfs::ino_of;
-use crate::error::{Error, Incompatible, Place};
+use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{BlockAddr, FileType, GroupNo, Incompat, Ino, PHYSICAL_BIT, bit, set_pointer};
 use crate::places::Places;
 
@@ -171,7 +171,7 @@ impl<D: Scheduler> Ext<D> {
     fn is_file(&mut self, ino: Ino) -> Result<bool, Error> {
         match self.inode(ino) {
             Ok(inode) => Ok(inode.file_type() == FileType::REGULAR),
-            Err(Error::Corrupt(crate::error::Corrupt::FreeInode(_))) => Ok(false),
+            Err(Error::Corrupt(Corrupt::Format(Damage::FreeInode(_)))) => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -17,7 +17,7 @@ use crate::format::{
 
 /// An entry, and where it stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub struct Entry {
     pub(super) ino: Ino,
     pub(super) block: u32,
     pub(super) offset: usize,

@@ -1,6 +1,7 @@
 //! The index of a directory: names found by their hash, blocks split when they are full.
 
 use dovetail_block::Scheduler;
+use dovetail_vfs::kit::PathError;
 
 use super::Ext;
 use super::directory::Entry;
@@ -125,7 +126,7 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn make_index(&mut self, dir: Ino) -> Result<(), Error> {
         let format = self.dir_format();
         let old = self.dir_block(dir, 0)?;
-        let parent = self.find_in_block(dir, 0, b"..")?.ok_or(Error::NotFound("..".into()))?.ino;
+        let parent = self.find_in_block(dir, 0, b"..")?.ok_or(PathError::NotFound("..".into()))?.ino;
         let entries = entries_of(&DirBlock::new(&old, format, dir, 0))?;
         let leaf = self.append_dir_block(dir)?;
         let mut moved = vec![0; old.len()];

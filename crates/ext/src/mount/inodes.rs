@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::Ext;
 use super::meta::Kind;
 use super::policy::{self, DirGroup};
-use crate::error::{Corrupt, Error, Place};
+use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{
     BlockAddr, FileType, GroupFlags, GroupNo, Ino, Inode, InodeFlags, MAX_EXTENT_BLOCKS, Superblock, bit,
     next_bit, set_bit,
@@ -43,7 +43,7 @@ impl<D: Scheduler> Ext<D> {
     /// The block of the inode table and the byte in it where an inode lies.
     fn inode_place(&self, ino: Ino) -> Result<(BlockAddr, usize), Error> {
         if ino.0 == 0 || ino.0 > self.superblock.inodes_count {
-            return Err(Corrupt::FreeInode(ino).into());
+            return Err(Damage::FreeInode(ino).into());
         }
         let (group, index) = self.superblock.inode_group(ino);
         let slot = self.superblock.inode_slot(index);
@@ -60,12 +60,12 @@ impl<D: Scheduler> Ext<D> {
         let block = self.meta(at, Kind::Plain, Place::Inode(ino))?;
         let bytes = block.get(offset..offset + size).unwrap_or_default();
         if bytes.iter().all(|&byte| byte == 0) {
-            return Err(Corrupt::FreeInode(ino).into());
+            return Err(Damage::FreeInode(ino).into());
         }
         let inode = Inode::parse(bytes, ino, &superblock)?;
         let reserved = ino.0 < superblock.first_ino.0 && ino != Ino::ROOT;
         if inode.links == 0 && !reserved && !self.orphans.contains(&ino) {
-            return Err(Corrupt::FreeInode(ino).into());
+            return Err(Damage::FreeInode(ino).into());
         }
         let most = MAX_EXTENT_BLOCKS * u64::from(superblock.block_size());
         Corrupt::check_range(Place::Inode(ino), "i_size", inode.size, (0, most))?;
@@ -84,10 +84,10 @@ impl<D: Scheduler> Ext<D> {
     /// The inode.
     ///
     /// # Errors
-    /// [`Corrupt::FreeInode`] if there is none of the number.
+    /// [`Damage::FreeInode`] if there is none of the number.
     pub(super) fn inode(&mut self, ino: Ino) -> Result<&Inode, Error> {
         self.load_inode(ino)?;
-        self.inodes.map.get(&ino).ok_or(Corrupt::FreeInode(ino).into())
+        self.inodes.map.get(&ino).ok_or(Damage::FreeInode(ino).into())
     }
 
     /// The inode, to be changed in the running transaction.
@@ -102,7 +102,7 @@ impl<D: Scheduler> Ext<D> {
         self.load_inode(ino)?;
         self.note_edit();
         self.running.inodes.insert(ino);
-        self.inodes.map.get_mut(&ino).ok_or(Corrupt::FreeInode(ino).into())
+        self.inodes.map.get_mut(&ino).ok_or(Damage::FreeInode(ino).into())
     }
 
     /// Writes the edited inodes into their tables.

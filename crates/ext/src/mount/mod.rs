@@ -19,6 +19,7 @@ mod data;
 mod devirtualize;
 mod directory;
 mod extents;
+mod figures;
 mod groups;
 mod htree;
 mod inodes;
@@ -53,10 +54,11 @@ use allocate::Windows;
 use background::Background;
 use data::Delayed;
 use directory::Listing;
+pub use figures::FIGURES;
 use groups::Groups;
 use inodes::InodeCache;
 use meta::{MetaCache, Running};
-pub use options::{DataMode, OptionError, Options};
+pub use options::{DataMode, Options};
 
 /// A mounted ext3 or ext4 volume.
 #[derive(Debug)]

@@ -1,53 +1,63 @@
 //! Making, naming, renaming and removing inodes.
 
 use dovetail_block::Scheduler;
+use dovetail_vfs::kit::{Names, Rename};
+use dovetail_vfs::mode::{S_ISGID, is_dir};
 use dovetail_vfs::{Caller, Error, RenameFlags};
 
 use super::Ext;
-use super::attributes::kind;
 use super::directory::Entry;
 use super::inodes::NewInode;
 use super::meta::Kind;
 use crate::error::{Error as Failure, Place};
 use crate::format::{BLOCK_AREA, FileType, Ino, InodeFlags, RoCompat};
 
-const DIR: u16 = 0o040_000;
-const SETGID: u16 = 0o2000;
 /// Names of a file, and subdirectories of a directory without the feature dir_nlink (Linux 6.1: `EXT4_LINK_MAX`).
 const MAX_LINKS: u16 = 65_000;
 /// Blocks that a new entry may take: blocks of the directory and of its index, pointers and nodes to them.
 const ENTRY_BLOCKS: u64 = 8;
 
-impl<D: Scheduler> Ext<D> {
-    fn check_dir(&mut self, dir: Ino) -> Result<(), Error> {
-        if self.inode(dir)?.is_dir() { Ok(()) } else { Err(Error::NotADirectory) }
+impl<D: Scheduler> Names for Ext<D> {
+    type Ino = Ino;
+    type Entry = Entry;
+
+    const MAX_LINKS: u64 = MAX_LINKS as u64;
+
+    fn target_of(entry: &Entry) -> Ino {
+        entry.ino
     }
 
-    /// A directory in which something is to be named must have a name itself.
-    fn check_named(&mut self, dir: Ino) -> Result<(), Error> {
-        if self.inode(dir)?.links == 0 { Err(Error::NotFound) } else { Ok(()) }
+    fn root_dir(&self) -> Ino {
+        Ino::ROOT
     }
 
-    pub(super) fn entry_of(&mut self, dir: Ino, name: &[u8]) -> Result<Entry, Error> {
-        self.entry_if_any(dir, name)?.ok_or(Error::NotFound)
+    fn inode_bound(&self) -> u64 {
+        self.superblock.inodes_count.into()
     }
 
-    fn entry_if_any(&mut self, dir: Ino, name: &[u8]) -> Result<Option<Entry>, Error> {
-        self.check_dir(dir)?;
-        if name.len() > dovetail_vfs::MAX_NAME {
-            return Err(Error::NameTooLong);
-        }
+    fn is_directory(&mut self, ino: Ino) -> Result<bool, Error> {
+        Ok(self.inode(ino)?.is_dir())
+    }
+
+    fn link_count(&mut self, ino: Ino) -> Result<u64, Error> {
+        Ok(self.inode(ino)?.links.into())
+    }
+
+    fn search(&mut self, dir: Ino, name: &[u8]) -> Result<Option<Entry>, Error> {
         Ok(self.find_entry(dir, name)?)
     }
 
-    /// The name can be added to the directory.
-    fn check_free(&mut self, dir: Ino, name: &[u8]) -> Result<(), Error> {
-        if self.entry_if_any(dir, name)?.is_some() {
-            return Err(Error::Exists);
-        }
-        self.check_named(dir)
+    fn holds_nothing(&mut self, dir: Ino) -> Result<bool, Error> {
+        Ok(self.is_empty_dir(dir)?)
     }
 
+    fn check_subdirectory(&mut self, dir: Ino) -> Result<(), Error> {
+        let any_number = self.superblock.ro_compat.has(RoCompat::DIR_NLINK);
+        if self.inode(dir)?.links >= MAX_LINKS && !any_number { Err(Error::TooManyLinks) } else { Ok(()) }
+    }
+}
+
+impl<D: Scheduler> Ext<D> {
     /// Makes an inode that is not a link and names it.
     pub(super) fn make(
         &mut self,
@@ -58,15 +68,15 @@ impl<D: Scheduler> Ext<D> {
         rdev: (u32, u32),
     ) -> Result<Ino, Error> {
         self.check_free(dir, name)?;
-        let is_dir = kind(mode) == DIR;
+        let is_dir = is_dir(mode);
         if is_dir {
-            self.check_links(dir)?;
+            self.check_subdirectory(dir)?;
         }
         self.check_room(ENTRY_BLOCKS + 2)?;
         let parent = self.inode(dir)?;
-        let inherits = parent.mode & SETGID != 0;
+        let inherits = parent.mode & S_ISGID != 0;
         let gid = if inherits { parent.gid } else { caller.gid };
-        let mode = if inherits && is_dir { mode | SETGID } else { mode };
+        let mode = if inherits && is_dir { mode | S_ISGID } else { mode };
         let ino = self.new_inode(caller, &NewInode { dir, mode, uid: caller.uid, gid })?;
         if matches!(FileType::of_mode(mode), FileType::CHAR_DEVICE | FileType::BLOCK_DEVICE) {
             self.edit_inode(ino)?.set_device(rdev.0, rdev.1);
@@ -89,12 +99,6 @@ impl<D: Scheduler> Ext<D> {
             return Err(error.into());
         }
         Ok(self.stamp(dir, caller.now)?)
-    }
-
-    /// A directory can get another subdirectory.
-    fn check_links(&mut self, dir: Ino) -> Result<(), Error> {
-        let any_number = self.superblock.ro_compat.has(RoCompat::DIR_NLINK);
-        if self.inode(dir)?.links >= MAX_LINKS && !any_number { Err(Error::TooManyLinks) } else { Ok(()) }
     }
 
     /// The directory has one subdirectory more; 1 stands for too many to count.
@@ -129,7 +133,7 @@ impl<D: Scheduler> Ext<D> {
         self.check_free(dir, name)?;
         self.check_room(ENTRY_BLOCKS + 1)?;
         let parent = self.inode(dir)?;
-        let gid = if parent.mode & SETGID != 0 { parent.gid } else { caller.gid };
+        let gid = if parent.mode & S_ISGID != 0 { parent.gid } else { caller.gid };
         let ino = self.new_inode(caller, &NewInode { dir, mode: 0o120_777, uid: caller.uid, gid })?;
         self.write_target(ino, target)?;
         self.name_new(caller, dir, name, ino)?;
@@ -172,18 +176,9 @@ impl<D: Scheduler> Ext<D> {
     }
 
     pub(super) fn add_name(&mut self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<(), Error> {
-        self.check_free(dir, name)?;
+        self.check_link(ino, dir, name)?;
         let inode = self.inode(ino)?;
         let (file_type, links) = (inode.file_type(), inode.links);
-        if file_type == FileType::DIRECTORY {
-            return Err(Error::NotPermitted("a directory has one name only"));
-        }
-        if links == 0 {
-            return Err(Error::NotFound);
-        }
-        if links >= MAX_LINKS {
-            return Err(Error::TooManyLinks);
-        }
         self.check_room(ENTRY_BLOCKS)?;
         self.add_entry(dir, name, ino, file_type)?;
         self.stamp(dir, caller.now)?;
@@ -194,10 +189,7 @@ impl<D: Scheduler> Ext<D> {
     }
 
     pub(super) fn unlink_entry(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
-        let entry = self.entry_of(dir, name)?;
-        if self.inode(entry.ino)?.is_dir() {
-            return Err(Error::IsADirectory);
-        }
+        let entry = self.entry_to_unlink(dir, name)?;
         self.remove_entry(dir, &entry)?;
         self.stamp(dir, caller.now)?;
         self.edit_inode(entry.ino)?.ctime = caller.now;
@@ -212,16 +204,7 @@ impl<D: Scheduler> Ext<D> {
     }
 
     pub(super) fn remove_directory(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
-        match name {
-            b"." => return Err(Error::Invalid("\".\" cannot be removed")),
-            b".." => return Err(Error::NotEmpty),
-            _ => {}
-        }
-        let entry = self.entry_of(dir, name)?;
-        self.check_dir(entry.ino)?;
-        if !self.is_empty_dir(entry.ino)? {
-            return Err(Error::NotEmpty);
-        }
+        let entry = self.entry_to_rmdir(dir, name)?;
         self.remove_entry(dir, &entry)?;
         self.remove_dir_link(dir)?;
         self.stamp(dir, caller.now)?;
@@ -236,73 +219,14 @@ impl<D: Scheduler> Ext<D> {
         (new_dir, new_name): (Ino, &[u8]),
         flags: RenameFlags,
     ) -> Result<(), Error> {
-        if flags.no_replace && flags.exchange {
-            return Err(Error::Invalid("a rename cannot both exchange and refuse to replace"));
-        }
-        self.check_dir(dir)?;
-        self.check_dir(new_dir)?;
-        let dots = |name: &[u8]| name == b"." || name == b"..";
-        if dots(name) || dots(new_name) {
-            return Err(Error::Busy);
-        }
-        let entry = self.entry_of(dir, name)?;
-        let taken = self.entry_if_any(new_dir, new_name)?;
-        self.check_rename((dir, entry), (new_dir, taken), flags)?;
+        let rename = self.plan_rename((dir, name), (new_dir, new_name), flags)?;
         self.check_room(ENTRY_BLOCKS)?;
-        match taken {
-            Some(taken) if taken.ino == entry.ino => Ok(()),
-            Some(taken) if flags.exchange => self.exchange(caller, (dir, entry), (new_dir, taken)),
-            Some(taken) => self.replace(caller, (dir, entry), (new_dir, taken)),
-            None => self.move_entry(caller, (dir, name, entry), (new_dir, new_name)),
+        match rename {
+            Rename::Nothing => Ok(()),
+            Rename::Exchange { entry, taken } => self.exchange(caller, (dir, entry), (new_dir, taken)),
+            Rename::Replace { entry, taken } => self.replace(caller, (dir, entry), (new_dir, taken)),
+            Rename::Move { entry } => self.move_entry(caller, (dir, name, entry), (new_dir, new_name)),
         }
-    }
-
-    fn check_rename(
-        &mut self,
-        (dir, entry): (Ino, Entry),
-        (new_dir, taken): (Ino, Option<Entry>),
-        flags: RenameFlags,
-    ) -> Result<(), Error> {
-        let below = Error::Invalid("a directory cannot move below itself");
-        match taken {
-            Some(_) if flags.no_replace => return Err(Error::Exists),
-            None if flags.exchange => return Err(Error::NotFound),
-            _ => {}
-        }
-        let is_dir = self.inode(entry.ino)?.is_dir();
-        if is_dir && self.is_below(new_dir, entry.ino)? {
-            return Err(below);
-        }
-        if is_dir && dir != new_dir && taken.is_none() {
-            self.check_links(new_dir)?;
-        }
-        let Some(taken) = taken else { return self.check_named(new_dir) };
-        let taken_is_dir = self.inode(taken.ino)?.is_dir();
-        if taken_is_dir && self.is_below(dir, taken.ino)? {
-            return Err(if flags.exchange { below } else { Error::NotEmpty });
-        }
-        if taken.ino == entry.ino || flags.exchange {
-            return Ok(());
-        }
-        match (is_dir, taken_is_dir) {
-            (true, false) => Err(Error::NotADirectory),
-            (false, true) => Err(Error::IsADirectory),
-            (true, true) if !self.is_empty_dir(taken.ino)? => Err(Error::NotEmpty),
-            _ => Ok(()),
-        }
-    }
-
-    /// `dir` is `above` or lies below it.
-    fn is_below(&mut self, mut dir: Ino, above: Ino) -> Result<bool, Error> {
-        let mut steps = self.superblock.inodes_count;
-        while dir != above {
-            if dir == Ino::ROOT || steps == 0 {
-                return Ok(false);
-            }
-            dir = self.entry_of(dir, b"..")?.ino;
-            steps -= 1;
-        }
-        Ok(true)
     }
 
     fn move_entry(

@@ -13,7 +13,7 @@ use super::inodes::InodeCache;
 use super::map::State;
 use super::meta::{MetaCache, Running};
 use super::{Ext, Options};
-use crate::error::{Corrupt, Error, Incompatible, Place};
+use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{
     BlockAddr, Compat, Group, GroupFlags, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, State as VolumeState,
     Superblock,
@@ -224,7 +224,7 @@ fn read_superblock_of<D: Scheduler>(io: &mut Io<D>) -> Result<Superblock, Error>
 fn check_device<D: Scheduler>(io: &Io<D>, superblock: &Superblock) -> Result<(), Corrupt> {
     let found = io.device().info().blocks.saturating_mul(BLOCK_SIZE);
     let expected = superblock.blocks_count.saturating_mul(superblock.block_size().into());
-    if found < expected { Err(Corrupt::Truncated { found, expected }) } else { Ok(()) }
+    if found < expected { Err(Damage::Truncated { found, expected }.into()) } else { Ok(()) }
 }
 
 /// Refuses to write where something is not kept right.

@@ -1,5 +1,7 @@
 //! Mount options, by the kernel's names.
 
+use dovetail_vfs::kit::{Flag, OptionError, OptionTable, Valued, Values};
+
 /// How content and journal depend on each other (`data=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataMode {
@@ -57,28 +59,16 @@ impl Default for Options {
     }
 }
 
-/// Why a list of mount options cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OptionError {
-    /// No option of that name.
-    #[error("there is no mount option \"{0}\" for ext3 and ext4; docs/ext-mount.md lists those there are")]
-    Unknown(String),
-    /// An option with a value that it cannot have.
-    #[error("mount option \"{name}\" cannot be \"{value}\": allowed is {allowed}")]
-    Value {
-        /// The option.
-        name: &'static str,
-        /// What was given.
-        value: String,
-        /// What may be given.
-        allowed: &'static str,
-    },
-}
+/// The options there are.
+const TABLE: OptionTable<Options> = OptionTable {
+    of: " for ext3 and ext4",
+    document: "docs/ext-mount.md",
+    flags: &FLAGS,
+    valued: &VALUED,
+    without_effect: &WITHOUT_EFFECT,
+};
 
-/// An option without a value, and what it sets.
-type Flag = (&'static str, fn(&mut Options));
-
-const FLAGS: [Flag; 10] = [
+const FLAGS: [Flag<Options>; 10] = [
     ("barrier", |options| options.barrier = true),
     ("nobarrier", |options| options.barrier = false),
     ("delalloc", |options| options.delalloc = true),
@@ -90,6 +80,39 @@ const FLAGS: [Flag; 10] = [
     ("noload", |options| options.no_load = true),
     ("norecovery", |options| options.no_load = true),
 ];
+
+const VALUED: [Valued<Options>; 4] = [
+    Valued {
+        name: "data",
+        allowed: "ordered, writeback or journal",
+        values: Values::Words(&[
+            ("ordered", |options| options.data = DataMode::Ordered),
+            ("writeback", |options| options.data = DataMode::Writeback),
+            ("journal", |options| options.data = DataMode::Journal),
+        ]),
+    },
+    Valued {
+        name: "barrier",
+        allowed: "0 or 1",
+        values: Values::Words(&[
+            ("0", |options| options.barrier = false),
+            ("1", |options| options.barrier = true),
+        ]),
+    },
+    Valued { name: "commit", allowed: "0 to 86400 seconds", values: Values::Parsed(set_commit) },
+    Valued { name: "errors", allowed: "remount-ro", values: Values::Words(&[("remount-ro", |_| ())]) },
+];
+
+/// As in the kernel, 0 is the default.
+fn set_commit(options: &mut Options, value: &str) -> bool {
+    let seconds = value.parse::<u64>().ok().filter(|seconds| *seconds <= 86_400);
+    options.commit_interval_s = match seconds {
+        Some(0) => Options::default().commit_interval_s,
+        Some(seconds) => seconds,
+        None => options.commit_interval_s,
+    };
+    seconds.is_some()
+}
 
 /// Options of the kernel that change nothing here, since they tune what this implementation does not have.
 const WITHOUT_EFFECT: [&str; 14] = [
@@ -115,42 +138,7 @@ impl Options {
     /// # Errors
     /// An unknown name, a value that the option cannot have.
     pub fn set(&mut self, option: &str) -> Result<(), OptionError> {
-        match option.split_once('=') {
-            Some((name, value)) => self.set_value(name, value),
-            None => self.set_flag(option),
-        }
-    }
-
-    fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
-        if let Some((_, set)) = FLAGS.iter().find(|flag| flag.0 == name) {
-            set(self);
-        } else if !WITHOUT_EFFECT.contains(&name) {
-            return Err(OptionError::Unknown(name.into()));
-        }
-        Ok(())
-    }
-
-    fn set_value(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
-        let refuse = |name, allowed| Err(OptionError::Value { name, value: value.into(), allowed });
-        match (name, value) {
-            ("data", "ordered") => self.data = DataMode::Ordered,
-            ("data", "writeback") => self.data = DataMode::Writeback,
-            ("data", "journal") => self.data = DataMode::Journal,
-            ("data", _) => return refuse("data", "ordered, writeback or journal"),
-            ("barrier", "1") => self.barrier = true,
-            ("barrier", "0") => self.barrier = false,
-            ("barrier", _) => return refuse("barrier", "0 or 1"),
-            ("commit", _) => match value.parse::<u64>() {
-                // as in the kernel, 0 is the default
-                Ok(0) => self.commit_interval_s = 5,
-                Ok(seconds @ 1..=86_400) => self.commit_interval_s = seconds,
-                _ => return refuse("commit", "0 to 86400 seconds"),
-            },
-            ("errors", "remount-ro") => {}
-            ("errors", _) => return refuse("errors", "remount-ro"),
-            _ => return Err(OptionError::Unknown(format!("{name}={value}"))),
-        }
-        Ok(())
+        TABLE.set(self, option)
     }
 
     /// Takes in options separated by commas, as `mount -o` has them. Empty ones say nothing.
@@ -158,9 +146,7 @@ impl Options {
     /// # Errors
     /// As [`Self::set`].
     pub fn parse(list: &str) -> Result<Self, OptionError> {
-        let mut options = Self::default();
-        list.split(',').filter(|option| !option.is_empty()).try_for_each(|option| options.set(option))?;
-        Ok(options)
+        TABLE.parse(list)
     }
 }
 

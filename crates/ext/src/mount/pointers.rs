@@ -7,7 +7,7 @@ use super::map::{Run, State};
 use super::meta::Kind;
 use super::physical::mapped;
 use super::policy::Neighbour;
-use crate::error::{Corrupt, Error, Place};
+use crate::error::{Damage, Error, Place};
 use crate::format::{BlockAddr, Ino, PointerWay, blocks_below, pointer, set_pointer};
 
 /// A pointer block on the way down, or the inode itself.
@@ -37,7 +37,7 @@ impl<D: Scheduler> Ext<D> {
         }
         let (first, last) =
             (u64::from(self.superblock.first_data_block) + 1, self.superblock.blocks_count - 1);
-        Err(Corrupt::Address { place: Place::Pointers(ino), field: "a pointer", found: at, first, last }
+        Err(Damage::Address { place: Place::Pointers(ino), field: "a pointer", found: at, first, last }
             .into())
     }
 

@@ -2,6 +2,7 @@
 
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
+use dovetail_vfs::kit::Names;
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut, Moment,
     NewNode, RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
@@ -250,7 +251,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         })?;
         for (cookie, found) in all {
             // of a damaged inode the name is listed all the same
-            let kind = self.inode(found.ino).map_or(0, |inode| super::attributes::kind(inode.mode));
+            let kind = self.inode(found.ino).map_or(0, |inode| dovetail_vfs::mode::kind(inode.mode));
             if !entry(DirEntry { name: found.name, ino: Number(found.ino.0.into()), kind, cookie }) {
                 break;
             }

@@ -3,24 +3,16 @@
 //! A block that other inodes share (kernels do that) is never changed: the inode gets one of its own.
 
 use dovetail_block::Scheduler;
+use dovetail_vfs::kit::{XattrNameSpace, XattrRefused};
 use dovetail_vfs::{Caller, Error, XattrFlags};
 
 use super::Ext;
 use super::meta::Kind;
 use crate::error::{Corrupt, Error as Failure, Place};
 use crate::format::{
-    BlockAddr, Ino, Xattr, XattrRefused, encode_inline_xattrs, encode_xattr_block, parse_inline_xattrs,
-    parse_xattr_block, set_xattr_refcount, xattr_block_header,
+    BlockAddr, Ino, Xattr, encode_inline_xattrs, encode_xattr_block, parse_inline_xattrs, parse_xattr_block,
+    set_xattr_refcount, xattr_block_header,
 };
-
-impl From<XattrRefused> for Error {
-    fn from(refused: XattrRefused) -> Self {
-        match refused {
-            XattrRefused::NameSpace => Self::Unsupported("this name space of extended attributes".into()),
-            XattrRefused::Acl => Self::Invalid("the value is no access control list"),
-        }
-    }
-}
 
 /// Attributes, by where they are.
 #[derive(Clone, Debug, Default)]

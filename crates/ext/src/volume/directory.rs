@@ -2,11 +2,12 @@
 
 use dovetail_block::BlockDevice;
 use dovetail_vfs::LeftOut;
+use dovetail_vfs::kit::{Dots, PathError, all_entries, find_entry, whole_entries};
 
 use super::{Block, Volume};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, DirBlock, DirEntry, DirRecord, DxBlock, Incompat, Ino, Inode, InodeFlags, dir_block_checksums,
+    BlockAddr, DirBlock, DirEntry, DirRecord, DxBlock, Incompat, Inode, InodeFlags, dir_block_checksums,
     dx_block_checksums, dx_table_offset, name_hash,
 };
 
@@ -21,7 +22,7 @@ impl<D: BlockDevice> Volume<D> {
     /// is decoded.
     ///
     /// # Errors
-    /// [`Error::NotADirectory`], [`Error::Io`]; whatever `found` returns.
+    /// [`PathError::NotADirectory`], [`Error::Io`]; whatever `found` returns.
     pub fn for_each_entry(
         &mut self,
         dir: &Inode,
@@ -66,12 +67,7 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// As [`Self::for_each_entry`], and the first piece of the directory that is damaged.
     pub fn entries(&mut self, dir: &Inode) -> Result<Vec<DirEntry>, Error> {
-        let mut entries = Vec::new();
-        self.for_each_entry(dir, |_, entry| {
-            entries.push(entry?);
-            Ok(())
-        })?;
-        Ok(entries)
+        all_entries(|take| self.for_each_entry(dir, |_, entry| take(entry)))
     }
 
     /// The entries of directory `dir` that are whole, and why others are not.
@@ -79,16 +75,11 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// As [`Self::for_each_entry`].
     pub fn whole_entries(&mut self, dir: &Inode) -> Result<(Vec<DirEntry>, LeftOut), Error> {
-        let (mut entries, mut left) = (Vec::new(), LeftOut::default());
-        self.for_each_entry(dir, |_, entry| {
-            match entry {
-                Ok(entry) => entries.push(entry),
-                Err(Error::Corrupt(what)) => left.push(what),
-                Err(error) => left.push(error),
-            }
-            Ok(())
-        })?;
-        Ok((entries, left))
+        let said = |error| match error {
+            Error::Corrupt(what) => what.to_string(),
+            error => error.to_string(),
+        };
+        whole_entries(|take| self.for_each_entry(dir, |_, entry| take(entry)), said)
     }
 
     /// The entry called `name` in directory `dir`. An index that is damaged is passed over: every block is looked at
@@ -104,19 +95,7 @@ impl<D: BlockDevice> Volume<D> {
                 found => return found,
             }
         }
-        let (mut found, mut damage) = (None, None);
-        self.for_each_entry(dir, |_, entry| {
-            match entry {
-                Ok(entry) if entry.name == name => found = found.take().or(Some(entry)),
-                Ok(_) => {}
-                Err(error) => damage = damage.take().or(Some(error)),
-            }
-            Ok(())
-        })?;
-        match (found, damage) {
-            (None, Some(error)) => Err(error),
-            (found, _) => Ok(found),
-        }
+        find_entry(|take| self.for_each_entry(dir, |_, entry| take(entry)), |entry| entry.name == name)
     }
 
     fn find_in_block(
@@ -226,20 +205,6 @@ impl<D: BlockDevice> Volume<D> {
     }
 }
 
-/// Which of "." and ".." a directory has shown so far.
-#[derive(Default)]
-struct Dots([bool; 2]);
-
-impl Dots {
-    fn check(&mut self, dir: Ino, name: &[u8]) -> Result<(), Corrupt> {
-        let Some(which) = [&b"."[..], b".."].iter().position(|dots| *dots == name) else { return Ok(()) };
-        if std::mem::replace(&mut self.0[which], true) {
-            return Err(Corrupt::FurtherDot { dir, name: dovetail_vfs::shown(name) });
-        }
-        Ok(())
-    }
-}
-
 /// The directory goes on behind `block`, and is not looked at any more.
 fn lost_behind(dir: &Inode, block: u64) -> Error {
     let place = Place::Directory(dir.ino, u32::try_from(block).unwrap_or(u32::MAX));
@@ -265,7 +230,7 @@ pub(crate) fn check_dir_checksum(block: &[u8], dir: &Inode, number: u32, seed: u
 
 fn check_dir(dir: &Inode) -> Result<(), Error> {
     if !dir.is_dir() {
-        return Err(Error::NotADirectory(format!("inode {}", dir.ino)));
+        return Err(PathError::NotADirectory(format!("inode {}", dir.ino)).into());
     }
     Ok(())
 }

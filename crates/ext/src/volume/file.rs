@@ -1,6 +1,7 @@
 //! The content of files and the targets of links.
 
 use dovetail_block::BlockDevice;
+use dovetail_vfs::kit::PathError;
 
 use super::{Mapped, Volume};
 use crate::error::{Corrupt, Error, Place};
@@ -80,10 +81,10 @@ impl<D: BlockDevice> Volume<D> {
     /// The target of a symbolic link; bytes, not necessarily UTF-8.
     ///
     /// # Errors
-    /// [`Error::NotASymlink`]; a size beyond 4095; what [`Self::read`] may say.
+    /// [`PathError::NotASymlink`]; a size beyond 4095; what [`Self::read`] may say.
     pub fn read_link(&mut self, inode: &Inode) -> Result<Vec<u8>, Error> {
         if inode.file_type() != FileType::SYMLINK {
-            return Err(Error::NotASymlink(inode.ino));
+            return Err(PathError::NotASymlink(inode.ino.0.into()).into());
         }
         Corrupt::check_range(Place::Inode(inode.ino), "i_size", inode.size, (1, MAX_TARGET))?;
         let len = inode.size as usize;

@@ -3,7 +3,7 @@
 use dovetail_block::BlockDevice;
 
 use super::{Block, Volume};
-use crate::error::{Corrupt, Error, Place};
+use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{
     BlockAddr, Extent, Group, GroupFlags, GroupNo, Ino, Inode, Xattr, check_extent, parse_inline_xattrs,
     parse_xattr_block, xattr_block_checksums,
@@ -25,13 +25,13 @@ impl<D: BlockDevice> Volume<D> {
     /// The inode of number `ino`.
     ///
     /// # Errors
-    /// [`Corrupt::FreeInode`] for one that is not used; what is wrong with the group's descriptor or the inode.
+    /// [`Damage::FreeInode`] for one that is not used; what is wrong with the group's descriptor or the inode.
     pub fn inode(&mut self, ino: Ino) -> Result<Inode, Error> {
         let (block, offset) = self.inode_place(ino)?;
         let size = usize::from(self.superblock.inode_size);
         let bytes = &block[offset..offset + size];
         if bytes[..2] == [0; 2] {
-            return Err(Corrupt::FreeInode(ino).into());
+            return Err(Damage::FreeInode(ino).into());
         }
         Ok(Inode::parse(bytes, ino, &self.superblock)?)
     }
@@ -43,7 +43,7 @@ impl<D: BlockDevice> Volume<D> {
         let (number, index) = self.superblock.inode_group(ino);
         let group = self.group(number)?;
         if group.flags.has(GroupFlags::INODE_UNINIT) && self.superblock.has_group_checksums() {
-            return Err(Corrupt::FreeInode(ino).into());
+            return Err(Damage::FreeInode(ino).into());
         }
         let slot = self.superblock.inode_slot(index);
         Ok((self.blocks.metadata(BlockAddr(group.inode_table.0 + slot.block))?, slot.offset))
@@ -84,7 +84,7 @@ impl<D: BlockDevice> Volume<D> {
         }
         let (first, last) =
             (u64::from(self.superblock.first_data_block) + 1, self.superblock.blocks_count - 1);
-        Err(Corrupt::Address { place, field, found, first, last })
+        Err(Damage::Address { place, field, found, first, last }.into())
     }
 
     /// The same for the blocks of an extent.

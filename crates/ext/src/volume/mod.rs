@@ -11,7 +11,7 @@ mod file;
 mod inodes;
 mod map;
 mod open;
-mod path;
+mod tree;
 mod walk;
 
 pub(crate) use cache::{Block, Blocks};

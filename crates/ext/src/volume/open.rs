@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dovetail_block::{BLOCK_SIZE, BlockDevice, Content};
 
 use super::{Blocks, Volume, backup};
-use crate::error::{Corrupt, Error, Incompatible, Place};
+use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{BlockAddr, Compat, GroupNo, Incompat, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
 use crate::journal::{JournalError, JournalExtent, JournalMap, JournalSuperblock, replay};
 
@@ -63,7 +63,7 @@ impl<D: BlockDevice> Volume<D> {
         let (found, expected) =
             (blocks.bytes(), superblock.blocks_count.saturating_mul(superblock.block_size().into()));
         if found < expected {
-            return Err(Corrupt::Truncated { found, expected }.into());
+            return Err(Damage::Truncated { found, expected }.into());
         }
         Ok(Self { blocks, superblock, recovery: None, backup })
     }

@@ -422,7 +422,7 @@ impl Bitmaps {
             let place = Place::Checkpoint(checkpoint.pack);
             Corrupt::check_range(place, "the version bitmaps' end", end as u64, (0, limit as u64))?;
             let bitmap = pack.get(start..end).map(<[u8]>::to_vec);
-            Ok(bitmap.unwrap_or_default())
+            Ok::<_, Corrupt>(bitmap.unwrap_or_default())
         };
         Ok(Self {
             sit: cut(sit, superblock.segment_count_sit)?,

@@ -1,7 +1,9 @@
 //! Extended attributes: one list over the inode's inline area and the xattr node.
 
+use dovetail_vfs::kit::XattrNameSpace;
+
 use super::u32_at;
-use crate::error::{Corrupt, Place};
+use crate::error::{Corrupt, Damage, Place};
 use crate::format::Nid;
 
 /// The magic number at the list's start.
@@ -12,13 +14,20 @@ pub(super) const ENTRY_HEADER: usize = 4;
 /// Bytes of the list that an xattr node holds.
 pub const XATTR_BYTES_IN_NODE: usize = 4072;
 
-/// Which name space a name belongs to.
+/// The name space of a name. "system.advise" is no attribute that is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct XattrIndex(pub u8);
 
-impl XattrIndex {
-    /// What the system puts before the name; `None` for a number without a name space.
-    pub fn prefix(self) -> Option<&'static str> {
+impl XattrNameSpace for XattrIndex {
+    fn of_number(number: u8) -> Self {
+        Self(number)
+    }
+
+    fn number(self) -> u8 {
+        self.0
+    }
+
+    fn prefix(self) -> Option<&'static str> {
         Some(match self.0 {
             1 => "user.",
             2 => "system.posix_acl_access",
@@ -32,78 +41,10 @@ impl XattrIndex {
             _ => return None,
         })
     }
-
-    /// The name space and the rest of a name that a user may set. `None` for another name space, and for
-    /// "system.advise", which is no attribute that is stored.
-    pub fn of_name(full_name: &[u8]) -> Option<(Self, Vec<u8>)> {
-        SETTABLE.iter().find_map(|&index| {
-            let prefix = index.prefix()?;
-            let rest = full_name.strip_prefix(prefix.as_bytes())?;
-            (prefix.ends_with('.') != rest.is_empty()).then(|| (index, rest.to_vec()))
-        })
-    }
-
-    /// A POSIX access control list, which is stored in a shorter form than it is shown.
-    fn is_acl(self) -> bool {
-        matches!(self.0, 2 | 3)
-    }
-}
-
-/// "user.", the two access control lists, "trusted." and "security.".
-const SETTABLE: [XattrIndex; 5] = [XattrIndex(1), XattrIndex(2), XattrIndex(3), XattrIndex(4), XattrIndex(6)];
-
-/// Why the system's attribute cannot be stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum XattrRefused {
-    /// A name space that no attribute may be set in.
-    #[error("no attribute of this name space can be set")]
-    NameSpace,
-    /// A value that is no access control list.
-    #[error("the value is no access control list")]
-    Acl,
 }
 
 /// An extended attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Xattr {
-    /// Its name space.
-    pub index: XattrIndex,
-    /// Its name without the name space.
-    pub name: Vec<u8>,
-    /// Its value as it is stored.
-    pub value: Vec<u8>,
-}
-
-impl Xattr {
-    /// What is stored for the attribute that the system calls `full_name`.
-    ///
-    /// # Errors
-    /// The name space; a value that is no access control list where one belongs.
-    pub fn from_system(full_name: &[u8], value: &[u8]) -> Result<Self, XattrRefused> {
-        let (index, name) = XattrIndex::of_name(full_name).ok_or(XattrRefused::NameSpace)?;
-        let acl =
-            index.is_acl().then(|| dovetail_vfs::posix_acl::from_system(value).ok_or(XattrRefused::Acl));
-        let value = acl.unwrap_or_else(|| Ok(value.to_vec()))?;
-        Ok(Self { index, name, value })
-    }
-
-    /// The value as the system shows it: the same but for POSIX ACLs, which are stored in a shorter form. A list
-    /// that is damaged is given as it is stored.
-    pub fn system_value(&self) -> Vec<u8> {
-        let acl = self.index.is_acl().then(|| dovetail_vfs::posix_acl::to_system(&self.value));
-        acl.flatten().unwrap_or_else(|| self.value.clone())
-    }
-
-    /// The name as the system knows it, "user.comment". A name space without a name is shown by its number; bytes
-    /// that are not UTF-8 are replaced.
-    pub fn full_name(&self) -> String {
-        let name = String::from_utf8_lossy(&self.name);
-        match self.index.prefix() {
-            Some(prefix) => format!("{prefix}{name}"),
-            None => format!("{}.{name}", self.index.0),
-        }
-    }
-}
+pub type Xattr = dovetail_vfs::kit::Xattr<XattrIndex>;
 
 /// The attributes in `area`, of inode `ino`. An area of zeros has none.
 ///
@@ -118,7 +59,7 @@ pub fn parse_xattrs(area: &[u8], ino: Nid) -> Result<Vec<Xattr>, Corrupt> {
     Corrupt::check_equal(Place::Xattrs(ino), "h_magic", magic, XATTR_MAGIC)?;
     let mut at = HEADER;
     while u32_at(area, at) != 0 {
-        let (xattr, size) = parse_entry(area, at).ok_or(Corrupt::XattrOverrun {
+        let (xattr, size) = parse_entry(area, at).ok_or(Damage::XattrOverrun {
             ino,
             offset: at as u64,
             end: area.len() as u64,
@@ -174,7 +115,7 @@ mod tests {
             assert_eq!(shown(refused), None, "{refused}");
         }
         let refused = Xattr::from_system(b"system.posix_acl_default", b"xx");
-        assert_eq!(refused, Err(XattrRefused::Acl));
+        assert_eq!(refused, Err(dovetail_vfs::kit::XattrRefused::Acl));
         let stored = Xattr::from_system(b"trusted.t", b"xx").unwrap();
         assert_eq!((stored.full_name(), stored.system_value()), ("trusted.t".into(), b"xx".to_vec()));
     }
@@ -184,7 +125,7 @@ mod tests {
         let mut area = area();
         area[HEADER + 2] = 200;
         let error = parse_xattrs(&area, Nid(4)).unwrap_err();
-        assert_eq!(error, Corrupt::XattrOverrun { ino: Nid(4), offset: 24, end: 44 });
+        assert_eq!(error, Damage::XattrOverrun { ino: Nid(4), offset: 24, end: 44 }.into());
         assert_eq!(parse_xattrs(&[0; 200], Nid(4)), Ok(vec![]));
     }
 }

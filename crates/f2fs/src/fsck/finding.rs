@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use dovetail_vfs::check::{Kinds, Name, Severity};
+use dovetail_vfs::check::Name;
+use dovetail_vfs::findings;
 
 use crate::error::Corrupt;
 use crate::format::{BlockAddr, CheckpointFlags, Nid, SegNo};
@@ -28,175 +29,9 @@ impl fmt::Display for Remedy {
     }
 }
 
-/// A kind of finding, without its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
-    /// The variant's name.
-    pub name: &'static str,
-    /// How bad it is.
-    pub severity: Severity,
-    /// What a repair does about it.
-    pub remedy: Remedy,
-    /// What it means, in a sentence or two.
-    pub about: &'static str,
-}
-
-/// What the fields of findings mean; a field of one name means the same everywhere.
-macro_rules! meaning {
-    (ino) => {
-        "The inode."
-    };
-    (nid) => {
-        "The node."
-    };
-    (dir) => {
-        "The directory."
-    };
-    (name) => {
-        "The name, as it is stored."
-    };
-    (segno) => {
-        "The segment of the main area."
-    };
-    (address) => {
-        "The block of the volume."
-    };
-    (block) => {
-        "The block, counted from the start of the file, directory or table."
-    };
-    (slot) => {
-        "The slot in the block of entries (or in the inode)."
-    };
-    (log) => {
-        "The log: hot, warm, cold data (0 to 2), hot, warm, cold nodes (3 to 5)."
-    };
-    (other) => {
-        "The other one of the two."
-    };
-    (offset) => {
-        "The block's place in its segment, or the byte's place in its structure."
-    };
-    (copy) => {
-        "The copy: 0 or 1."
-    };
-    (pack) => {
-        "The checkpoint pack: 1 or 2."
-    };
-    (found) => {
-        "What is stored."
-    };
-    (expected) => {
-        "What follows from the rest of the volume."
-    };
-    (min) => {
-        "The smallest value allowed."
-    };
-    (max) => {
-        "The largest value allowed."
-    };
-    (first) => {
-        "The first block that is concerned."
-    };
-    (count) => {
-        "How many blocks are concerned."
-    };
-    (field) => {
-        "The field, by the kernel's name."
-    };
-    (reason) => {
-        "What is wrong with it."
-    };
-    (what) => {
-        "Which of several."
-    };
-    (blocks) => {
-        "How many blocks."
-    };
-    (index) => {
-        "The place of the pointer in its node."
-    };
-    (found_nid) => {
-        "The node that is stored."
-    };
-    (found_version) => {
-        "The NAT version that is stored."
-    };
-    (found_index) => {
-        "The place that is stored."
-    };
-    (version) => {
-        "The NAT version of the node."
-    };
-    (size) => {
-        "The size in bytes."
-    };
-}
-
-/// Declares the enum, and from the same lines the names, the severities and the sentences.
-macro_rules! findings {
-    ($($(#[doc = $doc:literal])+ $name:ident: $severity:ident, $remedy:ident,
-        { $($field:ident: $type:ty),* $(,)? } => $message:literal;)*) => {
-        /// Something that a check found. [`Self::severity`] tells how bad it is, `Display` says it in a sentence.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum Finding {
-            $($(#[doc = $doc])+ $name { $(#[doc = meaning!($field)] $field: $type,)* },)*
-        }
-
-        impl Finding {
-            /// All kinds, in the order of the documentation.
-            pub const KINDS: &'static [Kind] = &[$(Kind {
-                name: stringify!($name),
-                severity: Severity::$severity,
-                remedy: Remedy::$remedy,
-                about: concat!($($doc),+),
-            }),*];
-
-            /// Its kind.
-            pub fn kind(&self) -> Kind {
-                Self::KINDS[self.index()]
-            }
-
-            /// Its values by name.
-            pub fn values(&self) -> Vec<(&'static str, String)> {
-                match self {
-                    $(Self::$name { $($field),* } => vec![$((stringify!($field), $field.to_string())),*],)*
-                }
-            }
-        }
-
-        impl Kinds for Finding {
-            type Kind = Kind;
-
-            const KINDS: &'static [Kind] = Self::KINDS;
-
-            fn index(&self) -> usize {
-                /// The variants without their values, numbered from 0.
-                #[derive(Clone, Copy)]
-                enum Number { $($name),* }
-                (match self { $(Self::$name { .. } => Number::$name),* }) as usize
-            }
-
-            fn severity_of(kind: Kind) -> Severity {
-                kind.severity
-            }
-        }
-
-        impl fmt::Display for Finding {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                match self { $(Self::$name { $($field),* } => write!(f, $message),)* }
-            }
-        }
-    };
-}
-
-impl Finding {
-    /// How bad it is.
-    pub fn severity(&self) -> Severity {
-        self.kind().severity
-    }
-}
-
 findings! {
+    remedy: Remedy;
+
     /// Neither copy of the superblock, or neither checkpoint pack, can be used: nothing else was checked.
     Unusable: Error, Guess, { reason: Corrupt } => "nothing more can be checked: {reason}";
     /// One copy of the superblock cannot be used; the other one is.

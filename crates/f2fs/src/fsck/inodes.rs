@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use dovetail_block::{BlockBytes, BlockDevice};
+use dovetail_vfs::kit::XattrNameSpace;
 
 use super::directories::Directory;
 use super::nodes::Node;

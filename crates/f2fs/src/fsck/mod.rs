@@ -42,7 +42,7 @@ mod superblocks;
 mod tree;
 
 pub use dovetail_vfs::check::{Name, Severity};
-pub use finding::{Finding, Kind, Remedy};
+pub use finding::{Finding, Remedy};
 pub use repair::{RepairError, repair};
 pub use report::{Area, Counts, Report};
 

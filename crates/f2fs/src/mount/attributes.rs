@@ -1,6 +1,7 @@
 //! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
 
 use dovetail_block::{BlockBytes, Content, Scheduler};
+use dovetail_vfs::mode::{S_IALLUGO, S_IFDIR, S_IFREG, is_device, kind};
 use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino, SetAttr, Timestamp};
 
 use super::F2fs;
@@ -14,14 +15,10 @@ const BLOCK_BYTES: u64 = BLOCK as u64;
 const FLAG_IMMUTABLE: u32 = 0x10;
 const FLAG_APPEND: u32 = 0x20;
 
-pub(super) fn kind(mode: u16) -> u16 {
-    mode & 0o170_000
-}
-
 fn check_regular(raw: &RawInode) -> Result<(), Error> {
     match kind(raw.i_mode.get()) {
-        0o100_000 => Ok(()),
-        0o040_000 => Err(Error::IsADirectory),
+        S_IFREG => Ok(()),
+        S_IFDIR => Err(Error::IsADirectory),
         _ => Err(Error::Invalid("only regular files have content")),
     }
 }
@@ -86,7 +83,7 @@ impl<D: Scheduler> F2fs<D> {
         }
         let raw = self.edit_inode(ino)?;
         if let Some(mode) = changes.mode {
-            raw.i_mode.set(kind(raw.i_mode.get()) | (mode & 0o7777));
+            raw.i_mode.set(kind(raw.i_mode.get()) | (mode & S_IALLUGO));
         }
         if let Some(uid) = changes.uid {
             raw.i_uid.set(uid);
@@ -405,7 +402,7 @@ impl<D: Scheduler> F2fs<D> {
 }
 
 fn device_number(block: &BlockBytes, at: usize, mode: u16) -> (u32, u32) {
-    if !matches!(kind(mode), 0o020_000 | 0o060_000) {
+    if !is_device(mode) {
         return (0, 0);
     }
     match u32_at(block, at) {

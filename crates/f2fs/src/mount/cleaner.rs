@@ -10,7 +10,7 @@ use super::io::WriteClass;
 use super::node::Marks;
 use super::pointers::Pointer;
 use super::space::ValidBlocks;
-use crate::error::{Corrupt, Error, Place};
+use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{BlockAddr, Footer, Inode, Nid, SegNo, Summary};
 
 /// The owner of a block of content.
@@ -80,7 +80,7 @@ impl<D: Scheduler> F2fs<D> {
         for &(address, Summary { nid, .. }) in blocks {
             let entry = self.nat_entry(nid)?;
             if entry.address != address {
-                return Err(Corrupt::Owner { address, nid }.into());
+                return Err(Damage::Owner { address, nid }.into());
             }
             self.load_any_node(nid)?;
             self.write_node(nid, Marks::default(), WriteClass::Cleaning)?;
@@ -144,7 +144,7 @@ impl<D: Scheduler> F2fs<D> {
         }
         let entry = self.nat_entry(nid)?;
         if entry.address == BlockAddr::NULL {
-            return Err(Corrupt::NoNode(nid).into());
+            return Err(Damage::NoNode(nid).into());
         }
         self.check_address(Place::Nat(nid), "block_addr", entry.address)?;
         let block = self.io.read(entry.address)?;
@@ -160,7 +160,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Who points to a block of content, by its summary.
     pub(super) fn owner_of(&mut self, address: BlockAddr, summary: Summary) -> Result<Owner, Error> {
-        let wrong = Corrupt::Owner { address, nid: summary.nid };
+        let wrong = Damage::Owner { address, nid: summary.nid };
         self.nat_entry(summary.nid)?;
         if self.node_version(summary.nid) != summary.version {
             return Err(wrong.into());

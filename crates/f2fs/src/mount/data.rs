@@ -12,9 +12,10 @@ use super::io::{Channel, WriteClass};
 use super::options::Mode;
 use super::pointers::{Found, Pointer};
 use super::policy::{DataFacts, SpaceFacts, UpdateFacts, WriteMode, data_log};
-use crate::error::{ClusterFault, Corrupt, Error};
+use crate::error::{ClusterFault, Damage, Error};
 use crate::format::{BLOCK, BlockAddr, Inode, InodeFlags, Nid, Summary};
 use crate::volume::cluster::inflate;
+use dovetail_vfs::mode::is_dir;
 
 /// Blocks read in one command: 1 MiB.
 const MAX_RUN: u64 = 256;
@@ -67,7 +68,7 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(Content::Empty);
         }
         if address == BlockAddr::COMPRESSED {
-            return Err(Corrupt::Cluster { ino, block: index, fault: ClusterFault::Misplaced }.into());
+            return Err(Damage::Cluster { ino, block: index, fault: ClusterFault::Misplaced }.into());
         }
         let mut content = [Content::Empty];
         self.io.read_into(address, &mut content)?;
@@ -82,7 +83,7 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(None);
         }
         self.load_node(ino, ino, 0)?;
-        let block = self.nodes.get(ino).map(|node| Arc::clone(&node.block)).ok_or(Corrupt::NoNode(ino))?;
+        let block = self.nodes.get(ino).map(|node| Arc::clone(&node.block)).ok_or(Damage::NoNode(ino))?;
         let inode = Inode::parse_unsealed(&block, ino, &self.superblock)?;
         let blocks = u64::from(inode.cluster_blocks);
         let start = index - index % blocks;
@@ -321,7 +322,7 @@ impl<D: Scheduler> F2fs<D> {
         let raw = self.inode(ino)?;
         let flags = InodeFlags(raw.i_flags.get());
         Ok(DataFacts {
-            dir: raw.i_mode.get() & 0o170_000 == 0o040_000,
+            dir: is_dir(raw.i_mode.get()),
             cleaning: false,
             cold: raw.i_advise & ADVISE_COLD != 0 || flags.has(InodeFlags::COMPRESSED),
             hot: raw.i_advise & ADVISE_HOT != 0,
@@ -344,7 +345,7 @@ impl<D: Scheduler> F2fs<D> {
             || (reason == WritebackReason::Fsync && dirty <= MIN_FSYNC_BLOCKS);
         Ok(UpdateFacts {
             lfs: self.options.mode == Mode::Lfs,
-            dir: dir & 0o170_000 == 0o040_000,
+            dir: is_dir(dir),
             cleaning: false,
             fixed,
             need_ssr: super::policy::need_ssr(&space),

@@ -21,7 +21,7 @@ use super::pointers::{Found, Pointer};
 use super::policy::{Log, data_log};
 use super::walk::nid_of;
 use crate::device_addresses::DEVICE_ADDRESS_BIT;
-use crate::error::Error;
+use crate::error::{Corrupt, Damage, Error};
 use crate::format::{BlockAddr, CheckpointFlags, Extent, InodeFlags, NatEntry, Nid, Summary};
 
 /// Renames at once at most: they make so many nodes dirty, and each an inode, that still fit into two segments.
@@ -113,7 +113,7 @@ impl<D: Scheduler> F2fs<D> {
     fn is_there_as_inode(&mut self, ino: Nid) -> Result<bool, Error> {
         match self.inode(ino) {
             Ok(_) => Ok(true),
-            Err(Error::Corrupt(crate::Corrupt::NoNode(_))) => Ok(false),
+            Err(Error::Corrupt(Corrupt::Format(Damage::NoNode(_)))) => Ok(false),
             Err(error) => Err(error),
         }
     }

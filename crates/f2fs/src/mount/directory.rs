@@ -20,7 +20,7 @@ const MAX_DEPTH: u32 = 63;
 
 /// An entry, and where it stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub struct Entry {
     pub(super) ino: Nid,
     /// The block of the directory; `None` if the entries lie in the inode.
     block: Option<u64>,

@@ -9,8 +9,9 @@ use super::io::WriteClass;
 use super::node::Marks;
 use super::options::FsyncMode;
 use super::policy::{FsyncFacts, Logs, must_checkpoint};
-use crate::error::{Corrupt, Error};
+use crate::error::{Damage, Error};
 use crate::format::{InodeFlags, Nid};
+use dovetail_vfs::mode::is_regular;
 
 impl<D: Scheduler> F2fs<D> {
     /// Makes what was written to the file survive a power cut: its content, size and attributes, and for a new file its
@@ -76,7 +77,7 @@ impl<D: Scheduler> F2fs<D> {
         let since = self.since.fsync_facts(ino, parent);
         let strict = self.options.fsync_mode == FsyncMode::Strict;
         Ok(FsyncFacts {
-            special: mode & 0o170_000 != 0o100_000,
+            special: !is_regular(mode),
             compressed: flags.has(InodeFlags::COMPRESSED),
             links,
             lost_parent: advise & ADVISE_LOST_PARENT != 0,
@@ -93,10 +94,7 @@ impl<D: Scheduler> F2fs<D> {
     /// be a record.
     fn find_parent_again(&mut self, ino: Nid) -> Result<(), Error> {
         let raw = self.inode(ino)?;
-        if raw.i_advise & ADVISE_LOST_PARENT != 0
-            && raw.i_links.get() == 1
-            && raw.i_mode.get() & 0o170_000 == 0o100_000
-        {
+        if raw.i_advise & ADVISE_LOST_PARENT != 0 && raw.i_links.get() == 1 && is_regular(raw.i_mode.get()) {
             self.edit_inode(ino)?.i_advise &= !ADVISE_LOST_PARENT;
         }
         Ok(())
@@ -108,7 +106,7 @@ impl<D: Scheduler> F2fs<D> {
         let mut dirty = self.nodes.dirty_of(ino);
         let mut direct = Vec::new();
         for nid in dirty.drain(..) {
-            let offset = self.nodes.get(nid).ok_or(Corrupt::NoNode(nid))?.offset;
+            let offset = self.nodes.get(nid).ok_or(Damage::NoNode(nid))?.offset;
             if nid != ino && !crate::format::is_indirect(offset) {
                 direct.push(nid);
             }

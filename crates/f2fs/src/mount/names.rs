@@ -1,10 +1,12 @@
 //! Making, naming, renaming and removing inodes.
 
 use dovetail_block::Scheduler;
+use dovetail_vfs::kit::{Names, Rename};
+use dovetail_vfs::mode::{S_IFLNK, S_IFREG, S_ISGID, is_device, is_dir, kind};
 use dovetail_vfs::{Caller, Error, RenameFlags};
 
 use super::F2fs;
-use super::attributes::{device_words, kind, set_atime, set_crtime, set_ctime, set_mtime};
+use super::attributes::{device_words, set_atime, set_crtime, set_ctime, set_mtime};
 use super::data::{ADVISE_COLD, ADVISE_HOT, ADVISE_LOST_PARENT, WritebackReason};
 use super::directory::Entry;
 use super::policy::matches_extension;
@@ -19,8 +21,6 @@ const FLAG_PROJECT_INHERIT: u32 = 0x2000_0000;
 const EXTRA_SIZE: u16 = 36;
 /// Words for inline extended attributes, as the kernel gives them to every new inode.
 const XATTR_WORDS: u16 = 50;
-const DIR: u16 = 0o040_000;
-const SETGID: u16 = 0o2000;
 
 /// A new inode.
 struct Newborn<'a> {
@@ -30,36 +30,42 @@ struct Newborn<'a> {
     rdev: (u32, u32),
 }
 
-impl<D: Scheduler> F2fs<D> {
-    fn check_dir(&mut self, dir: Nid) -> Result<(), Error> {
-        if kind(self.inode(dir)?.i_mode.get()) == DIR { Ok(()) } else { Err(Error::NotADirectory) }
+impl<D: Scheduler> Names for F2fs<D> {
+    type Ino = Nid;
+    type Entry = Entry;
+
+    const MAX_LINKS: u64 = u32::MAX as u64;
+
+    fn target_of(entry: &Entry) -> Nid {
+        entry.ino
     }
 
-    /// A directory in which something is to be named must have a name itself.
-    fn check_named(&mut self, dir: Nid) -> Result<(), Error> {
-        if self.inode(dir)?.i_links.get() == 0 { Err(Error::NotFound) } else { Ok(()) }
+    fn root_dir(&self) -> Nid {
+        self.superblock.root
     }
 
-    pub(super) fn entry_of(&mut self, dir: Nid, name: &[u8]) -> Result<Entry, Error> {
-        self.entry_if_any(dir, name)?.ok_or(Error::NotFound)
+    fn inode_bound(&self) -> u64 {
+        self.counts.valid_inodes.into()
     }
 
-    fn entry_if_any(&mut self, dir: Nid, name: &[u8]) -> Result<Option<Entry>, Error> {
-        self.check_dir(dir)?;
-        if name.len() > dovetail_vfs::MAX_NAME {
-            return Err(Error::NameTooLong);
-        }
+    fn is_directory(&mut self, ino: Nid) -> Result<bool, Error> {
+        Ok(self.is_dir(ino)?)
+    }
+
+    fn link_count(&mut self, ino: Nid) -> Result<u64, Error> {
+        Ok(self.inode(ino)?.i_links.get().into())
+    }
+
+    fn search(&mut self, dir: Nid, name: &[u8]) -> Result<Option<Entry>, Error> {
         Ok(self.find_entry(dir, name)?)
     }
 
-    /// The name can be added to the directory.
-    fn check_free(&mut self, dir: Nid, name: &[u8]) -> Result<(), Error> {
-        if self.entry_if_any(dir, name)?.is_some() {
-            return Err(Error::Exists);
-        }
-        self.check_named(dir)
+    fn holds_nothing(&mut self, dir: Nid) -> Result<bool, Error> {
+        Ok(self.is_empty_dir(dir)?)
     }
+}
 
+impl<D: Scheduler> F2fs<D> {
     /// Makes an inode that is not a link and names it.
     pub(super) fn make(
         &mut self,
@@ -76,7 +82,7 @@ impl<D: Scheduler> F2fs<D> {
             self.drop_inode(ino)?;
             return Err(error.into());
         }
-        if kind(mode) == DIR {
+        if is_dir(mode) {
             self.add_links(dir, 1)?;
         }
         self.touch(dir, caller.now)?;
@@ -86,7 +92,7 @@ impl<D: Scheduler> F2fs<D> {
     fn new_inode(&mut self, caller: &Caller, new: &Newborn<'_>) -> Result<Nid, Error> {
         let ino = self.take_nid()?;
         self.load_nat_page(self.nat.page_of(ino))?;
-        let is_dir = kind(new.mode) == DIR;
+        let is_dir = is_dir(new.mode);
         self.add_node(ino, ino, 0, is_dir);
         self.counts.valid_inodes += 1;
         self.since.note_new_inode(ino);
@@ -105,10 +111,10 @@ impl<D: Scheduler> F2fs<D> {
         let project = parent.extra.i_projid;
         let (advise, inline) = (self.advise_of(new), self.inline_of(new.mode));
         let generation = self.random.next_u64() as u32;
-        let inherits = parent_mode & SETGID != 0;
-        let is_dir = kind(new.mode) == DIR;
+        let inherits = parent_mode & S_ISGID != 0;
+        let is_dir = is_dir(new.mode);
         let raw = self.edit_inode(ino)?;
-        raw.i_mode.set(if inherits && is_dir { new.mode | SETGID } else { new.mode });
+        raw.i_mode.set(if inherits && is_dir { new.mode | S_ISGID } else { new.mode });
         (raw.i_advise, raw.i_inline) = (advise, inline);
         raw.i_uid.set(caller.uid);
         raw.i_gid.set(if inherits { parent_gid } else { caller.gid });
@@ -135,7 +141,7 @@ impl<D: Scheduler> F2fs<D> {
                 raw.extra.i_projid = project;
             }
         }
-        if matches!(kind(new.mode), 0o020_000 | 0o060_000) {
+        if is_device(new.mode) {
             self.set_device(ino, new.rdev)?;
         }
         Ok(())
@@ -154,18 +160,18 @@ impl<D: Scheduler> F2fs<D> {
     fn advise_of(&self, new: &Newborn<'_>) -> u8 {
         let any = |list: &[Vec<u8>]| list.iter().any(|extension| matches_extension(new.name, extension));
         match kind(new.mode) {
-            0o100_000 if any(&self.superblock.cold_extensions) => ADVISE_COLD,
-            0o100_000 if any(&self.superblock.hot_extensions) => ADVISE_HOT,
+            S_IFREG if any(&self.superblock.cold_extensions) => ADVISE_COLD,
+            S_IFREG if any(&self.superblock.hot_extensions) => ADVISE_HOT,
             _ => 0,
         }
     }
 
     fn inline_of(&self, mode: u16) -> u8 {
         let flag = |on: bool, flag: InlineFlags| if on { flag.0 } else { 0 };
-        let content = matches!(kind(mode), 0o100_000 | 0o120_000);
+        let content = matches!(kind(mode), S_IFREG | S_IFLNK);
         flag(self.options.inline_xattr, InlineFlags::XATTR)
             | flag(content && self.options.inline_data, InlineFlags::DATA)
-            | flag(kind(mode) == DIR && self.options.inline_dentry, InlineFlags::DENTRY)
+            | flag(is_dir(mode) && self.options.inline_dentry, InlineFlags::DENTRY)
             | flag(self.superblock.features.has(Features::EXTRA_ATTR), InlineFlags::EXTRA_ATTR)
     }
 
@@ -223,18 +229,9 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     pub(super) fn add_name(&mut self, caller: &Caller, ino: Nid, dir: Nid, name: &[u8]) -> Result<(), Error> {
-        self.check_free(dir, name)?;
+        self.check_link(ino, dir, name)?;
         let raw = self.inode(ino)?;
         let (mode, links) = (raw.i_mode.get(), raw.i_links.get());
-        if kind(mode) == DIR {
-            return Err(Error::NotPermitted("a directory has one name only"));
-        }
-        if links == 0 {
-            return Err(Error::NotFound);
-        }
-        if links == u32::MAX {
-            return Err(Error::TooManyLinks);
-        }
         self.add_entry(dir, name, ino, FileType::of_mode(mode))?;
         self.touch(dir, caller.now)?;
         let raw = self.edit_inode(ino)?;
@@ -245,10 +242,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     pub(super) fn unlink_entry(&mut self, caller: &Caller, dir: Nid, name: &[u8]) -> Result<(), Error> {
-        let entry = self.entry_of(dir, name)?;
-        if kind(self.inode(entry.ino)?.i_mode.get()) == DIR {
-            return Err(Error::IsADirectory);
-        }
+        let entry = self.entry_to_unlink(dir, name)?;
         self.check_orphan_capacity()?;
         self.remove_entry(dir, &entry)?;
         self.touch(dir, caller.now)?;
@@ -259,7 +253,7 @@ impl<D: Scheduler> F2fs<D> {
     /// The inode has one name less; of a directory, the last one.
     pub(super) fn lose_name(&mut self, ino: Nid) -> Result<(), Failure> {
         let raw = self.edit_inode(ino)?;
-        let links = if kind(raw.i_mode.get()) == DIR { 0 } else { raw.i_links.get().saturating_sub(1) };
+        let links = if is_dir(raw.i_mode.get()) { 0 } else { raw.i_links.get().saturating_sub(1) };
         raw.i_links.set(links);
         if links == 0 { self.orphan_or_drop(ino) } else { Ok(()) }
     }
@@ -271,16 +265,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     pub(super) fn remove_directory(&mut self, caller: &Caller, dir: Nid, name: &[u8]) -> Result<(), Error> {
-        match name {
-            b"." => return Err(Error::Invalid("\".\" cannot be removed")),
-            b".." => return Err(Error::NotEmpty),
-            _ => {}
-        }
-        let entry = self.entry_of(dir, name)?;
-        self.check_dir(entry.ino)?;
-        if !self.is_empty_dir(entry.ino)? {
-            return Err(Error::NotEmpty);
-        }
+        let entry = self.entry_to_rmdir(dir, name)?;
         self.check_orphan_capacity()?;
         self.remove_entry(dir, &entry)?;
         self.since.note_lost_dir(dir);
@@ -297,69 +282,17 @@ impl<D: Scheduler> F2fs<D> {
         (new_dir, new_name): (Nid, &[u8]),
         flags: RenameFlags,
     ) -> Result<(), Error> {
-        if flags.no_replace && flags.exchange {
-            return Err(Error::Invalid("a rename cannot both exchange and refuse to replace"));
-        }
-        self.check_dir(dir)?;
-        self.check_dir(new_dir)?;
-        let dots = |name: &[u8]| name == b"." || name == b"..";
-        if dots(name) || dots(new_name) {
-            return Err(Error::Busy);
-        }
-        let entry = self.entry_of(dir, name)?;
-        let taken = self.entry_if_any(new_dir, new_name)?;
-        self.check_rename((dir, entry), (new_dir, taken), flags)?;
-        match taken {
-            Some(taken) if taken.ino == entry.ino => Ok(()),
-            Some(taken) if flags.exchange => {
+        match self.plan_rename((dir, name), (new_dir, new_name), flags)? {
+            Rename::Nothing => Ok(()),
+            Rename::Exchange { entry, taken } => {
                 self.exchange(caller, (dir, name, entry), (new_dir, new_name, taken))
             }
-            Some(taken) => self.replace(caller, (dir, entry), (new_dir, new_name, taken)),
-            None => self.move_entry(caller, (dir, name, entry), (new_dir, new_name)),
-        }
-    }
-
-    fn check_rename(
-        &mut self,
-        (dir, entry): (Nid, Entry),
-        (new_dir, taken): (Nid, Option<Entry>),
-        flags: RenameFlags,
-    ) -> Result<(), Error> {
-        let below = Error::Invalid("a directory cannot move below itself");
-        match taken {
-            Some(_) if flags.no_replace => return Err(Error::Exists),
-            None if flags.exchange => return Err(Error::NotFound),
-            _ => {}
-        }
-        if self.is_dir(entry.ino)? && self.is_below(new_dir, entry.ino)? {
-            return Err(below);
-        }
-        let Some(taken) = taken else { return self.check_named(new_dir) };
-        if self.is_dir(taken.ino)? && self.is_below(dir, taken.ino)? {
-            return Err(if flags.exchange { below } else { Error::NotEmpty });
-        }
-        if taken.ino == entry.ino || flags.exchange {
-            return Ok(());
-        }
-        match (self.is_dir(entry.ino)?, self.is_dir(taken.ino)?) {
-            (true, false) => Err(Error::NotADirectory),
-            (false, true) => Err(Error::IsADirectory),
-            (true, true) if !self.is_empty_dir(taken.ino)? => Err(Error::NotEmpty),
-            _ => self.check_orphan_capacity().map_err(Error::from),
-        }
-    }
-
-    /// `dir` is `above` or lies below it.
-    fn is_below(&mut self, mut dir: Nid, above: Nid) -> Result<bool, Error> {
-        let mut steps = self.counts.valid_inodes;
-        while dir != above {
-            if dir == self.superblock.root || steps == 0 {
-                return Ok(false);
+            Rename::Replace { entry, taken } => {
+                self.check_orphan_capacity()?;
+                self.replace(caller, (dir, entry), (new_dir, new_name, taken))
             }
-            dir = self.entry_of(dir, b"..")?.ino;
-            steps -= 1;
+            Rename::Move { entry } => self.move_entry(caller, (dir, name, entry), (new_dir, new_name)),
         }
-        Ok(true)
     }
 
     fn move_entry(

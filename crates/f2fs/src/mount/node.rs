@@ -10,11 +10,12 @@ use super::io::WriteClass;
 use super::nat::NatPage;
 use super::node_cache::Frame;
 use super::policy::{Log, node_log};
-use crate::error::{Corrupt, Error, Place};
+use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{
     BLOCK, BlockAddr, Footer, Geometry, Inode, NatEntry, Nid, RawInode, Summary, is_indirect,
     nat_block_address, nat_entry, seal_inode,
 };
+use dovetail_vfs::mode::is_dir;
 
 /// The marks that an fsync leaves in the nodes it writes, and how it writes them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,7 +77,7 @@ impl<D: Scheduler> F2fs<D> {
     fn read_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Arc<BlockBytes>, Error> {
         let entry = self.nat_entry(nid)?;
         if entry.address == BlockAddr::NULL {
-            return Err(Corrupt::NoNode(nid).into());
+            return Err(Damage::NoNode(nid).into());
         }
         self.check_address(Place::Nat(nid), "block_addr", entry.address)?;
         Corrupt::check_equal(Place::Nat(nid), "ino", entry.ino.0, ino.0)?;
@@ -100,7 +101,7 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         let (first, last) = (self.superblock.main_start.0, self.superblock.main_end().0 - 1);
-        Err(Corrupt::Address { place, field, found, first, last })
+        Err(Damage::Address { place, field, found, first, last }.into())
     }
 
     /// The block of a node, loaded if need be.
@@ -111,7 +112,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The block of a node that is in memory.
     pub(super) fn cached(&mut self, nid: Nid) -> Result<&BlockBytes, Error> {
-        let node = self.nodes.get(nid).ok_or(Corrupt::NoNode(nid))?;
+        let node = self.nodes.get(nid).ok_or(Damage::NoNode(nid))?;
         Ok(&node.block)
     }
 
@@ -119,7 +120,7 @@ impl<D: Scheduler> F2fs<D> {
     pub(super) fn edit_node(&mut self, nid: Nid) -> Result<&mut BlockBytes, Error> {
         match self.nodes.find(nid) {
             Some(frame) => Ok(self.edit_at(frame)),
-            None => Err(Corrupt::NoNode(nid).into()),
+            None => Err(Damage::NoNode(nid).into()),
         }
     }
 
@@ -217,7 +218,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Writes a node that is in memory to its log, with a final footer.
     pub(super) fn write_node(&mut self, nid: Nid, marks: Marks, cause: WriteClass) -> Result<(), Error> {
-        let mut footer = self.nodes.get(nid).ok_or(Corrupt::NoNode(nid))?.footer();
+        let mut footer = self.nodes.get(nid).ok_or(Damage::NoNode(nid))?.footer();
         let log = node_log(self.options.logs, is_indirect(footer.node_offset), !footer.cold);
         let entry = self.nat_entry(nid)?;
         let staged = if marks.by_remap { Some(self.take_staged(0).ok_or(Error::NoSpace)?) } else { None };
@@ -241,7 +242,7 @@ impl<D: Scheduler> F2fs<D> {
         }
         self.nat.set(nid, NatEntry { version, ino: footer.ino, address });
         let superblock = &self.superblock;
-        let block = self.nodes.seal(nid).ok_or(Corrupt::NoNode(nid))?;
+        let block = self.nodes.seal(nid).ok_or(Damage::NoNode(nid))?;
         let bytes = Arc::make_mut(block);
         footer.write(bytes);
         if footer.node_offset == 0 {
@@ -274,7 +275,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The inode is a directory.
     pub(super) fn is_dir(&mut self, ino: Nid) -> Result<bool, Error> {
-        Ok(self.inode(ino)?.i_mode.get() & 0o170_000 == 0o040_000)
+        Ok(is_dir(self.inode(ino)?.i_mode.get()))
     }
 
     /// Checks that `blocks` more blocks may be used.

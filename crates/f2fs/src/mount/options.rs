@@ -1,5 +1,7 @@
 //! Mount options, by the kernel's names.
 
+use dovetail_vfs::kit::{Flag, OptionError, OptionTable, Valued, Values};
+
 use super::policy::{IpuPolicy, Logs, Updates};
 use crate::error::Incompatible;
 
@@ -140,40 +142,83 @@ impl Default for Options {
     }
 }
 
-/// WritebackReason a list of mount options cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OptionError {
-    /// No option of that name.
-    #[error("there is no mount option \"{0}\"; docs/mount-options.md lists those there are")]
-    Unknown(String),
-    /// An option with a value that it cannot have.
-    #[error("mount option \"{name}\" cannot be \"{value}\": allowed is {allowed}")]
-    Value {
-        /// The option.
-        name: &'static str,
-        /// What was given.
-        value: String,
-        /// What may be given.
-        allowed: String,
-    },
+/// The options there are.
+const TABLE: OptionTable<Options> = OptionTable {
+    of: "",
+    document: "docs/mount-options.md",
+    flags: &FLAGS,
+    valued: &VALUED,
+    without_effect: &WITHOUT_EFFECT,
+};
+
+const fn words(
+    name: &'static str,
+    allowed: &'static str,
+    words: &'static [Flag<Options>],
+) -> Valued<Options> {
+    Valued { name, allowed, values: Values::Words(words) }
 }
 
 /// Options with a value, and the values there are.
-const CHOICES: [(&str, &[&str]); 7] = [
-    ("mode", &["adaptive", "lfs", "rm-ipu", "rm-ipu-adaptive"]),
-    ("remap", &["eager", "fsync"]),
-    ("active_logs", &["2", "4", "6"]),
-    ("alloc_mode", &["default", "reuse"]),
-    ("fsync_mode", &["posix", "strict", "nobarrier"]),
-    ("background_gc", &["on", "off", "sync"]),
-    ("checkpoint", &["enable"]),
+const VALUED: [Valued<Options>; 7] = [
+    words(
+        "mode",
+        "adaptive or lfs or rm-ipu or rm-ipu-adaptive",
+        &[
+            ("adaptive", |options| options.mode = Mode::Adaptive),
+            ("lfs", |options| options.mode = Mode::Lfs),
+            ("rm-ipu", |options| options.mode = Mode::RmIpu),
+            ("rm-ipu-adaptive", |options| options.mode = Mode::RmIpuAdaptive),
+        ],
+    ),
+    words(
+        "remap",
+        "eager or fsync",
+        &[
+            ("eager", |options| options.remap = RemapOrder::Eager),
+            ("fsync", |options| options.remap = RemapOrder::WithFsync),
+        ],
+    ),
+    words(
+        "active_logs",
+        "2 or 4 or 6",
+        &[
+            ("2", |options| options.logs = Logs::Two),
+            ("4", |options| options.logs = Logs::Four),
+            ("6", |options| options.logs = Logs::Six),
+        ],
+    ),
+    words(
+        "alloc_mode",
+        "default or reuse",
+        &[
+            ("default", |options| options.alloc = Some(AllocMode::Default)),
+            ("reuse", |options| options.alloc = Some(AllocMode::Reuse)),
+        ],
+    ),
+    words(
+        "fsync_mode",
+        "posix or strict or nobarrier",
+        &[
+            ("posix", |options| options.fsync_mode = FsyncMode::Posix),
+            ("strict", |options| options.fsync_mode = FsyncMode::Strict),
+            ("nobarrier", |options| options.fsync_mode = FsyncMode::NoBarrier),
+        ],
+    ),
+    words(
+        "background_gc",
+        "on or off or sync",
+        &[
+            ("on", |options| options.background_gc = BackgroundGc::On),
+            ("off", |options| options.background_gc = BackgroundGc::Off),
+            ("sync", |options| options.background_gc = BackgroundGc::Sync),
+        ],
+    ),
+    words("checkpoint", "enable", &[("enable", |_| ())]),
 ];
 
-/// An option without a value, and what it sets.
-type Flag = (&'static str, fn(&mut Options));
-
 /// Options without a value.
-const FLAGS: [Flag; 16] = [
+const FLAGS: [Flag<Options>; 16] = [
     ("ro", |options| options.read_only = true),
     ("rw", |options| options.read_only = false),
     ("discard", |options| options.discard = true),
@@ -251,44 +296,7 @@ impl Options {
     /// # Errors
     /// An unknown name, a value that the option cannot have.
     pub fn set(&mut self, option: &str) -> Result<(), OptionError> {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        if let Some(&(name, allowed)) = CHOICES.iter().find(|choice| choice.0 == name) {
-            if allowed.contains(&value) {
-                self.choose(name, value);
-                return Ok(());
-            }
-            return Err(OptionError::Value { name, value: value.into(), allowed: allowed.join(" or ") });
-        }
-        if let Some((_, set)) = FLAGS.iter().find(|flag| flag.0 == option) {
-            set(self);
-        } else if !WITHOUT_EFFECT.contains(&option) {
-            return Err(OptionError::Unknown(option.into()));
-        }
-        Ok(())
-    }
-
-    /// Makes one of [`CHOICES`].
-    fn choose(&mut self, name: &str, value: &str) {
-        match (name, value) {
-            ("mode", "lfs") => self.mode = Mode::Lfs,
-            ("mode", "rm-ipu") => self.mode = Mode::RmIpu,
-            ("mode", "rm-ipu-adaptive") => self.mode = Mode::RmIpuAdaptive,
-            ("mode", _) => self.mode = Mode::Adaptive,
-            ("remap", "fsync") => self.remap = RemapOrder::WithFsync,
-            ("remap", _) => self.remap = RemapOrder::Eager,
-            ("active_logs", "2") => self.logs = Logs::Two,
-            ("active_logs", "4") => self.logs = Logs::Four,
-            ("active_logs", _) => self.logs = Logs::Six,
-            ("alloc_mode", "reuse") => self.alloc = Some(AllocMode::Reuse),
-            ("alloc_mode", _) => self.alloc = Some(AllocMode::Default),
-            ("fsync_mode", "strict") => self.fsync_mode = FsyncMode::Strict,
-            ("fsync_mode", "nobarrier") => self.fsync_mode = FsyncMode::NoBarrier,
-            ("fsync_mode", _) => self.fsync_mode = FsyncMode::Posix,
-            ("background_gc", "off") => self.background_gc = BackgroundGc::Off,
-            ("background_gc", "sync") => self.background_gc = BackgroundGc::Sync,
-            ("background_gc", _) => self.background_gc = BackgroundGc::On,
-            _ => {}
-        }
+        TABLE.set(self, option)
     }
 
     /// Takes in options separated by commas, as `mount -o` has them. Empty ones say nothing.
@@ -296,9 +304,7 @@ impl Options {
     /// # Errors
     /// As [`Self::set`].
     pub fn parse(list: &str) -> Result<Self, OptionError> {
-        let mut options = Self::default();
-        list.split(',').filter(|option| !option.is_empty()).try_for_each(|option| options.set(option))?;
-        Ok(options)
+        TABLE.parse(list)
     }
 }
 
@@ -334,11 +340,7 @@ mod tests {
 
     #[test]
     fn the_page_names_what_is_accepted_and_nothing_else() {
-        let choices = CHOICES
-            .iter()
-            .flat_map(|(name, values)| values.iter().map(move |value| format!("{name}={value}")));
-        let flags = FLAGS.iter().map(|flag| flag.0).chain(WITHOUT_EFFECT).map(String::from);
-        let mut accepted: Vec<String> = choices.chain(flags).collect();
+        let mut accepted = TABLE.accepted();
         let mut documented = documented();
         for option in &documented {
             assert_eq!(Options::default().set(option), Ok(()), "{option}");

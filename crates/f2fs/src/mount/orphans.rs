@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::F2fs;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{Nid, ORPHANS_IN_BLOCK, XATTR_NODE_OFFSET};
+use dovetail_vfs::mode::{S_IFDIR, S_IFLNK, S_IFREG, kind};
 
 /// Inodes that users keep, and those of them without a name.
 #[derive(Debug, Default)]
@@ -123,8 +124,8 @@ impl<D: Scheduler> F2fs<D> {
     pub(super) fn has_block_pointers(&mut self, ino: Nid) -> Result<bool, Error> {
         let raw = self.inode(ino)?;
         let inline = raw.i_inline & 0x06 != 0;
-        let kind = raw.i_mode.get() & 0o170_000;
-        Ok(!inline && matches!(kind, 0o100_000 | 0o040_000 | 0o120_000))
+        let kind = kind(raw.i_mode.get());
+        Ok(!inline && matches!(kind, S_IFREG | S_IFDIR | S_IFLNK))
     }
 
     /// Gives up the inodes that the last checkpoint listed.

@@ -8,6 +8,7 @@ use crate::format::{
     BlockAddr, Features, InlineFlags, InodeFlags, NIDS_IN_NODE, Nid, NodePath, RawInode, Variant,
     XATTR_NODE_OFFSET, first_block, is_indirect, node_address, node_nid, set_node_nid, steps_inside,
 };
+use dovetail_vfs::mode::is_dir;
 
 const N: u64 = NIDS_IN_NODE as u64;
 
@@ -226,7 +227,7 @@ fn shape_of(raw: &RawInode, layout: (Variant, Features)) -> Shape {
 fn cluster_blocks(raw: &RawInode, features: Features) -> u64 {
     let compressed = features.has(Features::COMPRESSION)
         && InodeFlags(raw.i_flags.get()).has(InodeFlags::COMPRESSED)
-        && raw.i_mode.get() & 0o170_000 != 0o040_000;
+        && !is_dir(raw.i_mode.get());
     let extra = InlineFlags(raw.i_inline).has(InlineFlags::EXTRA_ATTR);
     match raw.extra.i_log_cluster_size {
         log @ 2..=8 if compressed && extra && raw.extra.i_extra_isize.get() >= 36 => 1 << log,

@@ -13,7 +13,7 @@ use dovetail_block::{BlockBytes, Content, Scheduler};
 use super::F2fs;
 use super::checkpoint::CheckpointReason;
 use super::policy::Log;
-use crate::error::{Corrupt, Error, Place};
+use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{
     BlockAddr, FileType, Footer, InlineFlags, Inode, Nid, RawInode, Summary, XATTR_BYTES_IN_NODE,
     XATTR_NODE_OFFSET, first_block, is_indirect,
@@ -223,7 +223,7 @@ impl<D: Scheduler> F2fs<D> {
     fn recreate_inode(&mut self, ino: Nid, block: &Arc<BlockBytes>) -> Result<(), Error> {
         Inode::parse(Arc::clone(block), ino, &self.superblock)?;
         if !self.nat.take_this(ino) {
-            return Err(Corrupt::NoNode(ino).into());
+            return Err(Damage::NoNode(ino).into());
         }
         let dir = FileType::of_mode(RawInode::of(block).i_mode.get()) == FileType::DIRECTORY;
         self.add_node(ino, ino, 0, dir);

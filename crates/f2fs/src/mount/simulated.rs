@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, Error, Figure, Ino, Simulated};
+use dovetail_vfs::kit::{edges, put_dirty_over};
+use dovetail_vfs::{Caller, Count, Error, Ino, Simulated};
 
-use super::F2fs;
 use super::data::WritebackReason;
+use super::{F2fs, figures};
 use crate::format::{BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Nid};
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
@@ -19,15 +20,8 @@ fn nid(ino: Ino) -> Nid {
 impl<D: Scheduler> F2fs<D> {
     /// Reads the blocks at the edges of a write that it covers only in part.
     fn read_edges(&mut self, ino: Nid, (offset, len): (u64, u64)) -> Result<(), Error> {
-        let (first, end) = (offset / BLOCK_BYTES, offset + len);
-        if !offset.is_multiple_of(BLOCK_BYTES) {
-            self.read_page(ino, first)?;
-        }
         let size = self.inode(ino)?.i_size.get();
-        let is_read = end / BLOCK_BYTES == first && !offset.is_multiple_of(BLOCK_BYTES);
-        if !end.is_multiple_of(BLOCK_BYTES) && end < size && !is_read {
-            self.read_page(ino, end / BLOCK_BYTES)?;
-        }
+        edges(offset, len, size).try_for_each(|index| self.read_page(ino, index).map(drop))?;
         Ok(())
     }
 
@@ -87,11 +81,7 @@ impl<D: Scheduler> F2fs<D> {
             done = done.max(self.io.start_read(address, &mut into[at..at + count as usize])?);
         }
         self.io.wait_read(done);
-        for (index, content) in (first..).zip(into) {
-            if self.pages.is_dirty(ino.0.into(), index) {
-                *content = self.pages.get(ino.0.into(), index).cloned().unwrap_or_default();
-            }
-        }
+        put_dirty_over(&mut self.pages, ino.0.into(), first, into);
         Ok(())
     }
 }
@@ -140,31 +130,25 @@ impl<D: Scheduler> Simulated for F2fs<D> {
         self.pages.drop_clean_of(ino.0);
     }
 
-    fn written(&self) -> Vec<Figure> {
-        let written = Self::written(self);
-        vec![
-            ("data", written.data),
-            ("node", written.node),
-            ("checkpoint", written.checkpoint),
-            ("nat", written.nat),
-            ("sit", written.sit),
-            ("ssa", written.ssa),
-            ("cleaning", written.cleaning),
-        ]
+    fn written(&self) -> Vec<Count> {
+        let w = Self::written(self);
+        let counts = [w.data, w.node, w.checkpoint, w.nat, w.sit, w.ssa, w.cleaning];
+        Count::all(&figures::WRITTEN, counts)
     }
 
-    fn events(&self) -> Vec<Figure> {
+    fn events(&self) -> Vec<Count> {
         let events = Self::events(self);
-        vec![
-            ("checkpoints", events.checkpoints),
-            ("foreground_cleanings", events.foreground_cleanings),
-            ("background_cleanings", events.background_cleanings),
-            ("moved_blocks", events.moved_blocks),
-            ("ssr_blocks", events.ssr_blocks),
-            ("lfs_blocks", events.lfs_blocks),
-            ("in_place_blocks", events.in_place_blocks),
-            ("remapped_blocks", events.remapped_blocks),
-        ]
+        let counts = [
+            events.checkpoints,
+            events.foreground_cleanings,
+            events.background_cleanings,
+            events.moved_blocks,
+            events.ssr_blocks,
+            events.lfs_blocks,
+            events.in_place_blocks,
+            events.remapped_blocks,
+        ];
+        Count::all(&figures::EVENTS, counts)
     }
 
     fn pieces(&mut self, ino: Ino) -> Result<u64, Error> {

@@ -2,13 +2,14 @@
 
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
+use dovetail_vfs::kit::Names;
+use dovetail_vfs::mode::is_symlink;
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, Moment, NewNode,
     RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::F2fs;
-use super::attributes::kind;
 use crate::format::{FileType, Nid};
 
 fn nid(ino: Ino) -> Nid {
@@ -68,7 +69,7 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
 
     fn readlink(&mut self, ino: Ino) -> Result<Vec<u8>, Error> {
         let raw = self.inode(nid(ino))?;
-        if kind(raw.i_mode.get()) != 0o120_000 {
+        if !is_symlink(raw.i_mode.get()) {
             return Err(Error::Invalid("it is not a symbolic link"));
         }
         let size = raw.i_size.get();

@@ -1,6 +1,7 @@
 //! Extended attributes: read as one list, changed, and stored again.
 
 use dovetail_block::Scheduler;
+use dovetail_vfs::kit::{XattrNameSpace, XattrRefused};
 use dovetail_vfs::{Caller, Error, XattrFlags};
 
 use super::F2fs;
@@ -48,8 +49,8 @@ impl<D: Scheduler> F2fs<D> {
         flags: XattrFlags,
     ) -> Result<(), Error> {
         let new = Xattr::from_system(name, value).map_err(|refused| match refused {
-            crate::format::XattrRefused::NameSpace => unknown(name),
-            crate::format::XattrRefused::Acl => Error::Invalid("the value is no access control list"),
+            XattrRefused::NameSpace => unknown(name),
+            XattrRefused::Acl => Error::Invalid("the value is no access control list"),
         })?;
         if value.len() > MAX_VALUE {
             return Err(Error::TooBig);

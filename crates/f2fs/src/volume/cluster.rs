@@ -7,7 +7,7 @@ use dovetail_block::BlockDevice;
 
 use super::Volume;
 use crate::compress::decompress;
-use crate::error::{ClusterFault, Corrupt, Error, Incompatible};
+use crate::error::{ClusterFault, Corrupt, Damage, Error, Incompatible};
 use crate::format::{
     BLOCK, BlockAddr, CLUSTER_HEADER, CRC_SEED, ClusterHeader, CompressAlgorithm, Inode, Nid, crc32,
 };
@@ -86,7 +86,7 @@ impl<D: BlockDevice> Volume<D> {
 /// The content of the compressed cluster that begins at block `start` of the file, from the blocks that follow
 /// COMPRESS_ADDR.
 pub(crate) fn inflate(inode: &Inode, start: u64, stored: &[u8]) -> Result<Vec<u8>, Error> {
-    let fault = |fault| Corrupt::Cluster { ino: inode.ino, block: start, fault };
+    let fault = |fault| Damage::Cluster { ino: inode.ino, block: start, fault };
     let stream = checked_stream(stored, inode.cluster_checksum).map_err(fault)?;
     let mut bytes = vec![0; inode.cluster_blocks as usize * BLOCK];
     match decompress(inode.compression, stream, &mut bytes) {
@@ -99,7 +99,7 @@ pub(crate) fn inflate(inode: &Inode, start: u64, stored: &[u8]) -> Result<Vec<u8
 
 /// COMPRESS_ADDR stands in another slot than the first of a cluster.
 pub(super) fn misplaced(inode: &Inode, block: u64) -> Corrupt {
-    Corrupt::Cluster { ino: inode.ino, block, fault: ClusterFault::Misplaced }
+    Damage::Cluster { ino: inode.ino, block, fault: ClusterFault::Misplaced }.into()
 }
 
 fn stream_fault(algorithm: CompressAlgorithm, message: String) -> ClusterFault {

@@ -2,11 +2,12 @@
 
 use dovetail_block::BlockDevice;
 use dovetail_vfs::LeftOut;
+use dovetail_vfs::kit::{Dots, PathError, all_entries, find_entry, whole_entries};
 
 use super::Volume;
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
-    BLOCK, BlockAddr, DentryBlock, DirEntry, InlineFlags, Inode, InodeFlags, Nid, dentry_bucket, name_hash,
+    BLOCK, BlockAddr, DentryBlock, DirEntry, InlineFlags, Inode, InodeFlags, dentry_bucket, name_hash,
 };
 
 impl<D: BlockDevice> Volume<D> {
@@ -15,7 +16,7 @@ impl<D: BlockDevice> Volume<D> {
     /// leads to. Memory does not depend on the directory's size: one block at a time is decoded.
     ///
     /// # Errors
-    /// [`Error::NotADirectory`], [`Incompatible::Encrypted`], [`Error::Io`]; whatever `found` returns.
+    /// [`PathError::NotADirectory`], [`Incompatible::Encrypted`], [`Error::Io`]; whatever `found` returns.
     pub fn for_each_entry(
         &mut self,
         dir: &Inode,
@@ -70,12 +71,7 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// As [`Self::for_each_entry`], and the first piece of the directory that is damaged.
     pub fn entries(&mut self, dir: &Inode) -> Result<Vec<DirEntry>, Error> {
-        let mut entries = Vec::new();
-        self.for_each_entry(dir, |_, entry| {
-            entries.push(entry?);
-            Ok(())
-        })?;
-        Ok(entries)
+        all_entries(|take| self.for_each_entry(dir, |_, entry| take(entry)))
     }
 
     /// The entries of directory `dir` that are whole, and why others are not.
@@ -83,16 +79,11 @@ impl<D: BlockDevice> Volume<D> {
     /// # Errors
     /// As [`Self::for_each_entry`].
     pub fn whole_entries(&mut self, dir: &Inode) -> Result<(Vec<DirEntry>, LeftOut), Error> {
-        let (mut entries, mut left) = (Vec::new(), LeftOut::default());
-        self.for_each_entry(dir, |_, entry| {
-            match entry {
-                Ok(entry) => entries.push(entry),
-                Err(Error::Corrupt(what)) => left.push(what),
-                Err(error) => left.push(error),
-            }
-            Ok(())
-        })?;
-        Ok((entries, left))
+        let said = |error| match error {
+            Error::Corrupt(what) => what.to_string(),
+            error => error.to_string(),
+        };
+        whole_entries(|take| self.for_each_entry(dir, |_, entry| take(entry)), said)
     }
 
     /// The entry called `name` in directory `dir`, found by its hash. A casefolded directory is searched as a whole,
@@ -123,19 +114,7 @@ impl<D: BlockDevice> Volume<D> {
 
     /// Looks at every entry.
     fn search(&mut self, dir: &Inode, name: &[u8]) -> Result<Option<DirEntry>, Error> {
-        let (mut found, mut damage) = (None, None);
-        self.for_each_entry(dir, |_, entry| {
-            match entry {
-                Ok(entry) if entry.name == name => found = found.take().or(Some(entry)),
-                Ok(_) => {}
-                Err(error) => damage = damage.take().or(Some(error)),
-            }
-            Ok(())
-        })?;
-        match (found, damage) {
-            (None, Some(error)) => Err(error),
-            (found, _) => Ok(found),
-        }
+        find_entry(|take| self.for_each_entry(dir, |_, entry| take(entry)), |entry| entry.name == name)
     }
 
     fn lookup_in_block(
@@ -189,23 +168,9 @@ impl<D: BlockDevice> Volume<D> {
     }
 }
 
-/// Which of "." and ".." a directory has shown so far.
-#[derive(Default)]
-struct Dots([bool; 2]);
-
-impl Dots {
-    fn check(&mut self, dir: Nid, name: &[u8]) -> Result<(), Corrupt> {
-        let Some(which) = [&b"."[..], b".."].iter().position(|dots| *dots == name) else { return Ok(()) };
-        if std::mem::replace(&mut self.0[which], true) {
-            return Err(Corrupt::FurtherDot { dir, name: dovetail_vfs::shown(name) });
-        }
-        Ok(())
-    }
-}
-
 fn check_dir(dir: &Inode) -> Result<(), Error> {
     if !dir.is_dir() {
-        return Err(Error::NotADirectory(format!("inode {}", dir.ino)));
+        return Err(PathError::NotADirectory(format!("inode {}", dir.ino)).into());
     }
     if dir.is_encrypted() {
         return Err(Incompatible::Encrypted(dir.ino).into());

@@ -8,8 +8,8 @@ mod file;
 mod map;
 mod nodes;
 pub(crate) mod open;
-mod path;
 mod segments;
+mod tree;
 mod walk;
 mod xattr;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::Volume;
-use crate::error::{Corrupt, Error, Place};
+use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{BlockAddr, Footer, Inode, NatEntry, Nid, nat_block_address, nat_entry};
 
 impl<D: BlockDevice> Volume<D> {
@@ -26,7 +26,7 @@ impl<D: BlockDevice> Volume<D> {
     /// The inode of number `ino`.
     ///
     /// # Errors
-    /// [`Corrupt::NoNode`] for a free number; what is wrong with the NAT's entry, the node's footer or the inode.
+    /// [`Damage::NoNode`] for a free number; what is wrong with the NAT's entry, the node's footer or the inode.
     pub fn inode(&mut self, ino: Nid) -> Result<Inode, Error> {
         let block = self.node(ino, ino, 0)?;
         Ok(Inode::parse(block, ino, &self.superblock)?)
@@ -35,11 +35,11 @@ impl<D: BlockDevice> Volume<D> {
     /// The block of node `nid`, whosever it is.
     ///
     /// # Errors
-    /// [`Corrupt::NoNode`] for a free number; a nid or an address outside their areas; [`Error::Io`].
+    /// [`Damage::NoNode`] for a free number; a nid or an address outside their areas; [`Error::Io`].
     pub fn node_block(&mut self, nid: Nid) -> Result<Arc<BlockBytes>, Error> {
         let entry = self.nat(nid)?;
         if entry.address == BlockAddr::NULL {
-            return Err(Corrupt::NoNode(nid).into());
+            return Err(Damage::NoNode(nid).into());
         }
         self.check_address(Place::Nat(nid), "block_addr", entry.address)?;
         Ok(self.blocks.metadata(entry.address)?)
@@ -50,7 +50,7 @@ impl<D: BlockDevice> Volume<D> {
         let entry = self.nat(nid)?;
         let place = Place::Nat(nid);
         if entry.address == BlockAddr::NULL {
-            return Err(Corrupt::NoNode(nid).into());
+            return Err(Damage::NoNode(nid).into());
         }
         self.check_address(place, "block_addr", entry.address)?;
         Corrupt::check_equal(place, "ino", entry.ino.0, ino.0)?;
@@ -74,6 +74,6 @@ impl<D: BlockDevice> Volume<D> {
             return Ok(());
         }
         let (first, last) = (self.superblock.main_start.0, self.superblock.main_end().0 - 1);
-        Err(Corrupt::Address { place, field, found, first, last })
+        Err(Damage::Address { place, field, found, first, last }.into())
     }
 }

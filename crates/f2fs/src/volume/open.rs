@@ -5,7 +5,7 @@ use dovetail_block::{BlockDevice, DeviceError};
 use super::Volume;
 use super::cache::Blocks;
 use crate::device_addresses::DeviceAddresses;
-use crate::error::{Corrupt, Error, Incompatible, Place};
+use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{
     BLOCK, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal, SitJournal, Superblock,
     Variant, compact_journals, iplfs_journal, nat_journal, sit_journal,
@@ -30,11 +30,11 @@ impl<D: BlockDevice> Volume<D> {
         }
         if blocks.count() < superblock.block_count {
             let (found, expected) = (blocks.count(), superblock.block_count);
-            return Err(Corrupt::Truncated { found, expected }.into());
+            return Err(Damage::Truncated { found, expected }.into());
         }
         let room = blocks.device_info().capacity();
         if superblock.variant == Variant::Iplfs && room < superblock.capacity {
-            return Err(Corrupt::Truncated { found: room, expected: superblock.capacity }.into());
+            return Err(Damage::Truncated { found: room, expected: superblock.capacity }.into());
         }
         if superblock.devirtualized {
             let addresses = DeviceAddresses::of(&blocks.device_info());
@@ -62,7 +62,7 @@ fn read_superblock<D: BlockDevice>(blocks: &mut Blocks<D>) -> Result<Superblock,
     Err(match (first, second) {
         (Error::Corrupt(first), Error::Corrupt(second)) => {
             let (first, second) = (Box::new(first), Box::new(second));
-            Corrupt::BothSuperblocks { first, second }.into()
+            Damage::BothSuperblocks { first, second }.into()
         }
         (Error::NotF2fs { .. }, second @ (Error::Corrupt(_) | Error::Incompatible(_))) => second,
         (first, _) => first,
@@ -93,7 +93,7 @@ fn elect<D: BlockDevice>(blocks: &mut Blocks<D>, superblock: &Superblock) -> Res
         (Ok(pack), Err(_)) | (Err(_), Ok(pack)) => Ok(pack),
         (Err(Error::Corrupt(first)), Err(Error::Corrupt(second))) => {
             let (first, second) = (Box::new(first), Box::new(second));
-            Err(Corrupt::BothCheckpoints { first, second }.into())
+            Err(Damage::BothCheckpoints { first, second }.into())
         }
         (Err(error), Err(_)) => Err(error),
     }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part of this")]
 
+use dovetail_vfs::kit::VolumeTree;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;

@@ -24,6 +24,7 @@ use dovetail_block::{Crash, MemoryDevice, Recording, RecordingDevice};
 use dovetail_time::{Rng, SimTime};
 
 use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
+use crate::mode::S_IALLUGO;
 use crate::{Caller, Fallocate, FileSystem, Limits, Model, Moment};
 pub use clock::Clock;
 pub use explain::{Explained, Guarantees, explain};
@@ -235,7 +236,7 @@ impl Recovered {
 fn adopt_root(from: &mut impl FileSystem, to: &mut impl FileSystem) -> Result<(), crate::Error> {
     let attr = from.getattr(from.root())?;
     let changes = crate::SetAttr {
-        mode: Some(attr.mode & 0o7777),
+        mode: Some(attr.mode & S_IALLUGO),
         uid: Some(attr.uid),
         gid: Some(attr.gid),
         atime: Some(attr.atime),

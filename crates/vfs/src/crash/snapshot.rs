@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::mode::{S_IFDIR, S_IFLNK, S_IFREG, S_ISGID, S_ISUID};
 use crate::{Attr, Error, FileSystem, Ino, Model};
 
 const PAGE: usize = 4096;
@@ -124,7 +125,7 @@ pub(super) fn child(path: &str, name: &[u8]) -> String {
 
 /// What must be as promised: not the numbers, blocks, link counts and access times, nor the sizes of directories.
 pub(super) fn meta(attr: &Attr) -> Attr {
-    let size = if attr.kind() == 0o100_000 || attr.kind() == 0o120_000 { attr.size } else { 0 };
+    let size = if matches!(attr.kind(), S_IFREG | S_IFLNK) { attr.size } else { 0 };
     let zero = Attr::default();
     Attr {
         ino: zero.ino,
@@ -133,7 +134,7 @@ pub(super) fn meta(attr: &Attr) -> Attr {
         generation: 0,
         atime: zero.atime,
         size,
-        mode: attr.mode & !0o6000,
+        mode: attr.mode & !(S_ISUID | S_ISGID),
         ..*attr
     }
 }
@@ -141,9 +142,9 @@ pub(super) fn meta(attr: &Attr) -> Attr {
 fn read_node<F: FileSystem>(fs: &mut F, ino: Ino, before: Option<&Node>) -> Result<Node, Error> {
     let attr = fs.getattr(ino)?;
     let body = match attr.kind() {
-        0o040_000 => Body::Directory(read_entries(fs, ino)?),
-        0o100_000 => Body::File(read_pages(fs, &attr, before)?),
-        0o120_000 => Body::Link(fs.readlink(ino)?),
+        S_IFDIR => Body::Directory(read_entries(fs, ino)?),
+        S_IFREG => Body::File(read_pages(fs, &attr, before)?),
+        S_IFLNK => Body::Link(fs.readlink(ino)?),
         _ => Body::Special,
     };
     let names = fs.listxattr(ino)?;

@@ -3,6 +3,7 @@
 use dovetail_time::Rng;
 
 use super::op::{Op, Path, Step, Target};
+use crate::mode::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFREG, S_IFSOCK};
 use crate::{Caller, Fallocate, RenameFlags, SetAttr, Timestamp, XattrFlags};
 
 /// What may come.
@@ -117,13 +118,13 @@ impl Generator {
     fn create_file(&mut self) -> Op {
         let path = self.new_path(&FILES);
         self.remember(path.clone(), false);
-        Op::Create { path, mode: 0o100_000 | self.permissions(), rdev: (0, 0) }
+        Op::Create { path, mode: S_IFREG | self.permissions(), rdev: (0, 0) }
     }
 
     fn create_dir(&mut self) -> Op {
         let path = self.new_path(&DIRECTORIES);
         self.remember(path.clone(), true);
-        Op::Create { path, mode: 0o040_000 | self.permissions(), rdev: (0, 0) }
+        Op::Create { path, mode: S_IFDIR | self.permissions(), rdev: (0, 0) }
     }
 
     fn remember(&mut self, path: Path, is_dir: bool) {
@@ -136,7 +137,7 @@ impl Generator {
     }
 
     fn special(&mut self) -> Op {
-        let kind = self.pick(&[0o010_000, 0o020_000, 0o060_000, 0o140_000]) as u16;
+        let kind = self.pick(&[S_IFIFO, S_IFCHR, S_IFBLK, S_IFSOCK].map(u64::from)) as u16;
         let rdev = (self.rng.below(4096) as u32, self.rng.below(1 << 20) as u32);
         Op::Create { path: self.path(), mode: kind | self.permissions(), rdev }
     }

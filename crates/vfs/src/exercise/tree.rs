@@ -7,6 +7,7 @@ use std::hash::Hasher;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::apply::comparable;
+use crate::mode::{S_IFLNK, S_IFREG};
 use crate::{Attr, Error, FileSystem, Ino};
 
 const PAGE: usize = 4096;
@@ -88,8 +89,8 @@ impl<F: FileSystem> Reader<'_, F> {
         let first_time = !self.seen.contains_key(&ino);
         let same_as = self.seen.entry(ino).or_insert_with(|| path.clone()).clone();
         let is = |kind: u16| first_time && attr.kind() == kind;
-        let pages = if is(0o100_000) { self.pages(&attr)? } else { BTreeMap::new() };
-        let target = if is(0o120_000) { self.fs.readlink(ino)? } else { Vec::new() };
+        let pages = if is(S_IFREG) { self.pages(&attr)? } else { BTreeMap::new() };
+        let target = if is(S_IFLNK) { self.fs.readlink(ino)? } else { Vec::new() };
         let xattrs = self.xattrs(ino)?;
         self.tree.insert(path.clone(), Entry { attr: comparable(attr), same_as, pages, target, xattrs });
         if attr.is_dir() && first_time { self.add_children(&path, ino) } else { Ok(()) }

@@ -1,6 +1,7 @@
 //! Attributes: setattr and what follows from it.
 
-use super::{Model, Node, S_IFMT};
+use super::{Model, Node};
+use crate::mode::S_IFMT;
 use crate::{Attr, Caller, Error, Ino, SetAttr};
 
 impl Model {

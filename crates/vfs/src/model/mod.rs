@@ -13,15 +13,11 @@ mod xattr;
 
 use std::collections::BTreeMap;
 
+use crate::mode::S_IFDIR;
 use crate::{Attr, Caller, Error, Ino, Timestamp};
 use bytes::Bytes;
 use directory::Directory;
 
-pub(crate) const S_IFMT: u16 = 0o170_000;
-pub(crate) const S_IFREG: u16 = 0o100_000;
-pub(crate) const S_IFDIR: u16 = 0o040_000;
-pub(crate) const S_IFLNK: u16 = 0o120_000;
-const S_ISGID: u16 = 0o2000;
 /// The number of F2FS's root directory, so that comparisons are easy to read.
 const ROOT: Ino = Ino(3);
 

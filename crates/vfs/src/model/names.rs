@@ -1,6 +1,9 @@
 //! Names: create, link, unlink, rename.
 
-use super::{Body, Directory, Model, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, S_ISGID};
+use super::{Body, Directory, Model};
+use crate::mode::{
+    S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISGID, is_device,
+};
 use crate::{Attr, Caller, Error, Ino, MAX_NAME, NewNode, RenameFlags};
 
 fn is_dots(name: &[u8]) -> bool {
@@ -40,11 +43,11 @@ impl Model {
         let body = match kind {
             S_IFREG => Body::File(super::Bytes::default()),
             S_IFDIR => Body::Directory(Directory::new(dir)),
-            0o010_000 | 0o020_000 | 0o060_000 | 0o140_000 => Body::Special,
+            S_IFIFO | S_IFCHR | S_IFBLK | S_IFSOCK => Body::Special,
             _ => return Err(Error::Invalid("a new inode must be of a type that there is")),
         };
         let attr = self.add(caller, dir, name, node.mode, body)?;
-        let device = kind == 0o020_000 || kind == 0o060_000;
+        let device = is_device(kind);
         let made = self.node_mut(attr.ino)?;
         made.attr.rdev = if device { node.rdev } else { (0, 0) };
         Ok(made.shown())

@@ -1,4 +1,5 @@
 use super::*;
+use crate::mode::S_IFREG;
 use crate::{Fallocate, FileSystem, NewNode, RenameFlags, SetAttr, XattrFlags};
 
 const MOVE: RenameFlags = RenameFlags { no_replace: false, exchange: false };

@@ -4,7 +4,7 @@ use dovetail_block::Scheduler;
 
 use super::super::F2fs;
 use super::super::policy::Log;
-use crate::error::{Corrupt, Error};
+use crate::error::{Corrupt, Damage, Error};
 use crate::format::{BlockAddr, Summary};
 
 impl<D: Scheduler> F2fs<D> {
@@ -40,14 +40,14 @@ impl<D: Scheduler> F2fs<D> {
     /// The block is no longer used. It can be written again after the next checkpoint.
     ///
     /// # Errors
-    /// [`Corrupt::NotValid`].
+    /// [`Damage::NotValid`].
     pub(in super::super) fn free_block(&mut self, address: BlockAddr) -> Result<(), Corrupt> {
         if self.io.device_addresses().has(address) {
             self.physical.give_up(address);
             return Ok(());
         }
         if !self.superblock.in_main(address) {
-            return Err(Corrupt::NotValid(address));
+            return Err(Damage::NotValid(address).into());
         }
         self.forget_update(address);
         self.space.free(address, self.elapsed_s())

@@ -22,7 +22,7 @@ use dovetail_block::{BlockBytes, DeviceInfo, Scheduler};
 use super::io::Io;
 use super::options::{BackgroundGc, Mode, Options};
 use super::policy::{IPLFS_PACE, Log, Pace, SpaceFacts, segmented_pace};
-use crate::error::{Corrupt, Error, Incompatible};
+use crate::error::{Corrupt, Damage, Error, Incompatible};
 use crate::format::{
     Bitmaps, BlockAddr, Checkpoint, Extent, NatEntry, Nid, SegNo, SitEntry, Summary, Superblock, Variant,
 };
@@ -219,7 +219,7 @@ impl Space {
     /// next checkpoint, if ever.
     ///
     /// # Errors
-    /// [`Corrupt::NotValid`] of a block that was not in use.
+    /// [`Damage::NotValid`] of a block that was not in use.
     pub(super) fn free(&mut self, address: BlockAddr, now_s: u64) -> Result<(), Corrupt> {
         match self {
             Self::Segmented(space) => space.free(address, now_s),
@@ -513,7 +513,7 @@ impl Space {
     /// A block that the chain leads to belongs to a file.
     ///
     /// # Errors
-    /// [`Corrupt::NotValid`] of a block that no record can lead to.
+    /// [`Damage::NotValid`] of a block that no record can lead to.
     pub(super) fn adopt(&mut self, address: BlockAddr, owner: Summary, now_s: u64) -> Result<(), Corrupt> {
         match self {
             Self::Segmented(space) => {
@@ -527,7 +527,7 @@ impl Space {
     /// The owner of a block that the checkpoint knows.
     ///
     /// # Errors
-    /// [`Corrupt::NotValid`] without summaries; [`Error::Io`].
+    /// [`Damage::NotValid`] without summaries; [`Error::Io`].
     pub(super) fn summary_of<D: Scheduler>(
         &self,
         io: &mut Io<D>,
@@ -535,7 +535,7 @@ impl Space {
     ) -> Result<Summary, Error> {
         match self {
             Self::Segmented(space) => space.summary_of(io, address),
-            Self::Iplfs(_) => Err(Corrupt::NotValid(address).into()),
+            Self::Iplfs(_) => Err(Damage::NotValid(address).into()),
         }
     }
 
@@ -560,7 +560,7 @@ fn check_thin(device: &DeviceInfo, superblock: &Superblock) -> Result<(), Error>
     let thin = device.capabilities.thin.filter(|_| device.capabilities.discard);
     let thin = thin.ok_or(Incompatible::NotThin)?;
     if thin.capacity < capacity {
-        return Err(Corrupt::Truncated { found: thin.capacity, expected: capacity }.into());
+        return Err(Damage::Truncated { found: thin.capacity, expected: capacity }.into());
     }
     Ok(())
 }

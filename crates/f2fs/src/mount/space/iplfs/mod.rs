@@ -19,7 +19,7 @@ use dovetail_block::{AREA_BLOCKS, Scheduler};
 use super::super::io::Io;
 use super::super::policy::Log;
 use super::Taken;
-use crate::error::{Corrupt, Error, Place};
+use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{BlockAddr, Checkpoint, Extent, IPLFS_JOURNAL_ENTRIES, Superblock, area_start};
 use bitmaps::DiscardBitmaps;
 use recovery::Recovered;
@@ -139,7 +139,7 @@ impl LogSpace {
             Some(recovered) if recovered.covers(address) => recovered.release(address),
             _ => self.was_written(address) && !self.queued.has(address) && self.fresh.insert(address),
         };
-        if was_valid { Ok(()) } else { Err(Corrupt::NotValid(address)) }
+        if was_valid { Ok(()) } else { Err(Damage::NotValid(address).into()) }
     }
 
     /// A block is promised as long as it is valid and has no address.

@@ -11,7 +11,7 @@ use dovetail_block::{AREA_BLOCKS, Scheduler};
 
 use super::super::super::io::Io;
 use super::{LogSpace, log_of};
-use crate::error::{Corrupt, Error};
+use crate::error::{Corrupt, Damage, Error};
 use crate::format::{BlockAddr, Extent, area_start};
 
 /// The findings of recovery beyond the checkpoint's log positions.
@@ -91,7 +91,7 @@ impl LogSpace {
                 Ok(())
             }
             // the checkpoint's own blocks are never written again
-            None => Err(Corrupt::NotValid(address)),
+            None => Err(Damage::NotValid(address).into()),
         }
     }
 

@@ -23,7 +23,7 @@ use super::super::io::Io;
 use super::super::options::AllocMode;
 use super::super::policy::{Log, SpaceFacts, enough_free};
 use super::{Demand, Taken};
-use crate::error::{Corrupt, Error};
+use crate::error::{Corrupt, Damage, Error};
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent, SegNo, Summary};
 use discard_queue::DiscardQueue;
 use logs::CurrentSegment;
@@ -87,7 +87,7 @@ impl SegmentSpace {
         let (segno, _) = self.segments.position(address);
         let current = self.is_current(segno);
         let was_valid = self.segments.set_invalid(address, now_s, current);
-        if was_valid { Ok(()) } else { Err(Corrupt::NotValid(address)) }
+        if was_valid { Ok(()) } else { Err(Damage::NotValid(address).into()) }
     }
 
     /// The state that the policies decide by.

@@ -1,42 +1,72 @@
 //! A tree of files that is only read: a mounted file system, or a volume as of its last checkpoint.
 
-use dovetail_f2fs::Volume;
-use dovetail_f2fs::format::{FileType, Inode, Nid};
-use dovetail_vfs::{Attr, DirEntry, Error, FileSystem, Ino, LeftOut, Timestamp};
-
-use crate::medium::Medium;
+use dovetail_vfs::kit::VolumeTree;
+use dovetail_vfs::{Attr, DirEntry, Error, FileSystem, Ino, LeftOut};
 
 /// Entries that are read at a time.
 const BATCH: usize = 1024;
 
 /// The names of extended attributes with their values, or why one cannot be read.
-pub(super) type Xattrs = Vec<(Vec<u8>, Result<Vec<u8>, Error>)>;
+pub type Xattrs = Vec<(Vec<u8>, Result<Vec<u8>, Error>)>;
 
-/// What `ls`, `cat`, `extract` and `cp` need of a file system.
-pub(super) trait Tree {
+/// The files of a file system, to be listed and copied.
+pub trait Tree {
+    /// The root directory.
     fn root(&self) -> Ino;
 
+    /// The file called `name` in `dir`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::NotADirectory`]; damage; the device.
     fn lookup(&mut self, dir: Ino, name: &[u8]) -> Result<Attr, Error>;
 
+    /// The attributes of a file.
+    ///
+    /// # Errors
+    /// Damage; the device.
     fn attr(&mut self, ino: Ino) -> Result<Attr, Error>;
 
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// Damage; the device.
     fn read_link(&mut self, ino: Ino) -> Result<Vec<u8>, Error>;
 
+    /// Reads from `offset` on; returns the bytes that were read.
+    ///
+    /// # Errors
+    /// Damage; the device.
     fn read(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error>;
 
     /// The first byte at or after `offset` that is data; the end of the file if there is none.
+    ///
+    /// # Errors
+    /// Damage; the device.
     fn next_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
 
     /// The first byte after `offset`, which is data, that is in a hole; the end of the file if
     /// there is none.
+    ///
+    /// # Errors
+    /// Damage; the device.
     fn next_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
 
     /// Some of the entries after `cookie` (0: from the start), without "." and ".."; none at the end.
+    ///
+    /// # Errors
+    /// Damage; the device.
     fn list(&mut self, dir: Ino, cookie: u64) -> Result<Vec<DirEntry>, Error>;
 
-    /// What [`Self::list`] leaves out, since the directory is damaged.
+    /// The entries that [`Self::list`] leaves out, since the directory is damaged.
+    ///
+    /// # Errors
+    /// Damage; the device.
     fn left_out(&mut self, dir: Ino) -> Result<LeftOut, Error>;
 
+    /// The extended attributes.
+    ///
+    /// # Errors
+    /// Damage; the device.
     fn xattrs(&mut self, ino: Ino) -> Result<Xattrs, Error>;
 }
 
@@ -96,45 +126,55 @@ impl Tree for Box<dyn FileSystem> {
     }
 }
 
-impl Tree for Volume<Medium> {
+/// A volume that is not mounted, as a tree.
+pub(crate) struct Unmounted<V>(pub(crate) V);
+
+impl<V: VolumeTree> Unmounted<V> {
+    fn with<T>(
+        &mut self,
+        ino: Ino,
+        what: impl FnOnce(&mut V, &V::Inode) -> Result<T, V::Error>,
+    ) -> Result<T, Error> {
+        let inode = self.0.inode_of(ino).map_err(V::told)?;
+        what(&mut self.0, &inode).map_err(V::told)
+    }
+}
+
+impl<V: VolumeTree> Tree for Unmounted<V> {
     fn root(&self) -> Ino {
-        Ino(self.superblock().root.0.into())
+        self.0.root_ino()
     }
 
     fn lookup(&mut self, dir: Ino, name: &[u8]) -> Result<Attr, Error> {
-        let inode = inode(self, dir)?;
-        if !inode.is_dir() {
+        let inode = self.0.inode_of(dir).map_err(V::told)?;
+        if !V::attr_of(&inode).is_dir() {
             return Err(Error::NotADirectory);
         }
-        match Self::lookup(self, &inode, name).map_err(told)? {
-            Some(entry) => self.attr(Ino(entry.ino.0.into())),
-            None if name == b".." => self.attr(Tree::root(self)),
+        match self.0.child(&inode, name).map_err(V::told)? {
+            Some(found) => Ok(V::attr_of(&found)),
+            None if name == b".." => self.attr(self.root()),
             None => Err(Error::NotFound),
         }
     }
 
     fn attr(&mut self, ino: Ino) -> Result<Attr, Error> {
-        Ok(attr_of(&inode(self, ino)?))
+        self.with(ino, |_, inode| Ok(V::attr_of(inode)))
     }
 
     fn read_link(&mut self, ino: Ino) -> Result<Vec<u8>, Error> {
-        let inode = inode(self, ino)?;
-        Self::read_link(self, &inode).map_err(told)
+        self.with(ino, V::link_target)
     }
 
     fn read(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        let inode = inode(self, ino)?;
-        Self::read(self, &inode, offset, into).map_err(told)
+        self.with(ino, |volume, inode| volume.read_at(inode, offset, into))
     }
 
     fn next_data(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
-        let inode = inode(self, ino)?;
-        Self::next_data(self, &inode, offset).map_err(told)
+        self.with(ino, |volume, inode| volume.data_from(inode, offset))
     }
 
     fn next_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error> {
-        let inode = inode(self, ino)?;
-        Self::next_hole(self, &inode, offset).map_err(told)
+        self.with(ino, |volume, inode| volume.hole_from(inode, offset))
     }
 
     /// All entries at once.
@@ -142,60 +182,17 @@ impl Tree for Volume<Medium> {
         if cookie != 0 {
             return Ok(Vec::new());
         }
-        let inode = inode(self, dir)?;
-        let (mut entries, _) = self.whole_entries(&inode).map_err(told)?;
-        entries.retain(|entry| !entry.is_dot());
-        let entry = |entry: dovetail_f2fs::format::DirEntry| DirEntry {
-            name: entry.name,
-            ino: Ino(entry.ino.0.into()),
-            kind: 0, // the inode says it better than a damaged entry
-            cookie: 1,
-        };
-        Ok(entries.into_iter().map(entry).collect())
+        let (names, _) = self.with(dir, V::names_in)?;
+        // the inode says its kind better than a damaged entry
+        Ok(names.into_iter().map(|(name, ino)| DirEntry { name, ino, kind: 0, cookie: 1 }).collect())
     }
 
     fn left_out(&mut self, dir: Ino) -> Result<LeftOut, Error> {
-        let inode = inode(self, dir)?;
-        Ok(self.whole_entries(&inode).map_err(told)?.1)
+        Ok(self.with(dir, V::names_in)?.1)
     }
 
     fn xattrs(&mut self, ino: Ino) -> Result<Xattrs, Error> {
-        let inode = inode(self, ino)?;
-        let list = Self::xattrs(self, &inode).map_err(told)?;
-        Ok(list.iter().map(|xattr| (xattr.full_name().into_bytes(), Ok(xattr.system_value()))).collect())
-    }
-}
-
-fn inode(volume: &mut Volume<Medium>, ino: Ino) -> Result<Inode, Error> {
-    volume.inode(Nid(u32::try_from(ino.0).unwrap_or(0))).map_err(told)
-}
-
-/// A damaged volume is asked for its files as well: what is wrong with one keeps its sentence.
-fn told(error: dovetail_f2fs::Error) -> Error {
-    match error {
-        dovetail_f2fs::Error::Corrupt(what) => Error::Corrupt(what.to_string()),
-        error => error.into(),
-    }
-}
-
-fn attr_of(inode: &Inode) -> Attr {
-    let time = |time: dovetail_f2fs::format::Timestamp| Timestamp {
-        seconds: time.seconds,
-        nanoseconds: time.nanoseconds,
-    };
-    let is_device = matches!(inode.file_type(), FileType::CHAR_DEVICE | FileType::BLOCK_DEVICE);
-    Attr {
-        ino: Ino(inode.ino.0.into()),
-        mode: inode.mode,
-        links: inode.links,
-        uid: inode.uid,
-        gid: inode.gid,
-        rdev: if is_device { inode.device() } else { (0, 0) },
-        size: inode.size,
-        blocks: inode.blocks * 8,
-        atime: time(inode.atime),
-        mtime: time(inode.mtime),
-        ctime: time(inode.ctime),
-        generation: inode.generation,
+        let list = self.with(ino, V::attributes_of)?;
+        Ok(list.into_iter().map(|(name, value)| (name, Ok(value))).collect())
     }
 }

@@ -8,10 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use dovetail_vfs::mode::{S_IALLUGO, is_device};
 use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, SetAttr, Timestamp, XattrFlags};
 use rustix::fs::SeekFrom;
 
-use super::CHUNK;
+use crate::CHUNK;
 
 /// Bytes of the longest list of names, and of the longest value: the kernel's limits (xattr(7)).
 const XATTR_MAX: usize = 65_536;
@@ -25,24 +26,27 @@ struct Frame {
 }
 
 /// A copy into an image that is going on.
-pub(super) struct CopyIn<'a> {
+pub struct CopyIn<'a> {
     fs: &'a mut dyn FileSystem,
     caller: Caller,
     /// Files get the owners that they have outside.
     owners: bool,
     /// Device and inode number of files with several names, and what they became.
     links: HashMap<(u64, u64), Ino>,
-    pub(super) errors: Vec<String>,
-    pub(super) xattrs_left: u64,
+    /// Sentences about what could not be copied.
+    pub errors: Vec<String>,
+    /// Extended attributes that the image cannot store.
+    pub xattrs_left: u64,
 }
 
 impl<'a> CopyIn<'a> {
-    pub(super) fn new(fs: &'a mut dyn FileSystem, caller: Caller, owners: bool) -> Self {
+    /// A copy by `caller` that keeps the owners of outside, if `owners`.
+    pub fn new(fs: &'a mut dyn FileSystem, caller: Caller, owners: bool) -> Self {
         Self { fs, caller, owners, links: HashMap::new(), errors: Vec::new(), xattrs_left: 0 }
     }
 
     /// Copies `source`, a directory with all below it, as `name` of directory `dir`.
-    pub(super) fn copy(&mut self, source: &Path, follow: bool, dir: Ino, name: &[u8]) {
+    pub fn copy(&mut self, source: &Path, follow: bool, dir: Ino, name: &[u8]) {
         let meta = if follow { fs::metadata(source) } else { fs::symlink_metadata(source) };
         let made = meta.map_err(text).and_then(|meta| self.entry(source, &meta, dir, name));
         let mut stack: Vec<Frame> = self.noted(source, made).flatten().into_iter().collect();
@@ -119,11 +123,9 @@ impl<'a> CopyIn<'a> {
 
     /// An empty file, a directory, a device, a fifo or a socket.
     fn make(&mut self, meta: &Metadata, dir: Ino, name: &[u8]) -> Result<Ino, String> {
-        let rdev = match meta.mode() & 0o170_000 {
-            0o020_000 | 0o060_000 => (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev())),
-            _ => (0, 0),
-        };
-        let node = NewNode { mode: meta.mode() as u16, rdev };
+        let mode = meta.mode() as u16;
+        let device = || (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+        let node = NewNode { mode, rdev: if is_device(mode) { device() } else { (0, 0) } };
         self.fs.create(&self.caller, dir, name, &node).map(|attr| attr.ino).map_err(text)
     }
 
@@ -156,7 +158,7 @@ impl<'a> CopyIn<'a> {
         self.xattrs(source, target)?;
         let time = |seconds, nanoseconds: i64| Some(Timestamp { seconds, nanoseconds: nanoseconds as u32 });
         let changes = SetAttr {
-            mode: (!meta.is_symlink()).then_some(meta.mode() as u16 & 0o7777),
+            mode: (!meta.is_symlink()).then_some(meta.mode() as u16 & S_IALLUGO),
             uid: self.owners.then_some(meta.uid()),
             gid: self.owners.then_some(meta.gid()),
             atime: time(meta.atime(), meta.atime_nsec()),

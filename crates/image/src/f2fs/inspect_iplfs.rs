@@ -1,14 +1,14 @@
-//! `dovetail inspect` on an IPLFS volume. An address is shown as its area and how far into it it lies.
+//! The structures of an IPLFS volume. An address is shown as its area and how far into it it lies.
 
 use dovetail_block::AREA_BLOCKS;
 use dovetail_f2fs::format::BlockAddr;
 use dovetail_f2fs::fsck::{Area, Options, Severity, check};
 use serde_json::{Map, Value, json};
 
+use super::check::area_json;
 use super::inspect::Image;
 use super::segments::LOGS;
-use crate::Failure;
-use crate::fsck::area_json;
+use crate::Error;
 
 /// Area 0 is for metadata, 1 to 6 are the logs.
 fn place(address: BlockAddr) -> Value {
@@ -64,8 +64,8 @@ pub(super) fn checkpoint(volume: &Image) -> Value {
     })
 }
 
-pub(super) fn discard_log(volume: &mut Image) -> Result<Value, Failure> {
-    let extents = volume.discard_log().map_err(Failure::failed)?;
+pub(super) fn discard_log(volume: &mut Image) -> Result<Value, Error> {
+    let extents = volume.discard_log().map_err(Error::failed)?;
     let blocks: u64 = extents.iter().fold(0, |sum, extent| sum.saturating_add(extent.blocks));
     let entry = |(number, extent): (usize, &dovetail_f2fs::format::Extent)| {
         let mut entry = place(extent.start);
@@ -81,8 +81,8 @@ pub(super) fn discard_log(volume: &mut Image) -> Result<Value, Failure> {
 }
 
 /// What a check of the volume counts on the way.
-pub(super) fn areas(volume: Image) -> Result<Value, Failure> {
-    let report = check(volume.into_device(), Options::default(), |_| {}).map_err(Failure::failed)?;
+pub(super) fn areas(volume: Image) -> Result<Value, Error> {
+    let report = check(volume.into_device(), Options::default(), |_| {}).map_err(Error::failed)?;
     let row = |area: &Area| {
         let mut facts = area_json(area);
         facts["area"] = (area.log + 1).into();

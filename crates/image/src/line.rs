@@ -1,39 +1,42 @@
 //! Files as `ls -l` shows them.
 
-use dovetail_vfs::{Attr, Error, Timestamp};
+use dovetail_vfs::mode::{
+    S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK, S_ISGID, S_ISUID, S_ISVTX, is_device,
+    is_symlink, kind,
+};
+use dovetail_vfs::{Attr, Error, Timestamp, shown};
 
-use super::path::shown;
-use super::tree::Tree;
+use crate::Tree;
 
 /// One line of a listing.
-pub(super) fn line(tree: &mut dyn Tree, attr: &Attr, name: &str) -> Result<String, Error> {
+pub(crate) fn line(tree: &mut dyn Tree, attr: &Attr, name: &str) -> Result<String, Error> {
     let mode = mode_text(attr.mode);
-    let size = match attr.kind() {
-        0o020_000 | 0o060_000 => format!("{}, {}", attr.rdev.0, attr.rdev.1),
-        _ => attr.size.to_string(),
+    let size = match is_device(attr.mode) {
+        true => format!("{}, {}", attr.rdev.0, attr.rdev.1),
+        false => attr.size.to_string(),
     };
-    let target = match attr.kind() {
-        0o120_000 => format!(" -> {}", shown(&tree.read_link(attr.ino)?)),
-        _ => String::new(),
+    let target = match is_symlink(attr.mode) {
+        true => format!(" -> {}", shown(&tree.read_link(attr.ino)?)),
+        false => String::new(),
     };
     let (uid, gid, links, time) = (attr.uid, attr.gid, attr.links, date(attr.mtime));
     Ok(format!("{mode} {links:>3} {uid:>5} {gid:>5} {size:>12} {time} {name}{target}\n"))
 }
 
 /// Type and permissions.
-pub(super) fn mode_text(mode: u16) -> String {
-    let mut text = match mode & 0o170_000 {
-        0o100_000 => "-",
-        0o040_000 => "d",
-        0o020_000 => "c",
-        0o060_000 => "b",
-        0o010_000 => "p",
-        0o140_000 => "s",
-        0o120_000 => "l",
+pub(crate) fn mode_text(mode: u16) -> String {
+    let mut text = match kind(mode) {
+        S_IFREG => "-",
+        S_IFDIR => "d",
+        S_IFCHR => "c",
+        S_IFBLK => "b",
+        S_IFIFO => "p",
+        S_IFSOCK => "s",
+        S_IFLNK => "l",
         _ => "?",
     }
     .to_string();
-    for (shift, special, mark) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+    for (shift, special, mark) in [(6, S_ISUID, 's'), (3, S_ISGID, 's'), (0, S_ISVTX, 't')] {
         let bits = mode >> shift;
         text.push(if bits & 4 != 0 { 'r' } else { '-' });
         text.push(if bits & 2 != 0 { 'w' } else { '-' });

@@ -1,23 +1,27 @@
 //! From a path inside an image to its inode.
 
-pub(super) use dovetail_vfs::shown;
-use dovetail_vfs::{Attr, Error, PathTree};
+use dovetail_vfs::mode::is_symlink;
+use dovetail_vfs::{Attr, Error, PathTree, shown};
 
-use super::tree::Tree;
-use crate::Failure;
+use crate::{Error as Failure, Tree};
 
-const SYMLINK: u16 = 0o120_000;
-
-/// What `path` leads to from the root. A target that begins with a slash begins at the image's root; ".." in the root is
+/// The file that `path` leads to from the root. A target that begins with a slash begins at the image's root; ".." in the root is
 /// the root; a symbolic link at the end is followed if `follow`.
-pub(super) fn resolve(tree: &mut dyn Tree, path: &[u8], follow: bool) -> Result<Attr, Failure> {
+///
+/// # Errors
+/// No such path; the tree's.
+pub fn resolve(tree: &mut dyn Tree, path: &[u8], follow: bool) -> Result<Attr, Failure> {
     find(tree, path, follow).map_err(|error| match error {
         Error::NotFound => Failure::Failed(format!("there is no {}", shown(path))),
         error => Failure::Failed(format!("{}: {error}", shown(path))),
     })
 }
 
-pub(super) fn find(tree: &mut dyn Tree, path: &[u8], follow: bool) -> Result<Attr, Error> {
+/// As [`resolve`], with the error of the tree.
+///
+/// # Errors
+/// Those of the tree.
+pub fn find(tree: &mut dyn Tree, path: &[u8], follow: bool) -> Result<Attr, Error> {
     dovetail_vfs::resolve(&mut InTree(tree), path, follow)
 }
 
@@ -39,7 +43,7 @@ impl PathTree for InTree<'_> {
     }
 
     fn target(&mut self, file: &Attr) -> Result<Option<Vec<u8>>, Error> {
-        let is_link = file.kind() == SYMLINK;
+        let is_link = is_symlink(file.mode);
         is_link.then(|| self.0.read_link(file.ino)).transpose()
     }
 

@@ -1,4 +1,4 @@
-//! What an image argument names: an image file or block device, or a drive in a file.
+//! The medium that an image argument names: an image file or block device, or a drive in a file.
 
 use std::io;
 use std::path::Path;
@@ -11,26 +11,38 @@ use dovetail_time::SimTime;
 
 /// Where a file system lies.
 #[derive(Debug)]
-pub(crate) enum Medium {
+pub enum Medium {
+    /// An image file or a block device.
     Image(ImageDevice),
+    /// A drive in a file.
     Drive(Box<EmulatedDrive>),
 }
 
 /// The medium at a path cannot be opened; the path is not named.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
+pub enum OpenError {
+    /// The file.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The drive in it.
     #[error(transparent)]
     Drive(#[from] EmulatedError),
 }
 
 impl Medium {
-    pub(crate) fn open_read_only(path: &Path) -> Result<Self, OpenError> {
+    /// Opens what is at `path` for reading.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_read_only(path: &Path) -> Result<Self, OpenError> {
         Self::open(path, false)
     }
 
-    pub(crate) fn open_read_write(path: &Path) -> Result<Self, OpenError> {
+    /// Opens what is at `path` for reading and writing.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open_read_write(path: &Path) -> Result<Self, OpenError> {
         Self::open(path, true)
     }
 
@@ -42,8 +54,11 @@ impl Medium {
         Ok(Self::Image(open(path)?))
     }
 
-    /// See [`ImageDevice::fill_holes`]; a drive has none.
-    pub(crate) fn fill_holes(&mut self, range: BlockRange) -> Result<(), DeviceError> {
+    /// Gives blocks of the range their place, see [`ImageDevice::fill_holes`]; a drive has no holes.
+    ///
+    /// # Errors
+    /// The device.
+    pub fn fill_holes(&mut self, range: BlockRange) -> Result<(), DeviceError> {
         match self {
             Self::Image(image) => image.fill_holes(range),
             Self::Drive(_) => Ok(()),
@@ -51,8 +66,8 @@ impl Medium {
     }
 }
 
-/// Whether there is a drive file at `path`; what cannot be read is none.
-pub(crate) fn is_drive(path: &Path) -> bool {
+/// There is a drive file at `path`; what cannot be read is none.
+pub fn is_drive(path: &Path) -> bool {
     EmulatedDrive::is_one(path).unwrap_or(false)
 }
 

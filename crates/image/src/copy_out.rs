@@ -14,34 +14,37 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use dovetail_vfs::{Attr, DirEntry, Ino, Timestamp};
+use dovetail_vfs::mode::{S_IALLUGO, S_IFLNK, S_IFREG, S_ISVTX, is_symlink};
+use dovetail_vfs::{Attr, DirEntry, Ino, Timestamp, shown};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags};
 
-use super::path::shown;
-use super::tree::Tree;
-use super::{CHUNK, REGULAR};
-use crate::Failure;
+use crate::{CHUNK, Error, Tree};
 
 const MORE_THAN_THE_VOLUME: &str =
     "the copy has more content by now than the volume has room for: files share blocks, fsck shows which";
 
-/// What to do beyond content, modes, times and extended attributes.
+/// Things to keep and to do beyond content, modes, times and extended attributes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Keep {
+pub struct Keep {
     /// Files get the owners that they have in the image.
-    pub(super) owners: bool,
+    pub owners: bool,
     /// What is in a file's place is replaced, and directories are merged.
-    pub(super) replace: bool,
+    pub replace: bool,
 }
 
 /// What was made, and what was not.
 #[derive(Debug, Default)]
-pub(super) struct Done {
-    pub(super) files: u64,
-    pub(super) directories: u64,
-    pub(super) symlinks: u64,
-    pub(super) hard_links: u64,
-    pub(super) special: u64,
+pub struct Done {
+    /// Regular files made.
+    pub files: u64,
+    /// Directories made.
+    pub directories: u64,
+    /// Symbolic links made.
+    pub symlinks: u64,
+    /// Further names made.
+    pub hard_links: u64,
+    /// Devices, fifos and sockets made.
+    pub special: u64,
     special_left: u64,
     owners_left: u64,
     xattrs_left: u64,
@@ -52,7 +55,7 @@ pub(super) struct Done {
 
 impl Done {
     /// Lines about what the target did not take.
-    pub(super) fn left_out(&self) -> String {
+    pub fn left_out(&self) -> String {
         let mut text = String::new();
         if self.special_left > 0 {
             text +=
@@ -68,11 +71,15 @@ impl Done {
         text
     }
 
-    pub(super) fn result(&self) -> Result<(), Failure> {
+    /// Nothing, if all was copied.
+    ///
+    /// # Errors
+    /// Everything that could not be copied.
+    pub fn result(&self) -> Result<(), Error> {
         match self.errors.as_slice() {
             [] => Ok(()),
             errors => {
-                Err(Failure::Failed(format!("{} could not be copied:\n{}", errors.len(), errors.join("\n"))))
+                Err(Error::Failed(format!("{} could not be copied:\n{}", errors.len(), errors.join("\n"))))
             }
         }
     }
@@ -109,7 +116,7 @@ impl Frame {
 }
 
 /// A copy out of an image that is going on.
-pub(super) struct CopyOut<'a> {
+pub struct CopyOut<'a> {
     tree: &'a mut dyn Tree,
     keep: Keep,
     /// Of files with names still to come: the first name, and how many there may be.
@@ -117,24 +124,25 @@ pub(super) struct CopyOut<'a> {
     seen: HashSet<Ino>,
     /// Bytes of content that may still be written.
     room: u64,
-    pub(super) done: Done,
+    /// The account so far.
+    pub done: Done,
 }
 
 impl<'a> CopyOut<'a> {
     /// A copy out of `tree`, whose files have at most `room` bytes of content.
-    pub(super) fn new(tree: &'a mut dyn Tree, room: u64, keep: Keep) -> Self {
+    pub fn new(tree: &'a mut dyn Tree, room: u64, keep: Keep) -> Self {
         let (links, seen) = (HashMap::new(), HashSet::new());
         Self { tree, keep, links, seen, room, done: Done::default() }
     }
 
     /// What `attr`, which is no directory, is; `target` is its new name.
-    pub(super) fn single(&mut self, attr: &Attr, source: &[u8], target: &Path) {
+    pub fn single(&mut self, attr: &Attr, source: &[u8], target: &Path) {
         let copied = self.file(attr, source, target);
         self.note(source, copied);
     }
 
     /// What the directory `attr` holds, and what belongs to itself, into the directory `target`.
-    pub(super) fn directory(&mut self, attr: &Attr, source: &[u8], target: &Path) {
+    pub fn directory(&mut self, attr: &Attr, source: &[u8], target: &Path) {
         self.seen.insert(attr.ino);
         let mut stack = vec![Frame::new(attr, source, target)];
         while let Some(frame) = stack.last_mut() {
@@ -186,7 +194,11 @@ impl<'a> CopyOut<'a> {
         })
     }
 
-    pub(super) fn make_directory(&mut self, attr: &Attr, target: &Path) -> Result<(), String> {
+    /// Makes `target` for the directory `attr`.
+    ///
+    /// # Errors
+    /// Something else that is in its place; a tree with a loop.
+    pub fn make_directory(&mut self, attr: &Attr, target: &Path) -> Result<(), String> {
         if !self.seen.insert(attr.ino) {
             return Err(format!("directory {} is reached twice: the tree has a loop", attr.ino.0));
         }
@@ -209,8 +221,8 @@ impl<'a> CopyOut<'a> {
             return Ok(());
         }
         let made = match attr.kind() {
-            REGULAR => self.regular(attr, target).map(|()| true),
-            0o120_000 => self.symlink(attr, target).map(|()| true),
+            S_IFREG => self.regular(attr, target).map(|()| true),
+            S_IFLNK => self.symlink(attr, target).map(|()| true),
             _ => self.special(attr, target),
         }?;
         if !made {
@@ -295,9 +307,9 @@ impl<'a> CopyOut<'a> {
     fn attributes(&mut self, attr: &Attr, source: &[u8], target: &Path) -> Result<(), String> {
         let owned = self.owner(attr, target)?;
         self.xattrs(attr, source, target)?;
-        if attr.kind() != 0o120_000 {
+        if !is_symlink(attr.mode) {
             // the set-id bits of a stranger would be ours
-            let kept = if owned { 0o7777 } else { 0o1777 };
+            let kept = if owned { S_IALLUGO } else { S_ISVTX | 0o777 };
             let mode = fs::Permissions::from_mode(u32::from(attr.mode & kept));
             fs::set_permissions(target, mode).map_err(told)?;
         }

@@ -1,14 +1,14 @@
-//! `dovetail inspect IMAGE segment|segments`: what lies where.
+//! The segments of an F2FS volume: what lies where.
 
 use dovetail_f2fs::format::{BLOCKS_IN_SEGMENT, Nid, SegNo, SitEntry, Summary};
+use dovetail_vfs::shown;
 use serde_json::{Map, Value, json};
 
 use super::inspect::Image;
-use super::path::shown;
-use crate::Failure;
+use crate::{Error, Inspected};
 
 /// The logs by the kernel's names, in the order of their numbers.
-pub(crate) const LOGS: [&str; 6] =
+pub(super) const LOGS: [&str; 6] =
     ["hot_data", "warm_data", "cold_data", "hot_node", "warm_node", "cold_node"];
 
 /// Directories above a file that are named; a damaged tree may have a loop.
@@ -29,17 +29,17 @@ fn state(volume: &Image, segno: SegNo, entry: &SitEntry) -> &'static str {
     }
 }
 
-fn entry_of(volume: &mut Image, segno: SegNo) -> Result<SitEntry, Failure> {
+fn entry_of(volume: &mut Image, segno: SegNo) -> Result<SitEntry, Error> {
     let last = volume.superblock().segment_count_main - 1;
     if segno.0 > last {
-        return Err(Failure::Failed(format!("there is no segment {segno}; the main area has 0 to {last}")));
+        return Err(Error::Failed(format!("there is no segment {segno}; the main area has 0 to {last}")));
     }
-    volume.segment(segno).map_err(Failure::failed)
+    volume.segment(segno).map_err(Error::failed)
 }
 
-pub(super) fn segment(volume: &mut Image, segno: SegNo) -> Result<Value, Failure> {
+pub(super) fn segment(volume: &mut Image, segno: SegNo) -> Result<Value, Error> {
     let entry = entry_of(volume, segno)?;
-    let summaries = volume.summaries(segno).map_err(Failure::failed)?;
+    let summaries = volume.summaries(segno).map_err(Error::failed)?;
     let valid = (0..BLOCKS_IN_SEGMENT).filter(|&offset| entry.is_valid(offset));
     let block = |offset: u32| {
         let facts = block(volume, entry.log >= 3, summaries[offset as usize]);
@@ -94,20 +94,20 @@ fn path(volume: &mut Image, ino: Nid) -> Option<String> {
     Some(format!("/{}", names.join("/")))
 }
 
-/// One line a segment, or JSON.
-pub(super) fn segments(volume: &mut Image, as_json: bool) -> Result<String, Failure> {
+/// One line a segment, and all of them as JSON.
+pub(super) fn segments(volume: &mut Image) -> Result<Inspected, Error> {
     let (mut rows, mut text) = (Vec::new(), String::new());
     for segno in (0..volume.superblock().segment_count_main).map(SegNo) {
         let entry = entry_of(volume, segno)?;
         let (state, kind, valid) = (state(volume, segno, &entry), log_name(entry.log), entry.valid_blocks);
-        if as_json {
-            let mtime = entry.mtime_s;
-            rows.push(json!({
-                "segment": segno.0, "state": state, "type": kind, "valid_blocks": valid, "mtime_seconds": mtime
-            }));
-        } else {
-            text += &format!("{:>8}  {state:4}  {kind:9}  {valid:>3}\n", segno.0);
-        }
+        text += &format!("{:>8}  {state:4}  {kind:9}  {valid:>3}\n", segno.0);
+        rows.push(json!({
+            "segment": segno.0,
+            "state": state,
+            "type": kind,
+            "valid_blocks": valid,
+            "mtime_seconds": entry.mtime_s,
+        }));
     }
-    Ok(if as_json { format!("{:#}\n", json!({"segments": rows})) } else { text })
+    Ok(Inspected { facts: json!({"segments": rows}), text: Some(text) })
 }

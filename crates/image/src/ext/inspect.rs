@@ -1,17 +1,32 @@
-//! The structures of an ext volume, for `dovetail inspect`.
+//! The structures of an ext volume.
 
 use dovetail_ext::Volume;
 use dovetail_ext::format::{GroupNo, Ino, InodeFlags};
+use dovetail_vfs::kit::VolumeTree;
 use serde_json::{Value, json};
 
-use super::line::mode_text;
-use crate::Failure;
-use crate::medium::Medium;
+use crate::line::mode_text;
+use crate::{Error, Medium, Structure};
 
 type Image = Volume<Medium>;
 
+pub(super) fn inspect(volume: &mut Image, structure: &Structure) -> Result<Value, Error> {
+    match structure {
+        Structure::Superblock => Ok(superblock(volume)),
+        Structure::Group(number) => group(volume, *number),
+        Structure::Inode(ino) => inode(volume, Ino(*ino)),
+        Structure::Path(path) => {
+            let found = volume.resolve_link(path).map_err(Error::failed)?;
+            inode(volume, found.ino)
+        }
+        _ => Err(Error::Usage(
+            "an ext volume has groups and inodes: use superblock, group, inode or path".into(),
+        )),
+    }
+}
+
 /// What the volume is.
-pub(super) fn superblock(volume: &Image) -> Value {
+fn superblock(volume: &Image) -> Value {
     let s = volume.superblock();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_string();
     json!({
@@ -45,8 +60,8 @@ pub(super) fn superblock(volume: &Image) -> Value {
 }
 
 /// The descriptor of a group.
-pub(super) fn group(volume: &mut Image, number: u32) -> Result<Value, Failure> {
-    let group = volume.group(GroupNo(number)).map_err(Failure::failed)?;
+fn group(volume: &mut Image, number: u32) -> Result<Value, Error> {
+    let group = volume.group(GroupNo(number)).map_err(Error::failed)?;
     Ok(json!({
         "group": number,
         "first_block": volume.superblock().group_start(GroupNo(number)).0,
@@ -65,13 +80,13 @@ pub(super) fn group(volume: &mut Image, number: u32) -> Result<Value, Failure> {
 }
 
 /// An inode, and its runs of blocks as far as its size goes, the first hundred of them.
-pub(super) fn inode(volume: &mut Image, ino: Ino) -> Result<Value, Failure> {
-    let inode = volume.inode(ino).map_err(Failure::failed)?;
+fn inode(volume: &mut Image, ino: Ino) -> Result<Value, Error> {
+    let inode = volume.inode(ino).map_err(Error::failed)?;
     let mut runs = Vec::new();
     let (mut at, end) = (0, inode.size.div_ceil(volume.superblock().block_size().into()));
     let inside = inode.is_fast_symlink(volume.superblock()) || !matches!(inode.file_type().0, 1 | 2 | 7);
     while at < end && runs.len() < 100 && !inside {
-        let run = volume.run(&inode, at).map_err(Failure::failed)?;
+        let run = volume.run(&inode, at).map_err(Error::failed)?;
         let len = run.len.min(end - at);
         runs.push(json!(format!("{at}+{len}: {}", mapped(run.mapped))));
         at += len;

@@ -1,0 +1,96 @@
+//! ext2, ext3 and ext4.
+
+mod check;
+mod inspect;
+mod mount;
+
+use std::path::Path;
+
+use dovetail_ext::format::{Compat, Incompat, Superblock};
+use dovetail_ext::{Error as VolumeError, Volume};
+use dovetail_vfs::FileSystem;
+
+use crate::format::device;
+use crate::tree::Unmounted;
+use crate::{Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell};
+
+/// The family of ext.
+pub(crate) struct Ext;
+
+impl Format for Ext {
+    fn names(&self) -> &'static [&'static str] {
+        &["ext2", "ext3", "ext4"]
+    }
+
+    fn is_on(&self, device: &mut Medium) -> Result<bool, String> {
+        match dovetail_ext::Ext::superblock_of(device) {
+            // a backup says what it is; whether it can be mounted is another question
+            Ok(_) | Err(VolumeError::Corrupt(_)) => Ok(true),
+            Err(VolumeError::NotExt { .. }) => Ok(false),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn variant_on(&self, image: &Path) -> Result<&'static str, Error> {
+        let mut device = device(image, false)?;
+        match dovetail_ext::Ext::superblock_of(&mut device) {
+            Ok(superblock) => Ok(variant(&superblock)),
+            Err(error) => match Volume::open(device) {
+                Ok(volume) => Ok(variant(volume.superblock())),
+                Err(_) => Err(failed(image, error)),
+            },
+        }
+    }
+
+    /// The journal's content shows.
+    fn files(&self, image: &Path, held: Result<(), String>, tell: Tell<'_>) -> Result<Files, Error> {
+        let volume = volume(image, tell)?;
+        if let Err(why) = held {
+            tell(format!("{why}; this is what has reached it so far"));
+        }
+        let superblock = volume.superblock();
+        let most_bytes = superblock.blocks_count.saturating_mul(superblock.block_size().into());
+        Ok(Files { tree: Box::new(Unmounted(volume)), most_bytes })
+    }
+
+    fn mount(
+        &self,
+        image: &Path,
+        request: &Mount<'_>,
+        tell: Tell<'_>,
+    ) -> Result<Box<dyn FileSystem + Send>, Error> {
+        mount::mount(image, request, tell)
+    }
+
+    fn check(&self, image: &Path) -> Result<Check, Error> {
+        check::check(image)
+    }
+
+    fn repair(&self, _: &Path) -> Result<Repair, Error> {
+        Ok(Repair::Refused("ext volumes are not repaired here; use e2fsck".into()))
+    }
+
+    fn inspect(&self, image: &Path, structure: &Structure, tell: Tell<'_>) -> Result<Inspected, Error> {
+        inspect::inspect(&mut volume(image, tell)?, structure).map(Inspected::from)
+    }
+}
+
+fn failed(image: &Path, error: impl std::fmt::Display) -> Error {
+    Error::Failed(format!("{}: {error}", image.display()))
+}
+
+fn variant(superblock: &Superblock) -> &'static str {
+    match (superblock.incompat.has(Incompat::EXTENTS), superblock.compat.has(Compat::HAS_JOURNAL)) {
+        (true, _) => "ext4",
+        (false, true) => "ext3",
+        (false, false) => "ext2",
+    }
+}
+
+fn volume(image: &Path, tell: Tell<'_>) -> Result<Volume<Medium>, Error> {
+    let volume = Volume::open(device(image, false)?).map_err(|error| failed(image, error))?;
+    if let Some(damage) = volume.superblock_damage() {
+        tell(format!("{}: {damage}; the backup in group 1 is used", image.display()));
+    }
+    Ok(volume)
+}

@@ -1,0 +1,99 @@
+//! F2FS and IPLFS.
+
+mod check;
+mod inspect;
+mod inspect_iplfs;
+mod mount;
+mod segments;
+
+use std::path::Path;
+
+use dovetail_block::{BLOCK_SIZE, OverlayDevice};
+use dovetail_f2fs::format::{Features, Superblock, Variant};
+use dovetail_f2fs::{Error as VolumeError, F2fs as Mounted, Options, Volume};
+use dovetail_time::SimTime;
+use dovetail_vfs::FileSystem;
+
+use crate::format::device;
+use crate::tree::Unmounted;
+use crate::{Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell};
+
+/// Blocks that a compressed cluster of F2FS has at most, of which one is stored at least.
+const MAX_CLUSTER: u64 = 256;
+
+/// F2FS with its variant IPLFS.
+pub(crate) struct F2fs;
+
+impl Format for F2fs {
+    fn names(&self) -> &'static [&'static str] {
+        &["f2fs", "iplfs"]
+    }
+
+    /// Everything that is wrong with it is said when it is read.
+    fn is_on(&self, device: &mut Medium) -> Result<bool, String> {
+        Ok(!matches!(Volume::open(device), Err(VolumeError::NotF2fs { .. })))
+    }
+
+    fn variant_on(&self, image: &Path) -> Result<&'static str, Error> {
+        let variant = Volume::open(device(image, false)?).map(|volume| volume.superblock().variant);
+        Ok(if matches!(variant, Ok(Variant::Iplfs)) { "iplfs" } else { "f2fs" })
+    }
+
+    /// Fsynced files are recovered and orphans removed in memory; where that cannot be, the last checkpoint.
+    fn files(&self, image: &Path, held: Result<(), String>, tell: Tell<'_>) -> Result<Files, Error> {
+        let volume = volume(image)?;
+        let most_bytes = most_bytes(volume.superblock());
+        match held.and_then(|()| mounted(image)) {
+            Ok(fs) => Ok(Files { tree: Box::new(fs), most_bytes }),
+            Err(why) => {
+                tell(format!("{why}; this is the last checkpoint"));
+                Ok(Files { tree: Box::new(Unmounted(volume)), most_bytes })
+            }
+        }
+    }
+
+    fn mount(
+        &self,
+        image: &Path,
+        request: &Mount<'_>,
+        _: Tell<'_>,
+    ) -> Result<Box<dyn FileSystem + Send>, Error> {
+        mount::mount(image, request)
+    }
+
+    fn check(&self, image: &Path) -> Result<Check, Error> {
+        check::check(image)
+    }
+
+    fn repair(&self, image: &Path) -> Result<Repair, Error> {
+        check::repair(image)
+    }
+
+    fn inspect(&self, image: &Path, structure: &Structure, _: Tell<'_>) -> Result<Inspected, Error> {
+        inspect::inspect(volume(image)?, structure)
+    }
+}
+
+fn failed(image: &Path, error: impl std::fmt::Display) -> Error {
+    Error::Failed(format!("{}: {error}", image.display()))
+}
+
+/// The volume as of its last checkpoint.
+fn volume(image: &Path) -> Result<Volume<Medium>, Error> {
+    Volume::open(device(image, false)?).map_err(|error| failed(image, error))
+}
+
+fn most_bytes(superblock: &Superblock) -> u64 {
+    let blocks = match superblock.variant {
+        Variant::F2fs => superblock.block_count,
+        Variant::Iplfs => superblock.capacity,
+    };
+    let cluster = if superblock.features.has(Features::COMPRESSION) { MAX_CLUSTER } else { 1 };
+    blocks.saturating_mul(BLOCK_SIZE).saturating_mul(cluster)
+}
+
+fn mounted(image: &Path) -> Result<Box<dyn FileSystem>, String> {
+    let device = device(image, false).map_err(|error| error.to_string())?;
+    let fs = Mounted::mount(OverlayDevice::new(device), Options::default(), SimTime::ZERO);
+    Ok(Box::new(fs.map_err(|error| failed(image, error).to_string())?))
+}

@@ -1,0 +1,52 @@
+//! Mounting an F2FS or IPLFS image.
+
+use std::path::Path;
+
+use dovetail_block::{BlockDevice, OverlayDevice};
+use dovetail_f2fs::{BackgroundGc, F2fs, Options};
+use dovetail_vfs::{FileSystem, Moment};
+
+use crate::format::{device, not_mounted};
+use crate::{Error, Medium, Mount};
+
+pub(super) fn mount(image: &Path, request: &Mount<'_>) -> Result<Box<dyn FileSystem + Send>, Error> {
+    let mut options = Options::parse(request.options).map_err(|error| Error::Usage(error.to_string()))?;
+    options.read_only |= request.read_only;
+    options.seed = request.seed;
+    if options.read_only {
+        return mount_read_only(image, options, request.now);
+    }
+    let device = device(image, true)?;
+    options.physical_pointers = device.info().capabilities.devirtualize.is_some();
+    let fs = F2fs::mount(device, options, request.now).map_err(|error| not_mounted(image, error))?;
+    Ok(Box::new(fs))
+}
+
+/// What fsyncs left is recovered in memory, the image stays as it is. A volume that cannot be
+/// recovered is mounted as of its last checkpoint if nothing is lost by that, or if it was asked
+/// for.
+fn mount_read_only(image: &Path, options: Options, now: Moment) -> Result<Box<dyn FileSystem + Send>, Error> {
+    let mount_as_is = || -> Result<F2fs<Medium>, Error> {
+        let mounted = F2fs::mount(device(image, false)?, options.clone(), now);
+        mounted.map_err(|error| not_mounted(image, error))
+    };
+    if options.no_recovery {
+        return Ok(Box::new(mount_as_is()?));
+    }
+    // nothing is asked to change, so that what decides about changes does not matter
+    let in_memory = Options { seed: options.seed, background_gc: BackgroundGc::Off, ..Options::default() };
+    match F2fs::mount(OverlayDevice::new(device(image, false)?), in_memory, now) {
+        Ok(fs) => Ok(Box::new(fs)),
+        Err(why) => {
+            let mut fs = mount_as_is()?;
+            if fs.has_unrecovered().map_err(|error| not_mounted(image, error))? {
+                let why = format!(
+                    "fsyncs wrote files after the last checkpoint, which cannot be recovered ({why}); \
+                     -o ro,norecovery shows the checkpoint without them"
+                );
+                return Err(not_mounted(image, why));
+            }
+            Ok(Box::new(fs))
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The file systems that images may hold: one list, and what is asked of each.
+
+use std::path::Path;
+
+use dovetail_vfs::{FileSystem, Moment};
+use serde_json::Value;
+
+use crate::{Check, Error, Medium, Repair, Tree};
+
+/// Takes a sentence about damage that could be done without.
+pub type Tell<'a> = &'a mut dyn FnMut(String);
+
+/// The file systems there are, in the order in which an image is looked at.
+pub const FORMATS: [&dyn Format; 2] = [&crate::ext::Ext, &crate::f2fs::F2fs];
+
+/// A file system that images may hold, with its variants.
+pub trait Format: Sync {
+    /// The names of its variants, as mkfs, stacks and /proc/mounts have them.
+    fn names(&self) -> &'static [&'static str];
+
+    /// The device holds such a volume, whole or damaged: its magic number is there.
+    ///
+    /// # Errors
+    /// A device that cannot be read; features that forbid to look further.
+    fn is_on(&self, device: &mut Medium) -> Result<bool, String>;
+
+    /// The variant that the image holds, one of [`Self::names`].
+    ///
+    /// # Errors
+    /// Damage that hides it.
+    fn variant_on(&self, image: &Path) -> Result<&'static str, Error>;
+
+    /// The files of an image as the next mount would show them; where that cannot be, as near to it as possible, told to
+    /// `tell`. `held` is the lock against who writes to it, or why there is none.
+    ///
+    /// # Errors
+    /// A volume that cannot be read.
+    fn files(&self, image: &Path, held: Result<(), String>, tell: Tell<'_>) -> Result<Files, Error>;
+
+    /// Mounts the image.
+    ///
+    /// # Errors
+    /// Options that there are not; a volume that cannot be mounted.
+    fn mount(
+        &self,
+        image: &Path,
+        request: &Mount<'_>,
+        tell: Tell<'_>,
+    ) -> Result<Box<dyn FileSystem + Send>, Error>;
+
+    /// Checks the image, and writes nothing.
+    ///
+    /// # Errors
+    /// A volume that cannot be checked.
+    fn check(&self, image: &Path) -> Result<Check, Error>;
+
+    /// Repairs the image without guessing.
+    ///
+    /// # Errors
+    /// A volume that cannot be checked or written.
+    fn repair(&self, image: &Path) -> Result<Repair, Error>;
+
+    /// Shows a structure of the image.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a structure that the format does not have; one that cannot be read.
+    fn inspect(&self, image: &Path, structure: &Structure, tell: Tell<'_>) -> Result<Inspected, Error>;
+}
+
+/// The file system of an image.
+///
+/// # Errors
+/// An image that cannot be read, or holds nothing that is known.
+pub fn format_of(image: &Path) -> Result<&'static dyn Format, Error> {
+    let failed = |error: String| Error::Failed(format!("{}: {error}", image.display()));
+    let mut device = device(image, false)?; // once for all: a drive takes its time to be switched on
+    for format in FORMATS {
+        if format.is_on(&mut device).map_err(failed)? {
+            return Ok(format);
+        }
+    }
+    let names = FORMATS.map(|format| format.names().join(", ")).join(", ");
+    Err(failed(format!("it holds no file system that is known here; known are {names}")))
+}
+
+/// Opens the medium of an image.
+pub(crate) fn device(image: &Path, writable: bool) -> Result<Medium, Error> {
+    let open = if writable { Medium::open_read_write } else { Medium::open_read_only };
+    open(image).map_err(|error| Error::Failed(format!("{} cannot be opened: {error}", image.display())))
+}
+
+/// The failure of a mount.
+pub(crate) fn not_mounted(image: &Path, error: impl std::fmt::Display) -> Error {
+    Error::Failed(format!("{} cannot be mounted: {error}", image.display()))
+}
+
+/// The files of an image.
+pub struct Files {
+    /// The tree.
+    pub tree: Box<dyn Tree>,
+    /// Bytes that the files have at most: each block of the volume once.
+    pub most_bytes: u64,
+}
+
+impl std::fmt::Debug for Files {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Files").field("most_bytes", &self.most_bytes).finish_non_exhaustive()
+    }
+}
+
+/// A mount that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Mount<'a> {
+    /// Nothing is written.
+    pub read_only: bool,
+    /// The file system's own options, separated by commas.
+    pub options: &'a str,
+    /// Seed of all that is random.
+    pub seed: u64,
+    /// The moment at which it begins.
+    pub now: Moment,
+}
+
+/// A structure of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// What the volume is, and where its areas lie.
+    Superblock,
+    /// The last checkpoint.
+    Checkpoint,
+    /// The discards that the last checkpoint has in its log.
+    DiscardLog,
+    /// The logs' areas.
+    Areas,
+    /// A block group by its number.
+    Group(u32),
+    /// An inode by its number.
+    Inode(u32),
+    /// A node by its id.
+    Nid(u32),
+    /// A segment by its number.
+    Segment(u32),
+    /// All segments.
+    Segments,
+    /// The inode that a path leads to; a symbolic link at the end is not followed.
+    Path(Vec<u8>),
+}
+
+/// A structure as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspected {
+    /// Its fields.
+    pub facts: Value,
+    /// Its lines, where they are others than the fields'.
+    pub text: Option<String>,
+}
+
+impl From<Value> for Inspected {
+    fn from(facts: Value) -> Self {
+        Self { facts, text: None }
+    }
+}

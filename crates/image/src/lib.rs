@@ -1,0 +1,32 @@
+//! Images: files, block devices and drives in files that hold a volume of some file system.
+//!
+//! [`format_of`] finds the file system of an image in [`FORMATS`], the only list of them. What it gives opens the
+//! volume's files, mounts, checks, repairs and inspects it; listing and copying ([`list`], [`CopyOut`], [`CopyIn`]) are the
+//! same for all. A function that finds damage which it can do without tells it to its caller, and goes on. Left out: locks,
+//! clocks, output; they are the caller's.
+
+mod check;
+mod copy_in;
+mod copy_out;
+mod error;
+mod ext;
+mod f2fs;
+mod format;
+mod line;
+mod list;
+mod medium;
+mod path;
+mod tree;
+
+pub use check::{Check, Counted, Found, Repair};
+pub use copy_in::CopyIn;
+pub use copy_out::{CopyOut, Done, Keep};
+pub use error::Error;
+pub use format::{FORMATS, Files, Format, Inspected, Mount, Structure, Tell, format_of};
+pub use list::{Listing, list};
+pub use medium::{Medium, OpenError, is_drive};
+pub use path::{find, resolve};
+pub use tree::{Tree, Xattrs};
+
+/// Bytes copied at a time.
+pub const CHUNK: usize = 1 << 20;
