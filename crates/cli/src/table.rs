@@ -2,18 +2,21 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use dovetail_lab::bench::results::BenchRun;
+use dovetail_lab::bench::results::{BenchRun, Counts};
 use dovetail_lab::results::{LatencyResult, MapCacheResult, RunResult};
 use dovetail_time::{SimSpan, format_bytes, format_count};
+use dovetail_vfs::Figure;
 
-/// One line of the table; `show` gives `None` where a run has no such figure.
-pub(crate) struct Row<R> {
-    name: &'static str,
-    show: fn(&R) -> Option<String>,
+/// Lines of the table.
+pub(crate) enum Row<R> {
+    /// One line; `show` gives `None` where a run has no such figure.
+    One { name: &'static str, show: fn(&R) -> Option<String> },
+    /// A line for each figure of the runs' file systems.
+    Figures { indent: &'static str, of: fn(&[R]) -> Vec<&'static Figure>, counts: fn(&R) -> &Counts },
 }
 
 pub(crate) const fn row<R>(name: &'static str, show: fn(&R) -> Option<String>) -> Row<R> {
-    Row { name, show }
+    Row::One { name, show }
 }
 
 /// Which lines there are for runs of one kind.
@@ -103,7 +106,7 @@ impl<R> Layout<R> {
         let labels = runs.iter().map(|run| (self.label)(run).to_owned());
         table.set_header(std::iter::once(String::new()).chain(labels));
         for (i, group) in self.groups.iter().enumerate() {
-            let rows: Vec<_> = group.iter().filter_map(|row| cells(row, runs)).collect();
+            let rows: Vec<_> = group.iter().flat_map(|row| row.lines(runs)).collect();
             if i > 0 && !rows.is_empty() {
                 table.add_row([""]);
             }
@@ -117,11 +120,27 @@ impl<R> Layout<R> {
     }
 }
 
-/// The name of a row and its figures; `None` when no run has one.
-fn cells<R>(row: &Row<R>, runs: &[R]) -> Option<Vec<String>> {
-    let figures: Vec<_> = runs.iter().map(row.show).collect();
+impl<R> Row<R> {
+    /// The lines that some run has a figure for.
+    fn lines(&self, runs: &[R]) -> Vec<Vec<String>> {
+        match self {
+            Self::One { name, show } => cells(name, runs, show).into_iter().collect(),
+            Self::Figures { indent, of, counts } => {
+                let count = |run: &R, figure: &Figure| counts(run).get(figure.key).copied().and_then(some);
+                let line = |figure: &'static Figure| {
+                    cells(&format!("{indent}{}", figure.title), runs, |run| count(run, figure))
+                };
+                of(runs).into_iter().filter_map(line).collect()
+            }
+        }
+    }
+}
+
+/// The name of a line and its figures; `None` when no run has one.
+fn cells<R>(name: &str, runs: &[R], show: impl Fn(&R) -> Option<String>) -> Option<Vec<String>> {
+    let figures: Vec<_> = runs.iter().map(show).collect();
     figures.iter().any(Option::is_some).then(|| {
         let shown = figures.into_iter().map(|figure| figure.unwrap_or_else(|| "-".into()));
-        std::iter::once(row.name.to_string()).chain(shown).collect()
+        std::iter::once(name.to_string()).chain(shown).collect()
     })
 }

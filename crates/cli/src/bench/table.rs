@@ -1,20 +1,13 @@
 //! The table of a bench.
 
 use dovetail_lab::bench::results::BenchRun;
+use dovetail_lab::bench::{event_figures, written_figures};
 use dovetail_time::{SimSpan, format_bytes, format_count};
 
 use crate::table::{Layout, MapOnFlash, Row, counted, latency, row, some};
 
 /// The table of `dovetail bench`.
 pub(crate) const LAYOUT: Layout<BenchRun> = Layout { label: |run| &run.label, groups: &GROUPS };
-
-fn written(run: &BenchRun, cause: &str) -> Option<String> {
-    some(run.written.get(cause).copied().unwrap_or(0))
-}
-
-fn event(run: &BenchRun, name: &str) -> Option<String> {
-    some(run.events.get(name).copied().unwrap_or(0))
-}
 
 const GROUPS: [&[Row<BenchRun>]; 8] = [
     &[
@@ -34,26 +27,11 @@ const GROUPS: [&[Row<BenchRun>]; 8] = [
     ],
     &[
         row("file system's write amplification", |r| r.totals.fs_waf.map(|waf| format!("{waf:.3}"))),
-        row("  blocks of data", |r| written(r, "data")),
-        row("  nodes", |r| written(r, "node")),
-        row("  checkpoints", |r| written(r, "checkpoint")),
-        row("  NAT", |r| written(r, "nat")),
-        row("  SIT", |r| written(r, "sit")),
-        row("  SSA", |r| written(r, "ssa")),
-        row("  moved by cleaning", |r| written(r, "cleaning")),
-        row("  journal", |r| written(r, "journal")),
-        row("  metadata in place", |r| written(r, "metadata")),
+        Row::Figures { indent: "  ", of: written_figures, counts: |r| &r.written },
         row("drive's write amplification", |r| r.totals.device_waf.map(|waf| format!("{waf:.3}"))),
         row("together", |r| r.totals.total_waf.map(|waf| format!("{waf:.3}"))),
     ],
-    &[
-        row("checkpoints", |r| event(r, "checkpoints")),
-        row("sections cleaned while calls wait", |r| event(r, "foreground_cleanings")),
-        row("sections cleaned in the background", |r| event(r, "background_cleanings")),
-        row("blocks into holes", |r| event(r, "ssr_blocks")),
-        row("blocks rewritten in place", |r| event(r, "in_place_blocks")),
-        row("blocks remapped", |r| event(r, "remapped_blocks")),
-    ],
+    &[Row::Figures { indent: "", of: event_figures, counts: |r| &r.events }],
     &[
         row("reads from the drive", |r| {
             requests(r.requests.by_kind.read.count, r.requests.by_kind.read.mean_kib)
@@ -113,4 +91,30 @@ const GROUPS: [&[Row<BenchRun>]; 8] = [
 
 fn requests(count: u64, mean_kib: f64) -> Option<String> {
     (count > 0).then(|| format!("{} of {mean_kib:.1} KiB", format_count(count)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_count_of_a_file_system_has_its_line() {
+        for (name, figures) in dovetail_lab::bench::figures_by_file_system() {
+            let mut run = BenchRun::default();
+            run.stack.filesystem = name.into();
+            let mut next = 1_000;
+            let mut count = |figure: &dovetail_vfs::Figure| {
+                next += 1;
+                (figure.key.to_string(), next)
+            };
+            run.written = figures.written.iter().map(&mut count).collect();
+            run.events = figures.events.iter().map(&mut count).collect();
+            let text = LAYOUT.text(&[run], None);
+            for (figure, count) in figures.written.iter().chain(figures.events).zip(1_001..) {
+                let line = text.lines().find(|line| line.ends_with(&format_count(count)));
+                let title = line.and_then(|line| line.trim_start().strip_prefix(figure.title));
+                assert!(title.is_some(), "{name}: no line {:?} in\n{text}", figure.title);
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod devirtualize;
 mod experiment;
+mod figures;
 pub(crate) mod files;
 mod filesystems;
 mod fill;
@@ -32,7 +33,8 @@ use dovetail_workload::{Call, ThreadId, Workload};
 pub use devirtualize::Schedule;
 use devirtualize::Tool;
 pub use experiment::Experiment;
-pub use filesystems::{Device, Volume};
+pub use figures::{event_figures, written_figures};
+pub use filesystems::{Device, Volume, figures_by_file_system};
 pub use fill::{Fill, FillAmount, FillWith};
 use results::BenchRun;
 use run::Run;

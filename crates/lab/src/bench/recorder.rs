@@ -5,7 +5,7 @@ use dovetail_ftl::stats::{CommandKind, Latencies};
 use dovetail_ftl::{Drive, stats::Counters};
 use dovetail_host::{Machine, Traffic};
 use dovetail_time::{SimSpan, SimTime};
-use dovetail_vfs::{Figure, Simulated};
+use dovetail_vfs::{Count, Simulated};
 use dovetail_workload::{Call, Outcome, ThreadId, Workload};
 
 use super::fio_record::{FioRecord, Submission};
@@ -47,8 +47,8 @@ pub(super) struct Sample {
     pub(super) calls: u64,
     pub(super) read_bytes: u64,
     pub(super) written_bytes: u64,
-    pub(super) written: Vec<Figure>,
-    pub(super) events: Vec<Figure>,
+    pub(super) written: Vec<Count>,
+    pub(super) events: Vec<Count>,
     pub(super) drive: Counters,
     pub(super) traffic: Traffic,
     pub(super) map_cache: Occupancy,

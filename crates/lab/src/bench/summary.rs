@@ -6,7 +6,7 @@ use dovetail_block::BlockDevice;
 use dovetail_ftl::stats::{Counters, Latencies};
 use dovetail_host::Issued;
 use dovetail_time::SimTime;
-use dovetail_vfs::Figure;
+use dovetail_vfs::Count;
 
 use super::Job;
 use super::recorder::{Recorder, Sample, ThreadRecord};
@@ -62,13 +62,14 @@ pub(super) fn summarize(job: &Job<'_>, run: &mut Run<'_>, end: &Sample, jobs: &[
 }
 
 /// What was counted since `first`, by name.
-fn counts(now: &[Figure], first: &[Figure]) -> Counts {
-    let before = |name: &str| first.iter().find(|(other, _)| *other == name).map_or(0, |(_, count)| *count);
-    now.iter().map(|(name, count)| ((*name).to_owned(), count - before(name))).collect()
+fn counts(now: &[Count], first: &[Count]) -> Counts {
+    let before =
+        |now: &Count| first.iter().find(|then| then.figure == now.figure).map_or(0, |then| then.count);
+    now.iter().map(|now| (now.figure.key.to_owned(), now.count - before(now))).collect()
 }
 
-fn sum(figures: &[Figure]) -> u64 {
-    figures.iter().map(|(_, count)| count).sum()
+fn sum(counts: &[Count]) -> u64 {
+    counts.iter().map(|count| count.count).sum()
 }
 
 fn ratio(above: u64, below: u64) -> Option<f64> {

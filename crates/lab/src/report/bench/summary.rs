@@ -2,12 +2,12 @@
 //!
 //! All runs have the same workload, so the best figure is marked among all runs that came to its end.
 
-use std::collections::BTreeSet;
-
 use super::super::comparison::{
     Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,
 };
+use super::super::format::capitalized;
 use super::super::map_on_flash::MapOnFlash;
+use crate::bench::event_figures;
 use crate::bench::results::{BenchRun, RemapResult, RequestResult};
 use crate::results::LatencyResult;
 
@@ -16,9 +16,6 @@ const LEAST: Best<BenchRun> = Best::Least(both_complete);
 const MOST: Best<BenchRun> = Best::Most(both_complete);
 
 const NOTE: &str = "Bold on a tint: the best of the runs that came to their end, where the runs differ.";
-
-/// Words of names that are abbreviations.
-const ABBREVIATIONS: [&str; 2] = ["lfs", "ssr"];
 
 fn both_complete(a: &BenchRun, b: &BenchRun) -> bool {
     a.error.is_none() && b.error.is_none()
@@ -143,32 +140,16 @@ pub(super) fn table(runs: &[BenchRun]) -> String {
     let mut table = Comparison::of(runs);
     table.failures("Ended early", "Why", |run| run.error.as_deref());
     ABOVE_EVENTS.iter().for_each(|group| table.group(group));
-    table.group_of("In the file system", &events(runs), |run, name| {
-        run.events.get(name).map_or_else(missing, |count| whole(*count))
+    table.group_of("In the file system", &events(runs), |run, key| {
+        run.events.get(key).map_or_else(missing, |count| whole(*count))
     });
     BELOW_EVENTS.iter().for_each(|group| table.group(group));
     table.html("Summary", NOTE)
 }
 
-/// The names of everything that happened in any run, with what they are called.
-fn events(runs: &[BenchRun]) -> Vec<(&str, String)> {
-    let names: BTreeSet<&str> = runs.iter().flat_map(|run| run.events.keys()).map(String::as_str).collect();
-    names.into_iter().map(|name| (name, title(name))).collect()
-}
-
-/// A name as it stands in a table: `ssr_blocks` is "SSR blocks", `moved_blocks` is "Moved blocks".
-fn title(name: &str) -> String {
-    let words = name.split('_').enumerate().map(|(index, word)| match word {
-        word if ABBREVIATIONS.contains(&word) => word.to_uppercase(),
-        word if index == 0 => capitalized(word),
-        word => word.into(),
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
-fn capitalized(word: &str) -> String {
-    let mut chars = word.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+/// Keys of the events that the runs' file systems count, with their titles.
+fn events(runs: &[BenchRun]) -> Vec<(&'static str, String)> {
+    event_figures(runs).into_iter().map(|figure| (figure.key, capitalized(figure.title))).collect()
 }
 
 #[cfg(test)]
@@ -176,11 +157,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_events_become_titles() {
-        assert_eq!(
-            ["ssr_blocks", "moved_blocks", "", "_"].map(title),
-            ["SSR blocks", "Moved blocks", "", " "]
-        );
+    fn rows_are_the_figures_of_the_file_systems() {
+        let run = |filesystem: &str, counts: &[(&str, u64)]| {
+            let mut run = BenchRun::default();
+            run.stack.filesystem = filesystem.into();
+            run.events = counts.iter().map(|(key, count)| ((*key).into(), *count)).collect();
+            run
+        };
+        let ext = run("ext4", &[("checkpoints", 5), ("logged_blocks", 77_777)]);
+        let html = table(std::slice::from_ref(&ext));
+        assert!(html.contains("Blocks logged</th><td>77,777") && !html.contains("Blocks moved by"), "{html}");
+        let html = table(&[run("f2fs", &[("checkpoints", 7), ("moved_blocks", 9)]), ext]);
+        assert_eq!(html.matches("Checkpoints</th>").count(), 1);
+        assert!(html.contains("Blocks moved by cleaning") && html.contains("Blocks logged"));
     }
 
     #[test]
