@@ -2,15 +2,20 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use dovetail_lab::results::Counts;
+use dovetail_time::format_count;
+use dovetail_vfs::Figure;
 
-/// One line of the table; `show` gives `None` where a run has no such figure.
-pub(crate) struct Row<R> {
-    name: &'static str,
-    show: fn(&R) -> Option<String>,
+/// Lines of the table.
+pub(crate) enum Row<R> {
+    /// One line; `show` gives `None` where a run has no such figure.
+    One { name: &'static str, show: fn(&R) -> Option<String> },
+    /// A line for each figure of the runs' file systems.
+    Figures { indent: &'static str, of: fn(&[R]) -> Vec<&'static Figure>, counts: fn(&R) -> &Counts },
 }
 
 pub(crate) const fn row<R>(name: &'static str, show: fn(&R) -> Option<String>) -> Row<R> {
-    Row { name, show }
+    Row::One { name, show }
 }
 
 /// The lines of a table, in groups set apart by an empty one. A line that no run has a figure for is left out.
@@ -19,6 +24,11 @@ pub(crate) struct Layout<R: 'static> {
     pub(crate) label: fn(&R) -> &str,
     /// The groups.
     pub(crate) groups: &'static [&'static [Row<R>]],
+}
+
+/// A count, where there is one.
+pub(crate) fn some(n: u64) -> Option<String> {
+    (n > 0).then(|| format_count(n))
 }
 
 impl<R> Layout<R> {
@@ -47,7 +57,7 @@ impl<R> Layout<R> {
         let labels = runs.iter().map(|run| (self.label)(run).to_owned());
         table.set_header(std::iter::once(String::new()).chain(labels));
         for (i, group) in self.groups.iter().enumerate() {
-            let rows: Vec<_> = group.iter().filter_map(|row| cells(row, runs)).collect();
+            let rows: Vec<_> = group.iter().flat_map(|row| row.lines(runs)).collect();
             if i > 0 && !rows.is_empty() {
                 table.add_row([""]);
             }
@@ -61,11 +71,27 @@ impl<R> Layout<R> {
     }
 }
 
-/// The name of a row and its figures; `None` when no run has one.
-fn cells<R>(row: &Row<R>, runs: &[R]) -> Option<Vec<String>> {
-    let figures: Vec<_> = runs.iter().map(row.show).collect();
+impl<R> Row<R> {
+    /// The lines that some run has a figure for.
+    fn lines(&self, runs: &[R]) -> Vec<Vec<String>> {
+        match self {
+            Self::One { name, show } => cells(name, runs, show).into_iter().collect(),
+            Self::Figures { indent, of, counts } => {
+                let count = |run: &R, figure: &Figure| counts(run).get(figure.key).copied().and_then(some);
+                let line = |figure: &'static Figure| {
+                    cells(&format!("{indent}{}", figure.title), runs, |run| count(run, figure))
+                };
+                of(runs).into_iter().filter_map(line).collect()
+            }
+        }
+    }
+}
+
+/// The name of a line and its figures; `None` when no run has one.
+fn cells<R>(name: &str, runs: &[R], show: impl Fn(&R) -> Option<String>) -> Option<Vec<String>> {
+    let figures: Vec<_> = runs.iter().map(show).collect();
     figures.iter().any(Option::is_some).then(|| {
         let shown = figures.into_iter().map(|figure| figure.unwrap_or_else(|| "-".into()));
-        std::iter::once(row.name.to_string()).chain(shown).collect()
+        std::iter::once(name.to_string()).chain(shown).collect()
     })
 }

@@ -21,5 +21,5 @@ mod volume;
 
 pub use error::{Corrupt, Error, Incompatible, Place};
 pub use io::Written;
-pub use mount::{DataMode, Ext, OptionError, Options};
+pub use mount::{DataMode, Ext, FIGURES, OptionError, Options};
 pub use volume::{Mapped, Recovery, Run, Visit, Volume, WalkEntry};

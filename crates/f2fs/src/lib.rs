@@ -23,7 +23,7 @@ mod volume;
 
 pub use error::{ClusterFault, Corrupt, Error, Incompatible, Place};
 pub use mount::{
-    AllocMode, AtomicWrite, BackgroundGc, Events, F2fs, FsyncMode, IpuPolicy, Logs, Mode, OptionError,
-    Options, RemapOrder, Written,
+    AllocMode, AtomicWrite, BackgroundGc, Events, F2fs, FIGURES, FsyncMode, IpuPolicy, Logs, Mode,
+    OptionError, Options, RemapOrder, Written,
 };
 pub use volume::{Owner, Visit, Volume, WalkEntry};

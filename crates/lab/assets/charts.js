@@ -136,7 +136,7 @@ function eventChoices(runs) {
   const none = "Nothing happened in the file system that is counted.";
   if (!happened.length) return [{ name: "", unit: "", column: () => [], none }];
   return happened.map(name => ({
-    name: titleOf(name), of: titleOf(name), unit: "", total: true, csv: name, column: series => series.events?.[name], zeros: none,
+    name: titleOf(FIGURES.events, name), of: titleOf(FIGURES.events, name), unit: "", total: true, csv: name, column: series => series.events?.[name], zeros: none,
   }));
 }
 
@@ -145,15 +145,13 @@ function writeCauses(runs) {
   const seen = new Set(runs.flatMap(run => Object.entries(run.data.written ?? {}).filter(([, blocks]) => blocks > 0).map(([key]) => key)));
   const known = Object.keys(WRITE_CAUSES);
   const others = [...seen].filter(key => !known.includes(key)).sort();
-  const cause = (key, place) => ({ key, index: known.includes(key) ? WRITE_CAUSES[key] : place, name: titleOf(key) });
+  const cause = (key, place) => ({ key, index: known.includes(key) ? WRITE_CAUSES[key] : place, name: titleOf(FIGURES.written, key) });
   return [...known, ...others].map(cause).filter(({ key }) => seen.has(key));
 }
 
-/** A name of the results as a title: `nat` is NAT, `moved_blocks` is Moved blocks. */
-function titleOf(key) {
-  const words = key.split("_").map(word => (["nat", "sit", "ssa", "ssr", "lfs"].includes(word) ? word.toUpperCase() : word));
-  const title = words.join(" ");
-  return title.charAt(0).toUpperCase() + title.slice(1);
+/** The title of a figure by its key; FIGURES are those of the runs' file systems. */
+function titleOf(figures, key) {
+  return figures[key] ?? key;
 }
 
 function requestSizes(frame, { kind, name }) {

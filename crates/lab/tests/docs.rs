@@ -7,10 +7,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use dovetail_lab::bench::figures_by_file_system;
 use dovetail_lab::results::{
     DevirtualizeResult, DevirtualizeRun, DieResult, MapCacheResult, PreconditionResult, ReplayResult,
     Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint, TraceResult,
 };
+use dovetail_vfs::{Figure, Figures};
 use serde_json::Value;
 
 /// A document, and results that it describes.
@@ -18,6 +20,8 @@ struct Case {
     text: String,
     /// In which every object that may be missing is there.
     results: Value,
+    /// Keys that a file system gives.
+    figures: Vec<&'static str>,
 }
 
 fn document(name: &str) -> String {
@@ -40,12 +44,67 @@ fn case() -> Case {
         ..common::bench_run("f2fs", "f2fs")
     };
     let results = Results::of("varmail".into(), 1.0, 1, vec![run]);
-    Case { text: document("results-json.md"), results: serde_json::to_value(results).unwrap() }
+    Case {
+        text: document("results-json.md"),
+        results: serde_json::to_value(results).unwrap(),
+        figures: figures_by_file_system()
+            .flat_map(|(_, figures)| figures.written.iter().chain(figures.events))
+            .map(|figure| figure.key)
+            .collect(),
+    }
+}
+
+/// The figures of one kind, a table for each set of file systems that share them.
+fn figure_tables(of: fn(Figures) -> &'static [Figure]) -> String {
+    let mut tables: Vec<(Vec<&str>, &[Figure])> = Vec::new();
+    for (name, figures) in figures_by_file_system() {
+        match tables.iter_mut().find(|(_, known)| *known == of(figures)) {
+            Some((names, _)) => names.push(name),
+            None => tables.push((vec![name], of(figures))),
+        }
+    }
+    let row = |f: &Figure| format!("| `{}` | {} | {} |\n", f.key, f.unit, f.about);
+    let table = |(names, figures): (Vec<&str>, &[Figure])| {
+        let rows: String = figures.iter().map(row).collect();
+        format!("Of {}:\n\n| field | unit | meaning |\n|---|---|---|\n{rows}", names.join(" and "))
+    };
+    tables.into_iter().map(table).collect::<Vec<_>>().join("\n")
+}
+
+/// `text` with the tables of figures between their marks.
+fn with_figures(text: &str) -> String {
+    let kinds: [(&str, fn(Figures) -> &'static [Figure]); 2] =
+        [("written", |figures| figures.written), ("events", |figures| figures.events)];
+    kinds.iter().fold(text.to_string(), |text, (name, of)| {
+        let start = format!("<!-- {name}: from the file systems' figures -->\n");
+        let end = format!("<!-- end of {name} -->\n");
+        let (before, rest) = text.split_once(&start).unwrap();
+        let (_, after) = rest.split_once(&end).unwrap();
+        [before, &start, &figure_tables(*of), &end, after].concat()
+    })
+}
+
+#[test]
+fn the_figures_of_every_file_system_are_described() {
+    let text = document("bench-json.md");
+    let whole = with_figures(&text);
+    if std::env::var_os("DOVETAIL_BLESS").is_some() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench-json.md");
+        return fs::write(path, whole).unwrap();
+    }
+    assert!(text == whole, "run: DOVETAIL_BLESS=1 cargo test -p dovetail-lab --test all docs::");
+}
+
+#[test]
+fn figures_of_one_key_have_one_title() {
+    let figures = || figures_by_file_system().flat_map(|(_, f)| f.written.iter().chain(f.events));
+    let same = |figure: &Figure| figures().filter(|f| f.key == figure.key).all(|f| f.title == figure.title);
+    figures().for_each(|figure| assert!(same(figure), "{figure:?}"));
 }
 
 impl Case {
     fn written_fields(&self) -> BTreeSet<String> {
-        let mut keys = BTreeSet::new();
+        let mut keys: BTreeSet<String> = self.figures.iter().map(ToString::to_string).collect();
         Self::collect_keys(&self.results, &mut keys);
         keys
     }

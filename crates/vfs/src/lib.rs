@@ -9,6 +9,7 @@ pub mod crash;
 mod devirtualize;
 mod error;
 pub mod exercise;
+mod figure;
 mod file_type;
 mod fs;
 mod left_out;
@@ -24,6 +25,7 @@ mod walk;
 pub use cache::PageCache;
 pub use devirtualize::{Devirtualize, Target};
 pub use error::Error;
+pub use figure::{Count, Figure, Figures};
 pub use file_type::FileType;
 pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
@@ -34,7 +36,7 @@ pub use model::{Limits, Model, XattrLayout};
 pub use names::check_name;
 pub use path::{MAX_SYMLINKS, PathTree, resolve};
 pub use shown::shown;
-pub use simulated::{Figure, Simulated};
+pub use simulated::Simulated;
 pub use tree_walk::{Names, Visit, Walk, WalkEntry, walk};
 pub use walk::{Address, Holder, MetadataBlock, Pointer, PointerPlace, PointerWalk};
 

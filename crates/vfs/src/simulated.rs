@@ -3,10 +3,7 @@
 use dovetail_block::Content;
 use dovetail_time::SimTime;
 
-use crate::{Caller, Error, FileSystem, Ino};
-
-/// A figure of a file system by its name in results, counted since the mount.
-pub type Figure = (&'static str, u64);
+use crate::{Caller, Count, Error, FileSystem, Ino};
 
 /// A file system under simulation.
 pub trait Simulated: FileSystem {
@@ -43,10 +40,10 @@ pub trait Simulated: FileSystem {
     fn drop_cache(&mut self, ino: Ino);
 
     /// Blocks written to the device, by cause.
-    fn written(&self) -> Vec<Figure>;
+    fn written(&self) -> Vec<Count>;
 
-    /// What happened, by kind of event.
-    fn events(&self) -> Vec<Figure>;
+    /// Events since the mount, by kind.
+    fn events(&self) -> Vec<Count>;
 
     /// In how many pieces the file lies on the device, each of neighbouring blocks.
     ///

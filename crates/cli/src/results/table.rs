@@ -1,9 +1,10 @@
 //! The table of `dovetail bench` and `dovetail replay`.
 
+use dovetail_lab::bench::{event_figures, written_figures};
 use dovetail_lab::results::{FragmentationResult, LatencyResult, MapCacheResult, RunResult, TraceResult};
 use dovetail_time::{SimSpan, format_bytes, format_count};
 
-use crate::table::{Layout, Row, row};
+use crate::table::{Layout, Row, row, some};
 
 /// All lines; those of figures that no run has are not shown.
 pub(super) const LAYOUT: Layout<RunResult> = Layout { label: |run| &run.label, groups: &GROUPS };
@@ -61,27 +62,12 @@ const LATENCIES: &[Row<RunResult>] = &[
 
 const FILE_SYSTEM: &[Row<RunResult>] = &[
     row("file system's write amplification", |r| waf(r.totals.fs_waf)),
-    row("  blocks of data", |r| written(r, "data")),
-    row("  nodes", |r| written(r, "node")),
-    row("  checkpoints", |r| written(r, "checkpoint")),
-    row("  NAT", |r| written(r, "nat")),
-    row("  SIT", |r| written(r, "sit")),
-    row("  SSA", |r| written(r, "ssa")),
-    row("  moved by cleaning", |r| written(r, "cleaning")),
-    row("  journal", |r| written(r, "journal")),
-    row("  metadata in place", |r| written(r, "metadata")),
+    Row::Figures { indent: "  ", of: written_figures, counts: |r| &r.written },
     row("drive's write amplification", |r| waf(r.totals.device_waf)),
     row("together", |r| waf(r.totals.total_waf)),
 ];
 
-const EVENTS: &[Row<RunResult>] = &[
-    row("checkpoints", |r| event(r, "checkpoints")),
-    row("sections cleaned while calls wait", |r| event(r, "foreground_cleanings")),
-    row("sections cleaned in the background", |r| event(r, "background_cleanings")),
-    row("blocks into holes", |r| event(r, "ssr_blocks")),
-    row("blocks rewritten in place", |r| event(r, "in_place_blocks")),
-    row("blocks remapped", |r| event(r, "remapped_blocks")),
-];
+const EVENTS: &[Row<RunResult>] = &[Row::Figures { indent: "", of: event_figures, counts: |r| &r.events }];
 
 const REQUESTS: &[Row<RunResult>] = &[
     row("reads from the drive", |r| {
@@ -167,10 +153,6 @@ const RESOURCES: &[Row<RunResult>] = &[
     row("ended early", |r| r.error.as_ref().map(|_| "yes".into())),
 ];
 
-fn some(n: u64) -> Option<String> {
-    (n > 0).then(|| format_count(n))
-}
-
 fn bytes(n: u64) -> Option<String> {
     (n > 0).then(|| format_bytes(n))
 }
@@ -210,14 +192,6 @@ fn latency(latency: &LatencyResult) -> Option<String> {
     (p.count > 0).then(|| format!("{} / {} / {}", span(p.p50_ns), span(p.p99_ns), span(p.p999_ns)))
 }
 
-fn written(run: &RunResult, cause: &str) -> Option<String> {
-    some(run.written.get(cause).copied().unwrap_or(0))
-}
-
-fn event(run: &RunResult, name: &str) -> Option<String> {
-    some(run.events.get(name).copied().unwrap_or(0))
-}
-
 fn of_trace(run: &RunResult, show: fn(&TraceResult) -> Option<String>) -> Option<String> {
     run.trace.as_ref().and_then(show)
 }
@@ -252,5 +226,26 @@ mod tests {
             LAYOUT.text(&runs, Some(3)).contains("third"),
             "too narrow for anything: one below the other"
         );
+    }
+
+    #[test]
+    fn every_count_of_a_file_system_has_its_line() {
+        for (name, figures) in dovetail_lab::bench::figures_by_file_system() {
+            let mut run = RunResult::default();
+            run.stack.filesystem = name.into();
+            let mut next = 1_000;
+            let mut count = |figure: &dovetail_vfs::Figure| {
+                next += 1;
+                (figure.key.to_string(), next)
+            };
+            run.written = figures.written.iter().map(&mut count).collect();
+            run.events = figures.events.iter().map(&mut count).collect();
+            let text = LAYOUT.text(&[run], None);
+            for (figure, count) in figures.written.iter().chain(figures.events).zip(1_001..) {
+                let line = text.lines().find(|line| line.ends_with(&format_count(count)));
+                let title = line.and_then(|line| line.trim_start().strip_prefix(figure.title));
+                assert!(title.is_some(), "{name}: no line {:?} in\n{text}", figure.title);
+            }
+        }
     }
 }

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use dovetail_block::{BLOCK_SIZE, Content, Scheduler};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, Error, Figure, Ino as Number, Simulated};
+use dovetail_vfs::{Caller, Count, Error, Ino as Number, Simulated};
 
-use super::Ext;
 use super::map::State;
 use super::vfs::ino_of;
+use super::{Ext, figures};
 use crate::error::Error as Failure;
 use crate::format::{BlockAddr, GroupNo, Ino};
 use crate::io::Channel;
@@ -160,18 +160,14 @@ impl<D: Scheduler> Simulated for Ext<D> {
         self.pages.drop_clean_of(ino.0);
     }
 
-    fn written(&self) -> Vec<Figure> {
+    fn written(&self) -> Vec<Count> {
         let written = Self::written(self);
-        vec![("data", written.data), ("journal", written.journal), ("home", written.home)]
+        Count::all(&figures::WRITTEN, [written.data, written.journal, written.home])
     }
 
-    fn events(&self) -> Vec<Figure> {
+    fn events(&self) -> Vec<Count> {
         let events = self.journal_events();
-        vec![
-            ("commits", events.commits),
-            ("logged_blocks", events.logged),
-            ("checkpoints", events.checkpoints),
-        ]
+        Count::all(&figures::EVENTS, [events.commits, events.logged, events.checkpoints])
     }
 
     fn pieces(&mut self, ino: Number) -> Result<u64, Error> {

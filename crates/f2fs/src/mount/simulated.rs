@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, Error, Figure, Ino, Simulated};
+use dovetail_vfs::{Caller, Count, Error, Ino, Simulated};
 
-use super::F2fs;
 use super::data::Why;
+use super::{F2fs, figures};
 use crate::format::{BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Nid};
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
@@ -144,31 +144,25 @@ impl<D: Scheduler> Simulated for F2fs<D> {
         self.pages.drop_clean_of(ino.0);
     }
 
-    fn written(&self) -> Vec<Figure> {
-        let written = Self::written(self);
-        vec![
-            ("data", written.data),
-            ("node", written.node),
-            ("checkpoint", written.checkpoint),
-            ("nat", written.nat),
-            ("sit", written.sit),
-            ("ssa", written.ssa),
-            ("cleaning", written.cleaning),
-        ]
+    fn written(&self) -> Vec<Count> {
+        let w = Self::written(self);
+        let counts = [w.data, w.node, w.checkpoint, w.nat, w.sit, w.ssa, w.cleaning];
+        Count::all(&figures::WRITTEN, counts)
     }
 
-    fn events(&self) -> Vec<Figure> {
+    fn events(&self) -> Vec<Count> {
         let events = Self::events(self);
-        vec![
-            ("checkpoints", events.checkpoints),
-            ("foreground_cleanings", events.foreground_cleanings),
-            ("background_cleanings", events.background_cleanings),
-            ("moved_blocks", events.moved_blocks),
-            ("ssr_blocks", events.ssr_blocks),
-            ("lfs_blocks", events.lfs_blocks),
-            ("in_place_blocks", events.in_place_blocks),
-            ("remapped_blocks", events.remapped_blocks),
-        ]
+        let counts = [
+            events.checkpoints,
+            events.foreground_cleanings,
+            events.background_cleanings,
+            events.moved_blocks,
+            events.ssr_blocks,
+            events.lfs_blocks,
+            events.in_place_blocks,
+            events.remapped_blocks,
+        ];
+        Count::all(&figures::EVENTS, counts)
     }
 
     fn pieces(&mut self, ino: Ino) -> Result<u64, Error> {

@@ -7,7 +7,7 @@ use dovetail_block::Scheduler;
 use dovetail_host::Planner;
 use dovetail_time::Ratio;
 use dovetail_vfs::crash::Guarantees;
-use dovetail_vfs::{Limits, Simulated};
+use dovetail_vfs::{Figures, Limits, Simulated};
 use serde::Deserialize;
 
 use super::{BenchError, Stack};
@@ -28,6 +28,7 @@ struct Kind {
     check: fn(Device) -> Vec<String>,
     guarantees: fn(&Stack) -> Guarantees,
     limits: fn() -> Limits,
+    figures: Figures,
     /// The program that checks it, if this project did not write it: name and arguments before the image.
     referee: Option<(&'static str, &'static [&'static str])>,
 }
@@ -44,6 +45,11 @@ fn kind(stack: &Stack) -> Result<&'static Kind, BenchError> {
             KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
         ),
     })
+}
+
+/// The file systems by their names in stacks, with their figures.
+pub fn figures_by_file_system() -> impl Iterator<Item = (&'static str, Figures)> {
+    KINDS.iter().map(|kind| (kind.name, kind.figures))
 }
 
 /// A new, mounted volume of a stack.

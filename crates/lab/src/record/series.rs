@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_block::BLOCK_SIZE;
 use dovetail_ftl::Drive;
 use dovetail_ftl::stats::{Cause, CommandKind};
-use dovetail_vfs::Figure;
+use dovetail_vfs::Count;
 
 use super::recorder::{Interval, Recorder, Rhythm};
 use super::snapshot::Snapshot;
@@ -140,7 +140,7 @@ impl Rows {
 }
 
 /// Blocks written by the file system over those written by the workload; `None` without either.
-pub(super) fn fs_waf(now: &[Figure], before: &[Figure], written_bytes: u64) -> Option<f64> {
+pub(super) fn fs_waf(now: &[Count], before: &[Count], written_bytes: u64) -> Option<f64> {
     let blocks = sum(now) - sum(before);
     if now.is_empty() { None } else { ratio(blocks * BLOCK_SIZE, written_bytes) }
 }

@@ -4,7 +4,7 @@ use dovetail_ftl::cache::Occupancy;
 use dovetail_ftl::stats::Counters;
 use dovetail_host::Traffic;
 use dovetail_time::{SimSpan, SimTime};
-use dovetail_vfs::{Figure, Simulated};
+use dovetail_vfs::{Count, Simulated};
 
 use crate::lane::Machine;
 
@@ -22,8 +22,8 @@ pub(crate) struct Snapshot {
     pub(crate) at: SimTime,
     pub(crate) work: Work,
     /// Of the file system; nothing without one.
-    pub(crate) written: Vec<Figure>,
-    pub(crate) events: Vec<Figure>,
+    pub(crate) written: Vec<Count>,
+    pub(crate) events: Vec<Count>,
     pub(crate) drive: Counters,
     pub(crate) traffic: Traffic,
     pub(crate) die_busy: SimSpan,

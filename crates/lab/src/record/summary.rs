@@ -5,7 +5,7 @@ use dovetail_ftl::Drive;
 use dovetail_ftl::stats::{Counters, Latencies};
 use dovetail_host::Issued;
 use dovetail_time::{SimSpan, SimTime};
-use dovetail_vfs::Figure;
+use dovetail_vfs::Count;
 
 use super::drive::{self, latencies_by_kind};
 use super::recorder::{Recorder, ThreadRecord};
@@ -44,14 +44,15 @@ pub(crate) fn summarize(
     }
 }
 
-/// Counts since `first`, by name.
-pub(super) fn counts(now: &[Figure], first: &[Figure]) -> Counts {
-    let before = |name: &str| first.iter().find(|(other, _)| *other == name).map_or(0, |(_, count)| *count);
-    now.iter().map(|(name, count)| ((*name).to_owned(), count - before(name))).collect()
+/// Counts since `first`, by key.
+pub(super) fn counts(now: &[Count], first: &[Count]) -> Counts {
+    let before =
+        |now: &Count| first.iter().find(|then| then.figure == now.figure).map_or(0, |then| then.count);
+    now.iter().map(|now| (now.figure.key.to_owned(), now.count - before(now))).collect()
 }
 
-pub(super) fn sum(figures: &[Figure]) -> u64 {
-    figures.iter().map(|(_, count)| count).sum()
+pub(super) fn sum(counts: &[Count]) -> u64 {
+    counts.iter().map(|count| count.count).sum()
 }
 
 pub(super) fn ratio(above: u64, below: u64) -> Option<f64> {

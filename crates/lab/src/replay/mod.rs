@@ -60,28 +60,6 @@ impl ReplayJob {
     }
 }
 
-/// What a replay is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Writing the drive full.
-    Precondition,
-    /// Replaying the trace.
-    Replay,
-}
-
-/// How far a replay has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// What it is doing.
-    pub stage: Stage,
-    /// How much of `total` is done: bytes of the drive to write, or of the trace's file to read.
-    pub done: u64,
-    /// The whole of it, as far as it is known.
-    pub total: u64,
-    /// Requests simulated so far in this stage.
-    pub requests: u64,
-}
-
 /// Why a replay ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {

@@ -9,8 +9,9 @@ use dovetail_workload::trace::TraceReader;
 use dovetail_workload::{Op, Request};
 
 use super::precondition::precondition;
-use super::{Pacing, Progress, ReplayError, ReplayJob, Stage};
+use super::{Pacing, ReplayError, ReplayJob};
 use crate::lane::{Lane, Machine, Part};
+use crate::progress::{Progress, Stage};
 use crate::record::{Recorder, Rhythm, Sample, summarize};
 use crate::results::{ReplayResult, RunResult, ScatterPoint, StackResult, TraceResult};
 
@@ -56,7 +57,7 @@ pub fn replay_until(
         let requests = replayer.number;
         if requests.is_multiple_of(REPORT_EVERY) {
             let (done, total) = trace.progress();
-            progress(Progress { stage: Stage::Replay, done, total, requests });
+            progress(Progress { stage: Stage::Run, done, total, requests });
         }
         if job.limit.is_some_and(|limit| requests >= limit) {
             break;

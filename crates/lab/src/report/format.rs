@@ -19,6 +19,12 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// `text` with its first letter in upper case.
+pub(super) fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// A whole number with thousands separators.
 pub(super) fn count(value: u64) -> String {
     group(&value.to_string())

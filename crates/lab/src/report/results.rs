@@ -1,10 +1,12 @@
 //! The report of a bench or a replay.
 
-use super::format::{escape, significant};
+use super::format::{capitalized, escape, significant};
 use super::page::{Page, counted, names};
 use super::table::Column;
 use super::{setup, summary};
+use crate::bench::{event_figures, written_figures};
 use crate::results::{Results, RunResult};
+use dovetail_vfs::Figure;
 
 /// The charts.
 pub(super) const JS: &str = include_str!("../../assets/charts.js");
@@ -29,13 +31,23 @@ pub fn html(results: &Results) -> String {
         summary: summary::table(&results.runs),
         setup: setup::table(&results.runs),
         terms: TERMS,
-        charts: JS,
+        charts: &format!("{}{JS}", figure_titles(&results.runs)),
     };
     page.html(results)
 }
 
 fn is_replay(results: &Results) -> bool {
     results.runs.iter().any(|run| run.trace.is_some())
+}
+
+/// The line of the script that names the figures of the runs' file systems, in the order of their
+/// causes and events.
+fn figure_titles(runs: &[RunResult]) -> String {
+    let titles = |figures: Vec<&'static Figure>| -> serde_json::Map<String, serde_json::Value> {
+        figures.into_iter().map(|figure| (figure.key.into(), capitalized(figure.title).into())).collect()
+    };
+    let (written, events) = (titles(written_figures(runs)), titles(event_figures(runs)));
+    format!("const FIGURES = {};\n", serde_json::json!({ "written": written, "events": events }))
 }
 
 /// What was run, in one sentence, and in a second one what did not end.

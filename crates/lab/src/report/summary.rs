@@ -4,11 +4,11 @@
 //! trace itself dictates (elapsed time, rates) are compared only where requests are issued as fast as
 //! they complete.
 
-use std::collections::BTreeSet;
-
 use super::comparison::{
     Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,
 };
+use super::format::capitalized;
+use crate::bench::event_figures;
 use crate::results::{
     FragmentationResult, LatencyResult, MapCacheResult, RemapResult, RequestResult, RunResult, TraceResult,
 };
@@ -20,9 +20,6 @@ const LEAST_AT_FULL_SPEED: Best<RunResult> = Best::Least(are_alike_at_full_speed
 const MOST_AT_FULL_SPEED: Best<RunResult> = Best::Most(are_alike_at_full_speed);
 
 const NOTE: &str = "Bold on a tint: the best of the runs of the same workload that came to their end, where the runs differ.";
-
-/// Words of names that are abbreviations.
-const ABBREVIATIONS: [&str; 2] = ["lfs", "ssr"];
 
 /// Both came to their end and had the same workload.
 fn are_alike(a: &RunResult, b: &RunResult) -> bool {
@@ -234,25 +231,9 @@ pub(super) fn table(runs: &[RunResult]) -> String {
     table.html("Summary", NOTE)
 }
 
-/// The names of all events of any run, with their titles.
-fn events(runs: &[RunResult]) -> Vec<(&str, String)> {
-    let names: BTreeSet<&str> = runs.iter().flat_map(|run| run.events.keys()).map(String::as_str).collect();
-    names.into_iter().map(|name| (name, title(name))).collect()
-}
-
-/// A name as it stands in a table: `ssr_blocks` is "SSR blocks", `moved_blocks` is "Moved blocks".
-fn title(name: &str) -> String {
-    let words = name.split('_').enumerate().map(|(index, word)| match word {
-        word if ABBREVIATIONS.contains(&word) => word.to_uppercase(),
-        word if index == 0 => capitalized(word),
-        word => word.into(),
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
-fn capitalized(word: &str) -> String {
-    let mut chars = word.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+/// Keys of the events that the runs' file systems count, with their titles.
+fn events(runs: &[RunResult]) -> Vec<(&'static str, String)> {
+    event_figures(runs).into_iter().map(|figure| (figure.key, capitalized(figure.title))).collect()
 }
 
 #[cfg(test)]
@@ -261,11 +242,19 @@ mod tests {
     use crate::results::ReplayResult;
 
     #[test]
-    fn names_of_events_become_titles() {
-        assert_eq!(
-            ["ssr_blocks", "moved_blocks", "", "_"].map(title),
-            ["SSR blocks", "Moved blocks", "", " "]
-        );
+    fn rows_are_the_figures_of_the_file_systems() {
+        let run = |filesystem: &str, counts: &[(&str, u64)]| {
+            let mut run = RunResult::default();
+            run.stack.filesystem = filesystem.into();
+            run.events = counts.iter().map(|(key, count)| ((*key).into(), *count)).collect();
+            run
+        };
+        let ext = run("ext4", &[("checkpoints", 5), ("logged_blocks", 77_777)]);
+        let html = table(std::slice::from_ref(&ext));
+        assert!(html.contains("Blocks logged</th><td>77,777") && !html.contains("Blocks moved by"), "{html}");
+        let html = table(&[run("f2fs", &[("checkpoints", 7), ("moved_blocks", 9)]), ext]);
+        assert_eq!(html.matches("Checkpoints</th>").count(), 1);
+        assert!(html.contains("Blocks moved by cleaning") && html.contains("Blocks logged"));
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub(super) const EXT4: super::Kind = super::Kind {
     check,
     guarantees: |_| Guarantees::default(),
     limits: || limits(true),
+    figures: dovetail_ext::FIGURES,
     referee: Some(("e2fsck", &["-f", "-n"])),
 };
 

@@ -47,6 +47,7 @@ pub(super) const F2FS: super::Kind = super::Kind {
     check,
     guarantees,
     limits: Limits::default,
+    figures: dovetail_f2fs::FIGURES,
     referee: Some(("fsck.f2fs", &["--dry-run"])),
 };
 
