@@ -181,3 +181,52 @@ fn flushes_that_come_together_are_one() {
     let traffic = machine.traffic();
     assert_eq!((traffic.flush.requests, traffic.merged_flushes), (1, 4));
 }
+
+/// Requests that arrive at once at a machine with these costs, and when each of them was over: known at
+/// once, or told by an event.
+fn requests(costs: HostCosts, commands: Vec<Step>) -> (Machine<Device, usize>, Vec<Option<SimTime>>, usize) {
+    let mut machine = Machine::new(Device::new(7), costs, SimTime::ZERO, Events::default());
+    let mut ends: Vec<_> = (0..)
+        .zip(commands)
+        .map(|(lane, command)| machine.request(SimTime::ZERO, lane, command).unwrap())
+        .collect();
+    let at_once = ends.iter().flatten().count();
+    while let Some(event) = machine.advance().unwrap() {
+        let Event::Ended { lane, at } = event else { panic!("{event:?}") };
+        assert_eq!(ends[lane].replace(at), None, "it ends once");
+    }
+    (machine, ends, at_once)
+}
+
+#[test]
+fn requests_beyond_the_depth_of_the_queue_wait_for_room() {
+    let read = |start| Step::Read(BlockRange::new(Lba(start), 1));
+    let (machine, ends, at_once) = requests(costs(), (0..9).map(read).collect());
+    assert_eq!(at_once, 3);
+    assert!(ends.iter().all(Option::is_some), "{ends:?}");
+    assert_eq!(machine.traffic().read.requests, 9);
+    let (_, _, at_once) = requests(HostCosts::NONE, (0..9).map(read).collect());
+    assert_eq!(at_once, 9, "a raw drive has no limit");
+}
+
+#[test]
+fn requests_for_flushes_share_one_if_the_host_merges_them() {
+    let flushes = || vec![Step::Flush; 5];
+    let (machine, ends, _) = requests(HostCosts::default(), flushes());
+    assert!(ends.iter().all(Option::is_some), "{ends:?}");
+    assert_eq!((machine.traffic().flush.requests, machine.traffic().merged_flushes), (1, 4));
+    let (machine, _, at_once) = requests(HostCosts::NONE, flushes());
+    assert_eq!((at_once, machine.traffic().flush.requests), (5, 5));
+}
+
+#[test]
+fn nothing_is_played_beyond_the_horizon() {
+    let mut machine: Machine<_, u64> =
+        Machine::new(Device::new(9), HostCosts::NONE, SimTime::ZERO, Events::default());
+    let range = BlockRange::new(Lba(3), 1);
+    machine.start(SimTime::ZERO, 0, Plan { steps: vec![Step::Read(range), Step::WaitAll, Step::Read(range)] });
+    let horizon = SimTime::from_ns(1);
+    assert_eq!(machine.advance_until(horizon), Ok(None));
+    assert!(machine.now() <= horizon && machine.traffic().read.requests == 1);
+    assert!(matches!(machine.advance(), Ok(Some(Event::Ended { lane: 0, .. }))));
+}

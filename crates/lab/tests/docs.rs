@@ -86,10 +86,10 @@ fn with_figures(text: &str) -> String {
 
 #[test]
 fn the_figures_of_every_file_system_are_described() {
-    let text = document("bench-json.md");
+    let text = document("results-json.md");
     let whole = with_figures(&text);
     if std::env::var_os("DOVETAIL_BLESS").is_some() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench-json.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results-json.md");
         return fs::write(path, whole).unwrap();
     }
     assert!(text == whole, "run: DOVETAIL_BLESS=1 cargo test -p dovetail-lab --test all docs::");

@@ -27,9 +27,9 @@ fn run_after_a_stray_write(job: &str, content: Option<Content>) -> Result<(), Be
     };
     let mut run = set_up(&job, &mut workload, None).unwrap();
     if let Some(content) = content {
-        let ino = run.files.inodes(FileId(0)).next().unwrap();
+        let ino = run.threads.files.inodes(FileId(0)).next().unwrap();
         let range = (5 * BLOCK_SIZE, BLOCK_SIZE);
-        run.fs.write_pages(&Caller::default(), ino, range, &[content], false).unwrap();
+        run.system.fs.write_pages(&Caller::default(), ino, range, &[content], false).unwrap();
     }
     run.run()
 }
