@@ -40,9 +40,9 @@ const MUTANTS: [Mutant; 2] = [
         name: "erase-barrier",
         about: "the drive erases a line before the pages that it moved out of it are durable",
         edits: &[(
-            "crates/ftl/src/drive/collect.rs",
-            "self.awaiting_erase.push_back((self.programs_end, line));",
-            "self.awaiting_erase.push_back((SimTime::ZERO, line));",
+            "crates/ftl/src/drive/clean.rs",
+            "self.cleaner.await_erase(line, self.all_durable_at());",
+            "self.cleaner.await_erase(line, SimTime::ZERO);",
         )],
         explore: &["random", "--seeds", "0..60", "--cuts", "60", "--stack", "f2fs"],
     },

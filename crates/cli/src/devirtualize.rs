@@ -14,7 +14,7 @@ use dovetail_time::{SimTime, format_bytes, format_count};
 use dovetail_vfs::Devirtualize;
 
 use crate::mount::ImageLock;
-use crate::{Failure, print};
+use crate::{Failure, clock, print};
 
 /// Let the pointers of an ext3, ext4 or F2FS volume lead to its drive's own addresses, so that the drive can forget its map.
 ///
@@ -46,7 +46,7 @@ fn perform(file: &Path, way: Way) -> Result<(Report, (u64, u64)), String> {
     let (drive, now) = open(file)?;
     let before = drive.drive().mapping_memory_bytes();
     let options = dovetail_ext::Options { physical_pointers: true, ..Default::default() };
-    let (report, drive) = match Ext::mount(drive, options, now) {
+    let (report, drive) = match Ext::mount(drive, options, clock::mounting_at(now)) {
         Ok(mut fs) => (rename(&mut fs, way).map_err(text)?, fs.unmount().map_err(text)?),
         Err(dovetail_ext::Error::NotExt { .. }) => {
             let mut fs = mount_f2fs(file)?;
@@ -66,7 +66,7 @@ fn open(file: &Path) -> Result<(EmulatedDrive, SimTime), String> {
 fn mount_f2fs(file: &Path) -> Result<F2fs<EmulatedDrive>, String> {
     let (drive, now) = open(file)?;
     let options = dovetail_f2fs::Options { physical_pointers: true, ..Default::default() };
-    F2fs::mount(drive, options, now).map_err(|error| match error {
+    F2fs::mount(drive, options, clock::mounting_at(now)).map_err(|error| match error {
         dovetail_f2fs::Error::NotF2fs { .. } => {
             "there is no ext3, ext4 or F2FS volume on it, and of other file systems no pointers can be rewritten".into()
         }

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line is what prints")]
 
 mod bench;
+mod clock;
 mod crash;
 mod csv_out;
 mod devirtualize;

@@ -152,7 +152,7 @@ fn drives_can_be_listed_and_shown_with_their_sources() {
 }
 
 /// Writes requests to a pipe until nobody reads it any more.
-fn endless_trace(pipe: PathBuf) -> std::thread::JoinHandle<()> {
+fn iplfs_trace(pipe: PathBuf) -> std::thread::JoinHandle<()> {
     use std::io::Write;
     std::thread::spawn(move || {
         let mut out = std::io::BufWriter::new(std::fs::OpenOptions::new().write(true).open(pipe).unwrap());
@@ -167,7 +167,7 @@ fn ctrl_c_and_sigterm_leave_what_a_replay_has_measured() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let writer = endless_trace(pipe);
+        let writer = iplfs_trace(pipe);
         let child = Command::new(env!("CARGO_BIN_EXE_dovetail"))
             .args(["replay", "pipe", "--format", "mqsim", "--drive", "femu-32g", "--json=out.json"])
             .args(["--csv=out.csv", "--report", "out.html"])
@@ -240,7 +240,7 @@ fn a_reproduction_that_is_stopped_keeps_the_figures_before() {
 }
 
 #[test]
-fn a_replay_does_not_write_to_its_trace_nor_make_endless_intervals() {
+fn a_replay_does_not_write_to_its_trace_nor_make_iplfs_intervals() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t.csv");
     let text: String = (0..100_u64).map(|n| format!("{} 0 {} 8 0\n", n * 1_000_000, n * 8)).collect();

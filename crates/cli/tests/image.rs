@@ -154,7 +154,7 @@ fn a_damaged_image_is_checked_and_repaired_with_the_exit_codes_of_fsck() {
 }
 
 #[test]
-fn an_endless_volume_is_filled_listed_and_inspected() {
+fn an_iplfs_volume_is_filled_listed_and_inspected() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
     let (drive, source, out) = (path("drive"), path("source"), path("out"));

@@ -94,7 +94,7 @@ fn an_image_in_use_is_left_alone() {
 }
 
 #[test]
-fn an_endless_volume_needs_a_drive_that_is_thin() {
+fn an_iplfs_volume_needs_a_drive_that_is_thin() {
     let folder = tempfile::tempdir().unwrap();
     let (image, drive) = (folder.path().join("image"), folder.path().join("drive"));
     let (image, drive) = (image.to_str().unwrap(), drive.to_str().unwrap());

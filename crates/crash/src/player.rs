@@ -7,7 +7,7 @@ use dovetail_devirt::{Hot, Run, Selection, Way};
 use dovetail_time::SimTime;
 use dovetail_vfs::crash::{Clock, History, Promise};
 use dovetail_vfs::exercise::{Op, Path, Step, Subject, Target};
-use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Model, SetAttr, Simulated};
+use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Model, Moment, SetAttr, Simulated};
 
 use crate::language::{Action, show};
 use crate::rig::Rig;
@@ -124,7 +124,7 @@ impl Player {
         self.number += 1;
         self.done.push(line.clone());
         let caller = Caller { now: self.clock.at(Clock::moving(self.number)), ..line.caller };
-        self.mounted.fs.set_now(self.now);
+        self.mounted.fs.set_now(Moment::at(self.now));
         match &line.action {
             Action::Sleep(span) => {
                 let until = self.now + *span;
@@ -244,8 +244,8 @@ impl Player {
             wakes = if due > last { 0 } else { wakes + 1 };
             last = last.max(due);
             self.now = self.now.max(due);
-            self.mounted.fs.set_now(self.now);
-            let woken = self.mounted.fs.wake(self.now);
+            self.mounted.fs.set_now(Moment::at(self.now));
+            let woken = self.mounted.fs.wake();
             self.now = self.now.max(self.mounted.fs.returned_at());
             match woken {
                 Ok(()) | Err(Error::NoSpace) => {}

@@ -231,9 +231,9 @@ fn hot_files_are_left<K: Kind>() {
     files.load(&mut fs, &mut rng, 60);
     let selection = Selection::due(&mut fs, Hot::default()).unwrap();
     Run::new(&fs, Way::ToDevice, selection).unwrap().finish(&mut fs).unwrap();
-    fs.set_now(SimTime::ZERO + SimSpan::from_ms(100_000));
+    fs.set_now((SimTime::ZERO + SimSpan::from_ms(100_000)).into());
     files.write(&mut fs, &mut rng);
-    fs.set_now(SimTime::ZERO + SimSpan::from_ms(103_000));
+    fs.set_now((SimTime::ZERO + SimSpan::from_ms(103_000)).into());
     let hot = |seconds: u64| Hot { within: SimSpan::from_ms(seconds * 1000) };
     let selection = Selection::due(&mut fs, hot(6)).unwrap();
     assert_eq!((selection.files.len(), selection.hot), (0, 1));

@@ -92,19 +92,22 @@ fn an_fsync_commits_only_if_the_inode_changed() {
 #[test]
 fn the_running_transaction_is_committed_after_five_seconds() {
     let mut fs = mount(empty("-t ext4 -b 4096"), "");
-    fs.wake(SimTime::from_ns(10_000_000_000)).unwrap();
+    fs.set_now(SimTime::from_ns(10_000_000_000));
+    fs.wake().unwrap();
     assert_eq!(fs.next_wake(), None);
     let root = fs.root();
     fs.create(&at(1), root, b"file", &NODE).unwrap();
     let due = fs.next_wake().unwrap();
     assert_eq!(due, SimTime::from_ns(15_000_000_000));
-    fs.wake(SimTime::from_ns(14_999_999_999)).unwrap();
+    fs.set_now(SimTime::from_ns(14_999_999_999));
+    fs.wake().unwrap();
     let seen = |fs: &Ext<MemoryDevice>| {
         let mut again = mount(fs.device().clone(), "");
         again.lookup(Ino(2), b"file").is_ok()
     };
     assert!(!seen(&fs));
-    fs.wake(due).unwrap();
+    fs.set_now(due);
+    fs.wake().unwrap();
     assert!(seen(&fs));
 }
 
@@ -116,7 +119,8 @@ fn content_waits_for_thirty_seconds_and_a_checkpoint_for_as_long() {
     fs.write(&at(1), file, 0, &[1; 40_960]).unwrap();
     let wake_until = |fs: &mut Ext<MemoryDevice>, seconds: u64| {
         while let Some(due) = fs.next_wake().filter(|due| due.as_ns() <= seconds * 1_000_000_000) {
-            fs.wake(due).unwrap();
+            fs.set_now(due);
+            fs.wake().unwrap();
         }
     };
     wake_until(&mut fs, 29);

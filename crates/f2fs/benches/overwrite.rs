@@ -1,6 +1,6 @@
 //! Random 4 KiB overwrites a second in the library, payload named instead of carried (direct, or through the
 //! page cache where direct writes would be in place), on a volume so full that segments are
-//! cleaned (`mode=lfs`) or their holes filled (adaptive, out of place), or updates are remapped; and on an endless volume (IPLFS),
+//! cleaned (`mode=lfs`) or their holes filled (adaptive, out of place), or updates are remapped; and on an IPLFS volume,
 //! which only appends; with a sync now and then or an fsync every ten writes; beside it what the machine does with three
 //! dependent random touches of an array as large as the file's pointers.
 //!

@@ -29,7 +29,7 @@ pub enum Error {
     /// The volume is full, or as good as full.
     #[error("no space is left on the volume")]
     NoSpace,
-    /// A log of an endless volume has used up its addresses.
+    /// A log of an IPLFS volume has used up its addresses.
     #[error(
         "log {0} of the volume has come to the end of its 2^58 addresses: copy the files to a new volume"
     )]
@@ -92,15 +92,15 @@ pub enum Incompatible {
         /// The mode.
         mode: &'static str,
     },
-    /// An endless volume on a device whose every address has its room.
+    /// An IPLFS volume on a device whose every address has its room.
     #[error(
         "IPLFS never writes an address again, so it needs a drive with more addresses than room: use one whose profile \
          is thin"
     )]
     NotThin,
-    /// A mount option that makes no sense on an endless volume.
+    /// A mount option that makes no sense on an IPLFS volume.
     #[error("an IPLFS volume cannot be mounted with {option}: {reason}")]
-    EndlessOption {
+    IplfsOption {
         /// The option.
         option: &'static str,
         /// Why not.

@@ -16,9 +16,9 @@ pub mod fsck;
 pub mod mkfs;
 
 mod compress;
+mod device_addresses;
 mod error;
 mod mount;
-mod places;
 mod volume;
 
 pub use error::{ClusterFault, Corrupt, Error, Incompatible, Place};

@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use crate::common::endless::{all_features, endless, endless_limits, endless_options, leaks_after_mount};
+use crate::common::iplfs::{all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount};
 use crate::common::mkfs;
 use dovetail_block::{MemoryDevice, RecordingDevice, RemapLimits};
 use dovetail_f2fs::fsck::{self, Severity};
@@ -118,7 +118,8 @@ fn cleaned() {
     for second in 1..100 {
         plain.write(&Caller::default(), ino, rng.below(200) * 4096, &[second; 100_000]).unwrap();
         plain.fsync(ino, false).unwrap();
-        plain.wake(SimTime::from_ns(u64::from(second) * 1_000_000_000)).unwrap();
+        plain.set_now(SimTime::from_ns(u64::from(second) * 1_000_000_000));
+        plain.wake().unwrap();
     }
     assert!(plain.events().moved_blocks > 10, "{:?}", plain.events());
     run("cleaned", &volume, 20, 400, 4000);
@@ -173,25 +174,25 @@ fn remapped_in_small_pieces() {
     }
 }
 
-/// The endless variant: whatever a cut leaves, after recovery, a checkpoint and all discards the device holds exactly what the
+/// IPLFS: whatever a cut leaves, after recovery, a checkpoint and all discards the device holds exactly what the
 /// volume has.
-struct Endless {
+struct Iplfs {
     mkfs: MkfsOptions,
     bytes: u64,
     options: &'static str,
 }
 
-impl Endless {
+impl Iplfs {
     fn new(options: &'static str) -> Self {
-        Self { mkfs: endless_options(), bytes: 64 << 20, options }
+        Self { mkfs: iplfs_options(), bytes: 64 << 20, options }
     }
 }
 
-impl Mountable for Endless {
+impl Mountable for Iplfs {
     type Mounted = F2fs<RecordingDevice<MemoryDevice>>;
 
     fn format(&self) -> MemoryDevice {
-        endless(self.bytes, &self.mkfs)
+        iplfs_device(self.bytes, &self.mkfs)
     }
 
     fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String> {
@@ -200,7 +201,7 @@ impl Mountable for Endless {
     }
 
     fn limits(&self) -> Limits {
-        endless_limits(&Options::default())
+        iplfs_limits(&Options::default())
     }
 
     fn check(&self, device: &MemoryDevice) -> Vec<String> {
@@ -209,24 +210,24 @@ impl Mountable for Endless {
 }
 
 #[test]
-fn endless_volumes() {
-    run("endless_volumes", &Endless::new("nolazytime"), 60, 120, 3000);
-    let mkfs = MkfsOptions { features: all_features(), ..endless_options() };
-    run("endless_volumes", &Endless { mkfs, ..Endless::new("nolazytime,fsync_mode=strict") }, 10, 120, 500);
+fn iplfs_volumes() {
+    run("iplfs_volumes", &Iplfs::new("nolazytime"), 60, 120, 3000);
+    let mkfs = MkfsOptions { features: all_features(), ..iplfs_options() };
+    run("iplfs_volumes", &Iplfs { mkfs, ..Iplfs::new("nolazytime,fsync_mode=strict") }, 10, 120, 500);
 }
 
 #[test]
-fn endless_volumes_for_long() {
-    run("endless_volumes_for_long", &Endless::new("nolazytime"), 2, 600, 500);
+fn iplfs_volumes_for_long() {
+    run("iplfs_volumes_for_long", &Iplfs::new("nolazytime"), 2, 600, 500);
 }
 
 /// So little room that calls make checkpoints for it.
 #[test]
-fn endless_volumes_with_little_room() {
-    let little = Endless { bytes: 10 << 20, ..Endless::new("nolazytime,noinline_data") };
-    run("endless_volumes_with_little_room", &little, 20, 150, 1000);
-    let inline = Endless { bytes: 10 << 20, ..Endless::new("nolazytime") };
-    run("endless_volumes_with_little_room, inline", &inline, 20, 150, 1000);
+fn iplfs_volumes_with_little_room() {
+    let little = Iplfs { bytes: 10 << 20, ..Iplfs::new("nolazytime,noinline_data") };
+    run("iplfs_volumes_with_little_room", &little, 20, 150, 1000);
+    let inline = Iplfs { bytes: 10 << 20, ..Iplfs::new("nolazytime") };
+    run("iplfs_volumes_with_little_room, inline", &inline, 20, 150, 1000);
 }
 
 #[test]
@@ -236,7 +237,7 @@ fn changes_in_one_tick() {
         let checked = check_changes_in_one_tick(&Volume::new(&[], options));
         checked.unwrap_or_else(|what| panic!("{options}: {what}"));
         let checked =
-            check_changes_in_one_tick(&Endless::new(if options.contains("rm-ipu") { "" } else { options }));
-        checked.unwrap_or_else(|what| panic!("endless, {options}: {what}"));
+            check_changes_in_one_tick(&Iplfs::new(if options.contains("rm-ipu") { "" } else { options }));
+        checked.unwrap_or_else(|what| panic!("iplfs, {options}: {what}"));
     }
 }

@@ -6,7 +6,7 @@
     reason = "a test may stop where it fails, and says what it saw"
 )]
 
-use crate::common::endless::{all_features, endless, endless_options};
+use crate::common::iplfs::{all_features, iplfs_device, iplfs_options};
 use crate::common::lab::{At, Lab};
 use crate::common::mutation::{Mutation, OF_IPLFS, one};
 use dovetail_block::{
@@ -33,7 +33,7 @@ fn make(fs: &mut F2fs<MemoryDevice>, dir: Ino, name: &str, content: &[u8]) -> In
 /// A volume with a file that has direct and indirect nodes, a directory of several blocks, xattrs, and a checkpoint whose
 /// discard log has extents.
 fn used(options: &MkfsOptions) -> MemoryDevice {
-    let mut fs = F2fs::mount(endless(64 << 20, options), Default::default(), SimTime::ZERO).unwrap();
+    let mut fs = F2fs::mount(iplfs_device(64 << 20, options), Default::default(), SimTime::ZERO).unwrap();
     let (root, caller) = (fs.root(), Caller::default());
     let dir = fs.create(&caller, root, b"a", &NewNode { mode: 0o040_755, rdev: (0, 0) }).unwrap().ino;
     let big = make(&mut fs, dir, "big", &[7; 4096 * 1600]);
@@ -293,7 +293,7 @@ const MUTATIONS: &[Mutation] = &[
 
 #[test]
 fn one_damage_one_finding() {
-    let sound = Lab::new(used(&endless_options()));
+    let sound = Lab::new(used(&iplfs_options()));
     assert_eq!(kinds(&sound.image), [""; 0], "{:?}", report(&sound.image).findings);
     let mut wrong = Vec::new();
     for mutation @ Mutation { name, damage, .. } in MUTATIONS {
@@ -321,7 +321,7 @@ fn every_kind_of_iplfs_alone_has_a_mutation() {
 /// What leaked is discarded, a superblock is copied; all else is refused in a sentence, and nothing is written.
 #[test]
 fn a_repair_touches_nothing_else() {
-    let sound = Lab::new(used(&endless_options()));
+    let sound = Lab::new(used(&iplfs_options()));
     let repairable = [&["DeviceLeak"][..], &["SuperblockCopy"], &["SuperblocksDiffer"]];
     let (mut repaired, mut refused) = (0, 0);
     for Mutation { name, damage, kinds: expected } in MUTATIONS {
@@ -347,7 +347,7 @@ fn a_repair_touches_nothing_else() {
 #[test]
 fn a_report_tells_the_active_regions() {
     let mut lab =
-        Lab::new(used(&MkfsOptions { features: all_features(), log_start: 1 << 40, ..endless_options() }));
+        Lab::new(used(&MkfsOptions { features: all_features(), log_start: 1 << 40, ..iplfs_options() }));
     let report = report(&lab.image);
     assert_eq!(report.findings, []);
     let live: u64 = report.counts.areas.iter().map(|area| area.live).sum();
@@ -364,7 +364,7 @@ fn a_report_tells_the_active_regions() {
 
 #[test]
 fn a_device_that_does_not_tell_what_it_holds_is_a_note() {
-    let image = used(&endless_options());
+    let image = used(&iplfs_options());
     let report = check(RecordingDevice::new(image), Options::default(), |_| {}).unwrap();
     let names: Vec<_> = report.kinds().map(|(kind, _)| (kind.name, kind.severity)).collect();
     assert_eq!(names, [("NotChecked", Severity::Note)]);

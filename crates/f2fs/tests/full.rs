@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
 use crate::common;
-use crate::common::endless::{endless, endless_limits, endless_options, leaks_after_mount};
+use crate::common::iplfs::{iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount};
 use crate::common::strict_fsck;
 use dovetail_block::{BlockDevice, MemoryDevice};
 use dovetail_f2fs::{F2fs, IpuPolicy, Options};
@@ -85,7 +85,7 @@ fn run_on(name: &str, empty: &MemoryDevice, options: &Options, left: u64, seeds:
         fill(&mut fs, left);
         let mut found = Subject::new(fs);
         let thin = empty.info().capabilities.thin;
-        let limits = thin.map_or(Limits::default(), |_| endless_limits(options));
+        let limits = thin.map_or(Limits::default(), |_| iplfs_limits(options));
         let mut expected = Subject::new(Model::new(limits, &Caller::default()));
         same_root(&mut found);
         same_root(&mut expected);
@@ -140,12 +140,12 @@ fn with_entries_in_blocks_from_the_start() {
 
 /// The volume says that there is no space before its device has to, whatever waits to be discarded.
 #[test]
-fn an_endless_volume_that_is_full() {
-    let empty = endless(64 << 20, &endless_options());
-    run_on("endless, some", &empty, &Options::default(), 150, 4);
-    run_on("endless, hardly", &empty, &Options::default(), 0, 4);
+fn an_iplfs_volume_that_is_full() {
+    let empty = iplfs_device(64 << 20, &iplfs_options());
+    run_on("iplfs, some", &empty, &Options::default(), 150, 4);
+    run_on("iplfs, hardly", &empty, &Options::default(), 0, 4);
     let blocks = Options::parse("noinline_dentry,noinline_data").unwrap();
-    run_on("endless, blocks", &empty, &blocks, 100, 3);
+    run_on("iplfs, blocks", &empty, &blocks, 100, 3);
     let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
-    run_on("endless, little memory", &endless(32 << 20, &endless_options()), &little, 20, 4);
+    run_on("iplfs, little memory", &iplfs_device(32 << 20, &iplfs_options()), &little, 20, 4);
 }

@@ -33,7 +33,8 @@ fn content(fs: &mut F2fs<MemoryDevice>, ino: Ino) -> Vec<u8> {
 fn clean(fs: &mut F2fs<MemoryDevice>, rounds: u32) {
     for _ in 0..rounds {
         let now = fs.now() + SimSpan::from_ms(5_001);
-        fs.wake(now).unwrap();
+        fs.set_now(now);
+        fs.wake().unwrap();
     }
 }
 

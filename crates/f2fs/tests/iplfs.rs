@@ -1,8 +1,8 @@
-//! IPLFS: an endless volume on a thin device, from mkfs to the next mount; what the device holds is what the volume has.
+//! IPLFS: a volume on a thin device, from mkfs to the next mount; what the device holds is what the volume has.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-use crate::common::endless::{endless, endless_options, leaks, leaks_after_mount, thin};
+use crate::common::iplfs::{iplfs_device, iplfs_options, leaks, leaks_after_mount, thin};
 use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice, RecordingDevice, Survivors};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{Error, F2fs, Options, Volume};
@@ -12,7 +12,7 @@ use dovetail_vfs::{Caller, Fallocate, FileSystem, Ino, NewNode};
 const MIB: u64 = 1 << 20;
 
 fn fresh(bytes: u64) -> MemoryDevice {
-    endless(bytes, &endless_options())
+    iplfs_device(bytes, &iplfs_options())
 }
 
 fn mount(device: MemoryDevice) -> F2fs<MemoryDevice> {
@@ -89,11 +89,11 @@ fn what_was_fsynced_is_recovered_and_the_rest_does_not_leak() {
 #[test]
 fn a_device_that_is_not_thin_is_refused() {
     let mut dense = MemoryDevice::new(1 << 20);
-    let error = mkfs(&mut dense, &endless_options()).unwrap_err();
+    let error = mkfs(&mut dense, &iplfs_options()).unwrap_err();
     assert!(error.to_string().contains("more addresses than room"), "{error}");
-    assert!(mkfs(&mut thin(1 << 20), &endless_options()).is_err(), "too little room");
+    assert!(mkfs(&mut thin(1 << 20), &iplfs_options()).is_err(), "too little room");
     let mut short = MemoryDevice::thin(1 << 40, 1 << 20);
-    assert!(mkfs(&mut short, &endless_options()).unwrap_err().to_string().contains("too few"));
+    assert!(mkfs(&mut short, &iplfs_options()).unwrap_err().to_string().contains("too few"));
     let device = fresh(64 * MIB);
     let mut copy = MemoryDevice::new(AREAS * AREA_BLOCKS);
     for (lba, content) in device.used() {
@@ -136,7 +136,7 @@ fn scatter(fs: &mut F2fs<RecordingDevice<MemoryDevice>>, rounds: u64) {
 
 /// A device on which extents were scattered, with most of them still to be discarded: nobody woke the discard thread.
 fn scattered(options: &MkfsOptions) -> F2fs<RecordingDevice<MemoryDevice>> {
-    let device = RecordingDevice::new(endless(64 * MIB, options));
+    let device = RecordingDevice::new(iplfs_device(64 * MIB, options));
     let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
     scatter(&mut fs, 6);
     fs
@@ -144,7 +144,7 @@ fn scattered(options: &MkfsOptions) -> F2fs<RecordingDevice<MemoryDevice>> {
 
 #[test]
 fn what_waits_is_in_every_log_until_the_device_was_told() {
-    let fs = scattered(&endless_options());
+    let fs = scattered(&iplfs_options());
     assert!(fs.awaiting_discard().len() > 600, "{}", fs.awaiting_discard().len());
     let recording = fs.device().recording();
     for crash in recording.crashes(5) {
@@ -155,8 +155,8 @@ fn what_waits_is_in_every_log_until_the_device_was_told() {
 /// A log of one block has room for 256 entries; blocks 150 apart are no shorter as a bitmap.
 #[test]
 fn a_small_log_brings_checkpoints_forward_and_tells_the_device_first() {
-    let small = MkfsOptions { discard_log_blocks: Some(1), ..endless_options() };
-    let device = RecordingDevice::new(endless(256 * MIB, &small));
+    let small = MkfsOptions { discard_log_blocks: Some(1), ..iplfs_options() };
+    let device = RecordingDevice::new(iplfs_device(256 * MIB, &small));
     let recording = device.recording();
     let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
     let root = fs.root();
@@ -196,11 +196,12 @@ fn a_small_log_brings_checkpoints_forward_and_tells_the_device_first() {
 /// A second has twenty rounds of sixteen commands.
 #[test]
 fn the_discard_thread_issues_sixteen_commands_every_fifty_ms() {
-    let mut fs = scattered(&endless_options());
+    let mut fs = scattered(&iplfs_options());
     let (before, start) = (fs.awaiting_discard().len(), fs.now());
     let mut rounds = 0;
     while let Some(next) = fs.next_wake().filter(|next| next.since(start).as_ns() < 500_000_000) {
-        fs.wake(next).unwrap();
+        fs.set_now(next);
+        fs.wake().unwrap();
         rounds += 1;
         assert!(rounds < 100);
     }
@@ -212,8 +213,8 @@ fn the_discard_thread_issues_sixteen_commands_every_fifty_ms() {
 #[test]
 fn a_hundred_lifetimes_change_nothing() {
     for log_start in [0, 100 * 3_600_000_000_000_000 / 4096, 1 << 50, 1 << 57, AREA_BLOCKS - 40_000] {
-        let options = MkfsOptions { log_start, ..endless_options() };
-        let mut fs = mount(endless(64 * MIB, &options));
+        let options = MkfsOptions { log_start, ..iplfs_options() };
+        let mut fs = mount(iplfs_device(64 * MIB, &options));
         let ino = file(&mut fs, "file");
         for round in 0..20_u64 {
             let start = round * 37 % 100 * 4096;
@@ -230,8 +231,8 @@ fn a_hundred_lifetimes_change_nothing() {
 
 #[test]
 fn a_log_that_has_come_to_its_end_says_so() {
-    let options = MkfsOptions { log_start: AREA_BLOCKS - 300, ..endless_options() };
-    let mut fs = mount(endless(64 * MIB, &options));
+    let options = MkfsOptions { log_start: AREA_BLOCKS - 300, ..iplfs_options() };
+    let mut fs = mount(iplfs_device(64 * MIB, &options));
     let ino = file(&mut fs, "file");
     fs.write(&Caller::default(), ino, 0, &[1; 100 * 4096]).unwrap();
     fs.sync().unwrap();

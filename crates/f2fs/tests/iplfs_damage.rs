@@ -1,10 +1,10 @@
-//! Damaged endless volumes: whatever the image says, nothing panics and everything ends.
+//! Damaged IPLFS volumes: whatever the image says, nothing panics and everything ends.
 //!
 //! `DOVETAIL_SEED=n` runs one alone, `DOVETAIL_SEEDS=n` that many.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-use crate::common::endless::{endless, endless_options};
+use crate::common::iplfs::{iplfs_device, iplfs_options};
 use dovetail_block::{AREA_BLOCKS, Lba, MemoryDevice};
 use dovetail_f2fs::format::{CRC_SEED, MAGIC, crc32};
 use dovetail_f2fs::{F2fs, Options, Volume};
@@ -14,7 +14,7 @@ use dovetail_vfs::{Caller, FileSystem, NewNode};
 
 /// A volume after a power cut: a discard log, orphans, records of fsyncs.
 fn sound() -> MemoryDevice {
-    let device = endless(64 << 20, &endless_options());
+    let device = iplfs_device(64 << 20, &iplfs_options());
     let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
     let (root, caller) = (fs.root(), Caller::default());
     let node = NewNode { mode: 0o100_644, rdev: (0, 0) };

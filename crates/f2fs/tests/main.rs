@@ -20,7 +20,7 @@ mod full;
 mod hazards;
 mod iplfs;
 mod iplfs_damage;
-mod iplfs_room;
+mod iplfs_headroom;
 mod kernel_images;
 mod mkfs;
 mod model;

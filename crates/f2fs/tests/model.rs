@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
 use crate::common;
-use crate::common::endless::{all_features, endless, endless_limits, endless_options, leaks_after_mount};
+use crate::common::iplfs::{all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount};
 use crate::common::strict_fsck;
 use dovetail_block::{AREA_BLOCKS, BlockDevice, MemoryDevice};
 use dovetail_f2fs::fsck::check;
@@ -55,7 +55,7 @@ fn assert_clean(device: &MemoryDevice, place: &str) {
 /// An inode without room for attributes has those of one node.
 fn limits(device: &MemoryDevice, options: &Options) -> Limits {
     if device.info().capabilities.thin.is_some() {
-        return endless_limits(options);
+        return iplfs_limits(options);
     }
     let inline = if options.inline_xattr { 200 } else { 0 };
     Limits { xattr_total: inline + 4072 - 24, ..Limits::default() }
@@ -135,18 +135,18 @@ fn with_little_memory() {
     compare("little memory", &[], &little, 6);
 }
 
-/// The same on the endless variant, with logs at the start of their areas and near their ends.
+/// The same on IPLFS, with logs at the start of their areas and near their ends.
 #[test]
-fn on_an_endless_volume() {
-    compare_on("endless", &endless(256 << 20, &endless_options()), &Options::default(), 8);
-    let far = MkfsOptions { log_start: AREA_BLOCKS - (1 << 20), ..endless_options() };
-    compare_on("far out", &endless(256 << 20, &far), &Options::default(), 2);
-    let features = MkfsOptions { features: all_features(), ..endless_options() };
-    compare_on("endless features", &endless(256 << 20, &features), &Options::default(), 4);
+fn on_an_iplfs_volume() {
+    compare_on("iplfs", &iplfs_device(256 << 20, &iplfs_options()), &Options::default(), 8);
+    let far = MkfsOptions { log_start: AREA_BLOCKS - (1 << 20), ..iplfs_options() };
+    compare_on("far out", &iplfs_device(256 << 20, &far), &Options::default(), 2);
+    let features = MkfsOptions { features: all_features(), ..iplfs_options() };
+    compare_on("iplfs features", &iplfs_device(256 << 20, &features), &Options::default(), 4);
     for list in ["active_logs=2", "active_logs=4", "noinline_data,noinline_dentry,noinline_xattr"] {
-        let empty = endless(64 << 20, &endless_options());
+        let empty = iplfs_device(64 << 20, &iplfs_options());
         compare_on(list, &empty, &Options::parse(list).unwrap(), 2);
     }
     let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
-    compare_on("endless, little memory", &endless(256 << 20, &endless_options()), &little, 3);
+    compare_on("iplfs, little memory", &iplfs_device(256 << 20, &iplfs_options()), &little, 3);
 }

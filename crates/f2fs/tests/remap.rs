@@ -256,7 +256,8 @@ fn a_record_does_not_follow_what_is_not_flushed() {
     while fs.events().moved_blocks < 100 {
         ms += 600;
         assert!(ms < 60_000, "nothing is cleaned");
-        fs.wake(SimTime::from_ns(ms * 1_000_000)).unwrap();
+        fs.set_now(SimTime::from_ns(ms * 1_000_000));
+        fs.wake().unwrap();
     }
     let changes = SetAttr { mode: Some(0o600), ..SetAttr::default() };
     fs.setattr(&caller(), file_a, &changes).unwrap();

@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::adapter::Adapter;
+use crate::clock;
 use crate::options::Options;
 use crate::shared::Shared;
 use crate::waker::Waker;
@@ -76,7 +77,7 @@ pub fn mount(
     let path = mountpoint.canonicalize().map_err(refuse)?;
     let config = options.config();
     let root = fs.root();
-    let shared = Shared::new(fs, options.on_error, options.flush);
+    let shared = Shared::new(fs, options.on_error, options.flush, clock::start());
     let (sender, events) = channel();
     let signals = listen(sender.clone()).map_err(MountError::Threads)?;
     let session = fuser::Session::new(Adapter::new(shared.clone(), root), &path, &config).map_err(refuse)?;

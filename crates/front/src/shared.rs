@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dovetail_vfs::{Error, FileSystem, Ino};
+use dovetail_vfs::{Error, FileSystem, Ino, Moment};
 use fuser::Errno;
 
-use crate::clock::MountClock;
+use crate::clock::Clock;
 use crate::convert::errno;
 use crate::options::OnError;
 
@@ -27,7 +27,7 @@ struct Inner {
     /// How many calls there are, those that wait for the lock among them.
     calls: AtomicUsize,
     flush: Option<Flush>,
-    clock: MountClock,
+    clock: Clock,
     on_error: OnError,
     told: AtomicBool,
 }
@@ -54,22 +54,23 @@ impl Fsync {
 }
 
 impl Shared {
-    pub(crate) fn new(fs: BoxedFileSystem, on_error: OnError, flush: Option<Flush>) -> Self {
+    pub(crate) fn new(fs: BoxedFileSystem, on_error: OnError, flush: Option<Flush>, clock: Clock) -> Self {
         let inner = Inner {
             fs: Mutex::new(Some(fs)),
             fsyncs: Mutex::default(),
             leader: Mutex::default(),
             calls: AtomicUsize::new(0),
             flush,
-            clock: MountClock::start(),
+            clock,
             on_error,
             told: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    pub(crate) fn clock(&self) -> MountClock {
-        self.inner.clock
+    /// The time of the mount.
+    pub(crate) fn now(&self) -> Moment {
+        (self.inner.clock)()
     }
 
     /// Calls the file system. After the end of the mount, or of a thread that died in a call, all that comes is EIO.
@@ -85,7 +86,9 @@ impl Shared {
 
     fn locked<T>(&self, work: impl FnOnce(&mut dyn FileSystem) -> T) -> Result<T, Errno> {
         let mut fs = self.inner.fs.lock().map_err(|_| Errno::EIO)?;
-        Ok(work(fs.as_mut().ok_or(Errno::EIO)?.as_mut()))
+        let fs = fs.as_mut().ok_or(Errno::EIO)?;
+        fs.set_now(self.now());
+        Ok(work(fs.as_mut()))
     }
 
     /// Makes a file survive a power cut, together with those for which others wait to do so. What it writes is flushed once
@@ -139,7 +142,9 @@ impl Shared {
 
     /// Takes the file system away from the requests that may still come.
     pub(crate) fn take(&self) -> Option<BoxedFileSystem> {
-        self.inner.fs.lock().ok()?.take()
+        let mut fs = self.inner.fs.lock().ok()?.take()?;
+        fs.set_now(self.now());
+        Some(fs)
     }
 }
 
@@ -156,6 +161,7 @@ mod tests {
     use dovetail_vfs::{Caller, Limits, Model};
 
     use super::*;
+    use crate::clock;
 
     fn model() -> Model {
         Model::new(Limits::default(), &Caller::default())
@@ -164,7 +170,7 @@ mod tests {
     /// Each waits for the lock that the test holds, and none is lost.
     #[test]
     fn fsyncs_that_wait_are_done_together_and_each_is_answered() {
-        let shared = Shared::new(Box::new(model()), Box::new(|_| {}), None);
+        let shared = Shared::new(Box::new(model()), Box::new(|_| {}), None, clock::start());
         let root = shared.call(|fs| Ok(fs.root())).unwrap();
         let results: Vec<Result<(), i32>> = std::thread::scope(|scope| {
             let held = shared.inner.leader.lock().unwrap();
@@ -190,7 +196,7 @@ mod tests {
         let tell = Box::new(move |_: &Error| {
             count.fetch_add(1, Ordering::Relaxed);
         });
-        let shared = Shared::new(Box::new(model()), tell, None);
+        let shared = Shared::new(Box::new(model()), tell, None, clock::start());
         for error in [Error::NotFound, Error::Io("failed".into()), Error::Corrupt("bad".into())] {
             let expected = error.errno();
             assert_eq!(shared.call(|_| Err::<(), _>(error)).unwrap_err().code(), expected);

@@ -39,18 +39,18 @@ impl Waker {
 
 /// Does what is due and returns how long there is nothing to do.
 fn work_that_is_due(shared: &Shared) -> Duration {
-    let clock = shared.clock();
     let next = shared.call(|fs| {
-        let now = clock.now();
-        if fs.next_wake().is_some_and(|due| due <= now) {
-            fs.wake(now)?;
+        if fs.next_wake().is_some_and(|due| due <= shared.now().time) {
+            fs.wake()?;
         }
         Ok(fs.next_wake())
     });
     match next {
-        Ok(Some(due)) => {
-            Duration::from_nanos(due.since(clock.now()).as_ns()).clamp(Duration::from_millis(1), LOOK_AGAIN)
-        }
+        Ok(Some(due)) => Duration::from_nanos(due.since(shared.now().time).as_ns())
+            .clamp(Duration::from_millis(1), LOOK_AGAIN),
         Ok(None) | Err(_) => LOOK_AGAIN,
     }
 }
+
+#[cfg(test)]
+mod tests;

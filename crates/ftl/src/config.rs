@@ -4,12 +4,12 @@ use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DeviceSpace, Lba};
 use dovetail_nand::{Geometry, GeometryError, NandConfig, Timing};
 use dovetail_time::SimSpan;
 
-use crate::cache;
-use crate::drive::FLASH_ENTRY_BYTES;
 use crate::lines::LineShape;
 use crate::mapping::{MapShape, SCHEMES, Scheme};
 use crate::remap::{RemapConfig, RemapStore};
+use crate::translation::FLASH_ENTRY_BYTES;
 use crate::victim::{POLICIES, Policy};
+use crate::{cache, metadata};
 
 /// A drive's configuration.
 #[derive(Clone, Debug)]
@@ -261,8 +261,8 @@ impl DriveConfig {
     /// where lines have only a few pages, and where the tables of a reverse map are on flash: they are written in one go.
     pub(crate) fn least_reserve(&self) -> u32 {
         const PAGES_FOR_RECORDS: u32 = 8;
-        let bitmaps = crate::drive::bitmap_pages(self) + 2;
-        let records = PAGES_FOR_RECORDS.max(bitmaps) + crate::drive::reverse_table_pages(self);
+        let bitmaps = metadata::journal::bitmap_pages(self) + 2;
+        let records = PAGES_FOR_RECORDS.max(bitmaps) + metadata::remap_log::table_pages(self);
         // A cleaned line may owe a translation page for each page that was moved.
         let translations = if self.map_cache.is_some() { self.groups() + 1 } else { 0 };
         self.groups() + records.div_ceil(self.line_pages()) + 1 + translations
@@ -346,7 +346,7 @@ impl DriveConfig {
         let freed = self.pages_freed_at_once().unwrap_or(0) * if self.map_cache.is_some() { 2 } else { 1 };
         let pages = self.capacity_pages()
             + freed
-            + u64::from(crate::drive::system_pages(self))
+            + u64::from(metadata::system_pages(self))
             + self.translation_pages();
         let line_pages = self.line_pages();
         let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;

@@ -10,20 +10,25 @@
 mod bits;
 mod buffer;
 pub mod cache;
+mod cleaner;
 mod config;
-mod direct_map;
 mod drive;
 mod emulated;
-pub mod lines;
 pub mod mapping;
+mod medium;
+mod metadata;
+mod ownership;
 mod profile;
 mod remap;
 pub mod stats;
+mod translation;
 pub mod victim;
 
 pub use config::{ConfigError, DriveConfig, MapCacheConfig};
 pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
 pub use emulated::{EmulatedDrive, EmulatedError};
+pub use medium::lines;
+
 pub use profile::{Overrides, Profile, ProfileError, Variant, builtin_profiles};
 pub use remap::{RemapConfig, RemapStore};

@@ -210,7 +210,7 @@ impl Parts {
             self.fs.set_now(now);
             call(&mut self.fs);
             if self.fs.next_wake().is_some_and(|due| due <= now) {
-                self.fs.wake(now).unwrap();
+                self.fs.wake().unwrap();
             }
         });
         clocked(&self.playing, || {

@@ -2,7 +2,7 @@
 
 use dovetail_time::SimTime;
 
-use crate::{Devirtualize, Error, LeftOut};
+use crate::{Devirtualize, Error, LeftOut, Moment};
 
 /// The number of an inode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,14 +17,14 @@ pub struct Timestamp {
     pub nanoseconds: u32,
 }
 
-/// Who calls, and when: what new inodes and timestamps take from the caller.
+/// The caller of a file system, and the date that its changes of files get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// The user.
     pub uid: u32,
     /// The group.
     pub gid: u32,
-    /// The caller's clock.
+    /// The date on the caller's clock.
     pub now: Timestamp,
 }
 
@@ -386,11 +386,15 @@ pub trait FileSystem {
     /// When [`Self::wake`] has something to do; `None` for never.
     fn next_wake(&self) -> Option<SimTime>;
 
-    /// Does what a kernel would do in the background by now.
+    /// Sets the time of the calls from now on, [`Self::wake`] among them. Whoever holds the file system sets it before each call;
+    /// it never goes back.
+    fn set_now(&mut self, now: Moment);
+
+    /// Does what a kernel would have done in the background by now.
     ///
     /// # Errors
     /// [`Error::Io`].
-    fn wake(&mut self, now: SimTime) -> Result<(), Error>;
+    fn wake(&mut self) -> Result<(), Error>;
 
     /// The file system as one whose pointers can lead to the device's own addresses; `None` for one that has no such pointers.
     fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
@@ -554,8 +558,12 @@ impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
         (**self).next_wake()
     }
 
-    fn wake(&mut self, now: SimTime) -> Result<(), Error> {
-        (**self).wake(now)
+    fn set_now(&mut self, now: Moment) {
+        (**self).set_now(now);
+    }
+
+    fn wake(&mut self) -> Result<(), Error> {
+        (**self).wake()
     }
 
     fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {

@@ -14,6 +14,7 @@ mod file_type;
 mod fs;
 mod left_out;
 mod model;
+mod moment;
 mod names;
 mod path;
 pub mod posix_acl;
@@ -33,6 +34,7 @@ pub use fs::{
 };
 pub use left_out::LeftOut;
 pub use model::{Limits, Model, XattrLayout};
+pub use moment::Moment;
 pub use names::check_name;
 pub use path::{MAX_SYMLINKS, PathTree, resolve};
 pub use shown::shown;

@@ -7,9 +7,6 @@ use crate::{Caller, Count, Error, FileSystem, Ino};
 
 /// A file system under simulation.
 pub trait Simulated: FileSystem {
-    /// The time at which the next call begins; it never goes back.
-    fn set_now(&mut self, now: SimTime);
-
     /// When the last call returned, on a device that carries commands out when they are submitted: when all that it waited
     /// for was done.
     fn returned_at(&self) -> SimTime;

@@ -3,17 +3,16 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use dovetail_vfs::{Attr, Caller, FileSystem, Ino, Timestamp};
+use dovetail_vfs::{Attr, Caller, FileSystem, Ino};
 
 use super::copy_in::CopyIn;
 use super::copy_out::{CopyOut, Keep};
 use super::path::{resolve, shown};
 use super::tree::Tree;
 use crate::mount::{ImageLock, Kind};
-use crate::{Failure, complain};
+use crate::{Failure, clock, complain};
 
 /// From where to where; one of them is in an image.
 #[derive(Debug, Args)]
@@ -161,8 +160,6 @@ fn split(path: &[u8]) -> (Vec<u8>, Vec<u8>) {
 
 /// This process, now.
 fn caller() -> Caller {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = Timestamp { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos() };
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    Caller { uid, gid, now }
+    Caller { uid, gid, now: clock::date() }
 }

@@ -80,21 +80,21 @@ pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
         return show(arguments, &ext_facts(&mut volume, &arguments.what)?);
     }
     let mut volume = volume(&arguments.image)?;
-    let endless = volume.superblock().variant == Variant::Iplfs;
+    let iplfs = volume.superblock().variant == Variant::Iplfs;
     let facts = match &arguments.what {
-        What::Segment { .. } | What::Segments if endless => {
+        What::Segment { .. } | What::Segments if iplfs => {
             return Err(Failure::Usage(
                 "IPLFS has no segments: use checkpoint, discard-log, areas, nid or path".into(),
             ));
         }
-        What::DiscardLog | What::Areas if !endless => {
+        What::DiscardLog | What::Areas if !iplfs => {
             return Err(Failure::Usage(
                 "only IPLFS has a discard log and areas: use checkpoint or segments".into(),
             ));
         }
         What::Areas => inspect_iplfs::areas(volume)?,
-        What::Superblock if endless => inspect_iplfs::superblock(&volume),
-        What::Checkpoint if endless => inspect_iplfs::checkpoint(&volume),
+        What::Superblock if iplfs => inspect_iplfs::superblock(&volume),
+        What::Checkpoint if iplfs => inspect_iplfs::checkpoint(&volume),
         What::DiscardLog => inspect_iplfs::discard_log(&mut volume)?,
         What::Group { .. } | What::Inode { .. } => {
             return Err(Failure::Usage("F2FS has nodes and segments: use nid, segment or path".into()));

@@ -16,7 +16,7 @@ use dovetail_time::SimTime;
 use dovetail_vfs::FileSystem;
 
 use crate::medium::Medium;
-use crate::{Failure, complain};
+use crate::{Failure, clock, complain};
 
 /// Blocks of a journal that get a place in the image when it is mounted, at most: 128 MiB (assumed; large journals would
 /// take seconds).
@@ -147,7 +147,7 @@ fn mount_ext<D: Scheduler>(
     device: D,
     options: dovetail_ext::Options,
 ) -> Result<Ext<D>, Failure> {
-    Ext::mount(device, options, SimTime::ZERO).map_err(|error| not_mounted(image, error))
+    Ext::mount(device, options, clock::mounting_at(SimTime::ZERO)).map_err(|error| not_mounted(image, error))
 }
 
 /// The journal is a hole of a new image, and an fsync that fills a part of one takes three times as long.
@@ -171,7 +171,8 @@ fn open_f2fs(image: &Path, read_only: bool, options: &str) -> Result<Opened, Fai
     }
     let device = device(image, false)?;
     options.physical_pointers = device.info().capabilities.devirtualize.is_some();
-    let fs = F2fs::mount(device, options, SimTime::ZERO).map_err(|error| not_mounted(image, error))?;
+    let fs = F2fs::mount(device, options, clock::mounting_at(SimTime::ZERO))
+        .map_err(|error| not_mounted(image, error))?;
     Ok(Box::new(fs))
 }
 
@@ -180,7 +181,7 @@ fn open_f2fs(image: &Path, read_only: bool, options: &str) -> Result<Opened, Fai
 /// for.
 fn open_f2fs_read_only(image: &Path, options: dovetail_f2fs::Options) -> Result<Opened, Failure> {
     let mount_as_is = || -> Result<F2fs<Medium>, Failure> {
-        let mounted = F2fs::mount(device(image, true)?, options.clone(), SimTime::ZERO);
+        let mounted = F2fs::mount(device(image, true)?, options.clone(), clock::mounting_at(SimTime::ZERO));
         mounted.map_err(|error| not_mounted(image, error))
     };
     if options.no_recovery {
@@ -192,7 +193,8 @@ fn open_f2fs_read_only(image: &Path, options: dovetail_f2fs::Options) -> Result<
         background_gc: BackgroundGc::Off,
         ..dovetail_f2fs::Options::default()
     };
-    match F2fs::mount(OverlayDevice::new(device(image, true)?), in_memory, SimTime::ZERO) {
+    match F2fs::mount(OverlayDevice::new(device(image, true)?), in_memory, clock::mounting_at(SimTime::ZERO))
+    {
         Ok(fs) => Ok(Box::new(fs)),
         Err(why) => {
             let mut fs = mount_as_is()?;

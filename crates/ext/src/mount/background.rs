@@ -41,12 +41,12 @@ impl<D: Scheduler> Ext<D> {
         write_back.into_iter().chain(commit).min()
     }
 
-    /// Does what is due at `now`: commits, writes old dirty pages back, writes committed metadata home.
+    /// Does what is due by now: commits, writes old dirty pages back, writes committed metadata home.
     ///
     /// # Errors
     /// [`Error::Io`] and damage that was met; the volume goes read-only if the device failed.
-    pub fn wake(&mut self, now: SimTime) -> Result<(), Error> {
-        self.io.set_now(now);
+    pub fn wake(&mut self) -> Result<(), Error> {
+        let now = self.io.now();
         if self.is_read_only() {
             return Ok(());
         }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_block::{Content, EventId, Scheduler};
-use dovetail_vfs::Timestamp;
 
 use super::Ext;
 use super::meta::{Kind, Running};
@@ -50,7 +49,7 @@ impl<D: Scheduler> Ext<D> {
         let running = std::mem::take(&mut self.running);
         let mut transaction = self.logged(&running);
         journaled.into_iter().for_each(|(at, content)| transaction.write(at.0, content));
-        let mode = CommitMode { barrier: self.options.barrier, at: self.clock() };
+        let mode = CommitMode { barrier: self.options.barrier, at: self.date };
         if let Some(journal) = &mut self.journal {
             journal.commit(&mut self.io, transaction, mode)?;
         }
@@ -83,10 +82,9 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// The virtual time as a timestamp, for commit blocks and the superblock.
-    pub(super) fn clock(&self) -> Timestamp {
-        let ns = self.io.now().as_ns();
-        Timestamp { seconds: (ns / 1_000_000_000) as i64, nanoseconds: (ns % 1_000_000_000) as u32 }
+    /// Today's date in seconds since 1970, as the superblock and deleted inodes have it.
+    pub(super) fn date_s(&self) -> u64 {
+        self.date.seconds.try_into().unwrap_or(0)
     }
 
     /// Commits if the transaction has grown to what one should have at most.
@@ -210,7 +208,7 @@ impl<D: Scheduler> Ext<D> {
             journal.checkpoint_all(&mut self.io)?;
         }
         self.superblock.incompat = self.superblock.incompat.without(crate::format::Incompat::RECOVER);
-        self.superblock.write_time = self.superblock.write_time.max(self.clock().seconds as u64);
+        self.superblock.write_time = self.date_s();
         self.write_superblock()?;
         if self.options.barrier {
             self.io.flush()?;

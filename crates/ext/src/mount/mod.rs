@@ -43,7 +43,7 @@ use std::collections::BTreeMap;
 
 use dovetail_block::{BLOCK_SIZE, BlockRange, Lba, Scheduler};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::PageCache;
+use dovetail_vfs::{Moment, PageCache, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::error::Error;
@@ -87,6 +87,8 @@ pub struct Ext<D> {
     /// Files whose content changed and when, for a tool that has asked before.
     changed: Option<BTreeMap<Ino, SimTime>>,
     background: Background,
+    /// Today's date.
+    date: Timestamp,
     random: Rng,
     read_only: bool,
     /// A call failed when it had changed a part of what it was to change.
@@ -148,8 +150,10 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Sets the time at which the next call begins; time never goes back.
-    pub fn set_now(&mut self, now: SimTime) {
-        self.io.set_now(now);
+    pub fn set_now(&mut self, now: impl Into<Moment>) {
+        let Moment { time, date } = now.into();
+        self.io.set_now(time);
+        self.date = date;
     }
 
     /// Nothing can be written: mounted so, or after the device failed or damage was met in the midst of a change.

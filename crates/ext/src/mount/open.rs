@@ -2,7 +2,7 @@
 
 use dovetail_block::{BLOCK_SIZE, Scheduler};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::PageCache;
+use dovetail_vfs::{Moment, PageCache};
 use rustc_hash::FxHashMap;
 
 use super::allocate::Windows;
@@ -23,14 +23,15 @@ use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
 use crate::places::Places;
 
 impl<D: Scheduler> Ext<D> {
-    /// Mounts the volume on `device` at virtual time `now`. What the journal holds is replayed, also for reading only
+    /// Mounts the volume on `device` at the time `now`. What the journal holds is replayed, also for reading only
     /// (but for the option `noload`), and inodes that lost their last name go.
     ///
     /// # Errors
     /// What [`Superblock::parse`] says; [`Error::Incompatible`] for a volume that can be read but not written (mount it
     /// with `ro`); [`Error::Corrupt`] for damaged groups; [`Error::Journal`].
-    pub fn mount(device: D, options: Options, now: SimTime) -> Result<Self, Error> {
-        let mut io = Io::new(device, BLOCK_SIZE as usize, now);
+    pub fn mount(device: D, options: Options, now: impl Into<Moment>) -> Result<Self, Error> {
+        let now = now.into();
+        let mut io = Io::new(device, BLOCK_SIZE as usize, now.time);
         let superblock = read_superblock(&mut io)?;
         check_device(&io, &superblock)?;
         if options.physical_pointers {
@@ -39,7 +40,7 @@ impl<D: Scheduler> Ext<D> {
         if !options.read_only {
             check_writable_volume(&superblock)?;
         }
-        let mut io = Io::new(io.into_device(), superblock.block_size() as usize, now);
+        let mut io = Io::new(io.into_device(), superblock.block_size() as usize, now.time);
         io.set_places(Places::of(&io.device().info(), superblock.block_size().into()));
         let was_cut = superblock.incompat.has(Incompat::RECOVER);
         let mut fs = Self::unloaded(io, superblock, options, now);
@@ -63,7 +64,7 @@ impl<D: Scheduler> Ext<D> {
         read_superblock(&mut Io::new(device, BLOCK_SIZE as usize, SimTime::ZERO))
     }
 
-    fn unloaded(io: Io<D>, superblock: Superblock, options: Options, now: SimTime) -> Self {
+    fn unloaded(io: Io<D>, superblock: Superblock, options: Options, now: Moment) -> Self {
         let meta = MetaCache::new((options.meta_cache_bytes / u64::from(superblock.block_size())) as usize);
         Self {
             meta,
@@ -80,7 +81,8 @@ impl<D: Scheduler> Ext<D> {
             dirty_since: Default::default(),
             listing: None,
             changed: None,
-            background: Background::new(now),
+            background: Background::new(now.time),
+            date: now.date,
             random: Rng::new(options.seed ^ superblock.write_time),
             read_only: options.read_only,
             stopped: false,
@@ -195,6 +197,7 @@ impl<D: Scheduler> Ext<D> {
         }
         self.superblock.incompat = self.superblock.incompat.with(Incompat::RECOVER);
         self.superblock.mount_count = self.superblock.mount_count.saturating_add(1);
+        self.superblock.mount_time = self.date_s();
         self.superblock.state.0 |= VolumeState::VALID;
         self.write_superblock()?;
         self.clean_orphans()?;

@@ -50,10 +50,10 @@ impl<D: Scheduler> Ext<D> {
         self.cut_off(ino, 0)?;
         self.drop_xattr_block(ino)?;
         self.unlist_orphan(ino)?;
-        // a small number would be taken for the next orphan of a list
-        let now = (self.clock().seconds as u64).max(self.superblock.mkfs_time).max(1) as u32;
+        // a board without a battery starts in 1970, and a small number would be taken for the next orphan of a list
+        let date = self.date_s().max(self.superblock.mkfs_time).max(1);
         let inode = self.edit_inode(ino)?;
-        inode.dtime = now.max(inode.ctime.seconds.clamp(0, u32::MAX.into()) as u32);
+        inode.dtime = date as u32;
         inode.links = 0;
         inode.size = 0;
         self.free_ino(ino, is_dir)?;

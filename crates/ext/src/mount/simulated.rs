@@ -99,10 +99,6 @@ impl<D: Scheduler> Ext<D> {
 }
 
 impl<D: Scheduler> Simulated for Ext<D> {
-    fn set_now(&mut self, now: SimTime) {
-        Self::set_now(self, now);
-    }
-
     fn returned_at(&self) -> SimTime {
         Self::now(self)
     }

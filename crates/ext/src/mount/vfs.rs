@@ -3,8 +3,8 @@
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut, NewNode,
-    RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut, Moment,
+    NewNode, RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::Ext;
@@ -294,8 +294,12 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         Ext::next_wake(self)
     }
 
-    fn wake(&mut self, now: SimTime) -> Result<(), Error> {
-        Ok(Ext::wake(self, now)?)
+    fn set_now(&mut self, now: Moment) {
+        Self::set_now(self, now);
+    }
+
+    fn wake(&mut self) -> Result<(), Error> {
+        Ok(Ext::wake(self)?)
     }
 
     fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {

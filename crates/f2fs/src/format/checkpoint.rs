@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 
 use super::layout::prove_layout;
 use super::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CRC_SEED, SegNo, Superblock, Variant, crc32, endless_checkpoint,
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CRC_SEED, SegNo, Superblock, Variant, crc32, iplfs_checkpoint,
     u32_at,
 };
 use crate::error::{Corrupt, Place};
@@ -196,7 +196,7 @@ impl Checkpoint {
     /// The checksum or a field that is wrong.
     pub fn parse(block: &BlockBytes, pack: u32, superblock: &Superblock) -> Result<Self, Corrupt> {
         if superblock.variant == Variant::Iplfs {
-            return endless_checkpoint::parse(block, pack, superblock);
+            return iplfs_checkpoint::parse(block, pack, superblock);
         }
         let raw: &RawCheckpoint = transmute_ref!(block);
         let place = Place::Checkpoint(pack);
@@ -412,7 +412,7 @@ impl Bitmaps {
     /// Bitmaps that do not fit in there.
     pub fn parse(pack: &[u8], checkpoint: &Checkpoint, superblock: &Superblock) -> Result<Self, Corrupt> {
         if superblock.variant == Variant::Iplfs {
-            return endless_checkpoint::bitmaps(pack, Place::Checkpoint(checkpoint.pack), superblock);
+            return iplfs_checkpoint::bitmaps(pack, Place::Checkpoint(checkpoint.pack), superblock);
         }
         let (sit, nat) = bitmap_starts(checkpoint.flags, superblock);
         let cut = |start: usize, segments: u32| {

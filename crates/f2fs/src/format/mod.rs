@@ -1,4 +1,4 @@
-//! The bytes of an F2FS volume, or one of its endless variant ([`Variant`]): one structure a file, no I/O.
+//! The bytes of an F2FS volume, or one of its variant IPLFS ([`Variant`]): one structure a file, no I/O.
 //!
 //! Each structure stands twice. The private one mirrors the disk (little-endian, packed, the kernel's field
 //! names) and its size and offsets are proved when it is compiled; the public one is what the rest of the crate
@@ -13,22 +13,22 @@ mod crc;
 mod dentry;
 mod dentry_edit;
 mod discard_log;
-mod endless_checkpoint;
 mod features;
 mod hash;
 mod ids;
 mod inode;
+mod iplfs_checkpoint;
 mod journal;
 mod layout;
 mod nat;
 mod nat_bits;
 mod node;
+mod node_path;
 mod orphan;
 mod sit;
 mod summary;
 mod superblock;
 mod variant;
-mod way;
 mod xattr;
 mod xattr_list;
 
@@ -46,15 +46,15 @@ pub use discard_log::{
     DISCARD_ENTRY, Extent, bitmap_len, extents_of, log_bitmap, log_extent, parse_discard_log,
 };
 pub use dovetail_vfs::FileType;
-pub(crate) use endless_checkpoint::endless_payload;
-pub use endless_checkpoint::{
-    ENDLESS_JOURNAL_ENTRIES, area_start, discard_log_checksum, endless_journal, endless_journal_count,
-};
 pub use features::Features;
 pub use hash::name_hash;
 pub use ids::{BlockAddr, Nid, SegNo};
 pub(crate) use inode::{Geometry, RawInode, inode_checksums, seal_inode};
 pub use inode::{InlineFlags, Inode, InodeFlags, Timestamp};
+pub(crate) use iplfs_checkpoint::iplfs_payload;
+pub use iplfs_checkpoint::{
+    IPLFS_JOURNAL_ENTRIES, area_start, discard_log_checksum, iplfs_journal, iplfs_journal_count,
+};
 pub use journal::{
     NAT_JOURNAL_ENTRIES, NatJournal, SIT_JOURNAL_ENTRIES, SitJournal, journal_count, nat_journal,
     put_nat_journal, put_sit_journal, put_written_kib, sit_journal, written_kib,
@@ -64,19 +64,19 @@ pub use nat_bits::{nat_bits_blocks, new_nat_bits};
 pub use node::{
     Footer, NIDS_IN_NODE, XATTR_NODE_OFFSET, node_address, node_nid, set_node_address, set_node_nid,
 };
+pub use node_path::is_indirect;
+pub(crate) use node_path::{NodePath, first_block, steps_inside};
 pub use orphan::{ORPHANS_IN_BLOCK, OrphanCounts, orphan_blocks, orphan_counts, parse_orphans};
 pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry};
 pub use summary::{
     Summary, SummaryKind, set_summary_entry, set_summary_kind, ssa_address, summaries, summary_block,
     summary_entry, summary_kind,
 };
-pub use superblock::{DEVIRTUALIZED_MAGIC, ENDLESS_MAGIC, MAGIC, Superblock};
+pub use superblock::{DEVIRTUALIZED_MAGIC, IPLFS_MAGIC, MAGIC, Superblock};
 pub(crate) use superblock::{
-    ENDLESS_SECTION, MAX_SEGMENTS, MIN_CAPACITY, endless_log_blocks, endless_orphan_blocks,
+    IPLFS_SECTION, MAX_SEGMENTS, MIN_CAPACITY, iplfs_log_blocks, iplfs_orphan_blocks,
 };
 pub use variant::Variant;
-pub use way::is_indirect;
-pub(crate) use way::{Way, first_block, steps_inside};
 pub use xattr::{XATTR_BYTES_IN_NODE, Xattr, XattrIndex, XattrRefused, parse_xattrs};
 pub use xattr_list::{NoRoom, XattrLayout, encode_xattrs};
 

@@ -87,7 +87,7 @@ impl RawWideEntry {
 
 /// The entry of `nid` in `block`, the block of the NAT that covers it.
 pub fn nat_entry(block: &BlockBytes, nid: Nid, variant: Variant) -> NatEntry {
-    let (_, at) = variant.nat_place(nid);
+    let (_, at) = variant.nat_position(nid);
     match variant {
         Variant::F2fs => {
             let block: &RawNatBlock = transmute_ref!(block);
@@ -102,7 +102,7 @@ pub fn nat_entry(block: &BlockBytes, nid: Nid, variant: Variant) -> NatEntry {
 
 /// Sets the entry of `nid` in `block`, the block of the NAT that covers it.
 pub fn set_nat_entry(block: &mut BlockBytes, nid: Nid, entry: NatEntry, variant: Variant) {
-    let (_, at) = variant.nat_place(nid);
+    let (_, at) = variant.nat_position(nid);
     match variant {
         Variant::F2fs => {
             let block: &mut RawNatBlock = transmute_mut!(block);
@@ -118,13 +118,13 @@ pub fn set_nat_entry(block: &mut BlockBytes, nid: Nid, entry: NatEntry, variant:
 /// Where the current copy of the NAT block that covers `nid` lies. `bitmap` tells which copy is current; the
 /// copies alternate segment by segment. `nid` must be below [`Superblock::max_nid`].
 pub fn nat_block_address(superblock: &Superblock, bitmap: &[u8], nid: Nid) -> BlockAddr {
-    let (block, _) = superblock.variant.nat_place(nid);
+    let (block, _) = superblock.variant.nat_position(nid);
     copy_address(superblock, block, msb_first(bitmap, block as usize))
 }
 
 /// Where the other copy lies, to which the block is written next.
 pub fn nat_block_other(superblock: &Superblock, bitmap: &[u8], nid: Nid) -> BlockAddr {
-    let (block, _) = superblock.variant.nat_place(nid);
+    let (block, _) = superblock.variant.nat_position(nid);
     copy_address(superblock, block, !msb_first(bitmap, block as usize))
 }
 

@@ -13,7 +13,7 @@ use crate::error::{Corrupt, Error, Incompatible, Place};
 /// The magic number at the superblock's start.
 pub const MAGIC: u32 = 0xF2F5_2010;
 /// The same of IPLFS, so that no tool of F2FS takes the volume for its own: "IPLF".
-pub const ENDLESS_MAGIC: u32 = u32::from_le_bytes(*b"IPLF");
+pub const IPLFS_MAGIC: u32 = u32::from_le_bytes(*b"IPLF");
 
 /// The same of F2FS with pointers that lead to the drive's own addresses: "F2DV". Kernels take a volume whatever its feature
 /// bits are; another number is what they and fsck.f2fs refuse.
@@ -22,7 +22,7 @@ pub const DEVIRTUALIZED_MAGIC: u32 = u32::from_le_bytes(*b"F2DV");
 /// What of the address space of IPLFS an area is, as a power of two.
 const AREA_LOG: u32 = AREA_BLOCKS.trailing_zeros();
 /// Segments in a section of IPLFS, for which discards are gathered: 1 GiB (IPLFS paper, section 4.3).
-pub(crate) const ENDLESS_SECTION: u32 = 512;
+pub(crate) const IPLFS_SECTION: u32 = 512;
 
 /// Where the checksum of a superblock stands, and how many bytes it covers.
 const CHECKSUM_OFFSET: usize = 3068;
@@ -91,7 +91,7 @@ struct RawSuperblock {
     s_encoding_flags: U16,
     s_stop_reason: [u8; 32],
     s_errors: [u8; 16],
-    endless: RawEndless,
+    iplfs: RawIplfs,
     reserved: [u8; 218],
     crc: U32,
 }
@@ -101,13 +101,13 @@ prove_layout!(RawSuperblock, 3072, {
     1148 => extension_count, 1152 => extension_list, 1664 => cp_payload, 1668 => version, 1924 => init_version,
     2180 => feature, 2184 => encryption_level, 2185 => encrypt_pw_salt, 2201 => devs, 2745 => qf_ino,
     2757 => hot_ext_count, 2758 => s_encoding, 2760 => s_encoding_flags, 2762 => s_stop_reason,
-    2794 => s_errors, 2810 => endless, 2850 => reserved, 3068 => crc,
+    2794 => s_errors, 2810 => iplfs, 2850 => reserved, 3068 => crc,
 });
 
 /// What IPLFS adds, where F2FS has reserved bytes; F2FS's own places and counts are 0 there.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct RawEndless {
+struct RawIplfs {
     capacity: U64,
     cp_blkaddr: U64,
     nat_blkaddr: U64,
@@ -117,7 +117,7 @@ struct RawEndless {
     areas: U32,
 }
 
-prove_layout!(RawEndless, 40, {
+prove_layout!(RawIplfs, 40, {
     8 => cp_blkaddr, 16 => nat_blkaddr, 24 => nat_blocks, 28 => pack_blocks, 32 => log_area, 36 => areas,
 });
 
@@ -213,14 +213,14 @@ impl Superblock {
         let place = Place::Superblock(copy);
         let variant = match raw.magic.get() {
             MAGIC | DEVIRTUALIZED_MAGIC => Variant::F2fs,
-            ENDLESS_MAGIC => Variant::Iplfs,
+            IPLFS_MAGIC => Variant::Iplfs,
             found => return Err(Error::NotF2fs { found }),
         };
         check_checksum(raw, place, variant)?;
         check_sizes(raw, place)?;
         if variant == Variant::Iplfs {
-            check_endless(raw, place)?;
-            return Ok(raw.decode_endless());
+            check_iplfs(raw, place)?;
+            return Ok(raw.decode_iplfs());
         }
         check_counts(raw, place)?;
         check_areas(raw, place)?;
@@ -240,6 +240,14 @@ impl Superblock {
                 self.main_start.plus(u64::from(self.segment_count_main) * u64::from(BLOCKS_IN_SEGMENT))
             }
             Variant::Iplfs => BlockAddr(AREAS * AREA_BLOCKS),
+        }
+    }
+
+    /// Blocks of the volume without its superblocks; of IPLFS those that its device has space for.
+    pub const fn space_blocks(&self) -> u64 {
+        match self.variant {
+            Variant::F2fs => self.block_count - self.cp_start.0,
+            Variant::Iplfs => self.capacity,
         }
     }
 
@@ -266,7 +274,7 @@ impl Superblock {
     pub const fn orphan_blocks(&self) -> u32 {
         match self.variant {
             Variant::F2fs => BLOCKS_IN_SEGMENT - 2 - 6 - self.cp_payload,
-            Variant::Iplfs => endless_orphan_blocks(self.capacity),
+            Variant::Iplfs => iplfs_orphan_blocks(self.capacity),
         }
     }
 
@@ -292,7 +300,7 @@ impl RawSuperblock {
         self.encode_constants(from);
         match from.variant {
             Variant::F2fs => self.encode_areas(from),
-            Variant::Iplfs => self.encode_endless(from),
+            Variant::Iplfs => self.encode_iplfs(from),
         }
         (self.major_ver, self.minor_ver) = (U16::new(from.version.0), U16::new(from.version.1));
         self.uuid = from.uuid;
@@ -316,7 +324,7 @@ impl RawSuperblock {
         self.magic.set(match from.variant {
             Variant::F2fs if from.devirtualized => DEVIRTUALIZED_MAGIC,
             Variant::F2fs => MAGIC,
-            Variant::Iplfs => ENDLESS_MAGIC,
+            Variant::Iplfs => IPLFS_MAGIC,
         });
         self.log_sectorsize.set(log_sector_size);
         self.log_sectors_per_block.set(12 - log_sector_size.min(12));
@@ -344,11 +352,11 @@ impl RawSuperblock {
         self.main_blkaddr.set(from.main_start.low());
     }
 
-    fn encode_endless(&mut self, from: &Superblock) {
+    fn encode_iplfs(&mut self, from: &Superblock) {
         self.segs_per_sec.set(from.segments_per_section);
         self.secs_per_zone.set(from.sections_per_zone);
         self.block_count.set(from.block_count);
-        self.endless = RawEndless {
+        self.iplfs = RawIplfs {
             capacity: U64::new(from.capacity),
             cp_blkaddr: U64::new(from.cp_start.0),
             nat_blkaddr: U64::new(from.nat_start.0),
@@ -360,8 +368,8 @@ impl RawSuperblock {
     }
 
     /// Of a superblock of IPLFS; what F2FS's own fields say means nothing.
-    fn decode_endless(&self) -> Superblock {
-        let raw = &self.endless;
+    fn decode_iplfs(&self) -> Superblock {
+        let raw = &self.iplfs;
         Superblock {
             variant: Variant::Iplfs,
             capacity: raw.capacity.get(),
@@ -464,7 +472,7 @@ const fn has_checksum(variant: Variant, features: Features) -> bool {
 
 /// Blocks of a pack of IPLFS that can list orphans: for a quarter of the blocks that there is room for. Assumed; at most as many
 /// as F2FS has.
-pub(crate) const fn endless_orphan_blocks(capacity: u64) -> u32 {
+pub(crate) const fn iplfs_orphan_blocks(capacity: u64) -> u32 {
     match capacity / 4096 {
         0 => 1,
         blocks @ 1..504 => blocks as u32,
@@ -473,7 +481,7 @@ pub(crate) const fn endless_orphan_blocks(capacity: u64) -> u32 {
 }
 
 /// An entry of 16 bytes for each block that there is room for.
-pub(crate) const fn endless_log_blocks(capacity: u64) -> u32 {
+pub(crate) const fn iplfs_log_blocks(capacity: u64) -> u32 {
     let blocks = capacity.div_ceil(256);
     if blocks > MAX_LOG_BLOCKS { MAX_LOG_BLOCKS as u32 } else { blocks as u32 }
 }
@@ -522,23 +530,23 @@ fn check_counts(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
 }
 
 /// Packs and NAT lie one after the other in area 0, and there is room for what must be there.
-fn check_endless(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
-    let endless = &raw.endless;
-    Corrupt::check_equal(place, "areas", endless.areas, AREAS)?;
-    Corrupt::check_equal(place, "log_area", endless.log_area, AREA_LOG)?;
+fn check_iplfs(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
+    let iplfs = &raw.iplfs;
+    Corrupt::check_equal(place, "areas", iplfs.areas, AREAS)?;
+    Corrupt::check_equal(place, "log_area", iplfs.log_area, AREA_LOG)?;
     Corrupt::check_equal(place, "block_count", raw.block_count, AREAS * AREA_BLOCKS)?;
-    Corrupt::check_equal(place, "segs_per_sec", raw.segs_per_sec, ENDLESS_SECTION)?;
-    let capacity = endless.capacity.get();
+    Corrupt::check_equal(place, "segs_per_sec", raw.segs_per_sec, IPLFS_SECTION)?;
+    let capacity = iplfs.capacity.get();
     Corrupt::check_range(place, "capacity", capacity, (MIN_CAPACITY, AREA_BLOCKS))?;
     let most = capacity.min(u32::MAX.into()) / u64::from(Variant::Iplfs.nat_entries_in_block());
-    Corrupt::check_range(place, "nat_blocks", endless.nat_blocks, (1, most + 1))?;
+    Corrupt::check_range(place, "nat_blocks", iplfs.nat_blocks, (1, most + 1))?;
     Corrupt::check_range(place, "cp_payload", raw.cp_payload, (0, most / 32_768 + 1))?;
-    let pack = u64::from(endless.pack_blocks.get());
-    let fixed = 2 + raw.cp_payload.get() + endless_orphan_blocks(capacity);
+    let pack = u64::from(iplfs.pack_blocks.get());
+    let fixed = 2 + raw.cp_payload.get() + iplfs_orphan_blocks(capacity);
     Corrupt::check_range(place, "pack_blocks", pack, (u64::from(fixed) + 1, capacity))?;
-    let cp = endless.cp_blkaddr.get();
+    let cp = iplfs.cp_blkaddr.get();
     Corrupt::check_range(place, "cp_blkaddr", cp, (2, AREA_BLOCKS / 4))?;
-    let nat = endless.nat_blkaddr.get();
+    let nat = iplfs.nat_blkaddr.get();
     Corrupt::check_range(place, "nat_blkaddr", nat, (cp + 2 * pack, AREA_BLOCKS / 2))?;
     Corrupt::check_equal(place, "root_ino", raw.root_ino, 3_u32)
 }

@@ -1,11 +1,11 @@
-//! F2FS, or its endless variant IPLFS: what of the format hangs on the width of a block address.
+//! F2FS, or its variant IPLFS: what of the format hangs on the width of a block address.
 //!
 //! Addresses of F2FS have 4 bytes, those of IPLFS 8. Everything else about nodes is the same: footers, inodes, names,
 //! extended attributes, and indirect nodes, which hold nids.
 
 use super::{BlockAddr, Nid};
 
-/// Which of the two formats a volume has.
+/// The format of a volume, one of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variant {
     /// F2FS as Linux has it: segments that are cleaned.
@@ -41,7 +41,7 @@ impl Variant {
     }
 
     /// The block of the NAT that covers `nid`, and its entry there.
-    pub const fn nat_place(self, nid: Nid) -> (u32, usize) {
+    pub const fn nat_position(self, nid: Nid) -> (u32, usize) {
         // divisors that are constants make this cheap
         match self {
             Self::F2fs => (nid.0 / 455, (nid.0 % 455) as usize),

@@ -2,14 +2,11 @@
 
 use std::collections::HashSet;
 
-use dovetail_block::{AREA_BLOCKS, BlockDevice};
+use dovetail_block::BlockDevice;
 
 use super::{Checker, Finding};
 use crate::error::Error;
-use crate::format::{BlockAddr, Footer, Variant, area_start};
-
-/// The warm node log: all that fsync writes goes there.
-const WARM_NODE: usize = 4;
+use crate::format::Footer;
 
 impl<D: BlockDevice> Checker<'_, D> {
     /// Follows the chain from the log's position on, block by block, while the blocks were written after the
@@ -32,21 +29,5 @@ impl<D: BlockDevice> Checker<'_, D> {
             self.found(Finding::AwaitsRecovery { count: files.len() as u64 });
         }
         Ok(())
-    }
-
-    /// Where the log goes on; `None` if it cannot.
-    fn chain_start(&self) -> Option<BlockAddr> {
-        let (checkpoint, superblock) = (&self.volume.checkpoint, &self.volume.superblock);
-        match superblock.variant {
-            Variant::Iplfs => {
-                let next = checkpoint.positions[WARM_NODE];
-                (next.0 < area_start(WARM_NODE).0 + AREA_BLOCKS).then_some(next)
-            }
-            Variant::F2fs => {
-                let position = checkpoint.logs[WARM_NODE];
-                let next = self.volume.block_in_segment(position.segment, position.offset.into());
-                (position.segment.0 < superblock.segment_count_main).then_some(next)
-            }
-        }
     }
 }

@@ -4,7 +4,7 @@ use dovetail_block::BlockDevice;
 
 use super::{Checker, Finding};
 use crate::error::{Corrupt, Error};
-use crate::format::{BLOCK, BLOCKS_IN_SEGMENT, CheckpointFlags, Nid, Variant};
+use crate::format::{BLOCKS_IN_SEGMENT, CheckpointFlags, Nid};
 use crate::volume::open::{pack_start, read_pack};
 
 /// Flags that say that something is wrong: ERROR, FSCK and QUOTA_NEED_FSCK.
@@ -28,11 +28,11 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(())
     }
 
-    /// On a fresh volume of IPLFS there is one pack.
+    /// The pack was left out when the volume was made.
     fn was_never_written(&mut self, pack: u32) -> Result<bool, Error> {
         let start = pack_start(&self.volume.superblock, pack);
         let is_zero = self.volume.blocks.metadata(start)?.iter().all(|&byte| byte == 0);
-        Ok(is_zero && self.volume.superblock.variant == Variant::Iplfs)
+        Ok(is_zero && self.may_have_one_pack())
     }
 
     fn check_flags(&mut self) {
@@ -55,35 +55,14 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     fn check_size(&mut self) {
-        let (found, expected) = (self.volume.checkpoint.total_blocks, self.right_size());
+        let (found, expected) = (self.volume.checkpoint.total_blocks, self.right_pack_size());
         if found != expected {
             self.found(Finding::CheckpointSize { found, expected });
         }
     }
 
-    /// Compacted data summaries take one block or two, others three. IPLFS has its discard log in their place.
-    fn right_size(&self) -> u32 {
-        let checkpoint = &self.volume.checkpoint;
-        if self.volume.superblock.variant == Variant::Iplfs {
-            let log = checkpoint.discard_log_bytes.div_ceil(BLOCK as u64);
-            return checkpoint.summary_start.saturating_add(log as u32).saturating_add(1);
-        }
-        let nodes = if checkpoint.has_node_summaries() { 3 } else { 0 };
-        let compact = checkpoint.flags.has(CheckpointFlags::COMPACT);
-        let data = if compact { super::logs::compact_blocks(checkpoint) } else { 3 };
-        checkpoint.summary_start + nodes + 1 + data
-    }
-
     fn check_constants(&mut self) {
-        if self.volume.superblock.variant == Variant::F2fs {
-            self.check_reserves();
-        } else {
-            let (found, max) =
-                (self.volume.checkpoint.user_block_count, self.volume.superblock.room_for_files());
-            if !(1..=max).contains(&found) {
-                self.found(Finding::CheckpointField { field: "user_block_count", found, min: 1, max });
-            }
-        }
+        self.check_reserves();
         let (next, max_nid) = (self.volume.checkpoint.next_free_nid, self.volume.superblock.max_nid());
         if next >= max_nid {
             self.found(Finding::NextFreeNid { found: Nid(next), max: max_nid - 1 });
@@ -91,7 +70,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// What the kernel asks of a checkpoint before it mounts (fact by fact: `sanity_check_ckpt`).
-    fn check_reserves(&mut self) {
+    pub(super) fn check_segment_reserves(&mut self) {
         let (checkpoint, superblock) = (&self.volume.checkpoint, &self.volume.superblock);
         let segments = u64::from(superblock.segment_count_main);
         let main = segments * u64::from(BLOCKS_IN_SEGMENT);

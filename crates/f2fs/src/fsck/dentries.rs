@@ -4,7 +4,7 @@ use crate::format::{DentryBlockMut, FileType, Nid};
 
 /// Where an entry of a directory stands: the block of the directory (`None` for inline entries), and the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct DentryPosition {
     pub(super) dir: Nid,
     pub(super) block: Option<u64>,
     pub(super) slot: usize,
@@ -25,7 +25,7 @@ pub(super) enum Fix {
 /// A repair of one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DentryFix {
-    pub(super) place: Place,
+    pub(super) place: DentryPosition,
     pub(super) fix: Fix,
 }
 

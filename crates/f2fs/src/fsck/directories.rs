@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use dovetail_block::BlockDevice;
 
-use super::dentries::{Fix, Place};
+use super::dentries::{DentryPosition, Fix};
 use super::inodes::File;
 use super::tree::Child;
 use super::{Checker, Finding, Name};
@@ -111,7 +111,7 @@ impl<D: BlockDevice> Checker<'_, D> {
                 slot += 1;
                 continue;
             };
-            let place = Place { dir: directory.ino, block, slot };
+            let place = DentryPosition { dir: directory.ino, block, slot };
             self.check_tail(place, slots, name);
             self.check_entry(directory, slots, place, name)?;
             slot += dentry_slots(name.len());
@@ -120,17 +120,17 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// The second and later slots of a long name.
-    fn check_tail(&mut self, place: Place, slots: DentryBlock<'_>, name: &[u8]) {
+    fn check_tail(&mut self, place: DentryPosition, slots: DentryBlock<'_>, name: &[u8]) {
         let (dir, first, len) = (place.dir, place.slot, dentry_slots(name.len()));
         let name = || Name(name.to_vec());
         for slot in first + 1..first + len {
             if !slots.is_used(slot) {
-                self.fix(Place { slot, ..place }, Fix::Used);
+                self.fix(DentryPosition { slot, ..place }, Fix::Used);
                 self.found(Finding::DentrySlots { dir, name: name(), slot });
             }
             let found = slots.name_len(slot) as u16;
             if found != 0 {
-                self.fix(Place { slot, ..place }, Fix::NoLength);
+                self.fix(DentryPosition { slot, ..place }, Fix::NoLength);
                 self.found(Finding::DentryTail { dir, name: name(), slot, found });
             }
         }
@@ -140,10 +140,10 @@ impl<D: BlockDevice> Checker<'_, D> {
         &mut self,
         directory: &mut Directory,
         slots: DentryBlock<'_>,
-        place: Place,
+        place: DentryPosition,
         bytes: &[u8],
     ) -> Result<(), Error> {
-        let Place { block, slot, .. } = place;
+        let DentryPosition { block, slot, .. } = place;
         let (dir, hash) = (directory.ino, slots.hash(slot));
         let name = || Name(bytes.to_vec());
         let dots = bytes == b"." || bytes == b"..";
@@ -170,7 +170,13 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.follow(Child { dir, name: name(), ino, file_type, place })
     }
 
-    fn check_dot(&mut self, directory: &mut Directory, slots: DentryBlock<'_>, place: Place, name: &[u8]) {
+    fn check_dot(
+        &mut self,
+        directory: &mut Directory,
+        slots: DentryBlock<'_>,
+        place: DentryPosition,
+        name: &[u8],
+    ) {
         let slot = place.slot;
         directory.dots += 1;
         let (ino, found) = (directory.ino, slots.ino(slot));

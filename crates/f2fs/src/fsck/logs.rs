@@ -49,13 +49,20 @@ impl Logs {
     }
 }
 
+/// Blocks of a pack for summaries: compacted data summaries take one or two, others three.
+pub(super) fn summary_blocks(checkpoint: &Checkpoint) -> u32 {
+    let nodes = if checkpoint.has_node_summaries() { 3 } else { 0 };
+    let compact = checkpoint.flags.has(CheckpointFlags::COMPACT);
+    nodes + if compact { compact_blocks(checkpoint) } else { 3 }
+}
+
 /// Blocks that compacted summaries take.
-pub(super) fn compact_blocks(checkpoint: &Checkpoint) -> u32 {
+fn compact_blocks(checkpoint: &Checkpoint) -> u32 {
     compact_block_count(checkpoint.compact_entries()).unwrap_or(2) as u32
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
-    pub(super) fn check_logs(&mut self) -> Result<(), Error> {
+    pub(super) fn check_segment_logs(&mut self) -> Result<(), Error> {
         self.check_positions()?;
         let summaries = self.log_summaries()?;
         self.check_journals()?;

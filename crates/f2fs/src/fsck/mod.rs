@@ -24,18 +24,19 @@ mod checkpoints;
 mod claims;
 mod dentries;
 mod directories;
-mod endless;
 mod finding;
+mod held_addresses;
 mod inodes;
+mod iplfs;
 mod logs;
 mod nat;
 mod nodes;
 mod orphans;
-mod places;
 mod pointers;
 mod repair;
 mod report;
 mod sit;
+mod space;
 mod summary;
 mod superblocks;
 mod tree;
@@ -50,12 +51,12 @@ use std::collections::HashMap;
 use dovetail_block::BlockDevice;
 
 use crate::error::Error;
-use crate::format::{BlockAddr, Nid, Variant};
+use crate::format::{BlockAddr, Nid};
 use crate::volume::Volume;
 use claims::Claims;
 use dentries::DentryFix;
+use held_addresses::HeldAddresses;
 use logs::Logs;
-use places::HeldPlaces;
 use tree::Visited;
 
 /// How to check.
@@ -114,7 +115,7 @@ struct Checker<'p, D> {
     progress: &'p mut dyn FnMut(Progress),
     logs: Logs,
     claims: Claims,
-    places: HeldPlaces,
+    held_addresses: HeldAddresses,
     /// Every node that was reached, and the inode it was reached from.
     nodes: HashMap<Nid, Nid>,
     inodes: HashMap<Nid, Visited>,
@@ -146,7 +147,7 @@ fn run<D: BlockDevice>(
         progress,
         logs: Logs::default(),
         claims: Claims::default(),
-        places: HeldPlaces::default(),
+        held_addresses: HeldAddresses::default(),
         nodes: HashMap::new(),
         inodes: HashMap::new(),
         todo: Vec::new(),
@@ -154,23 +155,16 @@ fn run<D: BlockDevice>(
         orphans: Vec::new(),
         summary: None,
     };
-    checker.read_places()?;
+    checker.read_device_addresses()?;
     checker.check_superblocks()?;
     checker.check_checkpoints()?;
-    let variant = checker.volume.superblock.variant;
-    match variant {
-        Variant::F2fs => checker.check_logs()?,
-        Variant::Iplfs => checker.check_head()?,
-    }
+    checker.check_logs()?;
     checker.check_chain()?;
     checker.check_tree()?;
     (checker.progress)(Progress::Tables);
     checker.check_nat()?;
     checker.check_links();
-    match variant {
-        Variant::F2fs => checker.check_sit()?,
-        Variant::Iplfs => checker.check_areas()?,
-    }
+    checker.check_space()?;
     checker.check_counters();
     Ok(checker)
 }

@@ -9,8 +9,8 @@ use super::tree::Role;
 use super::{Checker, Finding, Name};
 use crate::error::Error;
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, FileType, NatEntry, Nid, RawInode, Variant, lsb_first,
-    nat_block_address, nat_entry,
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, FileType, NatEntry, Nid, RawInode, lsb_first, nat_block_address,
+    nat_entry,
 };
 use crate::volume::open::pack_start;
 
@@ -132,8 +132,7 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// The maps, if the checkpoint says that there are some and they are of this checkpoint.
     fn nat_bits(&mut self) -> Result<Option<NatBits>, Error> {
-        if self.volume.checkpoint.flags.0 & NAT_BITS == 0 || self.volume.superblock.variant == Variant::Iplfs
-        {
+        if self.volume.checkpoint.flags.0 & NAT_BITS == 0 || !self.may_have_nat_bits() {
             return Ok(None);
         }
         let superblock = &self.volume.superblock;

@@ -42,7 +42,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         } else if entry.ino != ino {
             self.found(Finding::NatInode { nid, found: entry.ino, expected: ino });
         }
-        if self.is_held_place(address) {
+        if self.is_held_address(address) {
             if !self.claim_place(address, nid) {
                 return Ok(None);
             }

@@ -13,7 +13,7 @@ const N: u64 = NIDS_IN_NODE as u64;
 
 /// A node of pointers, to be entered.
 #[derive(Clone, Copy)]
-struct Step {
+struct PointerNode {
     nid: Nid,
     /// Its place among the nodes of the file.
     offset: u64,
@@ -45,7 +45,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         ];
         let nids = RawInode::of(&node.block).i_nid.map(|nid| Nid(nid.get()));
         for (nid, (offset, first, below)) in nids.into_iter().zip(roots) {
-            self.walk_node(file, Step { nid, offset, first, below })?;
+            self.walk_node(file, PointerNode { nid, offset, first, below })?;
         }
         Ok(())
     }
@@ -57,8 +57,8 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// Calls itself at most twice below itself: the levels are given by the format.
-    fn walk_node(&mut self, file: &mut File, step: Step) -> Result<(), Error> {
-        let Step { nid, offset, first, below } = step;
+    fn walk_node(&mut self, file: &mut File, step: PointerNode) -> Result<(), Error> {
+        let PointerNode { nid, offset, first, below } = step;
         if nid == Nid::NONE {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         for k in 0..N {
             let nid = node_nid(&node.block, k as usize);
             let (offset, first) = (offset + 1 + k * nodes, first + k * blocks);
-            self.walk_node(file, Step { nid, offset, first, below: below - 1 })?;
+            self.walk_node(file, PointerNode { nid, offset, first, below: below - 1 })?;
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         address: BlockAddr,
         owner: Owner,
     ) -> Result<bool, Error> {
-        if self.is_held_place(address) {
+        if self.is_held_address(address) {
             return Ok(self.claim_place(address, owner.nid));
         }
         if !self.volume.superblock.in_main(address) {

@@ -8,7 +8,7 @@ use super::logs::LogSummary;
 use super::{Checker, Finding};
 use crate::error::Error;
 use crate::format::{
-    BLOCKS_IN_SEGMENT, BlockAddr, Nid, SegNo, SummaryKind, Variant, ssa_address, summary_entry, summary_kind,
+    BLOCKS_IN_SEGMENT, BlockAddr, Nid, SegNo, SummaryKind, ssa_address, summary_entry, summary_kind,
 };
 
 /// A pointer to a data block: what its summary must say.
@@ -26,11 +26,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         (SegNo((index / blocks) as u32), (index % blocks) as u32)
     }
 
-    /// Compares the summary of block `address` (in the main area), which is node `nid`.
-    pub(super) fn check_node_summary(&mut self, address: BlockAddr, nid: Nid) -> Result<(), Error> {
-        if self.volume.superblock.variant == Variant::Iplfs {
-            return Ok(()); // it has no summaries
-        }
+    pub(super) fn check_node_owner(&mut self, address: BlockAddr, nid: Nid) -> Result<(), Error> {
         let (segno, offset) = self.segment_of(address);
         let Some(block) = self.summary_of(segno, SummaryKind::Node)? else { return Ok(()) };
         let found = summary_entry(&block, offset).nid;
@@ -40,11 +36,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(())
     }
 
-    /// Compares the summary of block `address` (in the main area), to which `owner` points.
-    pub(super) fn check_data_summary(&mut self, address: BlockAddr, owner: Owner) -> Result<(), Error> {
-        if self.volume.superblock.variant == Variant::Iplfs {
-            return Ok(());
-        }
+    pub(super) fn check_data_owner(&mut self, address: BlockAddr, owner: Owner) -> Result<(), Error> {
         let (segno, offset) = self.segment_of(address);
         let Some(block) = self.summary_of(segno, SummaryKind::Data)? else { return Ok(()) };
         let found = summary_entry(&block, offset);

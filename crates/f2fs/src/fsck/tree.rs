@@ -2,7 +2,7 @@
 
 use dovetail_block::BlockDevice;
 
-use super::dentries::{DentryFix, Fix, Place};
+use super::dentries::{DentryFix, DentryPosition, Fix};
 use super::nodes::Node;
 use super::{Checker, Finding, Name, Progress};
 use crate::error::Error;
@@ -45,7 +45,7 @@ pub(super) struct Child {
     pub(super) name: Name,
     pub(super) ino: Nid,
     pub(super) file_type: FileType,
-    pub(super) place: Place,
+    pub(super) place: DentryPosition,
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
@@ -116,7 +116,7 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// Remembers what a repair does to an entry.
-    pub(super) fn fix(&mut self, place: Place, fix: Fix) {
+    pub(super) fn fix(&mut self, place: DentryPosition, fix: Fix) {
         if self.fixes.len() < self.options.kept_per_kind {
             self.fixes.push(DentryFix { place, fix });
         }
@@ -124,7 +124,7 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// The node at `address` says itself that it is inode `ino`.
     pub(super) fn is_inode(&mut self, ino: Nid, address: BlockAddr) -> Result<bool, Error> {
-        if !self.volume.superblock.in_main(address) && !self.is_held_place(address) {
+        if !self.volume.superblock.in_main(address) && !self.is_held_address(address) {
             return Ok(false);
         }
         let footer = Footer::parse(&*self.volume.blocks.metadata(address)?);

@@ -22,7 +22,7 @@ pub enum MkfsError {
         /// Blocks of the device.
         blocks: u64,
     },
-    /// An endless volume on a device whose every address has its room.
+    /// An IPLFS volume on a device whose every address has its room.
     #[error(
         "IPLFS never writes an address again, so it needs a drive with more addresses than room: one with \
          addresses = \"iplfs\""

@@ -1,4 +1,4 @@
-//! Making a volume, as mkfs.f2fs does: the same areas, reserves, logs and bytes; or an endless one (IPLFS).
+//! Making a volume, as mkfs.f2fs does: the same areas, reserves, logs and bytes; or an IPLFS volume.
 //!
 //! What differs: the volume is said to be made by Dovetail; a device whose segments are no multiple of the zone counts
 //! the segments that it really has (mkfs.f2fs counts the remainder too, and its checker then finds fault); a large NAT
@@ -6,11 +6,11 @@
 //!
 //! What it leaves out: quota files, zoned and several devices, read-only volumes.
 
-mod endless;
 mod error;
 mod existing;
 mod geometry;
 mod image;
+mod iplfs;
 mod logs;
 mod options;
 mod reserve;
@@ -50,7 +50,7 @@ pub fn mkfs<D: BlockDevice>(device: &mut D, options: &MkfsOptions) -> Result<Mkf
     let info = device.info();
     let image = match options.variant {
         Variant::F2fs => Image::new(info.blocks, options, info.capabilities.discard)?,
-        Variant::Iplfs => Image::endless(&info, options)?,
+        Variant::Iplfs => Image::iplfs(&info, options)?,
     };
     Writer::new(device).write(&image)?;
     Ok(MkfsReport {

@@ -10,7 +10,7 @@ use dovetail_block::Scheduler;
 use dovetail_vfs::{Caller, Error, Ino};
 
 use super::F2fs;
-use super::data::Why;
+use super::data::WritebackReason;
 use super::pointers::Found;
 use crate::format::{BLOCK, BlockAddr, Nid};
 
@@ -61,12 +61,12 @@ impl<D: Scheduler> F2fs<D> {
     /// volume is read-only.
     pub fn commit_atomic_write(&mut self, caller: &Caller, write: &AtomicWrite) -> Result<(), Error> {
         self.check_writable()?;
-        self.check_atomic_room(write)?;
+        self.check_atomic_space(write)?;
         self.committing = true;
         let done = self.carry_out(caller, write);
         self.committing = false;
         // what is half done must not become durable
-        self.stopped |= done.is_err();
+        self.state.stop_if(done.is_err());
         done?;
         match self.after_write() {
             Err(crate::Error::NoSpace) => Ok(()),
@@ -78,11 +78,11 @@ impl<D: Scheduler> F2fs<D> {
         for (offset, bytes) in &write.writes {
             self.write_content(caller, write.ino, *offset, bytes)?;
         }
-        Ok(self.make_durable(write.ino, Why::Fsync)?)
+        Ok(self.make_durable(write.ino, WritebackReason::Fsync)?)
     }
 
-    /// Checks that every write can be carried out: its end, and room for blocks and nodes that are not there yet.
-    fn check_atomic_room(&mut self, write: &AtomicWrite) -> Result<(), Error> {
+    /// Checks that every write can be carried out: its end, and space for blocks and nodes that are not there yet.
+    fn check_atomic_space(&mut self, write: &AtomicWrite) -> Result<(), Error> {
         let ends = write.writes.iter().map(|(offset, bytes)| offset.checked_add(bytes.len() as u64));
         ends.into_iter().try_for_each(|end| self.check_write(write.ino, end))?;
         let blocks: BTreeSet<u64> = write.blocks().collect();
@@ -97,6 +97,6 @@ impl<D: Scheduler> F2fs<D> {
             }
         }
         // with each block at most three nodes on the way to it
-        Ok(self.check_room(4 * missing)?)
+        Ok(self.check_free_blocks(4 * missing)?)
     }
 }

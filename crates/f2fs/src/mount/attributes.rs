@@ -47,7 +47,7 @@ fn check_changeable(raw: &RawInode) -> Result<(), Error> {
 impl<D: Scheduler> F2fs<D> {
     pub(super) fn attr(&mut self, ino: Nid) -> Result<Attr, Failure> {
         let layout = self.superblock.layout();
-        let orphan_device = self.orphan_devices.get(&ino).copied();
+        let orphan_device = self.orphans.device(ino);
         let block = self.node(ino, ino, 0)?;
         let raw = RawInode::of(block);
         let at = raw.geometry(layout).pointer_at(0);
@@ -116,12 +116,12 @@ impl<D: Scheduler> F2fs<D> {
     fn touch_lazily(&mut self, ino: Nid, now: Timestamp) -> Result<(), Failure> {
         self.note_change(ino);
         let slot = self.load_node(ino, ino, 0)?;
-        let others = self.nodes.at(slot).dirty && !self.time_only.contains(&ino);
+        let others = self.nodes.is_dirty_beyond_times(ino);
         let raw = RawInode::of_mut(self.edit_at(slot));
         set_mtime(raw, now);
         set_ctime(raw, now);
         if self.options.lazytime && !others {
-            self.time_only.insert(ino);
+            self.nodes.note_times_only(ino);
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ impl<D: Scheduler> F2fs<D> {
         self.check_end(Some(size))?;
         let old = self.inode(ino)?.i_size.get();
         if self.has_inline_data(ino)? {
-            if size <= self.inline_room(ino)? {
+            if size <= self.inline_capacity(ino)? {
                 self.edit_inline_area(ino)?[size as usize..].fill(0);
                 self.edit_inode(ino)?.i_size.set(size);
                 return Ok(());
@@ -232,7 +232,7 @@ impl<D: Scheduler> F2fs<D> {
         let end = self.check_end(offset.checked_add(bytes.len() as u64))?;
         self.touch_lazily(ino, caller.now)?;
         if self.has_inline_data(ino)? {
-            if end <= self.inline_room(ino)? {
+            if end <= self.inline_capacity(ino)? {
                 self.write_inline(ino, offset, bytes)?;
                 return Ok(self.grow_to(ino, end)?);
             }
@@ -250,7 +250,7 @@ impl<D: Scheduler> F2fs<D> {
             self.write_in_page(ino, at, &bytes[done..done + len])?;
             done += len;
             self.grow_to(ino, at + len as u64)?;
-            self.make_room_for_nodes(&mut dirty)?;
+            self.look_for_node_headroom(&mut dirty)?;
         }
         Ok(())
     }
@@ -332,7 +332,7 @@ impl<D: Scheduler> F2fs<D> {
         let mut dirty = self.nodes.dirty_count();
         for block in from..end {
             self.reserve(ino, block)?;
-            self.make_room_for_nodes(&mut dirty)?;
+            self.look_for_node_headroom(&mut dirty)?;
         }
         Ok(())
     }

@@ -4,10 +4,10 @@ use dovetail_block::Scheduler;
 use dovetail_time::{SimSpan, SimTime};
 
 use super::F2fs;
-use super::checkpoint::Reason;
-use super::data::Why;
+use super::checkpoint::CheckpointReason;
+use super::data::WritebackReason;
 use super::options::BackgroundGc;
-use super::policy::{ENDLESS_PACE, Pace, enough_free, segmented_pace};
+use super::policy::{IPLFS_PACE, Pace};
 use crate::error::Error;
 
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
@@ -24,9 +24,6 @@ const GC_URGENT_MS: u64 = 500;
 const WRITE_BACK_MS: u64 = 5_000;
 /// Dirty nodes at which a checkpoint is written at once (Linux 6.1).
 const MAX_DIRTY_NODES: usize = 4096;
-/// Prefree segments at which one is written, in percent of the main area and as a number (Linux 6.1).
-const MAX_PREFREE_PERCENT: u32 = 5;
-const MAX_PREFREE: u32 = 4096;
 /// From here on, in percent, extents of any length are discarded (Linux 6.1).
 const NEARLY_FULL_PERCENT: u64 = 80;
 
@@ -54,14 +51,14 @@ impl Background {
             last_request: now,
             gc_sleep_ms: GC_SLEEP_MS,
             next_gc: after(now, if urgent { GC_URGENT_MS } else { GC_SLEEP_MS }),
-            next_discard: after(now, ENDLESS_PACE.busy_ms), // the same for both variants
+            next_discard: after(now, IPLFS_PACE.busy_ms), // the same for both variants
             next_write_back: after(now, WRITE_BACK_MS),
         }
     }
 
     /// There is something to discard again.
     pub(super) fn discard_soon(&mut self, now: SimTime) {
-        self.next_discard = self.next_discard.min(after(now, ENDLESS_PACE.busy_ms));
+        self.next_discard = self.next_discard.min(after(now, IPLFS_PACE.busy_ms));
     }
 }
 
@@ -83,25 +80,25 @@ impl<D: Scheduler> F2fs<D> {
         if self.options.background_gc != BackgroundGc::Off {
             next = next.min(background.next_gc);
         }
-        if self.has_discards() {
+        if self.space.has_discards() {
             next = next.min(background.next_discard);
         }
         Some(next)
     }
 
-    /// Does what is due at `now`: writes dirty pages back, writes a checkpoint, cleans, discards.
+    /// Does what is due by now: writes dirty pages back, writes a checkpoint, cleans, discards.
     ///
     /// # Errors
     /// [`Error::Io`] and damage that was met; the volume goes read-only if the device failed.
-    pub fn wake(&mut self, now: SimTime) -> Result<(), Error> {
-        self.io.set_now(now);
+    pub fn wake(&mut self) -> Result<(), Error> {
+        let now = self.io.now();
         if self.is_read_only() {
             return Ok(());
         }
         if now >= self.background.next_write_back || self.is_too_dirty() {
             self.write_back_files()?;
-            if self.has_many_prefree() {
-                self.write_checkpoint(Reason::Sync)?;
+            if self.space.has_many_prefree() {
+                self.write_checkpoint(CheckpointReason::Sync)?;
             }
             self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
         }
@@ -124,8 +121,9 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn discard_pace(&self) -> Pace {
-        let full = self.counts.valid_blocks * 100 > self.checkpoint.user_block_count * NEARLY_FULL_PERCENT;
-        if self.endless.is_some() { ENDLESS_PACE } else { segmented_pace(full || self.is_small()) }
+        let full = self.counts.valid_blocks * 100
+            > self.committed.checkpoint().user_block_count * NEARLY_FULL_PERCENT;
+        self.space.discard_pace(full || self.is_small())
     }
 
     /// So much content is dirty that the background does not wait for its time.
@@ -169,36 +167,26 @@ impl<D: Scheduler> F2fs<D> {
         for ino in self.pages.dirty_inodes() {
             let ino = crate::format::Nid(ino as u32);
             if !self.dirty_dents.contains(&ino) {
-                self.look_for_room(0)?;
-                self.write_back(ino, Why::Background)?;
+                self.look_for_headroom(0)?;
+                self.write_back(ino, WritebackReason::Background)?;
                 self.balance()?;
             }
         }
         Ok(self.io.kick()?)
     }
 
-    /// What every changing call ends with: room is made, memory is bounded, and what has piled up is written.
+    /// Ends every changing call: space is freed, memory is bounded, and what has piled up is written.
     pub(super) fn balance(&mut self) -> Result<(), Error> {
-        if self.recovering {
+        if self.state.is_recovering() {
             return Ok(());
         }
-        if self.endless.is_some() {
-            self.balance_endless()?;
-        } else if !enough_free(&self.space_facts()) {
-            self.clean_for_room()?;
-        }
+        self.balance_space()?;
         if self.nodes.dirty_count() >= MAX_DIRTY_NODES
             || self.nat.dirty_count() >= (self.nat.max_nid() / 10) as usize
         {
-            self.write_checkpoint(Reason::Sync)?;
+            self.write_checkpoint(CheckpointReason::Sync)?;
         }
         Ok(())
-    }
-
-    /// So many segments wait for a checkpoint to become free that one is worth it. Only the background asks.
-    fn has_many_prefree(&self) -> bool {
-        let main = self.superblock.segment_count_main;
-        self.segments.prefree_count() > (main * MAX_PREFREE_PERCENT / 100).clamp(1, MAX_PREFREE)
     }
 
     /// Notes a request, and writes the oldest dirty files while more than a quarter of the cache is dirty.
@@ -208,7 +196,7 @@ impl<D: Scheduler> F2fs<D> {
         if self.pages.dirty_total() > limit.max(64) {
             self.write_back_files()?;
             if self.pages.dirty_total() > limit.max(64) {
-                self.write_checkpoint(Reason::Sync)?;
+                self.write_checkpoint(CheckpointReason::Sync)?;
             }
         }
         self.balance()

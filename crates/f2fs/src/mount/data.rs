@@ -1,5 +1,5 @@
-//! Blocks of content: read through the page cache, reserved when they are written to it, and given a place when they go to
-//! the device.
+//! Blocks of content: read through the page cache, reserved when they are written to it, and given an
+//! address when they go to the device.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
 
 use super::F2fs;
-use super::io::{Cause, Channel};
+use super::io::{Channel, WriteClass};
 use super::options::Mode;
 use super::pointers::{Found, Pointer};
-use super::policy::{DataFacts, PlaceFacts, SpaceFacts, Way, data_log};
+use super::policy::{DataFacts, SpaceFacts, UpdateFacts, WriteMode, data_log};
 use crate::error::{ClusterFault, Corrupt, Error};
 use crate::format::{BLOCK, BlockAddr, Inode, InodeFlags, Nid, Summary};
 use crate::volume::cluster::inflate;
@@ -23,9 +23,9 @@ const MIN_HOT_BLOCKS: usize = 16;
 /// An fsync of at most this many pages writes in place (Linux 6.1, sysfs `min_fsync_blocks`).
 const MIN_FSYNC_BLOCKS: usize = 8;
 
-/// Why dirty pages are written.
+/// WritebackReason dirty pages are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum WritebackReason {
     /// Memory, or time.
     Background,
     /// An fsync of the file.
@@ -169,9 +169,9 @@ impl<D: Scheduler> F2fs<D> {
         {
             return Ok(());
         }
-        self.check_room(1)?;
+        self.check_free_blocks(1)?;
         let pointer = self.make_pointer(ino, index)?;
-        self.check_room(1)?;
+        self.check_free_blocks(1)?;
         self.set_pointer(ino, &pointer, BlockAddr::NEW)?;
         self.count_blocks(ino, 1)
     }
@@ -179,7 +179,7 @@ impl<D: Scheduler> F2fs<D> {
     /// `more` blocks of content, more or (negative) fewer.
     pub(super) fn count_blocks(&mut self, ino: Nid, more: i64) -> Result<(), Error> {
         self.counts.valid_blocks = self.counts.valid_blocks.saturating_add_signed(more);
-        self.since.allocated += more.max(0) as u64;
+        self.since.note_allocated(more.max(0) as u64);
         let inode = self.edit_inode(ino)?;
         inode.i_blocks.set(inode.i_blocks.get().saturating_add_signed(more));
         Ok(())
@@ -193,24 +193,24 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Writes the dirty pages of one file.
-    pub(super) fn write_back(&mut self, ino: Nid, why: Why) -> Result<(), Error> {
+    pub(super) fn write_back(&mut self, ino: Nid, reason: WritebackReason) -> Result<(), Error> {
         let dirty = self.pages.dirty_pages(ino.0.into());
         if dirty.is_empty() {
             return self.remap_due();
         }
         let facts = self.data_facts(ino, dirty.len())?;
-        let place = self.place_facts(ino, why, dirty.len())?;
-        let ways = self.ways(ino, &dirty, place, why)?;
+        let update = self.update_facts(ino, reason, dirty.len())?;
+        let modes = self.write_modes(ino, &dirty, update, reason)?;
         for (number, index) in dirty.into_iter().enumerate() {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
-            self.place_page(ino, index, content, facts, ways.of(number))?;
+            self.place_page(ino, index, content, facts, modes.of(number))?;
             self.pages.mark_clean(ino.0.into(), index);
             // not before the first page, which may hold what has just left the inode and is nowhere else
-            if why != Why::Checkpoint {
-                self.look_for_room(number + 1)?;
+            if reason != WritebackReason::Checkpoint {
+                self.look_for_headroom(number + 1)?;
             }
-            // a large file can take more than is free; in a sync or a checkpoint its caller sees to room
-            if why == Why::Background
+            // a large file can take more than is free; in a sync or a checkpoint its caller sees to space
+            if reason == WritebackReason::Background
                 && (number + 1).is_multiple_of(crate::format::BLOCKS_IN_SEGMENT as usize)
             {
                 self.balance()?;
@@ -221,10 +221,10 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Writes the dirty pages of all files.
-    pub(super) fn write_back_all(&mut self, why: Why) -> Result<(), Error> {
+    pub(super) fn write_back_all(&mut self, reason: WritebackReason) -> Result<(), Error> {
         for ino in self.pages.dirty_inodes() {
-            self.look_for_room(0)?;
-            self.write_back(Nid(ino as u32), why)?;
+            self.look_for_headroom(0)?;
+            self.write_back(Nid(ino as u32), reason)?;
         }
         Ok(())
     }
@@ -232,39 +232,45 @@ impl<D: Scheduler> F2fs<D> {
     /// Writes the dirty blocks of all directories.
     pub(super) fn write_back_directories(&mut self) -> Result<(), Error> {
         while let Some(&ino) = self.dirty_dents.first() {
-            self.write_back(ino, Why::Checkpoint)?;
+            self.write_back(ino, WritebackReason::Checkpoint)?;
             self.dirty_dents.remove(&ino);
         }
         Ok(())
     }
 
-    /// Writes a page of the file: to its place the way that was chosen, to a log if it has none.
+    /// Writes a page of the file by the mode that was chosen, to a log if it has no address.
     pub(super) fn place_page(
         &mut self,
         ino: Nid,
         index: u64,
         content: Content,
         facts: DataFacts,
-        way: Way,
+        mode: WriteMode,
     ) -> Result<(), Error> {
         let pointer = self.make_pointer(ino, index)?;
         let old = pointer.address;
-        if !old.is_hole() && way != Way::Append && self.update(ino, old, &content, way)? {
+        if !old.is_hole() && mode != WriteMode::Append && self.update(ino, old, &content, mode)? {
             return Ok(());
         }
         if old != BlockAddr::NULL {
-            return self.move_block(ino, &pointer, content, facts, Cause::Data).map(drop);
+            return self.move_block(ino, &pointer, content, facts, WriteClass::Data).map(drop);
         }
-        self.check_room(1)?;
-        self.move_block(ino, &pointer, content, facts, Cause::Data)?;
+        self.check_free_blocks(1)?;
+        self.move_block(ino, &pointer, content, facts, WriteClass::Data)?;
         self.count_blocks(ino, 1)
     }
 
-    /// Writes a block that keeps its place. `false` if it has to move: an update that must wait for its fsync finds no room
-    /// to wait in.
-    fn update(&mut self, ino: Nid, old: BlockAddr, content: &Content, way: Way) -> Result<bool, Error> {
-        if way == Way::Remap {
-            if self.put_update(ino, old, content.clone(), Cause::Data)? {
+    /// Writes a block that keeps its address. `false` if it has to move: an update that must wait for
+    /// its fsync finds no staged block.
+    fn update(
+        &mut self,
+        ino: Nid,
+        old: BlockAddr,
+        content: &Content,
+        mode: WriteMode,
+    ) -> Result<bool, Error> {
+        if mode == WriteMode::Remap {
+            if self.put_update(ino, old, content.clone(), WriteClass::Data)? {
                 return Ok(true);
             }
             if self.defers_updates() {
@@ -274,7 +280,7 @@ impl<D: Scheduler> F2fs<D> {
         self.forget_update(old);
         self.events.in_place_blocks += 1;
         self.io.set_owner(ino);
-        self.io.write(Channel::IN_PLACE, Cause::Data, old, content.clone())?;
+        self.io.write(Channel::IN_PLACE, WriteClass::Data, old, content.clone())?;
         self.note_unflushed(ino);
         Ok(true)
     }
@@ -282,7 +288,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Something of the file was written that only a flush makes durable.
     pub(super) fn note_unflushed(&mut self, ino: Nid) {
         if self.remaps() {
-            self.unflushed.files.insert(ino);
+            self.unflushed.note_file(ino);
         }
     }
 
@@ -293,7 +299,7 @@ impl<D: Scheduler> F2fs<D> {
         pointer: &Pointer,
         content: Content,
         facts: DataFacts,
-        cause: Cause,
+        cause: WriteClass,
     ) -> Result<BlockAddr, Error> {
         let log = data_log(self.options.logs, facts);
         let version = self.node_version(pointer.nid);
@@ -310,7 +316,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(address)
     }
 
-    /// What the choice of a log needs to know of the file.
+    /// The facts of the file for the choice of a log.
     pub(super) fn data_facts(&mut self, ino: Nid, dirty: usize) -> Result<DataFacts, Error> {
         let raw = self.inode(ino)?;
         let flags = InodeFlags(raw.i_flags.get());
@@ -324,43 +330,35 @@ impl<D: Scheduler> F2fs<D> {
         })
     }
 
-    pub(super) fn place_facts(&mut self, ino: Nid, why: Why, dirty: usize) -> Result<PlaceFacts, Error> {
+    pub(super) fn update_facts(
+        &mut self,
+        ino: Nid,
+        reason: WritebackReason,
+        dirty: usize,
+    ) -> Result<UpdateFacts, Error> {
         let space = self.space_facts();
         let raw = self.inode(ino)?;
         let (fixed, dir) =
             (raw.i_advise & ADVISE_COLD != 0 || raw.i_inline & INLINE_PINNED != 0, raw.i_mode.get());
-        let small = why == Why::DataSync || (why == Why::Fsync && dirty <= MIN_FSYNC_BLOCKS);
-        Ok(PlaceFacts {
+        let small = reason == WritebackReason::DataSync
+            || (reason == WritebackReason::Fsync && dirty <= MIN_FSYNC_BLOCKS);
+        Ok(UpdateFacts {
             lfs: self.options.mode == Mode::Lfs,
             dir: dir & 0o170_000 == 0o040_000,
             cleaning: false,
             fixed,
             need_ssr: super::policy::need_ssr(&space),
             small_fsync: small,
-            asynchronous: why == Why::Background,
-            direct: why == Why::Direct,
-            util_percent: self.counts.valid_blocks * 100 / self.checkpoint.user_block_count.max(1),
+            asynchronous: reason == WritebackReason::Background,
+            direct: reason == WritebackReason::Direct,
+            util_percent: self.counts.valid_blocks * 100
+                / self.committed.checkpoint().user_block_count.max(1),
         })
     }
 
-    /// What the choices about space depend on.
+    /// The state of the space that policies decide by.
     pub(super) fn space_facts(&self) -> SpaceFacts {
-        if self.endless.is_some() {
-            return SpaceFacts { lfs: true, ..SpaceFacts::default() };
-        }
-        let room = |log: usize| crate::format::BLOCKS_IN_SEGMENT - self.logs[log].next;
-        let per_section = self.segments.per_section();
-        SpaceFacts {
-            free_sections: self.segments.free_sections().saturating_sub(self.sections_for_places()),
-            reserved_sections: self.checkpoint.reserved_segments.div_ceil(per_section),
-            section_blocks: per_section * crate::format::BLOCKS_IN_SEGMENT,
-            dirty_nodes: self.nodes.dirty_count() as u32,
-            dirty_dents: self.dirty_dent_pages(),
-            dirty_data: self.pages.dirty_total() as u32,
-            node_room: room(3).min(room(4)).min(room(5)),
-            dent_room: room(0),
-            lfs: self.options.mode == Mode::Lfs,
-        }
+        self.space.facts(&self.demand())
     }
 
     pub(super) fn dirty_dent_pages(&self) -> u32 {

@@ -15,28 +15,28 @@ use dovetail_time::SimTime;
 use dovetail_vfs::{Address, Devirtualize, Error as CallError, Holder, Ino as Number, Target};
 
 use super::F2fs;
-use super::checkpoint::Reason;
-use super::data::{INLINE_PINNED, Why};
+use super::checkpoint::CheckpointReason;
+use super::data::{INLINE_PINNED, WritebackReason};
 use super::pointers::{Found, Pointer};
 use super::policy::{Log, data_log};
 use super::walk::nid_of;
+use crate::device_addresses::DEVICE_ADDRESS_BIT;
 use crate::error::Error;
 use crate::format::{BlockAddr, CheckpointFlags, Extent, InodeFlags, NatEntry, Nid, Summary};
-use crate::places::PLACE_BIT;
 
 /// Renames at once at most: they make so many nodes dirty, and each an inode, that still fit into two segments.
 const MOST: u32 = 512;
 
-/// Which addresses blocks are to have.
+/// The side whose addresses blocks are to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Device,
     Volume,
 }
 
-/// What leads to a block.
+/// The pointer to a block.
 #[derive(Clone, Copy, Debug)]
-enum Link {
+enum BlockPointer {
     /// A block of the file's content.
     Content(u64),
     /// The NAT's entry of a node.
@@ -45,24 +45,24 @@ enum Link {
 
 /// A block that is renamed.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct RenamedBlock {
     ino: Nid,
-    link: Link,
+    pointer_kind: BlockPointer,
     /// The node that holds the pointer; of a node's address itself.
     node: Nid,
     from: BlockAddr,
     to: BlockAddr,
 }
 
-impl Step {
+impl RenamedBlock {
     fn is_content(&self) -> bool {
-        matches!(self.link, Link::Content(_))
+        matches!(self.pointer_kind, BlockPointer::Content(_))
     }
 }
 
 impl<D: Scheduler> F2fs<D> {
     fn most_renames(&self) -> Result<u32, Error> {
-        Ok(self.check_places()?.space().map_or(0, |space| space.most.min(MOST)))
+        Ok(self.check_device_addresses()?.space().map_or(0, |space| space.most.min(MOST)))
     }
 
     fn rename_targets(&mut self, targets: &[Target], side: Side) -> Result<u32, CallError> {
@@ -81,13 +81,13 @@ impl<D: Scheduler> F2fs<D> {
         let files: BTreeSet<Nid> = targets.iter().map(|target| nid_of(target.ino)).collect();
         for &ino in &files {
             if self.is_there_as_inode(ino)? {
-                self.write_back(ino, Why::Background)?;
+                self.write_back(ino, WritebackReason::Background)?;
             }
         }
         self.checkpoint_if_dirty()?;
         self.balance()?;
         let mut steps = self.steps(targets, side)?;
-        self.check_room_for_batch(&steps, side)?;
+        self.check_space_for_batch(&steps, side)?;
         self.physical.renaming = files;
         let rewritten = self.rewrite_nodes(&mut steps, side)?;
         if side == Side::Volume {
@@ -99,11 +99,13 @@ impl<D: Scheduler> F2fs<D> {
         }
         let redirected = self.redirect(&steps);
         // a batch of which not all pointers were rewritten must not become durable
-        self.stopped |= redirected.is_err();
+        self.state.stop_if(redirected.is_err());
         redirected?;
-        let written = self.write_checkpoint(Reason::Sync);
+        let written = self.write_checkpoint(CheckpointReason::Sync);
         // until a checkpoint has the new names, no record of an fsync may have them
-        self.since.chain_broken |= written.is_err();
+        if written.is_err() {
+            self.since.break_chain();
+        }
         written?;
         Ok(steps.len() as u32 + rewritten)
     }
@@ -118,7 +120,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The checkpoint that ends the batch must not find the volume full. It may use the reserve, as any: it writes the inodes, the
     /// nodes that hold pointers to content, and on the way back all nodes.
-    fn check_room_for_batch(&self, steps: &[Step], side: Side) -> Result<(), Error> {
+    fn check_space_for_batch(&self, steps: &[RenamedBlock], side: Side) -> Result<(), Error> {
         let written = steps.iter().filter(|step| side == Side::Volume || step.is_content());
         let nodes = written.flat_map(|step| [step.ino, step.node]).collect::<BTreeSet<_>>().len();
         let blocks = if side == Side::Volume { steps.len() } else { 0 };
@@ -128,7 +130,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// The blocks that can be renamed now.
-    fn steps(&mut self, targets: &[Target], side: Side) -> Result<Vec<Step>, Error> {
+    fn steps(&mut self, targets: &[Target], side: Side) -> Result<Vec<RenamedBlock>, Error> {
         let (mut steps, mut seen) = (Vec::new(), BTreeSet::new());
         for target in targets {
             let ino = nid_of(target.ino);
@@ -142,21 +144,27 @@ impl<D: Scheduler> F2fs<D> {
                 true => Vec::new(),
                 false => self.content_steps(ino, target, side)?,
             };
-            let wanted = |step: &Step| side == Side::Device || self.is_place(step.from);
+            let wanted = |step: &RenamedBlock| side == Side::Device || self.is_device_address(step.from);
             steps.extend(found.into_iter().filter(|step| wanted(step) && seen.insert(step.from)));
         }
         Ok(steps)
     }
 
-    fn node_step(&mut self, ino: Nid, nid: Nid) -> Result<Vec<Step>, Error> {
+    fn node_step(&mut self, ino: Nid, nid: Nid) -> Result<Vec<RenamedBlock>, Error> {
         let entry = self.nat_entry(nid)?;
         if entry.ino != ino || entry.address == BlockAddr::NULL || self.nodes.is_dirty(nid) {
             return Ok(Vec::new());
         }
-        Ok(vec![Step { ino, link: Link::Node(nid), node: nid, from: entry.address, to: entry.address }])
+        Ok(vec![RenamedBlock {
+            ino,
+            pointer_kind: BlockPointer::Node(nid),
+            node: nid,
+            from: entry.address,
+            to: entry.address,
+        }])
     }
 
-    fn content_steps(&mut self, ino: Nid, target: &Target, side: Side) -> Result<Vec<Step>, Error> {
+    fn content_steps(&mut self, ino: Nid, target: &Target, side: Side) -> Result<Vec<RenamedBlock>, Error> {
         let raw = self.inode(ino)?;
         let fixed = raw.i_flags.get() & InodeFlags::COMPRESSED.0 != 0 || raw.i_inline & INLINE_PINNED != 0;
         if !self.has_block_pointers(ino)? || (fixed && side == Side::Device) {
@@ -166,8 +174,8 @@ impl<D: Scheduler> F2fs<D> {
         let first = target.place.file_block;
         for block in first..first.saturating_add(target.blocks.into()) {
             if let Some(pointer) = self.pointer_to_block(ino, block)? {
-                let (link, from) = (Link::Content(block), pointer.address);
-                steps.push(Step { ino, link, node: pointer.nid, from, to: from });
+                let (pointer_kind, from) = (BlockPointer::Content(block), pointer.address);
+                steps.push(RenamedBlock { ino, pointer_kind, node: pointer.nid, from, to: from });
             }
         }
         Ok(steps)
@@ -182,23 +190,23 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// On the way back nodes become dirty instead of being renamed; returns how many.
-    fn rewrite_nodes(&mut self, steps: &mut Vec<Step>, side: Side) -> Result<u32, Error> {
+    fn rewrite_nodes(&mut self, steps: &mut Vec<RenamedBlock>, side: Side) -> Result<u32, Error> {
         let mut rewritten = 0;
         if side == Side::Volume {
             for step in steps.iter() {
-                if let Link::Node(nid) = step.link {
+                if let BlockPointer::Node(nid) = step.pointer_kind {
                     self.load_any_node(nid)?;
                     self.edit_node(nid)?;
                     rewritten += 1;
                 }
             }
-            steps.retain(|step| matches!(step.link, Link::Content(_)));
+            steps.retain(|step| matches!(step.pointer_kind, BlockPointer::Content(_)));
         }
         Ok(rewritten)
     }
 
-    /// Gives each block an address of the volume, of which the device holds nothing; none if there is no room for all.
-    fn take_blocks(&mut self, steps: &mut [Step]) -> Result<(), Error> {
+    /// Gives each block an address of the volume, of which the device holds nothing; none if there is no space for all.
+    fn take_blocks(&mut self, steps: &mut [RenamedBlock]) -> Result<(), Error> {
         for taken in 0..steps.len() {
             match self.take_block(&steps[taken]) {
                 Ok(to) => steps[taken].to = to,
@@ -212,8 +220,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.io.discard(taken.into_iter())?)
     }
 
-    fn take_block(&mut self, step: &Step) -> Result<BlockAddr, Error> {
-        let Link::Content(block) = step.link else { return Ok(step.to) };
+    fn take_block(&mut self, step: &RenamedBlock) -> Result<BlockAddr, Error> {
+        let BlockPointer::Content(block) = step.pointer_kind else { return Ok(step.to) };
         let Found::Pointer(pointer) = self.find_pointer(step.ino, block)? else { return Ok(step.to) };
         let mut facts = self.data_facts(step.ino, 0)?;
         facts.cleaning = true;
@@ -223,47 +231,51 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Asks the device; what it does not rename is dropped. No pointer has changed before it has answered.
-    fn begin(&mut self, steps: &mut Vec<Step>, side: Side) -> Result<(), Error> {
+    fn begin(&mut self, steps: &mut Vec<RenamedBlock>, side: Side) -> Result<(), Error> {
         if steps.is_empty() {
             return Ok(());
         }
-        let (places, id) = (self.io.places(), RenameId(self.checkpoint.version.wrapping_add(1)));
-        let rename = |step: &Step| Rename {
-            from: places.lba(step.from),
-            to: (side == Side::Volume).then(|| places.lba(step.to)),
+        let (addresses, id) =
+            (self.io.device_addresses(), RenameId(self.committed.checkpoint().version.wrapping_add(1)));
+        let rename = |step: &RenamedBlock| Rename {
+            from: addresses.lba(step.from),
+            to: (side == Side::Volume).then(|| addresses.lba(step.to)),
         };
         let renames: Vec<Rename> = steps.iter().map(rename).collect();
         let answer = self.io.devirtualize(Asked::Begin { id, renames: &renames })?;
         let answers = std::mem::take(steps).into_iter().zip(answer.into_renames());
         steps.extend(answers.filter_map(|(step, rename)| {
             let to = rename.to?;
-            Some(Step { to: if side == Side::Device { places.address(to) } else { step.to }, ..step })
+            Some(RenamedBlock {
+                to: if side == Side::Device { addresses.address(to) } else { step.to },
+                ..step
+            })
         }));
         self.physical.open = (!steps.is_empty()).then_some(id);
         Ok(())
     }
 
-    /// Rewrites the pointers. Blocks of the volume are free from now on, as far as the next checkpoint goes; an old place is
-    /// dropped with the batch.
-    fn redirect(&mut self, steps: &[Step]) -> Result<(), Error> {
-        let prefree = self.segments.prefree_count();
+    /// Rewrites the pointers. Blocks of the volume are free from now on, as far as the next checkpoint goes; an old address of
+    /// the device is dropped with the batch.
+    fn redirect(&mut self, steps: &[RenamedBlock]) -> Result<(), Error> {
+        let prefree = self.space.prefree_count();
         for step in steps {
-            if !self.is_place(step.from) {
+            if !self.is_device_address(step.from) {
                 self.free_block(step.from)?;
             }
-            match step.link {
-                Link::Content(block) => {
+            match step.pointer_kind {
+                BlockPointer::Content(block) => {
                     if let Some(pointer) = self.pointer_to_block(step.ino, block)? {
                         self.set_pointer(step.ino, &pointer, step.to)?;
                     }
                 }
-                Link::Node(nid) => {
+                BlockPointer::Node(nid) => {
                     let entry = self.nat_entry(nid)?;
                     self.nat.set(nid, NatEntry { address: step.to, ..entry });
                 }
             }
         }
-        self.events.left_segments += u64::from(self.segments.prefree_count().saturating_sub(prefree));
+        self.events.left_segments += u64::from(self.space.prefree_count().saturating_sub(prefree));
         Ok(())
     }
 
@@ -282,8 +294,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(inodes)
     }
 
-    /// The places that pointers of the file, and to its nodes, lead to.
-    fn places_of(&mut self, ino: Nid) -> Result<Vec<u64>, Error> {
+    /// The addresses of the device that pointers of the file, and to its nodes, lead to.
+    fn device_addresses_of(&mut self, ino: Nid) -> Result<Vec<u64>, Error> {
         let pointers = self.walk_file(ino)?.into_iter().flat_map(|holder| holder.pointers);
         Ok(pointers
             .filter_map(|pointer| match pointer.target {
@@ -293,33 +305,35 @@ impl<D: Scheduler> F2fs<D> {
             .collect())
     }
 
-    /// The places that the device holds a block by.
-    fn held_places(&mut self) -> Result<Vec<u64>, Error> {
-        let Some(space) = self.check_places()?.space() else { return Ok(Vec::new()) };
+    /// The addresses that the device holds a block by.
+    fn held_addresses(&mut self) -> Result<Vec<u64>, Error> {
+        let Some(space) = self.check_device_addresses()?.space() else { return Ok(Vec::new()) };
         let range = BlockRange::new(space.first, space.blocks);
         let held = self.io.devirtualize(Asked::Held { range })?.into_addresses();
         Ok(held.into_iter().map(|lba| lba.0 - space.first.0).collect())
     }
 
-    /// What a power cut may have left: places that no pointer leads to, which take room of the device.
-    pub(super) fn recover_places(&mut self) -> Result<(), Error> {
-        let clean = self.checkpoint.flags.has(CheckpointFlags::UMOUNT);
+    /// Gives back what a power cut may have left: device addresses that no pointer leads to.
+    pub(super) fn recover_device_addresses(&mut self) -> Result<(), Error> {
+        let clean = self.committed.checkpoint().flags.has(CheckpointFlags::UMOUNT);
         if self.superblock.devirtualized && !clean { self.give_back().map(drop) } else { Ok(()) }
     }
 
     fn give_back(&mut self) -> Result<u64, Error> {
-        self.check_places()?;
+        self.check_device_addresses()?;
         self.check_writable()?;
         self.checkpoint_if_dirty()?;
         let mut reached = BTreeSet::new();
         for ino in self.all_inodes()? {
-            reached.extend(self.places_of(ino)?);
+            reached.extend(self.device_addresses_of(ino)?);
         }
-        let held = self.held_places()?.into_iter();
-        let lost: Vec<BlockAddr> =
-            held.filter(|place| !reached.contains(place)).map(|place| BlockAddr(place | PLACE_BIT)).collect();
+        let held = self.held_addresses()?.into_iter();
+        let lost: Vec<BlockAddr> = held
+            .filter(|address| !reached.contains(address))
+            .map(|address| BlockAddr(address | DEVICE_ADDRESS_BIT))
+            .collect();
         let count = lost.len() as u64;
-        self.discard_places(lost)?;
+        self.discard_device_addresses(lost)?;
         self.io.flush()?;
         Ok(count)
     }
@@ -347,7 +361,7 @@ impl<D: Scheduler> Devirtualize for F2fs<D> {
     }
 
     fn changed_files(&mut self) -> Result<Vec<(Number, SimTime)>, CallError> {
-        // what has no place yet would be left, and be changed again when it gets one
+        // what has no address yet would be left, and be changed again when it gets one
         self.sync_all()?;
         if self.physical.changed.is_none() {
             let files = self.all_inodes()?;
@@ -364,7 +378,7 @@ impl<D: Scheduler> Devirtualize for F2fs<D> {
     }
 
     fn moved_files(&mut self) -> Result<Option<Vec<Number>>, CallError> {
-        self.check_places()?;
+        self.check_device_addresses()?;
         let moved = self.io.devirtualize(Asked::Moved).map_err(Error::from)?.into_inodes();
         let known = moved.iter().all(|inode| inode.0 != 0);
         Ok(known.then(|| moved.into_iter().map(|inode| Number(inode.0.into())).collect()))
@@ -387,10 +401,10 @@ impl<D: Scheduler> Devirtualize for F2fs<D> {
     }
 
     fn leave_device(&mut self) -> Result<bool, CallError> {
-        self.check_places()?;
+        self.check_device_addresses()?;
         self.check_writable()?;
         self.checkpoint_if_dirty()?;
-        if !self.held_places()?.is_empty() {
+        if !self.held_addresses()?.is_empty() {
             return Ok(false);
         }
         self.unmark_volume()?;

@@ -162,7 +162,7 @@ impl<D: Scheduler> F2fs<D> {
         let level_base = self.inode(dir)?.i_dir_level;
         // spread over levels, each entry may need a block, and that a node; a half of them must not be lost
         let most = if level_base > 0 { 2 * DentryBlock::inline(&area, dir).entries().count() } else { 1 };
-        self.check_room(most as u64)?;
+        self.check_free_blocks(most as u64)?;
         self.edit_inline_area(dir)?.fill(0);
         let raw = self.edit_inode(dir)?;
         raw.i_inline &= !InlineFlags::DENTRY.0;
@@ -182,7 +182,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Takes an entry away; a block without entries becomes a hole.
     pub(super) fn remove_entry(&mut self, dir: Nid, entry: &Entry) -> Result<(), Error> {
-        self.since.changed_dirs.insert(dir);
+        self.since.note_changed_dir(dir);
         let Some(block) = entry.block else {
             DentryBlockMut::inline(self.edit_inline_area(dir)?).remove(entry.slot);
             return Ok(());

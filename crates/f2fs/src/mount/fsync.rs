@@ -2,13 +2,13 @@
 
 use dovetail_block::Scheduler;
 
-use super::checkpoint::Reason;
-use super::data::{ADVISE_LOST_PARENT, Why};
-use super::io::Cause;
+use super::F2fs;
+use super::checkpoint::CheckpointReason;
+use super::data::{ADVISE_LOST_PARENT, WritebackReason};
+use super::io::WriteClass;
 use super::node::Marks;
 use super::options::FsyncMode;
 use super::policy::{FsyncFacts, Logs, must_checkpoint};
-use super::{F2fs, Unflushed};
 use crate::error::{Corrupt, Error};
 use crate::format::{InodeFlags, Nid};
 
@@ -19,48 +19,48 @@ impl<D: Scheduler> F2fs<D> {
     /// # Errors
     /// [`Error::Io`], [`Error::NoSpace`]; damaged nodes.
     pub fn sync_file(&mut self, ino: u32, data_only: bool) -> Result<(), Error> {
-        if self.read_only {
+        if self.state.is_mounted_read_only() {
             return Ok(());
         }
         self.check_writable()?;
         let ino = Nid(ino);
-        let why = if data_only { Why::DataSync } else { Why::Fsync };
-        self.look_for_room(0)?;
-        self.make_durable(ino, why)?;
+        let reason = if data_only { WritebackReason::DataSync } else { WritebackReason::Fsync };
+        self.look_for_headroom(0)?;
+        self.make_durable(ino, reason)?;
         match self.after_write() {
-            // the fsync itself is through; the next call that needs room says that there is none
+            // the fsync itself is through; the next call that needs space says that there is none
             Err(Error::NoSpace) => Ok(()),
             left => left,
         }
     }
 
-    /// What an fsync is, but for the housekeeping after it.
-    pub(super) fn make_durable(&mut self, ino: Nid, why: Why) -> Result<(), Error> {
-        self.write_back(ino, why)?;
+    /// Carries out an fsync but for the housekeeping after it.
+    pub(super) fn make_durable(&mut self, ino: Nid, reason: WritebackReason) -> Result<(), Error> {
+        self.write_back(ino, reason)?;
         if must_checkpoint(&self.fsync_facts(ino)?) {
             self.find_parent_again(ino)?;
-            return self.write_checkpoint_with(Reason::Sync, Some(ino));
+            return self.write_checkpoint_with(CheckpointReason::Sync, Some(ino));
         }
         if self.defers_updates() {
             if self.commit_updates(ino)? {
                 return Ok(());
             }
-            let written = self.write_checkpoint_with(Reason::Sync, Some(ino));
+            let written = self.write_checkpoint_with(CheckpointReason::Sync, Some(ino));
             // nodes that wait for their remap must not get into another checkpoint
-            self.stopped |= written.is_err();
+            self.state.stop_if(written.is_err());
             return written;
         }
         self.log_nodes(ino, false)?;
-        if !self.remaps() || self.unflushed.files.contains(&ino) {
+        if !self.remaps() || self.unflushed.has_file(ino) {
             return self.flush_for_fsync();
         }
         // what was remapped is durable
         Ok(self.io.wait()?)
     }
 
-    /// What an fsync wrote becomes durable, if it is to.
+    /// Makes durable what an fsync wrote, if it is to.
     pub(super) fn flush_for_fsync(&mut self) -> Result<(), Error> {
-        self.unflushed = Unflushed::default();
+        self.unflushed.clear();
         if self.options.fsync_mode == FsyncMode::NoBarrier {
             return Ok(self.io.wait()?);
         }
@@ -71,23 +71,21 @@ impl<D: Scheduler> F2fs<D> {
         let raw = self.inode(ino)?;
         let (mode, links, advise) = (raw.i_mode.get(), raw.i_links.get(), raw.i_advise);
         let (flags, parent) = (InodeFlags(raw.i_flags.get()), Nid(raw.i_pino.get()));
-        let user = self.checkpoint.user_block_count;
-        let no_room_to_log = self.has_no_room_to_log(ino)?;
+        let user = self.committed.checkpoint().user_block_count;
+        let no_headroom_to_log = self.has_no_headroom_to_log(ino)?;
+        let since = self.since.fsync_facts(ino, parent);
+        let strict = self.options.fsync_mode == FsyncMode::Strict;
         Ok(FsyncFacts {
             special: mode & 0o170_000 != 0o100_000,
             compressed: flags.has(InodeFlags::COMPRESSED),
             links,
             lost_parent: advise & ADVISE_LOST_PARENT != 0,
-            new_parent: self.since.new_inodes.contains(&parent),
-            parent_xattrs: self.since.xattr_dirs.contains(&parent),
-            no_room_to_recover: self.counts.valid_blocks + self.since.allocated > user || no_room_to_log,
+            no_space_to_recover: self.counts.valid_blocks + self.since.allocated() > user
+                || no_headroom_to_log,
             two_logs: self.options.logs == Logs::Two,
-            strict_parent_changed: self.options.fsync_mode == FsyncMode::Strict
-                && self.since.new_inodes.contains(&ino)
-                && self.since.changed_dirs.contains(&parent),
-            no_chain: self.events.checkpoints == 0 || self.since.chain_broken,
-            parent_lost_dir: self.since.new_inodes.contains(&ino) && self.since.lost_dirs.contains(&parent),
-            dropped_nodes: self.since.dropped_nodes.contains(&ino),
+            strict_parent_changed: strict && since.strict_parent_changed,
+            no_chain: self.events.checkpoints == 0 || since.no_chain,
+            ..since
         })
     }
 
@@ -115,20 +113,19 @@ impl<D: Scheduler> F2fs<D> {
                 direct.push(nid);
             }
         }
-        let inode_first = !self.since.logged.contains(&ino);
-        let inode_dirty = self.nodes.is_dirty(ino) && !self.time_only.contains(&ino);
-        let unmarked = self.since.unmarked.contains(&ino);
+        let inode_first = !self.since.is_logged(ino);
+        let inode_dirty = self.nodes.is_dirty_beyond_times(ino);
+        let unmarked = self.since.has_unmarked_nodes(ino);
         if direct.is_empty() && !inode_dirty && !unmarked {
             return Ok(false);
         }
         for nid in direct {
-            self.write_node(nid, Marks { fsync: true, dentry: false, by_remap }, Cause::Node)?;
+            self.write_node(nid, Marks { fsync: true, dentry: false, by_remap }, WriteClass::Node)?;
         }
         if inode_dirty || inode_first || unmarked {
-            let dentry = inode_first && self.since.new_inodes.contains(&ino);
-            self.write_node(ino, Marks { fsync: true, dentry, by_remap }, Cause::Node)?;
-            self.since.logged.insert(ino);
-            self.since.unmarked.remove(&ino);
+            let dentry = inode_first && self.since.is_new(ino);
+            self.write_node(ino, Marks { fsync: true, dentry, by_remap }, WriteClass::Node)?;
+            self.since.note_logged(ino);
         }
         Ok(true)
     }
@@ -138,14 +135,14 @@ impl<D: Scheduler> F2fs<D> {
     /// # Errors
     /// [`Error::Io`], [`Error::NoSpace`]; damaged nodes.
     pub fn sync_all(&mut self) -> Result<(), Error> {
-        if self.read_only {
+        if self.state.is_mounted_read_only() {
             return Ok(());
         }
         self.check_writable()?;
-        self.write_back_all(Why::Sync)?;
+        self.write_back_all(WritebackReason::Sync)?;
         self.commit_all_updates()?;
         if self.is_dirty() {
-            return self.write_checkpoint(Reason::Sync);
+            return self.write_checkpoint(CheckpointReason::Sync);
         }
         Ok(self.io.flush()?)
     }
@@ -157,21 +154,21 @@ impl<D: Scheduler> F2fs<D> {
     pub fn unmount(mut self) -> Result<D, Error> {
         if self.is_read_only() {
             return match self.check_writable() {
-                Err(Error::ReadOnly) if !self.stopped => Ok(self.io.into_device()),
+                Err(Error::ReadOnly) if !self.state.is_stopped() => Ok(self.io.into_device()),
                 Err(error) => Err(error),
                 Ok(()) => Ok(self.io.into_device()),
             };
         }
-        let left: Vec<Nid> = self.orphans.iter().copied().collect();
+        let left: Vec<Nid> = self.orphans.list();
         left.into_iter().try_for_each(|ino| self.drop_inode(ino))?;
-        self.write_back_all(Why::Sync)?;
+        self.write_back_all(WritebackReason::Sync)?;
         self.commit_all_updates()?;
-        self.return_slots(true);
-        let clean = self.checkpoint.flags.has(crate::format::CheckpointFlags::UMOUNT);
+        self.space.return_sections(true, self.discards());
+        let clean = self.committed.checkpoint().flags.has(crate::format::CheckpointFlags::UMOUNT);
         if self.is_dirty() || !clean {
-            self.write_checkpoint(Reason::Unmount)?;
+            self.write_checkpoint(CheckpointReason::Unmount)?;
         }
-        self.discard_all()?;
+        self.discard_some(usize::MAX, 1)?;
         self.io.flush()?;
         Ok(self.io.into_device())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dovetail_block::{Content, Scheduler};
 
 use super::F2fs;
-use super::data::Why;
+use super::data::WritebackReason;
 use crate::error::Error;
 use crate::format::{BLOCK, InlineFlags, Nid};
 
@@ -19,7 +19,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// How many bytes fit in the inode.
-    pub(super) fn inline_room(&mut self, ino: Nid) -> Result<u64, Error> {
+    pub(super) fn inline_capacity(&mut self, ino: Nid) -> Result<u64, Error> {
         Ok(self.geometry(ino)?.inline_area().len() as u64)
     }
 
@@ -53,14 +53,14 @@ impl<D: Scheduler> F2fs<D> {
         let area = self.inline_area(ino)?;
         let len = size.min(area.len());
         block[..len].copy_from_slice(&area[..len]);
-        self.check_room(1)?;
+        self.check_free_blocks(1)?;
         self.clear_inline(ino)?;
         if len == 0 {
             return Ok(());
         }
         self.write_page(ino, 0, Content::Bytes(Arc::new(block)))?;
         // the bytes may have been fsynced: the next checkpoint must not find them gone from the inode and nowhere else
-        self.write_back(ino, Why::Background)
+        self.write_back(ino, WritebackReason::Background)
     }
 
     /// The area becomes pointers, all of them holes.

@@ -10,16 +10,16 @@ use dovetail_block::{
 };
 use dovetail_time::SimTime;
 
-use super::waiting::Waiting;
+use super::pending_remaps::PendingRemaps;
+use crate::device_addresses::DeviceAddresses;
 use crate::format::{BLOCK, BlockAddr, Extent, Nid};
-use crate::places::Places;
 
 /// Blocks in one write command at most: 1 MiB.
 const MAX_RUN: usize = 256;
 /// Held by whoever writes to a log, shared; by a checkpoint and by cleaning that others wait for, alone.
 const WRITERS: LockId = LockId(0);
 
-/// Where a block comes from: one of the six logs, or one of those that write elsewhere.
+/// The source of a block: one of the six logs, or one of those that write elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Channel(pub(crate) u8);
 
@@ -28,7 +28,7 @@ impl Channel {
     pub(crate) const IN_PLACE: Self = Self(6);
     /// Checkpoints, NAT, SIT and summaries.
     pub(crate) const META: Self = Self(7);
-    /// What the device is to move to where it belongs.
+    /// Updates in staged blocks, which the device is to move.
     pub(crate) const UPDATES: Self = Self(8);
     const COUNT: usize = 9;
 
@@ -38,9 +38,9 @@ impl Channel {
     }
 }
 
-/// What a block was written for.
+/// The class of a write: its purpose, which the figures count by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum WriteClass {
     /// Content of files, directories and links.
     Data,
     /// Inodes and pointer nodes.
@@ -82,15 +82,15 @@ impl Written {
         self.data + self.node + self.checkpoint + self.nat + self.sit + self.ssa + self.cleaning
     }
 
-    fn count(&mut self, cause: Cause) {
+    fn count(&mut self, cause: WriteClass) {
         *match cause {
-            Cause::Data => &mut self.data,
-            Cause::Node => &mut self.node,
-            Cause::Checkpoint => &mut self.checkpoint,
-            Cause::Nat => &mut self.nat,
-            Cause::Sit => &mut self.sit,
-            Cause::Ssa => &mut self.ssa,
-            Cause::Cleaning => &mut self.cleaning,
+            WriteClass::Data => &mut self.data,
+            WriteClass::Node => &mut self.node,
+            WriteClass::Checkpoint => &mut self.checkpoint,
+            WriteClass::Nat => &mut self.nat,
+            WriteClass::Sit => &mut self.sit,
+            WriteClass::Ssa => &mut self.ssa,
+            WriteClass::Cleaning => &mut self.cleaning,
         } += 1;
     }
 }
@@ -103,10 +103,10 @@ pub(crate) struct Io<D> {
     /// How many times [`WRITERS`] is held alone: cleaning writes checkpoints.
     alone: u32,
     /// Updates that are read where they wait.
-    pub(crate) waiting: Waiting,
+    pub(crate) pending_remaps: PendingRemaps,
     last_batch: u32,
     /// The device's own addresses, if pointers may lead there.
-    places: Places,
+    device_addresses: DeviceAddresses,
     /// Whose blocks are written now: told to a device with addresses of its own.
     owner: Inode,
 }
@@ -116,18 +116,18 @@ impl<D: Scheduler> Io<D> {
         let streams = std::array::from_fn(|channel| Channel(channel as u8).stream());
         let mut gatherer = Gatherer::new(device, streams, MAX_RUN, now);
         gatherer.set_writers(Some(WRITERS));
-        let (written, waiting) = (Written::default(), Waiting::default());
-        let (places, owner) = (Places::default(), Inode::default());
-        Self { gatherer, written, alone: 0, waiting, last_batch: 0, places, owner }
+        let (written, pending_remaps) = (Written::default(), PendingRemaps::default());
+        let (device_addresses, owner) = (DeviceAddresses::default(), Inode::default());
+        Self { gatherer, written, alone: 0, pending_remaps, last_batch: 0, device_addresses, owner }
     }
 
-    /// From now on addresses may be places of the device.
-    pub(crate) fn set_places(&mut self, places: Places) {
-        self.places = places;
+    /// From now on addresses may be those of the device.
+    pub(crate) fn set_device_addresses(&mut self, addresses: DeviceAddresses) {
+        self.device_addresses = addresses;
     }
 
-    pub(crate) fn places(&self) -> Places {
-        self.places
+    pub(crate) fn device_addresses(&self) -> DeviceAddresses {
+        self.device_addresses
     }
 
     /// Content and nodes that are written from now on are of this inode.
@@ -136,7 +136,7 @@ impl<D: Scheduler> Io<D> {
     }
 
     fn tell_owner(&mut self, channel: Channel) -> Result<(), DeviceError> {
-        if !self.places.is_some() {
+        if !self.device_addresses.is_some() {
             return Ok(());
         }
         let owner = if channel == Channel::META { Inode::default() } else { self.owner };
@@ -176,7 +176,7 @@ impl<D: Scheduler> Io<D> {
         self.written
     }
 
-    /// Why the device takes no more writes, if it has failed.
+    /// WritebackReason the device takes no more writes, if it has failed.
     pub(crate) fn failure(&self) -> Option<&DeviceError> {
         self.gatherer.failure()
     }
@@ -226,8 +226,8 @@ impl<D: Scheduler> Io<D> {
         into: &mut [Content],
     ) -> Result<SimTime, DeviceError> {
         let mut done = self.start_read_stored(address, into)?;
-        if !self.waiting.is_empty() {
-            for (to, from) in self.waiting.within(address, into.len() as u32) {
+        if !self.pending_remaps.is_empty() {
+            for (to, from) in self.pending_remaps.within(address, into.len() as u32) {
                 let at = (to.0 - address.0) as usize;
                 done = done.max(self.start_read_stored(from, &mut into[at..=at])?);
             }
@@ -241,14 +241,14 @@ impl<D: Scheduler> Io<D> {
         address: BlockAddr,
         into: &mut [Content],
     ) -> Result<SimTime, DeviceError> {
-        self.gatherer.start_read(self.places.lba(address).0, into)
+        self.gatherer.start_read(self.device_addresses.lba(address).0, into)
     }
 
     /// Writes a block of bytes.
     pub(crate) fn write_bytes(
         &mut self,
         channel: Channel,
-        cause: Cause,
+        cause: WriteClass,
         address: BlockAddr,
         block: Arc<BlockBytes>,
     ) -> Result<(), DeviceError> {
@@ -259,14 +259,14 @@ impl<D: Scheduler> Io<D> {
     pub(crate) fn write(
         &mut self,
         channel: Channel,
-        cause: Cause,
+        cause: WriteClass,
         address: BlockAddr,
         content: Content,
     ) -> Result<(), DeviceError> {
         self.gatherer.check()?;
         self.written.count(cause);
         self.tell_owner(channel)?;
-        self.gatherer.write(channel.0.into(), self.places.lba(address).0, content)
+        self.gatherer.write(channel.0.into(), self.device_addresses.lba(address).0, content)
     }
 
     /// Has blocks moved when all that was written so far is on the device. Durable when it is done.
@@ -324,7 +324,7 @@ impl<D: Scheduler> Io<D> {
     ) -> Result<(), DeviceError> {
         self.wait()?;
         self.gatherer.check()?;
-        self.written.count(Cause::Checkpoint);
+        self.written.count(WriteClass::Checkpoint);
         let range = BlockRange::new(Lba(address.0), 1);
         let hints = Hints { stream: Channel::META.stream(), ..Hints::default() };
         let content = [Content::Bytes(block)];
@@ -337,15 +337,15 @@ impl<D: Scheduler> Io<D> {
     /// A block of the main area that is not read again before it is written.
     pub(crate) fn forget(&mut self, address: BlockAddr) {
         if !address.is_hole() {
-            let lba = self.places.lba(address);
+            let lba = self.device_addresses.lba(address);
             self.device_mut().hint(SchedulingHint::Dead(lba));
         }
     }
 
     /// Gives blocks back to the device; nothing happens on one without discard.
     pub(crate) fn discard(&mut self, extents: impl Iterator<Item = Extent>) -> Result<(), DeviceError> {
-        let places = self.places;
-        let range = |extent: Extent| BlockRange::new(places.lba(extent.start), extent.blocks).into();
+        let addresses = self.device_addresses;
+        let range = |extent: Extent| BlockRange::new(addresses.lba(extent.start), extent.blocks).into();
         let ranges: Vec<_> = extents.map(range).collect();
         self.gatherer.discard(&ranges)
     }

@@ -5,7 +5,7 @@ use dovetail_vfs::{Caller, Error, RenameFlags};
 
 use super::F2fs;
 use super::attributes::{device_words, kind, set_atime, set_crtime, set_ctime, set_mtime};
-use super::data::{ADVISE_COLD, ADVISE_HOT, ADVISE_LOST_PARENT, Why};
+use super::data::{ADVISE_COLD, ADVISE_HOT, ADVISE_LOST_PARENT, WritebackReason};
 use super::directory::Entry;
 use super::policy::matches_extension;
 use crate::error::Error as Failure;
@@ -70,7 +70,7 @@ impl<D: Scheduler> F2fs<D> {
         rdev: (u32, u32),
     ) -> Result<Nid, Error> {
         self.check_free(dir, name)?;
-        self.check_room(3)?;
+        self.check_free_blocks(3)?;
         let ino = self.new_inode(caller, &Newborn { dir, name, mode, rdev })?;
         if let Err(error) = self.add_entry(dir, name, ino, FileType::of_mode(mode)) {
             self.drop_inode(ino)?;
@@ -89,7 +89,7 @@ impl<D: Scheduler> F2fs<D> {
         let is_dir = kind(new.mode) == DIR;
         self.add_node(ino, ino, 0, is_dir);
         self.counts.valid_inodes += 1;
-        self.since.new_inodes.insert(ino);
+        self.since.note_new_inode(ino);
         self.fill_inode(caller, ino, new)?;
         if is_dir {
             self.fill_directory(ino, new.dir)?;
@@ -199,7 +199,7 @@ impl<D: Scheduler> F2fs<D> {
             return Err(Error::NameTooLong);
         }
         // the inode, a block of content; the entry may move others into a block, and need one itself with three nodes
-        self.check_room(7)?;
+        self.check_free_blocks(7)?;
         let ino = self.make(caller, dir, name, 0o120_777, (0, 0))?;
         let written = self.write_target(ino, target);
         if written.is_err() {
@@ -209,14 +209,14 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn write_target(&mut self, ino: Nid, target: &[u8]) -> Result<(), Error> {
-        if self.has_inline_data(ino)? && target.len() as u64 <= self.inline_room(ino)? {
+        if self.has_inline_data(ino)? && target.len() as u64 <= self.inline_capacity(ino)? {
             self.write_inline(ino, 0, target)?;
         } else {
             self.convert_inline(ino)?;
             let mut block = [0; crate::format::BLOCK];
             block[..target.len()].copy_from_slice(target);
             self.write_page(ino, 0, dovetail_block::Content::Bytes(std::sync::Arc::new(block)))?;
-            self.write_back(ino, Why::Background)?; // a checkpoint makes the name durable: no link may lead nowhere then
+            self.write_back(ino, WritebackReason::Background)?; // a checkpoint makes the name durable: no link may lead nowhere then
         }
         self.edit_inode(ino)?.i_size.set(target.len() as u64);
         Ok(())
@@ -249,7 +249,7 @@ impl<D: Scheduler> F2fs<D> {
         if kind(self.inode(entry.ino)?.i_mode.get()) == DIR {
             return Err(Error::IsADirectory);
         }
-        self.check_orphan_room()?;
+        self.check_orphan_capacity()?;
         self.remove_entry(dir, &entry)?;
         self.touch(dir, caller.now)?;
         set_ctime(self.edit_inode(entry.ino)?, caller.now);
@@ -281,9 +281,9 @@ impl<D: Scheduler> F2fs<D> {
         if !self.is_empty_dir(entry.ino)? {
             return Err(Error::NotEmpty);
         }
-        self.check_orphan_room()?;
+        self.check_orphan_capacity()?;
         self.remove_entry(dir, &entry)?;
-        self.since.lost_dirs.insert(dir);
+        self.since.note_lost_dir(dir);
         self.add_links(dir, -1)?;
         self.touch(dir, caller.now)?;
         set_ctime(self.edit_inode(entry.ino)?, caller.now);
@@ -345,7 +345,7 @@ impl<D: Scheduler> F2fs<D> {
             (true, false) => Err(Error::NotADirectory),
             (false, true) => Err(Error::IsADirectory),
             (true, true) if !self.is_empty_dir(taken.ino)? => Err(Error::NotEmpty),
-            _ => self.check_orphan_room().map_err(Error::from),
+            _ => self.check_orphan_capacity().map_err(Error::from),
         }
     }
 
@@ -369,7 +369,7 @@ impl<D: Scheduler> F2fs<D> {
         (new_dir, new_name): (Nid, &[u8]),
     ) -> Result<(), Error> {
         let kind = FileType::of_mode(self.inode(entry.ino)?.i_mode.get());
-        self.check_room(2)?;
+        self.check_free_blocks(2)?;
         self.add_entry(new_dir, new_name, entry.ino, kind)?;
         // the new entry may have moved the old one, out of the inode
         let entry = self.entry_of(dir, name)?;
@@ -389,10 +389,10 @@ impl<D: Scheduler> F2fs<D> {
         self.set_entry(new_dir, &taken, entry.ino, kind)?;
         self.remove_entry(dir, &entry)?;
         if self.is_dir(taken.ino)? {
-            self.since.lost_dirs.insert(new_dir);
+            self.since.note_lost_dir(new_dir);
             self.add_links(new_dir, -1)?;
         }
-        self.since.changed_dirs.insert(new_dir);
+        self.since.note_changed_dir(new_dir);
         self.renamed(caller, entry.ino, dir, (new_dir, new_name))?;
         self.touch(dir, caller.now)?;
         self.touch(new_dir, caller.now)?;
@@ -413,7 +413,7 @@ impl<D: Scheduler> F2fs<D> {
         let other_kind = FileType::of_mode(self.inode(taken.ino)?.i_mode.get());
         self.set_entry(new_dir, &taken, entry.ino, kind)?;
         self.set_entry(dir, &entry, taken.ino, other_kind)?;
-        self.since.changed_dirs.extend([dir, new_dir]);
+        [dir, new_dir].into_iter().for_each(|dir| self.since.note_changed_dir(dir));
         self.renamed(caller, entry.ino, dir, (new_dir, new_name))?;
         self.renamed(caller, taken.ino, new_dir, (dir, name))?;
         self.touch(dir, caller.now)?;
@@ -430,7 +430,7 @@ impl<D: Scheduler> F2fs<D> {
     ) -> Result<(), Error> {
         let is_dir = self.is_dir(ino)?;
         if is_dir {
-            self.since.lost_dirs.insert(from);
+            self.since.note_lost_dir(from);
         }
         if is_dir && from != to {
             let up = self.entry_of(ino, b"..")?;

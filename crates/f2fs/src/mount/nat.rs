@@ -41,7 +41,7 @@ impl NatTable {
             free: VecDeque::new(),
             taken: BTreeSet::new(),
             freed: Vec::new(),
-            next_scan: variant.nat_place(Nid(next_free)).0 % pages.max(1),
+            next_scan: variant.nat_position(Nid(next_free)).0 % pages.max(1),
             scanned: 0,
             max_nid,
         }
@@ -53,7 +53,7 @@ impl NatTable {
 
     /// The number of the page that holds `nid`.
     pub(crate) const fn page_of(&self, nid: Nid) -> u32 {
-        self.variant.nat_place(nid).0
+        self.variant.nat_position(nid).0
     }
 
     /// The nids of a page.
@@ -77,7 +77,7 @@ impl NatTable {
 
     /// The entry of a nid whose page is loaded.
     pub(crate) fn get(&self, nid: Nid) -> NatEntry {
-        let (page, at) = self.variant.nat_place(nid);
+        let (page, at) = self.variant.nat_position(nid);
         let page = self.pages.get(page as usize).and_then(Option::as_ref);
         page.map_or_else(NatEntry::default, |page| page[at])
     }
@@ -89,7 +89,7 @@ impl NatTable {
 
     /// Changes the entry of a nid whose page is loaded.
     pub(crate) fn set(&mut self, nid: Nid, entry: NatEntry) {
-        let (page, at) = self.variant.nat_place(nid);
+        let (page, at) = self.variant.nat_position(nid);
         if let Some(Some(page)) = self.pages.get_mut(page as usize) {
             page[at] = entry;
             self.dirty.insert(nid);

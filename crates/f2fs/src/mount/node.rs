@@ -5,10 +5,10 @@ use std::sync::Arc;
 use dovetail_block::{BlockBytes, Scheduler};
 
 use super::F2fs;
-use super::io::Cause;
 use super::io::Channel;
+use super::io::WriteClass;
 use super::nat::NatPage;
-use super::nodes::Slot;
+use super::node_cache::Frame;
 use super::policy::{Log, node_log};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
@@ -33,14 +33,15 @@ impl<D: Scheduler> F2fs<D> {
         }
         let variant = self.superblock.variant;
         let first = variant.first_nid(page);
-        let block = self.io.read(nat_block_address(&self.superblock, &self.bitmaps.nat, first))?;
+        let block =
+            self.io.read(nat_block_address(&self.superblock, &self.committed.bitmaps().nat, first))?;
         let nids = (0..variant.nat_entries_in_block()).map(Nid);
         let entries: Box<NatPage> = nids.map(|nid| nat_entry(&block, nid, variant)).collect();
         self.nat.load(page, entries);
         Ok(())
     }
 
-    /// What the NAT says of `nid`.
+    /// The NAT entry of `nid`.
     pub(super) fn nat_entry(&mut self, nid: Nid) -> Result<NatEntry, Error> {
         let last = u64::from(self.nat.max_nid()) - 1;
         Corrupt::check_range(Place::Nat(nid), "nid", nid.0, (1, last))?;
@@ -55,11 +56,11 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Makes sure that node `nid`, which must belong to `ino` and stand at `offset` among its nodes, is in memory.
-    pub(super) fn load_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Slot, Error> {
-        if let Some(slot) = self.nodes.find(nid) {
-            let node = self.nodes.at(slot);
+    pub(super) fn load_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Frame, Error> {
+        if let Some(frame) = self.nodes.find(nid) {
+            let node = self.nodes.at(frame);
             if (node.ino, node.offset) == (ino, offset) {
-                return Ok(slot);
+                return Ok(frame);
             }
             let place = Place::Node(nid);
             Corrupt::check_equal(place, "the footer's ino", node.ino.0, ino.0)?;
@@ -88,14 +89,14 @@ impl<D: Scheduler> F2fs<D> {
         Ok(block)
     }
 
-    /// Checks that `found` lies in the main area, or is a place of the device.
+    /// Checks that `found` lies in the main area, or is an address of the device.
     pub(super) fn check_address(
         &self,
         place: Place,
         field: &'static str,
         found: BlockAddr,
     ) -> Result<(), Corrupt> {
-        if self.superblock.in_main(found) || self.io.places().has(found) {
+        if self.superblock.in_main(found) || self.io.device_addresses().has(found) {
             return Ok(());
         }
         let (first, last) = (self.superblock.main_start.0, self.superblock.main_end().0 - 1);
@@ -104,8 +105,8 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The block of a node, loaded if need be.
     pub(super) fn node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<&BlockBytes, Error> {
-        let slot = self.load_node(nid, ino, offset)?;
-        Ok(&self.nodes.at(slot).block)
+        let frame = self.load_node(nid, ino, offset)?;
+        Ok(&self.nodes.at(frame).block)
     }
 
     /// The block of a node that is in memory.
@@ -117,22 +118,19 @@ impl<D: Scheduler> F2fs<D> {
     /// The block of a node that is in memory, to be changed.
     pub(super) fn edit_node(&mut self, nid: Nid) -> Result<&mut BlockBytes, Error> {
         match self.nodes.find(nid) {
-            Some(slot) => Ok(self.edit_at(slot)),
+            Some(frame) => Ok(self.edit_at(frame)),
             None => Err(Corrupt::NoNode(nid).into()),
         }
     }
 
     /// The same by where it lies.
-    pub(super) fn edit_at(&mut self, slot: Slot) -> &mut BlockBytes {
-        let node = self.nodes.at(slot);
-        if !self.time_only.is_empty() {
-            self.time_only.remove(&node.nid);
-        }
+    pub(super) fn edit_at(&mut self, frame: Frame) -> &mut BlockBytes {
+        let node = self.nodes.at(frame);
         if !node.dirty {
             // from now on the node in memory is the only one that counts
             self.io.forget(self.nat.get(node.nid).address);
         }
-        self.nodes.edit_at(slot)
+        self.nodes.edit_at(frame)
     }
 
     /// The fields of an inode.
@@ -142,11 +140,11 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The fields of an inode, to be changed.
     pub(super) fn edit_inode(&mut self, ino: Nid) -> Result<&mut RawInode, Error> {
-        let slot = self.load_node(ino, ino, 0)?;
-        Ok(RawInode::of_mut(self.edit_at(slot)))
+        let frame = self.load_node(ino, ino, 0)?;
+        Ok(RawInode::of_mut(self.edit_at(frame)))
     }
 
-    /// How the inode divides its room.
+    /// The layout of the inode.
     pub(super) fn geometry(&mut self, ino: Nid) -> Result<Geometry, Error> {
         let layout = self.superblock.layout();
         Ok(self.inode(ino)?.geometry(layout))
@@ -167,7 +165,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Makes an empty node of inode `ino` at `offset` among its nodes; the caller points to it. The inode's own blocks
     /// count it.
     pub(super) fn new_node(&mut self, ino: Nid, offset: u32) -> Result<Nid, Error> {
-        self.check_room(1)?;
+        self.check_free_blocks(1)?;
         let nid = self.take_nid()?;
         self.load_nat_page(self.nat.page_of(nid))?;
         let dir = self.is_dir(ino)?;
@@ -191,10 +189,10 @@ impl<D: Scheduler> F2fs<D> {
             next: 0,
         };
         footer.write(&mut block);
-        let slot = self.nodes.insert(nid, ino, offset, Arc::new(block));
-        self.nodes.edit_at(slot);
-        self.note_promise(BlockAddr::NULL, BlockAddr::NEW);
-        self.since.allocated += 1;
+        let frame = self.nodes.insert(nid, ino, offset, Arc::new(block));
+        self.nodes.edit_at(frame);
+        self.space.note_promise(BlockAddr::NULL, BlockAddr::NEW);
+        self.since.note_allocated(1);
         self.counts.valid_nodes += 1;
         self.counts.valid_blocks += 1;
     }
@@ -202,48 +200,46 @@ impl<D: Scheduler> F2fs<D> {
     /// Gives up a node: its block, its nid. Its inode's block count is the caller's.
     pub(super) fn drop_node(&mut self, nid: Nid) -> Result<(), Error> {
         let entry = self.nat_entry(nid)?;
-        let place = Place::Checkpoint(self.checkpoint.pack);
+        let place = Place::Checkpoint(self.committed.checkpoint().pack);
         Corrupt::check_range(place, "valid_node_count", self.counts.valid_nodes, (1, u32::MAX.into()))?;
         Corrupt::check_range(place, "valid_block_count", self.counts.valid_blocks, (1, u64::MAX))?;
         if entry.address == BlockAddr::NULL {
-            self.note_promise(BlockAddr::NEW, BlockAddr::NULL);
+            self.space.note_promise(BlockAddr::NEW, BlockAddr::NULL);
         } else {
             self.free_block(entry.address)?;
         }
         self.nat.release(nid);
         self.nodes.remove(nid);
-        self.time_only.remove(&nid);
         self.counts.valid_nodes -= 1;
         self.counts.valid_blocks -= 1;
         Ok(())
     }
 
     /// Writes a node that is in memory to its log, with a final footer.
-    pub(super) fn write_node(&mut self, nid: Nid, marks: Marks, cause: Cause) -> Result<(), Error> {
+    pub(super) fn write_node(&mut self, nid: Nid, marks: Marks, cause: WriteClass) -> Result<(), Error> {
         let mut footer = self.nodes.get(nid).ok_or(Corrupt::NoNode(nid))?.footer();
         let log = node_log(self.options.logs, is_indirect(footer.node_offset), !footer.cold);
         let entry = self.nat_entry(nid)?;
-        let slot = if marks.by_remap { Some(self.take_slot(0).ok_or(Error::NoSpace)?) } else { None };
+        let staged = if marks.by_remap { Some(self.take_staged(0).ok_or(Error::NoSpace)?) } else { None };
         let address = self.allocate(log, Summary { nid, version: 0, offset: 0 })?;
-        if cause == Cause::Cleaning {
-            self.since.unmarked.insert(footer.ino);
+        if cause == WriteClass::Cleaning {
+            self.since.note_moved_node(footer.ino);
         }
-        footer.checkpoint = self.checkpoint.footer_version().0;
-        footer.next = Footer::next_of(self.superblock.variant, address, self.next_address(log));
+        footer.checkpoint = self.committed.checkpoint().footer_version().0;
+        footer.next = Footer::next_of(self.superblock.variant, address, self.space.next_address(log));
         (footer.fsync_mark, footer.dentry_mark) = (marks.fsync, marks.dentry);
         if marks.fsync {
-            let first = footer.node_offset == 0 && !self.since.logged.contains(&footer.ino);
-            self.note_recoverable(first, marks.dentry);
+            let first = footer.node_offset == 0 && !self.since.is_logged(footer.ino);
+            self.space.note_recoverable(first, marks.dentry);
         }
         let version = self.node_version(nid);
         self.note_rewritten(footer.ino);
         if entry.address == BlockAddr::NULL {
-            self.note_promise(BlockAddr::NEW, address);
+            self.space.note_promise(BlockAddr::NEW, address);
         } else {
             self.free_block(entry.address)?;
         }
         self.nat.set(nid, NatEntry { version, ino: footer.ino, address });
-        self.time_only.remove(&nid);
         let superblock = &self.superblock;
         let block = self.nodes.seal(nid).ok_or(Corrupt::NoNode(nid))?;
         let bytes = Arc::make_mut(block);
@@ -253,13 +249,15 @@ impl<D: Scheduler> F2fs<D> {
         }
         let block = Arc::clone(block);
         self.io.set_owner(footer.ino);
-        if let Some(from) = slot {
+        if let Some(from) = staged {
             self.io.write_bytes(Channel::UPDATES, cause, from, block)?;
             self.await_remap(footer.ino, address, from);
         } else {
             self.io.write_bytes(Channel(log as u8), cause, address, block)?;
             self.note_unflushed(footer.ino);
-            self.unflushed.chain |= log == Log::WarmNode;
+            if log == Log::WarmNode {
+                self.unflushed.note_chain();
+            }
         }
         Ok(())
     }
@@ -268,7 +266,7 @@ impl<D: Scheduler> F2fs<D> {
     pub(super) fn write_dirty_nodes(&mut self) -> Result<(), Error> {
         for nid in self.nodes.all_dirty() {
             if self.nodes.is_dirty(nid) {
-                self.write_node(nid, Marks::default(), Cause::Node)?;
+                self.write_node(nid, Marks::default(), WriteClass::Node)?;
             }
         }
         Ok(())
@@ -280,8 +278,10 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Checks that `blocks` more blocks may be used.
-    pub(super) fn check_room(&self, blocks: u64) -> Result<(), Error> {
-        if self.counts.valid_blocks + blocks > self.checkpoint.user_block_count || self.device_is_full() {
+    pub(super) fn check_free_blocks(&self, blocks: u64) -> Result<(), Error> {
+        if self.counts.valid_blocks + blocks > self.committed.checkpoint().user_block_count
+            || self.space.is_device_full()
+        {
             return Err(Error::NoSpace);
         }
         Ok(())

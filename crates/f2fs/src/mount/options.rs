@@ -140,7 +140,7 @@ impl Default for Options {
     }
 }
 
-/// Why a list of mount options cannot be used.
+/// WritebackReason a list of mount options cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     /// No option of that name.
@@ -224,12 +224,12 @@ impl Options {
         }
     }
 
-    /// Refuses what an endless volume cannot do. Other options that decide about segments and cleaning have no effect there.
+    /// Refuses what an IPLFS volume cannot do. Other options that decide about segments and cleaning have no effect there.
     ///
     /// # Errors
-    /// [`Incompatible::EndlessOption`].
-    pub(super) fn check_endless(&self) -> Result<(), Incompatible> {
-        let refused = |option, reason| Err(Incompatible::EndlessOption { option, reason });
+    /// [`Incompatible::IplfsOption`].
+    pub(super) fn check_iplfs(&self) -> Result<(), Incompatible> {
+        let refused = |option, reason| Err(Incompatible::IplfsOption { option, reason });
         match self.mode {
             Mode::RmIpu | Mode::RmIpuAdaptive => {
                 refused("mode=rm-ipu", "nothing is written where it was, so there is nothing to remap")

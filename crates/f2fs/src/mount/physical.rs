@@ -1,8 +1,9 @@
-//! What a volume with pointers to places of the device needs: its mark, the end of a batch that a power cut left open, room,
-//! and places that are given back.
+//! Needs of a volume with pointers to addresses of the device: its mark, the end of a batch that a
+//! power cut left open, and addresses that are given back.
 //!
-//! A place is an address with [`PLACE_BIT`](crate::places::PLACE_BIT); `io.rs` makes the device's address of it. SIT and SSA
-//! know nothing of such a block, `valid_block_count` does.
+//! Such an address has [`DEVICE_ADDRESS_BIT`](crate::device_addresses::DEVICE_ADDRESS_BIT); `io.rs`
+//! makes the device's address of it. SIT and SSA know nothing of such a block, `valid_block_count`
+//! does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,11 +12,11 @@ use dovetail_block::{Devirtualize, RenameId, Scheduler};
 use dovetail_time::SimTime;
 
 use super::F2fs;
+use crate::device_addresses::{DeviceAddresses, check_spare_bit};
 use crate::error::{Error, Incompatible};
-use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent, Nid, SegNo, Variant};
-use crate::places::{Places, check_spare_bit};
+use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent, Nid};
 
-/// What a mount knows of pointers to places.
+/// The state of pointers to addresses of the device.
 #[derive(Debug, Default)]
 pub(super) struct Physical {
     /// The batch that the next checkpoint makes durable: its number is the checkpoint's.
@@ -24,43 +25,43 @@ pub(super) struct Physical {
     pub(super) renaming: BTreeSet<Nid>,
     /// Both copies of the superblock say that the volume needs its drive.
     marked: bool,
-    /// Places to which no pointer leads; the last checkpoint may have one.
+    /// DeviceAddresses to which no pointer leads; the last checkpoint may have one.
     freed: Vec<BlockAddr>,
     /// Inodes with blocks that were written since the tool dealt with them, and when; `None` as long as nobody asks.
     pub(super) changed: Option<BTreeMap<Nid, SimTime>>,
 }
 
 impl Physical {
-    /// No pointer leads to a place any more.
-    pub(super) fn give_up(&mut self, place: BlockAddr) {
-        self.freed.push(place);
+    /// No pointer leads to the address any more.
+    pub(super) fn give_up(&mut self, address: BlockAddr) {
+        self.freed.push(address);
     }
 }
 
 impl<D: Scheduler> F2fs<D> {
     /// Before anything is read by way of pointers: where they may lead, and the end of a batch that was open.
-    pub(super) fn open_places(&mut self) -> Result<(), Error> {
+    pub(super) fn open_device_addresses(&mut self) -> Result<(), Error> {
         let marked = self.superblock.devirtualized;
-        if !marked && (!self.options.physical_pointers || self.check_volume_for_places().is_err()) {
+        if !marked && (!self.options.physical_pointers || self.check_volume_for_device_addresses().is_err()) {
             return Ok(());
         }
-        self.check_volume_for_places()?;
-        let places = Places::of(&self.io.device().info());
-        if !places.is_some() {
+        self.check_volume_for_device_addresses()?;
+        let addresses = DeviceAddresses::of(&self.io.device().info());
+        if !addresses.is_some() {
             return Ok(());
         }
-        self.io.set_places(places);
-        // a block at a place is given back by a discard or never
+        self.io.set_device_addresses(addresses);
+        // a block at a device address is given back by a discard or never
         self.options.discard = true;
-        if self.read_only {
+        if self.state.is_mounted_read_only() {
             return Ok(());
         }
         self.end_open_batch()?;
         if marked { self.discard_free_segments() } else { Ok(()) }
     }
 
-    fn check_volume_for_places(&self) -> Result<(), Incompatible> {
-        if self.superblock.variant == Variant::Iplfs {
+    fn check_volume_for_device_addresses(&self) -> Result<(), Incompatible> {
+        if !self.space.reuses_addresses() {
             return Err(Incompatible::DeviceAddresses("F2FS: addresses of IPLFS are never written again"));
         }
         if self.remaps() {
@@ -72,24 +73,24 @@ impl<D: Scheduler> F2fs<D> {
     fn end_open_batch(&mut self) -> Result<(), Error> {
         let asked = self.io.devirtualize(Devirtualize::Open)?;
         let Some(open) = asked.into_open_batch() else { return Ok(()) };
-        let keep = self.checkpoint.version >= open.id.0;
+        let keep = self.committed.checkpoint().version >= open.id.0;
         self.io.devirtualize(Devirtualize::End { id: open.id, keep })?;
         Ok(())
     }
 
     /// The device's own addresses, on a mount that may lead pointers there.
-    pub(super) fn check_places(&self) -> Result<Places, Error> {
-        self.check_volume_for_places()?;
-        let places = Some(self.io.places()).filter(|places| places.is_some());
+    pub(super) fn check_device_addresses(&self) -> Result<DeviceAddresses, Error> {
+        self.check_volume_for_device_addresses()?;
+        let addresses = Some(self.io.device_addresses()).filter(|addresses| addresses.is_some());
         let missing = Incompatible::DeviceAddresses("a device that gives blocks its own addresses");
-        places.ok_or_else(|| missing.into())
+        addresses.ok_or_else(|| missing.into())
     }
 
-    pub(super) fn is_place(&self, address: BlockAddr) -> bool {
-        self.io.places().has(address)
+    pub(super) fn is_device_address(&self, address: BlockAddr) -> bool {
+        self.io.device_addresses().has(address)
     }
 
-    /// Says on the volume, before the first pointer to a place, that it needs its drive. A power cut may have left a mark on
+    /// Says on the volume, before the first pointer to a device address, that it needs its drive. A power cut may have left a mark on
     /// one copy only, so each mount writes both.
     pub(super) fn mark_volume(&mut self) -> Result<(), Error> {
         if self.physical.marked {
@@ -115,24 +116,10 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Blocks at places take room of the device, and none of any segment: so many sections must stay free for them. What is
-    /// reserved and has no block yet counts with them.
-    pub(super) fn sections_for_places(&self) -> u32 {
-        if !self.superblock.devirtualized {
-            return 0;
-        }
-        let outside = self.counts.valid_blocks.saturating_sub(self.segments.valid_blocks());
-        let section = u64::from(self.segments.per_section() * BLOCKS_IN_SEGMENT);
-        u32::try_from(outside.div_ceil(section)).unwrap_or(u32::MAX)
-    }
-
-    /// What lies in free segments takes the room of blocks at places, and nobody knows how much of it there is.
+    /// Content of free segments takes the space of blocks at device addresses, and nobody knows how
+    /// much of it there is.
     fn discard_free_segments(&mut self) -> Result<(), Error> {
-        for segno in (0..self.segments.len()).map(SegNo) {
-            if !self.segments.get(segno).in_use {
-                self.discards.add(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
-            }
-        }
+        self.space.queue_free_segments();
         self.discard_some(usize::MAX, BLOCKS_IN_SEGMENT).map(drop)
     }
 
@@ -145,23 +132,23 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// A checkpoint is complete: what it no longer leads to is given back.
-    pub(super) fn give_back_places(&mut self) -> Result<(), Error> {
+    pub(super) fn give_back_device_addresses(&mut self) -> Result<(), Error> {
         if !self.superblock.devirtualized {
             return Ok(());
         }
         let freed = std::mem::take(&mut self.physical.freed);
-        self.discard_places(freed)?;
+        self.discard_device_addresses(freed)?;
         self.discard_some(usize::MAX, BLOCKS_IN_SEGMENT).map(drop)
     }
 
-    /// Gives places back to the device.
-    pub(super) fn discard_places(&mut self, mut places: Vec<BlockAddr>) -> Result<(), Error> {
-        places.sort_unstable();
+    /// Gives addresses back to the device.
+    pub(super) fn discard_device_addresses(&mut self, mut addresses: Vec<BlockAddr>) -> Result<(), Error> {
+        addresses.sort_unstable();
         let mut runs: Vec<Extent> = Vec::new();
-        for place in places {
+        for address in addresses {
             match runs.last_mut() {
-                Some(run) if run.start.plus(run.blocks) == place => run.blocks += 1,
-                _ => runs.push(Extent { start: place, blocks: 1 }),
+                Some(run) if run.start.plus(run.blocks) == address => run.blocks += 1,
+                _ => runs.push(Extent { start: address, blocks: 1 }),
             }
         }
         Ok(self.io.discard(runs.into_iter())?)

@@ -5,7 +5,7 @@ use dovetail_block::Scheduler;
 use super::F2fs;
 use crate::error::{Error, Place};
 use crate::format::{
-    BlockAddr, Features, InlineFlags, InodeFlags, NIDS_IN_NODE, Nid, RawInode, Variant, Way,
+    BlockAddr, Features, InlineFlags, InodeFlags, NIDS_IN_NODE, Nid, NodePath, RawInode, Variant,
     XATTR_NODE_OFFSET, first_block, is_indirect, node_address, node_nid, set_node_nid, steps_inside,
 };
 
@@ -56,21 +56,21 @@ impl<D: Scheduler> F2fs<D> {
         let layout = self.superblock.layout();
         let raw = self.inode(ino)?;
         let shape = shape_of(raw, layout);
-        let Some(way) = Way::to(block, shape.pointers, shape.direct) else {
+        let Some(path) = NodePath::to(block, shape.pointers, shape.direct) else {
             return Ok(Found::MissingUntil(u64::MAX));
         };
-        let Some(root) = way.root else {
-            return self.inode_pointer(ino, &shape, way.index).map(Found::Pointer);
+        let Some(root) = path.root else {
+            return self.inode_pointer(ino, &shape, path.index).map(Found::Pointer);
         };
         let mut nid = Nid(raw.i_nid[root].get());
-        for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
+        for (level, &(offset, index)) in path.steps[..path.depth].iter().enumerate() {
             if nid == Nid::NONE {
-                let below = shape.direct * N.pow((way.depth - 1 - level) as u32);
+                let below = shape.direct * N.pow((path.depth - 1 - level) as u32);
                 let inside = steps_inside(block, shape.pointers, shape.direct, below);
                 return Ok(Found::MissingUntil(block - inside + below));
             }
             let node = self.node(nid, ino, offset)?;
-            if level + 1 == way.depth {
+            if level + 1 == path.depth {
                 let address = node_address(node, index, layout.0);
                 return self.checked(ino, &shape, (nid, index), address).map(Found::Pointer);
             }
@@ -79,27 +79,27 @@ impl<D: Scheduler> F2fs<D> {
         Ok(Found::MissingUntil(block + 1))
     }
 
-    /// The pointer to block `block`; the nodes on the way to it are made if they are missing.
+    /// The pointer to block `block`; the nodes on the path to it are made if they are missing.
     pub(super) fn make_pointer(&mut self, ino: Nid, block: u64) -> Result<Pointer, Error> {
         if let Found::Pointer(pointer) = self.find_pointer(ino, block)? {
             return Ok(pointer);
         }
         let shape = self.shape(ino)?;
-        let way = Way::to(block, shape.pointers, shape.direct).ok_or(Error::FileTooBig)?;
-        let Some(root) = way.root else { return self.inode_pointer(ino, &shape, way.index) };
+        let path = NodePath::to(block, shape.pointers, shape.direct).ok_or(Error::FileTooBig)?;
+        let Some(root) = path.root else { return self.inode_pointer(ino, &shape, path.index) };
         let mut parent = ino;
-        for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
+        for (level, &(offset, index)) in path.steps[..path.depth].iter().enumerate() {
             let nid = match level {
                 0 => Nid(self.inode(ino)?.i_nid[root].get()),
-                _ => node_nid(self.cached(parent)?, way.steps[level - 1].1),
+                _ => node_nid(self.cached(parent)?, path.steps[level - 1].1),
             };
             let nid = if nid == Nid::NONE {
                 let made = self.new_node(ino, offset)?;
                 match level {
                     0 => self.edit_inode(ino)?.i_nid[root].set(made.0),
                     _ => {
-                        self.load_node(parent, ino, way.steps[level - 1].0)?;
-                        set_node_nid(self.edit_node(parent)?, way.steps[level - 1].1, made);
+                        self.load_node(parent, ino, path.steps[level - 1].0)?;
+                        set_node_nid(self.edit_node(parent)?, path.steps[level - 1].1, made);
                     }
                 }
                 made
@@ -107,7 +107,7 @@ impl<D: Scheduler> F2fs<D> {
                 self.load_node(nid, ino, offset)?;
                 nid
             };
-            if level + 1 == way.depth {
+            if level + 1 == path.depth {
                 let variant = self.superblock.variant;
                 let address = node_address(self.cached(nid)?, index, variant);
                 return self.checked(ino, &shape, (nid, index), address);
@@ -172,7 +172,7 @@ impl<D: Scheduler> F2fs<D> {
     pub(super) fn set_pointer(&mut self, ino: Nid, pointer: &Pointer, to: BlockAddr) -> Result<(), Error> {
         let variant = self.superblock.variant;
         variant.put_address(self.edit_node(pointer.nid)?, pointer.at, to);
-        self.note_promise(pointer.address, to);
+        self.space.note_promise(pointer.address, to);
         if self.inode(ino)?.i_ext[2].get() != 0 {
             self.edit_inode(ino)?.i_ext[2].set(0);
         }

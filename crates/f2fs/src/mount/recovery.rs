@@ -8,26 +8,25 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use dovetail_block::{BlockBytes, Scheduler};
+use dovetail_block::{BlockBytes, Content, Scheduler};
 
 use super::F2fs;
-use super::checkpoint::Reason;
-use super::io::{Cause, Channel};
+use super::checkpoint::CheckpointReason;
 use super::policy::Log;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, FileType, Footer, InlineFlags, Inode, Nid, RawInode, SegNo, Summary, SummaryKind,
-    XATTR_BYTES_IN_NODE, XATTR_NODE_OFFSET, first_block, is_indirect, ssa_address, summaries, summary_block,
+    BlockAddr, FileType, Footer, InlineFlags, Inode, Nid, RawInode, Summary, XATTR_BYTES_IN_NODE,
+    XATTR_NODE_OFFSET, first_block, is_indirect,
 };
 
 /// A node of the chain.
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct Record {
     address: BlockAddr,
     footer: Footer,
 }
 
-/// What the chain says of one file.
+/// The findings of the chain about one file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Synced {
     /// The last of its nodes with a mark, as a place in the chain.
@@ -36,14 +35,8 @@ struct Synced {
     named: Option<usize>,
 }
 
-/// What recovery has done so far that the checkpoint's tables do not say.
-#[derive(Debug, Default)]
-struct Progress {
-    /// Content that was taken over, and the file's block that it is.
-    adopted: HashMap<BlockAddr, (Nid, u64)>,
-    /// Summaries of adopted blocks, by segment.
-    summaries: BTreeMap<SegNo, BTreeMap<u32, Summary>>,
-}
+/// Content that was taken over from the chain, and the file's block that it is.
+type Adopted = HashMap<BlockAddr, (Nid, u64)>;
 
 impl<D: Scheduler> F2fs<D> {
     /// Gives up the orphans listed, and rolls forward what fsyncs wrote. Nothing is written if there is nothing to do.
@@ -53,26 +46,22 @@ impl<D: Scheduler> F2fs<D> {
         if orphans.is_empty() && synced.is_empty() {
             return self.discard_beyond();
         }
-        let guarded = self.guard_chain(&chain, &synced)?;
+        self.guard_chain(&chain, &synced)?;
         self.drop_listed_orphans(orphans)?;
         self.recreate_files(&chain, &synced)?;
-        let mut progress = Progress::default();
-        for (at, link) in chain.iter().enumerate() {
-            let Some(file) = synced.get(&link.footer.ino) else { continue };
+        let mut adopted = Adopted::new();
+        for (at, record) in chain.iter().enumerate() {
+            let Some(file) = synced.get(&record.footer.ino) else { continue };
             // gone if a later file has its name
-            if at <= file.last && self.is_known(link.footer.ino)? {
-                self.replay(link, file.named == Some(at), &mut progress)?;
+            if at <= file.last && self.is_known(record.footer.ino)? {
+                self.replay(record, file.named == Some(at), &mut adopted)?;
             }
         }
-        self.write_recovered_summaries(&progress)?;
-        for segno in guarded {
-            self.segments.close(segno);
-        }
-        self.give_up_unclaimed();
-        self.write_checkpoint(Reason::Sync)
+        self.space.end_recovery(&mut self.io)?;
+        self.write_checkpoint(CheckpointReason::Sync)
     }
 
-    /// Whether fsyncs left something that a mount for writing would recover. For volumes that are
+    /// Says whether fsyncs left something that a mount for writing would recover. For volumes that are
     /// mounted read-only.
     ///
     /// # Errors
@@ -83,17 +72,17 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// The nodes of the chain, in order.
-    fn read_chain(&mut self) -> Result<Vec<Link>, Error> {
-        let (version, mask) = self.checkpoint.footer_version();
+    fn read_chain(&mut self) -> Result<Vec<Record>, Error> {
+        let (version, mask) = self.committed.checkpoint().footer_version();
         let mut chain = Vec::new();
         let mut seen = BTreeSet::new();
-        let mut next = self.next_address(Log::WarmNode);
+        let mut next = self.space.next_address(Log::WarmNode);
         while self.superblock.in_main(next) && seen.insert(next) {
             let footer = Footer::parse(&*self.io.read(next)?);
             if footer.checkpoint & mask != version & mask {
                 break;
             }
-            chain.push(Link { address: next, footer });
+            chain.push(Record { address: next, footer });
             next = footer.next_address(self.superblock.variant, next);
         }
         Ok(chain)
@@ -101,10 +90,10 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The files that the chain recovers: those that the checkpoint knows, and those whose inode it holds with both
     /// marks.
-    fn synced_files(&mut self, chain: &[Link]) -> Result<BTreeMap<Nid, Synced>, Error> {
+    fn synced_files(&mut self, chain: &[Record]) -> Result<BTreeMap<Nid, Synced>, Error> {
         let mut files: BTreeMap<Nid, Synced> = BTreeMap::new();
-        for (at, link) in chain.iter().enumerate() {
-            let footer = link.footer;
+        for (at, record) in chain.iter().enumerate() {
+            let footer = record.footer;
             if !footer.fsync_mark {
                 continue;
             }
@@ -126,43 +115,34 @@ impl<D: Scheduler> F2fs<D> {
         Ok(files)
     }
 
-    /// Keeps the segments of the chain, and of the content it leads to, from being written: all logs move to others.
-    /// Returns the segments.
-    fn guard_chain(
-        &mut self,
-        chain: &[Link],
-        synced: &BTreeMap<Nid, Synced>,
-    ) -> Result<BTreeSet<SegNo>, Error> {
+    /// Keeps the chain, and the content it leads to, from being written.
+    fn guard_chain(&mut self, chain: &[Record], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
         let mut claimed = Vec::new();
-        // what lies further out is of a recovery that was cut: kept, it would take room each time
+        // what lies further out is of a recovery that was cut: kept, it could take space each time
         let used = synced.values().map(|file| file.last + 1).max().unwrap_or(0);
-        let kept = if self.endless.is_some() { used } else { chain.len() };
-        for (at, link) in chain.iter().enumerate().take(kept) {
-            claimed.push(link.address);
-            if synced.get(&link.footer.ino).is_none_or(|file| at > file.last) {
+        let kept = if self.space.guards_whole_chain() { chain.len() } else { used };
+        for (at, record) in chain.iter().enumerate().take(kept) {
+            claimed.push(record.address);
+            if synced.get(&record.footer.ino).is_none_or(|file| at > file.last) {
                 continue;
             }
-            let block = self.io.read(link.address)?;
-            for (_, address) in self.logged_pointers(link, &block)? {
+            let block = self.io.read(record.address)?;
+            for (_, address) in self.logged_pointers(record, &block)? {
                 if self.superblock.in_main(address) {
                     claimed.push(address);
                 }
             }
         }
-        if self.endless.is_some() {
-            self.guard_claimed(&claimed)?;
-            return Ok(BTreeSet::new());
-        }
-        let guarded: BTreeSet<SegNo> =
-            claimed.into_iter().map(|address| self.segments.place(address).0).collect();
-        guarded.iter().for_each(|&segno| self.segments.take(segno));
-        Log::ALL.into_iter().try_for_each(|log| self.move_log(log))?;
-        Ok(guarded)
+        self.guard_claimed(&claimed)
     }
 
     /// The pointers to content that a node of the chain holds: their index in the node, and where they lead.
-    fn logged_pointers(&mut self, link: &Link, block: &BlockBytes) -> Result<Vec<(usize, BlockAddr)>, Error> {
-        let (variant, offset) = (self.superblock.variant, link.footer.node_offset);
+    fn logged_pointers(
+        &mut self,
+        record: &Record,
+        block: &BlockBytes,
+    ) -> Result<Vec<(usize, BlockAddr)>, Error> {
+        let (variant, offset) = (self.superblock.variant, record.footer.node_offset);
         if offset == XATTR_NODE_OFFSET || is_indirect(offset) {
             return Ok(Vec::new());
         }
@@ -171,7 +151,7 @@ impl<D: Scheduler> F2fs<D> {
             if raw.i_inline & (InlineFlags::DATA.0 | InlineFlags::DENTRY.0) != 0 {
                 return Ok(Vec::new());
             }
-            Inode::parse(Arc::new(*block), link.footer.ino, &self.superblock)?;
+            Inode::parse(Arc::new(*block), record.footer.ino, &self.superblock)?;
             let geometry = raw.geometry(self.superblock.layout());
             (geometry.pointers(), geometry.pointer_at(0))
         } else {
@@ -182,7 +162,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Makes the files that the checkpoint does not know, so that their nodes find them in whatever order they come.
-    fn recreate_files(&mut self, chain: &[Link], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
+    fn recreate_files(&mut self, chain: &[Record], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
         for (&ino, file) in synced {
             let Some(named) = file.named else { continue };
             if !self.is_known(ino)? {
@@ -193,13 +173,13 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    fn replay(&mut self, link: &Link, named: bool, progress: &mut Progress) -> Result<(), Error> {
-        let block = self.io.read(link.address)?;
-        let ino = link.footer.ino;
-        match link.footer.node_offset {
+    fn replay(&mut self, record: &Record, named: bool, adopted: &mut Adopted) -> Result<(), Error> {
+        let block = self.io.read(record.address)?;
+        let ino = record.footer.ino;
+        match record.footer.node_offset {
             0 => {
                 self.replay_inode(ino, &block, named)?;
-                self.replay_pointers(link, &block, progress)
+                self.replay_pointers(record, &block, adopted)
             }
             XATTR_NODE_OFFSET => self.replay_xattr_node(ino, &block),
             offset if is_indirect(offset) => Ok(()),
@@ -208,7 +188,7 @@ impl<D: Scheduler> F2fs<D> {
                 if self.has_inline_data(ino)? {
                     self.leave_inode(ino)?;
                 }
-                self.replay_pointers(link, &block, progress)
+                self.replay_pointers(record, &block, adopted)
             }
         }
     }
@@ -219,7 +199,7 @@ impl<D: Scheduler> F2fs<D> {
 
     fn replay_inode(&mut self, ino: Nid, block: &Arc<BlockBytes>, named: bool) -> Result<(), Error> {
         let logged = Inode::parse(Arc::clone(block), ino, &self.superblock)?;
-        self.check_same_room(ino, RawInode::of(block))?;
+        self.check_same_geometry(ino, RawInode::of(block))?;
         self.replay_size(ino, &logged)?;
         self.replay_fields(ino, RawInode::of(block))?;
         self.replay_inline(ino, &logged)?;
@@ -229,8 +209,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// An inode never divides its room anew.
-    fn check_same_room(&mut self, ino: Nid, logged: &RawInode) -> Result<(), Error> {
+    /// An inode never changes its layout.
+    fn check_same_geometry(&mut self, ino: Nid, logged: &RawInode) -> Result<(), Error> {
         let (old, new) = (self.geometry(ino)?, logged.geometry(self.superblock.layout()));
         let check = |field, found: usize, expected: usize| {
             Corrupt::check_equal(Place::Inode(ino), field, found as u64, expected as u64)
@@ -258,7 +238,7 @@ impl<D: Scheduler> F2fs<D> {
         raw.i_blocks.set(1);
         raw.i_links.set(1);
         raw.i_xattr_nid.set(0);
-        self.since.new_inodes.insert(ino);
+        self.since.note_new_inode(ino);
         Ok(())
     }
 
@@ -315,7 +295,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Content lies in blocks from now on. A device that can tell what it has lost shows an fsync that was cut: then the bytes
     /// that were in the inode must be in block 0.
     fn leave_inode(&mut self, ino: Nid) -> Result<(), Error> {
-        if self.endless.is_none() {
+        if !self.space.shows_lost_blocks() {
             return self.clear_inline(ino);
         }
         self.convert_inline(ino)?;
@@ -387,19 +367,19 @@ impl<D: Scheduler> F2fs<D> {
 
     fn replay_pointers(
         &mut self,
-        link: &Link,
+        record: &Record,
         block: &BlockBytes,
-        progress: &mut Progress,
+        adopted: &mut Adopted,
     ) -> Result<(), Error> {
-        let ino = link.footer.ino;
+        let ino = record.footer.ino;
         if !self.has_block_pointers(ino)? {
             return Ok(());
         }
         let shape = self.shape(ino)?;
-        let first = first_block(link.footer.node_offset, shape.pointers, shape.direct);
-        let used = if link.footer.node_offset == 0 { shape.pointers } else { shape.direct };
-        for (index, logged) in self.logged_pointers(link, block)?.into_iter().take(used as usize) {
-            self.replay_pointer(ino, first + index as u64, logged, progress)?;
+        let first = first_block(record.footer.node_offset, shape.pointers, shape.direct);
+        let used = if record.footer.node_offset == 0 { shape.pointers } else { shape.direct };
+        for (index, logged) in self.logged_pointers(record, block)?.into_iter().take(used as usize) {
+            self.replay_pointer(ino, first + index as u64, logged, adopted)?;
         }
         Ok(())
     }
@@ -410,7 +390,7 @@ impl<D: Scheduler> F2fs<D> {
         ino: Nid,
         block: u64,
         logged: BlockAddr,
-        progress: &mut Progress,
+        adopted: &mut Adopted,
     ) -> Result<(), Error> {
         if logged == BlockAddr::NULL {
             return self.punch_blocks(ino, block, block + 1);
@@ -420,83 +400,48 @@ impl<D: Scheduler> F2fs<D> {
         if old == logged || (logged != BlockAddr::NEW && !self.superblock.in_main(logged)) {
             return Ok(());
         }
-        if logged != BlockAddr::NEW && self.endless.is_some() && !self.is_there(logged)? {
+        if logged != BlockAddr::NEW && self.was_lost(logged)? {
             return Ok(()); // its fsync never returned: what was there before is as good
         }
-        if logged != BlockAddr::NEW && self.is_taken(logged) {
-            self.take_from_owner(logged, progress)?;
+        if logged != BlockAddr::NEW && self.space.is_taken(logged) {
+            self.take_from_owner(logged, adopted)?;
         }
         let pointer = self.make_pointer(ino, block)?;
         if old == BlockAddr::NULL {
             self.count_blocks(ino, 1)?;
         } else if !old.is_hole() && old != BlockAddr::COMPRESSED {
-            progress.adopted.remove(&old);
+            adopted.remove(&old);
             self.free_block(old)?;
         }
         if logged != BlockAddr::NEW {
             let version = self.node_version(pointer.nid);
-            self.adopt(
-                logged,
-                (ino, block),
-                Summary { nid: pointer.nid, version, offset: pointer.index },
-                progress,
-            )?;
+            let owner = Summary { nid: pointer.nid, version, offset: pointer.index };
+            self.space.adopt(logged, owner, self.elapsed_s())?;
+            adopted.insert(logged, (ino, block));
         }
         self.set_pointer(ino, &pointer, logged)
     }
 
-    /// A block that the checkpoint calls free belongs to a file.
-    fn adopt(
-        &mut self,
-        address: BlockAddr,
-        owner: (Nid, u64),
-        summary: Summary,
-        progress: &mut Progress,
-    ) -> Result<(), Error> {
-        if self.endless.is_some() {
-            progress.adopted.insert(address, owner);
-            return Ok(self.adopt_beyond(address)?);
+    /// The device does not hold a block that the chain leads to: its fsync never returned.
+    fn was_lost(&mut self, address: BlockAddr) -> Result<bool, Error> {
+        if !self.space.shows_lost_blocks() {
+            return Ok(false);
         }
-        let now_s = self.elapsed_s();
-        let (segno, offset) = self.segments.place(address);
-        if self.segments.get(segno).log >= 3 {
-            self.segments.open(segno, Log::WarmData as u8);
-        }
-        self.segments.set_valid(address, now_s);
-        progress.adopted.insert(address, owner);
-        progress.summaries.entry(segno).or_default().insert(offset, summary);
-        Ok(())
-    }
-
-    /// The block holds something by now.
-    fn is_taken(&self, address: BlockAddr) -> bool {
-        if self.endless.is_some() { self.is_adopted(address) } else { self.segments.is_valid(address) }
+        let mut content = [Content::Empty];
+        self.io.read_into(address, &mut content)?;
+        Ok(content[0] == Content::Empty)
     }
 
     /// A block was given up and used again between two fsyncs: who had it first has a hole.
-    fn take_from_owner(&mut self, address: BlockAddr, progress: &mut Progress) -> Result<(), Error> {
-        let (ino, block) = match progress.adopted.remove(&address) {
+    fn take_from_owner(&mut self, address: BlockAddr, adopted: &mut Adopted) -> Result<(), Error> {
+        let (ino, block) = match adopted.remove(&address) {
             Some(owner) => owner,
-            None if self.endless.is_some() => return Err(Corrupt::NotValid(address).into()),
             None => {
-                let (segno, offset) = self.segments.place(address);
-                let summary = self.summaries_of(segno)?[offset as usize];
+                let summary = self.space.summary_of(&mut self.io, address)?;
                 let owner = self.owner_of(address, summary)?;
                 (owner.ino, owner.block)
             }
         };
         self.punch_blocks(ino, block, block + 1)
-    }
-
-    /// Puts the summaries of adopted blocks into the summary area.
-    fn write_recovered_summaries(&mut self, progress: &Progress) -> Result<(), Error> {
-        for (&segno, changes) in &progress.summaries {
-            let address = ssa_address(&self.superblock, segno);
-            let mut entries = summaries(&*self.io.read(address)?);
-            changes.iter().for_each(|(&offset, &summary)| entries[offset as usize] = summary);
-            let block = Arc::new(summary_block(&entries, SummaryKind::Data));
-            self.io.write_bytes(Channel::META, Cause::Ssa, address, block)?;
-        }
-        Ok(())
     }
 }

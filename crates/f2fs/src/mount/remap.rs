@@ -6,16 +6,21 @@
 
 use dovetail_block::{Content, RemapLimits, RemapPair, Scheduler};
 
-use super::data::Why;
-use super::io::{Cause, Channel};
+use super::data::WritebackReason;
+use super::io::{Channel, WriteClass};
 use super::options::RemapOrder;
+use super::pending_remaps::Update;
 use super::pointers::Found;
-use super::policy::{Log, PlaceFacts, RunFacts, Updates, Way, chosen, is_large, need_ssr, way};
-use super::slots::{RESERVE, Slot};
-use super::waiting::Update;
+use super::policy::{
+    RunFacts, UpdateFacts, Updates, WriteMode, adaptive_mode, is_large, need_ssr, write_mode,
+};
 use super::{F2fs, Mode};
 use crate::error::{Error, Incompatible};
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Nid};
+
+/// Staged blocks that updates of content leave to nodes and checkpoints when no more can be
+/// borrowed.
+const RESERVE: u32 = 64;
 
 impl<D: Scheduler> F2fs<D> {
     /// Refuses a mode that the device cannot carry out.
@@ -54,107 +59,76 @@ impl<D: Scheduler> F2fs<D> {
         self.remap_limits().map_or(0, whole)
     }
 
-    /// The way of one update: see [`super::policy::way`].
-    fn update_way(&self, place: PlaceFacts) -> Way {
-        way(self.options.updates(), self.ipu_policy, place)
+    /// The write mode of one update: see [`super::policy::write_mode`].
+    fn write_mode_of(&self, facts: UpdateFacts) -> WriteMode {
+        write_mode(self.options.updates(), self.ipu_policy, facts)
     }
 
-    /// Writes an update of the block at `to` where it waits for its remap. `false` if there is no room for it, or if so much
+    /// Writes an update of the block at `to` where it waits for its remap. `false` if no staged block is free, or if so much
     /// of its file waits that an fsync could not complete it at once.
     pub(super) fn put_update(
         &mut self,
         owner: Nid,
         to: BlockAddr,
         content: Content,
-        cause: Cause,
+        cause: WriteClass,
     ) -> Result<bool, Error> {
         let most = if self.defers_updates() { self.atomic_pairs() / 2 } else { usize::MAX };
-        if self.io.waiting.count_of(owner) >= most {
+        if self.io.pending_remaps.count_of(owner) >= most {
             return Ok(false);
         }
-        let Some(from) = self.take_slot(RESERVE) else { return Ok(false) };
+        let Some(from) = self.take_staged(RESERVE) else { return Ok(false) };
         self.io.write(Channel::UPDATES, cause, from, content)?;
         self.await_remap(owner, to, from);
         self.events.remapped_blocks += 1;
         let limit = self.remap_limits().map_or(1, |limits| limits.pairs_per_command as usize);
-        if !self.defers_updates() && self.io.waiting.len() >= limit.min(BLOCKS_IN_SEGMENT as usize) {
+        if !self.defers_updates() && self.io.pending_remaps.len() >= limit.min(BLOCKS_IN_SEGMENT as usize) {
             self.remap_waiting()?;
         }
         Ok(true)
     }
 
-    /// What was written at `from` is to get to `to`.
+    /// The block written at `from` is to get to `to`.
     pub(super) fn await_remap(&mut self, owner: Nid, to: BlockAddr, from: BlockAddr) {
-        if let Some(before) = self.io.waiting.add(to, Update { from, owner }) {
-            self.give_slot_back(before.from);
+        if let Some(before) = self.io.pending_remaps.add(to, Update { from, owner }) {
+            self.space.release_staged(before.from);
         }
     }
 
     /// The block is given up: what waits to get there is not needed any more.
     pub(super) fn forget_update(&mut self, to: BlockAddr) {
-        if let Some(update) = self.io.waiting.remove(to) {
-            self.give_slot_back(update.from);
+        if let Some(update) = self.io.pending_remaps.remove(to) {
+            self.space.release_staged(update.from);
         }
     }
 
-    /// The block moves from one place to another, and what waits to get there with it.
+    /// The block gets another address, and what waits to get there with it.
     pub(super) fn redirect_update(&mut self, update: Option<Update>, to: BlockAddr) {
         if let Some(Update { from, owner }) = update {
             self.await_remap(owner, to, from);
         }
     }
 
-    /// A slot for one more update, if more than `reserve` are left or more can be borrowed.
-    pub(super) fn take_slot(&mut self, reserve: u32) -> Option<BlockAddr> {
-        if self.slots.wants_section(reserve) {
+    /// A block to write one more update to, if more than `reserve` are left or more can be borrowed.
+    pub(super) fn take_staged(&mut self, reserve: u32) -> Option<BlockAddr> {
+        if self.space.staging_wants_section(reserve) {
             self.borrow_section();
         }
-        if self.slots.free() <= reserve {
-            return None;
-        }
-        let slot = self.slots.take()?;
-        Some(self.segments.address_in_section(slot.section, slot.block))
+        self.space.take_staged(reserve)
     }
 
     /// Borrows a free section; `false` if cleaning can spare none.
     fn borrow_section(&mut self) -> bool {
         let facts = self.space_facts();
-        if facts.free_sections <= facts.reserved_sections / 2 {
-            return false;
-        }
-        let Some(segno) = self.free_segment(Log::HotData) else { return false };
-        let section = self.segments.section_of(segno);
-        for segno in self.segments.segments_of(section) {
-            self.segments.take(segno);
-            self.discards.keep(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
-        }
-        self.slots.borrow_section(section);
-        true
-    }
-
-    fn give_slot_back(&mut self, address: BlockAddr) {
-        let (section, block) = self.segments.place_in_section(address);
-        self.slots.give_back(Slot { section, block });
-    }
-
-    /// Gives borrowed sections back that are not needed; all in which nothing waits with `last`.
-    pub(super) fn return_slots(&mut self, last: bool) {
-        for section in self.slots.return_sections(last) {
-            for segno in self.segments.segments_of(section) {
-                self.segments.release(segno);
-                if self.options.discard && self.io.device().info().capabilities.discard {
-                    self.discards.add(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
-                }
-            }
-        }
+        facts.free_sections > facts.reserved_sections / 2 && self.space.borrow_section()
     }
 
     /// Has all updates that wait moved.
     pub(super) fn remap_waiting(&mut self) -> Result<(), Error> {
-        if self.io.waiting.is_empty() {
+        if self.io.pending_remaps.is_empty() {
             return Ok(());
         }
-        let pairs = self.io.waiting.all();
+        let pairs = self.io.pending_remaps.all();
         self.io.remap(&pairs)?;
         self.settle(&pairs);
         Ok(())
@@ -177,15 +151,17 @@ impl<D: Scheduler> F2fs<D> {
         for pair in pairs {
             self.forget_update(BlockAddr(pair.to.0));
         }
-        self.return_slots(false);
+        self.space.return_sections(false, self.discards());
     }
 
     /// Completes the fsync of a file of which updates wait: its nodes go out of place, too, and all of it moves as one.
     /// `false` if that cannot be done in one piece.
     pub(super) fn commit_updates(&mut self, ino: Nid) -> Result<bool, Error> {
         let nodes = self.nodes.dirty_of(ino).len() + 1;
-        while self.slots.wants_section(nodes as u32) && self.borrow_section() {}
-        if self.io.waiting.count_of(ino) + nodes > self.atomic_pairs() || self.slots.free() <= nodes as u32 {
+        while self.space.staging_wants_section(nodes as u32) && self.borrow_section() {}
+        if self.io.pending_remaps.count_of(ino) + nodes > self.atomic_pairs()
+            || self.space.staging_free() <= nodes as u32
+        {
             return Ok(false);
         }
         let logged = match self.log_nodes(ino, true) {
@@ -194,18 +170,18 @@ impl<D: Scheduler> F2fs<D> {
             logged => logged?,
         };
         // the content that the nodes lead to comes first, and the nodes before them in their log
-        if (logged && self.unflushed.chain) || self.unflushed.files.contains(&ino) {
+        if (logged && self.unflushed.has_chain()) || self.unflushed.has_file(ino) {
             self.flush_for_fsync()?;
         }
-        let pairs = self.io.waiting.of(ino);
+        let pairs = self.io.pending_remaps.of(ino);
         self.remap_as_one(&pairs)?;
         Ok(true)
     }
 
     /// Has the updates of all files moved, each file's as one.
     pub(super) fn commit_all_updates(&mut self) -> Result<(), Error> {
-        for owner in self.io.waiting.owners() {
-            let pairs = self.io.waiting.of(owner);
+        for owner in self.io.pending_remaps.owners() {
+            let pairs = self.io.pending_remaps.of(owner);
             self.remap_as_one(&pairs)?;
         }
         Ok(())
@@ -218,31 +194,32 @@ impl<D: Scheduler> F2fs<D> {
         tail: BlockAddr,
         block: std::sync::Arc<dovetail_block::BlockBytes>,
     ) -> Result<(), Error> {
-        let from = self.take_slot(0).ok_or(Error::NoSpace)?;
-        self.io.write_bytes(Channel::UPDATES, Cause::Checkpoint, from, block)?;
+        let from = self.take_staged(0).ok_or(Error::NoSpace)?;
+        self.io.write_bytes(Channel::UPDATES, WriteClass::Checkpoint, from, block)?;
         self.await_remap(file, tail, from);
-        let pairs = self.io.waiting.of(file);
+        let pairs = self.io.pending_remaps.of(file);
         self.remap_as_one(&pairs)
     }
 
-    /// The ways of blocks of a file that are written together, in order, if they are left to [`chosen`].
-    pub(super) fn ways(
+    /// The write modes of blocks of a file that are written together, in order, if they are left to
+    /// [`adaptive_mode`].
+    pub(super) fn write_modes(
         &mut self,
         ino: Nid,
         blocks: &[u64],
-        place: PlaceFacts,
-        why: Why,
-    ) -> Result<Ways, Error> {
-        let way = self.update_way(place);
-        if self.options.updates() != Updates::Adaptive || way != Way::Remap {
-            return Ok(Ways { all: way, each: Vec::new() });
+        facts: UpdateFacts,
+        reason: WritebackReason,
+    ) -> Result<WriteModes, Error> {
+        let mode = self.write_mode_of(facts);
+        if self.options.updates() != Updates::Adaptive || mode != WriteMode::Remap {
+            return Ok(WriteModes { all: mode, each: Vec::new() });
         }
         let runs = self.dirty_runs(ino, blocks)?;
         let small = runs.iter().filter(|run| !is_large(run.blocks));
         let batch = small.fold((0, 0), |sum, run| (sum.0 + run.pieces, sum.1 + run.placed));
         let times = |limits: RemapLimits| (limits.command_time.as_ns(), limits.pair_time.as_ns());
         let deferred = self.defers_updates();
-        let facts = |run: &Run| RunFacts {
+        let facts = |run: &DirtyRun| RunFacts {
             blocks: run.blocks,
             pieces: run.pieces,
             batch: if is_large(run.blocks) { (run.pieces, run.placed) } else { batch },
@@ -250,15 +227,19 @@ impl<D: Scheduler> F2fs<D> {
             deferred,
             // what is appended shows with the next checkpoint
             may_append: !need_ssr(&self.space_facts())
-                && (!deferred || matches!(why, Why::Fsync | Why::DataSync | Why::Sync)),
+                && (!deferred
+                    || matches!(
+                        reason,
+                        WritebackReason::Fsync | WritebackReason::DataSync | WritebackReason::Sync
+                    )),
         };
-        let way = |run: &Run| std::iter::repeat_n(chosen(facts(run)), run.blocks as usize);
-        Ok(Ways { all: Way::Remap, each: runs.iter().flat_map(way).collect() })
+        let modes = |run: &DirtyRun| std::iter::repeat_n(adaptive_mode(facts(run)), run.blocks as usize);
+        Ok(WriteModes { all: WriteMode::Remap, each: runs.iter().flat_map(modes).collect() })
     }
 
     /// Runs of neighbouring blocks of the file among `blocks`.
-    fn dirty_runs(&mut self, ino: Nid, blocks: &[u64]) -> Result<Vec<Run>, Error> {
-        let mut runs: Vec<Run> = Vec::new();
+    fn dirty_runs(&mut self, ino: Nid, blocks: &[u64]) -> Result<Vec<DirtyRun>, Error> {
+        let mut runs: Vec<DirtyRun> = Vec::new();
         for &index in blocks {
             let address = match self.find_pointer(ino, index)? {
                 Found::Pointer(pointer) if !pointer.address.is_hole() => Some(pointer.address),
@@ -267,7 +248,7 @@ impl<D: Scheduler> F2fs<D> {
             match runs.last_mut() {
                 Some(run) if run.next == index => run.add(address),
                 _ => {
-                    let mut run = Run { next: index, blocks: 0, pieces: 0, placed: 0, last: None };
+                    let mut run = DirtyRun { next: index, blocks: 0, pieces: 0, placed: 0, last: None };
                     run.add(address);
                     runs.push(run);
                 }
@@ -277,32 +258,32 @@ impl<D: Scheduler> F2fs<D> {
     }
 }
 
-/// The ways of blocks that are written together: one for all, unless each has its own.
-pub(super) struct Ways {
-    all: Way,
-    each: Vec<Way>,
+/// The write modes of blocks that are written together: one for all, unless each has its own.
+pub(super) struct WriteModes {
+    all: WriteMode,
+    each: Vec<WriteMode>,
 }
 
-impl Ways {
-    /// The way of number `number`.
-    pub(super) fn of(&self, number: usize) -> Way {
+impl WriteModes {
+    /// The write mode of number `number`.
+    pub(super) fn of(&self, number: usize) -> WriteMode {
         self.each.get(number).copied().unwrap_or(self.all)
     }
 }
 
 /// A run of neighbouring blocks of a file.
-struct Run {
+struct DirtyRun {
     /// The block after it.
     next: u64,
     blocks: u32,
     /// Runs on the device that hold it.
     pieces: u32,
-    /// Blocks that have a place.
+    /// Blocks that have an address.
     placed: u32,
     last: Option<BlockAddr>,
 }
 
-impl Run {
+impl DirtyRun {
     fn add(&mut self, address: Option<BlockAddr>) {
         (self.next, self.blocks) = (self.next + 1, self.blocks + 1);
         let Some(address) = address else { return };

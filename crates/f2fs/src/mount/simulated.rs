@@ -6,7 +6,7 @@ use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Count, Error, Ino, Simulated};
 
-use super::data::Why;
+use super::data::WritebackReason;
 use super::{F2fs, figures};
 use crate::format::{BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, Nid};
 
@@ -35,7 +35,7 @@ impl<D: Scheduler> F2fs<D> {
         let mut dirty = self.nodes.dirty_count();
         for (index, content) in (first..).zip(contents) {
             self.write_page(ino, index, content.clone())?;
-            self.make_room_for_nodes(&mut dirty)?;
+            self.look_for_node_headroom(&mut dirty)?;
         }
         Ok(())
     }
@@ -43,13 +43,13 @@ impl<D: Scheduler> F2fs<D> {
     /// Writes past the cache, and waits. Where the volume is no pure log, blocks that have a place keep it (Linux 6.1).
     fn write_direct(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
         let facts = self.data_facts(ino, contents.len())?;
-        let place = self.place_facts(ino, Why::Direct, contents.len())?;
+        let update = self.update_facts(ino, WritebackReason::Direct, contents.len())?;
         let blocks: Vec<u64> = (first..first + contents.len() as u64).collect();
-        let ways = self.ways(ino, &blocks, place, Why::Direct)?;
+        let modes = self.write_modes(ino, &blocks, update, WritebackReason::Direct)?;
         for (number, (index, content)) in (first..).zip(contents).enumerate() {
-            self.look_for_room(number)?;
+            self.look_for_headroom(number)?;
             self.pages.remove_range(ino.0.into(), index..index + 1);
-            self.place_page(ino, index, content.clone(), facts, ways.of(number))?;
+            self.place_page(ino, index, content.clone(), facts, modes.of(number))?;
             if (index - first + 1).is_multiple_of(BLOCKS_IN_SEGMENT.into()) {
                 self.balance()?;
             }
@@ -97,10 +97,6 @@ impl<D: Scheduler> F2fs<D> {
 }
 
 impl<D: Scheduler> Simulated for F2fs<D> {
-    fn set_now(&mut self, now: SimTime) {
-        Self::set_now(self, now);
-    }
-
     fn returned_at(&self) -> SimTime {
         Self::now(self)
     }
@@ -171,14 +167,6 @@ impl<D: Scheduler> Simulated for F2fs<D> {
     }
 
     fn occupancy(&self, cells: usize) -> Vec<f64> {
-        let segments = self.segments.len() as usize; // none on an endless volume
-        let each = segments.div_ceil(cells.max(1));
-        let valid = |segno: usize| u64::from(self.segments.get(crate::format::SegNo(segno as u32)).valid);
-        let cell = |start: usize| {
-            let end = (start + each).min(segments);
-            let blocks = (end - start) as f64 * f64::from(BLOCKS_IN_SEGMENT);
-            (start..end).map(valid).sum::<u64>() as f64 / blocks
-        };
-        (0..segments).step_by(each.max(1)).map(cell).collect()
+        self.space.occupancy(cells)
     }
 }

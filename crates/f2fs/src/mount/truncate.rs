@@ -96,7 +96,7 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(false);
         }
         self.drop_node(tree.nid)?;
-        self.since.dropped_nodes.insert(ino);
+        self.since.note_dropped_nodes(ino);
         let inode = self.edit_inode(ino)?;
         inode.i_blocks.set(inode.i_blocks.get().saturating_sub(1));
         Ok(true)
@@ -111,7 +111,7 @@ impl<D: Scheduler> F2fs<D> {
         }
         self.free_address(ino, address)?;
         variant.put_address(self.edit_node(nid)?, at, BlockAddr::NULL);
-        self.note_promise(address, BlockAddr::NULL);
+        self.space.note_promise(address, BlockAddr::NULL);
         self.drop_extent(ino)?;
         self.uncount(ino, address)
     }
@@ -153,7 +153,7 @@ impl<D: Scheduler> F2fs<D> {
                 self.uncount(ino, address)?;
             }
             block = found + 1;
-            self.make_room_for_nodes(&mut dirty)?;
+            self.look_for_node_headroom(&mut dirty)?;
         }
         Ok(())
     }

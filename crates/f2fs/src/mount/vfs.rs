@@ -1,29 +1,21 @@
-//! The calls of [`FileSystem`]: each checks, does its work, and leaves room for the next.
+//! The calls of [`FileSystem`]: each checks, does its work, and leaves space for the next.
 
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, NewNode, RenameFlags,
-    SetAttr, StatFs, XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, Moment, NewNode,
+    RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::F2fs;
 use super::attributes::kind;
-use crate::format::{FileType, Nid, Variant};
+use crate::format::{FileType, Nid};
 
 fn nid(ino: Ino) -> Nid {
     Nid(u32::try_from(ino.0).unwrap_or(0))
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// The size of the volume without its superblocks; of an endless one what its device has room for.
-    fn space_blocks(&self) -> u64 {
-        match self.superblock.variant {
-            Variant::F2fs => self.superblock.block_count - self.superblock.cp_start.0,
-            Variant::Iplfs => self.superblock.capacity,
-        }
-    }
-
     /// Runs a call that changes the volume.
     pub(super) fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         self.check_writable()?;
@@ -31,10 +23,10 @@ impl<D: Scheduler> F2fs<D> {
         let done = call(self);
         let broken = matches!(done, Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound));
         // what is half done must not reach the next checkpoint
-        self.stopped |= broken && self.nodes.edits() != edits;
+        self.state.stop_if(broken && self.nodes.edits() != edits);
         let done = done?;
         match self.after_write() {
-            // the call itself had room enough; the next one, or a sync, says that there is none
+            // the call itself had space enough; the next one, or a sync, says that there is none
             Err(crate::Error::NoSpace) => {}
             left => left?,
         }
@@ -48,11 +40,11 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
     }
 
     fn statfs(&mut self) -> Result<StatFs, Error> {
-        let user = self.checkpoint.user_block_count;
+        let user = self.committed.checkpoint().user_block_count;
         let free = user.saturating_sub(self.counts.valid_blocks);
         let inodes = u64::from(self.nat.max_nid() - 3).min(user);
         Ok(StatFs {
-            blocks: self.space_blocks(),
+            blocks: self.superblock.space_blocks(),
             free,
             available: free,
             files: inodes,
@@ -131,18 +123,13 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
     }
 
     fn hold(&mut self, ino: Ino) {
-        *self.holds.entry(nid(ino)).or_default() += 1;
+        self.orphans.hold(nid(ino));
     }
 
     fn forget(&mut self, ino: Ino, count: u64) -> Result<(), Error> {
         let ino = nid(ino);
-        let Some(held) = self.holds.get_mut(&ino) else { return Ok(()) };
-        *held = held.saturating_sub(count);
-        if *held > 0 {
-            return Ok(());
-        }
-        self.holds.remove(&ino);
-        if self.orphans.contains(&ino) && !self.is_read_only() {
+        let is_last = self.orphans.release(ino, count);
+        if is_last && self.orphans.contains(ino) && !self.is_read_only() {
             return self.change(|fs| Ok(fs.drop_inode(ino)?));
         }
         Ok(())
@@ -242,8 +229,12 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
         F2fs::next_wake(self)
     }
 
-    fn wake(&mut self, now: SimTime) -> Result<(), Error> {
-        Ok(F2fs::wake(self, now)?)
+    fn set_now(&mut self, now: Moment) {
+        Self::set_now(self, now);
+    }
+
+    fn wake(&mut self) -> Result<(), Error> {
+        Ok(F2fs::wake(self)?)
     }
 
     fn unmount(self: Box<Self>) -> Result<(), Error> {

@@ -10,9 +10,9 @@ use dovetail_vfs::{PointerPlace, PointerWalk};
 use super::F2fs;
 use super::pointers::{Found, Shape};
 use super::truncate::Subtree;
+use crate::device_addresses::DEVICE_ADDRESS_BIT;
 use crate::error::Error;
 use crate::format::{BlockAddr, NIDS_IN_NODE, NatEntry, Nid, XATTR_NODE_OFFSET, node_nid};
-use crate::places::PLACE_BIT;
 
 /// What there is to say when a place is none.
 const NO_POINTER: CallError = CallError::Invalid("there is no pointer at this place");
@@ -76,7 +76,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The `count` pointers of a node in memory from byte `start` on, but holes and marks; the first leads to block `first`.
     fn listed(&mut self, nid: Nid, start: usize, (first, count): (u64, u64)) -> Result<Vec<Listed>, Error> {
-        let (variant, places) = (self.superblock.variant, self.io.places());
+        let (variant, addresses) = (self.superblock.variant, self.io.device_addresses());
         let node = self.cached(nid)?;
         let listed = (0..count as u32).filter_map(|slot| {
             let found = variant.address_at(node, start + variant.address_bytes() * slot as usize);
@@ -85,7 +85,7 @@ impl<D: Scheduler> F2fs<D> {
                 slot,
                 file_block: first + u64::from(slot),
                 blocks: 1,
-                target: address_of(places.has(found), found),
+                target: address_of(addresses.has(found), found),
                 is_metadata: false,
                 written: true,
             })
@@ -108,7 +108,7 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn address_of(&self, found: BlockAddr) -> Address {
-        address_of(self.is_place(found), found)
+        address_of(self.is_device_address(found), found)
     }
 
     fn set_pointer_at(&mut self, ino: Nid, at: PointerPlace, new: Address) -> Result<(), CallError> {
@@ -132,18 +132,22 @@ impl<D: Scheduler> F2fs<D> {
     fn stored(&self, new: Address) -> Result<BlockAddr, CallError> {
         let address = match new {
             Address::Logical(at) => BlockAddr(at),
-            Address::Physical(at) => BlockAddr(at | PLACE_BIT),
+            Address::Physical(at) => BlockAddr(at | DEVICE_ADDRESS_BIT),
         };
         let fits = match new {
             Address::Logical(_) => self.superblock.in_main(address),
-            Address::Physical(_) => self.check_places()?.has(address),
+            Address::Physical(_) => self.check_device_addresses()?.has(address),
         };
         fits.then_some(address).ok_or(CallError::Invalid("the address is not one that a pointer may lead to"))
     }
 }
 
-fn address_of(is_place: bool, found: BlockAddr) -> Address {
-    if is_place { Address::Physical(found.0 & !PLACE_BIT) } else { Address::Logical(found.0) }
+fn address_of(is_device_address: bool, found: BlockAddr) -> Address {
+    if is_device_address {
+        Address::Physical(found.0 & !DEVICE_ADDRESS_BIT)
+    } else {
+        Address::Logical(found.0)
+    }
 }
 
 impl<D: Scheduler> PointerWalk for F2fs<D> {

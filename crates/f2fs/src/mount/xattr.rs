@@ -84,7 +84,7 @@ impl<D: Scheduler> F2fs<D> {
         }
         set_ctime(self.edit_inode(ino)?, caller.now);
         if self.is_dir(ino)? {
-            self.since.xattr_dirs.insert(ino);
+            self.since.note_xattrs_of_dir(ino);
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl<D: Scheduler> F2fs<D> {
         let Some(bytes) = bytes else {
             if old.is_some() {
                 self.drop_node(old)?;
-                self.since.dropped_nodes.insert(ino);
+                self.since.note_dropped_nodes(ino);
                 let raw = self.edit_inode(ino)?;
                 raw.i_xattr_nid.set(0);
                 raw.i_blocks.set(raw.i_blocks.get().saturating_sub(1));

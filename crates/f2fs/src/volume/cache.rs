@@ -9,8 +9,8 @@ use dovetail_block::{
 };
 use dovetail_time::SimTime;
 
+use crate::device_addresses::DeviceAddresses;
 use crate::format::{BLOCK, BlockAddr, Extent};
-use crate::places::Places;
 
 /// Metadata blocks kept: 8 MiB. Assumed; enough for the pointer nodes and directories in use at one time.
 const CAPACITY: usize = 2048;
@@ -22,7 +22,7 @@ pub(crate) struct Blocks<D> {
     now: SimTime,
     cache: HashMap<BlockAddr, Arc<BlockBytes>>,
     zeros: Arc<BlockBytes>,
-    places: Places,
+    device_addresses: DeviceAddresses,
 }
 
 impl<D: BlockDevice> Blocks<D> {
@@ -40,28 +40,28 @@ impl<D: BlockDevice> Blocks<D> {
             now: SimTime::ZERO,
             cache: HashMap::new(),
             zeros: Arc::new([0; BLOCK]),
-            places: Places::default(),
+            device_addresses: DeviceAddresses::default(),
         }
     }
 
     /// From now on addresses may be places of the device.
-    pub(crate) fn set_places(&mut self, places: Places) {
-        self.places = places;
+    pub(crate) fn set_device_addresses(&mut self, addresses: DeviceAddresses) {
+        self.device_addresses = addresses;
     }
 
-    pub(crate) fn places(&self) -> Places {
-        self.places
+    pub(crate) fn device_addresses(&self) -> DeviceAddresses {
+        self.device_addresses
     }
 
     /// The places by which the device holds a block; none where addresses are the volume's alone.
-    pub(crate) fn held_places(&mut self) -> Result<Vec<BlockAddr>, DeviceError> {
-        let Some(space) = self.places.space() else { return Ok(Vec::new()) };
+    pub(crate) fn held_addresses(&mut self) -> Result<Vec<BlockAddr>, DeviceError> {
+        let Some(space) = self.device_addresses.space() else { return Ok(Vec::new()) };
         let range = BlockRange::new(space.first, space.blocks);
         let held = Command::Devirtualize(Devirtualize::Held { range });
         let completion = self.device.submit(self.now, held)?;
         self.now = completion.done;
         let held = completion.answer.into_addresses();
-        Ok(held.into_iter().map(|lba| self.places.address(lba)).collect())
+        Ok(held.into_iter().map(|lba| self.device_addresses.address(lba)).collect())
     }
 
     /// The device again; what was cached is forgotten.
@@ -108,7 +108,7 @@ impl<D: BlockDevice> Blocks<D> {
 
     /// Reads blocks past the cache: for scans of whole areas.
     pub(crate) fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
-        let range = BlockRange::new(self.places.lba(address), into.len() as u64);
+        let range = BlockRange::new(self.device_addresses.lba(address), into.len() as u64);
         let done = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
         self.now = done;
         Ok(())

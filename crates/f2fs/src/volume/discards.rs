@@ -1,17 +1,17 @@
-//! The discard log of an endless volume.
+//! The discard log of an IPLFS volume.
 
 use dovetail_block::{AREA_BLOCKS, BlockDevice};
 
 use super::Volume;
 use super::open::pack_start;
 use crate::error::{Corrupt, Error, Place};
-use crate::format::{BLOCK, BlockAddr, Extent, Variant, area_start, discard_log_checksum, parse_discard_log};
+use crate::format::{BLOCK, BlockAddr, Extent, area_start, discard_log_checksum, parse_discard_log};
 
 /// Blocks read in one command: 1 MiB.
 const CHUNK: usize = 256;
 
 impl<D: BlockDevice> Volume<D> {
-    /// What the checkpoint of an endless volume no longer refers to, and the device may still hold; nothing of F2FS.
+    /// What the checkpoint of an IPLFS volume no longer refers to, and the device may still hold; nothing of F2FS.
     ///
     /// # Errors
     /// A log whose checksum does not fit, or that names blocks which no log has written; [`Error::Io`].
@@ -25,7 +25,7 @@ impl<D: BlockDevice> Volume<D> {
     /// As [`Self::discard_log`], whatever blocks it names.
     pub(crate) fn stored_discard_log(&mut self) -> Result<Vec<Extent>, Error> {
         let checkpoint = &self.checkpoint;
-        if self.superblock.variant == Variant::F2fs || checkpoint.discard_log_bytes == 0 {
+        if checkpoint.discard_log_bytes == 0 {
             return Ok(Vec::new());
         }
         let (place, sum) = (Place::Checkpoint(checkpoint.pack), checkpoint.discard_log_checksum);

@@ -6,7 +6,7 @@ use dovetail_block::BlockDevice;
 use super::Volume;
 use crate::error::{Error, Place};
 use crate::format::{
-    BlockAddr, Inode, NIDS_IN_NODE, Nid, Variant, Way, node_address, node_nid, steps_inside,
+    BlockAddr, Inode, NIDS_IN_NODE, Nid, NodePath, Variant, node_address, node_nid, steps_inside,
 };
 
 const N: u64 = NIDS_IN_NODE as u64;
@@ -35,7 +35,7 @@ impl<D: BlockDevice> Volume<D> {
     /// Where block `block` of the file lies; a hole for what is beyond the largest file, too.
     ///
     /// # Errors
-    /// A node on the way that is damaged, an address outside the main area; [`Error::Io`].
+    /// A node on the path that is damaged, an address outside the main area; [`Error::Io`].
     pub fn block_of(&mut self, inode: &Inode, block: u64) -> Result<BlockAddr, Error> {
         Ok(match self.find(inode, block)? {
             Found::Pointer(address) => address,
@@ -98,28 +98,30 @@ impl<D: BlockDevice> Volume<D> {
     /// As [`Self::block_of`].
     pub(crate) fn pointer_place(&mut self, inode: &Inode, block: u64) -> Result<Option<(Nid, usize)>, Error> {
         let direct = direct_of(inode, self.superblock.variant);
-        let Some(way) = Way::to(block, inode.pointer_count() as u64, direct) else {
+        let Some(path) = NodePath::to(block, inode.pointer_count() as u64, direct) else {
             return Ok(None);
         };
-        let Some(root) = way.root else { return Ok(Some((inode.ino, way.index))) };
+        let Some(root) = path.root else { return Ok(Some((inode.ino, path.index))) };
         let mut nid = inode.nids[root];
-        for &(offset, index) in &way.steps[..way.depth - 1] {
+        for &(offset, index) in &path.steps[..path.depth - 1] {
             if nid == Nid::NONE {
                 return Ok(None);
             }
             nid = node_nid(&*self.node(nid, inode.ino, offset)?, index);
         }
-        Ok(nid.is_some().then_some((nid, way.steps[way.depth - 1].1)))
+        Ok(nid.is_some().then_some((nid, path.steps[path.depth - 1].1)))
     }
 
     fn find(&mut self, inode: &Inode, block: u64) -> Result<Found, Error> {
         let variant = self.superblock.variant;
         let (pointers, direct) = (inode.pointer_count() as u64, direct_of(inode, variant));
-        let Some(way) = Way::to(block, pointers, direct) else { return Ok(Found::MissingUntil(u64::MAX)) };
-        let Some(root) = way.root else { return Ok(self.checked(inode, block, inode.pointer(way.index))) };
+        let Some(path) = NodePath::to(block, pointers, direct) else {
+            return Ok(Found::MissingUntil(u64::MAX));
+        };
+        let Some(root) = path.root else { return Ok(self.checked(inode, block, inode.pointer(path.index))) };
         let mut nid = inode.nids[root];
-        for (level, &(offset, index)) in way.steps[..way.depth].iter().enumerate() {
-            let below = direct * N.pow((way.depth - 1 - level) as u32);
+        for (level, &(offset, index)) in path.steps[..path.depth].iter().enumerate() {
+            let below = direct * N.pow((path.depth - 1 - level) as u32);
             let until = |block| block - steps_inside(block, pointers, direct, below) + below;
             if nid == Nid::NONE {
                 return Ok(Found::MissingUntil(until(block)));
@@ -128,7 +130,7 @@ impl<D: BlockDevice> Volume<D> {
                 Err(error @ Error::Corrupt(_)) => return Ok(Found::DamagedUntil(until(block), error)),
                 node => node?,
             };
-            if level + 1 == way.depth {
+            if level + 1 == path.depth {
                 return Ok(self.checked(inode, block, node_address(&node, index, variant)));
             }
             nid = node_nid(&node, index);

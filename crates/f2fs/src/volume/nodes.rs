@@ -70,7 +70,7 @@ impl<D: BlockDevice> Volume<D> {
         field: &'static str,
         found: BlockAddr,
     ) -> Result<(), Corrupt> {
-        if self.superblock.in_main(found) || self.blocks.places().has(found) {
+        if self.superblock.in_main(found) || self.blocks.device_addresses().has(found) {
             return Ok(());
         }
         let (first, last) = (self.superblock.main_start.0, self.superblock.main_end().0 - 1);

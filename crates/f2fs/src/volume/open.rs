@@ -4,12 +4,12 @@ use dovetail_block::{BlockDevice, DeviceError};
 
 use super::Volume;
 use super::cache::Blocks;
+use crate::device_addresses::DeviceAddresses;
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
     BLOCK, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal, SitJournal, Superblock,
-    Variant, compact_journals, endless_journal, nat_journal, sit_journal,
+    Variant, compact_journals, iplfs_journal, nat_journal, sit_journal,
 };
-use crate::places::Places;
 
 /// The bits up to `readonly` (0x4000), without zoned devices.
 const READABLE: Features = Features(0x7FFF & !Features::BLKZONED.0);
@@ -37,9 +37,9 @@ impl<D: BlockDevice> Volume<D> {
             return Err(Corrupt::Truncated { found: room, expected: superblock.capacity }.into());
         }
         if superblock.devirtualized {
-            let places = Places::of(&blocks.device_info());
-            places.space().ok_or(Incompatible::Devirtualized)?;
-            blocks.set_places(places);
+            let addresses = DeviceAddresses::of(&blocks.device_info());
+            addresses.space().ok_or(Incompatible::Devirtualized)?;
+            blocks.set_device_addresses(addresses);
         }
         let checkpoint = elect(&mut blocks, &superblock)?;
         let bitmaps = read_bitmaps(&mut blocks, &superblock, &checkpoint)?;
@@ -135,7 +135,7 @@ fn read_journals<D: BlockDevice>(
 ) -> Result<(NatJournal, SitJournal), DeviceError> {
     let start = pack_start(superblock, checkpoint.pack);
     if superblock.variant == Variant::Iplfs {
-        return Ok((endless_journal(&*blocks.metadata(start)?), Vec::new()));
+        return Ok((iplfs_journal(&*blocks.metadata(start)?), Vec::new()));
     }
     if checkpoint.flags.has(CheckpointFlags::COMPACT) {
         let block = blocks.metadata(start.plus(checkpoint.summary_start.into()))?;

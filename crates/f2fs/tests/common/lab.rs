@@ -98,12 +98,12 @@ impl Lab {
 
     pub fn seal_checkpoint(&mut self) {
         let head = self.pack(self.checkpoint.pack);
-        let endless = self.superblock.variant == Variant::Iplfs;
-        let byte = if endless { 96 } else { 136 };
+        let iplfs = self.superblock.variant == Variant::Iplfs;
+        let byte = if iplfs { 96 } else { 136 };
         let total = u64::from(self.u32(At { block: head, byte }).clamp(1, self.superblock.pack_blocks));
         let bytes = self.bytes(head);
         let named = u32::from_le_bytes(bytes[164..168].try_into().unwrap()).min(4092) as usize;
-        let at = if endless { 4092 } else { named };
+        let at = if iplfs { 4092 } else { named };
         let crc = crc32(crc32(CRC_SEED, &bytes[..at]), &bytes[at + 4..]);
         bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
         let copy = *bytes;
@@ -155,7 +155,7 @@ impl Lab {
     pub fn nat(&self, nid: u32) -> At {
         let address = nat_block_address(&self.superblock, &self.bitmaps.nat, Nid(nid));
         let variant = self.superblock.variant;
-        At { block: address.0, byte: variant.nat_place(Nid(nid)).1 * (5 + variant.address_bytes()) }
+        At { block: address.0, byte: variant.nat_position(Nid(nid)).1 * (5 + variant.address_bytes()) }
     }
 
     /// The SIT entry (74 bytes) of a segment: in the journal if it is there.

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
-pub mod endless;
+pub mod iplfs;
 pub mod lab;
 pub mod manifest;
 pub mod mutation;

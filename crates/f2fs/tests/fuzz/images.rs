@@ -10,7 +10,7 @@ use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, NewNode, SetAttr, Timestamp, XattrFlags};
 
-use crate::common::endless::{all_features, endless, endless_options};
+use crate::common::iplfs::{all_features, iplfs_device, iplfs_options};
 use crate::common::lab::{At, Lab};
 use crate::common::{kernel_image, tool};
 use crate::input::Seed;
@@ -42,8 +42,8 @@ pub(crate) fn seeds() -> Vec<Seed> {
 
 /// An IPLFS volume of 64 MiB with directories, a file with direct and indirect nodes, and a discard log.
 fn iplfs_image() -> MemoryDevice {
-    let options = MkfsOptions { features: all_features(), ..endless_options() };
-    let mut fs = F2fs::mount(endless(64 << 20, &options), Default::default(), SimTime::ZERO).unwrap();
+    let options = MkfsOptions { features: all_features(), ..iplfs_options() };
+    let mut fs = F2fs::mount(iplfs_device(64 << 20, &options), Default::default(), SimTime::ZERO).unwrap();
     let (root, caller) = (fs.root(), Caller::default());
     let file = NewNode { mode: 0o100_644, rdev: (0, 0) };
     let dir = fs.create(&caller, root, b"folder", &NewNode { mode: 0o040_755, ..file }).unwrap().ino;

@@ -129,7 +129,7 @@ impl Main {
 }
 
 /// Structures of an image of IPLFS: pointers have 8 bytes.
-fn endless_structures(lab: &Lab) -> Vec<Structure> {
+fn iplfs_structures(lab: &Lab) -> Vec<Structure> {
     let (s, c) = (&lab.superblock, &lab.checkpoint);
     let used: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();
     let area = |from: u64, blocks: u32| -> Vec<u64> {
@@ -164,7 +164,7 @@ fn endless_structures(lab: &Lab) -> Vec<Structure> {
 /// Structures of the image, and where their fields are.
 fn structures(lab: &Lab) -> Vec<Structure> {
     if lab.superblock.variant == Variant::Iplfs {
-        return endless_structures(lab);
+        return iplfs_structures(lab);
     }
     let s = &lab.superblock;
     let used: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Limits, Model, NewNode, RenameFlags, SetAttr,
-    StatFs, Timestamp, XattrFlags,
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Limits, Model, Moment, NewNode, RenameFlags,
+    SetAttr, StatFs, Timestamp, XattrFlags,
 };
 use nix::libc;
 
@@ -84,7 +84,11 @@ impl FileSystem for Watched {
         fn setxattr(c: &Caller, i: Ino, name: &[u8], value: &[u8], how: XattrFlags) -> Result<(), Error>;
         fn listxattr(ino: Ino) -> Result<Vec<Vec<u8>>, Error>;
         fn removexattr(caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error>;
-        fn wake(now: SimTime) -> Result<(), Error>;
+        fn wake() -> Result<(), Error>;
+    }
+
+    fn set_now(&mut self, now: Moment) {
+        self.model.set_now(now);
     }
 
     fn root(&self) -> Ino {

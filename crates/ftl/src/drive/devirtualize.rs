@@ -1,7 +1,7 @@
 //! Blocks reached by their device addresses: batches of renames.
 //!
 //! A rename is a remap whose destination is the page of the place where the source is: the map then needs no entry for it
-//! (`direct_map.rs`), and the log of remaps makes it atomic and durable. What comes beside is that both names are
+//! (`translation/direct_map.rs`), and the log of remaps makes it atomic and durable. What comes beside is that both names are
 //! one block until the batch is ended. The order is the argument:
 //! 1. *Batch pages* say which old name is to lead to which new one. They are waited for.
 //! 2. The remap is logged and executed. The old names lead nowhere by themselves; commands on them are led to the new ones.
@@ -11,107 +11,19 @@
 //! is mapped, for in an open batch nothing is mapped by it. An ended batch that comes back open is ended again by the issuer,
 //! and cannot if an old name was taken anew meanwhile: then it is mapped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use dovetail_block::{
-    Answer, BlockRange, Command, Completion, Data, DeviceError, DeviceSpace, Devirtualize, Hints, Inode, Lba,
-    OpenRenames, RemapPair, Rename, RenameId, SectorRange,
+    Answer, BlockRange, Command, Completion, Data, DeviceError, Devirtualize, Hints, Inode, Lba, OpenRenames,
+    RemapPair, Rename, RenameId, SectorRange,
 };
-use dovetail_nand::{Lpn, Seq};
+use dovetail_nand::Lpn;
 use dovetail_time::SimTime;
 
 use super::Drive;
-use super::journal::{HEADER_BYTES, PageHeader, SystemPage, u64_at};
 use super::remap::page_of;
-use crate::config::DriveConfig;
+use crate::metadata::renames::{BatchPage, batch_pages, newest_batch};
 use crate::stats::Cause;
-
-const BATCH_MAGIC: u32 = 0x4456_4E31; // "DVN1"
-const ID_BYTES: usize = 8;
-const RENAME_BYTES: usize = 16;
-
-/// A part of a batch, as a page of the drive's own says it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BatchPage {
-    /// Of the whole batch.
-    pub(super) seq: Seq,
-    /// Renames of the whole batch; 0 when none is open.
-    total: usize,
-    id: RenameId,
-    renames: Vec<Rename>,
-}
-
-impl BatchPage {
-    /// The old and new names in it; pages of such drives are one block.
-    pub(super) fn addresses(&self) -> impl Iterator<Item = Lba> {
-        self.renames.iter().flat_map(|rename| rename.to.into_iter().chain([rename.from]))
-    }
-}
-
-/// What a drive that devirtualises keeps for it.
-#[derive(Debug)]
-pub(super) struct Renames {
-    space: DeviceSpace,
-    first_lpn: u64,
-    open: Option<OpenRenames>,
-    /// From old names to new ones, while a batch is open.
-    names: BTreeMap<Lba, Lba>,
-    /// The number that the newest batch pages have.
-    seq: Seq,
-    /// When the last batch page is durable.
-    end: SimTime,
-    /// Inodes of moved pages that are reached by device address.
-    moved: BTreeSet<Inode>,
-    /// A batch page was lost on the medium.
-    must_rewrite: bool,
-}
-
-fn renames_per_page(config: &DriveConfig) -> usize {
-    (config.nand.geometry.page_bytes as usize - HEADER_BYTES - ID_BYTES) / RENAME_BYTES
-}
-
-/// Logical pages that a batch takes, above those of the log of remaps.
-pub(super) fn batch_pages(config: &DriveConfig) -> u32 {
-    config.devirtualize.map_or(0, |most| most.div_ceil(renames_per_page(config) as u32))
-}
-
-impl Renames {
-    /// What the configuration asks for.
-    pub(super) fn new(config: &DriveConfig) -> Option<Box<Self>> {
-        let space = config.device_space()?;
-        let below = super::system_pages(config) - batch_pages(config);
-        Some(Box::new(Self {
-            space,
-            first_lpn: config.host_pages() + u64::from(below),
-            open: None,
-            names: BTreeMap::new(),
-            seq: Seq::default(),
-            end: SimTime::ZERO,
-            moved: BTreeSet::new(),
-            must_rewrite: false,
-        }))
-    }
-
-    /// Bytes of the drive's memory for open names and the list of inodes.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        self.names.len() as u64 * RENAME_BYTES as u64 + self.moved.len() as u64 * 4
-    }
-
-    fn set_open(&mut self, open: Option<OpenRenames>) {
-        let renames = open.iter().flat_map(|open| &open.renames);
-        self.names = renames.filter_map(|rename| Some((rename.from, rename.to?))).collect();
-        self.open = open;
-    }
-
-    fn has_name_in(&self, range: BlockRange) -> bool {
-        self.names.range(range.start..range.end()).next().is_some()
-    }
-
-    /// What is moved back when the old names stay.
-    fn moves_back(&self) -> Vec<RemapPair> {
-        self.names.iter().map(|(&old, &new)| RemapPair { to: old, from: new }).collect()
-    }
-}
 
 impl Drive {
     /// Carries out a command of the capability.
@@ -124,9 +36,9 @@ impl Drive {
         let completion = match asked {
             Devirtualize::Begin { id, renames } => self.begin_renames(at, id, renames)?,
             Devirtualize::End { id, keep } => Completion::at(self.end_renames(at, id, keep)?),
-            Devirtualize::Open => Completion::with(at, Answer::OpenBatch(state.open.clone())),
+            Devirtualize::Open => Completion::with(at, Answer::OpenBatch(state.open().cloned())),
             Devirtualize::Moved => {
-                Completion::with(at, Answer::Inodes(std::mem::take(&mut state.moved).into_iter().collect()))
+                Completion::with(at, Answer::Inodes(state.take_moved().into_iter().collect()))
             }
             Devirtualize::Held { range } => self.held(at, range)?,
         };
@@ -169,9 +81,9 @@ impl Drive {
     }
 
     fn check_renames(&mut self, renames: &[Rename]) -> Result<(), DeviceError> {
-        let Some(Renames { space, open, .. }) = self.renames.as_deref() else { return Ok(()) };
-        let (space, limit) = (*space, u64::from(space.most));
-        if open.is_some() {
+        let Some(state) = self.renames.as_deref() else { return Ok(()) };
+        let (space, limit) = (state.space(), u64::from(state.space().most));
+        if state.open().is_some() {
             return Err(DeviceError::RenamesOpen);
         }
         if renames.len() as u64 > limit {
@@ -193,24 +105,24 @@ impl Drive {
 
     fn holds(&mut self, lba: Lba) -> bool {
         let lpn = page_of(lba);
-        self.map.lookup(lpn).0.is_some() || self.buffer.dirty_mut(lpn).is_some()
+        self.translation.lookup(lpn).0.is_some() || self.buffer.dirty_mut(lpn).is_some()
     }
 
     /// Puts in the device addresses of the places; returns when all are looked up.
     fn find_places(&mut self, mut at: SimTime, renames: &mut [Rename]) -> SimTime {
         let Some(space) = self.config.device_space() else { return at };
         for rename in renames.iter_mut().filter(|rename| rename.to.is_none()) {
-            let (place, cost) = self.map.lookup(page_of(rename.from));
+            let (place, cost) = self.translation.lookup(page_of(rename.from));
             at += self.charge(cost);
             let Some(place) = place else { continue };
             let name = Lba(space.first.0 + u64::from(place.0));
-            if self.map.lookup(page_of(name)).0.is_none() {
+            if self.translation.lookup(page_of(name)).0.is_none() {
                 rename.to = Some(name);
             } else if name != rename.from {
                 // the name is another block's for now: to be tried again
-                let inode = self.nand.inode(place);
+                let inode = self.medium.nand().inode(place);
                 if let Some(state) = &mut self.renames {
-                    state.moved.insert(inode);
+                    state.note_moved([inode]);
                 }
             }
         }
@@ -225,7 +137,7 @@ impl Drive {
 
     fn end_renames(&mut self, at: SimTime, id: RenameId, keep: bool) -> Result<SimTime, DeviceError> {
         let Some(state) = &self.renames else { return Ok(at) };
-        if state.open.as_ref().is_none_or(|open| open.id != id) {
+        if state.open().is_none_or(|open| open.id != id) {
             return Ok(at);
         }
         let back = if keep { Vec::new() } else { state.moves_back() };
@@ -238,24 +150,24 @@ impl Drive {
 
     /// Writes which batch is open, no earlier than `at` and after what was said before; returns when that is durable.
     fn write_batch(&mut self, at: SimTime, open: Option<&OpenRenames>) -> Result<SimTime, DeviceError> {
-        let seq = self.take_seq();
+        let seq = self.medium.take_seq();
         if let Some(state) = &mut self.renames {
-            state.seq = seq;
+            state.begin_batch(seq);
         }
         self.write_batch_pages(at, open)
     }
 
     fn write_batch_pages(&mut self, at: SimTime, open: Option<&OpenRenames>) -> Result<SimTime, DeviceError> {
         let Some(state) = &self.renames else { return Ok(at) };
-        let (at, first, seq) = (at.max(state.end), state.first_lpn, state.seq);
-        let pages = encode_batch(&self.config, seq, open);
+        let (before, pages) = state.batch(&self.config, open);
+        let at = at.max(before);
         let mut end = at;
-        for (lpn, page) in (first..).map(Lpn).zip(&pages) {
-            let program = |drive: &mut Self| drive.program_system(at, lpn, page, Cause::Remap);
+        for (lpn, page) in &pages {
+            let program = |drive: &mut Self| drive.program_system(at, *lpn, page, Cause::Remap);
             end = end.max(self.without_erasing(program)?);
         }
         if let Some(state) = &mut self.renames {
-            state.end = end;
+            state.batch_written(end);
         }
         Ok(end)
     }
@@ -266,7 +178,7 @@ impl Drive {
             return Err(DeviceError::OutOfRange { range, blocks });
         }
         let mut found = Vec::new();
-        self.map.find_mapped(self.pages_of(range), usize::MAX, &mut found);
+        self.translation.find_mapped(self.pages_of(range), usize::MAX, &mut found);
         let held = found.into_iter().map(|(lpn, _)| Lba(lpn.0)).collect();
         Ok(Completion::with(at, Answer::Addresses(held)))
     }
@@ -276,13 +188,13 @@ impl Drive {
         if self.config.device_space().is_none_or(|space| range.start < space.first) {
             return Ok(());
         }
-        let nothing = |lba: &Lba| self.map.lookup(page_of(*lba)).0.is_none();
+        let nothing = |lba: &Lba| self.translation.lookup(page_of(*lba)).0.is_none();
         range.iter().find(nothing).map_or(Ok(()), |lba| Err(DeviceError::NoBlock(lba)))
     }
 
     /// Whether a command is about old names of an open batch.
     pub(super) fn touches_open_names(&self, command: &Command<'_>) -> bool {
-        let Some(state) = self.renames.as_ref().filter(|state| !state.names.is_empty()) else { return false };
+        let Some(state) = self.renames.as_ref().filter(|state| state.has_names()) else { return false };
         match command {
             Command::Read { range, .. } | Command::Write { range, .. } => state.has_name_in(*range),
             Command::Discard { ranges } => {
@@ -334,40 +246,40 @@ impl Drive {
     }
 
     fn by_new_name(&self, lba: Lba) -> BlockRange {
-        let new = self.renames.as_ref().and_then(|state| state.names.get(&lba));
-        BlockRange::new(*new.unwrap_or(&lba), 1)
+        BlockRange::new(self.renames.as_ref().map_or(lba, |state| state.new_name(lba)), 1)
     }
 
     fn new_names_in(&self, range: BlockRange) -> Vec<Lba> {
-        let Some(state) = &self.renames else { return Vec::new() };
-        state.names.range(range.start..range.end()).map(|(_, &new)| new).collect()
+        self.renames.as_ref().map_or_else(Vec::new, |state| state.new_names_in(range))
     }
 
     /// A page of the host's has moved.
     pub(super) fn note_moved(&mut self, lpn: Lpn, inode: Inode) {
-        let system = self.system.owns(lpn);
+        let system = self.translation.is_own(lpn);
         let Some(state) = self.renames.as_mut().filter(|_| !system) else { return };
-        if lpn.0 >= state.space.first.0 {
-            state.moved.insert(inode);
+        if lpn.0 >= state.space().first.0 {
+            state.note_moved([inode]);
         }
     }
 
     pub(super) fn is_batch_page(&self, lpn: Lpn) -> bool {
-        self.renames.as_ref().is_some_and(|state| lpn.0 >= state.first_lpn)
+        self.renames.as_ref().is_some_and(|state| state.is_batch_page(lpn))
     }
 
     /// A batch page can no longer be read: it is written anew from memory before anything is erased.
     pub(super) fn distrust_batch(&mut self) {
         if let Some(state) = &mut self.renames {
-            state.must_rewrite = true;
+            state.distrust();
         }
     }
 
     /// Writes the batch pages if one was lost.
     pub(super) fn mend_batch(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        let Some(state) = self.renames.as_mut().filter(|state| state.must_rewrite) else { return Ok(()) };
-        state.must_rewrite = false;
-        let open = state.open.clone();
+        let Some(state) = &mut self.renames else { return Ok(()) };
+        if !state.take_rewrite() {
+            return Ok(());
+        }
+        let open = state.open().cloned();
         // with the number that they have: those that are left and those that are new are one batch, wherever the power goes
         self.write_batch_pages(at, open.as_ref())?;
         Ok(())
@@ -377,61 +289,16 @@ impl Drive {
     pub(super) fn adopt_renames(&mut self, pages: Vec<BatchPage>) {
         let Some(space) = self.config.device_space() else { return };
         let open = newest_batch(pages).filter(|open| {
-            let is_mapped = |rename: &Rename| self.map.lookup(page_of(rename.from)).0.is_some();
+            let is_mapped = |rename: &Rename| self.translation.lookup(page_of(rename.from)).0.is_some();
             !open.renames.iter().any(is_mapped)
         });
         let mut named = Vec::new();
-        self.map.find_mapped(space.first.0..space.first.0 + space.blocks, usize::MAX, &mut named);
+        self.translation.find_mapped(space.first.0..space.first.0 + space.blocks, usize::MAX, &mut named);
         let elsewhere = named.into_iter().filter(|(lpn, ppn)| lpn.0 != space.first.0 + u64::from(ppn.0));
-        let moved = elsewhere.map(|(_, ppn)| self.nand.inode(ppn)).collect();
+        let moved: Vec<Inode> = elsewhere.map(|(_, ppn)| self.medium.nand().inode(ppn)).collect();
         if let Some(state) = &mut self.renames {
-            state.moved = moved;
+            state.note_moved(moved);
             state.set_open(open);
         }
     }
-}
-
-/// The batch that was open when the power went, if its pages are all there.
-fn newest_batch(pages: Vec<BatchPage>) -> Option<OpenRenames> {
-    let newest = pages.iter().map(|page| page.seq).max()?;
-    let of_newest: Vec<&BatchPage> = pages.iter().filter(|page| page.seq == newest).collect();
-    let (id, total) = of_newest.first().map(|page| (page.id, page.total))?;
-    let renames: Vec<Rename> = of_newest.iter().flat_map(|page| page.renames.iter().copied()).collect();
-    (total > 0 && renames.len() == total).then_some(OpenRenames { id, renames })
-}
-
-fn encode_batch(config: &DriveConfig, seq: Seq, open: Option<&OpenRenames>) -> Vec<Vec<u8>> {
-    let none = OpenRenames { id: RenameId(0), renames: Vec::new() };
-    let OpenRenames { id, renames } = open.unwrap_or(&none);
-    let encode = |chunk: &[Rename]| {
-        let mut page = vec![0; config.nand.geometry.page_bytes as usize];
-        let (count, first) = (chunk.len() as u32, renames.len() as u64);
-        PageHeader { magic: BATCH_MAGIC, count, first, seq }.put(&mut page);
-        let (id_bytes, slots) = page[HEADER_BYTES..].split_at_mut(ID_BYTES);
-        id_bytes.copy_from_slice(&id.0.to_le_bytes());
-        for (slot, rename) in slots.chunks_exact_mut(RENAME_BYTES).zip(chunk) {
-            slot[..8].copy_from_slice(&rename.from.0.to_le_bytes());
-            slot[8..].copy_from_slice(&rename.to.map_or(u64::MAX, |to| to.0).to_le_bytes());
-        }
-        page
-    };
-    if renames.is_empty() {
-        return vec![encode(&[])];
-    }
-    renames.chunks(renames_per_page(config)).map(encode).collect()
-}
-
-/// Reads a batch page; `None` when it is none.
-pub(super) fn decode(header: PageHeader, body: &[u8]) -> Option<SystemPage> {
-    if header.magic != BATCH_MAGIC {
-        return None;
-    }
-    let rename = |slot: &[u8]| Rename { from: Lba(u64_at(slot, 0)), to: Some(Lba(u64_at(slot, 8))) };
-    let slots = body[ID_BYTES..].chunks_exact(RENAME_BYTES).take(header.count as usize);
-    Some(SystemPage::Batch(BatchPage {
-        seq: header.seq,
-        total: header.first as usize,
-        id: RenameId(u64_at(body, 0)),
-        renames: slots.map(rename).collect(),
-    }))
 }

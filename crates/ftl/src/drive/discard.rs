@@ -34,9 +34,9 @@ impl Drive {
     /// on record by then.
     fn discard_range(&mut self, at: SimTime, mut range: BlockRange) -> Result<SimTime, DeviceError> {
         let mut done = at;
-        while self.paging.is_some() {
+        while self.translation.is_paged() {
             let mut found = Vec::new();
-            let cost = self.map.find_mapped(self.pages_of(range), AT_ONCE, &mut found);
+            let cost = self.translation.find_mapped(self.pages_of(range), AT_ONCE, &mut found);
             self.charge(cost);
             for wanted in found.chunks(WANTED_AT_ONCE) {
                 for &(lpn, _) in wanted {
@@ -74,14 +74,14 @@ impl Drive {
     fn discard_mapped(&mut self, range: BlockRange) -> bool {
         let (mut pages, mut found, mut unmapped) = (self.pages_of(range), Vec::new(), false);
         loop {
-            let cost = self.map.find_mapped(pages.clone(), AT_ONCE, &mut found);
+            let cost = self.translation.find_mapped(pages.clone(), AT_ONCE, &mut found);
             self.charge(cost);
             let Some(&(last, _)) = found.last() else { return unmapped };
             // Fewer, or more than were asked for.
             let is_all = found.len() != AT_ONCE;
             for (lpn, ppn) in found.drain(..) {
                 let piece = Piece::of(range, lpn.0, self.page_shift());
-                let mapped = self.live_mask(ppn) & piece.mask();
+                let mapped = self.medium.live_mask(ppn) & piece.mask();
                 self.kill_parts(lpn, ppn, mapped);
                 let buffered = self.discard_in_buffer(piece);
                 self.counters.discarded_blocks += u64::from((buffered | mapped).count_ones());
@@ -104,7 +104,7 @@ impl Drive {
         };
         let dropped = entry.mask & gone;
         for part in (0..8).filter(|part| dropped >> part & 1 == 1) {
-            self.nand.release(std::mem::replace(&mut entry.tokens[part], dovetail_nand::Token::EMPTY));
+            self.medium.release(std::mem::replace(&mut entry.tokens[part], dovetail_nand::Token::EMPTY));
         }
         entry.mask &= !gone;
         let empty = entry.mask == 0;

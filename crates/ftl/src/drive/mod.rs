@@ -1,62 +1,49 @@
 //! The drive: carries out what the host commands and what the policies decide.
 
-mod collect;
-mod deaths;
+mod clean;
+mod demand;
 mod devirtualize;
 mod discard;
-mod frontier;
+mod invalidate;
 mod journal;
 mod nvm;
-mod paging;
-mod place;
+mod owed;
+mod program;
 mod read;
 mod recover;
+mod relocate;
 mod remap;
 mod remap_log;
-mod reverse;
-mod said;
-mod system;
 mod thin;
-mod validity;
 mod write;
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use dovetail_block::{
     Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, Query, Thin,
     performs_at_once,
 };
-use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Lpn, Nand, NandError, Ppn, Seq};
-use dovetail_time::{Rng, SimSpan, SimTime};
+use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Keeper, Lpn, Ppn};
+use dovetail_time::{SimSpan, SimTime};
 
 use crate::buffer::WriteBuffer;
+use crate::cache::Occupancy;
+use crate::cleaner::Cleaner;
 use crate::config::{ConfigError, DriveConfig};
-use crate::direct_map::DirectMap;
-use crate::lines::{Found, LineId, Lines};
-use crate::mapping::{MapCost, Mapping};
+use crate::lines::Lines;
+use crate::mapping::MapCost;
+use crate::medium::Medium;
+use crate::metadata::journal::Journal;
+use crate::metadata::remap_log::AddressWidth;
+use crate::metadata::renames::Renames;
+use crate::metadata::system_pages;
+use crate::ownership::Ownership;
 use crate::remap::{RemapConfig, RemapStore};
 use crate::stats::Counters;
-use collect::Run;
-use devirtualize::Renames;
-use frontier::Frontier;
-use journal::Journal;
-use paging::Paging;
-use remap::Remaps;
-use remap_log::AddressWidth;
-use system::SystemPages;
+use crate::translation::Translation;
 use thin::Freed;
-use validity::LiveParts;
 
-pub(crate) use journal::bitmap_pages;
-pub(crate) use paging::FLASH_ENTRY_BYTES;
 pub use recover::{RecoveryReport, UnrecoveredDrive};
-pub(crate) use remap_log::table_pages as reverse_table_pages;
-
-/// Logical pages that the drive keeps for itself, above the host's.
-pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
-    journal::journal_pages(config) + remap_log::log_pages(config) + devirtualize::batch_pages(config)
-}
 
 /// A drive that is switched on.
 ///
@@ -66,37 +53,19 @@ pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
 #[derive(Debug)]
 pub struct Drive {
     config: DriveConfig,
-    nand: Nand,
-    /// The host's pages.
-    map: Box<dyn Mapping>,
-    /// How many of them are mapped.
-    mapped: u64,
-    system: SystemPages,
-    /// Of a map that is demand-paged.
-    paging: Option<Box<Paging>>,
-    lines: Lines,
-    frontiers: Vec<Frontier>,
+    medium: Medium,
+    translation: Translation,
+    cleaner: Cleaner,
     buffer: WriteBuffer,
     journal: Journal,
-    remaps: Option<Box<Remaps>>,
+    ownership: Ownership,
     renames: Option<Box<Renames>>,
-    live: Option<LiveParts>,
     freed: Freed,
-    seq: Seq,
-    run: Option<Run>,
-    gc_credit: u64,
-    /// Lines whose pages have moved, and when all the moves are durable.
-    awaiting_erase: VecDeque<(SimTime, LineId)>,
-    /// Bad blocks that may still hold valid pages.
-    condemned: Vec<BlockId>,
-    runs_since_wear_check: u32,
-    /// When the last program issued so far ends: for the host's data, and for all.
+    /// End of the last program of the host's data and of the drive's own pages, which a flush waits for.
     host_programs_end: SimTime,
-    programs_end: SimTime,
     last_command: SimTime,
     link_backlog_until: SimTime,
     counters: Counters,
-    rng: Rng,
 }
 
 /// A run of parts of one page within a command.
@@ -134,55 +103,34 @@ impl Drive {
     /// A configuration with which no drive can work.
     pub fn new(config: DriveConfig) -> Result<Self, ConfigError> {
         let config = config.checked()?;
-        let nand = Nand::new(config.nand.clone())?;
-        let mut drive = Self::assemble(config, nand);
-        for line in drive.lines.ids() {
-            let missing = drive.missing_pages(line);
-            drive.lines.found(line, 0, missing, Found::Erased);
-        }
-        if let Some(paging) = &mut drive.paging {
-            paging.begin();
-        }
+        let medium = Medium::new(config.nand.clone(), config.shape, config.frontiers())?;
+        let mut drive = Self::assemble(config, medium);
+        drive.translation.begin();
         Ok(drive)
     }
 
-    /// The parts around a flash, with an empty map and no line in any state yet.
-    fn assemble(config: DriveConfig, nand: Nand) -> Self {
-        let lines = Lines::new(config.nand.geometry, config.shape);
-        let groups = lines.groups();
+    /// A drive around a medium, with an empty map.
+    fn assemble(config: DriveConfig, medium: Medium) -> Self {
         Self {
-            map: build_map(&config),
-            mapped: 0,
-            system: SystemPages::new(config.host_pages(), system_pages(&config)),
-            paging: Paging::new(&config),
-            frontiers: (0..config.frontiers()).map(|_| Frontier::new(groups)).collect(),
+            translation: Translation::new(&config, system_pages(&config)),
+            cleaner: Cleaner::new(&config),
             buffer: WriteBuffer::new(config.buffer_pages as usize),
             journal: Journal::new(&config),
-            remaps: Remaps::new(&config),
+            ownership: Ownership::new(&config),
             renames: Renames::new(&config),
-            live: LiveParts::new(config.nand.geometry.pages(), config.parts()),
             freed: Freed::default(),
-            seq: Seq(0),
-            run: None,
-            gc_credit: 0,
-            awaiting_erase: VecDeque::new(),
-            condemned: Vec::new(),
-            runs_since_wear_check: 0,
             host_programs_end: SimTime::ZERO,
-            programs_end: SimTime::ZERO,
             last_command: SimTime::ZERO,
             link_backlog_until: SimTime::ZERO,
             counters: Counters::default(),
-            rng: Rng::new(config.seed),
-            lines,
-            nand,
+            medium,
             config,
         }
     }
 
     /// Tells `keeper` of every change of the flash from now on.
-    pub(crate) fn keep_in(&mut self, keeper: Box<dyn dovetail_nand::Keeper>) {
-        self.nand.keep_in(keeper);
+    pub(crate) fn keep_in(&mut self, keeper: Box<dyn Keeper>) {
+        self.medium.keep_in(keeper);
     }
 
     /// What the drive is made of.
@@ -192,7 +140,7 @@ impl Drive {
 
     /// The layout of its flash.
     pub fn geometry(&self) -> &Geometry {
-        self.nand.geometry()
+        self.medium.nand().geometry()
     }
 
     /// What it has done so far.
@@ -202,40 +150,43 @@ impl Drive {
 
     /// Its lines: what is free, filled and worn.
     pub fn lines(&self) -> &Lines {
-        &self.lines
+        self.medium.lines()
     }
 
     /// What each die has done so far.
     pub fn die_use(&self) -> impl Iterator<Item = DieUse> {
-        self.nand.die_use()
+        self.medium.nand().die_use()
     }
 
     /// How often each block was erased, in the order of block numbers.
     pub fn erase_counts(&self) -> impl Iterator<Item = u32> {
-        (0..self.nand.geometry().blocks()).map(|block| self.nand.erases(BlockId(block)))
+        (0..self.medium.nand().geometry().blocks()).map(|block| self.medium.nand().erases(BlockId(block)))
     }
 
     /// Blocks that are marked bad, when new or since.
     pub fn bad_blocks(&self) -> u32 {
-        (0..self.nand.geometry().blocks()).filter(|&block| self.nand.is_bad(BlockId(block))).count() as u32
+        (0..self.medium.nand().geometry().blocks())
+            .filter(|&block| self.medium.nand().is_bad(BlockId(block)))
+            .count() as u32
     }
 
     /// Bytes of the drive's own memory that its map takes now.
     pub fn mapping_memory_bytes(&self) -> u64 {
-        let map =
-            self.paging.as_ref().map_or_else(|| self.map.memory_bytes(), |paging| paging.memory_bytes());
-        map + self.system.memory_bytes()
+        self.translation.memory_bytes()
+    }
+
+    /// What the cache of the demand-paged map holds; `None` for a drive that has its whole map in memory.
+    pub fn map_cache(&self) -> Option<Occupancy> {
+        self.translation.occupancy()
     }
 
     /// Bytes of the drive's own memory for the rest: validity of pages and parts, and the write buffer.
     pub fn other_memory_bytes(&self) -> u64 {
         let page_bytes = self.config.nand.geometry.page_bytes;
-        let live = self.live.as_ref().map_or(0, LiveParts::memory_bytes);
         // A page reached by its own address needs no entry in memory: the map's bit says whose it is, the table on flash since when.
-        let remaps = self.remaps.as_ref().filter(|_| self.config.devirtualize.is_none());
-        let reverse = remaps.map_or(0, |remaps| remaps.memory_bytes());
+        let reverse = if self.config.devirtualize.is_none() { self.ownership.memory_bytes() } else { 0 };
         let renames = self.renames.as_ref().map_or(0, |renames| renames.memory_bytes());
-        self.lines.memory_bytes() + live + reverse + renames + self.buffer.memory_bytes(page_bytes)
+        self.medium.memory_bytes() + reverse + renames + self.buffer.memory_bytes(page_bytes)
     }
 
     /// Bytes of byte-addressable non-volatile memory that the drive needs: the reverse map of every page, the records of
@@ -255,70 +206,67 @@ impl Drive {
 
     /// Bytes of host memory that the model of the flash takes, without real bytes written to it.
     pub fn flash_model_bytes(&self) -> u64 {
-        self.nand.memory_bytes()
+        self.medium.nand().memory_bytes()
     }
 
     /// Reads, programs and erases of its flash so far: the numbers at which a power cut can be planned.
     pub fn flash_operations(&self) -> u64 {
-        self.nand.operations()
+        self.medium.nand().operations()
     }
 
     /// Puts faults over the flash.
     pub fn set_faults(&mut self, plan: FaultPlan) {
-        self.nand.set_faults(plan);
+        self.medium.set_faults(plan);
     }
 
     /// When all that the drive was told so far is through.
     pub fn idle_from(&self) -> SimTime {
-        self.nand.idle_from().max(self.link_backlog_until)
+        self.medium.nand().idle_from().max(self.link_backlog_until)
     }
 
     /// Remembers from now on what [`Drive::into_unrecovered_at`] needs; memory grows with every command: for tests.
     pub fn remember_operations(&mut self) {
-        self.nand.remember_operations();
+        self.medium.remember_operations();
         if let Some(nvm) = self.nvm_mut() {
             nvm.remember();
         }
     }
 
     /// Cuts the power at a time: flash operations under way then are torn, those that had not begun never happen.
-    pub fn into_unrecovered_at(mut self, at: SimTime) -> UnrecoveredDrive {
-        self.nand.cut_power_at(at);
+    pub fn into_unrecovered_at(self, at: SimTime) -> UnrecoveredDrive {
         self.switched_off(Some(at))
     }
 
     /// What a power cut at time `at` leaves, as [`Drive::into_unrecovered_at`]; this drive goes on.
     pub fn after_power_cut(&self, at: SimTime) -> UnrecoveredDrive {
-        let remaps = self.remaps.as_ref();
-        let nvm = remaps.and_then(|remaps| remaps.survivor(at, self.journal.pending()));
-        UnrecoveredDrive::new(self.config.clone(), self.nand.after_power_cut(at), nvm)
+        let nvm = self.ownership.survivor(at, self.journal.pending());
+        UnrecoveredDrive::new(self.config.clone(), self.medium.after_power_cut(at), nvm)
     }
 
     /// Start and end of each change of the flash and of non-volatile memory that is remembered: the moments at which a power cut
     /// leaves something else than the moment before.
     pub fn remembered_operations(&self) -> impl Iterator<Item = (SimTime, SimTime)> {
         let entries = self.nvm().into_iter().flat_map(|nvm| nvm.remembered().map(|at| (at, at)));
-        self.nand.remembered_operations().chain(entries)
+        self.medium.nand().remembered_operations().chain(entries)
     }
 
     /// Forgets operations that had ended by `at`: no power cut at an earlier time will be asked for.
     pub fn forget_operations_before(&mut self, at: SimTime) {
-        self.nand.forget_operations_before(at);
+        self.medium.forget_operations_before(at);
         if let Some(nvm) = self.nvm_mut() {
             nvm.forget_before(at);
         }
     }
 
     /// Cuts the power, if it is not gone already.
-    pub fn into_unrecovered(mut self) -> UnrecoveredDrive {
-        self.nand.cut_power();
+    pub fn into_unrecovered(self) -> UnrecoveredDrive {
         self.switched_off(None)
     }
 
     fn switched_off(self, at: Option<SimTime>) -> UnrecoveredDrive {
         let pending = self.journal.into_pending();
-        let nvm = self.remaps.and_then(|remaps| remaps.into_survivor(at, pending));
-        UnrecoveredDrive::new(self.config, self.nand, nvm)
+        let nvm = self.ownership.into_survivor(at, pending);
+        UnrecoveredDrive::new(self.config, self.medium.into_unrecovered(at), nvm)
     }
 
     /// Checks that map, validity and live parts agree with each other and with the flash.
@@ -326,58 +274,48 @@ impl Drive {
     /// # Errors
     /// The first disagreement, in words. Meant for tests: it looks at every page.
     pub fn check(&self) -> Result<(), String> {
-        let mut valid = vec![0u32; self.lines.count() as usize];
-        for ppn in (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.lines.is_valid(ppn)) {
+        let mut valid = vec![0u32; self.medium.lines().count() as usize];
+        for ppn in (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.medium.lines().is_valid(ppn)) {
             self.check_page(ppn)?;
-            valid[self.lines.line_of(ppn).0 as usize] += 1;
+            valid[self.medium.lines().line_of(ppn).0 as usize] += 1;
         }
-        for line in self.lines.ids() {
-            if self.lines.valid(line) != valid[line.0 as usize] {
-                let (kept, found) = (self.lines.valid(line), valid[line.0 as usize]);
+        for line in self.medium.lines().ids() {
+            if self.medium.lines().valid(line) != valid[line.0 as usize] {
+                let (kept, found) = (self.medium.lines().valid(line), valid[line.0 as usize]);
                 return Err(format!("line {line:?} counts {kept} valid pages, there are {found}"));
             }
         }
-        self.check_mapped(valid.iter().map(|&valid| u64::from(valid)).sum())?;
-        self.check_translations()?;
+        self.translation.check_mapped(valid.iter().map(|&valid| u64::from(valid)).sum())?;
+        self.translation.check_translations(self.medium.nand(), self.host_pages_on_flash())?;
         self.check_reverse()
     }
 
     /// A valid page is the one that its owner is mapped to.
     fn check_page(&self, ppn: Ppn) -> Result<(), String> {
-        if self.nand.oob(ppn).is_none() {
+        if self.medium.nand().oob(ppn).is_none() {
             return Err(format!("{ppn:?} is valid, but erased"));
         }
         let owner = self.owner(ppn).0;
-        let mapped = self.place_of_any(owner);
+        let mapped = self.translation.lookup_any(owner);
         if mapped != Some(ppn) {
             return Err(format!("{ppn:?} is valid and belongs to {owner:?}, which is mapped to {mapped:?}"));
         }
-        if self.live_mask(ppn) == 0 {
+        if self.medium.live_mask(ppn) == 0 {
             return Err(format!("{owner:?} is mapped to {ppn:?}, but no part of it is live"));
         }
         Ok(())
     }
 
-    /// Where a page of the host's or of the drive's own is.
-    fn place_of_any(&self, lpn: Lpn) -> Option<Ppn> {
-        match &self.paging {
-            Some(paging) if paging.owns(lpn) => paging.place(lpn),
-            _ if self.system.owns(lpn) => self.system.get(lpn),
-            _ => self.map.lookup(lpn).0,
-        }
+    /// Where a page of the host's is.
+    #[cfg(test)]
+    pub(crate) fn page_at(&self, lpn: Lpn) -> Option<Ppn> {
+        self.translation.lookup(lpn).0
     }
 
-    /// Nothing is mapped but the valid pages, of which no two belong to one logical page.
-    fn check_mapped(&self, valid: u64) -> Result<(), String> {
-        let (host, own) = (self.map.mapped(), self.system.iter().count() as u64);
-        let own = own + self.paging.as_ref().map_or(0, |paging| paging.count());
-        if host != self.mapped || host + own != valid {
-            let counted = self.mapped;
-            return Err(format!(
-                "{host} pages of the host's ({counted} counted) and {own} own are mapped, {valid} are valid"
-            ));
-        }
-        Ok(())
+    /// The owners of all valid pages of the host's.
+    fn host_pages_on_flash(&self) -> impl Iterator<Item = Lpn> {
+        let valid = (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.medium.lines().is_valid(ppn));
+        valid.map(|ppn| self.owner(ppn).0).filter(|&lpn| !self.translation.is_own(lpn))
     }
 
     fn check_range(&self, range: BlockRange) -> Result<(), DeviceError> {
@@ -424,7 +362,7 @@ impl Drive {
     }
 
     fn before_command(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        if !self.nand.is_powered() {
+        if !self.medium.nand().is_powered() {
             return Err(DeviceError::PowerLost);
         }
         // A drive without room can still be read; a write will say so itself.
@@ -435,7 +373,7 @@ impl Drive {
     fn keep_house(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let idle_from = self.last_command + self.config.idle_after;
         self.last_command = self.last_command.max(at);
-        let cost = self.map.tick(at);
+        let cost = self.translation.tick(at);
         self.counters.map_accesses += u64::from(cost.accesses);
         if at > idle_from {
             self.clean_while_idle(idle_from, at)?;
@@ -478,7 +416,7 @@ impl BlockDevice for Drive {
             return Ok(Completion::with(at, self.answer(query)?));
         }
         self.before_command(at)?;
-        self.end_request();
+        self.translation.begin_request(0);
         let at = at + self.config.command;
         let done = match command {
             Command::Query(query) => return Err(query.unsupported()),
@@ -501,21 +439,5 @@ fn unless_worn_out(result: Result<(), DeviceError>) -> Result<(), DeviceError> {
     match result {
         Err(DeviceError::ReadOnly(_)) => Ok(()),
         other => other,
-    }
-}
-
-fn build_map(config: &DriveConfig) -> Box<dyn Mapping> {
-    let map = (config.scheme.build)(config.map_shape());
-    match config.device_space() {
-        Some(space) => Box::new(DirectMap::new(map, Lpn(space.first.0), space.blocks)),
-        None => map,
-    }
-}
-
-/// An error of the flash that the drive cannot work around.
-fn device_error(error: &NandError) -> DeviceError {
-    match error {
-        NandError::PowerLost => DeviceError::PowerLost,
-        other => DeviceError::Internal(other.to_string()),
     }
 }

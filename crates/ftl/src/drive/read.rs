@@ -1,10 +1,10 @@
 //! Reads.
 
 use dovetail_block::{BLOCK_SIZE, BlockRange, Content, DeviceError, Lba};
-use dovetail_nand::{NandError, Ppn, Token};
+use dovetail_nand::{Ppn, Token};
 use dovetail_time::SimTime;
 
-use super::{Drive, Piece, device_error};
+use super::{Drive, Piece};
 use crate::buffer::{Entry, MAX_PARTS};
 use crate::cache::Access;
 use crate::stats::ReadCause;
@@ -31,7 +31,7 @@ impl Drive {
             ready = ready.max(piece_ready);
             for i in 0..piece.parts {
                 let block = piece.offset + i as u64;
-                let content = self.nand.content(tokens[piece.first_part + i]);
+                let content = self.medium.nand().content(tokens[piece.first_part + i]);
                 let content = content.ok_or(DeviceError::Unreadable(Lba(range.start.0 + block)))?;
                 if let Some(into) = into.as_deref_mut() {
                     into[block as usize] = content;
@@ -60,9 +60,9 @@ impl Drive {
             return Ok((tokens, at));
         }
         let at = self.want(at, piece.lpn, Access::Read)?;
-        let (found, cost) = self.map.lookup(piece.lpn);
+        let (found, cost) = self.translation.lookup(piece.lpn);
         let at = at + self.charge(cost);
-        let live = found.map_or(0, |ppn| self.live_mask(ppn));
+        let live = found.map_or(0, |ppn| self.medium.live_mask(ppn));
         let missing = wanted & !held & live;
         self.counters.empty_read_blocks += u64::from((wanted & !held & !live).count_ones());
         let Some(ppn) = found.filter(|_| missing != 0) else { return Ok((tokens, at)) };
@@ -70,16 +70,14 @@ impl Drive {
         let lba = Lba(piece.lpn.0 * u64::from(self.config.parts()) + first_missing);
         let ready = self.read_page(at, ppn, missing.count_ones(), lba)?;
         for (part, token) in tokens.iter_mut().enumerate().filter(|(part, _)| missing >> part & 1 == 1) {
-            *token = self.nand.token(ppn, part);
+            *token = self.medium.nand().token(ppn, part);
         }
         Ok((tokens, ready))
     }
 
     fn read_page(&mut self, at: SimTime, ppn: Ppn, parts: u32, lba: Lba) -> Result<SimTime, DeviceError> {
         self.counters.flash_reads[ReadCause::Host as usize] += 1;
-        self.nand.read(at, ppn, parts * BLOCK_SIZE as u32).map_err(|error| match error {
-            NandError::Unreadable(_) => DeviceError::Unreadable(lba),
-            other => device_error(&other),
-        })
+        let read = self.medium.read(at, ppn, parts * BLOCK_SIZE as u32)?;
+        read.ok_or(DeviceError::Unreadable(lba))
     }
 }

@@ -8,25 +8,22 @@
 //! cleaning run), lines that were being erased are cleaned again. So power cuts during recovery change nothing.
 
 use dovetail_block::DeviceError;
-use dovetail_nand::{BlockId, FaultPlan, Lpn, Nand, NandError, Oob, Ppn, Seq, Token};
+use dovetail_nand::{FaultPlan, Lpn, Nand, Oob, Ppn, Seq, Token};
 use dovetail_time::{SimSpan, SimTime};
 
-use super::deaths::Deaths;
-use super::frontier::OpenLine;
-use super::nvm::Survivor;
-use super::paging::{FoundTranslations, first_translation, read_found};
-use super::reverse::Remapped;
-use super::said::Said;
-use super::{Drive, device_error, system_pages};
+use super::Drive;
 use crate::cache::TranslationPage;
 use crate::config::DriveConfig;
-use crate::lines::{Found, LineId};
+use crate::medium::UnrecoveredMedium;
+use crate::metadata::{Invalidations, RecoveredMetadata, system_pages};
+use crate::ownership::{Remapped, Survivor};
+use crate::translation::{FoundTranslations, first_translation};
 
 /// A drive whose power was cut: only its flash is left, and its non-volatile memory.
 #[derive(Debug)]
 pub struct UnrecoveredDrive {
     config: DriveConfig,
-    nand: Nand,
+    flash: UnrecoveredMedium,
     nvm: Option<Survivor>,
 }
 
@@ -61,35 +58,35 @@ struct Scan {
     own: Vec<Option<(Seq, Ppn)>>,
     /// The newest copy of each translation page.
     translations: FoundTranslations,
-    said: Said,
+    metadata: RecoveredMetadata,
     report: RecoveryReport,
     last_seq: Seq,
 }
 
 impl UnrecoveredDrive {
-    pub(super) fn new(config: DriveConfig, nand: Nand, nvm: Option<Survivor>) -> Self {
-        Self { config, nand, nvm }
+    pub(super) fn new(config: DriveConfig, flash: UnrecoveredMedium, nvm: Option<Survivor>) -> Self {
+        Self { config, flash, nvm }
     }
 
     /// The drive around a flash that was kept, without non-volatile memory.
     pub(crate) fn from_flash(config: DriveConfig, nand: Nand) -> Self {
-        Self::new(config, nand, None)
+        Self::new(config, UnrecoveredMedium::new(nand), None)
     }
 
     /// Another one like it.
     #[must_use]
     pub fn copy(&self) -> Self {
-        Self { config: self.config.clone(), nand: self.nand.copy(), nvm: self.nvm.clone() }
+        Self { config: self.config.clone(), flash: self.flash.copy(), nvm: self.nvm.clone() }
     }
 
     /// Reads, programs and erases of the flash so far: recovery goes on counting from here.
     pub fn flash_operations(&self) -> u64 {
-        self.nand.operations()
+        self.flash.nand().operations()
     }
 
     /// Puts faults over the flash, a power cut during recovery for example.
     pub fn set_faults(&mut self, plan: FaultPlan) {
-        self.nand.set_faults(plan);
+        self.flash.set_faults(plan);
     }
 
     /// Switches the power on and rebuilds the drive's map.
@@ -98,32 +95,33 @@ impl UnrecoveredDrive {
     /// The power was cut again ([`DeviceError::PowerLost`]): the drive comes back as it was, to be recovered
     /// anew.
     pub fn recover(mut self) -> Result<(Drive, RecoveryReport), Box<(Self, DeviceError)>> {
-        self.nand.power_on();
+        self.flash.power_on();
         if let Some(nvm) = &mut self.nvm {
             nvm.redo();
         }
-        let mut found = match scan(&self.config, &mut self.nand, self.nvm.as_ref()) {
+        let mut found = match scan(&self.config, &mut self.flash, self.nvm.as_ref()) {
             Ok(found) => found,
             Err(error) => return Err(Box::new((self, error))),
         };
-        let mut drive = Drive::assemble(self.config, self.nand);
-        drive.seq = Seq(found.last_seq.max(found.said.last_seq).0 + 1);
-        drive.adopt_lines();
+        let next_seq = Seq(found.last_seq.max(found.metadata.last_seq()).0 + 1);
+        let medium = self.flash.recover(self.config.shape, self.config.frontiers(), next_seq);
+        let mut drive = Drive::assemble(self.config, medium);
         drive.adopt_own_pages(&found.own);
-        found.report.lost_journal_pages = found.said.lost;
-        found.report.remapped_pages = found.said.reverse.iter().count() as u64;
-        let deaths = found.said.deaths();
-        let batch = std::mem::take(&mut found.said.batch);
-        drive.adopt_remaps(found.said);
+        found.report.lost_journal_pages = found.metadata.lost();
+        found.report.remapped_pages = found.metadata.remapped();
+        let invalidations = found.metadata.take_invalidations();
+        let (batches, reverse) = (found.metadata.take_batches(), found.metadata.take_reverse());
+        drive.ownership.adopt(reverse, found.metadata.logged(), found.metadata.lost() > 0);
         drive.map_newest(&found.pages);
-        found.report.discarded_blocks = drive.bury(&found.pages, &deaths);
+        found.report.discarded_blocks = drive.bury(&found.pages, &invalidations);
         drive.adopt_translations(&found.translations);
-        found.report.mapped_pages = drive.lines.ids().map(|line| u64::from(drive.lines.valid(line))).sum();
-        drive.adopt_renames(batch);
-        drive.find_stranded();
+        found.report.mapped_pages =
+            drive.medium.lines().ids().map(|line| u64::from(drive.medium.lines().valid(line))).sum();
+        drive.adopt_renames(batches);
+        drive.medium.condemn_stranded();
         drive.journal.resume();
-        drive.compare_bitmaps(&found.pages, &deaths);
-        found.report.duration = drive.nand.idle_from().since(SimTime::ZERO);
+        drive.compare_bitmaps(&found.pages, &invalidations);
+        found.report.duration = drive.medium.nand().idle_from().since(SimTime::ZERO);
         if let Some(survivor) = self.nvm {
             drive.adopt_survivor(survivor);
         }
@@ -131,42 +129,30 @@ impl UnrecoveredDrive {
     }
 }
 
-fn scan(config: &DriveConfig, nand: &mut Nand, survivor: Option<&Survivor>) -> Result<Scan, DeviceError> {
-    let mut found = Scan::new(config, programmed_pages(nand), Said::new(config, survivor));
+fn scan(
+    config: &DriveConfig,
+    flash: &mut UnrecoveredMedium,
+    survivor: Option<&Survivor>,
+) -> Result<Scan, DeviceError> {
+    let mut found = Scan::new(config, flash.programmed_pages(), RecoveredMetadata::new(config, survivor));
     for index in 0..found.pages.len() {
         let ppn = found.pages[index];
-        let oob = read_oob(nand, ppn)?;
-        found.see(ppn, oob);
+        let oob = flash.read_oob(ppn)?;
+        found.add(ppn, oob);
     }
     for (_, ppn) in found.own.iter().flatten() {
-        found.said.read(nand, *ppn)?;
+        found.metadata.read(flash, *ppn)?;
     }
-    read_found(nand, &mut found.translations)?;
-    found.said.complete(|ppn| nand.oob(ppn));
-    for block in (0..nand.geometry().blocks()).map(BlockId) {
-        found.last_seq = found.last_seq.max(nand.last_seq(block));
+    for (_, ppn, readable) in found.translations.values_mut() {
+        *readable = flash.read_page(*ppn)?;
     }
+    found.metadata.complete(|ppn| flash.nand().oob(ppn));
+    found.last_seq = found.last_seq.max(flash.last_seq());
     Ok(found)
 }
 
-/// Every programmed page, by block.
-fn programmed_pages(nand: &Nand) -> Vec<Ppn> {
-    let geometry = *nand.geometry();
-    let readable = (0..geometry.blocks()).map(BlockId).filter(|&block| !nand.is_half_erased(block));
-    let pages = |block| (0..nand.programmed_pages(block)).map(move |page| geometry.ppn(block, page));
-    readable.flat_map(pages).collect()
-}
-
-/// Reads a page's out-of-band area at the cost of a page read without its data; `None` where it is torn.
-fn read_oob(nand: &mut Nand, ppn: Ppn) -> Result<Option<Oob>, DeviceError> {
-    match nand.read(SimTime::ZERO, ppn, 0) {
-        Ok(_) | Err(NandError::Unreadable(_)) => Ok(nand.oob(ppn)),
-        Err(error) => Err(device_error(&error)),
-    }
-}
-
 impl Scan {
-    fn new(config: &DriveConfig, pages: Vec<Ppn>, said: Said) -> Self {
+    fn new(config: &DriveConfig, pages: Vec<Ppn>, metadata: RecoveredMetadata) -> Self {
         let report = RecoveryReport {
             pages_read: 0,
             torn_pages: 0,
@@ -180,34 +166,36 @@ impl Scan {
         let translations = FoundTranslations::new();
         Self {
             first_own: config.host_pages(),
-            first_translation: first_translation(config),
+            first_translation: first_translation(config, system_pages(config)),
             pages,
             own,
             translations,
-            said,
+            metadata,
             report,
             last_seq: Seq(0),
         }
     }
 
-    fn see(&mut self, ppn: Ppn, oob: Option<Oob>) {
+    fn add(&mut self, ppn: Ppn, oob: Option<Oob>) {
         self.report.pages_read += 1;
         self.report.torn_pages += u64::from(oob.is_none());
         let Some(oob) = oob else { return };
         self.last_seq = self.last_seq.max(oob.seq);
         if let Some(index) = oob.lpn.0.checked_sub(self.first_translation) {
-            return self.see_translation(TranslationPage(index), ppn, oob.seq);
+            return self.add_translation(TranslationPage(index), ppn, oob.seq);
         }
         // Pages of the drive's own are never remapped.
         let index = oob.lpn.0.checked_sub(self.first_own);
         let newest = index.and_then(|index| self.own.get_mut(usize::try_from(index).ok()?));
-        self.said.lost += u64::from(index.is_some() && newest.is_none());
+        if index.is_some() && newest.is_none() {
+            self.metadata.count_lost();
+        }
         if let Some(newest) = newest.filter(|newest| newest.is_none_or(|(present, _)| oob.seq > present)) {
             *newest = Some((oob.seq, ppn));
         }
     }
 
-    fn see_translation(&mut self, page: TranslationPage, ppn: Ppn, seq: Seq) {
+    fn add_translation(&mut self, page: TranslationPage, ppn: Ppn, seq: Seq) {
         let newest = self.translations.entry(page).or_insert((seq, ppn, false));
         if seq > newest.0 {
             *newest = (seq, ppn, false);
@@ -216,68 +204,31 @@ impl Scan {
 }
 
 impl Drive {
-    fn adopt_lines(&mut self) {
-        for line in self.lines.ids() {
-            let erases = self.lines.blocks(line).map(|b| self.nand.erases(b)).max().unwrap_or(0);
-            let missing = self.missing_pages(line);
-            let found = self.line_as_found(line);
-            self.lines.found(line, erases, missing, found);
-        }
-    }
-
-    /// Says what a line is, and gives one that can be filled on to a frontier.
-    fn line_as_found(&mut self, line: LineId) -> Found {
-        let mut good = self.lines.blocks(line).filter(|&block| !self.nand.is_bad(block));
-        let untouched = |block| self.nand.programmed_pages(block) == 0 && !self.nand.is_half_erased(block);
-        if good.all(untouched) {
-            return Found::Erased;
-        }
-        match self.next_page_of(line) {
-            Some(next) if self.reopen(line, next) => Found::Open,
-            _ => Found::Filled(self.filled_at(line)),
-        }
-    }
-
-    /// The index from which on a line that was being filled can be filled on; `None` when its blocks were not
-    /// filled in step (it was being erased) or it is full.
-    fn next_page_of(&self, line: LineId) -> Option<u32> {
-        let geometry = self.nand.geometry();
-        let is_programmed = |index: u32| {
-            let (block, page) = geometry.locate(self.lines.page(line, index));
-            (!self.nand.is_bad(block)).then(|| page < self.nand.programmed_pages(block))
-        };
-        let half_erased = self.lines.blocks(line).any(|block| self.nand.is_half_erased(block));
-        let pages = 0..self.lines.pages_per_line();
-        let next = pages.clone().rev().find(|&index| is_programmed(index) == Some(true))? + 1;
-        let in_step = pages.clone().take(next as usize).all(|index| is_programmed(index) != Some(false));
-        (next < pages.end && in_step && !half_erased).then_some(next)
-    }
-
-    /// Gives a line to the first frontier that has no line in its place.
-    fn reopen(&mut self, line: LineId, next: u32) -> bool {
-        let slot = self.lines.group(line);
-        let vacant = self.frontiers.iter_mut().find(|frontier| frontier.slots[slot].is_none());
-        let Some(frontier) = vacant else { return false };
-        frontier.slots[slot] = Some(OpenLine { line, next });
-        true
-    }
-
-    fn filled_at(&self, line: LineId) -> Seq {
-        self.lines.blocks(line).map(|block| self.nand.last_seq(block)).max().unwrap_or_default()
-    }
-
     fn adopt_own_pages(&mut self, newest: &[Option<(Seq, Ppn)>]) {
         for (lpn, newest) in (self.config.host_pages()..).map(Lpn).zip(newest) {
             let Some((_, ppn)) = *newest else { continue };
-            self.system.set(lpn, Some(ppn));
-            self.adopt(ppn, self.all_parts());
+            self.point_at(lpn, Some(ppn));
+            self.medium.adopt(ppn, self.medium.full_mask());
         }
+    }
+
+    /// Takes over the translation pages of a demand-paged map, and owes those that say something else than the map.
+    fn adopt_translations(&mut self, found: &FoundTranslations) {
+        if !self.translation.is_paged() {
+            return;
+        }
+        let full = self.medium.full_mask();
+        for ppn in self.translation.adopt_directory(found) {
+            self.medium.adopt(ppn, full);
+        }
+        let mapped: Vec<Lpn> = self.host_pages_on_flash().collect();
+        self.translation.begin_behind(self.medium.nand(), found, mapped.into_iter());
     }
 
     /// Whom a page of the host's belongs to, and as a version of what age; `None` for others, and torn ones.
     fn version(&self, ppn: Ppn) -> Option<(Lpn, Seq)> {
-        let oob = self.nand.oob(ppn).filter(|oob| !self.system.owns(oob.lpn))?;
-        match self.remapped(ppn) {
+        let oob = self.medium.nand().oob(ppn).filter(|oob| !self.translation.is_own(oob.lpn))?;
+        match self.ownership.remapped(ppn) {
             Some(Remapped { lpn, seq }) => Some((lpn, seq)),
             None => Some((oob.lpn, oob.seq)),
         }
@@ -287,7 +238,7 @@ impl Drive {
     fn map_newest(&mut self, pages: &[Ppn]) {
         for &ppn in pages {
             let Some((lpn, seq)) = self.version(ppn) else { continue };
-            let present = self.map.lookup(lpn).0.and_then(|present| self.version(present));
+            let present = self.translation.lookup(lpn).0.and_then(|present| self.version(present));
             if present.is_none_or(|(_, present)| seq > present) {
                 self.point_at(lpn, Some(ppn));
             }
@@ -295,37 +246,37 @@ impl Drive {
     }
 
     /// Unmaps what is dead, and makes the rest count; returns how many blocks are dead of those that the map would have.
-    fn bury(&mut self, pages: &[Ppn], deaths: &Deaths) -> u64 {
+    fn bury(&mut self, pages: &[Ppn], invalidations: &Invalidations) -> u64 {
         let (parts, mut buried) = (self.config.parts(), 0);
         for &ppn in pages {
             let Some((lpn, seq)) = self.version(ppn) else { continue };
-            if self.map.lookup(lpn).0 != Some(ppn) {
+            if self.translation.lookup(lpn).0 != Some(ppn) {
                 continue;
             }
             let written = self.written_parts(ppn);
-            let live = written & !deaths.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
+            let live = written & !invalidations.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
             buried += u64::from((written & !live).count_ones());
             if live == 0 {
                 self.point_at(lpn, None);
             } else {
-                self.adopt(ppn, live);
+                self.medium.adopt(ppn, live);
             }
         }
         buried
     }
 
     /// Finds out how far the journal's bitmap pages lag behind what counts now, and whether there are ghosts.
-    fn compare_bitmaps(&mut self, pages: &[Ppn], deaths: &Deaths) {
+    fn compare_bitmaps(&mut self, pages: &[Ppn], invalidations: &Invalidations) {
         let parts = self.config.parts();
         for &ppn in pages {
             let Some((lpn, seq)) = self.version(ppn) else { continue };
-            let dead = self.written_parts(ppn) & !self.counting_parts(ppn);
-            if dead & !deaths.in_bitmap(ppn, seq, parts) == 0 {
+            let dead = self.written_parts(ppn) & !self.medium.counting_mask(ppn);
+            if dead & !invalidations.in_bitmap(ppn, seq, parts) == 0 {
                 continue;
             }
             self.journal.touch(ppn);
-            let unsaid = dead & !deaths.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
-            if unsaid != 0 && self.map.lookup(lpn).0.is_none() {
+            let unsaid = dead & !invalidations.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
+            if unsaid != 0 && self.translation.lookup(lpn).0.is_none() {
                 self.journal.found_ghost();
             }
         }
@@ -334,18 +285,8 @@ impl Drive {
     /// The parts of a page that had content when it was programmed; of one that is a single part, that one.
     fn written_parts(&self, ppn: Ppn) -> u8 {
         let parts = self.config.parts();
-        let written = |part: &u32| parts == 1 || self.nand.token(ppn, *part as usize) != Token::EMPTY;
+        let written =
+            |part: &u32| parts == 1 || self.medium.nand().token(ppn, *part as usize) != Token::EMPTY;
         (0..parts).filter(written).map(|part| 1 << part).sum()
-    }
-
-    /// Bad blocks that still hold valid pages are emptied with the next write.
-    fn find_stranded(&mut self) {
-        let geometry = *self.nand.geometry();
-        let bad = (0..geometry.blocks()).map(BlockId).filter(|&block| self.nand.is_bad(block));
-        let holds = |block: &BlockId| {
-            (0..self.nand.programmed_pages(*block))
-                .any(|page| self.lines.is_valid(geometry.ppn(*block, page)))
-        };
-        self.condemned = bad.filter(holds).collect();
     }
 }

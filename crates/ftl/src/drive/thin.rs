@@ -49,7 +49,7 @@ impl Freed {
 impl Drive {
     /// Logical pages that can be mapped beside those there are.
     pub(super) fn free_pages(&self) -> u64 {
-        let taken = self.mapped + self.buffer.fresh() as u64 + self.translations_beyond(0);
+        let taken = self.translation.mapped() + self.buffer.fresh() as u64 + self.translations_beyond(0);
         self.config.capacity_pages().saturating_sub(taken)
     }
 
@@ -62,14 +62,14 @@ impl Drive {
     /// Translation pages beyond those that have room of their own, with so many more than there are now. A page of the
     /// buffer that flash has nothing of may need one.
     fn translations_beyond(&self, more: u64) -> u64 {
-        let Some(paging) = &self.paging else { return 0 };
-        (paging.needed() + self.buffer.fresh() as u64 + more).saturating_sub(self.config.translation_pages())
+        let Some(needed) = self.translation.needed_translations() else { return 0 };
+        (needed + self.buffer.fresh() as u64 + more).saturating_sub(self.config.translation_pages())
     }
 
     /// By how much that grows at most with so many new pages in so many pieces.
     fn more_translations(&self, pages: u64, pieces: u64) -> u64 {
-        let Some(paging) = &self.paging else { return 0 };
-        let most = pages.min(pages / paging.page_entries() + 2 * pieces);
+        let Some(entries) = self.translation.page_entries() else { return 0 };
+        let most = pages.min(pages / entries + 2 * pieces);
         self.translations_beyond(most) - self.translations_beyond(0)
     }
 
@@ -97,6 +97,6 @@ impl Drive {
 
     /// Whether a write of `lpn` will take a page more.
     fn takes_a_page(&mut self, lpn: Lpn) -> bool {
-        self.map.lookup(lpn).0.is_none() && self.buffer.dirty_mut(lpn).is_none()
+        self.translation.lookup(lpn).0.is_none() && self.buffer.dirty_mut(lpn).is_none()
     }
 }

@@ -4,11 +4,11 @@ use dovetail_block::{BlockRange, Data, DeviceError, Hints, StreamId};
 use dovetail_nand::{Lpn, Token};
 use dovetail_time::SimTime;
 
-use super::nvm::Nvm;
-use super::place::Page;
 use super::{Drive, Piece};
 use crate::buffer::{Entry, MAX_PARTS};
 use crate::cache::Access;
+use crate::medium::Page;
+use crate::ownership::Nvm;
 use crate::stats::{Cause, ReadCause};
 
 impl Drive {
@@ -76,7 +76,7 @@ impl Drive {
     fn intern_parts(&mut self, tokens: &mut [Token; MAX_PARTS], piece: Piece, data: Data<'_>) -> u8 {
         let mut mask = 0;
         for i in 0..piece.parts {
-            tokens[piece.first_part + i] = self.nand.intern(&data.block(piece.offset + i as u64));
+            tokens[piece.first_part + i] = self.medium.intern(&data.block(piece.offset + i as u64));
             mask |= 1 << (piece.first_part + i);
         }
         mask
@@ -95,9 +95,9 @@ impl Drive {
         let mut now = at;
         if self.buffer.dirty_mut(piece.lpn).is_none() {
             now = self.wait_for_place(at)?;
-            self.map.expect(piece.lpn);
+            self.translation.expect(piece.lpn);
             self.buffer.add(piece.lpn, hints);
-            if self.config.counts_room() && self.map.lookup(piece.lpn).0.is_none() {
+            if self.config.counts_room() && self.translation.lookup(piece.lpn).0.is_none() {
                 self.buffer.is_new(piece.lpn);
             }
         }
@@ -119,7 +119,7 @@ impl Drive {
         for (part, &token) in tokens.iter().enumerate().filter(|(part, _)| mask >> part & 1 == 1) {
             if entry.mask >> part & 1 == 1 {
                 self.counters.buffer_overwrites += 1;
-                self.nand.release(entry.tokens[part]);
+                self.medium.release(entry.tokens[part]);
             }
             entry.tokens[part] = token;
         }
@@ -134,7 +134,7 @@ impl Drive {
                 Some((free_at, page)) => {
                     now = now.max(free_at);
                     for part in (0..MAX_PARTS).filter(|part| page.mask >> part & 1 == 1) {
-                        self.nand.release(page.tokens[part]);
+                        self.medium.release(page.tokens[part]);
                     }
                 }
                 None => match self.buffer.oldest() {
@@ -151,7 +151,7 @@ impl Drive {
         let Some(&Entry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else { return Ok(at) };
         let done = self.put_on_flash(at, lpn, tokens, mask, hints)?;
         for part in (0..MAX_PARTS).filter(|part| mask >> part & 1 == 1) {
-            self.nand.retain(tokens[part]);
+            self.medium.retain(tokens[part]);
         }
         self.buffer.sent(lpn, done);
         Ok(done)
@@ -185,12 +185,12 @@ impl Drive {
         tokens: &mut [Token; MAX_PARTS],
         mask: u8,
     ) -> Result<(SimTime, u8), DeviceError> {
-        if mask == self.all_parts() {
+        if mask == self.medium.full_mask() {
             return Ok((at, 0));
         }
-        let (found, cost) = self.map.lookup(lpn);
+        let (found, cost) = self.translation.lookup(lpn);
         let at = at + self.charge(cost);
-        let old = found.map_or(0, |ppn| self.live_mask(ppn) & !mask);
+        let old = found.map_or(0, |ppn| self.medium.live_mask(ppn) & !mask);
         let Some(ppn) = found.filter(|_| old != 0) else { return Ok((at, 0)) };
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Merge)?;
         self.carry_parts(ppn, old, readable, tokens);

@@ -6,7 +6,7 @@
 
 use dovetail_devirt::{Hot, Report, Run as Batches, Selection, Way};
 use dovetail_time::{Ratio, SimSpan, SimTime, parse_bytes, parse_span};
-use dovetail_vfs::{Devirtualize, Error};
+use dovetail_vfs::{Devirtualize, Error, Moment};
 use dovetail_workload::{Call, ThreadId};
 use serde::{Deserialize, Serialize};
 
@@ -245,7 +245,7 @@ impl Devirtualizer {
     /// for it. `None` if the file system has nothing to devirtualize.
     pub(super) fn act(&mut self, system: &mut System) -> Result<Option<Vec<Held>>, BenchError> {
         let at = system.machine.now();
-        system.fs.set_now(at);
+        system.fs.set_now(Moment::at(at));
         let Some(fs) = system.fs.devirtualizer() else { return Ok(None) };
         system.planner.begin_direct();
         let stepped = self.step(fs);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use dovetail_block::{Content, Pattern};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, Error, Fallocate, Ino, NewNode, SetAttr, Simulated, Timestamp};
+use dovetail_vfs::{Caller, Error, Fallocate, Ino, Moment, NewNode, SetAttr, Simulated};
 use dovetail_workload::{Call, FileId};
 
 const BLOCK: u64 = 4096;
@@ -76,9 +76,8 @@ fn pattern(file: FileId, block: u64, version: u32) -> Content {
 
 /// File times are those of the kernel's last tick, as in Linux: a file written twice within one does not change twice.
 fn caller(now: SimTime) -> Caller {
-    let ns = now.as_ns() / TICK_NS * TICK_NS;
-    let now = Timestamp { seconds: (ns / 1_000_000_000) as i64, nanoseconds: (ns % 1_000_000_000) as u32 };
-    Caller { now, ..Caller::default() }
+    let tick = SimTime::from_ns(now.as_ns() / TICK_NS * TICK_NS);
+    Caller { now: Moment::at(tick).date, ..Caller::default() }
 }
 
 impl Files {

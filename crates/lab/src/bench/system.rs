@@ -2,7 +2,7 @@
 
 use dovetail_host::{HostCosts, Planner};
 use dovetail_time::{SimSpan, SimTime};
-use dovetail_vfs::Simulated;
+use dovetail_vfs::{Moment, Simulated};
 
 use super::BenchError;
 use super::background::{Background, Next};
@@ -65,8 +65,8 @@ impl System {
             self.look_at_background(at);
             return Ok(());
         }
-        self.fs.set_now(at);
-        self.fs.wake(at).map_err(|source| BenchError::Background { at, source })?;
+        self.fs.set_now(Moment::at(at));
+        self.fs.wake().map_err(|source| BenchError::Background { at, source })?;
         self.background.begin();
         self.play(at, Lane::Background);
         Ok(())

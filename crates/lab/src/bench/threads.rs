@@ -2,6 +2,7 @@
 
 use dovetail_ftl::stats::CommandKind;
 use dovetail_time::SimTime;
+use dovetail_vfs::Moment;
 use dovetail_workload::{Call, Outcome, ThreadId, Workload};
 
 use super::BenchError;
@@ -107,7 +108,7 @@ impl<'w> Threads<'w> {
         thread: ThreadId,
         call: &Call,
     ) -> Result<Effect, BenchError> {
-        system.fs.set_now(now);
+        system.fs.set_now(Moment::at(now));
         let path = call.file().map_or("", |file| self.workload.path(file));
         self.files.perform(system.fs.as_mut(), now, call, path).map_err(|error| match error {
             CallError::Refused(source) => {

@@ -1,7 +1,9 @@
 //! Replaying a trace on a drive.
 
+mod pending;
 mod precondition;
 mod run;
+mod trace_actor;
 
 use std::path::PathBuf;
 
@@ -110,6 +112,6 @@ pub enum ReplayError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// The interval is so short that the time series would not fit.
-    #[error("an interval of {0} gives more than {max} points: choose a longer one", max = run::MAX_FIXED_POINTS)]
+    #[error("an interval of {0} gives more than {max} points: choose a longer one", max = trace_actor::MAX_FIXED_POINTS)]
     IntervalTooShort(SimSpan),
 }

@@ -8,7 +8,7 @@ use dovetail_ext::Ext;
 use dovetail_f2fs::F2fs;
 use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile};
 use dovetail_time::{Ratio, SimSpan, SimTime};
-use dovetail_vfs::{Devirtualize, Simulated};
+use dovetail_vfs::{Devirtualize, FileSystem, Moment, Simulated};
 use dovetail_workload::fileset::{Amount, FileSet, FileSetConfig};
 use dovetail_workload::personality::{Personality, PersonalityWorkload};
 use dovetail_workload::{Call, Outcome, Step, ThreadId, Workload};
@@ -196,7 +196,7 @@ impl<F: OnDrive> Rig<F> {
     fn perform(&mut self, call: &Call) -> Result<u64, BenchError> {
         let now = self.fs.now();
         if self.fs.next_wake().is_some_and(|due| due <= now) {
-            self.fs.wake(now).map_err(failed::<F>)?;
+            self.fs.wake().map_err(failed::<F>)?;
         }
         let path = call.file().map(|file| self.workload.path(file).to_string()).unwrap_or_default();
         let done = self.files.perform(&mut self.fs, now, call, &path);
@@ -218,11 +218,11 @@ impl<F: OnDrive> Rig<F> {
                 let end = self.fs.now();
                 self.count(&call, end.since(begin));
                 self.workload.ended(thread, &call, &Outcome { begin, end, bytes });
-                Simulated::set_now(&mut self.fs, end + self.pause);
+                FileSystem::set_now(&mut self.fs, Moment::at(end + self.pause));
                 Ok(true)
             }
             Step::Sleep(until) => {
-                Simulated::set_now(&mut self.fs, until);
+                FileSystem::set_now(&mut self.fs, Moment::at(until));
                 Ok(true)
             }
             _ => Ok(false),

@@ -24,7 +24,7 @@ use dovetail_block::{Crash, MemoryDevice, Recording, RecordingDevice};
 use dovetail_time::{Rng, SimTime};
 
 use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
-use crate::{Caller, Fallocate, FileSystem, Limits, Model};
+use crate::{Caller, Fallocate, FileSystem, Limits, Model, Moment};
 pub use clock::Clock;
 pub use explain::{Explained, Guarantees, explain};
 pub use history::{History, Promise};
@@ -140,7 +140,8 @@ impl<'a, M: Mountable> Workload<'a, M> {
                 history.show(show(&step.op));
             }
             let now = SimTime::from_ns(n as u64 * 1_000_000_000);
-            mounted.fs.wake(now).map_err(|error| format!("step {n}: in the background: {error}"))?;
+            mounted.fs.set_now(Moment::at(now));
+            mounted.fs.wake().map_err(|error| format!("step {n}: in the background: {error}"))?;
         }
         Ok(Self { subject, seed, recording, history })
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use dovetail_time::{Rng, SimSpan, SimTime};
 
-use crate::{Caller, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags};
+use crate::{
+    Caller, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
+};
 
 const CALLER: Caller =
     Caller { uid: 5, gid: 6, now: Timestamp { seconds: 1_700_000_000, nanoseconds: 999_999_999 } };
@@ -203,7 +205,8 @@ impl<'a, F: FileSystem> Changes<'a, F> {
     fn pass_time(&mut self) {
         for _ in 0..3 {
             self.now += SimSpan::from_ms(400_000);
-            let _ = self.fs.wake(self.now);
+            self.fs.set_now(Moment::at(self.now));
+            let _ = self.fs.wake();
         }
     }
 }

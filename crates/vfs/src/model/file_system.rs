@@ -5,7 +5,7 @@ use dovetail_time::SimTime;
 use super::directory::{AFTER_DOT, AFTER_DOTS};
 use super::{Body, Model, ROOT};
 use crate::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs,
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags, SetAttr, StatFs,
     XattrFlags,
 };
 
@@ -213,7 +213,9 @@ impl FileSystem for Model {
         None
     }
 
-    fn wake(&mut self, _now: SimTime) -> Result<(), Error> {
+    fn set_now(&mut self, _: Moment) {}
+
+    fn wake(&mut self) -> Result<(), Error> {
         Ok(())
     }
 

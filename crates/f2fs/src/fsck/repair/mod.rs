@@ -23,7 +23,7 @@ use super::Severity;
 use super::finding::{Finding, Remedy};
 use super::{Checker, Options};
 use crate::error::Error;
-use crate::format::{BlockAddr, Extent, NatEntry, Nid, SegNo, Variant};
+use crate::format::{BlockAddr, Extent, NatEntry, Nid, SegNo};
 use crate::volume::Volume;
 use space::Space;
 
@@ -49,7 +49,7 @@ pub enum RepairError {
     #[error(
         "of an IPLFS volume only leaked blocks and superblocks are repaired, and not beside other errors: {0}"
     )]
-    Endless(Box<Finding>),
+    Iplfs(Box<Finding>),
     /// Pointers lead to places of the drive.
     #[error(
         "a volume with pointers to its drive's own addresses is not repaired: make it an ordinary one first with \
@@ -85,9 +85,14 @@ pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
         return Err(RepairError::Devirtualized);
     }
     refuse(&checker.report.findings)?;
-    if checker.volume.superblock.variant == Variant::Iplfs {
-        return repair_endless(checker, findings);
-    }
+    checker.repair(findings)
+}
+
+/// Writes a new checkpoint with all that is repaired in nodes and tables, and copies the superblock.
+pub(super) fn repair_segments<D: BlockDevice>(
+    checker: Checker<'_, D>,
+    findings: Vec<Finding>,
+) -> Result<Vec<Finding>, RepairError> {
     let mut repair = Repair::new(checker);
     if findings.iter().any(|finding| !is_of_superblock(finding)) {
         repair.edit_nodes(&findings)?;
@@ -101,7 +106,7 @@ pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
 }
 
 /// Discards what leaked, and copies the superblock.
-fn repair_endless<D: BlockDevice>(
+pub(super) fn repair_iplfs<D: BlockDevice>(
     mut checker: Checker<'_, D>,
     mut findings: Vec<Finding>,
 ) -> Result<Vec<Finding>, RepairError> {
@@ -109,7 +114,7 @@ fn repair_endless<D: BlockDevice>(
         |finding: &Finding| matches!(finding, Finding::DeviceLeak { .. }) || is_of_superblock(finding);
     let mut errors = checker.report.findings.iter().filter(|finding| finding.severity() == Severity::Error);
     if let Some(other) = errors.find(|finding| !is_ours(finding)) {
-        return Err(RepairError::Endless(Box::new(other.clone())));
+        return Err(RepairError::Iplfs(Box::new(other.clone())));
     }
     findings.retain(is_ours);
     for finding in &findings {

@@ -73,7 +73,7 @@ impl<D: BlockDevice> Repair<'_, D> {
         changes.extend(std::mem::take(&mut self.nat));
         let mut blocks: BTreeMap<u32, Vec<(Nid, NatEntry)>> = BTreeMap::new();
         for (nid, entry) in changes {
-            blocks.entry(superblock.variant.nat_place(nid).0).or_default().push((nid, entry));
+            blocks.entry(superblock.variant.nat_position(nid).0).or_default().push((nid, entry));
         }
         for (block, entries) in blocks {
             let first = superblock.variant.first_nid(block);

@@ -1,6 +1,6 @@
-//! Whether an fsync can be a roll-forward record, or must be a whole checkpoint.
+//! The choice between a roll-forward record and a whole checkpoint for an fsync.
 
-/// What the choice depends on.
+/// The facts of the choice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FsyncFacts {
     /// Something other than a regular file.
@@ -15,8 +15,8 @@ pub(crate) struct FsyncFacts {
     pub(crate) new_parent: bool,
     /// The parent's extended attributes changed since the last checkpoint.
     pub(crate) parent_xattrs: bool,
-    /// What was written since the last checkpoint may not fit when it is recovered.
-    pub(crate) no_room_to_recover: bool,
+    /// Blocks written since the last checkpoint may not fit when they are recovered.
+    pub(crate) no_space_to_recover: bool,
     /// `active_logs=2`: nodes of all kinds share one log, which is no chain.
     pub(crate) two_logs: bool,
     /// The file lost whole nodes since the last checkpoint, by a truncation: no record would say so.
@@ -39,7 +39,7 @@ pub(crate) const fn must_checkpoint(facts: &FsyncFacts) -> bool {
         || facts.lost_parent
         || facts.new_parent
         || facts.parent_xattrs
-        || facts.no_room_to_recover
+        || facts.no_space_to_recover
         || facts.two_logs
         || facts.strict_parent_changed
         || facts.dropped_nodes

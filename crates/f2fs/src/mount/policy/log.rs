@@ -1,4 +1,4 @@
-//! Which of the six logs a block is written to.
+//! The choice among the six logs for a block.
 
 /// A log, by the number that the format gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +25,7 @@ impl Log {
     }
 }
 
-/// How many logs are written to (mount option `active_logs`).
+/// The number of logs that are written to (mount option `active_logs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logs {
     /// One for data, one for nodes.
@@ -36,7 +36,7 @@ pub enum Logs {
     Six,
 }
 
-/// What the choice of a data log depends on.
+/// The facts of the choice of a data log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DataFacts {
     /// A block of a directory.

@@ -1,22 +1,24 @@
-//! What the file system decides, as pure functions: state in, choice out. Mechanisms elsewhere carry the choices out.
+//! The choices of the file system, as pure functions: facts in, choice out. Mechanisms elsewhere
+//! carry the choices out.
 
-mod endless;
 mod fsync;
+mod iplfs;
+mod ipu;
 mod log;
-mod place;
 mod space;
-mod update;
 mod victim;
+mod write_mode;
 
-pub(crate) use endless::{
-    ENDLESS_PACE, Pace, ROOM_MARGIN, RoomFacts, can_carry, can_log, is_tight, log_is_due, segmented_pace,
-};
 pub(crate) use fsync::{FsyncFacts, must_checkpoint};
+pub(crate) use iplfs::{
+    HEADROOM_MARGIN, HeadroomFacts, IPLFS_PACE, Pace, can_carry, can_log, is_tight, log_is_due,
+    segmented_pace,
+};
+pub use ipu::IpuPolicy;
+pub(crate) use ipu::SMALL_VOLUME_SEGMENTS;
+pub(crate) use ipu::UpdateFacts;
 pub use log::Logs;
 pub(crate) use log::{DataFacts, Log, data_log, matches_extension, node_log};
-pub use place::IpuPolicy;
-pub(crate) use place::PlaceFacts;
-pub(crate) use place::SMALL_VOLUME_SEGMENTS;
 pub(crate) use space::{SpaceFacts, enough_free, need_ssr};
-pub(crate) use update::{RunFacts, Updates, Way, chosen, is_large, way};
 pub(crate) use victim::{Age, cost_benefit};
+pub(crate) use write_mode::{RunFacts, Updates, WriteMode, adaptive_mode, is_large, write_mode};

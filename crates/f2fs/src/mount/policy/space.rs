@@ -1,6 +1,6 @@
-//! Whether there is room to go on, to start a new segment, or only to fill holes.
+//! The state of free sections: enough to go on, too few for new segments, or only holes left.
 
-/// What the choices depend on. Dirty counts are blocks that a checkpoint would write.
+/// The facts of the choices. Dirty counts are blocks that a checkpoint would write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SpaceFacts {
     /// Sections without any valid block that may be written now.
@@ -15,10 +15,10 @@ pub(crate) struct SpaceFacts {
     pub(crate) dirty_dents: u32,
     /// Dirty data blocks, which count with `mode=lfs`.
     pub(crate) dirty_data: u32,
-    /// Room left in the current segment of the node logs, the smallest of the three.
-    pub(crate) node_room: u32,
-    /// Room left in the current segment of the hot data log.
-    pub(crate) dent_room: u32,
+    /// Blocks left in the current segment of the node logs, the smallest of the three.
+    pub(crate) node_log_left: u32,
+    /// Blocks left in the current segment of the hot data log.
+    pub(crate) dent_log_left: u32,
     /// `mode=lfs`.
     pub(crate) lfs: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) const fn enough_free(facts: &SpaceFacts) -> bool {
     if facts.free_sections <= lower + needed {
         return false;
     }
-    nodes % size <= facts.node_room && dents % size <= facts.dent_room
+    nodes % size <= facts.node_log_left && dents % size <= facts.dent_log_left
 }
 
 /// Free sections are so few that holes in used segments are filled instead (Linux 6.1).
@@ -61,8 +61,8 @@ mod tests {
         dirty_nodes: 0,
         dirty_dents: 0,
         dirty_data: 0,
-        node_room: 0,
-        dent_room: 0,
+        node_log_left: 0,
+        dent_log_left: 0,
         lfs: false,
     };
 
@@ -72,8 +72,8 @@ mod tests {
         assert!(!enough_free(&free(10)));
         assert!(enough_free(&free(11)));
         let dirty = SpaceFacts { dirty_nodes: 100, ..free(11) };
-        assert!(!enough_free(&dirty), "neither a section nor room in the log");
-        assert!(enough_free(&SpaceFacts { node_room: 100, ..dirty }));
+        assert!(!enough_free(&dirty), "neither a section nor a rest of the log");
+        assert!(enough_free(&SpaceFacts { node_log_left: 100, ..dirty }));
         assert!(enough_free(&SpaceFacts { free_sections: 12, ..dirty }));
     }
 

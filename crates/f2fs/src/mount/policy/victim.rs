@@ -1,4 +1,4 @@
-//! Which section is worth cleaning.
+//! The cost and the benefit of cleaning a section.
 
 /// The oldest and newest mean times of the volume's sections, in seconds mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,199 @@
+//! The space of F2FS: segments that are cleaned, six logs that write in them, and what becomes free.
+//!
+//! A block is written only where neither the last checkpoint nor an fsync since has one: see
+//! [`segments`]. What the whole file system has to do for space, such as moving the valid blocks of
+//! a victim, is in `cleaner.rs` above.
+
+mod bits;
+mod discard_queue;
+mod load;
+mod logs;
+mod pack;
+mod recovery;
+mod remap_staging;
+mod segments;
+mod staging_sections;
+mod victims;
+
+use std::collections::BTreeSet;
+
+use dovetail_block::Scheduler;
+
+use super::super::io::Io;
+use super::super::options::AllocMode;
+use super::super::policy::{Log, SpaceFacts, enough_free};
+use super::{Demand, Taken};
+use crate::error::{Corrupt, Error};
+use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Extent, SegNo, Summary};
+use discard_queue::DiscardQueue;
+use logs::CurrentSegment;
+use recovery::Recovery;
+use remap_staging::RemapStaging;
+use segments::Segments;
+use victims::Victims;
+
+/// Prefree segments at which a checkpoint is worth it, in percent of the main area and as a number
+/// (Linux 6.1).
+const MAX_PREFREE_PERCENT: u32 = 5;
+const MAX_PREFREE: u32 = 4096;
+
+/// The segments of a mounted volume, and the logs.
+#[derive(Debug)]
+pub(crate) struct SegmentSpace {
+    segments: Segments,
+    logs: [CurrentSegment; 6],
+    /// Segments whose entries the last checkpoint's SIT journal has.
+    sit_journal: BTreeSet<SegNo>,
+    victims: Victims,
+    /// Sections in which updates lie that the device is to move.
+    staging: RemapStaging,
+    discards: DiscardQueue,
+    recovery: Recovery,
+    /// The start of the summary area.
+    ssa_start: BlockAddr,
+    sections_per_zone: u32,
+    /// Segments that the volume keeps for cleaning.
+    reserved_segments: u32,
+    /// `mode=lfs`: holes are not filled.
+    lfs: bool,
+    alloc: AllocMode,
+    /// KiB written before this mount.
+    written_kib: u64,
+}
+
+impl SegmentSpace {
+    pub(crate) fn next_address(&self, log: Log) -> BlockAddr {
+        let current = &self.logs[log.index()];
+        self.segments.address(current.segno, current.next)
+    }
+
+    /// Takes the next block of a log whose segment is not full.
+    pub(crate) fn take(&mut self, log: Log, owner: Summary, now_s: u64) -> Taken {
+        debug_assert!(!self.is_segment_full(log), "a log leaves its full segment before");
+        let current = &mut self.logs[log.index()];
+        let (segno, offset, in_hole) = (current.segno, current.next, current.in_holes);
+        current.summaries[offset as usize] = owner;
+        let address = self.segments.address(segno, offset);
+        let is_new = self.segments.set_valid(address, now_s);
+        debug_assert!(is_new, "a log writes where nothing is valid");
+        let segment = self.segments.get(segno);
+        current.next = if in_hole { segment.next_hole(offset + 1) } else { offset + 1 };
+        self.discards.keep(address.low(), 1);
+        Taken { address, in_hole }
+    }
+
+    /// The block is no longer used.
+    pub(crate) fn free(&mut self, address: BlockAddr, now_s: u64) -> Result<(), Corrupt> {
+        let (segno, _) = self.segments.position(address);
+        let current = self.is_current(segno);
+        let was_valid = self.segments.set_invalid(address, now_s, current);
+        if was_valid { Ok(()) } else { Err(Corrupt::NotValid(address)) }
+    }
+
+    /// The state that the policies decide by.
+    pub(crate) fn facts(&self, demand: &Demand) -> SpaceFacts {
+        let left = |log: usize| BLOCKS_IN_SEGMENT - self.logs[log].next;
+        let per_section = self.segments.per_section();
+        let outside = self.sections_outside(demand);
+        SpaceFacts {
+            free_sections: self.segments.free_sections().saturating_sub(outside),
+            reserved_sections: self.reserved_segments.div_ceil(per_section),
+            section_blocks: per_section * BLOCKS_IN_SEGMENT,
+            dirty_nodes: demand.dirty_nodes,
+            dirty_dents: demand.dirty_dents,
+            dirty_data: demand.dirty_data,
+            node_log_left: left(3).min(left(4)).min(left(5)),
+            dent_log_left: left(0),
+            lfs: self.lfs,
+        }
+    }
+
+    /// Blocks at device addresses take space of the device and none of any segment: so many sections
+    /// stay free for them. What is reserved and not yet written counts with them.
+    fn sections_outside(&self, demand: &Demand) -> u32 {
+        if !demand.devirtualized {
+            return 0;
+        }
+        let outside = demand.valid_blocks.saturating_sub(self.segments.valid_blocks());
+        let section = u64::from(self.segments.per_section() * BLOCKS_IN_SEGMENT);
+        u32::try_from(outside.div_ceil(section)).unwrap_or(u32::MAX)
+    }
+
+    /// Sections have to be cleaned before more is written.
+    pub(crate) fn needs_cleaning(&self, demand: &Demand) -> bool {
+        !enough_free(&self.facts(demand))
+    }
+
+    /// The SIT of the next checkpoint differs from that of the last one.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.segments.has_dirty() || self.segments.prefree_count() > 0
+    }
+
+    pub(crate) fn prefree_count(&self) -> u32 {
+        self.segments.prefree_count()
+    }
+
+    /// So many segments wait for a checkpoint to become free that one is worth it.
+    pub(crate) fn has_many_prefree(&self) -> bool {
+        let main = self.segments.len();
+        self.segments.prefree_count() > (main * MAX_PREFREE_PERCENT / 100).clamp(1, MAX_PREFREE)
+    }
+
+    pub(crate) fn has_discards(&self) -> bool {
+        !self.discards.is_empty()
+    }
+
+    /// Discards up to `count` extents of at least `granularity` blocks; `true` if there were any.
+    pub(crate) fn discard<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+        count: usize,
+        granularity: u32,
+    ) -> Result<bool, Error> {
+        let extents = self.discards.take(count, granularity);
+        let extent =
+            |&(start, blocks): &(u32, u32)| Extent { start: BlockAddr(start.into()), blocks: blocks.into() };
+        io.discard(extents.iter().map(extent))?;
+        Ok(!extents.is_empty())
+    }
+
+    /// All free segments wait to be discarded from now on.
+    pub(crate) fn queue_free_segments(&mut self) {
+        for segno in (0..self.segments.len()).map(SegNo) {
+            if !self.segments.get(segno).in_use {
+                self.queue_segment(segno);
+            }
+        }
+    }
+
+    fn queue_segment(&mut self, segno: SegNo) {
+        self.discards.add(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
+    }
+
+    /// A checkpoint is complete: prefree segments are free, and what it no longer refers to may be
+    /// written again, or discarded if the mount does that.
+    pub(crate) fn commit(&mut self, sit_journal: BTreeSet<SegNo>, discards: bool) {
+        if discards {
+            for (start, len) in self.segments.freed_since_checkpoint() {
+                self.discards.add(start, len);
+            }
+            let prefree: Vec<_> = self.segments.prefree().collect();
+            prefree.into_iter().for_each(|segno| self.queue_segment(segno));
+        }
+        self.segments.commit();
+        self.sit_journal = sit_journal;
+    }
+
+    /// The share of valid blocks in each of `cells` parts of the main area.
+    pub(crate) fn occupancy(&self, cells: usize) -> Vec<f64> {
+        let segments = self.segments.len() as usize;
+        let each = segments.div_ceil(cells.max(1));
+        let valid = |segno: usize| u64::from(self.segments.get(SegNo(segno as u32)).valid);
+        let cell = |start: usize| {
+            let end = (start + each).min(segments);
+            let blocks = (end - start) as f64 * f64::from(BLOCKS_IN_SEGMENT);
+            (start..end).map(valid).sum::<u64>() as f64 / blocks
+        };
+        (0..segments).step_by(each.max(1)).map(cell).collect()
+    }
+}

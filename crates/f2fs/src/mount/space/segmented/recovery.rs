@@ -1,0 +1,76 @@
+//! Roll-forward on segments: all logs first move away from the chain, and from the content that it
+//! leads to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_block::Scheduler;
+
+use super::super::super::io::{Channel, Io, WriteClass};
+use super::super::super::policy::Log;
+use super::SegmentSpace;
+use crate::error::Error;
+use crate::format::{BlockAddr, SegNo, Summary, SummaryKind, summaries, summary_block};
+
+/// The state of a recovery that no table says.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    /// Segments of the chain, and of the content it leads to: nothing is written there.
+    guarded: BTreeSet<SegNo>,
+    /// Summaries of adopted blocks, by segment.
+    summaries: BTreeMap<SegNo, BTreeMap<u32, Summary>>,
+}
+
+impl SegmentSpace {
+    /// Keeps the segments of `claimed` from being written: all logs move to others.
+    pub(crate) fn guard_claimed<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+        claimed: &[BlockAddr],
+    ) -> Result<(), Error> {
+        self.recovery.guarded = claimed.iter().map(|&address| self.segments.position(address).0).collect();
+        self.recovery.guarded.iter().for_each(|&segno| self.segments.take(segno));
+        Log::ALL.into_iter().try_for_each(|log| self.move_log(io, log))
+    }
+
+    /// The block holds something by now.
+    pub(crate) fn is_taken(&self, address: BlockAddr) -> bool {
+        self.segments.is_valid(address)
+    }
+
+    /// A block that the checkpoint calls free belongs to a file.
+    pub(crate) fn adopt(&mut self, address: BlockAddr, owner: Summary, now_s: u64) {
+        let (segno, offset) = self.segments.position(address);
+        debug_assert!(!self.is_current(segno), "all logs have moved away");
+        if self.segments.get(segno).log >= 3 {
+            self.segments.open(segno, Log::WarmData as u8);
+        }
+        self.segments.set_valid(address, now_s);
+        self.recovery.summaries.entry(segno).or_default().insert(offset, owner);
+    }
+
+    /// The owner of a block by its summary.
+    pub(crate) fn summary_of<D: Scheduler>(
+        &self,
+        io: &mut Io<D>,
+        address: BlockAddr,
+    ) -> Result<Summary, Error> {
+        let (segno, offset) = self.segments.position(address);
+        Ok(self.summaries_of(io, segno)?[offset as usize])
+    }
+
+    /// All was replayed: puts the summaries of adopted blocks into the summary area, and lets go of
+    /// the guarded segments.
+    pub(crate) fn end_recovery<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), Error> {
+        let Recovery { guarded, summaries: adopted } = std::mem::take(&mut self.recovery);
+        for (segno, changes) in adopted {
+            let address = self.summary_address(segno);
+            let mut entries = summaries(&*io.read(address)?);
+            changes.iter().for_each(|(&offset, &summary)| entries[offset as usize] = summary);
+            let block = Arc::new(summary_block(&entries, SummaryKind::Data));
+            io.write_bytes(Channel::META, WriteClass::Ssa, address, block)?;
+        }
+        guarded.into_iter().for_each(|segno| self.segments.close(segno));
+        Ok(())
+    }
+}

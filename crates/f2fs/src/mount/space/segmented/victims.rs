@@ -1,0 +1,117 @@
+//! Victims of cleaning: the section that is worth it most, and what is valid there.
+
+use std::collections::BTreeSet;
+
+use dovetail_block::Scheduler;
+
+use super::super::super::io::Io;
+use super::super::super::policy::{SpaceFacts, cost_benefit, enough_free};
+use super::super::{CleaningState, Demand, ValidBlocks};
+use super::SegmentSpace;
+use crate::error::Error;
+use crate::format::{BLOCKS_IN_SEGMENT, SegNo};
+
+/// Candidates that a background search looks at (Linux 6.1: `max_victim_search`).
+const MAX_SEARCH: usize = 4096;
+/// Free sections beyond the need below which cleaning writes a checkpoint in between (Linux 6.1).
+const CHECKPOINT_SECTIONS: u32 = 3;
+
+/// The state of victim selection.
+#[derive(Debug, Default)]
+pub(super) struct Victims {
+    /// The section at which the last background search ended.
+    last: u32,
+    /// The section that is being cleaned.
+    cleaned: Option<u32>,
+}
+
+impl Victims {
+    /// The section is being cleaned: nothing must be written to it.
+    pub(super) fn is_at(&self, section: u32) -> bool {
+        self.cleaned == Some(section)
+    }
+}
+
+impl SegmentSpace {
+    /// The progress of foreground cleaning that made `freed` sections prefree since the last
+    /// checkpoint.
+    pub(crate) fn cleaning_state(&self, demand: &Demand, freed: u32) -> CleaningState {
+        let facts = self.facts(demand);
+        let with_freed = SpaceFacts { free_sections: facts.free_sections + freed, ..facts };
+        let few = facts.free_sections <= facts.reserved_sections / 2 + CHECKPOINT_SECTIONS;
+        CleaningState { is_enough: enough_free(&with_freed), needs_checkpoint: few && freed > 0 }
+    }
+
+    /// A section that can be cleaned: partly valid, with no log in it.
+    fn is_candidate(&self, section: u32) -> bool {
+        let full = self.segments.per_section() * BLOCKS_IN_SEGMENT;
+        let valid = self.segments.section_valid(section);
+        valid > 0
+            && valid < full
+            && !self.logs.iter().any(|log| self.segments.section_of(log.segno) == section)
+    }
+
+    /// The candidate with the fewest valid blocks, not yet among `seen`.
+    pub(crate) fn greedy_victim(&self, seen: &BTreeSet<u32>) -> Option<u32> {
+        let (mut fewest, mut best) = (u32::MAX, None);
+        for section in 0..self.segments.sections() {
+            let valid = self.segments.section_valid(section);
+            if valid < fewest && self.is_candidate(section) && !seen.contains(&section) {
+                (fewest, best) = (valid, Some(section));
+            }
+        }
+        best
+    }
+
+    /// The candidate with the best ratio of benefit to cost, among those after the last one.
+    pub(crate) fn cost_benefit_victim(&mut self) -> Option<u32> {
+        let sections = self.segments.sections();
+        let order = (self.victims.last..sections).chain(0..self.victims.last.min(sections));
+        let candidates = order.filter(|&section| self.is_candidate(section)).take(MAX_SEARCH);
+        let best = candidates.min_by_key(|&section| self.section_cost(section));
+        self.victims.last = best.map_or(0, |section| section + 1);
+        best
+    }
+
+    fn section_cost(&self, section: u32) -> u64 {
+        let per_section = self.segments.per_section();
+        let mtimes = self.segments.segments_of(section).map(|segno| self.segments.get(segno).mtime_s);
+        let mtime = mtimes.fold(0, u64::saturating_add);
+        let blocks = per_section * BLOCKS_IN_SEGMENT;
+        cost_benefit(
+            self.segments.section_valid(section),
+            blocks,
+            mtime / u64::from(per_section),
+            self.segments.age(),
+        )
+    }
+
+    /// Cleaning of a section begins: returns its segments.
+    pub(crate) fn begin_cleaning(&mut self, section: u32) -> Vec<SegNo> {
+        debug_assert!(self.victims.cleaned.is_none(), "one section is cleaned at a time");
+        self.victims.cleaned = Some(section);
+        self.segments.segments_of(section).collect()
+    }
+
+    /// Cleaning of the section has ended; `true` if nothing valid is left there.
+    pub(crate) fn end_cleaning(&mut self) -> bool {
+        self.victims.cleaned.take().is_some_and(|section| self.segments.section_valid(section) == 0)
+    }
+
+    /// The valid blocks of a segment with their owners, `None` if there are none.
+    pub(crate) fn valid_blocks<D: Scheduler>(
+        &self,
+        io: &mut Io<D>,
+        segno: SegNo,
+    ) -> Result<Option<ValidBlocks>, Error> {
+        let segment = self.segments.get(segno);
+        if segment.valid == 0 {
+            return Ok(None);
+        }
+        let summary = self.summaries_of(io, segno)?;
+        let offsets = segment.valid_offsets();
+        let block = |offset: u32| (self.segments.address(segno, offset), summary[offset as usize]);
+        let blocks = offsets.into_iter().map(block).collect();
+        Ok(Some(ValidBlocks { are_nodes: segment.log >= 3, blocks }))
+    }
+}

@@ -1,0 +1,96 @@
+//! Programming a page on behalf of its owner: finding an erased page, mapping, and trying again where the medium
+//! refuses.
+
+use dovetail_block::{DeviceError, StreamId};
+use dovetail_nand::{Lpn, Ppn};
+use dovetail_time::SimTime;
+
+use super::Drive;
+use crate::medium::{ErasedPage, FrontierId, Page};
+use crate::stats::Cause;
+
+impl Drive {
+    /// The frontier of host writes in a stream.
+    pub(super) fn host_frontier(&self, stream: StreamId) -> FrontierId {
+        FrontierId(usize::from(stream.0 % self.config.streams))
+    }
+
+    /// The frontier of moved pages of a stream.
+    pub(super) fn move_frontier(&self, stream: StreamId) -> FrontierId {
+        let FrontierId(host) = self.host_frontier(stream);
+        FrontierId(if self.config.gc_apart { host + usize::from(self.config.streams) } else { host })
+    }
+
+    /// Programs a page, maps its logical page to it, and returns when it is durable.
+    pub(super) fn program(
+        &mut self,
+        at: SimTime,
+        frontier: FrontierId,
+        page: Page<'_>,
+        cause: Cause,
+    ) -> Result<SimTime, DeviceError> {
+        loop {
+            let erased = self.erased_page(at, frontier)?;
+            let Some(programmed) = self.medium.program(at, erased, page)? else {
+                self.counters.program_failures += 1;
+                continue;
+            };
+            self.counters.programs[cause as usize] += 1;
+            self.map_programmed(page.lpn, programmed.ppn);
+            self.ownership.note_program(programmed.ppn, programmed.done);
+            return Ok(programmed.done);
+        }
+    }
+
+    /// Points the map at a page that was just programmed; the page before counts no more.
+    fn map_programmed(&mut self, lpn: Lpn, ppn: Ppn) {
+        let (before, cost) = self.point_at(lpn, Some(ppn));
+        self.counters.map_accesses += u64::from(cost.accesses);
+        match before {
+            Some(before) if self.translation.is_own(lpn) => self.medium.invalidate(before),
+            Some(before) => self.invalidate(before),
+            None => {}
+        }
+    }
+
+    /// The next erased page of a frontier; when no line is left to open, of any other that has one: cleaning must
+    /// be able to go on.
+    fn erased_page(&mut self, at: SimTime, frontier: FrontierId) -> Result<ErasedPage, DeviceError> {
+        if let Some(page) = self.erased_page_in(at, frontier)? {
+            return Ok(page);
+        }
+        for other in (0..self.medium.frontiers()).map(FrontierId) {
+            if let Some(page) = self.erased_page_in(at, other)? {
+                return Ok(page);
+            }
+        }
+        Err(no_room())
+    }
+
+    /// The next erased page of a frontier. Where a group has no line to open, a line that waits for its erase is
+    /// erased first.
+    fn erased_page_in(
+        &mut self,
+        at: SimTime,
+        frontier: FrontierId,
+    ) -> Result<Option<ErasedPage>, DeviceError> {
+        for _ in 0..=self.medium.groups(frontier) {
+            let group = self.medium.group(frontier);
+            let mut page = self.medium.next_page(frontier, group);
+            if page.is_none() && self.medium.lines().free() == 0 && !self.journal.is_writing() {
+                self.erase_next(at)?;
+                page = self.medium.next_page(frontier, group);
+            }
+            self.medium.advance(frontier);
+            if page.is_some() {
+                return Ok(page);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// No line is left to write to.
+pub(super) fn no_room() -> DeviceError {
+    DeviceError::ReadOnly("too many blocks have gone bad and none is left to write to".into())
+}

@@ -1,0 +1,53 @@
+//! Frontiers: the lines that a stream of pages fills, and where the next page goes.
+
+use super::lines::LineId;
+
+/// The number of a frontier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrontierId(pub(crate) usize);
+
+/// A line that is being filled.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenLine {
+    pub(super) line: LineId,
+    /// Index of the next page.
+    pub(super) next: u32,
+}
+
+/// The lines that a stream fills: one superblock, or a block on every unit in turn.
+#[derive(Clone, Debug)]
+pub(super) struct Frontier {
+    /// By the group of the line.
+    open: Vec<Option<OpenLine>>,
+    /// The group whose turn it is.
+    cursor: usize,
+}
+
+impl Frontier {
+    pub(super) fn new(groups: usize) -> Self {
+        Self { open: vec![None; groups], cursor: 0 }
+    }
+
+    pub(super) fn groups(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn group(&self) -> usize {
+        self.cursor
+    }
+
+    pub(super) fn open_line(&self, group: usize) -> Option<OpenLine> {
+        self.open[group]
+    }
+
+    pub(super) fn set_open_line(&mut self, group: usize, open: Option<OpenLine>) {
+        self.open[group] = open;
+    }
+
+    pub(super) fn advance(&mut self) {
+        self.cursor += 1;
+        if self.cursor == self.open.len() {
+            self.cursor = 0;
+        }
+    }
+}

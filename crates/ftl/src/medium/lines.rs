@@ -1,0 +1,482 @@
+//! Lines: what the drive fills, cleans and erases as one.
+//!
+//! A line is a superblock (the blocks of the same number on every unit) or a single block, by profile. This
+//! module knows each line's state, how many of its pages must be kept, and which lines are free; it performs no
+//! flash operation.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use dovetail_nand::{BlockId, Divisor, Geometry, Ppn, Seq};
+
+use crate::bits::Bits;
+
+/// The number of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LineId(pub u32);
+
+/// How blocks form lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineShape {
+    /// One block of every unit: written across all dies.
+    Superblock,
+    /// One block; each stream keeps a line open on every unit.
+    Block,
+}
+
+impl LineShape {
+    /// Blocks in a line.
+    pub const fn blocks_per_line(self, geometry: &Geometry) -> u32 {
+        match self {
+            Self::Superblock => geometry.units(),
+            Self::Block => 1,
+        }
+    }
+
+    /// Pages in a line.
+    pub const fn pages_per_line(self, geometry: &Geometry) -> u32 {
+        self.blocks_per_line(geometry) * geometry.pages_per_block
+    }
+
+    /// Groups of lines that one stream fills side by side: 1 for superblocks, the units for blocks.
+    pub const fn groups(self, geometry: &Geometry) -> u32 {
+        geometry.units() / self.blocks_per_line(geometry)
+    }
+}
+
+/// Where a line is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineState {
+    /// Erased, ready to be filled.
+    Free,
+    /// Being filled.
+    Open,
+    /// Filled; may be chosen as a victim.
+    Closed,
+    /// Being cleaned, or cleaned and not erased yet.
+    Victim,
+    /// All its blocks are bad.
+    Dead,
+}
+
+/// How a line is found when the drive starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// All its good blocks are erased.
+    Erased,
+    /// Pages are left that can be written, and a frontier goes on with it.
+    Open,
+    /// To be cleaned before it is used again; filled at that time.
+    Filled(Seq),
+}
+
+#[derive(Clone, Debug)]
+struct Line {
+    state: LineState,
+    valid: u32,
+    /// Pages on bad blocks.
+    missing: u32,
+    erases: u32,
+    closed_at: Seq,
+    /// Place in `closed` and neighbours in the list of lines that keep as many pages.
+    position: u32,
+    previous: u32,
+    next: u32,
+}
+
+impl Line {
+    fn is_closed_since(&self, at: Seq) -> bool {
+        self.state == LineState::Closed && self.closed_at == at
+    }
+}
+
+const NIL: u32 = u32::MAX;
+
+/// All lines of a drive.
+#[derive(Debug)]
+pub struct Lines {
+    geometry: Geometry,
+    shape: LineShape,
+    pages_per_line: u32,
+    by_line: Divisor,
+    lines: Vec<Line>,
+    /// One bit a physical page: whether the map points at it.
+    valid: Bits,
+    /// Free lines of each group, the least worn first. Superblocks are one group, blocks a group for each unit.
+    free: Vec<BinaryHeap<Reverse<(u32, LineId)>>>,
+    free_count: u32,
+    closed: Vec<LineId>,
+    by_age: VecDeque<(LineId, Seq)>,
+    /// Closed lines by kept pages, each list linked through its lines; none below `lowest`.
+    by_kept: Vec<u32>,
+    lowest: usize,
+}
+
+impl Lines {
+    /// All lines free.
+    pub(super) fn new(geometry: Geometry, shape: LineShape) -> Self {
+        let groups = shape.groups(&geometry);
+        let count = geometry.blocks() / shape.blocks_per_line(&geometry);
+        let pages_per_line = shape.pages_per_line(&geometry);
+        let line = Line {
+            state: LineState::Victim,
+            valid: 0,
+            missing: 0,
+            erases: 0,
+            closed_at: Seq(0),
+            position: NIL,
+            previous: NIL,
+            next: NIL,
+        };
+        Self {
+            geometry,
+            shape,
+            pages_per_line,
+            by_line: Divisor::new(pages_per_line),
+            lines: vec![line; count as usize],
+            valid: Bits::new(u64::from(geometry.pages())),
+            free: vec![BinaryHeap::new(); groups as usize],
+            free_count: 0,
+            closed: Vec::new(),
+            by_age: VecDeque::new(),
+            by_kept: vec![NIL; pages_per_line as usize + 1],
+            lowest: 0,
+        }
+    }
+
+    /// Lines in all.
+    pub fn count(&self) -> u32 {
+        self.lines.len() as u32
+    }
+
+    /// Every line.
+    pub fn ids(&self) -> impl Iterator<Item = LineId> + use<> {
+        (0..self.count()).map(LineId)
+    }
+
+    /// Pages that a line has when none of its blocks is bad.
+    pub fn pages_per_line(&self) -> u32 {
+        self.pages_per_line
+    }
+
+    /// How blocks form lines.
+    pub fn shape(&self) -> LineShape {
+        self.shape
+    }
+
+    /// Groups of lines that are filled side by side by one stream: 1 for superblocks, the units for blocks.
+    pub fn groups(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Page `index` of a line, in the order in which it is filled.
+    pub(crate) fn page(&self, line: LineId, index: u32) -> Ppn {
+        match self.shape {
+            LineShape::Superblock => Ppn(line.0 * self.pages_per_line + index),
+            LineShape::Block => self.geometry.ppn(BlockId(line.0), index),
+        }
+    }
+
+    /// The line that a page lies in.
+    pub fn line_of(&self, ppn: Ppn) -> LineId {
+        match self.shape {
+            LineShape::Superblock => LineId(self.by_line.quotient(ppn.0)),
+            LineShape::Block => LineId(self.geometry.locate(ppn).0.0),
+        }
+    }
+
+    /// The blocks of a line.
+    pub fn blocks(&self, line: LineId) -> impl Iterator<Item = BlockId> + use<> {
+        let width = self.shape.blocks_per_line(&self.geometry);
+        (line.0 * width..(line.0 + 1) * width).map(BlockId)
+    }
+
+    /// The group that a line belongs to.
+    pub(super) fn group(&self, line: LineId) -> usize {
+        line.0 as usize % self.free.len()
+    }
+
+    /// Where a line is in its life.
+    pub fn state(&self, line: LineId) -> LineState {
+        self.lines[line.0 as usize].state
+    }
+
+    /// Pages that the map points at.
+    pub fn valid(&self, line: LineId) -> u32 {
+        self.lines[line.0 as usize].valid
+    }
+
+    /// Pages that cleaning the line does not free: valid ones, and those on bad blocks.
+    pub fn kept(&self, line: LineId) -> u32 {
+        let line = &self.lines[line.0 as usize];
+        line.valid + line.missing
+    }
+
+    /// Whether some of a line's blocks are bad.
+    pub(super) fn has_bad_blocks(&self, line: LineId) -> bool {
+        self.lines[line.0 as usize].missing > 0
+    }
+
+    /// How often the line was erased.
+    pub fn erases(&self, line: LineId) -> u32 {
+        self.lines[line.0 as usize].erases
+    }
+
+    /// When the line was filled, on the clock of program operations.
+    pub fn closed_at(&self, line: LineId) -> Seq {
+        self.lines[line.0 as usize].closed_at
+    }
+
+    /// The closed lines, in no particular order.
+    pub fn closed(&self) -> &[LineId] {
+        &self.closed
+    }
+
+    /// Free lines in all.
+    pub fn free(&self) -> u32 {
+        self.free_count
+    }
+
+    /// The closed line that keeps the fewest pages.
+    pub fn least_kept(&self) -> Option<LineId> {
+        let head = self.by_kept[self.lowest..].iter().find(|&&head| head != NIL)?;
+        Some(LineId(*head))
+    }
+
+    /// The closed line that was filled first.
+    pub fn oldest(&self) -> Option<LineId> {
+        let current = |&&(line, at): &&(LineId, Seq)| self.lines[line.0 as usize].is_closed_since(at);
+        self.by_age.iter().find(current).map(|(line, _)| *line)
+    }
+
+    /// Whether the map points at `ppn`.
+    pub fn is_valid(&self, ppn: Ppn) -> bool {
+        self.valid.get(u64::from(ppn.0))
+    }
+
+    /// Notes that the map points at `ppn`, a page of an open line.
+    pub(super) fn validate(&mut self, ppn: Ppn, line: LineId) {
+        self.valid.set(u64::from(ppn.0));
+        self.lines[line.0 as usize].valid += 1;
+    }
+
+    /// Notes that the map no longer points at `ppn`.
+    pub(super) fn invalidate(&mut self, ppn: Ppn) {
+        self.valid.clear(u64::from(ppn.0));
+        let id = self.line_of(ppn);
+        if self.state(id) == LineState::Closed {
+            self.unlink(id);
+            self.lines[id.0 as usize].valid -= 1;
+            self.link(id);
+        } else {
+            self.lines[id.0 as usize].valid -= 1;
+        }
+    }
+
+    /// Takes the least worn free line of a group.
+    pub(super) fn open(&mut self, group: usize) -> Option<LineId> {
+        let Reverse((_, line)) = self.free[group].pop()?;
+        self.free_count -= 1;
+        self.lines[line.0 as usize].state = LineState::Open;
+        Some(line)
+    }
+
+    /// The line is full.
+    pub(super) fn close(&mut self, id: LineId, now: Seq) {
+        let position = self.closed.len() as u32;
+        let line = &mut self.lines[id.0 as usize];
+        line.state = LineState::Closed;
+        line.closed_at = now;
+        line.position = position;
+        self.closed.push(id);
+        if self.by_age.len() > 2 * self.lines.len() {
+            let lines = &self.lines;
+            self.by_age.retain(|&(line, at)| lines[line.0 as usize].is_closed_since(at));
+        }
+        self.by_age.push_back((id, now));
+        self.link(id);
+    }
+
+    /// Takes a closed line out to clean it.
+    pub(super) fn take_victim(&mut self, id: LineId) {
+        self.unlink(id);
+        let position = self.lines[id.0 as usize].position;
+        self.closed.swap_remove(position as usize);
+        if let Some(moved) = self.closed.get(position as usize) {
+            self.lines[moved.0 as usize].position = position;
+        }
+        self.lines[id.0 as usize].state = LineState::Victim;
+        self.forget_stale_ages();
+    }
+
+    fn forget_stale_ages(&mut self) {
+        while let Some(&(line, at)) = self.by_age.front() {
+            if self.lines[line.0 as usize].is_closed_since(at) {
+                break;
+            }
+            self.by_age.pop_front();
+        }
+    }
+
+    /// The blocks of a victim were erased once more; `missing` pages lie on bad blocks.
+    pub(super) fn erased(&mut self, id: LineId, missing: u32) {
+        let line = &mut self.lines[id.0 as usize];
+        line.erases += 1;
+        line.missing = missing;
+        self.release(id);
+    }
+
+    /// Puts an erased line among the free ones, or among the dead where no block is good.
+    fn release(&mut self, id: LineId) {
+        let line = &mut self.lines[id.0 as usize];
+        if line.missing == self.pages_per_line {
+            line.state = LineState::Dead;
+            return;
+        }
+        line.state = LineState::Free;
+        let erases = line.erases;
+        let group = self.group(id);
+        self.free[group].push(Reverse((erases, id)));
+        self.free_count += 1;
+    }
+
+    /// A block of the line was marked bad.
+    pub(super) fn lose_block(&mut self, id: LineId) {
+        let closed = self.state(id) == LineState::Closed;
+        if closed {
+            self.unlink(id);
+        }
+        self.lines[id.0 as usize].missing += self.geometry.pages_per_block;
+        if closed {
+            self.link(id);
+        }
+    }
+
+    /// Sets a line up as it is found when the drive starts; `missing` pages lie on bad blocks.
+    pub(super) fn found(&mut self, id: LineId, erases: u32, missing: u32, found: Found) {
+        let line = &mut self.lines[id.0 as usize];
+        (line.erases, line.missing) = (erases, missing);
+        match found {
+            Found::Erased => self.release(id),
+            Found::Open => self.lines[id.0 as usize].state = LineState::Open,
+            Found::Filled(at) => self.close(id, at),
+        }
+    }
+
+    /// Notes that the map points at `ppn`, found when the drive starts.
+    pub(super) fn adopt(&mut self, ppn: Ppn) {
+        let id = self.line_of(ppn);
+        let closed = self.state(id) == LineState::Closed;
+        if closed {
+            self.unlink(id);
+        }
+        self.validate(ppn, id);
+        if closed {
+            self.link(id);
+        }
+    }
+
+    fn link(&mut self, id: LineId) {
+        let kept = self.list(id);
+        let head = std::mem::replace(&mut self.by_kept[kept], id.0);
+        let line = &mut self.lines[id.0 as usize];
+        (line.previous, line.next) = (NIL, head);
+        if head != NIL {
+            self.lines[head as usize].previous = id.0;
+        }
+        self.lowest = self.lowest.min(kept);
+    }
+
+    fn unlink(&mut self, id: LineId) {
+        let kept = self.list(id);
+        let (previous, next) = (self.lines[id.0 as usize].previous, self.lines[id.0 as usize].next);
+        match previous {
+            NIL => self.by_kept[kept] = next,
+            previous => self.lines[previous as usize].next = next,
+        }
+        if next != NIL {
+            self.lines[next as usize].previous = previous;
+        }
+        while self.lowest < self.by_kept.len() - 1 && self.by_kept[self.lowest] == NIL {
+            self.lowest += 1;
+        }
+    }
+
+    /// The list that a line belongs in. A block that was lost while its pages were still valid counts twice
+    /// until they have moved, hence the bound.
+    fn list(&self, id: LineId) -> usize {
+        self.kept(id).min(self.pages_per_line) as usize
+    }
+
+    /// Bytes of the drive's memory for validity bits and a valid count (four bytes) for each line.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.valid.memory_bytes() + self.lines.len() as u64 * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GEOMETRY: Geometry = Geometry {
+        channels: 2,
+        dies_per_channel: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 4,
+        pages_per_block: 4,
+        page_bytes: 4096,
+    };
+
+    fn all_free(shape: LineShape) -> Lines {
+        let mut lines = Lines::new(GEOMETRY, shape);
+        for id in lines.ids() {
+            lines.found(id, 0, 0, Found::Erased);
+        }
+        lines
+    }
+
+    #[test]
+    fn pages_and_lines_agree_in_both_shapes() {
+        for shape in [LineShape::Superblock, LineShape::Block] {
+            let lines = all_free(shape);
+            for id in lines.ids() {
+                for index in 0..lines.pages_per_line() {
+                    assert_eq!(lines.line_of(lines.page(id, index)), id);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_line_that_keeps_least_and_the_oldest_are_found() {
+        let mut lines = all_free(LineShape::Superblock);
+        for (at, valid) in [(1, 5), (2, 3), (3, 4)] {
+            let id = lines.open(0).unwrap();
+            for index in 0..valid {
+                lines.validate(lines.page(id, index), id);
+            }
+            lines.close(id, Seq(at));
+        }
+        assert_eq!(lines.least_kept(), Some(LineId(1)));
+        assert_eq!(lines.oldest(), Some(LineId(0)));
+        for index in 0..3 {
+            lines.invalidate(lines.page(LineId(0), index));
+        }
+        assert_eq!(lines.least_kept(), Some(LineId(0)), "2 valid pages are left");
+        lines.take_victim(LineId(0));
+        assert_eq!((lines.least_kept(), lines.oldest()), (Some(LineId(1)), Some(LineId(1))));
+        lines.erased(LineId(0), 0);
+        assert_eq!(lines.free(), 2);
+        assert_eq!(lines.open(0), Some(LineId(3)), "less worn than line 0");
+    }
+
+    #[test]
+    fn a_line_whose_blocks_are_all_bad_is_dead() {
+        let mut lines = all_free(LineShape::Superblock);
+        let id = lines.open(0).unwrap();
+        lines.close(id, Seq(0));
+        lines.take_victim(id);
+        lines.erased(id, lines.pages_per_line());
+        assert_eq!((lines.state(id), lines.free()), (LineState::Dead, 3));
+    }
+}

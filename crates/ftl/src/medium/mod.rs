@@ -1,0 +1,198 @@
+//! The medium: NAND flash in lines, and the only code that programs and erases it.
+//!
+//! It fills lines through frontiers, numbers its programs, keeps which pages count, and retires blocks that fail.
+//! It knows no logical-to-physical map and no policy. Its user says which frontier takes a page, which line is
+//! emptied and when it is erased. A page gets to flash through [`Medium::program`] alone: the [`Nand`] is private,
+//! and [`Medium::nand`] lends it for looking only.
+
+mod bad_blocks;
+mod erase;
+mod frontier;
+pub mod lines;
+mod program;
+mod recover;
+mod unrecovered;
+mod validity;
+
+use dovetail_block::{BlockBytes, Content, DeviceError};
+use dovetail_nand::{
+    BlockId, FaultPlan, GeometryError, Keeper, Nand, NandConfig, NandError, Ppn, Seq, Token,
+};
+use dovetail_time::SimTime;
+
+pub(crate) use erase::ErasedBlock;
+use frontier::Frontier;
+pub(crate) use frontier::FrontierId;
+use lines::{Found, LineId, LineShape, Lines};
+pub(crate) use program::{ErasedPage, Page};
+pub(crate) use unrecovered::UnrecoveredMedium;
+use validity::LiveSubpages;
+
+/// Flash that is filled line by line.
+#[derive(Debug)]
+pub(crate) struct Medium {
+    nand: Nand,
+    lines: Lines,
+    frontiers: Vec<Frontier>,
+    /// Live subpages of pages that have several.
+    live: Option<LiveSubpages>,
+    /// The sequence number of the next program.
+    seq: Seq,
+    /// Bad blocks that may still hold valid pages.
+    condemned: Vec<BlockId>,
+    /// End of the last program issued so far.
+    programs_end: SimTime,
+}
+
+impl Medium {
+    /// New flash: all lines are erased.
+    ///
+    /// # Errors
+    /// A geometry out of range.
+    pub(crate) fn new(nand: NandConfig, shape: LineShape, frontiers: u32) -> Result<Self, GeometryError> {
+        let mut medium = Self::around(Nand::new(nand)?, shape, frontiers);
+        for line in medium.lines.ids() {
+            let missing = medium.missing_pages(line);
+            medium.lines.found(line, 0, missing, Found::Erased);
+        }
+        Ok(medium)
+    }
+
+    /// A flash whose lines are in no state yet.
+    fn around(nand: Nand, shape: LineShape, frontiers: u32) -> Self {
+        let geometry = *nand.geometry();
+        let lines = Lines::new(geometry, shape);
+        let groups = lines.groups();
+        Self {
+            frontiers: (0..frontiers).map(|_| Frontier::new(groups)).collect(),
+            live: LiveSubpages::new(geometry.pages(), geometry.parts_per_page()),
+            seq: Seq(0),
+            condemned: Vec::new(),
+            programs_end: SimTime::ZERO,
+            lines,
+            nand,
+        }
+    }
+
+    /// The flash, to be looked at: pages, blocks, contents. Looking takes no time; [`Medium::read`] does.
+    pub(crate) fn nand(&self) -> &Nand {
+        &self.nand
+    }
+
+    /// The lines: what is free, filled and worn.
+    pub(crate) fn lines(&self) -> &Lines {
+        &self.lines
+    }
+
+    /// The sequence number that the next program will have.
+    pub(crate) fn next_seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Takes a sequence number for something other than a program.
+    pub(crate) fn take_seq(&mut self) -> Seq {
+        let seq = self.seq;
+        self.seq = Seq(seq.0 + 1);
+        seq
+    }
+
+    /// End of the last program issued so far.
+    pub(crate) fn programs_end(&self) -> SimTime {
+        self.programs_end
+    }
+
+    /// Reads `bytes` of a page into the controller; returns when they are there, `None` where it is unreadable.
+    ///
+    /// # Errors
+    /// No power.
+    pub(crate) fn read(&mut self, at: SimTime, ppn: Ppn, bytes: u32) -> Result<Option<SimTime>, DeviceError> {
+        match self.nand.read(at, ppn, bytes) {
+            Ok(done) => Ok(Some(done)),
+            Err(NandError::Unreadable(_)) => Ok(None),
+            Err(error) => Err(device_error(&error)),
+        }
+    }
+
+    /// Takes a line that was filled, to empty it.
+    pub(crate) fn take_victim(&mut self, line: LineId) {
+        self.lines.take_victim(line);
+    }
+
+    /// The token of a content; the caller owns one reference.
+    pub(crate) fn intern(&mut self, content: &Content) -> Token {
+        self.nand.intern(content)
+    }
+
+    /// As [`Medium::intern`], for a later version of the content of `before`.
+    pub(crate) fn intern_version(&mut self, bytes: &BlockBytes, before: Token) -> Token {
+        self.nand.intern_version(bytes, before)
+    }
+
+    /// Takes another reference to a token.
+    pub(crate) fn retain(&mut self, token: Token) {
+        self.nand.retain(token);
+    }
+
+    /// Gives back a reference that was not programmed.
+    pub(crate) fn release(&mut self, token: Token) {
+        self.nand.release(token);
+    }
+
+    /// Keeps what happened so far before anything that happens from now on, in a drive file.
+    pub(crate) fn barrier(&mut self) {
+        self.nand.barrier();
+    }
+
+    /// Tells `keeper` of every change of the flash from now on.
+    pub(crate) fn keep_in(&mut self, keeper: Box<dyn Keeper>) {
+        self.nand.keep_in(keeper);
+    }
+
+    /// Puts faults over the flash.
+    pub(crate) fn set_faults(&mut self, plan: FaultPlan) {
+        self.nand.set_faults(plan);
+    }
+
+    /// Remembers from now on what a power cut at a time needs; memory grows with every command: for tests.
+    pub(crate) fn remember_operations(&mut self) {
+        self.nand.remember_operations();
+    }
+
+    /// Forgets operations that had ended by `at`: no power cut at an earlier time will be asked for.
+    pub(crate) fn forget_operations_before(&mut self, at: SimTime) {
+        self.nand.forget_operations_before(at);
+    }
+
+    /// Switches the power off after the operations issued so far.
+    pub(crate) fn cut_power(&mut self) {
+        self.nand.cut_power();
+    }
+
+    /// The flash after a power cut; with a time, operations under way then are torn.
+    pub(crate) fn into_unrecovered(mut self, at: Option<SimTime>) -> UnrecoveredMedium {
+        match at {
+            Some(at) => self.nand.cut_power_at(at),
+            None => self.nand.cut_power(),
+        }
+        UnrecoveredMedium::new(self.nand)
+    }
+
+    /// The flash as a power cut at `at` would leave it; this one goes on.
+    pub(crate) fn after_power_cut(&self, at: SimTime) -> UnrecoveredMedium {
+        UnrecoveredMedium::new(self.nand.after_power_cut(at))
+    }
+
+    /// Pages of a line that lie on bad blocks.
+    fn missing_pages(&self, line: LineId) -> u32 {
+        let bad = self.lines.blocks(line).filter(|&block| self.nand.is_bad(block)).count() as u32;
+        bad * self.nand.geometry().pages_per_block
+    }
+}
+
+/// An error of the flash that the drive cannot work around.
+fn device_error(error: &NandError) -> DeviceError {
+    match error {
+        NandError::PowerLost => DeviceError::PowerLost,
+        other => DeviceError::Internal(other.to_string()),
+    }
+}

@@ -1,0 +1,119 @@
+//! Programming: the only way in which a page gets to flash.
+
+use dovetail_block::{DeviceError, Inode, StreamId};
+use dovetail_nand::{Lpn, NandError, Oob, Ppn, Token};
+use dovetail_time::SimTime;
+
+use super::frontier::{FrontierId, OpenLine};
+use super::lines::LineId;
+use super::{Medium, device_error};
+
+/// A page to be programmed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page<'a> {
+    /// Its owner, for the out-of-band area.
+    pub(crate) lpn: Lpn,
+    /// The subpages that hold data, one bit each.
+    pub(crate) live: u8,
+    /// One token a subpage; their references pass to the flash.
+    pub(crate) tokens: &'a [Token],
+    /// The stream, for the out-of-band area.
+    pub(crate) stream: StreamId,
+    /// The inode, for the out-of-band area.
+    pub(crate) inode: Inode,
+}
+
+/// An erased page that was given out to be programmed, once.
+#[derive(Debug)]
+pub(crate) struct ErasedPage {
+    ppn: Ppn,
+    line: LineId,
+}
+
+/// A page that was programmed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Programmed {
+    /// Its address.
+    pub(crate) ppn: Ppn,
+    /// When it is durable.
+    pub(crate) done: SimTime,
+}
+
+impl Medium {
+    /// Frontiers in all.
+    pub(crate) fn frontiers(&self) -> usize {
+        self.frontiers.len()
+    }
+
+    /// Groups of lines that a frontier fills in turn.
+    pub(crate) fn groups(&self, frontier: FrontierId) -> usize {
+        self.frontiers[frontier.0].groups()
+    }
+
+    /// The group whose turn it is in a frontier.
+    pub(crate) fn group(&self, frontier: FrontierId) -> usize {
+        self.frontiers[frontier.0].group()
+    }
+
+    /// Passes the turn of a frontier on to its next group.
+    pub(crate) fn advance(&mut self, frontier: FrontierId) {
+        self.frontiers[frontier.0].advance();
+    }
+
+    /// The next good page of a group of a frontier; closes and opens lines as needed. `None` when the group has
+    /// no free line.
+    pub(crate) fn next_page(&mut self, frontier: FrontierId, group: usize) -> Option<ErasedPage> {
+        loop {
+            let Some(open) = self.frontiers[frontier.0].open_line(group) else {
+                let line = self.lines.open(group)?;
+                self.frontiers[frontier.0].set_open_line(group, Some(OpenLine { line, next: 0 }));
+                continue;
+            };
+            if let Some(index) = self.next_good_page(open) {
+                let next = OpenLine { next: index + 1, ..open };
+                self.frontiers[frontier.0].set_open_line(group, Some(next));
+                return Some(ErasedPage { ppn: self.lines.page(open.line, index), line: open.line });
+            }
+            self.frontiers[frontier.0].set_open_line(group, None);
+            self.lines.close(open.line, self.seq);
+        }
+    }
+
+    fn next_good_page(&self, open: OpenLine) -> Option<u32> {
+        let pages = self.lines.pages_per_line();
+        if !self.lines.has_bad_blocks(open.line) {
+            return (open.next < pages).then_some(open.next);
+        }
+        (open.next..pages).find(|&index| {
+            let (block, _) = self.nand.geometry().locate(self.lines.page(open.line, index));
+            !self.nand.is_bad(block)
+        })
+    }
+
+    /// Programs a page under the next sequence number; its live subpages count from now on. `None` when the
+    /// medium refuses the page: its block is condemned then, and another page must be tried.
+    ///
+    /// # Errors
+    /// No power, or a broken rule of the flash.
+    pub(crate) fn program(
+        &mut self,
+        at: SimTime,
+        to: ErasedPage,
+        page: Page<'_>,
+    ) -> Result<Option<Programmed>, DeviceError> {
+        let ErasedPage { ppn, line } = to;
+        let oob = Oob { lpn: page.lpn, seq: self.take_seq(), inode: page.inode, stream: page.stream };
+        match self.nand.program(at, ppn, page.tokens, oob) {
+            Ok(done) => {
+                self.programs_end = self.programs_end.max(done);
+                self.validate(ppn, line, page.live);
+                Ok(Some(Programmed { ppn, done }))
+            }
+            Err(NandError::ProgramFailed(_)) => {
+                self.condemn(self.nand.geometry().locate(ppn).0);
+                Ok(None)
+            }
+            Err(error) => Err(device_error(&error)),
+        }
+    }
+}

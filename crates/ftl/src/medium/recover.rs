@@ -1,0 +1,65 @@
+//! Lines as they are found when the power is switched on.
+//!
+//! A line that was being filled is filled on. Otherwise a drive whose power is cut again and again would run out of
+//! free lines without ever finishing a cleaning run. A line that was being erased is to be cleaned again.
+
+use dovetail_nand::{Nand, Seq};
+
+use super::Medium;
+use super::frontier::OpenLine;
+use super::lines::{Found, LineId, LineShape};
+
+impl Medium {
+    /// Around a flash that holds pages of which none counts yet.
+    pub(super) fn found(nand: Nand, shape: LineShape, frontiers: u32, seq: Seq) -> Self {
+        let mut medium = Self { seq, ..Self::around(nand, shape, frontiers) };
+        for line in medium.lines.ids() {
+            let erases = medium.lines.blocks(line).map(|b| medium.nand.erases(b)).max().unwrap_or(0);
+            let missing = medium.missing_pages(line);
+            let found = medium.line_as_found(line);
+            medium.lines.found(line, erases, missing, found);
+        }
+        medium
+    }
+
+    /// The state of a line; one that can be filled on is given to a frontier.
+    fn line_as_found(&mut self, line: LineId) -> Found {
+        let mut good = self.lines.blocks(line).filter(|&block| !self.nand.is_bad(block));
+        let untouched = |block| self.nand.programmed_pages(block) == 0 && !self.nand.is_half_erased(block);
+        if good.all(untouched) {
+            return Found::Erased;
+        }
+        match self.next_page_of(line) {
+            Some(next) if self.reopen(line, next) => Found::Open,
+            _ => Found::Filled(self.filled_at(line)),
+        }
+    }
+
+    /// The index from which on a line that was being filled can be filled on; `None` when its blocks were not
+    /// filled in step (it was being erased) or it is full.
+    fn next_page_of(&self, line: LineId) -> Option<u32> {
+        let geometry = self.nand.geometry();
+        let is_programmed = |index: u32| {
+            let (block, page) = geometry.locate(self.lines.page(line, index));
+            (!self.nand.is_bad(block)).then(|| page < self.nand.programmed_pages(block))
+        };
+        let half_erased = self.lines.blocks(line).any(|block| self.nand.is_half_erased(block));
+        let pages = 0..self.lines.pages_per_line();
+        let next = pages.clone().rev().find(|&index| is_programmed(index) == Some(true))? + 1;
+        let in_step = pages.clone().take(next as usize).all(|index| is_programmed(index) != Some(false));
+        (next < pages.end && in_step && !half_erased).then_some(next)
+    }
+
+    /// Gives a line to the first frontier that has no line in its place.
+    fn reopen(&mut self, line: LineId, next: u32) -> bool {
+        let group = self.lines.group(line);
+        let vacant = self.frontiers.iter_mut().find(|frontier| frontier.open_line(group).is_none());
+        let Some(frontier) = vacant else { return false };
+        frontier.set_open_line(group, Some(OpenLine { line, next }));
+        true
+    }
+
+    fn filled_at(&self, line: LineId) -> Seq {
+        self.lines.blocks(line).map(|block| self.nand.last_seq(block)).max().unwrap_or_default()
+    }
+}
