@@ -15,9 +15,9 @@ use dovetail_lab::results::Results;
 use dovetail_time::{Ratio, format_bytes};
 use dovetail_workload::file_trace::{FileTrace, FileTraceOptions};
 use dovetail_workload::personality::Personality;
-use indicatif::ProgressBar;
 
 use crate::output::{Outputs, check_writable, is_stdout};
+use crate::progress::Bars;
 use crate::replay::{bytes, caches, choices, schemes};
 use crate::results::ResultFiles;
 use crate::signals::{stop_flag, stopped};
@@ -182,6 +182,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         repetitions: arguments.repeat,
         stop: &stop,
         final_sync: arguments.final_sync,
+        progress: &|_, _| {},
     };
     if arguments.sensitivity {
         return sensitivity::run(&experiment, arguments.jobs);
@@ -267,11 +268,11 @@ pub(crate) fn threads(jobs: Option<usize>) -> usize {
 }
 
 fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (Results, Vec<BenchError>) {
-    let labels = experiment.labels();
-    let bar = ProgressBar::new(labels.len() as u64).with_message("running");
-    bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let outcome = experiment.run(threads(jobs), &|_| bar.inc(1));
-    bar.finish_and_clear();
+    let bars = Bars::new(&experiment.labels());
+    let tell = |number, progress| bars.tell(number, progress);
+    let experiment = Experiment { progress: &tell, ..*experiment };
+    let outcome = experiment.run(threads(jobs), &|number| bars.done(number));
+    bars.clear();
     outcome
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dovetail_lab::replay::{Progress, Stage};
+use dovetail_lab::{Progress, Stage};
 use dovetail_time::format_count;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
@@ -10,8 +10,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 pub(crate) struct Bars {
     all: MultiProgress,
     bars: Vec<ProgressBar>,
-    /// Whether a run has come to its trace.
-    replaying: Vec<AtomicBool>,
+    /// True for a run that has come to its trace or workload.
+    running: Vec<AtomicBool>,
 }
 
 impl Bars {
@@ -26,23 +26,28 @@ impl Bars {
             all.add(bar)
         });
         let bars = bars.collect();
-        let replaying = labels.iter().map(|_| AtomicBool::new(false)).collect();
-        Self { all, bars, replaying }
+        let running = labels.iter().map(|_| AtomicBool::new(false)).collect();
+        Self { all, bars, running }
     }
 
     pub(crate) fn tell(&self, index: usize, progress: Progress) {
         let bar = &self.bars[index];
         let stage = match progress.stage {
             Stage::Precondition => "preconditioning",
-            Stage::Replay => "replaying",
+            Stage::Prepare => "making files",
+            Stage::Run => "running",
         };
-        let replaying = progress.stage == Stage::Replay;
-        if self.replaying[index].swap(replaying, Ordering::Relaxed) != replaying {
+        let is_running = progress.stage == Stage::Run;
+        if self.running[index].swap(is_running, Ordering::Relaxed) != is_running {
             // Rate and time left start anew.
             bar.reset();
         }
-        bar.set_length(progress.total.max(1));
-        bar.set_position(progress.done.min(progress.total));
+        if progress.total > 0 {
+            bar.set_length(progress.total);
+            bar.set_position(progress.done.min(progress.total));
+        } else if let Ok(style) = ProgressStyle::with_template("{prefix} {elapsed} {msg}") {
+            bar.set_style(style);
+        }
         let rate = progress.requests as f64 / bar.elapsed().as_secs_f64().max(1e-3);
         bar.set_message(format!("{stage} {} requests/s", format_count(rate as u64)));
     }

@@ -26,6 +26,11 @@ pub(crate) struct Layout<R: 'static> {
     pub(crate) groups: &'static [&'static [Row<R>]],
 }
 
+/// A count, where there is one.
+pub(crate) fn some(n: u64) -> Option<String> {
+    (n > 0).then(|| format_count(n))
+}
+
 impl<R> Layout<R> {
     /// The runs as columns, as many beside each other as fit into `width` (all, if it is not known).
     pub(crate) fn text(&self, runs: &[R], width: Option<usize>) -> String {
@@ -72,10 +77,9 @@ impl<R> Row<R> {
         match self {
             Self::One { name, show } => cells(name, runs, show).into_iter().collect(),
             Self::Figures { indent, of, counts } => {
-                let count = |run: &R, figure: &Figure| counts(run).get(figure.key).copied();
+                let count = |run: &R, figure: &Figure| counts(run).get(figure.key).copied().and_then(some);
                 let line = |figure: &'static Figure| {
-                    let show = |run: &R| count(run, figure).filter(|count| *count > 0).map(format_count);
-                    cells(&format!("{indent}{}", figure.title), runs, show)
+                    cells(&format!("{indent}{}", figure.title), runs, |run| count(run, figure))
                 };
                 of(runs).into_iter().filter_map(line).collect()
             }

@@ -51,7 +51,7 @@ fn json_and_csv_go_where_they_are_told() {
     let output = replay(&format!("--drive femu-32g --csv={csv_arg} --report {report_arg}"));
     assert!(stdout(&output).contains("write amplification"), "the table still goes to the terminal");
     let csv = std::fs::read_to_string(csv).unwrap();
-    assert!(csv.starts_with("label,trace.name,") && csv.lines().count() == 2, "{csv}");
+    assert!(csv.starts_with("label,stack.name,") && csv.lines().count() == 2, "{csv}");
     assert!(std::fs::read_to_string(report).unwrap().starts_with("<!doctype html>"));
 }
 

@@ -7,7 +7,7 @@ use crate::checked::CheckedDevice;
 use crate::costs::HostCosts;
 use crate::error::HostError;
 use crate::machine::Observer;
-use crate::plan::Step;
+use crate::plan::PlanStep;
 use crate::queue::{Depth, FlushMerge, FlushTurn, Request, RequestKind, Traffic};
 
 pub(crate) struct DeviceQueue<D> {
@@ -35,20 +35,20 @@ impl<D: BlockDevice> DeviceQueue<D> {
     }
 
     /// Nothing at the drive keeps a command from being sent now.
-    pub(crate) fn is_free(&mut self, now: SimTime, command: &Step) -> bool {
-        let is_turn = *command != Step::Flush || self.flushes.turn(now, now) == FlushTurn::Now;
+    pub(crate) fn is_free(&mut self, now: SimTime, command: &PlanStep) -> bool {
+        let is_turn = *command != PlanStep::Flush || self.flushes.turn(now, now) == FlushTurn::Now;
         is_turn && self.depth.room_from(now).is_none()
     }
 
     /// Sends a command to the drive; returns when it is done.
-    pub(crate) fn issue(&mut self, now: SimTime, step: &Step) -> Result<SimTime, HostError> {
+    pub(crate) fn issue(&mut self, now: SimTime, step: &PlanStep) -> Result<SimTime, HostError> {
         let (kind, done) = match step {
-            Step::Read(range) => (RequestKind::Read, self.device.read(now, *range)?),
-            Step::Write { range, hints, fua } => {
+            PlanStep::Read(range) => (RequestKind::Read, self.device.read(now, *range)?),
+            PlanStep::Write { range, hints, fua } => {
                 (RequestKind::Write, self.device.write(now, *range, *hints, *fua)?)
             }
-            Step::Discard(ranges) => (RequestKind::Discard, self.device.discard(now, ranges)?),
-            Step::Remap(remap) => (RequestKind::Remap, self.device.remap(now, &remap.pairs, remap.when)?),
+            PlanStep::Discard(ranges) => (RequestKind::Discard, self.device.discard(now, ranges)?),
+            PlanStep::Remap(remap) => (RequestKind::Remap, self.device.remap(now, &remap.pairs, remap.when)?),
             _ => (RequestKind::Flush, self.device.flush(now)?),
         };
         if kind == RequestKind::Flush {
@@ -84,14 +84,14 @@ impl<D: BlockDevice> DeviceQueue<D> {
 /// The drive as a call reaches it that is carried out at once, while no plan is being played.
 pub(crate) trait Direct {
     /// Sends a command of a plan at or after `at`, when there is room in the queue; returns when it is done.
-    fn perform(&mut self, at: SimTime, step: &Step) -> Result<SimTime, HostError>;
+    fn perform(&mut self, at: SimTime, step: &PlanStep) -> Result<SimTime, HostError>;
 
     /// Performs a command of a drive that devirtualises.
     fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, HostError>;
 }
 
 impl<D: BlockDevice> Direct for DeviceQueue<D> {
-    fn perform(&mut self, at: SimTime, step: &Step) -> Result<SimTime, HostError> {
+    fn perform(&mut self, at: SimTime, step: &PlanStep) -> Result<SimTime, HostError> {
         let at = self.next_direct(at);
         self.issue(at, step)
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
-use crate::plan::Step;
+use crate::plan::PlanStep;
 
 /// A planned command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +31,7 @@ pub(crate) struct Hazards {
 
 impl Hazards {
     /// Remembers a command that is planned but not issued.
-    pub(crate) fn plan(&mut self, step: &Step) -> CommandId {
+    pub(crate) fn plan(&mut self, step: &PlanStep) -> CommandId {
         let id = CommandId(self.next);
         self.next += 1;
         self.ids.insert(id);
@@ -43,7 +43,7 @@ impl Hazards {
     }
 
     /// The command was issued.
-    pub(crate) fn issued(&mut self, step: &Step, id: CommandId) {
+    pub(crate) fn issued(&mut self, step: &PlanStep, id: CommandId) {
         self.ids.remove(&id);
         for (range, _) in step.ranges() {
             self.pending.remove(&(range.start.0, id));
@@ -59,7 +59,7 @@ impl Hazards {
     }
 
     /// Planned commands with which this one conflicts.
-    pub(crate) fn conflicts(&self, step: &Step, into: &mut Vec<CommandId>) {
+    pub(crate) fn conflicts(&self, step: &PlanStep, into: &mut Vec<CommandId>) {
         if self.pending.is_empty() {
             return;
         }

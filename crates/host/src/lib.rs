@@ -29,6 +29,6 @@ pub use costs::{CostVariant, HostCosts};
 pub use error::HostError;
 pub use events::Events;
 pub use machine::{Event, Machine, Observer};
-pub use plan::{Plan, Remap, Step};
+pub use plan::{Plan, PlanStep, Remap};
 pub use planner::Planner;
 pub use queue::{InFlight, Issued, Request, RequestKind, SIZE_CLASSES, Traffic};

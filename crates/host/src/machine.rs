@@ -15,7 +15,7 @@ use crate::error::HostError;
 use crate::events::Events;
 use crate::hazards::{CommandId, Hazards};
 use crate::locks::Locks;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, PlanStep};
 use crate::queue::{FlushTurn, Request, Traffic};
 use crate::running::{Obstacle, Progress, Running, Turn};
 
@@ -146,7 +146,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     fn begin(&mut self, at: SimTime, plan: Plan) -> Progress {
         let mut progress = self.spare.pop().unwrap_or_default();
         for step in &plan.steps {
-            if let Step::Lock { lock, shared } = step {
+            if let PlanStep::Lock { lock, shared } = step {
                 progress.tickets.push_back(self.locks.draw(*lock, *shared));
             }
         }
@@ -170,7 +170,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     ///
     /// # Errors
     /// See [`HostError`].
-    pub fn request(&mut self, at: SimTime, lane: L, command: Step) -> Result<Option<SimTime>, HostError> {
+    pub fn request(&mut self, at: SimTime, lane: L, command: PlanStep) -> Result<Option<SimTime>, HostError> {
         self.now = self.now.max(at);
         let done = {
             let mut queue = self.queue.borrow_mut();
@@ -183,7 +183,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
             }
         };
         let Some((done, handed_over)) = done else {
-            let plan = Plan { steps: vec![command, Step::WaitAll] };
+            let plan = Plan { steps: vec![command, PlanStep::WaitAll] };
             let progress = self.begin(self.now, plan);
             self.enter(self.now, Running { lane, progress });
             return Ok(None);
@@ -308,32 +308,34 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         let now = self.now;
         let Some(step) = progress.plan.steps.get(progress.next) else { return Ok(None) };
         Ok(Some(match step {
-            Step::WaitReads => Turn::At(self.woken(now, progress.reads_done)),
-            Step::WaitAll => Turn::At(self.woken(now, progress.all_done)),
-            Step::Lock { lock, .. } => match progress.tickets.front() {
+            PlanStep::WaitReads => Turn::At(self.woken(now, progress.reads_done)),
+            PlanStep::WaitAll => Turn::At(self.woken(now, progress.all_done)),
+            PlanStep::Lock { lock, .. } => match progress.tickets.front() {
                 Some(&ticket) if self.locks.is_granted(ticket) => {
                     progress.held.extend(progress.tickets.pop_front());
                     Turn::At(now)
                 }
                 _ => Turn::Blocked(Obstacle::Lock(*lock)),
             },
-            Step::Unlock(lock) => {
+            PlanStep::Unlock(lock) => {
                 if let Some(at) = progress.held.iter().rposition(|ticket| ticket.lock == *lock) {
                     self.locks.release(progress.held.remove(at));
                     self.unblock(Obstacle::Lock(*lock));
                 }
                 Turn::At(now)
             }
-            Step::Signal(event) => {
+            PlanStep::Signal(event) => {
                 self.events.signal(*event);
                 self.unblock(Obstacle::Event(*event));
                 Turn::At(now)
             }
-            Step::Await(event) if self.events.is_signalled(*event) => Turn::At(now),
-            Step::Await(event) => Turn::Blocked(Obstacle::Event(*event)),
-            Step::Read(_) | Step::Write { .. } | Step::Flush | Step::Discard(_) | Step::Remap(_) => {
-                self.command(progress)?
-            }
+            PlanStep::Await(event) if self.events.is_signalled(*event) => Turn::At(now),
+            PlanStep::Await(event) => Turn::Blocked(Obstacle::Event(*event)),
+            PlanStep::Read(_)
+            | PlanStep::Write { .. }
+            | PlanStep::Flush
+            | PlanStep::Discard(_)
+            | PlanStep::Remap(_) => self.command(progress)?,
         }))
     }
 
@@ -354,7 +356,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         let step = &progress.plan.steps[progress.next];
         let queue = Rc::clone(&self.queue);
         let mut queue = queue.borrow_mut();
-        if *step == Step::Flush {
+        if *step == PlanStep::Flush {
             let asked = *progress.asked.get_or_insert(self.now);
             match queue.flushes.turn(asked, self.now) {
                 FlushTurn::Later(at) => return Ok(Turn::Again(at)),

@@ -23,7 +23,7 @@ impl Remap {
 
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PlanStep {
     /// Reads blocks.
     Read(BlockRange),
     /// Writes blocks.
@@ -60,7 +60,7 @@ pub enum Step {
     Await(EventId),
 }
 
-impl Step {
+impl PlanStep {
     /// It is a command to the drive.
     pub const fn is_command(&self) -> bool {
         matches!(self, Self::Read(_) | Self::Write { .. } | Self::Flush | Self::Discard(_) | Self::Remap(_))
@@ -93,5 +93,5 @@ impl Step {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
 }

@@ -14,18 +14,18 @@ use crate::error::HostError;
 use crate::events::Events;
 use crate::machine::Machine;
 use crate::mirror::Mirror;
-use crate::plan::{Plan, Remap, Step};
+use crate::plan::{Plan, PlanStep, Remap};
 
 /// A handle on the device; the file system has one, whoever plays its plans another.
 #[derive(Clone, Debug)]
-pub struct Planner(Rc<RefCell<State>>);
+pub struct Planner(Rc<RefCell<PlannedDevice>>);
 
-struct State {
+struct PlannedDevice {
     info: DeviceInfo,
     max_request_blocks: u64,
     mirror: Mirror,
     held: HeldRemaps,
-    steps: Vec<Step>,
+    steps: Vec<PlanStep>,
     events: Events,
     /// The drive, where calls may be carried out directly; and whether they are.
     drive: Option<Rc<RefCell<dyn Direct>>>,
@@ -34,9 +34,12 @@ struct State {
     fault: Option<HostError>,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for PlannedDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("info", &self.info).field("steps", &self.steps).finish_non_exhaustive()
+        f.debug_struct("PlannedDevice")
+            .field("info", &self.info)
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
     }
 }
 
@@ -46,7 +49,7 @@ impl Planner {
     pub fn new(mut info: DeviceInfo, max_request_blocks: u64) -> Self {
         info.capabilities.devirtualize = None;
         let mirror = Mirror::new(info.capabilities.thin);
-        let state = State {
+        let state = PlannedDevice {
             info,
             max_request_blocks: max_request_blocks.max(1),
             mirror,
@@ -101,7 +104,7 @@ impl Planner {
     }
 }
 
-impl State {
+impl PlannedDevice {
     fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
         let is_place = self.info.capabilities.devirtualize.is_some_and(|space| space.contains(range));
         if range.end().0 > self.info.blocks && !is_place {
@@ -115,7 +118,7 @@ impl State {
 
     fn plan_write(&mut self, range: BlockRange, hints: Hints, fua: bool) {
         for range in pieces(range, self.max_request_blocks) {
-            self.steps.push(Step::Write { range, hints, fua });
+            self.steps.push(PlanStep::Write { range, hints, fua });
         }
     }
 
@@ -127,14 +130,14 @@ impl State {
                 if let Some(into) = into {
                     self.mirror.read(range, into);
                 }
-                self.steps.extend(pieces(range, self.max_request_blocks).map(Step::Read));
+                self.steps.extend(pieces(range, self.max_request_blocks).map(PlanStep::Read));
             }
             Command::Write { range, data, hints, fua } => {
                 self.check(range, data.blocks().unwrap_or(range.blocks))?;
                 self.mirror.write(range, data);
                 self.plan_write(range, hints, fua);
             }
-            Command::Flush => self.steps.push(Step::Flush),
+            Command::Flush => self.steps.push(PlanStep::Flush),
             Command::Discard { ranges } => {
                 if !self.info.capabilities.discard {
                     return Err(DeviceError::Unsupported("discard"));
@@ -143,7 +146,7 @@ impl State {
                     self.check(range.blocks_inside(), range.blocks_inside().blocks)?;
                     self.mirror.discard(*range);
                 }
-                self.steps.push(Step::Discard(ranges.to_vec()));
+                self.steps.push(PlanStep::Discard(ranges.to_vec()));
             }
             Command::Remap { pairs, when } => self.remap(pairs, when)?,
             Command::Devirtualize(_) => return Err(DeviceError::Unsupported("devirtualize")),
@@ -218,7 +221,7 @@ impl State {
         let executed = self.held.take(pairs, when);
         let held = executed[..executed.len().saturating_sub(pairs.len())].to_vec();
         executed.into_iter().for_each(|pair| self.mirror.move_block(pair));
-        self.steps.push(Step::Remap(Box::new(Remap { pairs: pairs.to_vec(), when, held })));
+        self.steps.push(PlanStep::Remap(Box::new(Remap { pairs: pairs.to_vec(), when, held })));
         Ok(())
     }
 
@@ -233,14 +236,14 @@ impl State {
     }
 }
 
-fn planned(hint: SchedulingHint) -> Option<Step> {
+fn planned(hint: SchedulingHint) -> Option<PlanStep> {
     Some(match hint {
-        SchedulingHint::WaitReads => Step::WaitReads,
-        SchedulingHint::WaitAll => Step::WaitAll,
-        SchedulingHint::Lock { lock, shared } => Step::Lock { lock, shared },
-        SchedulingHint::Unlock { lock } => Step::Unlock(lock),
-        SchedulingHint::Signal(event) => Step::Signal(event),
-        SchedulingHint::Await(event) => Step::Await(event),
+        SchedulingHint::WaitReads => PlanStep::WaitReads,
+        SchedulingHint::WaitAll => PlanStep::WaitAll,
+        SchedulingHint::Lock { lock, shared } => PlanStep::Lock { lock, shared },
+        SchedulingHint::Unlock { lock } => PlanStep::Unlock(lock),
+        SchedulingHint::Signal(event) => PlanStep::Signal(event),
+        SchedulingHint::Await(event) => PlanStep::Await(event),
         SchedulingHint::Dead(_) => return None,
     })
 }

@@ -7,7 +7,7 @@ use dovetail_time::SimTime;
 
 use crate::hazards::CommandId;
 use crate::locks::Ticket;
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, PlanStep};
 
 /// What a plan waits for, other than a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,13 +54,13 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Its next step, if it has not come to its end.
-    pub(crate) fn step(&self) -> Option<&Step> {
+    pub(crate) fn step(&self) -> Option<&PlanStep> {
         self.plan.steps.get(self.next)
     }
 
     /// Notes when the command that is its next step will be done.
     pub(crate) fn issued(&mut self, done: SimTime) {
-        if matches!(self.step(), Some(Step::Read(_))) {
+        if matches!(self.step(), Some(PlanStep::Read(_))) {
             self.reads_done = self.reads_done.max(done);
         }
         self.all_done = self.all_done.max(done);

@@ -9,7 +9,7 @@ use dovetail_block::{
     BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, EventId, Hints, Lba,
     LockId, MemoryDevice, SectorRange,
 };
-use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, Step};
+use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, PlanStep};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use proptest::prelude::*;
 
@@ -41,22 +41,22 @@ impl BlockDevice for Device {
 }
 
 /// One step of a random plan; `lock` is the lock that is held, if one is.
-fn step(rng: &mut Rng, lock: &mut Option<LockId>) -> Step {
+fn step(rng: &mut Rng, lock: &mut Option<LockId>) -> PlanStep {
     let start = rng.below(60);
     let range = BlockRange::new(Lba(start), 1 + rng.below(4));
     match rng.below(9) {
-        0 | 1 => Step::Read(range),
-        2 | 3 => Step::Write { range, hints: Hints::default(), fua: rng.chance(0.1) },
-        4 => Step::Flush,
-        5 => Step::Discard(vec![SectorRange::from(range)]),
-        6 => Step::WaitReads,
-        7 => Step::WaitAll,
+        0 | 1 => PlanStep::Read(range),
+        2 | 3 => PlanStep::Write { range, hints: Hints::default(), fua: rng.chance(0.1) },
+        4 => PlanStep::Flush,
+        5 => PlanStep::Discard(vec![SectorRange::from(range)]),
+        6 => PlanStep::WaitReads,
+        7 => PlanStep::WaitAll,
         _ => match lock.take() {
-            Some(held) => Step::Unlock(held),
+            Some(held) => PlanStep::Unlock(held),
             None => {
                 let id = LockId(rng.below(2) as u8);
                 *lock = Some(id);
-                Step::Lock { lock: id, shared: rng.chance(0.6) }
+                PlanStep::Lock { lock: id, shared: rng.chance(0.6) }
             }
         },
     }
@@ -64,8 +64,8 @@ fn step(rng: &mut Rng, lock: &mut Option<LockId>) -> Step {
 
 fn plan(rng: &mut Rng) -> Plan {
     let mut lock = None;
-    let mut steps: Vec<Step> = (0..1 + rng.below(12)).map(|_| step(rng, &mut lock)).collect();
-    steps.extend(lock.map(Step::Unlock));
+    let mut steps: Vec<PlanStep> = (0..1 + rng.below(12)).map(|_| step(rng, &mut lock)).collect();
+    steps.extend(lock.map(PlanStep::Unlock));
     Plan { steps }
 }
 
@@ -109,7 +109,7 @@ proptest! {
     }
 }
 
-fn run(plans: Vec<Vec<Step>>) -> Result<Vec<(u64, u64)>, HostError> {
+fn run(plans: Vec<Vec<PlanStep>>) -> Result<Vec<(u64, u64)>, HostError> {
     let mut machine = Machine::new(Device::new(1), costs(), SimTime::ZERO, Events::default());
     for (lane, steps) in plans.into_iter().enumerate() {
         machine.start(SimTime::ZERO, lane as u64, Plan { steps });
@@ -125,31 +125,37 @@ fn run(plans: Vec<Vec<Step>>) -> Result<Vec<(u64, u64)>, HostError> {
 
 #[test]
 fn who_waits_for_what_nobody_does_is_named() {
-    let error = run(vec![vec![Step::Await(EventId(7))], vec![Step::Flush, Step::WaitAll]]).unwrap_err();
+    let error =
+        run(vec![vec![PlanStep::Await(EventId(7))], vec![PlanStep::Flush, PlanStep::WaitAll]]).unwrap_err();
     let HostError::Deadlock { waiting, .. } = &error else { panic!("{error}") };
     assert!(waiting.contains("0 waits") && waiting.contains("EventId(7)"), "{error}");
 }
 
 #[test]
 fn plans_that_wait_for_each_other_are_named() {
-    let one = |mine, other| vec![Step::Await(EventId(other)), Step::Signal(EventId(mine))];
+    let one = |mine, other| vec![PlanStep::Await(EventId(other)), PlanStep::Signal(EventId(mine))];
     let error = run(vec![one(1, 2), one(2, 1)]).unwrap_err().to_string();
     assert!(error.contains("0 waits") && error.contains("1 waits"), "{error}");
 }
 
 #[test]
 fn an_event_that_has_come_holds_nobody() {
-    let ends = run(vec![vec![Step::Signal(EventId(3))], vec![Step::Await(EventId(3))]]).unwrap();
+    let ends = run(vec![vec![PlanStep::Signal(EventId(3))], vec![PlanStep::Await(EventId(3))]]).unwrap();
     assert_eq!(ends, [(0, 0), (1, 0)]);
 }
 
 #[test]
 fn a_lock_held_alone_stops_the_others_until_it_is_given_back() {
-    let write =
-        |start| Step::Write { range: BlockRange::new(Lba(start), 1), hints: Hints::default(), fua: false };
+    let write = |start| PlanStep::Write {
+        range: BlockRange::new(Lba(start), 1),
+        hints: Hints::default(),
+        fua: false,
+    };
     let lock = LockId(0);
-    let alone = vec![Step::Lock { lock, shared: false }, write(0), Step::WaitAll, Step::Unlock(lock)];
-    let shares = vec![Step::Lock { lock, shared: true }, write(9), Step::Unlock(lock), Step::WaitAll];
+    let alone =
+        vec![PlanStep::Lock { lock, shared: false }, write(0), PlanStep::WaitAll, PlanStep::Unlock(lock)];
+    let shares =
+        vec![PlanStep::Lock { lock, shared: true }, write(9), PlanStep::Unlock(lock), PlanStep::WaitAll];
     let ends = run(vec![alone, shares]).unwrap();
     assert!(ends[0].0 == 0 && ends[1].1 > ends[0].1, "{ends:?}");
 }
@@ -157,12 +163,12 @@ fn a_lock_held_alone_stops_the_others_until_it_is_given_back() {
 #[test]
 fn a_command_does_not_overtake_one_that_was_planned_before_it() {
     let range = BlockRange::new(Lba(5), 1);
-    let write = || Step::Write { range, hints: Hints::default(), fua: false };
+    let write = || PlanStep::Write { range, hints: Hints::default(), fua: false };
     let mut machine = Machine::new(Device::new(3), costs(), SimTime::ZERO, Events::default());
     let seen = Rc::new(RefCell::new(Vec::new()));
     let observer = Rc::clone(&seen);
     machine.observe(Box::new(move |request| observer.borrow_mut().push(request.kind as u8)));
-    let slow = vec![Step::Read(BlockRange::new(Lba(40), 1)), Step::WaitAll, Step::Read(range)];
+    let slow = vec![PlanStep::Read(BlockRange::new(Lba(40), 1)), PlanStep::WaitAll, PlanStep::Read(range)];
     machine.start(SimTime::ZERO, 0, Plan { steps: slow });
     machine.start(SimTime::ZERO, 1, Plan { steps: vec![write()] });
     while machine.advance().unwrap().is_some() {}
@@ -175,9 +181,65 @@ fn a_command_does_not_overtake_one_that_was_planned_before_it() {
 fn flushes_that_come_together_are_one() {
     let mut machine = Machine::new(Device::new(5), costs(), SimTime::ZERO, Events::default());
     (0..5).for_each(|lane| {
-        machine.start(SimTime::ZERO, lane, Plan { steps: vec![Step::Flush, Step::WaitAll] });
+        machine.start(SimTime::ZERO, lane, Plan { steps: vec![PlanStep::Flush, PlanStep::WaitAll] });
     });
     while machine.advance().unwrap().is_some() {}
     let traffic = machine.traffic();
     assert_eq!((traffic.flush.requests, traffic.merged_flushes), (1, 4));
+}
+
+/// Requests that arrive at once at a machine with these costs, and when each of them was over: known at
+/// once, or told by an event.
+fn requests(
+    costs: HostCosts,
+    commands: Vec<PlanStep>,
+) -> (Machine<Device, usize>, Vec<Option<SimTime>>, usize) {
+    let mut machine = Machine::new(Device::new(7), costs, SimTime::ZERO, Events::default());
+    let mut ends: Vec<_> = (0..)
+        .zip(commands)
+        .map(|(lane, command)| machine.request(SimTime::ZERO, lane, command).unwrap())
+        .collect();
+    let at_once = ends.iter().flatten().count();
+    while let Some(event) = machine.advance().unwrap() {
+        let Event::Ended { lane, at } = event else { panic!("{event:?}") };
+        assert_eq!(ends[lane].replace(at), None, "it ends once");
+    }
+    (machine, ends, at_once)
+}
+
+#[test]
+fn requests_beyond_the_depth_of_the_queue_wait_for_room() {
+    let read = |start| PlanStep::Read(BlockRange::new(Lba(start), 1));
+    let (machine, ends, at_once) = requests(costs(), (0..9).map(read).collect());
+    assert_eq!(at_once, 3);
+    assert!(ends.iter().all(Option::is_some), "{ends:?}");
+    assert_eq!(machine.traffic().read.requests, 9);
+    let (_, _, at_once) = requests(HostCosts::NONE, (0..9).map(read).collect());
+    assert_eq!(at_once, 9, "a raw drive has no limit");
+}
+
+#[test]
+fn requests_for_flushes_share_one_if_the_host_merges_them() {
+    let flushes = || vec![PlanStep::Flush; 5];
+    let (machine, ends, _) = requests(HostCosts::default(), flushes());
+    assert!(ends.iter().all(Option::is_some), "{ends:?}");
+    assert_eq!((machine.traffic().flush.requests, machine.traffic().merged_flushes), (1, 4));
+    let (machine, _, at_once) = requests(HostCosts::NONE, flushes());
+    assert_eq!((at_once, machine.traffic().flush.requests), (5, 5));
+}
+
+#[test]
+fn nothing_is_played_beyond_the_horizon() {
+    let mut machine: Machine<_, u64> =
+        Machine::new(Device::new(9), HostCosts::NONE, SimTime::ZERO, Events::default());
+    let range = BlockRange::new(Lba(3), 1);
+    machine.start(
+        SimTime::ZERO,
+        0,
+        Plan { steps: vec![PlanStep::Read(range), PlanStep::WaitAll, PlanStep::Read(range)] },
+    );
+    let horizon = SimTime::from_ns(1);
+    assert_eq!(machine.advance_until(horizon), Ok(None));
+    assert!(machine.now() <= horizon && machine.traffic().read.requests == 1);
+    assert!(matches!(machine.advance(), Ok(Some(Event::Ended { lane: 0, .. }))));
 }

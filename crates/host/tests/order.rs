@@ -11,7 +11,7 @@ use dovetail_block::{
     DeviceInfo, Hints, Inode, Lba, MemoryDevice, Pattern, RemapLimits, RemapPair, RemapWhen, Scheduler,
     SchedulingHint, SectorRange,
 };
-use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, Planner, Step};
+use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, PlanStep, Planner};
 use dovetail_time::{Rng, SimSpan, SimTime};
 use proptest::prelude::*;
 
@@ -203,7 +203,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&*log.borrow(), &caller.log);
-        let steps = vec![Step::Read(BlockRange::new(Lba(0), BLOCKS))];
+        let steps = vec![PlanStep::Read(BlockRange::new(Lba(0), BLOCKS))];
         machine.start(machine.now(), 0, Plan { steps });
         machine.advance().unwrap();
     }
@@ -251,10 +251,14 @@ impl BlockDevice for Forgetful {
 #[test]
 fn a_drive_that_does_not_move_blocks_is_found() {
     let range = BlockRange::new(Lba(1), 1);
-    let write = Step::Write { range, hints: Hints::default(), fua: false };
+    let write = PlanStep::Write { range, hints: Hints::default(), fua: false };
     let remap = dovetail_host::Remap { pairs: vec![pair(0, 1)], when: RemapWhen::Now, held: Vec::new() };
-    let steps =
-        vec![write, Step::WaitAll, Step::Remap(Box::new(remap)), Step::Read(BlockRange::new(Lba(0), 1))];
+    let steps = vec![
+        write,
+        PlanStep::WaitAll,
+        PlanStep::Remap(Box::new(remap)),
+        PlanStep::Read(BlockRange::new(Lba(0), 1)),
+    ];
     let device = Forgetful(MemoryDevice::new(BLOCKS));
     let mut machine = Machine::new(device, HostCosts::default(), SimTime::ZERO, Events::default());
     machine.start(SimTime::ZERO, 0, Plan { steps });

@@ -68,6 +68,7 @@ fn whole(stack: &Stack, scale: Ratio) {
         repetitions: 1,
         stop: &stop,
         final_sync: false,
+        progress: &|_, _| {},
     };
     let start = Instant::now();
     let (results, failures) = experiment.run(1, &|_| ());

@@ -4,6 +4,7 @@ pub mod bench;
 mod lane;
 mod map_cache;
 mod parallel;
+mod progress;
 mod record;
 pub mod replay;
 pub mod report;
@@ -13,3 +14,4 @@ pub mod theory;
 
 pub use dovetail_host::HostCosts;
 pub use parallel::run_all;
+pub use progress::{Progress, Stage};

@@ -34,6 +34,7 @@ fn experiment<'a>(source: &'a Source, stacks: &'a [Stack], stop: &'a AtomicBool)
         repetitions: 2,
         stop,
         final_sync: true,
+        progress: &|_, _| {},
     }
 }
 

@@ -27,6 +27,7 @@ fn bench(fill: Option<Fill>) -> RunResult {
         repetitions: 1,
         stop: &AtomicBool::new(false),
         final_sync: false,
+        progress: &|_, _| {},
     };
     let (results, failures) = experiment.run(1, &|_| {});
     assert!(failures.is_empty(), "{failures:?}");

@@ -203,3 +203,20 @@ fn a_trace_without_requests_is_an_error() {
     let job = ReplayJob { trace_options: options, ..job(&path, "femu-32g", &small()) };
     assert!(replay(&job, &mut |_| {}).unwrap_err().to_string().contains("holds no request"));
 }
+
+#[test]
+fn a_host_costs_time_and_its_flushes_share_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flushes.txt");
+    let mut lines = vec!["8,0 0 1 0.000000000 1 Q W 0 + 8 [a]".to_string()];
+    lines.extend((1..6).map(|n| format!("8,0 0 {} 0.00000{n}000 1 Q FN [a]", n + 1)));
+    fs::write(&path, lines.join("\n")).unwrap();
+    let trace_options = TraceOptions { blk_event: BlkEvent::Queue, ..TraceOptions::default() };
+    let job = ReplayJob { trace_options, ..job(&path, "femu-32g", &small()) };
+    let (raw, hosted) = (run(&job), run(&ReplayJob { host: HostCosts::default(), ..job }));
+    let flushes = |run: &RunResult| (run.requests.by_kind.flush.count, run.requests.merged_flushes);
+    assert_eq!((flushes(&raw), flushes(&hosted)), ((6, 0), (3, 3)), "five of the trace, one at the end");
+    assert_eq!(hosted.latency.flush.percentiles.count, 5);
+    assert!(raw.totals.cpu_s == 0.0 && hosted.totals.cpu_s > 0.0);
+    assert!(hosted.totals.elapsed_s > raw.totals.elapsed_s);
+}

@@ -82,6 +82,7 @@ fn run(job: &str, stack: &Stack, fill: Option<Fill>) -> RunResult {
         repetitions: 1,
         stop: &stop,
         final_sync: true,
+        progress: &|_, _| {},
     };
     let (mut results, failures) = experiment.run(1, &|_| {});
     assert!(failures.is_empty(), "{}", failures[0]);

@@ -4,7 +4,7 @@ use dovetail_lab::bench::{event_figures, written_figures};
 use dovetail_lab::results::{FragmentationResult, LatencyResult, MapCacheResult, RunResult, TraceResult};
 use dovetail_time::{SimSpan, format_bytes, format_count};
 
-use crate::table::{Layout, Row, row};
+use crate::table::{Layout, Row, row, some};
 
 /// All lines; those of figures that no run has are not shown.
 pub(super) const LAYOUT: Layout<RunResult> = Layout { label: |run| &run.label, groups: &GROUPS };
@@ -152,10 +152,6 @@ const RESOURCES: &[Row<RunResult>] = &[
     row("CPU time in the model", |r| if r.totals.cpu_s > 0.0 { seconds(r.totals.cpu_s) } else { None }),
     row("ended early", |r| r.error.as_ref().map(|_| "yes".into())),
 ];
-
-fn some(n: u64) -> Option<String> {
-    (n > 0).then(|| format_count(n))
-}
 
 fn bytes(n: u64) -> Option<String> {
     (n > 0).then(|| format_bytes(n))

@@ -7,6 +7,7 @@ use dovetail_time::{Ratio, Rng};
 use super::fill::Fill;
 use super::{BenchError, Job, Source, Stack, run};
 use crate::parallel::run_all;
+use crate::progress::Progress;
 use crate::results::{Results, RunResult};
 
 /// What is to be compared.
@@ -27,6 +28,8 @@ pub struct Experiment<'a> {
     pub stop: &'a AtomicBool,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
+    /// Hears from time to time how far a run has come, by its number.
+    pub progress: &'a (dyn Fn(usize, Progress) + Sync),
 }
 
 /// A run that an experiment consists of.
@@ -68,7 +71,7 @@ impl Experiment<'_> {
         if repetition == 0 { self.seed } else { Rng::new(self.seed).fork(repetition.into()).next_u64() >> 11 }
     }
 
-    fn perform(&self, part: &Part<'_>) -> Result<RunResult, BenchError> {
+    fn perform(&self, part: &Part<'_>, progress: &dyn Fn(Progress)) -> Result<RunResult, BenchError> {
         let workload = self.source.start(self.scale, part.seed)?;
         let mut workload = match &self.fill {
             Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
@@ -81,6 +84,7 @@ impl Experiment<'_> {
             seed: part.seed,
             stop: &|| self.stop.load(Ordering::Relaxed),
             final_sync: self.final_sync,
+            progress,
         };
         run(&job, workload.as_mut())
     }
@@ -90,12 +94,13 @@ impl Experiment<'_> {
         self.parts().into_iter().map(|part| part.label).collect()
     }
 
-    /// Performs all runs, as many at a time as there are `threads`, and calls `ended` for each by its number. The results do
-    /// not depend on `threads`.
+    /// Performs all runs, as many at a time as there are `threads`, and calls `ended` for each by its
+    /// number. The results do not depend on `threads`.
     pub fn run(&self, threads: usize, ended: &(dyn Fn(usize) + Sync)) -> (Results, Vec<BenchError>) {
         let parts = self.parts();
         let outcomes = run_all(&parts, threads, |number, part| {
-            let outcome = (!self.stop.load(Ordering::Relaxed)).then(|| self.perform(part));
+            let tell = |progress| (self.progress)(number, progress);
+            let outcome = (!self.stop.load(Ordering::Relaxed)).then(|| self.perform(part, &tell));
             ended(number);
             outcome
         });

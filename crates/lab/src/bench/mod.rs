@@ -1,6 +1,7 @@
 //! Workloads on whole stacks in virtual time.
 
-mod devirtualize;
+mod background;
+mod devirtualizer;
 mod experiment;
 mod figures;
 pub(crate) mod files;
@@ -11,8 +12,10 @@ mod fio_record;
 mod run;
 mod source;
 mod stack;
+mod system;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use std::fmt::Display;
 
@@ -24,17 +27,19 @@ use dovetail_vfs::Simulated;
 use dovetail_workload::{Call, ThreadId, Workload};
 
 use crate::lane::Machine;
+use crate::progress::Progress;
 use crate::record::{Watcher, summarize};
 use crate::results::{FragmentationResult, RequestsResult, RunResult, StackResult};
-pub use devirtualize::Schedule;
-use devirtualize::Tool;
+use devirtualizer::Devirtualizer;
+pub use devirtualizer::Schedule;
 pub use experiment::Experiment;
 pub use figures::{event_figures, written_figures};
 pub use filesystems::{Device, Volume, figures_by_file_system};
 pub use fill::{Fill, FillAmount, FillWith};
-use run::Run;
+use run::Session;
 pub use source::{FileTraceSource, Source};
 pub use stack::Stack;
+use system::System;
 
 /// Parts of the map of a volume.
 const OCCUPANCY_CELLS: usize = 512;
@@ -105,7 +110,7 @@ pub enum BenchError {
         /// Why.
         source: dovetail_vfs::Error,
     },
-    /// The tool that lets pointers lead to the drive's own addresses failed.
+    /// The devirtualizer failed.
     #[error("at {at} of virtual time pointers could not be rewritten: {source}")]
     Devirtualize {
         /// When.
@@ -155,6 +160,8 @@ pub struct Job<'a> {
     pub stop: &'a dyn Fn() -> bool,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
+    /// Hears from time to time how far the run has come.
+    pub progress: &'a dyn Fn(Progress),
 }
 
 /// A new stack with the workload's files on it, at rest.
@@ -162,7 +169,7 @@ fn set_up<'a>(
     job: &Job<'a>,
     workload: &'a mut dyn Workload,
     watcher: Option<Watcher>,
-) -> Result<Run<'a>, BenchError> {
+) -> Result<Session<'a>, BenchError> {
     let stack = job.stack;
     let drive = Drive::new(stack.drive_config(job.scale, job.seed)?);
     let drive = drive.map_err(|error| BenchError::Drive(format!("stack {}: {error}", stack.name)))?;
@@ -179,11 +186,12 @@ fn set_up<'a>(
     }
     let failed =
         |reason: &dyn Display| BenchError::Setup { stack: stack.name.clone(), reason: reason.to_string() };
-    let mut run = Run::new(machine, planner, fs, job, workload);
+    let system = System::new(machine, planner, fs, stack.host);
+    let mut run = Session::new(system, job, workload);
     run.scatter.watcher = watcher;
     if let Some(schedule) = &stack.devirtualize {
-        run.tool = Some(Tool::new(schedule, job.scale).map_err(|error| failed(&error))?);
-        check_devirtualizes(stack, run.fs.as_mut()).map_err(|error| failed(&error))?;
+        run.devirtualizer = Some(Devirtualizer::new(schedule, job.scale).map_err(|error| failed(&error))?);
+        check_devirtualizes(stack, run.system.fs.as_mut()).map_err(|error| failed(&error))?;
     }
     match run.prepare() {
         Err(BenchError::Stopped) => Err(BenchError::Stopped),
@@ -191,7 +199,7 @@ fn set_up<'a>(
     }
 }
 
-/// File system and drive can do what the tool needs.
+/// File system and drive can do what the devirtualizer needs.
 fn check_devirtualizes(stack: &Stack, fs: &mut dyn Simulated) -> Result<(), String> {
     let Some(fs) = fs.devirtualizer() else {
         return Err(format!(
@@ -224,46 +232,46 @@ pub(crate) fn run_watched(
     let failure =
         if job.final_sync && !(job.stop)() { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }
             .err();
-    run.recorder.end(Some(run.fs.as_ref()), &run.machine);
+    run.recorder.end(Some(run.system.fs.as_ref()), &run.system.machine);
     let span = (run.recorder.first.at, run.recorder.last().at);
     let mut result = results(job, &mut run, &jobs);
-    let records = run.fio.finish();
+    let records = run.threads.fio.finish();
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));
     result.error = failure.map(|error| error.to_string()).or_else(|| workload.problem());
     Ok(result)
 }
 
 /// The results of a run that has ended.
-fn results(job: &Job<'_>, run: &mut Run<'_>, jobs: &[String]) -> RunResult {
+fn results(job: &Job<'_>, run: &mut Session<'_>, jobs: &[String]) -> RunResult {
     let fragmentation = fragmentation(run);
     let recorder = &run.recorder;
     let elapsed = recorder.last().at.since(recorder.first.at);
-    let all = summarize(recorder, &run.machine.device(), (elapsed, run.cpu), jobs);
+    let all = summarize(recorder, &run.system.machine.device(), (elapsed, run.system.cpu), jobs);
     RunResult {
         label: job.label.clone(),
         stack: StackResult {
             name: job.stack.name.clone(),
             filesystem: job.stack.filesystem.clone(),
             mount: job.stack.mount.clone(),
-            partition_bytes: run.planner.info().capacity() * BLOCK_SIZE,
+            partition_bytes: run.system.planner.info().capacity() * BLOCK_SIZE,
             memory_bytes: job.stack.memory_bytes(job.scale),
             host: job.stack.host,
         },
         seed: job.seed,
         requests: RequestsResult { repeats: Some(run.scatter.repeats()), ..all.requests },
         fragmentation: Some(fragmentation),
-        occupancy: run.fs.occupancy(OCCUPANCY_CELLS),
-        devirtualize: run.tool.as_ref().map(|tool| tool.result(recorder.first.at)),
+        occupancy: run.system.fs.occupancy(OCCUPANCY_CELLS),
+        devirtualize: run.devirtualizer.as_ref().map(|actor| actor.result(recorder.first.at)),
         scatter: run.scatter.finish(),
         ..all
     }
 }
 
-fn fragmentation(run: &mut Run<'_>) -> FragmentationResult {
-    let first = run.workload.first_file();
-    let inodes: Vec<_> = run.files.inodes(first).collect();
-    let blocks: u64 = run.files.blocks(first);
-    let pieces: u64 = inodes.iter().filter_map(|ino| run.fs.pieces(*ino).ok()).sum();
+fn fragmentation(run: &mut Session<'_>) -> FragmentationResult {
+    let first = run.threads.workload.first_file();
+    let inodes: Vec<_> = run.threads.files.inodes(first).collect();
+    let blocks: u64 = run.threads.files.blocks(first);
+    let pieces: u64 = inodes.iter().filter_map(|ino| run.system.fs.pieces(*ino).ok()).sum();
     let mean_piece_kib = if pieces > 0 { (blocks * 4) as f64 / pieces as f64 } else { 0.0 };
     FragmentationResult { files: inodes.len() as u64, pieces, mean_piece_kib }
 }

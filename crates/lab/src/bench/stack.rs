@@ -53,10 +53,10 @@ pub struct Stack {
     /// Memory of the page cache. Assumed default: 1 GiB.
     #[serde(default = "default_memory")]
     pub memory: String,
-    /// When the tool runs that lets pointers lead to the drive's own addresses; never if it is left out.
+    /// The times at which the devirtualizer runs; never if they are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devirtualize: Option<Schedule>,
-    /// What the host's work costs.
+    /// Costs and limits of the host.
     #[serde(default)]
     pub host: HostCosts,
 }

@@ -23,12 +23,13 @@ fn run_after_a_stray_write(job: &str, content: Option<Content>) -> Result<(), Be
         seed: 1,
         stop: &|| false,
         final_sync: false,
+        progress: &|_| {},
     };
     let mut run = set_up(&job, &mut workload, None).unwrap();
     if let Some(content) = content {
-        let ino = run.files.inodes(FileId(0)).next().unwrap();
+        let ino = run.threads.files.inodes(FileId(0)).next().unwrap();
         let range = (5 * BLOCK_SIZE, BLOCK_SIZE);
-        run.fs.write_pages(&Caller::default(), ino, range, &[content], false).unwrap();
+        run.system.fs.write_pages(&Caller::default(), ino, range, &[content], false).unwrap();
     }
     run.run()
 }
@@ -78,7 +79,7 @@ fn ext_reads_back_what_was_written_on_a_small_volume() {
         let jobs = JobFile::parse(text, "test.fio", &Variables::new()).unwrap();
         let mut workload = FioWorkload::new(jobs, 1).unwrap();
         let (label, scale) = ("test".into(), Ratio::ONE);
-        let job = Job { label, stack, scale, seed: 1, stop: &|| false, final_sync: false };
+        let job = Job { label, stack, scale, seed: 1, stop: &|| false, final_sync: false, progress: &|_| {} };
         run(&job, &mut workload)
     };
     assert_eq!(run_on(&stack("memory = \"4MiB\"\n")).unwrap().error, None);
@@ -86,8 +87,8 @@ fn ext_reads_back_what_was_written_on_a_small_volume() {
     assert!(refused.contains("block-size is 1024: simulated volumes have blocks of 4096"), "{refused}");
 }
 
-/// A stack where the tool runs beside the workload.
-fn with_the_tool(filesystem: &str, drive: &str, schedule: &str) -> Stack {
+/// A stack where the devirtualizer runs beside the workload.
+fn devirtualizing(filesystem: &str, drive: &str, schedule: &str) -> Stack {
     let size = if drive == "fsdv-5g" { "256MiB" } else { "8GiB" };
     let text = format!(
         "name = \"test\"\nabout = \"\"\nfilesystem = \"{filesystem}\"\nmemory = \"8MiB\"\ndrive = \"{drive}\"\n\
@@ -102,7 +103,15 @@ fn fio(text: &str) -> FioWorkload {
 }
 
 fn job_on(stack: &Stack) -> Job<'_> {
-    Job { label: "test".into(), stack, scale: Ratio::ONE, seed: 1, stop: &|| false, final_sync: true }
+    Job {
+        label: "test".into(),
+        stack,
+        scale: Ratio::ONE,
+        seed: 1,
+        stop: &|| false,
+        final_sync: true,
+        progress: &|_| {},
+    }
 }
 
 /// Every read is compared with what was written last, by the file system's mirror and on the drive.
@@ -111,7 +120,7 @@ const BUSY: &str = "[a]\nrw=randrw\nbs=16k\nsize=48m\nfsync=16\nnumjobs=2\nioeng
                     [c]\nstonewall\nrw=read\nbs=64k\nsize=48m\nfilename=a.0.0\n[d]\nrw=read\nbs=64k\nsize=32m\nfilename=b.0.0\n";
 
 #[test]
-fn the_tool_keeps_the_map_small_beside_a_workload() {
+fn the_devirtualizer_keeps_the_map_small_beside_a_workload() {
     for (filesystem, schedule) in [
         ("ext3", "every=100ms"),
         ("ext4", "every=100ms,hot=20ms"),
@@ -119,17 +128,17 @@ fn the_tool_keeps_the_map_small_beside_a_workload() {
         ("f2fs", "every=100ms"),
     ] {
         let what = format!("{filesystem} {schedule}");
-        let stack = with_the_tool(filesystem, "fsdv-5g", schedule);
+        let stack = devirtualizing(filesystem, "fsdv-5g", schedule);
         let run = run(&job_on(&stack), &mut fio(BUSY)).unwrap();
         assert_eq!(run.error, None, "{what}");
-        let tool = run.devirtualize.unwrap();
-        assert!(tool.count >= 3 && tool.count == tool.each.len() as u64, "{what}: {}", tool.count);
-        assert!(tool.total.content_blocks > 20_000 && tool.total.files >= 3, "{what}: {:?}", tool.total);
-        assert!(tool.total.metadata_blocks > 0, "{what}");
-        assert!(tool.total.stalled_calls > 10 && tool.total.stalled_s > 0.0, "{what}: {:?}", tool.total);
-        assert_eq!(tool.total.hot_files > 0, schedule.contains("hot"), "{what}");
+        let done = run.devirtualize.unwrap();
+        assert!(done.count >= 3 && done.count == done.each.len() as u64, "{what}: {}", done.count);
+        assert!(done.total.content_blocks > 20_000 && done.total.files >= 3, "{what}: {:?}", done.total);
+        assert!(done.total.metadata_blocks > 0, "{what}");
+        assert!(done.total.stalled_calls > 10 && done.total.stalled_s > 0.0, "{what}: {:?}", done.total);
+        assert_eq!(done.total.hot_files > 0, schedule.contains("hot"), "{what}");
         let cause = if schedule.contains("every") { "interval" } else { "pressure" };
-        let first = &tool.each[0];
+        let first = &done.each[0];
         assert!(
             first.cause == cause && first.end_s >= first.start_s + first.work.time_s - 1e-9,
             "{what}: {first:?}"
@@ -141,34 +150,34 @@ fn the_tool_keeps_the_map_small_beside_a_workload() {
 }
 
 #[test]
-fn the_tool_runs_when_nothing_else_does_and_pauses_for_calls() {
+fn the_devirtualizer_runs_when_nothing_else_does_and_pauses_for_calls() {
     let text = "[a]\nrw=write\nbs=256k\nsize=64m\nthinktime=20ms\nthinktime_blocks=16\n";
-    let stack = with_the_tool("ext3", "fsdv-5g", "idle=5ms");
+    let stack = devirtualizing("ext3", "fsdv-5g", "idle=5ms");
     let run = run(&job_on(&stack), &mut fio(text)).unwrap();
     assert_eq!(run.error, None);
-    let tool = run.devirtualize.unwrap();
-    assert!(tool.count >= 3 && tool.each.iter().all(|run| run.cause == "idle"), "{tool:?}");
-    assert!(tool.total.content_blocks > 1000, "{tool:?}");
+    let done = run.devirtualize.unwrap();
+    assert!(done.count >= 3 && done.each.iter().all(|run| run.cause == "idle"), "{done:?}");
+    assert!(done.total.content_blocks > 1000, "{done:?}");
     // at most a batch for each pause
-    assert!(tool.total.stalled_calls <= 64 * 1024 / 256 / 16, "{tool:?}");
+    assert!(done.total.stalled_calls <= 64 * 1024 / 256 / 16, "{done:?}");
 }
 
 #[test]
 fn after_it_the_drives_maps_agree_and_the_background_is_still_at_work() {
     let text = BUSY.replace("[c]", "thinktime=500us\n[c]");
-    let (stack, mut workload) = (with_the_tool("ext3", "fsdv-5g", "every=50ms"), fio(&text));
+    let (stack, mut workload) = (devirtualizing("ext3", "fsdv-5g", "every=50ms"), fio(&text));
     let mut run = set_up(&job_on(&stack), &mut workload, None).unwrap();
     run.run().unwrap();
-    let (due, now) = (run.background.due, run.machine.now());
-    assert!(run.background.running || due.is_some_and(|due| due >= now), "{due:?} at {now}");
-    assert!(run.tool.as_ref().unwrap().result(SimTime::ZERO).count > 5);
-    assert_eq!(run.machine.device().check(), Ok(()));
+    let (due, now) = (run.system.background.due(), run.system.machine.now());
+    assert!(run.system.background.is_running() || due.is_some_and(|due| due >= now), "{due:?} at {now}");
+    assert!(run.devirtualizer.as_ref().unwrap().result(SimTime::ZERO).count > 5);
+    assert_eq!(run.system.machine.device().check(), Ok(()));
 }
 
 #[test]
 fn a_stack_that_cannot_devirtualise_says_so_in_a_sentence() {
     for filesystem in ["f2fs", "ext4"] {
-        let stack = with_the_tool(filesystem, "femu-32g", "every=1s");
+        let stack = devirtualizing(filesystem, "femu-32g", "every=1s");
         let refusal = run(&job_on(&stack), &mut fio(BUSY)).unwrap_err().to_string();
         assert!(refusal.starts_with("stack test: ") && refusal.contains("own addresses"), "{refusal}");
     }

@@ -44,7 +44,7 @@ pub(crate) fn summarize(
     }
 }
 
-/// Counts since `first`, by name.
+/// Counts since `first`, by key.
 pub(super) fn counts(now: &[Count], first: &[Count]) -> Counts {
     let before =
         |now: &Count| first.iter().find(|then| then.figure == now.figure).map_or(0, |then| then.count);

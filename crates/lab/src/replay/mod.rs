@@ -1,7 +1,9 @@
 //! Replaying a trace on a drive.
 
+mod pending;
 mod precondition;
 mod run;
+mod trace_actor;
 
 use std::path::PathBuf;
 
@@ -60,28 +62,6 @@ impl ReplayJob {
     }
 }
 
-/// What a replay is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Writing the drive full.
-    Precondition,
-    /// Replaying the trace.
-    Replay,
-}
-
-/// How far a replay has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// What it is doing.
-    pub stage: Stage,
-    /// How much of `total` is done: bytes of the drive to write, or of the trace's file to read.
-    pub done: u64,
-    /// The whole of it, as far as it is known.
-    pub total: u64,
-    /// Requests simulated so far in this stage.
-    pub requests: u64,
-}
-
 /// Why a replay ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
@@ -132,6 +112,6 @@ pub enum ReplayError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// The interval is so short that the time series would not fit.
-    #[error("an interval of {0} gives more than {max} points: choose a longer one", max = run::MAX_FIXED_POINTS)]
+    #[error("an interval of {0} gives more than {max} points: choose a longer one", max = trace_actor::MAX_FIXED_POINTS)]
     IntervalTooShort(SimSpan),
 }

@@ -6,7 +6,8 @@ use dovetail_ftl::Drive;
 use dovetail_host::CheckedDevice;
 use dovetail_time::{Rng, SimTime};
 
-use super::{Progress, ReplayError, Stage};
+use super::ReplayError;
+use crate::progress::{Progress, Stage};
 use crate::results::PreconditionResult;
 
 /// Requests in flight (assumed; only the drive's state counts, not the time).

@@ -1,27 +1,17 @@
 //! One replay from the first request to its results.
 
-use dovetail_block::{BLOCK_SIZE, BlockRange, ByteRange, Hints, Lba, SectorRange};
 use dovetail_ftl::Drive;
-use dovetail_ftl::stats::CommandKind;
-use dovetail_host::{CheckedDevice, Event, Events, InFlight, Step as Command};
-use dovetail_time::{SimSpan, SimTime};
+use dovetail_host::CheckedDevice;
 use dovetail_workload::trace::TraceReader;
-use dovetail_workload::{Op, Request};
 
 use super::precondition::precondition;
-use super::{Pacing, Progress, ReplayError, ReplayJob, Stage};
-use crate::lane::{Lane, Machine, Part};
-use crate::record::{Recorder, Rhythm, Sample, summarize};
-use crate::results::{ReplayResult, RunResult, ScatterPoint, StackResult, TraceResult};
-
-/// Points of a series with a given interval, at most.
-pub(super) const MAX_FIXED_POINTS: u64 = 100_000;
+use super::trace_actor::TraceActor;
+use super::{ReplayError, ReplayJob};
+use crate::progress::{Progress, Stage};
+use crate::results::{RunResult, TraceResult};
 
 /// Requests between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
-
-/// The longest replay: a hundred years. What comes on top still fits into virtual time.
-const LONGEST_NS: f64 = 100.0 * 365.25 * 86_400.0 * 1e9;
 
 /// Replays a trace on a drive of its own. The same job gives the same result.
 ///
@@ -48,27 +38,27 @@ pub fn replay_until(
         true => Some(precondition(&mut drive, job.drive.seed, stop, progress)?),
         false => None,
     };
-    let mut replayer = Replayer::new(job, drive);
+    let mut actor = TraceActor::new(job, drive);
     let mut stopped = stop();
     while !stopped && let Some(request) = trace.next() {
-        replayer.request(request?)?;
+        actor.request(request?)?;
         stopped = stop();
-        let requests = replayer.number;
+        let requests = actor.requests();
         if requests.is_multiple_of(REPORT_EVERY) {
             let (done, total) = trace.progress();
-            progress(Progress { stage: Stage::Replay, done, total, requests });
+            progress(Progress { stage: Stage::Run, done, total, requests });
         }
         if job.limit.is_some_and(|limit| requests >= limit) {
             break;
         }
     }
-    if replayer.number == 0 && stopped {
+    if actor.requests() == 0 && stopped {
         return Err(ReplayError::Stopped);
     }
-    if replayer.number == 0 {
+    if actor.requests() == 0 {
         return Err(ReplayError::NoRequest(job.trace.display().to_string()));
     }
-    let (result, requests) = replayer.finish()?;
+    let (result, requests) = actor.finish()?;
     let trace = TraceResult {
         name: job.trace_name(),
         format: trace.format().to_string(),
@@ -77,354 +67,4 @@ pub fn replay_until(
         ..requests
     };
     Ok(RunResult { trace: Some(trace), precondition: prepared, ..result })
-}
-
-/// The end of virtual time.
-const FOREVER: SimTime = SimTime::from_ns(u64::MAX);
-
-/// A request of which something is yet to be issued, or has an end that is not known.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    arrived: SimTime,
-    /// The write that is issued when everything before it is done.
-    write: Option<(BlockRange, bool)>,
-    /// Commands that wait in the block layer.
-    open: u32,
-    /// When the others are done.
-    done: SimTime,
-}
-
-/// Pending requests by their slots.
-#[derive(Debug, Default)]
-struct Slots {
-    pending: Vec<Option<Pending>>,
-    free: Vec<usize>,
-}
-
-impl Slots {
-    /// The slot that the next one will have.
-    fn next(&self) -> usize {
-        self.free.last().copied().unwrap_or(self.pending.len())
-    }
-
-    fn put(&mut self, slot: usize, pending: Pending) {
-        if self.free.last() == Some(&slot) {
-            self.free.pop();
-        }
-        if slot == self.pending.len() {
-            self.pending.push(None);
-        }
-        self.pending[slot] = Some(pending);
-    }
-
-    fn take(&mut self, slot: usize) -> Option<Pending> {
-        let pending = self.pending.get_mut(slot)?.take()?;
-        self.free.push(slot);
-        Some(pending)
-    }
-
-    fn len(&self) -> usize {
-        self.pending.len() - self.free.len()
-    }
-}
-
-/// A block trace as an actor: it issues requests at their times, and the writes that had to wait.
-struct Replayer<'a> {
-    job: &'a ReplayJob,
-    machine: Machine,
-    capacity: u64,
-    /// Virtual time of the first request: after preconditioning.
-    start: SimTime,
-    in_flight: InFlight,
-    slots: Slots,
-    now: SimTime,
-    last_done: SimTime,
-    /// Requests so far.
-    number: u64,
-    /// What is replayed of the trace, so far.
-    trace: TraceResult,
-    /// The time of the last request, as recorded.
-    span: SimSpan,
-    recorder: Recorder,
-    sample: Sample,
-}
-
-impl<'a> Replayer<'a> {
-    fn new(job: &'a ReplayJob, drive: CheckedDevice<Drive>) -> Self {
-        let start = drive.device().idle_from();
-        let capacity = drive.blocks() * BLOCK_SIZE;
-        let machine = Machine::over(drive, job.host, start, Events::default());
-        let mut recorder = Recorder::new(1, Rhythm::Even(job.interval));
-        recorder.begin(None, &machine);
-        Self {
-            job,
-            machine,
-            capacity,
-            start,
-            in_flight: InFlight::default(),
-            slots: Slots::default(),
-            now: start,
-            last_done: start,
-            number: 0,
-            trace: TraceResult::default(),
-            span: SimSpan::ZERO,
-            recorder,
-            sample: Sample::new(job.drive.seed),
-        }
-    }
-
-    fn request(&mut self, request: Request) -> Result<(), ReplayError> {
-        self.number += 1;
-        self.span = request.at.since(SimTime::ZERO);
-        let at = self.arrival(&request)?;
-        self.now = at;
-        if self.recorder.is_due(at) {
-            self.end_interval(at)?;
-        }
-        self.recorder.arrive(self.under_way() + 1);
-        self.perform(at, &request)
-    }
-
-    fn end_interval(&mut self, at: SimTime) -> Result<(), ReplayError> {
-        // before its entry is made: there may be very many
-        if let Some(interval) = self.job.interval
-            && self.recorder.cell(at) >= MAX_FIXED_POINTS
-        {
-            return Err(ReplayError::IntervalTooShort(interval));
-        }
-        self.recorder.sample(at, None, &self.machine);
-        Ok(())
-    }
-
-    fn under_way(&self) -> u64 {
-        (self.in_flight.len() + self.slots.len()) as u64
-    }
-
-    /// When the request is issued; what is due before happens.
-    fn arrival(&mut self, request: &Request) -> Result<SimTime, ReplayError> {
-        match self.job.pacing {
-            Pacing::Timed { speed } => {
-                let offset = (request.at.as_ns() as f64 / speed).round();
-                if offset > LONGEST_NS {
-                    let trace = self.job.trace.display().to_string();
-                    return Err(ReplayError::TooLong { trace, number: self.number });
-                }
-                let at = (self.start + SimSpan::from_ns(offset as u64)).max(self.now);
-                self.play_until(at)?;
-                self.in_flight.complete(at);
-                Ok(at)
-            }
-            Pacing::Closed { depth } => {
-                let mut at = self.now;
-                while self.under_way() >= u64::from(depth) {
-                    at = self.next_completion()?.max(self.now);
-                }
-                Ok(at)
-            }
-        }
-    }
-
-    fn play_until(&mut self, horizon: SimTime) -> Result<(), ReplayError> {
-        while let Some(event) = self.machine.advance_until(horizon)? {
-            self.react(event)?;
-        }
-        Ok(())
-    }
-
-    /// The first completion; what is due before it happens.
-    fn next_completion(&mut self) -> Result<SimTime, ReplayError> {
-        loop {
-            let first = self.in_flight.first();
-            match self.machine.advance_until(first.unwrap_or(FOREVER))? {
-                Some(event) => self.react(event)?,
-                None => return Ok(self.in_flight.pop().unwrap_or(self.now)),
-            }
-        }
-    }
-
-    /// A request goes on: its write no longer has to wait, or a command of its is done.
-    fn react(&mut self, event: Event<Lane>) -> Result<(), ReplayError> {
-        let (Event::Ended { lane, at } | Event::Timer { lane, at }) = event;
-        let Lane::Request { slot, part } = lane else { return Ok(()) };
-        let Some(mut pending) = self.slots.take(slot) else { return Ok(()) };
-        if matches!(event, Event::Ended { .. }) {
-            pending.open -= 1;
-            self.end_part(&mut pending, part, at);
-        }
-        self.go_on(at, pending)
-    }
-
-    fn perform(&mut self, at: SimTime, request: &Request) -> Result<(), ReplayError> {
-        let mut pending = Pending { arrived: at, write: None, open: 0, done: at };
-        if request.preflush || request.op == Op::Flush {
-            self.trace.requests.flush += 1;
-            self.issue(at, &mut pending, Part::Flush, Command::Flush)?;
-        }
-        let range = self.fold(request)?;
-        match request.op {
-            Op::Flush => self.recorder.count(0, CommandKind::Flush, 0),
-            Op::Read => {
-                self.count(at, request, range, CommandKind::Read);
-                self.issue(at, &mut pending, Part::Read, Command::Read(range.blocks_touched()))?;
-            }
-            Op::Write => {
-                self.count(at, request, range, CommandKind::Write);
-                self.read_rests(at, &mut pending, range)?;
-                pending.write = Some((range.blocks_touched(), request.fua));
-            }
-            Op::Discard => {
-                self.count(at, request, range, CommandKind::Discard);
-                let ranges = vec![SectorRange::inside(range)];
-                self.issue(at, &mut pending, Part::Discard, Command::Discard(ranges))?;
-            }
-        }
-        self.go_on(at, pending)
-    }
-
-    /// A write that covers its first or last block only in part needs the rest of it.
-    fn read_rests(
-        &mut self,
-        at: SimTime,
-        pending: &mut Pending,
-        range: ByteRange,
-    ) -> Result<(), ReplayError> {
-        let touched = range.blocks_touched();
-        let first_is_partial = !range.start.is_multiple_of(BLOCK_SIZE);
-        let last_is_partial = !range.end().is_multiple_of(BLOCK_SIZE);
-        let last = Lba(touched.end().0.saturating_sub(1));
-        if first_is_partial {
-            self.read_rest(at, pending, touched.start)?;
-        }
-        if last_is_partial && !(first_is_partial && last == touched.start) {
-            self.read_rest(at, pending, last)?;
-        }
-        Ok(())
-    }
-
-    fn read_rest(&mut self, at: SimTime, pending: &mut Pending, block: Lba) -> Result<(), ReplayError> {
-        self.trace.partial_blocks += 1;
-        self.issue(at, pending, Part::Rest, Command::Read(BlockRange::new(block, 1)))
-    }
-
-    fn issue(
-        &mut self,
-        at: SimTime,
-        pending: &mut Pending,
-        part: Part,
-        command: Command,
-    ) -> Result<(), ReplayError> {
-        let lane = Lane::Request { slot: self.slots.next(), part };
-        match self.machine.request(at, lane, command)? {
-            Some(done) => self.end_part(pending, part, done),
-            None => pending.open += 1,
-        }
-        Ok(())
-    }
-
-    fn end_part(&mut self, pending: &mut Pending, part: Part, done: SimTime) {
-        pending.done = pending.done.max(done);
-        let kind = match part {
-            Part::Rest => return,
-            Part::Flush => CommandKind::Flush,
-            Part::Read => CommandKind::Read,
-            Part::Write => CommandKind::Write,
-            Part::Discard => CommandKind::Discard,
-        };
-        self.recorder.latency(0, kind, pending.arrived, done);
-    }
-
-    /// Issues the write if nothing before it is under way; ends the request if nothing of it is.
-    fn go_on(&mut self, at: SimTime, mut pending: Pending) -> Result<(), ReplayError> {
-        if pending.open == 0
-            && let Some((range, fua)) = pending.write
-        {
-            let slot = self.slots.next();
-            if pending.done > at {
-                self.machine.wake_at(pending.done, Lane::Request { slot, part: Part::Write });
-                self.slots.put(slot, pending);
-                return Ok(());
-            }
-            pending.write = None;
-            let write = Command::Write { range, hints: Hints::default(), fua };
-            self.issue(at, &mut pending, Part::Write, write)?;
-        }
-        if pending.open > 0 {
-            self.slots.put(self.slots.next(), pending);
-            return Ok(());
-        }
-        self.in_flight.enter(pending.done);
-        self.last_done = self.last_done.max(pending.done);
-        Ok(())
-    }
-
-    /// The request's range, folded into the drive if that is allowed.
-    fn fold(&mut self, request: &Request) -> Result<ByteRange, ReplayError> {
-        let range = request.range;
-        let capacity = self.capacity;
-        if range.end() <= capacity {
-            return Ok(range);
-        }
-        if !self.job.wrap {
-            let trace = self.job.trace.display().to_string();
-            return Err(ReplayError::BeyondEnd { trace, number: self.number, end: range.end(), capacity });
-        }
-        self.trace.wrapped += 1;
-        let len = range.len.min(capacity);
-        let start = range.start % capacity;
-        // What would stick out at the end moves down as a whole, so that a request stays one request.
-        Ok(ByteRange::new(start.min(capacity - len), len))
-    }
-
-    /// Counts a request as the trace has it, and samples it where it goes.
-    fn count(&mut self, at: SimTime, request: &Request, range: ByteRange, kind: CommandKind) {
-        let (requests, bytes) = (&mut self.trace.requests, &mut self.trace.bytes);
-        let (requests, bytes, op) = match kind {
-            CommandKind::Read => (&mut requests.read, &mut bytes.read, 'r'),
-            CommandKind::Write => (&mut requests.write, &mut bytes.write, 'w'),
-            _ => (&mut requests.discard, &mut bytes.discard, 'd'),
-        };
-        *requests += 1;
-        *bytes += request.range.len;
-        self.recorder.count(0, kind, request.range.len);
-        let t = at.since(self.start).as_secs_f64();
-        self.sample.offer(ScatterPoint { t, at: range.start, len: range.len, op });
-    }
-
-    /// Empties the write buffer, so that all that was written counts, and sums up: the run, and what
-    /// was replayed of the trace.
-    fn finish(mut self) -> Result<(RunResult, TraceResult), ReplayError> {
-        while let Some(event) = self.machine.advance()? {
-            self.react(event)?;
-        }
-        let end = self.last_done.max(self.now);
-        self.machine.request(end, Lane::Alone, Command::Flush)?;
-        while self.machine.advance()?.is_some() {}
-        self.recorder.end(None, &self.machine);
-        let elapsed = (self.last_done.since(self.start), SimSpan::ZERO);
-        let drive = &*self.machine.device();
-        let job = self.job;
-        let result = RunResult {
-            label: job.label.clone(),
-            seed: job.drive.seed,
-            stack: StackResult {
-                name: job.drive.name.clone(),
-                filesystem: "none".into(),
-                partition_bytes: self.capacity,
-                host: job.host,
-                ..StackResult::default()
-            },
-            replay: Some(pacing(job.pacing)),
-            scatter: self.sample.finish(),
-            ..summarize(&self.recorder, drive, elapsed, &[job.trace_name()])
-        };
-        Ok((result, TraceResult { span_s: self.span.as_secs_f64(), ..self.trace }))
-    }
-}
-
-fn pacing(pacing: Pacing) -> ReplayResult {
-    let (mode, speed, queue_depth) = match pacing {
-        Pacing::Timed { speed } => ("timed", Some(speed), None),
-        Pacing::Closed { depth } => ("closed", None, Some(depth)),
-    };
-    ReplayResult { mode: mode.into(), speed, queue_depth }
 }

@@ -36,17 +36,18 @@ pub fn html(results: &Results) -> String {
     page.html(results)
 }
 
-/// The line of the script that names the figures of the runs' file systems.
+fn is_replay(results: &Results) -> bool {
+    results.runs.iter().any(|run| run.trace.is_some())
+}
+
+/// The line of the script that names the figures of the runs' file systems, in the order of their
+/// causes and events.
 fn figure_titles(runs: &[RunResult]) -> String {
     let titles = |figures: Vec<&'static Figure>| -> serde_json::Map<String, serde_json::Value> {
         figures.into_iter().map(|figure| (figure.key.into(), capitalized(figure.title).into())).collect()
     };
     let (written, events) = (titles(written_figures(runs)), titles(event_figures(runs)));
     format!("const FIGURES = {};\n", serde_json::json!({ "written": written, "events": events }))
-}
-
-fn is_replay(results: &Results) -> bool {
-    results.runs.iter().any(|run| run.trace.is_some())
 }
 
 /// What was run, in one sentence, and in a second one what did not end.

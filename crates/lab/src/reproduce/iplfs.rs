@@ -62,6 +62,7 @@ pub(super) fn watched(
         seed: setting.seed,
         stop: &|| setting.stop.load(Ordering::Relaxed),
         final_sync: false,
+        progress: &|_| {},
     };
     let watcher: Watcher = Rc::new(RefCell::new(watch));
     let run = run_watched(&job, workload.as_mut(), Some(watcher))?;

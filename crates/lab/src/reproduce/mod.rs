@@ -173,6 +173,7 @@ impl Setting<'_> {
             repetitions: 1,
             stop: self.stop,
             final_sync: plan.final_sync,
+            progress: &|_, _| {},
         };
         let (results, failures) = experiment.run(self.threads, &|_| {});
         self.go_on()?;

@@ -11,6 +11,14 @@ pub(crate) fn bench_run(stack: &str, label: &str) -> RunResult {
     let mut workload = PersonalityWorkload::new(&varmail, 1).unwrap();
     let stack = Stack::load(stack).unwrap();
     let scale = "1/64".parse().unwrap();
-    let job = Job { label: label.into(), stack: &stack, scale, seed: 1, stop: &|| false, final_sync: false };
+    let job = Job {
+        label: label.into(),
+        stack: &stack,
+        scale,
+        seed: 1,
+        stop: &|| false,
+        final_sync: false,
+        progress: &|_| {},
+    };
     bench::run(&job, &mut workload).unwrap()
 }

@@ -1,17 +1,21 @@
-//! The tool that lets pointers lead to the drive's own addresses, as a process beside the workload.
+//! The devirtualizer as an actor: it lets pointers lead to the drive's own addresses, beside the workload.
 //!
-//! It works batch by batch. A batch needs answers of the drive, so it is carried out directly, and alone: it waits for the calls
-//! under way, and calls that threads make meanwhile wait for it. Between two batches those go on.
+//! It works batch by batch. A batch needs answers of the drive, so it is carried out directly, and its
+//! lane is exclusive: it waits for the calls under way, and calls that threads make meanwhile wait for
+//! it. Between two batches those go on.
 
-use dovetail_devirt::{Hot, Report, Run, Selection, Way};
+use dovetail_devirt::{Hot, Report, Run as Batches, Selection, Way};
 use dovetail_time::{Ratio, SimSpan, SimTime, parse_bytes, parse_span};
-use dovetail_vfs::{Devirtualize, Error};
+use dovetail_vfs::{Devirtualize, Error, Moment};
 use dovetail_workload::{Call, ThreadId};
 use serde::{Deserialize, Serialize};
 
+use super::BenchError;
+use super::system::System;
 use crate::results::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 
-/// When the tool runs, as stacks and the command line say it: a time is as `60s`, a size as `8MiB`.
+/// The times at which the devirtualizer runs, as stacks and the command line give them: a time is as
+/// `60s`, a size as `8MiB`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Schedule {
@@ -86,15 +90,15 @@ impl Schedule {
     }
 }
 
-/// Why a run began.
+/// The reason why a run began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum Trigger {
     Interval,
     Pressure,
     Idle,
 }
 
-impl Cause {
+impl Trigger {
     fn name(self) -> &'static str {
         match self {
             Self::Interval => "interval",
@@ -108,15 +112,15 @@ impl Cause {
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) thread: ThreadId,
-    /// When it was made.
+    /// The time it was made.
     pub(super) asked: SimTime,
     pub(super) call: Call,
 }
 
-/// What happened to a run.
+/// What became of a run.
 #[derive(Debug)]
 struct Episode {
-    cause: Cause,
+    trigger: Trigger,
     begin: SimTime,
     end: SimTime,
     /// Of it all, the time of its batches.
@@ -132,19 +136,19 @@ struct Episode {
 #[derive(Debug)]
 struct Underway {
     /// From its first turn on.
-    run: Option<Run>,
+    batches: Option<Batches>,
     episode: Episode,
 }
 
-/// The tool.
+/// The devirtualizer.
 #[derive(Debug)]
-pub(super) struct Tool {
+pub(super) struct Devirtualizer {
     triggers: Triggers,
     underway: Option<Underway>,
     past: Vec<Episode>,
     /// The next batch is to be carried out as soon as nothing else is under way.
     wants_turn: bool,
-    pub(super) held: Vec<Held>,
+    held: Vec<Held>,
     /// Since when no call was made; a run for idleness comes only once in that time.
     quiet_since: SimTime,
     idle_timer: bool,
@@ -153,7 +157,7 @@ pub(super) struct Tool {
     limit: u64,
 }
 
-impl Tool {
+impl Devirtualizer {
     pub(super) fn new(schedule: &Schedule, scale: Ratio) -> Result<Self, String> {
         let triggers = schedule.triggers()?;
         let triggers =
@@ -180,12 +184,12 @@ impl Tool {
     }
 
     /// A run begins, or the one under way goes on.
-    pub(super) fn begin(&mut self, now: SimTime, cause: Cause, map_bytes: u64) {
+    pub(super) fn begin(&mut self, now: SimTime, trigger: Trigger, map_bytes: u64) {
         self.wants_turn = true;
         let underway = self.underway.get_or_insert_with(|| Underway {
-            run: None,
+            batches: None,
             episode: Episode {
-                cause,
+                trigger,
                 begin: now,
                 end: now,
                 work: SimSpan::ZERO,
@@ -196,15 +200,15 @@ impl Tool {
                 map_after: map_bytes,
             },
         });
-        if underway.episode.cause == Cause::Idle {
-            underway.episode.cause = cause;
+        if underway.episode.trigger == Trigger::Idle {
+            underway.episode.trigger = trigger;
         }
     }
 
     /// Begins a run if the map takes more than it may.
     pub(super) fn look_at_map(&mut self, now: SimTime, map_bytes: u64) {
         if map_bytes > self.limit && !self.wants_turn {
-            self.begin(now, Cause::Pressure, map_bytes);
+            self.begin(now, Trigger::Pressure, map_bytes);
         }
     }
 
@@ -228,15 +232,31 @@ impl Tool {
             return Some(due);
         }
         self.idle_done = true;
-        self.begin(now, Cause::Idle, map_bytes);
+        self.begin(now, Trigger::Idle, map_bytes);
         None
     }
 
-    /// Carries out a batch, from the file system's time on.
-    ///
-    /// # Errors
-    /// What the file system says; the run is over where it has no room.
-    pub(super) fn step(&mut self, fs: &mut dyn Devirtualize) -> Result<(), Error> {
+    /// Lets a call wait for the next batch.
+    pub(super) fn hold(&mut self, call: Held) {
+        self.held.push(call);
+    }
+
+    /// Carries out a batch on a system on which nothing else is under way; returns the calls that waited
+    /// for it. `None` if the file system has nothing to devirtualize.
+    pub(super) fn act(&mut self, system: &mut System) -> Result<Option<Vec<Held>>, BenchError> {
+        let at = system.machine.now();
+        system.fs.set_now(Moment::at(at));
+        let Some(fs) = system.fs.devirtualizer() else { return Ok(None) };
+        system.planner.begin_direct();
+        let stepped = self.step(fs);
+        system.planner.end_direct()?;
+        stepped.map_err(|source| BenchError::Devirtualize { at, source })?;
+        system.machine.skip_to(fs.now());
+        Ok(Some(std::mem::take(&mut self.held)))
+    }
+
+    /// Carries out a batch, from the file system's time on; the run is over where it has no room.
+    fn step(&mut self, fs: &mut dyn Devirtualize) -> Result<(), Error> {
         let Some(underway) = &mut self.underway else { return Ok(()) };
         let begun = fs.now();
         let stepped = underway.step(fs, self.triggers.hot);
@@ -251,12 +271,12 @@ impl Tool {
         }
     }
 
-    /// After a batch, and the calls that waited for it: whether the run has ended, or pauses.
-    pub(super) fn stepped(&mut self, now: SimTime, map_bytes: u64, is_quiet: bool) {
+    /// Ends or pauses the run after a batch and the calls that waited for it.
+    pub(super) fn acted(&mut self, now: SimTime, map_bytes: u64, is_quiet: bool) {
         let Some(underway) = &mut self.underway else { return };
         (underway.episode.end, underway.episode.map_after) = (now, map_bytes);
         if self.wants_turn {
-            self.wants_turn = underway.episode.cause != Cause::Idle || is_quiet;
+            self.wants_turn = underway.episode.trigger != Trigger::Idle || is_quiet;
             return;
         }
         self.past.extend(self.underway.take().map(|underway| underway.episode));
@@ -288,16 +308,16 @@ impl Tool {
 
 impl Underway {
     fn step(&mut self, fs: &mut dyn Devirtualize, hot: SimSpan) -> Result<bool, Error> {
-        let mut run = match self.run.take() {
-            Some(run) => run,
+        let mut batches = match self.batches.take() {
+            Some(batches) => batches,
             None => {
                 let selection = Selection::due(fs, Hot { within: hot })?;
-                Run::new(fs, Way::ToDevice, selection)?
+                Batches::new(fs, Way::ToDevice, selection)?
             }
         };
-        let more = run.step(fs);
-        self.episode.report = run.report();
-        self.run = Some(run);
+        let more = batches.step(fs);
+        self.episode.report = batches.report();
+        self.batches = Some(batches);
         more
     }
 }
@@ -305,7 +325,7 @@ impl Underway {
 impl Episode {
     fn result(&self, start: SimTime) -> DevirtualizeRun {
         DevirtualizeRun {
-            cause: self.cause.name().into(),
+            cause: self.trigger.name().into(),
             start_s: self.begin.since(start).as_secs_f64(),
             end_s: self.end.since(start).as_secs_f64(),
             work: DevirtualizeWork {

@@ -1,0 +1,80 @@
+//! A stack at work: drive, host and file system, and the file system's background.
+
+use dovetail_host::{HostCosts, Planner};
+use dovetail_time::{SimSpan, SimTime};
+use dovetail_vfs::{Moment, Simulated};
+
+use super::BenchError;
+use super::background::{Background, Next};
+use crate::lane::{Lane, Machine};
+
+/// What the actors of a bench act on.
+pub(super) struct System {
+    pub(super) machine: Machine,
+    pub(super) planner: Planner,
+    pub(super) fs: Box<dyn Simulated>,
+    pub(super) background: Background,
+    /// CPU time of calls.
+    pub(super) cpu: SimSpan,
+    costs: HostCosts,
+}
+
+impl System {
+    pub(super) fn new(machine: Machine, planner: Planner, fs: Box<dyn Simulated>, costs: HostCosts) -> Self {
+        Self { machine, planner, fs, background: Background::default(), cpu: SimSpan::ZERO, costs }
+    }
+
+    /// Bytes of the drive's memory that its map takes.
+    pub(super) fn map_bytes(&self) -> u64 {
+        self.machine.device().mapping_memory_bytes()
+    }
+
+    /// Starts the plan of the call that was just made, after its CPU time; returns when that is over.
+    pub(super) fn start(&mut self, now: SimTime, lane: Lane, blocks: u64) -> SimTime {
+        let cost = self.costs.call(blocks);
+        self.cpu = SimSpan::from_ns(self.cpu.as_ns() + cost.as_ns());
+        self.play(now + cost, lane);
+        self.look_at_background(now);
+        now + cost
+    }
+
+    /// Plays what the file system has issued, from `at` on.
+    fn play(&mut self, at: SimTime, lane: Lane) {
+        let plan = self.planner.take(self.machine.spare());
+        self.machine.start(at, lane, plan);
+    }
+
+    /// Sees to it that the background is woken when the file system asks for it.
+    pub(super) fn look_at_background(&mut self, now: SimTime) {
+        let due = match self.background.next(now, &*self.fs) {
+            Next::Wait => return,
+            Next::Act => now,
+            Next::Sleep(due) => due,
+        };
+        if self.background.sleep_until(due) {
+            self.machine.wake_at(due, Lane::Background);
+        }
+    }
+
+    /// A timer of the background has fired.
+    pub(super) fn wake_background(&mut self, at: SimTime) -> Result<(), BenchError> {
+        if !self.background.wake(at) {
+            return Ok(());
+        }
+        if self.background.next(at, &*self.fs) != Next::Act {
+            self.look_at_background(at);
+            return Ok(());
+        }
+        self.fs.set_now(Moment::at(at));
+        self.fs.wake().map_err(|source| BenchError::Background { at, source })?;
+        self.background.begin();
+        self.play(at, Lane::Background);
+        Ok(())
+    }
+
+    /// The background's work is done.
+    pub(super) fn background_ended(&mut self) {
+        self.background.end();
+        self.look_at_background(self.machine.now());
+    }
+}

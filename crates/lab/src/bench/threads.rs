@@ -1,0 +1,186 @@
+//! The threads of a workload as actors: their calls, and what they wait for.
+
+use dovetail_ftl::stats::CommandKind;
+use dovetail_time::SimTime;
+use dovetail_vfs::Moment;
+use dovetail_workload::{Call, Outcome, ThreadId, Workload};
+
+use super::BenchError;
+use super::files::{CallError, Effect, Files};
+use super::fio_record::{FioRecords, Submission};
+use super::system::System;
+use crate::record::Recorder;
+
+/// A call under way.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) thread: ThreadId,
+    pub(super) call: Call,
+    pub(super) begin: SimTime,
+    pub(super) bytes: u64,
+    pub(super) submission: Submission,
+    /// What it waited for is done, and it is to be made again.
+    pub(super) again: bool,
+}
+
+/// The state of a thread that makes no call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ThreadState {
+    Ready,
+    Sleeping(SimTime),
+    /// Its call waits for the devirtualizer.
+    Held,
+    Waiting,
+    WaitingForOthers,
+    Done,
+}
+
+/// The threads of a workload.
+pub(super) struct Threads<'w> {
+    pub(super) workload: &'w mut dyn Workload,
+    pub(super) files: Files,
+    pub(super) fio: FioRecords,
+    states: Vec<ThreadState>,
+    /// Calls under way by their slots.
+    calls: Vec<Option<InFlight>>,
+    free: Vec<usize>,
+    /// How many of them each thread has.
+    under_way: Vec<u64>,
+}
+
+impl<'w> Threads<'w> {
+    pub(super) fn new(workload: &'w mut dyn Workload) -> Self {
+        let threads = workload.threads() as usize;
+        Self {
+            fio: FioRecords::of(&*workload),
+            workload,
+            files: Files::default(),
+            states: vec![ThreadState::Ready; threads],
+            calls: Vec::new(),
+            free: Vec::new(),
+            under_way: vec![0; threads],
+        }
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = ThreadId> + use<> {
+        (0..self.states.len() as u32).map(ThreadId)
+    }
+
+    pub(super) fn state(&self, thread: ThreadId) -> ThreadState {
+        self.states[thread.0 as usize]
+    }
+
+    pub(super) fn set(&mut self, thread: ThreadId, state: ThreadState) {
+        self.states[thread.0 as usize] = state;
+    }
+
+    /// Wakes a thread that slept; returns until when it meant to.
+    pub(super) fn wake(&mut self, thread: ThreadId, at: SimTime) -> SimTime {
+        let state = std::mem::replace(&mut self.states[thread.0 as usize], ThreadState::Ready);
+        if let ThreadState::Sleeping(until) = state { until } else { at }
+    }
+
+    /// Calls under way.
+    pub(super) fn busy(&self) -> u64 {
+        (self.calls.len() - self.free.len()) as u64
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy() > 0
+    }
+
+    /// Threads that are not done.
+    pub(super) fn left(&self) -> usize {
+        self.states.iter().filter(|state| **state != ThreadState::Done).count()
+    }
+
+    /// Some thread goes on by itself.
+    pub(super) fn goes_on(&self) -> bool {
+        let goes_on = |state: &ThreadState| matches!(state, ThreadState::Sleeping(_) | ThreadState::Held);
+        self.states.iter().any(goes_on)
+    }
+
+    /// Carries out a call on the file system, which then has issued what it takes.
+    pub(super) fn perform(
+        &mut self,
+        system: &mut System,
+        now: SimTime,
+        thread: ThreadId,
+        call: &Call,
+    ) -> Result<Effect, BenchError> {
+        system.fs.set_now(Moment::at(now));
+        let path = call.file().map_or("", |file| self.workload.path(file));
+        self.files.perform(system.fs.as_mut(), now, call, path).map_err(|error| match error {
+            CallError::Refused(source) => {
+                BenchError::Call { at: now, thread: thread.0, call: name_of(call), path: path.into(), source }
+            }
+            CallError::WrongData { block } => BenchError::WrongData { at: now, path: path.into(), block },
+        })
+    }
+
+    /// A slot for a call of a thread; returns it, and the thread's calls under way with this one.
+    pub(super) fn take_slot(&mut self, thread: ThreadId) -> (usize, u64) {
+        let slot = self.free.pop().unwrap_or(self.calls.len());
+        if slot == self.calls.len() {
+            self.calls.push(None);
+        }
+        let under_way = &mut self.under_way[thread.0 as usize];
+        *under_way += 1;
+        (slot, *under_way)
+    }
+
+    pub(super) fn put(&mut self, slot: usize, call: InFlight) {
+        self.calls[slot] = Some(call);
+    }
+
+    /// The call of a slot, whose plan has been played to its end.
+    pub(super) fn take(&mut self, slot: usize) -> Option<InFlight> {
+        self.calls[slot].take()
+    }
+
+    /// Ends a call, and counts it if it is measured.
+    pub(super) fn end(&mut self, slot: usize, call: &InFlight, at: SimTime, recorder: &mut Recorder) {
+        self.free.push(slot);
+        self.under_way[call.thread.0 as usize] -= 1;
+        let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };
+        self.workload.ended(call.thread, &call.call, &outcome);
+        if !self.workload.measured(call.thread, call.begin) {
+            return;
+        }
+        self.fio.call(call.thread, &call.call, &outcome, call.submission);
+        if let Some(kind) = kind_of(&call.call) {
+            let thread = call.thread.0 as usize;
+            recorder.count(thread, kind, outcome.bytes);
+            recorder.latency(thread, kind, outcome.begin, outcome.end);
+        }
+    }
+}
+
+/// As what a call counts in the results; `None` for one that does not.
+pub(super) const fn kind_of(call: &Call) -> Option<CommandKind> {
+    match call {
+        Call::Read { .. } => Some(CommandKind::Read),
+        Call::Write { .. } | Call::Append { .. } => Some(CommandKind::Write),
+        Call::Sync { .. } | Call::SyncAll => Some(CommandKind::Flush),
+        Call::PunchHole { .. } => Some(CommandKind::Discard),
+        _ => None,
+    }
+}
+
+const fn name_of(call: &Call) -> &'static str {
+    match call {
+        Call::Open { .. } => "open",
+        Call::Close { .. } => "close",
+        Call::Read { .. } => "read",
+        Call::Write { .. } => "write",
+        Call::Append { .. } => "append to",
+        Call::PunchHole { .. } => "punch a hole in",
+        Call::Allocate { .. } => "allocate",
+        Call::Truncate { .. } => "truncate",
+        Call::Sync { .. } => "sync",
+        Call::SyncAll => "sync all of",
+        Call::Unlink { .. } => "unlink",
+        Call::Stat { .. } => "stat",
+        Call::DropCache { .. } => "drop the cache of",
+    }
+}
