@@ -16,3 +16,4 @@ mod remap_crash;
 mod replay;
 mod report_browser;
 mod truth;
+mod write_path;

@@ -1,6 +1,7 @@
 //! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Scheduler};
+use dovetail_vfs::kit::{PageContent, PageWrite, WriteData};
 use dovetail_vfs::mode::{S_IALLUGO, kind};
 use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino as Number, SetAttr, Timestamp};
 
@@ -166,41 +167,75 @@ impl<D: Scheduler> Ext<D> {
         Ok(len)
     }
 
-    pub(super) fn write_content(
+    /// Writes content in pieces that a transaction has room for, and submits what that gathered.
+    pub(super) fn write_pieces(
         &mut self,
         caller: &Caller,
         ino: Ino,
         offset: u64,
-        bytes: &[u8],
+        data: WriteData<'_>,
     ) -> Result<(), Error> {
-        self.check_file(ino)?;
-        if bytes.is_empty() {
-            return Ok(());
+        let most = self.most_in_a_call(ino)?;
+        for (at, piece) in data.pieces(offset, most as u64) {
+            self.change_again(|fs| fs.write_content(caller, ino, at, piece))?;
         }
-        self.check_end(ino, offset.checked_add(bytes.len() as u64))?;
-        let old = self.inode(ino)?.size;
-        if offset > old {
-            self.zero_in_page(ino, old, old.next_multiple_of(BLOCK_SIZE))?;
+        Ok(self.io.kick().map_err(Failure::from)?)
+    }
+
+    /// Writes content, of a mount or of a simulation, into pages.
+    fn write_content(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        offset: u64,
+        data: WriteData<'_>,
+    ) -> Result<(), Error> {
+        if data.is_empty() {
+            return self.check_file(ino);
         }
-        self.stamp_overwrite(ino, caller.now)?;
-        let mut done = 0;
-        while done < bytes.len() {
-            let at = offset + done as u64;
-            let len = (bytes.len() - done).min((BLOCK_SIZE - at % BLOCK_SIZE) as usize);
-            self.write_in_page(ino, at, &bytes[done..done + len])?;
-            done += len;
-            self.grow_to(ino, at + len as u64)?;
+        self.begin_write(caller, ino, offset, data.len())?;
+        let size = self.inode(ino)?.size;
+        if offset > size {
+            self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_SIZE))?;
+        }
+        for page in data.pages(offset) {
+            let end = page.end();
+            self.write_in_page(ino, page, size)?;
+            self.grow_to(ino, end)?;
         }
         Ok(())
     }
 
-    /// Writes bytes that lie in one page.
-    fn write_in_page(&mut self, ino: Ino, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let (index, start) = (offset / BLOCK_SIZE, (offset % BLOCK_SIZE) as usize);
-        if let Ok(whole) = <&BlockBytes>::try_from(bytes) {
-            return self.write_page(ino, index, Content::Bytes(std::sync::Arc::new(*whole)));
+    /// Checks that the file may be written, and changes its times.
+    pub(super) fn begin_write(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Error> {
+        self.check_file(ino)?;
+        self.check_end(ino, offset.checked_add(len))?;
+        Ok(self.stamp_overwrite(ino, caller.now)?)
+    }
+
+    /// Writes a page or a part of one in a file that had `size` bytes before the call.
+    fn write_in_page(&mut self, ino: Ino, page: PageWrite<'_>, size: u64) -> Result<(), Failure> {
+        let (keeps, index, start) = (page.keeps_bytes(size), page.index, page.start);
+        match page.content {
+            PageContent::Whole(content) => self.write_page(ino, index, content),
+            PageContent::NamedPart(content) => {
+                if keeps {
+                    self.read_page(ino, index)?;
+                }
+                self.write_page(ino, index, content.clone())
+            }
+            PageContent::Part(bytes) => self.write_part(ino, index, start, bytes),
         }
-        let size = self.block_size() as u64;
+    }
+
+    fn write_part(&mut self, ino: Ino, index: u64, start: usize, bytes: &[u8]) -> Result<(), Failure> {
+        let (size, offset) = (self.block_size() as u64, index * BLOCK_SIZE + start as u64);
         let end = offset + bytes.len() as u64;
         // what is there is read before blocks are given a place that holds something else
         self.page_to_edit(ino, index)?;
@@ -227,8 +262,8 @@ impl<D: Scheduler> Ext<D> {
         let content = self.read_page(ino, index)?;
         let zeros = match &content {
             Content::Bytes(bytes) => bytes[start..end].iter().all(|&byte| byte == 0),
-            Content::Empty => true,
-            Content::Pattern(_) => false,
+            // a name stands for zeros behind the end of the file
+            Content::Empty | Content::Pattern(_) => true,
         };
         if zeros {
             return Ok(());

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use dovetail_block::{BLOCK_SIZE, Content, Scheduler};
 use dovetail_time::SimTime;
-use dovetail_vfs::kit::put_dirty_over;
+use dovetail_vfs::kit::{WriteData, put_dirty_over};
 use dovetail_vfs::{Caller, Count, Error, Ino as Number, Simulated};
 
 use super::map::State;
@@ -15,19 +15,6 @@ use crate::format::{BlockAddr, GroupNo, Ino};
 use crate::io::Channel;
 
 impl<D: Scheduler> Ext<D> {
-    /// Reads the pages at the edges of a write that it covers only in part.
-    fn read_edges(&mut self, ino: Ino, (offset, len): (u64, u64)) -> Result<(), Failure> {
-        let (first, end) = (offset / BLOCK_SIZE, offset + len);
-        if !offset.is_multiple_of(BLOCK_SIZE) {
-            self.read_page(ino, first)?;
-        }
-        let size = self.inode(ino)?.size;
-        if !end.is_multiple_of(BLOCK_SIZE) && end < size && end / BLOCK_SIZE != first {
-            self.read_page(ino, end / BLOCK_SIZE)?;
-        }
-        Ok(())
-    }
-
     /// Writes past the cache, and waits.
     fn write_direct(&mut self, ino: Ino, first: u64, contents: &[Content]) -> Result<(), Failure> {
         let end = first + contents.len() as u64;
@@ -108,26 +95,22 @@ impl<D: Scheduler> Simulated for Ext<D> {
         contents: &[Content],
         direct: bool,
     ) -> Result<(), Error> {
-        let (ino, first) = (ino_of(ino), offset / BLOCK_SIZE);
-        self.change_again(|fs| {
-            fs.check_file(ino)?;
-            fs.check_end(ino, offset.checked_add(len))?;
-            fs.stamp_overwrite(ino, caller.now)?;
-            if direct && fs.goes_past_cache(ino)? {
-                fs.write_direct(ino, first, contents)?;
-                return Ok(fs.grow_to(ino, offset + len)?);
-            }
-            fs.read_edges(ino, (offset, len))?;
-            for (index, content) in (first..).zip(contents) {
-                fs.write_page(ino, index, content.clone())?;
-            }
-            fs.grow_to(ino, offset + len)?;
+        let ino = ino_of(ino);
+        if direct && self.goes_past_cache(ino)? {
+            self.change_again(|fs| {
+                fs.begin_write(caller, ino, offset, len)?;
+                fs.write_direct(ino, offset / BLOCK_SIZE, contents)?;
+                Ok(fs.grow_to(ino, offset + len)?)
+            })?;
+        } else {
+            self.write_pieces(caller, ino, offset, WriteData::Named { len, contents })?;
             if direct {
-                fs.write_back(ino)?;
-                fs.io.wait().map_err(Failure::from)?;
+                self.change_again(|fs| {
+                    fs.write_back(ino)?;
+                    Ok(fs.io.wait().map_err(Failure::from)?)
+                })?;
             }
-            Ok(())
-        })?;
+        }
         Ok(self.io.kick().map_err(Failure::from)?)
     }
 

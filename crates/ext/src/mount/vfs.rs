@@ -3,6 +3,7 @@
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
 use dovetail_vfs::kit::Names;
+use dovetail_vfs::kit::WriteData;
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut, Moment,
     NewNode, RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
@@ -169,14 +170,7 @@ impl<D: Scheduler> FileSystem for Ext<D> {
     }
 
     fn write(&mut self, caller: &Caller, ino: Number, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        let ino = ino_of(ino);
-        let most = self.most_in_a_call(ino)?;
-        let (mut offset, mut parts) = (offset, bytes.chunks(most));
-        for part in std::iter::once(parts.next().unwrap_or_default()).chain(parts) {
-            self.change_again(|fs| fs.write_content(caller, ino, offset, part))?;
-            offset = offset.saturating_add(part.len() as u64);
-        }
-        Ok(())
+        self.write_pieces(caller, ino_of(ino), offset, WriteData::Bytes(bytes))
     }
 
     fn fallocate(

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_block::Scheduler;
+use dovetail_vfs::kit::WriteData;
 use dovetail_vfs::{Caller, Error, Ino};
 
 use super::F2fs;
@@ -76,7 +77,7 @@ impl<D: Scheduler> F2fs<D> {
 
     fn carry_out(&mut self, caller: &Caller, write: &AtomicWrite) -> Result<(), Error> {
         for (offset, bytes) in &write.writes {
-            self.write_content(caller, write.ino, *offset, bytes)?;
+            self.write_content(caller, write.ino, *offset, WriteData::Bytes(bytes))?;
         }
         Ok(self.make_durable(write.ino, WritebackReason::Fsync)?)
     }

@@ -1,6 +1,7 @@
 //! Attributes and content of inodes: what stat shows, setattr changes, read and write carry.
 
 use dovetail_block::{BlockBytes, Content, Scheduler};
+use dovetail_vfs::kit::{PageContent, PageWrite, WriteData};
 use dovetail_vfs::mode::{S_IALLUGO, S_IFDIR, S_IFREG, is_device, kind};
 use dovetail_vfs::{Attr, Caller, Error, Fallocate, Ino, SetAttr, Timestamp};
 
@@ -153,7 +154,7 @@ impl<D: Scheduler> F2fs<D> {
         let old = self.inode(ino)?.i_size.get();
         if self.has_inline_data(ino)? {
             if size <= self.inline_capacity(ino)? {
-                self.edit_inline_area(ino)?[size as usize..].fill(0);
+                self.cut_inline(ino, size)?;
                 self.edit_inode(ino)?.i_size.set(size);
                 return Ok(());
             }
@@ -209,28 +210,21 @@ impl<D: Scheduler> F2fs<D> {
         Ok(len)
     }
 
-    /// What a write begins with: it is a file that may change, and its times do.
-    pub(super) fn begin_write(&mut self, caller: &Caller, ino: Nid) -> Result<(), Error> {
-        self.check_file(ino)?;
-        Ok(self.touch_lazily(ino, caller.now)?)
-    }
-
+    /// Writes content, of a mount or of a simulation: into the inode as long as it fits there, else into pages.
     pub(super) fn write_content(
         &mut self,
         caller: &Caller,
         ino: Nid,
         offset: u64,
-        bytes: &[u8],
+        data: WriteData<'_>,
     ) -> Result<(), Error> {
-        self.check_file(ino)?;
-        if bytes.is_empty() {
-            return Ok(());
+        if data.is_empty() {
+            return self.check_file(ino);
         }
-        let end = self.check_end(offset.checked_add(bytes.len() as u64))?;
-        self.touch_lazily(ino, caller.now)?;
+        let end = self.begin_write(caller, ino, offset, data.len())?;
         if self.has_inline_data(ino)? {
             if end <= self.inline_capacity(ino)? {
-                self.write_inline(ino, offset, bytes)?;
+                self.write_inline(ino, offset, data)?;
                 return Ok(self.grow_to(ino, end)?);
             }
             self.convert_inline(ino)?;
@@ -239,29 +233,48 @@ impl<D: Scheduler> F2fs<D> {
         if offset > size {
             self.zero_behind(ino, size)?;
         }
-        let (mut done, mut dirty) = (0, self.nodes.dirty_count());
-        while done < bytes.len() {
-            let at = offset + done as u64;
-            let start = (at % BLOCK_BYTES) as usize;
-            let len = (bytes.len() - done).min(BLOCK - start);
-            self.write_in_page(ino, at, &bytes[done..done + len])?;
-            done += len;
-            self.grow_to(ino, at + len as u64)?;
+        let mut dirty = self.nodes.dirty_count();
+        for page in data.pages(offset) {
+            let end = page.end();
+            self.write_in_page(ino, page, size)?;
+            self.grow_to(ino, end)?;
             self.look_for_node_headroom(&mut dirty)?;
         }
         Ok(())
     }
 
-    /// Writes bytes that lie in one page.
-    fn write_in_page(&mut self, ino: Nid, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        let (index, start) = (offset / BLOCK_BYTES, (offset % BLOCK_BYTES) as usize);
-        if let Ok(whole) = <&BlockBytes>::try_from(bytes) {
-            return self.write_page(ino, index, Content::Bytes(std::sync::Arc::new(*whole)));
+    /// Checks that the file may be written, and changes its times; returns the byte behind the last one.
+    pub(super) fn begin_write(
+        &mut self,
+        caller: &Caller,
+        ino: Nid,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64, Error> {
+        self.check_file(ino)?;
+        let end = self.check_end(offset.checked_add(len))?;
+        self.touch_lazily(ino, caller.now)?;
+        Ok(end)
+    }
+
+    /// Writes a page or a part of one in a file that had `size` bytes before the call.
+    fn write_in_page(&mut self, ino: Nid, page: PageWrite<'_>, size: u64) -> Result<(), Failure> {
+        let (keeps, index, start) = (page.keeps_bytes(size), page.index, page.start);
+        match page.content {
+            PageContent::Whole(content) => self.write_page(ino, index, content),
+            PageContent::NamedPart(content) => {
+                if keeps {
+                    self.read_page(ino, index)?;
+                }
+                self.write_page(ino, index, content.clone())
+            }
+            PageContent::Part(bytes) => {
+                self.reserve(ino, index)?;
+                self.read_page_to_edit(ino, index)?[start..start + bytes.len()].copy_from_slice(bytes);
+                self.pages.mark_dirty(ino.0.into(), index);
+                Ok(())
+            }
         }
-        self.reserve(ino, index)?;
-        self.read_page_to_edit(ino, index)?[start..start + bytes.len()].copy_from_slice(bytes);
-        self.pages.mark_dirty(ino.0.into(), index);
-        Ok(())
     }
 
     /// A page of the file in memory, to be changed; marking it dirty is the caller's.

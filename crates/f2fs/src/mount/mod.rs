@@ -58,6 +58,7 @@ pub use atomic::AtomicWrite;
 use background::Background;
 use committed::Committed;
 pub use figures::FIGURES;
+use inline::InlineNames;
 use io::Io;
 pub use io::Written;
 use mount_state::MountState;
@@ -114,6 +115,7 @@ pub struct F2fs<D> {
     nat: NatTable,
     nodes: NodeCache,
     pages: PageCache,
+    inline_names: InlineNames,
     dirty_dents: BTreeSet<Nid>,
     counts: Counts,
     since: SinceCheckpoint,

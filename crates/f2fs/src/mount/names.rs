@@ -1,7 +1,7 @@
 //! Making, naming, renaming and removing inodes.
 
 use dovetail_block::Scheduler;
-use dovetail_vfs::kit::{Names, Rename};
+use dovetail_vfs::kit::{Names, Rename, WriteData};
 use dovetail_vfs::mode::{S_IFLNK, S_IFREG, S_ISGID, is_device, is_dir, kind};
 use dovetail_vfs::{Caller, Error, RenameFlags};
 
@@ -216,7 +216,7 @@ impl<D: Scheduler> F2fs<D> {
 
     fn write_target(&mut self, ino: Nid, target: &[u8]) -> Result<(), Error> {
         if self.has_inline_data(ino)? && target.len() as u64 <= self.inline_capacity(ino)? {
-            self.write_inline(ino, 0, target)?;
+            self.write_inline(ino, 0, WriteData::Bytes(target))?;
         } else {
             self.convert_inline(ino)?;
             let mut block = [0; crate::format::BLOCK];

@@ -104,6 +104,7 @@ impl<D: Scheduler> F2fs<D> {
             ),
             nodes: NodeCache::new((options.node_cache_bytes / BLOCK as u64) as usize),
             pages: PageCache::new((options.page_cache_bytes / BLOCK as u64) as usize),
+            inline_names: Default::default(),
             dirty_dents: Default::default(),
             counts,
             since: SinceCheckpoint::default(),

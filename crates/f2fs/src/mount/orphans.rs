@@ -104,6 +104,7 @@ impl<D: Scheduler> F2fs<D> {
         let place = Place::Checkpoint(self.committed.checkpoint().pack);
         Corrupt::check_range(place, "valid_inode_count", self.counts.valid_inodes, (1, u32::MAX.into()))?;
         self.pages.remove_inode(ino.0.into());
+        self.inline_names.forget(ino);
         self.dirty_dents.remove(&ino);
         if self.has_block_pointers(ino)? {
             self.truncate_blocks(ino, 0)?;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
-use dovetail_vfs::kit::{edges, put_dirty_over};
+use dovetail_vfs::kit::{WriteData, put_dirty_over};
 use dovetail_vfs::{Caller, Count, Error, Ino, Simulated};
 
 use super::data::WritebackReason;
@@ -18,22 +18,6 @@ fn nid(ino: Ino) -> Nid {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// Reads the blocks at the edges of a write that it covers only in part.
-    fn read_edges(&mut self, ino: Nid, (offset, len): (u64, u64)) -> Result<(), Error> {
-        let size = self.inode(ino)?.i_size.get();
-        edges(offset, len, size).try_for_each(|index| self.read_page(ino, index).map(drop))?;
-        Ok(())
-    }
-
-    fn write_buffered(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
-        let mut dirty = self.nodes.dirty_count();
-        for (index, content) in (first..).zip(contents) {
-            self.write_page(ino, index, content.clone())?;
-            self.look_for_node_headroom(&mut dirty)?;
-        }
-        Ok(())
-    }
-
     /// Writes past the cache, and waits. Where the volume is no pure log, blocks that have a place keep it (Linux 6.1).
     fn write_direct(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
         let facts = self.data_facts(ino, contents.len())?;
@@ -99,23 +83,28 @@ impl<D: Scheduler> Simulated for F2fs<D> {
         contents: &[Content],
         direct: bool,
     ) -> Result<(), Error> {
-        let (ino, first) = (nid(ino), offset / BLOCK_BYTES);
+        let ino = nid(ino);
         self.change(|fs| {
-            fs.begin_write(caller, ino)?;
-            fs.convert_inline(ino)?;
-            if direct {
-                fs.write_direct(ino, first, contents)?;
-            } else {
-                fs.read_edges(ino, (offset, len))?;
-                fs.write_buffered(ino, first, contents)?;
+            if !direct {
+                return fs.write_content(caller, ino, offset, WriteData::Named { len, contents });
             }
-            Ok(fs.grow_to(ino, offset + len)?)
+            let end = fs.begin_write(caller, ino, offset, len)?;
+            fs.convert_inline(ino)?;
+            fs.write_direct(ino, offset / BLOCK_BYTES, contents)?;
+            Ok(fs.grow_to(ino, end)?)
         })?;
         Ok(self.io.kick().map_err(crate::Error::from)?)
     }
 
     fn read_pages(&mut self, ino: Ino, first: u64, into: &mut [Content], direct: bool) -> Result<(), Error> {
         let ino = nid(ino);
+        if self.has_inline_data(ino)? {
+            into.fill(Content::Empty);
+            if let (0, [content, ..]) = (first, into) {
+                *content = self.inline_content(ino)?;
+            }
+            return Ok(());
+        }
         if direct {
             return Ok(self.read_direct(ino, first, into)?);
         }

@@ -1,6 +1,6 @@
 //! Giving up blocks of a file: from a point on, or in a range.
 
-use dovetail_block::Scheduler;
+use dovetail_block::{Content, Scheduler};
 
 use super::F2fs;
 use super::pointers::{Found, Shape};
@@ -168,7 +168,10 @@ impl<D: Scheduler> F2fs<D> {
         }
         let start = (from % block) as usize;
         let end = start + (to - from).min(block - start as u64) as usize;
-        self.read_page_to_edit(ino, index)?[start..end].fill(0);
+        // a name stands for zeros behind the end of the file
+        if !matches!(self.read_page(ino, index)?, Content::Pattern(_)) {
+            self.read_page_to_edit(ino, index)?[start..end].fill(0);
+        }
         self.pages.mark_dirty(ino.0.into(), index);
         Ok(())
     }

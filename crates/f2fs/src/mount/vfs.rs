@@ -3,6 +3,7 @@
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
 use dovetail_vfs::kit::Names;
+use dovetail_vfs::kit::WriteData;
 use dovetail_vfs::mode::is_symlink;
 use dovetail_vfs::{
     Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, Moment, NewNode,
@@ -142,7 +143,8 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
     }
 
     fn write(&mut self, caller: &Caller, ino: Ino, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.change(|fs| fs.write_content(caller, nid(ino), offset, bytes))
+        self.change(|fs| fs.write_content(caller, nid(ino), offset, WriteData::Bytes(bytes)))?;
+        Ok(self.io.kick().map_err(crate::Error::from)?)
     }
 
     fn fallocate(

@@ -2,7 +2,7 @@
 //!
 //! A file system of its own format takes them instead of writing them again: damage and its sentences ([`Corrupt`]),
 //! the files of a volume that is not mounted ([`VolumeTree`]), listings of damaged directories, extended attributes, mount options
-//! ([`OptionTable`]), the rules of names ([`Names`]), the edges of writes in blocks. Nothing here does I/O.
+//! ([`OptionTable`]), the rules of names ([`Names`]), writes cut into pages ([`WriteData`]). Nothing here does I/O.
 
 mod corrupt;
 mod direct;
@@ -10,12 +10,14 @@ mod entries;
 mod names;
 mod options;
 mod volume;
+mod write;
 mod xattr;
 
 pub use corrupt::Corrupt;
-pub use direct::{edges, put_dirty_over};
+pub use direct::put_dirty_over;
 pub use entries::{Dots, all_entries, find_entry, whole_entries};
 pub use names::{Names, Rename};
 pub use options::{Flag, OptionError, OptionTable, Valued, Values};
 pub use volume::{PathError, VolumeTree};
+pub use write::{PageContent, PageWrite, WriteData};
 pub use xattr::{Xattr, XattrNameSpace, XattrRefused};
