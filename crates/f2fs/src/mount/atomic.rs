@@ -63,9 +63,9 @@ impl<D: Scheduler> F2fs<D> {
     pub fn commit_atomic_write(&mut self, caller: &Caller, write: &AtomicWrite) -> Result<(), Error> {
         self.check_writable()?;
         self.check_atomic_space(write)?;
-        self.committing = true;
+        self.updates.begin_atomic_write();
         let done = self.carry_out(caller, write);
-        self.committing = false;
+        self.updates.end_atomic_write();
         // what is half done must not become durable
         self.state.stop_if(done.is_err());
         done?;

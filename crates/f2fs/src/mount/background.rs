@@ -7,7 +7,7 @@ use super::F2fs;
 use super::checkpoint::CheckpointReason;
 use super::data::WritebackReason;
 use super::options::BackgroundGc;
-use super::policy::{IPLFS_PACE, Pace};
+use super::policy::{DISCARD_BUSY_MS, Pace};
 use crate::error::Error;
 
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
@@ -51,14 +51,14 @@ impl Background {
             last_request: now,
             gc_sleep_ms: GC_SLEEP_MS,
             next_gc: after(now, if urgent { GC_URGENT_MS } else { GC_SLEEP_MS }),
-            next_discard: after(now, IPLFS_PACE.busy_ms), // the same for both variants
+            next_discard: after(now, DISCARD_BUSY_MS),
             next_write_back: after(now, WRITE_BACK_MS),
         }
     }
 
     /// There is something to discard again.
     pub(super) fn discard_soon(&mut self, now: SimTime) {
-        self.next_discard = self.next_discard.min(after(now, IPLFS_PACE.busy_ms));
+        self.next_discard = self.next_discard.min(after(now, DISCARD_BUSY_MS));
     }
 }
 

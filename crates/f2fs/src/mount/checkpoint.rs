@@ -77,7 +77,7 @@ impl<D: Scheduler> F2fs<D> {
         self.committed = Committed::of(pack);
         self.nat.commit(&plan.journal);
         self.since = SinceCheckpoint::default();
-        self.unflushed.clear();
+        self.updates.note_flush();
         self.events.checkpoints += 1;
         self.background.last_checkpoint = self.io.now();
         self.give_back_device_addresses()

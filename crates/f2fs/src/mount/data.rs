@@ -289,7 +289,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Something of the file was written that only a flush makes durable.
     pub(super) fn note_unflushed(&mut self, ino: Nid) {
         if self.remaps() {
-            self.unflushed.note_file(ino);
+            self.updates.note_unflushed_file(ino);
         }
     }
 

@@ -52,7 +52,7 @@ impl<D: Scheduler> F2fs<D> {
             return written;
         }
         self.log_nodes(ino, false)?;
-        if !self.remaps() || self.unflushed.has_file(ino) {
+        if !self.remaps() || self.updates.is_file_unflushed(ino) {
             return self.flush_for_fsync();
         }
         // what was remapped is durable
@@ -61,7 +61,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Makes durable what an fsync wrote, if it is to.
     pub(super) fn flush_for_fsync(&mut self) -> Result<(), Error> {
-        self.unflushed.clear();
+        self.updates.note_flush();
         if self.options.fsync_mode == FsyncMode::NoBarrier {
             return Ok(self.io.wait()?);
         }

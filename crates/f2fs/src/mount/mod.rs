@@ -41,7 +41,7 @@ mod simulated;
 mod since;
 mod space;
 mod truncate;
-mod unflushed;
+mod updates;
 mod vfs;
 mod walk;
 mod xattr;
@@ -70,7 +70,7 @@ use physical::Physical;
 pub use policy::{IpuPolicy, Logs};
 use since::SinceCheckpoint;
 use space::Space;
-use unflushed::Unflushed;
+use updates::UpdateState;
 
 /// The counts that the next checkpoint will have.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +110,6 @@ pub struct F2fs<D> {
     superblock: Superblock,
     committed: Committed,
     options: Options,
-    ipu_policy: IpuPolicy,
     space: Space,
     nat: NatTable,
     nodes: NodeCache,
@@ -119,9 +118,7 @@ pub struct F2fs<D> {
     dirty_dents: BTreeSet<Nid>,
     counts: Counts,
     since: SinceCheckpoint,
-    /// Updates wait for an fsync whatever the options say: an atomic write is being carried out.
-    committing: bool,
-    unflushed: Unflushed,
+    updates: UpdateState,
     orphans: Orphans,
     /// Pointers to the device's own addresses.
     physical: Physical,

@@ -257,7 +257,7 @@ impl<D: Scheduler> F2fs<D> {
             self.io.write_bytes(Channel(log as u8), cause, address, block)?;
             self.note_unflushed(footer.ino);
             if log == Log::WarmNode {
-                self.unflushed.note_chain();
+                self.updates.note_unflushed_chain();
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ use super::orphans::Orphans;
 use super::physical::Physical;
 use super::since::SinceCheckpoint;
 use super::space::{Found, Space};
-use super::unflushed::Unflushed;
+use super::updates::UpdateState;
 use super::{Counts, Events, F2fs, IpuPolicy, Options};
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
@@ -94,7 +94,6 @@ impl<D: Scheduler> F2fs<D> {
             valid_inodes: checkpoint.valid_inodes,
         };
         Ok(Self {
-            ipu_policy: options.ipu_policy.unwrap_or(IpuPolicy::default_for(small)),
             space,
             nat: NatTable::new(
                 superblock.variant,
@@ -108,8 +107,7 @@ impl<D: Scheduler> F2fs<D> {
             dirty_dents: Default::default(),
             counts,
             since: SinceCheckpoint::default(),
-            committing: false,
-            unflushed: Unflushed::default(),
+            updates: UpdateState::new(options.ipu_policy.unwrap_or(IpuPolicy::default_for(small))),
             orphans: Orphans::default(),
             physical: Physical::default(),
             background: Background::new(now, checkpoint.elapsed_s, options.gc_urgent),

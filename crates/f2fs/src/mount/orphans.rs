@@ -139,3 +139,18 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_user_lets_an_inode_go() {
+        let mut orphans = Orphans::default();
+        orphans.hold(Nid(5));
+        orphans.hold(Nid(5));
+        assert!(orphans.is_held(Nid(5)) && !orphans.release(Nid(5), 1));
+        assert!(orphans.release(Nid(5), 7), "more users than are known");
+        assert!(!orphans.is_held(Nid(5)) && !orphans.release(Nid(5), 1), "it has gone once");
+    }
+}

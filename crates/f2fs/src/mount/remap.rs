@@ -11,9 +11,7 @@ use super::io::{Channel, WriteClass};
 use super::options::RemapOrder;
 use super::pending_remaps::Update;
 use super::pointers::Found;
-use super::policy::{
-    RunFacts, UpdateFacts, Updates, WriteMode, adaptive_mode, is_large, need_ssr, write_mode,
-};
+use super::policy::{RunFacts, UpdateFacts, Updates, WriteMode, adaptive_mode, is_large, need_ssr};
 use super::{F2fs, Mode};
 use crate::error::{Error, Incompatible};
 use crate::format::{BLOCKS_IN_SEGMENT, BlockAddr, Nid};
@@ -43,7 +41,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// An update must not show before its fsync.
     pub(super) fn defers_updates(&self) -> bool {
-        self.remaps() && (self.committing || self.options.remap == RemapOrder::WithFsync)
+        self.remaps() && (self.updates.is_atomic() || self.options.remap == RemapOrder::WithFsync)
     }
 
     fn remap_limits(&self) -> Option<RemapLimits> {
@@ -57,11 +55,6 @@ impl<D: Scheduler> F2fs<D> {
             limits.pairs_per_command.saturating_add(held) as usize
         };
         self.remap_limits().map_or(0, whole)
-    }
-
-    /// The write mode of one update: see [`super::policy::write_mode`].
-    fn write_mode_of(&self, facts: UpdateFacts) -> WriteMode {
-        write_mode(self.options.updates(), self.ipu_policy, facts)
     }
 
     /// Writes an update of the block at `to` where it waits for its remap. `false` if no staged block is free, or if so much
@@ -170,7 +163,7 @@ impl<D: Scheduler> F2fs<D> {
             logged => logged?,
         };
         // the content that the nodes lead to comes first, and the nodes before them in their log
-        if (logged && self.unflushed.has_chain()) || self.unflushed.has_file(ino) {
+        if (logged && self.updates.is_chain_unflushed()) || self.updates.is_file_unflushed(ino) {
             self.flush_for_fsync()?;
         }
         let pairs = self.io.pending_remaps.of(ino);
@@ -210,7 +203,7 @@ impl<D: Scheduler> F2fs<D> {
         facts: UpdateFacts,
         reason: WritebackReason,
     ) -> Result<WriteModes, Error> {
-        let mode = self.write_mode_of(facts);
+        let mode = self.updates.mode(self.options.updates(), facts);
         if self.options.updates() != Updates::Adaptive || mode != WriteMode::Remap {
             return Ok(WriteModes { all: mode, each: Vec::new() });
         }

@@ -62,14 +62,24 @@ pub(crate) struct Pace {
     pub(crate) idle_ms: u64,
 }
 
+/// Between rounds of discards while there are some, in ms (`min_discard_issue_time` of Linux 6.1, and
+/// section 4.3 of the IPLFS paper).
+pub(crate) const DISCARD_BUSY_MS: u64 = 50;
+
 /// F2FS in Linux 6.1: eight requests of at least 16 blocks (`max_discard_request`, `discard_granularity`), on a small or
 /// nearly full volume of any length; `min_discard_issue_time` and `max_discard_issue_time`.
 pub(crate) const fn segmented_pace(any_length: bool) -> Pace {
-    Pace { commands: 8, granularity: if any_length { 1 } else { 16 }, busy_ms: 50, idle_ms: 60_000 }
+    Pace {
+        commands: 8,
+        granularity: if any_length { 1 } else { 16 },
+        busy_ms: DISCARD_BUSY_MS,
+        idle_ms: 60_000,
+    }
 }
 
 /// IPLFS (section 4.3 of its paper): sixteen every 50 ms, whatever else is going on.
-pub(crate) const IPLFS_PACE: Pace = Pace { commands: 16, granularity: 1, busy_ms: 50, idle_ms: 50 };
+pub(crate) const IPLFS_PACE: Pace =
+    Pace { commands: 16, granularity: 1, busy_ms: DISCARD_BUSY_MS, idle_ms: 50 };
 
 #[cfg(test)]
 mod tests {

@@ -37,6 +37,8 @@ impl LogSpace {
     /// The next checkpoint and the blocks of its pack, the tail left out: that is the first block
     /// again.
     pub(crate) fn build_pack(&self, superblock: &Superblock, draft: Draft<'_>) -> Result<Pack, Error> {
+        let mut logs = self.positions.iter().zip(&draft.checkpoint.positions);
+        debug_assert!(logs.all(|(now, before)| now >= before), "a log never goes back");
         let log = self.discard_log();
         if log.len() as u64 > discard_log_bytes(superblock) {
             // what is fresh is never more than the device holds, and a log has room for all of that

@@ -102,3 +102,28 @@ impl LogSpace {
         recovered.unclaimed().into_iter().for_each(|extent| self.fresh.push(extent));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_beyond_the_checkpoint_is_adopted_or_given_up() {
+        let base: [BlockAddr; 6] = std::array::from_fn(|log| area_start(log).plus(100));
+        let end = base.map(|address| address.plus(4));
+        let mut recovered = Recovered { base, end, adopted: BTreeSet::new() };
+        for address in [base[0].plus(1), base[0].plus(3), base[5]] {
+            assert!(recovered.covers(address));
+            recovered.adopted.insert(address);
+        }
+        assert!(!recovered.covers(end[0]) && !recovered.release(base[0]));
+        let blocks = |log: usize| {
+            let extents = recovered.unclaimed().into_iter();
+            let of_log = extents.filter(move |extent| extent.blocks > 0 && log_of(extent.start) == log);
+            of_log.flat_map(|extent| extent.range()).collect::<Vec<u64>>()
+        };
+        assert_eq!(blocks(0), [base[0].0, base[0].0 + 2]);
+        assert_eq!(blocks(1), (base[1].0..end[1].0).collect::<Vec<u64>>());
+        assert_eq!(blocks(5), (base[5].0 + 1..end[5].0).collect::<Vec<u64>>());
+    }
+}

@@ -98,6 +98,7 @@ impl SegmentSpace {
     }
 
     fn append_in(&mut self, log: Log, segno: SegNo) {
+        debug_assert!(!self.victims.is_at(self.segments.section_of(segno)), "it is being cleaned");
         self.segments.open(segno, log as u8);
         let current = &mut self.logs[log.index()];
         (current.segno, current.next, current.in_holes) = (segno, 0, false);
@@ -106,6 +107,7 @@ impl SegmentSpace {
     }
 
     fn fill_holes_of<D: Scheduler>(&mut self, io: &mut Io<D>, log: Log, segno: SegNo) -> Result<(), Error> {
+        debug_assert!(!self.victims.is_at(self.segments.section_of(segno)), "it is being cleaned");
         let block = io.read(self.summary_address(segno))?;
         self.segments.open(segno, log as u8);
         let next = self.segments.get(segno).next_hole(0);

@@ -73,9 +73,13 @@ impl SegmentSpace {
         let current = &mut self.logs[log.index()];
         let (segno, offset, in_hole) = (current.segno, current.next, current.in_holes);
         current.summaries[offset as usize] = owner;
+        debug_assert_eq!(
+            self.segments.get(segno).next_hole(offset),
+            offset,
+            "the block is neither valid nor in the last checkpoint"
+        );
         let address = self.segments.address(segno, offset);
-        let is_new = self.segments.set_valid(address, now_s);
-        debug_assert!(is_new, "a log writes where nothing is valid");
+        self.segments.set_valid(address, now_s);
         let segment = self.segments.get(segno);
         current.next = if in_hole { segment.next_hole(offset + 1) } else { offset + 1 };
         self.discards.keep(address.low(), 1);

@@ -147,3 +147,27 @@ fn plan_sit_flush(changed: BTreeSet<SegNo>) -> (BTreeSet<SegNo>, Vec<u32>) {
     blocks.sort_unstable();
     (journal, blocks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(blocks: &[(u32, u32)]) -> BTreeSet<SegNo> {
+        let of_block = |&(block, count): &(u32, u32)| {
+            (0..count).map(move |entry| SegNo(block * SIT_ENTRIES_IN_BLOCK + entry))
+        };
+        blocks.iter().flat_map(of_block).collect()
+    }
+
+    #[test]
+    fn all_changes_stay_in_the_journal_while_they_fit() {
+        let few = segments(&[(0, 3), (7, 3)]);
+        assert_eq!(plan_sit_flush(few.clone()), (few, Vec::new()));
+    }
+
+    #[test]
+    fn small_groups_stay_in_the_journal() {
+        let (journal, blocks) = plan_sit_flush(segments(&[(0, 40), (3, 2), (4, 6), (9, 3)]));
+        assert_eq!((journal, blocks), (segments(&[(3, 2), (9, 3)]), vec![0, 4]));
+    }
+}
