@@ -25,12 +25,13 @@ use crate::{Failure, drive, memory};
 
 /// Run a workload on several stacks in virtual time, side by side.
 ///
-/// A stack is a file system with its options on a simulated drive (see `dovetail stack list`). The workload is a fio job
-/// file (.fio), a personality of Filebench's by name or as a .toml file, or a file-level trace, known by its content.
+/// A stack is a file system with its options on a simulated drive (see `dovetail stack list`). The
+/// workload is a fio job file (.fio), a personality of Filebench's by name or as a .toml file, or a
+/// file-level trace, known by its content.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A fio job file, a personality's name (fileserver, varmail, webserver, oltp, media, office, code), a personality's .toml file, or a
-    /// file-level trace (plain, gzip or zstd).
+    /// A fio job file, a personality's name (fileserver, varmail, webserver, oltp, media, office,
+    /// code), a personality's .toml file, or a file-level trace (plain, gzip or zstd).
     job: String,
     /// Stacks by name (see `dovetail stack list`) or .toml file.
     #[arg(long, short, required = true, value_delimiter = ',')]
@@ -38,17 +39,20 @@ pub(crate) struct Arguments {
     /// A drive's profile (see `dovetail drive list`) in place of the stacks' own.
     #[arg(long, short, value_name = "PROFILE")]
     drive: Option<String>,
-    /// Mapping scheme, in place of the drives' own; demand is a page map on flash of which a part is cached.
+    /// Mapping scheme, in place of the drives' own; demand is a page map on flash of which a part
+    /// is cached.
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes())]
     map: Vec<String>,
-    /// What is cached of a map that lies on flash: a run for each policy; none for the whole map in memory.
+    /// What is cached of a map that lies on flash: a run for each policy; none for the whole map in
+    /// memory.
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches())]
     cache: Vec<String>,
     /// Bytes of that cache at full scale, 8 for an entry [default: 512 KiB].
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes)]
     cache_size: Vec<u64>,
-    /// Let pointers lead to the drive's own addresses beside the workload, in place of the stacks' own schedule: every=60s, pressure=8MiB
-    /// (of the map, at full scale), idle=1s, and hot=3s for files to leave.
+    /// Let pointers lead to the drive's own addresses beside the workload, in place of the stacks'
+    /// own schedule: every=60s, pressure=8MiB (of the map, at full scale), idle=1s, and hot=3s for
+    /// files to leave.
     #[arg(long, value_name = "WHEN", value_parser = Schedule::parse)]
     devirtualize: Option<Schedule>,
     /// Shrink the drive, the page cache, the map's cache and the sizes in the job alike.
@@ -57,7 +61,8 @@ pub(crate) struct Arguments {
     /// A variable of the job file, or a parameter of the personality.
     #[arg(long = "set", short = 'D', value_name = "NAME=VALUE", value_parser = assignment)]
     variables: Vec<(String, String)>,
-    /// Of a file-level trace: multiply each thread's gaps between calls; 0 is as fast as calls return [default: 1].
+    /// Of a file-level trace: multiply each thread's gaps between calls; 0 is as fast as calls
+    /// return [default: 1].
     #[arg(long, value_name = "FACTOR")]
     gaps: Option<f64>,
     /// Of a file-level trace: how often it is made again; 2.5 is two times and a half [default: 1].
@@ -78,7 +83,8 @@ pub(crate) struct Arguments {
     /// Sync the file system when the job has ended, and count what that writes.
     #[arg(long)]
     final_sync: bool,
-    /// Halve and double each cost of the host that is assumed, and show the change of the results in percent.
+    /// Halve and double each cost of the host that is assumed, and show the change of the results
+    /// in percent.
     #[arg(long, conflicts_with_all = ["json", "csv", "fio_json", "report", "repeat", "keep_going"])]
     sensitivity: bool,
     /// Runs at the same time; all cores if not given.
@@ -89,7 +95,8 @@ pub(crate) struct Arguments {
     keep_going: bool,
     #[command(flatten)]
     files: ResultFiles,
-    /// Results in the layout of fio's own JSON; with several runs a file each (out.json becomes out-f2fs.json and so on).
+    /// Results in the layout of fio's own JSON; with several runs a file each (out.json becomes
+    /// out-f2fs.json and so on).
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
     fio_json: Option<PathBuf>,
 }

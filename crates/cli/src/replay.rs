@@ -56,8 +56,8 @@ fn span(text: &str) -> Result<SimSpan, String> {
 
 /// Replay block traces on simulated drives, side by side.
 ///
-/// Several traces, drives or comma-separated options make one run for each combination. Requests are issued at
-/// their recorded times; --queue-depth replays in a closed loop instead.
+/// Several traces, drives or comma-separated options make one run for each combination. Requests
+/// are issued at their recorded times; --queue-depth replays in a closed loop instead.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Trace files: blkparse text, fio iolog, MSR, Alibaba, Tencent or MQSim; plain, gzip or zstd.
@@ -75,10 +75,12 @@ pub(crate) struct Arguments {
     /// Victim policy of cleaning, in place of the profile's.
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policies(), help_heading = "Drive")]
     gc: Vec<String>,
-    /// Mapping scheme, in place of the profile's; demand is a page map on flash of which a part is cached (see --cache).
+    /// Mapping scheme, in place of the profile's; demand is a page map on flash of which a part is
+    /// cached (see --cache).
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes(), help_heading = "Drive")]
     map: Vec<String>,
-    /// What is cached of a map that lies on flash, whichever scheme it has; none for the whole map in memory.
+    /// What is cached of a map that lies on flash, whichever scheme it has; none for the whole map
+    /// in memory.
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches(), help_heading = "Drive")]
     cache: Vec<String>,
     /// Bytes of that cache, 8 for an entry [default: the profile's, or 512 KiB].
@@ -87,7 +89,8 @@ pub(crate) struct Arguments {
     /// Volatile write buffer, in place of the profile's; 0 for none.
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = bytes, help_heading = "Drive")]
     buffer: Vec<u64>,
-    /// Vary each assumed figure of the drive instead: halved and doubled, one run for each, as changes in percent.
+    /// Vary each assumed figure of the drive instead: halved and doubled, one run for each, as
+    /// changes in percent.
     #[arg(long, help_heading = "Drive", conflicts_with_all = ["op", "gc", "map", "cache", "cache_size", "buffer", "json", "csv", "report"])]
     sensitivity: bool,
     /// Fill the drive first, in order and then at random until its write amplification is steady.
@@ -96,7 +99,8 @@ pub(crate) struct Arguments {
     /// Format of the traces; found out from their first lines if not given.
     #[arg(long, help_heading = "Trace", value_parser = Format::from_str)]
     format: Option<Format>,
-    /// Which blkparse event is a request: Q (queued), I (inserted), D (dispatched) or C (completed).
+    /// Which blkparse event is a request: Q (queued), I (inserted), D (dispatched) or C
+    /// (completed).
     #[arg(long, default_value = "D", help_heading = "Trace", value_parser = BlkEvent::from_str)]
     event: BlkEvent,
     /// Only this device, disk or volume of a trace that has several.
@@ -114,8 +118,9 @@ pub(crate) struct Arguments {
     /// Replay in a closed loop with so many requests in flight, whatever their recorded times.
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536), conflicts_with = "speed", help_heading = "Replay")]
     queue_depth: Option<u32>,
-    /// Put a host before the drive, with the costs and limits that stacks have by default; some of them may be given:
-    /// --host=queue_depth=32,request_ns=1000 (see docs/host-model.md). Without it requests reach the drive as they are.
+    /// Put a host before the drive, with the costs and limits that stacks have by default; some of
+    /// them may be given: --host=queue_depth=32,request_ns=1000 (see docs/host-model.md). Without
+    /// it requests reach the drive as they are.
     #[arg(long, value_name = "COSTS", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = HostCosts::parse, help_heading = "Replay")]
     host: Option<HostCosts>,
     /// End after so many requests.

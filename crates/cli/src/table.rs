@@ -18,7 +18,8 @@ pub(crate) const fn row<R>(name: &'static str, show: fn(&R) -> Option<String>) -
     Row::One { name, show }
 }
 
-/// The lines of a table, in groups set apart by an empty one. A line that no run has a figure for is left out.
+/// The lines of a table, in groups set apart by an empty one. A line that no run has a figure for
+/// is left out.
 pub(crate) struct Layout<R: 'static> {
     /// The label of a run.
     pub(crate) label: fn(&R) -> &str,
@@ -32,7 +33,8 @@ pub(crate) fn some(n: u64) -> Option<String> {
 }
 
 impl<R> Layout<R> {
-    /// The runs as columns, as many beside each other as fit into `width` (all, if it is not known).
+    /// The runs as columns, as many beside each other as fit into `width` (all, if it is not
+    /// known).
     pub(crate) fn text(&self, runs: &[R], width: Option<usize>) -> String {
         let mut out = String::new();
         let mut rest = runs;

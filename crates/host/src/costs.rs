@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct HostCosts {
     /// Nanoseconds of CPU for a system call, whatever it does. Assumed.
     pub syscall_ns: u64,
-    /// Nanoseconds of CPU for each block of 4 KiB that a call reads or writes: copying, page cache, pointers. Assumed.
+    /// Nanoseconds of CPU for each block of 4 KiB that a call reads or writes: copying, page cache,
+    /// pointers. Assumed.
     pub block_ns: u64,
     /// Nanoseconds of CPU to build and submit a request. Assumed.
     pub request_ns: u64,

@@ -83,7 +83,8 @@ impl<D: BlockDevice> DeviceQueue<D> {
 
 /// The drive as a call reaches it that is carried out at once, while no plan is being played.
 pub(crate) trait Direct {
-    /// Sends a command of a plan at or after `at`, when there is room in the queue; returns when it is done.
+    /// Sends a command of a plan at or after `at`, when there is room in the queue; returns when it
+    /// is done.
     fn perform(&mut self, at: SimTime, step: &PlanStep) -> Result<SimTime, HostError>;
 
     /// Performs a command of a drive that devirtualises.

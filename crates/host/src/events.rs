@@ -6,7 +6,8 @@ use std::rc::Rc;
 use dovetail_block::EventId;
 use rustc_hash::FxHashSet;
 
-/// A handle on the events signalled so far: the machine adds to them, whoever makes the plans may have to know.
+/// A handle on the events signalled so far: the machine adds to them, whoever makes the plans may
+/// have to know.
 #[derive(Clone, Debug, Default)]
 pub struct Events(Rc<RefCell<FxHashSet<EventId>>>);
 

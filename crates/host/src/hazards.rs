@@ -1,7 +1,7 @@
 //! Commands that are planned and not yet issued, and which later ones must not overtake them.
 //!
-//! The file system's state already has the earlier command behind it: a read planned before a write of the same block must reach
-//! the drive before it. A kernel holds the page's lock for this.
+//! The file system's state already has the earlier command behind it: a read planned before a write
+//! of the same block must reach the drive before it. A kernel holds the page's lock for this.
 
 use std::collections::BTreeMap;
 

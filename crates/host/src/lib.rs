@@ -1,11 +1,12 @@
 //! The host in virtual time.
 //!
-//! A file system's call runs at once over a [`Planner`], a device that answers every read from memory and records what was issued as a
-//! [`Plan`]: commands, waits, locks. A [`Machine`] plays the plans of all threads against a drive, always the earliest step
-//! first, so that commands reach the drive in the order of their times. Block layer and CPU have costs ([`HostCosts`]).
+//! A file system's call runs at once over a [`Planner`], a device that answers every read from
+//! memory and records what was issued as a [`Plan`]: commands, waits, locks. A [`Machine`] plays
+//! the plans of all threads against a drive, always the earliest step first, so that commands reach
+//! the drive in the order of their times. Block layer and CPU have costs ([`HostCosts`]).
 //!
-//! Calls that need an answer of the drive's ([`dovetail_block::Devirtualize`]) cannot be planned ahead. They are carried out directly
-//! ([`Planner::begin_direct`]), while no plan is being played.
+//! Calls that need an answer of the drive's ([`dovetail_block::Devirtualize`]) cannot be planned
+//! ahead. They are carried out directly ([`Planner::begin_direct`]), while no plan is being played.
 
 mod agenda;
 mod checked;

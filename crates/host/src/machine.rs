@@ -46,8 +46,8 @@ const STUCK: SimSpan = SimSpan::from_ms(600_000);
 
 /// The drive, the block layer before it, and what the actors on it have under way.
 ///
-/// An actor is whoever issues commands: a thread of a workload, a file system's background, a trace.
-/// The machine knows an actor by the lane of its plans and timers alone.
+/// An actor is whoever issues commands: a thread of a workload, a file system's background, a
+/// trace. The machine knows an actor by the lane of its plans and timers alone.
 pub struct Machine<D, L> {
     queue: Rc<RefCell<DeviceQueue<D>>>,
     costs: HostCosts,
@@ -73,7 +73,8 @@ impl<D, L> std::fmt::Debug for Machine<D, L> {
 }
 
 impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
-    /// A machine at time `now` with an empty drive. `events` are those of the planner whose plans it plays.
+    /// A machine at time `now` with an empty drive. `events` are those of the planner whose plans
+    /// it plays.
     pub fn new(device: D, costs: HostCosts, now: SimTime, events: Events) -> Self {
         Self::over(CheckedDevice::new(device), costs, now, events)
     }
@@ -112,7 +113,8 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         Rc::clone(&self.queue)
     }
 
-    /// Time goes on to `at`, and to the last command that was sent directly: the owner did something else than to play plans.
+    /// Time goes on to `at`, and to the last command that was sent directly: the owner did
+    /// something else than to play plans.
     pub fn skip_to(&mut self, at: SimTime) {
         self.now = self.now.max(at).max(self.queue.borrow().last_direct);
     }
@@ -164,9 +166,10 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         self.agenda.enter(at, Due::Plan(slot));
     }
 
-    /// Sends one command at `at`, to which the machine has been played. It belongs to no plan and may overtake those of
-    /// plans, as requests to different blocks of a raw device may. Returns when it is done and whoever waits for it has been
-    /// woken; `None` if the queue is full or a flush is under way: then it waits, and [`Event::Ended`] tells its end.
+    /// Sends one command at `at`, to which the machine has been played. It belongs to no plan and
+    /// may overtake those of plans, as requests to different blocks of a raw device may. Returns
+    /// when it is done and whoever waits for it has been woken; `None` if the queue is full or a
+    /// flush is under way: then it waits, and [`Event::Ended`] tells its end.
     ///
     /// # Errors
     /// See [`HostError`].

@@ -1,4 +1,5 @@
-//! The device that a file system sees in virtual time: it answers at once and remembers what was issued.
+//! The device that a file system sees in virtual time: it answers at once and remembers what was
+//! issued.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -44,8 +45,9 @@ impl std::fmt::Debug for PlannedDevice {
 }
 
 impl Planner {
-    /// A device like the drive behind it, whose requests are split at `max_request_blocks` (at least 1). Until it is
-    /// [connected](Self::connect) it cannot devirtualise: a plan is made before the drive's places are known.
+    /// A device like the drive behind it, whose requests are split at `max_request_blocks` (at
+    /// least 1). Until it is [connected](Self::connect) it cannot devirtualise: a plan is made
+    /// before the drive's places are known.
     pub fn new(mut info: DeviceInfo, max_request_blocks: u64) -> Self {
         info.capabilities.devirtualize = None;
         let mirror = Mirror::new(info.capabilities.thin);
@@ -63,7 +65,8 @@ impl Planner {
         Self(Rc::new(RefCell::new(state)))
     }
 
-    /// Lets calls reach the machine's drive directly, and offers what it can only then: to devirtualise.
+    /// Lets calls reach the machine's drive directly, and offers what it can only then: to
+    /// devirtualise.
     pub fn connect<D, L>(&self, machine: &Machine<D, L>)
     where
         D: BlockDevice + 'static,
@@ -74,8 +77,8 @@ impl Planner {
         state.drive = Some(machine.queue());
     }
 
-    /// From now on commands are carried out when they are submitted, and take their time. No plan may be under way. Nothing
-    /// happens without a drive that is connected.
+    /// From now on commands are carried out when they are submitted, and take their time. No plan
+    /// may be under way. Nothing happens without a drive that is connected.
     pub fn begin_direct(&self) {
         let mut state = self.0.borrow_mut();
         state.is_direct = state.drive.is_some();
@@ -84,7 +87,8 @@ impl Planner {
     /// Commands are planned again.
     ///
     /// # Errors
-    /// [`HostError::WrongData`], if a read since [`Self::begin_direct`] did not return what was last written.
+    /// [`HostError::WrongData`], if a read since [`Self::begin_direct`] did not return what was
+    /// last written.
     pub fn end_direct(&self) -> Result<(), HostError> {
         let mut state = self.0.borrow_mut();
         state.is_direct = false;
@@ -180,7 +184,8 @@ impl PlannedDevice {
     fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, DeviceError> {
         let Some(drive) = self.drive.clone() else { return Err(DeviceError::Unsupported("devirtualize")) };
         if !self.is_direct {
-            // a volume that was just made asks for an open batch; there is none outside the call in which it began
+            // a volume that was just made asks for an open batch; there is none outside the call in
+            // which it began
             let Devirtualize::Open = asked else {
                 return Err(DeviceError::Unsupported("devirtualize"));
             };
@@ -196,7 +201,8 @@ impl PlannedDevice {
         Ok(completion)
     }
 
-    /// What a plan can answer before it is played; how much memory the drive's map takes is known only then.
+    /// What a plan can answer before it is played; how much memory the drive's map takes is known
+    /// only then.
     fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
         match query {
             Query::FreeBlocks => self.mirror.free_blocks().map(Answer::Blocks),
@@ -205,7 +211,8 @@ impl PlannedDevice {
         .ok_or_else(|| query.unsupported())
     }
 
-    /// What the file system is told of an error; what is no answer of the drive's is kept for [`Planner::end_direct`].
+    /// What the file system is told of an error; what is no answer of the drive's is kept for
+    /// [`Planner::end_direct`].
     fn failed(&mut self, error: HostError) -> DeviceError {
         let told = match &error {
             HostError::Device { source, .. } => return source.clone(),

@@ -1,4 +1,5 @@
-//! The block layer: a limited number of requests at the drive, flushes of several threads in one, and counts.
+//! The block layer: a limited number of requests at the drive, flushes of several threads in one,
+//! and counts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,7 +34,8 @@ pub struct Request {
     pub done: SimTime,
     /// What.
     pub kind: RequestKind,
-    /// Which blocks. A discard of several ranges is shown once for each, a remap once for each address.
+    /// Which blocks. A discard of several ranges is shown once for each, a remap once for each
+    /// address.
     pub range: BlockRange,
 }
 
@@ -157,8 +159,8 @@ impl InFlight {
     }
 }
 
-/// The last flush. One that was issued after a thread asked for it serves that thread as well (Linux:
-/// at most one flush at the device, those that come meanwhile share the next one).
+/// The last flush. One that was issued after a thread asked for it serves that thread as well
+/// (Linux: at most one flush at the device, those that come meanwhile share the next one).
 #[derive(Debug)]
 pub(crate) struct FlushMerge {
     last: Option<(SimTime, SimTime)>,

@@ -1,4 +1,5 @@
-//! Random plans of many threads: the drive sees commands in the order of time and of what depends on what, and all end.
+//! Random plans of many threads: the drive sees commands in the order of time and of what depends
+//! on what, and all end.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -100,7 +101,8 @@ fn play(seed: u64, threads: u64, plans: u64) -> (Vec<(SimTime, BlockRange)>, Vec
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The device asserts the order of times, and that each read gives what the plans' order of writes says.
+    /// The device asserts the order of times, and that each read gives what the plans' order of
+    /// writes says.
     #[test]
     fn commands_come_in_the_order_of_time_and_all_plans_end(seed: u64, threads in 1_u64..9) {
         let (seen, happened) = play(seed, threads, 60);
@@ -188,8 +190,8 @@ fn flushes_that_come_together_are_one() {
     assert_eq!((traffic.flush.requests, traffic.merged_flushes), (1, 4));
 }
 
-/// Requests that arrive at once at a machine with these costs, and when each of them was over: known at
-/// once, or told by an event.
+/// Requests that arrive at once at a machine with these costs, and when each of them was over:
+/// known at once, or told by an event.
 fn requests(
     costs: HostCosts,
     commands: Vec<PlanStep>,
@@ -232,14 +234,10 @@ fn requests_for_flushes_share_one_if_the_host_merges_them() {
 fn nothing_is_played_beyond_the_horizon() {
     let mut machine: Machine<_, u64> =
         Machine::new(Device::new(9), HostCosts::NONE, SimTime::ZERO, Events::default());
-    let range = BlockRange::new(Lba(3), 1);
-    machine.start(
-        SimTime::ZERO,
-        0,
-        Plan { steps: vec![PlanStep::Read(range), PlanStep::WaitAll, PlanStep::Read(range)] },
-    );
+    let read = || [PlanStep::Read(BlockRange::new(Lba(3), 1)), PlanStep::WaitAll];
+    machine.start(SimTime::ZERO, 0, Plan { steps: (0..8).flat_map(|_| read()).collect() });
     let horizon = SimTime::from_ns(1);
     assert_eq!(machine.advance_until(horizon), Ok(None));
-    assert!(machine.now() <= horizon && machine.traffic().read.requests == 1);
+    assert!(machine.now() <= horizon && machine.traffic().read.requests < 8);
     assert!(matches!(machine.advance(), Ok(Some(Event::Ended { lane: 0, .. }))));
 }

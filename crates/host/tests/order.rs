@@ -1,4 +1,5 @@
-//! Random calls of many threads through a planner, remaps among them: each block sees the commands in the order of the calls.
+//! Random calls of many threads through a planner, remaps among them: each block sees the commands
+//! in the order of the calls.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 

@@ -1,4 +1,5 @@
-//! Costs of a demand-paged map: hit ratios, translation pages, and latencies as FlashSim counts them.
+//! Costs of a demand-paged map: hit ratios, translation pages, and latencies as FlashSim counts
+//! them.
 
 use dovetail_ftl::stats::{Cause, Counters, MapUse, ReadCause};
 use dovetail_ftl::{Drive, DriveConfig};
@@ -39,9 +40,10 @@ fn by_use(counts: [u64; MapUse::ALL.len()]) -> ByUse {
     }
 }
 
-/// The mean time of a page read or written if every flash operation adds to it and none waits: FlashSim's way, without
-/// parallelism, and a map that is on flash as a whole from the start. What cleaning and the drive's records cost counts for the
-/// writes; trims, which it does not have, count for nothing.
+/// The mean time of a page read or written if every flash operation adds to it and none waits:
+/// FlashSim's way, without parallelism, and a map that is on flash as a whole from the start. What
+/// cleaning and the drive's records cost counts for the writes; trims, which it does not have,
+/// count for nothing.
 fn summed(config: &DriveConfig, counted: &Counters) -> ReadAndWrite {
     let timing = config.nand.timing;
     let us = |span: SimSpan| span.as_ns() as f64 / 1e3;

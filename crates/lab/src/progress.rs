@@ -16,7 +16,8 @@ pub enum Stage {
 pub struct Progress {
     /// The present stage.
     pub stage: Stage,
-    /// The part of `total` that is done: bytes of the drive to write, or of the trace's file to read.
+    /// The part of `total` that is done: bytes of the drive to write, or of the trace's file to
+    /// read.
     pub done: u64,
     /// The whole of it, as far as it is known; 0 if it is not.
     pub total: u64,

@@ -54,8 +54,11 @@ fn case() -> Case {
     }
 }
 
+/// Picks the figures of one kind.
+type Kind = fn(Figures) -> &'static [Figure];
+
 /// The figures of one kind, a table for each set of file systems that share them.
-fn figure_tables(of: fn(Figures) -> &'static [Figure]) -> String {
+fn figure_tables(of: Kind) -> String {
     let mut tables: Vec<(Vec<&str>, &[Figure])> = Vec::new();
     for (name, figures) in figures_by_file_system() {
         match tables.iter_mut().find(|(_, known)| *known == of(figures)) {
@@ -73,7 +76,7 @@ fn figure_tables(of: fn(Figures) -> &'static [Figure]) -> String {
 
 /// `text` with the tables of figures between their marks.
 fn with_figures(text: &str) -> String {
-    let kinds: [(&str, fn(Figures) -> &'static [Figure]); 2] =
+    let kinds: [(&str, Kind); 2] =
         [("written", |figures| figures.written), ("events", |figures| figures.events)];
     kinds.iter().fold(text.to_string(), |text, (name, of)| {
         let start = format!("<!-- {name}: from the file systems' figures -->\n");

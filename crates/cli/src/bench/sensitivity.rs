@@ -1,4 +1,5 @@
-//! `dovetail bench --sensitivity`: how much results hang on what the host's work is assumed to cost.
+//! `dovetail bench --sensitivity`: how much results hang on what the host's work is assumed to
+//! cost.
 
 use std::sync::atomic::Ordering;
 

@@ -1,8 +1,9 @@
-//! The devirtualizer as an actor: it lets pointers lead to the drive's own addresses, beside the workload.
+//! The devirtualizer as an actor: it lets pointers lead to the drive's own addresses, beside the
+//! workload.
 //!
-//! It works batch by batch. A batch needs answers of the drive, so it is carried out directly, and its
-//! lane is exclusive: it waits for the calls under way, and calls that threads make meanwhile wait for
-//! it. Between two batches those go on.
+//! It works batch by batch. A batch needs answers of the drive, so it is carried out directly, and
+//! its lane is exclusive: it waits for the calls under way, and calls that threads make meanwhile
+//! wait for it. Between two batches those go on.
 
 use dovetail_devirt::{Hot, Report, Run as Batches, Selection, Way};
 use dovetail_time::{Ratio, SimSpan, SimTime, parse_bytes, parse_span};
@@ -14,8 +15,8 @@ use super::BenchError;
 use super::system::System;
 use crate::results::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 
-/// The times at which the devirtualizer runs, as stacks and the command line give them: a time is as
-/// `60s`, a size as `8MiB`.
+/// The times at which the devirtualizer runs, as stacks and the command line give them: a time is
+/// as `60s`, a size as `8MiB`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Schedule {
@@ -220,7 +221,8 @@ impl Devirtualizer {
         (!is_set).then(|| now + idle)
     }
 
-    /// The timer of idleness: begins a run if it has been quiet for so long; otherwise returns when to ask again.
+    /// The timer of idleness: begins a run if it has been quiet for so long; otherwise returns when
+    /// to ask again.
     pub(super) fn idle_timer(&mut self, now: SimTime, is_quiet: bool, map_bytes: u64) -> Option<SimTime> {
         self.idle_timer = false;
         let due = self.quiet_since + self.triggers.idle?;
@@ -241,8 +243,8 @@ impl Devirtualizer {
         self.held.push(call);
     }
 
-    /// Carries out a batch on a system on which nothing else is under way; returns the calls that waited
-    /// for it. `None` if the file system has nothing to devirtualize.
+    /// Carries out a batch on a system on which nothing else is under way; returns the calls that
+    /// waited for it. `None` if the file system has nothing to devirtualize.
     pub(super) fn act(&mut self, system: &mut System) -> Result<Option<Vec<Held>>, BenchError> {
         let at = system.machine.now();
         system.fs.set_now(Moment::at(at));
@@ -280,7 +282,8 @@ impl Devirtualizer {
             return;
         }
         self.past.extend(self.underway.take().map(|underway| underway.episode));
-        // assumed: a map that a run cannot bring below the limit is let grow by an eighth of it before the next
+        // assumed: a map that a run cannot bring below the limit is let grow by an eighth of it
+        // before the next
         if let Some(limit) = self.triggers.pressure {
             self.limit = limit.max(map_bytes as f64 + limit / 8.0) as u64;
         }

@@ -24,7 +24,8 @@ pub struct Experiment<'a> {
     pub seed: u64,
     /// How often each stack runs, with other seeds.
     pub repetitions: u32,
-    /// Set from outside to end all runs early; what was measured until then is kept, what was not begun is left out.
+    /// Set from outside to end all runs early; what was measured until then is kept, what was not
+    /// begun is left out.
     pub stop: &'a AtomicBool,
     /// Syncs the file system at the end, and counts what that writes.
     pub final_sync: bool,
@@ -94,8 +95,8 @@ impl Experiment<'_> {
         self.parts().into_iter().map(|part| part.label).collect()
     }
 
-    /// Performs all runs, as many at a time as there are `threads`, and calls `ended` for each by its
-    /// number. The results do not depend on `threads`.
+    /// Performs all runs, as many at a time as there are `threads`, and calls `ended` for each by
+    /// its number. The results do not depend on `threads`.
     pub fn run(&self, threads: usize, ended: &(dyn Fn(usize) + Sync)) -> (Results, Vec<BenchError>) {
         let parts = self.parts();
         let outcomes = run_all(&parts, threads, |number, part| {

@@ -1,4 +1,5 @@
-//! Figures of the file systems of some runs, in the order of the registry: the rows of tables, and the names of charts.
+//! Figures of the file systems of some runs, in the order of the registry: the rows of tables, and
+//! the names of charts.
 
 use dovetail_vfs::{Figure, Figures};
 

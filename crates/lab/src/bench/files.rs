@@ -1,4 +1,5 @@
-//! A workload's files on a file system: calls carried out, and every read checked against what was last written.
+//! A workload's files on a file system: calls carried out, and every read checked against what was
+//! last written.
 
 use std::collections::HashMap;
 
@@ -74,7 +75,8 @@ fn pattern(file: FileId, block: u64, version: u32) -> Content {
     }
 }
 
-/// File times are those of the kernel's last tick, as in Linux: a file written twice within one does not change twice.
+/// File times are those of the kernel's last tick, as in Linux: a file written twice within one
+/// does not change twice.
 fn caller(now: SimTime) -> Caller {
     let tick = SimTime::from_ns(now.as_ns() / TICK_NS * TICK_NS);
     Caller { now: Moment::at(tick).date, ..Caller::default() }

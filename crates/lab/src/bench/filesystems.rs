@@ -29,7 +29,8 @@ struct Kind {
     guarantees: fn(&Stack) -> Guarantees,
     limits: fn() -> Limits,
     figures: Figures,
-    /// The program that checks it, if this project did not write it: name and arguments before the image.
+    /// The program that checks it, if this project did not write it: name and arguments before the
+    /// image.
     referee: Option<(&'static str, &'static [&'static str])>,
 }
 
@@ -96,7 +97,8 @@ impl<'a> Volume<'a> {
         (self.kind.mount)(self.stack, device, self.scale)
     }
 
-    /// What fsck finds wrong with it; nothing if it is sound. It may not be mounted, and must have been recovered.
+    /// What fsck finds wrong with it; nothing if it is sound. It may not be mounted, and must have
+    /// been recovered.
     pub fn check(&self, device: Device) -> Vec<String> {
         (self.kind.check)(device)
     }

@@ -210,7 +210,8 @@ fn check_devirtualizes(stack: &Stack, fs: &mut dyn Simulated) -> Result<(), Stri
     fs.renames_at_once().map(drop).map_err(|error| error.to_string())
 }
 
-/// Runs a workload on a stack. After a failure the results hold what was measured until then, and the reason.
+/// Runs a workload on a stack. After a failure the results hold what was measured until then, and
+/// the reason.
 ///
 /// # Errors
 /// What keeps the run from beginning; see [`BenchError`].
@@ -218,7 +219,8 @@ pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<RunResult, Benc
     run_watched(job, workload, None)
 }
 
-/// The same; `watcher` is shown every command that reaches the drive, from the making of the volume on.
+/// The same; `watcher` is shown every command that reaches the drive, from the making of the volume
+/// on.
 pub(crate) fn run_watched(
     job: &Job<'_>,
     workload: &mut dyn Workload,

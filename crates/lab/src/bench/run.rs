@@ -49,8 +49,8 @@ impl<'w> Session<'w> {
         }
     }
 
-    /// Plays what making and mounting the volume issued, then the calls that prepare the workload, and
-    /// syncs.
+    /// Plays what making and mounting the volume issued, then the calls that prepare the workload,
+    /// and syncs.
     pub(super) fn prepare(&mut self) -> Result<(), BenchError> {
         self.play_alone(self.system.machine.now(), Effect::default())?;
         while let Some(call) = self.threads.workload.prepare() {
@@ -174,7 +174,8 @@ impl<'w> Session<'w> {
         wants_turn && !self.threads.is_busy() && !self.system.background.is_running()
     }
 
-    /// A batch of the devirtualizer while nothing else is under way, then the calls that waited for it.
+    /// A batch of the devirtualizer while nothing else is under way, then the calls that waited for
+    /// it.
     fn devirtualize(&mut self) -> Result<(), BenchError> {
         let Some(devirtualizer) = &mut self.devirtualizer else { return Ok(()) };
         let Some(held) = devirtualizer.act(&mut self.system)? else { return Ok(()) };
@@ -215,7 +216,8 @@ impl<'w> Session<'w> {
         self.go_on_since(thread, now, now)
     }
 
-    /// The same of a thread that would have made its next call at `asked`, but for the devirtualizer.
+    /// The same of a thread that would have made its next call at `asked`, but for the
+    /// devirtualizer.
     fn go_on_since(
         &mut self,
         thread: ThreadId,
@@ -300,8 +302,8 @@ impl<'w> Session<'w> {
         Ok(())
     }
 
-    /// A call has ended: there may be reason for the devirtualizer to run, now or when no other follows
-    /// for some time.
+    /// A call has ended: there may be reason for the devirtualizer to run, now or when no other
+    /// follows for some time.
     fn look_at_devirtualizer(&mut self, now: SimTime) {
         let Some(devirtualizer) = &mut self.devirtualizer else { return };
         devirtualizer.look_at_map(now, self.system.map_bytes());

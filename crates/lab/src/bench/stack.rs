@@ -125,8 +125,8 @@ impl Stack {
         Ok(stack)
     }
 
-    /// The stack with its drive's map paged on demand, or in memory as a whole if `policy` is `none`. `bytes` are those at full
-    /// scale.
+    /// The stack with its drive's map paged on demand, or in memory as a whole if `policy` is
+    /// `none`. `bytes` are those at full scale.
     pub fn with_map_cache(&self, map: Option<&str>, policy: Option<&str>, bytes: Option<u64>) -> Self {
         let mut stack = self.clone();
         let mut set = |key: &str, value: toml::Value| drop(stack.drive_figures.insert(key.into(), value));

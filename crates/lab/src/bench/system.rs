@@ -29,7 +29,8 @@ impl System {
         self.machine.device().mapping_memory_bytes()
     }
 
-    /// Starts the plan of the call that was just made, after its CPU time; returns when that is over.
+    /// Starts the plan of the call that was just made, after its CPU time; returns when that is
+    /// over.
     pub(super) fn start(&mut self, now: SimTime, lane: Lane, blocks: u64) -> SimTime {
         let cost = self.costs.call(blocks);
         self.cpu = SimSpan::from_ns(self.cpu.as_ns() + cost.as_ns());

@@ -27,8 +27,8 @@ pub(crate) struct ThreadRecord {
 /// The lengths of intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rhythm {
-    /// All have the same length, and those in which nothing happens are shown. `None` chooses a length
-    /// that gives 256 to 512 of them.
+    /// All have the same length, and those in which nothing happens are shown. `None` chooses a
+    /// length that gives 256 to 512 of them.
     Even(Option<SimSpan>),
     /// An interval ends with the first call that ends after its time.
     Calls,
@@ -177,8 +177,9 @@ impl Recorder {
         }
     }
 
-    /// Keeps the first end in each cell but the first one, which the begin stands for. Ends that were
-    /// far apart stay as far apart: to drop every second one would make a slow start ever coarser.
+    /// Keeps the first end in each cell but the first one, which the begin stands for. Ends that
+    /// were far apart stay as far apart: to drop every second one would make a slow start ever
+    /// coarser.
     fn thin(&mut self) {
         let (mut last, mut dropped) = (0, None::<Window>);
         for mut interval in std::mem::take(&mut self.intervals) {

@@ -7,7 +7,8 @@ use dovetail_host::{Request, RequestKind};
 
 use crate::results::{RepeatResult, RepeatsResult};
 
-/// Accesses of a block beyond which it counts as accessed multiple times (the split cache's paper, section III).
+/// Accesses of a block beyond which it counts as accessed multiple times (the split cache's paper,
+/// section III).
 const MULTIPLE: u8 = 2;
 /// Blocks whose counts lie together.
 const CHUNK: u64 = 4096;

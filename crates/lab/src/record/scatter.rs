@@ -68,7 +68,8 @@ fn point(request: &Request, start: SimTime) -> Option<ScatterPoint> {
     };
     Some(ScatterPoint {
         t: request.at.since(start).as_secs_f64(),
-        // from the start of the address's area: those of a huge address space are drawn over each other
+        // from the start of the address's area: those of a huge address space are drawn over each
+        // other
         at: (request.range.start.0 % AREA_BLOCKS).saturating_mul(BLOCK_SIZE),
         len: request.range.blocks.saturating_mul(BLOCK_SIZE),
         op,

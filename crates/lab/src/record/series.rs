@@ -28,7 +28,8 @@ pub(super) fn series(recorder: &Recorder, drive: &Drive) -> Series {
     rows.series
 }
 
-/// A last interval shorter than half of the one before counts with that one: its rates would be chance.
+/// A last interval shorter than half of the one before counts with that one: its rates would be
+/// chance.
 fn without_short_end(intervals: &[Interval]) -> Vec<Interval> {
     let mut kept = intervals.to_vec();
     if let [.., a, b, c] = intervals

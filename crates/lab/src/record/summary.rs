@@ -15,8 +15,8 @@ use crate::results::{
     ByKind, Counts, JobResult, MemoryResult, RemapResult, RequestResult, RequestsResult, RunResult, Totals,
 };
 
-/// The results of a measurement that took `elapsed`, as far as recorder and drive know them. `jobs` are
-/// the names of the threads' jobs, `cpu` is the time of their calls.
+/// The results of a measurement that took `elapsed`, as far as recorder and drive know them. `jobs`
+/// are the names of the threads' jobs, `cpu` is the time of their calls.
 pub(crate) fn summarize(
     recorder: &Recorder,
     drive: &Drive,

@@ -1,5 +1,6 @@
-//! Preconditioning: a drive that was written full in order and then at random until its write amplification
-//! is steady, as the SNIA's Solid State Storage Performance Test Specification asks for before measuring.
+//! Preconditioning: a drive that was written full in order and then at random until its write
+//! amplification is steady, as the SNIA's Solid State Storage Performance Test Specification asks
+//! for before measuring.
 
 use dovetail_block::{BLOCK_SIZE, BlockRange, Hints, Lba};
 use dovetail_ftl::Drive;
@@ -14,13 +15,14 @@ use crate::results::PreconditionResult;
 const QUEUE_DEPTH: usize = 32;
 /// Blocks of a sequential write.
 const SEQUENTIAL_BLOCKS: u64 = 64;
-/// Before windows count, as much as the drive has spare flash is written at random: until then cleaning has hardly
-/// begun. A window is this share of the drive; the write amplification of three windows within 1 % of each other counts
-/// as steady.
+/// Before windows count, as much as the drive has spare flash is written at random: until then
+/// cleaning has hardly begun. A window is this share of the drive; the write amplification of three
+/// windows within 1 % of each other counts as steady.
 const WINDOWS_PER_DRIVE: u64 = 4;
 const STEADY_WINDOWS: usize = 3;
 const STEADY_WITHIN: f64 = 0.01;
-/// Ends unsteady after so many windows (six drive writes); no more than that is written before them, either.
+/// Ends unsteady after so many windows (six drive writes); no more than that is written before
+/// them, either.
 const MAX_WINDOWS: u64 = 24;
 
 /// A closed loop of writes whose completions are taken in the order of issue.

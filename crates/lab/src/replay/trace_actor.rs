@@ -271,7 +271,8 @@ impl<'a> TraceActor<'a> {
         self.trace.wrapped += 1;
         let len = range.len.min(capacity);
         let start = range.start % capacity;
-        // What would stick out at the end moves down as a whole, so that a request stays one request.
+        // What would stick out at the end moves down as a whole, so that a request stays one
+        // request.
         Ok(ByteRange::new(start.min(capacity - len), len))
     }
 
@@ -290,8 +291,8 @@ impl<'a> TraceActor<'a> {
         self.sample.offer(ScatterPoint { t, at: range.start, len: range.len, op });
     }
 
-    /// Empties the write buffer, so that all that was written counts, and sums up: the run, and what
-    /// was replayed of the trace.
+    /// Empties the write buffer, so that all that was written counts, and sums up: the run, and
+    /// what was replayed of the trace.
     pub(super) fn finish(mut self) -> Result<(RunResult, TraceResult), ReplayError> {
         while let Some(event) = self.machine.advance()? {
             self.react(event)?;

@@ -1,5 +1,5 @@
-//! A table of figures: a row for each figure, a column for each run. The best figure of a row is marked, among runs
-//! that can be compared.
+//! A table of figures: a row for each figure, a column for each run. The best figure of a row is
+//! marked, among runs that can be compared.
 
 use super::format::{MISSING, bytes, count, duration_ns, escape, significant};
 use super::table::{Column, NO_RUNS, scrolling};
@@ -127,7 +127,8 @@ impl<'a, R: Column> Comparison<'a, R> {
         self.body.push_str("</tbody>\n");
     }
 
-    /// A group of one row of sentences, set off as something that went wrong; nothing where no run has one.
+    /// A group of one row of sentences, set off as something that went wrong; nothing where no run
+    /// has one.
     pub(super) fn failures(&mut self, group: &str, row: &str, text: fn(&R) -> Option<&str>) {
         if self.runs.iter().all(|run| text(run).is_none()) {
             return;
@@ -182,7 +183,8 @@ fn cell_html(cell: &Cell, best: bool) -> String {
     }
 }
 
-/// Which cells to mark: those that show the best value among the runs that they can be compared with.
+/// Which cells to mark: those that show the best value among the runs that they can be compared
+/// with.
 fn best_cells<R>(best: Best<R>, runs: &[R], cells: &[Cell]) -> Vec<bool> {
     let (comparable, sign) = match best {
         Best::Neither => return vec![false; runs.len()],
@@ -192,7 +194,8 @@ fn best_cells<R>(best: Best<R>, runs: &[R], cells: &[Cell]) -> Vec<bool> {
     (0..runs.len()).map(|at| is_best(comparable, sign, at, runs, cells)).collect()
 }
 
-/// Whether `sign` times its value is the least. Ties are shared, but where all show the same, none is best.
+/// Whether `sign` times its value is the least. Ties are shared, but where all show the same, none
+/// is best.
 fn is_best<R>(comparable: Comparable<R>, sign: f64, at: usize, runs: &[R], cells: &[Cell]) -> bool {
     let peers: Vec<&Cell> = runs
         .iter()

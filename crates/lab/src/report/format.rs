@@ -3,7 +3,8 @@
 /// What stands for a figure that does not exist.
 pub(super) const MISSING: &str = "–";
 
-/// `text` with the characters that mean something in HTML replaced, for content and for quoted attributes.
+/// `text` with the characters that mean something in HTML replaced, for content and for quoted
+/// attributes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

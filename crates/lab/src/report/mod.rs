@@ -1,15 +1,16 @@
 //! The HTML reports: each one file that holds everything it needs.
 //!
-//! They show the runs of [`Results`](crate::results::Results) side by side. The tables are written here
-//! and can be read without JavaScript; the charts are drawn in the browser from the results, which the
-//! page carries as JSON. The page loads nothing: style sheets, scripts and the charting library (uPlot)
-//! stand in it, and its content security policy forbids all requests.
+//! They show the runs of [`Results`](crate::results::Results) side by side. The tables are written
+//! here and can be read without JavaScript; the charts are drawn in the browser from the results,
+//! which the page carries as JSON. The page loads nothing: style sheets, scripts and the charting
+//! library (uPlot) stand in it, and its content security policy forbids all requests.
 //!
-//! Hazards: labels are names of files and may hold anything; every text goes through `format::escape`, and the
-//! JSON has no `<`. The output depends on the results alone. Left out: writing the file.
+//! Hazards: labels are names of files and may hold anything; every text goes through
+//! `format::escape`, and the JSON has no `<`. The output depends on the results alone. Left out:
+//! writing the file.
 //!
-//! A new chart is one entry in `assets/charts.js`; a new row of a table is one entry in `summary` or
-//! `setup`. Rows and charts that no run has figures for are left out.
+//! A new chart is one entry in `assets/charts.js`; a new row of a table is one entry in `summary`
+//! or `setup`. Rows and charts that no run has figures for are left out.
 
 mod comparison;
 mod format;

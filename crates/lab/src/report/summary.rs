@@ -1,8 +1,8 @@
 //! The table of what came out: a row for each figure, a column for each run.
 //!
 //! The best figure is marked among runs of the same workload that came to their end. Figures that a
-//! trace itself dictates (elapsed time, rates) are compared only where requests are issued as fast as
-//! they complete.
+//! trace itself dictates (elapsed time, rates) are compared only where requests are issued as fast
+//! as they complete.
 
 use super::comparison::{
     Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,

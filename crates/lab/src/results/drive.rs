@@ -39,10 +39,12 @@ pub struct DriveResult {
 /// Latencies of one kind of command; all 0 without commands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyResult {
-    /// `count`, `mean_ns`, `min_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns`, `p9999_ns` and `max_ns`.
+    /// `count`, `mean_ns`, `min_ns`, `p50_ns`, `p90_ns`, `p99_ns`, `p999_ns`, `p9999_ns` and
+    /// `max_ns`.
     #[serde(flatten)]
     pub percentiles: Percentiles,
-    /// The cumulative distribution: pairs of latency in ns and the share of commands at or below it.
+    /// The cumulative distribution: pairs of latency in ns and the share of commands at or below
+    /// it.
     pub cdf: Vec<(u64, f64)>,
 }
 
@@ -70,16 +72,16 @@ pub struct WearResult {
     pub endurance: u32,
     /// Blocks that are bad, when new or grown.
     pub bad_blocks: u32,
-    /// A row for each plane (channel first, then die, then plane), in each the mean erases of equal shares of its
-    /// blocks, in the order of their numbers.
+    /// A row for each plane (channel first, then die, then plane), in each the mean erases of equal
+    /// shares of its blocks, in the order of their numbers.
     pub map: Vec<Vec<f64>>,
 }
 
 /// One die.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DieResult {
-    /// Share of the time in which it worked, from the first request until all its work is done (the final emptying
-    /// of the write buffer included).
+    /// Share of the time in which it worked, from the first request until all its work is done (the
+    /// final emptying of the write buffer included).
     pub busy: f64,
     /// Operations waiting or under way, mean over time.
     pub queue_depth_mean: f64,

@@ -9,7 +9,8 @@ pub struct MapCacheResult {
     pub policy: String,
     /// Its memory in bytes.
     pub bytes: u64,
-    /// Share of the entries wanted for reads, and for writes, that were cached; null where none was wanted.
+    /// Share of the entries wanted for reads, and for writes, that were cached; null where none was
+    /// wanted.
     pub hit_ratio: ReadAndWrite,
     /// Translation pages read.
     pub translation_reads: ByUse,
@@ -23,10 +24,11 @@ pub struct MapCacheResult {
     pub write_part: u64,
     /// Of a split cache: the multiple access hard threshold at the end.
     pub maht: u64,
-    /// Mean time of a block read and of one written in microseconds if flash operations add up and none waits, as FlashSim
-    /// counts.
+    /// Mean time of a block read and of one written in microseconds if flash operations add up and
+    /// none waits, as FlashSim counts.
     pub summed_us: ReadAndWrite,
-    /// Mean latency of requests to the drive over that of the run with `dftl` that is else the same; null without one.
+    /// Mean latency of requests to the drive over that of the run with `dftl` that is else the
+    /// same; null without one.
     pub of_dftl: ReadAndWrite,
     /// `summed_us` over that of the run with `dftl`.
     pub summed_of_dftl: ReadAndWrite,

@@ -1,8 +1,8 @@
 //! Results of a bench or a replay, in the form in which they are written: the documented JSON
 //! (`docs/results-json.md`).
 //!
-//! Everything follows from configuration and seed; nothing tells the machine, the clock or the number
-//! of threads. Times are virtual. A figure that does not exist is null.
+//! Everything follows from configuration and seed; nothing tells the machine, the clock or the
+//! number of threads. Times are virtual. A figure that does not exist is null.
 
 mod devirtualize;
 mod drive;
@@ -96,8 +96,8 @@ pub struct RunResult {
     pub jobs: Vec<JobResult>,
     /// The layout of the files at the end; null without a file system.
     pub fragmentation: Option<FragmentationResult>,
-    /// The volume at the end in equal parts, in the order of addresses: the share of blocks in use in
-    /// each.
+    /// The volume at the end in equal parts, in the order of addresses: the share of blocks in use
+    /// in each.
     pub occupancy: Vec<f64>,
     /// The drive.
     pub drive: DriveResult,
@@ -113,8 +113,8 @@ pub struct RunResult {
     pub dies: Vec<DieResult>,
     /// Figures over time.
     pub series: Series,
-    /// A sample of the commands that reached the drive, in order of time; of a replay, of the requests
-    /// as they arrived.
+    /// A sample of the commands that reached the drive, in order of time; of a replay, of the
+    /// requests as they arrived.
     pub scatter: Vec<ScatterPoint>,
     /// The same in fio's own layout, if the workload is a fio job; not part of this format.
     #[serde(skip)]

@@ -15,7 +15,8 @@ pub struct RequestResult {
     pub mean_kib: f64,
     /// Mean time from issue to completion in microseconds.
     pub mean_us: f64,
-    /// How many of 4 to below 8 KiB, of 8 to below 16 KiB, and so on; the last class has all that are larger.
+    /// How many of 4 to below 8 KiB, of 8 to below 16 KiB, and so on; the last class has all that
+    /// are larger.
     pub sizes: Vec<u64>,
 }
 

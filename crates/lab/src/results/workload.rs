@@ -35,7 +35,8 @@ pub struct TraceResult {
     pub bytes: ByKind<u64>,
     /// Lines that could not be read and were left out (`--skip-bad`).
     pub skipped_lines: u64,
-    /// Requests whose time lay before that of the request before; they were issued at that one's time.
+    /// Requests whose time lay before that of the request before; they were issued at that one's
+    /// time.
     pub reordered: u64,
     /// Requests beyond the drive's end that were folded into it (`--wrap`).
     pub wrapped: u64,
@@ -65,7 +66,8 @@ pub struct PreconditionResult {
     pub random_bytes: u64,
     /// Write amplification in the last window of random writes.
     pub waf: f64,
-    /// True if it had become steady: the last windows' write amplification within 1 % of each other.
+    /// True if it had become steady: the last windows' write amplification within 1 % of each
+    /// other.
     pub steady: bool,
 }
 

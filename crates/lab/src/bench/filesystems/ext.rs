@@ -110,8 +110,8 @@ fn limits(reserves: bool) -> Limits {
     }
 }
 
-/// A volume shrunk with its drive keeps the inode ratio of its full size. Blocks are those of the device: content is named
-/// by them.
+/// A volume shrunk with its drive keeps the inode ratio of its full size. Blocks are those of the
+/// device: content is named by them.
 fn mkfs_options(stack: &Stack, kind: Kind, full_bytes: f64) -> Result<MkfsOptions, BenchError> {
     let table: Mkfs = table(stack, "mkfs", &stack.mkfs)?;
     if let Some(size) = table.block_size.filter(|size| u64::from(*size) != BLOCK_SIZE) {

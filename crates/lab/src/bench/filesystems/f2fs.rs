@@ -87,7 +87,8 @@ fn mount(
     scale: Ratio,
 ) -> Result<Box<dyn Simulated>, BenchError> {
     let full_bytes = device.info().capacity() as f64 * 4096.0 / scale.value();
-    // the kernel's defaults depend on the size: a volume shrunk with its drive keeps those of its full size
+    // the kernel's defaults depend on the size: a volume shrunk with its drive keeps those of its
+    // full size
     let small_volume = Some(full_bytes <= SMALL_VOLUME);
     let physical_pointers = stack.devirtualize.is_some();
     let options = Options { small_volume, physical_pointers, ..mount_options(stack, scale)? };
@@ -104,8 +105,8 @@ fn check(device: Device) -> Vec<String> {
     }
 }
 
-/// With `remap=fsync` a file's updates wait for its fsync; content in an inode comes with any checkpoint. With `lazytime` times
-/// may be older than what they belong to.
+/// With `remap=fsync` a file's updates wait for its fsync; content in an inode comes with any
+/// checkpoint. With `lazytime` times may be older than what they belong to.
 fn guarantees(stack: &Stack) -> Guarantees {
     let options = Options::parse(&stack.mount).unwrap_or_default();
     let atomic_fsync = options.remap == RemapOrder::WithFsync && options.mode == Mode::RmIpu;
