@@ -130,7 +130,7 @@ fn main() {
             100.0 * hit_ratio(counted).unwrap_or(0.0),
             counted.translation_reads.iter().sum::<u64>(),
             counted.translation_writes.iter().sum::<u64>(),
-            counted.waf(host.drive.geometry().parts_per_page()).unwrap_or(0.0),
+            counted.waf(host.drive.geometry().subpages_per_page()).unwrap_or(0.0),
             host.now.as_ns() as f64 / 1e9
         );
     }

@@ -34,7 +34,8 @@ impl Bits {
         Some(word as u64 * 64 + u64::from(self.words[word].trailing_zeros()))
     }
 
-    /// The `width` bits from `i` on, which lie in one word: `width` is a power of two that divides `i`.
+    /// The `width` bits from `i` on, which lie in one word: `width` is a power of two that divides
+    /// `i`.
     pub(crate) fn field(&self, i: u64, width: u32) -> u8 {
         (self.words[(i / 64) as usize] >> (i % 64)) as u8 & ((1u16 << width) - 1) as u8
     }

@@ -1,10 +1,11 @@
 //! The volatile write buffer: pages that were acknowledged and are not on flash yet.
 //!
-//! A page is *dirty* until it is sent to flash, then *in flight* until its program ends and its place can be
-//! used again. Writes to a dirty page merge into it. Places become free in the order in which pages were sent.
+//! A page is *dirty* until it is sent to flash, then *in flight* until its program ends and its
+//! place can be used again. Writes to a dirty page merge into it. Places become free in the order
+//! in which pages were sent.
 //!
-//! A page in flight answers reads, whatever becomes of its copy on flash: the buffer owns a reference to each of its
-//! tokens from the write until its place is reclaimed.
+//! A page in flight answers reads, whatever becomes of its copy on flash: the buffer owns a
+//! reference to each of its tokens from the write until its place is reclaimed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,16 +15,16 @@ use dovetail_nand::{Lpn, Token};
 use dovetail_time::SimTime;
 use rustc_hash::FxBuildHasher;
 
-/// 4 KiB parts in the largest page.
-pub(crate) const MAX_PARTS: usize = 4;
+/// 4 KiB subpages in the largest page.
+pub(crate) const MAX_SUBPAGES: usize = 4;
 
 /// A page in the buffer. Parts that it does not hold are [`Token::EMPTY`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct BufferEntry {
     pub(crate) lpn: Lpn,
     pub(crate) hints: Hints,
-    pub(crate) tokens: [Token; MAX_PARTS],
-    /// One bit a part that the entry holds.
+    pub(crate) tokens: [Token; MAX_SUBPAGES],
+    /// One bit a subpage that the entry holds.
     pub(crate) mask: u8,
     dirty: bool,
     /// Dirty, and flash has no page of it yet.
@@ -33,7 +34,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct WriteBuffer {
     capacity: usize,
-    entries: Vec<Entry>,
+    entries: Vec<BufferEntry>,
     unused: Vec<u32>,
     index: hashbrown::HashMap<u64, u32, FxBuildHasher>,
     /// Dirty pages, oldest first; may name places that were sent early or reused.
@@ -70,12 +71,12 @@ impl WriteBuffer {
     }
 
     /// The page as the host last wrote it, dirty or in flight.
-    pub(crate) fn get(&self, lpn: Lpn) -> Option<&Entry> {
+    pub(crate) fn get(&self, lpn: Lpn) -> Option<&BufferEntry> {
         self.index.get(&lpn.0).map(|&place| &self.entries[place as usize])
     }
 
     /// The dirty page of `lpn`.
-    pub(crate) fn dirty_mut(&mut self, lpn: Lpn) -> Option<&mut Entry> {
+    pub(crate) fn dirty_mut(&mut self, lpn: Lpn) -> Option<&mut BufferEntry> {
         let place = *self.index.get(&lpn.0)?;
         let entry = &mut self.entries[place as usize];
         entry.dirty.then_some(entry)
@@ -106,7 +107,7 @@ impl WriteBuffer {
     }
 
     /// The dirty pages.
-    pub(crate) fn dirty_pages(&self) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn dirty_pages(&self) -> impl Iterator<Item = &BufferEntry> {
         self.index.values().map(|&place| &self.entries[place as usize]).filter(|entry| entry.dirty)
     }
 
@@ -122,9 +123,15 @@ impl WriteBuffer {
     }
 
     /// Adds a dirty page that holds nothing yet; there must be room.
-    pub(crate) fn add(&mut self, lpn: Lpn, hints: Hints) -> &mut Entry {
-        let entry =
-            Entry { lpn, hints, tokens: [Token::EMPTY; MAX_PARTS], mask: 0, dirty: true, fresh: false };
+    pub(crate) fn add(&mut self, lpn: Lpn, hints: Hints) -> &mut BufferEntry {
+        let entry = BufferEntry {
+            lpn,
+            hints,
+            tokens: [Token::EMPTY; MAX_SUBPAGES],
+            mask: 0,
+            dirty: true,
+            fresh: false,
+        };
         let place = match self.unused.pop() {
             Some(place) => {
                 self.entries[place as usize] = entry;
@@ -156,9 +163,9 @@ impl WriteBuffer {
         }
     }
 
-    /// Frees the place that was sent first; returns when it is free, and the page, whose references are the caller's
-    /// now. `None` when nothing is in flight.
-    pub(crate) fn reclaim(&mut self) -> Option<(SimTime, Entry)> {
+    /// Frees the place that was sent first; returns when it is free, and the page, whose references
+    /// are the caller's now. `None` when nothing is in flight.
+    pub(crate) fn reclaim(&mut self) -> Option<(SimTime, BufferEntry)> {
         let (place, done) = self.in_flight.pop_front()?;
         let lpn = self.entries[place as usize].lpn.0;
         if self.index.get(&lpn) == Some(&place) {

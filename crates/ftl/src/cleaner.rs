@@ -1,7 +1,9 @@
-//! The cleaner: decides which line is emptied next, how fast, and when an emptied line may be erased.
+//! The cleaner: decides which line is emptied next, how fast, and when an emptied line may be
+//! erased.
 //!
-//! A run empties one line, page by page. Its decisions are data; the drive moves the pages and erases the lines.
-//! Along with host writes a run advances in proportion, so that it ends when the writes have used what it frees.
+//! A run empties one line, page by page. Its decisions are data; the drive moves the pages and
+//! erases the lines. Along with host writes a run advances in proportion, so that it ends when the
+//! writes have used what it frees.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,7 +26,8 @@ const AHEAD: u32 = 24;
 pub(crate) enum Choice {
     /// As the victim policy says.
     Policy,
-    /// The line that keeps least: the policy has chosen lines that gave nothing for a whole round of them.
+    /// The line that keeps least: the policy has chosen lines that gave nothing for a whole round
+    /// of them.
     LeastKept,
 }
 
@@ -84,7 +87,8 @@ pub(crate) struct Cleaner {
     run: Option<CleaningRun>,
     /// Kept pages of the run that host writes have paid for, times the pages that the run frees.
     credit: u64,
-    /// Lines whose pages have moved, and when all the moves are durable; in the order of these times.
+    /// Lines whose pages have moved, and when all the moves are durable; in the order of these
+    /// times.
     awaiting_erase: VecDeque<(SimTime, LineId)>,
     runs_since_wear_check: u32,
     rng: Rng,
@@ -105,17 +109,17 @@ impl Cleaner {
         Self { rules, run: None, credit: 0, awaiting_erase: VecDeque::new(), runs_since_wear_check: 0, rng }
     }
 
-    /// Whether a line is being cleaned.
+    /// Tells whether a line is being cleaned.
     pub(crate) fn is_running(&self) -> bool {
         self.run.is_some()
     }
 
-    /// Whether so many lines are free that a write needs no cleaning at all.
+    /// Tells whether so many lines are free that a write needs no cleaning at all.
     pub(crate) fn is_at_rest(&self, lines: &Lines) -> bool {
         lines.free() >= self.rules.background_lines && self.run.is_none()
     }
 
-    /// Whether so few lines are free that a write must wait for cleaning.
+    /// Tells whether so few lines are free that a write must wait for cleaning.
     pub(crate) fn is_short(&self, lines: &Lines) -> bool {
         lines.free() < self.rules.foreground_lines
     }
@@ -125,13 +129,14 @@ impl Cleaner {
         lines.free() + self.awaiting_erase.len() as u32
     }
 
-    /// Whether no further line needs to be cleaned for now. Lines that only wait for their erase count: when commands
-    /// come faster than flash takes them, many do.
+    /// Tells whether no further line needs to be cleaned for now. Lines that only wait for their
+    /// erase count: when commands come faster than flash takes them, many do.
     pub(crate) fn has_enough(&self, lines: &Lines) -> bool {
         self.lines_to_come(lines) >= self.rules.background_lines
     }
 
-    /// Begins a run with the line that it chooses; `None` when there is none to clean. Programs are at number `now`.
+    /// Begins a run with the line that it chooses; `None` when there is none to clean. Programs are
+    /// at number `now`.
     pub(crate) fn start(&mut self, lines: &Lines, now: Seq, choice: Choice) -> Option<Victim> {
         debug_assert!(self.run.is_none(), "a run must end before the next one begins");
         let (line, cause) = match self.worn_apart(lines) {
@@ -144,8 +149,8 @@ impl Cleaner {
         Some(Victim { line, cause })
     }
 
-    /// Asks the policy. With less than the reserve free (cleaning was interrupted by power cuts) the line that keeps
-    /// least is taken whatever the policy: its pages find room.
+    /// Asks the policy. With less than the reserve free (cleaning was interrupted by power cuts)
+    /// the line that keeps least is taken whatever the policy: its pages find room.
     fn choose(&mut self, lines: &Lines, now: Seq, choice: Choice) -> Option<LineId> {
         if choice == Choice::LeastKept || self.is_below_reserve(lines) {
             return lines.least_kept();
@@ -173,7 +178,8 @@ impl Cleaner {
         (most - lines.erases(least) > self.rules.wear_spread).then_some(least)
     }
 
-    /// Adds what the write of one host page is worth: `kept` moves for every `pages - kept` pages freed.
+    /// Adds what the write of one host page is worth: `kept` moves for every `pages - kept` pages
+    /// freed.
     pub(crate) fn earn(&mut self) {
         self.credit += self.run.map_or(0, |run| u64::from(run.kept));
     }
@@ -189,7 +195,8 @@ impl Cleaner {
         affordable
     }
 
-    /// The next step of the run. A page to move is named again until [`Cleaner::moved`] is told of it.
+    /// The next step of the run. A page to move is named again until [`Cleaner::moved`] is told of
+    /// it.
     pub(crate) fn next_step(&mut self, lines: &Lines) -> CleaningStep {
         let Some(run) = &mut self.run else { return CleaningStep::Idle };
         while run.next < lines.pages_per_line() {
@@ -204,7 +211,8 @@ impl Cleaner {
         CleaningStep::Emptied { line, kept }
     }
 
-    /// The page that was named last has moved. One that found no room must not be behind the run: it would be erased.
+    /// The page that was named last has moved. One that found no room must not be behind the run:
+    /// it would be erased.
     pub(crate) fn moved(&mut self) {
         if let Some(run) = &mut self.run {
             run.next += 1;
@@ -220,7 +228,8 @@ impl Cleaner {
         Some((run.line, ahead))
     }
 
-    /// A line is empty, and may be erased from `ready` on: when all pages that were moved out of it are durable.
+    /// A line is empty, and may be erased from `ready` on: when all pages that were moved out of it
+    /// are durable.
     pub(crate) fn await_erase(&mut self, line: LineId, ready: SimTime) {
         debug_assert!(
             self.awaiting_erase.back().is_none_or(|(last, _)| *last <= ready),

@@ -1,4 +1,4 @@
-//! What a drive is made of, resolved: the form that the drive itself uses.
+//! The configuration of a drive, resolved: the form that the drive itself uses.
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DeviceSpace, Lba};
 use dovetail_nand::{Geometry, GeometryError, NandConfig, Timing};
@@ -18,27 +18,28 @@ pub struct DriveConfig {
     pub name: String,
     /// Its flash.
     pub nand: NandConfig,
-    /// What it holds of the host's, in blocks of 4 KiB.
+    /// Its capacity for the host, in blocks of 4 KiB.
     pub user_blocks: u64,
-    /// What the host can address, in blocks of 4 KiB, where that is more than it holds (a thin drive): up to 7 * 2^58. Only
-    /// with a map whose memory follows what is mapped.
+    /// The address space of the host, in blocks of 4 KiB, where that is more than it holds (a thin
+    /// drive): up to 7 * 2^58. Only with a map whose memory follows what is mapped.
     pub addresses: Option<u64>,
-    /// Flash pages that one page of the discard journal's bitmaps tells of, where that is fewer than fit: so that tests have
-    /// several of them on a small drive.
+    /// Flash pages that one page of the discard journal's bitmaps tells of, where that is fewer
+    /// than fit: so that tests have several of them on a small drive.
     pub pages_per_bitmap: Option<u32>,
-    /// How it maps pages.
+    /// Its mapping scheme.
     pub scheme: &'static Scheme,
-    /// Which line it cleans next.
+    /// Its victim policy: the choice of the line to clean next.
     pub policy: &'static Policy,
     /// Lines that the policy `d-choices` draws.
     pub choices: u32,
-    /// What it fills and erases as one.
+    /// The unit that it fills and erases as one.
     pub shape: LineShape,
     /// Write streams kept apart, 1 to 16.
     pub streams: u8,
-    /// Whether pages moved by cleaning go to lines of their own.
+    /// Set if pages moved by cleaning go to lines of their own.
     pub gc_apart: bool,
-    /// Below this many free lines, writes wait for cleaning. Raised to what the drive needs to work.
+    /// Below this many free lines, writes wait for cleaning. Raised to what the drive needs to
+    /// work.
     pub foreground_lines: u32,
     /// Below this many free lines, cleaning goes along with writes and uses idle time.
     pub background_lines: u32,
@@ -54,12 +55,15 @@ pub struct DriveConfig {
     pub link_4k: SimSpan,
     /// Handling one command.
     pub command: SimSpan,
-    /// The cache of its map, if that lies on flash and is paged on demand; without it all of the map is in memory.
+    /// The cache of its map, if that lies on flash and is paged on demand; without it all of the
+    /// map is in memory.
     pub map_cache: Option<MapCacheConfig>,
-    /// How it remaps, if it can. Only with pages of one block: a larger page has several owners.
+    /// Its remap command, if it has one. Only with pages of one block: a larger page has several
+    /// owners.
     pub remap: Option<RemapConfig>,
-    /// Blocks that it renames to their device addresses in one batch, if it does that: see `block::Devirtualize`. It rests on
-    /// a log of remaps, and needs a map whose memory follows what is mapped.
+    /// Blocks that it renames to their device addresses in one batch, if it does that: see
+    /// `block::Devirtualize`. It rests on a log of remaps, and needs a map whose memory follows
+    /// what is mapped.
     pub devirtualize: Option<u32>,
     /// Seeds the policies that draw.
     pub seed: u64,
@@ -70,14 +74,15 @@ pub(crate) fn most_page_entries(geometry: &Geometry) -> u32 {
     geometry.page_bytes / FLASH_ENTRY_BYTES as u32
 }
 
-/// How a drive pages its map.
+/// The cache of a demand-paged map.
 #[derive(Clone, Copy, Debug)]
 pub struct MapCacheConfig {
-    /// What it keeps.
+    /// Its policy.
     pub policy: &'static cache::Policy,
     /// Bytes of memory for it.
     pub bytes: u64,
-    /// Entries of a translation page: a power of two, at most what a flash page has room for at 8 bytes each.
+    /// Entries of a translation page: a power of two, at most what a flash page has room for at 8
+    /// bytes each.
     pub page_entries: u32,
 }
 
@@ -147,10 +152,11 @@ fn sparse_schemes() -> String {
 }
 
 impl DriveConfig {
-    /// A drive without extras, whose fields are to be changed as wanted: a page map, greedy cleaning into lines of its own over
-    /// superblocks, no write buffer, no wear levelling, one stream; handling a command and asking the map take no time. A read
-    /// takes 50 us, a program 500 us, an erase 5 ms, 4 KiB 10 us on a channel and 1 us on the link (assumed, of the class of
-    /// MLC flash), and blocks survive 100,000 erases.
+    /// A drive without extras, whose fields are to be changed as wanted: a page map, greedy
+    /// cleaning into lines of its own over superblocks, no write buffer, no wear levelling, one
+    /// stream; handling a command and asking the map take no time. A read takes 50 us, a program
+    /// 500 us, an erase 5 ms, 4 KiB 10 us on a channel and 1 us on the link (assumed, of the class
+    /// of MLC flash), and blocks survive 100,000 erases.
     pub fn plain(geometry: Geometry, user_blocks: u64) -> Self {
         let timing = Timing {
             read: SimSpan::from_us(50),
@@ -186,8 +192,8 @@ impl DriveConfig {
     }
 
     /// Blocks of 4 KiB in a page.
-    pub(crate) fn parts(&self) -> u32 {
-        self.nand.geometry.parts_per_page()
+    pub(crate) fn subpages(&self) -> u32 {
+        self.nand.geometry.subpages_per_page()
     }
 
     /// Blocks that the host can address.
@@ -196,21 +202,21 @@ impl DriveConfig {
     }
 
     /// Bytes of memory that simulating the drive takes once all of it was written: sixteen for each
-    /// 4 KiB of a flash page that has one part, the map's four for each page of the host's, and the
-    /// four by which each block is checked. A map that follows what is mapped takes as much or less
-    /// (assumed), and what grows with a workload's commands is not counted.
+    /// 4 KiB of a flash page that has one subpage, the map's four for each page of the host's, and
+    /// the four by which each block is checked. A map that follows what is mapped takes as much or
+    /// less (assumed), and what grows with a workload's commands is not counted.
     pub fn memory_bytes(&self) -> u64 {
         let geometry = &self.nand.geometry;
-        let flash = u64::from(geometry.pages()) * 8 * (u64::from(self.parts()) + 1);
+        let flash = u64::from(geometry.pages()) * 8 * (u64::from(self.subpages()) + 1);
         let map = 4 * if self.scheme.sparse { self.capacity_pages() } else { self.host_pages() };
         let checks = 4 * self.user_blocks;
         flash.saturating_add(map).saturating_add(checks)
     }
 
-    /// Pages by which the host can reach something: logical ones, and behind them those of the flash where they have
-    /// addresses. The drive's own are numbered from here on.
+    /// Pages by which the host can reach something: logical ones, and behind them those of the
+    /// flash where they have addresses. The drive's own are numbered from here on.
     pub(crate) fn host_pages(&self) -> u64 {
-        let logical = self.address_blocks().div_ceil(u64::from(self.parts()));
+        let logical = self.address_blocks().div_ceil(u64::from(self.subpages()));
         self.device_space().map_or(logical, |space| space.first.0 + space.blocks)
     }
 
@@ -220,19 +226,19 @@ impl DriveConfig {
         self.devirtualize.map(|most| DeviceSpace { first: Lba(self.address_blocks()), blocks, most })
     }
 
-    /// Whether there are more addresses than room, so that each write must be weighed.
+    /// Tells whether there are more addresses than room, so that each write must be weighed.
     pub(crate) fn counts_room(&self) -> bool {
         self.addresses.is_some() || self.devirtualize.is_some()
     }
 
     /// Logical pages of the host's that the drive holds at once.
     pub(crate) fn capacity_pages(&self) -> u64 {
-        self.user_blocks.div_ceil(u64::from(self.parts()))
+        self.user_blocks.div_ceil(u64::from(self.subpages()))
     }
 
-    /// What the map is for.
+    /// Returns what the map is for.
     pub(crate) fn map_shape(&self) -> MapShape {
-        MapShape { pages: self.host_pages(), blocks_per_page: self.parts() }
+        MapShape { pages: self.host_pages(), blocks_per_page: self.subpages() }
     }
 
     /// The drive's own frontiers: one for each stream, and as many for cleaning if that is apart.
@@ -241,9 +247,9 @@ impl DriveConfig {
         u32::from(self.streams) * if self.gc_apart { 2 } else { 1 } + translations
     }
 
-    /// Pages that discards may free before they are made durable. A power cut brings back what was discarded without a
-    /// flush, beside what was written instead: a drive of ordinary size has no more addresses than room for that, a
-    /// thin one sets this many pages apart.
+    /// Pages that discards may free before they are made durable. A power cut brings back what was
+    /// discarded without a flush, beside what was written instead: a drive of ordinary size has no
+    /// more addresses than room for that, a thin one sets this many pages apart.
     pub(crate) fn pages_freed_at_once(&self) -> Option<u64> {
         self.counts_room().then(|| u64::from(self.line_pages()))
     }
@@ -256,9 +262,10 @@ impl DriveConfig {
         self.shape.pages_per_line(&self.nand.geometry)
     }
 
-    /// Free lines that cleaning needs to go on whatever happens: one in each group to move pages to, one for the record of
-    /// discards and the bitmap pages, for which an erase waits, one for what a power cut left half moved. More for the record
-    /// where lines have only a few pages, and where the tables of a reverse map are on flash: they are written in one go.
+    /// Free lines that cleaning needs to go on whatever happens: one in each group to move pages
+    /// to, one for the record of discards and the bitmap pages, for which an erase waits, one for
+    /// what a power cut left half moved. More for the record where lines have only a few pages, and
+    /// where the tables of a reverse map are on flash: they are written in one go.
     pub(crate) fn least_reserve(&self) -> u32 {
         const PAGES_FOR_RECORDS: u32 = 8;
         let bitmaps = metadata::journal::bitmap_pages(self) + 2;
@@ -268,8 +275,8 @@ impl DriveConfig {
         self.groups() + records.div_ceil(self.line_pages()) + 1 + translations
     }
 
-    /// Checks that the drive can hold its capacity and still clean, and raises the cleaning thresholds to what
-    /// it needs.
+    /// Checks that the drive can hold its capacity and still clean, and raises the cleaning
+    /// thresholds to what it needs.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -311,8 +318,9 @@ impl DriveConfig {
         Err(ConfigError::TranslationPage(page_entries, most))
     }
 
-    /// Translation pages that the drive has room for beside what it holds. On a thin drive what is mapped lies together as a
-    /// rule; where it does not, further ones take the place of the host's pages.
+    /// Translation pages that the drive has room for beside what it holds. On a thin drive what is
+    /// mapped lies together as a rule; where it does not, further ones take the place of the host's
+    /// pages.
     pub(crate) fn translation_pages(&self) -> u64 {
         let Some(MapCacheConfig { page_entries, .. }) = self.map_cache else { return 0 };
         match self.addresses {
@@ -323,7 +331,7 @@ impl DriveConfig {
 
     fn check_remap(&self) -> Result<(), ConfigError> {
         let Some(remap) = self.remap else { return Ok(()) };
-        if self.parts() > 1 {
+        if self.subpages() > 1 {
             return Err(ConfigError::RemapPage(self.nand.geometry.page_bytes));
         }
         let no_records = matches!(remap.store, RemapStore::NonVolatile { discard_records: 0, .. });
@@ -357,7 +365,7 @@ impl DriveConfig {
         if u64::from(lines) >= needed {
             return Ok(());
         }
-        let line_kib = u64::from(line_pages) * u64::from(self.parts()) * BLOCK_SIZE / 1024;
+        let line_kib = u64::from(line_pages) * u64::from(self.subpages()) * BLOCK_SIZE / 1024;
         Err(ConfigError::TooSmall { lines, line_kib, open, reserve: self.foreground_lines, needed })
     }
 }

@@ -1,8 +1,9 @@
 //! A flash translation layer: NAND flash as a [`dovetail_block::BlockDevice`].
 //!
-//! The drive is made of parts that each know one thing: a mapping scheme ([`mapping`]) where each logical page
-//! is, [`lines`] what is filled and free, a victim policy ([`victim`]) what to clean next, the write buffer what
-//! is not on flash yet, the discard journal what must stay forgotten. [`Drive`] carries their decisions out.
+//! The drive is made of parts that each know one thing: a mapping scheme ([`mapping`]) where each
+//! logical page is, [`lines`] what is filled and free, a victim policy ([`victim`]) what to clean
+//! next, the write buffer what is not on flash yet, the discard journal what must stay forgotten.
+//! [`Drive`] carries their decisions out.
 //!
 //! After a power cut a drive is an [`UnrecoveredDrive`]; recovery yields a [`Drive`] again. See
 //! `docs/drive-model.md` for the model and `docs/fault-model.md` for what is assumed of the medium.

@@ -1,25 +1,27 @@
-//! How a drive remaps: what it takes, and where it keeps what the out-of-band areas do not say.
+//! Remap configuration: what a drive takes, and where it keeps what the out-of-band areas do not
+//! say.
 
 use dovetail_block::RemapLimits;
 use dovetail_time::SimSpan;
 
-/// What a drive that can remap is made of.
+/// The remap command of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemapConfig {
     /// Pairs that it takes.
     pub limits: RemapLimits,
-    /// Where the reverse map survives a power cut.
+    /// Place where the reverse map survives a power cut.
     pub store: RemapStore,
 }
 
-/// Where the reverse map of remapped pages survives a power cut.
+/// The place where the reverse map of remapped pages survives a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemapStore {
     /// In byte-addressable non-volatile memory, together with the newest records of discards.
     NonVolatile {
         /// Writing one entry.
         access: SimSpan,
-        /// Records of discards that it has room for, at least 1: when there are as many, they go to flash.
+        /// Records of discards that it has room for, at least 1: when there are as many, they go to
+        /// flash.
         discard_records: u32,
     },
     /// In a log on flash: a remap is complete when its log pages are programmed.

@@ -153,7 +153,7 @@ fn thin(plain: DriveConfig, rng: &mut Rng) -> DriveConfig {
 /// A small drive that remaps.
 fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
     let geometry = Geometry { page_bytes: 4096, ..plain.nand.geometry };
-    let shrunk: u64 = plain.nand.geometry.parts_per_page().into();
+    let shrunk: u64 = plain.nand.geometry.subpages_per_page().into();
     let store = match kind {
         Kind::Log | Kind::ThinLog => RemapStore::Log,
         _ => {

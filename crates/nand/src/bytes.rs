@@ -1,10 +1,11 @@
 //! Bytes kept for a token: themselves, or what differs from others.
 //!
-//! A table that is written again and again changes little from one version to the next, and all its versions stay on flash until
-//! their blocks are erased. A version is kept as the words in which it differs from an earlier one, its *base*, which later versions
-//! share. When the differences of all versions of a base have come to take as much memory as a base, the next one is kept whole
-//! and is the base from then on: at a steady rate of change this is the distance between bases that takes least memory.
-//! A table's first version that is nearly empty is a version of zeros.
+//! A table that is written again and again changes little from one version to the next, and all its
+//! versions stay on flash until their blocks are erased. A version is kept as the words in which it
+//! differs from an earlier one, its *base*, which later versions share. When the differences of all
+//! versions of a base have come to take as much memory as a base, the next one is kept whole and is
+//! the base from then on: at a steady rate of change this is the distance between bases that takes
+//! least memory. A table's first version that is nearly empty is a version of zeros.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +15,8 @@ const WORD_BYTES: usize = 4;
 /// Bytes that are compared at once: what the compiler does without a call.
 const LINE_BYTES: usize = 16;
 const WORDS_PER_LINE: usize = LINE_BYTES / WORD_BYTES;
-/// The most bytes of changes that a version of zeros may take (assumed): each later version has them again.
+/// The most bytes of changes that a version of zeros may take (assumed): each later version has
+/// them again.
 const SPARSE_BYTES: u32 = 512;
 
 static ZEROS: LazyLock<Arc<BlockBytes>> = LazyLock::new(|| Arc::new([0; BLOCK_SIZE as usize]));

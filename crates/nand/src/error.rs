@@ -1,8 +1,8 @@
-//! What can go wrong on flash: rules broken by the caller, and failures of the medium.
+//! Errors of flash: rules broken by the caller, and failures of the medium.
 
 use crate::geometry::{BlockId, Ppn};
 
-/// Why a flash operation did not succeed.
+/// The reason why a flash operation did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NandError {
     /// The caller skipped or repeated a page of the block.
@@ -21,8 +21,8 @@ pub enum NandError {
     /// The caller used a block that is marked bad.
     #[error("block {0} is marked bad")]
     BadBlock(BlockId),
-    /// The caller gave an address, a stream or a number of parts that the flash has not, or a sequence number
-    /// below the one before it.
+    /// The caller gave an address, a stream or a number of subpages that the flash has not, or a
+    /// sequence number below the one before it.
     #[error("a program or erase with an impossible argument: {0}")]
     Argument(&'static str),
     /// The block was being erased when the power was cut; it must be erased again.

@@ -1,13 +1,13 @@
 //! Named faults over pristine data: they can be switched off and the data below is whole.
 //!
-//! A failure is a pure function of the seed, the place and the number of times its block was erased, so that
-//! the same page fails again until its block is erased, and a run repeats exactly.
+//! A failure is a pure function of the seed, the place and the number of times its block was
+//! erased, so that the same page fails again until its block is erased, and a run repeats exactly.
 
 use std::collections::HashSet;
 
 use crate::geometry::{BlockId, Ppn};
 
-/// What a power cut leaves of the page or block in flight.
+/// The state in which a power cut leaves the page or block in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Torn {
     /// The operation had not touched the cells yet.
@@ -21,9 +21,10 @@ pub enum Torn {
 /// A power cut in the middle of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerCut {
-    /// Which read, program or erase, counted from 0 over the life of the flash (see `Nand::operations`).
+    /// Number of the read, program or erase, counted from 0 over the life of the flash (see
+    /// `Nand::operations`).
     pub at_operation: u64,
-    /// What is left of it.
+    /// The state in which it is left.
     pub torn: Torn,
 }
 
@@ -44,22 +45,22 @@ pub struct FaultPlan {
     pub failing_erases: HashSet<BlockId>,
     /// Pages that cannot be read.
     pub unreadable: HashSet<Ppn>,
-    /// When the power is cut.
+    /// Time when the power is cut.
     pub power_cut: Option<PowerCut>,
 }
 
 impl FaultPlan {
-    /// Whether programming `ppn` fails in erase cycle `cycle`.
+    /// Tells whether programming `ppn` fails in erase cycle `cycle`.
     pub(crate) fn fails_program(&self, ppn: Ppn, cycle: u32) -> bool {
         self.failing_programs.contains(&ppn) || self.struck(1, ppn.0, cycle, self.program_rate)
     }
 
-    /// Whether erase number `cycle` of `block` fails.
+    /// Tells whether erase number `cycle` of `block` fails.
     pub(crate) fn fails_erase(&self, block: BlockId, cycle: u32) -> bool {
         self.failing_erases.contains(&block) || self.struck(2, block.0, cycle, self.erase_rate)
     }
 
-    /// Whether what `ppn` holds in erase cycle `cycle` cannot be read.
+    /// Tells whether what `ppn` holds in erase cycle `cycle` cannot be read.
     pub(crate) fn fails_read(&self, ppn: Ppn, cycle: u32) -> bool {
         self.unreadable.contains(&ppn) || self.struck(3, ppn.0, cycle, self.read_rate)
     }

@@ -1,13 +1,13 @@
-//! How the flash is laid out, and the addresses that follow from it.
+//! The layout of the flash, and the addresses that follow from it.
 
 use std::fmt;
 
 use dovetail_block::BLOCK_SIZE;
 
-/// A physical page number: all pages of the drive in one row, 32 bits, so that a dense map takes four bytes an
-/// entry. Neighbours lie on different planes, dies and channels: page `p` of block `b` on unit `u` is
-/// `(b * pages_per_block + p) * units + u`. Writing in this order uses all dies at once, and the pages of a
-/// superblock (block `b` of every unit) are contiguous.
+/// A physical page number: all pages of the drive in one row, 32 bits, so that a dense map takes
+/// four bytes an entry. Neighbours lie on different planes, dies and channels: page `p` of block
+/// `b` on unit `u` is `(b * pages_per_block + p) * units + u`. Writing in this order uses all dies
+/// at once, and the pages of a superblock (block `b` of every unit) are contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ppn(pub u32);
 
@@ -27,8 +27,8 @@ impl fmt::Display for BlockId {
     }
 }
 
-/// Division by a number that is known early and used often: one multiplication. Exact for all 32-bit operands
-/// (Lemire, Kaser and Kurz, "Faster remainder by direct computation", SPE 2019).
+/// Division by a number that is known early and used often: one multiplication. Exact for all
+/// 32-bit operands (Lemire, Kaser and Kurz, "Faster remainder by direct computation", SPE 2019).
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     divisor: u32,
@@ -56,7 +56,8 @@ impl Divisor {
     }
 }
 
-/// The layout of the flash. A *unit* is one plane: units are numbered channel first, then die, then plane.
+/// The layout of the flash. A *unit* is one plane: units are numbered channel first, then die, then
+/// plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Channels, 1 to 256.
@@ -81,9 +82,9 @@ pub enum GeometryError {
     Field {
         /// The field's name.
         field: &'static str,
-        /// What it was.
+        /// The value found.
         value: u32,
-        /// What it may be.
+        /// The values allowed.
         allowed: &'static str,
     },
     /// More pages than 32 bits can number.
@@ -148,7 +149,7 @@ impl Geometry {
     }
 
     /// Blocks of 4 KiB that one page holds: 1, 2 or 4.
-    pub const fn parts_per_page(&self) -> u32 {
+    pub const fn subpages_per_page(&self) -> u32 {
         self.page_bytes / BLOCK_SIZE as u32
     }
 
@@ -158,7 +159,7 @@ impl Geometry {
         Ppn((row * self.pages_per_block + page) * self.units() + unit)
     }
 
-    /// Which block a page lies in, and its index there.
+    /// Returns which block a page lies in, and its index there.
     pub const fn locate(&self, ppn: Ppn) -> (BlockId, u32) {
         let units = self.units();
         let (row, unit) = (ppn.0 / units, ppn.0 % units);

@@ -3,17 +3,17 @@
 use dovetail_block::{BlockBytes, Content, Inode, StreamId};
 use dovetail_time::SimTime;
 
+use crate::backing::{BackingStore, StoredBlock, StoredPage};
 use crate::error::NandError;
 use crate::faults::{FaultPlan, PowerCut, Torn};
 use crate::geometry::{BlockId, Divisor, Geometry, GeometryError, Ppn};
-use crate::keeper::{Keeper, KeptBlock, KeptPage};
 use crate::page::{Lpn, Oob, Seq};
 use crate::payload::Token;
 use crate::recent::RecentOperations;
 use crate::store::Store;
-use crate::timing::{DieUse, Place, Timeline, Timing};
+use crate::timing::{DieUse, ProgramTarget, Timeline, Timing};
 
-/// What a flash is made of.
+/// The layout, speed and endurance of a flash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NandConfig {
     /// Its layout.
@@ -36,7 +36,7 @@ pub struct Nand {
     timeline: Timeline,
     faults: Option<Box<FaultPlan>>,
     recent: Option<RecentOperations>,
-    keeper: Option<Box<dyn Keeper>>,
+    backing: Option<Box<dyn BackingStore>>,
     operations: u64,
     powered: bool,
 }
@@ -49,7 +49,7 @@ struct Address {
     unit: u32,
 }
 
-/// What to do with an operation, before it is done.
+/// The fate of an operation, before it is done.
 enum Fate {
     Proceed,
     Cut(Torn),
@@ -75,7 +75,7 @@ impl Nand {
             timeline,
             faults: None,
             recent: None,
-            keeper: None,
+            backing: None,
             operations: 0,
             powered: true,
         })
@@ -84,9 +84,9 @@ impl Nand {
     /// Flash as it was kept: one entry for each block, in order. The power is off.
     ///
     /// # Errors
-    /// A geometry out of range, more blocks or pages than there are. A page that cannot have been programmed so counts as used
-    /// up without content.
-    pub fn restored(config: NandConfig, blocks: Vec<KeptBlock>) -> Result<Self, NandError> {
+    /// A geometry out of range, more blocks or pages than there are. A page that cannot have been
+    /// programmed so counts as used up without content.
+    pub fn restored(config: NandConfig, blocks: Vec<StoredBlock>) -> Result<Self, NandError> {
         let mut nand = Self::new(config).map_err(|_| NandError::Argument("the geometry is out of range"))?;
         for (number, kept) in blocks.into_iter().enumerate() {
             let block = BlockId(number as u32);
@@ -99,7 +99,7 @@ impl Nand {
         Ok(nand)
     }
 
-    fn restore_block(&mut self, block: BlockId, kept: KeptBlock) -> Result<(), NandError> {
+    fn restore_block(&mut self, block: BlockId, kept: StoredBlock) -> Result<(), NandError> {
         if kept.pages.len() as u64 > u64::from(self.config.geometry.pages_per_block) {
             return Err(NandError::Argument("more pages were kept than a block has"));
         }
@@ -112,14 +112,14 @@ impl Nand {
         Ok(())
     }
 
-    fn restore_page(&mut self, ppn: Ppn, block: BlockId, page: u32, kept: KeptPage) {
-        let Some((oob, parts)) = kept else {
+    fn restore_page(&mut self, ppn: Ppn, block: BlockId, page: u32, kept: StoredPage) {
+        let Some((oob, contents)) = kept else {
             return self.store.spoil(ppn, block);
         };
         let token = |content: &Option<Content>| {
             content.as_ref().map_or(Token::LOST, |c| self.store.payloads().intern(c))
         };
-        let tokens: Vec<Token> = parts.iter().map(token).collect();
+        let tokens: Vec<Token> = contents.iter().map(token).collect();
         match self.check_page(block, page, &tokens, oob) {
             Ok(()) => self.store.program(ppn, block, &tokens, oob),
             Err(_) => {
@@ -129,28 +129,29 @@ impl Nand {
         }
     }
 
-    /// Tells `keeper` of every change from now on.
-    pub fn keep_in(&mut self, keeper: Box<dyn Keeper>) {
-        self.keeper = Some(keeper);
+    /// Keeps the flash in a store: it is told of every change from now on.
+    pub fn back_with(&mut self, backing: Box<dyn BackingStore>) {
+        self.backing = Some(backing);
     }
 
-    /// What happened so far is kept before anything that happens from now on; nothing without a keeper. To be called where
-    /// a page says something of others that are already there.
+    /// Returns what happened so far is kept before anything that happens from now on; nothing
+    /// without a backing store. To be called where a page says something of others that are already
+    /// there.
     pub fn barrier(&mut self) {
-        if let Some(keeper) = &mut self.keeper {
-            keeper.barrier();
+        if let Some(backing) = &mut self.backing {
+            backing.barrier();
         }
     }
 
-    fn tell_programmed(&mut self, ppn: Ppn, tokens: &[Token], oob: Oob) {
-        let Some(keeper) = &mut self.keeper else { return };
-        let parts: Vec<Option<Content>> = tokens.iter().map(|&token| self.store.resolve(token)).collect();
-        keeper.programmed(ppn, oob, &parts);
+    fn back_programmed(&mut self, ppn: Ppn, tokens: &[Token], oob: Oob) {
+        let Some(backing) = &mut self.backing else { return };
+        let contents: Vec<Option<Content>> = tokens.iter().map(|&token| self.store.resolve(token)).collect();
+        backing.programmed(ppn, oob, &contents);
     }
 
-    fn tell_spoiled(&mut self, ppn: Ppn) {
-        if let Some(keeper) = &mut self.keeper {
-            keeper.spoiled(ppn);
+    fn back_spoiled(&mut self, ppn: Ppn) {
+        if let Some(backing) = &mut self.backing {
+            backing.spoiled(ppn);
         }
     }
 
@@ -159,12 +160,13 @@ impl Nand {
         &self.config.geometry
     }
 
-    /// What the flash is made of.
+    /// Returns what the flash is made of.
     pub fn config(&self) -> &NandConfig {
         &self.config
     }
 
-    /// Puts `plan` over the flash in place of what was there; `FaultPlan::default()` switches all faults off.
+    /// Puts `plan` over the flash in place of what was there; `FaultPlan::default()` switches all
+    /// faults off.
     pub fn set_faults(&mut self, plan: FaultPlan) {
         self.faults = Some(Box::new(plan));
     }
@@ -174,8 +176,8 @@ impl Nand {
         self.operations
     }
 
-    /// Reads `bytes` (at most a page) of `ppn` into the controller; returns when they are there. What was read
-    /// is [`Nand::token`].
+    /// Reads `bytes` (at most a page) of `ppn` into the controller; returns when they are there.
+    /// What was read is [`Nand::token`].
     ///
     /// # Errors
     /// An erased page (a broken rule), an unreadable one (its die is busy all the same), no power.
@@ -200,13 +202,13 @@ impl Nand {
         Ok(done)
     }
 
-    /// Programs the next page of a block with one token per 4 KiB; returns when it is durable. The references
-    /// of the tokens pass to the page unless an error is returned.
+    /// Programs the next page of a block with one token per 4 KiB; returns when it is durable. The
+    /// references of the tokens pass to the page unless an error is returned.
     ///
     /// # Errors
     /// A broken rule ([`NandError::OutOfOrder`], [`NandError::BadBlock`], [`NandError::Argument`],
-    /// [`NandError::HalfErased`]), a failure of the medium ([`NandError::ProgramFailed`]: the page is used up),
-    /// no power.
+    /// [`NandError::HalfErased`]), a failure of the medium ([`NandError::ProgramFailed`]: the page
+    /// is used up), no power.
     pub fn program(
         &mut self,
         at: SimTime,
@@ -224,7 +226,7 @@ impl Nand {
             }
             return Err(NandError::PowerLost);
         }
-        let done = self.timeline.program(at, Place { unit, page }, self.config.geometry.page_bytes);
+        let done = self.timeline.program(at, ProgramTarget { unit, page }, self.config.geometry.page_bytes);
         if let Some(recent) = &mut self.recent {
             recent.programmed(ppn, block, done, self.config.timing.program);
         }
@@ -238,12 +240,12 @@ impl Nand {
     }
 
     fn put(&mut self, ppn: Ppn, block: BlockId, tokens: &[Token], oob: Oob) {
-        self.tell_programmed(ppn, tokens, oob);
+        self.back_programmed(ppn, tokens, oob);
         self.store.program(ppn, block, tokens, oob);
     }
 
     fn spoil(&mut self, ppn: Ppn, block: BlockId) {
-        self.tell_spoiled(ppn);
+        self.back_spoiled(ppn);
         self.store.spoil(ppn, block);
     }
 
@@ -263,7 +265,7 @@ impl Nand {
         if page != state.next_page {
             return Err(NandError::OutOfOrder { block, page, expected: state.next_page });
         }
-        if tokens.len() != self.config.geometry.parts_per_page() as usize {
+        if tokens.len() != self.config.geometry.subpages_per_page() as usize {
             return Err(NandError::Argument("one token for each 4 KiB of the page is needed"));
         }
         if page > 0 && oob.seq.0 < state.last_seq() {
@@ -310,8 +312,8 @@ impl Nand {
     fn wipe(&mut self, block: BlockId) {
         self.store.erase(block);
         let state = &self.store.blocks[block.0 as usize];
-        if let Some(keeper) = &mut self.keeper {
-            keeper.erased(block, state.erases, Seq(state.last_seq()));
+        if let Some(backing) = &mut self.backing {
+            backing.erased(block, state.erases, Seq(state.last_seq()));
         }
     }
 
@@ -319,34 +321,35 @@ impl Nand {
     pub fn retire(&mut self, block: BlockId) {
         let state = &mut self.store.blocks[block.0 as usize];
         state.bad = true;
-        if let Some(keeper) = &mut self.keeper {
-            keeper.retired(block, state.erases, Seq(state.last_seq()));
+        if let Some(backing) = &mut self.backing {
+            backing.retired(block, state.erases, Seq(state.last_seq()));
         }
     }
 
-    /// Whether a block is marked bad.
+    /// Tells whether a block is marked bad.
     pub fn is_bad(&self, block: BlockId) -> bool {
         self.store.blocks[block.0 as usize].bad
     }
 
-    /// Whether a block was being erased when the power was cut.
+    /// Tells whether a block was being erased when the power was cut.
     pub fn is_half_erased(&self, block: BlockId) -> bool {
         self.store.blocks[block.0 as usize].half_erased
     }
 
-    /// How often a block was erased.
+    /// Returns how often a block was erased.
     pub fn erases(&self, block: BlockId) -> u32 {
         self.store.blocks[block.0 as usize].erases
     }
 
-    /// How many pages of a block are used up; the next one to program has this index.
+    /// Returns how many pages of a block are used up; the next one to program has this index.
     pub fn programmed_pages(&self, block: BlockId) -> u32 {
         self.store.blocks[block.0 as usize].next_page
     }
 
-    /// The content of 4 KiB part `part` of a programmed page. Takes no time: [`Nand::read`] does.
-    pub fn token(&self, ppn: Ppn, part: usize) -> Token {
-        self.store.token(ppn, part)
+    /// The content of subpage `subpage`, of 4 KiB, of a programmed page. Takes no time:
+    /// [`Nand::read`] does.
+    pub fn token(&self, ppn: Ppn, subpage: usize) -> Token {
+        self.store.token(ppn, subpage)
     }
 
     /// The logical page and stream of a programmed page. Takes no time: [`Nand::read`] does.
@@ -371,8 +374,8 @@ impl Nand {
         self.store.payloads().intern(content)
     }
 
-    /// As [`Nand::intern`] for bytes of which `before` is an earlier version, or anything else: the host keeps in its memory what
-    /// differs between the two.
+    /// As [`Nand::intern`] for bytes of which `before` is an earlier version, or anything else: the
+    /// host keeps in its memory what differs between the two.
     pub fn intern_version(&mut self, bytes: &BlockBytes, before: Token) -> Token {
         self.store.payloads().intern_version(bytes, before)
     }
@@ -392,20 +395,21 @@ impl Nand {
         self.store.resolve(token)
     }
 
-    /// Cuts the power between two operations, in the order of issue: all that was issued has ended. Everything but the
-    /// flash itself is gone.
+    /// Cuts the power between two operations, in the order of issue: all that was issued has ended.
+    /// Everything but the flash itself is gone.
     pub fn cut_power(&mut self) {
         self.powered = false;
     }
 
-    /// Remembers from now on what [`Nand::cut_power_at`] needs. Memory grows with every program and erase until the
-    /// power is switched on again: for tests.
+    /// Remembers from now on what [`Nand::cut_power_at`] needs. Memory grows with every program and
+    /// erase until the power is switched on again: for tests.
     pub fn remember_operations(&mut self) {
         self.recent = Some(RecentOperations::default());
     }
 
-    /// Cuts the power at time `at`: programs and erases under way then are torn, those that had not begun never
-    /// happen, on whatever dies. Without [`Nand::remember_operations`] as [`Nand::cut_power`].
+    /// Cuts the power at time `at`: programs and erases under way then are torn, those that had not
+    /// begun never happen, on whatever dies. Without [`Nand::remember_operations`] as
+    /// [`Nand::cut_power`].
     pub fn cut_power_at(&mut self, at: SimTime) {
         if let Some(recent) = &mut self.recent {
             recent.cut(at, &mut self.store);
@@ -413,7 +417,8 @@ impl Nand {
         self.powered = false;
     }
 
-    /// A copy as a power cut at time `at` leaves it, as [`Nand::cut_power_at`]; this one goes on. The copy is kept by nobody.
+    /// A copy as a power cut at time `at` leaves it, as [`Nand::cut_power_at`]; this one goes on.
+    /// The copy is kept by nobody.
     #[must_use]
     pub fn after_power_cut(&self, at: SimTime) -> Self {
         let mut copy = self.copy();
@@ -421,7 +426,7 @@ impl Nand {
         copy
     }
 
-    /// A copy that no [`Keeper`] keeps.
+    /// A copy that no [`BackingStore`] keeps.
     #[must_use]
     pub fn copy(&self) -> Self {
         Self {
@@ -432,7 +437,7 @@ impl Nand {
             timeline: self.timeline.clone(),
             faults: self.faults.clone(),
             recent: self.recent.clone(),
-            keeper: None,
+            backing: None,
             operations: self.operations,
             powered: self.powered,
         }
@@ -443,20 +448,21 @@ impl Nand {
         self.recent.iter().flat_map(RecentOperations::spans)
     }
 
-    /// Forgets operations that had ended by `at`: [`Nand::cut_power_at`] is not to be asked for an earlier time any more.
+    /// Forgets operations that had ended by `at`: [`Nand::cut_power_at`] is not to be asked for an
+    /// earlier time any more.
     pub fn forget_operations_before(&mut self, at: SimTime) {
         if let Some(recent) = &mut self.recent {
             recent.forget_before(at, &mut self.store);
         }
     }
 
-    /// Whether the power is on.
+    /// Tells whether the power is on.
     pub fn is_powered(&self) -> bool {
         self.powered
     }
 
-    /// Switches the power on again: time starts at 0, a power cut that was planned is spent, and bytes that lay
-    /// only in the drive's memory are forgotten.
+    /// Switches the power on again: time starts at 0, a power cut that was planned is spent, and
+    /// bytes that lay only in the drive's memory are forgotten.
     pub fn power_on(&mut self) {
         self.powered = true;
         self.timeline.reset(&self.config.geometry);
@@ -469,17 +475,18 @@ impl Nand {
         }
     }
 
-    /// What each die has done since the power was switched on.
+    /// Returns what each die has done since the power was switched on.
     pub fn die_use(&self) -> impl Iterator<Item = DieUse> {
         self.timeline.die_use()
     }
 
-    /// When the last of the dies falls idle.
+    /// Returns when the last of the dies falls idle.
     pub fn idle_from(&self) -> SimTime {
         self.timeline.idle_from()
     }
 
-    /// The sequence number of the page that was programmed last in a block, also when it was erased since.
+    /// The sequence number of the page that was programmed last in a block, also when it was erased
+    /// since.
     pub fn last_seq(&self, block: BlockId) -> Seq {
         Seq(self.store.blocks[block.0 as usize].last_seq())
     }

@@ -6,8 +6,9 @@ use dovetail_block::{BlockBytes, Content, Pattern};
 
 use crate::bytes::Bytes;
 
-/// The content of 4 KiB of a page. Tokens of bytes are counted references: whoever interns one owns one
-/// reference, programming it hands that reference to the page, and erasing the page gives it back.
+/// The content of 4 KiB of a page. Tokens of bytes are counted references: whoever interns one owns
+/// one reference, programming it hands that reference to the page, and erasing the page gives it
+/// back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token(u64);
 
@@ -36,7 +37,7 @@ impl Token {
         if self.0 < PATTERN_BIT && self.0 >= FIRST_SLOT { Some((self.0 - FIRST_SLOT) as usize) } else { None }
     }
 
-    /// Whether the token points at bytes kept aside.
+    /// Tells whether the token points at bytes kept aside.
     pub(crate) const fn has_bytes(self) -> bool {
         self.slot().is_some()
     }
@@ -110,8 +111,8 @@ impl Payloads {
         }
     }
 
-    /// Counts the references anew: those of `live` tokens are all that there are. After a power cut, what only
-    /// the drive's memory referred to is gone.
+    /// Counts the references anew: those of `live` tokens are all that there are. After a power
+    /// cut, what only the drive's memory referred to is gone.
     pub(crate) fn recount(&mut self, live: impl Iterator<Item = Token>) {
         for (_, count) in &mut self.slots {
             *count = 0;

@@ -1,8 +1,8 @@
 //! Programs and erases that may not have ended when the power goes: what a cut at a time undoes.
 //!
-//! State changes when an operation is issued, its time is reserved for later. To cut the power at a time, what had
-//! not begun by then must be taken back, and what was under way torn. The flash keeps what that needs only when asked
-//! to: tests ask, simulations do not.
+//! State changes when an operation is issued, its time is reserved for later. To cut the power at a
+//! time, what had not begun by then must be taken back, and what was under way torn. The flash
+//! keeps what that needs only when asked to: tests ask, simulations do not.
 
 use dovetail_time::{SimSpan, SimTime};
 

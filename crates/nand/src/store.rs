@@ -1,7 +1,8 @@
 //! The state of every page and block, packed: sixteen bytes per 4 KiB page.
 //!
-//! A page's word holds its token (44 bits), its stream (4) and its sequence number as a distance (16 bits) from
-//! a base that its block keeps. Where the distance grows beyond 16 bits the block notes a new base.
+//! A page's word holds its token (44 bits), its stream (4) and its sequence number as a distance
+//! (16 bits) from a base that its block keeps. Where the distance grows beyond 16 bits the block
+//! notes a new base.
 
 use dovetail_block::{Inode, StreamId};
 
@@ -13,7 +14,7 @@ const STREAM_SHIFT: u32 = Token::BITS;
 const DELTA_SHIFT: u32 = STREAM_SHIFT + 4;
 const MAX_DELTA: u64 = u16::MAX as u64;
 
-/// What only some blocks need.
+/// Fields that only some blocks need.
 #[derive(Clone, Debug, Default)]
 struct Extra {
     /// Sequence bases beyond the first: from which page on, and the base.
@@ -51,23 +52,23 @@ impl SavedBlock {
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     geometry: Geometry,
-    parts: usize,
+    subpages: usize,
     words: Vec<u64>,
     lpns: Vec<u64>,
     pub(crate) blocks: Vec<BlockState>,
     payloads: Payloads,
-    /// Whether an inode was ever told: until then no block needs to be asked for one.
+    /// Set if an inode was ever told: until then no block needs to be asked for one.
     inodes_told: bool,
 }
 
 impl Store {
     pub(crate) fn new(geometry: Geometry) -> Self {
         let pages = geometry.pages() as usize;
-        let parts = geometry.parts_per_page() as usize;
+        let subpages = geometry.subpages_per_page() as usize;
         Self {
             geometry,
-            parts,
-            words: vec![0; pages * parts],
+            subpages,
+            words: vec![0; pages * subpages],
             lpns: vec![0; pages],
             blocks: std::iter::repeat_with(BlockState::default).take(geometry.blocks() as usize).collect(),
             payloads: Payloads::default(),
@@ -83,8 +84,8 @@ impl Store {
         self.payloads.resolve(token)
     }
 
-    pub(crate) fn token(&self, ppn: Ppn, part: usize) -> Token {
-        Token::from_bits(self.words[ppn.0 as usize * self.parts + part] & ((1 << Token::BITS) - 1))
+    pub(crate) fn token(&self, ppn: Ppn, subpage: usize) -> Token {
+        Token::from_bits(self.words[ppn.0 as usize * self.subpages + subpage] & ((1 << Token::BITS) - 1))
     }
 
     /// The bytes of memory that the state of pages and blocks takes, without what real bytes take.
@@ -102,15 +103,16 @@ impl Store {
         state.next_page += 1;
         state.last_seq = oob.seq.0;
         let side = delta << DELTA_SHIFT | u64::from(oob.stream.0) << STREAM_SHIFT;
-        let first = ppn.0 as usize * self.parts;
-        for (word, token) in self.words[first..first + self.parts].iter_mut().zip(tokens) {
+        let first = ppn.0 as usize * self.subpages;
+        for (word, token) in self.words[first..first + self.subpages].iter_mut().zip(tokens) {
             state.holds_bytes |= token.has_bytes();
             *word = token.bits() | side;
         }
         self.lpns[ppn.0 as usize] = oob.lpn.0;
     }
 
-    /// Sets how worn a restored block is; its pages may have raised the last sequence number already.
+    /// Sets how worn a restored block is; its pages may have raised the last sequence number
+    /// already.
     pub(crate) fn restore_wear(&mut self, block: BlockId, erases: u32, last_seq: u64) {
         let state = &mut self.blocks[block.0 as usize];
         (state.erases, state.last_seq) = (erases, state.last_seq.max(last_seq));
@@ -119,14 +121,14 @@ impl Store {
     /// Uses up the next page of its block without content: it was torn or failed.
     pub(crate) fn spoil(&mut self, ppn: Ppn, block: BlockId) {
         self.blocks[block.0 as usize].next_page += 1;
-        let first = ppn.0 as usize * self.parts;
-        self.words[first..first + self.parts].fill(Token::TORN.bits());
+        let first = ppn.0 as usize * self.subpages;
+        self.words[first..first + self.subpages].fill(Token::TORN.bits());
     }
 
     /// The page, programmed already, was under way when the power went.
     pub(crate) fn tear(&mut self, ppn: Ppn) {
-        let first = ppn.0 as usize * self.parts;
-        self.words[first..first + self.parts].fill(Token::TORN.bits());
+        let first = ppn.0 as usize * self.subpages;
+        self.words[first..first + self.subpages].fill(Token::TORN.bits());
     }
 
     /// The page programmed last in `block` had not begun when the power went.
@@ -139,9 +141,9 @@ impl Store {
         let mut pages = Vec::new();
         for page in 0..state.next_page {
             let ppn = self.geometry.ppn(block, page);
-            (0..self.parts).for_each(|part| self.payloads.retain(self.token(ppn, part)));
-            let first = ppn.0 as usize * self.parts;
-            pages.push((self.words[first..first + self.parts].to_vec(), self.lpns[ppn.0 as usize]));
+            (0..self.subpages).for_each(|subpage| self.payloads.retain(self.token(ppn, subpage)));
+            let first = ppn.0 as usize * self.subpages;
+            pages.push((self.words[first..first + self.subpages].to_vec(), self.lpns[ppn.0 as usize]));
         }
         SavedBlock { block, state, pages }
     }
@@ -156,8 +158,8 @@ impl Store {
     pub(crate) fn restore(&mut self, saved: SavedBlock) {
         for (page, (words, lpn)) in saved.pages.into_iter().enumerate() {
             let ppn = self.geometry.ppn(saved.block, page as u32);
-            let first = ppn.0 as usize * self.parts;
-            self.words[first..first + self.parts].copy_from_slice(&words);
+            let first = ppn.0 as usize * self.subpages;
+            self.words[first..first + self.subpages].copy_from_slice(&words);
             self.lpns[ppn.0 as usize] = lpn;
         }
         self.blocks[saved.block.0 as usize] = saved.state;
@@ -169,7 +171,7 @@ impl Store {
             return None;
         }
         let state = &self.blocks[block.0 as usize];
-        let word = self.words[ppn.0 as usize * self.parts];
+        let word = self.words[ppn.0 as usize * self.subpages];
         Some(Oob {
             lpn: Lpn(self.lpns[ppn.0 as usize]),
             seq: Seq(state.base_of(page) + (word >> DELTA_SHIFT)),
@@ -178,9 +180,10 @@ impl Store {
         })
     }
 
-    /// The logical page and stream of a programmed, untorn page: what moving it needs, without the rest.
+    /// The logical page and stream of a programmed, untorn page: what moving it needs, without the
+    /// rest.
     pub(crate) fn owner(&self, ppn: Ppn) -> (Lpn, StreamId) {
-        let word = self.words[ppn.0 as usize * self.parts];
+        let word = self.words[ppn.0 as usize * self.subpages];
         (Lpn(self.lpns[ppn.0 as usize]), StreamId((word >> STREAM_SHIFT & 0xF) as u8))
     }
 
@@ -201,8 +204,8 @@ impl Store {
         if std::mem::take(&mut state.holds_bytes) {
             for page in 0..used {
                 let ppn = self.geometry.ppn(block, page);
-                for part in 0..self.parts {
-                    let token = self.token(ppn, part);
+                for subpage in 0..self.subpages {
+                    let token = self.token(ppn, subpage);
                     self.payloads.release(token);
                 }
             }
@@ -215,7 +218,7 @@ impl Store {
         for (index, state) in self.blocks.iter().enumerate().filter(|(_, state)| state.holds_bytes) {
             for page in 0..state.next_page {
                 let ppn = self.geometry.ppn(BlockId(index as u32), page);
-                live.extend((0..self.parts).map(|part| self.token(ppn, part)));
+                live.extend((0..self.subpages).map(|subpage| self.token(ppn, subpage)));
             }
         }
         self.payloads.recount(live.into_iter());

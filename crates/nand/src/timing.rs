@@ -1,19 +1,21 @@
-//! When flash operations start and end.
+//! Times at which flash operations start and end.
 //!
-//! A die does one operation at a time and is busy until a known time; a program or erase reserves the time
-//! after it. A read goes before what is only reserved: it waits for the operation that is under way and for
-//! earlier reads, and moves the end of the reservations by its own time (times that were already given out for
-//! them stay as they were told; of several erases that wait, reads see the last). So a read behind a long queue of programs waits for one of them, as it does
-//! in controllers that put reads first, and moving pages does not chain the dies to each other.
+//! A die does one operation at a time and is busy until a known time; a program or erase reserves
+//! the time after it. A read goes before what is only reserved: it waits for the operation that is
+//! under way and for earlier reads, and moves the end of the reservations by its own time (times
+//! that were already given out for them stay as they were told; of several erases that wait, reads
+//! see the last). So a read behind a long queue of programs waits for one of them, as it does in
+//! controllers that put reads first, and moving pages does not chain the dies to each other.
 //!
-//! Planes of one die work together when commands of the same kind for the same page index meet before the
-//! first of them has started (a multi-plane command).
+//! Planes of one die work together when commands of the same kind for the same page index meet
+//! before the first of them has started (a multi-plane command).
 //!
-//! A channel moves page data between the controller and its dies. It is kept as a backlog of work: a transfer
-//! starts when its data is ready and the transfers issued before it are through. A read's transfer takes its
-//! place in the backlog as if its die were idle; behind a busy die its data comes later, and the channel is not
-//! blocked until then. So reads that had to wait for their dies can meet on a channel for which the model has
-//! already gone on: the channel carries its rate over time, and in such moments briefly more.
+//! A channel moves page data between the controller and its dies. It is kept as a backlog of work:
+//! a transfer starts when its data is ready and the transfers issued before it are through. A
+//! read's transfer takes its place in the backlog as if its die were idle; behind a busy die its
+//! data comes later, and the channel is not blocked until then. So reads that had to wait for their
+//! dies can meet on a channel for which the model has already gone on: the channel carries its rate
+//! over time, and in such moments briefly more.
 
 use dovetail_time::{SimSpan, SimTime};
 
@@ -32,12 +34,13 @@ pub struct Timing {
     pub transfer_4k: SimSpan,
 }
 
-/// What a die has done so far.
+/// The work of a die so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DieUse {
     /// Time in which the die worked.
     pub busy: SimSpan,
-    /// Time from issue to end, summed over all its operations: divided by elapsed time, its mean queue depth.
+    /// Time from issue to end, summed over all its operations: divided by elapsed time, its mean
+    /// queue depth.
     pub residence: SimSpan,
     /// Operations.
     pub operations: u64,
@@ -60,12 +63,12 @@ struct Reservation {
     planes: u32,
 }
 
-/// A die needs no list of its reservations: from the end of the last one backwards they are programs, one after
-/// the other, but for an erase, of which the last is kept.
+/// A die needs no list of its reservations: from the end of the last one backwards they are
+/// programs, one after the other, but for an erase, of which the last is kept.
 #[derive(Clone, Copy, Debug, Default)]
 struct Die {
     busy_until: SimTime,
-    /// When the reservations that follow each other without a gap begin.
+    /// Time when the reservations that follow each other without a gap begin.
     busy_from: SimTime,
     last: Reservation,
     last_erase: (SimTime, SimTime),
@@ -75,7 +78,8 @@ struct Die {
 }
 
 impl Die {
-    /// When a read that is ready now can start: after what is under way, and after earlier reads.
+    /// Returns when a read that is ready now can start: after what is under way, and after earlier
+    /// reads.
     fn read_start(&self, ready: SimTime, program: SimSpan) -> SimTime {
         let under_way_until = if ready < self.busy_from || ready >= self.busy_until {
             ready
@@ -99,7 +103,8 @@ impl Die {
     }
 }
 
-/// The end of the program that is under way at `ready`, when programs follow each other up to `end`.
+/// The end of the program that is under way at `ready`, when programs follow each other up to
+/// `end`.
 fn last_boundary(end: SimTime, ready: SimTime, program: SimSpan) -> SimTime {
     let whole = end.since(ready).as_ns() / program.as_ns().max(1) * program.as_ns();
     SimTime::from_ns(end.as_ns() - whole)
@@ -114,9 +119,9 @@ pub(crate) struct Timeline {
     channel_backlog_until: Vec<SimTime>,
 }
 
-/// Where a page is programmed.
+/// The page of a program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ProgramTarget {
     pub(crate) unit: u32,
     /// Its index in its block.
     pub(crate) page: u32,
@@ -160,7 +165,7 @@ impl Timeline {
     }
 
     /// Channel, then cell array.
-    pub(crate) fn program(&mut self, at: SimTime, place: Place, bytes: u32) -> SimTime {
+    pub(crate) fn program(&mut self, at: SimTime, place: ProgramTarget, bytes: u32) -> SimTime {
         let unit = self.units[place.unit as usize];
         let arrived = self.transfer(at, at, unit.channel, bytes);
         self.work(at, arrived, unit, place.page, Operation::Program)
@@ -174,7 +179,7 @@ impl Timeline {
         self.dies.iter().map(|die| die.used)
     }
 
-    /// When the last of the dies falls idle.
+    /// Returns when the last of the dies falls idle.
     pub(crate) fn idle_from(&self) -> SimTime {
         self.dies.iter().map(|die| die.busy_until).max().unwrap_or_default()
     }
@@ -265,8 +270,8 @@ mod tests {
     }
 
     /// Units are numbered die first: two dies, then their second planes.
-    fn place(die: u32, plane: u32, page: u32) -> Place {
-        Place { unit: plane * 2 + die, page }
+    fn place(die: u32, plane: u32, page: u32) -> ProgramTarget {
+        ProgramTarget { unit: plane * 2 + die, page }
     }
 
     #[test]

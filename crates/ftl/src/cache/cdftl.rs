@@ -1,15 +1,17 @@
-//! `cdftl`: two levels, single entries (CMT) over whole translation pages (CTP) (Qin, Wang, Liu and Shao, "A two-level caching
-//! mechanism for demand-based page-level address mapping in NAND flash memory storage systems", RTAS 2011).
+//! `cdftl`: two levels, single entries (CMT) over whole translation pages (CTP) (Qin, Wang, Liu and
+//! Shao, "A two-level caching mechanism for demand-based page-level address mapping in NAND flash
+//! memory storage systems", RTAS 2011).
 //!
-//! A miss in both brings the translation page into the CTP and the entry into the CMT. An entry that leaves the CMT is
-//! put into its page in the CTP; a dirty one whose page is not there is held until it is, or until nothing else is left to
-//! go. Only the CTP writes to flash, whole pages with all changes that the CMT has of them.
+//! A miss in both brings the translation page into the CTP and the entry into the CMT. An entry
+//! that leaves the CMT is put into its page in the CTP; a dirty one whose page is not there is held
+//! until it is, or until nothing else is left to go. Only the CTP writes to flash, whole pages with
+//! all changes that the CMT has of them.
 
 use super::list::List;
 use super::pages::{Changes, Pages};
 use super::table::Table;
 use super::{
-    Access, Cache, CacheConfig, ENTRY_BYTES, Entry, Occupancy, Policy, Shape, Step, TranslationPage,
+    Access, Cache, CacheConfig, CacheStep, ENTRY_BYTES, Entry, Occupancy, Policy, Shape, TranslationPage,
 };
 
 pub(super) const POLICY: Policy = Policy {
@@ -79,27 +81,27 @@ impl Cdftl {
     }
 
     /// Reads a page into the second level: what was held for it may go now.
-    fn load(&mut self, page: TranslationPage, steps: &mut Vec<Step>) {
+    fn load(&mut self, page: TranslationPage, steps: &mut Vec<CacheStep>) {
         if self.pages.len() >= self.most_pages {
             self.evict_page(steps);
         }
-        steps.push(Step::Read { page });
+        steps.push(CacheStep::Read { page });
         self.pages.insert(page, Changes::default());
         let held: Vec<u32> = self.table.dirty_of(page).collect();
         held.into_iter().for_each(|slot| self.move_to(slot, FREE_TO_GO));
     }
 
-    fn evict_page(&mut self, steps: &mut Vec<Step>) {
+    fn evict_page(&mut self, steps: &mut Vec<CacheStep>) {
         let Some(coldest) = self.pages.coldest().next() else { return };
         let page = self.pages.page(coldest);
         let changes = self.pages.remove(coldest);
         if changes.count() > 0 || self.table.dirty_of(page).next().is_some() {
-            steps.push(Step::Write { page, whole: true });
+            steps.push(CacheStep::Write { page, whole: true });
             self.table.clean_page(page);
         }
     }
 
-    fn evict_entry(&mut self, steps: &mut Vec<Step>) {
+    fn evict_entry(&mut self, steps: &mut Vec<CacheStep>) {
         if self.lists[usize::from(FREE_TO_GO)].is_empty()
             && let Some(oldest) = self.lists[usize::from(HELD)].back()
         {
@@ -118,7 +120,7 @@ impl Cdftl {
         self.table.remove(victim);
     }
 
-    fn admit(&mut self, entry: Entry, steps: &mut Vec<Step>) -> u32 {
+    fn admit(&mut self, entry: Entry, steps: &mut Vec<CacheStep>) -> u32 {
         if self.table.is_full() {
             self.evict_entry(steps);
         }
@@ -128,7 +130,7 @@ impl Cdftl {
     }
 
     /// Makes sure of the page; says whether it was there.
-    fn want_page(&mut self, page: TranslationPage, steps: &mut Vec<Step>) -> bool {
+    fn want_page(&mut self, page: TranslationPage, steps: &mut Vec<CacheStep>) -> bool {
         let found = self.pages.find(page);
         match found {
             Some(slot) => self.pages.touch(slot),
@@ -139,7 +141,14 @@ impl Cdftl {
 }
 
 impl Cache for Cdftl {
-    fn access(&mut self, entry: Entry, access: Access, _: u32, _: &dyn Shape, steps: &mut Vec<Step>) -> bool {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        _: u32,
+        _: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> bool {
         let (slot, hit) = match self.table.find(entry) {
             Some(slot) => {
                 self.promote(slot);

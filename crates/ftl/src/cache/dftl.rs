@@ -1,5 +1,6 @@
-//! `dftl`: single entries in a segmented LRU list, written back by translation page (Gupta, Kim and Urgaonkar, "DFTL: a flash
-//! translation layer employing demand-based selective caching of page-level address mappings", ASPLOS 2009, section 3).
+//! `dftl`: single entries in a segmented LRU list, written back by translation page (Gupta, Kim and
+//! Urgaonkar, "DFTL: a flash translation layer employing demand-based selective caching of
+//! page-level address mappings", ASPLOS 2009, section 3).
 
 use super::Policy;
 use super::segmented::{SegmentedLru, WriteBack};
@@ -10,13 +11,14 @@ pub(super) const POLICY: Policy = Policy {
     build: |config| Box::new(SegmentedLru::new(config, PROTECTED_PERCENT, WriteBack::ByPage)),
 };
 
-/// The same with each dirty entry written alone: FlashSim's own DFTL does so, on which the split cache's paper builds.
+/// The same with each dirty entry written alone: FlashSim's own DFTL does so, on which the split
+/// cache's paper builds.
 pub(super) const SINGLE: Policy = Policy {
     name: "dftl-single",
     about: "dftl with dirty entries written one by one, as FlashSim has it",
     build: |config| Box::new(SegmentedLru::new(config, PROTECTED_PERCENT, WriteBack::Alone)),
 };
 
-/// Share of the protected segment in percent. The paper gives none; FlashSim's DFTL has 6,552 entries in one and 1,640 in
-/// the other.
+/// Share of the protected segment in percent. The paper gives none; FlashSim's DFTL has 6,552
+/// entries in one and 1,640 in the other.
 pub(super) const PROTECTED_PERCENT: usize = 80;

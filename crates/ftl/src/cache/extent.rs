@@ -1,17 +1,19 @@
-//! `extent`: runs of entries whose addresses follow each other, one record each: a cached interval map (ours).
+//! `extent`: runs of entries whose addresses follow each other, one record each: a cached interval
+//! map (ours).
 //!
-//! What a log-structured file system writes in one piece, and what it has not written yet, costs one record however long it
-//! is, up to a translation page. A miss for a read brings in the run around the entry; one for a write the entry alone, or the run
-//! from there on if the entry before it is cached: the host goes on in order. An entry that changes is cut out of its run, and joins its
-//! neighbours again where its new address follows theirs.
-//! What goes is the least recently used run; a dirty one is written with all dirty ones of its translation page, which
-//! stay, clean. Two runs that join are dirty if one was. Addresses that follow each other are found in what was
-//! just read, with the cached changes over it: the map as it is now.
+//! What a log-structured file system writes in one piece, and what it has not written yet, costs
+//! one record however long it is, up to a translation page. A miss for a read brings in the run
+//! around the entry; one for a write the entry alone, or the run from there on if the entry before
+//! it is cached: the host goes on in order. An entry that changes is cut out of its run, and joins
+//! its neighbours again where its new address follows theirs. What goes is the least recently used
+//! run; a dirty one is written with all dirty ones of its translation page, which stay, clean. Two
+//! runs that join are dirty if one was. Addresses that follow each other are found in what was just
+//! read, with the cached changes over it: the map as it is now.
 
 use std::collections::BTreeMap;
 
 use super::list::{Links, List};
-use super::{Access, Cache, CacheConfig, Entry, Occupancy, Policy, Shape, Step, TranslationPage};
+use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage};
 
 pub(super) const POLICY: Policy = Policy {
     name: "extent",
@@ -19,13 +21,15 @@ pub(super) const POLICY: Policy = Policy {
     build: |config| Box::new(Extents::new(config)),
 };
 
-/// Bytes of a run: 4 of its first flash page, 4 of its place in its translation page, its length and its state (assumed).
+/// Bytes of a run: 4 of its first flash page, 4 of its place in its translation page, its length
+/// and its state (assumed).
 pub(super) const EXTENT_BYTES: u64 = 8;
 /// Bytes of a translation page with runs: 8 of its number, 8 of where they are (assumed).
 pub(super) const NODE_BYTES: u64 = 16;
 /// Bytes that there are at least, whatever is asked for.
 pub(super) const FEWEST_BYTES: u64 = 8 * (EXTENT_BYTES + NODE_BYTES);
-/// Bytes that one access may add: the entry, what comes before it in its run and what comes behind, in a new translation page.
+/// Bytes that one access may add: the entry, what comes before it in its run and what comes behind,
+/// in a new translation page.
 pub(super) const MOST_ADDED: u64 = 3 * EXTENT_BYTES + NODE_BYTES;
 
 /// The entries `start..end`, within one translation page.
@@ -45,7 +49,8 @@ struct Extents {
     bytes: u64,
     links: Vec<Links>,
     order: List,
-    /// Entries whose addresses have changed since the last access: whether they join their neighbours is still to be seen.
+    /// Entries whose addresses have changed since the last access: whether they join their
+    /// neighbours is still to be seen.
     changed: Vec<Entry>,
 }
 
@@ -119,7 +124,8 @@ impl Extents {
         extent
     }
 
-    /// Makes a run of `entry` alone, dirty; the rest of its run stays right behind it in the order of use.
+    /// Makes a run of `entry` alone, dirty; the rest of its run stays right behind it in the order
+    /// of use.
     fn cut_out(&mut self, slot: u32, entry: Entry) {
         let Extent { start, end, dirty } = self.get(slot);
         self.by_start.remove(&start);
@@ -163,13 +169,13 @@ impl Extents {
         self.by_start.insert(joined.start, slot);
     }
 
-    fn make_room(&mut self, steps: &mut Vec<Step>) {
+    fn make_room(&mut self, steps: &mut Vec<CacheStep>) {
         while self.bytes + MOST_ADDED > self.config.bytes.max(FEWEST_BYTES) {
             let Some(victim) = self.order.back() else { return };
             let Extent { start, dirty, .. } = self.get(victim);
             if dirty {
                 let page = self.config.page_of(start);
-                steps.push(Step::Write { page, whole: self.has_all_of(page) });
+                steps.push(CacheStep::Write { page, whole: self.has_all_of(page) });
                 self.clean(page);
             }
             self.remove(victim);
@@ -188,7 +194,8 @@ impl Extents {
         }
     }
 
-    /// Brings in the run around an entry; for a write the run from there on, if the entry before it is cached, or it alone.
+    /// Brings in the run around an entry; for a write the run from there on, if the entry before it
+    /// is cached, or it alone.
     fn load(&mut self, entry: Entry, access: Access, shape: &dyn Shape) -> u32 {
         let page = self.page_range(self.config.page_of(entry));
         let (mut start, mut end) = (entry, entry + 1);
@@ -217,7 +224,7 @@ impl Cache for Extents {
         access: Access,
         _: u32,
         shape: &dyn Shape,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<CacheStep>,
     ) -> bool {
         self.join_changed(shape);
         let found = self.find(entry);
@@ -226,7 +233,7 @@ impl Cache for Extents {
         }
         self.make_room(steps);
         let slot = found.unwrap_or_else(|| {
-            steps.push(Step::Read { page: self.config.page_of(entry) });
+            steps.push(CacheStep::Read { page: self.config.page_of(entry) });
             self.load(entry, access, shape)
         });
         if access.is_change() {

@@ -1,4 +1,5 @@
-//! Doubly linked lists through slots of a slab: moving an entry to an end of its list takes no search.
+//! Doubly linked lists through slots of a slab: moving an entry to an end of its list takes no
+//! search.
 
 pub(super) const NIL: u32 = u32::MAX;
 

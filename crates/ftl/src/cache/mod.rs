@@ -1,8 +1,9 @@
-//! Which mapping entries a drive keeps in its memory when the whole map lies on flash.
+//! Mapping entries that a drive keeps in its memory when the whole map lies on flash.
 //!
-//! A [`Cache`] knows keys and no addresses: what is cached, what of it is dirty, and what has to be read from flash and
-//! written to it so that an entry can be used. It returns that as [`Step`]s and the drive carries them out. A policy is one
-//! file and one line in [`POLICIES`]. See `docs/mapping-caches.md` for what was taken from which paper.
+//! A [`Cache`] knows keys and no addresses: what is cached, what of it is dirty, and what has to be
+//! read from flash and written to it so that an entry can be used. It returns that as
+//! [`CacheStep`]s and the drive carries them out. A policy is one file and one line in
+//! [`POLICIES`]. See `docs/mapping-caches.md` for what was taken from which paper.
 
 mod cdftl;
 mod dftl;
@@ -25,7 +26,7 @@ pub type Entry = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TranslationPage(pub u64);
 
-/// What an entry is wanted for.
+/// The reason why an entry is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Its address is read.
@@ -45,13 +46,13 @@ impl Access {
 
 /// Something to be done on flash, in the order in which steps are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A translation page is written with all changes that the cache had of it. Unless `whole` is set, the page on flash
-    /// must be read before: the cache has only a part of it.
+pub enum CacheStep {
+    /// A translation page is written with all changes that the cache had of it. Unless `whole` is
+    /// set, the page on flash must be read before: the cache has only a part of it.
     Write {
         /// Which.
         page: TranslationPage,
-        /// Whether all its entries are cached.
+        /// Set if all its entries are cached.
         whole: bool,
     },
     /// A translation page is read.
@@ -61,7 +62,7 @@ pub enum Step {
     },
 }
 
-/// How a cache is made.
+/// The size and shape of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
     /// Bytes of memory for it.
@@ -70,9 +71,11 @@ pub struct CacheConfig {
     pub shift: u32,
 }
 
-/// Bytes of an entry in a cache of single entries: logical and physical page number (the paper of the split cache, section IV).
+/// Bytes of an entry in a cache of single entries: logical and physical page number (the paper of
+/// the split cache, section IV).
 pub const ENTRY_BYTES: u64 = 8;
-/// Entries that a cache has room for at least, whatever its bytes: below this a segmented list has no segments.
+/// Entries that a cache has room for at least, whatever its bytes: below this a segmented list has
+/// no segments.
 const FEWEST_ENTRIES: u64 = 8;
 
 impl CacheConfig {
@@ -90,7 +93,7 @@ impl CacheConfig {
     }
 }
 
-/// What is in a cache now.
+/// The present content of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupancy {
     /// Entries.
@@ -103,19 +106,21 @@ pub struct Occupancy {
     pub maht: u64,
 }
 
-/// What a cache wants to know of the map.
+/// The map as a cache sees it.
 pub trait Shape {
-    /// Pieces of a translation page within which physical addresses follow each other: what a condensed page has to store.
+    /// Pieces of a translation page within which physical addresses follow each other: what a
+    /// condensed page has to store.
     fn runs(&self, page: TranslationPage) -> u32;
 
-    /// Whether the address of the entry behind `entry` follows its own, or both have none.
+    /// Tells whether the address of the entry behind `entry` follows its own, or both have none.
     fn follows(&self, entry: Entry) -> bool;
 }
 
 /// A cache of mapping entries.
 pub trait Cache: std::fmt::Debug + Send {
-    /// Makes `entry` available, marks it dirty if it is for a write, and says whether it was there before. What has to be
-    /// done on flash is added to `steps`: first what makes room, then the read of the entry's translation page.
+    /// Makes `entry` available, marks it dirty if it is for a write, and says whether it was there
+    /// before. What has to be done on flash is added to `steps`: first what makes room, then the
+    /// read of the entry's translation page.
     ///
     /// `following` entries after it are part of the same request and will be asked for next.
     fn access(
@@ -124,20 +129,22 @@ pub trait Cache: std::fmt::Debug + Send {
         access: Access,
         following: u32,
         shape: &dyn Shape,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<CacheStep>,
     ) -> bool;
 
-    /// The drive has moved the page of `entry`. Says whether the cache takes the change, to be written some time later;
-    /// otherwise the translation page must be changed on flash. Says nothing of how much the entry is wanted.
+    /// The drive has moved the page of `entry`. Says whether the cache takes the change, to be
+    /// written some time later; otherwise the translation page must be changed on flash. Says
+    /// nothing of how much the entry is wanted.
     fn moved(&mut self, entry: Entry) -> bool;
 
-    /// The translation page is about to be written for another reason, with all changes: its entries are clean.
+    /// The translation page is about to be written for another reason, with all changes: its
+    /// entries are clean.
     fn written(&mut self, page: TranslationPage);
 
-    /// Whether the cache has a change of `entry` that flash lacks.
+    /// Tells whether the cache has a change of `entry` that flash lacks.
     fn is_dirty(&self, entry: Entry) -> bool;
 
-    /// What is in it.
+    /// Returns what is in it.
     fn occupancy(&self) -> Occupancy;
 }
 
@@ -146,7 +153,7 @@ pub trait Cache: std::fmt::Debug + Send {
 pub struct Policy {
     /// Its name in profiles and on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: &'static str,
     /// Builds an empty cache.
     pub build: fn(CacheConfig) -> Box<dyn Cache>,

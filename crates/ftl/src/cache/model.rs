@@ -22,7 +22,7 @@ pub(super) trait Model {
         access: Access,
         following: u32,
         shape: &dyn Shape,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<CacheStep>,
     ) -> bool;
     fn moved(&mut self, entry: Entry) -> bool;
     fn written(&mut self, page: TranslationPage);
@@ -43,7 +43,7 @@ fn model_of(name: &str, config: CacheConfig) -> Box<dyn Model> {
     }
 }
 
-/// Where entries are mapped.
+/// The flash pages of entries.
 struct Places {
     config: CacheConfig,
     places: RefCell<BTreeMap<Entry, u64>>,
@@ -79,7 +79,7 @@ impl Shape for Places {
     }
 }
 
-/// Where a run's entries lie: everywhere, or mostly among a few.
+/// Returns where a run's entries lie: everywhere, or mostly among a few.
 fn draw(rng: &mut Rng, entries: u64) -> Entry {
     if rng.chance(0.7) { rng.below(entries / 8 + 1) } else { rng.below(entries) }
 }
@@ -119,7 +119,7 @@ fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
                 let wanted = model.access(entry, access, following, &shape, &mut expected);
                 assert_eq!((hit, &steps), (wanted, &expected), "{}", at(step));
                 for written in &steps {
-                    if let Step::Write { page, .. } = *written {
+                    if let CacheStep::Write { page, .. } = *written {
                         unwritten.retain(|&entry| config.page_of(entry) != page);
                     }
                 }

@@ -1,4 +1,5 @@
-//! Cached translation pages, or what a cache knows of them: a slab found by page, in the order of their last use.
+//! Cached translation pages, or what a cache knows of them: a slab found by page, in the order of
+//! their last use.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -87,7 +88,7 @@ impl<T: Default> Pages<T> {
     }
 }
 
-/// Which entries of a wholly cached page are dirty.
+/// Dirty entries of a wholly cached page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Changes {
     words: Vec<u64>,

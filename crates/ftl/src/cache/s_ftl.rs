@@ -1,12 +1,14 @@
-//! `s-ftl`: whole translation pages, condensed where addresses follow each other (Jiang, Zhang, Yuan, Hu and Chen, "S-FTL: an
-//! efficient address translation for flash memory by exploiting spatial locality", MSST 2011).
+//! `s-ftl`: whole translation pages, condensed where addresses follow each other (Jiang, Zhang,
+//! Yuan, Hu and Chen, "S-FTL: an efficient address translation for flash memory by exploiting
+//! spatial locality", MSST 2011).
 //!
-//! A page takes a bit for each entry and an address for each run of entries whose addresses follow each other. What goes is
-//! the page with the fewest dirty entries, of the coldest few: over all pages, one that was written throughout would never
-//! go. The published one keeps single changes of pages that went in a buffer of their own; this one does not.
+//! A page takes a bit for each entry and an address for each run of entries whose addresses follow
+//! each other. What goes is the page with the fewest dirty entries, of the coldest few: over all
+//! pages, one that was written throughout would never go. The published one keeps single changes of
+//! pages that went in a buffer of their own; this one does not.
 
 use super::pages::{Changes, Pages};
-use super::{Access, Cache, CacheConfig, Entry, Occupancy, Policy, Shape, Step, TranslationPage};
+use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage};
 
 pub(super) const POLICY: Policy = Policy {
     name: "s-ftl",
@@ -16,7 +18,8 @@ pub(super) const POLICY: Policy = Policy {
 
 /// Of how many of the coldest pages the one with the fewest changes goes (assumed).
 pub(super) const WINDOW: usize = 8;
-/// After how many changes pages are measured anew at the latest, and give way if they have grown too large (assumed).
+/// After how many changes pages are measured anew at the latest, and give way if they have grown
+/// too large (assumed).
 pub(super) const MEASURED_AFTER: u32 = 64;
 /// Bytes of an address and of a page's number.
 const ADDRESS_BYTES: u64 = 4;
@@ -77,7 +80,7 @@ impl Sftl {
         }
     }
 
-    fn make_room(&mut self, bytes: u64, steps: &mut Vec<Step>) {
+    fn make_room(&mut self, bytes: u64, steps: &mut Vec<CacheStep>) {
         while self.bytes + bytes > self.config.bytes {
             let coldest = self.pages.coldest().take(WINDOW);
             let Some(victim) = coldest.min_by_key(|&slot| self.pages.get(slot).changes.count()) else {
@@ -87,16 +90,16 @@ impl Sftl {
             let gone = self.pages.remove(victim);
             self.bytes -= gone.bytes;
             if gone.changes.count() > 0 {
-                steps.push(Step::Write { page, whole: true });
+                steps.push(CacheStep::Write { page, whole: true });
             }
         }
     }
 
-    fn load(&mut self, page: TranslationPage, shape: &dyn Shape, steps: &mut Vec<Step>) -> u32 {
+    fn load(&mut self, page: TranslationPage, shape: &dyn Shape, steps: &mut Vec<CacheStep>) -> u32 {
         self.measure_stale(shape);
         let bytes = condensed_bytes(&self.config, shape.runs(page));
         self.make_room(bytes, steps);
-        steps.push(Step::Read { page });
+        steps.push(CacheStep::Read { page });
         self.bytes += bytes;
         self.pages.insert(page, Condensed { bytes, ..Condensed::default() })
     }
@@ -109,7 +112,7 @@ impl Cache for Sftl {
         access: Access,
         _: u32,
         shape: &dyn Shape,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<CacheStep>,
     ) -> bool {
         if self.unmeasured >= MEASURED_AFTER {
             self.measure_stale(shape);

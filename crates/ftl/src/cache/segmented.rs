@@ -1,17 +1,18 @@
 //! A cache of single entries in a segmented LRU list: what `dftl` and `lru` are made of.
 //!
-//! An entry comes into the probationary segment; one that is used again goes to the protected segment, whose least
-//! recently used falls back to the probationary one. What goes is the least recently used of the probationary segment. With no
-//! room in the protected segment all falls back at once, and the list is a plain LRU list.
+//! An entry comes into the probationary segment; one that is used again goes to the protected
+//! segment, whose least recently used falls back to the probationary one. What goes is the least
+//! recently used of the probationary segment. With no room in the protected segment all falls back
+//! at once, and the list is a plain LRU list.
 
 use super::list::List;
 use super::table::Table;
-use super::{Access, Cache, CacheConfig, Entry, Occupancy, Shape, Step, TranslationPage};
+use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Shape, TranslationPage};
 
 const PROBATIONARY: u8 = 0;
 const PROTECTED: u8 = 1;
 
-/// What goes with a dirty entry that is written.
+/// Entries that are written together with a dirty one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteBack {
     /// Nothing.
@@ -62,11 +63,11 @@ impl SegmentedLru {
         self.table.set_tag(coldest, PROBATIONARY);
     }
 
-    fn evict(&mut self, steps: &mut Vec<Step>) {
+    fn evict(&mut self, steps: &mut Vec<CacheStep>) {
         let Some(victim) = self.probationary.back() else { return };
         if self.table.is_dirty(victim) {
             let page = self.table.page(victim);
-            steps.push(Step::Write { page, whole: false });
+            steps.push(CacheStep::Write { page, whole: false });
             self.table.set_clean(victim);
             if self.write_back == WriteBack::ByPage {
                 self.table.clean_page(page);
@@ -76,19 +77,26 @@ impl SegmentedLru {
         self.table.remove(victim);
     }
 
-    fn admit(&mut self, entry: Entry, steps: &mut Vec<Step>) -> u32 {
+    fn admit(&mut self, entry: Entry, steps: &mut Vec<CacheStep>) -> u32 {
         if self.table.is_full() {
             self.evict(steps);
         }
         let slot = self.table.insert(entry, PROBATIONARY);
         self.probationary.push_front(&mut self.table.links, slot);
-        steps.push(Step::Read { page: self.table.page(slot) });
+        steps.push(CacheStep::Read { page: self.table.page(slot) });
         slot
     }
 }
 
 impl Cache for SegmentedLru {
-    fn access(&mut self, entry: Entry, access: Access, _: u32, _: &dyn Shape, steps: &mut Vec<Step>) -> bool {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        _: u32,
+        _: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> bool {
         let found = self.table.find(entry);
         let slot = match found {
             Some(slot) => {

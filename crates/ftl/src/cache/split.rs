@@ -1,14 +1,16 @@
-//! `split`: a read part and a write part, the write part bounded from below by a multiple access hard threshold (Gao, Di,
-//! Deng, Liu, Ji, Xue and Shi, "F2FS Aware Mapping Cache Design on Solid State Drives", section IV).
+//! `split`: a read part and a write part, the write part bounded from below by a multiple access
+//! hard threshold (Gao, Di, Deng, Liu, Ji, Xue and Shi, "F2FS Aware Mapping Cache Design on Solid
+//! State Drives", section IV).
 //!
-//! F2FS writes an address hardly ever twice: what a write brought in goes first, save as many entries of the write part as
-//! were written again (MAHT). When the write part is down to MAHT, what a read brought in goes; if it went for a read, MAHT
-//! falls by one so that the next miss takes from the write part again. All entries of the read part are clean. An entry of
-//! the write part is written with all dirty ones of its translation page; those stay where they are.
+//! F2FS writes an address hardly ever twice: what a write brought in goes first, save as many
+//! entries of the write part as were written again (MAHT). When the write part is down to MAHT,
+//! what a read brought in goes; if it went for a read, MAHT falls by one so that the next miss
+//! takes from the write part again. All entries of the read part are clean. An entry of the write
+//! part is written with all dirty ones of its translation page; those stay where they are.
 
 use super::list::List;
 use super::table::Table;
-use super::{Access, Cache, CacheConfig, Entry, Occupancy, Policy, Shape, Step, TranslationPage};
+use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage};
 
 pub(super) const POLICY: Policy = Policy {
     name: "split",
@@ -54,8 +56,8 @@ impl Split {
         }
     }
 
-    /// "If a write request hits one mapping entry for the first time, the MAHT is increased." Of trims the paper does not speak;
-    /// what is trimmed is not written again any sooner.
+    /// "If a write request hits one mapping entry for the first time, the MAHT is increased." Of
+    /// trims the paper does not speak; what is trimmed is not written again any sooner.
     fn note_write_hit(&mut self, slot: u32) {
         if self.table.tag(slot) & HIT_BY_WRITE == 0 {
             self.table.set_tag(slot, self.table.tag(slot) | HIT_BY_WRITE);
@@ -63,9 +65,10 @@ impl Split {
         }
     }
 
-    /// Cases 1 and 2 of section IV.C; case 3 is what follows from MAHT having fallen. The paper does not say what goes when
-    /// the read part is empty: here the least recently used of the write part.
-    fn evict(&mut self, missing: Access, steps: &mut Vec<Step>) {
+    /// Cases 1 and 2 of section IV.C; case 3 is what follows from MAHT having fallen. The paper
+    /// does not say what goes when the read part is empty: here the least recently used of the
+    /// write part.
+    fn evict(&mut self, missing: Access, steps: &mut Vec<CacheStep>) {
         if self.maht < self.write.len() || self.read.is_empty() {
             self.evict_write(steps);
         } else {
@@ -73,11 +76,11 @@ impl Split {
         }
     }
 
-    fn evict_write(&mut self, steps: &mut Vec<Step>) {
+    fn evict_write(&mut self, steps: &mut Vec<CacheStep>) {
         let Some(victim) = self.write.back() else { return };
         if self.table.is_dirty(victim) {
             let page = self.table.page(victim);
-            steps.push(Step::Write { page, whole: false });
+            steps.push(CacheStep::Write { page, whole: false });
             self.table.clean_page(page);
         }
         if self.table.tag(victim) & HIT_BY_WRITE != 0 {
@@ -96,7 +99,7 @@ impl Split {
         }
     }
 
-    fn admit(&mut self, entry: Entry, access: Access, steps: &mut Vec<Step>) -> u32 {
+    fn admit(&mut self, entry: Entry, access: Access, steps: &mut Vec<CacheStep>) -> u32 {
         if self.table.is_full() {
             self.evict(access, steps);
         }
@@ -106,13 +109,20 @@ impl Split {
         };
         let slot = self.table.insert(entry, tag);
         part.push_front(&mut self.table.links, slot);
-        steps.push(Step::Read { page: self.table.page(slot) });
+        steps.push(CacheStep::Read { page: self.table.page(slot) });
         slot
     }
 }
 
 impl Cache for Split {
-    fn access(&mut self, entry: Entry, access: Access, _: u32, _: &dyn Shape, steps: &mut Vec<Step>) -> bool {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        _: u32,
+        _: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> bool {
         let found = self.table.find(entry);
         let slot = match found {
             Some(slot) => {
@@ -127,7 +137,8 @@ impl Cache for Split {
         found.is_some()
     }
 
-    /// The read part stays clean: a move of one of its entries is written with those of entries that are not cached.
+    /// The read part stays clean: a move of one of its entries is written with those of entries
+    /// that are not cached.
     fn moved(&mut self, entry: Entry) -> bool {
         let in_write_part = |slot: &u32| !self.in_read_part(*slot);
         let Some(slot) = self.table.find(entry).filter(in_write_part) else { return false };

@@ -1,4 +1,5 @@
-//! Cached entries: a slab of slots found by entry, and for each translation page the chain of its dirty entries.
+//! Cached entries: a slab of slots found by entry, and for each translation page the chain of its
+//! dirty entries.
 //!
 //! A policy keeps the order of the slots in lists of its own through [`Table::links`].
 
@@ -12,7 +13,7 @@ use super::{CacheConfig, Entry, TranslationPage};
 
 /// A cached entry.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct CacheSlot {
     entry: Entry,
     dirty: bool,
     /// For the policy: which list it is in, what it has seen.
@@ -27,9 +28,10 @@ fn hash(entry: Entry) -> u64 {
 pub(super) struct Table {
     config: CacheConfig,
     capacity: usize,
-    slots: Vec<Slot>,
+    slots: Vec<CacheSlot>,
     free: Vec<u32>,
-    /// The slots by their entries. Four bytes each: a lookup waits for the host's memory longer than for all else.
+    /// The slots by their entries. Four bytes each: a lookup waits for the host's memory longer
+    /// than for all else.
     index: HashTable<u32>,
     /// The dirty entries of each translation page that has any.
     changed: HashMap<TranslationPage, List, FxBuildHasher>,
@@ -88,7 +90,7 @@ impl Table {
 
     /// Adds a clean entry that is not there.
     pub(super) fn insert(&mut self, entry: Entry, tag: u8) -> u32 {
-        let new = Slot { entry, dirty: false, tag };
+        let new = CacheSlot { entry, dirty: false, tag };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = new;

@@ -1,15 +1,17 @@
-//! `tpftl`: single entries, kept and replaced by translation page, brought in by request (Zhou, Wu, Huang, He, Xie and Zhou,
-//! "An efficient page-level FTL to optimize address translation in flash memory", EuroSys 2015).
+//! `tpftl`: single entries, kept and replaced by translation page, brought in by request (Zhou, Wu,
+//! Huang, He, Xie and Zhou, "An efficient page-level FTL to optimize address translation in flash
+//! memory", EuroSys 2015).
 //!
-//! Entries hang below a node for their translation page. A miss brings in all entries of the request that are in the same
-//! page; when nodes have become fewer, also as many as entries before the missed one are cached in a row. What goes is an
-//! entry of the coldest node, the least recently used clean one first; a dirty one only with all changes of its page
-//! written. Where the paper orders nodes by the mean hotness of their entries, they stand here in the order of use.
+//! Entries hang below a node for their translation page. A miss brings in all entries of the
+//! request that are in the same page; when nodes have become fewer, also as many as entries before
+//! the missed one are cached in a row. What goes is an entry of the coldest node, the least
+//! recently used clean one first; a dirty one only with all changes of its page written. Where the
+//! paper orders nodes by the mean hotness of their entries, they stand here in the order of use.
 
 use super::list::List;
 use super::pages::Pages;
 use super::table::Table;
-use super::{Access, Cache, CacheConfig, Entry, Occupancy, Policy, Shape, Step, TranslationPage};
+use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage};
 
 pub(super) const POLICY: Policy = Policy {
     name: "tpftl",
@@ -17,7 +19,8 @@ pub(super) const POLICY: Policy = Policy {
     build: |config| Box::new(Tpftl::new(config)),
 };
 
-/// Bytes of an entry: the offset within its page instead of the whole number, and the address (section 4.1).
+/// Bytes of an entry: the offset within its page instead of the whole number, and the address
+/// (section 4.1).
 pub(super) const PACKED_ENTRY_BYTES: u64 = 6;
 /// Bytes of a node (assumed: page number and the heads of its lists).
 pub(super) const NODE_BYTES: u64 = 8;
@@ -77,7 +80,8 @@ impl Tpftl {
         self.table.set_dirty(slot);
     }
 
-    /// The changes of a node's page are written: its dirty entries become its most recently used clean ones.
+    /// The changes of a node's page are written: its dirty entries become its most recently used
+    /// clean ones.
     fn clean(&mut self, node: u32) {
         while let Some(slot) = self.nodes.get(node).entries[usize::from(DIRTY)].back() {
             self.file(node, slot, CLEAN);
@@ -85,10 +89,10 @@ impl Tpftl {
         self.table.clean_page(self.nodes.page(node));
     }
 
-    fn evict(&mut self, steps: &mut Vec<Step>) {
+    fn evict(&mut self, steps: &mut Vec<CacheStep>) {
         let Some(node) = self.nodes.coldest().next() else { return };
         if self.nodes.get(node).entries[usize::from(CLEAN)].is_empty() {
-            steps.push(Step::Write { page: self.nodes.page(node), whole: false });
+            steps.push(CacheStep::Write { page: self.nodes.page(node), whole: false });
             self.clean(node);
         }
         let clean = &mut self.nodes.get_mut(node).entries[usize::from(CLEAN)];
@@ -122,7 +126,7 @@ impl Tpftl {
         }
     }
 
-    fn admit(&mut self, entry: Entry, steps: &mut Vec<Step>) -> u32 {
+    fn admit(&mut self, entry: Entry, steps: &mut Vec<CacheStep>) -> u32 {
         while !self.has_room() && self.table.len() > 0 {
             self.evict(steps);
         }
@@ -132,7 +136,8 @@ impl Tpftl {
         slot
     }
 
-    /// How many entries after a missed one are brought in with it: within its page, and in place of those of one node.
+    /// Returns how many entries after a missed one are brought in with it: within its page, and in
+    /// place of those of one node.
     fn prefetched(&self, entry: Entry, following: u32) -> u64 {
         let offset = entry & (self.config.page_entries() - 1);
         let before = (1..=offset).take_while(|back| self.table.find(entry - back).is_some()).count() as u64;
@@ -142,8 +147,9 @@ impl Tpftl {
         wanted.min(self.config.page_entries() - 1 - offset).min(room.saturating_sub(1))
     }
 
-    /// Brings in the entries behind a missed one, the furthest first, so that the nearest is used longest.
-    fn prefetch(&mut self, entry: Entry, count: u64, steps: &mut Vec<Step>) {
+    /// Brings in the entries behind a missed one, the furthest first, so that the nearest is used
+    /// longest.
+    fn prefetch(&mut self, entry: Entry, count: u64, steps: &mut Vec<CacheStep>) {
         for ahead in (1..=count).rev().map(|i| entry + i) {
             if self.table.find(ahead).is_none() {
                 self.admit(ahead, steps);
@@ -159,7 +165,7 @@ impl Cache for Tpftl {
         access: Access,
         following: u32,
         _: &dyn Shape,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<CacheStep>,
     ) -> bool {
         let found = self.table.find(entry);
         let slot = match found {
@@ -168,7 +174,7 @@ impl Cache for Tpftl {
                 let count = self.prefetched(entry, following);
                 self.prefetch(entry, count, steps);
                 let slot = self.admit(entry, steps);
-                steps.push(Step::Read { page: self.config.page_of(entry) });
+                steps.push(CacheStep::Read { page: self.config.page_of(entry) });
                 slot
             }
         };

@@ -1,8 +1,8 @@
 //! Cleaning: frees lines by moving what they still hold.
 //!
-//! The cleaner (`cleaner.rs`) decides; here it is carried out: along with host writes, in idle time, and in the
-//! foreground when free lines run short. A cleaned line is erased once every page programmed before is durable: an
-//! older version must not vanish before the newer one is there.
+//! The cleaner (`cleaner.rs`) decides; here it is carried out: along with host writes, in idle
+//! time, and in the foreground when free lines run short. A cleaned line is erased once every page
+//! programmed before is durable: an older version must not vanish before the newer one is there.
 
 use dovetail_block::DeviceError;
 use dovetail_time::SimTime;
@@ -14,7 +14,8 @@ use crate::medium::ErasedBlock;
 use crate::stats::Cause;
 
 impl Drive {
-    /// Sees to it that a page can be written: cleans in the foreground when free lines have run short.
+    /// Sees to it that a page can be written: cleans in the foreground when free lines have run
+    /// short.
     pub(super) fn make_room(&mut self, at: SimTime) -> Result<(), DeviceError> {
         if self.cleaner.is_at_rest(self.medium.lines()) {
             return Ok(());
@@ -36,7 +37,8 @@ impl Drive {
             if !self.has_run(choice) {
                 return if self.medium.lines().free() > 0 { Ok(()) } else { Err(no_room()) };
             }
-            // A line may give one page. Whether it had garbage says little: of a demand-paged map's pages each run makes some.
+            // A line may give one page. Whether it had garbage says little: of a demand-paged map's
+            // pages each run makes some.
             let lines = self.medium.lines();
             if fruitless > 2 * lines.count() + lines.pages_per_line() {
                 return Err(no_room());
@@ -82,13 +84,13 @@ impl Drive {
         }
     }
 
-    /// Whether a line is being cleaned, now that one was chosen if lines are needed.
+    /// Tells whether a line is being cleaned, now that one was chosen if lines are needed.
     fn has_run_if_needed(&mut self) -> bool {
         self.cleaner.is_running()
             || (!self.cleaner.has_enough(self.medium.lines()) && self.has_run(Choice::Policy))
     }
 
-    /// Whether a line is being cleaned, now that one was chosen if there is any to clean.
+    /// Tells whether a line is being cleaned, now that one was chosen if there is any to clean.
     fn has_run(&mut self, choice: Choice) -> bool {
         if self.cleaner.is_running() {
             return true;
@@ -143,8 +145,8 @@ impl Drive {
     /// Erases the line that waits longest, at its time. `false` when none waits.
     pub(super) fn erase_next(&mut self, at: SimTime) -> Result<bool, DeviceError> {
         let Some((ready, line)) = self.cleaner.next_erase() else { return Ok(false) };
-        // A version that was discarded may only vanish once the discard is on flash: an older version of the
-        // same block elsewhere would count as the newest.
+        // A version that was discarded may only vanish once the discard is on flash: an older
+        // version of the same block elsewhere would count as the newest.
         self.write_before_erase(at)?;
         self.cleaner.erase_begins();
         // Not before the line was ready, but also not only now: the dies may have been idle since.
@@ -160,7 +162,8 @@ impl Drive {
         Ok(true)
     }
 
-    /// When everything issued so far is durable: programs, and entries of non-volatile memory.
+    /// Returns when everything issued so far is durable: programs, and entries of non-volatile
+    /// memory.
     pub(super) fn all_durable_at(&self) -> SimTime {
         let programs = self.medium.programs_end();
         self.nvm().map_or(programs, |nvm| nvm.end().max(programs))

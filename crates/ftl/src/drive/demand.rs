@@ -5,11 +5,11 @@ use dovetail_nand::{Lpn, Token};
 use dovetail_time::SimTime;
 
 use super::Drive;
-use crate::buffer::MAX_PARTS;
-use crate::cache::{Access, Step, TranslationPage};
-use crate::medium::{FrontierId, Page};
+use crate::buffer::MAX_SUBPAGES;
+use crate::cache::{Access, CacheStep, TranslationPage};
+use crate::medium::{FrontierId, PageToProgram};
 use crate::stats::{Cause, MapUse, ReadCause};
-use crate::translation::{ENTRIES_PER_PART, encode_entries};
+use crate::translation::{ENTRIES_PER_SUBPAGE, encode_entries};
 
 impl Drive {
     /// A request for this range begins: its pages will be asked for one after the other.
@@ -28,17 +28,23 @@ impl Drive {
         Ok(done)
     }
 
-    fn perform_steps(&mut self, mut at: SimTime, steps: &[Step], by: MapUse) -> Result<SimTime, DeviceError> {
+    fn perform_steps(
+        &mut self,
+        mut at: SimTime,
+        steps: &[CacheStep],
+        by: MapUse,
+    ) -> Result<SimTime, DeviceError> {
         for &step in steps {
             at = match step {
-                Step::Read { page } => self.read_translation(at, page, by)?,
-                Step::Write { page, whole } => self.write_back(at, page, whole, by)?,
+                CacheStep::Read { page } => self.read_translation(at, page, by)?,
+                CacheStep::Write { page, whole } => self.write_back(at, page, whole, by)?,
             };
         }
         Ok(at)
     }
 
-    /// Writes what the cache gave up. A drive that has no room for it keeps it as owed, and can still be read.
+    /// Writes what the cache gave up. A drive that has no room for it keeps it as owed, and can
+    /// still be read.
     fn write_back(
         &mut self,
         at: SimTime,
@@ -57,8 +63,8 @@ impl Drive {
         written
     }
 
-    /// Reads a translation page, if there is one. One that cannot be read is owed: its entries are found anew by the
-    /// out-of-band areas of the drive, for which no time is counted.
+    /// Reads a translation page, if there is one. One that cannot be read is owed: its entries are
+    /// found anew by the out-of-band areas of the drive, for which no time is counted.
     fn read_translation(
         &mut self,
         at: SimTime,
@@ -77,7 +83,8 @@ impl Drive {
         Ok(done)
     }
 
-    /// Writes a translation page as the map is now; returns when it is durable. Nothing is written where nothing is mapped.
+    /// Writes a translation page as the map is now; returns when it is durable. Nothing is written
+    /// where nothing is mapped.
     pub(super) fn write_translation(
         &mut self,
         at: SimTime,
@@ -91,8 +98,8 @@ impl Drive {
             self.translation.owe_no_more(page);
             return Ok(at);
         };
-        let (live, tokens) = (self.medium.full_mask(), &tokens[..self.config.parts() as usize]);
-        let to_program = Page { lpn, live, tokens, stream: StreamId(0), inode: Inode(0) };
+        let (live, tokens) = (self.medium.full_mask(), &tokens[..self.config.subpages() as usize]);
+        let to_program = PageToProgram { lpn, live, tokens, stream: StreamId(0), inode: Inode(0) };
         let done = self.program(at, self.translation_frontier(), to_program, Cause::Translation)?;
         self.counters.translation_writes[by as usize] += 1;
         self.translation.owe_no_more(page);
@@ -100,12 +107,12 @@ impl Drive {
     }
 
     /// The content of a translation page as the map is now; `None` where nothing is mapped.
-    fn intern_translation(&mut self, page: TranslationPage) -> Option<[Token; MAX_PARTS]> {
+    fn intern_translation(&mut self, page: TranslationPage) -> Option<[Token; MAX_SUBPAGES]> {
         let (places, before) = self.translation.entries(page)?;
-        let mut tokens = [Token::EMPTY; MAX_PARTS];
-        for (part, places) in places.chunks_exact(ENTRIES_PER_PART).enumerate() {
-            let before = before.map_or(Token::EMPTY, |ppn| self.medium.nand().token(ppn, part));
-            tokens[part] = self.medium.intern_version(&encode_entries(places), before);
+        let mut tokens = [Token::EMPTY; MAX_SUBPAGES];
+        for (subpage, places) in places.chunks_exact(ENTRIES_PER_SUBPAGE).enumerate() {
+            let before = before.map_or(Token::EMPTY, |ppn| self.medium.nand().token(ppn, subpage));
+            tokens[subpage] = self.medium.intern_version(&encode_entries(places), before);
         }
         Some(tokens)
     }

@@ -1,15 +1,18 @@
 //! Blocks reached by their device addresses: batches of renames.
 //!
-//! A rename is a remap whose destination is the page of the place where the source is: the map then needs no entry for it
-//! (`translation/direct_map.rs`), and the log of remaps makes it atomic and durable. What comes beside is that both names are
-//! one block until the batch is ended. The order is the argument:
+//! A rename is a remap whose destination is the page of the place where the source is: the map then
+//! needs no entry for it (`translation/direct_map.rs`), and the log of remaps makes it atomic and
+//! durable. What comes beside is that both names are one block until the batch is ended. The order
+//! is the argument:
 //! 1. *Batch pages* say which old name is to lead to which new one. They are waited for.
-//! 2. The remap is logged and executed. The old names lead nowhere by themselves; commands on them are led to the new ones.
+//! 2. The remap is logged and executed. The old names lead nowhere by themselves; commands on them
+//!    are led to the new ones.
 //! 3. Ending the batch makes the batch pages void, after a remap back if the old names stay.
 //!
-//! After a power cut the newest batch pages count if they are complete and their remap happened: it did not if an old name
-//! is mapped, for in an open batch nothing is mapped by it. An ended batch that comes back open is ended again by the issuer,
-//! and cannot if an old name was taken anew meanwhile: then it is mapped.
+//! After a power cut the newest batch pages count if they are complete and their remap happened: it
+//! did not if an old name is mapped, for in an open batch nothing is mapped by it. An ended batch
+//! that comes back open is ended again by the issuer, and cannot if an old name was taken anew
+//! meanwhile: then it is mapped.
 
 use std::collections::BTreeSet;
 
@@ -71,7 +74,8 @@ impl Drive {
         let pairs: Vec<RemapPair> = executed.iter().filter_map(pair).collect();
         let open = OpenRenames { id, renames: executed };
         let written = self.write_batch(looked_up, Some(&open))?;
-        // open from here on: a batch page that is lost while the log is written is to be written again
+        // open from here on: a batch page that is lost while the log is written is to be written
+        // again
         self.set_open_renames(Some(open));
         let done = self.carry_out(written, &pairs);
         if done.is_err() {
@@ -148,7 +152,8 @@ impl Drive {
         Ok(done)
     }
 
-    /// Writes which batch is open, no earlier than `at` and after what was said before; returns when that is durable.
+    /// Writes which batch is open, no earlier than `at` and after what was said before; returns
+    /// when that is durable.
     fn write_batch(&mut self, at: SimTime, open: Option<&OpenRenames>) -> Result<SimTime, DeviceError> {
         let seq = self.medium.take_seq();
         if let Some(state) = &mut self.renames {
@@ -192,7 +197,7 @@ impl Drive {
         range.iter().find(nothing).map_or(Ok(()), |lba| Err(DeviceError::NoBlock(lba)))
     }
 
-    /// Whether a command is about old names of an open batch.
+    /// Tells whether a command is about old names of an open batch.
     pub(super) fn touches_open_names(&self, command: &Command<'_>) -> bool {
         let Some(state) = self.renames.as_ref().filter(|state| state.has_names()) else { return false };
         match command {
@@ -266,7 +271,8 @@ impl Drive {
         self.renames.as_ref().is_some_and(|state| state.is_batch_page(lpn))
     }
 
-    /// A batch page can no longer be read: it is written anew from memory before anything is erased.
+    /// A batch page can no longer be read: it is written anew from memory before anything is
+    /// erased.
     pub(super) fn distrust_batch(&mut self) {
         if let Some(state) = &mut self.renames {
             state.distrust();
@@ -280,12 +286,14 @@ impl Drive {
             return Ok(());
         }
         let open = state.open().cloned();
-        // with the number that they have: those that are left and those that are new are one batch, wherever the power goes
+        // with the number that they have: those that are left and those that are new are one batch,
+        // wherever the power goes
         self.write_batch_pages(at, open.as_ref())?;
         Ok(())
     }
 
-    /// Takes over what batch pages say after a power cut, and lists what lies elsewhere than its address says.
+    /// Takes over what batch pages say after a power cut, and lists what lies elsewhere than its
+    /// address says.
     pub(super) fn adopt_renames(&mut self, pages: Vec<BatchPage>) {
         let Some(space) = self.config.device_space() else { return };
         let open = newest_batch(pages).filter(|open| {

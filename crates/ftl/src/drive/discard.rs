@@ -3,12 +3,13 @@
 use dovetail_block::{BlockRange, DeviceError, Lba, SectorRange};
 use dovetail_time::SimTime;
 
-use super::{Drive, Piece};
+use super::{Drive, PageSpan};
 use crate::cache::Access;
 
 /// Mapped pages that are looked for at once.
 const AT_ONCE: usize = 256;
-/// Entries of a demand-paged map that are wanted before they change: with more the first may be gone from the cache again.
+/// Entries of a demand-paged map that are wanted before they change: with more the first may be
+/// gone from the cache again.
 const WANTED_AT_ONCE: usize = 32;
 
 impl Drive {
@@ -30,8 +31,8 @@ impl Drive {
         Ok(done)
     }
 
-    /// Wants the entries of a demand-paged map a few at a time. While it does, lines may be erased: what was unmapped before is
-    /// on record by then.
+    /// Wants the entries of a demand-paged map a few at a time. While it does, lines may be erased:
+    /// what was unmapped before is on record by then.
     fn discard_range(&mut self, at: SimTime, mut range: BlockRange) -> Result<SimTime, DeviceError> {
         let mut done = at;
         while self.translation.is_paged() {
@@ -60,7 +61,7 @@ impl Drive {
         let accesses = self.counters.map_accesses;
         let unmapped = self.discard_mapped(range);
         for lpn in self.buffer.within(self.pages_of(range)) {
-            let dropped = self.discard_in_buffer(Piece::of(range, lpn.0, self.page_shift()));
+            let dropped = self.discard_in_buffer(PageSpan::of(range, lpn.0, self.page_shift()));
             self.counters.discarded_blocks += u64::from(dropped.count_ones());
         }
         let mut done = at + self.config.map_access * (self.counters.map_accesses - accesses);
@@ -70,7 +71,8 @@ impl Drive {
         Ok(done)
     }
 
-    /// Unmaps what is mapped in a range, however long it is, and drops it from the buffer; returns whether anything was.
+    /// Unmaps what is mapped in a range, however long it is, and drops it from the buffer; returns
+    /// whether anything was.
     fn discard_mapped(&mut self, range: BlockRange) -> bool {
         let (mut pages, mut found, mut unmapped) = (self.pages_of(range), Vec::new(), false);
         loop {
@@ -80,10 +82,10 @@ impl Drive {
             // Fewer, or more than were asked for.
             let is_all = found.len() != AT_ONCE;
             for (lpn, ppn) in found.drain(..) {
-                let piece = Piece::of(range, lpn.0, self.page_shift());
-                let mapped = self.medium.live_mask(ppn) & piece.mask();
-                self.kill_parts(lpn, ppn, mapped);
-                let buffered = self.discard_in_buffer(piece);
+                let span = PageSpan::of(range, lpn.0, self.page_shift());
+                let mapped = self.medium.live_mask(ppn) & span.mask();
+                self.invalidate_subpages(lpn, ppn, mapped);
+                let buffered = self.discard_in_buffer(span);
                 self.counters.discarded_blocks += u64::from((buffered | mapped).count_ones());
                 unmapped |= mapped != 0;
             }
@@ -94,22 +96,22 @@ impl Drive {
         }
     }
 
-    /// Drops the piece from the buffer; returns which parts were dirty there.
-    pub(super) fn discard_in_buffer(&mut self, piece: Piece) -> u8 {
-        let gone = piece.mask();
-        let Some(entry) = self.buffer.dirty_mut(piece.lpn) else {
+    /// Drops the span from the buffer; returns which subpages were dirty there.
+    pub(super) fn discard_in_buffer(&mut self, span: PageSpan) -> u8 {
+        let gone = span.mask();
+        let Some(entry) = self.buffer.dirty_mut(span.lpn) else {
             // In flight: flash has it, and the buffer must not answer for it any more.
-            self.buffer.forget(piece.lpn);
+            self.buffer.forget(span.lpn);
             return 0;
         };
         let dropped = entry.mask & gone;
-        for part in (0..8).filter(|part| dropped >> part & 1 == 1) {
-            self.medium.release(std::mem::replace(&mut entry.tokens[part], dovetail_nand::Token::EMPTY));
+        for subpage in (0..8).filter(|subpage| dropped >> subpage & 1 == 1) {
+            self.medium.release(std::mem::replace(&mut entry.tokens[subpage], dovetail_nand::Token::EMPTY));
         }
         entry.mask &= !gone;
         let empty = entry.mask == 0;
         if empty {
-            self.buffer.forget(piece.lpn);
+            self.buffer.forget(span.lpn);
         }
         dropped
     }

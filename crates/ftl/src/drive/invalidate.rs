@@ -1,20 +1,20 @@
 //! Invalidations: what the host's pages lose, and the journal is told of.
 //!
-//! Nothing that is dead comes to life before its block is erased. Bitmap pages (`journal.rs`) rest on that, and hence
-//! every loss of a page of the host's is told to the journal.
+//! Nothing that is dead comes to life before its block is erased. Bitmap pages (`metadata/journal.rs`) rest
+//! on that, and hence every loss of a page of the host's is told to the journal.
 
 use std::collections::BTreeMap;
 
 use dovetail_block::{BlockRange, Lba};
 use dovetail_nand::{Lpn, Ppn};
 
-use super::{Drive, Piece};
+use super::{Drive, PageSpan};
 use crate::mapping::MapCost;
 use crate::translation::Pointed;
 
 impl Drive {
-    /// A page of the host's no longer counts. No bitmap page needs to know of the drive's own pages: of those the newest
-    /// copy is always the one that recovery reads.
+    /// A page of the host's no longer counts. No bitmap page needs to know of the drive's own
+    /// pages: of those the newest copy is always the one that recovery reads.
     pub(super) fn invalidate(&mut self, ppn: Ppn) {
         self.journal.touch(ppn);
         self.medium.invalidate(ppn);
@@ -29,8 +29,9 @@ impl Drive {
         (before, cost)
     }
 
-    /// The parts in `mask` of the page at `ppn` are dead; a page without live parts is unmapped.
-    pub(super) fn kill_parts(&mut self, lpn: Lpn, ppn: Ppn, mask: u8) {
+    /// The subpages in `mask` of the page at `ppn` are dead; a page without live subpages is
+    /// unmapped.
+    pub(super) fn invalidate_subpages(&mut self, lpn: Lpn, ppn: Ppn, mask: u8) {
         if mask == 0 {
             return;
         }
@@ -46,7 +47,8 @@ impl Drive {
         self.buffer.is_new(lpn);
     }
 
-    /// The first `most` blocks of `range` that the drive holds, on flash or in the buffer, in order.
+    /// The first `most` blocks of `range` that the drive holds, on flash or in the buffer, in
+    /// order.
     pub(super) fn held_blocks(&self, range: BlockRange, most: usize) -> Vec<Lba> {
         let range = BlockRange::new(
             range.start,
@@ -69,14 +71,17 @@ impl Drive {
             *held.entry(entry.lpn.0).or_default() |= entry.mask;
         }
         let shift = self.page_shift();
-        let parts = held.into_iter().flat_map(|(lpn, mask)| {
-            let mask = mask & Piece::of(range, lpn, shift).mask();
-            (0..8).filter(move |part| mask >> part & 1 == 1).map(move |part| Lba((lpn << shift) + part))
+        let subpages = held.into_iter().flat_map(|(lpn, mask)| {
+            let mask = mask & PageSpan::of(range, lpn, shift).mask();
+            (0..8)
+                .filter(move |subpage| mask >> subpage & 1 == 1)
+                .map(move |subpage| Lba((lpn << shift) + subpage))
         });
-        parts.take(most).collect()
+        subpages.take(most).collect()
     }
 
-    /// Blocks of the host's that the drive holds, on flash or in the buffer. For checks: it looks at every page.
+    /// Blocks of the host's that the drive holds, on flash or in the buffer. For checks: it looks
+    /// at every page.
     pub fn live_blocks(&self) -> u64 {
         let pages = (0..self.geometry().pages()).map(Ppn);
         let host = pages

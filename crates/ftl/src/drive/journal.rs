@@ -1,12 +1,13 @@
-//! Writing the drive's own pages: the journal of discards (`metadata/journal.rs`), and replacing pages that are lost.
+//! Writing the drive's own pages: the journal of discards (`metadata/journal.rs`), and replacing
+//! pages that are lost.
 
 use dovetail_block::{BlockRange, DeviceError, Inode, StreamId};
 use dovetail_nand::{Lpn, Token};
 use dovetail_time::{SimSpan, SimTime};
 
 use super::{Drive, unless_worn_out};
-use crate::buffer::MAX_PARTS;
-use crate::medium::Page;
+use crate::buffer::MAX_SUBPAGES;
+use crate::medium::PageToProgram;
 use crate::metadata::journal::{Journal, Record, journal_pages};
 use crate::ownership::Nvm;
 use crate::stats::Cause;
@@ -32,7 +33,8 @@ impl Drive {
         self.without_erasing(|drive| drive.write_pending(at))
     }
 
-    /// What must be durable before a line is erased: the discards so far, and the bitmap pages if they are owed.
+    /// Returns what must be durable before a line is erased: the discards so far, and the bitmap
+    /// pages if they are owed.
     pub(super) fn write_before_erase(&mut self, at: SimTime) -> Result<(), DeviceError> {
         if self.journal.must_rewrite() {
             self.without_erasing(|drive| drive.write_bitmaps(at))?;
@@ -52,13 +54,15 @@ impl Drive {
         written
     }
 
-    /// Whether records must go to flash: all that there are, unless they are in non-volatile memory with room for more.
+    /// Tells whether records must go to flash: all that there are, unless they are in non-volatile
+    /// memory with room for more.
     fn has_records_for_flash(&self) -> bool {
         let pending = self.journal.pending_records();
         self.nvm().map_or(pending > 0, |nvm| nvm.is_full_with(pending))
     }
 
-    /// Sees to it that records can be written: free lines, as far as the drive has any left to clean.
+    /// Sees to it that records can be written: free lines, as far as the drive has any left to
+    /// clean.
     pub(super) fn make_room_for_records(&mut self, at: SimTime) -> Result<(), DeviceError> {
         if !self.has_records_for_flash() {
             return Ok(());
@@ -66,8 +70,9 @@ impl Drive {
         unless_worn_out(self.make_room(at))
     }
 
-    /// Writes records that non-volatile memory has no more room for, or that fill a page: so no more gather than the lines in
-    /// reserve can take, however long nobody flushes. If there is no room for them, they wait for a flush, which says so.
+    /// Writes records that non-volatile memory has no more room for, or that fill a page: so no
+    /// more gather than the lines in reserve can take, however long nobody flushes. If there is no
+    /// room for them, they wait for a flush, which says so.
     pub(super) fn write_full_records(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let pending = self.journal.pending_records();
         if !self
@@ -82,8 +87,8 @@ impl Drive {
         unless_worn_out(self.write_journal(at))
     }
 
-    /// A page of the drive's own can no longer be read. What it said is in memory, too: all bitmap pages are written
-    /// anew before the line of the lost page is erased.
+    /// A page of the drive's own can no longer be read. What it said is in memory, too: all bitmap
+    /// pages are written anew before the line of the lost page is erased.
     pub(super) fn replace_system_page(&mut self, lpn: Lpn) {
         if self.translation.is_translation_page(lpn) {
             self.translation.owe_at(lpn);
@@ -108,7 +113,8 @@ impl Drive {
 
     fn write_pending(&mut self, mut at: SimTime) -> Result<(), DeviceError> {
         let page_bytes = self.geometry().page_bytes as usize;
-        // A record must not be on flash before it is in memory: with it, a remap would be there in part.
+        // A record must not be on flash before it is in memory: with it, a remap would be there in
+        // part.
         at = at.max(self.nvm().map_or(at, Nvm::end));
         while self.has_records_for_flash() {
             if self.journal.is_full() {
@@ -127,8 +133,8 @@ impl Drive {
         Ok(())
     }
 
-    /// A bit that is set kills a version whose successor may still be under way: until that is on flash, the old one is all
-    /// there is. So bitmap pages come after all programs so far.
+    /// A bit that is set kills a version whose successor may still be under way: until that is on
+    /// flash, the old one is all there is. So bitmap pages come after all programs so far.
     pub(super) fn write_bitmaps(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let at = at.max(self.all_durable_at());
         while let Some(index) = self.journal.first_touched() {
@@ -149,18 +155,18 @@ impl Drive {
         bytes: &[u8],
         cause: Cause,
     ) -> Result<SimTime, DeviceError> {
-        let parts = self.config.parts() as usize;
+        let subpages = self.config.subpages() as usize;
         let before = self.translation.lookup_any(lpn);
-        let mut tokens = [Token::EMPTY; MAX_PARTS];
-        for (part, (token, block)) in tokens.iter_mut().zip(bytes.as_chunks().0).enumerate() {
-            let before = before.map_or(Token::EMPTY, |ppn| self.medium.nand().token(ppn, part));
+        let mut tokens = [Token::EMPTY; MAX_SUBPAGES];
+        for (subpage, (token, block)) in tokens.iter_mut().zip(bytes.as_chunks().0).enumerate() {
+            let before = before.map_or(Token::EMPTY, |ppn| self.medium.nand().token(ppn, subpage));
             *token = self.medium.intern_version(block, before);
         }
         // it tells of what was programmed and written before
         self.medium.barrier();
         let stream = StreamId(0);
         let live = self.medium.full_mask();
-        let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode: Inode(0) };
+        let page = PageToProgram { lpn, live, tokens: &tokens[..subpages], stream, inode: Inode(0) };
         let done = self.program(at, self.move_frontier(stream), page, cause)?;
         self.host_programs_end = self.host_programs_end.max(done);
         self.journal.programmed(done);

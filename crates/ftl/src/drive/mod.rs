@@ -23,7 +23,7 @@ use dovetail_block::{
     Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, Query, Thin,
     performs_at_once,
 };
-use dovetail_nand::{BlockId, DieUse, FaultPlan, Geometry, Keeper, Lpn, Ppn};
+use dovetail_nand::{BackingStore, BlockId, DieUse, FaultPlan, Geometry, Lpn, Ppn};
 use dovetail_time::{SimSpan, SimTime};
 
 use crate::buffer::WriteBuffer;
@@ -47,9 +47,9 @@ pub use recover::{RecoveryReport, UnrecoveredDrive};
 
 /// A drive that is switched on.
 ///
-/// Commands must come in the order of their times. A command changes the drive's state at once; the time that
-/// it takes is what its flash operations reserve. After [`DeviceError::PowerLost`] the drive answers nothing
-/// else; [`Drive::into_unrecovered`] is the way back.
+/// Commands must come in the order of their times. A command changes the drive's state at once; the
+/// time that it takes is what its flash operations reserve. After [`DeviceError::PowerLost`] the
+/// drive answers nothing else; [`Drive::into_unrecovered`] is the way back.
 #[derive(Debug)]
 pub struct Drive {
     config: DriveConfig,
@@ -61,38 +61,39 @@ pub struct Drive {
     ownership: Ownership,
     renames: Option<Box<Renames>>,
     freed: Freed,
-    /// End of the last program of the host's data and of the drive's own pages, which a flush waits for.
+    /// End of the last program of the host's data and of the drive's own pages, which a flush waits
+    /// for.
     host_programs_end: SimTime,
     last_command: SimTime,
     link_backlog_until: SimTime,
     counters: Counters,
 }
 
-/// A run of parts of one page within a command.
+/// Subpages of one page that a command touches.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct PageSpan {
     lpn: Lpn,
-    first_part: usize,
-    parts: usize,
-    /// Index of the piece's first block within the command.
+    first_subpage: usize,
+    subpages: usize,
+    /// Index of the span's first block within the command.
     offset: u64,
 }
 
-impl Piece {
-    /// What lies in page `lpn` of a range that touches it; pages have 2^`shift` parts.
+impl PageSpan {
+    /// The span in page `lpn` of a range that touches it; pages have 2^`shift` subpages.
     fn of(range: BlockRange, lpn: u64, shift: u32) -> Self {
         let (from, to) = (range.start.0.max(lpn << shift), range.end().0.min((lpn + 1) << shift));
         Self {
             lpn: Lpn(lpn),
-            first_part: (from - (lpn << shift)) as usize,
-            parts: (to - from) as usize,
+            first_subpage: (from - (lpn << shift)) as usize,
+            subpages: (to - from) as usize,
             offset: from - range.start.0,
         }
     }
 
-    /// One bit for each part of the page that lies in the piece.
+    /// One bit for each subpage of the page that lies in the span.
     fn mask(self) -> u8 {
-        (((1u16 << self.parts) - 1) << self.first_part) as u8
+        (((1u16 << self.subpages) - 1) << self.first_subpage) as u8
     }
 }
 
@@ -128,12 +129,12 @@ impl Drive {
         }
     }
 
-    /// Tells `keeper` of every change of the flash from now on.
-    pub(crate) fn keep_in(&mut self, keeper: Box<dyn Keeper>) {
-        self.medium.keep_in(keeper);
+    /// Keeps the flash in a store: it is told of every change from now on.
+    pub(crate) fn back_with(&mut self, backing: Box<dyn BackingStore>) {
+        self.medium.back_with(backing);
     }
 
-    /// What the drive is made of.
+    /// Returns what the drive is made of.
     pub fn config(&self) -> &DriveConfig {
         &self.config
     }
@@ -143,7 +144,7 @@ impl Drive {
         self.medium.nand().geometry()
     }
 
-    /// What it has done so far.
+    /// Returns what it has done so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -153,12 +154,12 @@ impl Drive {
         self.medium.lines()
     }
 
-    /// What each die has done so far.
+    /// Returns what each die has done so far.
     pub fn die_use(&self) -> impl Iterator<Item = DieUse> {
         self.medium.nand().die_use()
     }
 
-    /// How often each block was erased, in the order of block numbers.
+    /// Returns how often each block was erased, in the order of block numbers.
     pub fn erase_counts(&self) -> impl Iterator<Item = u32> {
         (0..self.medium.nand().geometry().blocks()).map(|block| self.medium.nand().erases(BlockId(block)))
     }
@@ -175,22 +176,25 @@ impl Drive {
         self.translation.memory_bytes()
     }
 
-    /// What the cache of the demand-paged map holds; `None` for a drive that has its whole map in memory.
+    /// Returns what the cache of the demand-paged map holds; `None` for a drive that has its whole
+    /// map in memory.
     pub fn map_cache(&self) -> Option<Occupancy> {
         self.translation.occupancy()
     }
 
-    /// Bytes of the drive's own memory for the rest: validity of pages and parts, and the write buffer.
+    /// Bytes of the drive's own memory for the rest: validity of pages and subpages, and the write
+    /// buffer.
     pub fn other_memory_bytes(&self) -> u64 {
         let page_bytes = self.config.nand.geometry.page_bytes;
-        // A page reached by its own address needs no entry in memory: the map's bit says whose it is, the table on flash since when.
+        // A page reached by its own address needs no entry in memory: the map's bit says whose it
+        // is, the table on flash since when.
         let reverse = if self.config.devirtualize.is_none() { self.ownership.memory_bytes() } else { 0 };
         let renames = self.renames.as_ref().map_or(0, |renames| renames.memory_bytes());
         self.medium.memory_bytes() + reverse + renames + self.buffer.memory_bytes(page_bytes)
     }
 
-    /// Bytes of byte-addressable non-volatile memory that the drive needs: the reverse map of every page, the records of
-    /// discards, and the entries of the longest remap.
+    /// Bytes of byte-addressable non-volatile memory that the drive needs: the reverse map of every
+    /// page, the records of discards, and the entries of the longest remap.
     pub fn non_volatile_bytes(&self) -> u64 {
         const RECORD_BYTES: u64 = 24;
         match self.config.remap {
@@ -209,7 +213,8 @@ impl Drive {
         self.medium.nand().memory_bytes()
     }
 
-    /// Reads, programs and erases of its flash so far: the numbers at which a power cut can be planned.
+    /// Reads, programs and erases of its flash so far: the numbers at which a power cut can be
+    /// planned.
     pub fn flash_operations(&self) -> u64 {
         self.medium.nand().operations()
     }
@@ -219,12 +224,13 @@ impl Drive {
         self.medium.set_faults(plan);
     }
 
-    /// When all that the drive was told so far is through.
+    /// Returns when all that the drive was told so far is through.
     pub fn idle_from(&self) -> SimTime {
         self.medium.nand().idle_from().max(self.link_backlog_until)
     }
 
-    /// Remembers from now on what [`Drive::into_unrecovered_at`] needs; memory grows with every command: for tests.
+    /// Remembers from now on what [`Drive::into_unrecovered_at`] needs; memory grows with every
+    /// command: for tests.
     pub fn remember_operations(&mut self) {
         self.medium.remember_operations();
         if let Some(nvm) = self.nvm_mut() {
@@ -232,25 +238,28 @@ impl Drive {
         }
     }
 
-    /// Cuts the power at a time: flash operations under way then are torn, those that had not begun never happen.
+    /// Cuts the power at a time: flash operations under way then are torn, those that had not begun
+    /// never happen.
     pub fn into_unrecovered_at(self, at: SimTime) -> UnrecoveredDrive {
         self.switched_off(Some(at))
     }
 
-    /// What a power cut at time `at` leaves, as [`Drive::into_unrecovered_at`]; this drive goes on.
+    /// Returns what a power cut at time `at` leaves, as [`Drive::into_unrecovered_at`]; this drive
+    /// goes on.
     pub fn after_power_cut(&self, at: SimTime) -> UnrecoveredDrive {
         let nvm = self.ownership.survivor(at, self.journal.pending());
         UnrecoveredDrive::new(self.config.clone(), self.medium.after_power_cut(at), nvm)
     }
 
-    /// Start and end of each change of the flash and of non-volatile memory that is remembered: the moments at which a power cut
-    /// leaves something else than the moment before.
+    /// Start and end of each change of the flash and of non-volatile memory that is remembered: the
+    /// moments at which a power cut leaves something else than the moment before.
     pub fn remembered_operations(&self) -> impl Iterator<Item = (SimTime, SimTime)> {
         let entries = self.nvm().into_iter().flat_map(|nvm| nvm.remembered().map(|at| (at, at)));
         self.medium.nand().remembered_operations().chain(entries)
     }
 
-    /// Forgets operations that had ended by `at`: no power cut at an earlier time will be asked for.
+    /// Forgets operations that had ended by `at`: no power cut at an earlier time will be asked
+    /// for.
     pub fn forget_operations_before(&mut self, at: SimTime) {
         self.medium.forget_operations_before(at);
         if let Some(nvm) = self.nvm_mut() {
@@ -269,7 +278,7 @@ impl Drive {
         UnrecoveredDrive::new(self.config, self.medium.into_unrecovered(at), nvm)
     }
 
-    /// Checks that map, validity and live parts agree with each other and with the flash.
+    /// Checks that map, validity and live subpages agree with each other and with the flash.
     ///
     /// # Errors
     /// The first disagreement, in words. Meant for tests: it looks at every page.
@@ -301,12 +310,12 @@ impl Drive {
             return Err(format!("{ppn:?} is valid and belongs to {owner:?}, which is mapped to {mapped:?}"));
         }
         if self.medium.live_mask(ppn) == 0 {
-            return Err(format!("{owner:?} is mapped to {ppn:?}, but no part of it is live"));
+            return Err(format!("{owner:?} is mapped to {ppn:?}, but no subpage of it is live"));
         }
         Ok(())
     }
 
-    /// Where a page of the host's is.
+    /// Returns where a page of the host's is.
     #[cfg(test)]
     pub(crate) fn page_at(&self, lpn: Lpn) -> Option<Ppn> {
         self.translation.lookup(lpn).0
@@ -330,14 +339,14 @@ impl Drive {
     }
 
     /// Cuts a range at page borders.
-    fn pieces(&self, range: BlockRange) -> impl Iterator<Item = Piece> + use<> {
+    fn spans(&self, range: BlockRange) -> impl Iterator<Item = PageSpan> + use<> {
         let shift = self.page_shift();
-        self.pages_of(range).map(move |lpn| Piece::of(range, lpn, shift))
+        self.pages_of(range).map(move |lpn| PageSpan::of(range, lpn, shift))
     }
 
-    /// A page has 1, 2 or 4 parts: shifts instead of divisions, on every command.
+    /// A page has 1, 2 or 4 subpages: shifts instead of divisions, on every command.
     fn page_shift(&self) -> u32 {
-        self.config.parts().trailing_zeros()
+        self.config.subpages().trailing_zeros()
     }
 
     /// The logical pages that a range touches.
@@ -352,8 +361,9 @@ impl Drive {
         self.config.map_access * u64::from(cost.accesses)
     }
 
-    /// Moves blocks over the host link. Like a flash channel, the link is kept as a backlog of work, here from
-    /// the time of issue: a read whose data is ready only later does not block it until then.
+    /// Moves blocks over the host link. Like a flash channel, the link is kept as a backlog of
+    /// work, here from the time of issue: a read whose data is ready only later does not block it
+    /// until then.
     fn link(&mut self, at: SimTime, ready: SimTime, blocks: u64) -> SimTime {
         let span = self.config.link_4k * blocks;
         let start = ready.max(self.link_backlog_until);
@@ -362,6 +372,7 @@ impl Drive {
     }
 
     fn before_command(&mut self, at: SimTime) -> Result<(), DeviceError> {
+        debug_assert!(at >= self.last_command, "commands must come in the order of their times");
         if !self.medium.nand().is_powered() {
             return Err(DeviceError::PowerLost);
         }
@@ -400,7 +411,10 @@ impl Drive {
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
                 devirtualize: self.config.device_space(),
-                thin: self.config.addresses.map(|_| Thin::new(self.config.user_blocks, self.config.parts())),
+                thin: self
+                    .config
+                    .addresses
+                    .map(|_| Thin::new(self.config.user_blocks, self.config.subpages())),
             },
         }
     }
@@ -434,7 +448,8 @@ impl BlockDevice for Drive {
 
 performs_at_once!(Drive);
 
-/// For what can be left to a later command: that the drive has no room for it is no error of this one.
+/// For what can be left to a later command: that the drive has no room for it is no error of this
+/// one.
 fn unless_worn_out(result: Result<(), DeviceError>) -> Result<(), DeviceError> {
     match result {
         Err(DeviceError::ReadOnly(_)) => Ok(()),

@@ -9,8 +9,8 @@ use crate::metadata::journal::Record;
 use crate::ownership::{Move, Nvm, Survivor, deaths};
 
 impl Drive {
-    /// Plans a power cut for the non-volatile memory: `after` entries are still written; the next one is there
-    /// afterwards or is not. A drive without such memory is not cut.
+    /// Plans a power cut for the non-volatile memory: `after` entries are still written; the next
+    /// one is there afterwards or is not. A drive without such memory is not cut.
     pub fn cut_power_at_entry(&mut self, after: u64, written: bool) {
         if let Some(nvm) = self.nvm_mut() {
             nvm.plan_cut(after, written);
@@ -67,8 +67,8 @@ impl Drive {
         }
     }
 
-    /// Writes the entries of a remap, no earlier than `at`; returns when the last one completes it. Their content must be
-    /// durable by `at`.
+    /// Writes the entries of a remap, no earlier than `at`; returns when the last one completes it.
+    /// Their content must be durable by `at`.
     pub(super) fn write_intent(
         &mut self,
         at: SimTime,

@@ -8,7 +8,8 @@ use crate::cache::TranslationPage;
 use crate::stats::MapUse;
 
 impl Drive {
-    /// Writes translation pages that are owed when a line of `most` pages has been emptied: no more than it can have added.
+    /// Writes translation pages that are owed when a line of `most` pages has been emptied: no more
+    /// than it can have added.
     pub(super) fn settle(&mut self, at: SimTime, most: u32) -> Result<(), DeviceError> {
         for _ in 0..most {
             let Some(page) = self.translation.first_owed() else { break };
@@ -17,8 +18,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Writes the translation pages that are owed, between commands: with room made for each. While a line is being cleaned
-    /// its own wait for its end, unless there are many.
+    /// Writes the translation pages that are owed, between commands: with room made for each. While
+    /// a line is being cleaned its own wait for its end, unless there are many.
     pub(super) fn settle_between_commands(&mut self, at: SimTime) -> Result<(), DeviceError> {
         while self.translation.first_owed().is_some() {
             let owed = self.translation.owed();

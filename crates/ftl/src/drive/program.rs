@@ -1,12 +1,12 @@
-//! Programming a page on behalf of its owner: finding an erased page, mapping, and trying again where the medium
-//! refuses.
+//! Programming a page on behalf of its owner: finding an erased page, mapping, and trying again
+//! where the medium refuses.
 
 use dovetail_block::{DeviceError, StreamId};
 use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::SimTime;
 
 use super::Drive;
-use crate::medium::{ErasedPage, FrontierId, Page};
+use crate::medium::{ErasedPage, FrontierId, PageToProgram};
 use crate::stats::Cause;
 
 impl Drive {
@@ -26,7 +26,7 @@ impl Drive {
         &mut self,
         at: SimTime,
         frontier: FrontierId,
-        page: Page<'_>,
+        page: PageToProgram<'_>,
         cause: Cause,
     ) -> Result<SimTime, DeviceError> {
         loop {
@@ -53,8 +53,8 @@ impl Drive {
         }
     }
 
-    /// The next erased page of a frontier; when no line is left to open, of any other that has one: cleaning must
-    /// be able to go on.
+    /// The next erased page of a frontier; when no line is left to open, of any other that has one:
+    /// cleaning must be able to go on.
     fn erased_page(&mut self, at: SimTime, frontier: FrontierId) -> Result<ErasedPage, DeviceError> {
         if let Some(page) = self.erased_page_in(at, frontier)? {
             return Ok(page);
@@ -67,8 +67,8 @@ impl Drive {
         Err(no_room())
     }
 
-    /// The next erased page of a frontier. Where a group has no line to open, a line that waits for its erase is
-    /// erased first.
+    /// The next erased page of a frontier. Where a group has no line to open, a line that waits for
+    /// its erase is erased first.
     fn erased_page_in(
         &mut self,
         at: SimTime,

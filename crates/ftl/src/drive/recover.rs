@@ -1,11 +1,14 @@
-//! Power on after a cut: the map is rebuilt from the flash, and from non-volatile memory if the drive has it.
+//! Power on after a cut: the map is rebuilt from the flash, and from non-volatile memory if the
+//! drive has it.
 //!
-//! Recovery only reads. First the drive's own pages are found and read: they say which pages were remapped and what is
-//! dead. Then, of the pages with the same owner, the one with the greatest sequence number counts (for a remapped page that
-//! of its remap), and only then what is said to be dead of it is dropped: as long as it is there, it keeps older versions
-//! from counting, of which nothing may be said yet. No more memory is needed than for the map itself. Lines that were being filled are filled on
-//! (otherwise a drive whose power is cut again and again would run out of free lines without ever finishing a
-//! cleaning run), lines that were being erased are cleaned again. So power cuts during recovery change nothing.
+//! Recovery only reads. First the drive's own pages are found and read: they say which pages were
+//! remapped and what is dead. Then, of the pages with the same owner, the one with the greatest
+//! sequence number counts (for a remapped page that of its remap), and only then what is said to be
+//! dead of it is dropped: as long as it is there, it keeps older versions from counting, of which
+//! nothing may be said yet. No more memory is needed than for the map itself. Lines that were being
+//! filled are filled on (otherwise a drive whose power is cut again and again would run out of free
+//! lines without ever finishing a cleaning run), lines that were being erased are cleaned again. So
+//! power cuts during recovery change nothing.
 
 use dovetail_block::DeviceError;
 use dovetail_nand::{FaultPlan, Lpn, Nand, Oob, Ppn, Seq, Token};
@@ -27,7 +30,7 @@ pub struct UnrecoveredDrive {
     nvm: Option<Survivor>,
 }
 
-/// What recovery found.
+/// The findings of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecoveryReport {
     /// Programmed pages whose out-of-band areas were read.
@@ -40,14 +43,14 @@ pub struct RecoveryReport {
     pub discarded_blocks: u64,
     /// Pages on flash that do not belong to whom their out-of-band area names: remapped since.
     pub remapped_pages: u64,
-    /// Pages of the drive's own that could not be read, or tell of pages that there are not: discards and remaps in them may
-    /// be undone.
+    /// Pages of the drive's own that could not be read, or tell of pages that there are not:
+    /// discards and remaps in them may be undone.
     pub lost_journal_pages: u64,
-    /// How long it took.
+    /// Duration of the recovery.
     pub duration: SimSpan,
 }
 
-/// What is on flash.
+/// The pages found on flash.
 struct Scan {
     /// The first of the drive's own pages, and of its translation pages.
     first_own: u64,
@@ -92,8 +95,8 @@ impl UnrecoveredDrive {
     /// Switches the power on and rebuilds the drive's map.
     ///
     /// # Errors
-    /// The power was cut again ([`DeviceError::PowerLost`]): the drive comes back as it was, to be recovered
-    /// anew.
+    /// The power was cut again ([`DeviceError::PowerLost`]): the drive comes back as it was, to be
+    /// recovered anew.
     pub fn recover(mut self) -> Result<(Drive, RecoveryReport), Box<(Self, DeviceError)>> {
         self.flash.power_on();
         if let Some(nvm) = &mut self.nvm {
@@ -212,7 +215,8 @@ impl Drive {
         }
     }
 
-    /// Takes over the translation pages of a demand-paged map, and owes those that say something else than the map.
+    /// Takes over the translation pages of a demand-paged map, and owes those that say something
+    /// else than the map.
     fn adopt_translations(&mut self, found: &FoundTranslations) {
         if !self.translation.is_paged() {
             return;
@@ -225,7 +229,8 @@ impl Drive {
         self.translation.begin_behind(self.medium.nand(), found, mapped.into_iter());
     }
 
-    /// Whom a page of the host's belongs to, and as a version of what age; `None` for others, and torn ones.
+    /// Whom a page of the host's belongs to, and as a version of what age; `None` for others, and
+    /// torn ones.
     fn version(&self, ppn: Ppn) -> Option<(Lpn, Seq)> {
         let oob = self.medium.nand().oob(ppn).filter(|oob| !self.translation.is_own(oob.lpn))?;
         match self.ownership.remapped(ppn) {
@@ -245,16 +250,17 @@ impl Drive {
         }
     }
 
-    /// Unmaps what is dead, and makes the rest count; returns how many blocks are dead of those that the map would have.
+    /// Unmaps what is dead, and makes the rest count; returns how many blocks are dead of those
+    /// that the map would have.
     fn bury(&mut self, pages: &[Ppn], invalidations: &Invalidations) -> u64 {
-        let (parts, mut buried) = (self.config.parts(), 0);
+        let (subpages, mut buried) = (self.config.subpages(), 0);
         for &ppn in pages {
             let Some((lpn, seq)) = self.version(ppn) else { continue };
             if self.translation.lookup(lpn).0 != Some(ppn) {
                 continue;
             }
-            let written = self.written_parts(ppn);
-            let live = written & !invalidations.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
+            let written = self.written_subpages(ppn);
+            let live = written & !invalidations.of_page(ppn, lpn.0 * u64::from(subpages), seq, subpages);
             buried += u64::from((written & !live).count_ones());
             if live == 0 {
                 self.point_at(lpn, None);
@@ -265,28 +271,30 @@ impl Drive {
         buried
     }
 
-    /// Finds out how far the journal's bitmap pages lag behind what counts now, and whether there are ghosts.
+    /// Finds out how far the journal's bitmap pages lag behind what counts now, and whether there
+    /// are ghosts.
     fn compare_bitmaps(&mut self, pages: &[Ppn], invalidations: &Invalidations) {
-        let parts = self.config.parts();
+        let subpages = self.config.subpages();
         for &ppn in pages {
             let Some((lpn, seq)) = self.version(ppn) else { continue };
-            let dead = self.written_parts(ppn) & !self.medium.counting_mask(ppn);
-            if dead & !invalidations.in_bitmap(ppn, seq, parts) == 0 {
+            let dead = self.written_subpages(ppn) & !self.medium.counting_mask(ppn);
+            if dead & !invalidations.in_bitmap(ppn, seq, subpages) == 0 {
                 continue;
             }
             self.journal.touch(ppn);
-            let unsaid = dead & !invalidations.of_page(ppn, lpn.0 * u64::from(parts), seq, parts);
+            let unsaid = dead & !invalidations.of_page(ppn, lpn.0 * u64::from(subpages), seq, subpages);
             if unsaid != 0 && self.translation.lookup(lpn).0.is_none() {
                 self.journal.found_ghost();
             }
         }
     }
 
-    /// The parts of a page that had content when it was programmed; of one that is a single part, that one.
-    fn written_parts(&self, ppn: Ppn) -> u8 {
-        let parts = self.config.parts();
+    /// The subpages of a page that had content when it was programmed; of one that is a single
+    /// subpage, that one.
+    fn written_subpages(&self, ppn: Ppn) -> u8 {
+        let subpages = self.config.subpages();
         let written =
-            |part: &u32| parts == 1 || self.medium.nand().token(ppn, *part as usize) != Token::EMPTY;
-        (0..parts).filter(written).map(|part| 1 << part).sum()
+            |subpage: &u32| subpages == 1 || self.medium.nand().token(ppn, *subpage as usize) != Token::EMPTY;
+        (0..subpages).filter(written).map(|subpage| 1 << subpage).sum()
     }
 }

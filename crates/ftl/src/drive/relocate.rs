@@ -5,8 +5,8 @@ use dovetail_nand::{Lpn, Ppn, Token};
 use dovetail_time::SimTime;
 
 use super::Drive;
-use crate::buffer::MAX_PARTS;
-use crate::medium::Page;
+use crate::buffer::MAX_SUBPAGES;
+use crate::medium::PageToProgram;
 use crate::stats::{Cause, ReadCause};
 
 impl Drive {
@@ -27,8 +27,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Copies a valid page to a new place. Data that cannot be read any more is kept as lost: reads of it fail
-    /// instead of returning something older.
+    /// Copies a valid page to a new place. Data that cannot be read any more is kept as lost: reads
+    /// of it fail instead of returning something older.
     pub(super) fn move_page(&mut self, at: SimTime, ppn: Ppn, cause: Cause) -> Result<(), DeviceError> {
         let ((lpn, remap), (_, stream)) = (self.owner(ppn), self.medium.nand().owner(ppn));
         let inode = self.medium.nand().inode(ppn);
@@ -37,45 +37,46 @@ impl Drive {
             self.replace_system_page(lpn);
             return Ok(());
         }
-        let parts = self.config.parts() as usize;
-        let mut tokens = [Token::EMPTY; MAX_PARTS];
+        let subpages = self.config.subpages() as usize;
+        let mut tokens = [Token::EMPTY; MAX_SUBPAGES];
         let live = self.medium.live_mask(ppn);
-        self.carry_parts(ppn, live, readable, &mut tokens);
-        let page = Page { lpn, live, tokens: &tokens[..parts], stream, inode };
+        self.carry_subpages(ppn, live, readable, &mut tokens);
+        let page = PageToProgram { lpn, live, tokens: &tokens[..subpages], stream, inode };
         let ready = ready.max(self.ownership.durable_at(remap)).max(self.durable_below(lpn));
         self.program(ready, self.frontier_of_moved(lpn, stream), page, cause)?;
         self.note_moved(lpn, inode);
         Ok(())
     }
 
-    /// When what a page rests on is durable, if it is the drive's own: its first copy was programmed after that, on
-    /// a die that may have a longer queue than that of the next copy.
+    /// Returns when what a page rests on is durable, if it is the drive's own: its first copy was
+    /// programmed after that, on a die that may have a longer queue than that of the next copy.
     fn durable_below(&self, lpn: Lpn) -> SimTime {
         if self.translation.is_own(lpn) { self.journal.programs_end() } else { SimTime::ZERO }
     }
 
-    /// References to the parts in `mask` of a page that was just read, or the knowledge that they are lost.
-    pub(super) fn carry_parts(
+    /// References to the subpages in `mask` of a page that was just read, or the knowledge that
+    /// they are lost.
+    pub(super) fn carry_subpages(
         &mut self,
         ppn: Ppn,
         mask: u8,
         readable: bool,
-        tokens: &mut [Token; MAX_PARTS],
+        tokens: &mut [Token; MAX_SUBPAGES],
     ) {
         let mut left = mask;
         while left != 0 {
-            let part = left.trailing_zeros() as usize;
+            let subpage = left.trailing_zeros() as usize;
             left &= left - 1;
-            tokens[part] = self.carry(ppn, part, readable);
+            tokens[subpage] = self.carry(ppn, subpage, readable);
         }
     }
 
-    fn carry(&mut self, ppn: Ppn, part: usize, readable: bool) -> Token {
+    fn carry(&mut self, ppn: Ppn, subpage: usize, readable: bool) -> Token {
         if !readable {
             self.counters.lost_blocks += 1;
             return Token::LOST;
         }
-        let token = self.medium.nand().token(ppn, part);
+        let token = self.medium.nand().token(ppn, subpage);
         self.medium.retain(token);
         token
     }

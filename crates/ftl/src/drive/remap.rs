@@ -2,19 +2,20 @@
 //!
 //! The order of what happens is the argument for its atomicity:
 //! 1. Sources that are in the write buffer only are sent to flash; their programs are waited for.
-//! 2. What says where each page belongs now is made durable, as one: in non-volatile memory, or in log
-//!    pages on flash. The command is acknowledged when that is done.
+//! 2. What says where each page belongs now is made durable, as one: in non-volatile memory, or in
+//!    log pages on flash. The command is acknowledged when that is done.
 //! 3. The map points the destinations at the pages, the sources nowhere.
 //!
-//! State changes at issue, time follows: between issue and acknowledgement a power cut at a time takes the remap back. So
-//! nothing that rests on it may be durable earlier: remaps complete in order, a page that is moved on behalf of its
-//! new owner waits for the remap, and so do erases, bitmap pages and flushes.
+//! State changes at issue, time follows: between issue and acknowledgement a power cut at a time
+//! takes the remap back. So nothing that rests on it may be durable earlier: remaps complete in
+//! order, a page that is moved on behalf of its new owner waits for the remap, and so do erases,
+//! bitmap pages and flushes.
 
 use dovetail_block::{DeviceError, Lba, RemapPair, RemapWhen};
 use dovetail_nand::{Lpn, Ppn, Seq};
 use dovetail_time::{SimSpan, SimTime};
 
-use super::{Drive, Piece, unless_worn_out};
+use super::{Drive, PageSpan, unless_worn_out};
 use crate::cache::Access;
 use crate::ownership::Move;
 
@@ -30,7 +31,8 @@ impl Drive {
         let done = self.execute(at, &all)?;
         self.ownership.take_held(pairs, when);
         self.counters.remaps += 1;
-        // It is carried out: a host that was told of an error would repeat it and find nothing at its sources.
+        // It is carried out: a host that was told of an error would repeat it and find nothing at
+        // its sources.
         unless_worn_out(self.empty_condemned(at))?;
         Ok(done)
     }
@@ -48,7 +50,7 @@ impl Drive {
         self.carry_out(at, pairs)
     }
 
-    /// What is in the write buffer only goes to flash.
+    /// Returns what is in the write buffer only goes to flash.
     pub(super) fn send_source(&mut self, at: SimTime, from: Lba) -> Result<(), DeviceError> {
         if self.buffer.dirty_mut(page_of(from)).is_some() {
             self.send(at, page_of(from))?;
@@ -56,8 +58,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Executes pairs whose sources are on flash, and for which there is room in the log: from here on no page moves until the
-    /// map has changed.
+    /// Executes pairs whose sources are on flash, and for which there is room in the log: from here
+    /// on no page moves until the map has changed.
     pub(super) fn carry_out(&mut self, at: SimTime, pairs: &[RemapPair]) -> Result<SimTime, DeviceError> {
         let (moves, looked_up) = self.resolve(at, pairs);
         let ready = self.ownership.content_is_durable(looked_up, &moves);
@@ -95,7 +97,8 @@ impl Drive {
         (moves, at + spent)
     }
 
-    /// Points the destinations at the pages and the sources nowhere; returns what the map takes for it.
+    /// Points the destinations at the pages and the sources nowhere; returns what the map takes for
+    /// it.
     fn move_map(&mut self, moves: &[Move]) -> SimSpan {
         let mut spent = SimSpan::ZERO;
         for &Move { ppn, to, from } in moves {
@@ -113,10 +116,11 @@ impl Drive {
     }
 
     fn drop_from_buffer(&mut self, lpn: Lpn) {
-        self.discard_in_buffer(Piece { lpn, first_part: 0, parts: 1, offset: 0 });
+        self.discard_in_buffer(PageSpan { lpn, first_subpage: 0, subpages: 1, offset: 0 });
     }
 
-    /// The logical page to which a programmed page belongs, and the remap that made it so, if one did.
+    /// The logical page to which a programmed page belongs, and the remap that made it so, if one
+    /// did.
     pub(super) fn owner(&self, ppn: Ppn) -> (Lpn, Option<Seq>) {
         self.ownership.owner(self.medium.nand(), ppn)
     }

@@ -34,7 +34,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Writes the log pages of a remap, no earlier than `at`; returns when the last of them is durable. There are slots.
+    /// Writes the log pages of a remap, no earlier than `at`; returns when the last of them is
+    /// durable. There are slots.
     pub(super) fn write_log(
         &mut self,
         at: SimTime,
@@ -54,8 +55,8 @@ impl Drive {
         Ok(end)
     }
 
-    /// Writes elsewhere what the slots say, and drops them. Like bitmap pages, table pages come after all programs
-    /// so far: an entry must not be there before the remap that it rests on.
+    /// Writes elsewhere what the slots say, and drops them. Like bitmap pages, table pages come
+    /// after all programs so far: an entry must not be there before the remap that it rests on.
     fn write_tables(&mut self, at: SimTime) -> Result<(), DeviceError> {
         self.write_bitmaps(at)?;
         let at = at.max(self.all_durable_at());
@@ -70,7 +71,8 @@ impl Drive {
         Ok(())
     }
 
-    /// A drive that devirtualises keeps no entries in memory: it reads what a table page said before it writes it anew.
+    /// A drive that devirtualises keeps no entries in memory: it reads what a table page said
+    /// before it writes it anew.
     fn read_table(&mut self, at: SimTime, lpn: Lpn) -> Result<SimTime, DeviceError> {
         match self.translation.lookup_any(lpn).filter(|_| self.config.devirtualize.is_some()) {
             Some(ppn) => Ok(self.read_for(at, ppn, ReadCause::Merge)?.0),

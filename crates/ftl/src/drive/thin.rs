@@ -1,15 +1,18 @@
 //! Thin drives: more addresses than room.
 //!
-//! Room is counted in flash pages. A logical page that is mapped takes one, also when a single block of it is live, and so
-//! does a dirty page of the buffer that flash has nothing of. So a write needs room only for pages of which there is nothing
-//! yet, and each block that is still free can be written wherever it lies.
+//! Room is counted in flash pages. A logical page that is mapped takes one, also when a single
+//! block of it is live, and so does a dirty page of the buffer that flash has nothing of. So a
+//! write needs room only for pages of which there is nothing yet, and each block that is still free
+//! can be written wherever it lies.
 //!
-//! A power cut takes discards back that are not durable, beside what was written instead. So much is set apart for that
-//! ([`DriveConfig::pages_freed_at_once`](crate::DriveConfig)), and what was discarded beyond it is room only once the record of
-//! the discard is on flash: a write that needs it waits.
+//! A power cut takes discards back that are not durable, beside what was written instead. So much
+//! is set apart for that ([`DriveConfig::pages_freed_at_once`](crate::DriveConfig)), and what was
+//! discarded beyond it is room only once the record of the discard is on flash: a write that needs
+//! it waits.
 //!
 //! A demand-paged map has room of its own for the translation pages of what lies in few pieces
-//! ([`DriveConfig::translation_pages`](crate::DriveConfig)). Those beyond it take the place of the host's pages.
+//! ([`DriveConfig::translation_pages`](crate::DriveConfig)). Those beyond it take the place of the
+//! host's pages.
 
 use dovetail_block::{BlockRange, DeviceError};
 use dovetail_nand::Lpn;
@@ -17,7 +20,8 @@ use dovetail_time::SimTime;
 
 use super::Drive;
 
-/// Pieces in which a host fills what room it is told of (assumed: more than a file system has logs).
+/// Pieces in which a host fills what room it is told of (assumed: more than a file system has
+/// logs).
 const PIECES: u64 = 16;
 
 /// Pages that discards have unmapped.
@@ -59,8 +63,8 @@ impl Drive {
         free.saturating_sub(self.more_translations(free, PIECES))
     }
 
-    /// Translation pages beyond those that have room of their own, with so many more than there are now. A page of the
-    /// buffer that flash has nothing of may need one.
+    /// Translation pages beyond those that have room of their own, with so many more than there are
+    /// now. A page of the buffer that flash has nothing of may need one.
     fn translations_beyond(&self, more: u64) -> u64 {
         let Some(needed) = self.translation.needed_translations() else { return 0 };
         (needed + self.buffer.fresh() as u64 + more).saturating_sub(self.config.translation_pages())
@@ -73,7 +77,8 @@ impl Drive {
         self.translations_beyond(most) - self.translations_beyond(0)
     }
 
-    /// When a write that comes at `at` finds room. At once on a drive with as many addresses as it has room for.
+    /// Returns when a write that comes at `at` finds room. At once on a drive with as many
+    /// addresses as it has room for.
     pub(super) fn check_room(&mut self, at: SimTime, range: BlockRange) -> Result<SimTime, DeviceError> {
         let Some(apart) = self.config.pages_freed_at_once() else { return Ok(at) };
         let (pages, room) = (self.pages_of(range), self.free_pages());
@@ -83,7 +88,8 @@ impl Drive {
         if most + translations <= durable {
             return Ok(at);
         }
-        // Most pages of what does not fit may be there already, of a write that is longer than all there is they are not.
+        // Most pages of what does not fit may be there already, of a write that is longer than all
+        // there is they are not.
         if most > self.config.capacity_pages() {
             return Err(DeviceError::NoRoom);
         }
@@ -95,7 +101,7 @@ impl Drive {
         }
     }
 
-    /// Whether a write of `lpn` will take a page more.
+    /// Tells whether a write of `lpn` will take a page more.
     fn takes_a_page(&mut self, lpn: Lpn) -> bool {
         self.translation.lookup(lpn).0.is_none() && self.buffer.dirty_mut(lpn).is_none()
     }

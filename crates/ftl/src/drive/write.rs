@@ -4,16 +4,16 @@ use dovetail_block::{BlockRange, Data, DeviceError, Hints, StreamId};
 use dovetail_nand::{Lpn, Token};
 use dovetail_time::SimTime;
 
-use super::{Drive, Piece};
-use crate::buffer::{Entry, MAX_PARTS};
+use super::{Drive, PageSpan};
+use crate::buffer::{BufferEntry, MAX_SUBPAGES};
 use crate::cache::Access;
-use crate::medium::Page;
+use crate::medium::PageToProgram;
 use crate::ownership::Nvm;
 use crate::stats::{Cause, ReadCause};
 
 impl Drive {
-    /// Takes blocks from the host; returns when they are acknowledged: in the buffer, or with `fua` or without
-    /// a buffer on flash.
+    /// Takes blocks from the host; returns when they are acknowledged: in the buffer, or with `fua`
+    /// or without a buffer on flash.
     pub(super) fn write(
         &mut self,
         at: SimTime,
@@ -35,11 +35,11 @@ impl Drive {
             self.begin_request(range);
         }
         let mut done = received;
-        for piece in self.pieces(range) {
+        for span in self.spans(range) {
             let acknowledged = if self.buffer.capacity() == 0 {
-                self.write_through(received, piece, data, hints)?
+                self.write_through(received, span, data, hints)?
             } else {
-                self.write_to_buffer(received, piece, data, hints, fua)?
+                self.write_to_buffer(received, span, data, hints, fua)?
             };
             done = done.max(acknowledged);
         }
@@ -64,20 +64,20 @@ impl Drive {
     fn write_through(
         &mut self,
         at: SimTime,
-        piece: Piece,
+        span: PageSpan,
         data: Data<'_>,
         hints: Hints,
     ) -> Result<SimTime, DeviceError> {
-        let mut tokens = [Token::EMPTY; MAX_PARTS];
-        let mask = self.intern_parts(&mut tokens, piece, data);
-        self.put_on_flash(at, piece.lpn, tokens, mask, hints)
+        let mut tokens = [Token::EMPTY; MAX_SUBPAGES];
+        let mask = self.intern_subpages(&mut tokens, span, data);
+        self.put_on_flash(at, span.lpn, tokens, mask, hints)
     }
 
-    fn intern_parts(&mut self, tokens: &mut [Token; MAX_PARTS], piece: Piece, data: Data<'_>) -> u8 {
+    fn intern_subpages(&mut self, tokens: &mut [Token; MAX_SUBPAGES], span: PageSpan, data: Data<'_>) -> u8 {
         let mut mask = 0;
-        for i in 0..piece.parts {
-            tokens[piece.first_part + i] = self.medium.intern(&data.block(piece.offset + i as u64));
-            mask |= 1 << (piece.first_part + i);
+        for i in 0..span.subpages {
+            tokens[span.first_subpage + i] = self.medium.intern(&data.block(span.offset + i as u64));
+            mask |= 1 << (span.first_subpage + i);
         }
         mask
     }
@@ -85,27 +85,28 @@ impl Drive {
     fn write_to_buffer(
         &mut self,
         at: SimTime,
-        piece: Piece,
+        span: PageSpan,
         data: Data<'_>,
         hints: Hints,
         fua: bool,
     ) -> Result<SimTime, DeviceError> {
-        let mut tokens = [Token::EMPTY; MAX_PARTS];
-        let mask = self.intern_parts(&mut tokens, piece, data);
+        let mut tokens = [Token::EMPTY; MAX_SUBPAGES];
+        let mask = self.intern_subpages(&mut tokens, span, data);
         let mut now = at;
-        if self.buffer.dirty_mut(piece.lpn).is_none() {
+        if self.buffer.dirty_mut(span.lpn).is_none() {
             now = self.wait_for_place(at)?;
-            self.translation.expect(piece.lpn);
-            self.buffer.add(piece.lpn, hints);
-            if self.config.counts_room() && self.translation.lookup(piece.lpn).0.is_none() {
-                self.buffer.is_new(piece.lpn);
+            self.translation.expect(span.lpn);
+            self.buffer.add(span.lpn, hints);
+            if self.config.counts_room() && self.translation.lookup(span.lpn).0.is_none() {
+                self.buffer.is_new(span.lpn);
             }
         }
-        self.merge_into_buffer(piece.lpn, &tokens, mask, hints);
+        self.merge_into_buffer(span.lpn, &tokens, mask, hints);
         if fua {
-            return Ok(now.max(self.send(now, piece.lpn)?));
+            return Ok(now.max(self.send(now, span.lpn)?));
         }
-        // Half of the buffer holds pages back to merge writes to them, half covers the time of programs.
+        // Half of the buffer holds pages back to merge writes to them, half covers the time of
+        // programs.
         while self.buffer.dirty() > self.buffer.capacity() / 2 {
             let Some(oldest) = self.buffer.oldest() else { break };
             self.send(now, oldest)?;
@@ -113,15 +114,15 @@ impl Drive {
         Ok(now)
     }
 
-    fn merge_into_buffer(&mut self, lpn: Lpn, tokens: &[Token; MAX_PARTS], mask: u8, hints: Hints) {
+    fn merge_into_buffer(&mut self, lpn: Lpn, tokens: &[Token; MAX_SUBPAGES], mask: u8, hints: Hints) {
         let Some(entry) = self.buffer.dirty_mut(lpn) else { return };
         entry.hints = hints;
-        for (part, &token) in tokens.iter().enumerate().filter(|(part, _)| mask >> part & 1 == 1) {
-            if entry.mask >> part & 1 == 1 {
+        for (subpage, &token) in tokens.iter().enumerate().filter(|(subpage, _)| mask >> subpage & 1 == 1) {
+            if entry.mask >> subpage & 1 == 1 {
                 self.counters.buffer_overwrites += 1;
-                self.medium.release(entry.tokens[part]);
+                self.medium.release(entry.tokens[subpage]);
             }
-            entry.tokens[part] = token;
+            entry.tokens[subpage] = token;
         }
         entry.mask |= mask;
     }
@@ -133,8 +134,8 @@ impl Drive {
             match self.buffer.reclaim() {
                 Some((free_at, page)) => {
                     now = now.max(free_at);
-                    for part in (0..MAX_PARTS).filter(|part| page.mask >> part & 1 == 1) {
-                        self.medium.release(page.tokens[part]);
+                    for subpage in (0..MAX_SUBPAGES).filter(|subpage| page.mask >> subpage & 1 == 1) {
+                        self.medium.release(page.tokens[subpage]);
                     }
                 }
                 None => match self.buffer.oldest() {
@@ -148,41 +149,44 @@ impl Drive {
 
     /// Sends the dirty page of `lpn` to flash; returns when it is durable.
     pub(super) fn send(&mut self, at: SimTime, lpn: Lpn) -> Result<SimTime, DeviceError> {
-        let Some(&Entry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else { return Ok(at) };
+        let Some(&BufferEntry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else { return Ok(at) };
         let done = self.put_on_flash(at, lpn, tokens, mask, hints)?;
-        for part in (0..MAX_PARTS).filter(|part| mask >> part & 1 == 1) {
-            self.medium.retain(tokens[part]);
+        for subpage in (0..MAX_SUBPAGES).filter(|subpage| mask >> subpage & 1 == 1) {
+            self.medium.retain(tokens[subpage]);
         }
         self.buffer.sent(lpn, done);
         Ok(done)
     }
 
-    /// Programs a page whose parts in `mask` are new; the others are merged from its present version.
+    /// Programs a page whose subpages in `mask` are new; the others are merged from its present
+    /// version.
     fn put_on_flash(
         &mut self,
         at: SimTime,
         lpn: Lpn,
-        mut tokens: [Token; MAX_PARTS],
+        mut tokens: [Token; MAX_SUBPAGES],
         mask: u8,
         hints: Hints,
     ) -> Result<SimTime, DeviceError> {
         let at = self.want(at, lpn, Access::Write)?;
         self.make_room(at)?;
-        let parts = self.config.parts() as usize;
-        let (ready, old) = self.merge_old_parts(at, lpn, &mut tokens, mask)?;
+        let subpages = self.config.subpages() as usize;
+        let (ready, old) = self.merge_old_subpages(at, lpn, &mut tokens, mask)?;
         let stream = StreamId(hints.stream.0 % self.config.streams);
-        let page = Page { lpn, live: mask | old, tokens: &tokens[..parts], stream, inode: hints.inode };
+        let page =
+            PageToProgram { lpn, live: mask | old, tokens: &tokens[..subpages], stream, inode: hints.inode };
         let done = self.program(ready, self.host_frontier(stream), page, Cause::Host)?;
         self.host_programs_end = self.host_programs_end.max(done);
         Ok(done)
     }
 
-    /// Reads the live parts of `lpn` that are not in `mask` from flash; returns when they are there, and which.
-    fn merge_old_parts(
+    /// Reads the live subpages of `lpn` that are not in `mask` from flash; returns when they are
+    /// there, and which.
+    fn merge_old_subpages(
         &mut self,
         at: SimTime,
         lpn: Lpn,
-        tokens: &mut [Token; MAX_PARTS],
+        tokens: &mut [Token; MAX_SUBPAGES],
         mask: u8,
     ) -> Result<(SimTime, u8), DeviceError> {
         if mask == self.medium.full_mask() {
@@ -193,7 +197,7 @@ impl Drive {
         let old = found.map_or(0, |ppn| self.medium.live_mask(ppn) & !mask);
         let Some(ppn) = found.filter(|_| old != 0) else { return Ok((at, 0)) };
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Merge)?;
-        self.carry_parts(ppn, old, readable, tokens);
+        self.carry_subpages(ppn, old, readable, tokens);
         Ok((ready, old))
     }
 }

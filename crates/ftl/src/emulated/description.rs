@@ -1,4 +1,5 @@
-//! What a drive file says of the drive in it: the profile as it was when the file was made, and what was changed in it.
+//! The description of the drive in a drive file: the profile as it was when the file was made, and
+//! what was changed in it.
 
 use dovetail_time::Ratio;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,9 @@
 //! The flash in a file: written as it changes, read when the drive is switched on.
 //!
-//! The host may lose any of what was written since the last sync. What was programmed is durable before an erase is written:
-//! of a page that cleaning has moved, the copy or the original is there. And all is durable before a page of the drive's
-//! own is written, which tells of other pages (`Keeper::barrier`).
+//! The host may lose any of what was written since the last sync. What was programmed is durable
+//! before an erase is written: of a page that cleaning has moved, the copy or the original is
+//! there. And all is durable before a page of the drive's own is written, which tells of other
+//! pages (`BackingStore::barrier`).
 
 use std::fs::File;
 use std::io;
@@ -10,12 +11,13 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content, Pattern};
-use dovetail_nand::{BlockId, Geometry, Keeper, KeptBlock, KeptPage, Oob, Ppn, Seq};
+use dovetail_nand::{BackingStore, BlockId, Geometry, Oob, Ppn, Seq, StoredBlock, StoredPage};
 
-use super::layout::{BLOCK_RECORD, BlockRecord, Layout, PAGE_RECORD, PageRecord, Part};
-use crate::buffer::MAX_PARTS;
+use super::layout::{BLOCK_RECORD, BlockRecord, Layout, PAGE_RECORD, PageRecord, StoredContent};
+use crate::buffer::MAX_SUBPAGES;
 
-/// Why the file no longer holds what the drive does: shared by the keeper and whoever flushes.
+/// The reason why the file no longer holds what the drive does: shared by the backing store and
+/// whoever flushes.
 pub(super) type Failure = Arc<Mutex<Option<io::Error>>>;
 
 /// Tells the failure, if there is one.
@@ -29,7 +31,7 @@ pub(super) struct FlashFile {
     file: Arc<File>,
     layout: Layout,
     geometry: Geometry,
-    /// How often each block was erased: what the records of its pages must name to count.
+    /// Erases of each block: what the records of its pages must name to count.
     erases: Vec<u32>,
     /// Something was written since all was made durable.
     unsynced: bool,
@@ -41,7 +43,8 @@ impl FlashFile {
         Self { file, layout: Layout::new(&geometry), geometry, erases, unsynced: true, failure }
     }
 
-    /// After the first failure the file stays as it is: what it holds is what was once on the flash.
+    /// After the first failure the file stays as it is: what it holds is what was once on the
+    /// flash.
     fn attempt(&self, write: impl FnOnce() -> io::Result<()>) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.is_none() {
@@ -49,7 +52,7 @@ impl FlashFile {
         }
     }
 
-    fn write_page(&self, ppn: Ppn, content: Option<(Oob, [Part; MAX_PARTS])>) -> io::Result<()> {
+    fn write_page(&self, ppn: Ppn, content: Option<(Oob, [StoredContent; MAX_SUBPAGES])>) -> io::Result<()> {
         let erases = self.erases[self.geometry.locate(ppn).0.0 as usize];
         self.file.write_all_at(&PageRecord { erases, content }.encode(), self.layout.page_record(ppn))
     }
@@ -61,19 +64,19 @@ impl FlashFile {
     }
 }
 
-impl Keeper for FlashFile {
+impl BackingStore for FlashFile {
     fn programmed(&mut self, ppn: Ppn, oob: Oob, contents: &[Option<Content>]) {
         self.unsynced = true;
         self.attempt(|| {
-            let mut parts = [Part::Empty; MAX_PARTS];
-            for (index, (part, content)) in parts.iter_mut().zip(contents).enumerate() {
-                *part = Part::of(content.as_ref());
+            let mut stored = [StoredContent::Empty; MAX_SUBPAGES];
+            for (index, (stored, content)) in stored.iter_mut().zip(contents).enumerate() {
+                *stored = StoredContent::of(content.as_ref());
                 if let Some(Content::Bytes(bytes)) = content {
                     let at = self.layout.page_data(ppn) + index as u64 * BLOCK_SIZE;
                     self.file.write_all_at(&**bytes, at)?;
                 }
             }
-            self.write_page(ppn, Some((oob, parts)))
+            self.write_page(ppn, Some((oob, stored)))
         });
     }
 
@@ -99,7 +102,7 @@ impl Keeper for FlashFile {
 }
 
 /// Reads the whole flash. A page of which only a part reached the file counts as torn.
-pub(super) fn read_flash(file: &File, geometry: &Geometry) -> io::Result<Vec<KeptBlock>> {
+pub(super) fn read_flash(file: &File, geometry: &Geometry) -> io::Result<Vec<StoredBlock>> {
     let layout = Layout::new(geometry);
     let (units, mut blocks) = (geometry.units(), Vec::new());
     // the blocks of a row take turns page by page: their records lie together
@@ -115,13 +118,14 @@ pub(super) fn read_flash(file: &File, geometry: &Geometry) -> io::Result<Vec<Kep
     Ok(blocks)
 }
 
-/// A block and its pages. Where the host has lost the record of an erase, those of the pages programmed since tell of it.
+/// A block and its pages. Where the host has lost the record of an erase, those of the pages
+/// programmed since tell of it.
 fn read_block(
     file: &File,
     geometry: &Geometry,
     block: BlockId,
     records: &[Option<PageRecord>],
-) -> io::Result<KeptBlock> {
+) -> io::Result<StoredBlock> {
     let mut bytes = [0; BLOCK_RECORD as usize];
     file.read_exact_at(&mut bytes, Layout::block_record(block.0))?;
     let damaged = || io::Error::other(format!("the record of erase block {} is damaged", block.0));
@@ -135,7 +139,7 @@ fn read_block(
         let content = own(record).and_then(|record| record.content);
         pages.push(content.map(|content| read_page(file, geometry, at, content)).transpose()?.flatten());
     }
-    Ok(KeptBlock { erases, bad, last_seq, pages })
+    Ok(StoredBlock { erases, bad, last_seq, pages })
 }
 
 /// A page with its bytes; `None` where they are not those that its record names.
@@ -143,15 +147,15 @@ fn read_page(
     file: &File,
     geometry: &Geometry,
     at: u64,
-    (oob, parts): (Oob, [Part; MAX_PARTS]),
-) -> io::Result<KeptPage> {
+    (oob, stored): (Oob, [StoredContent; MAX_SUBPAGES]),
+) -> io::Result<StoredPage> {
     let mut contents = Vec::new();
-    for (index, part) in parts.into_iter().enumerate().take(geometry.parts_per_page() as usize) {
-        contents.push(match part {
-            Part::Empty => Some(Content::Empty),
-            Part::Pattern(number) => Some(Content::Pattern(Pattern::new(number))),
-            Part::Lost => None,
-            Part::Bytes(checksum) => {
+    for (index, stored) in stored.into_iter().enumerate().take(geometry.subpages_per_page() as usize) {
+        contents.push(match stored {
+            StoredContent::Empty => Some(Content::Empty),
+            StoredContent::Pattern(number) => Some(Content::Pattern(Pattern::new(number))),
+            StoredContent::Lost => None,
+            StoredContent::Bytes(checksum) => {
                 let mut bytes: BlockBytes = [0; BLOCK_SIZE as usize];
                 file.read_exact_at(&mut bytes, at + index as u64 * BLOCK_SIZE)?;
                 if crc32c::crc32c(&bytes) != checksum {

@@ -1,4 +1,4 @@
-//! Where things lie in a drive file, and the bytes of its records. All numbers are little endian.
+//! The layout of a drive file, and the bytes of its records. All numbers are little endian.
 //!
 //! | from | what |
 //! |---|---|
@@ -7,12 +7,13 @@
 //! | after that | a record of 128 bytes for each page |
 //! | the next multiple of 4 KiB | the bytes of each page |
 //!
-//! A page counts only if its record names the erase count of its block: erasing a block is writing one record.
+//! A page counts only if its record names the erase count of its block: erasing a block is writing
+//! one record.
 
 use dovetail_block::Content;
 use dovetail_nand::{Geometry, Lpn, Oob, Ppn, Seq};
 
-use crate::buffer::MAX_PARTS;
+use crate::buffer::MAX_SUBPAGES;
 
 pub(super) const MAGIC: [u8; 8] = *b"DVFLASH\0";
 pub(super) const VERSION: u32 = 1;
@@ -22,7 +23,7 @@ pub(super) const PREAMBLE: usize = 20;
 pub(super) const BLOCK_RECORD: u64 = 32;
 pub(super) const PAGE_RECORD: u64 = 128;
 
-/// Where the parts of a file for flash of this geometry begin.
+/// Offsets in a file for flash of this geometry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pages_at: u64,
@@ -58,7 +59,7 @@ impl Layout {
     }
 }
 
-/// What is kept of a block's wear.
+/// The wear of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BlockRecord {
     pub(super) erases: u32,
@@ -86,16 +87,16 @@ impl BlockRecord {
     }
 }
 
-/// What a part of a page holds: bytes stand apart and are named by their checksum.
+/// The content of a subpage: bytes stand apart and are named by their checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum StoredContent {
     Empty,
     Bytes(u32),
     Pattern(u64),
     Lost,
 }
 
-impl Part {
+impl StoredContent {
     pub(super) fn of(content: Option<&Content>) -> Self {
         match content {
             None => Self::Lost,
@@ -129,7 +130,7 @@ impl Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PageRecord {
     pub(super) erases: u32,
-    pub(super) content: Option<(Oob, [Part; MAX_PARTS])>,
+    pub(super) content: Option<(Oob, [StoredContent; MAX_SUBPAGES])>,
 }
 
 impl PageRecord {
@@ -137,12 +138,12 @@ impl PageRecord {
         let mut bytes = [0; PAGE_RECORD as usize];
         bytes[4..8].copy_from_slice(&self.erases.to_le_bytes());
         bytes[8] = if self.content.is_some() { 1 } else { 2 };
-        if let Some((oob, parts)) = self.content {
+        if let Some((oob, contents)) = self.content {
             bytes[9] = oob.stream.0;
             bytes[12..16].copy_from_slice(&oob.inode.0.to_le_bytes());
             bytes[16..24].copy_from_slice(&oob.lpn.0.to_le_bytes());
             bytes[24..32].copy_from_slice(&oob.seq.0.to_le_bytes());
-            for (index, (kind, value)) in parts.map(Part::encode).into_iter().enumerate() {
+            for (index, (kind, value)) in contents.map(StoredContent::encode).into_iter().enumerate() {
                 bytes[32 + index] = kind;
                 bytes[64 + 8 * index..72 + 8 * index].copy_from_slice(&value.to_le_bytes());
             }
@@ -177,12 +178,12 @@ fn seq_at(bytes: &[u8], at: usize) -> Option<Seq> {
     Some(Seq(u64_at(bytes, at))).filter(|seq| seq.0 < 1 << 62)
 }
 
-fn decode_parts(bytes: &[u8]) -> Option<[Part; MAX_PARTS]> {
-    let mut parts = [Part::Empty; MAX_PARTS];
-    for (index, part) in parts.iter_mut().enumerate() {
-        *part = Part::decode(bytes[32 + index], u64_at(bytes, 64 + 8 * index))?;
+fn decode_parts(bytes: &[u8]) -> Option<[StoredContent; MAX_SUBPAGES]> {
+    let mut contents = [StoredContent::Empty; MAX_SUBPAGES];
+    for (index, content) in contents.iter_mut().enumerate() {
+        *content = StoredContent::decode(bytes[32 + index], u64_at(bytes, 64 + 8 * index))?;
     }
-    Some(parts)
+    Some(contents)
 }
 
 fn seal(bytes: &mut [u8]) {
@@ -210,10 +211,16 @@ mod tests {
     #[test]
     fn records_come_back_and_damage_is_seen() {
         let oob = Oob { lpn: Lpn(7), seq: Seq(1 << 50), inode: Inode(9), stream: StreamId(15) };
-        let parts = [Part::Empty, Part::Bytes(0xDEAD_BEEF), Part::Pattern(1 << 40), Part::Lost];
-        for page in
-            [PageRecord { erases: 3, content: Some((oob, parts)) }, PageRecord { erases: 3, content: None }]
-        {
+        let contents = [
+            StoredContent::Empty,
+            StoredContent::Bytes(0xDEAD_BEEF),
+            StoredContent::Pattern(1 << 40),
+            StoredContent::Lost,
+        ];
+        for page in [
+            PageRecord { erases: 3, content: Some((oob, contents)) },
+            PageRecord { erases: 3, content: None },
+        ] {
             let mut bytes = page.encode();
             assert_eq!(PageRecord::decode(&bytes), Some(page));
             bytes[5] ^= 1;

@@ -1,8 +1,10 @@
-//! A drive that lives in a file: its flash is there, and switching it on is recovering from a power cut.
+//! A drive that lives in a file: its flash is there, and switching it on is recovering from a power
+//! cut.
 //!
-//! So an emulated drive can be formatted, mounted, checked and looked at like an image, with everything that only a drive can:
-//! remaps, more addresses than room. The file takes as much room as was ever programmed. In memory is what the drive
-//! holds. Times are virtual and begin at 0 whenever it is switched on.
+//! So an emulated drive can be formatted, mounted, checked and looked at like an image, with
+//! everything that only a drive can: remaps, more addresses than room. The file takes as much room
+//! as was ever programmed. In memory is what the drive holds. Times are virtual and begin at 0
+//! whenever it is switched on.
 
 mod description;
 mod file;
@@ -27,7 +29,7 @@ use description::Description;
 use file::{Failure, FlashFile, failed, read_flash};
 use layout::{HEADER_BYTES, Layout, MAGIC, PREAMBLE, VERSION, u32_at};
 
-/// Why a drive file cannot be made or used.
+/// An error of making or using a drive file.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulatedError {
     /// The system below.
@@ -42,7 +44,7 @@ pub enum EmulatedError {
     /// The header is damaged.
     #[error("the header of the drive file is damaged")]
     Header,
-    /// What the header says makes no drive.
+    /// A header that describes no possible drive.
     #[error("the drive file's description: {0}")]
     Description(String),
     /// No such drive.
@@ -89,7 +91,7 @@ impl EmulatedDrive {
         Ok(file.sync_all()?)
     }
 
-    /// Whether the file at `path` is a drive file.
+    /// Tells whether the file at `path` is a drive file.
     ///
     /// # Errors
     /// What the system says.
@@ -99,7 +101,8 @@ impl EmulatedDrive {
         Ok(magic == MAGIC)
     }
 
-    /// Switches on the drive in the file at `path`. Nobody else may have it open to write meanwhile; that is the caller's to see to.
+    /// Switches on the drive in the file at `path`. Nobody else may have it open to write
+    /// meanwhile; that is the caller's to see to.
     ///
     /// # Errors
     /// See [`EmulatedError`].
@@ -115,8 +118,8 @@ impl EmulatedDrive {
         let (mut drive, report) = switch_on(config.checked()?, kept)?;
         let (file, failure) = (Arc::new(file), Failure::default());
         if writable {
-            let keeper = FlashFile::new(Arc::clone(&file), geometry, erases, Arc::clone(&failure));
-            drive.keep_in(Box::new(keeper));
+            let backing = FlashFile::new(Arc::clone(&file), geometry, erases, Arc::clone(&failure));
+            drive.back_with(Box::new(backing));
         }
         Ok((Self { drive, file, failure, writable }, report))
     }
@@ -150,7 +153,7 @@ impl EmulatedDrive {
         self.check_file()
     }
 
-    /// Whether what the command did must be durable when it completes.
+    /// Tells whether what the command did must be durable when it completes.
     fn is_durable(&self, command: &Command<'_>) -> bool {
         match command {
             Command::Flush | Command::Write { fua: true, .. } => true,
@@ -164,7 +167,7 @@ impl EmulatedDrive {
 
 fn switch_on(
     config: DriveConfig,
-    kept: Vec<dovetail_nand::KeptBlock>,
+    kept: Vec<dovetail_nand::StoredBlock>,
 ) -> Result<(Drive, RecoveryReport), EmulatedError> {
     let nand = Nand::restored(config.nand.clone(), kept);
     let nand = nand.map_err(|error| EmulatedError::Flash(error.to_string()))?;

@@ -1,9 +1,9 @@
-//! `hash`: a sparse, chained table whose memory follows its entries, as in the FSDV paper's drive (§IV: a
-//! simple hash table that chains the entries of a bucket).
+//! `hash`: a sparse, chained table whose memory follows its entries, as in the FSDV paper's drive
+//! (§IV: a simple hash table that chains the entries of a bucket).
 //!
-//! The number of buckets is a power of two between half the entries and all of them: it doubles when entries
-//! outgrow it and halves when they fall below a quarter. An entry takes 12 bytes (16 if
-//! addresses are more than 2^32 pages), a bucket 4.
+//! The number of buckets is a power of two between half the entries and all of them: it doubles
+//! when entries outgrow it and halves when they fall below a quarter. An entry takes 12 bytes (16
+//! if addresses are more than 2^32 pages), a bucket 4.
 
 use dovetail_nand::{Lpn, Ppn};
 
@@ -27,7 +27,7 @@ const WIDE_ENTRY_BYTES: u64 = 16;
 const BUCKET_BYTES: u64 = 4;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct HashEntry {
     lpn: u64,
     ppn: u32,
     next: u32,
@@ -36,7 +36,7 @@ struct Entry {
 #[derive(Debug)]
 struct HashMap {
     buckets: Vec<u32>,
-    entries: Vec<Entry>,
+    entries: Vec<HashEntry>,
     entry_bytes: u64,
 }
 
@@ -51,7 +51,8 @@ impl HashMap {
         spread as usize & (self.buckets.len() - 1)
     }
 
-    /// Walks the chain: the index of the entry of `lpn` and the one before it, and the accesses made.
+    /// Walks the chain: the index of the entry of `lpn` and the one before it, and the accesses
+    /// made.
     fn find(&self, lpn: u64) -> (Option<u32>, Option<u32>, MapCost) {
         let (mut before, mut accesses) = (None, 1);
         let mut at = self.buckets[self.bucket(lpn)];
@@ -72,12 +73,12 @@ impl HashMap {
             self.rehash(self.buckets.len() * 2);
         }
         let bucket = self.bucket(lpn);
-        self.entries.push(Entry { lpn, ppn, next: self.buckets[bucket] });
+        self.entries.push(HashEntry { lpn, ppn, next: self.buckets[bucket] });
         self.buckets[bucket] = self.entries.len() as u32 - 1;
     }
 
     fn remove(&mut self, index: u32, before: Option<u32>) {
-        let Entry { lpn, next, .. } = self.entries[index as usize];
+        let HashEntry { lpn, next, .. } = self.entries[index as usize];
         self.relink(lpn, before, next);
         self.move_last_to(index);
         if self.buckets.len() > MIN_BUCKETS && self.entries.len() < self.buckets.len() / 4 {

@@ -1,7 +1,8 @@
 //! From logical to physical pages: mapping schemes behind one small trait.
 //!
-//! A scheme is one file and one line in [`SCHEMES`]. It reports what each lookup and update cost. The drive counts
-//! all of it, and charges the time of lookups and discards; an update hides behind the program that it follows.
+//! A scheme is one file and one line in [`SCHEMES`]. It reports what each lookup and update cost.
+//! The drive counts all of it, and charges the time of lookups and discards; an update hides behind
+//! the program that it follows.
 
 mod hash;
 pub mod interval;
@@ -12,7 +13,7 @@ use std::ops::Range;
 use dovetail_nand::{Lpn, Ppn};
 use dovetail_time::SimTime;
 
-/// What a lookup or update cost.
+/// The cost of a lookup or update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapCost {
     /// Dependent accesses to the drive's memory.
@@ -21,7 +22,7 @@ pub struct MapCost {
 
 /// A map from logical to physical pages.
 pub trait Mapping: std::fmt::Debug + Send {
-    /// Where `lpn` is, if it is mapped.
+    /// Returns where `lpn` is, if it is mapped.
     fn lookup(&self, lpn: Lpn) -> (Option<Ppn>, MapCost);
 
     /// Maps `lpn` to `to`, or unmaps it; returns what it was mapped to before.
@@ -30,12 +31,13 @@ pub trait Mapping: std::fmt::Debug + Send {
     /// Bytes of the drive's memory that the map takes now.
     fn memory_bytes(&self) -> u64;
 
-    /// How many pages are mapped. For checks: it may look at every entry.
+    /// Returns how many pages are mapped. For checks: it may look at every entry.
     fn mapped(&self) -> u64;
 
-    /// Appends the first `most` mapped pages of `pages` to `found`, in their order; a scheme that has to look through all its
-    /// entries for them may append all that there are in `pages`, so that nobody asks again. This default asks for each page;
-    /// a [`Scheme::sparse`] one must not take longer for a long range of which little is mapped.
+    /// Appends the first `most` mapped pages of `pages` to `found`, in their order; a scheme that
+    /// has to look through all its entries for them may append all that there are in `pages`, so
+    /// that nobody asks again. This default asks for each page; a [`Scheme::sparse`] one must not
+    /// take longer for a long range of which little is mapped.
     fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
         let mut accesses: u32 = 0;
         let most = found.len() + most;
@@ -50,8 +52,8 @@ pub trait Mapping: std::fmt::Debug + Send {
         MapCost { accesses }
     }
 
-    /// Where the pages from `first` on are, as many as `places` has room for: the physical page plus one, 0 where a page is not
-    /// mapped.
+    /// Returns where the pages from `first` on are, as many as `places` has room for: the physical
+    /// page plus one, 0 where a page is not mapped.
     fn copy_places(&self, first: Lpn, places: &mut [u32]) {
         let mut found = Vec::new();
         self.find_mapped(first.0..first.0 + places.len() as u64, usize::MAX, &mut found);
@@ -61,7 +63,8 @@ pub trait Mapping: std::fmt::Debug + Send {
         }
     }
 
-    /// Tells the map what time it is, so that it does what is due in the background; returns what that cost.
+    /// Tells the map what time it is, so that it does what is due in the background; returns what
+    /// that cost.
     fn tick(&mut self, now: SimTime) -> MapCost {
         let _ = now;
         MapCost::default()
@@ -73,7 +76,7 @@ pub trait Mapping: std::fmt::Debug + Send {
     }
 }
 
-/// What a map is for.
+/// The address space that a map is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapShape {
     /// Logical pages that the host can address: `0..pages`. Up to 7 * 2^58 blocks' worth.
@@ -87,9 +90,10 @@ pub struct MapShape {
 pub struct Scheme {
     /// Its name in profiles and on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: &'static str,
-    /// Whether its memory follows what is mapped, so that it can map an address space that is larger than the flash.
+    /// Set if its memory follows what is mapped, so that it can map an address space that is
+    /// larger than the flash.
     pub sparse: bool,
     /// Builds an empty map.
     pub build: fn(shape: MapShape) -> Box<dyn Mapping>,

@@ -13,8 +13,8 @@ pub(super) const SCHEME: Scheme = Scheme {
 
 const ONE: MapCost = MapCost { accesses: 1 };
 
-/// Entry `i` is the physical page of logical page `i` plus one, 0 where it is unmapped: a fresh table is zeros,
-/// of which the host needs no memory until they are written.
+/// Entry `i` is the physical page of logical page `i` plus one, 0 where it is unmapped: a fresh
+/// table is zeros, of which the host needs no memory until they are written.
 #[derive(Debug)]
 struct PageMap {
     table: Vec<u32>,
@@ -49,8 +49,8 @@ impl Mapping for PageMap {
     }
 }
 
-/// Asks for the cache line of an entry. A random update waits for memory longer than for all else together:
-/// asking ahead makes the benchmark `random_write` half as fast again.
+/// Asks for the cache line of an entry. A random update waits for memory longer than for all else
+/// together: asking ahead makes the benchmark `random_write` half as fast again.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "measured hot path; there is no safe prefetch")]
 pub(super) fn prefetch(table: &[u32], index: usize) {

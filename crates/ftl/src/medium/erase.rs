@@ -17,7 +17,8 @@ pub(crate) enum ErasedBlock {
 }
 
 impl Medium {
-    /// Erases the good blocks of a victim that holds no valid page, and tells `note` of each. Then the line is free.
+    /// Erases the good blocks of a victim that holds no valid page, and tells `note` of each. Then
+    /// the line is free.
     ///
     /// # Errors
     /// No power.

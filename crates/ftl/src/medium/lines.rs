@@ -1,8 +1,8 @@
 //! Lines: what the drive fills, cleans and erases as one.
 //!
-//! A line is a superblock (the blocks of the same number on every unit) or a single block, by profile. This
-//! module knows each line's state, how many of its pages must be kept, and which lines are free; it performs no
-//! flash operation.
+//! A line is a superblock (the blocks of the same number on every unit) or a single block, by
+//! profile. This module knows each line's state, how many of its pages must be kept, and which
+//! lines are free; it performs no flash operation.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,7 +15,7 @@ use crate::bits::Bits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineId(pub u32);
 
-/// How blocks form lines.
+/// The blocks of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineShape {
     /// One block of every unit: written across all dies.
@@ -44,7 +44,7 @@ impl LineShape {
     }
 }
 
-/// Where a line is in its life.
+/// The stage of a line's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineState {
     /// Erased, ready to be filled.
@@ -59,9 +59,9 @@ pub enum LineState {
     Dead,
 }
 
-/// How a line is found when the drive starts.
+/// The stage in which a line is found when the drive starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FoundLine {
     /// All its good blocks are erased.
     Erased,
     /// Pages are left that can be written, and a frontier goes on with it.
@@ -102,7 +102,8 @@ pub struct Lines {
     lines: Vec<Line>,
     /// One bit a physical page: whether the map points at it.
     valid: Bits,
-    /// Free lines of each group, the least worn first. Superblocks are one group, blocks a group for each unit.
+    /// Free lines of each group, the least worn first. Superblocks are one group, blocks a group
+    /// for each unit.
     free: Vec<BinaryHeap<Reverse<(u32, LineId)>>>,
     free_count: u32,
     closed: Vec<LineId>,
@@ -159,12 +160,13 @@ impl Lines {
         self.pages_per_line
     }
 
-    /// How blocks form lines.
+    /// Returns how blocks form lines.
     pub fn shape(&self) -> LineShape {
         self.shape
     }
 
-    /// Groups of lines that are filled side by side by one stream: 1 for superblocks, the units for blocks.
+    /// Groups of lines that are filled side by side by one stream: 1 for superblocks, the units for
+    /// blocks.
     pub fn groups(&self) -> usize {
         self.free.len()
     }
@@ -196,7 +198,7 @@ impl Lines {
         line.0 as usize % self.free.len()
     }
 
-    /// Where a line is in its life.
+    /// Returns where a line is in its life.
     pub fn state(&self, line: LineId) -> LineState {
         self.lines[line.0 as usize].state
     }
@@ -212,17 +214,17 @@ impl Lines {
         line.valid + line.missing
     }
 
-    /// Whether some of a line's blocks are bad.
+    /// Tells whether some of a line's blocks are bad.
     pub(super) fn has_bad_blocks(&self, line: LineId) -> bool {
         self.lines[line.0 as usize].missing > 0
     }
 
-    /// How often the line was erased.
+    /// Returns how often the line was erased.
     pub fn erases(&self, line: LineId) -> u32 {
         self.lines[line.0 as usize].erases
     }
 
-    /// When the line was filled, on the clock of program operations.
+    /// Returns when the line was filled, on the clock of program operations.
     pub fn closed_at(&self, line: LineId) -> Seq {
         self.lines[line.0 as usize].closed_at
     }
@@ -249,7 +251,7 @@ impl Lines {
         self.by_age.iter().find(current).map(|(line, _)| *line)
     }
 
-    /// Whether the map points at `ppn`.
+    /// Tells whether the map points at `ppn`.
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         self.valid.get(u64::from(ppn.0))
     }
@@ -353,13 +355,13 @@ impl Lines {
     }
 
     /// Sets a line up as it is found when the drive starts; `missing` pages lie on bad blocks.
-    pub(super) fn found(&mut self, id: LineId, erases: u32, missing: u32, found: Found) {
+    pub(super) fn found(&mut self, id: LineId, erases: u32, missing: u32, found: FoundLine) {
         let line = &mut self.lines[id.0 as usize];
         (line.erases, line.missing) = (erases, missing);
         match found {
-            Found::Erased => self.release(id),
-            Found::Open => self.lines[id.0 as usize].state = LineState::Open,
-            Found::Filled(at) => self.close(id, at),
+            FoundLine::Erased => self.release(id),
+            FoundLine::Open => self.lines[id.0 as usize].state = LineState::Open,
+            FoundLine::Filled(at) => self.close(id, at),
         }
     }
 
@@ -402,8 +404,8 @@ impl Lines {
         }
     }
 
-    /// The list that a line belongs in. A block that was lost while its pages were still valid counts twice
-    /// until they have moved, hence the bound.
+    /// The list that a line belongs in. A block that was lost while its pages were still valid
+    /// counts twice until they have moved, hence the bound.
     fn list(&self, id: LineId) -> usize {
         self.kept(id).min(self.pages_per_line) as usize
     }
@@ -430,7 +432,7 @@ mod tests {
     fn all_free(shape: LineShape) -> Lines {
         let mut lines = Lines::new(GEOMETRY, shape);
         for id in lines.ids() {
-            lines.found(id, 0, 0, Found::Erased);
+            lines.found(id, 0, 0, FoundLine::Erased);
         }
         lines
     }

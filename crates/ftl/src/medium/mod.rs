@@ -1,9 +1,10 @@
 //! The medium: NAND flash in lines, and the only code that programs and erases it.
 //!
-//! It fills lines through frontiers, numbers its programs, keeps which pages count, and retires blocks that fail.
-//! It knows no logical-to-physical map and no policy. Its user says which frontier takes a page, which line is
-//! emptied and when it is erased. A page gets to flash through [`Medium::program`] alone: the [`Nand`] is private,
-//! and [`Medium::nand`] lends it for looking only.
+//! It fills lines through frontiers, numbers its programs, keeps which pages count, and retires
+//! blocks that fail. It knows no logical-to-physical map and no policy. Its user says which
+//! frontier takes a page, which line is emptied and when it is erased. A page gets to flash through
+//! [`Medium::program`] alone: the [`Nand`] is private, and [`Medium::nand`] lends it for looking
+//! only.
 
 mod bad_blocks;
 mod erase;
@@ -16,15 +17,15 @@ mod validity;
 
 use dovetail_block::{BlockBytes, Content, DeviceError};
 use dovetail_nand::{
-    BlockId, FaultPlan, GeometryError, Keeper, Nand, NandConfig, NandError, Ppn, Seq, Token,
+    BackingStore, BlockId, FaultPlan, GeometryError, Nand, NandConfig, NandError, Ppn, Seq, Token,
 };
 use dovetail_time::SimTime;
 
 pub(crate) use erase::ErasedBlock;
 use frontier::Frontier;
 pub(crate) use frontier::FrontierId;
-use lines::{Found, LineId, LineShape, Lines};
-pub(crate) use program::{ErasedPage, Page};
+use lines::{FoundLine, LineId, LineShape, Lines};
+pub(crate) use program::{ErasedPage, PageToProgram};
 pub(crate) use unrecovered::UnrecoveredMedium;
 use validity::LiveSubpages;
 
@@ -53,7 +54,7 @@ impl Medium {
         let mut medium = Self::around(Nand::new(nand)?, shape, frontiers);
         for line in medium.lines.ids() {
             let missing = medium.missing_pages(line);
-            medium.lines.found(line, 0, missing, Found::Erased);
+            medium.lines.found(line, 0, missing, FoundLine::Erased);
         }
         Ok(medium)
     }
@@ -65,7 +66,7 @@ impl Medium {
         let groups = lines.groups();
         Self {
             frontiers: (0..frontiers).map(|_| Frontier::new(groups)).collect(),
-            live: LiveSubpages::new(geometry.pages(), geometry.parts_per_page()),
+            live: LiveSubpages::new(geometry.pages(), geometry.subpages_per_page()),
             seq: Seq(0),
             condemned: Vec::new(),
             programs_end: SimTime::ZERO,
@@ -74,7 +75,8 @@ impl Medium {
         }
     }
 
-    /// The flash, to be looked at: pages, blocks, contents. Looking takes no time; [`Medium::read`] does.
+    /// The flash, to be looked at: pages, blocks, contents. Looking takes no time; [`Medium::read`]
+    /// does.
     pub(crate) fn nand(&self) -> &Nand {
         &self.nand
     }
@@ -101,7 +103,8 @@ impl Medium {
         self.programs_end
     }
 
-    /// Reads `bytes` of a page into the controller; returns when they are there, `None` where it is unreadable.
+    /// Reads `bytes` of a page into the controller; returns when they are there, `None` where it is
+    /// unreadable.
     ///
     /// # Errors
     /// No power.
@@ -143,9 +146,9 @@ impl Medium {
         self.nand.barrier();
     }
 
-    /// Tells `keeper` of every change of the flash from now on.
-    pub(crate) fn keep_in(&mut self, keeper: Box<dyn Keeper>) {
-        self.nand.keep_in(keeper);
+    /// Keeps the flash in a store: it is told of every change from now on.
+    pub(crate) fn back_with(&mut self, backing: Box<dyn BackingStore>) {
+        self.nand.back_with(backing);
     }
 
     /// Puts faults over the flash.
@@ -153,12 +156,14 @@ impl Medium {
         self.nand.set_faults(plan);
     }
 
-    /// Remembers from now on what a power cut at a time needs; memory grows with every command: for tests.
+    /// Remembers from now on what a power cut at a time needs; memory grows with every command: for
+    /// tests.
     pub(crate) fn remember_operations(&mut self) {
         self.nand.remember_operations();
     }
 
-    /// Forgets operations that had ended by `at`: no power cut at an earlier time will be asked for.
+    /// Forgets operations that had ended by `at`: no power cut at an earlier time will be asked
+    /// for.
     pub(crate) fn forget_operations_before(&mut self, at: SimTime) {
         self.nand.forget_operations_before(at);
     }

@@ -8,9 +8,9 @@ use super::frontier::{FrontierId, OpenLine};
 use super::lines::LineId;
 use super::{Medium, device_error};
 
-/// A page to be programmed.
+/// A page to be programmed, with its out-of-band area.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Page<'a> {
+pub(crate) struct PageToProgram<'a> {
     /// Its owner, for the out-of-band area.
     pub(crate) lpn: Lpn,
     /// The subpages that hold data, one bit each.
@@ -35,7 +35,7 @@ pub(crate) struct ErasedPage {
 pub(crate) struct Programmed {
     /// Its address.
     pub(crate) ppn: Ppn,
-    /// When it is durable.
+    /// Time when it is durable.
     pub(crate) done: SimTime,
 }
 
@@ -60,8 +60,8 @@ impl Medium {
         self.frontiers[frontier.0].advance();
     }
 
-    /// The next good page of a group of a frontier; closes and opens lines as needed. `None` when the group has
-    /// no free line.
+    /// The next good page of a group of a frontier; closes and opens lines as needed. `None` when
+    /// the group has no free line.
     pub(crate) fn next_page(&mut self, frontier: FrontierId, group: usize) -> Option<ErasedPage> {
         loop {
             let Some(open) = self.frontiers[frontier.0].open_line(group) else {
@@ -90,8 +90,9 @@ impl Medium {
         })
     }
 
-    /// Programs a page under the next sequence number; its live subpages count from now on. `None` when the
-    /// medium refuses the page: its block is condemned then, and another page must be tried.
+    /// Programs a page under the next sequence number; its live subpages count from now on. `None`
+    /// when the medium refuses the page: its block is condemned then, and another page must be
+    /// tried.
     ///
     /// # Errors
     /// No power, or a broken rule of the flash.
@@ -99,7 +100,7 @@ impl Medium {
         &mut self,
         at: SimTime,
         to: ErasedPage,
-        page: Page<'_>,
+        page: PageToProgram<'_>,
     ) -> Result<Option<Programmed>, DeviceError> {
         let ErasedPage { ppn, line } = to;
         let oob = Oob { lpn: page.lpn, seq: self.take_seq(), inode: page.inode, stream: page.stream };

@@ -1,13 +1,14 @@
 //! Lines as they are found when the power is switched on.
 //!
-//! A line that was being filled is filled on. Otherwise a drive whose power is cut again and again would run out of
-//! free lines without ever finishing a cleaning run. A line that was being erased is to be cleaned again.
+//! A line that was being filled is filled on. Otherwise a drive whose power is cut again and again
+//! would run out of free lines without ever finishing a cleaning run. A line that was being erased
+//! is to be cleaned again.
 
 use dovetail_nand::{Nand, Seq};
 
 use super::Medium;
 use super::frontier::OpenLine;
-use super::lines::{Found, LineId, LineShape};
+use super::lines::{FoundLine, LineId, LineShape};
 
 impl Medium {
     /// Around a flash that holds pages of which none counts yet.
@@ -23,20 +24,20 @@ impl Medium {
     }
 
     /// The state of a line; one that can be filled on is given to a frontier.
-    fn line_as_found(&mut self, line: LineId) -> Found {
+    fn line_as_found(&mut self, line: LineId) -> FoundLine {
         let mut good = self.lines.blocks(line).filter(|&block| !self.nand.is_bad(block));
         let untouched = |block| self.nand.programmed_pages(block) == 0 && !self.nand.is_half_erased(block);
         if good.all(untouched) {
-            return Found::Erased;
+            return FoundLine::Erased;
         }
         match self.next_page_of(line) {
-            Some(next) if self.reopen(line, next) => Found::Open,
-            _ => Found::Filled(self.filled_at(line)),
+            Some(next) if self.reopen(line, next) => FoundLine::Open,
+            _ => FoundLine::Filled(self.filled_at(line)),
         }
     }
 
-    /// The index from which on a line that was being filled can be filled on; `None` when its blocks were not
-    /// filled in step (it was being erased) or it is full.
+    /// The index from which on a line that was being filled can be filled on; `None` when its
+    /// blocks were not filled in step (it was being erased) or it is full.
     fn next_page_of(&self, line: LineId) -> Option<u32> {
         let geometry = self.nand.geometry();
         let is_programmed = |index: u32| {

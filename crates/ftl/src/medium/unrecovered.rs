@@ -54,7 +54,8 @@ impl UnrecoveredMedium {
         blocks.map(|block| self.nand.last_seq(block)).max().unwrap_or_default()
     }
 
-    /// Reads a page's out-of-band area at the cost of a page read without its data; `None` where it is torn.
+    /// Reads a page's out-of-band area at the cost of a page read without its data; `None` where it
+    /// is torn.
     pub(crate) fn read_oob(&mut self, ppn: Ppn) -> Result<Option<Oob>, DeviceError> {
         self.read(ppn, 0)?;
         Ok(self.nand.oob(ppn))
@@ -72,7 +73,7 @@ impl UnrecoveredMedium {
         }
         let geometry = self.nand.geometry();
         let mut bytes = Vec::with_capacity(geometry.page_bytes as usize);
-        for subpage in 0..geometry.parts_per_page() as usize {
+        for subpage in 0..geometry.subpages_per_page() as usize {
             match self.nand.content(self.nand.token(ppn, subpage)) {
                 Some(Content::Bytes(block)) => bytes.extend_from_slice(&block[..]),
                 Some(_) => bytes.resize(bytes.len() + BLOCK_SIZE as usize, 0),
@@ -90,7 +91,8 @@ impl UnrecoveredMedium {
         }
     }
 
-    /// The medium with its lines as they are found. No page counts yet; programs are numbered from `seq` on.
+    /// The medium with its lines as they are found. No page counts yet; programs are numbered from
+    /// `seq` on.
     pub(crate) fn recover(self, shape: LineShape, frontiers: u32, seq: Seq) -> Medium {
         debug_assert!(seq > self.last_seq(), "sequence numbers must rise");
         Medium::found(self.nand, shape, frontiers, seq)

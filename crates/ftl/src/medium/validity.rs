@@ -1,8 +1,9 @@
 //! Validity: the pages on flash that count, and the subpages of them that hold data.
 //!
-//! All of it is kept by flash page, so that it does not grow with the address space. A page comes to count when it
-//! is programmed, and when it is adopted after the power is switched on. From then on it only loses: the map points
-//! elsewhere, a discard takes a subpage. Nothing that is dead comes to life before its block is erased.
+//! All of it is kept by flash page, so that it does not grow with the address space. A page comes
+//! to count when it is programmed, and when it is adopted after the power is switched on. From then
+//! on it only loses: the map points elsewhere, a discard takes a subpage. Nothing that is dead
+//! comes to life before its block is erased.
 
 use dovetail_nand::Ppn;
 
@@ -45,7 +46,7 @@ impl Medium {
 
     /// One bit for each subpage of a page.
     pub(crate) fn full_mask(&self) -> u8 {
-        ((1u16 << self.nand.geometry().parts_per_page()) - 1) as u8
+        ((1u16 << self.nand.geometry().subpages_per_page()) - 1) as u8
     }
 
     /// Counts a page that was just programmed.
@@ -84,7 +85,8 @@ impl Medium {
         }
     }
 
-    /// Bytes of the drive's memory for the validity of pages and subpages, and a valid count for each line.
+    /// Bytes of the drive's memory for the validity of pages and subpages, and a valid count for
+    /// each line.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.lines.memory_bytes() + self.live.as_ref().map_or(0, |live| live.bits.memory_bytes())
     }

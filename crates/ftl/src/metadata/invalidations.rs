@@ -1,4 +1,5 @@
-//! Invalidations: the dead versions that the journal tells of, as recovery asks for them, page by page.
+//! Invalidations: the dead versions that the journal tells of, as recovery asks for them, page by
+//! page.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -53,26 +54,28 @@ impl Invalidations {
         }
     }
 
-    /// When a block was last discarded.
+    /// Returns when a block was last discarded.
     fn discarded(&self, block: u64) -> Option<Seq> {
         let (_, &(end, seq)) = self.discarded.range(..=block).next_back()?;
         (block < end).then_some(seq)
     }
 
-    /// Which of the `parts` parts of a page are dead: as a version from `seq` of the blocks from `first` on.
-    pub(crate) fn of_page(&self, ppn: Ppn, first: u64, seq: Seq, parts: u32) -> u8 {
-        let dead = |part: &u32| self.discarded(first + u64::from(*part)).is_some_and(|discard| seq < discard);
-        let discarded: u8 = (0..parts).filter(dead).map(|part| 1 << part).sum();
-        discarded | self.in_bitmap(ppn, seq, parts)
+    /// Returns which of the `subpages` subpages of a page are dead: as a version from `seq` of the
+    /// blocks from `first` on.
+    pub(crate) fn of_page(&self, ppn: Ppn, first: u64, seq: Seq, subpages: u32) -> u8 {
+        let dead =
+            |subpage: &u32| self.discarded(first + u64::from(*subpage)).is_some_and(|discard| seq < discard);
+        let discarded: u8 = (0..subpages).filter(dead).map(|subpage| 1 << subpage).sum();
+        discarded | self.in_bitmap(ppn, seq, subpages)
     }
 
-    /// Which of them a bitmap page says to be dead.
-    pub(crate) fn in_bitmap(&self, ppn: Ppn, seq: Seq, parts: u32) -> u8 {
+    /// Returns which of them a bitmap page says to be dead.
+    pub(crate) fn in_bitmap(&self, ppn: Ppn, seq: Seq, subpages: u32) -> u8 {
         let page = u64::from(ppn.0);
         let Some((&first, bitmap)) = self.bitmaps.range(..=page).next_back() else { return 0 };
-        let bit = (page - first) * u64::from(parts);
+        let bit = (page - first) * u64::from(subpages);
         match bitmap.bits.get((bit / 8) as usize) {
-            Some(byte) if seq < bitmap.seq => byte >> (bit % 8) & ((1u16 << parts) - 1) as u8,
+            Some(byte) if seq < bitmap.seq => byte >> (bit % 8) & ((1u16 << subpages) - 1) as u8,
             _ => 0,
         }
     }

@@ -1,38 +1,45 @@
 //! The record of discards that survives a power cut.
 //!
-//! Recovery finds pages by their out-of-band areas; a page that was discarded would come back unless something
-//! says that it is dead. Two kinds of pages of the drive's own say so, each with a logical page number above
-//! the host's, so that cleaning, wear levelling and recovery treat them like any other page:
-//! - *journal pages*: ranges of blocks with the sequence number of their discard. A version of a block with a
+//! Recovery finds pages by their out-of-band areas; a page that was discarded would come back
+//! unless something says that it is dead. Two kinds of pages of the drive's own say so, each with a
+//! logical page number above the host's, so that cleaning, wear levelling and recovery treat them
+//! like any other page:
+//! - *journal pages*: ranges of blocks with the sequence number of their discard. A version of a
+//!   block with a lower sequence number is dead.
+//! - *bitmap pages*: one bit a subpage of every *flash* page, set where nothing counted when the
+//!   page was written, with the sequence number of that moment. What such a subpage holds with a
 //!   lower sequence number is dead.
-//! - *bitmap pages*: one bit a part of every *flash* page, set where nothing counted when the page was written, with the
-//!   sequence number of that moment. What such a part holds with a lower sequence number is dead.
 //!
-//! Both stay true for good. A journal page does because sequence numbers only rise. A bitmap page does because a part that
-//! is dead stays so until its block is erased, and what is programmed then has a higher number: a page comes to count by
-//! being programmed, and a remap moves only what counts. A power cut alone takes deaths back, of versions whose successor,
-//! or whose remap, was still under way; hence bitmap pages are programmed after all that was issued before them. So an old
-//! copy of either that comes back does no harm.
+//! Both stay true for good. A journal page does because sequence numbers only rise. A bitmap page
+//! does because a subpage that is dead stays so until its block is erased, and what is programmed
+//! then has a higher number: a page comes to count by being programmed, and a remap moves only what
+//! counts. A power cut alone takes deaths back, of versions whose successor, or whose remap, was
+//! still under way; hence bitmap pages are programmed after all that was issued before them. So an
+//! old copy of either that comes back does no harm.
 //!
-//! Discards gather in memory; a flush writes them as journal pages into the next of a fixed number of journal
-//! slots, and so does a discard that fills a page. When the slots are used up, every bitmap page that has become less than the truth is written first, and
-//! the slots are used again from the start.
+//! Discards gather in memory; a flush writes them as journal pages into the next of a fixed number
+//! of journal slots, and so does a discard that fills a page. When the slots are used up, every
+//! bitmap page that has become less than the truth is written first, and the slots are used again
+//! from the start.
 //!
-//! **Why nothing comes back when slots are used again.** A record in a slot keeps every version of its blocks dead, also
-//! those that were overwritten long before and lie anywhere: while the discarded version is on flash they do not matter,
-//! because it is newer, but it is erased one day. Each of them stopped counting at some moment, by an overwrite, a
-//! move, a remap or the discard. That *touched* its bitmap page (`drive/invalidate.rs`), and if the bitmap page was not written
+//! **Why nothing comes back when slots are used again.** A record in a slot keeps every version of
+//! its blocks dead, also those that were overwritten long before and lie anywhere: while the
+//! discarded version is on flash they do not matter, because it is newer, but it is erased one day.
+//! Each of them stopped counting at some moment, by an overwrite, a move, a remap or the discard.
+//! That *touched* its bitmap page (`drive/invalidate.rs`), and if the bitmap page was not written
 //! since, it is written now: its bit is set. What was erased in between has its bit set as well,
 //! because that erase may not have begun when the power goes.
 //!
-//! **Ghosts.** The power may go between two bitmap pages. One of them can then tell of a discard whose own record never got
-//! to flash: the version discarded is dead, and older ones in the range of the other page are not. They do not count as
-//! long as the dead one, which is newer, is there. Recovery looks for such versions; if it finds one, the bitmap pages are
-//! written before anything is erased. A version that dies later is no danger: its record comes first, and before the first
+//! **Ghosts.** The power may go between two bitmap pages. One of them can then tell of a discard
+//! whose own record never got to flash: the version discarded is dead, and older ones in the range
+//! of the other page are not. They do not count as long as the dead one, which is newer, is there.
+//! Recovery looks for such versions; if it finds one, the bitmap pages are written before anything
+//! is erased. A version that dies later is no danger: its record comes first, and before the first
 //! record after a recovery the bitmap pages are written.
 //!
-//! Recovery finds out which bitmap pages lack something that is dead now; only these count as touched. So a drive whose power is
-//! cut again and again does not begin anew with all of them each time, for which it might run out of free lines.
+//! Recovery finds out which bitmap pages lack something that is dead now; only these count as
+//! touched. So a drive whose power is cut again and again does not begin anew with all of them each
+//! time, for which it might run out of free lines.
 
 use dovetail_block::{BlockRange, Lba};
 use dovetail_nand::{Divisor, Geometry, Lpn, Ppn, Seq};
@@ -45,8 +52,8 @@ use crate::config::DriveConfig;
 const BITMAP_MAGIC: u32 = 0x4456_4232; // "DVB2"
 const JOURNAL_MAGIC: u32 = 0x4456_4A31; // "DVJ1"
 const RECORD_BYTES: usize = 24;
-/// Journal slots, at least (assumed). With fewer than bitmap pages, writing bitmaps would cost more pages than
-/// the journal itself.
+/// Journal slots, at least (assumed). With fewer than bitmap pages, writing bitmaps would cost more
+/// pages than the journal itself.
 const MIN_SLOTS: u32 = 16;
 
 /// One discard: versions of these blocks below `seq` are dead.
@@ -63,14 +70,14 @@ impl Record {
     }
 }
 
-/// What a bitmap page says.
+/// The content of a bitmap page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Bitmap {
     /// The flash page of the first bits.
     pub(crate) first: u64,
-    /// When it was written.
+    /// Time when it was written.
     pub(crate) seq: Seq,
-    /// One bit a part, set where it was dead.
+    /// One bit a subpage, set where it was dead.
     pub(crate) bits: Vec<u8>,
 }
 
@@ -82,7 +89,7 @@ pub(crate) struct Journal {
     touched: Bits,
     next_slot: u32,
     slots: u32,
-    /// When the bitmaps that replace what the slots said before are on flash.
+    /// Time when the bitmaps that replace what the slots said before are on flash.
     slots_free_from: SimTime,
     by_bitmap: Divisor,
     pages_per_bitmap: u32,
@@ -90,15 +97,15 @@ pub(crate) struct Journal {
     first_lpn: u64,
     programs_end: SimTime,
     is_writing: bool,
-    /// All bitmap pages must be written before anything is erased: recovery has found versions that only a newer, dead one
-    /// keeps from counting, or a page of the journal was lost on the medium.
+    /// All bitmap pages must be written before anything is erased: recovery has found versions that
+    /// only a newer, dead one keeps from counting, or a page of the journal was lost on the medium.
     must_rewrite: bool,
 }
 
 /// Flash pages that a bitmap page tells of.
 fn pages_per_bitmap(config: &DriveConfig) -> u32 {
     let geometry = &config.nand.geometry;
-    let fit = (geometry.page_bytes - HEADER_BYTES as u32) * 8 / geometry.parts_per_page();
+    let fit = (geometry.page_bytes - HEADER_BYTES as u32) * 8 / geometry.subpages_per_page();
     config.pages_per_bitmap.map_or(fit, |pages| pages.clamp(1, fit))
 }
 
@@ -137,7 +144,8 @@ impl Journal {
         }
     }
 
-    /// Notes that a page of the journal is lost: what it said is in bitmap pages before anything is erased.
+    /// Notes that a page of the journal is lost: what it said is in bitmap pages before anything is
+    /// erased.
     pub(crate) fn distrust(&mut self) {
         self.touched.fill(self.bitmaps.into());
         self.next_slot = self.slots;
@@ -162,7 +170,8 @@ impl Journal {
     /// Adds a record; if it was merged into the last one, returns that as it was.
     pub(crate) fn note(&mut self, record: Record) -> Option<Record> {
         match self.pending.last_mut() {
-            // Nothing was programmed between the two, so that the later number kills no newer version.
+            // Nothing was programmed between the two, so that the later number kills no newer
+            // version.
             Some(before) if before.range.end() == record.range.start && before.seq.0 + 1 >= record.seq.0 => {
                 let merged = *before;
                 before.range.blocks += record.range.blocks;
@@ -196,12 +205,13 @@ impl Journal {
         self.pending.len()
     }
 
-    /// Whether every slot is used.
+    /// Tells whether every slot is used.
     pub(crate) fn is_full(&self) -> bool {
         self.next_slot == self.slots
     }
 
-    /// Uses the slots again from the start: the bitmap pages say what they said, and are durable with the last page.
+    /// Uses the slots again from the start: the bitmap pages say what they said, and are durable
+    /// with the last page.
     pub(crate) fn reuse_slots(&mut self) {
         debug_assert!(
             self.touched.first().is_none(),
@@ -211,7 +221,7 @@ impl Journal {
         self.slots_free_from = self.programs_end;
     }
 
-    /// When the next slot may be written.
+    /// Returns when the next slot may be written.
     pub(crate) fn slots_free_from(&self) -> SimTime {
         self.slots_free_from
     }
@@ -250,8 +260,7 @@ impl Journal {
         self.touched.clear(index.into());
     }
 
-    /// A bitmap page as of `seq`, on a flash of `flash_pages`; `dead` gives the dead subpages of a flash page, one bit each of
-    /// `parts`.
+    /// A bitmap page as of `seq`; `dead` gives the dead subpages of a flash page, one bit each.
     pub(crate) fn encode_bitmap(
         &self,
         index: u32,
@@ -263,14 +272,14 @@ impl Journal {
         let first = index * self.pages_per_bitmap;
         PageHeader { magic: BITMAP_MAGIC, count: 0, first: first.into(), seq }.put(&mut page);
         let end = first.saturating_add(self.pages_per_bitmap).min(geometry.pages());
-        let parts = geometry.parts_per_page() as usize;
+        let subpages = geometry.subpages_per_page() as usize;
         for (i, ppn) in (first..end).map(Ppn).enumerate() {
-            page[HEADER_BYTES + i * parts / 8] |= dead(ppn) << (i * parts % 8);
+            page[HEADER_BYTES + i * subpages / 8] |= dead(ppn) << (i * subpages % 8);
         }
         page
     }
 
-    /// When the last of the drive's own pages is durable.
+    /// Returns when the last of the drive's own pages is durable.
     pub(crate) fn programs_end(&self) -> SimTime {
         self.programs_end
     }
@@ -280,7 +289,7 @@ impl Journal {
         self.programs_end = self.programs_end.max(done);
     }
 
-    /// Whether the drive's own pages are being written: no line may be erased until they are.
+    /// Tells whether the drive's own pages are being written: no line may be erased until they are.
     pub(crate) fn is_writing(&self) -> bool {
         self.is_writing
     }
@@ -290,7 +299,7 @@ impl Journal {
         std::mem::replace(&mut self.is_writing, is_writing)
     }
 
-    /// Whether all bitmap pages must be written before anything is erased.
+    /// Tells whether all bitmap pages must be written before anything is erased.
     pub(crate) fn must_rewrite(&self) -> bool {
         self.must_rewrite
     }

@@ -1,8 +1,9 @@
 //! Persistent metadata: the drive's own pages, what they say, and what recovery makes of them.
 //!
-//! Each of them has a logical page number above the host's, so that cleaning, wear levelling and recovery treat it like
-//! any other page: those of the discard journal come first, then the log of remaps with its tables, then the batch of
-//! renames. Translation pages (`translation/`) follow behind.
+//! Each of them has a logical page number above the host's, so that cleaning, wear levelling and
+//! recovery treat it like any other page: those of the discard journal come first, then the log of
+//! remaps with its tables, then the batch of renames. Translation pages (`translation/`) follow
+//! behind.
 
 mod invalidations;
 pub(crate) mod journal;
@@ -27,7 +28,7 @@ pub(crate) fn system_pages(config: &DriveConfig) -> u32 {
     journal::journal_pages(config) + remap_log::log_pages(config) + renames::batch_pages(config)
 }
 
-/// What a page of the drive's own says.
+/// The content of a page of the drive's own.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SystemPage {
     Journal(Vec<Record>),
@@ -46,7 +47,7 @@ pub(super) struct PageHeader {
     pub(super) magic: u32,
     /// Records in the page.
     pub(super) count: u32,
-    /// Where what the page tells of begins; in a log page, how long it is in all.
+    /// Place where what the page tells of begins; in a log page, how long it is in all.
     pub(super) first: u64,
     pub(super) seq: Seq,
 }

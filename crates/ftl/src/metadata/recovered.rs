@@ -1,4 +1,5 @@
-//! Parses the drive's persistent metadata after power loss: its own pages, and its non-volatile memory.
+//! Parses the drive's persistent metadata after power loss: its own pages, and its non-volatile
+//! memory.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ use crate::ownership::{Move, Remapped, ReverseMap, Survivor, deaths};
 /// Sequence numbers stay below this, so that there is always a next one. No drive comes near it.
 const SEQ_LIMIT: Seq = Seq(1 << 63);
 
-/// What a page of the drive's own may tell of. One that tells of anything else was not written by this drive.
+/// Bounds of the numbers in a page of the drive's own. One that tells of anything else was not
+/// written by this drive.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     flash_pages: u32,
@@ -147,8 +149,9 @@ impl RecoveredMetadata {
         logged.moves.extend(page.moves);
     }
 
-    /// Carries out the remaps of which all log pages are there, then drops entries older than the page at their place:
-    /// its block was erased since. So do those of the drive's own pages, which are never remapped. `oob` gives the out-of-band area of a programmed, readable page.
+    /// Carries out the remaps of which all log pages are there, then drops entries older than the
+    /// page at their place: its block was erased since. So do those of the drive's own pages, which
+    /// are never remapped. `oob` gives the out-of-band area of a programmed, readable page.
     pub(crate) fn complete(&mut self, oob: impl Fn(Ppn) -> Option<Oob>) {
         self.logged.retain(|_, logged| logged.moves.len() == logged.total);
         for (&seq, logged) in &self.logged {
@@ -209,7 +212,7 @@ impl RecoveredMetadata {
 #[cfg(test)]
 mod tests {
     use dovetail_block::{Content, Inode, Pattern, RemapLimits, StreamId};
-    use dovetail_nand::{Geometry, KeptBlock, Nand};
+    use dovetail_nand::{Geometry, Nand, StoredBlock};
     use dovetail_time::{Rng, SimSpan};
     use std::sync::Arc;
 
@@ -256,7 +259,8 @@ mod tests {
         PageHeader { magic, count, first, seq: Seq(seq) }
     }
 
-    /// Recovers a drive of which the first block holds host page 5, and then these pages of the drive's own.
+    /// Recovers a drive of which the first block holds host page 5, and then these pages of the
+    /// drive's own.
     fn recovered(config: &DriveConfig, pages: &[Vec<u8>]) -> (Drive, RecoveryReport) {
         let oob = |lpn, seq| Oob { lpn: Lpn(lpn), seq: Seq(seq), inode: Inode(0), stream: StreamId(0) };
         let mut kept = vec![Some((oob(5, 1), vec![Some(Content::Pattern(Pattern::new(1)))]))];
@@ -264,7 +268,7 @@ mod tests {
             let bytes = Arc::new(page.as_slice().try_into().unwrap());
             kept.push(Some((oob(config.host_pages() + i, 2 + i), vec![Some(Content::Bytes(bytes))])));
         }
-        let block = KeptBlock { pages: kept, ..KeptBlock::default() };
+        let block = StoredBlock { pages: kept, ..StoredBlock::default() };
         let nand = Nand::restored(config.nand.clone(), vec![block]).unwrap();
         UnrecoveredDrive::from_flash(config.clone(), nand).recover().unwrap()
     }

@@ -1,13 +1,16 @@
-//! Remaps on flash, for drives without non-volatile memory, in the manner of the journal of discards.
+//! Remaps on flash, for drives without non-volatile memory, in the manner of the journal of
+//! discards.
 //!
-//! A remap is written as *log pages* into the next of a fixed number of slots, before it is acknowledged. It counts only
-//! when all its log pages are there: each says how many pairs the whole has. When the slots are used up, what they
-//! say is written elsewhere first: *table pages*, each with the entries of the reverse map for a range of physical
-//! pages, and bitmap pages for the sources that died.
+//! A remap is written as *log pages* into the next of a fixed number of slots, before it is
+//! acknowledged. It counts only when all its log pages are there: each says how many pairs the
+//! whole has. When the slots are used up, what they say is written elsewhere first: *table pages*,
+//! each with the entries of the reverse map for a range of physical pages, and bitmap pages for the
+//! sources that died.
 //!
-//! What a log or table page says was true when it was written and never becomes false: an entry holds until the page at
-//! its place is programmed anew, and recovery sees that by the sequence numbers. So old copies that come back after a
-//! power cut do no harm, and slots are dropped at once when the tables are on flash.
+//! What a log or table page says was true when it was written and never becomes false: an entry
+//! holds until the page at its place is programmed anew, and recovery sees that by the sequence
+//! numbers. So old copies that come back after a power cut do no harm, and slots are dropped at
+//! once when the tables are on flash.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,8 +26,8 @@ use crate::remap::RemapStore;
 
 const LOG_MAGIC: [u32; 2] = [0x4456_4D31, 0x4456_4D32]; // "DVM1", and "DVM2" with wide addresses
 const TABLE_MAGIC: [u32; 2] = [0x4456_5231, 0x4456_5232]; // "DVR1", "DVR2"
-/// Log slots, at least (assumed), as for discards; otherwise as many as table pages, so that writing tables costs at most
-/// one page a log page.
+/// Log slots, at least (assumed), as for discards; otherwise as many as table pages, so that
+/// writing tables costs at most one page a log page.
 const MIN_SLOTS: u32 = 16;
 const NO_PAGE: u32 = u32::MAX;
 
@@ -89,7 +92,7 @@ impl AddressWidth {
     }
 }
 
-/// What a log page says.
+/// The content of a log page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LogPage {
     /// Of the whole remap.
@@ -99,7 +102,7 @@ pub(crate) struct LogPage {
     pub(crate) moves: Vec<Move>,
 }
 
-/// What a table page says.
+/// The content of a table page.
 pub(crate) type TablePage = Vec<(Ppn, Remapped)>;
 
 /// The slots of the log, and which tables lag behind.
@@ -112,11 +115,12 @@ pub(crate) struct RemapLog {
     tables: u32,
     slots: u32,
     next_slot: u32,
-    /// When what the slots said before is on flash elsewhere.
+    /// Time when what the slots said before is on flash elsewhere.
     free_from: SimTime,
     /// Table pages whose entries have changed since they were last written.
     touched: BTreeSet<u32>,
-    /// A page of the log was lost on the medium: the tables must be written before anything is erased.
+    /// A page of the log was lost on the medium: the tables must be written before anything is
+    /// erased.
     must_rewrite: bool,
 }
 
@@ -190,12 +194,12 @@ impl RemapLog {
         pairs.div_ceil(self.pairs_per_page()) as u32
     }
 
-    /// Whether so many slots are left.
+    /// Tells whether so many slots are left.
     pub(crate) fn has_slots(&self, pages: u32) -> bool {
         self.next_slot + pages <= self.slots
     }
 
-    /// When the next slot may be written.
+    /// Returns when the next slot may be written.
     pub(crate) fn free_from(&self) -> SimTime {
         self.free_from
     }
@@ -227,7 +231,8 @@ impl RemapLog {
         self.touched.remove(&index);
     }
 
-    /// Drops the slots: the tables say what they said, and are durable at `free_from`. Returns the logical pages of the slots.
+    /// Drops the slots: the tables say what they said, and are durable at `free_from`. Returns the
+    /// logical pages of the slots.
     pub(crate) fn drop_slots(&mut self, free_from: SimTime) -> Range<u64> {
         debug_assert!(self.touched.is_empty(), "tables must be written before slots are dropped");
         self.free_from = free_from;
@@ -243,7 +248,7 @@ impl RemapLog {
         self.must_rewrite = true;
     }
 
-    /// Whether the tables must be written before anything is erased.
+    /// Tells whether the tables must be written before anything is erased.
     pub(crate) fn must_rewrite(&self) -> bool {
         self.must_rewrite
     }

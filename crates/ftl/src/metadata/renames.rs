@@ -1,5 +1,5 @@
-//! Batches of renames, as pages of the drive's own and in memory. The order in which they are written is in
-//! `drive/devirtualize.rs`.
+//! Batches of renames, as pages of the drive's own and in memory. The order in which they are
+//! written is in `drive/devirtualize.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ impl BatchPage {
     }
 }
 
-/// What a drive that devirtualises keeps for it.
+/// The state of a drive that devirtualises.
 #[derive(Debug)]
 pub(crate) struct Renames {
     space: DeviceSpace,
@@ -42,7 +42,7 @@ pub(crate) struct Renames {
     names: BTreeMap<Lba, Lba>,
     /// The number that the newest batch pages have.
     seq: Seq,
-    /// When the last batch page is durable.
+    /// Time when the last batch page is durable.
     end: SimTime,
     /// Inodes of moved pages that are reached by device address.
     moved: BTreeSet<Inode>,
@@ -60,7 +60,7 @@ pub(crate) fn batch_pages(config: &DriveConfig) -> u32 {
 }
 
 impl Renames {
-    /// What the configuration asks for.
+    /// Returns what the configuration asks for.
     pub(crate) fn new(config: &DriveConfig) -> Option<Box<Self>> {
         let space = config.device_space()?;
         let below = system_pages(config) - batch_pages(config);
@@ -88,7 +88,7 @@ impl Renames {
         self.open = open;
     }
 
-    /// Whether old names of the open batch are in a range.
+    /// Tells whether old names of the open batch are in a range.
     pub(crate) fn has_name_in(&self, range: BlockRange) -> bool {
         self.names.range(range.start..range.end()).next().is_some()
     }
@@ -108,7 +108,7 @@ impl Renames {
         self.open.as_ref()
     }
 
-    /// Whether old names lead to new ones.
+    /// Tells whether old names lead to new ones.
     pub(crate) fn has_names(&self) -> bool {
         !self.names.is_empty()
     }
@@ -139,7 +139,8 @@ impl Renames {
         self.seq = seq;
     }
 
-    /// The pages of the newest batch if `open` is the one that is open, and when the pages before are durable.
+    /// The pages of the newest batch if `open` is the one that is open, and when the pages before
+    /// are durable.
     pub(crate) fn batch(
         &self,
         config: &DriveConfig,
@@ -154,17 +155,18 @@ impl Renames {
         self.end = end;
     }
 
-    /// Whether a page is one of a batch.
+    /// Tells whether a page is one of a batch.
     pub(crate) fn is_batch_page(&self, lpn: Lpn) -> bool {
         lpn.0 >= self.first_lpn
     }
 
-    /// A batch page can no longer be read: it is to be written anew from memory before anything is erased.
+    /// A batch page can no longer be read: it is to be written anew from memory before anything is
+    /// erased.
     pub(crate) fn distrust(&mut self) {
         self.must_rewrite = true;
     }
 
-    /// Whether batch pages are to be written anew; they are not any more.
+    /// Tells whether batch pages are to be written anew; they are not any more.
     pub(crate) fn take_rewrite(&mut self) -> bool {
         std::mem::take(&mut self.must_rewrite)
     }

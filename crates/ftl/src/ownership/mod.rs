@@ -1,8 +1,8 @@
 //! Ownership: which logical page a flash page belongs to, and since when.
 //!
-//! A page belongs to the logical page that its out-of-band area names, unless a remap gave it to another one. Then the
-//! *reverse map* says so. Here is also when that is durable: remaps complete in order, and nothing that rests on one may be
-//! durable before it.
+//! A page belongs to the logical page that its out-of-band area names, unless a remap gave it to
+//! another one. Then the *reverse map* says so. Here is also when that is durable: remaps complete
+//! in order, and nothing that rests on one may be durable before it.
 
 mod nvm;
 mod reverse;
@@ -32,7 +32,8 @@ pub(crate) struct Move {
     pub(crate) from: Lpn,
 }
 
-/// The pages of which every version before a remap is dead: its sources, and destinations of nothing.
+/// The pages of which every version before a remap is dead: its sources, and destinations of
+/// nothing.
 pub(crate) fn deaths(moves: &[Move]) -> impl Iterator<Item = Lpn> {
     moves.iter().flat_map(|&Move { ppn, to, from }| [Some(from), ppn.is_none().then_some(to)]).flatten()
 }
@@ -53,9 +54,9 @@ struct Remaps {
     log: Option<RemapLog>,
     /// Remaps that may not be durable yet, and when they are.
     under_way: VecDeque<(Seq, SimTime)>,
-    /// When the last one is durable.
+    /// Time when the last one is durable.
     end: SimTime,
-    /// When the last program of each block ends.
+    /// Time when the last program of each block ends.
     block_ends: Vec<SimTime>,
 }
 
@@ -80,7 +81,8 @@ impl Remaps {
         }))
     }
 
-    /// When the remap with that sequence number is durable, as far as that is still to come.
+    /// Returns when the remap with that sequence number is durable, as far as that is still to
+    /// come.
     fn durable_at(&self, seq: Seq) -> SimTime {
         let found = self.under_way.iter().find(|(under_way, _)| *under_way == seq);
         found.map_or(SimTime::ZERO, |(_, end)| *end)
@@ -93,7 +95,8 @@ impl Ownership {
         Self { remaps: Remaps::new(config) }
     }
 
-    /// The logical page to which a programmed page belongs, and the remap that made it so, if one did.
+    /// The logical page to which a programmed page belongs, and the remap that made it so, if one
+    /// did.
     pub(crate) fn owner(&self, nand: &Nand, ppn: Ppn) -> (Lpn, Option<Seq>) {
         match self.remapped(ppn) {
             Some(entry) => (entry.lpn, Some(entry.seq)),
@@ -106,8 +109,8 @@ impl Ownership {
         self.remaps.as_ref().and_then(|remaps| remaps.reverse.get(ppn))
     }
 
-    /// Takes over the reverse map and the remaps in the log as they were found after a power cut. If pages of the log were
-    /// lost, it is distrusted.
+    /// Takes over the reverse map and the remaps in the log as they were found after a power cut.
+    /// If pages of the log were lost, it is distrusted.
     pub(crate) fn adopt<'a>(
         &mut self,
         reverse: ReverseMap,
@@ -153,8 +156,8 @@ impl Ownership {
         remaps.end = end;
     }
 
-    /// When the remap that gave a page its owner is durable. A copy must not be there before: the owner would have moved
-    /// alone.
+    /// Returns when the remap that gave a page its owner is durable. A copy must not be there
+    /// before: the owner would have moved alone.
     pub(crate) fn durable_at(&self, remap: Option<Seq>) -> SimTime {
         match (&self.remaps, remap) {
             (Some(remaps), Some(seq)) => remaps.durable_at(seq),
@@ -162,7 +165,8 @@ impl Ownership {
         }
     }
 
-    /// When the content of all sources is on flash, and every remap before this one durable; not before `at`.
+    /// Returns when the content of all sources is on flash, and every remap before this one
+    /// durable; not before `at`.
     pub(crate) fn content_is_durable(&self, at: SimTime, moves: &[Move]) -> SimTime {
         let Some(remaps) = &self.remaps else { return at };
         let end = |ppn| remaps.block_ends[remaps.reverse.locate(ppn).0.0 as usize];
@@ -187,8 +191,8 @@ impl Ownership {
         }
     }
 
-    /// Checks that pairs can be remapped; returns all that are to be remapped now: with those that were held before, or none
-    /// if these are to be held.
+    /// Checks that pairs can be remapped; returns all that are to be remapped now: with those that
+    /// were held before, or none if these are to be held.
     ///
     /// # Errors
     /// A drive that does not remap, pairs that it cannot take.
@@ -251,7 +255,8 @@ impl Ownership {
         Some(remaps.nvm.clone()?.survive(Some(cut), remaps.reverse.clone(), records.to_vec()))
     }
 
-    /// Checks that the reverse map agrees with the flash, and that `is_at` finds each page at its owner.
+    /// Checks that the reverse map agrees with the flash, and that `is_at` finds each page at its
+    /// owner.
     ///
     /// # Errors
     /// The first disagreement, in words.

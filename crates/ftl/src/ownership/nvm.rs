@@ -1,13 +1,14 @@
-//! Byte-addressable non-volatile memory in the drive: the reverse map and the newest records of discards survive a
-//! power cut there.
+//! Byte-addressable non-volatile memory in the drive: the reverse map and the newest records of
+//! discards survive a power cut there.
 //!
-//! One entry is written at once or not at all. A remap writes its entries one by one beside the table; the last one
-//! completes it, and only then do they go into the table (a redo log). What a power cut leaves incomplete is dropped.
-//! Entries of a block are dropped when it is erased; recovery does not rest on that: an entry that is older than the page
-//! at its place says nothing.
+//! One entry is written at once or not at all. A remap writes its entries one by one beside the
+//! table; the last one completes it, and only then do they go into the table (a redo log). What a
+//! power cut leaves incomplete is dropped. Entries of a block are dropped when it is erased;
+//! recovery does not rest on that: an entry that is older than the page at its place says nothing.
 //!
-//! Writes come in order, so that what is there at any time is what the drive knew at some time. A drive that remembers
-//! its operations (for tests) keeps what undoes them, to cut the power at a time.
+//! Writes come in order, so that what is there at any time is what the drive knew at some time. A
+//! drive that remembers its operations (for tests) keeps what undoes them, to cut the power at a
+//! time.
 
 use dovetail_nand::{BlockId, Ppn, Seq};
 use dovetail_time::{SimSpan, SimTime};
@@ -16,7 +17,7 @@ use super::reverse::{BlockEntries, Remapped, ReverseMap};
 use super::{Move, deaths};
 use crate::metadata::journal::Record;
 
-/// What one write did, to undo it.
+/// A change that one write made, to undo it.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Entry {
@@ -43,28 +44,29 @@ struct Intent {
 struct Cut {
     /// Entries that are still written before.
     after: u64,
-    /// Whether the entry being written is there afterwards.
+    /// Set if the entry being written is there afterwards.
     written: bool,
 }
 
-/// The memory, but for the reverse map and the records themselves: those stand where drives without it have them, too.
+/// The memory, but for the reverse map and the records themselves: those stand where drives without
+/// it have them, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Nvm {
     access: SimSpan,
     room: usize,
     intent: Option<Intent>,
-    /// When all that was written so far is there.
+    /// Time when all that was written so far is there.
     end: SimTime,
     cut: Option<Cut>,
     undo: Option<Vec<(SimTime, Change)>>,
 }
 
-/// What is left of it after a power cut.
+/// The memory after a power cut.
 #[derive(Clone, Debug)]
 pub(crate) struct Survivor {
     reverse: ReverseMap,
     records: Vec<Record>,
-    /// Whether changes are kept to be undone.
+    /// Set if changes are kept to be undone.
     remembers: bool,
     intent: Option<Intent>,
 }
@@ -75,12 +77,12 @@ impl Nvm {
         Self { access, room: room as usize, intent: None, end: SimTime::ZERO, cut: None, undo: None }
     }
 
-    /// When all that was written so far is there.
+    /// Returns when all that was written so far is there.
     pub(crate) fn end(&self) -> SimTime {
         self.end
     }
 
-    /// Whether so many records leave no room for another.
+    /// Tells whether so many records leave no room for another.
     pub(crate) fn is_full_with(&self, records: usize) -> bool {
         records >= self.room
     }
@@ -90,7 +92,7 @@ impl Nvm {
         self.undo = Some(Vec::new());
     }
 
-    /// When each change that is remembered was there.
+    /// Returns when each change that is remembered was there.
     pub(crate) fn remembered(&self) -> impl Iterator<Item = SimTime> {
         self.undo.iter().flatten().map(|(at, _)| *at)
     }
@@ -107,7 +109,8 @@ impl Nvm {
         self.cut = Some(Cut { after, written });
     }
 
-    /// Counts a write towards a planned power cut: whether it is still done, and whether the power stays on.
+    /// Counts a write towards a planned power cut: whether it is still done, and whether the power
+    /// stays on.
     pub(crate) fn strike(&mut self) -> (bool, bool) {
         match &mut self.cut {
             Some(Cut { after: 0, written }) => (*written, false),
@@ -130,7 +133,8 @@ impl Nvm {
         self.note(at, Change::Record(before));
     }
 
-    /// Takes the time of so many entries, after what was written before; returns when they are there.
+    /// Takes the time of so many entries, after what was written before; returns when they are
+    /// there.
     pub(crate) fn take(&mut self, at: SimTime, entries: u64) -> SimTime {
         self.end = self.end.max(at) + self.access * entries;
         self.end
@@ -156,7 +160,7 @@ impl Nvm {
         self.note(at, Change::Drained(records));
     }
 
-    /// What a power cut leaves; with a time, without what was written later.
+    /// Returns what a power cut leaves; with a time, without what was written later.
     pub(crate) fn survive(
         self,
         cut: Option<SimTime>,

@@ -1,18 +1,19 @@
-//! The reverse map: which logical page a physical page holds, where its out-of-band area says another.
+//! The reverse map: which logical page a physical page holds, where its out-of-band area says
+//! another.
 //!
-//! A remapped page keeps the out-of-band area that it was programmed with, which names the source. Its entry here
-//! lives until the page's block is erased, also when the page is no longer valid: the version that replaced it may
-//! still be under way and torn by a power cut. A page that is moved is programmed with the right out-of-band area and
-//! needs no entry at its new place.
+//! A remapped page keeps the out-of-band area that it was programmed with, which names the source.
+//! Its entry here lives until the page's block is erased, also when the page is no longer valid:
+//! the version that replaced it may still be under way and torn by a power cut. A page that is
+//! moved is programmed with the right out-of-band area and needs no entry at its new place.
 
 use dovetail_nand::{BlockId, Divisor, Geometry, Lpn, Ppn, Seq};
 
-/// What a remapped page holds.
+/// The owner of a remapped page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Remapped {
     /// Its owner.
     pub(crate) lpn: Lpn,
-    /// When it was remapped: as a version of `lpn` it is as old as that.
+    /// Time when it was remapped: as a version of `lpn` it is as old as that.
     pub(crate) seq: Seq,
 }
 

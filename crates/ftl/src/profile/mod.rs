@@ -37,7 +37,7 @@ pub enum ProfileError {
     /// Neither a profile of the project nor a file.
     #[error("there is no drive profile '{name}': give one of {known}, or the path of a .toml file", known = known())]
     Unknown {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
     },
     /// The file could not be read.
@@ -55,7 +55,7 @@ pub enum ProfileError {
         file: String,
         /// Line in the file, from 1.
         line: usize,
-        /// What is wrong, with the keys that are allowed.
+        /// The mistake, with the keys that are allowed.
         message: String,
     },
     /// A value out of its range.
@@ -65,9 +65,9 @@ pub enum ProfileError {
         file: String,
         /// Table and key.
         key: &'static str,
-        /// What it was.
+        /// The value found.
         value: String,
-        /// What it may be.
+        /// The values allowed.
         allowed: String,
     },
     /// The values do not make a drive that works.
@@ -84,7 +84,7 @@ fn known() -> String {
     builtin_profiles().collect::<Vec<_>>().join(", ")
 }
 
-/// What a run changes in a profile.
+/// Changes of a profile for one run.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// Shrinks the drive and keeps its ratios.
@@ -95,9 +95,10 @@ pub struct Overrides {
     pub gc: Option<String>,
     /// A mapping scheme's name, or `demand`: a page map that is paged on demand.
     pub map: Option<String>,
-    /// What the host can address, by its name in profiles: capacity or iplfs.
+    /// The address space of the host, by its name in profiles: capacity or iplfs.
     pub addresses: Option<String>,
-    /// What a demand-paged map's cache keeps: a policy's name, or `none` for the whole map in memory.
+    /// The cache policy of a demand-paged map: a policy's name, or `none` for the whole map in
+    /// memory.
     pub cache: Option<String>,
     /// Bytes of that cache.
     pub cache_size: Option<u64>,
@@ -113,7 +114,7 @@ pub struct Overrides {
 pub struct Profile {
     /// Its name.
     pub name: String,
-    /// What it models, in one sentence.
+    /// The drive that it models, in one sentence.
     pub about: String,
     capacity: Capacity,
     flash: Flash,

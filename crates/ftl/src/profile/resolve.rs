@@ -107,8 +107,9 @@ impl Profile {
         }
     }
 
-    /// A scaled drive has as many dies and (down to eight pages a block) as many blocks as the whole one: its
-    /// blocks have fewer pages. So lines keep their share of the drive, and cleaning its costs and its moments.
+    /// A scaled drive has as many dies and (down to eight pages a block) as many blocks as the
+    /// whole one: its blocks have fewer pages. So lines keep their share of the drive, and cleaning
+    /// its costs and its moments.
     fn scaled(&self, scale: f64, spare_percent: f64) -> Result<Scaled, ProfileError> {
         let flash = &self.flash;
         let page_bytes = match self.bytes("flash.page", &flash.page)? {

@@ -7,7 +7,8 @@ use serde::Deserialize;
 pub(super) struct Capacity {
     pub(super) user: String,
     pub(super) over_provisioning_percent: f64,
-    /// `capacity` if it is left out: as many addresses as room. `iplfs`: seven areas of 2^58 blocks.
+    /// `capacity` if it is left out: as many addresses as room. `iplfs`: seven areas of 2^58
+    /// blocks.
     pub(super) addresses: Option<String>,
 }
 

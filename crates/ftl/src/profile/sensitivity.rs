@@ -1,4 +1,4 @@
-//! Which results hang on figures that no source gives: profiles with one assumed figure changed.
+//! Results that hang on figures that no source gives: profiles with one assumed figure changed.
 
 use dovetail_time::parse_bytes;
 
@@ -9,9 +9,9 @@ use super::{Profile, ProfileError};
 pub struct Variant {
     /// The figure: `table.key`.
     pub key: String,
-    /// What it was.
+    /// The value found.
     pub from: String,
-    /// What it is.
+    /// The new value.
     pub to: String,
     /// The profile with it.
     pub profile: Profile,
@@ -35,9 +35,9 @@ fn alternatives(figure: &str) -> Vec<String> {
 }
 
 impl Profile {
-    /// The profile with each of its assumed figures halved and doubled (a switch: turned), one at a time: what a
-    /// sensitivity check compares. Figures that cannot be changed so (a name, or a drive that could not work) are
-    /// left out.
+    /// The profile with each of its assumed figures halved and doubled (a switch: turned), one at a
+    /// time: what a sensitivity check compares. Figures that cannot be changed so (a name, or a
+    /// drive that could not work) are left out.
     pub fn variants_of_assumed(&self) -> Vec<Variant> {
         let is_assumed = |key: &str| self.sources.get(key).is_some_and(|source| source.contains("assumed"));
         let mut variants = Vec::new();

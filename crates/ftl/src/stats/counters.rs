@@ -4,7 +4,7 @@ use std::ops::Sub;
 
 use crate::cache::Access;
 
-/// Why a page was programmed.
+/// The reason for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The host wrote it.
@@ -42,7 +42,7 @@ impl Cause {
     }
 }
 
-/// What a demand-paged map's translation pages were read or written for.
+/// The reason for reading or writing a translation page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapUse {
     /// The host reads.
@@ -68,7 +68,7 @@ impl MapUse {
     }
 }
 
-/// Why a page was read from flash.
+/// The reason for a flash read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadCause {
     /// The host read it.
@@ -115,7 +115,8 @@ pub struct Counters {
     pub nvm_accesses: u64,
     /// Blocks that the host read.
     pub read_blocks: u64,
-    /// Of these, blocks that hold nothing: never written, or discarded. They are answered without flash.
+    /// Of these, blocks that hold nothing: never written, or discarded. They are answered without
+    /// flash.
     pub empty_read_blocks: u64,
     /// Blocks that the host wrote.
     pub written_blocks: u64,
@@ -145,13 +146,15 @@ pub struct Counters {
     pub lost_blocks: u64,
     /// Accesses to the map.
     pub map_accesses: u64,
-    /// Entries of a demand-paged map that were cached when they were wanted: for reads, for writes, for trims and remaps.
+    /// Entries of a demand-paged map that were cached when they were wanted: for reads, for writes,
+    /// for trims and remaps.
     pub map_hits: [u64; 3],
     /// Those that were not.
     pub map_misses: [u64; 3],
     /// Translation pages read, by [`MapUse`].
     pub translation_reads: [u64; MapUse::ALL.len()],
-    /// Translation pages that were asked for and are not on flash, since nothing of theirs was ever written there.
+    /// Translation pages that were asked for and are not on flash, since nothing of theirs was ever
+    /// written there.
     pub translation_absent: [u64; MapUse::ALL.len()],
     /// Translation pages written, by [`MapUse`].
     pub translation_writes: [u64; MapUse::ALL.len()],
@@ -163,10 +166,10 @@ impl Counters {
         self.programs.iter().sum()
     }
 
-    /// Write amplification: bytes programmed over bytes that the host wrote, for pages of `parts` blocks.
-    /// `None` when the host wrote nothing.
-    pub fn waf(&self, parts: u32) -> Option<f64> {
-        let programmed = self.programmed_pages() * u64::from(parts);
+    /// Write amplification: bytes programmed over bytes that the host wrote, for pages of
+    /// `subpages` blocks. `None` when the host wrote nothing.
+    pub fn waf(&self, subpages: u32) -> Option<f64> {
+        let programmed = self.programmed_pages() * u64::from(subpages);
         (self.written_blocks > 0).then(|| programmed as f64 / self.written_blocks as f64)
     }
 }
@@ -178,7 +181,7 @@ fn each<const N: usize>(a: [u64; N], b: [u64; N]) -> [u64; N] {
 impl Sub for Counters {
     type Output = Self;
 
-    /// What was counted between `earlier` and now.
+    /// Returns what was counted between `earlier` and now.
     fn sub(self, earlier: Self) -> Self {
         Self {
             reads: self.reads - earlier.reads,

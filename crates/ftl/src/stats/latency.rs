@@ -56,8 +56,8 @@ pub struct Percentiles {
     pub max_ns: u64,
 }
 
-/// Shares from 0 ever closer to 1: as many steps from 0 to 0.9 as from 0.9 to 0.99, and so on to 0.99999. Only
-/// operations that are exact to the last bit on every machine.
+/// Shares from 0 ever closer to 1: as many steps from 0 to 0.9 as from 0.9 to 0.99, and so on to
+/// 0.99999. Only operations that are exact to the last bit on every machine.
 fn quantiles(points: usize) -> impl Iterator<Item = f64> {
     const DECADES: usize = 5;
     let steps = (points / DECADES).max(1);
@@ -67,7 +67,8 @@ fn quantiles(points: usize) -> impl Iterator<Item = f64> {
     })
 }
 
-/// One histogram for each [`CommandKind`], three significant digits, up to an hour; longer counts as an hour.
+/// One histogram for each [`CommandKind`], three significant digits, up to an hour; longer counts
+/// as an hour.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     histograms: [Values<u64>; CommandKind::ALL.len()],
@@ -116,8 +117,8 @@ impl Latencies {
         }
     }
 
-    /// The cumulative distribution of one kind: (latency in ns, share of commands at or below it), about
-    /// `points` of them, none when it is empty.
+    /// The cumulative distribution of one kind: (latency in ns, share of commands at or below it),
+    /// about `points` of them, none when it is empty.
     pub fn cdf(&self, kind: CommandKind, points: usize) -> Vec<(u64, f64)> {
         if self.histograms[kind as usize].is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What a drive counts, and latencies.
+//! Counters of a drive, and latencies.
 
 mod counters;
 mod latency;

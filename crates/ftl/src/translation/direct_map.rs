@@ -1,7 +1,8 @@
-//! A map of which some pages need no entry: those that are reached by the address of the place where they are.
+//! A map of which some pages need no entry: those that are reached by the address of the place
+//! where they are.
 //!
-//! It wraps a scheme. A page of the device's own addresses without an entry is at that place, if its bit says that it is
-//! there at all; an entry says that it has moved.
+//! It wraps a scheme. A page of the device's own addresses without an entry is at that place, if
+//! its bit says that it is there at all; an entry says that it has moved.
 
 use std::ops::Range;
 

@@ -1,8 +1,10 @@
-//! Translation: where each logical page is. The only code that looks an address up and points it elsewhere.
+//! Translation: where each logical page is. The only code that looks an address up and points it
+//! elsewhere.
 //!
-//! The host's pages are in a mapping scheme (`mapping/`), the drive's own in a dense table, the pages of a
-//! demand-paged map in its directory. All of them are pointed by [`Translation::point`], which keeps the count of
-//! mapped pages and tells the cache of a demand-paged map. It performs no flash operation.
+//! The host's pages are in a mapping scheme (`mapping/`), the drive's own in a dense table, the
+//! pages of a demand-paged map in its directory. All of them are pointed by [`Translation::point`],
+//! which keeps the count of mapped pages and tells the cache of a demand-paged map. It performs no
+//! flash operation.
 
 mod direct_map;
 mod paging;
@@ -18,7 +20,7 @@ use crate::mapping::{MapCost, Mapping};
 use direct_map::DirectMap;
 use paging::Paging;
 pub(crate) use paging::{
-    ENTRIES_PER_PART, FLASH_ENTRY_BYTES, FoundTranslations, encode_entries, first_translation,
+    ENTRIES_PER_SUBPAGE, FLASH_ENTRY_BYTES, FoundTranslations, encode_entries, first_translation,
 };
 use system_pages::SystemPages;
 
@@ -27,7 +29,7 @@ use system_pages::SystemPages;
 pub(crate) struct Translation {
     /// The host's pages.
     map: Box<dyn Mapping>,
-    /// How many of them are mapped.
+    /// Number of of them are mapped.
     mapped: u64,
     system: SystemPages,
     /// Of a map that is demand-paged.
@@ -38,16 +40,18 @@ pub(crate) struct Translation {
 #[derive(Clone, Copy, Debug)]
 #[must_use = "flash pages that nothing points at any more must be invalidated"]
 pub(crate) struct Pointed {
-    /// Where it was.
+    /// Place where it was.
     pub(crate) before: Option<Ppn>,
-    /// What the map took for it.
+    /// The cost of it.
     pub(crate) cost: MapCost,
-    /// The flash page of a translation page that has no mapped entry any more: nothing points at it now.
+    /// The flash page of a translation page that has no mapped entry any more: nothing points at it
+    /// now.
     pub(crate) abandoned: Option<Ppn>,
 }
 
 impl Translation {
-    /// Nothing is mapped; the drive's own pages are numbered from behind the host's on, `system_pages` of them.
+    /// Nothing is mapped; the drive's own pages are numbered from behind the host's on,
+    /// `system_pages` of them.
     pub(crate) fn new(config: &DriveConfig, system_pages: u32) -> Self {
         Self {
             map: build_map(config),
@@ -57,17 +61,17 @@ impl Translation {
         }
     }
 
-    /// Whether a page is the drive's own.
+    /// Tells whether a page is the drive's own.
     pub(crate) fn is_own(&self, lpn: Lpn) -> bool {
         self.system.owns(lpn)
     }
 
-    /// Where a page of the host's is.
+    /// Returns where a page of the host's is.
     pub(crate) fn lookup(&self, lpn: Lpn) -> (Option<Ppn>, MapCost) {
         self.map.lookup(lpn)
     }
 
-    /// Where a page of the host's or of the drive's own is.
+    /// Returns where a page of the host's or of the drive's own is.
     pub(crate) fn lookup_any(&self, lpn: Lpn) -> Option<Ppn> {
         match &self.paging {
             Some(paging) if paging.owns(lpn) => paging.place(lpn),
@@ -126,7 +130,8 @@ impl Translation {
             + self.system.memory_bytes()
     }
 
-    /// Checks that nothing is mapped but so many valid pages, of which no two belong to one logical page.
+    /// Checks that nothing is mapped but so many valid pages, of which no two belong to one logical
+    /// page.
     ///
     /// # Errors
     /// The disagreement, in words.

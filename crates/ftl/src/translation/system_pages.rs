@@ -1,5 +1,5 @@
-//! Where the drive's own pages are. There are few, and they are numbered from behind the host's address space on,
-//! however large that is: a dense table, apart from the map of the host's pages.
+//! Addresses of the drive's own pages. There are few, and they are numbered from behind the host's
+//! address space on, however large that is: a dense table, apart from the map of the host's pages.
 
 use dovetail_nand::{Lpn, Ppn};
 
@@ -16,12 +16,12 @@ impl SystemPages {
         Self { first, places: vec![None; pages as usize] }
     }
 
-    /// Whether a page is the drive's own, or would be.
+    /// Tells whether a page is the drive's own, or would be.
     pub(super) fn owns(&self, lpn: Lpn) -> bool {
         lpn.0 >= self.first
     }
 
-    /// Where a page of the drive's own is.
+    /// Returns where a page of the drive's own is.
     pub(super) fn get(&self, lpn: Lpn) -> Option<Ppn> {
         let index = usize::try_from(lpn.0.checked_sub(self.first)?).ok()?;
         self.places.get(index).copied().flatten()
@@ -33,7 +33,7 @@ impl SystemPages {
         self.places.get_mut(index).and_then(|place| std::mem::replace(place, to))
     }
 
-    /// How many of them are on flash.
+    /// Returns how many of them are on flash.
     pub(super) fn count(&self) -> u64 {
         self.places.iter().flatten().count() as u64
     }

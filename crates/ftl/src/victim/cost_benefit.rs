@@ -1,6 +1,6 @@
-//! `cost-benefit`: the greatest age * (1 - u) / 2u, where u is the share of pages to keep (Kawaguchi,
-//! Nishioka and Motoda, "A flash-memory based file system", USENIX 1995). The age of a line is the number of
-//! pages programmed since it was filled.
+//! `cost-benefit`: the greatest age * (1 - u) / 2u, where u is the share of pages to keep
+//! (Kawaguchi, Nishioka and Motoda, "A flash-memory based file system", USENIX 1995). The age of a
+//! line is the number of pages programmed since it was filled.
 
 use super::{Policy, Situation};
 use crate::lines::LineId;

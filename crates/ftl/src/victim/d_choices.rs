@@ -1,5 +1,5 @@
-//! `d-choices`: draws d closed lines at random and takes the one that keeps the fewest pages (Van Houdt,
-//! SIGMETRICS 2013).
+//! `d-choices`: draws d closed lines at random and takes the one that keeps the fewest pages (Van
+//! Houdt, SIGMETRICS 2013).
 
 use super::{Policy, Situation};
 use crate::lines::LineId;

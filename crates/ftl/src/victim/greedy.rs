@@ -1,4 +1,5 @@
-//! `greedy`: the line that keeps the fewest pages, so that the most are freed for the least work now.
+//! `greedy`: the line that keeps the fewest pages, so that the most are freed for the least work
+//! now.
 
 use super::{Policy, Situation};
 use crate::lines::LineId;

@@ -1,4 +1,5 @@
-//! Which line to clean next: policies as pure functions from the state of the lines to a choice.
+//! Victim policies, the choice of the line to clean next, as pure functions from the state of the
+//! lines to a choice.
 //!
 //! A policy is one file and one line in [`POLICIES`].
 
@@ -12,14 +13,14 @@ use dovetail_time::Rng;
 
 use crate::lines::{LineId, Lines};
 
-/// What a policy may look at.
+/// The facts that a policy may look at.
 #[derive(Debug)]
 pub struct Situation<'a> {
     /// The lines; only closed ones may be chosen.
     pub lines: &'a Lines,
     /// The number of the next program operation, the clock by which lines age.
     pub now: Seq,
-    /// How many lines `d-choices` draws.
+    /// Number of lines `d-choices` draws.
     pub choices: u32,
     /// Randomness for policies that draw.
     pub rng: &'a mut Rng,
@@ -30,7 +31,7 @@ pub struct Situation<'a> {
 pub struct Policy {
     /// Its name in profiles and on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: &'static str,
     /// The line to clean; `None` when no line is closed.
     pub choose: fn(Situation<'_>) -> Option<LineId>,

@@ -18,7 +18,7 @@ pub(super) fn series(recorder: &Recorder, drive: &Drive) -> Series {
     let geometry = drive.geometry();
     let mut rows = Rows {
         series: Series::default(),
-        parts: geometry.parts_per_page(),
+        parts: geometry.subpages_per_page(),
         dies: f64::from(geometry.dies()),
     };
     match recorder.rhythm {

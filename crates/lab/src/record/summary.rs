@@ -28,7 +28,7 @@ pub(crate) fn summarize(
     let memory = drive::memory(drive);
     let map_bytes_max = recorder.map_bytes_max.max(memory.map_bytes);
     RunResult {
-        totals: totals(recorder, &counted, (elapsed, cpu), drive.geometry().parts_per_page()),
+        totals: totals(recorder, &counted, (elapsed, cpu), drive.geometry().subpages_per_page()),
         written: counts(&last.written, &first.written),
         events: counts(&last.events, &first.events),
         requests: requests(recorder),

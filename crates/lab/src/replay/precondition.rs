@@ -53,7 +53,7 @@ pub(super) fn precondition(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<PreconditionResult, ReplayError> {
     let blocks = drive.blocks();
-    let parts = drive.device().geometry().parts_per_page();
+    let parts = drive.device().geometry().subpages_per_page();
     let mut writer =
         Loop { drive, completions: [SimTime::ZERO; QUEUE_DEPTH], next: 0, now: SimTime::ZERO, requests: 0 };
     // Most drives are steady within three drive writes.

@@ -9,7 +9,7 @@ pub(super) struct Cached {
     pub(super) used: u64,
     pub(super) dirty: bool,
     pub(super) protected: bool,
-    /// When it became dirty.
+    /// Time when it became dirty.
     pub(super) changed: u64,
 }
 
@@ -72,18 +72,25 @@ impl Lru {
 }
 
 impl Model for Lru {
-    fn access(&mut self, entry: Entry, access: Access, _: u32, _: &dyn Shape, steps: &mut Vec<Step>) -> bool {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        _: u32,
+        _: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> bool {
         let bag = &mut self.0;
         let hit = bag.find(entry).is_some();
         if !hit {
             if bag.entries.len() == bag.config.entries() {
                 let victim = bag.oldest(|_| true).unwrap();
                 if victim.dirty {
-                    steps.push(Step::Write { page: bag.config.page_of(victim.entry), whole: false });
+                    steps.push(CacheStep::Write { page: bag.config.page_of(victim.entry), whole: false });
                 }
                 bag.drop_entry(victim.entry);
             }
-            steps.push(Step::Read { page: bag.config.page_of(entry) });
+            steps.push(CacheStep::Read { page: bag.config.page_of(entry) });
             bag.add(entry);
         }
         let now = bag.tick();
@@ -114,7 +121,7 @@ impl Dftl {
         Self(Bag::new(config), is_batched)
     }
 
-    fn make_room(&mut self, steps: &mut Vec<Step>) {
+    fn make_room(&mut self, steps: &mut Vec<CacheStep>) {
         let bag = &mut self.0;
         if bag.entries.len() < bag.config.entries() {
             return;
@@ -122,7 +129,7 @@ impl Dftl {
         let victim = bag.oldest(|cached| !cached.protected).unwrap();
         if victim.dirty {
             let page = bag.config.page_of(victim.entry);
-            steps.push(Step::Write { page, whole: false });
+            steps.push(CacheStep::Write { page, whole: false });
             if self.1 {
                 bag.clean(page);
             }
@@ -143,7 +150,14 @@ impl Dftl {
 }
 
 impl Model for Dftl {
-    fn access(&mut self, entry: Entry, access: Access, _: u32, _: &dyn Shape, steps: &mut Vec<Step>) -> bool {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        _: u32,
+        _: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> bool {
         let hit = self.0.find(entry).is_some();
         if hit {
             let now = self.0.tick();
@@ -152,7 +166,7 @@ impl Model for Dftl {
             self.demote();
         } else {
             self.make_room(steps);
-            steps.push(Step::Read { page: self.0.config.page_of(entry) });
+            steps.push(CacheStep::Read { page: self.0.config.page_of(entry) });
             self.0.add(entry);
         }
         self.0.find(entry).unwrap().dirty |= access.is_change();

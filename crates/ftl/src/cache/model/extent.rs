@@ -4,15 +4,15 @@ use super::super::extent::{EXTENT_BYTES, FEWEST_BYTES, MOST_ADDED, NODE_BYTES};
 use super::*;
 
 #[derive(Clone, Debug)]
-struct Run {
+struct ExtentRun {
     entries: BTreeSet<Entry>,
     dirty: bool,
 }
 
 pub(super) struct Extents {
     config: CacheConfig,
-    /// What was used last comes first.
-    runs: Vec<Run>,
+    /// The runs; the one used last comes first.
+    runs: Vec<ExtentRun>,
     changed: Vec<Entry>,
 }
 
@@ -25,11 +25,11 @@ impl Extents {
         self.runs.iter().position(|run| run.entries.contains(&entry))
     }
 
-    fn page(&self, run: &Run) -> TranslationPage {
+    fn page(&self, run: &ExtentRun) -> TranslationPage {
         self.config.page_of(*run.entries.first().unwrap())
     }
 
-    /// Whether the addresses of two neighbours follow each other within a translation page.
+    /// Tells whether the addresses of two neighbours follow each other within a translation page.
     fn go_on(&self, entry: Entry, shape: &dyn Shape) -> bool {
         self.config.page_of(entry) == self.config.page_of(entry + 1) && shape.follows(entry)
     }
@@ -62,14 +62,14 @@ impl Extents {
         self.runs.len() as u64 * EXTENT_BYTES + pages.len() as u64 * NODE_BYTES
     }
 
-    fn make_room(&mut self, steps: &mut Vec<Step>) {
+    fn make_room(&mut self, steps: &mut Vec<CacheStep>) {
         while self.bytes() + MOST_ADDED > self.config.bytes.max(FEWEST_BYTES) {
             let gone = self.runs.last().unwrap().clone();
             let page = self.page(&gone);
             if gone.dirty {
                 let cached = |entry: &Entry| self.position(*entry).is_some();
                 let mut entries = page.0 << self.config.shift..(page.0 + 1) << self.config.shift;
-                steps.push(Step::Write { page, whole: entries.all(|entry| cached(&entry)) });
+                steps.push(CacheStep::Write { page, whole: entries.all(|entry| cached(&entry)) });
                 self.written(page);
             }
             self.runs.pop();
@@ -88,20 +88,20 @@ impl Extents {
         {
             entries.insert(before);
         }
-        let (inside, outside): (Vec<Run>, Vec<Run>) =
+        let (inside, outside): (Vec<ExtentRun>, Vec<ExtentRun>) =
             self.runs.drain(..).partition(|run| run.entries.is_subset(&entries));
         self.runs = outside;
-        self.runs.insert(0, Run { entries, dirty: inside.iter().any(|run| run.dirty) });
+        self.runs.insert(0, ExtentRun { entries, dirty: inside.iter().any(|run| run.dirty) });
     }
 
     fn cut_out(&mut self, entry: Entry) {
         let at = self.position(entry).unwrap();
         let run = self.runs.remove(at);
-        let part = |keep: &dyn Fn(Entry) -> bool| Run {
+        let part = |keep: &dyn Fn(Entry) -> bool| ExtentRun {
             entries: run.entries.iter().copied().filter(|&it| keep(it)).collect(),
             dirty: run.dirty,
         };
-        let alone = Run { entries: BTreeSet::from([entry]), dirty: true };
+        let alone = ExtentRun { entries: BTreeSet::from([entry]), dirty: true };
         let parts = [alone, part(&|it| it > entry), part(&|it| it < entry)];
         self.runs.splice(at..at, parts.into_iter().filter(|part| !part.entries.is_empty()));
     }
@@ -114,7 +114,7 @@ impl Model for Extents {
         access: Access,
         _: u32,
         shape: &dyn Shape,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<CacheStep>,
     ) -> bool {
         self.join_changed(shape);
         let found = self.position(entry);
@@ -123,7 +123,7 @@ impl Model for Extents {
         }
         self.make_room(steps);
         if found.is_none() {
-            steps.push(Step::Read { page: self.config.page_of(entry) });
+            steps.push(CacheStep::Read { page: self.config.page_of(entry) });
             self.load(entry, access, shape);
         }
         if access.is_change() {
@@ -143,7 +143,7 @@ impl Model for Extents {
 
     fn written(&mut self, page: TranslationPage) {
         let config = self.config;
-        let of_page = |run: &&mut Run| config.page_of(*run.entries.first().unwrap()) == page;
+        let of_page = |run: &&mut ExtentRun| config.page_of(*run.entries.first().unwrap()) == page;
         self.runs.iter_mut().filter(of_page).for_each(|run| run.dirty = false);
     }
 

@@ -42,25 +42,25 @@ impl Cdftl {
         cached.dirty && !self.has(self.cmt.config.page_of(cached.entry))
     }
 
-    fn load(&mut self, page: TranslationPage, steps: &mut Vec<Step>) {
+    fn load(&mut self, page: TranslationPage, steps: &mut Vec<CacheStep>) {
         if self.ctp.len() == self.most_pages {
             let coldest = (0..self.ctp.len()).min_by_key(|&i| self.ctp[i].used).unwrap();
             let gone = self.ctp.swap_remove(coldest);
             let config = self.cmt.config;
             let in_cmt = self.cmt.entries.iter().any(|c| c.dirty && config.page_of(c.entry) == gone.page);
             if in_cmt || !gone.dirty.is_empty() {
-                steps.push(Step::Write { page: gone.page, whole: true });
+                steps.push(CacheStep::Write { page: gone.page, whole: true });
                 self.cmt.clean(gone.page);
             }
         }
-        steps.push(Step::Read { page });
+        steps.push(CacheStep::Read { page });
         self.now += 1;
         let whole = Whole { page, used: self.now, dirty: BTreeSet::new(), bytes: 0, is_stale: false };
         self.ctp.push(whole);
         self.release(page);
     }
 
-    /// What was held for a page comes to the front, the first that was changed first.
+    /// Returns what was held for a page comes to the front, the first that was changed first.
     fn release(&mut self, page: TranslationPage) {
         let config = self.cmt.config;
         let held: Vec<Entry> = self.changed_in_order(page);
@@ -79,7 +79,7 @@ impl Cdftl {
         held.into_iter().map(|(_, entry)| entry).collect()
     }
 
-    fn evict(&mut self, steps: &mut Vec<Step>) {
+    fn evict(&mut self, steps: &mut Vec<CacheStep>) {
         if self.cmt.entries.iter().all(|cached| self.is_held(cached)) {
             let oldest = self.cmt.oldest(|_| true).unwrap();
             self.load(self.cmt.config.page_of(oldest.entry), steps);
@@ -106,7 +106,14 @@ impl Cdftl {
 }
 
 impl Model for Cdftl {
-    fn access(&mut self, entry: Entry, access: Access, _: u32, _: &dyn Shape, steps: &mut Vec<Step>) -> bool {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        _: u32,
+        _: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> bool {
         let page = self.cmt.config.page_of(entry);
         let mut hit = self.cmt.find(entry).is_some();
         if hit {
@@ -173,7 +180,7 @@ impl Sftl {
         self.changes = 0;
     }
 
-    fn make_room(&mut self, bytes: u64, steps: &mut Vec<Step>) {
+    fn make_room(&mut self, bytes: u64, steps: &mut Vec<CacheStep>) {
         let taken = |pages: &[Whole]| pages.iter().map(|whole| whole.bytes).sum::<u64>();
         while taken(&self.pages) + bytes > self.config.bytes && !self.pages.is_empty() {
             self.pages.sort_by_key(|whole| whole.used);
@@ -181,16 +188,16 @@ impl Sftl {
             let victim = (0..window).min_by_key(|&i| self.pages[i].dirty.len()).unwrap();
             let gone = self.pages.remove(victim);
             if !gone.dirty.is_empty() {
-                steps.push(Step::Write { page: gone.page, whole: true });
+                steps.push(CacheStep::Write { page: gone.page, whole: true });
             }
         }
     }
 
-    fn load(&mut self, page: TranslationPage, shape: &dyn Shape, steps: &mut Vec<Step>) {
+    fn load(&mut self, page: TranslationPage, shape: &dyn Shape, steps: &mut Vec<CacheStep>) {
         self.measure(shape);
         let bytes = condensed_bytes(&self.config, shape.runs(page));
         self.make_room(bytes, steps);
-        steps.push(Step::Read { page });
+        steps.push(CacheStep::Read { page });
         self.pages.push(Whole { page, used: self.now, dirty: BTreeSet::new(), bytes, is_stale: false });
     }
 
@@ -206,7 +213,7 @@ impl Model for Sftl {
         access: Access,
         _: u32,
         shape: &dyn Shape,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<CacheStep>,
     ) -> bool {
         if self.changes >= MEASURED_AFTER {
             self.measure(shape);
@@ -249,7 +256,7 @@ impl Model for Sftl {
 
 pub(super) struct Tpftl {
     bag: Bag,
-    /// When each page that has entries was last used.
+    /// Time when each page that has entries was last used.
     nodes: BTreeMap<TranslationPage, u64>,
     balance: i32,
     is_selective: bool,
@@ -276,11 +283,11 @@ impl Tpftl {
         }
     }
 
-    fn evict(&mut self, steps: &mut Vec<Step>) {
+    fn evict(&mut self, steps: &mut Vec<CacheStep>) {
         let (page, config) = (self.coldest().unwrap(), self.bag.config);
         let clean = |bag: &Bag| bag.oldest(|c| config.page_of(c.entry) == page && !c.dirty);
         if clean(&self.bag).is_none() {
-            steps.push(Step::Write { page, whole: false });
+            steps.push(CacheStep::Write { page, whole: false });
             self.written(page);
         }
         let victim = clean(&self.bag).unwrap();
@@ -298,7 +305,7 @@ impl Tpftl {
         }
     }
 
-    fn admit(&mut self, entry: Entry, steps: &mut Vec<Step>) {
+    fn admit(&mut self, entry: Entry, steps: &mut Vec<CacheStep>) {
         let config = self.bag.config;
         let most = config.bytes.max(config.entries() as u64 * PACKED_ENTRY_BYTES);
         while self.bytes() + PACKED_ENTRY_BYTES + NODE_BYTES > most && !self.bag.entries.is_empty() {
@@ -331,7 +338,7 @@ impl Model for Tpftl {
         access: Access,
         following: u32,
         _: &dyn Shape,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<CacheStep>,
     ) -> bool {
         let hit = self.bag.find(entry).is_some();
         let page = self.bag.config.page_of(entry);
@@ -342,7 +349,7 @@ impl Model for Tpftl {
                 }
             }
             self.admit(entry, steps);
-            steps.push(Step::Read { page });
+            steps.push(CacheStep::Read { page });
         }
         self.use_node(page);
         let now = self.bag.tick();
@@ -358,7 +365,7 @@ impl Model for Tpftl {
         self.bag.find(entry).map(change).is_some()
     }
 
-    /// What was dirty counts as used now, in its order.
+    /// Returns what was dirty counts as used now, in its order.
     fn written(&mut self, page: TranslationPage) {
         let config = self.bag.config;
         while let Some(cached) = self.bag.oldest(|c| config.page_of(c.entry) == page && c.dirty) {

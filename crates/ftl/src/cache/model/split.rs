@@ -33,15 +33,15 @@ impl Split {
 
     /// "All the entries belonging to the translation page of the current evicted mapping entries are selected and written
     /// back. The written back entries are not erased."
-    fn write_back(&mut self, victim: Mapping, steps: &mut Vec<Step>) {
+    fn write_back(&mut self, victim: Mapping, steps: &mut Vec<CacheStep>) {
         if victim.dirty {
             let page = self.config.page_of(victim.entry);
-            steps.push(Step::Write { page, whole: false });
+            steps.push(CacheStep::Write { page, whole: false });
             self.written(page);
         }
     }
 
-    fn evict(&mut self, missing: Access, steps: &mut Vec<Step>) {
+    fn evict(&mut self, missing: Access, steps: &mut Vec<CacheStep>) {
         if self.maht < self.we || self.re == 0 {
             let victim = self.lru_of(0);
             let gone = self.mappings[victim];
@@ -63,11 +63,11 @@ impl Split {
         }
     }
 
-    fn miss(&mut self, entry: Entry, access: Access, steps: &mut Vec<Step>) {
+    fn miss(&mut self, entry: Entry, access: Access, steps: &mut Vec<CacheStep>) {
         if self.mappings.len() == self.config.entries() {
             self.evict(access, steps);
         }
-        steps.push(Step::Read { page: self.config.page_of(entry) });
+        steps.push(CacheStep::Read { page: self.config.page_of(entry) });
         let (tag, part) = match access {
             Access::Read => (1, &mut self.re),
             Access::Write | Access::Trim => (0, &mut self.we),
@@ -79,7 +79,14 @@ impl Split {
 }
 
 impl Model for Split {
-    fn access(&mut self, entry: Entry, access: Access, _: u32, _: &dyn Shape, steps: &mut Vec<Step>) -> bool {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        _: u32,
+        _: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> bool {
         self.now += 1;
         let Some(mapping) = self.mappings.iter_mut().find(|mapping| mapping.entry == entry) else {
             self.miss(entry, access, steps);
@@ -126,7 +133,7 @@ impl Example {
         Self((POLICY.build)(FIGURE))
     }
 
-    fn does(&mut self, access: Access, entry: Entry) -> (bool, Vec<Step>) {
+    fn does(&mut self, access: Access, entry: Entry) -> (bool, Vec<CacheStep>) {
         let (mut steps, nothing_mapped) = (Vec::new(), Places { config: FIGURE, places: RefCell::default() });
         (self.0.access(entry, access, 0, &nothing_mapped, &mut steps), steps)
     }
@@ -142,12 +149,12 @@ fn page(page: u64) -> TranslationPage {
     TranslationPage(page)
 }
 
-fn read(of: u64) -> Step {
-    Step::Read { page: page(of) }
+fn read(of: u64) -> CacheStep {
+    CacheStep::Read { page: page(of) }
 }
 
-fn write(of: u64) -> Step {
-    Step::Write { page: page(of), whole: false }
+fn write(of: u64) -> CacheStep {
+    CacheStep::Write { page: page(of), whole: false }
 }
 
 /// Six read entries (0, 4, 8, ...), then six write entries (100, 104, ...): each in a translation page of its own.

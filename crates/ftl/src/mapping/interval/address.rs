@@ -6,7 +6,8 @@ use dovetail_block::Lba;
 use dovetail_nand::Lpn;
 use thiserror::Error;
 
-/// Areas, each chosen by the top three bits of a block address: the metadata and six logs (IPLFS paper §4.1).
+/// Areas, each chosen by the top three bits of a block address: the metadata and six logs (IPLFS
+/// paper §4.1).
 pub const AREAS: usize = 7;
 
 /// Blocks of an area (IPLFS paper §4.1).
@@ -33,7 +34,8 @@ pub enum AddressError {
 }
 
 /// The address of a logical page: the index of its first block divided by the blocks of a page.
-/// Always within the seven areas, because [`Layout::page_of`] checks, and the drive where it takes an address.
+/// Always within the seven areas, because [`Layout::page_of`] checks, and the drive where it takes
+/// an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogicalPage(pub(super) u64);
 
@@ -45,8 +47,8 @@ impl LogicalPage {
 }
 
 impl From<Lpn> for LogicalPage {
-    /// A page of a drive, whose addresses end where the seven areas do. Those of a drive of ordinary size all lie in the
-    /// first one.
+    /// A page of a drive, whose addresses end where the seven areas do. Those of a drive of
+    /// ordinary size all lie in the first one.
     fn from(lpn: Lpn) -> Self {
         Self(lpn.0)
     }
@@ -58,7 +60,7 @@ impl fmt::Display for LogicalPage {
     }
 }
 
-/// How an address falls into area, zone, segment and page, for one size of page.
+/// The split of an address into area, zone, segment and page, for one size of page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     page_shift: u32,

@@ -1,17 +1,19 @@
 //! The memory of nodes and tables: slabs by size class, whose blocks can move.
 //!
-//! Memory is a row of chunks. A chunk serves one class of sizes at a time; when its last block is freed, it serves
-//! whichever class needs it next, and chunks at the end of the row are given back. A chunk is cut into equal slots without
-//! a rest worth mentioning: classes lie 6 to 12 % apart, 13 to 25 % above half of the largest size, and nothing is lost to
-//! rounding for a table of a whole segment.
+//! Memory is a row of chunks. A chunk serves one class of sizes at a time; when its last block is
+//! freed, it serves whichever class needs it next, and chunks at the end of the row are given back.
+//! A chunk is cut into equal slots without a rest worth mentioning: classes lie 6 to 12 % apart, 13
+//! to 25 % above half of the largest size, and nothing is lost to rounding for a table of a whole
+//! segment.
 //!
-//! What dies is scattered over chunks, so that a class may hold many chunks that are all but empty. An arena with owners
-//! knows who refers to each block: [`Arena::evacuate`] moves the blocks of the emptiest chunk to others of its class, or to
-//! slots of larger ones that are free.
+//! What dies is scattered over chunks, so that a class may hold many chunks that are all but empty.
+//! An arena with owners knows who refers to each block: [`Arena::evacuate`] moves the blocks of the
+//! emptiest chunk to others of its class, or to slots of larger ones that are free.
 //!
-//! Why slabs: they find and free in constant time, need no header in a block, and can be counted to the byte. A
-//! general allocator with coalescing would fragment just as well (whole tables die among tables that live), but blocks of any size
-//! between them cannot be moved out of the way one class at a time.
+//! Why slabs: they find and free in constant time, need no header in a block, and can be counted to
+//! the byte. A general allocator with coalescing would fragment just as well (whole tables die
+//! among tables that live), but blocks of any size between them cannot be moved out of the way one
+//! class at a time.
 
 use std::ops::Range;
 
@@ -23,16 +25,19 @@ const NO_SLOT: u16 = u16::MAX;
 const NO_CHUNK: u32 = u32::MAX;
 const NO_CLASS: u8 = u8::MAX;
 
-/// A class is sparse when one in so many of its slots is free. Assumed: half of what rounding loses.
+/// A class is sparse when one in so many of its slots is free. Assumed: half of what rounding
+/// loses.
 const SPARSE_DIVISOR: u32 = 32;
 
-/// How many classes larger a slot may be into which a block is moved. Assumed: up to half as large again, and free anyway.
+/// Number of classes by which a slot may be larger than the block that is moved into it. Assumed:
+/// up to half as large again, and free anyway.
 const LARGER_CLASSES: usize = 4;
 
 /// An owner that is none.
 const NOBODY: u32 = 0;
 
-/// The address of a block, in units; unit 0 belongs to none, so that 0 can mean that there is no block.
+/// The address of a block, in units; unit 0 belongs to none, so that 0 can mean that there is no
+/// block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block(u32);
 
@@ -100,7 +105,8 @@ impl Class {
         self.chunks * u32::from(self.slots) - self.used
     }
 
-    /// Whether the blocks of a chunk fit into others of the class, and enough is free to be worth it.
+    /// Tells whether the blocks of a chunk fit into others of the class, and enough is free to be
+    /// worth it.
     fn is_sparse(&self) -> bool {
         let worth = (self.chunks * u32::from(self.slots)).div_ceil(SPARSE_DIVISOR);
         self.slots_free() >= worth.max(self.slots.into())
@@ -122,7 +128,8 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// For nodes: blocks of up to 16 KiB, the size of a zone node, in chunks of 32 KiB, without owners.
+    /// For nodes: blocks of up to 16 KiB, the size of a zone node, in chunks of 32 KiB, without
+    /// owners.
     pub(super) fn of_nodes() -> Self {
         Self::new(2048, 1024, false)
     }
@@ -165,8 +172,9 @@ impl Arena {
     #[allow(unsafe_code, reason = "measured hot path: the check costs a random lookup 5 %")]
     pub(super) fn word_of_block(&self, index: usize) -> u32 {
         debug_assert!(index < self.words.len());
-        // SAFETY: the words of an allocated block are within the chunks that are there, and chunks are only given back
-        // when all their blocks are freed. Who keeps an index forgets it when the block is freed or moved.
+        // SAFETY: the words of an allocated block are within the chunks that are there, and chunks
+        // are only given back when all their blocks are freed. Who keeps an index forgets it when
+        // the block is freed or moved.
         unsafe { *self.words.get_unchecked(index) }
     }
 
@@ -179,8 +187,8 @@ impl Arena {
         unsafe { self.words.get_unchecked_mut(index) }
     }
 
-    /// A block of zeros, 1 word to the most that the arena serves. In an arena with owners, `owner` (not 0) is who
-    /// refers to it.
+    /// A block of zeros, 1 word to the most that the arena serves. In an arena with owners, `owner`
+    /// (not 0) is who refers to it.
     pub(super) fn alloc(&mut self, words: usize, owner: u32) -> Block {
         let class = self.class_of[words.div_ceil(UNIT_WORDS)];
         let chunk = self.open_chunk(class);
@@ -215,9 +223,10 @@ impl Arena {
         }
     }
 
-    /// Moves the blocks of one chunk to others and frees it, if that is worth it: for some class that is sparse, or a chunk
-    /// at most half used whose blocks find free slots of their size or somewhat larger. Calls `moved` with each block's
-    /// owner and its new place; returns how many words it moved.
+    /// Moves the blocks of one chunk to others and frees it, if that is worth it: for some class
+    /// that is sparse, or a chunk at most half used whose blocks find free slots of their size or
+    /// somewhat larger. Calls `moved` with each block's owner and its new place; returns how many
+    /// words it moved.
     pub(super) fn evacuate(&mut self, moved: impl FnMut(u32, Block)) -> usize {
         let sparse = self.classes.iter().find(|class| class.is_sparse());
         let emptiest = sparse.and_then(|class| self.emptiest(class.open));
@@ -378,8 +387,8 @@ impl Arena {
     }
 }
 
-/// From the smallest to the largest: each of the 16 smallest sizes, then chunks cut into 4 to 16 slots, and from 8 on these
-/// numbers doubled again and again.
+/// From the smallest to the largest: each of the 16 smallest sizes, then chunks cut into 4 to 16
+/// slots, and from 8 on these numbers doubled again and again.
 fn classes(chunk_units: usize, max_units: usize) -> Vec<Class> {
     let cut = (0..8).flat_map(|doubling| {
         (if doubling == 0 { 4 } else { 8 }..16).map(move |slots| chunk_units / (slots << doubling))

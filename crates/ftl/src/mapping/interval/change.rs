@@ -1,33 +1,35 @@
-//! What changes the shape of a tree: pages that no node covers yet, nodes and zones that became empty, compaction.
+//! Changes of the shape of a tree: pages that no node covers yet, nodes and zones that became
+//! empty, compaction.
 
 use dovetail_time::{SimSpan, SimTime};
 
 use super::super::MapCost;
 use super::address::LogicalPage;
-use super::coverage::{Coverage, RegionSize, Run};
+use super::coverage::{Coverage, CoveredRun, RegionSize};
 use super::map::{IntervalMap, LINE_ENTRIES};
 use super::node::{Entries, Node, words_of};
 use super::zone::ZoneNode;
 
-/// Candidates that one call of [`IntervalMap::tick`] looks at. Assumed: about 0.1 ms of a controller's time.
+/// Candidates that one call of [`IntervalMap::tick`] looks at. Assumed: about 0.1 ms of a
+/// controller's time.
 const CANDIDATES_PER_TICK: usize = 16;
 
-/// What is compacted, and when.
+/// The choice of what is compacted, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactionPolicy {
     /// A node is a candidate once less than this share of its covered pages is valid.
     pub candidate_percent: u32,
     /// It is built anew if that leaves at most this share of its memory.
     pub kept_percent: u32,
-    /// How often the candidates are scanned.
+    /// Period of the scans for candidates.
     pub period: SimSpan,
-    /// How the regions of a node that is built anew are chosen.
+    /// The choice of regions for a node that is built anew.
     pub regions: RegionSize,
 }
 
 impl CompactionPolicy {
-    /// The paper's (IPLFS paper §5.3 and §6.4): an efficiency below 50 %, smaller by 30 %, every 30 s, regions of the
-    /// smallest hole's size.
+    /// The paper's (IPLFS paper §5.3 and §6.4): an efficiency below 50 %, smaller by 30 %, every 30
+    /// s, regions of the smallest hole's size.
     pub const PAPER: Self = Self {
         candidate_percent: 50,
         kept_percent: 70,
@@ -35,16 +37,16 @@ impl CompactionPolicy {
         regions: RegionSize::SmallestHole,
     };
 
-    /// The same, but a node is a candidate as soon as it can get smaller by 30 %, and its regions are what needs the least
-    /// memory. With the paper's, a map of which half is dead may keep all of it: a node that is exactly half valid is no
-    /// candidate.
+    /// The same, but a node is a candidate as soon as it can get smaller by 30 %, and its regions
+    /// are what needs the least memory. With the paper's, a map of which half is dead may keep all
+    /// of it: a node that is exactly half valid is no candidate.
     pub const EAGER: Self = Self { candidate_percent: 70, regions: RegionSize::LeastMemory, ..Self::PAPER };
 
     /// Half the rest that is left: a node is built anew if it gets smaller by 15 %.
     pub const TIGHT: Self = Self { candidate_percent: 85, kept_percent: 85, ..Self::EAGER };
 }
 
-/// What a round of compaction did.
+/// The outcome of a round of compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compaction {
     /// Candidates that were looked at.
@@ -55,23 +57,24 @@ pub struct Compaction {
     pub moved_bytes: u64,
     /// Bytes of nodes, directories and tables that became free.
     pub freed_bytes: u64,
-    /// Accesses to the drive's memory: a walk for each candidate, and each cache line that was read or written.
+    /// Accesses to the drive's memory: a walk for each candidate, and each cache line that was read
+    /// or written.
     pub cost: MapCost,
 }
 
-/// When the candidates are scanned.
+/// Time of the next scan for candidates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Scan {
     last: SimTime,
     /// Candidates of this scan that are still to be looked at.
     left: usize,
-    /// Whether slabs may still be worth emptying after it.
+    /// Set if slabs may still be worth emptying after it.
     sparse: bool,
 }
 
 impl IntervalMap {
-    /// Tells the map what time it is, so that it does what is due: every 30 s it compacts the candidates there are, a
-    /// bounded number of them in each call.
+    /// Tells the map what time it is, so that it does what is due: every 30 s it compacts the
+    /// candidates there are, a bounded number of them in each call.
     pub fn tick(&mut self, now: SimTime) -> Compaction {
         if now >= self.scan.last + self.policy.period {
             self.scan = Scan { last: now, left: self.candidates.len(), sparse: true };
@@ -87,8 +90,8 @@ impl IntervalMap {
         done
     }
 
-    /// Compacts all candidates that get small enough by it, and moves tables out of slabs that are all but empty, until
-    /// nothing is left to do.
+    /// Compacts all candidates that get small enough by it, and moves tables out of slabs that are
+    /// all but empty, until nothing is left to do.
     pub fn compact_all(&mut self) -> Compaction {
         let mut done = Compaction::default();
         self.compact_candidates(self.candidates.len(), &mut done);
@@ -144,7 +147,8 @@ impl IntervalMap {
         }
     }
 
-    /// Makes a node cover `page`; returns the node and the run around the page, and adds what it cost.
+    /// Makes a node cover `page`; returns the node and the run around the page, and adds what it
+    /// cost.
     pub(super) fn cover(&mut self, page: LogicalPage, accesses: &mut u32) -> (Node, Entries) {
         let (offset, pages) = (self.layout.offset(page), self.layout.segment_pages());
         let node = self.make_zone(page).node(self.layout.segment_of(page).in_zone());
@@ -156,7 +160,7 @@ impl IntervalMap {
             coverage
         } else {
             self.scratch.fill(0);
-            Coverage::single(Run { first: offset, pages: pages - offset })
+            Coverage::single(CoveredRun { first: offset, pages: pages - offset })
         };
         *accesses += words_of(&coverage).div_ceil(LINE_ENTRIES);
         self.exchange(page, node, &coverage);
@@ -166,7 +170,8 @@ impl IntervalMap {
         (node, entries.unwrap_or_default())
     }
 
-    /// Makes the node of the segment of `page` anew with that coverage, filled from the scratch entries.
+    /// Makes the node of the segment of `page` anew with that coverage, filled from the scratch
+    /// entries.
     fn exchange(&mut self, page: LogicalPage, node: Node, coverage: &Coverage) {
         let words = self.slabs.nodes.words();
         let (valid, candidate) = (node.valid(words), node.candidate(words));
@@ -203,7 +208,8 @@ impl IntervalMap {
         node
     }
 
-    /// A page of the segment became valid, or invalid; returns the accesses: the node, and what is freed.
+    /// A page of the segment became valid, or invalid; returns the accesses: the node, and what is
+    /// freed.
     pub(super) fn recount(&mut self, page: LogicalPage, node: Node, valid: bool) -> u32 {
         const COUNT: u32 = 1;
         let words = self.slabs.nodes.words_mut();
@@ -222,7 +228,8 @@ impl IntervalMap {
         COUNT
     }
 
-    /// Frees a node without valid pages, and its zone if it was the last one there; returns the accesses.
+    /// Frees a node without valid pages, and its zone if it was the last one there; returns the
+    /// accesses.
     fn drop_node(&mut self, page: LogicalPage, node: Node) -> u32 {
         self.remove_candidate(node);
         self.free_node(page, node);

@@ -1,18 +1,20 @@
-//! Which pages of a segment have an entry in its map node's table.
+//! Pages of a segment that have an entry in its map node's table.
 
 use super::address::MIN_REGION_BLOCKS;
 
-/// Regions of a segment of 16 MiB are 64 KiB or larger, the smallest that the paper tries (figure 18).
+/// Regions of a segment of 16 MiB are 64 KiB or larger, the smallest that the paper tries (figure
+/// 18).
 const MAX_REGIONS: usize = 256;
 
-/// How compaction chooses the regions of a segment.
+/// The choice of a segment's regions in a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegionSize {
     /// As large as the smallest hole, 256 KiB at least (IPLFS paper §5.3).
     SmallestHole,
-    /// Whatever needs the least memory of: no regions, the smallest hole, the smallest that is not below 256 KiB, and powers of
-    /// two from 256 KiB on. One small hole makes the paper's rule cut a segment into the smallest regions; the directory of
-    /// larger ones is shorter, and they leave out almost the same.
+    /// Whatever needs the least memory of: no regions, the smallest hole, the smallest that is not
+    /// below 256 KiB, and powers of two from 256 KiB on. One small hole makes the paper's rule cut
+    /// a segment into the smallest regions; the directory of larger ones is shorter, and they leave
+    /// out almost the same.
     LeastMemory,
     /// Of that many blocks, 16 at least: what the paper compares with (figure 18).
     Fixed(u32),
@@ -20,12 +22,12 @@ pub enum RegionSize {
 
 /// A run of pages of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct CoveredRun {
     pub(super) first: u32,
     pub(super) pages: u32,
 }
 
-impl Run {
+impl CoveredRun {
     pub(super) fn end(self) -> u32 {
         self.first + self.pages
     }
@@ -41,7 +43,7 @@ impl Run {
 pub(super) struct Coverage {
     region_pages: u32,
     regions: usize,
-    runs: [Run; MAX_REGIONS],
+    runs: [CoveredRun; MAX_REGIONS],
 }
 
 impl PartialEq for Coverage {
@@ -53,13 +55,13 @@ impl PartialEq for Coverage {
 
 impl Coverage {
     /// One run of a segment that is one region.
-    pub(super) fn single(run: Run) -> Self {
+    pub(super) fn single(run: CoveredRun) -> Self {
         Self::of_regions(u32::MAX, [run].into_iter())
     }
 
     /// The runs of regions of that many pages.
-    pub(super) fn of_regions(region_pages: u32, of_each: impl Iterator<Item = Run>) -> Self {
-        let (mut runs, mut regions) = ([Run::default(); MAX_REGIONS], 0);
+    pub(super) fn of_regions(region_pages: u32, of_each: impl Iterator<Item = CoveredRun>) -> Self {
+        let (mut runs, mut regions) = ([CoveredRun::default(); MAX_REGIONS], 0);
         for (slot, run) in runs.iter_mut().zip(of_each) {
             *slot = run;
             regions += 1;
@@ -67,8 +69,8 @@ impl Coverage {
         Self { region_pages, regions, runs }
     }
 
-    /// The coverage of a segment's entries with the regions that `choice` gives; no region is smaller than `min_region`, if not
-    /// fixed.
+    /// The coverage of a segment's entries with the regions that `choice` gives; no region is
+    /// smaller than `min_region`, if not fixed.
     pub(super) fn of(entries: &[u32], choice: RegionSize, min_region: u32) -> Self {
         match choice {
             RegionSize::SmallestHole => Self::cut(entries, smallest_hole(entries, 0).max(min_region)),
@@ -98,9 +100,9 @@ impl Coverage {
         cut.fold(whole, |best, other| if other.words() < best.words() { other } else { best })
     }
 
-    /// Covers `page` too, of a segment of `segment_pages`. What follows the run is covered to the end of the region,
-    /// because logs append; what precedes it at least as far again as the run is long, so that descending writes do
-    /// not copy the table each time.
+    /// Covers `page` too, of a segment of `segment_pages`. What follows the run is covered to the
+    /// end of the region, because logs append; what precedes it at least as far again as the run is
+    /// long, so that descending writes do not copy the table each time.
     pub(super) fn extend(&mut self, page: u32, segment_pages: u32) {
         let region = if self.regions == 1 { 0 } else { (page / self.region_pages) as usize };
         let (region_first, region_end) = match self.regions {
@@ -117,9 +119,9 @@ impl Coverage {
             _ => run.first,
         };
         let end = if run.pages > 0 && page < run.first { run.end() } else { region_end };
-        *run = Run { first, pages: end - first };
+        *run = CoveredRun { first, pages: end - first };
         if self.regions > 1 && self.pages() * 4 >= segment_pages * 3 {
-            *self = Self::single(Run { first: 0, pages: segment_pages });
+            *self = Self::single(CoveredRun { first: 0, pages: segment_pages });
         }
     }
 
@@ -127,7 +129,7 @@ impl Coverage {
         self.region_pages
     }
 
-    pub(super) fn runs(&self) -> &[Run] {
+    pub(super) fn runs(&self) -> &[CoveredRun] {
         &self.runs[..self.regions]
     }
 
@@ -146,7 +148,8 @@ impl Coverage {
     }
 }
 
-/// The shortest of the longest runs without an entry that are at least that long; `u32::MAX` without any.
+/// The shortest of the longest runs without an entry that are at least that long; `u32::MAX`
+/// without any.
 fn smallest_hole(entries: &[u32], at_least: u32) -> u32 {
     let (mut smallest, mut hole) = (u32::MAX, 0);
     for &entry in entries.iter().chain(&[1]) {
@@ -163,16 +166,16 @@ fn smallest_hole(entries: &[u32], at_least: u32) -> u32 {
 }
 
 /// From the first to the last valid page of `first..end`; no page if none is valid.
-fn trimmed(entries: &[u32], first: usize, end: usize) -> Run {
+fn trimmed(entries: &[u32], first: usize, end: usize) -> CoveredRun {
     let valid = |&entry: &u32| entry != 0;
     let region = &entries[first..end.min(entries.len())];
     match (region.iter().position(valid), region.iter().rposition(valid)) {
-        (Some(from), Some(to)) => Run { first: (first + from) as u32, pages: (to - from) as u32 + 1 },
-        _ => Run { first: first as u32, pages: 0 },
+        (Some(from), Some(to)) => CoveredRun { first: (first + from) as u32, pages: (to - from) as u32 + 1 },
+        _ => CoveredRun { first: first as u32, pages: 0 },
     }
 }
 
-fn trimmed_regions(entries: &[u32], size: u32) -> impl Iterator<Item = Run> {
+fn trimmed_regions(entries: &[u32], size: u32) -> impl Iterator<Item = CoveredRun> {
     let size = size as usize;
     (0..entries.len().div_ceil(size)).map(move |region| trimmed(entries, region * size, (region + 1) * size))
 }
@@ -206,24 +209,24 @@ mod tests {
         let speckled: Vec<u32> = (0..4096).map(|page| page % 2).collect();
         assert_eq!(
             Coverage::of(&speckled, RegionSize::LeastMemory, 64).runs(),
-            [Run { first: 1, pages: 4095 }]
+            [CoveredRun { first: 1, pages: 4095 }]
         );
     }
 
     #[test]
     fn one_run_needs_no_directory() {
         let coverage = Coverage::of(&entries(&[700..800, 800..900]), RegionSize::LeastMemory, 64);
-        assert_eq!(coverage.runs(), [Run { first: 700, pages: 200 }]);
+        assert_eq!(coverage.runs(), [CoveredRun { first: 700, pages: 200 }]);
         assert_eq!(coverage.directory_words(), 0);
     }
 
     #[test]
     fn a_page_outside_is_covered_with_room_for_its_neighbours() {
-        let mut single = Coverage::single(Run { first: 3000, pages: 100 });
+        let mut single = Coverage::single(CoveredRun { first: 3000, pages: 100 });
         single.extend(2999, 4096);
-        assert_eq!(single.runs(), [Run { first: 2900, pages: 200 }]);
+        assert_eq!(single.runs(), [CoveredRun { first: 2900, pages: 200 }]);
         single.extend(3500, 4096);
-        assert_eq!(single.runs(), [Run { first: 2900, pages: 1196 }]);
+        assert_eq!(single.runs(), [CoveredRun { first: 2900, pages: 1196 }]);
         let mut many = Coverage::of(&entries(&[0..100, 400..500, 1000..1100]), RegionSize::LeastMemory, 64);
         let (size, before) = (many.region_pages(), many.pages());
         many.extend(700, 4096);

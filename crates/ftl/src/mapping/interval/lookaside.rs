@@ -1,9 +1,10 @@
 //! Runs that were used lately, so that most pages need no walk through their tree.
 //!
-//! A table with a place for every so many segments; a segment's run always stands in the same place, and replaces
-//! the one that was there. It is as long as there are whole tables' worth of covered pages: with fewer places random
-//! lookups over all that is live would miss, with more the map would take more than a percent beyond its tables. One run
-//! stands before the table, as if in registers: a stream's next page needs no address from it.
+//! A table with a place for every so many segments; a segment's run always stands in the same
+//! place, and replaces the one that was there. It is as long as there are whole tables' worth of
+//! covered pages: with fewer places random lookups over all that is live would miss, with more the
+//! map would take more than a percent beyond its tables. One run stands before the table, as if in
+//! registers: a stream's next page needs no address from it.
 
 use std::cell::Cell;
 
@@ -14,13 +15,14 @@ use super::node::{Entries, Node};
 /// Places of the smallest lookaside table.
 const MIN_RUNS: usize = 64;
 
-/// Covered pages for each place, and neighbours that share one: the pages of a segment, in pages of 4 KiB. With larger
-/// pages some segments share a place, but a constant shift makes a lookup shorter.
+/// Covered pages for each place, and neighbours that share one: the pages of a segment, in pages of
+/// 4 KiB. With larger pages some segments share a place, but a constant shift makes a lookup
+/// shorter.
 const PAGES_PER_RUN: u64 = 1 << PLACE_SHIFT;
 const PLACE_SHIFT: u32 = 12;
 
-/// A run becomes the one before the table if the page is a multiple of this: a stream comes by one that is within 256 KiB,
-/// and scattered accesses need not write all this each time.
+/// A run becomes the one before the table if the page is a multiple of this: a stream comes by one
+/// that is within 256 KiB, and scattered accesses need not write all this each time.
 const STREAM_EVERY: u64 = 64;
 
 /// An entry of the run in registers.
@@ -29,8 +31,8 @@ pub(super) const STREAM: MapCost = MapCost { accesses: 1 };
 /// An entry of another known run: the lookaside table, and the run's.
 pub(super) const KNOWN: MapCost = MapCost { accesses: 2 };
 
-/// A covered run. Each field is read and written on its own, in one width: reads that span several writes would wait for all
-/// memory accesses before them.
+/// A covered run. Each field is read and written on its own, in one width: reads that span several
+/// writes would wait for all memory accesses before them.
 #[derive(Debug, Default)]
 #[repr(align(32))]
 struct KnownRun {
@@ -86,12 +88,13 @@ impl Lookaside {
     fn place(&self, page: LogicalPage) -> &KnownRun {
         let offset = (page.index() >> (PLACE_SHIFT - RUN_SHIFT)) & self.mask;
         debug_assert!(offset as usize / RUN_BYTES < self.runs.len());
-        // SAFETY: `mask` is what `mask` makes of `runs` wherever either is set, so that `offset` is a multiple of a run's
-        // bytes and below those of all.
+        // SAFETY: `mask` is what `mask` makes of `runs` wherever either is set, so that `offset` is
+        // a multiple of a run's bytes and below those of all.
         unsafe { &*self.runs.as_ptr().byte_add(offset as usize) }
     }
 
-    /// Index of the entry of `page`, if it is in the run before the table; that takes [`STREAM`] to read.
+    /// Index of the entry of `page`, if it is in the run before the table; that takes [`STREAM`] to
+    /// read.
     #[inline]
     pub(super) fn find_in_stream(&self, page: LogicalPage) -> Option<usize> {
         self.stream.find(page)
@@ -154,7 +157,7 @@ impl Lookaside {
     }
 }
 
-/// What keeps of an address the offset of a run.
+/// Returns what keeps of an address the offset of a run.
 fn mask(runs: &[KnownRun]) -> u64 {
     (size_of_val(runs) - RUN_BYTES) as u64
 }

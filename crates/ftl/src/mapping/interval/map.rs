@@ -24,7 +24,7 @@ pub struct IntervalMap {
     /// The first pages of the metadata area, as [`entry`]s.
     pub(super) metadata: Vec<u32>,
     pub(super) areas: [Zones; AREAS],
-    /// Whether the root of some area is being moved.
+    /// Set if the root of some area is being moved.
     pub(super) moving: bool,
     /// First pages of the segments that may be worth compacting.
     pub(super) candidates: Vec<LogicalPage>,
@@ -36,7 +36,7 @@ pub struct IntervalMap {
     pub(super) scratch: Vec<u32>,
 }
 
-/// What the trees are made of.
+/// The nodes of all trees.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) zone_nodes: u64,
@@ -60,8 +60,8 @@ fn page_of(entry: u32) -> Option<Ppn> {
 }
 
 impl IntervalMap {
-    /// An empty map; the first `metadata_pages` pages of the metadata area, in whole segments of 16 MiB, are mapped by a
-    /// plain table, all else by trees.
+    /// An empty map; the first `metadata_pages` pages of the metadata area, in whole segments of 16
+    /// MiB, are mapped by a plain table, all else by trees.
     pub fn new(layout: Layout, metadata_pages: u32) -> Self {
         Self {
             layout,
@@ -83,13 +83,14 @@ impl IntervalMap {
         Self { policy, ..self }
     }
 
-    /// How addresses are cut up.
+    /// Returns how addresses are cut up.
     pub const fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Where `page` is, if it is mapped.
-    // Each way ends on its own, and none in a panic: a way that does not join another needs no saved register and no jump.
+    /// Returns where `page` is, if it is mapped.
+    // Each way ends on its own, and none in a panic: a way that does not join another needs no
+    // saved register and no jump.
     #[inline]
     pub fn lookup(&self, page: LogicalPage) -> (Option<Ppn>, MapCost) {
         let tables = &self.slabs.tables;
@@ -142,8 +143,8 @@ impl IntervalMap {
         self.replace(page, self.lookaside.node(page), at, entry, found)
     }
 
-    /// The zones of an area from the first to behind the last with valid pages, outliers left out; empty without any.
-    /// `None` is an area that does not exist.
+    /// The zones of an area from the first to behind the last with valid pages, outliers left out;
+    /// empty without any. `None` is an area that does not exist.
     pub fn active_interval(&self, area: usize) -> Option<Range<u64>> {
         self.areas.get(area).map(Zones::active_interval)
     }
@@ -153,12 +154,12 @@ impl IntervalMap {
         self.areas.get(area).map(Zones::mapping_interval)
     }
 
-    /// How many zones with valid pages stand outside an area's roots.
+    /// Returns how many zones with valid pages stand outside an area's roots.
     pub fn outliers(&self, area: usize) -> Option<usize> {
         self.areas.get(area).map(Zones::outliers)
     }
 
-    /// Whether an area's root is being moved.
+    /// Tells whether an area's root is being moved.
     pub fn is_root_moving(&self, area: usize) -> bool {
         self.areas.get(area).is_some_and(Zones::is_moving)
     }
@@ -272,7 +273,8 @@ impl IntervalMap {
         entries.at + (offset - first) as usize
     }
 
-    /// Replaces an entry that it took `found` to find, and counts what became valid or invalid by it.
+    /// Replaces an entry that it took `found` to find, and counts what became valid or invalid by
+    /// it.
     fn replace(
         &mut self,
         page: LogicalPage,

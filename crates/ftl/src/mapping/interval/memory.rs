@@ -1,4 +1,4 @@
-//! What the map takes of the drive's memory, part by part.
+//! Memory that the map takes of the drive, part by part.
 
 /// Bytes of the drive's memory, counted exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct MapMemory {
     pub metadata_table: u64,
     /// Root arrays, a new one on its way included, and the list of zones outside.
     pub roots: u64,
-    /// What zone nodes hold for segments without a map node.
+    /// Entries of zone nodes for segments without a map node.
     pub zone_nodes: u64,
     /// Map nodes.
     pub map_nodes: u64,
@@ -19,7 +19,7 @@ pub struct MapMemory {
     pub lookaside: u64,
     /// The list of candidates for compaction.
     pub candidates: u64,
-    /// What the slabs lose to rounding and to free blocks of chunks in use.
+    /// Bytes that the slabs lose to rounding and to free blocks of chunks in use.
     pub slack: u64,
     /// Records of the slabs and room to work in.
     pub bookkeeping: u64,

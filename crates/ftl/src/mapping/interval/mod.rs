@@ -1,13 +1,16 @@
-//! `interval`: Interval Mapping (IPLFS paper §5), a map of 2^61 blocks whose memory follows what is mapped.
+//! `interval`: Interval Mapping (IPLFS paper §5), a map of 2^61 blocks whose memory follows what is
+//! mapped.
 //!
-//! Seven areas, chosen by the top three bits of a block address, have a tree each: a root over the zones in use
-//! (`root.rs`), zone nodes of 16 GiB, map nodes of 16 MiB (`node.rs`) with a table that covers only what is valid, as far
-//! as regions of 256 KiB and more can tell (`coverage.rs`). Most lookups need no walk (`lookaside.rs`). All nodes and tables
-//! live in slabs (`arena.rs`). [`IntervalMap`] is the whole; as a mapping scheme it serves drives with the seven areas, and
+//! Seven areas, chosen by the top three bits of a block address, have a tree each: a root over the
+//! zones in use (`root.rs`), zone nodes of 16 GiB, map nodes of 16 MiB (`node.rs`) with a table
+//! that covers only what is valid, as far as regions of 256 KiB and more can tell (`coverage.rs`).
+//! Most lookups need no walk (`lookaside.rs`). All nodes and tables live in slabs (`arena.rs`).
+//! [`IntervalMap`] is the whole; as a mapping scheme it serves drives with the seven areas, and
 //! drives of ordinary size, of which all addresses lie in the first area.
 //!
-//! What the paper says, what this does, and what both cost: `docs/interval-map.md`. Left out here: the validity of parts
-//! of a page (the drive keeps it), and rebuilding the map from flash, which is writing every page in again.
+//! What the paper says, what this does, and what both cost: `docs/interval-map.md`. Left out here:
+//! the validity of parts of a page (the drive keeps it), and rebuilding the map from flash, which
+//! is writing every page in again.
 
 mod address;
 mod arena;

@@ -1,4 +1,5 @@
-//! Finding what is mapped in a range of addresses: over zones, segments and runs, past all that is not there.
+//! Finding what is mapped in a range of addresses: over zones, segments and runs, past all that is
+//! not there.
 
 use std::ops::Range;
 
@@ -21,7 +22,8 @@ struct Search<'a> {
 }
 
 impl IntervalMap {
-    /// Tells the first `most` mapped pages of `pages` (indices of logical pages), in their order; returns the accesses.
+    /// Tells the first `most` mapped pages of `pages` (indices of logical pages), in their order;
+    /// returns the accesses.
     pub fn find_mapped(
         &self,
         pages: Range<u64>,

@@ -1,9 +1,11 @@
-//! A map node: where the pages of one mapping segment of 16 MiB are (IPLFS paper §5.3, fixed-region mapping).
+//! A map node: where the pages of one mapping segment of 16 MiB are (IPLFS paper §5.3, fixed-region
+//! mapping).
 //!
-//! The segment is cut into regions of one size. Each region has a run of covered pages, from its first valid page on;
-//! the entries of all runs stand one after the other in the node's table. The node is four words that stand in the zone
-//! node itself, so that no pointer leads to them. More than one region needs a region directory: a word that says how the
-//! segment is cut, one for each region, and one for the end.
+//! The segment is cut into regions of one size. Each region has a run of covered pages, from its
+//! first valid page on; the entries of all runs stand one after the other in the node's table. The
+//! node is four words that stand in the zone node itself, so that no pointer leads to them. More
+//! than one region needs a region directory: a word that says how the segment is cut, one for each
+//! region, and one for the end.
 //!
 //! | word | of the node |
 //! |---|---|
@@ -20,7 +22,7 @@
 //! An entry is the physical page plus one, 0 for a page that is covered and not valid.
 
 use super::arena::{Arena, Block};
-use super::coverage::{Coverage, Run};
+use super::coverage::{Coverage, CoveredRun};
 
 /// Words of a map node.
 pub(super) const NODE_WORDS: usize = 4;
@@ -46,15 +48,16 @@ impl Slabs {
     }
 }
 
-/// The place of a map node, taken or not: the index of its first word among the words of nodes, never 0.
+/// The place of a map node, taken or not: the index of its first word among the words of nodes,
+/// never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Node(pub(super) u32);
 
-/// Where the entries of a covered run are.
+/// The entries of a covered run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entries {
     /// The run, in pages of the segment.
-    pub(super) run: Run,
+    pub(super) run: CoveredRun,
     /// Index of the first page's entry among the words of tables.
     pub(super) at: usize,
 }
@@ -68,8 +71,8 @@ fn word(low: u32, high: u32) -> u32 {
 }
 
 impl Node {
-    /// Makes the node of a segment that has none, with that coverage; `entries` holds an entry for each page of the
-    /// segment.
+    /// Makes the node of a segment that has none, with that coverage; `entries` holds an entry for
+    /// each page of the segment.
     pub(super) fn build(self, memory: &mut Slabs, coverage: &Coverage, entries: &[u32], valid: u32) {
         let table = memory.tables.alloc(coverage.pages() as usize, self.0);
         let mut to = table.at();
@@ -100,7 +103,7 @@ impl Node {
         (directory, covered)
     }
 
-    /// Whether the segment has a node.
+    /// Tells whether the segment has a node.
     #[inline]
     pub(super) fn exists(self, words: &[u32]) -> bool {
         words[self.0 as usize] != 0
@@ -111,32 +114,35 @@ impl Node {
         words[self.0 as usize] = table.word();
     }
 
-    /// The covered run around a page of the segment, and the accesses it took: the node, and the directory if there is
-    /// one.
+    /// The covered run around a page of the segment, and the accesses it took: the node, and the
+    /// directory if there is one.
     #[inline]
     pub(super) fn find(self, words: &[u32], page: u32) -> (Option<Entries>, u32) {
         let [table, counts, shape] = [0, 1, 2].map(|i| words[self.0 as usize + i]);
         let at = Block::index(table);
         if shape & DIRECTORY == 0 {
-            let run = Run { first: shape, pages: counts >> 16 };
+            let run = CoveredRun { first: shape, pages: counts >> 16 };
             return (run.contains(page).then_some(Entries { run, at }), 1);
         }
         let directory = &words[Block::index(shape & !DIRECTORY)..];
         let region = (page / halves(directory[0]).0) as usize;
         let ((first, entry), (_, end)) = (halves(directory[region + 1]), halves(directory[region + 2]));
-        let run = Run { first, pages: end - entry };
+        let run = CoveredRun { first, pages: end - entry };
         (run.contains(page).then_some(Entries { run, at: at + entry as usize }), 2)
     }
 
-    /// What the node covers.
+    /// Returns what the node covers.
     pub(super) fn coverage(self, words: &[u32]) -> Coverage {
         let Some(directory) = self.directory(words) else {
-            return Coverage::single(Run { first: words[self.0 as usize + 2], pages: self.covered(words) });
+            return Coverage::single(CoveredRun {
+                first: words[self.0 as usize + 2],
+                pages: self.covered(words),
+            });
         };
         let (region_pages, regions) = halves(words[directory.at()]);
         let runs = words[directory.at() + 1..][..=regions as usize].windows(2).map(|pair| {
             let ((first, entry), (_, end)) = (halves(pair[0]), halves(pair[1]));
-            Run { first, pages: end - entry }
+            CoveredRun { first, pages: end - entry }
         });
         Coverage::of_regions(region_pages, runs)
     }
@@ -227,7 +233,7 @@ mod tests {
         let entries: Vec<u32> =
             (0..4096).map(|page| if page / 200 % 3 == 1 { page + 1 } else { 0 }).collect();
         let tight = Coverage::of(&entries, RegionSize::LeastMemory, 64);
-        let whole = Coverage::single(Run { first: 0, pages: 4096 });
+        let whole = Coverage::single(CoveredRun { first: 0, pages: 4096 });
         for coverage in [tight, whole] {
             node.build(&mut memory, &coverage, &entries, 1);
             for page in 0..4096 {

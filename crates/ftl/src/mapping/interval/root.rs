@@ -1,11 +1,12 @@
 //! The root of one area: which zone node maps each zone.
 //!
-//! A root is an array over the *mapping interval*, a run of zones that starts where the *active interval* (first to last
-//! valid zone) started when the root was made. When the free zones behind the active interval run short, a new root is
-//! made, and each operation that changes the map moves a bounded number of entries (IPLFS paper §5.2). At every moment
-//! an entry stands in exactly one place: the root, the new root, or the list of *outliers*, the few zones that
-//! neither covers. The outliers are ours: with an array alone, one live block at each end of an area would take an array of 2^36
-//! entries, and a zone that appears out of order would have to wait for a new root.
+//! A root is an array over the *mapping interval*, a run of zones that starts where the *active
+//! interval* (first to last valid zone) started when the root was made. When the free zones behind
+//! the active interval run short, a new root is made, and each operation that changes the map moves
+//! a bounded number of entries (IPLFS paper §5.2). At every moment an entry stands in exactly one
+//! place: the root, the new root, or the list of *outliers*, the few zones that neither covers. The
+//! outliers are ours: with an array alone, one live block at each end of an area would take an
+//! array of 2^36 entries, and a zone that appears out of order would have to wait for a new root.
 
 use std::ops::Range;
 
@@ -16,21 +17,21 @@ use super::map::LINE_ENTRIES;
 /// Zones of the first root (IPLFS paper §5.1), and of the smallest of all.
 const MIN_ZONES: u64 = 32;
 
-/// From this length of the active interval on, the mapping interval is longer by a number of zones and not twice as
-/// long (IPLFS paper §5.2).
+/// From this length of the active interval on, the mapping interval is longer by a number of zones
+/// and not twice as long (IPLFS paper §5.2).
 const LONG_ZONES: u64 = 1024;
 const SPARE_ZONES: u64 = 16;
 
-/// The paper's sigma: with fewer free zones behind the active interval a new root is made. Assumed, the paper gives no
-/// number: half of the spare zones of a long interval, 128 GiB of writes.
+/// The paper's sigma: with fewer free zones behind the active interval a new root is made. Assumed,
+/// the paper gives no number: half of the spare zones of a long interval, 128 GiB of writes.
 const LOW_ZONES: u64 = SPARE_ZONES / 2;
 
-/// A root covers at most this many zones for each valid one, beside [`MIN_ZONES`]: what is further back becomes an
-/// outlier. Assumed: 32 bytes for each zone node of 4 KiB.
+/// A root covers at most this many zones for each valid one, beside [`MIN_ZONES`]: what is further
+/// back becomes an outlier. Assumed: 32 bytes for each zone node of 4 KiB.
 const ZONES_PER_VALID: u64 = 8;
 
-/// Entries that one operation moves to the new root. Assumed: two cache lines; 2^18 zones, the paper's largest root,
-/// are moved within 8,192 writes, 32 MiB of them.
+/// Entries that one operation moves to the new root. Assumed: two cache lines; 2^18 zones, the
+/// paper's largest root, are moved within 8,192 writes, 32 MiB of them.
 const ENTRIES_PER_STEP: usize = 32;
 
 /// An array of zone nodes; 0 is a zone without valid pages.
@@ -39,8 +40,8 @@ struct Root {
     start: u64,
     slots: Vec<u32>,
     valid: u64,
-    /// The valid zones lie in these slots; empty without any. Its ends are valid zones, but for the start of a root
-    /// that is being moved.
+    /// The valid zones lie in these slots; empty without any. Its ends are valid zones, but for the
+    /// start of a root that is being moved.
     active: Range<usize>,
 }
 
@@ -87,7 +88,8 @@ impl Root {
         self.active = before.start.min(slot)..before.end.max(slot + 1);
     }
 
-    /// Takes the entry of a slot, 0 if there is none, and draws the active interval in to the next valid zones.
+    /// Takes the entry of a slot, 0 if there is none, and draws the active interval in to the next
+    /// valid zones.
     fn take(&mut self, slot: usize) -> u32 {
         let node = std::mem::take(&mut self.slots[slot]);
         if node == 0 {
@@ -156,7 +158,8 @@ impl Zones {
         (node, accesses + (self.outliers.len() + 1).next_power_of_two().ilog2())
     }
 
-    /// The first zone from `zone` on that has a node, and the accesses it took to find it or to know that there is none.
+    /// The first zone from `zone` on that has a node, and the accesses it took to find it or to
+    /// know that there is none.
     pub(super) fn next(&self, zone: u64) -> (Option<(u64, Block)>, u32) {
         let (in_root, mut accesses) = self.root.next(zone);
         let (in_new, more) = self.new_root.as_ref().map_or((None, 0), |root| root.next(zone));
@@ -189,7 +192,7 @@ impl Zones {
         }
     }
 
-    /// Whether a new root is being made.
+    /// Tells whether a new root is being made.
     pub(super) fn is_moving(&self) -> bool {
         self.new_root.is_some()
     }
@@ -231,7 +234,8 @@ impl Zones {
         self.root.valid + self.outliers.len() as u64
     }
 
-    /// A new root if the mapping interval does not reach far enough beyond the zone that was just entered.
+    /// A new root if the mapping interval does not reach far enough beyond the zone that was just
+    /// entered.
     fn grow_for(&mut self, zone: u64) {
         let active = match self.root.active() {
             active if active.is_empty() => zone..zone + 1,
@@ -256,8 +260,8 @@ impl Zones {
         self.new_root = Some(Root::new(interval));
     }
 
-    /// Moves the next entry, first of the old root, then of the outliers; false when there is none left and the new
-    /// root has taken the old one's place.
+    /// Moves the next entry, first of the old root, then of the outliers; false when there is none
+    /// left and the new root has taken the old one's place.
     fn move_one(&mut self) -> bool {
         let Some(new) = &mut self.new_root else {
             return false;
@@ -319,9 +323,9 @@ fn hull(a: Range<u64>, b: Range<u64>) -> Range<u64> {
     }
 }
 
-/// The mapping interval for an active interval with so many valid zones: from its start, twice its length while that is
-/// below 1,024 zones, 16 zones more above, and 32 at least (IPLFS paper §5.2). An active interval that is mostly holes
-/// is cut off below: the log is at its upper end.
+/// The mapping interval for an active interval with so many valid zones: from its start, twice its
+/// length while that is below 1,024 zones, 16 zones more above, and 32 at least (IPLFS paper §5.2).
+/// An active interval that is mostly holes is cut off below: the log is at its upper end.
 fn mapping_interval(active: &Range<u64>, valid: u64) -> Range<u64> {
     let densest = ZONES_PER_VALID * valid + MIN_ZONES;
     let start = active.start.max(active.end.saturating_sub(densest));

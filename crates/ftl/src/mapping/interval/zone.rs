@@ -1,4 +1,5 @@
-//! A zone node: the map nodes of a zone of 16 GiB, one after the other, a segment without a node left zero.
+//! A zone node: the map nodes of a zone of 16 GiB, one after the other, a segment without a node
+//! left zero.
 
 use super::address::SEGMENTS_PER_ZONE;
 use super::arena::{Arena, Block};
@@ -30,8 +31,8 @@ impl ZoneNode {
         Node((self.0.at() + segment * NODE_WORDS) as u32)
     }
 
-    /// Whether no segment has a node, and how many cache lines it took to know. At most once for each node that is freed:
-    /// a count would cost every zone node a unit of its slab.
+    /// Tells whether no segment has a node, and how many cache lines it took to know. At most once
+    /// for each node that is freed: a count would cost every zone node a unit of its slab.
     pub(super) fn is_empty(self, words: &[u32]) -> (bool, u32) {
         let first = (0..SEGMENTS_PER_ZONE).find(|&segment| self.node(segment).exists(words));
         let looked = first.unwrap_or(SEGMENTS_PER_ZONE - 1) * NODE_WORDS;

@@ -11,7 +11,7 @@ use crate::cache::{CacheConfig, TranslationPage};
 /// Bytes of an entry in a translation page: the flash page plus one, 0 where nothing is mapped.
 pub(crate) const FLASH_ENTRY_BYTES: usize = 8;
 /// Entries in a block of 4 KiB.
-pub(crate) const ENTRIES_PER_PART: usize = BLOCK_SIZE as usize / FLASH_ENTRY_BYTES;
+pub(crate) const ENTRIES_PER_SUBPAGE: usize = BLOCK_SIZE as usize / FLASH_ENTRY_BYTES;
 
 /// The logical pages whose addresses a translation page has.
 pub(super) fn entries_of(page: TranslationPage, config: CacheConfig, host_pages: u64) -> Range<u64> {
@@ -20,8 +20,8 @@ pub(super) fn entries_of(page: TranslationPage, config: CacheConfig, host_pages:
 }
 
 impl Translation {
-    /// The entries of a translation page as the map is now, padded to whole blocks, and where the page is on flash;
-    /// `None` where nothing is mapped.
+    /// The entries of a translation page as the map is now, padded to whole blocks, and where the
+    /// page is on flash; `None` where nothing is mapped.
     pub(crate) fn entries(&mut self, page: TranslationPage) -> Option<(&[u32], Option<Ppn>)> {
         let paging = self.paging.as_deref_mut()?;
         let entries = entries_of(page, paging.config, paging.host_pages);
@@ -34,27 +34,28 @@ impl Translation {
         Some((&paging.places, paging.directory.get(&page).copied()))
     }
 
-    /// What the translation page on flash says, entry by entry.
+    /// Returns what the translation page on flash says, entry by entry.
     pub(super) fn decode_translation(&self, nand: &Nand, page: TranslationPage) -> Vec<Option<Ppn>> {
-        let parts = 0..nand.geometry().parts_per_page() as usize;
-        let decode = |part| self.decode_part(nand, page, part).unwrap_or([None; ENTRIES_PER_PART]);
-        parts.flat_map(decode).collect()
+        let subpages = 0..nand.geometry().subpages_per_page() as usize;
+        let decode =
+            |subpage| self.decode_subpage(nand, page, subpage).unwrap_or([None; ENTRIES_PER_SUBPAGE]);
+        subpages.flat_map(decode).collect()
     }
 
-    fn decode_part(
+    fn decode_subpage(
         &self,
         nand: &Nand,
         page: TranslationPage,
-        part: usize,
-    ) -> Option<[Option<Ppn>; ENTRIES_PER_PART]> {
-        match nand.content(nand.token(self.directory(page)?, part))? {
+        subpage: usize,
+    ) -> Option<[Option<Ppn>; ENTRIES_PER_SUBPAGE]> {
+        match nand.content(nand.token(self.directory(page)?, subpage))? {
             Content::Bytes(bytes) => Some(decode(&bytes)),
             _ => None,
         }
     }
 }
 
-/// Where pages are, each the flash page plus one, as a block of a translation page.
+/// Returns where pages are, each the flash page plus one, as a block of a translation page.
 pub(crate) fn encode_entries(places: &[u32]) -> BlockBytes {
     let mut block = [0; BLOCK_SIZE as usize];
     for (slot, &place) in block.as_chunks_mut::<FLASH_ENTRY_BYTES>().0.iter_mut().zip(places) {
@@ -63,7 +64,7 @@ pub(crate) fn encode_entries(places: &[u32]) -> BlockBytes {
     block
 }
 
-fn decode(block: &BlockBytes) -> [Option<Ppn>; ENTRIES_PER_PART] {
+fn decode(block: &BlockBytes) -> [Option<Ppn>; ENTRIES_PER_SUBPAGE] {
     let slots = block.as_chunks::<FLASH_ENTRY_BYTES>().0;
     std::array::from_fn(|index| {
         let number = u64::from_le_bytes(slots[index]).checked_sub(1)?;

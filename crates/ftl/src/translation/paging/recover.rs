@@ -12,7 +12,8 @@ use crate::cache::TranslationPage;
 pub(crate) type FoundTranslations = BTreeMap<TranslationPage, (Seq, Ppn, bool)>;
 
 impl Translation {
-    /// Takes over the translation pages found on flash that can be read and are needed; returns where they are.
+    /// Takes over the translation pages found on flash that can be read and are needed; returns
+    /// where they are.
     pub(crate) fn adopt_directory(&mut self, found: &FoundTranslations) -> Vec<Ppn> {
         let Some(paging) = &mut self.paging else { return Vec::new() };
         let needed = found.iter().filter(|(page, found)| found.2 && paging.regions.has(**page));
@@ -21,8 +22,8 @@ impl Translation {
         adopted.into_iter().map(|(_, ppn)| ppn).collect()
     }
 
-    /// Owes the translation pages that say something else than the map, of those found and those with an entry for one of
-    /// `mapped`. From now on changes of the map count.
+    /// Owes the translation pages that say something else than the map, of those found and those
+    /// with an entry for one of `mapped`. From now on changes of the map count.
     pub(crate) fn begin_behind(
         &mut self,
         nand: &Nand,
@@ -39,7 +40,7 @@ impl Translation {
         }
     }
 
-    /// Whether a translation page says something else than the map.
+    /// Tells whether a translation page says something else than the map.
     fn is_behind(&self, nand: &Nand, page: TranslationPage) -> bool {
         let Some(paging) = &self.paging else { return false };
         let entries = entries_of(page, paging.config, paging.host_pages);
@@ -48,8 +49,8 @@ impl Translation {
             .any(|(entry, flash)| flash != self.map.lookup(Lpn(entry)).0)
     }
 
-    /// Checks that no change of the map is neither on flash, nor dirty in the cache, nor owed. `mapped` are the host's pages
-    /// on flash.
+    /// Checks that no change of the map is neither on flash, nor dirty in the cache, nor owed.
+    /// `mapped` are the host's pages on flash.
     ///
     /// # Errors
     /// The first disagreement, in words.

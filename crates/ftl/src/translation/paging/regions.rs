@@ -1,11 +1,11 @@
-//! Which translation pages of a demand-paged map are needed: those with an entry that is mapped.
+//! Translation pages of a demand-paged map that are needed: those with an entry that is mapped.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 use crate::cache::TranslationPage;
 
-/// How many entries of each translation page are mapped, where any is.
+/// Counts of mapped entries of each translation page, where there are any.
 #[derive(Debug, Default)]
 pub(super) struct Regions(HashMap<TranslationPage, u32, FxBuildHasher>);
 
@@ -18,7 +18,8 @@ impl Regions {
         self.0.contains_key(&page)
     }
 
-    /// An entry of `page` is mapped that was not. Says whether none is mapped now, as [`Regions::remove`] does.
+    /// An entry of `page` is mapped that was not. Says whether none is mapped now, as
+    /// [`Regions::remove`] does.
     pub(super) fn add(&mut self, page: TranslationPage) -> bool {
         *self.0.entry(page).or_default() += 1;
         false

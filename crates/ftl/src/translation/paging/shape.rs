@@ -33,7 +33,8 @@ impl Shape for CachedShape<'_> {
     }
 }
 
-/// Pieces of `places` that are mapped to flash pages as far from each other as they are themselves. 0 is nowhere.
+/// Pieces of `places` that are mapped to flash pages as far from each other as they are themselves.
+/// 0 is nowhere.
 fn runs_of(places: &[u32]) -> u32 {
     let mapped = (0..).zip(places).filter(|&(_, &place)| place != 0);
     let starts = mapped.map(|(index, place)| place.wrapping_sub(index));
