@@ -4,7 +4,7 @@
 //! after the last checkpoint, and is a [`dovetail_vfs::FileSystem`]. [`Volume::open`] reads a volume as of its last
 //! checkpoint and writes nothing; [`fsck::check`] finds what is wrong with one.
 //!
-//! What it leaves out: the content of encrypted files, writing compressed ones, quota, casefold, volumes over several
+//! Left out: the content of encrypted files, writing compressed ones, quota, casefold, volumes over several
 //! devices or on zoned ones. `docs/f2fs-format.md` has the list.
 //!
 //! Hazards: an image is input from strangers. Every pointer is checked against the main area, every node against

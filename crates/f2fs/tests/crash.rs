@@ -22,7 +22,7 @@ struct Volume {
     mkfs: Vec<&'static str>,
     options: &'static str,
     gc_urgent: bool,
-    /// What the device takes in a remap, if other than memory's own.
+    /// Limits of the device's remap command, if other than memory's own.
     limits: Option<RemapLimits>,
     empty: OnceLock<MemoryDevice>,
 }

@@ -69,7 +69,7 @@ proptest! {
     }
 }
 
-/// Where a file's cluster is stored: its first two blocks.
+/// First two blocks of a file's stored cluster.
 fn cluster_of(image: &MemoryDevice, path: &str) -> [Lba; 2] {
     let mut volume = Volume::open(image.clone()).unwrap();
     let inode = volume.resolve(path.as_bytes()).unwrap();

@@ -39,7 +39,7 @@ fn a_volume_that_was_not_unmounted_is_clean_and_its_fsynced_files_are_counted() 
     assert_eq!(awaiting.count(), 1, "{:?}", report.findings);
 }
 
-/// What mkfs.f2fs made and sload.f2fs filled. Returns the findings that say that something is wrong.
+/// Checks a volume that mkfs.f2fs made and sload.f2fs filled. Returns the findings that say that something is wrong.
 fn made_by_tools(size: u64, options: &[&str]) -> (Vec<String>, bool) {
     let folder = tempfile::tempdir().unwrap();
     let (image, source) = (folder.path().join("image"), folder.path().join("source"));

@@ -39,7 +39,7 @@ fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
     subject.fs.setattr(&Caller::default(), root, &changes).unwrap();
 }
 
-/// What may be done in part is cut off on both sides, where it began.
+/// Cuts off on both sides, where it began, an operation that may be done in part.
 fn cut_off(step: &Step, target: &Target, offset: u64, expected: &mut Subject<Model>, found: &mut Volume) {
     let stat = Step { caller: step.caller, op: Op::Stat { target: target.clone() } };
     let old = match expected.apply(&stat) {
@@ -65,7 +65,7 @@ fn step_both(step: &Step, expected: &mut Subject<Model>, found: &mut Volume, pla
     true
 }
 
-/// What is wrong with a volume.
+/// Faults of a volume, as text.
 fn faults(device: &MemoryDevice) -> String {
     match device.info().capabilities.thin {
         Some(_) => leaks_after_mount(device).join("\n"),

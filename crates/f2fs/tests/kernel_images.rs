@@ -9,7 +9,7 @@ use dovetail_f2fs::format::{InodeFlags, SegNo};
 use dovetail_vfs::kit::VolumeTree;
 use serde_json::Value;
 
-/// How many lines of the manifest hold; the others come back with what was found in their place.
+/// Number of lines of the manifest that hold; the others come back with what was found in their place.
 fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
     let mut volume = Volume::open(kernel_image(name)).unwrap();
     let mut different = Vec::new();
@@ -118,7 +118,7 @@ fn the_owner_of_every_block_points_to_it() {
     }
 }
 
-/// What the kernel's roll-forward recovery brings back is not shown: only what the last checkpoint holds is.
+/// Content that the kernel's roll-forward recovery brings back is not shown: only that of the last checkpoint is.
 #[test]
 fn a_crashed_image_is_shown_as_of_its_last_checkpoint() {
     let (equal, different) = compare("f2fs-crash");

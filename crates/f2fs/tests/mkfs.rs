@@ -21,7 +21,7 @@ const TIB: u64 = 1 << 40;
 /// Makes mkfs.f2fs do the same each time.
 const ALWAYS: [&str; 6] = ["-q", "-r", "-T", "1700000000", "-U", "11111111-2222-3333-4444-555555555555"];
 
-/// What it uses then.
+/// Options that it uses then.
 fn options() -> MkfsOptions {
     let mut uuid = [0; 16];
     (0..16).for_each(|i| uuid[i] = [0x11, 0x11, 0x22, 0x33, 0x44, 0x55, 0x55, 0x55][i / 2]);

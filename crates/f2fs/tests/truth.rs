@@ -14,7 +14,7 @@ use dovetail_vfs::{Caller, FileSystem, Ino, NewNode};
 
 const MIB: u64 = 1 << 20;
 
-/// What a disk was asked for.
+/// Counts of the requests to a disk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     writes: u64,

@@ -4,7 +4,7 @@
 //! run of literals, or a match that repeats earlier output, followed by up to three literals. What an instruction
 //! below 16 means depends on how many literals came before it.
 
-/// Why a stream cannot be decoded.
+/// Error in a compressed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LzoError {
     #[error("the stream ends within an instruction")]
@@ -34,7 +34,7 @@ struct Decoder<'a> {
     input: &'a [u8],
     output: &'a mut [u8],
     len: usize,
-    /// How many literals the last instruction copied; 4 stands for all larger numbers.
+    /// Number of literals copied by the last instruction; 4 stands for all larger numbers.
     literals: usize,
     /// The stream has a version, and with it runs of zeros.
     has_runs: bool,

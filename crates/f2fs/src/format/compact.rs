@@ -39,14 +39,13 @@ pub fn compact_journals(block: &BlockBytes) -> (NatJournal, SitJournal) {
     (decode_nat(&block.nat), decode_sit(&block.sit))
 }
 
-/// How many entries the NAT and the SIT journal in the first block say that they have.
+/// Stored counts of entries in the NAT and the SIT journal of the first block.
 pub fn compact_journal_counts(block: &BlockBytes) -> (u16, u16) {
     let block: &RawFirst = transmute_ref!(block);
     (stored_count(&block.nat), stored_count(&block.sit))
 }
 
-/// How many blocks the summaries of logs with so many entries take: 1 or 2; `None` if they do not fit, and each log
-/// needs a summary block of its own.
+/// Number of blocks for the summaries of logs with so many entries: 1 or 2; `None` if they do not fit, and each log needs a summary block of its own.
 pub fn compact_block_count(counts: [usize; 3]) -> Option<usize> {
     match counts.iter().sum() {
         0..=FIRST => Some(1),

@@ -24,7 +24,7 @@ pub struct DirEntry {
     pub name: Vec<u8>,
     /// The inode.
     pub ino: Nid,
-    /// What it says the inode is.
+    /// File type stored in the entry.
     pub file_type: FileType,
     /// The hash of its name.
     pub hash: u32,
@@ -42,7 +42,7 @@ pub const fn dentry_slots(len: usize) -> usize {
     len.div_ceil(SLOT)
 }
 
-/// How many entries an inline area of `len` bytes has, and how many bytes lie unused after its bitmap.
+/// Number of entries in an inline area of `len` bytes, and of unused bytes after its bitmap.
 pub(super) const fn inline_layout(len: usize) -> (usize, usize) {
     let count = len * 8 / ((DENTRY + SLOT) * 8 + 1);
     (count, len - count.div_ceil(8) - count * (DENTRY + SLOT))
@@ -91,7 +91,7 @@ impl<'a> DentryBlock<'a> {
         (self.bitmap, self.dentries, self.names)
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub fn slots(&self) -> usize {
         self.count
     }
@@ -164,7 +164,7 @@ impl<'a> DentryBlock<'a> {
         Nid(u32_at(self.dentry(slot), 4))
     }
 
-    /// What the entry at `slot` says that its inode is.
+    /// File type stored in the entry at `slot`.
     pub fn file_type(&self, slot: usize) -> FileType {
         FileType(self.dentry(slot)[10])
     }
@@ -206,7 +206,7 @@ impl<'a> DentryBlock<'a> {
     /// The entry that begins at `slot`.
     ///
     /// # Errors
-    /// What is there cannot be an entry.
+    /// Damage, if there can be no entry.
     pub fn entry(&self, slot: usize) -> Result<DirEntry, Corrupt> {
         let place = Place::Directory(self.dir);
         let len = self.name_len(slot);

@@ -21,7 +21,7 @@ const WORD: usize = 8;
 pub struct Extent {
     /// The first block.
     pub start: BlockAddr,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u64,
 }
 

@@ -20,7 +20,7 @@ impl BlockAddr {
         self.0 == Self::NULL.0 || self.0 == Self::NEW.0
     }
 
-    /// What four bytes say: the marks are the two highest values of any width.
+    /// Decodes an address of four bytes. The marks are the two highest values of any width.
     pub const fn narrow(stored: u32) -> Self {
         if stored >= 0xFFFF_FFFE { Self(stored as u64 | 0xFFFF_FFFF << 32) } else { Self(stored as u64) }
     }

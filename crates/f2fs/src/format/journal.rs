@@ -26,7 +26,7 @@ pub const NAT_JOURNAL_ENTRIES: usize = 38;
 /// Entries that a SIT journal has room for.
 pub const SIT_JOURNAL_ENTRIES: usize = 6;
 
-/// Where the hot node log's summary keeps the KiB written, in the place of a journal.
+/// Bytes of the hot node log's summary that hold the KiB written, in place of a journal.
 const WRITTEN_KIB: std::ops::Range<usize> = 2..10;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -129,7 +129,7 @@ pub fn sit_journal(block: &BlockBytes) -> SitJournal {
     decode_sit(journal(block))
 }
 
-/// How many entries the journal in a summary block says that it has, be they NAT's or SIT's.
+/// Stored count of entries in the journal of a summary block, be they NAT's or SIT's.
 pub fn journal_count(block: &BlockBytes) -> u16 {
     stored_count(journal(block))
 }

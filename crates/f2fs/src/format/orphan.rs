@@ -43,18 +43,18 @@ fn orphan_block(inos: &[Nid], number: u16, count: u16) -> BlockBytes {
     })
 }
 
-/// What an orphan block says of itself, as it is stored.
+/// Counts stored in an orphan block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrphanCounts {
     /// Its number among the blocks, from 1.
     pub number: u16,
-    /// How many blocks there are.
+    /// Number of blocks.
     pub blocks: u16,
-    /// How many inodes it lists, 1020 at most.
+    /// Number of inodes that it lists, 1020 at most.
     pub entries: u32,
 }
 
-/// What `block` says of itself.
+/// Counts stored in `block`.
 pub fn orphan_counts(block: &BlockBytes) -> OrphanCounts {
     let block: &RawOrphanBlock = transmute_ref!(block);
     OrphanCounts {

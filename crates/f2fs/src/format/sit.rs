@@ -30,7 +30,7 @@ struct RawSitBlock {
 
 prove_layout!(RawSitBlock, 4096, { 0 => entries });
 
-/// What a segment holds.
+/// Entry of the SIT: the use of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitEntry {
     /// Valid blocks, 0 to 512.
@@ -94,13 +94,12 @@ pub fn set_sit_entry(block: &mut BlockBytes, segno: SegNo, entry: &SitEntry) {
     block.entries[(segno.0 % SIT_ENTRIES_IN_BLOCK) as usize] = RawSitEntry::encode(entry);
 }
 
-/// Where the current copy of the SIT block that covers `segno` lies: the copies are the two halves of the area.
-/// `segno` must lie in the main area.
+/// Address of the current copy of the SIT block that covers `segno`. The copies are the two halves of the area. `segno` must lie in the main area.
 pub fn sit_block_address(superblock: &Superblock, bitmap: &[u8], segno: SegNo) -> BlockAddr {
     copy_address(superblock, segno, current_is_second(bitmap, segno))
 }
 
-/// Where the other copy lies, to which the block is written next.
+/// Address of the other copy, to which the block is written next.
 pub fn sit_block_other(superblock: &Superblock, bitmap: &[u8], segno: SegNo) -> BlockAddr {
     copy_address(superblock, segno, !current_is_second(bitmap, segno))
 }

@@ -19,12 +19,12 @@ pub const IPLFS_MAGIC: u32 = u32::from_le_bytes(*b"IPLF");
 /// bits are; another number is what they and fsck.f2fs refuse.
 pub const DEVIRTUALIZED_MAGIC: u32 = u32::from_le_bytes(*b"F2DV");
 
-/// What of the address space of IPLFS an area is, as a power of two.
+/// Binary logarithm of the blocks in an area of IPLFS.
 const AREA_LOG: u32 = AREA_BLOCKS.trailing_zeros();
 /// Segments in a section of IPLFS, for which discards are gathered: 1 GiB (IPLFS paper, section 4.3).
 pub(crate) const IPLFS_SECTION: u32 = 512;
 
-/// Where the checksum of a superblock stands, and how many bytes it covers.
+/// Offset of a superblock's checksum, which covers the bytes before it.
 const CHECKSUM_OFFSET: usize = 3068;
 /// 16 TiB, the largest volume.
 pub(crate) const MAX_SEGMENTS: u64 = 8_388_608;
@@ -34,7 +34,7 @@ const MIN_SEGMENTS: u64 = 9;
 const MAX_LOG_BLOCKS: u64 = 1 << 28;
 /// Blocks that a device for IPLFS must have room for at least: 4 MiB.
 pub(crate) const MIN_CAPACITY: u64 = 1024;
-/// What a checkpoint pack holds beside payload and orphans leaves room for less than this.
+/// Largest payload of a checkpoint pack; its other blocks, orphans aside, need the rest.
 const MAX_CP_PAYLOAD: u64 = 512 - 2 - 6 - 1;
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -104,7 +104,7 @@ prove_layout!(RawSuperblock, 3072, {
     2794 => s_errors, 2810 => iplfs, 2850 => reserved, 3068 => crc,
 });
 
-/// What IPLFS adds, where F2FS has reserved bytes; F2FS's own places and counts are 0 there.
+/// Fields of IPLFS, in bytes that F2FS reserves; F2FS's own places and counts are 0 there.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct RawIplfs {
@@ -130,8 +130,7 @@ struct RawSuperblockBlock {
 
 prove_layout!(RawSuperblockBlock, 4096, { 1024 => superblock });
 
-/// What the volume is, and where its areas lie. Addresses are in blocks of 4 KiB from the start of the device,
-/// areas in segments of 2 MiB.
+/// Superblock of a volume: its identity, and the layout of its areas. Addresses are in blocks of 4 KiB from the start of the device, areas in segments of 2 MiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// F2FS, or IPLFS. On a volume of the latter there are no segments: their counts are 0, and so are the places of SIT
@@ -167,15 +166,15 @@ pub struct Superblock {
     pub segment_count_ssa: u32,
     /// Segments of the main area.
     pub segment_count_main: u32,
-    /// Where the checkpoint packs lie.
+    /// Start of the checkpoint packs.
     pub cp_start: BlockAddr,
-    /// Where the SIT lies.
+    /// Start of the SIT.
     pub sit_start: BlockAddr,
-    /// Where the NAT lies.
+    /// Start of the NAT.
     pub nat_start: BlockAddr,
-    /// Where the summaries lie.
+    /// Start of the summaries.
     pub ssa_start: BlockAddr,
-    /// Where the main area lies.
+    /// Start of the main area.
     pub main_start: BlockAddr,
     /// The root directory.
     pub root: Nid,
@@ -187,11 +186,11 @@ pub struct Superblock {
     pub cold_extensions: Vec<Vec<u8>>,
     /// The same of files that are hot.
     pub hot_extensions: Vec<Vec<u8>>,
-    /// Which encoding names have where their case does not count (1 is UTF-8, Unicode 12.1; 0 none), and its flags.
+    /// Encoding of names whose case does not count (1 is UTF-8, Unicode 12.1; 0 none), and its flags.
     pub encoding: (u16, u16),
     /// Blocks of a checkpoint pack that continue the version bitmaps.
     pub cp_payload: u32,
-    /// What the volume uses beyond the basic format.
+    /// Features beyond the basic format.
     pub features: Features,
     /// The user, group and project quota files; 0 where there is none.
     pub quota_files: [Nid; 3],
@@ -251,7 +250,7 @@ impl Superblock {
         }
     }
 
-    /// What the layout of an inode depends on.
+    /// Variant and features, on which the layout of an inode depends.
     pub(crate) const fn layout(&self) -> (Variant, Features) {
         (self.variant, self.features)
     }

@@ -5,7 +5,7 @@ use super::xattr::{ENTRY_HEADER, HEADER, XATTR_BYTES_IN_NODE, XATTR_MAGIC, Xattr
 /// The longest name, without its name space.
 const MAX_NAME: usize = 255;
 
-/// Where a list of attributes lies.
+/// Encoded list of attributes, split between the inode and the xattr node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XattrLayout {
     /// The inode's inline area.

@@ -1,4 +1,4 @@
-//! What fsync wrote after the checkpoint: the roll-forward chain. It is no part of the checked state.
+//! Roll-forward chain: nodes that fsync wrote after the checkpoint. It is no part of the checked state.
 
 use std::collections::HashSet;
 

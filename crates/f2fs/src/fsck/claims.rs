@@ -1,4 +1,4 @@
-//! Which blocks of the main area were reached, and as what.
+//! Blocks of the main area that were reached, and their kinds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use crate::format::{BLOCKS_IN_SEGMENT, SegNo};
 
 const SEGMENT: u64 = BLOCKS_IN_SEGMENT as u64;
 
-/// What was reached of one segment.
+/// Blocks of one segment that were reached.
 #[derive(Clone, Debug)]
 pub(super) struct Claimed {
     /// A bit for each block, most significant bit first, as in the SIT.

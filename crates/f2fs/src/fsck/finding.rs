@@ -1,4 +1,4 @@
-//! What a check may find: one variant for each kind, with the values that disagree.
+//! Findings of a check: one variant for each kind, with the values that disagree.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use dovetail_vfs::findings;
 use crate::error::Corrupt;
 use crate::format::{BlockAddr, CheckpointFlags, Nid, SegNo};
 
-/// What [`super::repair()`] does about a kind of finding.
+/// Action of [`super::repair()`] on a kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Remedy {
-    /// What is right follows from the rest of the volume, and is put there.
+    /// Writes the right value, which follows from the rest of the volume.
     Repaired,
     /// Several states are possible; choosing one would be a guess.
     Guess,
@@ -86,7 +86,7 @@ findings! {
     ValidInodes: Error, Repaired, { found: u32, expected: u32 } => "the checkpoint counts {found} inodes, there are {expected}";
     /// The count of free segments is wrong.
     FreeSegments: Error, Repaired, { found: u32, expected: u32 } => "the checkpoint counts {found} free segments, there are {expected}";
-    /// Where the search for a free nid begins is not a nid.
+    /// The search for a free nid begins at a number that is no nid.
     NextFreeNid: Warning, Repaired, { found: Nid, max: u32 } => "the search for a free nid begins at {found}, and the last is {max}";
     /// The maps of full and empty NAT blocks are marked as valid and are wrong: a kernel would hand out nids in use.
     NatBits: Warning, Repaired, { block: u32 } => "the maps of full and empty NAT blocks are wrong for block {block}";

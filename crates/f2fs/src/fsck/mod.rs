@@ -59,7 +59,7 @@ use held_addresses::HeldAddresses;
 use logs::Logs;
 use tree::Visited;
 
-/// How to check.
+/// Options of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Findings kept of one kind; more are only counted.
@@ -72,7 +72,7 @@ impl Default for Options {
     }
 }
 
-/// How far a check has come.
+/// Progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// This many inodes were checked, of as many as the checkpoint counts.
@@ -121,7 +121,7 @@ struct Checker<'p, D> {
     inodes: HashMap<Nid, Visited>,
     /// Directories that were entered and are still to be read.
     todo: Vec<Nid>,
-    /// What a repair does to entries of directories.
+    /// Repairs of directory entries.
     fixes: Vec<DentryFix>,
     /// The orphans that exist.
     orphans: Vec<Nid>,

@@ -1,4 +1,4 @@
-//! Where the areas of a new volume lie, and how large they are.
+//! Places and sizes of a new volume's areas.
 
 use super::{MkfsError, MkfsOptions};
 use crate::format::{BLOCKS_IN_SEGMENT, MAX_SEGMENTS, SIT_ENTRIES_IN_BLOCK, Variant};
@@ -15,7 +15,7 @@ const LARGE_NAT_PERCENT: u64 = 20;
 /// mkfs.f2fs made. It is reached at 1.5 TiB; from there on there is room for 82 million nodes, less the larger the SIT (19 million at
 /// 16 TiB).
 const MAX_LARGE_PAYLOAD: u64 = 5;
-/// What the superblock may take before the first segment, in blocks.
+/// Blocks for the superblocks, before the first segment.
 const SUPERBLOCKS: u64 = 2;
 const BLOCKS: u32 = BLOCKS_IN_SEGMENT;
 /// Segments of the checkpoint area.
@@ -28,7 +28,7 @@ const MIN_ZONES: u64 = 7;
 /// Sizes of the areas, in segments of 2 MiB unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Areas {
-    /// Where the first area begins, in blocks.
+    /// First block of the first area.
     pub(super) start: u32,
     /// All areas.
     pub(super) segments: u32,

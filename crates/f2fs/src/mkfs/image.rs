@@ -32,7 +32,7 @@ pub(super) struct Directory {
     parent: Nid,
     name: &'static [u8],
     mode: u16,
-    /// What it holds beside itself and its parent.
+    /// Entry beside those of itself and its parent.
     child: Option<(&'static [u8], Nid)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Image {
     pub(super) checkpoint: Checkpoint,
     /// Everything was discarded: `zero` is zero already.
     pub(super) discarded: bool,
-    /// What must read as zeros.
+    /// Blocks that must read as zeros.
     pub(super) zero: Vec<BlockRange>,
     /// All blocks but the superblocks.
     pub(super) blocks: Vec<(BlockAddr, BlockBytes)>,

@@ -1,4 +1,4 @@
-//! Where the six logs begin on a new volume.
+//! Start positions of the six logs on a new volume.
 
 use super::MkfsOptions;
 use super::geometry::Areas;

@@ -1,10 +1,10 @@
 //! Making a volume, as mkfs.f2fs does: the same areas, reserves, logs and bytes; or an IPLFS volume.
 //!
-//! What differs: the volume is said to be made by Dovetail; a device whose segments are no multiple of the zone counts
+//! Differences: the volume is said to be made by Dovetail; a device whose segments are no multiple of the zone counts
 //! the segments that it really has (mkfs.f2fs counts the remainder too, and its checker then finds fault); a large NAT
 //! stays within what the checker can open; the feature project_quota gives inodes a project and makes no quota file.
 //!
-//! What it leaves out: quota files, zoned and several devices, read-only volumes.
+//! Left out: quota files, zoned and several devices, read-only volumes.
 
 mod error;
 mod existing;
@@ -27,7 +27,7 @@ use crate::format::{Superblock, Variant};
 use image::Image;
 use write::Writer;
 
-/// What was made.
+/// Report on a new volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MkfsReport {
     /// The volume.

@@ -1,4 +1,4 @@
-//! How much of the main area users do not get: segments kept free for cleaning, and overprovision.
+//! Reserve of the main area that users do not get: segments kept free for cleaning, and overprovision.
 
 use super::MkfsError;
 use super::geometry::Areas;

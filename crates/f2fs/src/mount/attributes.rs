@@ -284,8 +284,7 @@ impl<D: Scheduler> F2fs<D> {
         self.pages.bytes_mut(ino.0.into(), index).ok_or(Failure::NoSpace)
     }
 
-    /// What lies behind the file's end in its last block becomes zeros, before the file grows: it was written in place, and then
-    /// a power cut took the size back.
+    /// Zeros the rest of the last block behind the file's end, before the file grows. Bytes are left there if they were written in place and a power cut then took the size back.
     fn zero_behind(&mut self, ino: Nid, size: u64) -> Result<(), Failure> {
         self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_BYTES))
     }

@@ -158,7 +158,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok((footer.ino, footer.node_offset))
     }
 
-    /// Who points to a block of content, by its summary.
+    /// Owner of a block of content, by its summary.
     pub(super) fn owner_of(&mut self, address: BlockAddr, summary: Summary) -> Result<Owner, Error> {
         let wrong = Damage::Owner { address, nid: summary.nid };
         self.nat_entry(summary.nid)?;

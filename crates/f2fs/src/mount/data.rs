@@ -140,7 +140,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// How many blocks from `index` on lie side by side from `address` on and are not in memory.
+    /// Number of blocks from `index` on that lie side by side from `address` on and are not in memory.
     fn run_of(&mut self, ino: Nid, index: u64, address: BlockAddr, end: u64) -> Result<u64, Error> {
         let mut run = 1;
         while run < MAX_RUN && index + run < end {

@@ -227,7 +227,7 @@ impl<D: Scheduler> F2fs<D> {
         damage.map_or(Ok(empty), |error| Err(error.into()))
     }
 
-    /// What [`Self::list`] finds no entry in.
+    /// Collects what a listing leaves out: the errors of [`Self::list`], and repeated "." and "..".
     pub(super) fn left_out_of(&mut self, dir: Nid) -> Result<LeftOut, Error> {
         let (mut left, mut dots) = (LeftOut::default(), Vec::new());
         self.list(dir, 0, &mut |entry| {

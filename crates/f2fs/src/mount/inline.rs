@@ -32,7 +32,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(InlineFlags(self.inode(ino)?.i_inline).has(InlineFlags::DATA))
     }
 
-    /// How many bytes fit in the inode.
+    /// Number of bytes that fit in the inode.
     pub(super) fn inline_capacity(&mut self, ino: Nid) -> Result<u64, Error> {
         Ok(self.geometry(ino)?.inline_area().len() as u64)
     }

@@ -100,14 +100,14 @@ impl Written {
 pub(crate) struct Io<D> {
     gatherer: Gatherer<D, { Channel::COUNT }>,
     written: Written,
-    /// How many times [`WRITERS`] is held alone: cleaning writes checkpoints.
+    /// Depth of the exclusive holds of [`WRITERS`]: cleaning writes checkpoints.
     alone: u32,
     /// Updates that are read where they wait.
     pub(crate) pending_remaps: PendingRemaps,
     last_batch: u32,
     /// The device's own addresses, if pointers may lead there.
     device_addresses: DeviceAddresses,
-    /// Whose blocks are written now: told to a device with addresses of its own.
+    /// Inode whose blocks are written now: told to a device with addresses of its own.
     owner: Inode,
 }
 

@@ -12,7 +12,7 @@ pub(crate) type NatPage = [NatEntry];
 pub(crate) struct NatTable {
     variant: Variant,
     pages: Vec<Option<Box<NatPage>>>,
-    /// What the last checkpoint's journal holds: newer than the table on disk.
+    /// Entries in the last checkpoint's journal: newer than the table on disk.
     journal: BTreeMap<Nid, NatEntry>,
     dirty: BTreeSet<Nid>,
     free: VecDeque<Nid>,
@@ -150,18 +150,17 @@ impl NatTable {
         }
     }
 
-    /// Where a search after the next mount should begin.
+    /// Nid at which a search after the next mount should begin.
     pub(crate) fn next_free_hint(&self) -> u32 {
         self.free.front().map_or(self.variant.first_nid(self.next_scan).0, |nid| nid.0)
     }
 
-    /// How many entries changed since the last checkpoint.
+    /// Number of entries that changed since the last checkpoint.
     pub(crate) fn dirty_count(&self) -> usize {
         self.dirty.len()
     }
 
-    /// What a checkpoint writes: the journal, and the pages to write as a whole. Up to `capacity` entries stay in the
-    /// journal, small groups (entries of the same page) first.
+    /// Plans what a checkpoint writes: the journal, and the pages to write as a whole. Up to `capacity` entries stay in the journal, small groups (entries of the same page) first.
     pub(crate) fn plan_flush(&self, capacity: usize) -> FlushPlan {
         let known: BTreeSet<Nid> = self.journal.keys().chain(&self.dirty).copied().collect();
         if known.len() <= capacity {
@@ -201,7 +200,7 @@ impl NatTable {
     }
 }
 
-/// What of the table goes where in a checkpoint.
+/// Plan of a checkpoint for the table: the entries of the journal, and the pages to write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlushPlan {
     /// The nids of the journal.

@@ -41,7 +41,7 @@ impl<D: Scheduler> F2fs<D> {
     /// which ends with a checkpoint.
     ///
     /// # Errors
-    /// What [`Volume::open`] says; [`Error::Incompatible`] for a volume that can be read but not written (mount it with
+    /// Errors of [`Volume::open`]; [`Error::Incompatible`] for a volume that can be read but not written (mount it with
     /// `ro`); [`Error::Corrupt`] for tables that contradict each other.
     pub fn mount(device: D, options: Options, now: impl Into<Moment>) -> Result<Self, Error> {
         let now = now.into().time;

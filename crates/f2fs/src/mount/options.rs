@@ -5,7 +5,7 @@ use dovetail_vfs::kit::{Flag, OptionError, OptionTable, Valued, Values};
 use super::policy::{IpuPolicy, Logs, Updates};
 use crate::error::Incompatible;
 
-/// How space is taken (`mode=`).
+/// Policy of allocation (`mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Append while there are free segments, then fill holes; overwrite in place where the policy says so.
@@ -19,7 +19,7 @@ pub enum Mode {
     RmIpuAdaptive,
 }
 
-/// When an update that is written out of place moves to where it was (`remap=`).
+/// Time at which an update that is written out of place moves to where it was (`remap=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemapOrder {
     /// As soon as it is written: after a power cut an update may be there whose fsync did not return, as with writing in
@@ -29,7 +29,7 @@ pub enum RemapOrder {
     WithFsync,
 }
 
-/// Where the search for a free segment begins (`alloc_mode=`).
+/// Start of the search for a free segment (`alloc_mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocMode {
     /// At the log's own place.
@@ -38,10 +38,10 @@ pub enum AllocMode {
     Reuse,
 }
 
-/// What an fsync does beyond POSIX (`fsync_mode=`).
+/// Guarantees of an fsync beyond POSIX (`fsync_mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FsyncMode {
-    /// What POSIX asks for.
+    /// Guarantees of POSIX.
     Posix,
     /// Also what other file systems do: a new file whose directory lost entries is made durable by a checkpoint.
     Strict,
@@ -49,12 +49,12 @@ pub enum FsyncMode {
     NoBarrier,
 }
 
-/// When sections are cleaned without need (`background_gc=`).
+/// Cleaning of sections without need (`background_gc=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackgroundGc {
-    /// When the volume is idle.
+    /// Cleans when the volume is idle.
     On,
-    /// When idle, at once to the device instead of by way of the cache. Here the same as on.
+    /// Cleans when idle, at once to the device instead of by way of the cache. Here the same as on.
     Sync,
     /// Never.
     Off,
@@ -260,7 +260,7 @@ const WITHOUT_EFFECT: [&str; 14] = [
 ];
 
 impl Options {
-    /// Who decides where updates go.
+    /// Policy of updates, by the mode.
     pub(super) const fn updates(&self) -> Updates {
         match self.mode {
             Mode::RmIpu => Updates::Remap,

@@ -21,18 +21,18 @@ pub(super) struct Pointer {
     pub(super) index: u16,
     /// Its byte in the block.
     at: usize,
-    /// Where it points to.
+    /// Address that it points to.
     pub(super) address: BlockAddr,
 }
 
-/// What a search for a pointer comes to.
+/// Result of a search for a pointer.
 pub(super) enum Found {
     Pointer(Pointer),
     /// A node is missing, and with it the file's blocks up to this one (not included).
     MissingUntil(u64),
 }
 
-/// How a file's blocks are spread over its nodes.
+/// Distribution of a file's blocks over its nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Pointers in the inode.
@@ -46,7 +46,7 @@ pub(super) struct Shape {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// How the blocks of inode `ino` are spread.
+    /// Distribution of the blocks of inode `ino`.
     pub(super) fn shape(&mut self, ino: Nid) -> Result<Shape, Error> {
         let layout = self.superblock.layout();
         Ok(shape_of(self.inode(ino)?, layout))

@@ -116,8 +116,7 @@ impl<D: Scheduler> F2fs<D> {
         self.uncount(ino, address)
     }
 
-    /// What a pointer to `address` counted for is gone. The mark of a cluster counts for a block that compression
-    /// saved, unless those were released.
+    /// Subtracts the block that a pointer to `address` counted for. The mark of a cluster counts for a block that compression saved, unless those were released.
     fn uncount(&mut self, ino: Nid, address: BlockAddr) -> Result<(), Error> {
         let saved = address == BlockAddr::COMPRESSED;
         if saved && self.inode(ino)?.i_inline & INLINE_RELEASED != 0 {

@@ -14,7 +14,7 @@ use crate::device_addresses::DEVICE_ADDRESS_BIT;
 use crate::error::Error;
 use crate::format::{BlockAddr, NIDS_IN_NODE, NatEntry, Nid, XATTR_NODE_OFFSET, node_nid};
 
-/// What there is to say when a place is none.
+/// Error for a place that holds no pointer.
 const NO_POINTER: CallError = CallError::Invalid("there is no pointer at this place");
 
 /// The number of an inode; 0, which none has, for one that cannot be.

@@ -11,7 +11,7 @@ use crate::format::{BLOCK, BlockAddr, Extent, area_start, discard_log_checksum, 
 const CHUNK: usize = 256;
 
 impl<D: BlockDevice> Volume<D> {
-    /// What the checkpoint of an IPLFS volume no longer refers to, and the device may still hold; nothing of F2FS.
+    /// Discard log of an IPLFS volume: blocks that the checkpoint no longer refers to, and the device may still hold. Empty for F2FS.
     ///
     /// # Errors
     /// A log whose checksum does not fit, or that names blocks which no log has written; [`Error::Io`].

@@ -121,8 +121,7 @@ impl<D: BlockDevice> Volume<D> {
         Ok(len)
     }
 
-    /// Where the file's block lies, and how many of the next ones (at most `wanted`, at least 1) follow it there. The
-    /// block is in no compressed cluster; the run ends where one may begin.
+    /// Address of the file's block, and the length of the run that begins there (at least 1, at most `wanted`). The block is in no compressed cluster; the run ends where one may begin.
     fn run(&mut self, inode: &Inode, block: u64, wanted: usize) -> Result<(BlockAddr, usize), Error> {
         let cluster_end = cluster_start(inode, block) + u64::from(inode.cluster_blocks);
         let wanted =

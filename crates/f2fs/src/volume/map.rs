@@ -32,7 +32,7 @@ pub(super) fn direct_of(inode: &Inode, variant: Variant) -> u64 {
 }
 
 impl<D: BlockDevice> Volume<D> {
-    /// Where block `block` of the file lies; a hole for what is beyond the largest file, too.
+    /// Address of block `block` of the file; a hole for one beyond the largest file, too.
     ///
     /// # Errors
     /// A node on the path that is damaged, an address outside the main area; [`Error::Io`].

@@ -48,7 +48,7 @@ impl<D: BlockDevice> Volume<D> {
 }
 
 impl<D> Volume<D> {
-    /// What the volume is.
+    /// Superblock of the volume.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
     }

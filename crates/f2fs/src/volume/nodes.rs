@@ -9,7 +9,7 @@ use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{BlockAddr, Footer, Inode, NatEntry, Nid, nat_block_address, nat_entry};
 
 impl<D: BlockDevice> Volume<D> {
-    /// What the NAT says of `nid`, the journal first.
+    /// NAT entry of `nid`, from the journal first.
     ///
     /// # Errors
     /// [`Corrupt::Range`] for a nid beyond the NAT; [`Error::Io`].

@@ -99,7 +99,7 @@ fn elect<D: BlockDevice>(blocks: &mut Blocks<D>, superblock: &Superblock) -> Res
     }
 }
 
-/// Where checkpoint pack `pack` (1 or 2) begins.
+/// First block of checkpoint pack `pack` (1 or 2).
 pub(crate) fn pack_start(superblock: &Superblock, pack: u32) -> BlockAddr {
     superblock.cp_start.plus(u64::from(pack - 1) * u64::from(superblock.pack_blocks))
 }

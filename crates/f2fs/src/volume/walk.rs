@@ -8,7 +8,7 @@ use super::Volume;
 use crate::error::{Corrupt, Error};
 use crate::format::{Inode, Nid};
 
-/// What a walk has come to.
+/// Entry of a walk over a volume.
 pub type WalkEntry = dovetail_vfs::WalkEntry<Inode, Error>;
 
 impl<D: BlockDevice> Walk for Volume<D> {

@@ -45,7 +45,7 @@ pub fn iplfs_limits(options: &Options) -> Limits {
     Limits { file_size, xattr_total: inline + 4072 - 24, ..Limits::default() }
 }
 
-/// What the device holds in the areas of the logs.
+/// Blocks that the device holds in the areas of the logs.
 pub fn mapped(device: &MemoryDevice) -> BTreeSet<u64> {
     device.used().map(|(lba, _)| lba.0).filter(|&block| block >= AREA_BLOCKS).collect()
 }

@@ -79,7 +79,7 @@ impl Lab {
         self.bytes(at.block)[at.byte] ^= mask;
     }
 
-    /// Where checkpoint pack `pack` begins.
+    /// First block of checkpoint pack `pack`.
     pub fn pack(&self, pack: u32) -> u64 {
         self.superblock.cp_start.0 + u64::from((pack - 1) * self.superblock.pack_blocks)
     }
@@ -222,7 +222,7 @@ pub struct Referee {
     _folder: tempfile::TempDir,
 }
 
-/// What fsck.f2fs thinks.
+/// Verdict of fsck.f2fs.
 #[derive(Debug)]
 pub struct Verdict {
     pub clean: bool,
@@ -285,7 +285,7 @@ pub fn verdict(image: &std::path::Path) -> Verdict {
     Verdict { clean: complaints.is_empty(), complaints }
 }
 
-/// Where an entry of a directory stands.
+/// Position of a directory entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Dentry {
     pub block: u64,

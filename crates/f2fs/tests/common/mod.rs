@@ -1,4 +1,4 @@
-//! What the tests share: images, and programs of f2fs-tools as referees.
+//! Helpers that the tests share: images, and programs of f2fs-tools as referees.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
@@ -70,7 +70,7 @@ pub fn mkfs(bytes: u64, options: &[&str]) -> MemoryDevice {
     MemoryDevice::from_image(&path).unwrap()
 }
 
-/// What fsck.f2fs says of a volume, read strictly: an empty string if it finds nothing at all.
+/// Complaints of fsck.f2fs about a volume, read strictly: an empty string if it finds nothing at all.
 pub fn strict_fsck(device: &MemoryDevice) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");
@@ -94,7 +94,7 @@ pub fn strict_fsck(device: &MemoryDevice) -> String {
     found.join("\n")
 }
 
-/// What a program of f2fs-tools, which must be installed, says.
+/// Output of a program of f2fs-tools, which must be installed.
 pub fn run(name: &str, arguments: &[&str]) -> std::process::Output {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let mut program = Program::new(name);

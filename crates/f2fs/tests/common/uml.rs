@@ -1,9 +1,9 @@
-//! What user-mode Linux needs to run on hosts that are newer than it.
+//! Help for user-mode Linux to run on hosts that are newer than it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What its console says where its first process dies for want of [`wide_registers`].
+/// Console message of a host where its first process dies for want of [`wide_registers`].
 const DIES: &str = "ptrace set fp regs failed";
 
 /// The library to load before user-mode Linux, on every host: what only some of them ran would break unseen. `None` where

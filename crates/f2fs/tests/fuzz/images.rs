@@ -15,8 +15,7 @@ use crate::common::lab::{At, Lab};
 use crate::common::{kernel_image, tool};
 use crate::input::Seed;
 
-/// How many small images there are: they come often, those of a kernel now and then, since they take fifty times as
-/// long.
+/// Number of small images. They come often, those of a kernel now and then, since they take fifty times as long.
 pub(crate) const SMALL: usize = 6;
 
 /// The small images, then five of a kernel.

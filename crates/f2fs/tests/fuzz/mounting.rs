@@ -1,4 +1,4 @@
-//! What mounts an input: everything is read, or some of it changed.
+//! Mounts an input, and reads everything or changes some of it.
 
 use dovetail_f2fs::{F2fs, Mode, Options};
 use dovetail_time::{Rng, SimTime};

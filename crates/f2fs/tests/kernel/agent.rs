@@ -1,4 +1,4 @@
-//! What runs inside the guest: this same program, over the kernel's file system.
+//! Program that runs inside the guest: this same program, over the kernel's file system.
 
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt, lchown, symlink};

@@ -76,9 +76,9 @@ struct Case {
     name: String,
     subject: &'static Subject,
     image: PathBuf,
-    /// What the kernel synced before the cut, all of it; on odd seeds nothing happened after that.
+    /// State that the kernel synced before the cut, all of it; on odd seeds nothing happened after that.
     synced: Option<Manifest>,
-    /// What was fsynced and not changed since.
+    /// Files that were fsynced and not changed since.
     fsynced: Manifest,
 }
 

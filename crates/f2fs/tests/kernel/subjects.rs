@@ -1,4 +1,4 @@
-//! What makes the images that the kernel is given.
+//! Makers of the images that the kernel is given.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

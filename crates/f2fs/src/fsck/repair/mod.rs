@@ -7,7 +7,7 @@
 //!
 //! Of IPLFS what leaked is discarded, and the superblock copied; nothing else is repaired.
 //!
-//! What it leaves out: volumes on which fsynced files await recovery (mount them first), and volumes with damage that
+//! Left out: volumes on which fsynced files await recovery (mount them first), and volumes with damage that
 //! hides blocks: there nobody knows what is in use.
 
 mod edits;
@@ -30,7 +30,7 @@ use space::Space;
 /// Findings of one kind that one repair deals with; the next one goes on from there.
 const KEPT: usize = 100_000;
 
-/// Why a volume was not repaired. Nothing was written, unless it is [`RepairError::Volume`] with a failed write.
+/// Error of a repair. Nothing was written, unless it is [`RepairError::Volume`] with a failed write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepairError {
     /// It cannot be checked, read or written.
@@ -39,7 +39,7 @@ pub enum RepairError {
     /// The chain of fsynced blocks would be lost with the checkpoint that it belongs to.
     #[error("{count} fsynced files await recovery: mount and unmount the volume first")]
     AwaitsRecovery {
-        /// How many.
+        /// Number of fsynced files.
         count: u64,
     },
     /// Some blocks cannot be reached, so that nobody knows what is in use.

@@ -92,7 +92,7 @@ impl<D: BlockDevice> Repair<'_, D> {
         Ok(summaries)
     }
 
-    /// What the nodes of a segment say themselves.
+    /// Builds the summary of a segment from the footers of its nodes.
     fn summary_from_footers(&mut self, segno: SegNo) -> Result<BlockBytes, RepairError> {
         let start = self.checker.volume.block_in_segment(segno, 0);
         let mut entries = [Summary::default(); 512];

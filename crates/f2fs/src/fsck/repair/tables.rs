@@ -50,7 +50,7 @@ impl<D: BlockDevice> Repair<'_, D> {
         Ok(())
     }
 
-    /// What the SIT should say of a segment: the blocks that were reached, and a type that fits them.
+    /// Correct SIT entry of a segment: the blocks that were reached, and a type that fits them.
     fn right_segment(&self, segno: SegNo, stored: &SitEntry) -> SitEntry {
         let claimed = self.checker.claims.segment(segno);
         let valid_map = claimed.map_or([0; 64], |claimed| claimed.map);

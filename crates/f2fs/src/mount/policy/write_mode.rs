@@ -13,7 +13,7 @@ pub(crate) enum WriteMode {
     Remap,
 }
 
-/// Who decides.
+/// Policy that chooses the write mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Updates {
     /// The kernel's rules: append or in place.
