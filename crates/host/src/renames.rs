@@ -1,4 +1,4 @@
-//! What a batch of renames does to what is known of blocks.
+//! Effect of a batch of renames on what is known of blocks.
 
 use dovetail_block::{Lba, Rename};
 
