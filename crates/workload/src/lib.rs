@@ -1,4 +1,4 @@
-//! What a device or file system is asked to do.
+//! Workloads of a device or a file system.
 //!
 //! Block traces in the formats people have are iterators of [`Request`]s in order of time, streamed ([`trace::TraceReader`]) and never loaded
 //! whole. Workloads on files are threads that make [`Call`]s ([`Workload`]): [`fio`] job files, Filebench's [`personality`], a

@@ -159,7 +159,7 @@ fn no_file_is_deleted_that_a_thread_has_open() {
     assert!(deleted > 1000, "{deleted}");
 }
 
-/// What is opened to be read or appended to is there: files come by createfile alone.
+/// Files that are opened to be read or appended to exist: files come by createfile alone.
 #[test]
 fn only_createfile_makes_files() {
     for (name, create) in [("fileserver", "createfile1"), ("varmail", "createfile2")] {

@@ -8,7 +8,7 @@ const BYTES_MAX: u64 = 1 << 50;
 /// A start or a duration: a thousand days.
 const MICROSECONDS_MAX: u64 = 1000 * 86_400 * 1_000_000;
 
-/// What a line says.
+/// Content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     File { id: u64, bytes: u64, name: &'a str },
@@ -50,7 +50,7 @@ impl LoggedOp {
     }
 }
 
-/// What a line says; `None` for a blank line and a comment.
+/// Parses a line; `None` for a blank line and a comment.
 pub(super) fn parse(line: &str) -> Result<Option<Line<'_>>, Bad> {
     if line.trim_ascii().is_empty() || line.starts_with('#') {
         return Ok(None);

@@ -10,12 +10,12 @@ use super::thread::Thread;
 use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 use crate::lay_out::{Filling, LayOut};
 
-/// How a trace is made again.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileTraceOptions {
     /// By what the gaps of each thread are multiplied: 1 is the recorded pace, 0 as fast as calls return; at most 1000.
     pub gaps: f64,
-    /// How often, parts included: 2.5 is two passes and half of one; above 0, at most a million.
+    /// Repetitions, parts included: 2.5 is two passes and half of one; above 0, at most a million.
     pub loops: f64,
     /// By how much files and number of calls are shrunk: above 0, at most 1.
     pub scale: f64,

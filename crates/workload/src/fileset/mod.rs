@@ -26,7 +26,7 @@ use tree::Tree;
 /// Assumed: as many paths fit into memory.
 const MOST_FILES: u64 = 1 << 24;
 
-/// How much a file set is to be.
+/// Amount of files in a file set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Bytes in all files together; what comes out lies between 99 and 100 % of it.
@@ -35,10 +35,10 @@ pub enum Amount {
     Files(u64),
 }
 
-/// What a file set is made of.
+/// Configuration of a file set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileSetConfig {
-    /// How much.
+    /// Amount of files.
     pub amount: Amount,
     /// The largest file in bytes; larger ones are drawn again. `None`: a tenth of [`Amount::Bytes`], as one file should not
     /// decide the whole, and 1 TiB with [`Amount::Files`] (both assumed; the tail has no mean).

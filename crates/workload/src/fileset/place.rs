@@ -1,4 +1,4 @@
-//! Which directory a file falls to: first a depth, then a directory of the level above.
+//! Choice of a file's directory: first a depth, then a directory of the level above.
 
 use dovetail_time::Rng;
 

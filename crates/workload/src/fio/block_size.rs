@@ -1,4 +1,4 @@
-//! How large the next block is: `bs`, `bsrange` and `bssplit`.
+//! Size of the next block: `bs`, `bsrange` and `bssplit`.
 
 use dovetail_time::Rng;
 

@@ -24,7 +24,7 @@ pub(super) enum Distribution {
     /// The k-th most frequent block comes `k^theta` times less often than the first.
     Zipf {
         theta: f64,
-        /// Where the most frequent block lies, as a share of the file; `None` scatters the blocks.
+        /// Position of the most frequent block, as a share of the file; `None` scatters the blocks.
         center: Option<f64>,
     },
     /// A share of `1 - h` of the calls goes to a share of `h` of the blocks, and so on within these.
@@ -69,7 +69,7 @@ impl Distribution {
         }
     }
 
-    /// Whether a map of the blocks that were hit makes sense. fio keeps none for the others.
+    /// Returns whether a map of the blocks that were hit makes sense. fio keeps none for the others.
     pub(super) const fn allows_map(&self) -> bool {
         matches!(self, Self::Uniform | Self::Zoned(_))
     }

@@ -14,7 +14,7 @@ pub const PERCENTILES: [f64; 17] =
 /// Latencies of calls, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latency {
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
     /// The shortest.
     pub min_ns: u64,
@@ -31,7 +31,7 @@ pub struct Latency {
 /// A figure that was sampled over time, such as the bandwidth of every half second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// How many samples.
+    /// Number of samples.
     pub count: u64,
     /// The smallest.
     pub min: u64,
@@ -43,7 +43,7 @@ pub struct Samples {
     pub deviation: f64,
 }
 
-/// What was done in one direction.
+/// Totals of one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Bytes read, written or trimmed.
@@ -85,13 +85,13 @@ pub struct JobReport {
     pub directions: [Totals; 3],
     /// fsync and fdatasync.
     pub syncs: Latency,
-    /// How long its threads ran, together, in nanoseconds.
+    /// Running time of its threads, together, in nanoseconds.
     pub runtime_ns: u64,
     /// From the start of the run to its end, in nanoseconds.
     pub elapsed_ns: u64,
     /// Calls under way when a call was made.
     pub depths: Depths,
-    /// How long calls took.
+    /// Latencies of calls, in fio's buckets.
     pub spread: Spread,
 }
 
@@ -117,7 +117,7 @@ pub struct Spread {
     counts: [[u64; 12]; 3],
 }
 
-/// What the buckets of a unit end at; the last one of the milliseconds has no end.
+/// Upper ends of a unit's buckets; the last one of the milliseconds has no end.
 const BUCKETS: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
 
 impl Spread {

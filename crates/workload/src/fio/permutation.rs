@@ -21,7 +21,7 @@ impl Permutation {
         Self { n, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.next_u64()) }
     }
 
-    /// Where `index` goes.
+    /// Maps `index` to its place.
     pub(super) fn apply(&self, index: u64) -> u64 {
         let mut place = self.encrypt(index);
         while place >= self.n {

@@ -1,4 +1,4 @@
-//! Which blocks of a file were hit, so that each comes once before any comes again.
+//! Map of the blocks of a file that were hit, so that each comes once before any comes again.
 //!
 //! As in fio, a block that is drawn and was hit already stands for the next free one behind it. That is not
 //! the same as a random permutation: hit blocks cluster, as in a hash table with linear probing. When a

@@ -24,7 +24,7 @@ enum Shape {
     Normal(f64, f64),
 }
 
-/// Where the most frequent block lies, and those that follow it in rank.
+/// Position of the most frequent block, and of those that follow it in rank.
 #[derive(Clone, Debug)]
 enum Placement {
     /// Anywhere.
@@ -135,7 +135,7 @@ mod tests {
 
     const DRAWS: usize = 200_000;
 
-    /// How often each block is drawn, most frequent first.
+    /// Number of draws of each block, most frequent first.
     fn counts(distribution: &Distribution, blocks: u64) -> Vec<u64> {
         let mut rng = Rng::new(5);
         let sampler = Sampler::new(distribution, blocks, &mut rng).unwrap();

@@ -53,7 +53,7 @@ pub(super) struct Thread {
     writes: u64,
     last_was_write: bool,
     terminated: bool,
-    /// What the pass wrote, to be read back.
+    /// Parts of files that the pass wrote, to be read back.
     written: Vec<(usize, Target)>,
     reading_back: std::vec::IntoIter<(usize, Target)>,
 }
@@ -116,7 +116,7 @@ impl Thread {
         self.stage == Stage::Done
     }
 
-    /// Whether calls that begin at `now` count in the results: after `ramp_time`.
+    /// Returns whether calls that begin at `now` count in the results: after `ramp_time`.
     pub(super) fn is_measured(&self, now: SimTime) -> bool {
         self.stage != Stage::New && now >= later(self.begin, self.settings.ramp_ns)
     }
@@ -305,7 +305,7 @@ impl Thread {
         Some(if self.in_flight > 0 { Step::Wait } else { self.sleep(due) })
     }
 
-    /// Whether `fsync` or `fdatasync` comes next: after every so many writes.
+    /// Returns whether `fsync` or `fdatasync` comes next: after every so many writes.
     fn owes_sync(&self) -> bool {
         let due = |every: u64| every > 0 && self.writes.is_multiple_of(every);
         self.last_was_write && (due(self.settings.fsync) || due(self.settings.fdatasync))
@@ -549,7 +549,7 @@ fn later(time: SimTime, ns: u64) -> SimTime {
     SimTime::from_ns(time.as_ns().saturating_add(ns))
 }
 
-/// How many threads that are not done use each file.
+/// Number of threads that are not done, for each file that they use.
 #[derive(Debug)]
 pub(super) struct Users(Vec<u32>);
 

@@ -4,7 +4,7 @@
 
 use std::ops::RangeInclusive;
 
-/// What a value should have been.
+/// Description of the value that was expected.
 pub(super) type Expected = &'static str;
 
 /// The text of a value and how its units are meant.

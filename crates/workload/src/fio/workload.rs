@@ -21,12 +21,12 @@ pub struct FioWorkload {
     layout: VecDeque<Task>,
     threads: Vec<Thread>,
     users: Users,
-    /// How many threads of each phase are not done.
+    /// Number of threads in each phase that are not done.
     running: Vec<u32>,
     genesis: Option<SimTime>,
 }
 
-/// What results say of a thread.
+/// Facts of a thread that results show.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadInfo<'a> {
     job: &'a Job,
@@ -49,12 +49,12 @@ impl<'a> ThreadInfo<'a> {
         self.group
     }
 
-    /// Whether the threads of its group are reported as one (`group_reporting`).
+    /// Returns whether the threads of its group are reported as one (`group_reporting`).
     pub const fn is_grouped(&self) -> bool {
         self.job.settings.group_reporting
     }
 
-    /// How many calls may be under way: `iodepth`, or 1 for synchronous engines and buffered I/O.
+    /// Number of calls that may be under way: `iodepth`, or 1 for synchronous engines and buffered I/O.
     pub const fn depth(&self) -> u64 {
         self.job.settings.depth()
     }
@@ -105,13 +105,13 @@ impl FioWorkload {
         &self.jobs
     }
 
-    /// What results say of a thread.
+    /// Facts of a thread that results show.
     pub fn info(&self, thread: ThreadId) -> ThreadInfo<'_> {
         let plan = self.threads[thread.0 as usize].plan();
         ThreadInfo { job: &self.jobs.jobs[plan.job], group: plan.group }
     }
 
-    /// Whether a thread of an earlier phase is not done.
+    /// Returns whether a thread of an earlier phase is not done.
     fn is_held(&self, thread: &Thread) -> bool {
         self.running[..thread.plan().phase as usize].iter().any(|running| *running > 0)
     }

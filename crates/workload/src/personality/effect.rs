@@ -1,4 +1,4 @@
-//! What the end of a call changes in the thread and in its file set.
+//! Effects of a call's end on the thread and its file set.
 
 use super::model::Action;
 use super::namespace::FileRef;

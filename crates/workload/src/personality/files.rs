@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::model::SetSpec;
 use super::tree::Entry;
 
-/// What a pick gives.
+/// Result of a pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
     File(u32),

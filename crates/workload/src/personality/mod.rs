@@ -96,12 +96,12 @@ impl Personality {
         &self.text.name
     }
 
-    /// What it does, in one sentence.
+    /// Description in one sentence.
     pub fn about(&self) -> &str {
         &self.text.about
     }
 
-    /// Where its flowops and parameters come from.
+    /// Origin of its flowops and parameters.
     pub fn source(&self) -> &str {
         &self.text.source
     }

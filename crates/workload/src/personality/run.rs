@@ -67,12 +67,12 @@ impl PersonalityWorkload {
         })
     }
 
-    /// Why the run ended; none before it has.
+    /// Reason for the end of the run; none before it has ended.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
 
-    /// What each flowop did, in the file's order.
+    /// Tallies of the flowops, in the file's order.
     pub fn tallies(&self) -> Vec<FlowopTally> {
         let specs = self.plan.threads.iter().enumerate();
         specs
@@ -103,7 +103,7 @@ impl PersonalityWorkload {
         self.ending.is_some()
     }
 
-    /// What the thread does next, its present call aside.
+    /// Decides the thread's next step, its present call aside.
     fn decide(&mut self, t: usize, now: SimTime) -> Step {
         for _ in 0..IDLE_FLOWOPS {
             if self.is_over(now) {

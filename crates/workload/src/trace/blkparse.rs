@@ -12,7 +12,7 @@ use super::field::{Bad, Words, number, seconds, sector_range};
 use super::format::{Event, Parsed, State};
 use crate::request::Op;
 
-/// Which event in the life of a block request counts as the request.
+/// Event in the life of a block request that counts as the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BlkEvent {
     /// `Q`: the file system's request, before the block layer splits or merges it.
@@ -61,7 +61,7 @@ impl FromStr for BlkEvent {
     }
 }
 
-/// What the RWBS field says.
+/// Content of the RWBS field.
 struct Rwbs {
     /// `None` for `N`: no data.
     op: Option<Op>,
@@ -97,7 +97,7 @@ fn is_device(word: &str) -> bool {
     word.split_once(',').is_some_and(|(major, minor)| is_number(major) && is_number(minor))
 }
 
-/// Whether a line is from the statistics that blkparse prints after the events: totals by CPU and device, and
+/// Returns whether a line is from the statistics that blkparse prints after the events: totals by CPU and device, and
 /// by process with `-s`.
 fn is_summary(line: &str) -> bool {
     const STARTS: [&str; 6] = ["CPU", "Total (", "Throughput (", "Events (", "Skips: ", "Input file "];

@@ -11,7 +11,7 @@ const QUOTED_CHARS: usize = 40;
 
 const NS_PER_SEC: u64 = 1_000_000_000;
 
-/// What is wrong with a line.
+/// Fault of a line.
 #[derive(Debug)]
 pub(crate) struct Bad {
     pub(crate) expected: &'static str,
@@ -80,7 +80,7 @@ pub(super) fn columns<'a, const N: usize>(
     if count == N { Ok(columns) } else { Err(Bad::new(expected, line)) }
 }
 
-/// Whether these columns are names: then the first line is a header, and no request.
+/// Returns whether these columns are names: then the first line is a header, and no request.
 pub(super) fn is_header<const N: usize>(columns: &[&str; N], state: &State) -> bool {
     state.first && columns.iter().all(|c| c.starts_with(|c: char| c.is_ascii_alphabetic()))
 }

@@ -11,7 +11,7 @@ use super::format::{Event, Format, State};
 use super::lines::Lines;
 use crate::request::Request;
 
-/// How to read a trace. The default detects the format, stops at the first bad line, takes every device and
+/// Options for reading a trace. The default detects the format, stops at the first bad line, takes every device and
 /// the dispatches of a blkparse trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceOptions {
@@ -23,7 +23,7 @@ pub struct TraceOptions {
     /// in fio, the number of the disk, volume or device elsewhere. `None` takes all as if they were one,
     /// their addresses unchanged.
     pub device: Option<String>,
-    /// Which event of a blkparse trace is a request; other formats have no events.
+    /// Event of a blkparse trace that counts as a request; other formats have no events.
     pub blk_event: BlkEvent,
 }
 
@@ -42,7 +42,7 @@ pub struct TraceReader {
     ended: bool,
 }
 
-/// What the next line turned out to be.
+/// Kind of the next line.
 enum Step {
     Request(Request),
     Other,
@@ -76,12 +76,12 @@ impl TraceReader {
         self.format
     }
 
-    /// How many bad lines have been passed over so far; 0 without [`TraceOptions::skip_bad`].
+    /// Number of bad lines passed over so far; 0 without [`TraceOptions::skip_bad`].
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// How many requests so far stood after a later one, so that their times were moved.
+    /// Number of requests so far that stood after a later one, so that their times were moved.
     pub fn reordered(&self) -> u64 {
         self.clock.reordered
     }
