@@ -1,4 +1,5 @@
-//! Power cuts of a mounted volume: everywhere, also during recovery, and what is left is what was promised.
+//! Power cuts of a mounted volume: everywhere, also during recovery, and what is left is what was
+//! promised.
 //!
 //! `DOVETAIL_SEED=n` runs one workload alone, `DOVETAIL_SEEDS=n` that many.
 
@@ -174,8 +175,8 @@ fn remapped_in_small_pieces() {
     }
 }
 
-/// IPLFS: whatever a cut leaves, after recovery, a checkpoint and all discards the device holds exactly what the
-/// volume has.
+/// IPLFS: whatever a cut leaves, after recovery, a checkpoint and all discards the device holds
+/// exactly what the volume has.
 struct Iplfs {
     mkfs: MkfsOptions,
     bytes: u64,

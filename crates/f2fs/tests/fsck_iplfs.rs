@@ -1,4 +1,5 @@
-//! IPLFS: each kind of damage has its own finding, what leaked is repaired, and nothing else is touched.
+//! IPLFS: each kind of damage has its own finding, what leaked is repaired, and nothing else is
+//! touched.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,8 +32,8 @@ fn make(fs: &mut F2fs<MemoryDevice>, dir: Ino, name: &str, content: &[u8]) -> In
     ino
 }
 
-/// A volume with a file that has direct and indirect nodes, a directory of several blocks, xattrs, and a checkpoint whose
-/// discard log has extents.
+/// A volume with a file that has direct and indirect nodes, a directory of several blocks, xattrs,
+/// and a checkpoint whose discard log has extents.
 fn used(options: &MkfsOptions) -> MemoryDevice {
     let mut fs = F2fs::mount(iplfs_device(64 << 20, options), Default::default(), SimTime::ZERO).unwrap();
     let (root, caller) = (fs.root(), Caller::default());
@@ -319,7 +320,8 @@ fn every_kind_of_iplfs_alone_has_a_mutation() {
     }
 }
 
-/// Leaked blocks are discarded, a superblock is copied; all else is refused in a sentence, and nothing is written.
+/// Leaked blocks are discarded, a superblock is copied; all else is refused in a sentence, and
+/// nothing is written.
 #[test]
 fn a_repair_touches_nothing_else() {
     let sound = Lab::new(used(&iplfs_options()));

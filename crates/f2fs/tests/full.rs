@@ -1,5 +1,6 @@
-//! A volume that is full: random operations beside the reference model, which never is. What fails for want of space
-//! leaves things as they were, a write and an allocation excepted: they may be done in part.
+//! A volume that is full: random operations beside the reference model, which never is. What fails
+//! for want of space leaves things as they were, a write and an allocation excepted: they may be
+//! done in part.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 

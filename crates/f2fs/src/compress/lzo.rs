@@ -1,8 +1,8 @@
 //! Decodes LZO1X streams, also those with runs of zeros (LZO-RLE).
 //!
-//! The format as the kernel documents it (Documentation/staging/lzo.rst). A stream is a series of instructions: a
-//! run of literals, or a match that repeats earlier output, followed by up to three literals. What an instruction
-//! below 16 means depends on how many literals came before it.
+//! The format as the kernel documents it (Documentation/staging/lzo.rst). A stream is a series of
+//! instructions: a run of literals, or a match that repeats earlier output, followed by up to three
+//! literals. What an instruction below 16 means depends on how many literals came before it.
 
 /// Error in a compressed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,7 +113,8 @@ impl Decoder<'_> {
         (self.has_runs && code & 8 != 0 && tail & 0xFFFC == 0xFFFC).then_some(tail)
     }
 
-    /// A length in the low `bits` of the instruction, which goes on in the next bytes if they are 0.
+    /// A length in the low `bits` of the instruction, which goes on in the next bytes if they
+    /// are 0.
     fn length(&mut self, code: usize, bits: u32) -> Result<usize, LzoError> {
         let mask = (1 << bits) - 1;
         if code & mask != 0 {

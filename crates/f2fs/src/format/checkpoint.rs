@@ -1,4 +1,5 @@
-//! The checkpoint: the consistent state of the volume at one time. Two packs; the newer valid one counts.
+//! The checkpoint: the consistent state of the volume at one time. Two packs; the newer valid one
+//! counts.
 
 use std::fmt;
 
@@ -212,7 +213,8 @@ impl Checkpoint {
         self.flags.has(CheckpointFlags::UMOUNT) || self.flags.has(CheckpointFlags::FASTBOOT)
     }
 
-    /// Number of compacted summary entries of each data log in the pack. A log that fills holes has all 512.
+    /// Number of compacted summary entries of each data log in the pack. A log that fills holes has
+    /// all 512.
     pub fn compact_entries(&self) -> [usize; 3] {
         [0, 1, 2].map(|log| {
             let log = self.logs[log];
@@ -220,7 +222,8 @@ impl Checkpoint {
         })
     }
 
-    /// Version for the footer of a node written after this checkpoint, and a mask of the bits that count.
+    /// Version for the footer of a node written after this checkpoint, and a mask of the bits that
+    /// count.
     pub fn footer_version(&self) -> (u64, u64) {
         if self.flags.has(CheckpointFlags::NOCRC_RECOVERY) {
             return (self.version & 0xFFFF_FFFF, 0xFFFF_FFFF);
@@ -233,9 +236,9 @@ impl Checkpoint {
 }
 
 impl Checkpoint {
-    /// The head, followed by the payload blocks of a volume that has them, and the head's checksum; the tail is the
-    /// same as the head. What this type does not know of is kept from `base`, the head that was read. The number of
-    /// the pack and the checksum of `self` are not used.
+    /// The head, followed by the payload blocks of a volume that has them, and the head's checksum;
+    /// the tail is the same as the head. What this type does not know of is kept from `base`, the
+    /// head that was read. The number of the pack and the checksum of `self` are not used.
     pub fn encode(
         &self,
         bitmaps: &Bitmaps,
@@ -385,7 +388,8 @@ fn check_layout(raw: &RawCheckpoint, place: Place, superblock: &Superblock) -> R
     Corrupt::check_range(place, "cp_pack_start_sum", raw.cp_pack_start_sum, (first, last))
 }
 
-/// Logs 0 to 5 write in the main area. A volume of fewer logs leaves the others at a segment number of all ones.
+/// Logs 0 to 5 write in the main area. A volume of fewer logs leaves the others at a segment number
+/// of all ones.
 fn check_logs(checkpoint: &Checkpoint, place: Place, superblock: &Superblock) -> Result<(), Corrupt> {
     let last = u64::from(superblock.segment_count_main - 1);
     for log in checkpoint.logs.iter().filter(|log| log.segment.0 != u32::MAX) {
@@ -395,7 +399,8 @@ fn check_logs(checkpoint: &Checkpoint, place: Place, superblock: &Superblock) ->
     Ok(())
 }
 
-/// Version bitmaps of the SIT and the NAT. Each block has a bit, most significant bit first: clear if the first of its two copies is current, set if the second is.
+/// Version bitmaps of the SIT and the NAT. Each block has a bit, most significant bit first: clear
+/// if the first of its two copies is current, set if the second is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bitmaps {
     /// One bit for each SIT block.

@@ -48,8 +48,8 @@ pub(super) const fn inline_layout(len: usize) -> (usize, usize) {
     (count, len - count.div_ceil(8) - count * (DENTRY + SLOT))
 }
 
-/// The blocks of a directory in which an entry of this hash may stand at `level` (0 to 62): level l has
-/// 2^(l + dir_level) buckets, at most 2^30, of 2 blocks, from level 31 on of 4.
+/// The blocks of a directory in which an entry of this hash may stand at `level` (0 to 62): level l
+/// has 2^(l + dir_level) buckets, at most 2^30, of 2 blocks, from level 31 on of 4.
 pub fn dentry_bucket(level: u32, dir_level: u32, hash: u32) -> std::ops::Range<u64> {
     let buckets = |level: u32| 1_u64 << level.saturating_add(dir_level).min(30);
     let blocks = |level: u32| if level < 31 { 2 } else { 4 };
@@ -104,8 +104,9 @@ impl<'a> DentryBlock<'a> {
         self.entries_from(0).map(|entry| entry.map(|(_, entry)| entry))
     }
 
-    /// The entries from slot `slot` on, each with the slot at which it begins: a listing that stopped after the entry
-    /// at a slot goes on with the slot after it, whatever was removed since.
+    /// The entries from slot `slot` on, each with the slot at which it begins: a listing that
+    /// stopped after the entry at a slot goes on with the slot after it, whatever was removed
+    /// since.
     ///
     /// # Errors
     /// As [`Self::entries`].
@@ -142,8 +143,8 @@ impl<'a> DentryBlock<'a> {
         &self.dentries[slot * DENTRY..][..DENTRY]
     }
 
-    /// Something begins or goes on at `slot`; this and the following take slots below [`Self::slots`], used or not, and
-    /// show what is stored there.
+    /// Something begins or goes on at `slot`; this and the following take slots below
+    /// [`Self::slots`], used or not, and show what is stored there.
     pub fn is_used(&self, slot: usize) -> bool {
         lsb_first(self.bitmap, slot)
     }
@@ -169,7 +170,8 @@ impl<'a> DentryBlock<'a> {
         FileType(self.dentry(slot)[10])
     }
 
-    /// The name at `slot`; `None` if it has no length, more than 255 bytes, or goes beyond the last slot.
+    /// The name at `slot`; `None` if it has no length, more than 255 bytes, or goes beyond the last
+    /// slot.
     pub fn name(&self, slot: usize) -> Option<&'a [u8]> {
         let len = self.name_len(slot);
         let fits = (1..=MAX_NAME as usize).contains(&len) && slot + dentry_slots(len) <= self.count;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A block address: the index of a 4 KiB block from the start of the volume, or one of three marks. How many bytes it has
-/// on the disk is for [`super::Variant`] to say.
+/// A block address: the index of a 4 KiB block from the start of the volume, or one of three marks.
+/// How many bytes it has on the disk is for [`super::Variant`] to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockAddr(pub u64);
 
@@ -46,8 +46,8 @@ impl fmt::Display for BlockAddr {
     }
 }
 
-/// The id of a node block: what the NAT translates into a block address. An inode's number is the id of its
-/// node. 0 is none.
+/// The id of a node block: what the NAT translates into a block address. An inode's number is the
+/// id of its node. 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nid(pub u32);
 

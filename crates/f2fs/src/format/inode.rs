@@ -362,7 +362,8 @@ impl RawInode {
         transmute_mut!(block)
     }
 
-    /// Words that extra attributes and inline xattrs take from the pointers, of an inode that was checked.
+    /// Words that extra attributes and inline xattrs take from the pointers, of an inode that was
+    /// checked.
     pub(crate) fn geometry(&self, (variant, features): (Variant, super::Features)) -> Geometry {
         let inline = InlineFlags(self.i_inline);
         let extra = inline.has(InlineFlags::EXTRA_ATTR);
@@ -408,7 +409,8 @@ impl Geometry {
     }
 }
 
-/// Puts the checksum into an inode's node block, on a volume that has them; the footer must be final.
+/// Puts the checksum into an inode's node block, on a volume that has them; the footer must be
+/// final.
 pub(crate) fn seal_inode(block: &mut BlockBytes, superblock: &Superblock) {
     let raw = RawInode::of(block);
     let extra_words = raw.geometry(superblock.layout()).extra_words;
@@ -418,7 +420,8 @@ pub(crate) fn seal_inode(block: &mut BlockBytes, superblock: &Superblock) {
     }
 }
 
-/// The checksum that an inode's node block carries and the one that its bytes give; `None` if it has none.
+/// The checksum that an inode's node block carries and the one that its bytes give; `None` if it
+/// has none.
 pub(crate) fn inode_checksums(block: &BlockBytes, superblock: &Superblock) -> Option<(u32, u32)> {
     let raw = RawInode::of(block);
     let words = raw.geometry(superblock.layout()).extra_words;

@@ -1,8 +1,10 @@
-//! The journals: NAT or SIT entries that are newer than the tables, in 507 bytes of a summary block.
+//! The journals: NAT or SIT entries that are newer than the tables, in 507 bytes of a summary
+//! block.
 //!
-//! The NAT journal stands in the summary of the hot data log, the SIT journal in that of the cold data log; when the
-//! checkpoint's data summaries are compacted, both stand at the start of the first compact block. Journals anywhere
-//! else mean nothing, but for the hot node log: its summary carries how much was ever written to the volume.
+//! The NAT journal stands in the summary of the hot data log, the SIT journal in that of the cold
+//! data log; when the checkpoint's data summaries are compacted, both stand at the start of the
+//! first compact block. Journals anywhere else mean nothing, but for the hot node log: its summary
+//! carries how much was ever written to the volume.
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32};
@@ -139,12 +141,14 @@ pub(super) const fn stored_count(journal: &[u8; JOURNAL]) -> u16 {
     u16::from_le_bytes([journal[0], journal[1]])
 }
 
-/// Puts a NAT journal of at most [`NAT_JOURNAL_ENTRIES`] into the summary block of the hot data log.
+/// Puts a NAT journal of at most [`NAT_JOURNAL_ENTRIES`] into the summary block of the hot data
+/// log.
 pub fn put_nat_journal(block: &mut BlockBytes, entries: &[(Nid, NatEntry)]) {
     *journal_mut(block) = encode_nat(entries);
 }
 
-/// Puts a SIT journal of at most [`SIT_JOURNAL_ENTRIES`] into the summary block of the cold data log.
+/// Puts a SIT journal of at most [`SIT_JOURNAL_ENTRIES`] into the summary block of the cold data
+/// log.
 pub fn put_sit_journal(block: &mut BlockBytes, entries: &[(SegNo, SitEntry)]) {
     *journal_mut(block) = encode_sit(entries);
 }

@@ -115,7 +115,8 @@ pub fn set_nat_entry(block: &mut BlockBytes, nid: Nid, entry: NatEntry, variant:
     }
 }
 
-/// Address of the current copy of the NAT block that covers `nid`. `bitmap` tells which copy is current; the copies alternate segment by segment. `nid` must be below [`Superblock::max_nid`].
+/// Address of the current copy of the NAT block that covers `nid`. `bitmap` tells which copy is
+/// current; the copies alternate segment by segment. `nid` must be below [`Superblock::max_nid`].
 pub fn nat_block_address(superblock: &Superblock, bitmap: &[u8], nid: Nid) -> BlockAddr {
     let (block, _) = superblock.variant.nat_position(nid);
     copy_address(superblock, block, msb_first(bitmap, block as usize))

@@ -47,7 +47,8 @@ pub struct Footer {
     pub fsync_mark: bool,
     /// Written by the first fsync of a new file: recovery inserts its name.
     pub dentry_mark: bool,
-    /// Its place among the nodes of the inode, 0 for the inode; [`XATTR_NODE_OFFSET`] for the xattr node.
+    /// Its place among the nodes of the inode, 0 for the inode; [`XATTR_NODE_OFFSET`] for the xattr
+    /// node.
     pub node_offset: u32,
     /// The last checkpoint before it was written (see [`super::Checkpoint::footer_version`]).
     pub checkpoint: u64,
@@ -73,7 +74,9 @@ impl Footer {
         }
     }
 
-    /// Stored `next` of a node at `at` that `to` follows in its log. In F2FS it is the address. In IPLFS it is the distance, 0 for none: its addresses have no room here, and its logs never jump.
+    /// Stored `next` of a node at `at` that `to` follows in its log. In F2FS it is the address. In
+    /// IPLFS it is the distance, 0 for none: its addresses have no room here, and its logs never
+    /// jump.
     pub const fn next_of(variant: Variant, at: BlockAddr, to: BlockAddr) -> u32 {
         match variant {
             Variant::F2fs => to.low(),

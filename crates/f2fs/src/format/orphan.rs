@@ -25,7 +25,8 @@ prove_layout!(RawOrphanBlock, 4096, {
     4080 => reserved, 4084 => blk_addr, 4086 => blk_count, 4088 => entry_count, 4092 => check_sum,
 });
 
-/// The blocks that list `inos`; none for none. A checkpoint has room for (512 - 2 - 6 - payload) of them.
+/// The blocks that list `inos`; none for none. A checkpoint has room for (512 - 2 - 6 - payload) of
+/// them.
 pub fn orphan_blocks(inos: &[Nid]) -> Vec<BlockBytes> {
     let chunks = inos.chunks(ORPHANS_IN_BLOCK);
     let count = chunks.len() as u16;

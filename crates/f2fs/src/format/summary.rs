@@ -1,7 +1,8 @@
 //! Summary blocks: who owns each block of a segment.
 //!
-//! The summary area has one for each segment of the main area. Those of the segments that logs write to stand in the
-//! checkpoint, and carry the journals (`journal.rs`); the area's copy of such a segment may be stale.
+//! The summary area has one for each segment of the main area. Those of the segments that logs
+//! write to stand in the checkpoint, and carry the journals (`journal.rs`); the area's copy of such
+//! a segment may be stale.
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32};

@@ -117,7 +117,8 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 }
 
-/// A power cut leaves a pack whose blocks do not belong together; what has a good checksum was written so.
+/// A power cut leaves a pack whose blocks do not belong together; what has a good checksum was
+/// written so.
 fn pack_finding(pack: u32, reason: &Corrupt) -> Finding {
     let torn = match reason {
         Corrupt::Checksum { .. } => true,

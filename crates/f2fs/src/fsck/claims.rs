@@ -28,8 +28,8 @@ const fn bit(offset: u64) -> u8 {
     0x80 >> (offset % 8)
 }
 
-/// The blocks that were reached, by segment of the main area (of IPLFS by what would be one): segments without one take no
-/// memory.
+/// The blocks that were reached, by segment of the main area (of IPLFS by what would be one):
+/// segments without one take no memory.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     segments: BTreeMap<u64, Box<Claimed>>,

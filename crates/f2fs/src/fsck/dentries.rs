@@ -2,7 +2,8 @@
 
 use crate::format::{DentryBlockMut, FileType, Nid};
 
-/// Position of a directory entry: the block of the directory (`None` for inline entries), and the slot.
+/// Position of a directory entry: the block of the directory (`None` for inline entries), and the
+/// slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DentryPosition {
     pub(super) dir: Nid,

@@ -54,8 +54,8 @@ pub(super) struct File {
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
-    /// Enters inode `ino` and checks it and all that it holds; a directory is put on the list of those to be read. Returns
-    /// its mode if it can be used.
+    /// Enters inode `ino` and checks it and all that it holds; a directory is put on the list of
+    /// those to be read. Returns its mode if it can be used.
     pub(super) fn enter_inode(&mut self, ino: Nid, role: Role) -> Result<Option<u16>, Error> {
         let node = self.enter_node(ino, ino, 0)?;
         let visited = node.as_ref().map_or_else(|| Visited::unusable(role), |node| Visited::of(node, role));

@@ -1,4 +1,5 @@
-//! From the root along all names. What is still to be visited stands on a list, so that no depth matters.
+//! From the root along all names. What is still to be visited stands on a list, so that no depth
+//! matters.
 
 use dovetail_block::BlockDevice;
 

@@ -51,7 +51,8 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// The volume on a device of so many blocks, on which everything is discarded first, or nothing.
+    /// The volume on a device of so many blocks, on which everything is discarded first, or
+    /// nothing.
     pub(super) fn new(blocks: u64, options: &MkfsOptions, discarded: bool) -> Result<Self, MkfsError> {
         options.check()?;
         let areas = Areas::new(blocks, options)?;
@@ -81,8 +82,8 @@ impl Image {
         self.superblock.main_start.plus(u64::from(segment) * u64::from(BLOCKS_IN_SEGMENT) + u64::from(offset))
     }
 
-    /// The first copies of SIT and NAT are the current ones. The first block of the warm node log would lead the search
-    /// for what was fsynced into nodes of another volume.
+    /// The first copies of SIT and NAT are the current ones. The first block of the warm node log
+    /// would lead the search for what was fsynced into nodes of another volume.
     fn clear_tables(&mut self) {
         let sb = &self.superblock;
         let range = |start: BlockAddr, blocks: u32| BlockRange::new(Lba(start.0), blocks.into());

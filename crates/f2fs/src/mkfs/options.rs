@@ -40,15 +40,18 @@ const NEED_EXTRA_ATTR: [Features; 5] = [
 /// Segments in a zone at most. Assumed: 128 GiB; the format has no limit.
 const MAX_ZONE: u64 = 65_536;
 
-/// Options of a new volume. [`MkfsOptions::default`] is what mkfs.f2fs does by default. The caller draws uuid and version.
+/// Options of a new volume. [`MkfsOptions::default`] is what mkfs.f2fs does by default. The caller
+/// draws uuid and version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MkfsOptions {
-    /// F2FS, or IPLFS on a thin device; sections, zones, overprovision, `large_nat` and `heap` are F2FS's alone.
+    /// F2FS, or IPLFS on a thin device; sections, zones, overprovision, `large_nat` and `heap` are
+    /// F2FS's alone.
     pub variant: Variant,
     /// IPLFS: how far into its area each log begins, in blocks; tests put it near the end.
     pub log_start: u64,
-    /// IPLFS: blocks of a checkpoint pack for its discard log; by default enough for all that the device can hold. Tests make it
-    /// small: after a call that gives up more than fits no checkpoint finds space.
+    /// IPLFS: blocks of a checkpoint pack for its discard log; by default enough for all that the
+    /// device can hold. Tests make it small: after a call that gives up more than fits no
+    /// checkpoint finds space.
     pub discard_log_blocks: Option<u32>,
     /// The label, at most 512 UTF-16 units.
     pub label: String,
@@ -74,8 +77,8 @@ pub struct MkfsOptions {
     pub time: Timestamp,
     /// User and group that own the root directory.
     pub root_owner: (u32, u32),
-    /// Version of the first checkpoint; an odd random number keeps nodes of volumes before this one from being taken
-    /// for its own.
+    /// Version of the first checkpoint; an odd random number keeps nodes of volumes before this one
+    /// from being taken for its own.
     pub checkpoint_version: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Background work of a kernel's threads, as steps: the owner asks when the next one is due, and calls it.
+//! Background work of a kernel's threads, as steps: the owner asks when the next one is due, and
+//! calls it.
 
 use dovetail_block::Scheduler;
 use dovetail_time::{SimSpan, SimTime};
@@ -63,7 +64,8 @@ impl Background {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// Time at which [`Self::wake`] has something to do, unless calls in between change that; `None` if never.
+    /// Time at which [`Self::wake`] has something to do, unless calls in between change that;
+    /// `None` if never.
     pub fn next_wake(&self) -> Option<SimTime> {
         if self.is_read_only() {
             return None;
@@ -175,7 +177,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.io.kick()?)
     }
 
-    /// Ends every changing call: space is freed, memory is bounded, and what has piled up is written.
+    /// Ends every changing call: space is freed, memory is bounded, and what has piled up is
+    /// written.
     pub(super) fn balance(&mut self) -> Result<(), Error> {
         if self.state.is_recovering() {
             return Ok(());
@@ -189,7 +192,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Notes a request, and writes the oldest dirty files while more than a quarter of the cache is dirty.
+    /// Notes a request, and writes the oldest dirty files while more than a quarter of the cache is
+    /// dirty.
     pub(super) fn after_write(&mut self) -> Result<(), Error> {
         self.background.last_request = self.io.now();
         let limit = (self.options.page_cache_bytes / 4096 / 4) as usize;

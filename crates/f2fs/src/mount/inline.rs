@@ -14,8 +14,8 @@ use crate::format::{BLOCK, InlineFlags, Nid};
 /// `i_inline` bit: content was stored in the inode.
 pub(super) const DATA_EXISTS: u8 = 0x08;
 
-/// The names of contents that a simulation wrote into inodes, where there is room for bytes only. They last as long as the
-/// mount.
+/// The names of contents that a simulation wrote into inodes, where there is room for bytes only.
+/// They last as long as the mount.
 #[derive(Debug, Default)]
 pub(super) struct InlineNames(FxHashMap<Nid, Content>);
 
@@ -105,7 +105,8 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         self.write_page(ino, 0, content)?;
-        // the bytes may have been fsynced: the next checkpoint must not find them gone from the inode and nowhere else
+        // the bytes may have been fsynced: the next checkpoint must not find them gone from the
+        // inode and nowhere else
         self.write_back(ino, WritebackReason::Background)
     }
 

@@ -1,4 +1,5 @@
-//! The node address table in memory: entries, what changed since the last checkpoint, and free nids.
+//! The node address table in memory: entries, what changed since the last checkpoint, and free
+//! nids.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -97,8 +98,8 @@ impl NatTable {
         }
     }
 
-    /// The node is gone. A nid that was never written to the table can be used again at once, any other after the
-    /// next checkpoint.
+    /// The node is gone. A nid that was never written to the table can be used again at once, any
+    /// other after the next checkpoint.
     pub(crate) fn release(&mut self, nid: Nid) {
         if self.taken.remove(&nid) {
             self.free.push_front(nid);
@@ -160,7 +161,8 @@ impl NatTable {
         self.dirty.len()
     }
 
-    /// Plans what a checkpoint writes: the journal, and the pages to write as a whole. Up to `capacity` entries stay in the journal, small groups (entries of the same page) first.
+    /// Plans what a checkpoint writes: the journal, and the pages to write as a whole. Up to
+    /// `capacity` entries stay in the journal, small groups (entries of the same page) first.
     pub(crate) fn plan_flush(&self, capacity: usize) -> FlushPlan {
         let known: BTreeSet<Nid> = self.journal.keys().chain(&self.dirty).copied().collect();
         if known.len() <= capacity {

@@ -118,8 +118,8 @@ impl<D: Scheduler> F2fs<D> {
         Err(Error::FileTooBig)
     }
 
-    /// Pointer `index` of node `nid` of inode `ino` at `offset`: where a summary says that a block's owner is. `None`
-    /// where no pointer to content can be.
+    /// Pointer `index` of node `nid` of inode `ino` at `offset`: where a summary says that a
+    /// block's owner is. `None` where no pointer to content can be.
     pub(super) fn pointer_at(
         &mut self,
         ino: Nid,
@@ -191,7 +191,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(matches!(head, Found::Pointer(pointer) if pointer.address == BlockAddr::COMPRESSED))
     }
 
-    /// The first block of the file at or after `from` and before `end` that has a pointer other than a hole's.
+    /// The first block of the file at or after `from` and before `end` that has a pointer other
+    /// than a hole's.
     pub(super) fn next_mapped(
         &mut self,
         ino: Nid,

@@ -1,4 +1,5 @@
-//! A volume read as it was at its last checkpoint, without writing: what `inspect`, `ls` and fsck build on.
+//! A volume read as it was at its last checkpoint, without writing: what `inspect`, `ls` and fsck
+//! build on.
 
 pub(crate) mod cache;
 pub(crate) mod cluster;

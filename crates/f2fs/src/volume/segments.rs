@@ -33,7 +33,8 @@ impl<D: BlockDevice> Volume<D> {
     /// The SIT's entry of a segment of the main area, the journal first.
     ///
     /// # Errors
-    /// [`Corrupt::Range`] for a segment beyond the main area; an entry that contradicts itself; [`Error::Io`].
+    /// [`Corrupt::Range`] for a segment beyond the main area; an entry that contradicts itself;
+    /// [`Error::Io`].
     pub fn segment(&mut self, segno: SegNo) -> Result<SitEntry, Error> {
         self.check_segment(segno)?;
         let entry = self.stored_segment(segno)?;
@@ -62,7 +63,9 @@ impl<D: BlockDevice> Volume<D> {
         Ok(sit_entry(&*self.blocks.metadata(address)?, segno))
     }
 
-    /// Summaries of a segment's 512 blocks. They come from the checkpoint for a segment that a log writes to, from the nodes' own footers where that log's are not stored, and from the summary area for all others.
+    /// Summaries of a segment's 512 blocks. They come from the checkpoint for a segment that a log
+    /// writes to, from the nodes' own footers where that log's are not stored, and from the summary
+    /// area for all others.
     ///
     /// # Errors
     /// [`Corrupt::Range`] for a segment beyond the main area; [`Error::Io`].
@@ -120,7 +123,8 @@ impl<D: BlockDevice> Volume<D> {
         self.superblock.main_start.plus(block)
     }
 
-    /// Owner of the block that `summary` describes, in a segment of nodes if `is_node`, otherwise of data.
+    /// Owner of the block that `summary` describes, in a segment of nodes if `is_node`, otherwise
+    /// of data.
     ///
     /// # Errors
     /// Damage of the node that the summary names, or of its inode; [`Error::Io`].

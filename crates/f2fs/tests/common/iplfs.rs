@@ -50,8 +50,8 @@ pub fn mapped(device: &MemoryDevice) -> BTreeSet<u64> {
     device.used().map(|(lba, _)| lba.0).filter(|&block| block >= AREA_BLOCKS).collect()
 }
 
-/// All is written and discarded; the device then holds what the volume has and nothing else, and of the metadata no more than
-/// was set aside for them.
+/// All is written and discarded; the device then holds what the volume has and nothing else, and of
+/// the metadata no more than was set aside for them.
 pub fn leaks<D: Scheduler>(fs: &mut F2fs<D>, device: impl FnOnce(&F2fs<D>) -> MemoryDevice) -> Vec<String> {
     fs.sync_all().unwrap();
     fs.trim().unwrap();

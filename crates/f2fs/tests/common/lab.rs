@@ -111,7 +111,8 @@ impl Lab {
         *self.bytes(head + total - 1) = copy;
     }
 
-    /// Puts the right checksum into a block that has one: the checkpoint's head, an inode with extra attributes.
+    /// Puts the right checksum into a block that has one: the checkpoint's head, an inode with
+    /// extra attributes.
     pub fn seal(&mut self, block: u64) {
         if block == self.pack(self.checkpoint.pack) {
             self.seal_checkpoint();
@@ -261,7 +262,8 @@ impl Referee {
 /// Runs fsck.f2fs and reads its answer in the strict sense: status 0 is not enough.
 pub fn verdict(image: &std::path::Path) -> Verdict {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    // it may hang on what it is given; seconds of the processor, as a busy machine is no reason to fail
+    // it may hang on what it is given; seconds of the processor, as a busy machine is no reason to
+    // fail
     let output = Command::new("timeout")
         .env("PATH", path)
         .args(["300", "sh", "-c", "ulimit -t 20; exec fsck.f2fs --dry-run \"$0\""])

@@ -1,5 +1,5 @@
-//! Manifests: what a tree holds, a JSON line for each path, from our side or from the system's. The tests of F2FS and of ext
-//! share it; whose volume it is says the module above.
+//! Manifests: what a tree holds, a JSON line for each path, from our side or from the system's. The
+//! tests of F2FS and of ext share it; whose volume it is says the module above.
 
 use std::collections::BTreeMap;
 use std::fs;

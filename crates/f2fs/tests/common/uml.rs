@@ -6,8 +6,8 @@ use std::process::Command;
 /// Console message of a host where its first process dies for want of [`wide_registers`].
 const DIES: &str = "ptrace set fp regs failed";
 
-/// The library to load before user-mode Linux, on every host: what only some of them ran would break unseen. `None` where
-/// there is no such kernel.
+/// The library to load before user-mode Linux, on every host: what only some of them ran would
+/// break unseen. `None` where there is no such kernel.
 pub fn wide_registers() -> Option<PathBuf> {
     let flags = ["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-mgeneral-regs-only", "-Wl,-z,now"];
     cfg!(target_arch = "x86_64").then(|| compile("wide_registers.c", &flags, "wide_registers.so"))

@@ -22,7 +22,8 @@ pub(crate) fn read(input: &mut Input<'_>) {
     let _ = fs.unmount();
 }
 
-/// Mounts the input, which recovers what there is, and changes it; then once more, perhaps as after a power cut.
+/// Mounts the input, which recovers what there is, and changes it; then once more, perhaps as after
+/// a power cut.
 pub(crate) fn change(input: &mut Input<'_>, rng: &mut Rng) {
     for _ in 0..2 {
         let options = Options {

@@ -10,9 +10,9 @@ use rustix::fs::{XattrFlags, setxattr};
 
 use crate::common::manifest::{Manifest, describe_file, of_folder, to_text};
 
-/// `describe FOLDER FILE`: the folder's manifest.
-/// `work FOLDER FILE SEED OPS`: that many random operations, then sync, then the manifest.
-/// `fsync FOLDER FILE SEED OPS`: as many, with fsyncs among them; the manifest has what was fsynced and not changed since.
+/// `describe FOLDER FILE`: the folder's manifest. `work FOLDER FILE SEED OPS`: that many random
+/// operations, then sync, then the manifest. `fsync FOLDER FILE SEED OPS`: as many, with fsyncs
+/// among them; the manifest has what was fsynced and not changed since.
 pub(crate) fn run(arguments: &[String]) {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (manifest, file) = match arguments[..] {

@@ -23,7 +23,8 @@ const DROPPED: CheckpointFlags = CheckpointFlags::NAT_BITS
     .with(CheckpointFlags::ORPHAN);
 
 impl<D: BlockDevice> Repair<'_, D> {
-    /// Writes tables, summaries and the pack that is not in use; its tail last, after all else is safe.
+    /// Writes tables, summaries and the pack that is not in use; its tail last, after all else is
+    /// safe.
     pub(super) fn commit(&mut self) -> Result<(), RepairError> {
         let bitmaps = self.write_tables()?;
         self.write_summaries()?;
