@@ -201,7 +201,8 @@ impl PlannedDevice {
         Ok(completion)
     }
 
-    /// Answers a query as far as that is possible before the plan is played. The memory that the drive's map takes is known only then.
+    /// Answers a query as far as that is possible before the plan is played. The memory that the
+    /// drive's map takes is known only then.
     fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
         match query {
             Query::FreeBlocks => self.mirror.free_blocks().map(Answer::Blocks),
@@ -210,7 +211,8 @@ impl PlannedDevice {
         .ok_or_else(|| query.unsupported())
     }
 
-    /// Error as the file system is told of it. One that is no answer of the drive's is kept for [`Planner::end_direct`].
+    /// Error as the file system is told of it. One that is no answer of the drive's is kept for
+    /// [`Planner::end_direct`].
     fn failed(&mut self, error: HostError) -> DeviceError {
         let told = match &error {
             HostError::Device { source, .. } => return source.clone(),

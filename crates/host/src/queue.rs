@@ -34,7 +34,8 @@ pub struct Request {
     pub done: SimTime,
     /// Kind of command.
     pub kind: RequestKind,
-    /// Blocks of the command. A discard of several ranges is shown once for each, a remap once for each address.
+    /// Blocks of the command. A discard of several ranges is shown once for each, a remap once for
+    /// each address.
     pub range: BlockRange,
 }
 

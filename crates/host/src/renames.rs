@@ -4,8 +4,8 @@ use dovetail_block::{Lba, Rename};
 
 use crate::sparse::Sparse;
 
-/// The open batch: old and new addresses. Until it ends both are the same block; what is written to one of them meanwhile is
-/// not known of the other.
+/// The open batch: old and new addresses. Until it ends both are the same block; what is written to
+/// one of them meanwhile is not known of the other.
 #[derive(Debug, Default)]
 pub(crate) struct OpenBatch(Vec<(Lba, Lba)>);
 
