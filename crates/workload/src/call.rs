@@ -176,11 +176,12 @@ pub struct Outcome {
     pub bytes: u64,
 }
 
-/// Threads that make calls. It decides by what it is told alone: the same seed and the same outcomes give the same calls.
+/// Threads that make calls. It decides by what it is told alone: the same seed and the same
+/// outcomes give the same calls.
 ///
-/// A thread is asked for its next step when it starts, and again when a call that it made has been taken up (a thread may have
-/// several calls under way; one that may not answers [`Step::Wait`]), when the time of its [`Step::Sleep`] has come, or when what it waits for has
-/// happened.
+/// A thread is asked for its next step when it starts, and again when a call that it made has been
+/// taken up (a thread may have several calls under way; one that may not answers [`Step::Wait`]),
+/// when the time of its [`Step::Sleep`] has come, or when what it waits for has happened.
 pub trait Workload {
     /// Number of threads; it does not change.
     fn threads(&self) -> u32;
@@ -191,13 +192,14 @@ pub trait Workload {
     /// The path of a file from the root of the file system, without a slash before it.
     fn path(&self, file: FileId) -> &str;
 
-    /// The first file of its own: those before it are there to fill the volume, and no thread touches them.
+    /// The first file of its own: those before it are there to fill the volume, and no thread
+    /// touches them.
     fn first_file(&self) -> FileId {
         FileId(0)
     }
 
-    /// Calls that make the files which are to be there before the first thread starts, one after another; `None` after
-    /// the last one. They are not measured.
+    /// Calls that make the files which are to be there before the first thread starts, one after
+    /// another; `None` after the last one. They are not measured.
     fn prepare(&mut self) -> Option<Call>;
 
     /// Returns the next step of `thread` at time `now`.
@@ -216,7 +218,8 @@ pub trait Workload {
         None
     }
 
-    /// The fio job that makes the calls, if one does: results in fio's layout name what it says of its threads.
+    /// The fio job that makes the calls, if one does: results in fio's layout name what it says of
+    /// its threads.
     fn fio(&self) -> Option<&FioWorkload> {
         None
     }

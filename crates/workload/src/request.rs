@@ -23,10 +23,11 @@ pub struct Request {
     pub at: SimTime,
     /// Operation.
     pub op: Op,
-    /// Bytes that it touches, at any alignment; start 0 and length 0 for a flush, never empty otherwise.
+    /// Bytes that it touches, at any alignment; start 0 and length 0 for a flush, never empty
+    /// otherwise.
     pub range: ByteRange,
-    /// The device's cache is to be flushed before this request is performed; false for [`Op::Flush`], which
-    /// is nothing else.
+    /// The device's cache is to be flushed before this request is performed; false for
+    /// [`Op::Flush`], which is nothing else.
     pub preflush: bool,
     /// Force unit access: the request completes only when its own data is durable.
     pub fua: bool,

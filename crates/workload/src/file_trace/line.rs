@@ -1,9 +1,11 @@
-//! One line of a file-level trace: `F ID BYTES NAME`, or `START THREAD OP FILE OFFSET BYTES DURATION`, with tabs between.
+//! One line of a file-level trace: `F ID BYTES NAME`, or
+//! `START THREAD OP FILE OFFSET BYTES DURATION`, with tabs between.
 
 use crate::trace::{Bad, number};
 
 const CALL: &str = "'START THREAD OP FILE OFFSET BYTES DURATION' with tabs between, or 'F ID BYTES NAME'";
-/// Bytes of a file, and how far a call may reach: 1 PiB. Assumed; beyond any file system's limit here.
+/// Bytes of a file, and how far a call may reach: 1 PiB. Assumed; beyond any file system's limit
+/// here.
 const BYTES_MAX: u64 = 1 << 50;
 /// A start or a duration: a thousand days.
 const MICROSECONDS_MAX: u64 = 1000 * 86_400 * 1_000_000;

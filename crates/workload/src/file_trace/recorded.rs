@@ -39,7 +39,8 @@ pub struct FileTrace {
 }
 
 impl FileTrace {
-    /// Returns whether the file at `path` looks like a file-level trace: its first line with content names a file.
+    /// Returns whether the file at `path` looks like a file-level trace: its first line with
+    /// content names a file.
     pub fn is_one(path: &Path) -> bool {
         let Ok(mut lines) = Lines::open(path) else { return false };
         while let Ok(Some(line)) = lines.next_line() {

@@ -33,7 +33,8 @@ pub(super) struct Target {
 pub(super) struct Context<'a> {
     pub settings: &'a Settings,
     pub streams: &'a mut Streams,
-    /// Is true if this call has an offset of its own, false if it follows the last one (`rw=randread:8`).
+    /// Is true if this call has an offset of its own, false if it follows the last one
+    /// (`rw=randread:8`).
     pub new_offset: bool,
     /// A sequential job begins again at the end of the file.
     pub wraps: bool,
@@ -67,7 +68,8 @@ impl Cursor {
         self.maps.iter_mut().flatten().for_each(RandomMap::reset);
     }
 
-    /// Returns whether a job that trims and then writes is to write: its last trim has no write yet.
+    /// Returns whether a job that trims and then writes is to write: its last trim has no write
+    /// yet.
     pub(super) fn owes_write(&self) -> bool {
         self.last_start[Direction::Trim.index()] != self.last_start[Direction::Write.index()]
     }
@@ -136,7 +138,8 @@ impl Cursor {
         offset.filter(|offset| *offset < len && behind < len).map(place)
     }
 
-    /// `behind` and the bytes that are skipped; beyond an end, it goes on at the other one, as fio does.
+    /// `behind` and the bytes that are skipped; beyond an end, it goes on at the other one, as fio
+    /// does.
     fn skipped(&self, behind: u64, skip: i64) -> Option<u64> {
         let next = behind.checked_add_signed(skip).filter(|next| *next < self.region.len);
         next.or(if skip > 0 { Some(0) } else { self.region.len.checked_add_signed(skip) })

@@ -62,8 +62,8 @@ impl JobFile {
         Ok(file)
     }
 
-    /// The same jobs with all sizes (files, offsets, amounts of I/O; not blocks, not times) shrunk to `share` of theirs, above 0
-    /// and at most 1, in whole pages.
+    /// The same jobs with all sizes (files, offsets, amounts of I/O; not blocks, not times) shrunk
+    /// to `share` of theirs, above 0 and at most 1, in whole pages.
     #[must_use]
     pub fn scaled(&self, share: f64) -> Self {
         let job = |job: &Job| Job { settings: job.settings.scaled(share), ..job.clone() };

@@ -1,7 +1,7 @@
 //! Results in the layout of fio's `--output-format=json`, so that what reads fio's reads ours.
 //!
-//! The layout is that of fio 3.33; `tests/fio_output.rs` compares the keys. Times are virtual. What a simulation does not
-//! have (CPU time, page faults, context switches) is 0.
+//! The layout is that of fio 3.33; `tests/fio_output.rs` compares the keys. Times are virtual. What
+//! a simulation does not have (CPU time, page faults, context switches) is 0.
 
 use serde_json::{Map, Value, json};
 
@@ -24,7 +24,8 @@ pub struct Latency {
     pub mean_ns: f64,
     /// Their standard deviation.
     pub stddev_ns: f64,
-    /// The latency that no more than so many percent of the calls stay below, for each of [`PERCENTILES`].
+    /// The latency that no more than so many percent of the calls stay below, for each of
+    /// [`PERCENTILES`].
     pub percentiles_ns: [u64; PERCENTILES.len()],
 }
 
@@ -143,8 +144,8 @@ impl Spread {
     }
 }
 
-/// The whole output. `global_options` are those of the job file; `timestamp_s` is shown as the time of the run, in seconds
-/// since 1970: virtual, too.
+/// The whole output. `global_options` are those of the job file; `timestamp_s` is shown as the time
+/// of the run, in seconds since 1970: virtual, too.
 pub fn to_json(global_options: &[(String, String)], timestamp_s: u64, jobs: &[JobReport]) -> Value {
     let mut all = Map::new();
     all.insert("fio version".into(), json!(concat!("fio-3.33-dovetail-", env!("CARGO_PKG_VERSION"))));
@@ -280,7 +281,8 @@ const fn milliseconds(ns: u64) -> u64 {
     ns / 1_000_000
 }
 
-/// As ctime(3) writes it, in UTC. Days to dates: Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
+/// As ctime(3) writes it, in UTC. Days to dates: Hinnant, "chrono-compatible low-level date
+/// algorithms", `civil_from_days`.
 fn date(timestamp_s: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =

@@ -5,8 +5,9 @@ use dovetail_time::Rng;
 /// Enough for a permutation that looks random (Luby and Rackoff, SIAM J. Comput. 17, 1988: four).
 const ROUNDS: usize = 4;
 
-/// A Feistel network over the next power of four, walked until the result is below `n` ("cycle walking": Black
-/// and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002): four steps at most in the mean.
+/// A Feistel network over the next power of four, walked until the result is below `n` ("cycle
+/// walking": Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002): four steps
+/// at most in the mean.
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {
     n: u64,

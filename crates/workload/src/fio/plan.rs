@@ -11,7 +11,8 @@ use super::settings::Settings;
 use super::value::Extent;
 use crate::call::FileId;
 
-/// Files of all jobs together at most, so that a slip of the pen does not fill the memory (assumed).
+/// Files of all jobs together at most, so that a slip of the pen does not fill the memory
+/// (assumed).
 const FILES_MAX: usize = 1 << 22;
 
 /// Blocks in the random maps of one job's threads together at most: 2 GiB of memory.

@@ -1,6 +1,7 @@
 //! Draws blocks from a distribution that is not uniform.
 //!
-//! Logarithms and powers are libm's, not the platform's, so that the same seed gives the same blocks anywhere.
+//! Logarithms and powers are libm's, not the platform's, so that the same seed gives the same
+//! blocks anywhere.
 
 use dovetail_time::Rng;
 
@@ -83,8 +84,8 @@ fn standard_normal(rng: &mut Rng) -> f64 {
     radius * libm::cos(std::f64::consts::TAU * unit(rng))
 }
 
-/// Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-/// distributions", ACM TOMACS 6, 1996): exact, and no sum over all blocks first.
+/// Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
+/// monotone discrete distributions", ACM TOMACS 6, 1996): exact, and no sum over all blocks first.
 #[derive(Clone, Debug)]
 struct Zipf {
     n: u64,

@@ -231,7 +231,8 @@ impl Settings {
         self.pattern.random && !self.norandommap && self.align.is_none() && self.distribution.allows_map()
     }
 
-    /// Number of calls that may be under way: only asynchronous engines past the page cache have more than one.
+    /// Number of calls that may be under way: only asynchronous engines past the page cache have
+    /// more than one.
     pub(super) const fn depth(&self) -> u64 {
         if self.engine_is_async && self.direct { self.iodepth } else { 1 }
     }
@@ -293,7 +294,8 @@ impl SyncWrites {
     }
 }
 
-/// Returns whether the engine of this name has several calls under way. They are all the same here otherwise.
+/// Returns whether the engine of this name has several calls under way. They are all the same here
+/// otherwise.
 pub(super) fn engine_is_async(value: Value<'_>) -> Result<bool, Expected> {
     match value.text {
         "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(false),
@@ -304,7 +306,8 @@ pub(super) fn engine_is_async(value: Value<'_>) -> Result<bool, Expected> {
     }
 }
 
-/// `verify=`: any method means that what is written is read back. The content of all reads is checked anyway.
+/// `verify=`: any method means that what is written is read back. The content of all reads is
+/// checked anyway.
 pub(super) fn verify(value: Value<'_>) -> Result<bool, Expected> {
     const METHODS: [&str; 18] = [
         "md5",

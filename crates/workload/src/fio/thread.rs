@@ -1,7 +1,8 @@
 //! One thread of a job: what it calls next.
 //!
-//! A pass goes over the files once: it ends when every file gives nothing more, or enough bytes were issued for all passes. Then the files are
-//! closed, and what was written is read back if `verify` says so. `loops`, `io_size` and `time_based` ask for further passes.
+//! A pass goes over the files once: it ends when every file gives nothing more, or enough bytes
+//! were issued for all passes. Then the files are closed, and what was written is read back if
+//! `verify` says so. `loops`, `io_size` and `time_based` ask for further passes.
 
 use std::collections::VecDeque;
 
@@ -121,7 +122,8 @@ impl Thread {
         self.stage != Stage::New && now >= later(self.begin, self.settings.ramp_ns)
     }
 
-    /// The first question after the thread may start; `genesis` is when the first thread of all did.
+    /// The first question after the thread may start; `genesis` is when the first thread of all
+    /// did.
     pub(super) fn start(&mut self, now: SimTime, genesis: SimTime) {
         if self.stage == Stage::New && self.wake.is_none() {
             let (low, high) = self.settings.startdelay_ns;
@@ -154,7 +156,8 @@ impl Thread {
         } else {
             self.blocked = false;
         }
-        // Threads that wait for this one are asked right after its last call: it must be done by then.
+        // Threads that wait for this one are asked right after its last call: it must be done by
+        // then.
         if self.stage == Stage::Ending && self.pending.is_empty() && self.in_flight == 0 {
             self.stage = Stage::Done;
         }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Values of `${NAME}`. fio takes the environment; here every value is given, so that a run repeats anywhere.
+/// Values of `${NAME}`. fio takes the environment; here every value is given, so that a run repeats
+/// anywhere.
 #[derive(Clone, Debug, Default)]
 pub struct Variables(BTreeMap<String, String>);
 

@@ -13,7 +13,8 @@ use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 
 /// The threads of a job file, which make the calls that fio would make.
 ///
-/// Calls that fio does not make itself: `sync=` sets a flag at open(2) there, here a [`Call::Sync`] follows every write.
+/// Calls that fio does not make itself: `sync=` sets a flag at open(2) there, here a [`Call::Sync`]
+/// follows every write.
 #[derive(Debug)]
 pub struct FioWorkload {
     jobs: JobFile,
@@ -54,7 +55,8 @@ impl<'a> ThreadInfo<'a> {
         self.job.settings.group_reporting
     }
 
-    /// Number of calls that may be under way: `iodepth`, or 1 for synchronous engines and buffered I/O.
+    /// Number of calls that may be under way: `iodepth`, or 1 for synchronous engines and buffered
+    /// I/O.
     pub const fn depth(&self) -> u64 {
         self.job.settings.depth()
     }
@@ -64,7 +66,8 @@ impl<'a> ThreadInfo<'a> {
         &self.job.options
     }
 
-    /// The value of an option as given, by the job or a global section; `None` if fio's default holds.
+    /// The value of an option as given, by the job or a global section; `None` if fio's default
+    /// holds.
     pub fn option(&self, file: &'a JobFile, name: &str) -> Option<&'a str> {
         let given = self.job.options.iter().rev().chain(file.globals.iter().rev());
         given.into_iter().find(|(option, _)| option == name).map(|(_, value)| value.as_str())

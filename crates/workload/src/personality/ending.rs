@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Reason for the end of a run. All but the first three are ends before their time, as Filebench has them too.
+/// Reason for the end of a run. All but the first three are ends before their time, as Filebench
+/// has them too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The run time is over.

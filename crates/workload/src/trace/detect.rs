@@ -6,8 +6,8 @@ use super::format::{Format, State};
 /// Number of lines that are looked at, blank ones not counted.
 const SAMPLE_LINES: usize = 48;
 
-/// The format whose parser accepts more of the first lines than any other's, and at least half of them, so
-/// that a few bad lines do not matter. `None` if there is no such format.
+/// The format whose parser accepts more of the first lines than any other's, and at least half of
+/// them, so that a few bad lines do not matter. `None` if there is no such format.
 pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     let lines: Vec<&[u8]> = sample
         .split(|b| *b == b'\n')

@@ -92,7 +92,8 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// Returns whether it is about one line, so that [`super::TraceOptions::skip_bad`] passes over it.
+    /// Returns whether it is about one line, so that [`super::TraceOptions::skip_bad`] passes over
+    /// it.
     pub const fn is_bad_line(&self) -> bool {
         matches!(self, Self::BadLine { .. } | Self::NotUtf8 { .. } | Self::LineTooLong { .. })
     }

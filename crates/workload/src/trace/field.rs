@@ -61,8 +61,8 @@ const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// The `N` columns of a CSV line, without spaces around them; `expected` names them all. There are no quotes
-/// in any of the formats.
+/// The `N` columns of a CSV line, without spaces around them; `expected` names them all. There are
+/// no quotes in any of the formats.
 pub(super) fn columns<'a, const N: usize>(
     line: &'a str,
     expected: &'static str,
@@ -119,8 +119,8 @@ pub(super) fn seconds(text: &str, expected: &'static str) -> Result<u64, Bad> {
     ns().ok_or_else(|| Bad::new(expected, text))
 }
 
-/// The range of a request that transfers data, from its two columns in units of `unit` bytes: not empty, and
-/// all of it below 2^64 bytes.
+/// The range of a request that transfers data, from its two columns in units of `unit` bytes: not
+/// empty, and all of it below 2^64 bytes.
 fn range(start: &str, len: &str, unit: u64, names: [&'static str; 2]) -> Result<ByteRange, Bad> {
     let first = number(start, names[0])?;
     let count = number(len, names[1])?;

@@ -56,10 +56,12 @@ pub(super) type Parsed<'a> = Result<Option<Event<'a>>, Bad>;
 /// A parser of one line, given without its line ending and never blank.
 pub(super) type ParseLine = for<'a> fn(&'a str, &mut State) -> Parsed<'a>;
 
-/// Declares [`Format`] from one line a format: variant, name at the command line, parser, description.
+/// Declares [`Format`] from one line a format: variant, name at the command line, parser,
+/// description.
 macro_rules! formats {
     ($($variant:ident = $name:literal, $parse:path, $about:literal;)+) => {
-        /// A format of traces. Written and read (`Display`, `FromStr`) as its name at the command line.
+        /// A format of traces. Written and read (`Display`, `FromStr`) as its name at the command
+        /// line.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Format {
             $(#[doc = concat!("`", $name, "`: ", $about, ".")] $variant,)+

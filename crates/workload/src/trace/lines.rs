@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use super::error::TraceError;
 use super::source::{self, Position, Source};
 
-/// The longest line that is read; the longest that any format is known to have is some hundred bytes.
+/// The longest line that is read; the longest that any format is known to have is some hundred
+/// bytes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes within which the end of a longer line is looked for. Assumed; a file without the end of a line here is no text.
+/// Bytes within which the end of a longer line is looked for. Assumed; a file without the end of a
+/// line here is no text.
 const LINE_SKIPPED_MAX: usize = 64 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

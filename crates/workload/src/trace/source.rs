@@ -67,8 +67,8 @@ enum Compression {
 }
 
 impl Compression {
-    /// Gzip: RFC 1952, section 2.3.1. Zstandard: RFC 8878, sections 3.1.1 and, for the skippable frame that
-    /// pzstd begins with, 3.1.2.
+    /// Gzip: RFC 1952, section 2.3.1. Zstandard: RFC 8878, sections 3.1.1 and, for the skippable
+    /// frame that pzstd begins with, 3.1.2.
     fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1F, 0x8B, ..] => Self::Gzip,

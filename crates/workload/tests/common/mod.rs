@@ -35,7 +35,8 @@ pub fn prepared(workload: &mut FioWorkload) -> Vec<Call> {
     std::iter::from_fn(|| workload.prepare()).collect()
 }
 
-/// Plays a workload to its end: every call takes [`CALL_NS`], and no call waits for another thread's.
+/// Plays a workload to its end: every call takes [`CALL_NS`], and no call waits for another
+/// thread's.
 pub fn play(workload: &mut FioWorkload) -> Vec<Played> {
     prepared(workload);
     Player::default().play(workload)

@@ -1,6 +1,7 @@
-//! Runs a workload against a file system in memory whose calls take fixed virtual times, and checks what every workload has
-//! to keep to: reads, writes and syncs go to files that the thread has open, names that are taken away are there, what is
-//! asked of the host can end, and the same run twice makes the same calls.
+//! Runs a workload against a file system in memory whose calls take fixed virtual times, and checks
+//! what every workload has to keep to: reads, writes and syncs go to files that the thread has
+//! open, names that are taken away are there, what is asked of the host can end, and the same run
+//! twice makes the same calls.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
