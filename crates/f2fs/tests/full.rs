@@ -40,7 +40,7 @@ fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
     subject.fs.setattr(&Caller::default(), root, &changes).unwrap();
 }
 
-/// Cuts off on both sides, where it began, an operation that may be done in part.
+/// Cuts the file off, on both sides, where an operation began that may be done in part.
 fn cut_off(step: &Step, target: &Target, offset: u64, expected: &mut Subject<Model>, found: &mut Volume) {
     let stat = Step { caller: step.caller, op: Op::Stat { target: target.clone() } };
     let old = match expected.apply(&stat) {

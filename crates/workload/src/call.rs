@@ -100,7 +100,7 @@ pub enum Call {
     },
     /// Forgets what the page cache holds of the file and is not dirty.
     DropCache {
-        /// File to forget.
+        /// File whose clean pages are dropped.
         file: FileId,
     },
 }

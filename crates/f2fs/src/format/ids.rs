@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A block address: the index of a 4 KiB block from the start of the volume, or one of three marks.
-/// How many bytes it has on the disk is for [`super::Variant`] to say.
+/// [`super::Variant`] gives its size on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockAddr(pub u64);
 
