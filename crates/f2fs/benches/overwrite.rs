@@ -1,8 +1,9 @@
-//! Random 4 KiB overwrites a second in the library, payload named instead of carried (direct, or through the
-//! page cache where direct writes would be in place), on a volume so full that segments are
-//! cleaned (`mode=lfs`) or their holes filled (adaptive, out of place), or updates are remapped; and on an IPLFS volume,
-//! which only appends; with a sync now and then or an fsync every ten writes; beside it what the machine does with three
-//! dependent random touches of an array as large as the file's pointers.
+//! Random 4 KiB overwrites a second in the library, payload named instead of carried (direct, or
+//! through the page cache where direct writes would be in place), on a volume so full that segments
+//! are cleaned (`mode=lfs`) or their holes filled (adaptive, out of place), or updates are
+//! remapped; and on an IPLFS volume, which only appends; with a sync now and then or an fsync every
+//! ten writes; beside it what the machine does with three dependent random touches of an array as
+//! large as the file's pointers.
 //!
 //! `cargo bench -p dovetail-f2fs --bench overwrite [-- NAME]`
 
@@ -26,7 +27,8 @@ const GIB: u64 = 1 << 30;
 /// Writes in one measurement.
 const COUNT: u64 = 1_000_000;
 
-/// Writes between two syncs: what a minute between checkpoints is to a drive of a thousand writes a second.
+/// Writes between two syncs: what a minute between checkpoints is to a drive of a thousand writes a
+/// second.
 const SYNC_EVERY: u64 = 60_000;
 
 /// Nodes that a thin device remembers of each log.
@@ -49,7 +51,8 @@ impl Flat {
     fn at(&mut self, lba: u64) -> &mut Content {
         let index = match self.area {
             0 => lba,
-            // the nodes of the file stay in the cache: to keep all that were ever written would only cost memory
+            // the nodes of the file stay in the cache: to keep all that were ever written would
+            // only cost memory
             area if lba / AREA_BLOCKS > 3 => lba / AREA_BLOCKS * area + (lba & (RECENT_NODES - 1)),
             area => lba / AREA_BLOCKS * area + (lba & (area - 1)),
         };

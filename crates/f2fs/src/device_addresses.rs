@@ -19,7 +19,8 @@ pub(crate) struct DeviceAddresses {
 }
 
 impl DeviceAddresses {
-    /// Those of a device that has as many as there are numbers for at most, and that takes them back.
+    /// Those of a device that has as many as there are numbers for at most, and that takes them
+    /// back.
     pub(crate) fn of(info: &DeviceInfo) -> Self {
         let usable = |space: &DeviceSpace| space.blocks <= MAX_DEVICE_ADDRESSES && info.capabilities.discard;
         Self { space: info.capabilities.devirtualize.filter(usable) }
@@ -54,7 +55,8 @@ impl DeviceAddresses {
     }
 }
 
-/// Every address of the volume must leave the bit alone, and the last block must not seem to go on at the first address of the device.
+/// Every address of the volume must leave the bit alone, and the last block must not seem to go on
+/// at the first address of the device.
 pub(crate) const fn check_spare_bit(blocks: u64) -> Result<(), Incompatible> {
     if blocks < DEVICE_ADDRESS_BIT {
         Ok(())

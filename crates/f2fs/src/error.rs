@@ -1,4 +1,4 @@
-//! Why a volume, or something in it, cannot be read.
+//! Errors of reading, checking and writing a volume.
 
 use std::fmt;
 
@@ -8,8 +8,7 @@ use dovetail_vfs::kit::PathError;
 use crate::format::{BlockAddr, CompressAlgorithm, Nid};
 use crate::mkfs::MkfsError;
 
-/// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
-/// apart.
+/// Error of an operation. Damage, missing support and device failures are separate variants.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The device failed.
@@ -18,7 +17,7 @@ pub enum Error {
     /// Neither superblock carries F2FS's magic number.
     #[error("this is not an F2FS volume: its magic number is {found:#010x} instead of 0xf2f52010")]
     NotF2fs {
-        /// What stands where the magic number should.
+        /// Number found in place of the magic number.
         found: u32,
     },
     /// The volume contradicts itself or the format.
@@ -87,7 +86,7 @@ pub enum Incompatible {
     IplfsOption {
         /// The option.
         option: &'static str,
-        /// Why not.
+        /// Reason for the refusal.
         reason: &'static str,
     },
     /// Pointers lead to places of the drive below, and this is not it.
@@ -126,7 +125,7 @@ pub enum Incompatible {
     },
 }
 
-/// Where something was found.
+/// Structure in which a fault was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A copy of the superblock: 0 or 1.
@@ -179,23 +178,23 @@ pub enum Damage {
     /// Neither copy of the superblock can be used.
     #[error("both copies of the superblock are unusable: {first}; {second}")]
     BothSuperblocks {
-        /// What is wrong with the first.
+        /// Damage of the first copy.
         first: Box<Corrupt>,
-        /// What is wrong with the second.
+        /// Damage of the second copy.
         second: Box<Corrupt>,
     },
     /// Neither checkpoint pack can be used.
     #[error("both checkpoint packs are unusable: {first}; {second}")]
     BothCheckpoints {
-        /// What is wrong with the first.
+        /// Damage of the first pack.
         first: Box<Corrupt>,
-        /// What is wrong with the second.
+        /// Damage of the second pack.
         second: Box<Corrupt>,
     },
     /// An address outside the main area.
     #[error("{place}: {field} points to block {found}, outside the main area {first} to {last}")]
     Address {
-        /// Where the address stands.
+        /// Structure that holds the address.
         place: Place,
         /// The pointer's field.
         field: &'static str,
@@ -214,7 +213,7 @@ pub enum Damage {
     XattrOverrun {
         /// The inode.
         ino: Nid,
-        /// Where the entry begins.
+        /// Byte of the area at which the entry begins.
         offset: u64,
         /// The size of the area.
         end: u64,
@@ -226,7 +225,7 @@ pub enum Damage {
         ino: Nid,
         /// The block of the file where the cluster begins.
         block: u64,
-        /// What is wrong with it.
+        /// Damage of the cluster.
         fault: ClusterFault,
     },
     /// A block that something points to, and that is free by the SIT.
@@ -242,7 +241,7 @@ pub enum Damage {
     },
 }
 
-/// What is wrong with a compressed cluster.
+/// Damage of a compressed cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterFault {
     /// A marker in a place where no cluster begins.
@@ -251,9 +250,9 @@ pub enum ClusterFault {
     /// A length beyond the blocks that are stored.
     #[error("it says {found} bytes, its blocks hold {room}")]
     Length {
-        /// What the header says.
+        /// Length that the header gives.
         found: u32,
-        /// What there is.
+        /// Bytes that the cluster's blocks hold.
         room: usize,
     },
     /// A checksum that does not fit the compressed bytes.
@@ -269,15 +268,15 @@ pub enum ClusterFault {
     Stream {
         /// The algorithm.
         algorithm: CompressAlgorithm,
-        /// What its decoder says.
+        /// Message of the decoder.
         message: String,
     },
     /// Less content than a cluster has.
     #[error("it gives {found} bytes instead of {expected}")]
     Size {
-        /// How many bytes it gave.
+        /// Number of bytes that it gave.
         found: usize,
-        /// How many a cluster has.
+        /// Number of bytes in a cluster.
         expected: usize,
     },
 }

@@ -1,4 +1,5 @@
-//! Power cuts of a mounted volume: everywhere, also during recovery, and what is left is what was promised.
+//! Power cuts of a mounted volume: everywhere, also during recovery, and what is left is what was
+//! promised.
 //!
 //! `DOVETAIL_SEED=n` runs one workload alone, `DOVETAIL_SEEDS=n` that many.
 
@@ -22,7 +23,7 @@ struct Volume {
     mkfs: Vec<&'static str>,
     options: &'static str,
     gc_urgent: bool,
-    /// What the device takes in a remap, if other than memory's own.
+    /// Limits of the device's remap command, if other than memory's own.
     limits: Option<RemapLimits>,
     empty: OnceLock<MemoryDevice>,
 }
@@ -174,8 +175,8 @@ fn remapped_in_small_pieces() {
     }
 }
 
-/// IPLFS: whatever a cut leaves, after recovery, a checkpoint and all discards the device holds exactly what the
-/// volume has.
+/// IPLFS: whatever a cut leaves, after recovery, a checkpoint and all discards the device holds
+/// exactly what the volume has.
 struct Iplfs {
     mkfs: MkfsOptions,
     bytes: u64,

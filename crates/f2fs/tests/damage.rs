@@ -15,7 +15,8 @@ fn image() -> &'static (MemoryDevice, Vec<Lba>) {
     static IMAGE: OnceLock<(MemoryDevice, Vec<Lba>)> = OnceLock::new();
     IMAGE.get_or_init(|| {
         let image = kernel_image("f2fs-default"); // without checksums of inodes
-        // contents of files change nothing: metadata are the blocks before the main area, and the nodes
+        // contents of files change nothing: metadata are the blocks before the main area, and the
+        // nodes
         let mut used: Vec<_> = image.used().map(|(lba, _)| lba).collect();
         let main = Volume::open(image.clone()).unwrap().superblock().main_start.0;
         used.retain(|block| block.0 < main + 512 * 4);
@@ -23,7 +24,8 @@ fn image() -> &'static (MemoryDevice, Vec<Lba>) {
     })
 }
 
-/// Opens and reads everything, at most 16 MiB a file; returns how much was found and how much was wrong.
+/// Opens and reads everything, at most 16 MiB a file; returns how much was found and how much was
+/// wrong.
 fn read_all(image: MemoryDevice) -> Result<(usize, usize), Error> {
     let mut volume = Volume::open(image)?;
     let root = volume.root()?;
@@ -69,7 +71,7 @@ proptest! {
     }
 }
 
-/// Where a file's cluster is stored: its first two blocks.
+/// First two blocks of a file's stored cluster.
 fn cluster_of(image: &MemoryDevice, path: &str) -> [Lba; 2] {
     let mut volume = Volume::open(image.clone()).unwrap();
     let inode = volume.resolve(path.as_bytes()).unwrap();

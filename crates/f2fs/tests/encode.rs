@@ -1,4 +1,4 @@
-//! What a real kernel wrote comes out the same when it is decoded and encoded again.
+//! Decoding and encoding what a real kernel wrote gives the same bytes again.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

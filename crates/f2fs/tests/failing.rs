@@ -1,5 +1,5 @@
-//! A device that fails in the midst of things: nothing panics, what cannot be done says so, and what is on the device is
-//! a sound volume.
+//! A device that fails in the midst of things: nothing panics, what cannot be done says so, and
+//! what is on the device is a sound volume.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 

@@ -39,7 +39,8 @@ fn a_volume_that_was_not_unmounted_is_clean_and_its_fsynced_files_are_counted() 
     assert_eq!(awaiting.count(), 1, "{:?}", report.findings);
 }
 
-/// What mkfs.f2fs made and sload.f2fs filled. Returns the findings that say that something is wrong.
+/// Checks a volume that mkfs.f2fs made and sload.f2fs filled. Returns the findings that say that
+/// something is wrong.
 fn made_by_tools(size: u64, options: &[&str]) -> (Vec<String>, bool) {
     let folder = tempfile::tempdir().unwrap();
     let (image, source) = (folder.path().join("image"), folder.path().join("source"));
@@ -63,8 +64,8 @@ fn made_by_tools(size: u64, options: &[&str]) -> (Vec<String>, bool) {
     (complaints(&report), clean)
 }
 
-/// Damages the root's count of links, and twice has it repaired: the first repair goes to the one pack and the other
-/// copies of the tables, the second one back.
+/// Damages the root's count of links, and twice has it repaired: the first repair goes to the one
+/// pack and the other copies of the tables, the second one back.
 fn repair_root(image: &Path) {
     for _ in 0..2 {
         let mut volume = Volume::open(ImageDevice::open_read_only(image).unwrap()).unwrap();

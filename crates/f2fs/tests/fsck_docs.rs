@@ -1,4 +1,5 @@
-//! docs/fsck.md lists the kinds of findings as the code has them. `DOVETAIL_BLESS=1` writes the table anew.
+//! docs/fsck.md lists the kinds of findings as the code has them. `DOVETAIL_BLESS=1` writes the
+//! table anew.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

@@ -1,4 +1,5 @@
-//! IPLFS: each kind of damage has its own finding, what leaked is repaired, and nothing else is touched.
+//! IPLFS: each kind of damage has its own finding, what leaked is repaired, and nothing else is
+//! touched.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,8 +32,8 @@ fn make(fs: &mut F2fs<MemoryDevice>, dir: Ino, name: &str, content: &[u8]) -> In
     ino
 }
 
-/// A volume with a file that has direct and indirect nodes, a directory of several blocks, xattrs, and a checkpoint whose
-/// discard log has extents.
+/// A volume with a file that has direct and indirect nodes, a directory of several blocks, xattrs,
+/// and a checkpoint whose discard log has extents.
 fn used(options: &MkfsOptions) -> MemoryDevice {
     let mut fs = F2fs::mount(iplfs_device(64 << 20, options), Default::default(), SimTime::ZERO).unwrap();
     let (root, caller) = (fs.root(), Caller::default());
@@ -80,7 +81,7 @@ fn put(lab: &mut Lab, at: At, value: u64) {
     lab.set(at, &value.to_le_bytes());
 }
 
-/// Where the discard log begins.
+/// First block of the discard log.
 fn log_block(lab: &Lab) -> u64 {
     lab.pack(lab.checkpoint.pack) + u64::from(lab.checkpoint.summary_start)
 }
@@ -112,7 +113,7 @@ fn direct(lab: &mut Lab) -> u32 {
     lab.u32(at)
 }
 
-/// Where the NAT has the address of a node: in the journal or the table.
+/// Place of a node's address in the NAT: in the journal or the table.
 fn nat_address(lab: &mut Lab, nid: u32) -> At {
     let journal = At { block: lab.pack(lab.checkpoint.pack), byte: 190 };
     for entry in 0..usize::from(lab.u16(journal)) {
@@ -319,7 +320,8 @@ fn every_kind_of_iplfs_alone_has_a_mutation() {
     }
 }
 
-/// What leaked is discarded, a superblock is copied; all else is refused in a sentence, and nothing is written.
+/// Leaked blocks are discarded, a superblock is copied; all else is refused in a sentence, and
+/// nothing is written.
 #[test]
 fn a_repair_touches_nothing_else() {
     let sound = Lab::new(used(&iplfs_options()));

@@ -111,7 +111,8 @@ const MUTATIONS: &[Mutation] = &[
         "two logs in one segment",
         &["LogsCollide", "LogBlockUsed", "LogTailUsed", "LogType", "SummaryNode", "SummaryType"],
         |lab| {
-            // warm data is moved to where warm nodes are; what the node log says of the segment then counts
+            // warm data is moved to where warm nodes are; what the node log says of the segment
+            // then counts
             let segno = lab.checkpoint.logs[4].segment.0;
             lab.checkpoint(36, &segno.to_le_bytes());
         },
@@ -623,7 +624,8 @@ fn orphans(lab: &mut Lab) -> At {
     At { block: lab.pack(lab.checkpoint.pack) + 1 + u64::from(lab.superblock.cp_payload), byte: 0 }
 }
 
-/// The default image with `a/s30` as an orphan: without a name, without links, listed in an orphan block.
+/// The default image with `a/s30` as an orphan: without a name, without links, listed in an orphan
+/// block.
 fn with_orphan() -> MemoryDevice {
     let mut lab = Lab::new(kernel_image("f2fs-default"));
     let ino = lab.ino("a/s30");
@@ -702,7 +704,8 @@ fn most_kinds_have_a_mutation() {
     assert!(missing.len() <= 6, "{missing:?}");
 }
 
-/// A repair of each mutation: what is repairable is gone afterwards, for us and for fsck.f2fs; the rest stays as it is.
+/// A repair of each mutation: what is repairable is gone afterwards, for us and for fsck.f2fs; the
+/// rest stays as it is.
 #[test]
 fn what_needs_no_guess_is_repaired_and_stays_repaired() {
     let (mut repaired, mut refused) = (0, 0);
@@ -752,8 +755,8 @@ fn remedy(kind: &str) -> Remedy {
     Finding::KINDS.iter().find(|known| known.name == kind).unwrap().remedy
 }
 
-/// A power cut during the repair leaves the volume as it was, or repaired; a summary or superblock may be repaired before
-/// the rest.
+/// A power cut during the repair leaves the volume as it was, or repaired; a summary or superblock
+/// may be repaired before the rest.
 fn cut_everywhere(
     name: &str,
     recording: &Recording,

@@ -13,8 +13,8 @@ use dovetail_f2fs::format::{Footer, Nid};
 use dovetail_f2fs::fsck::{Options, Report, check, repair};
 use dovetail_time::Rng;
 
-/// Blocks worth damaging: one list a kind of structure, so that the few of one kind are hit as often as the many of
-/// another.
+/// Blocks worth damaging: one list a kind of structure, so that the few of one kind are hit as
+/// often as the many of another.
 fn structures(lab: &Lab) -> Vec<Vec<u64>> {
     let s = &lab.superblock;
     let blocks: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();

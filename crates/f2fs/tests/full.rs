@@ -1,5 +1,6 @@
-//! A volume that is full: random operations beside the reference model, which never is. What fails for want of space
-//! leaves things as they were, a write and an allocation excepted: they may be done in part.
+//! A volume that is full: random operations beside the reference model, which never is. What fails
+//! for want of space leaves things as they were, a write and an allocation excepted: they may be
+//! done in part.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -39,7 +40,7 @@ fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
     subject.fs.setattr(&Caller::default(), root, &changes).unwrap();
 }
 
-/// What may be done in part is cut off on both sides, where it began.
+/// Cuts the file off, on both sides, where an operation began that may be done in part.
 fn cut_off(step: &Step, target: &Target, offset: u64, expected: &mut Subject<Model>, found: &mut Volume) {
     let stat = Step { caller: step.caller, op: Op::Stat { target: target.clone() } };
     let old = match expected.apply(&stat) {
@@ -65,7 +66,7 @@ fn step_both(step: &Step, expected: &mut Subject<Model>, found: &mut Volume, pla
     true
 }
 
-/// What is wrong with a volume.
+/// Faults of a volume, as text.
 fn faults(device: &MemoryDevice) -> String {
     match device.info().capabilities.thin {
         Some(_) => leaks_after_mount(device).join("\n"),

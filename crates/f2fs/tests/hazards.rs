@@ -1,5 +1,5 @@
-//! Cases in which what was promised could get lost: cleaning between a write and its fsync, names given anew, a mount
-//! after a crash that left half a record.
+//! Cases in which what was promised could get lost: cleaning between a write and its fsync, names
+//! given anew, a mount after a crash that left half a record.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -29,7 +29,8 @@ fn content(fs: &mut F2fs<MemoryDevice>, ino: Ino) -> Vec<u8> {
     bytes
 }
 
-/// Lets time pass, cleaning all the while, until there is nothing left to clean (or `rounds` are over).
+/// Lets time pass, cleaning all the while, until there is nothing left to clean (or `rounds` are
+/// over).
 fn clean(fs: &mut F2fs<MemoryDevice>, rounds: u32) {
     for _ in 0..rounds {
         let now = fs.now() + SimSpan::from_ms(5_001);

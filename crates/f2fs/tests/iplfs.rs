@@ -1,4 +1,5 @@
-//! IPLFS: a volume on a thin device, from mkfs to the next mount; what the device holds is what the volume has.
+//! IPLFS: a volume on a thin device, from mkfs to the next mount; what the device holds is what the
+//! volume has.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -120,7 +121,8 @@ fn options_that_make_no_sense_are_refused_in_a_sentence() {
     }
 }
 
-/// Overwrites every third block of a file, a part of it each round, so that what is given up are blocks that stand alone.
+/// Overwrites every third block of a file, a part of it each round, so that what is given up are
+/// blocks that stand alone.
 fn scatter(fs: &mut F2fs<RecordingDevice<MemoryDevice>>, rounds: u64) {
     let root = fs.root();
     let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
@@ -135,7 +137,8 @@ fn scatter(fs: &mut F2fs<RecordingDevice<MemoryDevice>>, rounds: u64) {
     }
 }
 
-/// A device on which extents were scattered, with most of them still to be discarded: nobody woke the discard thread.
+/// A device on which extents were scattered, with most of them still to be discarded: nobody woke
+/// the discard thread.
 fn scattered(options: &MkfsOptions) -> F2fs<RecordingDevice<MemoryDevice>> {
     let device = RecordingDevice::new(iplfs_device(64 * MIB, options));
     let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
@@ -210,7 +213,8 @@ fn the_discard_thread_issues_sixteen_commands_every_fifty_ms() {
     assert_eq!((rounds, issued), (9, 9 * 16));
 }
 
-/// 100 times what the hardiest drive of the paper's table 1 takes (3,600 TB), then far beyond: addresses are only numbers.
+/// 100 times what the hardiest drive of the paper's table 1 takes (3,600 TB), then far beyond:
+/// addresses are only numbers.
 #[test]
 fn a_hundred_lifetimes_change_nothing() {
     for log_start in [0, 100 * 3_600_000_000_000_000 / 4096, 1 << 50, 1 << 57, AREA_BLOCKS - 40_000] {

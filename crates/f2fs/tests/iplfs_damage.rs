@@ -51,7 +51,8 @@ fn value(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Changes a field. Heads and superblocks get the checksum of what they say then, and their copies the same, mostly.
+/// Changes a field. Heads and superblocks get the checksum of what they say then, and their copies
+/// the same, mostly.
 fn damage(device: &mut MemoryDevice, rng: &mut Rng) {
     let blocks: Vec<u64> = device.used().map(|(lba, _)| lba.0).collect();
     let metadata: Vec<u64> = blocks.iter().copied().filter(|&block| block < AREA_BLOCKS).collect();

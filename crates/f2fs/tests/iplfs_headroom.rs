@@ -1,4 +1,5 @@
-//! IPLFS where room is short: single calls that promise, give up or log very much, and power cuts right after them.
+//! IPLFS where room is short: single calls that promise, give up or log very much, and power cuts
+//! right after them.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -66,7 +67,8 @@ fn distance<D: Scheduler>(fs: &F2fs<D>) -> u64 {
     fs.superblock().room_for_files().saturating_sub(fs.checkpoint_state().valid_block_count + dead)
 }
 
-/// Overwrites a file until what it left behind takes nearly all the room: only so many blocks more than the margin are free.
+/// Overwrites a file until what it left behind takes nearly all the room: only so many blocks more
+/// than the margin are free.
 fn to_the_edge<D: Scheduler>(fs: &mut F2fs<D>, ino: Ino, left: u64) {
     let mut rounds = 0;
     while distance(fs) > left + 80 {
@@ -275,7 +277,8 @@ fn overwrites_find_no_space_before_the_device_has_none() {
     for round in 0..20 {
         let bytes = vec![round; 200 * 4096];
         found = fs.write(&Caller::default(), ino, u64::from(round) * 50 * PAGE, &bytes);
-        // each block that is given up takes as much as before: the drive's pages are larger than a block
+        // each block that is given up takes as much as before: the drive's pages are larger than a
+        // block
         found = found.and_then(|()| fs.sync());
         less.fetch_add(40, Ordering::Relaxed);
         if found.is_err() {
@@ -288,7 +291,8 @@ fn overwrites_find_no_space_before_the_device_has_none() {
     assert!(!fs.is_read_only());
 }
 
-/// Files that grow out of their inodes while room runs out: no checkpoint in between loses what was synced.
+/// Files that grow out of their inodes while room runs out: no checkpoint in between loses what was
+/// synced.
 #[test]
 fn content_that_leaves_its_inode_is_never_nowhere() {
     let device = RecordingDevice::new(iplfs_device(16 * MIB, &iplfs_options()));

@@ -9,7 +9,8 @@ use dovetail_f2fs::format::{InodeFlags, SegNo};
 use dovetail_vfs::kit::VolumeTree;
 use serde_json::Value;
 
-/// How many lines of the manifest hold; the others come back with what was found in their place.
+/// Number of lines of the manifest that hold; the others come back with what was found in their
+/// place.
 fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
     let mut volume = Volume::open(kernel_image(name)).unwrap();
     let mut different = Vec::new();
@@ -90,8 +91,8 @@ fn the_segments_of_a_clean_image_have_as_many_blocks_as_the_checkpoint_says() {
     assert!(reserved < 2048, "{reserved}");
 }
 
-/// Summaries lead to a node that points back: of segments in the summary area, of those with a log, whose summaries are
-/// compacted or not, and of node logs that have none.
+/// Summaries lead to a node that points back: of segments in the summary area, of those with a log,
+/// whose summaries are compacted or not, and of node logs that have none.
 #[test]
 fn the_owner_of_every_block_points_to_it() {
     for (name, blocks) in [("f2fs-default", 5000), ("f2fs-crash", 5000), ("f2fs-compressed", 500)] {
@@ -118,7 +119,8 @@ fn the_owner_of_every_block_points_to_it() {
     }
 }
 
-/// What the kernel's roll-forward recovery brings back is not shown: only what the last checkpoint holds is.
+/// Content that the kernel's roll-forward recovery brings back is not shown: only that of the last
+/// checkpoint is.
 #[test]
 fn a_crashed_image_is_shown_as_of_its_last_checkpoint() {
     let (equal, different) = compare("f2fs-crash");

@@ -1,4 +1,5 @@
-//! Volumes made here hold the bytes that mkfs.f2fs would have written, and its checker finds no fault in them.
+//! Volumes made here hold the bytes that mkfs.f2fs would have written, and its checker finds no
+//! fault in them.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -21,7 +22,7 @@ const TIB: u64 = 1 << 40;
 /// Makes mkfs.f2fs do the same each time.
 const ALWAYS: [&str; 6] = ["-q", "-r", "-T", "1700000000", "-U", "11111111-2222-3333-4444-555555555555"];
 
-/// What it uses then.
+/// Options that it uses then.
 fn options() -> MkfsOptions {
     let mut uuid = [0; 16];
     (0..16).for_each(|i| uuid[i] = [0x11, 0x11, 0x22, 0x33, 0x44, 0x55, 0x55, 0x55][i / 2]);
@@ -126,7 +127,8 @@ fn the_test_vector() {
     assert_eq!(md5(5632), "8e3acbf066f662598a7a705e5c09e13c");
 }
 
-/// Sizes that are a multiple of the zone: with a remainder mkfs.f2fs counts segments that are not there.
+/// Sizes that are a multiple of the zone: with a remainder mkfs.f2fs counts segments that are not
+/// there.
 #[test]
 fn sections_and_zones_are_those_of_mkfs_f2fs() {
     let zones = |segments, sections| MkfsOptions {
@@ -189,7 +191,8 @@ fn features_give_what_they_give_mkfs_f2fs() {
     compare(128 * MIB, &["-O", "casefold", "-C", "utf8"], &MkfsOptions { features, ..options() });
 }
 
-/// fsck.f2fs 1.15 opens no checkpoint of more than five payload blocks, and mkfs.f2fs makes them from 1.5 TiB on.
+/// fsck.f2fs 1.15 opens no checkpoint of more than five payload blocks, and mkfs.f2fs makes them
+/// from 1.5 TiB on.
 #[test]
 fn a_large_nat_stays_within_what_can_be_checked() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Random operations on a mounted volume and on the reference model: the same answers, the same trees, and a volume
-//! that fsck.f2fs and our own check find nothing wrong with.
+//! Random operations on a mounted volume and on the reference model: the same answers, the same
+//! trees, and a volume that fsck.f2fs and our own check find nothing wrong with.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 

@@ -250,7 +250,7 @@ fn a_compressed_file_is_read_while_its_inode_is_dirty() {
     }
 }
 
-/// What seek calls a hole reads as zeros, and what it calls data goes on to the next hole.
+/// Holes that seek finds read as zeros, and data that it finds goes on to the next hole.
 #[test]
 fn a_compressed_cluster_is_no_hole() {
     let mut fs = mount(common::kernel_image("f2fs-compressed"));

@@ -1,4 +1,5 @@
-//! Updates that the device moves: what stays as it was, what is refused, and writes that are atomic.
+//! Updates that the device moves: what stays as it was, what is refused, and writes that are
+//! atomic.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -132,8 +133,8 @@ fn recovered(device: MemoryDevice, mode: &str, place: &str) -> Vec<u8> {
     bytes
 }
 
-/// Power cuts everywhere during atomic writes, between which other writes of the same and of another file are fsynced or
-/// not.
+/// Power cuts everywhere during atomic writes, between which other writes of the same and of
+/// another file are fsynced or not.
 #[test]
 fn an_atomic_write_is_there_as_a_whole_or_not_at_all() {
     for (seed, list) in [(1, "mode=rm-ipu"), (2, "mode=rm-ipu,remap=fsync"), (3, "mode=rm-ipu-adaptive")] {
@@ -231,7 +232,8 @@ fn many_updates_wait_and_are_read_where_they_wait() {
     assert_eq!(strict_fsck(&fs.unmount().unwrap()), "");
 }
 
-/// An fsync that the device completes by a remap must not stand in the log behind a node that it may still lose.
+/// An fsync that the device completes by a remap must not stand in the log behind a node that it
+/// may still lose.
 #[test]
 fn a_record_does_not_follow_what_is_not_flushed() {
     let device = RecordingDevice::new(mkfs(64 * MIB, &[]));

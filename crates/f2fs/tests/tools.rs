@@ -85,7 +85,8 @@ fn large_sections_and_zones() {
 
 #[test]
 fn four_tebibytes_on_a_sparse_file() {
-    // few blocks: sload.f2fs searches for each through all segments (the files above take it minutes here)
+    // few blocks: sload.f2fs searches for each through all segments (the files above take it
+    // minutes here)
     let volume = check_with(4 << 40, &[], &[0, 3], 4);
     assert_eq!(volume.superblock().cp_payload, 2, "the bitmaps go on after the checkpoint's head");
 }

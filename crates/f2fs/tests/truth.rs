@@ -1,7 +1,9 @@
-//! The same work as Linux 6.12 on a 32 GiB disk with a volatile cache: what it wrote, block layer and all, is the measure.
+//! The same work as Linux 6.12 on a 32 GiB disk with a volatile cache: what it wrote, block layer
+//! and all, is the measure.
 //!
-//! The kernel's figures: Linux 6.12 (Debian's source, user-mode build), f2fs-tools 1.15, fio 3.33, a `null_blk` disk;
-//! `/sys/block/*/stat`, flushes taken out. A file of the size is written once with 1 MiB blocks and synced; then, measured,
+//! The kernel's figures: Linux 6.12 (Debian's source, user-mode build), f2fs-tools 1.15, fio 3.33,
+//! a `null_blk` disk; `/sys/block/*/stat`, flushes taken out. A file of the size is written once
+//! with 1 MiB blocks and synced; then, measured,
 //! `rw=randwrite bs=4k size=SIZE fsync=10 ioengine=psync` (every block once), then sync.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where something fails")]
@@ -14,7 +16,7 @@ use dovetail_vfs::{Caller, FileSystem, Ino, NewNode};
 
 const MIB: u64 = 1 << 20;
 
-/// What a disk was asked for.
+/// Counts of the requests to a disk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     writes: u64,
@@ -141,7 +143,8 @@ fn a_large_file_overwritten_with_fsyncs() {
     }
 }
 
-/// `rw=randwrite bs=4k size=2g io_size=512m fsync=10`, then the file read in order with its cache dropped.
+/// `rw=randwrite bs=4k size=2g io_size=512m fsync=10`, then the file read in order with its cache
+/// dropped.
 #[test]
 fn a_file_of_which_a_quarter_is_overwritten_lies_in_pieces() {
     let mut run = prepared("", 2048 * MIB);
@@ -158,8 +161,8 @@ fn a_file_of_which_a_quarter_is_overwritten_lies_in_pieces() {
     assert_near("bytes a read", counts.read_bytes / counts.reads, 2_149_617_664 / 219_825, 5.0);
 }
 
-/// A disk of 4 GiB, a file of 2 GiB that stays, and eight times four jobs that overwrite their 256 MiB at random, fsync
-/// after every tenth write.
+/// A disk of 4 GiB, a file of 2 GiB that stays, and eight times four jobs that overwrite their 256
+/// MiB at random, fsync after every tenth write.
 fn cleaned(mode: Mode) -> (Counts, Events) {
     let (alloc, ipu_policy) = (Some(AllocMode::Default), Some(IpuPolicy::FSYNC));
     let mut fs = volume(4, Options { mode, alloc, ipu_policy, ..Options::default() });

@@ -12,7 +12,8 @@ const BAD_ADDRESS: i64 = 14;
 /// Bytes that the program sets.
 const SHORT: i64 = 576;
 
-/// What the program prints: the size of the host's image, the errno, whether the registers are set, what it peeks at.
+/// Output of the program: the size of the host's image, the errno, whether the registers are set,
+/// what it peeks at.
 fn set_short_image(preload: Option<&std::path::Path>) -> [i64; 4] {
     let mut program =
         Command::new(compile("wide_registers_test.c", &["-O1", "-Wall"], "wide_registers_test"));

@@ -17,7 +17,7 @@ pub(crate) struct DeviceQueue<D> {
     pub(crate) flushes: FlushMerge,
     pub(crate) traffic: Traffic,
     pub(crate) observer: Option<Observer>,
-    /// When the last command was sent that no plan was played for.
+    /// Time of the last command that was sent outside a plan.
     pub(crate) last_direct: SimTime,
 }
 
@@ -70,7 +70,7 @@ impl<D: BlockDevice> DeviceQueue<D> {
         cost
     }
 
-    /// When a command that was asked for at `at` can be sent: one after another.
+    /// Time at which a command that was asked for at `at` can be sent: one after another.
     fn next_direct(&mut self, at: SimTime) -> SimTime {
         let mut at = at.max(self.last_direct) + self.charge();
         while let Some(later) = self.depth.room_from(at) {

@@ -1,17 +1,17 @@
-//! What can go wrong while plans are played.
+//! Errors of playing plans.
 
 use dovetail_block::{DeviceError, Lba};
 use dovetail_time::SimTime;
 
-/// Why the machine stopped.
+/// Failure that stopped the machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// The drive failed.
     #[error("at {at} of virtual time the drive failed: {source}")]
     Device {
-        /// When.
+        /// Virtual time of the failure.
         at: SimTime,
-        /// Why.
+        /// Error of the drive.
         source: DeviceError,
     },
     /// A read did not return what was last written.
@@ -19,9 +19,9 @@ pub enum HostError {
         "at {at} of virtual time block {lba} read back wrong: this is a fault in the drive model, please report it"
     )]
     WrongData {
-        /// When.
+        /// Virtual time of the read.
         at: SimTime,
-        /// Which block.
+        /// Block that read back wrong.
         lba: Lba,
     },
     /// Plans wait for each other, or for what nobody brings about.
@@ -29,9 +29,9 @@ pub enum HostError {
         "at {at} of virtual time nothing can go on: {waiting} (this is a fault of the file system's model, please report it)"
     )]
     Deadlock {
-        /// When.
+        /// Virtual time of the deadlock.
         at: SimTime,
-        /// Which plans wait for what.
+        /// Plans that wait, and what each waits for.
         waiting: String,
     },
 }

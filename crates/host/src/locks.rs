@@ -1,4 +1,5 @@
-//! Locks that plans share, granted in the order in which the plans were made: the order of the state that they came from.
+//! Locks that plans share, granted in the order in which the plans were made: the order of the
+//! state that they came from.
 
 use std::collections::VecDeque;
 

@@ -57,7 +57,7 @@ pub struct Machine<D, L> {
     now: SimTime,
     plans: Vec<Option<Running<L>>>,
     free: Vec<usize>,
-    /// What has ended, for its memory.
+    /// Progress of plans that have ended, kept for its memory.
     spare: Vec<Progress>,
     spare_plans: Vec<Plan>,
     blocked: FxHashMap<Obstacle, Vec<usize>>,
@@ -124,7 +124,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         self.now
     }
 
-    /// What reached the drive so far.
+    /// Traffic that reached the drive so far.
     pub fn traffic(&self) -> Traffic {
         self.queue.borrow().traffic
     }
@@ -342,7 +342,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         }))
     }
 
-    /// When a thread that waits at `now` for what is over at `done` goes on.
+    /// Time at which a thread goes on that waits at `now` for what is over at `done`.
     fn woken(&self, now: SimTime, done: SimTime) -> SimTime {
         if done <= now { now } else { done + SimSpan::from_ns(self.costs.wake_ns) }
     }

@@ -1,4 +1,4 @@
-//! What the blocks of a device hold as of the last command issued, played or not.
+//! Content of a device's blocks as of the last command issued, played or not.
 
 use dovetail_block::{BlockRange, Content, Data, Lba, RemapPair, Rename, SectorRange, Thin};
 
@@ -9,7 +9,7 @@ use crate::sparse::Sparse;
 #[derive(Debug)]
 pub(crate) struct Mirror {
     blocks: Sparse<Content>,
-    /// What takes room, as a thin device counts it: what is forgotten here it still holds.
+    /// Blocks that take room on a thin device. It still holds those that are forgotten here.
     used: Option<Used>,
     batch: OpenBatch,
 }
@@ -77,7 +77,7 @@ impl Mirror {
     }
 }
 
-/// Which blocks a thin device holds.
+/// Blocks that a thin device holds.
 #[derive(Debug)]
 struct Used {
     words: std::collections::BTreeMap<u64, u64>,

@@ -7,7 +7,7 @@ use dovetail_block::{BlockRange, EventId, Hints, LockId, RemapPair, RemapWhen, S
 pub struct Remap {
     /// The command's pairs.
     pub pairs: Vec<RemapPair>,
-    /// When they are executed.
+    /// Time of their execution.
     pub when: RemapWhen,
     /// Pairs of earlier commands that are executed with it.
     pub held: Vec<RemapPair>,
@@ -28,9 +28,9 @@ pub enum PlanStep {
     Read(BlockRange),
     /// Writes blocks.
     Write {
-        /// Where to.
+        /// Blocks to write.
         range: BlockRange,
-        /// What the writer knows of them.
+        /// Hints of the writer about them.
         hints: Hints,
         /// Durable when it completes.
         fua: bool,
@@ -47,7 +47,7 @@ pub enum PlanStep {
     WaitAll,
     /// Takes a lock.
     Lock {
-        /// Which.
+        /// Lock to take.
         lock: LockId,
         /// With others.
         shared: bool,
@@ -89,7 +89,7 @@ impl PlanStep {
     }
 }
 
-/// What a call issued: steps to be played one after another.
+/// Steps that a call issued, to be played one after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The steps.

@@ -31,7 +31,7 @@ struct PlannedDevice {
     /// The drive, where calls may be carried out directly; and whether they are.
     drive: Option<Rc<RefCell<dyn Direct>>>,
     is_direct: bool,
-    /// Why a direct call failed otherwise than by an answer of the drive's.
+    /// Failure of a direct call that is no answer of the drive's.
     fault: Option<HostError>,
 }
 
@@ -100,7 +100,7 @@ impl Planner {
         self.0.borrow().events.clone()
     }
 
-    /// What was issued since the last time; `spare` is a plan whose memory is used again.
+    /// Takes what was issued since the last time; `spare` is a plan whose memory is used again.
     pub fn take(&self, mut spare: Plan) -> Plan {
         spare.steps.clear();
         std::mem::swap(&mut self.0.borrow_mut().steps, &mut spare.steps);
@@ -201,8 +201,8 @@ impl PlannedDevice {
         Ok(completion)
     }
 
-    /// What a plan can answer before it is played; how much memory the drive's map takes is known
-    /// only then.
+    /// Answers a query as far as that is possible before the plan is played. The memory that the
+    /// drive's map takes is known only then.
     fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
         match query {
             Query::FreeBlocks => self.mirror.free_blocks().map(Answer::Blocks),
@@ -211,7 +211,7 @@ impl PlannedDevice {
         .ok_or_else(|| query.unsupported())
     }
 
-    /// What the file system is told of an error; what is no answer of the drive's is kept for
+    /// Error as the file system is told of it. One that is no answer of the drive's is kept for
     /// [`Planner::end_direct`].
     fn failed(&mut self, error: HostError) -> DeviceError {
         let told = match &error {

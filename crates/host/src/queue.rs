@@ -28,31 +28,31 @@ pub enum RequestKind {
 /// A command with blocks as it reached the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When.
+    /// Time at which it reached the drive.
     pub at: SimTime,
-    /// When it was done.
+    /// Time at which it was done.
     pub done: SimTime,
-    /// What.
+    /// Kind of command.
     pub kind: RequestKind,
-    /// Which blocks. A discard of several ranges is shown once for each, a remap once for each
-    /// address.
+    /// Blocks of the command. A discard of several ranges is shown once for each, a remap once for
+    /// each address.
     pub range: BlockRange,
 }
 
 /// Commands that reached the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Issued {
-    /// How many.
+    /// Number of commands.
     pub requests: u64,
     /// Blocks of 4 KiB; pairs of a remap.
     pub blocks: u64,
     /// Time from issue to completion, summed.
     pub time: SimSpan,
-    /// How many of each class of sizes.
+    /// Number of commands in each class of sizes.
     pub sizes: [u64; SIZE_CLASSES],
 }
 
-/// What reached the drive, by kind.
+/// Traffic that reached the drive, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Reads.
@@ -104,7 +104,7 @@ impl Depth {
         Self { in_flight: InFlight::default(), limit }
     }
 
-    /// When there is room for one more; `None` for now.
+    /// Time at which there is room for one more; `None` for now.
     pub(crate) fn room_from(&mut self, now: SimTime) -> Option<SimTime> {
         let limit = self.limit?;
         if self.in_flight.len() < limit {
@@ -126,17 +126,17 @@ impl Depth {
 pub struct InFlight(BinaryHeap<Reverse<SimTime>>);
 
 impl InFlight {
-    /// How many there are.
+    /// Number of requests.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// When the first of them is done.
+    /// Time at which the first of them is done.
     pub fn first(&self) -> Option<SimTime> {
         self.0.peek().map(|Reverse(done)| *done)
     }
@@ -168,7 +168,7 @@ pub(crate) struct FlushMerge {
     is_off: bool,
 }
 
-/// What becomes of a thread's flush.
+/// Outcome of a flush request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlushTurn {
     /// Another one does it, until then.

@@ -1,11 +1,11 @@
-//! What a batch of renames does to what is known of blocks.
+//! Effect of a batch of renames on what is known of blocks.
 
 use dovetail_block::{Lba, Rename};
 
 use crate::sparse::Sparse;
 
-/// The open batch: old and new addresses. Until it ends both are the same block; what is written to one of them meanwhile is
-/// not known of the other.
+/// The open batch: old and new addresses. Until it ends both are the same block; what is written to
+/// one of them meanwhile is not known of the other.
 #[derive(Debug, Default)]
 pub(crate) struct OpenBatch(Vec<(Lba, Lba)>);
 

@@ -9,7 +9,7 @@ use crate::hazards::CommandId;
 use crate::locks::Ticket;
 use crate::plan::{Plan, PlanStep};
 
-/// What a plan waits for, other than a time.
+/// Obstacle that a plan waits for, other than a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Obstacle {
     Lock(LockId),
@@ -17,7 +17,7 @@ pub(crate) enum Obstacle {
     Event(EventId),
 }
 
-/// What comes of a step.
+/// Outcome of a step.
 pub(crate) enum Turn {
     /// The next step at this time.
     At(SimTime),
@@ -33,12 +33,12 @@ pub(crate) struct Running<L> {
     pub(crate) progress: Progress,
 }
 
-/// How far a plan has come.
+/// Progress of a plan.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) plan: Plan,
     pub(crate) next: usize,
-    /// When its reads so far are done, and when all its commands are.
+    /// Time at which its reads so far are done, and the same of all its commands.
     pub(crate) reads_done: SimTime,
     pub(crate) all_done: SimTime,
     /// Tickets for the locks it has yet to take, in order; then those that it holds.
@@ -46,7 +46,7 @@ pub(crate) struct Progress {
     pub(crate) held: Vec<Ticket>,
     /// For each command not yet issued: its number and what must be issued before.
     pub(crate) planned: VecDeque<(CommandId, Vec<CommandId>)>,
-    /// When it asked for the flush that is its next step.
+    /// Time at which it asked for the flush that is its next step.
     pub(crate) asked: Option<SimTime>,
     /// Since when something stands in its way.
     pub(crate) blocked_since: Option<SimTime>,

@@ -1,4 +1,5 @@
-//! A value for each block of an address space of any size; stretches that were never touched take no memory.
+//! A value for each block of an address space of any size; stretches that were never touched take
+//! no memory.
 
 use std::collections::HashMap;
 
@@ -36,7 +37,8 @@ impl<T: Default + Clone + PartialEq> Sparse<T> {
         chunk.map(|chunk| std::mem::take(&mut chunk[(lba.0 % CHUNK) as usize])).unwrap_or_default()
     }
 
-    /// Takes the values of a range away, in a time that what was set bounds, however long the range is.
+    /// Takes the values of a range away, in a time that what was set bounds, however long the range
+    /// is.
     pub(crate) fn clear(&mut self, range: BlockRange) {
         let (start, end) = (range.start.0, range.end().0);
         if start >= end {

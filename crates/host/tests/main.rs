@@ -1,7 +1,7 @@
 //! The machine that plays what calls issue.
 //!
-//! All tests of this folder are modules of this one program: a program each would take far longer to build. To run one of
-//! them: `cargo test -p dovetail-host --test all machine::`.
+//! All tests of this folder are modules of this one program: a program each would take far longer
+//! to build. To run one of them: `cargo test -p dovetail-host --test all machine::`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

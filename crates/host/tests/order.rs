@@ -19,7 +19,7 @@ use proptest::prelude::*;
 const BLOCKS: u64 = 32;
 const LIMITS: RemapLimits = RemapLimits::of(4, 8);
 
-/// What a block saw, one after another.
+/// Command that a block saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Read,
@@ -84,13 +84,13 @@ impl BlockDevice for Device {
     }
 }
 
-/// What calls issue, and what each block should see of them.
+/// Issuer of calls, with what each block should see of them.
 struct Caller {
     rng: Rng,
     planner: Planner,
     log: Log,
     held: BTreeMap<BatchId, Vec<RemapPair>>,
-    /// What each block holds, by the calls.
+    /// Content of each block, by the calls.
     model: Vec<Content>,
     number: u32,
 }

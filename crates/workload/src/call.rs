@@ -1,4 +1,4 @@
-//! What threads ask of a file system: the calls of a workload, one after another.
+//! Calls of a workload: requests of its threads to a file system, one after another.
 
 use dovetail_time::SimTime;
 
@@ -17,71 +17,71 @@ pub struct ThreadId(pub u32);
 pub enum Call {
     /// Opens the file, and makes it (and the directories on its way) if it is not there.
     Open {
-        /// Which.
+        /// File to open.
         file: FileId,
     },
     /// Closes the file.
     Close {
-        /// Which.
+        /// File to close.
         file: FileId,
     },
     /// Reads.
     Read {
-        /// Which file.
+        /// File to read.
         file: FileId,
-        /// From where.
+        /// Offset of the first byte.
         offset: u64,
-        /// How much; at the end of the file it may be less.
+        /// Number of bytes; at the end of the file it may be less.
         len: u64,
         /// Past the page cache; `offset` and `len` are then whole blocks of 4096 bytes.
         direct: bool,
     },
     /// Writes; the file grows if need be.
     Write {
-        /// Which file.
+        /// File to write.
         file: FileId,
-        /// Where to.
+        /// Offset of the first byte.
         offset: u64,
-        /// How much.
+        /// Number of bytes.
         len: u64,
         /// As in [`Call::Read`].
         direct: bool,
     },
     /// Writes behind the end of the file.
     Append {
-        /// Which file.
+        /// File to extend.
         file: FileId,
-        /// How much.
+        /// Number of bytes.
         len: u64,
     },
     /// Frees the blocks of a range; it reads as zeros then. The size stays.
     PunchHole {
-        /// Which file.
+        /// File to punch a hole in.
         file: FileId,
-        /// From where.
+        /// Offset of the first byte.
         offset: u64,
-        /// How much.
+        /// Number of bytes.
         len: u64,
     },
     /// Reserves blocks from the start of the file.
     Allocate {
-        /// Which file.
+        /// File that the blocks are for.
         file: FileId,
-        /// How much.
+        /// Number of bytes.
         len: u64,
         /// The size stays as it is.
         keep_size: bool,
     },
     /// Sets the size of the file.
     Truncate {
-        /// Which file.
+        /// File to resize.
         file: FileId,
-        /// To what.
+        /// New size.
         size: u64,
     },
     /// Makes the file survive a power cut.
     Sync {
-        /// Which file.
+        /// File to sync.
         file: FileId,
         /// As fdatasync: attributes that the content does not need may stay behind.
         data_only: bool,
@@ -90,17 +90,17 @@ pub enum Call {
     SyncAll,
     /// Takes the file's name away.
     Unlink {
-        /// Which file.
+        /// File to unlink.
         file: FileId,
     },
     /// Looks at the file's attributes.
     Stat {
-        /// Which file.
+        /// File to look at.
         file: FileId,
     },
     /// Forgets what the page cache holds of the file and is not dirty.
     DropCache {
-        /// Which file.
+        /// File whose clean pages are dropped.
         file: FileId,
     },
 }
@@ -150,7 +150,7 @@ impl Call {
     }
 }
 
-/// What a thread does next.
+/// Next step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// This call.
@@ -165,24 +165,25 @@ pub enum Step {
     Done,
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// When the thread made the call.
+    /// Time at which the thread made the call.
     pub begin: SimTime,
-    /// When it returned.
+    /// Time at which it returned.
     pub end: SimTime,
     /// Bytes read or written.
     pub bytes: u64,
 }
 
-/// Threads that make calls. It decides by what it is told alone: the same seed and the same outcomes give the same calls.
+/// Threads that make calls. It decides by what it is told alone: the same seed and the same
+/// outcomes give the same calls.
 ///
-/// A thread is asked for its next step when it starts, and again when a call that it made has been taken up (a thread may have
-/// several calls under way; one that may not answers [`Step::Wait`]), when the time of its [`Step::Sleep`] has come, or when what it waits for has
-/// happened.
+/// A thread is asked for its next step when it starts, and again when a call that it made has been
+/// taken up (a thread may have several calls under way; one that may not answers [`Step::Wait`]),
+/// when the time of its [`Step::Sleep`] has come, or when what it waits for has happened.
 pub trait Workload {
-    /// How many threads there are; it does not change.
+    /// Number of threads; it does not change.
     fn threads(&self) -> u32;
 
     /// The job that a thread belongs to: threads of one job are reported together.
@@ -191,32 +192,34 @@ pub trait Workload {
     /// The path of a file from the root of the file system, without a slash before it.
     fn path(&self, file: FileId) -> &str;
 
-    /// The first file of its own: those before it are there to fill the volume, and no thread touches them.
+    /// The first file of its own: those before it are there to fill the volume, and no thread
+    /// touches them.
     fn first_file(&self) -> FileId {
         FileId(0)
     }
 
-    /// Calls that make the files which are to be there before the first thread starts, one after another; `None` after
-    /// the last one. They are not measured.
+    /// Calls that make the files which are to be there before the first thread starts, one after
+    /// another; `None` after the last one. They are not measured.
     fn prepare(&mut self) -> Option<Call>;
 
-    /// What `thread` does next, at time `now`.
+    /// Returns the next step of `thread` at time `now`.
     fn next(&mut self, thread: ThreadId, now: SimTime) -> Step;
 
     /// A call of `thread` has ended.
     fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome);
 
-    /// Whether a call that `thread` begins at `begin` counts in the results.
+    /// Returns whether a call that `thread` begins at `begin` counts in the results.
     fn measured(&self, _thread: ThreadId, _begin: SimTime) -> bool {
         true
     }
 
-    /// Why it came to an end before its time, if it did.
+    /// Reason for an end before its time, if there was one.
     fn problem(&self) -> Option<String> {
         None
     }
 
-    /// The fio job that makes the calls, if one does: results in fio's layout name what it says of its threads.
+    /// The fio job that makes the calls, if one does: results in fio's layout name what it says of
+    /// its threads.
     fn fio(&self) -> Option<&FioWorkload> {
         None
     }

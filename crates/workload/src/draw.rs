@@ -1,4 +1,5 @@
-//! Draws from distributions. The functions are libm's own, not the machine's, so that every machine draws the same.
+//! Draws from distributions. The functions are libm's own, not the machine's, so that every machine
+//! draws the same.
 
 use std::f64::consts::TAU;
 
@@ -15,8 +16,9 @@ pub(crate) fn normal(rng: &mut Rng) -> f64 {
     radius * libm::cos(TAU * uniform(rng))
 }
 
-/// A number of the gamma distribution (Marsaglia and Tsang, "A simple method for generating gamma variables", TOMS
-/// 2000). `shape` and `mean` are above 0; the standard deviation is `mean / sqrt(shape)`.
+/// A number of the gamma distribution (Marsaglia and Tsang, "A simple method for generating gamma
+/// variables", TOMS 2000). `shape` and `mean` are above 0; the standard deviation is
+/// `mean / sqrt(shape)`.
 pub(crate) fn gamma(rng: &mut Rng, shape: f64, mean: f64) -> f64 {
     let scale = mean / shape;
     if shape < 1.0 {

@@ -2,7 +2,7 @@
 
 use crate::call::{Call, FileId};
 
-/// How much one write takes: Filebench pre-allocates in blocks of this size.
+/// Bytes of one write: Filebench pre-allocates in blocks of this size.
 const CHUNK: u64 = 1 << 20;
 
 /// A file to write.

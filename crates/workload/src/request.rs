@@ -3,7 +3,7 @@
 use dovetail_block::ByteRange;
 use dovetail_time::SimTime;
 
-/// What a request does.
+/// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Reads its range.
@@ -19,14 +19,15 @@ pub enum Op {
 /// One request, as a trace or a generator gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it was issued, relative to the first request.
+    /// Time of issue, relative to the first request.
     pub at: SimTime,
-    /// What it does.
+    /// Operation.
     pub op: Op,
-    /// What it touches, in bytes at any alignment; start 0 and length 0 for a flush, never empty otherwise.
+    /// Bytes that it touches, at any alignment; start 0 and length 0 for a flush, never empty
+    /// otherwise.
     pub range: ByteRange,
-    /// The device's cache is to be flushed before this request is performed; false for [`Op::Flush`], which
-    /// is nothing else.
+    /// The device's cache is to be flushed before this request is performed; false for
+    /// [`Op::Flush`], which is nothing else.
     pub preflush: bool,
     /// Force unit access: the request completes only when its own data is durable.
     pub fua: bool,

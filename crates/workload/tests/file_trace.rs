@@ -1,4 +1,5 @@
-//! File-level traces: the calls of each thread in their order, at their pace, in several passes and in smaller files.
+//! File-level traces: the calls of each thread in their order, at their pace, in several passes and
+//! in smaller files.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -191,7 +192,8 @@ fn it_is_known_by_its_content() {
     }
 }
 
-/// The directory of the full traces: `traces` in `DOVETAIL_SHARED`, or in `shared` beside the project.
+/// The directory of the full traces: `traces` in `DOVETAIL_SHARED`, or in `shared` beside the
+/// project.
 fn full_traces() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let shared = std::env::var_os("DOVETAIL_SHARED").map_or_else(beside, PathBuf::from);

@@ -40,7 +40,8 @@ fn names_are_legal_and_no_path_is_there_twice_or_both_file_and_directory() {
     }
 }
 
-/// The tree decides how deep files may lie, so the theory is the Poisson distribution below its deepest level.
+/// The tree decides how deep files may lie, so the theory is the Poisson distribution below its
+/// deepest level.
 #[test]
 fn depths_of_files_are_poisson_distributed() {
     let set = files(100_000, 4);

@@ -1,4 +1,5 @@
-//! fio as referee of the calls that its job files make: the log that it writes of a run (`write_iolog`) is what we would call.
+//! fio as referee of the calls that its job files make: the log that it writes of a run
+//! (`write_iolog`) is what we would call.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

@@ -1,4 +1,5 @@
-//! docs/fio-jobs.md lists the options as the code has them. `DOVETAIL_BLESS=1` writes the tables anew.
+//! docs/fio-jobs.md lists the options as the code has them. `DOVETAIL_BLESS=1` writes the tables
+//! anew.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

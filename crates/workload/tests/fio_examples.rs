@@ -153,7 +153,8 @@ fn both_refuse_these() {
     assert!(!fio_takes("size=1m\n[a]\n") && !we_take("size=1m\n[a]\n"));
 }
 
-/// fio passes over the end of a number, and over what a job cannot do, until it runs. We say so at once.
+/// fio passes over the end of a number, and over what a job cannot do, until it runs. We say so at
+/// once.
 #[test]
 fn these_slips_pass_fio_alone() {
     for options in

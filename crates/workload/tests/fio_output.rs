@@ -31,7 +31,7 @@ fn totals(calls: u64) -> Totals {
     }
 }
 
-/// What a run of [`JOB`] might give.
+/// Output that a run of [`JOB`] might give.
 fn ours() -> Value {
     let workload = workload(JOB, 1);
     let info = workload.info(ThreadId(0));

@@ -1,4 +1,5 @@
-//! fio itself as referee: it runs a job, writes its I/O log and counts its requests; our reader must count the same.
+//! fio itself as referee: it runs a job, writes its I/O log and counts its requests; our reader
+//! must count the same.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

@@ -1,4 +1,5 @@
-//! What threads do in time: groups, delays, rates, depths, loops; and that no text makes the parser panic.
+//! Behaviour of threads in time: groups, delays, rates, depths, loops; and that no text makes the
+//! parser panic.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

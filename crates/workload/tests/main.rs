@@ -1,7 +1,7 @@
 //! Workloads, against what fio and people write.
 //!
-//! All tests of this folder are modules of this one program: a program each would take far longer to build. To run one of
-//! them: `cargo test -p dovetail-workload --test all file_trace::`.
+//! All tests of this folder are modules of this one program: a program each would take far longer
+//! to build. To run one of them: `cargo test -p dovetail-workload --test all file_trace::`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

@@ -1,4 +1,5 @@
-//! Personalities against the driver: the mix of flowops, the files, the ends of a run, and messages about what is wrong.
+//! Personalities against the driver: the mix of flowops, the files, the ends of a run, and messages
+//! about what is wrong.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -78,7 +79,8 @@ fn the_mix_is_that_of_the_list() {
     }
 }
 
-/// The applications of the F2FS-aware mapping cache's paper end with their turns, and write the bytes of its table I.
+/// The applications of the F2FS-aware mapping cache's paper end with their turns, and write the
+/// bytes of its table I.
 #[test]
 fn media_office_and_code_write_what_table_i_says() {
     const GB: f64 = 1e9;
@@ -93,7 +95,8 @@ fn media_office_and_code_write_what_table_i_says() {
     }
 }
 
-/// Calls of a loop, by kind: from the list of flowops, whole files being a read and one more that finds the end.
+/// Calls of a loop, by kind: from the list of flowops, whole files being a read and one more that
+/// finds the end.
 #[test]
 fn calls_come_in_the_ratios_of_the_list() {
     let mut workload = builtin("varmail", &[("operations", "60000")]);
@@ -137,7 +140,8 @@ fn as_many_files_as_asked_are_there_at_the_start_and_have_the_mean_size() {
     assert_eq!(paths.len(), report.files.len());
 }
 
-/// The driver checks that each file is open where it is read; here, that nobody else had it open when it was deleted.
+/// The driver checks that each file is open where it is read; here, that nobody else had it open
+/// when it was deleted.
 #[test]
 fn no_file_is_deleted_that_a_thread_has_open() {
     let mut workload = builtin("fileserver", &[("nfiles", "1000"), ("operations", "50000")]);
@@ -159,7 +163,7 @@ fn no_file_is_deleted_that_a_thread_has_open() {
     assert!(deleted > 1000, "{deleted}");
 }
 
-/// What is opened to be read or appended to is there: files come by createfile alone.
+/// Files that are opened to be read or appended to exist: files come by createfile alone.
 #[test]
 fn only_createfile_makes_files() {
     for (name, create) in [("fileserver", "createfile1"), ("varmail", "createfile2")] {
@@ -185,7 +189,8 @@ fn a_thread_deletes_its_own_file_by_its_descriptor() {
     assert!(matches!(report.calls[6].call, Call::Unlink { .. }));
 }
 
-/// 200 shadows post to each of ten writers; a writer passes its semblock once per 1000 posts, the log once per 3200.
+/// 200 shadows post to each of ten writers; a writer passes its semblock once per 1000 posts, the
+/// log once per 3200.
 #[test]
 fn database_writers_follow_the_shadows() {
     let mut workload = builtin("oltp", &[("runtime", "1")]);

@@ -1,4 +1,5 @@
-//! What all formats share: compression, line endings, bad lines, devices, time, progress, errors.
+//! Behaviour that all formats share: compression, line endings, bad lines, devices, time, progress,
+//! errors.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are not recognized as tests")]
 

@@ -1,5 +1,6 @@
-//! Requests and bytes of real traces, as a count of their lines by other means gives them: of the samples and
-//! the example that ship with the project always; of the full traces when they are there.
+//! Requests and bytes of real traces, as a count of their lines by other means gives them: of the
+//! samples and the example that ship with the project always; of the full traces when they are
+//! there.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are not recognized as tests")]
 
@@ -84,7 +85,8 @@ fn the_example_trace_has_its_counts() {
     check_blkparse(&example, BlkEvent::Dispatch, [75, 13_283, 0, 6_494], [307_200, 475_021_312, 0]);
 }
 
-/// The directory of the full traces: `traces` in `DOVETAIL_SHARED`, or in `shared` beside the project.
+/// The directory of the full traces: `traces` in `DOVETAIL_SHARED`, or in `shared` beside the
+/// project.
 fn full_traces() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let shared = std::env::var_os("DOVETAIL_SHARED").map_or_else(beside, PathBuf::from);

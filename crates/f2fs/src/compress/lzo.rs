@@ -1,10 +1,10 @@
 //! Decodes LZO1X streams, also those with runs of zeros (LZO-RLE).
 //!
-//! The format as the kernel documents it (Documentation/staging/lzo.rst). A stream is a series of instructions: a
-//! run of literals, or a match that repeats earlier output, followed by up to three literals. What an instruction
-//! below 16 means depends on how many literals came before it.
+//! The format as the kernel documents it (Documentation/staging/lzo.rst). A stream is a series of
+//! instructions: a run of literals, or a match that repeats earlier output, followed by up to three
+//! literals. What an instruction below 16 means depends on how many literals came before it.
 
-/// Why a stream cannot be decoded.
+/// Error in a compressed stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum LzoError {
     #[error("the stream ends within an instruction")]
@@ -34,7 +34,7 @@ struct Decoder<'a> {
     input: &'a [u8],
     output: &'a mut [u8],
     len: usize,
-    /// How many literals the last instruction copied; 4 stands for all larger numbers.
+    /// Number of literals copied by the last instruction; 4 stands for all larger numbers.
     literals: usize,
     /// The stream has a version, and with it runs of zeros.
     has_runs: bool,
@@ -113,7 +113,8 @@ impl Decoder<'_> {
         (self.has_runs && code & 8 != 0 && tail & 0xFFFC == 0xFFFC).then_some(tail)
     }
 
-    /// A length in the low `bits` of the instruction, which goes on in the next bytes if they are 0.
+    /// A length in the low `bits` of the instruction, which goes on in the next bytes if they
+    /// are 0.
     fn length(&mut self, code: usize, bits: u32) -> Result<usize, LzoError> {
         let mask = (1 << bits) - 1;
         if code & mask != 0 {

@@ -7,11 +7,12 @@ use ruzstd::decoding::errors::FrameDecoderError;
 
 use crate::format::CompressAlgorithm;
 
-/// The window that every decoder of Zstandard should have room for (RFC 8878, section 3.1.1.1.2); a cluster needs less.
+/// The window that every decoder of Zstandard should have room for (RFC 8878, section 3.1.1.1.2); a
+/// cluster needs less.
 const MAX_ZSTD_WINDOW: u64 = 8 << 20;
 
-/// Decodes `stream` into `into`: how many bytes it gave, or what is wrong with it. `None` for an unknown algorithm.
-/// No more memory is used than `into` and a decoder's fixed tables.
+/// Decodes `stream` into `into`: how many bytes it gave, or what is wrong with it. `None` for an
+/// unknown algorithm. No more memory is used than `into` and a decoder's fixed tables.
 pub(crate) fn decompress(
     algorithm: CompressAlgorithm,
     stream: &[u8],

@@ -1,13 +1,13 @@
 //! F2FS counts bits in two orders, and which one depends on the bitmap.
 
-/// Bit `n` of a version bitmap or a segment's valid map: the most significant bit of a byte comes first.
-/// Bits beyond the end are clear.
+/// Bit `n` of a version bitmap or a segment's valid map: the most significant bit of a byte comes
+/// first. Bits beyond the end are clear.
 pub fn msb_first(map: &[u8], n: usize) -> bool {
     map.get(n / 8).is_some_and(|byte| byte & (0x80 >> (n % 8)) != 0)
 }
 
-/// Bit `n` of a directory's bitmap: the least significant bit of a byte comes first. Bits beyond the end are
-/// clear.
+/// Bit `n` of a directory's bitmap: the least significant bit of a byte comes first. Bits beyond
+/// the end are clear.
 pub fn lsb_first(map: &[u8], n: usize) -> bool {
     map.get(n / 8).is_some_and(|byte| byte & (1 << (n % 8)) != 0)
 }

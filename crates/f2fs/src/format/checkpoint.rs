@@ -1,4 +1,5 @@
-//! The checkpoint: the consistent state of the volume at one time. Two packs; the newer valid one counts.
+//! The checkpoint: the consistent state of the volume at one time. Two packs; the newer valid one
+//! counts.
 
 use std::fmt;
 
@@ -13,11 +14,11 @@ use super::{
 };
 use crate::error::{Corrupt, Place};
 
-/// Where the checksum stands on a volume with a large NAT bitmap; the bitmaps follow it.
+/// Offset of the checksum on a volume with a large NAT bitmap; the bitmaps follow it.
 const LARGE_NAT_CHECKSUM_OFFSET: u32 = 192;
-/// Where the checksum stands otherwise: in the last four bytes.
+/// Offset of the checksum otherwise: the last four bytes.
 const CHECKSUM_OFFSET: u32 = 4092;
-/// Where the bitmaps begin.
+/// Offset of the bitmaps.
 const BITMAPS: usize = 192;
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -135,7 +136,7 @@ impl fmt::Display for CheckpointFlags {
     }
 }
 
-/// Where a log writes next.
+/// Next write position of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogPosition {
     /// The segment; outside the main area for a log that is not in use.
@@ -149,7 +150,7 @@ pub struct LogPosition {
 /// The state of the volume at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Which pack it stands in: 1 or 2.
+    /// Number of the pack that holds it: 1 or 2.
     pub pack: u32,
     /// Its number; the next checkpoint has the next one.
     pub version: u64,
@@ -175,13 +176,13 @@ pub struct Checkpoint {
     pub flags: CheckpointFlags,
     /// Blocks of the pack.
     pub total_blocks: u32,
-    /// Where in the pack the data summaries begin; of IPLFS the discard log.
+    /// First block of the data summaries in the pack; on IPLFS, of the discard log.
     pub summary_start: u32,
     /// Node blocks.
     pub valid_nodes: u32,
     /// Inodes, with those that are unlinked and open.
     pub valid_inodes: u32,
-    /// Where the search for a free nid begins.
+    /// Nid at which the search for a free one begins.
     pub next_free_nid: u32,
     /// Seconds for which the volume has been mounted.
     pub elapsed_s: u64,
@@ -212,7 +213,8 @@ impl Checkpoint {
         self.flags.has(CheckpointFlags::UMOUNT) || self.flags.has(CheckpointFlags::FASTBOOT)
     }
 
-    /// How many summary entries of each data log the pack carries if they are compacted: of a log that fills holes all.
+    /// Number of compacted summary entries of each data log in the pack. A log that fills holes has
+    /// all 512.
     pub fn compact_entries(&self) -> [usize; 3] {
         [0, 1, 2].map(|log| {
             let log = self.logs[log];
@@ -220,7 +222,8 @@ impl Checkpoint {
         })
     }
 
-    /// What the footer of a node written after this checkpoint carries, and which bits of it count.
+    /// Version for the footer of a node written after this checkpoint, and a mask of the bits that
+    /// count.
     pub fn footer_version(&self) -> (u64, u64) {
         if self.flags.has(CheckpointFlags::NOCRC_RECOVERY) {
             return (self.version & 0xFFFF_FFFF, 0xFFFF_FFFF);
@@ -233,9 +236,9 @@ impl Checkpoint {
 }
 
 impl Checkpoint {
-    /// The head, followed by the payload blocks of a volume that has them, and the head's checksum; the tail is the
-    /// same as the head. What this type does not know of is kept from `base`, the head that was read. The number of
-    /// the pack and the checksum of `self` are not used.
+    /// The head, followed by the payload blocks of a volume that has them, and the head's checksum;
+    /// the tail is the same as the head. What this type does not know of is kept from `base`, the
+    /// head that was read. The number of the pack and the checksum of `self` are not used.
     pub fn encode(
         &self,
         bitmaps: &Bitmaps,
@@ -385,7 +388,8 @@ fn check_layout(raw: &RawCheckpoint, place: Place, superblock: &Superblock) -> R
     Corrupt::check_range(place, "cp_pack_start_sum", raw.cp_pack_start_sum, (first, last))
 }
 
-/// Logs 0 to 5 write in the main area. A volume of fewer logs leaves the others at a segment number of all ones.
+/// Logs 0 to 5 write in the main area. A volume of fewer logs leaves the others at a segment number
+/// of all ones.
 fn check_logs(checkpoint: &Checkpoint, place: Place, superblock: &Superblock) -> Result<(), Corrupt> {
     let last = u64::from(superblock.segment_count_main - 1);
     for log in checkpoint.logs.iter().filter(|log| log.segment.0 != u32::MAX) {
@@ -395,8 +399,8 @@ fn check_logs(checkpoint: &Checkpoint, place: Place, superblock: &Superblock) ->
     Ok(())
 }
 
-/// Which of the two copies of each SIT and NAT block is current: bit clear for the first, set for the second,
-/// most significant bit first.
+/// Version bitmaps of the SIT and the NAT. Each block has a bit, most significant bit first: clear
+/// if the first of its two copies is current, set if the second is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bitmaps {
     /// One bit for each SIT block.

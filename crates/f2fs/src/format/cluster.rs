@@ -7,7 +7,7 @@ use super::u32_at;
 /// Bytes of the header, before the compressed ones.
 pub(crate) const CLUSTER_HEADER: usize = 24;
 
-/// How a file's clusters are compressed (`i_compress_algorithm`).
+/// Compression algorithm of a file (`i_compress_algorithm`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompressAlgorithm(pub u8);
 
@@ -31,10 +31,10 @@ impl fmt::Display for CompressAlgorithm {
     }
 }
 
-/// What the first data block of a compressed cluster begins with.
+/// Header of a compressed cluster, at the start of its first data block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClusterHeader {
-    /// How many compressed bytes follow.
+    /// Number of compressed bytes that follow.
     pub(crate) len: u32,
     /// Their checksum, where the inode says that there is one.
     pub(crate) checksum: u32,

@@ -1,8 +1,9 @@
-//! Compacted data summaries: the journals and the entries of the three data logs in one or two blocks.
+//! Compacted data summaries: the journals and the entries of the three data logs in one or two
+//! blocks.
 //!
-//! The first block begins with the NAT and the SIT journal. The entries of the hot, warm and cold data log follow
-//! without a gap: of each as many as the log has blocks written, or all 512 if it fills holes. Where fewer bytes
-//! than an entry remain before byte 4091, the second block begins.
+//! The first block begins with the NAT and the SIT journal. The entries of the hot, warm and cold
+//! data log follow without a gap: of each as many as the log has blocks written, or all 512 if it
+//! fills holes. Where fewer bytes than an entry remain before byte 4091, the second block begins.
 
 use std::borrow::Borrow;
 
@@ -39,14 +40,14 @@ pub fn compact_journals(block: &BlockBytes) -> (NatJournal, SitJournal) {
     (decode_nat(&block.nat), decode_sit(&block.sit))
 }
 
-/// How many entries the NAT and the SIT journal in the first block say that they have.
+/// Stored counts of entries in the NAT and the SIT journal of the first block.
 pub fn compact_journal_counts(block: &BlockBytes) -> (u16, u16) {
     let block: &RawFirst = transmute_ref!(block);
     (stored_count(&block.nat), stored_count(&block.sit))
 }
 
-/// How many blocks the summaries of logs with so many entries take: 1 or 2; `None` if they do not fit, and each log
-/// needs a summary block of its own.
+/// Number of blocks for the summaries of logs with so many entries: 1 or 2; `None` if they do not
+/// fit, and each log needs a summary block of its own.
 pub fn compact_block_count(counts: [usize; 3]) -> Option<usize> {
     match counts.iter().sum() {
         0..=FIRST => Some(1),
@@ -55,8 +56,8 @@ pub fn compact_block_count(counts: [usize; 3]) -> Option<usize> {
     }
 }
 
-/// The blocks for the first so many entries of each log, which must fit (see [`compact_block_count`]), and for journals
-/// within their capacities.
+/// The blocks for the first so many entries of each log, which must fit (see
+/// [`compact_block_count`]), and for journals within their capacities.
 pub fn compact_summaries(
     logs: [(&[Summary; 512], usize); 3],
     nat: &[(Nid, NatEntry)],
@@ -76,8 +77,8 @@ pub fn compact_summaries(
     blocks
 }
 
-/// The first so many entries of each log (512 at most); the others, and what lies beyond the last of `blocks`, have no
-/// owner.
+/// The first so many entries of each log (512 at most); the others, and what lies beyond the last
+/// of `blocks`, have no owner.
 pub fn parse_compact(blocks: &[impl Borrow<BlockBytes>], counts: [usize; 3]) -> [Box<[Summary; 512]>; 3] {
     let mut next = 0;
     counts.map(|count| {

@@ -1,8 +1,11 @@
-//! The checksum of F2FS: CRC-32 (reflected polynomial 0xEDB88320) with a seed and without the final inversion.
+//! The checksum of F2FS: CRC-32 (reflected polynomial 0xEDB88320) with a seed and without the final
+//! inversion.
 //!
-//! It chains: the checksum of `a` followed by `b` is the checksum of `b` with that of `a` as its seed.
+//! It chains: the checksum of `a` followed by `b` is the checksum of `b` with that of `a` as its
+//! seed.
 
-/// The seed of superblock, checkpoint and compressed cluster checksums: the file system's magic number.
+/// The seed of superblock, checkpoint and compressed cluster checksums: the file system's magic
+/// number.
 pub const CRC_SEED: u32 = super::superblock::MAGIC;
 
 /// The checksum of `bytes`, continuing from `seed`.

@@ -24,7 +24,7 @@ pub struct DirEntry {
     pub name: Vec<u8>,
     /// The inode.
     pub ino: Nid,
-    /// What it says the inode is.
+    /// File type stored in the entry.
     pub file_type: FileType,
     /// The hash of its name.
     pub hash: u32,
@@ -42,14 +42,14 @@ pub const fn dentry_slots(len: usize) -> usize {
     len.div_ceil(SLOT)
 }
 
-/// How many entries an inline area of `len` bytes has, and how many bytes lie unused after its bitmap.
+/// Number of entries in an inline area of `len` bytes, and of unused bytes after its bitmap.
 pub(super) const fn inline_layout(len: usize) -> (usize, usize) {
     let count = len * 8 / ((DENTRY + SLOT) * 8 + 1);
     (count, len - count.div_ceil(8) - count * (DENTRY + SLOT))
 }
 
-/// The blocks of a directory in which an entry of this hash may stand at `level` (0 to 62): level l has
-/// 2^(l + dir_level) buckets, at most 2^30, of 2 blocks, from level 31 on of 4.
+/// The blocks of a directory in which an entry of this hash may stand at `level` (0 to 62): level l
+/// has 2^(l + dir_level) buckets, at most 2^30, of 2 blocks, from level 31 on of 4.
 pub fn dentry_bucket(level: u32, dir_level: u32, hash: u32) -> std::ops::Range<u64> {
     let buckets = |level: u32| 1_u64 << level.saturating_add(dir_level).min(30);
     let blocks = |level: u32| if level < 31 { 2 } else { 4 };
@@ -91,7 +91,7 @@ impl<'a> DentryBlock<'a> {
         (self.bitmap, self.dentries, self.names)
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub fn slots(&self) -> usize {
         self.count
     }
@@ -104,8 +104,9 @@ impl<'a> DentryBlock<'a> {
         self.entries_from(0).map(|entry| entry.map(|(_, entry)| entry))
     }
 
-    /// The entries from slot `slot` on, each with the slot at which it begins: a listing that stopped after the entry
-    /// at a slot goes on with the slot after it, whatever was removed since.
+    /// The entries from slot `slot` on, each with the slot at which it begins: a listing that
+    /// stopped after the entry at a slot goes on with the slot after it, whatever was removed
+    /// since.
     ///
     /// # Errors
     /// As [`Self::entries`].
@@ -142,8 +143,8 @@ impl<'a> DentryBlock<'a> {
         &self.dentries[slot * DENTRY..][..DENTRY]
     }
 
-    /// Something begins or goes on at `slot`; this and the following take slots below [`Self::slots`], used or not, and
-    /// show what is stored there.
+    /// Something begins or goes on at `slot`; this and the following take slots below
+    /// [`Self::slots`], used or not, and show what is stored there.
     pub fn is_used(&self, slot: usize) -> bool {
         lsb_first(self.bitmap, slot)
     }
@@ -164,12 +165,13 @@ impl<'a> DentryBlock<'a> {
         Nid(u32_at(self.dentry(slot), 4))
     }
 
-    /// What the entry at `slot` says that its inode is.
+    /// File type stored in the entry at `slot`.
     pub fn file_type(&self, slot: usize) -> FileType {
         FileType(self.dentry(slot)[10])
     }
 
-    /// The name at `slot`; `None` if it has no length, more than 255 bytes, or goes beyond the last slot.
+    /// The name at `slot`; `None` if it has no length, more than 255 bytes, or goes beyond the last
+    /// slot.
     pub fn name(&self, slot: usize) -> Option<&'a [u8]> {
         let len = self.name_len(slot);
         let fits = (1..=MAX_NAME as usize).contains(&len) && slot + dentry_slots(len) <= self.count;
@@ -206,7 +208,7 @@ impl<'a> DentryBlock<'a> {
     /// The entry that begins at `slot`.
     ///
     /// # Errors
-    /// What is there cannot be an entry.
+    /// Damage, if there can be no entry.
     pub fn entry(&self, slot: usize) -> Result<DirEntry, Corrupt> {
         let place = Place::Directory(self.dir);
         let len = self.name_len(slot);

@@ -7,7 +7,8 @@ use super::dentry::{
 };
 use super::{BLOCK, FileType, Nid, lsb_first, set_lsb_first};
 
-/// The entries in one block, or in an inode, to be changed. "." and ".." are entries like others, with hash 0.
+/// The entries in one block, or in an inode, to be changed. "." and ".." are entries like others,
+/// with hash 0.
 #[derive(Debug)]
 pub struct DentryBlockMut<'a> {
     bitmap: &'a mut [u8],
@@ -34,8 +35,8 @@ impl<'a> DentryBlockMut<'a> {
         Self { bitmap, dentries, names, count }
     }
 
-    /// Adds an entry in the first slots side by side that are free and enough for `name` (1 to 255 bytes). Returns the
-    /// first of them; `None` if there is no room.
+    /// Adds an entry in the first slots side by side that are free and enough for `name` (1 to 255
+    /// bytes). Returns the first of them; `None` if there is no room.
     pub fn insert(&mut self, name: &[u8], hash: u32, ino: Nid, file_type: FileType) -> Option<usize> {
         let slots = dentry_slots(name.len());
         let slot = self.free_run(slots)?;
@@ -156,8 +157,8 @@ impl<'a> DentryBlockMut<'a> {
     }
 }
 
-/// The block that holds the entries of an inline area, slot for slot, as a directory without `dir_level` gets it when
-/// it outgrows its inode.
+/// The block that holds the entries of an inline area, slot for slot, as a directory without
+/// `dir_level` gets it when it outgrows its inode.
 pub fn inline_to_block(area: &[u8]) -> BlockBytes {
     let mut block = [0; BLOCK];
     let from = DentryBlock::inline(area, Nid::NONE);

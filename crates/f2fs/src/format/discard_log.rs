@@ -1,9 +1,10 @@
-//! The discard log of a checkpoint pack of IPLFS: what this checkpoint no longer refers to, and what earlier ones did not and
-//! the device has not been told of.
+//! The discard log of a checkpoint pack of IPLFS: what this checkpoint no longer refers to, and
+//! what earlier ones did not and the device has not been told of.
 //!
-//! A row of entries of two little-endian u64: the first block, and how many. With the highest bit of the second set they are
-//! not blocks to discard but the words of a bitmap that follows, least significant bit first, of the blocks from the first
-//! on: shorter where a section's invalid blocks are many and scattered.
+//! A row of entries of two little-endian u64: the first block, and how many. With the highest bit
+//! of the second set they are not blocks to discard but the words of a bitmap that follows, least
+//! significant bit first, of the blocks from the first on: shorter where a section's invalid blocks
+//! are many and scattered.
 
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ const WORD: usize = 8;
 pub struct Extent {
     /// The first block.
     pub start: BlockAddr,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a volume uses beyond the basic format.
+//! Features of a volume beyond the basic format.
 
 use std::fmt;
 

@@ -21,7 +21,8 @@ pub fn name_hash(name: &[u8]) -> u32 {
     }
 }
 
-/// The next sixteen bytes as four words; what is missing is padded with the length of all that is left.
+/// The next sixteen bytes as four words; what is missing is padded with the length of all that is
+/// left.
 fn words(rest: &[u8]) -> [u32; 4] {
     let length = rest.len() as u32;
     let pad = length | length << 8;

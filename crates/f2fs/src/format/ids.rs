@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A block address: the index of a 4 KiB block from the start of the volume, or one of three marks. How many bytes it has
-/// on the disk is for [`super::Variant`] to say.
+/// A block address: the index of a 4 KiB block from the start of the volume, or one of three marks.
+/// [`super::Variant`] gives its size on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockAddr(pub u64);
 
@@ -20,7 +20,7 @@ impl BlockAddr {
         self.0 == Self::NULL.0 || self.0 == Self::NEW.0
     }
 
-    /// What four bytes say: the marks are the two highest values of any width.
+    /// Decodes an address of four bytes. The marks are the two highest values of any width.
     pub const fn narrow(stored: u32) -> Self {
         if stored >= 0xFFFF_FFFE { Self(stored as u64 | 0xFFFF_FFFF << 32) } else { Self(stored as u64) }
     }
@@ -46,8 +46,8 @@ impl fmt::Display for BlockAddr {
     }
 }
 
-/// The id of a node block: what the NAT translates into a block address. An inode's number is the id of its
-/// node. 0 is none.
+/// The id of a node block: what the NAT translates into a block address. An inode's number is the
+/// id of its node. 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nid(pub u32);
 

@@ -10,7 +10,7 @@ use super::layout::prove_layout;
 use super::{BlockAddr, CompressAlgorithm, FileType, Footer, Nid, Superblock, Variant, crc32, u32_at};
 use crate::error::{Corrupt, Place};
 
-/// Where the pointers begin; extra attributes, if any, come first.
+/// Byte at which the area of the pointers begins; extra attributes, if any, come first in it.
 const POINTERS: usize = 360;
 /// Words of four bytes for pointers, in an inode without extra attributes and inline xattrs.
 const MAX_WORDS: usize = 923;
@@ -20,7 +20,7 @@ pub(super) const POINTER_BYTES: usize = 4 * MAX_WORDS;
 const DEFAULT_XATTR_WORDS: usize = 50;
 /// All extra attributes that are known, in bytes.
 const MAX_EXTRA_SIZE: u64 = 36;
-/// Where the inode's checksum stands, among the extra attributes.
+/// Byte of the inode's checksum, among the extra attributes.
 const CHECKSUM_OFFSET: usize = 368;
 
 /// The bytes themselves, by the kernel's names: a mounted volume edits an inode in its node block.
@@ -83,7 +83,7 @@ prove_layout!(RawInode, 4096, {
     347 => i_dir_level, 348 => i_ext, 360 => extra, 396 => i_addr, 4052 => i_nid, 4072 => footer,
 });
 
-/// What an inode holds inside itself (`i_inline`).
+/// Flags of the inode's inline content (`i_inline`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InlineFlags(pub u8);
 
@@ -153,7 +153,7 @@ pub struct Inode {
     pub mode: u16,
     /// Hints and states of the kernel (`i_advise`).
     pub advise: u8,
-    /// What it holds inside itself.
+    /// Flags of its inline content.
     pub inline: InlineFlags,
     /// The owner.
     pub uid: u32,
@@ -185,13 +185,13 @@ pub struct Inode {
     pub parent: Nid,
     /// The name that it was last given there; empty for the root.
     pub name: Vec<u8>,
-    /// How many levels of its hash table a directory skips.
+    /// Number of levels of its hash table that a directory skips.
     pub dir_level: u8,
     /// Project id; only with the feature project_quota.
     pub project: Option<u32>,
     /// Blocks of a compressed cluster; 1 for what is not compressed.
     pub cluster_blocks: u32,
-    /// How it is compressed, if it is.
+    /// Compression algorithm, if the file is compressed.
     pub compression: CompressAlgorithm,
     /// Compressed clusters have a checksum.
     pub cluster_checksum: bool,
@@ -237,7 +237,7 @@ impl Inode {
         Ok(inode)
     }
 
-    /// What kind of file it is.
+    /// File type, from the mode.
     pub fn file_type(&self) -> FileType {
         FileType::of_mode(self.mode)
     }
@@ -252,7 +252,7 @@ impl Inode {
         self.advise & ADVISE_ENCRYPTED != 0
     }
 
-    /// How many pointers it has; of a compressed file, how many are used.
+    /// Number of pointers; of a compressed file, of those used.
     pub fn pointer_count(&self) -> usize {
         let usable = self.geometry.pointers();
         usable - usable % self.cluster_blocks as usize
@@ -263,12 +263,12 @@ impl Inode {
         self.geometry.variant.address_at(&*self.block, self.geometry.pointer_at(index))
     }
 
-    /// Where content (or entries) are stored inside the inode, whether or not they are.
+    /// Area for inline content or entries, used or not.
     pub fn inline_area(&self) -> &[u8] {
         &self.block[self.geometry.inline_area()]
     }
 
-    /// Where xattrs are stored inside the inode; empty if there is no room for them.
+    /// Area for inline xattrs; empty if there is no room for them.
     pub fn inline_xattrs(&self) -> &[u8] {
         if self.inline.has(InlineFlags::XATTR) { &self.block[self.geometry.inline_xattrs()] } else { &[] }
     }
@@ -362,7 +362,8 @@ impl RawInode {
         transmute_mut!(block)
     }
 
-    /// Words that extra attributes and inline xattrs take from the pointers, of an inode that was checked.
+    /// Words that extra attributes and inline xattrs take from the pointers, of an inode that was
+    /// checked.
     pub(crate) fn geometry(&self, (variant, features): (Variant, super::Features)) -> Geometry {
         let inline = InlineFlags(self.i_inline);
         let extra = inline.has(InlineFlags::EXTRA_ATTR);
@@ -378,7 +379,7 @@ impl RawInode {
     }
 }
 
-/// How an inode divides the room of its pointers.
+/// Division of the room of an inode's pointers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Geometry {
     variant: Variant,
@@ -387,7 +388,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// How many pointers there are.
+    /// Number of pointers.
     pub(crate) const fn pointers(self) -> usize {
         4 * (MAX_WORDS - self.extra_words - self.xattr_words) / self.variant.address_bytes()
     }
@@ -408,7 +409,8 @@ impl Geometry {
     }
 }
 
-/// Puts the checksum into an inode's node block, on a volume that has them; the footer must be final.
+/// Puts the checksum into an inode's node block, on a volume that has them; the footer must be
+/// final.
 pub(crate) fn seal_inode(block: &mut BlockBytes, superblock: &Superblock) {
     let raw = RawInode::of(block);
     let extra_words = raw.geometry(superblock.layout()).extra_words;
@@ -418,7 +420,8 @@ pub(crate) fn seal_inode(block: &mut BlockBytes, superblock: &Superblock) {
     }
 }
 
-/// The checksum that an inode's node block carries and the one that its bytes give; `None` if it has none.
+/// The checksum that an inode's node block carries and the one that its bytes give; `None` if it
+/// has none.
 pub(crate) fn inode_checksums(block: &BlockBytes, superblock: &Superblock) -> Option<(u32, u32)> {
     let raw = RawInode::of(block);
     let words = raw.geometry(superblock.layout()).extra_words;
@@ -426,7 +429,7 @@ pub(crate) fn inode_checksums(block: &BlockBytes, superblock: &Superblock) -> Op
     has.then(|| (raw.extra.i_inode_checksum.get(), checksum(raw, block, superblock)))
 }
 
-/// How the inode divides its room, if the sizes that it gives make sense.
+/// Checks the sizes that the inode gives, and returns the division of its room.
 fn check_geometry(raw: &RawInode, ino: Nid, superblock: &Superblock) -> Result<Geometry, Corrupt> {
     let place = Place::Inode(ino);
     let inline = InlineFlags(raw.i_inline);

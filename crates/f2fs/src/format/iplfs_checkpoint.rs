@@ -1,7 +1,8 @@
-//! The head of a checkpoint pack of IPLFS: six addresses instead of segments, and with it the NAT's journal and bitmap.
+//! The head of a checkpoint pack of IPLFS: six addresses instead of segments, and with it the NAT's
+//! journal and bitmap.
 //!
-//! A pack is its head, the NAT bitmap's continuation if it needs one, the orphans, the discard log, and the head again. No
-//! summaries follow.
+//! A pack is its head, the NAT bitmap's continuation if it needs one, the orphans, the discard log,
+//! and the head again. No summaries follow.
 
 use dovetail_block::{AREA_BLOCKS, BlockBytes};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -108,8 +109,8 @@ pub fn iplfs_journal(head: &BlockBytes) -> NatJournal {
 }
 
 impl Checkpoint {
-    /// The head of a pack of IPLFS, followed by the payload blocks of a volume that has them, and the head's checksum. The
-    /// journal has at most [`IPLFS_JOURNAL_ENTRIES`].
+    /// The head of a pack of IPLFS, followed by the payload blocks of a volume that has them, and
+    /// the head's checksum. The journal has at most [`IPLFS_JOURNAL_ENTRIES`].
     pub fn encode_iplfs(
         &self,
         bitmaps: &Bitmaps,

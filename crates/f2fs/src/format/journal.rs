@@ -1,8 +1,10 @@
-//! The journals: NAT or SIT entries that are newer than the tables, in 507 bytes of a summary block.
+//! The journals: NAT or SIT entries that are newer than the tables, in 507 bytes of a summary
+//! block.
 //!
-//! The NAT journal stands in the summary of the hot data log, the SIT journal in that of the cold data log; when the
-//! checkpoint's data summaries are compacted, both stand at the start of the first compact block. Journals anywhere
-//! else mean nothing, but for the hot node log: its summary carries how much was ever written to the volume.
+//! The NAT journal stands in the summary of the hot data log, the SIT journal in that of the cold
+//! data log; when the checkpoint's data summaries are compacted, both stand at the start of the
+//! first compact block. Journals anywhere else mean nothing, but for the hot node log: its summary
+//! carries how much was ever written to the volume.
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32};
@@ -26,7 +28,7 @@ pub const NAT_JOURNAL_ENTRIES: usize = 38;
 /// Entries that a SIT journal has room for.
 pub const SIT_JOURNAL_ENTRIES: usize = 6;
 
-/// Where the hot node log's summary keeps the KiB written, in the place of a journal.
+/// Bytes of the hot node log's summary that hold the KiB written, in place of a journal.
 const WRITTEN_KIB: std::ops::Range<usize> = 2..10;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -129,7 +131,7 @@ pub fn sit_journal(block: &BlockBytes) -> SitJournal {
     decode_sit(journal(block))
 }
 
-/// How many entries the journal in a summary block says that it has, be they NAT's or SIT's.
+/// Stored count of entries in the journal of a summary block, be they NAT's or SIT's.
 pub fn journal_count(block: &BlockBytes) -> u16 {
     stored_count(journal(block))
 }
@@ -139,12 +141,14 @@ pub(super) const fn stored_count(journal: &[u8; JOURNAL]) -> u16 {
     u16::from_le_bytes([journal[0], journal[1]])
 }
 
-/// Puts a NAT journal of at most [`NAT_JOURNAL_ENTRIES`] into the summary block of the hot data log.
+/// Puts a NAT journal of at most [`NAT_JOURNAL_ENTRIES`] into the summary block of the hot data
+/// log.
 pub fn put_nat_journal(block: &mut BlockBytes, entries: &[(Nid, NatEntry)]) {
     *journal_mut(block) = encode_nat(entries);
 }
 
-/// Puts a SIT journal of at most [`SIT_JOURNAL_ENTRIES`] into the summary block of the cold data log.
+/// Puts a SIT journal of at most [`SIT_JOURNAL_ENTRIES`] into the summary block of the cold data
+/// log.
 pub fn put_sit_journal(block: &mut BlockBytes, entries: &[(SegNo, SitEntry)]) {
     *journal_mut(block) = encode_sit(entries);
 }

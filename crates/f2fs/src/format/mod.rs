@@ -1,9 +1,11 @@
-//! The bytes of an F2FS volume, or one of its variant IPLFS ([`Variant`]): one structure a file, no I/O.
+//! The bytes of an F2FS volume, or one of its variant IPLFS ([`Variant`]): one structure a file, no
+//! I/O.
 //!
-//! Each structure stands twice. The private one mirrors the disk (little-endian, packed, the kernel's field
-//! names) and its size and offsets are proved when it is compiled; the public one is what the rest of the crate
-//! uses. Values that a newer kernel may extend (file types, features, flags) are newtypes, so that reading an
-//! unknown one loses nothing. All offsets are decimal bytes from the start of the structure.
+//! Each structure stands twice. The private one mirrors the disk (little-endian, packed, the
+//! kernel's field names) and its size and offsets are proved when it is compiled; the public one is
+//! what the rest of the crate uses. Values that a newer kernel may extend (file types, features,
+//! flags) are newtypes, so that reading an unknown one loses nothing. All offsets are decimal bytes
+//! from the start of the structure.
 
 mod bits;
 mod checkpoint;

@@ -46,7 +46,7 @@ struct RawWideBlock {
 
 prove_layout!(RawWideBlock, 4096, { 0 => entries });
 
-/// Where a node lies.
+/// Entry of the NAT: the address of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NatEntry {
     /// Counts how often the nid was freed, since it was last allocated.
@@ -115,14 +115,14 @@ pub fn set_nat_entry(block: &mut BlockBytes, nid: Nid, entry: NatEntry, variant:
     }
 }
 
-/// Where the current copy of the NAT block that covers `nid` lies. `bitmap` tells which copy is current; the
-/// copies alternate segment by segment. `nid` must be below [`Superblock::max_nid`].
+/// Address of the current copy of the NAT block that covers `nid`. `bitmap` tells which copy is
+/// current; the copies alternate segment by segment. `nid` must be below [`Superblock::max_nid`].
 pub fn nat_block_address(superblock: &Superblock, bitmap: &[u8], nid: Nid) -> BlockAddr {
     let (block, _) = superblock.variant.nat_position(nid);
     copy_address(superblock, block, msb_first(bitmap, block as usize))
 }
 
-/// Where the other copy lies, to which the block is written next.
+/// Address of the other copy, to which the block is written next.
 pub fn nat_block_other(superblock: &Superblock, bitmap: &[u8], nid: Nid) -> BlockAddr {
     let (block, _) = superblock.variant.nat_position(nid);
     copy_address(superblock, block, !msb_first(bitmap, block as usize))

@@ -1,7 +1,8 @@
-//! NAT bits: which blocks of the NAT are full and which are empty, at the end of a checkpoint pack's segment.
+//! NAT bits: which blocks of the NAT are full and which are empty, at the end of a checkpoint
+//! pack's segment.
 //!
-//! They spare the kernel reading the NAT when it is mounted, and are valid only for the checkpoint whose version and
-//! checksum they begin with. The maps are least significant bit first.
+//! They spare the kernel reading the NAT when it is mounted, and are valid only for the checkpoint
+//! whose version and checksum they begin with. The maps are least significant bit first.
 
 use dovetail_block::BlockBytes;
 
@@ -10,7 +11,8 @@ use super::{BLOCK, BLOCKS_IN_SEGMENT, Superblock};
 /// Version and checksum of the checkpoint.
 const HEADER: usize = 8;
 
-/// Blocks that the NAT bits of a volume take: the last ones of a pack's segment, if the pack leaves them free.
+/// Blocks that the NAT bits of a volume take: the last ones of a pack's segment, if the pack leaves
+/// them free.
 pub fn nat_bits_blocks(superblock: &Superblock) -> u32 {
     ((HEADER + 2 * map_bytes(superblock)).div_ceil(BLOCK)) as u32
 }
@@ -20,8 +22,8 @@ fn map_bytes(superblock: &Superblock) -> usize {
     (superblock.segment_count_nat / 2 * (BLOCKS_IN_SEGMENT / 8)) as usize
 }
 
-/// The NAT bits of the checkpoint of this version and checksum, on a volume whose nodes all stand in the first block of
-/// the NAT: no block is full, and all but the first are empty.
+/// The NAT bits of the checkpoint of this version and checksum, on a volume whose nodes all stand
+/// in the first block of the NAT: no block is full, and all but the first are empty.
 pub fn new_nat_bits(superblock: &Superblock, version: u64, checksum: u32) -> Vec<BlockBytes> {
     let map = map_bytes(superblock);
     let mut blocks = vec![[0; BLOCK]; nat_bits_blocks(superblock) as usize];

@@ -34,7 +34,7 @@ struct RawNodeBlock {
 
 prove_layout!(RawNodeBlock, 4096, { 4072 => footer });
 
-/// What every node block says of itself.
+/// Footer of a node block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footer {
     /// The node.
@@ -47,11 +47,12 @@ pub struct Footer {
     pub fsync_mark: bool,
     /// Written by the first fsync of a new file: recovery inserts its name.
     pub dentry_mark: bool,
-    /// Its place among the nodes of the inode, 0 for the inode; [`XATTR_NODE_OFFSET`] for the xattr node.
+    /// Its place among the nodes of the inode, 0 for the inode; [`XATTR_NODE_OFFSET`] for the xattr
+    /// node.
     pub node_offset: u32,
     /// The last checkpoint before it was written (see [`super::Checkpoint::footer_version`]).
     pub checkpoint: u64,
-    /// Where the same log wrote (or was to write) next, as it is stored: see [`Self::next_of`].
+    /// Block that the same log wrote (or was to write) next, in stored form: see [`Self::next_of`].
     pub next: u32,
 }
 
@@ -73,8 +74,9 @@ impl Footer {
         }
     }
 
-    /// What `next` is for a node at `at` that `to` follows in its log: in F2FS the address. In IPLFS, whose addresses have no
-    /// room here and whose logs never jump, the distance; 0 for none.
+    /// Stored `next` of a node at `at` that `to` follows in its log. In F2FS it is the address. In
+    /// IPLFS it is the distance, 0 for none: its addresses have no room here, and its logs never
+    /// jump.
     pub const fn next_of(variant: Variant, at: BlockAddr, to: BlockAddr) -> u32 {
         match variant {
             Variant::F2fs => to.low(),
@@ -82,7 +84,7 @@ impl Footer {
         }
     }
 
-    /// Where the log goes on after this node, which lies at `at`.
+    /// Address at which the log goes on after this node, which lies at `at`.
     pub const fn next_address(&self, variant: Variant, at: BlockAddr) -> BlockAddr {
         match variant {
             Variant::F2fs => BlockAddr::narrow(self.next),

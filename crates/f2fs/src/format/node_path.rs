@@ -1,4 +1,4 @@
-//! Where in a file's tree of nodes the pointer to a block stands.
+//! Path through a file's tree of nodes to the pointer of a block.
 
 use super::{NIDS_IN_NODE, XATTR_NODE_OFFSET};
 
@@ -7,19 +7,20 @@ const N: u64 = NIDS_IN_NODE as u64;
 /// The path to a block of a file, from the inode down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodePath {
-    /// Which of the inode's five nids leads there; `None` for a pointer in the inode itself.
+    /// Index of the inode's nid, of five, that leads there; `None` for a pointer in the inode
+    /// itself.
     pub(crate) root: Option<usize>,
     /// The node offset (its place among the inode's nodes) and the index to follow in each node.
     pub(crate) steps: [(u32, usize); 3],
-    /// How many steps there are, 0 to 3.
+    /// Number of steps, 0 to 3.
     pub(crate) depth: usize,
     /// The pointer in the inode, when that holds it.
     pub(crate) index: usize,
 }
 
 impl NodePath {
-    /// The path to block `block`; `None` beyond what a file can hold. `pointers` are the inode's own, `direct` those
-    /// used in a direct node.
+    /// The path to block `block`; `None` beyond what a file can hold. `pointers` are the inode's
+    /// own, `direct` those used in a direct node.
     pub(crate) fn to(block: u64, pointers: u64, direct: u64) -> Option<Self> {
         let mut path = Self { root: None, steps: [(0, 0); 3], depth: 0, index: 0 };
         if block < pointers {
@@ -56,8 +57,8 @@ impl NodePath {
     }
 }
 
-/// How far into its subtree of `below` blocks the block is. The subtrees of one size begin at multiples of that size
-/// after the smaller ones before them.
+/// Index of the block in its subtree of `below` blocks. The subtrees of one size begin at multiples
+/// of that size after the smaller ones before them.
 pub(crate) fn steps_inside(block: u64, pointers: u64, direct: u64, below: u64) -> u64 {
     let mut rest = block - pointers;
     for size in [direct, direct, direct * N, direct * N] {
@@ -82,8 +83,8 @@ pub const fn is_indirect(offset: u32) -> bool {
         || (offset > double && (offset - double - 1).is_multiple_of(n + 1))
 }
 
-/// The first block of the file that a direct node at this offset points to. `pointers` are the inode's own, `direct`
-/// those used in a direct node.
+/// The first block of the file that a direct node at this offset points to. `pointers` are the
+/// inode's own, `direct` those used in a direct node.
 pub(crate) fn first_block(offset: u32, pointers: u64, direct: u64) -> u64 {
     let offset = u64::from(offset);
     match offset {

@@ -25,7 +25,8 @@ prove_layout!(RawOrphanBlock, 4096, {
     4080 => reserved, 4084 => blk_addr, 4086 => blk_count, 4088 => entry_count, 4092 => check_sum,
 });
 
-/// The blocks that list `inos`; none for none. A checkpoint has room for (512 - 2 - 6 - payload) of them.
+/// The blocks that list `inos`; none for none. A checkpoint has room for (512 - 2 - 6 - payload) of
+/// them.
 pub fn orphan_blocks(inos: &[Nid]) -> Vec<BlockBytes> {
     let chunks = inos.chunks(ORPHANS_IN_BLOCK);
     let count = chunks.len() as u16;
@@ -43,18 +44,18 @@ fn orphan_block(inos: &[Nid], number: u16, count: u16) -> BlockBytes {
     })
 }
 
-/// What an orphan block says of itself, as it is stored.
+/// Counts stored in an orphan block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrphanCounts {
     /// Its number among the blocks, from 1.
     pub number: u16,
-    /// How many blocks there are.
+    /// Number of blocks.
     pub blocks: u16,
-    /// How many inodes it lists, 1020 at most.
+    /// Number of inodes that it lists, 1020 at most.
     pub entries: u32,
 }
 
-/// What `block` says of itself.
+/// Counts stored in `block`.
 pub fn orphan_counts(block: &BlockBytes) -> OrphanCounts {
     let block: &RawOrphanBlock = transmute_ref!(block);
     OrphanCounts {

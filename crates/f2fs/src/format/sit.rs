@@ -30,12 +30,13 @@ struct RawSitBlock {
 
 prove_layout!(RawSitBlock, 4096, { 0 => entries });
 
-/// What a segment holds.
+/// Entry of the SIT: the use of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitEntry {
     /// Valid blocks, 0 to 512.
     pub valid_blocks: u32,
-    /// The log that the segment was opened for: hot, warm, cold data (0 to 2), hot, warm, cold nodes (3 to 5).
+    /// The log that the segment was opened for: hot, warm, cold data (0 to 2), hot, warm, cold
+    /// nodes (3 to 5).
     pub log: u8,
     /// A bit for each block, most significant bit first.
     pub valid_map: [u8; 64],
@@ -87,20 +88,20 @@ pub fn sit_entry(block: &BlockBytes, segno: SegNo) -> SitEntry {
     block.entries[(segno.0 % SIT_ENTRIES_IN_BLOCK) as usize].decode()
 }
 
-/// Sets the entry of `segno` in `block`, the block of the SIT that covers it. The count must be at most 512, the log
-/// at most 5 (see [`SitEntry::check`]).
+/// Sets the entry of `segno` in `block`, the block of the SIT that covers it. The count must be at
+/// most 512, the log at most 5 (see [`SitEntry::check`]).
 pub fn set_sit_entry(block: &mut BlockBytes, segno: SegNo, entry: &SitEntry) {
     let block: &mut RawSitBlock = transmute_mut!(block);
     block.entries[(segno.0 % SIT_ENTRIES_IN_BLOCK) as usize] = RawSitEntry::encode(entry);
 }
 
-/// Where the current copy of the SIT block that covers `segno` lies: the copies are the two halves of the area.
-/// `segno` must lie in the main area.
+/// Address of the current copy of the SIT block that covers `segno`. The copies are the two halves
+/// of the area. `segno` must lie in the main area.
 pub fn sit_block_address(superblock: &Superblock, bitmap: &[u8], segno: SegNo) -> BlockAddr {
     copy_address(superblock, segno, current_is_second(bitmap, segno))
 }
 
-/// Where the other copy lies, to which the block is written next.
+/// Address of the other copy, to which the block is written next.
 pub fn sit_block_other(superblock: &Superblock, bitmap: &[u8], segno: SegNo) -> BlockAddr {
     copy_address(superblock, segno, !current_is_second(bitmap, segno))
 }

@@ -1,7 +1,8 @@
 //! Summary blocks: who owns each block of a segment.
 //!
-//! The summary area has one for each segment of the main area. Those of the segments that logs write to stand in the
-//! checkpoint, and carry the journals (`journal.rs`); the area's copy of such a segment may be stale.
+//! The summary area has one for each segment of the main area. Those of the segments that logs
+//! write to stand in the checkpoint, and carry the journals (`journal.rs`); the area's copy of such
+//! a segment may be stale.
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32};
@@ -37,18 +38,18 @@ pub(super) struct RawSummaryBlock {
 
 prove_layout!(RawSummaryBlock, 4096, { 3584 => journal, 4091 => entry_type, 4092 => check_sum });
 
-/// Who owns a block.
+/// Owner of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The node itself, or the node that points to the data block.
     pub nid: Nid,
     /// The NAT's version of `nid`; 0 for a node.
     pub version: u8,
-    /// Which pointer of `nid` it is, counted after an inode's extra attributes; 0 for a node.
+    /// Index of the pointer in `nid`, counted after an inode's extra attributes; 0 for a node.
     pub offset: u16,
 }
 
-/// What a segment's blocks are.
+/// Kind of a segment's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SummaryKind {
     /// Contents of files and directories.
@@ -95,7 +96,7 @@ pub fn set_summary_entry(block: &mut BlockBytes, offset: u32, entry: Summary) {
     block.entries[offset as usize] = RawSummary::encode(entry);
 }
 
-/// Whether a summary block says that its segment holds data or nodes.
+/// Kind of the segment's blocks, as its summary block stores it.
 ///
 /// # Errors
 /// The type that is stored, if it is neither.
@@ -124,7 +125,7 @@ pub fn summary_block(entries: &[Summary; 512], kind: SummaryKind) -> BlockBytes 
     })
 }
 
-/// Where the summary area has the summaries of `segno`, which must lie in the main area.
+/// Address of the summaries of `segno`, which must lie in the main area.
 pub fn ssa_address(superblock: &Superblock, segno: SegNo) -> BlockAddr {
     superblock.ssa_start.plus(segno.0.into())
 }

@@ -1,6 +1,8 @@
-//! The superblock: what the volume is, and where its areas lie. Two copies, in blocks 0 and 1 at byte 1024.
+//! The superblock: what the volume is, and where its areas lie. Two copies, in blocks 0 and 1 at
+//! byte 1024.
 //!
-//! That of IPLFS has a magic number of its own and, where F2FS has reserved bytes, what needs 64 bits.
+//! That of IPLFS has a magic number of its own and, where F2FS has reserved bytes, what needs 64
+//! bits.
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BlockBytes};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -15,16 +17,17 @@ pub const MAGIC: u32 = 0xF2F5_2010;
 /// The same of IPLFS, so that no tool of F2FS takes the volume for its own: "IPLF".
 pub const IPLFS_MAGIC: u32 = u32::from_le_bytes(*b"IPLF");
 
-/// The same of F2FS with pointers that lead to the drive's own addresses: "F2DV". Kernels take a volume whatever its feature
-/// bits are; another number is what they and fsck.f2fs refuse.
+/// The same of F2FS with pointers that lead to the drive's own addresses: "F2DV". Kernels take a
+/// volume whatever its feature bits are; another number is what they and fsck.f2fs refuse.
 pub const DEVIRTUALIZED_MAGIC: u32 = u32::from_le_bytes(*b"F2DV");
 
-/// What of the address space of IPLFS an area is, as a power of two.
+/// Binary logarithm of the blocks in an area of IPLFS.
 const AREA_LOG: u32 = AREA_BLOCKS.trailing_zeros();
-/// Segments in a section of IPLFS, for which discards are gathered: 1 GiB (IPLFS paper, section 4.3).
+/// Segments in a section of IPLFS, for which discards are gathered: 1 GiB (IPLFS paper, section
+/// 4.3).
 pub(crate) const IPLFS_SECTION: u32 = 512;
 
-/// Where the checksum of a superblock stands, and how many bytes it covers.
+/// Offset of a superblock's checksum, which covers the bytes before it.
 const CHECKSUM_OFFSET: usize = 3068;
 /// 16 TiB, the largest volume.
 pub(crate) const MAX_SEGMENTS: u64 = 8_388_608;
@@ -34,7 +37,7 @@ const MIN_SEGMENTS: u64 = 9;
 const MAX_LOG_BLOCKS: u64 = 1 << 28;
 /// Blocks that a device for IPLFS must have room for at least: 4 MiB.
 pub(crate) const MIN_CAPACITY: u64 = 1024;
-/// What a checkpoint pack holds beside payload and orphans leaves room for less than this.
+/// Largest payload of a checkpoint pack; its other blocks, orphans aside, need the rest.
 const MAX_CP_PAYLOAD: u64 = 512 - 2 - 6 - 1;
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -104,7 +107,7 @@ prove_layout!(RawSuperblock, 3072, {
     2794 => s_errors, 2810 => iplfs, 2850 => reserved, 3068 => crc,
 });
 
-/// What IPLFS adds, where F2FS has reserved bytes; F2FS's own places and counts are 0 there.
+/// Fields of IPLFS, in bytes that F2FS reserves; F2FS's own places and counts are 0 there.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct RawIplfs {
@@ -130,12 +133,12 @@ struct RawSuperblockBlock {
 
 prove_layout!(RawSuperblockBlock, 4096, { 1024 => superblock });
 
-/// What the volume is, and where its areas lie. Addresses are in blocks of 4 KiB from the start of the device,
-/// areas in segments of 2 MiB.
+/// Superblock of a volume: its identity, and the layout of its areas. Addresses are in blocks of 4
+/// KiB from the start of the device, areas in segments of 2 MiB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// F2FS, or IPLFS. On a volume of the latter there are no segments: their counts are 0, and so are the places of SIT
-    /// and SSA.
+    /// F2FS, or IPLFS. On a volume of the latter there are no segments: their counts are 0, and so
+    /// are the places of SIT and SSA.
     pub variant: Variant,
     /// Pointers may lead to the drive's own addresses.
     pub devirtualized: bool,
@@ -167,15 +170,15 @@ pub struct Superblock {
     pub segment_count_ssa: u32,
     /// Segments of the main area.
     pub segment_count_main: u32,
-    /// Where the checkpoint packs lie.
+    /// Start of the checkpoint packs.
     pub cp_start: BlockAddr,
-    /// Where the SIT lies.
+    /// Start of the SIT.
     pub sit_start: BlockAddr,
-    /// Where the NAT lies.
+    /// Start of the NAT.
     pub nat_start: BlockAddr,
-    /// Where the summaries lie.
+    /// Start of the summaries.
     pub ssa_start: BlockAddr,
-    /// Where the main area lies.
+    /// Start of the main area.
     pub main_start: BlockAddr,
     /// The root directory.
     pub root: Nid,
@@ -183,15 +186,17 @@ pub struct Superblock {
     pub uuid: [u8; 16],
     /// The volume's label; what is not UTF-16 is replaced.
     pub label: String,
-    /// Beginnings of the name extensions whose files are cold, up to 8 bytes each; with the hot ones at most 64.
+    /// Beginnings of the name extensions whose files are cold, up to 8 bytes each; with the hot
+    /// ones at most 64.
     pub cold_extensions: Vec<Vec<u8>>,
     /// The same of files that are hot.
     pub hot_extensions: Vec<Vec<u8>>,
-    /// Which encoding names have where their case does not count (1 is UTF-8, Unicode 12.1; 0 none), and its flags.
+    /// Encoding of names whose case does not count (1 is UTF-8, Unicode 12.1; 0 none), and its
+    /// flags.
     pub encoding: (u16, u16),
     /// Blocks of a checkpoint pack that continue the version bitmaps.
     pub cp_payload: u32,
-    /// What the volume uses beyond the basic format.
+    /// Features beyond the basic format.
     pub features: Features,
     /// The user, group and project quota files; 0 where there is none.
     pub quota_files: [Nid; 3],
@@ -205,8 +210,8 @@ impl Superblock {
     /// Decodes and checks the superblock in `block`, the `copy`-th block of the volume.
     ///
     /// # Errors
-    /// [`Error::NotF2fs`], [`Error::Corrupt`] with the field that is wrong, [`Error::Incompatible`] for other
-    /// block sizes and for several devices.
+    /// [`Error::NotF2fs`], [`Error::Corrupt`] with the field that is wrong, [`Error::Incompatible`]
+    /// for other block sizes and for several devices.
     pub fn parse(block: &BlockBytes, copy: u32) -> Result<Self, Error> {
         let block: &RawSuperblockBlock = transmute_ref!(block);
         let raw = &block.superblock;
@@ -251,13 +256,13 @@ impl Superblock {
         }
     }
 
-    /// What the layout of an inode depends on.
+    /// Variant and features, on which the layout of an inode depends.
     pub(crate) const fn layout(&self) -> (Variant, Features) {
         (self.variant, self.features)
     }
 
-    /// Blocks of a pack that a discard log of IPLFS may take: by default as many as if all that the device holds were given up
-    /// between two checkpoints, each block alone.
+    /// Blocks of a pack that a discard log of IPLFS may take: by default as many as if all that the
+    /// device holds were given up between two checkpoints, each block alone.
     pub const fn discard_log_blocks(&self) -> u32 {
         match self.variant {
             Variant::F2fs => 0,
@@ -265,7 +270,8 @@ impl Superblock {
         }
     }
 
-    /// Blocks of a device of IPLFS that content and nodes may take: what the metadata leave at their largest.
+    /// Blocks of a device of IPLFS that content and nodes may take: what the metadata leave at
+    /// their largest.
     pub const fn room_for_files(&self) -> u64 {
         self.capacity.saturating_sub(2 + 2 * self.pack_blocks as u64 + 2 * self.nat_blocks as u64)
     }
@@ -285,8 +291,8 @@ impl Superblock {
 }
 
 impl Superblock {
-    /// The block of a copy. What this type does not know of, the boot sector among it, is kept from `base`, the block
-    /// that was read; zeros for a new volume.
+    /// The block of a copy. What this type does not know of, the boot sector among it, is kept from
+    /// `base`, the block that was read; zeros for a new volume.
     pub fn encode(&self, base: &BlockBytes) -> BlockBytes {
         let mut block = *base;
         let raw: &mut RawSuperblockBlock = transmute_mut!(&mut block);
@@ -470,8 +476,8 @@ const fn has_checksum(variant: Variant, features: Features) -> bool {
     matches!(variant, Variant::Iplfs) || features.has(Features::SB_CHECKSUM)
 }
 
-/// Blocks of a pack of IPLFS that can list orphans: for a quarter of the blocks that there is room for. Assumed; at most as many
-/// as F2FS has.
+/// Blocks of a pack of IPLFS that can list orphans: for a quarter of the blocks that there is room
+/// for. Assumed; at most as many as F2FS has.
 pub(crate) const fn iplfs_orphan_blocks(capacity: u64) -> u32 {
     match capacity / 4096 {
         0 => 1,
@@ -551,7 +557,8 @@ fn check_iplfs(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
     Corrupt::check_equal(place, "root_ino", raw.root_ino, 3_u32)
 }
 
-/// The areas follow each other without a gap, and the main area ends where the segments end, or before.
+/// The areas follow each other without a gap, and the main area ends where the segments end, or
+/// before.
 fn check_areas(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
     let after = |start: U32, segments: U32| u64::from(start) + u64::from(segments) * 512;
     let equal = Corrupt::check_equal::<U32, u64>;

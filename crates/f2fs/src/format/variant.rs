@@ -1,7 +1,7 @@
 //! F2FS, or its variant IPLFS: what of the format hangs on the width of a block address.
 //!
-//! Addresses of F2FS have 4 bytes, those of IPLFS 8. Everything else about nodes is the same: footers, inodes, names,
-//! extended attributes, and indirect nodes, which hold nids.
+//! Addresses of F2FS have 4 bytes, those of IPLFS 8. Everything else about nodes is the same:
+//! footers, inodes, names, extended attributes, and indirect nodes, which hold nids.
 
 use super::{BlockAddr, Nid};
 

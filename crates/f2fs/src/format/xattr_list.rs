@@ -5,12 +5,13 @@ use super::xattr::{ENTRY_HEADER, HEADER, XATTR_BYTES_IN_NODE, XATTR_MAGIC, Xattr
 /// The longest name, without its name space.
 const MAX_NAME: usize = 255;
 
-/// Where a list of attributes lies.
+/// Encoded list of attributes, split between the inode and the xattr node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XattrLayout {
     /// The inode's inline area.
     pub inline: Vec<u8>,
-    /// The first bytes of the xattr node; `None` if the inline area is enough, and the inode has no xattr node.
+    /// The first bytes of the xattr node; `None` if the inline area is enough, and the inode has no
+    /// xattr node.
     pub node: Option<Box<[u8; XATTR_BYTES_IN_NODE]>>,
 }
 
@@ -19,8 +20,9 @@ pub struct XattrLayout {
 #[error("there is no room for the extended attributes")]
 pub struct NoRoom;
 
-/// Lays out `list` for an inode whose inline area has `inline_len` bytes. Capacity is that area and 4072 bytes of the
-/// node; the zero word that closes the list is left out where the room is used up exactly. An empty list leaves zeros.
+/// Lays out `list` for an inode whose inline area has `inline_len` bytes. Capacity is that area and
+/// 4072 bytes of the node; the zero word that closes the list is left out where the room is used up
+/// exactly. An empty list leaves zeros.
 ///
 /// # Errors
 /// [`NoRoom`].

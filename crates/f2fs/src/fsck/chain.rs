@@ -1,4 +1,5 @@
-//! What fsync wrote after the checkpoint: the roll-forward chain. It is no part of the checked state.
+//! Roll-forward chain: nodes that fsync wrote after the checkpoint. It is no part of the checked
+//! state.
 
 use std::collections::HashSet;
 
@@ -9,8 +10,8 @@ use crate::error::Error;
 use crate::format::Footer;
 
 impl<D: BlockDevice> Checker<'_, D> {
-    /// Follows the chain from the log's position on, block by block, while the blocks were written after the
-    /// checkpoint, and counts the files in it that fsync marked.
+    /// Follows the chain from the log's position on, block by block, while the blocks were written
+    /// after the checkpoint, and counts the files in it that fsync marked.
     pub(super) fn check_chain(&mut self) -> Result<(), Error> {
         let Some(mut next) = self.chain_start() else { return Ok(()) };
         let (version, mask) = self.volume.checkpoint.footer_version();

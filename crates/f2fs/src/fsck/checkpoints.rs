@@ -69,7 +69,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
     }
 
-    /// What the kernel asks of a checkpoint before it mounts (fact by fact: `sanity_check_ckpt`).
+    /// Checks the reserves as the kernel does before it mounts (fact by fact: `sanity_check_ckpt`).
     pub(super) fn check_segment_reserves(&mut self) {
         let (checkpoint, superblock) = (&self.volume.checkpoint, &self.volume.superblock);
         let segments = u64::from(superblock.segment_count_main);
@@ -93,7 +93,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(std::array::from_fn(|log| head[176 + log]))
     }
 
-    /// What the checkpoint counts, compared with what the tree has.
+    /// Compares the checkpoint's counters with the tree.
     pub(super) fn check_counters(&mut self) {
         let (checkpoint, counts) = (&self.volume.checkpoint, &self.report.counts);
         let mut findings = Vec::new();
@@ -117,7 +117,8 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 }
 
-/// A power cut leaves a pack whose blocks do not belong together; what has a good checksum was written so.
+/// A power cut leaves a pack whose blocks do not belong together; what has a good checksum was
+/// written so.
 fn pack_finding(pack: u32, reason: &Corrupt) -> Finding {
     let torn = match reason {
         Corrupt::Checksum { .. } => true,

@@ -1,4 +1,4 @@
-//! Which blocks of the main area were reached, and as what.
+//! Blocks of the main area that were reached, and their kinds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use crate::format::{BLOCKS_IN_SEGMENT, SegNo};
 
 const SEGMENT: u64 = BLOCKS_IN_SEGMENT as u64;
 
-/// What was reached of one segment.
+/// Blocks of one segment that were reached.
 #[derive(Clone, Debug)]
 pub(super) struct Claimed {
     /// A bit for each block, most significant bit first, as in the SIT.
@@ -28,8 +28,8 @@ const fn bit(offset: u64) -> u8 {
     0x80 >> (offset % 8)
 }
 
-/// The blocks that were reached, by segment of the main area (of IPLFS by what would be one): segments without one take no
-/// memory.
+/// The blocks that were reached, by segment of the main area (of IPLFS by what would be one):
+/// segments without one take no memory.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     segments: BTreeMap<u64, Box<Claimed>>,

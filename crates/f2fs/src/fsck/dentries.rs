@@ -1,8 +1,9 @@
-//! Where an entry of a directory stands, and what a repair does to it.
+//! Position of a directory entry, and its repair.
 
 use crate::format::{DentryBlockMut, FileType, Nid};
 
-/// Where an entry of a directory stands: the block of the directory (`None` for inline entries), and the slot.
+/// Position of a directory entry: the block of the directory (`None` for inline entries), and the
+/// slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DentryPosition {
     pub(super) dir: Nid,
@@ -10,7 +11,7 @@ pub(super) struct DentryPosition {
     pub(super) slot: usize,
 }
 
-/// What a repair does to an entry.
+/// Change that repairs an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fix {
     Hash(u32),

@@ -16,13 +16,13 @@ const ENCRYPTED: u8 = 0x04;
 /// A directory that is being read.
 pub(super) struct Directory {
     ino: Nid,
-    /// What its inode names as its parent.
+    /// Parent that its inode names.
     parent: Nid,
     level: u32,
     folds_case: bool,
     encrypted: bool,
     dots: u32,
-    /// What tells the names apart: 96 bits of hashes, because a name takes more room in memory than on disk.
+    /// Hashes of the names, 96 bits each, because a name takes more room in memory than on disk.
     names: HashSet<(u64, u32)>,
 }
 
@@ -63,7 +63,7 @@ impl Directory {
         (63, 0)
     }
 
-    /// How many levels there must be for a lookup to reach a block.
+    /// Number of levels that a lookup needs to reach a block.
     pub(super) fn levels_to(&self, block: u64) -> u32 {
         self.place(block).0 + 1
     }

@@ -1,4 +1,4 @@
-//! What a check may find: one variant for each kind, with the values that disagree.
+//! Findings of a check: one variant for each kind, with the values that disagree.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use dovetail_vfs::findings;
 use crate::error::Corrupt;
 use crate::format::{BlockAddr, CheckpointFlags, Nid, SegNo};
 
-/// What [`super::repair()`] does about a kind of finding.
+/// Action of [`super::repair()`] on a kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Remedy {
-    /// What is right follows from the rest of the volume, and is put there.
+    /// Writes the right value, which follows from the rest of the volume.
     Repaired,
     /// Several states are possible; choosing one would be a guess.
     Guess,
@@ -32,7 +32,8 @@ impl fmt::Display for Remedy {
 findings! {
     remedy: Remedy;
 
-    /// Neither copy of the superblock, or neither checkpoint pack, can be used: nothing else was checked.
+    /// Neither copy of the superblock, or neither checkpoint pack, can be used: nothing else was
+    /// checked.
     Unusable: Error, Guess, { reason: Corrupt } => "nothing more can be checked: {reason}";
     /// One copy of the superblock cannot be used; the other one is.
     SuperblockCopy: Error, Repaired, { copy: u32, reason: String } => "superblock copy {copy} cannot be used: {reason}";
@@ -88,21 +89,27 @@ findings! {
     FreeSegments: Error, Repaired, { found: u32, expected: u32 } => "the checkpoint counts {found} free segments, there are {expected}";
     /// Where the search for a free nid begins is not a nid.
     NextFreeNid: Warning, Repaired, { found: Nid, max: u32 } => "the search for a free nid begins at {found}, and the last is {max}";
-    /// The maps of full and empty NAT blocks are marked as valid and are wrong: a kernel would hand out nids in use.
+    /// The maps of full and empty NAT blocks are marked as valid and are wrong: a kernel would hand
+    /// out nids in use.
     NatBits: Warning, Repaired, { block: u32 } => "the maps of full and empty NAT blocks are wrong for block {block}";
     /// Files were fsynced after the checkpoint; the next mount recovers them.
     AwaitsRecovery: Note, Nothing, { count: u64 } => "{count} fsynced files await recovery by the next mount";
-    /// A pointer of IPLFS leads beyond the position of the log: there is nothing yet, and the log will write something else there.
+    /// A pointer of IPLFS leads beyond the position of the log: there is nothing yet, and the log
+    /// will write something else there.
     LogBeyond: Error, Guess, { address: BlockAddr, nid: Nid, log: u8 } => "node {nid} leads to block {address}, where log {log} has not written yet";
-    /// A pointer of IPLFS leads to the area of a log that writes other things: to data among nodes, or the other way round.
+    /// A pointer of IPLFS leads to the area of a log that writes other things: to data among nodes,
+    /// or the other way round.
     LogClass: Error, Guess, { address: BlockAddr, nid: Nid, log: u8, what: &'static str } => "node {nid} has {what} at block {address}, in the area of log {log}, which has none";
     /// The discard log (IPLFS) cannot be read.
     DiscardLog: Error, Guess, { reason: Corrupt } => "the discard log cannot be used: {reason}";
-    /// The discard log (IPLFS) names blocks that no log has written: outside the areas of the logs, or beyond their positions.
+    /// The discard log (IPLFS) names blocks that no log has written: outside the areas of the logs,
+    /// or beyond their positions.
     DiscardOutside: Error, Guess, { first: BlockAddr, blocks: u64 } => "the discard log names {blocks} blocks from {first} on, not all of which a log has written";
-    /// The discard log (IPLFS) names blocks that belong to something: the next mount would destroy them.
+    /// The discard log (IPLFS) names blocks that belong to something: the next mount would destroy
+    /// them.
     DiscardLive: Error, Guess, { first: BlockAddr, blocks: u64 } => "the discard log names {blocks} blocks that belong to something, the first is {first}";
-    /// The drive holds blocks of an IPLFS volume that belong to nothing and wait for no discard: they take room for ever.
+    /// The drive holds blocks of an IPLFS volume that belong to nothing and wait for no discard:
+    /// they take room for ever.
     DeviceLeak: Error, Repaired, { first: BlockAddr, blocks: u64 } => "the drive holds {blocks} blocks from {first} on that belong to nothing";
     /// The drive does not hold a block that belongs to something: its content is lost.
     DeviceLost: Error, Guess, { address: BlockAddr } => "block {address} belongs to something, and the drive does not hold it";
@@ -154,7 +161,8 @@ findings! {
     FooterNext: Warning, Guess, { nid: Nid, found: BlockAddr } => "node {nid} names block {found} as the next of its log";
     /// A node claims to be written after a checkpoint that is yet to come.
     FooterVersion: Warning, Guess, { nid: Nid, found: u32, max: u32 } => "node {nid} claims to be written after checkpoint {found}, the last is {max}";
-    /// The summary of a segment says that it holds data, and it holds nodes, or the other way round.
+    /// The summary of a segment says that it holds data, and it holds nodes, or the other way
+    /// round.
     SummaryType: Error, Repaired, { segno: SegNo, found: u8, expected: u8 } => "the summary of segment {segno} has type {found}, its blocks {expected} (0: data, 1: nodes)";
     /// The summary of a node's block names another node.
     SummaryNode: Error, Repaired, { address: BlockAddr, nid: Nid, found: Nid } => "the summary of block {address} names node {found}, it is {nid}";
@@ -183,7 +191,8 @@ findings! {
     ClusterMark: Error, Guess, { ino: Nid, block: u64 } => "block {block} of inode {ino} has the mark of a compressed cluster";
     /// The parameters of compression are wrong, or the volume has none.
     Compression: Error, Guess, { ino: Nid, field: &'static str, found: u32 } => "inode {ino} is compressed, and its {field} is {found}";
-    /// The extent does not describe the blocks of the file. The kernel trusts it: wrong data is read.
+    /// The extent does not describe the blocks of the file. The kernel trusts it: wrong data is
+    /// read.
     Extent: Error, Repaired, { ino: Nid, first: u32, address: BlockAddr, count: u32 } => "the extent of inode {ino} ({count} blocks from {first} on at {address}) is not what its pointers say";
     /// An inode has extra attributes, and the volume has not.
     ExtraFlag: Error, Guess, { ino: Nid } => "inode {ino} has extra attributes, which the volume has not";

@@ -1,4 +1,5 @@
-//! Blocks at places of the device, on a volume whose pointers may lead there: no log, segment or summary knows of them.
+//! Blocks at places of the device, on a volume whose pointers may lead there: no log, segment or
+//! summary knows of them.
 
 use std::collections::HashMap;
 

@@ -48,14 +48,14 @@ pub(super) struct File {
     pub(super) last: Option<u64>,
     /// The extent: first block of the file, first block of the volume, length.
     pub(super) extent: (u32, u32, u32),
-    /// How many blocks lie where the extent says.
+    /// Number of blocks that lie where the extent says.
     pub(super) in_extent: u32,
     pub(super) directory: Option<Directory>,
 }
 
 impl<D: BlockDevice> Checker<'_, D> {
-    /// Enters inode `ino` and checks it and all that it holds; a directory is put on the list of those to be read. Returns
-    /// its mode if it can be used.
+    /// Enters inode `ino` and checks it and all that it holds; a directory is put on the list of
+    /// those to be read. Returns its mode if it can be used.
     pub(super) fn enter_inode(&mut self, ino: Nid, role: Role) -> Result<Option<u16>, Error> {
         let node = self.enter_node(ino, ino, 0)?;
         let visited = node.as_ref().map_or_else(|| Visited::unusable(role), |node| Visited::of(node, role));
@@ -122,7 +122,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
     }
 
-    /// How the inode divides its room. False if that makes no sense.
+    /// Checks the division of the inode's room. Returns false if it makes no sense.
     fn check_geometry(&mut self, ino: Nid, raw: &RawInode) -> bool {
         if !InlineFlags(raw.i_inline).has(InlineFlags::EXTRA_ATTR) {
             return true;
@@ -152,7 +152,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
     }
 
-    /// What the inode holds: attributes, inline content, blocks.
+    /// Checks the content of the inode: attributes, inline content, blocks.
     pub(super) fn check_content(&mut self, ino: Nid, node: &Node, file_type: FileType) -> Result<(), Error> {
         let raw = RawInode::of(&node.block);
         let geometry = raw.geometry(self.volume.superblock.layout());

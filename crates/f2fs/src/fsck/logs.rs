@@ -1,4 +1,5 @@
-//! The six logs: their positions, the summaries of their segments, and the journals that ride in them.
+//! The six logs: their positions, the summaries of their segments, and the journals that ride in
+//! them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use crate::volume::open::pack_start;
 /// The summary of a segment that a log writes to.
 #[derive(Clone, Debug)]
 pub(super) enum LogSummary {
-    /// A summary block, as it stands in the pack or put together from compacted ones, and what it is of.
+    /// A summary block, as it stands in the pack or put together from compacted ones, and what it
+    /// is of.
     Stored(Arc<BlockBytes>, SummaryKind),
     /// Not stored: a node log of a volume that was not unmounted.
     Footers,
@@ -120,8 +122,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(self.volume.blocks.metadata(start.plus(index.into()))?)
     }
 
-    /// The summaries of the logs' segments. A wrong type in a data log's own summary is of no consequence: it is
-    /// written anew with the segment.
+    /// The summaries of the logs' segments. A wrong type in a data log's own summary is of no
+    /// consequence: it is written anew with the segment.
     fn log_summaries(&mut self) -> Result<Vec<LogSummary>, Error> {
         let mut summaries = Vec::new();
         if self.volume.checkpoint.flags.has(CheckpointFlags::COMPACT) {

@@ -1,23 +1,24 @@
 //! Checking a volume, and repairing what can be repaired without guessing.
 //!
-//! [`check`] reads the volume as of its elected checkpoint: it follows every pointer from the root, the orphans and the
-//! quota files, and then compares what it reached with what NAT, SIT, SSA and checkpoint say. Each disagreement is a
-//! [`Finding`]; `docs/fsck.md` lists the kinds.
+//! [`check`] reads the volume as of its elected checkpoint: it follows every pointer from the root,
+//! the orphans and the quota files, and then compares what it reached with what NAT, SIT, SSA and
+//! checkpoint say. Each disagreement is a [`Finding`]; `docs/fsck.md` lists the kinds.
 //!
-//! A volume that was not unmounted is checked in the same way: what fsync wrote after the checkpoint is not part of it,
-//! and only counted ([`Finding::AwaitsRecovery`]).
+//! A volume that was not unmounted is checked in the same way: what fsync wrote after the
+//! checkpoint is not part of it, and only counted ([`Finding::AwaitsRecovery`]).
 //!
-//! A volume of IPLFS is checked in the same way, with its logs' positions, its discard log and what its device holds in the
-//! place of SIT and SSA.
+//! A volume of IPLFS is checked in the same way, with its logs' positions, its discard log and what
+//! its device holds in the place of SIT and SSA.
 //!
-//! A devirtualised volume is checked with its drive: a pointer to a place must lead to one by which the drive holds a block. It is not
-//! repaired.
+//! A devirtualised volume is checked with its drive: a pointer to a place must lead to one by which
+//! the drive holds a block. It is not repaired.
 //!
-//! Hazards: the volume is damaged, so no field is believed before it is checked. Every block and every node is entered
-//! once, so that the work ends; memory follows what is in use: a bit for each block of a segment in use, an entry for
-//! each node and inode.
+//! Hazards: the volume is damaged, so no field is believed before it is checked. Every block and
+//! every node is entered once, so that the work ends; memory follows what is in use: a bit for each
+//! block of a segment in use, an entry for each node and inode.
 //!
-//! Left out: the content of quota files, the hashes of casefolded names, the format of encrypted names.
+//! Left out: the content of quota files, the hashes of casefolded names, the format of encrypted
+//! names.
 
 mod chain;
 mod checkpoints;
@@ -59,7 +60,7 @@ use held_addresses::HeldAddresses;
 use logs::Logs;
 use tree::Visited;
 
-/// How to check.
+/// Options of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Findings kept of one kind; more are only counted.
@@ -72,7 +73,7 @@ impl Default for Options {
     }
 }
 
-/// How far a check has come.
+/// Progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// This many inodes were checked, of as many as the checkpoint counts.
@@ -89,8 +90,8 @@ pub enum Progress {
 /// Checks the volume on `device`, without writing. `progress` is called now and then.
 ///
 /// # Errors
-/// [`Error::NotF2fs`], [`Error::Incompatible`], [`Error::Io`]. A volume that is too damaged to be opened is a report
-/// with [`Finding::Unusable`].
+/// [`Error::NotF2fs`], [`Error::Incompatible`], [`Error::Io`]. A volume that is too damaged to be
+/// opened is a report with [`Finding::Unusable`].
 pub fn check<D: BlockDevice>(
     device: D,
     options: Options,
@@ -121,7 +122,7 @@ struct Checker<'p, D> {
     inodes: HashMap<Nid, Visited>,
     /// Directories that were entered and are still to be read.
     todo: Vec<Nid>,
-    /// What a repair does to entries of directories.
+    /// Repairs of directory entries.
     fixes: Vec<DentryFix>,
     /// The orphans that exist.
     orphans: Vec<Nid>,

@@ -57,7 +57,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.enter_lost(lost)
     }
 
-    /// Reads the current copies of NAT blocks from block `first` on, at most as many as lie in one segment.
+    /// Reads the current copies of NAT blocks from block `first` on, at most as many as lie in one
+    /// segment.
     fn read_nat(&mut self, first: u32, into: &mut [Content]) -> Result<(), Error> {
         for (block, content) in (first..).zip(into) {
             let nid = self.volume.superblock.variant.first_nid(block);
@@ -98,8 +99,9 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
     }
 
-    /// Enters the inodes that nothing led to, so that their blocks belong to something: first directories that are not
-    /// below another one of them, then what is left of directories (loops), then the rest.
+    /// Enters the inodes that nothing led to, so that their blocks belong to something: first
+    /// directories that are not below another one of them, then what is left of directories
+    /// (loops), then the rest.
     fn enter_lost(&mut self, lost: Vec<Lost>) -> Result<(), Error> {
         let inos: HashSet<Nid> = lost.iter().map(|lost| lost.nid).collect();
         let mut roots = Vec::new();

@@ -21,8 +21,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         (3..self.volume.superblock.max_nid()).contains(&nid.0)
     }
 
-    /// Enters node `nid` of inode `ino`, which should be number `offset` of its nodes. `None` if it cannot be used;
-    /// why is reported.
+    /// Enters node `nid` of inode `ino`, which should be number `offset` of its nodes. `None` if it
+    /// cannot be used; why is reported.
     pub(super) fn enter_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Option<Node>, Error> {
         if self.nodes.contains_key(&nid) {
             self.found(Finding::NodeShared { nid, ino });

@@ -9,7 +9,8 @@ use crate::format::{BlockAddr, Nid, ORPHANS_IN_BLOCK, orphan_counts, parse_orpha
 use crate::volume::open::pack_start;
 
 impl<D: BlockDevice> Checker<'_, D> {
-    /// Orphan blocks count even when the checkpoint lacks the flag: that was reported, and nothing else leads there.
+    /// Orphan blocks count even when the checkpoint lacks the flag: that was reported, and nothing
+    /// else leads there.
     pub(super) fn check_orphans(&mut self) -> Result<(), Error> {
         let start = pack_start(&self.volume.superblock, self.volume.checkpoint.pack);
         let (first, blocks) =

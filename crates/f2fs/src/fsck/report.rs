@@ -1,4 +1,4 @@
-//! What a check hands back.
+//! Report of a check.
 
 use super::finding::Finding;
 
@@ -30,7 +30,7 @@ pub struct Counts {
 pub struct Area {
     /// The log: hot, warm, cold data (0 to 2), hot, warm, cold nodes (3 to 5).
     pub log: u8,
-    /// Where the log goes on.
+    /// Position at which the log goes on.
     pub position: u64,
     /// The first and the last live block.
     pub active: Option<(u64, u64)>,
@@ -44,5 +44,5 @@ pub struct Area {
     pub beyond: u64,
 }
 
-/// What a check found.
+/// Findings and counts of a check.
 pub type Report = dovetail_vfs::check::Report<Finding, Counts>;

@@ -56,8 +56,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(())
     }
 
-    /// The summary block that counts for a segment, after its type was compared once a segment. `None` for a log of
-    /// nodes whose summary is not stored: there the nodes speak for themselves.
+    /// The summary block that counts for a segment, after its type was compared once a segment.
+    /// `None` for a log of nodes whose summary is not stored: there the nodes speak for themselves.
     fn summary_of(&mut self, segno: SegNo, expected: SummaryKind) -> Result<Option<Arc<BlockBytes>>, Error> {
         let (block, found) = match self.logs.of_segment(segno) {
             Some(LogSummary::Stored(block, kind)) => (Some(block.clone()), Ok(*kind)),

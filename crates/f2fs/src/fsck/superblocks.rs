@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::format::{BlockAddr, Features};
 use crate::volume::open::parse_superblock;
 
-/// Where the superblock begins in its block, and where it ends.
+/// Bytes of the superblock in its block.
 const STRUCTURE: std::ops::Range<usize> = 1024..4096;
 
 /// Features whose content is not checked, with what that is.

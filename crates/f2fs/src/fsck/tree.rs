@@ -1,4 +1,5 @@
-//! From the root along all names. What is still to be visited stands on a list, so that no depth matters.
+//! From the root along all names. What is still to be visited stands on a list, so that no depth
+//! matters.
 
 use dovetail_block::BlockDevice;
 
@@ -8,12 +9,12 @@ use super::{Checker, Finding, Name, Progress};
 use crate::error::Error;
 use crate::format::{BlockAddr, FileType, Footer, Nid};
 
-/// What is remembered of an inode that was entered.
+/// Facts kept of an inode that was entered.
 #[derive(Clone, Debug)]
 pub(super) struct Visited {
     /// Its type, or 0 for an inode that cannot be used.
     pub(super) file_type: FileType,
-    /// What it counts.
+    /// Link count that it stores.
     pub(super) links: u32,
     /// Names that led to it.
     pub(super) names: u32,
@@ -25,11 +26,11 @@ pub(super) struct Visited {
     pub(super) name: Name,
     /// Parent and name are kept up to date.
     pub(super) knows_name: bool,
-    /// Why it may lack a name.
+    /// Role; an inode that is not [`Role::Named`] may lack a name.
     pub(super) role: Role,
 }
 
-/// Why an inode was entered.
+/// Reason for which an inode was entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Named,
@@ -156,7 +157,7 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
     }
 
-    /// What an inode says of its own name, when it has only one.
+    /// Checks the parent and the name that an inode stores, when it has only one name.
     fn check_own_name(&mut self, child: &Child) {
         let Some(visited) = self.inodes.get(&child.ino) else { return };
         let (ino, found, expected) = (child.ino, visited.parent, child.dir);

@@ -1,4 +1,4 @@
-//! Why no volume can be made.
+//! Errors of making a volume.
 
 use crate::format::Features;
 
@@ -13,7 +13,7 @@ pub enum MkfsError {
     TooSmall {
         /// Blocks of the device.
         blocks: u64,
-        /// What there is no room for.
+        /// Description of what does not fit.
         short: &'static str,
     },
     /// A device beyond what block addresses reach.
@@ -41,7 +41,7 @@ pub enum MkfsError {
     NoRoom {
         /// Blocks that the device can hold.
         capacity: u64,
-        /// What there is no room for.
+        /// Description of what does not fit.
         short: &'static str,
     },
     /// Logs that begin beyond their areas.
@@ -63,15 +63,15 @@ pub enum MkfsError {
     /// A feature that needs another one.
     #[error("the feature {feature} needs the feature {needs}")]
     FeatureNeeds {
-        /// What was asked for.
+        /// Feature that was asked for.
         feature: Features,
-        /// What it needs.
+        /// Feature that it needs.
         needs: Features,
     },
     /// A label that does not fit the superblock.
     #[error("the label is too long: {units} UTF-16 units, 512 are allowed")]
     Label {
-        /// How long it is.
+        /// Length of the label.
         units: usize,
     },
     /// An extension that does not fit its list.
@@ -83,7 +83,7 @@ pub enum MkfsError {
     /// An overprovision that leaves nothing.
     #[error("an overprovision of {percent} % leaves no room: use one above 0 and below 100, or leave it out")]
     Overprovision {
-        /// What was asked for.
+        /// Percentage that was asked for.
         percent: String,
     },
 }

@@ -1,9 +1,9 @@
-//! What a device already holds.
+//! Detection of what a device already holds.
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Lba};
 use dovetail_time::SimTime;
 
-/// Where well-known formats have their mark (libblkid has the same): name, byte, mark.
+/// Marks of well-known formats (libblkid has the same): name, byte, mark.
 const MARKS: [(&str, usize, &[u8]); 19] = [
     ("an IPLFS volume", 1024, b"IPLF"),
     ("an IPLFS volume", 4096 + 1024, b"IPLF"),
@@ -29,7 +29,7 @@ const MARKS: [(&str, usize, &[u8]); 19] = [
 /// Blocks that the marks stand in.
 const LOOKED_AT: u64 = 17;
 
-/// What stands on `device` by its marks, as words for a message; `None` if nothing that is known does.
+/// Description of the format that `device` holds by its marks; `None` if none is known.
 ///
 /// # Errors
 /// The device's.

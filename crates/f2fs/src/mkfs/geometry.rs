@@ -1,4 +1,4 @@
-//! Where the areas of a new volume lie, and how large they are.
+//! Places and sizes of a new volume's areas.
 
 use super::{MkfsError, MkfsOptions};
 use crate::format::{BLOCKS_IN_SEGMENT, MAX_SEGMENTS, SIT_ENTRIES_IN_BLOCK, Variant};
@@ -11,11 +11,11 @@ const BITMAP_OF_SEGMENT: u64 = BLOCKS as u64 / 8;
 const MIN_NAT_BITMAP: u64 = 64;
 /// Of a large NAT: nodes in percent of the blocks.
 const LARGE_NAT_PERCENT: u64 = 20;
-/// The most payload of a large NAT that fsck.f2fs 1.15 opens, tried out: with more it finds no checkpoint, also on what
-/// mkfs.f2fs made. It is reached at 1.5 TiB; from there on there is room for 82 million nodes, less the larger the SIT (19 million at
-/// 16 TiB).
+/// The most payload of a large NAT that fsck.f2fs 1.15 opens, tried out: with more it finds no
+/// checkpoint, also on what mkfs.f2fs made. It is reached at 1.5 TiB; from there on there is room
+/// for 82 million nodes, less the larger the SIT (19 million at 16 TiB).
 const MAX_LARGE_PAYLOAD: u64 = 5;
-/// What the superblock may take before the first segment, in blocks.
+/// Blocks for the superblocks, before the first segment.
 const SUPERBLOCKS: u64 = 2;
 const BLOCKS: u32 = BLOCKS_IN_SEGMENT;
 /// Segments of the checkpoint area.
@@ -28,7 +28,7 @@ const MIN_ZONES: u64 = 7;
 /// Sizes of the areas, in segments of 2 MiB unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Areas {
-    /// Where the first area begins, in blocks.
+    /// First block of the first area.
     pub(super) start: u32,
     /// All areas.
     pub(super) segments: u32,
@@ -87,8 +87,8 @@ fn tables(count: u64, entries_in_block: u32) -> u64 {
     count.div_ceil(entries_in_block.into()).div_ceil(BLOCKS.into())
 }
 
-/// Segments of a copy of the NAT, and blocks of a checkpoint's payload: `rest` segments hold nodes at most, and the
-/// bitmaps of SIT and NAT must find room.
+/// Segments of a copy of the NAT, and blocks of a checkpoint's payload: `rest` segments hold nodes
+/// at most, and the bitmaps of SIT and NAT must find room.
 fn nat(rest: u64, sit: u64, large: bool) -> (u64, u64) {
     let nat = tables(rest * u64::from(BLOCKS), Variant::F2fs.nat_entries_in_block());
     let sit_bitmap = sit * BITMAP_OF_SEGMENT;

@@ -32,7 +32,7 @@ pub(super) struct Directory {
     parent: Nid,
     name: &'static [u8],
     mode: u16,
-    /// What it holds beside itself and its parent.
+    /// Entry beside those of itself and its parent.
     child: Option<(&'static [u8], Nid)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Image {
     pub(super) checkpoint: Checkpoint,
     /// Everything was discarded: `zero` is zero already.
     pub(super) discarded: bool,
-    /// What must read as zeros.
+    /// Blocks that must read as zeros.
     pub(super) zero: Vec<BlockRange>,
     /// All blocks but the superblocks.
     pub(super) blocks: Vec<(BlockAddr, BlockBytes)>,
@@ -51,7 +51,8 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// The volume on a device of so many blocks, on which everything is discarded first, or nothing.
+    /// The volume on a device of so many blocks, on which everything is discarded first, or
+    /// nothing.
     pub(super) fn new(blocks: u64, options: &MkfsOptions, discarded: bool) -> Result<Self, MkfsError> {
         options.check()?;
         let areas = Areas::new(blocks, options)?;
@@ -81,8 +82,8 @@ impl Image {
         self.superblock.main_start.plus(u64::from(segment) * u64::from(BLOCKS_IN_SEGMENT) + u64::from(offset))
     }
 
-    /// The first copies of SIT and NAT are the current ones. The first block of the warm node log would lead the search
-    /// for what was fsynced into nodes of another volume.
+    /// The first copies of SIT and NAT are the current ones. The first block of the warm node log
+    /// would lead the search for what was fsynced into nodes of another volume.
     fn clear_tables(&mut self) {
         let sb = &self.superblock;
         let range = |start: BlockAddr, blocks: u32| BlockRange::new(Lba(start.0), blocks.into());

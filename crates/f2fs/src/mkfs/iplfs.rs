@@ -1,4 +1,5 @@
-//! The blocks of a new IPLFS volume: metadata at the start of area 0, six logs at the start of theirs.
+//! The blocks of a new IPLFS volume: metadata at the start of area 0, six logs at the start of
+//! theirs.
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BlockBytes, DeviceInfo};
 
@@ -12,8 +13,8 @@ use crate::format::{
 
 /// The start of the packs: the superblocks have a segment for themselves, as with F2FS.
 const PACKS: u64 = BLOCKS_IN_SEGMENT as u64;
-/// The share of the space for files that users do not get: a 32nd, and 256 blocks at least, so that an overwrite finds space before what it
-/// replaces is discarded. Assumed.
+/// The share of the space for files that users do not get: a 32nd, and 256 blocks at least, so that
+/// an overwrite finds space before what it replaces is discarded. Assumed.
 const SLACK_SHARE: u64 = 32;
 const MIN_SLACK: u64 = 256;
 /// Blocks that users get at least.

@@ -1,11 +1,11 @@
-//! Where the six logs begin on a new volume.
+//! Start positions of the six logs on a new volume.
 
 use super::MkfsOptions;
 use super::geometry::Areas;
 use crate::format::SegNo;
 
-/// The first segments of hot, warm and cold data, then of hot, warm and cold nodes: each in a zone of its own, cold data
-/// a quarter and warm data half way through the main area.
+/// The first segments of hot, warm and cold data, then of hot, warm and cold nodes: each in a zone
+/// of its own, cold data a quarter and warm data half way through the main area.
 pub(super) fn first_segments(areas: &Areas, options: &MkfsOptions) -> [SegNo; 6] {
     let section = options.segments_per_section;
     let zone = section * options.sections_per_zone;

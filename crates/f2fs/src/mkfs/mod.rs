@@ -1,10 +1,12 @@
-//! Making a volume, as mkfs.f2fs does: the same areas, reserves, logs and bytes; or an IPLFS volume.
+//! Making a volume, as mkfs.f2fs does: the same areas, reserves, logs and bytes; or an IPLFS
+//! volume.
 //!
-//! What differs: the volume is said to be made by Dovetail; a device whose segments are no multiple of the zone counts
-//! the segments that it really has (mkfs.f2fs counts the remainder too, and its checker then finds fault); a large NAT
-//! stays within what the checker can open; the feature project_quota gives inodes a project and makes no quota file.
+//! Differences: the volume is said to be made by Dovetail; a device whose segments are no multiple
+//! of the zone counts the segments that it really has (mkfs.f2fs counts the remainder too, and its
+//! checker then finds fault); a large NAT stays within what the checker can open; the feature
+//! project_quota gives inodes a project and makes no quota file.
 //!
-//! What it leaves out: quota files, zoned and several devices, read-only volumes.
+//! Left out: quota files, zoned and several devices, read-only volumes.
 
 mod error;
 mod existing;
@@ -27,7 +29,7 @@ use crate::format::{Superblock, Variant};
 use image::Image;
 use write::Writer;
 
-/// What was made.
+/// Report on a new volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MkfsReport {
     /// The volume.
@@ -40,12 +42,13 @@ pub struct MkfsReport {
     pub reserved_segments: u32,
 }
 
-/// Makes a volume on all of `device`. Whatever is there is lost: it is discarded if the device can, otherwise the
-/// tables alone are overwritten. The superblocks come last, so that a power cut leaves no half a volume.
+/// Makes a volume on all of `device`. Whatever is there is lost: it is discarded if the device can,
+/// otherwise the tables alone are overwritten. The superblocks come last, so that a power cut
+/// leaves no half a volume.
 ///
 /// # Errors
-/// [`Error::Mkfs`] for options that contradict each other or do not fit the device, before anything is written;
-/// [`Error::Io`].
+/// [`Error::Mkfs`] for options that contradict each other or do not fit the device, before anything
+/// is written; [`Error::Io`].
 pub fn mkfs<D: BlockDevice>(device: &mut D, options: &MkfsOptions) -> Result<MkfsReport, Error> {
     let info = device.info();
     let image = match options.variant {

@@ -1,4 +1,4 @@
-//! What a new volume shall be.
+//! Options of a new volume.
 
 use super::MkfsError;
 use crate::format::{Features, Timestamp, Variant};
@@ -13,7 +13,7 @@ pub const COLD_EXTENSIONS: [&str; 36] = [
 /// Extensions of names whose files are hot, written over and over: the list of mkfs.f2fs 1.15.
 pub const HOT_EXTENSIONS: [&str; 4] = ["db", "vmdk", "vdi", "qcow2"];
 
-/// What new volumes can have. Quota files, zones and the like would have to be made too.
+/// Features that new volumes can have. Quota files, zones and the like would have to be made too.
 const SUPPORTED: [Features; 11] = [
     Features::ENCRYPT,
     Features::EXTRA_ATTR,
@@ -28,7 +28,7 @@ const SUPPORTED: [Features; 11] = [
     Features::COMPRESSION,
 ];
 
-/// What lies in an inode's extra attributes.
+/// Features that an inode's extra attributes store.
 const NEED_EXTRA_ATTR: [Features; 5] = [
     Features::PROJECT_QUOTA,
     Features::INODE_CHECKSUM,
@@ -40,22 +40,24 @@ const NEED_EXTRA_ATTR: [Features; 5] = [
 /// Segments in a zone at most. Assumed: 128 GiB; the format has no limit.
 const MAX_ZONE: u64 = 65_536;
 
-/// What a new volume shall be. [`MkfsOptions::default`] is what mkfs.f2fs does by default; uuid and version are for the
-/// caller to draw.
+/// Options of a new volume. [`MkfsOptions::default`] is what mkfs.f2fs does by default. The caller
+/// draws uuid and version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MkfsOptions {
-    /// F2FS, or IPLFS on a thin device; sections, zones, overprovision, `large_nat` and `heap` are F2FS's alone.
+    /// F2FS, or IPLFS on a thin device; sections, zones, overprovision, `large_nat` and `heap` are
+    /// F2FS's alone.
     pub variant: Variant,
     /// IPLFS: how far into its area each log begins, in blocks; tests put it near the end.
     pub log_start: u64,
-    /// IPLFS: blocks of a checkpoint pack for its discard log; by default enough for all that the device can hold. Tests make it
-    /// small: after a call that gives up more than fits no checkpoint finds space.
+    /// IPLFS: blocks of a checkpoint pack for its discard log; by default enough for all that the
+    /// device can hold. Tests make it small: after a call that gives up more than fits no
+    /// checkpoint finds space.
     pub discard_log_blocks: Option<u32>,
     /// The label, at most 512 UTF-16 units.
     pub label: String,
     /// The volume's UUID.
     pub uuid: [u8; 16],
-    /// What the volume shall use beyond the basic format.
+    /// Features beyond the basic format.
     pub features: Features,
     /// Segments in a section.
     pub segments_per_section: u32,
@@ -71,12 +73,12 @@ pub struct MkfsOptions {
     pub cold_extensions: Vec<String>,
     /// Extensions of names whose files are hot.
     pub hot_extensions: Vec<String>,
-    /// When the root directory was made.
+    /// Creation time of the root directory.
     pub time: Timestamp,
     /// User and group that own the root directory.
     pub root_owner: (u32, u32),
-    /// Version of the first checkpoint; an odd random number keeps nodes of volumes before this one from being taken
-    /// for its own.
+    /// Version of the first checkpoint; an odd random number keeps nodes of volumes before this one
+    /// from being taken for its own.
     pub checkpoint_version: u64,
 }
 

@@ -1,4 +1,5 @@
-//! How much of the main area users do not get: segments kept free for cleaning, and overprovision.
+//! Reserve of the main area that users do not get: segments kept free for cleaning, and
+//! overprovision.
 
 use super::MkfsError;
 use super::geometry::Areas;
@@ -18,7 +19,8 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// The reserve of a volume of these areas, for `percent` or for the percentage that leaves the most to users.
+    /// The reserve of a volume of these areas, for `percent` or for the percentage that leaves the
+    /// most to users.
     pub(super) fn new(areas: &Areas, percent: Option<f64>, blocks: u64) -> Result<Self, MkfsError> {
         let percent = percent.unwrap_or_else(|| best(areas));
         if !(percent > 0.0 && percent < 100.0) {
@@ -37,14 +39,15 @@ impl Reserve {
     }
 }
 
-/// Cleaning at this overprovision needs sections for what it moves, hot and cold, and one for each log.
+/// Cleaning at this overprovision needs sections for what it moves, hot and cold, and one for each
+/// log.
 fn reserved(areas: &Areas, percent: f64) -> f64 {
     let segments_per_section = f64::from(areas.main.div_ceil(areas.sections));
     (2.0 * (100.0 / percent + 1.0) + LOGS) * segments_per_section
 }
 
-/// The percentage that leaves the most segments to users; the first of several. The steps are those of mkfs.f2fs, with
-/// the rounding that adding them up has.
+/// The percentage that leaves the most segments to users; the first of several. The steps are those
+/// of mkfs.f2fs, with the rounding that adding them up has.
 fn best(areas: &Areas) -> f64 {
     let (first, last, step) = if areas.main < SMALL { (10.0, 95.0, 5.0) } else { (0.01, 10.0, 0.01) };
     let (mut best, mut most) = (first, 0.0);

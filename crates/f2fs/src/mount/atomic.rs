@@ -1,8 +1,9 @@
 //! Writes to several blocks of a file that show all or not at all, after a power cut too.
 //!
-//! Linux has this as an ioctl of F2FS (`F2FS_IOC_START_ATOMIC_WRITE` and `F2FS_IOC_COMMIT_ATOMIC_WRITE`). Here the blocks are
-//! written once, out of place, and one remap moves them and the file's nodes to where they belong: there is no journal and no
-//! second write (the RM-IPU paper names it as future work, section 5).
+//! Linux has this as an ioctl of F2FS (`F2FS_IOC_START_ATOMIC_WRITE` and
+//! `F2FS_IOC_COMMIT_ATOMIC_WRITE`). Here the blocks are written once, out of place, and one remap
+//! moves them and the file's nodes to where they belong: there is no journal and no second write
+//! (the RM-IPU paper names it as future work, section 5).
 
 use std::collections::BTreeSet;
 
@@ -42,8 +43,9 @@ impl<D: Scheduler> F2fs<D> {
     /// Begins to gather writes to a file.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] unless the volume is mounted with `mode=rm-ipu` or `mode=rm-ipu-adaptive`;
-    /// [`Error::ReadOnly`]; [`Error::IsADirectory`] or [`Error::Invalid`] for anything but a regular file.
+    /// [`Error::Unsupported`] unless the volume is mounted with `mode=rm-ipu` or
+    /// `mode=rm-ipu-adaptive`; [`Error::ReadOnly`]; [`Error::IsADirectory`] or [`Error::Invalid`]
+    /// for anything but a regular file.
     pub fn begin_atomic_write(&mut self, ino: Ino) -> Result<AtomicWrite, Error> {
         if !self.remaps() {
             return Err(Error::Unsupported("atomic writes without mode=rm-ipu".into()));
@@ -54,12 +56,12 @@ impl<D: Scheduler> F2fs<D> {
         Ok(AtomicWrite { ino, writes: Vec::new() })
     }
 
-    /// Carries out what was gathered. When this returns it survives a power cut, with all else that was written to the file;
-    /// a power cut before leaves all of it or nothing.
+    /// Carries out what was gathered. When this returns it survives a power cut, with all else that
+    /// was written to the file; a power cut before leaves all of it or nothing.
     ///
     /// # Errors
-    /// [`Error::NoSpace`], [`Error::FileTooBig`] and others before anything has changed; [`Error::Io`], after which the
-    /// volume is read-only.
+    /// [`Error::NoSpace`], [`Error::FileTooBig`] and others before anything has changed;
+    /// [`Error::Io`], after which the volume is read-only.
     pub fn commit_atomic_write(&mut self, caller: &Caller, write: &AtomicWrite) -> Result<(), Error> {
         self.check_writable()?;
         self.check_atomic_space(write)?;
@@ -82,7 +84,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.make_durable(write.ino, WritebackReason::Fsync)?)
     }
 
-    /// Checks that every write can be carried out: its end, and space for blocks and nodes that are not there yet.
+    /// Checks that every write can be carried out: its end, and space for blocks and nodes that are
+    /// not there yet.
     fn check_atomic_space(&mut self, write: &AtomicWrite) -> Result<(), Error> {
         let ends = write.writes.iter().map(|(offset, bytes)| offset.checked_add(bytes.len() as u64));
         ends.into_iter().try_for_each(|end| self.check_write(write.ino, end))?;

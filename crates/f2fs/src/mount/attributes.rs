@@ -110,7 +110,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Content of a file was written now. With `lazytime` that alone is no reason for an fsync to write the inode.
+    /// Content of a file was written now. With `lazytime` that alone is no reason for an fsync to
+    /// write the inode.
     fn touch_lazily(&mut self, ino: Nid, now: Timestamp) -> Result<(), Failure> {
         self.note_change(ino);
         let slot = self.load_node(ino, ino, 0)?;
@@ -210,7 +211,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(len)
     }
 
-    /// Writes content, of a mount or of a simulation: into the inode as long as it fits there, else into pages.
+    /// Writes content, of a mount or of a simulation: into the inode as long as it fits there, else
+    /// into pages.
     pub(super) fn write_content(
         &mut self,
         caller: &Caller,
@@ -243,7 +245,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Checks that the file may be written, and changes its times; returns the byte behind the last one.
+    /// Checks that the file may be written, and changes its times; returns the byte behind the last
+    /// one.
     pub(super) fn begin_write(
         &mut self,
         caller: &Caller,
@@ -284,8 +287,8 @@ impl<D: Scheduler> F2fs<D> {
         self.pages.bytes_mut(ino.0.into(), index).ok_or(Failure::NoSpace)
     }
 
-    /// What lies behind the file's end in its last block becomes zeros, before the file grows: it was written in place, and then
-    /// a power cut took the size back.
+    /// Zeros the rest of the last block behind the file's end, before the file grows. Bytes are
+    /// left there if they were written in place and a power cut then took the size back.
     fn zero_behind(&mut self, ino: Nid, size: u64) -> Result<(), Failure> {
         self.zero_in_page(ino, size, size.next_multiple_of(BLOCK_BYTES))
     }
@@ -407,7 +410,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(size)
     }
 
-    /// A reserved block holds data once its page was written to; a block of a compressed cluster does without a pointer.
+    /// A reserved block holds data once its page was written to; a block of a compressed cluster
+    /// does without a pointer.
     fn holds_data(&mut self, ino: Nid, block: u64, address: BlockAddr) -> Result<bool, Failure> {
         let is_own = !address.is_hole() || self.pages.is_dirty(ino.0.into(), block);
         Ok(is_own || self.is_compressed(ino, block)?)

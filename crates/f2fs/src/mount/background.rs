@@ -1,4 +1,5 @@
-//! What a kernel does in background threads, as steps: the owner asks when the next one is due, and calls it.
+//! Background work of a kernel's threads, as steps: the owner asks when the next one is due, and
+//! calls it.
 
 use dovetail_block::Scheduler;
 use dovetail_time::{SimSpan, SimTime};
@@ -12,13 +13,13 @@ use crate::error::Error;
 
 /// The volume is idle when no request came for this long (Linux 6.1: `idle_interval`).
 const IDLE: SimSpan = SimSpan::from_ms(5_000);
-/// How long cleaning sleeps at least, and by how much longer each time (Linux 6.1: `gc_min_sleep_time`).
+/// Shortest sleep of cleaning, and the step by which it grows (Linux 6.1: `gc_min_sleep_time`).
 const GC_SLEEP_MS: u64 = 30_000;
-/// How long it sleeps at most while there are victims (`gc_max_sleep_time`).
+/// Longest sleep while there are victims (`gc_max_sleep_time`).
 const GC_SLEEP_MAX_MS: u64 = 60_000;
-/// How long it sleeps after it found none (`gc_no_gc_sleep_time`).
+/// Sleep after it found no victims (`gc_no_gc_sleep_time`).
 const GC_NOTHING_MS: u64 = 300_000;
-/// How long it sleeps when it is urgent (`gc_urgent_sleep_time`).
+/// Sleep when cleaning is urgent (`gc_urgent_sleep_time`).
 const GC_URGENT_MS: u64 = 500;
 /// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
 const WRITE_BACK_MS: u64 = 5_000;
@@ -27,7 +28,7 @@ const MAX_DIRTY_NODES: usize = 4096;
 /// From here on, in percent, extents of any length are discarded (Linux 6.1).
 const NEARLY_FULL_PERCENT: u64 = 80;
 
-/// When what is due.
+/// Due times of the background work.
 #[derive(Debug)]
 pub(super) struct Background {
     pub(super) elapsed_at_mount_s: u64,
@@ -63,7 +64,8 @@ impl Background {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// When [`Self::wake`] has something to do, unless calls in between change that; `None` if never.
+    /// Time at which [`Self::wake`] has something to do, unless calls in between change that;
+    /// `None` if never.
     pub fn next_wake(&self) -> Option<SimTime> {
         if self.is_read_only() {
             return None;
@@ -175,7 +177,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.io.kick()?)
     }
 
-    /// Ends every changing call: space is freed, memory is bounded, and what has piled up is written.
+    /// Ends every changing call: space is freed, memory is bounded, and what has piled up is
+    /// written.
     pub(super) fn balance(&mut self) -> Result<(), Error> {
         if self.state.is_recovering() {
             return Ok(());
@@ -189,7 +192,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Notes a request, and writes the oldest dirty files while more than a quarter of the cache is dirty.
+    /// Notes a request, and writes the oldest dirty files while more than a quarter of the cache is
+    /// dirty.
     pub(super) fn after_write(&mut self) -> Result<(), Error> {
         self.background.last_request = self.io.now();
         let limit = (self.options.page_cache_bytes / 4096 / 4) as usize;

@@ -43,8 +43,8 @@ impl<D: Scheduler> F2fs<D> {
         if self.is_dirty() { self.write_checkpoint(CheckpointReason::Sync) } else { Ok(()) }
     }
 
-    /// Writes a checkpoint. When this returns, all but the content of files that was not yet written survives a power
-    /// cut.
+    /// Writes a checkpoint. When this returns, all but the content of files that was not yet
+    /// written survives a power cut.
     pub(super) fn write_checkpoint(&mut self, reason: CheckpointReason) -> Result<(), Error> {
         self.write_checkpoint_with(reason, None)
     }
@@ -88,7 +88,8 @@ impl<D: Scheduler> F2fs<D> {
         self.options.discard && self.io.device().info().capabilities.discard
     }
 
-    /// Writes changed pages of the NAT to their other copies; what stays for the journal is returned.
+    /// Writes changed pages of the NAT to their other copies; what stays for the journal is
+    /// returned.
     fn flush_nat(&mut self, reason: CheckpointReason, bitmap: &mut [u8]) -> Result<FlushPlan, Error> {
         for page in self.nat.pages_to_flush() {
             self.load_nat_page(page)?;
@@ -142,7 +143,8 @@ impl<D: Scheduler> F2fs<D> {
         }
     }
 
-    /// Writes the pack so that its last block, which makes it valid, follows when all else is durable.
+    /// Writes the pack so that its last block, which makes it valid, follows when all else is
+    /// durable.
     fn commit_pack(&mut self, pack: &Pack, file: Option<Nid>) -> Result<(), Error> {
         let start = pack_start(&self.superblock, pack.checkpoint.pack);
         for (offset, block) in pack.blocks.iter().enumerate() {

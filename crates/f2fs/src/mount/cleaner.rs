@@ -1,4 +1,5 @@
-//! Segment cleaning: the valid blocks of a section are moved to the logs, so that the section becomes free.
+//! Segment cleaning: the valid blocks of a section are moved to the logs, so that the section
+//! becomes free.
 
 use std::collections::BTreeSet;
 
@@ -115,8 +116,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(contents)
     }
 
-    /// Moves one block of content; a newer content in memory goes instead of the old one, unless it must wait for its fsync.
-    /// An update that waits goes on waiting, for the new address.
+    /// Moves one block of content; a newer content in memory goes instead of the old one, unless it
+    /// must wait for its fsync. An update that waits goes on waiting, for the new address.
     fn move_owned(&mut self, owner: Owner, content: Content) -> Result<(), Error> {
         let (key, block) = (u64::from(owner.ino.0), owner.block);
         let mut facts = self.data_facts(owner.ino, 0)?;
@@ -137,7 +138,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Makes sure that a node is in memory, wherever it stands in its file; returns its inode and its offset.
+    /// Makes sure that a node is in memory, wherever it stands in its file; returns its inode and
+    /// its offset.
     pub(super) fn load_any_node(&mut self, nid: Nid) -> Result<(Nid, u32), Error> {
         if let Some(node) = self.nodes.get(nid) {
             return Ok((node.ino, node.offset));
@@ -158,7 +160,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok((footer.ino, footer.node_offset))
     }
 
-    /// Who points to a block of content, by its summary.
+    /// Owner of a block of content, by its summary.
     pub(super) fn owner_of(&mut self, address: BlockAddr, summary: Summary) -> Result<Owner, Error> {
         let wrong = Damage::Owner { address, nid: summary.nid };
         self.nat_entry(summary.nid)?;

@@ -1,5 +1,5 @@
-//! Blocks of content: read through the page cache, reserved when they are written to it, and given an
-//! address when they go to the device.
+//! Blocks of content: read through the page cache, reserved when they are written to it, and given
+//! an address when they go to the device.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -116,7 +116,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(stored)
     }
 
-    /// Brings the pages of `range` that are not in memory there, neighbouring blocks in one command.
+    /// Brings the pages of `range` that are not in memory there, neighbouring blocks in one
+    /// command.
     pub(super) fn read_ahead(&mut self, ino: Nid, range: Range<u64>) -> Result<(), Error> {
         if self.inode(ino)?.i_flags.get() & InodeFlags::COMPRESSED.0 != 0 {
             return Ok(()); // clusters come as a whole
@@ -140,7 +141,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// How many blocks from `index` on lie side by side from `address` on and are not in memory.
+    /// Number of blocks from `index` on that lie side by side from `address` on and are not in
+    /// memory.
     fn run_of(&mut self, ino: Nid, index: u64, address: BlockAddr, end: u64) -> Result<u64, Error> {
         let mut run = 1;
         while run < MAX_RUN && index + run < end {
@@ -163,7 +165,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(done)
     }
 
-    /// Makes sure that block `index` of the file counts as used, so that writing it later cannot fail for space.
+    /// Makes sure that block `index` of the file counts as used, so that writing it later cannot
+    /// fail for space.
     pub(super) fn reserve(&mut self, ino: Nid, index: u64) -> Result<(), Error> {
         if let Found::Pointer(pointer) = self.find_pointer(ino, index)?
             && pointer.address != BlockAddr::NULL
@@ -206,11 +209,13 @@ impl<D: Scheduler> F2fs<D> {
             let Some(content) = self.pages.get(ino.0.into(), index).cloned() else { continue };
             self.place_page(ino, index, content, facts, modes.of(number))?;
             self.pages.mark_clean(ino.0.into(), index);
-            // not before the first page, which may hold what has just left the inode and is nowhere else
+            // not before the first page, which may hold what has just left the inode and is nowhere
+            // else
             if reason != WritebackReason::Checkpoint {
                 self.look_for_headroom(number + 1)?;
             }
-            // a large file can take more than is free; in a sync or a checkpoint its caller sees to space
+            // a large file can take more than is free; in a sync or a checkpoint its caller sees to
+            // space
             if reason == WritebackReason::Background
                 && (number + 1).is_multiple_of(crate::format::BLOCKS_IN_SEGMENT as usize)
             {
@@ -261,8 +266,8 @@ impl<D: Scheduler> F2fs<D> {
         self.count_blocks(ino, 1)
     }
 
-    /// Writes a block that keeps its address. `false` if it has to move: an update that must wait for
-    /// its fsync finds no staged block.
+    /// Writes a block that keeps its address. `false` if it has to move: an update that must wait
+    /// for its fsync finds no staged block.
     fn update(
         &mut self,
         ino: Nid,

@@ -1,12 +1,14 @@
 //! Blocks that get addresses of the device, and back.
 //!
-//! One call renames a batch. A checkpoint comes first, so that no record of an fsync leads to what is renamed. The device then
-//! lets both addresses lead to the same block, all pointers of the batch are rewritten in memory, and the next checkpoint
-//! makes them durable: in the nodes that it writes, in NAT entries for nodes. Its version is the batch's number, so that
-//! nothing has to be added to the format: a mount after a power cut keeps the new names if the elected checkpoint is not older than
-//! the batch.
+//! One call renames a batch. A checkpoint comes first, so that no record of an fsync leads to what
+//! is renamed. The device then lets both addresses lead to the same block, all pointers of the
+//! batch are rewritten in memory, and the next checkpoint makes them durable: in the nodes that it
+//! writes, in NAT entries for nodes. Its version is the batch's number, so that nothing has to be
+//! added to the format: a mount after a power cut keeps the new names if the elected checkpoint is
+//! not older than the batch.
 //!
-//! On the way back content is renamed, to blocks that a log gives; nodes are written anew, as F2FS moves them at any time.
+//! On the way back content is renamed, to blocks that a log gives; nodes are written anew, as F2FS
+//! moves them at any time.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +26,8 @@ use crate::device_addresses::DEVICE_ADDRESS_BIT;
 use crate::error::{Corrupt, Damage, Error};
 use crate::format::{BlockAddr, CheckpointFlags, Extent, InodeFlags, NatEntry, Nid, Summary};
 
-/// Renames at once at most: they make so many nodes dirty, and each an inode, that still fit into two segments.
+/// Renames at once at most: they make so many nodes dirty, and each an inode, that still fit into
+/// two segments.
 const MOST: u32 = 512;
 
 /// The side whose addresses blocks are to have.
@@ -118,8 +121,9 @@ impl<D: Scheduler> F2fs<D> {
         }
     }
 
-    /// The checkpoint that ends the batch must not find the volume full. It may use the reserve, as any: it writes the inodes, the
-    /// nodes that hold pointers to content, and on the way back all nodes.
+    /// The checkpoint that ends the batch must not find the volume full. It may use the reserve, as
+    /// any: it writes the inodes, the nodes that hold pointers to content, and on the way back all
+    /// nodes.
     fn check_space_for_batch(&self, steps: &[RenamedBlock], side: Side) -> Result<(), Error> {
         let written = steps.iter().filter(|step| side == Side::Volume || step.is_content());
         let nodes = written.flat_map(|step| [step.ino, step.node]).collect::<BTreeSet<_>>().len();
@@ -205,7 +209,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(rewritten)
     }
 
-    /// Gives each block an address of the volume, of which the device holds nothing; none if there is no space for all.
+    /// Gives each block an address of the volume, of which the device holds nothing; none if there
+    /// is no space for all.
     fn take_blocks(&mut self, steps: &mut [RenamedBlock]) -> Result<(), Error> {
         for taken in 0..steps.len() {
             match self.take_block(&steps[taken]) {
@@ -230,7 +235,8 @@ impl<D: Scheduler> F2fs<D> {
         self.allocate(data_log(self.options.logs, facts), owner)
     }
 
-    /// Asks the device; what it does not rename is dropped. No pointer has changed before it has answered.
+    /// Asks the device; what it does not rename is dropped. No pointer has changed before it has
+    /// answered.
     fn begin(&mut self, steps: &mut Vec<RenamedBlock>, side: Side) -> Result<(), Error> {
         if steps.is_empty() {
             return Ok(());
@@ -255,8 +261,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Rewrites the pointers. Blocks of the volume are free from now on, as far as the next checkpoint goes; an old address of
-    /// the device is dropped with the batch.
+    /// Rewrites the pointers. Blocks of the volume are free from now on, as far as the next
+    /// checkpoint goes; an old address of the device is dropped with the batch.
     fn redirect(&mut self, steps: &[RenamedBlock]) -> Result<(), Error> {
         let prefree = self.space.prefree_count();
         for step in steps {

@@ -1,4 +1,5 @@
-//! Directories: entries found, added, removed and listed, in the inode or in a hash table of blocks.
+//! Directories: entries found, added, removed and listed, in the inode or in a hash table of
+//! blocks.
 
 use std::sync::Arc;
 
@@ -155,12 +156,13 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Moves the entries out of the inode into block 0, where slots keep their numbers. With hash levels left out
-    /// (`i_dir_level`) each entry finds its own place.
+    /// Moves the entries out of the inode into block 0, where slots keep their numbers. With hash
+    /// levels left out (`i_dir_level`) each entry finds its own place.
     fn entries_to_block(&mut self, dir: Nid) -> Result<(), Error> {
         let area = self.inline_area(dir)?.to_vec();
         let level_base = self.inode(dir)?.i_dir_level;
-        // spread over levels, each entry may need a block, and that a node; a half of them must not be lost
+        // spread over levels, each entry may need a block, and that a node; a half of them must not
+        // be lost
         let most = if level_base > 0 { 2 * DentryBlock::inline(&area, dir).entries().count() } else { 1 };
         self.check_free_blocks(most as u64)?;
         self.edit_inline_area(dir)?.fill(0);
@@ -227,7 +229,7 @@ impl<D: Scheduler> F2fs<D> {
         damage.map_or(Ok(empty), |error| Err(error.into()))
     }
 
-    /// What [`Self::list`] finds no entry in.
+    /// Collects what a listing leaves out: the errors of [`Self::list`], and repeated "." and "..".
     pub(super) fn left_out_of(&mut self, dir: Nid) -> Result<LeftOut, Error> {
         let (mut left, mut dots) = (LeftOut::default(), Vec::new());
         self.list(dir, 0, &mut |entry| {

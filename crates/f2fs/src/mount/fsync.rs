@@ -14,8 +14,9 @@ use crate::format::{InodeFlags, Nid};
 use dovetail_vfs::mode::is_regular;
 
 impl<D: Scheduler> F2fs<D> {
-    /// Makes what was written to the file survive a power cut: its content, size and attributes, and for a new file its
-    /// name. With `data_only`, attributes that the content does not need may be left out.
+    /// Makes what was written to the file survive a power cut: its content, size and attributes,
+    /// and for a new file its name. With `data_only`, attributes that the content does not need may
+    /// be left out.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::NoSpace`]; damaged nodes.
@@ -90,8 +91,8 @@ impl<D: Scheduler> F2fs<D> {
         })
     }
 
-    /// After a rename the inode's own note of its parent is right again, since calls keep it so: the next fsync can
-    /// be a record.
+    /// After a rename the inode's own note of its parent is right again, since calls keep it so:
+    /// the next fsync can be a record.
     fn find_parent_again(&mut self, ino: Nid) -> Result<(), Error> {
         let raw = self.inode(ino)?;
         if raw.i_advise & ADVISE_LOST_PARENT != 0 && raw.i_links.get() == 1 && is_regular(raw.i_mode.get()) {
@@ -100,8 +101,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Writes the dirty inode, direct nodes and xattr node of the file, marked so that recovery finds them. `true` if there
-    /// were any.
+    /// Writes the dirty inode, direct nodes and xattr node of the file, marked so that recovery
+    /// finds them. `true` if there were any.
     pub(super) fn log_nodes(&mut self, ino: Nid, by_remap: bool) -> Result<bool, Error> {
         let mut dirty = self.nodes.dirty_of(ino);
         let mut direct = Vec::new();
@@ -145,7 +146,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.io.flush()?)
     }
 
-    /// Ends the mount: everything is written, discarded blocks are told, and the next mount finds a clean volume.
+    /// Ends the mount: everything is written, discarded blocks are told, and the next mount finds a
+    /// clean volume.
     ///
     /// # Errors
     /// As [`Self::sync_all`]; the device then holds the last state that could be written.

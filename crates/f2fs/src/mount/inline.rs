@@ -14,8 +14,8 @@ use crate::format::{BLOCK, InlineFlags, Nid};
 /// `i_inline` bit: content was stored in the inode.
 pub(super) const DATA_EXISTS: u8 = 0x08;
 
-/// The names of contents that a simulation wrote into inodes, where there is room for bytes only. They last as long as the
-/// mount.
+/// The names of contents that a simulation wrote into inodes, where there is room for bytes only.
+/// They last as long as the mount.
 #[derive(Debug, Default)]
 pub(super) struct InlineNames(FxHashMap<Nid, Content>);
 
@@ -32,7 +32,7 @@ impl<D: Scheduler> F2fs<D> {
         Ok(InlineFlags(self.inode(ino)?.i_inline).has(InlineFlags::DATA))
     }
 
-    /// How many bytes fit in the inode.
+    /// Number of bytes that fit in the inode.
     pub(super) fn inline_capacity(&mut self, ino: Nid) -> Result<u64, Error> {
         Ok(self.geometry(ino)?.inline_area().len() as u64)
     }
@@ -105,7 +105,8 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         self.write_page(ino, 0, content)?;
-        // the bytes may have been fsynced: the next checkpoint must not find them gone from the inode and nowhere else
+        // the bytes may have been fsynced: the next checkpoint must not find them gone from the
+        // inode and nowhere else
         self.write_back(ino, WritebackReason::Background)
     }
 

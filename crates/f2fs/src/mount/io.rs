@@ -1,4 +1,5 @@
-//! The way to the device: blocks in, runs of blocks out, and the virtual time at which all of it is done.
+//! The way to the device: blocks in, runs of blocks out, and the virtual time at which all of it is
+//! done.
 //!
 //! Writes are gathered in one run for each log; the rest is [`Gatherer`]'s.
 
@@ -16,7 +17,8 @@ use crate::format::{BLOCK, BlockAddr, Extent, Nid};
 
 /// Blocks in one write command at most: 1 MiB.
 const MAX_RUN: usize = 256;
-/// Held by whoever writes to a log, shared; by a checkpoint and by cleaning that others wait for, alone.
+/// Held by whoever writes to a log, shared; by a checkpoint and by cleaning that others wait for,
+/// alone.
 const WRITERS: LockId = LockId(0);
 
 /// The source of a block: one of the six logs, or one of those that write elsewhere.
@@ -100,14 +102,14 @@ impl Written {
 pub(crate) struct Io<D> {
     gatherer: Gatherer<D, { Channel::COUNT }>,
     written: Written,
-    /// How many times [`WRITERS`] is held alone: cleaning writes checkpoints.
+    /// Depth of the exclusive holds of [`WRITERS`]: cleaning writes checkpoints.
     alone: u32,
     /// Updates that are read where they wait.
     pub(crate) pending_remaps: PendingRemaps,
     last_batch: u32,
     /// The device's own addresses, if pointers may lead there.
     device_addresses: DeviceAddresses,
-    /// Whose blocks are written now: told to a device with addresses of its own.
+    /// Inode whose blocks are written now: told to a device with addresses of its own.
     owner: Inode,
 }
 
@@ -143,7 +145,8 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.set_inode(channel.0.into(), owner)
     }
 
-    /// Submits what was gathered, then a command to a device that devirtualises, and waits for its answer.
+    /// Submits what was gathered, then a command to a device that devirtualises, and waits for its
+    /// answer.
     pub(crate) fn devirtualize(&mut self, command: Devirtualize<'_>) -> Result<Answer, DeviceError> {
         self.kick()?;
         let answer = self.gatherer.perform(Command::Devirtualize(command))?;
@@ -218,8 +221,8 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.wait_read(done);
     }
 
-    /// Asks for the content of neighbouring blocks and says when it will be there. Of a block whose update waits it is the
-    /// update.
+    /// Asks for the content of neighbouring blocks and says when it will be there. Of a block whose
+    /// update waits it is the update.
     pub(crate) fn start_read(
         &mut self,
         address: BlockAddr,

@@ -1,11 +1,11 @@
 //! The mounted file system: plain synchronous calls over a block device.
 //!
-//! Every call runs at once and to its end. It changes the state in memory and issues I/O; where a kernel would wait it
-//! waits in virtual time. What a kernel does in background threads are steps that the owner calls ([`F2fs::wake`]),
-//! so that virtual and real time use the same code.
+//! Every call runs at once and to its end. It changes the state in memory and issues I/O; where a
+//! kernel would wait it waits in virtual time. What a kernel does in background threads are steps
+//! that the owner calls ([`F2fs::wake`]), so that virtual and real time use the same code.
 //!
-//! An inode is its node block: calls edit the fields there, and what is written is what was edited. Content goes through
-//! one cache of pages, directories included.
+//! An inode is its node block: calls edit the fields there, and what is written is what was edited.
+//! Content goes through one cache of pages, directories included.
 //!
 //! Hazards: a block that the last checkpoint refers to is never overwritten (`space/` sees to
 //! that); everything else follows from it. After the device has failed, nothing more is written.
@@ -99,7 +99,8 @@ pub struct Events {
     pub in_place_blocks: u64,
     /// Blocks written out of place that the device moved, or is to move, to where they were.
     pub remapped_blocks: u64,
-    /// Segments that became free because all their blocks got addresses of the device: nothing was cleaned.
+    /// Segments that became free because all their blocks got addresses of the device: nothing was
+    /// cleaned.
     pub left_segments: u64,
 }
 
@@ -160,8 +161,8 @@ impl<D: Scheduler> F2fs<D> {
         self.io.device_mut()
     }
 
-    /// The device as it is, as after a power cut that loses nothing the device has acknowledged: what was only in
-    /// memory is gone.
+    /// The device as it is, as after a power cut that loses nothing the device has acknowledged:
+    /// what was only in memory is gone.
     pub fn into_device(self) -> D {
         self.io.into_device()
     }
@@ -176,7 +177,8 @@ impl<D: Scheduler> F2fs<D> {
         self.io.set_now(now.into().time);
     }
 
-    /// Nothing can be written: mounted so, or after the device failed or damage was met in the midst of a change.
+    /// Nothing can be written: mounted so, or after the device failed or damage was met in the
+    /// midst of a change.
     pub fn is_read_only(&self) -> bool {
         self.state.is_mounted_read_only() || self.state.is_stopped() || self.io.failure().is_some()
     }

@@ -204,7 +204,8 @@ impl<D: Scheduler> F2fs<D> {
         if target.len() >= crate::format::BLOCK {
             return Err(Error::NameTooLong);
         }
-        // the inode, a block of content; the entry may move others into a block, and need one itself with three nodes
+        // the inode, a block of content; the entry may move others into a block, and need one
+        // itself with three nodes
         self.check_free_blocks(7)?;
         let ino = self.make(caller, dir, name, 0o120_777, (0, 0))?;
         let written = self.write_target(ino, target);

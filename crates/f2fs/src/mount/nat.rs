@@ -1,4 +1,5 @@
-//! The node address table in memory: entries, what changed since the last checkpoint, and free nids.
+//! The node address table in memory: entries, what changed since the last checkpoint, and free
+//! nids.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,7 +13,7 @@ pub(crate) type NatPage = [NatEntry];
 pub(crate) struct NatTable {
     variant: Variant,
     pages: Vec<Option<Box<NatPage>>>,
-    /// What the last checkpoint's journal holds: newer than the table on disk.
+    /// Entries in the last checkpoint's journal: newer than the table on disk.
     journal: BTreeMap<Nid, NatEntry>,
     dirty: BTreeSet<Nid>,
     free: VecDeque<Nid>,
@@ -97,8 +98,8 @@ impl NatTable {
         }
     }
 
-    /// The node is gone. A nid that was never written to the table can be used again at once, any other after the
-    /// next checkpoint.
+    /// The node is gone. A nid that was never written to the table can be used again at once, any
+    /// other after the next checkpoint.
     pub(crate) fn release(&mut self, nid: Nid) {
         if self.taken.remove(&nid) {
             self.free.push_front(nid);
@@ -150,18 +151,18 @@ impl NatTable {
         }
     }
 
-    /// Where a search after the next mount should begin.
+    /// Nid at which a search after the next mount should begin.
     pub(crate) fn next_free_hint(&self) -> u32 {
         self.free.front().map_or(self.variant.first_nid(self.next_scan).0, |nid| nid.0)
     }
 
-    /// How many entries changed since the last checkpoint.
+    /// Number of entries that changed since the last checkpoint.
     pub(crate) fn dirty_count(&self) -> usize {
         self.dirty.len()
     }
 
-    /// What a checkpoint writes: the journal, and the pages to write as a whole. Up to `capacity` entries stay in the
-    /// journal, small groups (entries of the same page) first.
+    /// Plans what a checkpoint writes: the journal, and the pages to write as a whole. Up to
+    /// `capacity` entries stay in the journal, small groups (entries of the same page) first.
     pub(crate) fn plan_flush(&self, capacity: usize) -> FlushPlan {
         let known: BTreeSet<Nid> = self.journal.keys().chain(&self.dirty).copied().collect();
         if known.len() <= capacity {
@@ -201,7 +202,7 @@ impl NatTable {
     }
 }
 
-/// What of the table goes where in a checkpoint.
+/// Plan of a checkpoint for the table: the entries of the journal, and the pages to write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlushPlan {
     /// The nids of the journal.

@@ -56,7 +56,8 @@ impl<D: Scheduler> F2fs<D> {
         if entry.address == BlockAddr::NULL { 0 } else { entry.version }
     }
 
-    /// Makes sure that node `nid`, which must belong to `ino` and stand at `offset` among its nodes, is in memory.
+    /// Makes sure that node `nid`, which must belong to `ino` and stand at `offset` among its
+    /// nodes, is in memory.
     pub(super) fn load_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Frame, Error> {
         if let Some(frame) = self.nodes.find(nid) {
             let node = self.nodes.at(frame);
@@ -163,8 +164,8 @@ impl<D: Scheduler> F2fs<D> {
         }
     }
 
-    /// Makes an empty node of inode `ino` at `offset` among its nodes; the caller points to it. The inode's own blocks
-    /// count it.
+    /// Makes an empty node of inode `ino` at `offset` among its nodes; the caller points to it. The
+    /// inode's own blocks count it.
     pub(super) fn new_node(&mut self, ino: Nid, offset: u32) -> Result<Nid, Error> {
         self.check_free_blocks(1)?;
         let nid = self.take_nid()?;

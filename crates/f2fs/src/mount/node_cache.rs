@@ -45,12 +45,13 @@ const ABSENT: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame(u32);
 
-/// The nodes that are in memory. Dirty ones stay until they are written; of the others, those not used lately go when
-/// there are more than the bound.
+/// The nodes that are in memory. Dirty ones stay until they are written; of the others, those not
+/// used lately go when there are more than the bound.
 #[derive(Debug)]
 pub(crate) struct NodeCache {
     frames: Vec<Node>,
-    /// The frame of each nid, up to the highest that was ever in memory; [`ABSENT`] for those that are not.
+    /// The frame of each nid, up to the highest that was ever in memory; [`ABSENT`] for those that
+    /// are not.
     index: Vec<u32>,
     /// (inode, node), so that the dirty nodes of one file stand together.
     dirty: BTreeSet<(Nid, Nid)>,

@@ -1,4 +1,5 @@
-//! Mounting: the state of the last checkpoint in memory, orphans gone, fsynced files rolled forward.
+//! Mounting: the state of the last checkpoint in memory, orphans gone, fsynced files rolled
+//! forward.
 
 use dovetail_block::Scheduler;
 use dovetail_time::{Rng, SimTime};
@@ -37,12 +38,12 @@ const WRITABLE: Features = Features(
 );
 
 impl<D: Scheduler> F2fs<D> {
-    /// Mounts the volume on `device` at virtual time `now`. What fsyncs wrote after the last checkpoint is recovered,
-    /// which ends with a checkpoint.
+    /// Mounts the volume on `device` at virtual time `now`. What fsyncs wrote after the last
+    /// checkpoint is recovered, which ends with a checkpoint.
     ///
     /// # Errors
-    /// What [`Volume::open`] says; [`Error::Incompatible`] for a volume that can be read but not written (mount it with
-    /// `ro`); [`Error::Corrupt`] for tables that contradict each other.
+    /// Errors of [`Volume::open`]; [`Error::Incompatible`] for a volume that can be read but not
+    /// written (mount it with `ro`); [`Error::Corrupt`] for tables that contradict each other.
     pub fn mount(device: D, options: Options, now: impl Into<Moment>) -> Result<Self, Error> {
         let now = now.into().time;
         Self::check_remap(&device, &options)?;

@@ -5,31 +5,33 @@ use dovetail_vfs::kit::{Flag, OptionError, OptionTable, Valued, Values};
 use super::policy::{IpuPolicy, Logs, Updates};
 use crate::error::Incompatible;
 
-/// How space is taken (`mode=`).
+/// Policy of allocation (`mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Append while there are free segments, then fill holes; overwrite in place where the policy says so.
+    /// Append while there are free segments, then fill holes; overwrite in place where the policy
+    /// says so.
     Adaptive,
     /// Only append: no holes are filled, nothing is written in place.
     Lfs,
-    /// RM-IPU: updates of files are written out of place, and the device moves them to where they were. Not a mode of
-    /// Linux. For the rest as adaptive.
+    /// RM-IPU: updates of files are written out of place, and the device moves them to where they
+    /// were. Not a mode of Linux. For the rest as adaptive.
     RmIpu,
     /// Updates are appended, written in place or remapped, whichever pays. Not a mode of Linux.
     RmIpuAdaptive,
 }
 
-/// When an update that is written out of place moves to where it was (`remap=`).
+/// Time at which an update that is written out of place moves to where it was (`remap=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemapOrder {
-    /// As soon as it is written: after a power cut an update may be there whose fsync did not return, as with writing in
-    /// place and with ext4's ordered mode.
+    /// As soon as it is written: after a power cut an update may be there whose fsync did not
+    /// return, as with writing in place and with ext4's ordered mode.
     Eager,
-    /// With the fsync of its file, all of it or nothing: an update shows only with its fsync, as with roll-forward.
+    /// With the fsync of its file, all of it or nothing: an update shows only with its fsync, as
+    /// with roll-forward.
     WithFsync,
 }
 
-/// Where the search for a free segment begins (`alloc_mode=`).
+/// Start of the search for a free segment (`alloc_mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocMode {
     /// At the log's own place.
@@ -38,23 +40,25 @@ pub enum AllocMode {
     Reuse,
 }
 
-/// What an fsync does beyond POSIX (`fsync_mode=`).
+/// Guarantees of an fsync beyond POSIX (`fsync_mode=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FsyncMode {
-    /// What POSIX asks for.
+    /// Guarantees of POSIX.
     Posix,
-    /// Also what other file systems do: a new file whose directory lost entries is made durable by a checkpoint.
+    /// Also what other file systems do: a new file whose directory lost entries is made durable by
+    /// a checkpoint.
     Strict,
-    /// As posix, without flushing the device's cache: survives a crash of the host, not a power cut.
+    /// As posix, without flushing the device's cache: survives a crash of the host, not a power
+    /// cut.
     NoBarrier,
 }
 
-/// When sections are cleaned without need (`background_gc=`).
+/// Cleaning of sections without need (`background_gc=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackgroundGc {
-    /// When the volume is idle.
+    /// Cleans when the volume is idle.
     On,
-    /// When idle, at once to the device instead of by way of the cache. Here the same as on.
+    /// Cleans when idle, at once to the device instead of by way of the cache. Here the same as on.
     Sync,
     /// Never.
     Off,
@@ -83,17 +87,18 @@ pub struct Options {
     pub inline_dentry: bool,
     /// `inline_xattr|noinline_xattr`: new inodes keep room for extended attributes.
     pub inline_xattr: bool,
-    /// `lazytime|nolazytime`: an fsync leaves out times that only the writing of content changed; they survive from the
-    /// next checkpoint on. The default, as in Linux.
+    /// `lazytime|nolazytime`: an fsync leaves out times that only the writing of content changed;
+    /// they survive from the next checkpoint on. The default, as in Linux.
     pub lazytime: bool,
     /// `ro|rw`: nothing is written; what fsyncs left to recover is not seen.
     pub read_only: bool,
-    /// `norecovery`, `disable_roll_forward`: what fsyncs wrote after the last checkpoint is ignored (and lost with the
-    /// next checkpoint).
+    /// `norecovery`, `disable_roll_forward`: what fsyncs wrote after the last checkpoint is ignored
+    /// (and lost with the next checkpoint).
     pub no_recovery: bool,
     /// sysfs `ipu_policy`; `None`: the kernel's default for the size.
     pub ipu_policy: Option<IpuPolicy>,
-    /// Treated as a volume of at most 16 GiB, or not; `None`: by its size. A simulation may shrink a volume and keep its ways.
+    /// Treated as a volume of at most 16 GiB, or not; `None`: by its size. A simulation may shrink
+    /// a volume and keep its ways.
     pub small_volume: Option<bool>,
     /// sysfs `gc_urgent`: sections are cleaned twice a second, idle or not.
     pub gc_urgent: bool,
@@ -101,13 +106,14 @@ pub struct Options {
     pub checkpoint_interval_s: u64,
     /// Pages of content kept in memory, in bytes. Assumed default: 64 MiB.
     pub page_cache_bytes: u64,
-    /// Dirty content, in bytes, from which the background writes it at once rather than every five seconds (Linux:
-    /// `dirty_background_ratio`); `None` for never.
+    /// Dirty content, in bytes, from which the background writes it at once rather than every five
+    /// seconds (Linux: `dirty_background_ratio`); `None` for never.
     pub dirty_background_bytes: Option<u64>,
     /// Node blocks kept in memory beside the dirty ones, in bytes. Assumed default: 32 MiB.
     pub node_cache_bytes: u64,
-    /// Pointers may lead to the device's own addresses, if it has some and the mode leaves blocks where they are: a capability for
-    /// [`dovetail_vfs::Devirtualize`], and on where the volume has such pointers.
+    /// Pointers may lead to the device's own addresses, if it has some and the mode leaves blocks
+    /// where they are: a capability for [`dovetail_vfs::Devirtualize`], and on where the volume has
+    /// such pointers.
     pub physical_pointers: bool,
     /// Seed of generation numbers.
     pub seed: u64,
@@ -241,7 +247,8 @@ const FLAGS: [Flag<Options>; 16] = [
     ("disable_roll_forward", |options| options.no_recovery = true),
 ];
 
-/// Options of the kernel that change nothing here, since they tune what this implementation does not have.
+/// Options of the kernel that change nothing here, since they tune what this implementation does
+/// not have.
 const WITHOUT_EFFECT: [&str; 14] = [
     "no_heap",
     "relatime",
@@ -260,7 +267,7 @@ const WITHOUT_EFFECT: [&str; 14] = [
 ];
 
 impl Options {
-    /// Who decides where updates go.
+    /// Policy of updates, by the mode.
     pub(super) const fn updates(&self) -> Updates {
         match self.mode {
             Mode::RmIpu => Updates::Remap,
@@ -269,7 +276,8 @@ impl Options {
         }
     }
 
-    /// Refuses what an IPLFS volume cannot do. Other options that decide about segments and cleaning have no effect there.
+    /// Refuses what an IPLFS volume cannot do. Other options that decide about segments and
+    /// cleaning have no effect there.
     ///
     /// # Errors
     /// [`Incompatible::IplfsOption`].

@@ -89,7 +89,8 @@ impl<D: Scheduler> F2fs<D> {
         self.drop_inode(ino)
     }
 
-    /// fsck.f2fs takes the number of a device for pointers if the inode is an orphan: it is remembered beside the inode.
+    /// fsck.f2fs takes the number of a device for pointers if the inode is an orphan: it is
+    /// remembered beside the inode.
     fn take_device_number(&mut self, ino: Nid) -> Result<(), Error> {
         let rdev = self.attr(ino)?.rdev;
         if rdev != (0, 0) {

@@ -27,7 +27,8 @@ pub(super) struct Physical {
     marked: bool,
     /// DeviceAddresses to which no pointer leads; the last checkpoint may have one.
     freed: Vec<BlockAddr>,
-    /// Inodes with blocks that were written since the tool dealt with them, and when; `None` as long as nobody asks.
+    /// Inodes with blocks that were written since the tool dealt with them, and when; `None` as
+    /// long as nobody asks.
     pub(super) changed: Option<BTreeMap<Nid, SimTime>>,
 }
 
@@ -39,7 +40,8 @@ impl Physical {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// Before anything is read by way of pointers: where they may lead, and the end of a batch that was open.
+    /// Before anything is read by way of pointers: where they may lead, and the end of a batch that
+    /// was open.
     pub(super) fn open_device_addresses(&mut self) -> Result<(), Error> {
         let marked = self.superblock.devirtualized;
         if !marked && (!self.options.physical_pointers || self.check_volume_for_device_addresses().is_err()) {
@@ -90,8 +92,8 @@ impl<D: Scheduler> F2fs<D> {
         self.io.device_addresses().has(address)
     }
 
-    /// Says on the volume, before the first pointer to a device address, that it needs its drive. A power cut may have left a mark on
-    /// one copy only, so each mount writes both.
+    /// Says on the volume, before the first pointer to a device address, that it needs its drive. A
+    /// power cut may have left a mark on one copy only, so each mount writes both.
     pub(super) fn mark_volume(&mut self) -> Result<(), Error> {
         if self.physical.marked {
             return Ok(());
@@ -123,8 +125,8 @@ impl<D: Scheduler> F2fs<D> {
         self.discard_some(usize::MAX, BLOCKS_IN_SEGMENT).map(drop)
     }
 
-    /// A checkpoint is complete: the device drops the old names of the batch whose pointers it has. Their addresses are not
-    /// used before.
+    /// A checkpoint is complete: the device drops the old names of the batch whose pointers it has.
+    /// Their addresses are not used before.
     pub(super) fn end_batch(&mut self) -> Result<(), Error> {
         let Some(id) = self.physical.open.take() else { return Ok(()) };
         self.io.devirtualize(Devirtualize::End { id, keep: true })?;

@@ -21,18 +21,18 @@ pub(super) struct Pointer {
     pub(super) index: u16,
     /// Its byte in the block.
     at: usize,
-    /// Where it points to.
+    /// Address that it points to.
     pub(super) address: BlockAddr,
 }
 
-/// What a search for a pointer comes to.
+/// Result of a search for a pointer.
 pub(super) enum Found {
     Pointer(Pointer),
     /// A node is missing, and with it the file's blocks up to this one (not included).
     MissingUntil(u64),
 }
 
-/// How a file's blocks are spread over its nodes.
+/// Distribution of a file's blocks over its nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Pointers in the inode.
@@ -46,7 +46,7 @@ pub(super) struct Shape {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// How the blocks of inode `ino` are spread.
+    /// Distribution of the blocks of inode `ino`.
     pub(super) fn shape(&mut self, ino: Nid) -> Result<Shape, Error> {
         let layout = self.superblock.layout();
         Ok(shape_of(self.inode(ino)?, layout))
@@ -118,8 +118,8 @@ impl<D: Scheduler> F2fs<D> {
         Err(Error::FileTooBig)
     }
 
-    /// Pointer `index` of node `nid` of inode `ino` at `offset`: where a summary says that a block's owner is. `None`
-    /// where no pointer to content can be.
+    /// Pointer `index` of node `nid` of inode `ino` at `offset`: where a summary says that a
+    /// block's owner is. `None` where no pointer to content can be.
     pub(super) fn pointer_at(
         &mut self,
         ino: Nid,
@@ -191,7 +191,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(matches!(head, Found::Pointer(pointer) if pointer.address == BlockAddr::COMPRESSED))
     }
 
-    /// The first block of the file at or after `from` and before `end` that has a pointer other than a hole's.
+    /// The first block of the file at or after `from` and before `end` that has a pointer other
+    /// than a hole's.
     pub(super) fn next_mapped(
         &mut self,
         ino: Nid,

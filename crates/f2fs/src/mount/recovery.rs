@@ -1,9 +1,10 @@
 //! Roll-forward recovery: what fsyncs wrote after the last checkpoint.
 //!
-//! The nodes that fsyncs marked form a chain through the warm node log, from where the checkpoint left it. They are
-//! replayed on the state of the checkpoint, and a new checkpoint makes the result durable. Until then a power cut must find
-//! the chain, and the content it leads to, as they were. So all logs first move to segments that hold none of
-//! it; then recovery can be cut short and begun again any number of times.
+//! The nodes that fsyncs marked form a chain through the warm node log, from where the checkpoint
+//! left it. They are replayed on the state of the checkpoint, and a new checkpoint makes the result
+//! durable. Until then a power cut must find the chain, and the content it leads to, as they were.
+//! So all logs first move to segments that hold none of it; then recovery can be cut short and
+//! begun again any number of times.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -39,7 +40,8 @@ struct Synced {
 type Adopted = HashMap<BlockAddr, (Nid, u64)>;
 
 impl<D: Scheduler> F2fs<D> {
-    /// Gives up the orphans listed, and rolls forward what fsyncs wrote. Nothing is written if there is nothing to do.
+    /// Gives up the orphans listed, and rolls forward what fsyncs wrote. Nothing is written if
+    /// there is nothing to do.
     pub(super) fn recover(&mut self, orphans: &[Nid]) -> Result<(), Error> {
         let chain = if self.options.no_recovery { Vec::new() } else { self.read_chain()? };
         let synced = self.synced_files(&chain)?;
@@ -61,8 +63,8 @@ impl<D: Scheduler> F2fs<D> {
         self.write_checkpoint(CheckpointReason::Sync)
     }
 
-    /// Says whether fsyncs left something that a mount for writing would recover. For volumes that are
-    /// mounted read-only.
+    /// Says whether fsyncs left something that a mount for writing would recover. For volumes that
+    /// are mounted read-only.
     ///
     /// # Errors
     /// A damaged chain; [`Error::Io`].
@@ -88,8 +90,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(chain)
     }
 
-    /// The files that the chain recovers: those that the checkpoint knows, and those whose inode it holds with both
-    /// marks.
+    /// The files that the chain recovers: those that the checkpoint knows, and those whose inode it
+    /// holds with both marks.
     fn synced_files(&mut self, chain: &[Record]) -> Result<BTreeMap<Nid, Synced>, Error> {
         let mut files: BTreeMap<Nid, Synced> = BTreeMap::new();
         for (at, record) in chain.iter().enumerate() {
@@ -136,7 +138,8 @@ impl<D: Scheduler> F2fs<D> {
         self.guard_claimed(&claimed)
     }
 
-    /// The pointers to content that a node of the chain holds: their index in the node, and where they lead.
+    /// The pointers to content that a node of the chain holds: their index in the node, and where
+    /// they lead.
     fn logged_pointers(
         &mut self,
         record: &Record,
@@ -161,7 +164,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok((0..count).map(|index| (index, variant.address_at(block, at(index)))).collect())
     }
 
-    /// Makes the files that the checkpoint does not know, so that their nodes find them in whatever order they come.
+    /// Makes the files that the checkpoint does not know, so that their nodes find them in whatever
+    /// order they come.
     fn recreate_files(&mut self, chain: &[Record], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
         for (&ino, file) in synced {
             let Some(named) = file.named else { continue };
@@ -292,8 +296,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Content lies in blocks from now on. A device that can tell what it has lost shows an fsync that was cut: then the bytes
-    /// that were in the inode must be in block 0.
+    /// Content lies in blocks from now on. A device that can tell what it has lost shows an fsync
+    /// that was cut: then the bytes that were in the inode must be in block 0.
     fn leave_inode(&mut self, ino: Nid) -> Result<(), Error> {
         if !self.space.shows_lost_blocks() {
             return self.clear_inline(ino);
@@ -329,8 +333,8 @@ impl<D: Scheduler> F2fs<D> {
         self.add_entry(dir, &logged.name, ino, logged.file_type())
     }
 
-    /// Gives up a directory with all below it: it was removed, or moved without a checkpoint, before its name was
-    /// given to a file that was fsynced.
+    /// Gives up a directory with all below it: it was removed, or moved without a checkpoint,
+    /// before its name was given to a file that was fsynced.
     fn drop_tree(&mut self, top: Nid) -> Result<(), Error> {
         let (mut todo, mut dirs) = (vec![top], BTreeSet::new());
         while let Some(dir) = todo.pop() {

@@ -1,8 +1,10 @@
-//! RM-IPU: updates are written to borrowed sections, and the device moves them to where they belong.
+//! RM-IPU: updates are written to borrowed sections, and the device moves them to where they
+//! belong.
 //!
-//! No pointer changes, so no node is written and nothing needs cleaning. With [`RemapOrder::Eager`] updates move as soon as they
-//! are written; with [`RemapOrder::WithFsync`] they wait for the fsync of their file, and its nodes, or the last block of the
-//! checkpoint that it comes to, move with them: one atomic remap completes the fsync. `docs/rm-ipu.md` has the argument.
+//! No pointer changes, so no node is written and nothing needs cleaning. With [`RemapOrder::Eager`]
+//! updates move as soon as they are written; with [`RemapOrder::WithFsync`] they wait for the fsync
+//! of their file, and its nodes, or the last block of the checkpoint that it comes to, move with
+//! them: one atomic remap completes the fsync. `docs/rm-ipu.md` has the argument.
 
 use dovetail_block::{Content, RemapLimits, RemapPair, Scheduler};
 
@@ -48,7 +50,8 @@ impl<D: Scheduler> F2fs<D> {
         self.io.device().info().capabilities.remap
     }
 
-    /// Pairs that the device executes as one: what it holds, in whole commands, and the last command.
+    /// Pairs that the device executes as one: what it holds, in whole commands, and the last
+    /// command.
     fn atomic_pairs(&self) -> usize {
         let whole = |limits: RemapLimits| {
             let held = limits.held_pairs - limits.held_pairs % limits.pairs_per_command.max(1);
@@ -57,8 +60,8 @@ impl<D: Scheduler> F2fs<D> {
         self.remap_limits().map_or(0, whole)
     }
 
-    /// Writes an update of the block at `to` where it waits for its remap. `false` if no staged block is free, or if so much
-    /// of its file waits that an fsync could not complete it at once.
+    /// Writes an update of the block at `to` where it waits for its remap. `false` if no staged
+    /// block is free, or if so much of its file waits that an fsync could not complete it at once.
     pub(super) fn put_update(
         &mut self,
         owner: Nid,
@@ -102,7 +105,8 @@ impl<D: Scheduler> F2fs<D> {
         }
     }
 
-    /// A block to write one more update to, if more than `reserve` are left or more can be borrowed.
+    /// A block to write one more update to, if more than `reserve` are left or more can be
+    /// borrowed.
     pub(super) fn take_staged(&mut self, reserve: u32) -> Option<BlockAddr> {
         if self.space.staging_wants_section(reserve) {
             self.borrow_section();
@@ -127,7 +131,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Has updates moved that are due at the end of a call that wrote some: all, unless they wait for an fsync.
+    /// Has updates moved that are due at the end of a call that wrote some: all, unless they wait
+    /// for an fsync.
     pub(super) fn remap_due(&mut self) -> Result<(), Error> {
         if self.defers_updates() { Ok(()) } else { self.remap_waiting() }
     }
@@ -147,8 +152,8 @@ impl<D: Scheduler> F2fs<D> {
         self.space.return_sections(false, self.discards());
     }
 
-    /// Completes the fsync of a file of which updates wait: its nodes go out of place, too, and all of it moves as one.
-    /// `false` if that cannot be done in one piece.
+    /// Completes the fsync of a file of which updates wait: its nodes go out of place, too, and all
+    /// of it moves as one. `false` if that cannot be done in one piece.
     pub(super) fn commit_updates(&mut self, ino: Nid) -> Result<bool, Error> {
         let nodes = self.nodes.dirty_of(ino).len() + 1;
         while self.space.staging_wants_section(nodes as u32) && self.borrow_section() {}
@@ -180,7 +185,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// Writes the last block of a checkpoint so that the updates of `file` show with it: all of it moves as one.
+    /// Writes the last block of a checkpoint so that the updates of `file` show with it: all of it
+    /// moves as one.
     pub(super) fn commit_tail_with(
         &mut self,
         file: Nid,

@@ -18,7 +18,8 @@ fn nid(ino: Ino) -> Nid {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// Writes past the cache, and waits. Where the volume is no pure log, blocks that have a place keep it (Linux 6.1).
+    /// Writes past the cache, and waits. Where the volume is no pure log, blocks that have a place
+    /// keep it (Linux 6.1).
     fn write_direct(&mut self, ino: Nid, first: u64, contents: &[Content]) -> Result<(), Error> {
         let facts = self.data_facts(ino, contents.len())?;
         let update = self.update_facts(ino, WritebackReason::Direct, contents.len())?;

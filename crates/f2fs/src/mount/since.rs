@@ -71,8 +71,8 @@ impl SinceCheckpoint {
         self.allocated += blocks;
     }
 
-    /// Recovery would not get beyond this point of the chain: until the next checkpoint no fsync can
-    /// be a record.
+    /// Recovery would not get beyond this point of the chain: until the next checkpoint no fsync
+    /// can be a record.
     pub(super) fn break_chain(&mut self) {
         self.chain_broken = true;
     }

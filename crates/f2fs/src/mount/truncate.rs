@@ -37,7 +37,8 @@ impl Subtree {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// Gives up all blocks of the file from block `from` on, and the nodes that point to nothing else.
+    /// Gives up all blocks of the file from block `from` on, and the nodes that point to nothing
+    /// else.
     pub(super) fn truncate_blocks(&mut self, ino: Nid, from: u64) -> Result<(), Error> {
         self.pages.remove_range(ino.0.into(), from..u64::MAX);
         let shape = self.shape(ino)?;
@@ -116,8 +117,8 @@ impl<D: Scheduler> F2fs<D> {
         self.uncount(ino, address)
     }
 
-    /// What a pointer to `address` counted for is gone. The mark of a cluster counts for a block that compression
-    /// saved, unless those were released.
+    /// Subtracts the block that a pointer to `address` counted for. The mark of a cluster counts
+    /// for a block that compression saved, unless those were released.
     fn uncount(&mut self, ino: Nid, address: BlockAddr) -> Result<(), Error> {
         let saved = address == BlockAddr::COMPRESSED;
         if saved && self.inode(ino)?.i_inline & INLINE_RELEASED != 0 {

@@ -1,7 +1,7 @@
 //! The pointers of a file: to content in its inode and direct nodes, and to its nodes in the NAT.
 //!
-//! Nodes point to nodes by nid, so that none of them changes when another moves; indirect nodes hold no addresses and are not
-//! listed as holders.
+//! Nodes point to nodes by nid, so that none of them changes when another moves; indirect nodes
+//! hold no addresses and are not listed as holders.
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::{Address, Error as CallError, Holder, Ino as Number, MetadataBlock, Pointer as Listed};
@@ -14,7 +14,7 @@ use crate::device_addresses::DEVICE_ADDRESS_BIT;
 use crate::error::Error;
 use crate::format::{BlockAddr, NIDS_IN_NODE, NatEntry, Nid, XATTR_NODE_OFFSET, node_nid};
 
-/// What there is to say when a place is none.
+/// Error for a place that holds no pointer.
 const NO_POINTER: CallError = CallError::Invalid("there is no pointer at this place");
 
 /// The number of an inode; 0, which none has, for one that cannot be.
@@ -74,7 +74,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// The `count` pointers of a node in memory from byte `start` on, but holes and marks; the first leads to block `first`.
+    /// The `count` pointers of a node in memory from byte `start` on, but holes and marks; the
+    /// first leads to block `first`.
     fn listed(&mut self, nid: Nid, start: usize, (first, count): (u64, u64)) -> Result<Vec<Listed>, Error> {
         let (variant, addresses) = (self.superblock.variant, self.io.device_addresses());
         let node = self.cached(nid)?;

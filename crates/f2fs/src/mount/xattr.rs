@@ -90,7 +90,8 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    /// What did not fit in the inode goes to a node of its own, which goes when it is not needed.
+    /// Stores what did not fit in the inode in a node of its own, and drops the node when it is not
+    /// needed.
     fn store_xattr_node(
         &mut self,
         ino: Nid,

@@ -12,7 +12,8 @@ use dovetail_time::SimTime;
 use crate::device_addresses::DeviceAddresses;
 use crate::format::{BLOCK, BlockAddr, Extent};
 
-/// Metadata blocks kept: 8 MiB. Assumed; enough for the pointer nodes and directories in use at one time.
+/// Metadata blocks kept: 8 MiB. Assumed; enough for the pointer nodes and directories in use at one
+/// time.
 const CAPACITY: usize = 2048;
 
 /// A device, and the metadata blocks last read from it.

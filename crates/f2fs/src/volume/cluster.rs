@@ -1,7 +1,8 @@
 //! Compressed clusters of a file.
 //!
-//! The first pointer of a compressed cluster is COMPRESS_ADDR, the next ones lead to the compressed bytes, the rest
-//! are reserved or released. A cluster that did not shrink is stored plainly and looks like any other blocks.
+//! The first pointer of a compressed cluster is COMPRESS_ADDR, the next ones lead to the compressed
+//! bytes, the rest are reserved or released. A cluster that did not shrink is stored plainly and
+//! looks like any other blocks.
 
 use dovetail_block::BlockDevice;
 
@@ -34,7 +35,8 @@ impl<D: BlockDevice> Volume<D> {
         Ok(self.block_of(inode, cluster_start(inode, block))? == BlockAddr::COMPRESSED)
     }
 
-    /// Reads from `offset`, which lies in a compressed cluster, to the end of the cluster or of `into`.
+    /// Reads from `offset`, which lies in a compressed cluster, to the end of the cluster or of
+    /// `into`.
     pub(super) fn read_compressed(
         &mut self,
         inode: &Inode,
@@ -83,8 +85,8 @@ impl<D: BlockDevice> Volume<D> {
     }
 }
 
-/// The content of the compressed cluster that begins at block `start` of the file, from the blocks that follow
-/// COMPRESS_ADDR.
+/// The content of the compressed cluster that begins at block `start` of the file, from the blocks
+/// that follow COMPRESS_ADDR.
 pub(crate) fn inflate(inode: &Inode, start: u64, stored: &[u8]) -> Result<Vec<u8>, Error> {
     let fault = |fault| Damage::Cluster { ino: inode.ino, block: start, fault };
     let stream = checked_stream(stored, inode.cluster_checksum).map_err(fault)?;

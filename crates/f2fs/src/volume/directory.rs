@@ -16,7 +16,8 @@ impl<D: BlockDevice> Volume<D> {
     /// leads to. Memory does not depend on the directory's size: one block at a time is decoded.
     ///
     /// # Errors
-    /// [`PathError::NotADirectory`], [`Incompatible::Encrypted`], [`Error::Io`]; whatever `found` returns.
+    /// [`PathError::NotADirectory`], [`Incompatible::Encrypted`], [`Error::Io`]; whatever `found`
+    /// returns.
     pub fn for_each_entry(
         &mut self,
         dir: &Inode,
@@ -86,8 +87,8 @@ impl<D: BlockDevice> Volume<D> {
         whole_entries(|take| self.for_each_entry(dir, |_, entry| take(entry)), said)
     }
 
-    /// The entry called `name` in directory `dir`, found by its hash. A casefolded directory is searched as a whole,
-    /// for the same bytes: its hashes are those of folded names.
+    /// The entry called `name` in directory `dir`, found by its hash. A casefolded directory is
+    /// searched as a whole, for the same bytes: its hashes are those of folded names.
     ///
     /// # Errors
     /// As [`Self::for_each_entry`]; of damage, if the name is not found, what may have hidden it.

@@ -11,10 +11,12 @@ use crate::format::{BLOCK, BlockAddr, Extent, area_start, discard_log_checksum, 
 const CHUNK: usize = 256;
 
 impl<D: BlockDevice> Volume<D> {
-    /// What the checkpoint of an IPLFS volume no longer refers to, and the device may still hold; nothing of F2FS.
+    /// Discard log of an IPLFS volume: blocks that the checkpoint no longer refers to, and the
+    /// device may still hold. Empty for F2FS.
     ///
     /// # Errors
-    /// A log whose checksum does not fit, or that names blocks which no log has written; [`Error::Io`].
+    /// A log whose checksum does not fit, or that names blocks which no log has written;
+    /// [`Error::Io`].
     pub fn discard_log(&mut self) -> Result<Vec<Extent>, Error> {
         let extents = self.stored_discard_log()?;
         extents.iter().try_for_each(|extent| self.check_discard(*extent))?;
@@ -35,8 +37,8 @@ impl<D: BlockDevice> Volume<D> {
         Ok(parse_discard_log(&log))
     }
 
-    /// The bytes of a log. What it says of its length is believed as long as there is something: no log has a mebibyte of
-    /// zeros.
+    /// The bytes of a log. What it says of its length is believed as long as there is something: no
+    /// log has a mebibyte of zeros.
     fn read_log(&mut self, start: BlockAddr, len: u64) -> Result<Vec<u8>, Error> {
         let mut log = Vec::new();
         for first in (0..len.div_ceil(BLOCK as u64)).step_by(CHUNK) {

@@ -14,11 +14,13 @@ const MAX_RUN: usize = 256;
 const MAX_TARGET: u64 = 4095;
 
 impl<D: BlockDevice> Volume<D> {
-    /// Reads the bytes of a regular file (or of any inode that has content) from byte `offset` on into `into`, and
-    /// returns how many there were: less than asked for at the end of the file. Holes read as zeros.
+    /// Reads the bytes of a regular file (or of any inode that has content) from byte `offset` on
+    /// into `into`, and returns how many there were: less than asked for at the end of the file.
+    /// Holes read as zeros.
     ///
     /// # Errors
-    /// [`Incompatible::Encrypted`], [`Incompatible::Compressed`]; damaged nodes and clusters; [`Error::Io`].
+    /// [`Incompatible::Encrypted`], [`Incompatible::Compressed`]; damaged nodes and clusters;
+    /// [`Error::Io`].
     pub fn read(&mut self, inode: &Inode, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
         if inode.is_encrypted() {
             return Err(Incompatible::Encrypted(inode.ino).into());
@@ -38,8 +40,8 @@ impl<D: BlockDevice> Volume<D> {
         Ok(len)
     }
 
-    /// The first byte at or after `offset` that may be other than zero, or the file's size if there is none: what
-    /// lies between is a hole. Costs follow what is stored, not the size of the hole.
+    /// The first byte at or after `offset` that may be other than zero, or the file's size if there
+    /// is none: what lies between is a hole. Costs follow what is stored, not the size of the hole.
     ///
     /// # Errors
     /// Damaged nodes; [`Error::Io`].
@@ -121,8 +123,8 @@ impl<D: BlockDevice> Volume<D> {
         Ok(len)
     }
 
-    /// Where the file's block lies, and how many of the next ones (at most `wanted`, at least 1) follow it there. The
-    /// block is in no compressed cluster; the run ends where one may begin.
+    /// Address of the file's block, and the length of the run that begins there (at least 1, at
+    /// most `wanted`). The block is in no compressed cluster; the run ends where one may begin.
     fn run(&mut self, inode: &Inode, block: u64, wanted: usize) -> Result<(BlockAddr, usize), Error> {
         let cluster_end = cluster_start(inode, block) + u64::from(inode.cluster_blocks);
         let wanted =

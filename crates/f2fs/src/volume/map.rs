@@ -1,5 +1,5 @@
-//! From a block of a file to the block of the volume: pointers in the inode, then direct, indirect and double
-//! indirect nodes.
+//! From a block of a file to the block of the volume: pointers in the inode, then direct, indirect
+//! and double indirect nodes.
 
 use dovetail_block::BlockDevice;
 
@@ -32,7 +32,7 @@ pub(super) fn direct_of(inode: &Inode, variant: Variant) -> u64 {
 }
 
 impl<D: BlockDevice> Volume<D> {
-    /// Where block `block` of the file lies; a hole for what is beyond the largest file, too.
+    /// Address of block `block` of the file; a hole for one beyond the largest file, too.
     ///
     /// # Errors
     /// A node on the path that is damaged, an address outside the main area; [`Error::Io`].
@@ -44,8 +44,9 @@ impl<D: BlockDevice> Volume<D> {
         })
     }
 
-    /// The first block of the file at or after `from` and before `end` that is no hole, and where it lies. Missing
-    /// nodes are skipped as a whole, so that the cost follows what is stored and not the size of the file.
+    /// The first block of the file at or after `from` and before `end` that is no hole, and where
+    /// it lies. Missing nodes are skipped as a whole, so that the cost follows what is stored and
+    /// not the size of the file.
     ///
     /// # Errors
     /// As [`Self::block_of`].
@@ -91,8 +92,8 @@ impl<D: BlockDevice> Volume<D> {
         Ok(block)
     }
 
-    /// The node that holds the pointer to block `block` of the file, and the pointer's place in it; `None` when that
-    /// node does not exist.
+    /// The node that holds the pointer to block `block` of the file, and the pointer's place in it;
+    /// `None` when that node does not exist.
     ///
     /// # Errors
     /// As [`Self::block_of`].

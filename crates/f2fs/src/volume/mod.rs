@@ -1,4 +1,5 @@
-//! A volume read as it was at its last checkpoint, without writing: what `inspect`, `ls` and fsck build on.
+//! A volume read as it was at its last checkpoint, without writing: what `inspect`, `ls` and fsck
+//! build on.
 
 pub(crate) mod cache;
 pub(crate) mod cluster;
@@ -48,7 +49,7 @@ impl<D: BlockDevice> Volume<D> {
 }
 
 impl<D> Volume<D> {
-    /// What the volume is.
+    /// Superblock of the volume.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
     }

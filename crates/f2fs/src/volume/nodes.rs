@@ -9,7 +9,7 @@ use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{BlockAddr, Footer, Inode, NatEntry, Nid, nat_block_address, nat_entry};
 
 impl<D: BlockDevice> Volume<D> {
-    /// What the NAT says of `nid`, the journal first.
+    /// NAT entry of `nid`, from the journal first.
     ///
     /// # Errors
     /// [`Corrupt::Range`] for a nid beyond the NAT; [`Error::Io`].
@@ -26,7 +26,8 @@ impl<D: BlockDevice> Volume<D> {
     /// The inode of number `ino`.
     ///
     /// # Errors
-    /// [`Damage::NoNode`] for a free number; what is wrong with the NAT's entry, the node's footer or the inode.
+    /// [`Damage::NoNode`] for a free number; what is wrong with the NAT's entry, the node's footer
+    /// or the inode.
     pub fn inode(&mut self, ino: Nid) -> Result<Inode, Error> {
         let block = self.node(ino, ino, 0)?;
         Ok(Inode::parse(block, ino, &self.superblock)?)
@@ -35,7 +36,8 @@ impl<D: BlockDevice> Volume<D> {
     /// The block of node `nid`, whosever it is.
     ///
     /// # Errors
-    /// [`Damage::NoNode`] for a free number; a nid or an address outside their areas; [`Error::Io`].
+    /// [`Damage::NoNode`] for a free number; a nid or an address outside their areas;
+    /// [`Error::Io`].
     pub fn node_block(&mut self, nid: Nid) -> Result<Arc<BlockBytes>, Error> {
         let entry = self.nat(nid)?;
         if entry.address == BlockAddr::NULL {
@@ -45,7 +47,8 @@ impl<D: BlockDevice> Volume<D> {
         Ok(self.blocks.metadata(entry.address)?)
     }
 
-    /// The node `nid`, which must belong to inode `ino` and stand at place `offset` among its nodes.
+    /// The node `nid`, which must belong to inode `ino` and stand at place `offset` among its
+    /// nodes.
     pub(crate) fn node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Arc<BlockBytes>, Error> {
         let entry = self.nat(nid)?;
         let place = Place::Nat(nid);

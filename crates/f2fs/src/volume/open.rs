@@ -15,12 +15,13 @@ use crate::format::{
 const READABLE: Features = Features(0x7FFF & !Features::BLKZONED.0);
 
 impl<D: BlockDevice> Volume<D> {
-    /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the state of the last
-    /// checkpoint is shown.
+    /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the state
+    /// of the last checkpoint is shown.
     ///
     /// # Errors
-    /// [`Error::NotF2fs`]; [`Error::Incompatible`] for what is not supported; [`Error::Corrupt`] when both superblocks
-    /// or both checkpoint packs are damaged, or the device is shorter than the volume; [`Error::Io`].
+    /// [`Error::NotF2fs`]; [`Error::Incompatible`] for what is not supported; [`Error::Corrupt`]
+    /// when both superblocks or both checkpoint packs are damaged, or the device is shorter than
+    /// the volume; [`Error::Io`].
     pub fn open(device: D) -> Result<Self, Error> {
         let mut blocks = Blocks::new(device);
         let superblock = read_superblock(&mut blocks)?;
@@ -99,7 +100,7 @@ fn elect<D: BlockDevice>(blocks: &mut Blocks<D>, superblock: &Superblock) -> Res
     }
 }
 
-/// Where checkpoint pack `pack` (1 or 2) begins.
+/// First block of checkpoint pack `pack` (1 or 2).
 pub(crate) fn pack_start(superblock: &Superblock, pack: u32) -> BlockAddr {
     superblock.cp_start.plus(u64::from(pack - 1) * u64::from(superblock.pack_blocks))
 }

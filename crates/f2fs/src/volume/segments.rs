@@ -1,4 +1,4 @@
-//! What the SIT says of a segment, and who owns its blocks.
+//! SIT entries of segments, and owners of their blocks.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::format::{
 /// The first of the node logs.
 const FIRST_NODE_LOG: usize = 3;
 
-/// Whose a block is.
+/// Owner of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// The node itself, or the node that points to the data block.
@@ -25,7 +25,7 @@ pub struct Owner {
     pub ino: Nid,
     /// The node's place among those of the inode, 0 for the inode itself.
     pub node_offset: u32,
-    /// Which block of the file it is; `None` for a node.
+    /// Index of the block in the file; `None` for a node.
     pub file_block: Option<u64>,
 }
 
@@ -33,7 +33,8 @@ impl<D: BlockDevice> Volume<D> {
     /// The SIT's entry of a segment of the main area, the journal first.
     ///
     /// # Errors
-    /// [`Corrupt::Range`] for a segment beyond the main area; an entry that contradicts itself; [`Error::Io`].
+    /// [`Corrupt::Range`] for a segment beyond the main area; an entry that contradicts itself;
+    /// [`Error::Io`].
     pub fn segment(&mut self, segno: SegNo) -> Result<SitEntry, Error> {
         self.check_segment(segno)?;
         let entry = self.stored_segment(segno)?;
@@ -62,8 +63,9 @@ impl<D: BlockDevice> Volume<D> {
         Ok(sit_entry(&*self.blocks.metadata(address)?, segno))
     }
 
-    /// What the summaries say of a segment's 512 blocks: those in the checkpoint for a segment that a log writes to, the
-    /// nodes' own footers where that log's are not stored, and the summary area for all others.
+    /// Summaries of a segment's 512 blocks. They come from the checkpoint for a segment that a log
+    /// writes to, from the nodes' own footers where that log's are not stored, and from the summary
+    /// area for all others.
     ///
     /// # Errors
     /// [`Corrupt::Range`] for a segment beyond the main area; [`Error::Io`].
@@ -115,16 +117,17 @@ impl<D: BlockDevice> Volume<D> {
         Ok(all)
     }
 
-    /// Where block `offset` (0 to 511) of a segment of the main area lies.
+    /// Address of block `offset` (0 to 511) of a segment of the main area.
     pub fn block_in_segment(&self, segno: SegNo, offset: u32) -> BlockAddr {
         let block = u64::from(segno.0) * u64::from(BLOCKS_IN_SEGMENT) + u64::from(offset);
         self.superblock.main_start.plus(block)
     }
 
-    /// Whose a block is that `summary` speaks of, in a segment of nodes if `is_node`, otherwise of data.
+    /// Owner of the block that `summary` describes, in a segment of nodes if `is_node`, otherwise
+    /// of data.
     ///
     /// # Errors
-    /// What is wrong with the node that the summary names, or with its inode; [`Error::Io`].
+    /// Damage of the node that the summary names, or of its inode; [`Error::Io`].
     pub fn owner(&mut self, summary: Summary, is_node: bool) -> Result<Owner, Error> {
         let footer = Footer::parse(&*self.node_block(summary.nid)?);
         let owner =

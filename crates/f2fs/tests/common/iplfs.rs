@@ -45,13 +45,13 @@ pub fn iplfs_limits(options: &Options) -> Limits {
     Limits { file_size, xattr_total: inline + 4072 - 24, ..Limits::default() }
 }
 
-/// What the device holds in the areas of the logs.
+/// Blocks that the device holds in the areas of the logs.
 pub fn mapped(device: &MemoryDevice) -> BTreeSet<u64> {
     device.used().map(|(lba, _)| lba.0).filter(|&block| block >= AREA_BLOCKS).collect()
 }
 
-/// All is written and discarded; the device then holds what the volume has and nothing else, and of the metadata no more than
-/// was set aside for them.
+/// All is written and discarded; the device then holds what the volume has and nothing else, and of
+/// the metadata no more than was set aside for them.
 pub fn leaks<D: Scheduler>(fs: &mut F2fs<D>, device: impl FnOnce(&F2fs<D>) -> MemoryDevice) -> Vec<String> {
     fs.sync_all().unwrap();
     fs.trim().unwrap();

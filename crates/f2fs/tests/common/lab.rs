@@ -79,7 +79,7 @@ impl Lab {
         self.bytes(at.block)[at.byte] ^= mask;
     }
 
-    /// Where checkpoint pack `pack` begins.
+    /// First block of checkpoint pack `pack`.
     pub fn pack(&self, pack: u32) -> u64 {
         self.superblock.cp_start.0 + u64::from((pack - 1) * self.superblock.pack_blocks)
     }
@@ -111,7 +111,8 @@ impl Lab {
         *self.bytes(head + total - 1) = copy;
     }
 
-    /// Puts the right checksum into a block that has one: the checkpoint's head, an inode with extra attributes.
+    /// Puts the right checksum into a block that has one: the checkpoint's head, an inode with
+    /// extra attributes.
     pub fn seal(&mut self, block: u64) {
         if block == self.pack(self.checkpoint.pack) {
             self.seal_checkpoint();
@@ -222,7 +223,7 @@ pub struct Referee {
     _folder: tempfile::TempDir,
 }
 
-/// What fsck.f2fs thinks.
+/// Verdict of fsck.f2fs.
 #[derive(Debug)]
 pub struct Verdict {
     pub clean: bool,
@@ -261,7 +262,8 @@ impl Referee {
 /// Runs fsck.f2fs and reads its answer in the strict sense: status 0 is not enough.
 pub fn verdict(image: &std::path::Path) -> Verdict {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    // it may hang on what it is given; seconds of the processor, as a busy machine is no reason to fail
+    // it may hang on what it is given; seconds of the processor, as a busy machine is no reason to
+    // fail
     let output = Command::new("timeout")
         .env("PATH", path)
         .args(["300", "sh", "-c", "ulimit -t 20; exec fsck.f2fs --dry-run \"$0\""])
@@ -285,7 +287,7 @@ pub fn verdict(image: &std::path::Path) -> Verdict {
     Verdict { clean: complaints.is_empty(), complaints }
 }
 
-/// Where an entry of a directory stands.
+/// Position of a directory entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Dentry {
     pub block: u64,

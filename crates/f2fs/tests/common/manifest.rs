@@ -1,5 +1,5 @@
-//! Manifests: what a tree holds, a JSON line for each path, from our side or from the system's. The tests of F2FS and of ext
-//! share it; whose volume it is says the module above.
+//! Manifests: what a tree holds, a JSON line for each path, from our side or from the system's. The
+//! tests of F2FS and of ext share it; whose volume it is says the module above.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ fn md5_of<D: Scheduler>(volume: &mut Volume<D>, inode: &Inode) -> String {
     }
 }
 
-/// What the manifest should say of `inode`.
+/// Line that the manifest should have for `inode`.
 pub fn describe<D: Scheduler>(volume: &mut Volume<D>, path: &str, inode: &Inode) -> Value {
     let mut line = Map::new();
     line.insert("path".into(), path.into());
@@ -160,7 +160,7 @@ pub fn to_text(manifest: &Manifest) -> String {
     manifest.values().map(|line| format!("{line}\n")).collect()
 }
 
-/// Where two manifests differ, as text; empty if they do not.
+/// Differences of two manifests, as text; empty if there are none.
 pub fn differences(expected: &Manifest, found: &Manifest) -> String {
     let paths = expected.keys().chain(found.keys().filter(|path| !expected.contains_key(*path)));
     let shown = |line: Option<&Value>| line.map_or("nothing".to_string(), Value::to_string);

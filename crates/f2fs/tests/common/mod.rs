@@ -1,4 +1,4 @@
-//! What the tests share: images, and programs of f2fs-tools as referees.
+//! Helpers that the tests share: images, and programs of f2fs-tools as referees.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
@@ -42,7 +42,8 @@ pub fn manifest_lines(name: &str) -> Vec<serde_json::Value> {
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
 
-/// fsck.f2fs finds no fault in the image at `path`: neither an error nor anything that it would mend in silence.
+/// fsck.f2fs finds no fault in the image at `path`: neither an error nor anything that it would
+/// mend in silence.
 pub fn check_clean(path: &Path) {
     let output = run("fsck.f2fs", &["--dry-run", path.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&output.stdout);
@@ -70,7 +71,8 @@ pub fn mkfs(bytes: u64, options: &[&str]) -> MemoryDevice {
     MemoryDevice::from_image(&path).unwrap()
 }
 
-/// What fsck.f2fs says of a volume, read strictly: an empty string if it finds nothing at all.
+/// Complaints of fsck.f2fs about a volume, read strictly: an empty string if it finds nothing at
+/// all.
 pub fn strict_fsck(device: &MemoryDevice) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");
@@ -94,7 +96,7 @@ pub fn strict_fsck(device: &MemoryDevice) -> String {
     found.join("\n")
 }
 
-/// What a program of f2fs-tools, which must be installed, says.
+/// Output of a program of f2fs-tools, which must be installed.
 pub fn run(name: &str, arguments: &[&str]) -> std::process::Output {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let mut program = Program::new(name);

@@ -6,8 +6,9 @@ use super::lab::Lab;
 pub const OF_IPLFS: [&str; 7] =
     ["LogBeyond", "LogClass", "DiscardLog", "DiscardOutside", "DiscardLive", "DeviceLeak", "DeviceLost"];
 
-/// One thing to damage, and the kinds of findings that must come of it: the first is the thing itself, the others follow
-/// from it of necessity (a link that is cut leaves something unreachable).
+/// One thing to damage, and the kinds of findings that must come of it: the first is the thing
+/// itself, the others follow from it of necessity (a link that is cut leaves something
+/// unreachable).
 #[derive(Clone, Copy)]
 pub struct Mutation {
     pub name: &'static str,

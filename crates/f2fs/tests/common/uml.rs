@@ -1,13 +1,13 @@
-//! What user-mode Linux needs to run on hosts that are newer than it.
+//! Help for user-mode Linux to run on hosts that are newer than it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What its console says where its first process dies for want of [`wide_registers`].
+/// Console message of a host where its first process dies for want of [`wide_registers`].
 const DIES: &str = "ptrace set fp regs failed";
 
-/// The library to load before user-mode Linux, on every host: what only some of them ran would break unseen. `None` where
-/// there is no such kernel.
+/// The library to load before user-mode Linux, on every host: what only some of them ran would
+/// break unseen. `None` where there is no such kernel.
 pub fn wide_registers() -> Option<PathBuf> {
     let flags = ["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-mgeneral-regs-only", "-Wl,-z,now"];
     cfg!(target_arch = "x86_64").then(|| compile("wide_registers.c", &flags, "wide_registers.so"))

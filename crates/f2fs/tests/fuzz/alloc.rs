@@ -26,7 +26,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What `work` gives, and the most bytes that it had allocated at one time.
+/// Result of `work`, and the most bytes that it had allocated at one time.
 pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

@@ -15,8 +15,8 @@ use crate::common::lab::{At, Lab};
 use crate::common::{kernel_image, tool};
 use crate::input::Seed;
 
-/// How many small images there are: they come often, those of a kernel now and then, since they take fifty times as
-/// long.
+/// Number of small images. They come often, those of a kernel now and then, since they take fifty
+/// times as long.
 pub(crate) const SMALL: usize = 6;
 
 /// The small images, then five of a kernel.
@@ -40,7 +40,8 @@ pub(crate) fn seeds() -> Vec<Seed> {
     ]
 }
 
-/// An IPLFS volume of 64 MiB with directories, a file with direct and indirect nodes, and a discard log.
+/// An IPLFS volume of 64 MiB with directories, a file with direct and indirect nodes, and a discard
+/// log.
 fn iplfs_image() -> MemoryDevice {
     let options = MkfsOptions { features: all_features(), ..iplfs_options() };
     let mut fs = F2fs::mount(iplfs_device(64 << 20, &options), Default::default(), SimTime::ZERO).unwrap();

@@ -1,8 +1,9 @@
-//! Millions of damaged images: opened, walked, read, checked, repaired, mounted and changed without a panic, a hang or an
-//! allocation beyond twice the image.
+//! Millions of damaged images: opened, walked, read, checked, repaired, mounted and changed without
+//! a panic, a hang or an allocation beyond twice the image.
 //!
-//! The normal run is short; `cargo xtask fuzz` goes on for millions. A failing input is printed with what to type:
-//! `DOVETAIL_SEED=7 cargo test -p dovetail-f2fs --test fuzz`; with `DOVETAIL_FUZZ=1000` as well, a run begins there.
+//! The normal run is short; `cargo xtask fuzz` goes on for millions. A failing input is printed
+//! with what to type: `DOVETAIL_SEED=7 cargo test -p dovetail-f2fs --test fuzz`; with
+//! `DOVETAIL_FUZZ=1000` as well, a run begins there.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What mounts an input: everything is read, or some of it changed.
+//! Mounts an input, and reads everything or changes some of it.
 
 use dovetail_f2fs::{F2fs, Mode, Options};
 use dovetail_time::{Rng, SimTime};
@@ -22,7 +22,8 @@ pub(crate) fn read(input: &mut Input<'_>) {
     let _ = fs.unmount();
 }
 
-/// Mounts the input, which recovers what there is, and changes it; then once more, perhaps as after a power cut.
+/// Mounts the input, which recovers what there is, and changes it; then once more, perhaps as after
+/// a power cut.
 pub(crate) fn change(input: &mut Input<'_>, rng: &mut Rng) {
     for _ in 0..2 {
         let options = Options {

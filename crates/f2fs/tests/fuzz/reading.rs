@@ -1,4 +1,4 @@
-//! What reads an input as of its last checkpoint, checks it and repairs a copy.
+//! Reads an input as of its last checkpoint, checks it and repairs a copy.
 
 use dovetail_block::{MemoryDevice, RecordingDevice};
 use dovetail_f2fs::fsck::{Finding, Options, Severity, check, repair};
@@ -6,7 +6,7 @@ use dovetail_f2fs::{Visit, Volume};
 
 use crate::input::Input;
 
-/// What a check says of an input.
+/// Verdict of a check on an input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Clean,
@@ -42,7 +42,7 @@ pub(crate) fn use_all(input: &mut Input<'_>) -> Verdict {
     checked(input.rewound())
 }
 
-/// What the check says.
+/// Checks the input.
 pub(crate) fn checked(input: &mut Input<'_>) -> Verdict {
     match check(input, Options { kept_per_kind: 100 }, |_| {}) {
         Ok(report) if report.is_clean() => {

@@ -1,4 +1,4 @@
-//! What runs inside the guest: this same program, over the kernel's file system.
+//! Program that runs inside the guest: this same program, over the kernel's file system.
 
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt, lchown, symlink};
@@ -10,9 +10,9 @@ use rustix::fs::{XattrFlags, setxattr};
 
 use crate::common::manifest::{Manifest, describe_file, of_folder, to_text};
 
-/// `describe FOLDER FILE`: the folder's manifest.
-/// `work FOLDER FILE SEED OPS`: that many random operations, then sync, then the manifest.
-/// `fsync FOLDER FILE SEED OPS`: as many, with fsyncs among them; the manifest has what was fsynced and not changed since.
+/// `describe FOLDER FILE`: the folder's manifest. `work FOLDER FILE SEED OPS`: that many random
+/// operations, then sync, then the manifest. `fsync FOLDER FILE SEED OPS`: as many, with fsyncs
+/// among them; the manifest has what was fsynced and not changed since.
 pub(crate) fn run(arguments: &[String]) {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (manifest, file) = match arguments[..] {

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::common::uml;
 
-/// What the guest runs before the script. The host's files are its root, for reading only; what it has to say goes to
-/// `$OUT`. `cut_power` ends it at once, with whatever it had not written lost.
+/// Script that the guest runs before that of the test. The host's files are its root, for reading
+/// only; its output goes to `$OUT`. `cut_power` ends it at once, with whatever it had not written
+/// lost.
 const INIT: &str = r#"#!/usr/bin/busybox sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 for tool in mount umount mkdir mknod insmod uname dmesg sleep poweroff cp rm sync fsync; do
@@ -40,18 +41,20 @@ end done
 poweroff -f
 "#;
 
-/// How long a run may take. It takes three seconds on an idle machine; assumed for a loaded one.
+/// Time limit of a run. It takes three seconds on an idle machine; assumed for a loaded one.
 const TIMEOUT: Duration = Duration::from_secs(180);
-/// How long switching off may take; more than the second that a guest lets pass after a cut (assumed).
+/// Time limit of switching off; more than the second that a guest lets pass after a cut (assumed).
 const SWITCHING_OFF: Duration = Duration::from_secs(20);
 /// As many disks as the first script makes nodes for.
 const MAX_DISKS: usize = 8;
 
-/// Boots the kernel, runs `script` with each image of `images` as `/mnt/disk0` and so on, and returns the kernel's
-/// log. `/mnt/0` and so on are there to mount them; what is written to `$OUT` is in the folder `out`.
+/// Boots the kernel, runs `script` with each image of `images` as `/mnt/disk0` and so on, and
+/// returns the kernel's log. `/mnt/0` and so on are there to mount them; what is written to `$OUT`
+/// is in the folder `out`.
 ///
 /// # Panics
-/// The package is not installed, it cannot run on this host, the script failed, the guest did not end in time.
+/// The package is not installed, it cannot run on this host, the script failed, the guest did not
+/// end in time.
 pub(crate) fn run(script: &str, images: &[&Path], out: &Path) -> String {
     assert!(images.len() <= MAX_DISKS);
     let folder = tempfile::tempdir().unwrap();
@@ -94,8 +97,9 @@ fn boot(init: &Path, images: &[&Path], folder: &Path, console: File) -> Guest {
 struct Guest(Child);
 
 impl Guest {
-    /// Whether it ended in time. One that has said so in `end` and does not switch itself off, which happens on a loaded
-    /// machine, is through all the same: there is nothing left that it could write.
+    /// Waits for the guest, and returns whether it ended in time. One that has said so in `end` and
+    /// does not switch itself off, which happens on a loaded machine, is through all the same: it
+    /// has nothing left to write.
     fn wait(&mut self, end: &Path) -> bool {
         let (start, mut said) = (Instant::now(), None);
         while start.elapsed() < TIMEOUT {

@@ -1,12 +1,14 @@
 //! The Linux kernel and we read, recover and check each other's volumes.
 //!
-//! A round with a seed boots user-mode Linux twice. The first time the kernel mounts an image of each subject, says
-//! what it finds (which must be what we find), changes it at random, and its power is cut, on odd seeds just after a
-//! sync, on even ones after fsyncs that no checkpoint covers. The second time it mounts copies and recovers them; what
-//! was fsynced must be there, and what we recover must be what it recovers.
+//! A round with a seed boots user-mode Linux twice. The first time the kernel mounts an image of
+//! each subject, says what it finds (which must be what we find), changes it at random, and its
+//! power is cut, on odd seeds just after a sync, on even ones after fsyncs that no checkpoint
+//! covers. The second time it mounts copies and recovers them; what was fsynced must be there, and
+//! what we recover must be what it recovers.
 //!
-//! `DOVETAIL_SEED=n` runs one round alone, `DOVETAIL_SEEDS=n` that many (2). The same program is what runs inside.
-//! `DOVETAIL_WITHOUT=kernel` declares that user-mode Linux cannot run here; `cargo xtask test` reminds of it.
+//! `DOVETAIL_SEED=n` runs one round alone, `DOVETAIL_SEEDS=n` that many (2). The same program is
+//! what runs inside. `DOVETAIL_WITHOUT=kernel` declares that user-mode Linux cannot run here;
+//! `cargo xtask test` reminds of it.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 #![allow(
@@ -45,7 +47,8 @@ fn main() {
     }
 }
 
-/// The variable, a list separated by commas, declares that there is no such referee on this machine.
+/// The variable, a list separated by commas, declares that there is no such referee on this
+/// machine.
 fn is_absent() -> bool {
     std::env::var("DOVETAIL_WITHOUT").is_ok_and(|list| list.split(',').any(|name| name == "kernel"))
 }
@@ -76,9 +79,10 @@ struct Case {
     name: String,
     subject: &'static Subject,
     image: PathBuf,
-    /// What the kernel synced before the cut, all of it; on odd seeds nothing happened after that.
+    /// State that the kernel synced before the cut, all of it; on odd seeds nothing happened after
+    /// that.
     synced: Option<Manifest>,
-    /// What was fsynced and not changed since.
+    /// Files that were fsynced and not changed since.
     fsynced: Manifest,
 }
 
@@ -102,7 +106,8 @@ impl Case {
         self.image.with_extension("copy")
     }
 
-    /// Without recovery: the last checkpoint can be read as a whole, and is the last sync if nothing came after it.
+    /// Without recovery: the last checkpoint can be read as a whole, and is the last sync if
+    /// nothing came after it.
     fn check_as_the_cut_left_it(&mut self) {
         check_with_fsck(&self.image, &self.name);
         let found = read(&self.image);
@@ -221,7 +226,8 @@ fn check_with_fsck(image: &Path, name: &str) {
     assert!(verdict.clean, "{name}: fsck.f2fs: {:#?}", verdict.complaints);
     let device = ImageDevice::open_read_only(image).unwrap();
     let report = fsck::check(device, fsck::Options::default(), |_| {}).unwrap();
-    // warnings are about what the kernel itself leaves: an inode keeps its first name when it is renamed
+    // warnings are about what the kernel itself leaves: an inode keeps its first name when it is
+    // renamed
     let complaints = report.findings.iter().filter(|finding| finding.severity() == Severity::Error);
     let complaints: Vec<String> = complaints.map(ToString::to_string).collect();
     assert!(complaints.is_empty(), "{name}: our fsck: {complaints:#?}");

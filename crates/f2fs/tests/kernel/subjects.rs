@@ -1,4 +1,4 @@
-//! What makes the images that the kernel is given.
+//! Makers of the images that the kernel is given.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -15,8 +15,8 @@ pub(crate) struct Subject {
     pub(crate) name: &'static str,
     /// Makes an image at the path, cleanly unmounted, with content that depends on the seed.
     pub(crate) make: fn(&Path, u64),
-    /// Makes one as a power cut leaves it, with fsyncs that no checkpoint covers, and returns what was fsynced and not
-    /// changed since.
+    /// Makes one as a power cut leaves it, with fsyncs that no checkpoint covers, and returns what
+    /// was fsynced and not changed since.
     pub(crate) crash: Option<fn(&Path, u64) -> Manifest>,
     /// Mounts an image that a power cut left, recovers it and unmounts it.
     pub(crate) recover: Option<fn(&Path)>,

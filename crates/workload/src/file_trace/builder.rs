@@ -13,7 +13,7 @@ use crate::trace::{Bad, Lines, TraceError};
 /// Assumed: as many histograms of latencies fit into memory.
 const THREADS_MAX: usize = 1024;
 
-/// Why a line cannot be taken in.
+/// Reason why a line cannot be taken in.
 #[derive(Debug)]
 pub(super) enum Fault {
     Bad(Bad),
@@ -51,7 +51,7 @@ impl Fault {
     }
 }
 
-/// What was read so far.
+/// Trace as far as it was read.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     files: Vec<RecordedFile>,
@@ -66,7 +66,7 @@ pub(super) struct Builder {
 #[derive(Debug, Default)]
 struct Thread {
     calls: Vec<RecordedCall>,
-    /// When its last call ended.
+    /// Time at which its last call ended.
     end_us: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a file-level trace.
+//! Errors of a file-level trace.
 
 use crate::trace::TraceError;
 
@@ -15,9 +15,9 @@ pub enum FileTraceError {
         file: String,
         /// The number of the line, from 1.
         line: u64,
-        /// What should stand there.
+        /// Description of what should stand there.
         expected: &'static str,
-        /// What stands there, in quotes and cut to a readable length.
+        /// Text that stands there, in quotes and cut to a readable length.
         found: String,
     },
     /// There is not a single call.
@@ -29,11 +29,11 @@ pub enum FileTraceError {
     /// An option out of its range.
     #[error("{option} is {value}: give {allowed}")]
     Option {
-        /// Which.
+        /// Name of the option.
         option: &'static str,
-        /// What it was.
+        /// Value that was given.
         value: f64,
-        /// What it may be.
+        /// Values that are allowed.
         allowed: &'static str,
     },
 }

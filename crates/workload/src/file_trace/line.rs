@@ -1,14 +1,16 @@
-//! One line of a file-level trace: `F ID BYTES NAME`, or `START THREAD OP FILE OFFSET BYTES DURATION`, with tabs between.
+//! One line of a file-level trace: `F ID BYTES NAME`, or
+//! `START THREAD OP FILE OFFSET BYTES DURATION`, with tabs between.
 
 use crate::trace::{Bad, number};
 
 const CALL: &str = "'START THREAD OP FILE OFFSET BYTES DURATION' with tabs between, or 'F ID BYTES NAME'";
-/// Bytes of a file, and how far a call may reach: 1 PiB. Assumed; beyond any file system's limit here.
+/// Bytes of a file, and how far a call may reach: 1 PiB. Assumed; beyond any file system's limit
+/// here.
 const BYTES_MAX: u64 = 1 << 50;
 /// A start or a duration: a thousand days.
 const MICROSECONDS_MAX: u64 = 1000 * 86_400 * 1_000_000;
 
-/// What a line says.
+/// Content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     File { id: u64, bytes: u64, name: &'a str },
@@ -50,7 +52,7 @@ impl LoggedOp {
     }
 }
 
-/// What a line says; `None` for a blank line and a comment.
+/// Parses a line; `None` for a blank line and a comment.
 pub(super) fn parse(line: &str) -> Result<Option<Line<'_>>, Bad> {
     if line.trim_ascii().is_empty() || line.starts_with('#') {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! How often a trace is made again.
+//! Repetitions of a trace; the last one may be partial.
 
 /// Passes over a trace: whole ones, and a last one of its first calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ impl Passes {
         Self { calls, whole: all / calls, rest: all % calls }
     }
 
-    /// Which calls of the trace a pass has: those before this number.
+    /// Number of calls in a pass: it has the first ones of the trace.
     pub(super) fn calls(&self, pass: u64) -> u64 {
         if pass < self.whole { self.calls } else { self.rest }
     }

@@ -39,7 +39,8 @@ pub struct FileTrace {
 }
 
 impl FileTrace {
-    /// Whether the file at `path` looks like a file-level trace: its first line with content names a file.
+    /// Returns whether the file at `path` looks like a file-level trace: its first line with
+    /// content names a file.
     pub fn is_one(path: &Path) -> bool {
         let Ok(mut lines) = Lines::open(path) else { return false };
         while let Ok(Some(line)) = lines.next_line() {
@@ -78,12 +79,12 @@ impl FileTrace {
         }
     }
 
-    /// What it is called.
+    /// Name of the trace.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many calls it has.
+    /// Number of calls.
     pub fn calls(&self) -> u64 {
         self.calls
     }

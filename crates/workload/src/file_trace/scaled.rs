@@ -5,8 +5,8 @@ use crate::call::Call;
 
 const BLOCK: u64 = 4096;
 
-/// The sizes of a trace's files at a scale. A smaller file folds the calls into it: an address goes into the file modulo its
-/// size, so that what was sequential stays so.
+/// The sizes of a trace's files at a scale. A smaller file folds the calls into it: an address goes
+/// into the file modulo its size, so that what was sequential stays so.
 #[derive(Debug)]
 pub(super) struct Sizes(Vec<u64>);
 

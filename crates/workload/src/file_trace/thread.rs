@@ -16,7 +16,7 @@ pub(super) struct Thread {
     pub(super) pass: u64,
     /// A call of its own is under way.
     pub(super) is_busy: bool,
-    /// When its last call of this pass ended, or the pass began for it.
+    /// Time at which its last call of this pass ended, or the pass began for it.
     since: Option<SimTime>,
     opened: BTreeSet<FileId>,
 }

@@ -10,12 +10,13 @@ use super::thread::Thread;
 use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 use crate::lay_out::{Filling, LayOut};
 
-/// How a trace is made again.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileTraceOptions {
-    /// By what the gaps of each thread are multiplied: 1 is the recorded pace, 0 as fast as calls return; at most 1000.
+    /// By what the gaps of each thread are multiplied: 1 is the recorded pace, 0 as fast as calls
+    /// return; at most 1000.
     pub gaps: f64,
-    /// How often, parts included: 2.5 is two passes and half of one; above 0, at most a million.
+    /// Repetitions, parts included: 2.5 is two passes and half of one; above 0, at most a million.
     pub loops: f64,
     /// By how much files and number of calls are shrunk: above 0, at most 1.
     pub scale: f64,
@@ -47,8 +48,8 @@ impl FileTraceOptions {
     }
 }
 
-/// The threads of a trace. No thread begins another pass over the trace before all have ended the last one, so that the mix of
-/// calls does not depend on the stack.
+/// The threads of a trace. No thread begins another pass over the trace before all have ended the
+/// last one, so that the mix of calls does not depend on the stack.
 #[derive(Debug)]
 pub struct FileTraceWorkload {
     job: String,

@@ -1,4 +1,4 @@
-//! What can be wrong with the request for a file set.
+//! Errors in the request for a file set.
 
 /// A file set that cannot be made; the message says what is allowed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -8,9 +8,9 @@ pub enum FileSetError {
     Value {
         /// The figure.
         key: &'static str,
-        /// What it was.
+        /// Value that was given.
         value: f64,
-        /// What it may be.
+        /// Values that are allowed.
         allowed: &'static str,
     },
     /// The directory is not one legal name.
@@ -22,7 +22,7 @@ pub enum FileSetError {
     /// The files do not fit into memory.
     #[error("file set: there would be more than {most} files; ask for less, or for larger files")]
     TooMany {
-        /// How many there may be.
+        /// Largest number of files.
         most: u64,
     },
 }

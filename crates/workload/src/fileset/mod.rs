@@ -1,8 +1,10 @@
-//! The files that a file system has before a workload starts: sizes and tree as found on people's machines.
+//! The files that a file system has before a workload starts: sizes and tree as found on people's
+//! machines.
 //!
-//! The models and their figures are those of Impressions (Agrawal, Arpaci-Dusseau, Arpaci-Dusseau, "Generating Realistic
-//! Impressions for File-System Benchmarking", FAST'09, section 3 and table 2); `docs/workloads.md` lists them. Extensions,
-//! content, special directories and bytes by depth are left out: sizes do not depend on where a file lies.
+//! The models and their figures are those of Impressions (Agrawal, Arpaci-Dusseau, Arpaci-Dusseau,
+//! "Generating Realistic Impressions for File-System Benchmarking", FAST'09, section 3 and table
+//! 2); `docs/workloads.md` lists them. Extensions, content, special directories and bytes by depth
+//! are left out: sizes do not depend on where a file lies.
 
 mod error;
 mod place;
@@ -26,7 +28,7 @@ use tree::Tree;
 /// Assumed: as many paths fit into memory.
 const MOST_FILES: u64 = 1 << 24;
 
-/// How much a file set is to be.
+/// Amount of files in a file set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Bytes in all files together; what comes out lies between 99 and 100 % of it.
@@ -35,13 +37,14 @@ pub enum Amount {
     Files(u64),
 }
 
-/// What a file set is made of.
+/// Configuration of a file set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FileSetConfig {
-    /// How much.
+    /// Amount of files.
     pub amount: Amount,
-    /// The largest file in bytes; larger ones are drawn again. `None`: a tenth of [`Amount::Bytes`], as one file should not
-    /// decide the whole, and 1 TiB with [`Amount::Files`] (both assumed; the tail has no mean).
+    /// The largest file in bytes; larger ones are drawn again. `None`: a tenth of
+    /// [`Amount::Bytes`], as one file should not decide the whole, and 1 TiB with [`Amount::Files`]
+    /// (both assumed; the tail has no mean).
     pub largest: Option<u64>,
     /// Sizes.
     pub sizes: SizeModel,
@@ -73,8 +76,8 @@ pub struct GeneratedFile {
     pub size: u64,
 }
 
-/// A set of files, and the workload that writes them: all in [`Workload::prepare`], one after another, and a sync of
-/// everything at the end. Its one thread does nothing.
+/// A set of files, and the workload that writes them: all in [`Workload::prepare`], one after
+/// another, and a sync of everything at the end. Its one thread does nothing.
 #[derive(Clone, Debug)]
 pub struct FileSet {
     files: Vec<GeneratedFile>,
@@ -83,10 +86,12 @@ pub struct FileSet {
 }
 
 impl FileSet {
-    /// Draws the set; all of it lies below the directory `root`, and the same seed gives the same set.
+    /// Draws the set; all of it lies below the directory `root`, and the same seed gives the same
+    /// set.
     ///
     /// # Errors
-    /// A model's figure out of its range, a root that is not one plain name, or more than 16,777,216 files.
+    /// A model's figure out of its range, a root that is not one plain name, or more than
+    /// 16,777,216 files.
     pub fn generate(root: &str, config: &FileSetConfig, seed: u64) -> Result<Self, FileSetError> {
         check_root(root)?;
         config.sizes.check()?;
@@ -105,7 +110,8 @@ impl FileSet {
         Ok(Self { lay_out: lay_out(&files), files, synced: false })
     }
 
-    /// Files of `each` bytes below the directory `root`, `bytes` in all: to fill a volume. The last one may be shorter.
+    /// Files of `each` bytes below the directory `root`, `bytes` in all: to fill a volume. The last
+    /// one may be shorter.
     ///
     /// # Errors
     /// A root that is not one plain name, or more than 16,777,216 files.

@@ -1,4 +1,4 @@
-//! Which directory a file falls to: first a depth, then a directory of the level above.
+//! Choice of a file's directory: first a depth, then a directory of the level above.
 
 use dovetail_time::Rng;
 
@@ -34,8 +34,9 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Depths are Poisson distributed among the levels that the tree has. Each directory draws how many files it would have
-    /// from the inverse polynomial `(n + offset)^-degree`; files of a level fall to it in that proportion.
+    /// Depths are Poisson distributed among the levels that the tree has. Each directory draws how
+    /// many files it would have from the inverse polynomial `(n + offset)^-degree`; files of a
+    /// level fall to it in that proportion.
     pub(super) fn new(model: &TreeModel, tree: &Tree, rng: &mut Rng) -> Self {
         let sizes = Cumulative::new(
             (0..MOST_IN_DIRECTORY).map(|n| libm::pow(f64::from(n) + model.offset, -model.degree)),

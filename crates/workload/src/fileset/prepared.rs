@@ -6,7 +6,8 @@ use super::FileSet;
 use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 use crate::fio::FioWorkload;
 
-/// First the files of a set are written, then another workload runs; its files are numbered behind those of the set.
+/// First the files of a set are written, then another workload runs; its files are numbered behind
+/// those of the set.
 #[derive(Clone, Debug)]
 pub struct Prepared<W> {
     first: FileSet,

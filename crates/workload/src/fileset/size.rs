@@ -11,7 +11,8 @@ const LEFT_OVER: u64 = 200;
 /// So many draws in a row that do not fit into what is left: the last file takes the rest.
 const MOST_MISSES: u32 = 1000;
 
-/// File sizes by count: with probability `body` log-normal, else Pareto (Impressions, table 2, "file size by count").
+/// File sizes by count: with probability `body` log-normal, else Pareto (Impressions, table 2,
+/// "file size by count").
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeModel {
     /// Share of the log-normal body, 0 to 1 (the paper's alpha1).
@@ -99,7 +100,8 @@ fn fill(config: &FileSetConfig, bytes: u64, rng: &mut Rng) -> Result<Vec<u64>, F
 mod tests {
     use super::*;
 
-    /// The largest distance between the sample and the theory below `most` (Kolmogorov and Smirnov).
+    /// The largest distance between the sample and the theory below `most` (Kolmogorov and
+    /// Smirnov).
     fn distance(model: &SizeModel, sizes: &[u64], most: u64) -> f64 {
         let mut sorted = sizes.to_vec();
         sorted.sort_unstable();

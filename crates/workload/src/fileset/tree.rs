@@ -7,11 +7,13 @@ use super::error::FileSetError;
 /// Directories, and how files lie in them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TreeModel {
-    /// Files per directory on average: 10.2 in the input file that comes with Impressions (`Filesperdir`).
+    /// Files per directory on average: 10.2 in the input file that comes with Impressions
+    /// (`Filesperdir`).
     pub files_per_directory: f64,
     /// Mean depth of files: the Poisson distribution's lambda (table 2, "file count with depth").
     pub depth: f64,
-    /// Degree of the inverse polynomial of files in a directory (table 2, "directory size (files)").
+    /// Degree of the inverse polynomial of files in a directory (table 2, "directory size
+    /// (files)").
     pub degree: f64,
     /// Its offset.
     pub offset: f64,
@@ -49,9 +51,9 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Grows a tree by the generative model (section 3.3.1, after Agrawal et al., "A Five-Year Study of File-System
-    /// Metadata", FAST'07): each new directory falls to one that is there with a probability in proportion to its
-    /// subdirectories plus 2.
+    /// Grows a tree by the generative model (section 3.3.1, after Agrawal et al., "A Five-Year
+    /// Study of File-System Metadata", FAST'07): each new directory falls to one that is there with
+    /// a probability in proportion to its subdirectories plus 2.
     pub(super) fn grow(root: &str, directories: u32, rng: &mut Rng) -> Self {
         let mut tree = Self { paths: vec![root.into()], depths: vec![0] };
         // Every directory stands here twice, and once more for each of its subdirectories.
@@ -87,7 +89,8 @@ mod tests {
             let number = parent.rsplit_once("/d").map_or(0, |(_, number)| number.parse().unwrap());
             children[number as usize] += 1;
         }
-        // Weights c + 2 and one new directory a step: p(0) = 3/5, p(c) = p(c - 1) (c + 1) / (c + 5) in the limit.
+        // Weights c + 2 and one new directory a step: p(0) = 3/5, p(c) = p(c - 1) (c + 1) / (c + 5)
+        // in the limit.
         let mut theory = 3.0 / 5.0;
         for count in 0..4 {
             let share = children.iter().filter(|&&c| c == count).count() as f64 / 50_000.0;

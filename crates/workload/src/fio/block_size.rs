@@ -1,4 +1,4 @@
-//! How large the next block is: `bs`, `bsrange` and `bssplit`.
+//! Size of the next block: `bs`, `bsrange` and `bssplit`.
 
 use dovetail_time::Rng;
 
@@ -49,8 +49,8 @@ impl BlockSizes {
         self.min == self.max
     }
 
-    /// The next size, of which no more than `room` bytes are there; `None` if not even the smallest fits. A
-    /// fixed size is given whatever the room is.
+    /// The next size, of which no more than `room` bytes are there; `None` if not even the smallest
+    /// fits. A fixed size is given whatever the room is.
     pub(super) fn draw(&self, room: u64, unaligned: bool, rng: &mut Rng) -> Option<u64> {
         if self.is_fixed() {
             return Some(self.min);

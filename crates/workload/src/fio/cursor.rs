@@ -1,4 +1,4 @@
-//! Where a thread stands in one of its files, and where it goes next.
+//! Position of a thread in one of its files, and the choice of the next one.
 
 use super::distribution::{Distribution, draw_zone};
 use super::pattern::Direction;
@@ -29,11 +29,12 @@ pub(super) struct Target {
     pub wrapped: bool,
 }
 
-/// What the choice of a place needs to know of the thread.
+/// Facts of the thread that the choice of a place needs.
 pub(super) struct Context<'a> {
     pub settings: &'a Settings,
     pub streams: &'a mut Streams,
-    /// Whether this call has an offset of its own, or follows the last one (`rw=randread:8`).
+    /// Is true if this call has an offset of its own, false if it follows the last one
+    /// (`rw=randread:8`).
     pub new_offset: bool,
     /// A sequential job begins again at the end of the file.
     pub wraps: bool,
@@ -67,7 +68,8 @@ impl Cursor {
         self.maps.iter_mut().flatten().for_each(RandomMap::reset);
     }
 
-    /// Whether a job that trims and then writes is to write: its last trim has no write yet.
+    /// Returns whether a job that trims and then writes is to write: its last trim has no write
+    /// yet.
     pub(super) fn owes_write(&self) -> bool {
         self.last_start[Direction::Trim.index()] != self.last_start[Direction::Write.index()]
     }
@@ -136,7 +138,8 @@ impl Cursor {
         offset.filter(|offset| *offset < len && behind < len).map(place)
     }
 
-    /// `behind` and the bytes that are skipped; beyond an end, it goes on at the other one, as fio does.
+    /// `behind` and the bytes that are skipped; beyond an end, it goes on at the other one, as fio
+    /// does.
     fn skipped(&self, behind: u64, skip: i64) -> Option<u64> {
         let next = behind.checked_add_signed(skip).filter(|next| *next < self.region.len);
         next.or(if skip > 0 { Some(0) } else { self.region.len.checked_add_signed(skip) })
@@ -215,7 +218,7 @@ impl Cursor {
     }
 }
 
-/// Which map the direction has, if any.
+/// Index of the direction's map, if it has one.
 fn map_index(direction: Direction, settings: &Settings) -> Option<usize> {
     let unit = settings.blocks[direction.index()].min;
     let same = settings.directions().all(|other| settings.blocks[other.index()].min == unit);

@@ -24,10 +24,11 @@ pub(super) enum Distribution {
     /// The k-th most frequent block comes `k^theta` times less often than the first.
     Zipf {
         theta: f64,
-        /// Where the most frequent block lies, as a share of the file; `None` scatters the blocks.
+        /// Position of the most frequent block, as a share of the file; `None` scatters the blocks.
         center: Option<f64>,
     },
-    /// A share of `1 - h` of the calls goes to a share of `h` of the blocks, and so on within these.
+    /// A share of `1 - h` of the calls goes to a share of `h` of the blocks, and so on within
+    /// these.
     Pareto { h: f64, center: Option<f64> },
     /// The deviation is in percent of the file.
     Normal { deviation: f64, center: f64 },
@@ -69,7 +70,8 @@ impl Distribution {
         }
     }
 
-    /// Whether a map of the blocks that were hit makes sense. fio keeps none for the others.
+    /// Returns whether a map of the blocks that were hit makes sense. fio keeps none for the
+    /// others.
     pub(super) const fn allows_map(&self) -> bool {
         matches!(self, Self::Uniform | Self::Zoned(_))
     }
@@ -89,7 +91,8 @@ fn parameters<'a>(value: Value<'a>) -> Result<(Value<'a>, Option<f64>), Expected
 
 fn zipf(value: Value<'_>) -> Result<Distribution, Expected> {
     let (theta, center) = parameters(value)?;
-    // fio's formula has no value at 1 exactly; it refuses that, and so do we, so that files stay portable.
+    // fio's formula has no value at 1 exactly; it refuses that, and so do we, so that files stay
+    // portable.
     let theta = theta.fraction().ok().filter(|t| *t > 0.0 && *t != 1.0 && *t <= 100.0).ok_or(THETA)?;
     Ok(Distribution::Zipf { theta, center })
 }

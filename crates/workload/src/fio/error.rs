@@ -1,6 +1,6 @@
-//! What can be wrong with a job file.
+//! Errors of a job file.
 
-/// Why a job file cannot be run. Every message names the file, and the line if there is one.
+/// Reason why a job file cannot be run. Every message names the file, and the line if there is one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FioError {
     /// An option that fio does not have.
@@ -40,7 +40,7 @@ pub enum FioError {
         line: u32,
         /// As it stands there.
         option: String,
-        /// What it may be.
+        /// Values that are allowed.
         expected: &'static str,
         /// As it stands there, variables expanded.
         value: String,
@@ -62,9 +62,9 @@ pub enum FioError {
         file: String,
         /// The number of the line, from 1.
         line: u32,
-        /// What should stand there.
+        /// Description of what should stand there.
         expected: &'static str,
-        /// What stands there.
+        /// Text that stands there.
         found: String,
     },
     /// A variable that was given no value.
@@ -76,7 +76,7 @@ pub enum FioError {
         line: u32,
         /// As it stands there.
         variable: String,
-        /// What to do.
+        /// Advice to the user.
         help: &'static str,
     },
     /// `include FILE`.
@@ -98,11 +98,11 @@ pub enum FioError {
     Job {
         /// The job file.
         file: String,
-        /// Where the job's section begins, from 1.
+        /// Line at which the job's section begins, from 1.
         line: u32,
         /// Its name.
         job: String,
-        /// What does not work and what to do.
+        /// Problem, and what to do.
         problem: String,
     },
 }

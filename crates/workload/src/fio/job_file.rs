@@ -43,7 +43,7 @@ impl JobFile {
     /// Reads the text of a job file; `name` is what messages call it.
     ///
     /// # Errors
-    /// What is wrong with the first bad line, or with the first job whose options do not go together.
+    /// Error of the first bad line, or of the first job whose options do not go together.
     pub fn parse(text: &str, name: &str, variables: &Variables) -> Result<Self, FioError> {
         let parser = Parser { file: name, variables };
         let (mut defaults, mut globals, mut jobs) = (Settings::default(), Vec::new(), Vec::new());
@@ -62,15 +62,15 @@ impl JobFile {
         Ok(file)
     }
 
-    /// The same jobs with all sizes (files, offsets, amounts of I/O; not blocks, not times) shrunk to `share` of theirs, above 0
-    /// and at most 1, in whole pages.
+    /// The same jobs with all sizes (files, offsets, amounts of I/O; not blocks, not times) shrunk
+    /// to `share` of theirs, above 0 and at most 1, in whole pages.
     #[must_use]
     pub fn scaled(&self, share: f64) -> Self {
         let job = |job: &Job| Job { settings: job.settings.scaled(share), ..job.clone() };
         Self { jobs: self.jobs.iter().map(job).collect(), ..self.clone() }
     }
 
-    /// What messages call the file.
+    /// Name of the file in messages.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -58,7 +58,8 @@ impl Layout<'_> {
         tasks
     }
 
-    /// Whether the file has to have content: jobs that read, and writers that are to overwrite.
+    /// Returns whether the file has to have content: jobs that read, and writers that are to
+    /// overwrite.
     fn fills(&self) -> bool {
         self.settings.pattern.reads || (self.settings.pattern.writes && self.settings.overwrite)
     }

@@ -1,11 +1,11 @@
 //! fio job files: read, and run as threads that make calls.
 //!
-//! A [`JobFile`] is read from text ([`JobFile::parse`]); [`FioWorkload`] runs it; [`output`] writes results as fio
-//! does. What fio does is taken from its manual (fio 3.33, HOWTO) and from watching it (`tests/fio_calls.rs` compares the
-//! calls). `docs/fio-jobs.md` lists the options.
+//! A [`JobFile`] is read from text ([`JobFile::parse`]); [`FioWorkload`] runs it; [`output`] writes
+//! results as fio does. What fio does is taken from its manual (fio 3.33, HOWTO) and from watching
+//! it (`tests/fio_calls.rs` compares the calls). `docs/fio-jobs.md` lists the options.
 //!
-//! Left out: engines that are not about files, zoned mode, replays of logs, and verifying against a pattern, since the
-//! content of every read is checked anyway.
+//! Left out: engines that are not about files, zoned mode, replays of logs, and verifying against a
+//! pattern, since the content of every read is checked anyway.
 
 mod block_size;
 mod check;

@@ -15,14 +15,14 @@ pub struct JobOption {
     pub name: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
-    /// What it does here, in a few words; empty if nothing.
+    /// Effect here, in a few words; empty if it has none.
     pub about: &'static str,
     /// It may stand without a value, and is 1 then.
     pub bare: bool,
     effect: Action,
 }
 
-/// What becomes of an option.
+/// Effect of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It does what it does in fio.
@@ -43,14 +43,14 @@ enum Action {
     Refuse(&'static [&'static str]),
 }
 
-/// Why an option was not taken.
+/// Reason why an option was not taken.
 pub(super) enum Rejected {
     Value(Expected),
     Unsupported,
 }
 
 impl JobOption {
-    /// What becomes of it.
+    /// Effect of the option.
     pub const fn effect(&self) -> Effect {
         match self.effect {
             Action::Set(_) => Effect::Honoured,
@@ -449,7 +449,7 @@ fn block_bytes(value: Value<'_>) -> Result<u64, Expected> {
     value.size().ok().filter(|bytes| (1..=BLOCK_BYTES_MAX).contains(bytes)).ok_or(BLOCK)
 }
 
-/// Whether the value is `yes`; it must be `no` otherwise.
+/// Returns whether the value is `yes`; it must be `no` otherwise.
 fn one_of(value: Value<'_>, no: &str, yes: &str, expected: Expected) -> Result<bool, Expected> {
     if value.text == yes {
         Ok(true)

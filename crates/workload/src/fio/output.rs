@@ -1,7 +1,7 @@
 //! Results in the layout of fio's `--output-format=json`, so that what reads fio's reads ours.
 //!
-//! The layout is that of fio 3.33; `tests/fio_output.rs` compares the keys. Times are virtual. What a simulation does not
-//! have (CPU time, page faults, context switches) is 0.
+//! The layout is that of fio 3.33; `tests/fio_output.rs` compares the keys. Times are virtual. What
+//! a simulation does not have (CPU time, page faults, context switches) is 0.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub const PERCENTILES: [f64; 17] =
 /// Latencies of calls, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latency {
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
     /// The shortest.
     pub min_ns: u64,
@@ -24,14 +24,15 @@ pub struct Latency {
     pub mean_ns: f64,
     /// Their standard deviation.
     pub stddev_ns: f64,
-    /// The latency that no more than so many percent of the calls stay below, for each of [`PERCENTILES`].
+    /// The latency that no more than so many percent of the calls stay below, for each of
+    /// [`PERCENTILES`].
     pub percentiles_ns: [u64; PERCENTILES.len()],
 }
 
 /// A figure that was sampled over time, such as the bandwidth of every half second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// How many samples.
+    /// Number of samples.
     pub count: u64,
     /// The smallest.
     pub min: u64,
@@ -43,7 +44,7 @@ pub struct Samples {
     pub deviation: f64,
 }
 
-/// What was done in one direction.
+/// Totals of one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Bytes read, written or trimmed.
@@ -85,13 +86,13 @@ pub struct JobReport {
     pub directions: [Totals; 3],
     /// fsync and fdatasync.
     pub syncs: Latency,
-    /// How long its threads ran, together, in nanoseconds.
+    /// Running time of its threads, together, in nanoseconds.
     pub runtime_ns: u64,
     /// From the start of the run to its end, in nanoseconds.
     pub elapsed_ns: u64,
     /// Calls under way when a call was made.
     pub depths: Depths,
-    /// How long calls took.
+    /// Latencies of calls, in fio's buckets.
     pub spread: Spread,
 }
 
@@ -117,7 +118,7 @@ pub struct Spread {
     counts: [[u64; 12]; 3],
 }
 
-/// What the buckets of a unit end at; the last one of the milliseconds has no end.
+/// Upper ends of a unit's buckets; the last one of the milliseconds has no end.
 const BUCKETS: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
 
 impl Spread {
@@ -143,8 +144,8 @@ impl Spread {
     }
 }
 
-/// The whole output. `global_options` are those of the job file; `timestamp_s` is shown as the time of the run, in seconds
-/// since 1970: virtual, too.
+/// The whole output. `global_options` are those of the job file; `timestamp_s` is shown as the time
+/// of the run, in seconds since 1970: virtual, too.
 pub fn to_json(global_options: &[(String, String)], timestamp_s: u64, jobs: &[JobReport]) -> Value {
     let mut all = Map::new();
     all.insert("fio version".into(), json!(concat!("fio-3.33-dovetail-", env!("CARGO_PKG_VERSION"))));
@@ -280,7 +281,8 @@ const fn milliseconds(ns: u64) -> u64 {
     ns / 1_000_000
 }
 
-/// As ctime(3) writes it, in UTC. Days to dates: Hinnant, "chrono-compatible low-level date algorithms", `civil_from_days`.
+/// As ctime(3) writes it, in UTC. Days to dates: Hinnant, "chrono-compatible low-level date
+/// algorithms", `civil_from_days`.
 fn date(timestamp_s: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =

@@ -3,7 +3,7 @@
 use super::value::{Expected, Value};
 use crate::call::Call;
 
-/// What is done with a block.
+/// Operation on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Read it.
@@ -18,7 +18,7 @@ impl Direction {
     /// All, in fio's order: `bs=READ,WRITE,TRIM`.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
 
-    /// What the call does with blocks; `None` for calls that move no data.
+    /// Direction of the call; `None` for calls that move no data.
     pub const fn of(call: &Call) -> Option<Self> {
         match call {
             Call::Read { .. } => Some(Self::Read),

@@ -5,8 +5,9 @@ use dovetail_time::Rng;
 /// Enough for a permutation that looks random (Luby and Rackoff, SIAM J. Comput. 17, 1988: four).
 const ROUNDS: usize = 4;
 
-/// A Feistel network over the next power of four, walked until the result is below `n` ("cycle walking": Black
-/// and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002): four steps at most in the mean.
+/// A Feistel network over the next power of four, walked until the result is below `n` ("cycle
+/// walking": Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002): four steps
+/// at most in the mean.
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {
     n: u64,
@@ -21,7 +22,7 @@ impl Permutation {
         Self { n, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.next_u64()) }
     }
 
-    /// Where `index` goes.
+    /// Maps `index` to its place.
     pub(super) fn apply(&self, index: u64) -> u64 {
         let mut place = self.encrypt(index);
         while place >= self.n {

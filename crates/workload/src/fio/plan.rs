@@ -1,4 +1,4 @@
-//! Which threads there are, and which part of which file each of them works on.
+//! Threads of a workload, and the part of which file each of them works on.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,8 @@ use super::settings::Settings;
 use super::value::Extent;
 use crate::call::FileId;
 
-/// Files of all jobs together at most, so that a slip of the pen does not fill the memory (assumed).
+/// Files of all jobs together at most, so that a slip of the pen does not fill the memory
+/// (assumed).
 const FILES_MAX: usize = 1 << 22;
 
 /// Blocks in the random maps of one job's threads together at most: 2 GiB of memory.
@@ -20,7 +21,7 @@ const MAP_BLOCKS_MAX: u64 = 1 << 34;
 /// Sizes beyond this are a slip (assumed); it keeps sums of offsets far from overflow.
 const BYTES_MAX: u64 = 1 << 50;
 
-/// Where the random numbers of file sizes come from.
+/// Stream of the random numbers for file sizes.
 const SIZES: u64 = 0x5153;
 
 /// All threads, files and the calls that make the files.
@@ -168,7 +169,7 @@ impl Plan {
     }
 }
 
-/// What `filesize` says: a size in its range, unless the file has one already.
+/// Size of a file by `filesize`: one in its range, unless the file has such a size already.
 fn file_size(settings: &Settings, known: u64, rng: &mut Rng) -> Option<u64> {
     let (low, high) = settings.file_sizes?;
     if (low..=high).contains(&known) {

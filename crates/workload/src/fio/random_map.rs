@@ -1,16 +1,17 @@
-//! Which blocks of a file were hit, so that each comes once before any comes again.
+//! Map of the blocks of a file that were hit, so that each comes once before any comes again.
 //!
-//! As in fio, a block that is drawn and was hit already stands for the next free one behind it. That is not
-//! the same as a random permutation: hit blocks cluster, as in a hash table with linear probing. When a
-//! quarter of a file was rewritten, there are 0.166 runs of rewritten blocks to a block of the file, not
-//! 0.188 ((1 - a)(1 - e^-a) in place of a(1 - a)), which is what a sequential read finds afterwards.
+//! As in fio, a block that is drawn and was hit already stands for the next free one behind it.
+//! That is not the same as a random permutation: hit blocks cluster, as in a hash table with linear
+//! probing. When a quarter of a file was rewritten, there are 0.166 runs of rewritten blocks to a
+//! block of the file, not 0.188 ((1 - a)(1 - e^-a) in place of a(1 - a)), which is what a
+//! sequential read finds afterwards.
 
 /// A set of blocks. A bit for each, and above it bits that tell which words are full.
 #[derive(Clone, Debug)]
 pub(super) struct RandomMap {
     blocks: u64,
-    /// The first level has a bit a block; every further level a bit for each word of the one below, set when
-    /// the word is full. The last one is a single word.
+    /// The first level has a bit a block; every further level a bit for each word of the one below,
+    /// set when the word is full. The last one is a single word.
     levels: Vec<Vec<u64>>,
 }
 
@@ -44,7 +45,8 @@ impl RandomMap {
         self.search(from).or_else(|| self.search(0))
     }
 
-    /// Marks up to `count` blocks from `first` on, until one that was hit already; returns how many.
+    /// Marks up to `count` blocks from `first` on, until one that was hit already; returns how
+    /// many.
     pub(super) fn mark_free(&mut self, first: u64, count: u64) -> u64 {
         let free =
             (first..(first + count).min(self.blocks)).take_while(|block| !self.is_hit(*block)).count() as u64;

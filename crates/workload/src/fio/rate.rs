@@ -6,7 +6,7 @@ use super::pattern::Direction;
 use super::settings::Settings;
 use super::value::NS_PER_S;
 
-/// How much a second by direction, and what was issued.
+/// Limits for a second by direction, and the amounts that were issued.
 #[derive(Debug)]
 pub(super) struct Rate {
     begin: SimTime,
@@ -31,7 +31,7 @@ impl Rate {
         Self { begin, limits: [limit(0), limit(1), limit(2)], issued: [0; 3] }
     }
 
-    /// When the next call of this direction may be made.
+    /// Time at which the next call of this direction may be made.
     pub(super) fn due(&self, direction: Direction) -> SimTime {
         let issued = u128::from(self.issued[direction.index()]);
         let ns = match self.limits[direction.index()] {

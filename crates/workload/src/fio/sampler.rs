@@ -1,6 +1,7 @@
 //! Draws blocks from a distribution that is not uniform.
 //!
-//! Logarithms and powers are libm's, not the platform's, so that the same seed gives the same blocks anywhere.
+//! Logarithms and powers are libm's, not the platform's, so that the same seed gives the same
+//! blocks anywhere.
 
 use dovetail_time::Rng;
 
@@ -24,7 +25,7 @@ enum Shape {
     Normal(f64, f64),
 }
 
-/// Where the most frequent block lies, and those that follow it in rank.
+/// Position of the most frequent block, and of those that follow it in rank.
 #[derive(Clone, Debug)]
 enum Placement {
     /// Anywhere.
@@ -83,8 +84,8 @@ fn standard_normal(rng: &mut Rng) -> f64 {
     radius * libm::cos(std::f64::consts::TAU * unit(rng))
 }
 
-/// Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-/// distributions", ACM TOMACS 6, 1996): exact, and no sum over all blocks first.
+/// Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from
+/// monotone discrete distributions", ACM TOMACS 6, 1996): exact, and no sum over all blocks first.
 #[derive(Clone, Debug)]
 struct Zipf {
     n: u64,
@@ -135,7 +136,7 @@ mod tests {
 
     const DRAWS: usize = 200_000;
 
-    /// How often each block is drawn, most frequent first.
+    /// Number of draws of each block, most frequent first.
     fn counts(distribution: &Distribution, blocks: u64) -> Vec<u64> {
         let mut rng = Rng::new(5);
         let sampler = Sampler::new(distribution, blocks, &mut rng).unwrap();

@@ -1,4 +1,4 @@
-//! Which of its files a thread turns to next: `file_service_type`, `openfiles`.
+//! Choice of the file that a thread turns to next: `file_service_type`, `openfiles`.
 
 use dovetail_time::Rng;
 

@@ -1,4 +1,4 @@
-//! What a job is asked to do: its options, read.
+//! Settings of a job, read from its options.
 
 use super::block_size::BlockSizes;
 use super::distribution::Distribution;
@@ -226,17 +226,18 @@ impl Settings {
         self.align.map_or(self.blocks[direction.index()].min, |align| align[direction.index()])
     }
 
-    /// Whether a block that was hit is left alone until all were.
+    /// Returns whether a block that was hit is left alone until all were.
     pub(super) fn has_map(&self) -> bool {
         self.pattern.random && !self.norandommap && self.align.is_none() && self.distribution.allows_map()
     }
 
-    /// How many calls may be under way: only asynchronous engines past the page cache have more than one.
+    /// Number of calls that may be under way: only asynchronous engines past the page cache have
+    /// more than one.
     pub(super) const fn depth(&self) -> u64 {
         if self.engine_is_async && self.direct { self.iodepth } else { 1 }
     }
 
-    /// How many random calls before the next random offset; 1 is every one.
+    /// Number of random calls from one random offset to the next; 1 is every one.
     pub(super) const fn calls_an_offset(&self) -> u64 {
         match self.pattern.modifier {
             Modifier::Every(calls) => calls,
@@ -293,7 +294,8 @@ impl SyncWrites {
     }
 }
 
-/// Whether the engine of this name has several calls under way. They are all the same here otherwise.
+/// Returns whether the engine of this name has several calls under way. They are all the same here
+/// otherwise.
 pub(super) fn engine_is_async(value: Value<'_>) -> Result<bool, Expected> {
     match value.text {
         "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" => Ok(false),
@@ -304,7 +306,8 @@ pub(super) fn engine_is_async(value: Value<'_>) -> Result<bool, Expected> {
     }
 }
 
-/// `verify=`: any method means that what is written is read back. The content of all reads is checked anyway.
+/// `verify=`: any method means that what is written is read back. The content of all reads is
+/// checked anyway.
 pub(super) fn verify(value: Value<'_>) -> Result<bool, Expected> {
     const METHODS: [&str; 18] = [
         "md5",

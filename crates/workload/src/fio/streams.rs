@@ -17,7 +17,8 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Of thread `thread` in the run that `root` seeds. Without `randrepeat` and `allrandrepeat` every pass has numbers of its own.
+    /// Of thread `thread` in the run that `root` seeds. Without `randrepeat` and `allrandrepeat`
+    /// every pass has numbers of its own.
     pub(super) fn new(root: &Rng, settings: &Settings, thread: u32, pass: u64) -> Self {
         let repeats = settings.randrepeat || settings.allrandrepeat || settings.randseed.is_some();
         let pass = if repeats { 0 } else { pass };

@@ -1,7 +1,8 @@
 //! One thread of a job: what it calls next.
 //!
-//! A pass goes over the files once: it ends when every file gives nothing more, or enough bytes were issued for all passes. Then the files are
-//! closed, and what was written is read back if `verify` says so. `loops`, `io_size` and `time_based` ask for further passes.
+//! A pass goes over the files once: it ends when every file gives nothing more, or enough bytes
+//! were issued for all passes. Then the files are closed, and what was written is read back if
+//! `verify` says so. `loops`, `io_size` and `time_based` ask for further passes.
 
 use std::collections::VecDeque;
 
@@ -53,7 +54,7 @@ pub(super) struct Thread {
     writes: u64,
     last_was_write: bool,
     terminated: bool,
-    /// What the pass wrote, to be read back.
+    /// Parts of files that the pass wrote, to be read back.
     written: Vec<(usize, Target)>,
     reading_back: std::vec::IntoIter<(usize, Target)>,
 }
@@ -116,12 +117,13 @@ impl Thread {
         self.stage == Stage::Done
     }
 
-    /// Whether calls that begin at `now` count in the results: after `ramp_time`.
+    /// Returns whether calls that begin at `now` count in the results: after `ramp_time`.
     pub(super) fn is_measured(&self, now: SimTime) -> bool {
         self.stage != Stage::New && now >= later(self.begin, self.settings.ramp_ns)
     }
 
-    /// The first question after the thread may start; `genesis` is when the first thread of all did.
+    /// The first question after the thread may start; `genesis` is when the first thread of all
+    /// did.
     pub(super) fn start(&mut self, now: SimTime, genesis: SimTime) {
         if self.stage == Stage::New && self.wake.is_none() {
             let (low, high) = self.settings.startdelay_ns;
@@ -154,7 +156,8 @@ impl Thread {
         } else {
             self.blocked = false;
         }
-        // Threads that wait for this one are asked right after its last call: it must be done by then.
+        // Threads that wait for this one are asked right after its last call: it must be done by
+        // then.
         if self.stage == Stage::Ending && self.pending.is_empty() && self.in_flight == 0 {
             self.stage = Stage::Done;
         }
@@ -305,7 +308,7 @@ impl Thread {
         Some(if self.in_flight > 0 { Step::Wait } else { self.sleep(due) })
     }
 
-    /// Whether `fsync` or `fdatasync` comes next: after every so many writes.
+    /// Returns whether `fsync` or `fdatasync` comes next: after every so many writes.
     fn owes_sync(&self) -> bool {
         let due = |every: u64| every > 0 && self.writes.is_multiple_of(every);
         self.last_was_write && (due(self.settings.fsync) || due(self.settings.fdatasync))
@@ -549,7 +552,7 @@ fn later(time: SimTime, ns: u64) -> SimTime {
     SimTime::from_ns(time.as_ns().saturating_add(ns))
 }
 
-/// How many threads that are not done use each file.
+/// Number of threads that are not done, for each file that they use.
 #[derive(Debug)]
 pub(super) struct Users(Vec<u32>);
 

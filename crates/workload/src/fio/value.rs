@@ -1,10 +1,11 @@
 //! Values of options: sizes, times, lists, as fio reads them.
 //!
-//! fio passes over what follows a number that it understood (`bs=4x` is 4 bytes); here that is an error.
+//! fio passes over what follows a number that it understood (`bs=4x` is 4 bytes); here that is an
+//! error.
 
 use std::ops::RangeInclusive;
 
-/// What a value should have been.
+/// Description of the value that was expected.
 pub(super) type Expected = &'static str;
 
 /// The text of a value and how its units are meant.
@@ -64,7 +65,8 @@ impl<'a> Value<'a> {
         self.text.parse().ok().filter(|p| *p <= 100).ok_or("a percentage from 0 to 100")
     }
 
-    /// Bytes. `kib` is the other base than `k`, `kb` and `ki`: so does fio 3.33, whatever its manual says.
+    /// Bytes. `kib` is the other base than `k`, `kb` and `ki`: so does fio 3.33, whatever its
+    /// manual says.
     pub(super) fn size(self) -> Result<u64, Expected> {
         let lower = self.text.to_ascii_lowercase();
         let (number, suffix) = number_and_suffix(&lower).ok_or(SIZE)?;
@@ -128,8 +130,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Up to three values for reads, writes and trims. One that is left empty keeps `default`; the last one
-    /// goes for those behind it, unless a comma follows it.
+    /// Up to three values for reads, writes and trims. One that is left empty keeps `default`; the
+    /// last one goes for those behind it, unless a comma follows it.
     pub(super) fn triple<T: Clone>(
         self,
         default: [T; 3],

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// What `${NAME}` stands for. fio takes the environment; here every value is given, so that a run repeats anywhere.
+/// Values of `${NAME}`. fio takes the environment; here every value is given, so that a run repeats
+/// anywhere.
 #[derive(Clone, Debug, Default)]
 pub struct Variables(BTreeMap<String, String>);
 
-/// Why a value cannot be expanded.
+/// Reason why a value cannot be expanded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unexpanded {
     /// `${NAME}` with a name that has no value.

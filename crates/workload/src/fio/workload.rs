@@ -13,7 +13,8 @@ use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 
 /// The threads of a job file, which make the calls that fio would make.
 ///
-/// Calls that fio does not make itself: `sync=` sets a flag at open(2) there, here a [`Call::Sync`] follows every write.
+/// Calls that fio does not make itself: `sync=` sets a flag at open(2) there, here a [`Call::Sync`]
+/// follows every write.
 #[derive(Debug)]
 pub struct FioWorkload {
     jobs: JobFile,
@@ -21,12 +22,12 @@ pub struct FioWorkload {
     layout: VecDeque<Task>,
     threads: Vec<Thread>,
     users: Users,
-    /// How many threads of each phase are not done.
+    /// Number of threads in each phase that are not done.
     running: Vec<u32>,
     genesis: Option<SimTime>,
 }
 
-/// What results say of a thread.
+/// Facts of a thread that results show.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadInfo<'a> {
     job: &'a Job,
@@ -49,12 +50,13 @@ impl<'a> ThreadInfo<'a> {
         self.group
     }
 
-    /// Whether the threads of its group are reported as one (`group_reporting`).
+    /// Returns whether the threads of its group are reported as one (`group_reporting`).
     pub const fn is_grouped(&self) -> bool {
         self.job.settings.group_reporting
     }
 
-    /// How many calls may be under way: `iodepth`, or 1 for synchronous engines and buffered I/O.
+    /// Number of calls that may be under way: `iodepth`, or 1 for synchronous engines and buffered
+    /// I/O.
     pub const fn depth(&self) -> u64 {
         self.job.settings.depth()
     }
@@ -64,7 +66,8 @@ impl<'a> ThreadInfo<'a> {
         &self.job.options
     }
 
-    /// The value of an option as given, by the job or a global section; `None` if fio's default holds.
+    /// The value of an option as given, by the job or a global section; `None` if fio's default
+    /// holds.
     pub fn option(&self, file: &'a JobFile, name: &str) -> Option<&'a str> {
         let given = self.job.options.iter().rev().chain(file.globals.iter().rev());
         given.into_iter().find(|(option, _)| option == name).map(|(_, value)| value.as_str())
@@ -105,13 +108,13 @@ impl FioWorkload {
         &self.jobs
     }
 
-    /// What results say of a thread.
+    /// Facts of a thread that results show.
     pub fn info(&self, thread: ThreadId) -> ThreadInfo<'_> {
         let plan = self.threads[thread.0 as usize].plan();
         ThreadInfo { job: &self.jobs.jobs[plan.job], group: plan.group }
     }
 
-    /// Whether a thread of an earlier phase is not done.
+    /// Returns whether a thread of an earlier phase is not done.
     fn is_held(&self, thread: &Thread) -> bool {
         self.running[..thread.plan().phase as usize].iter().any(|running| *running > 0)
     }

@@ -1,4 +1,4 @@
-//! What the end of a call changes in the thread and in its file set.
+//! Effects of a call's end on the thread and its file set.
 
 use super::model::Action;
 use super::namespace::FileRef;
@@ -59,7 +59,8 @@ impl PersonalityWorkload {
         self.threads[t].stage = Stage::Over;
     }
 
-    /// A read or write has ended; a read of nothing was at the end of the file and goes back to its start.
+    /// A read or write has ended; a read of nothing was at the end of the file and goes back to its
+    /// start.
     fn moved(&mut self, t: usize, sequential: bool, then: Stage, bytes: u64) {
         let thread = &mut self.threads[t];
         thread.moved += bytes;

@@ -1,8 +1,9 @@
-//! Why a run ended.
+//! Reasons for the end of a run.
 
 use std::fmt;
 
-/// Why a run ended. All but the first three are ends before their time, as Filebench has them too.
+/// Reason for the end of a run. All but the first three are ends before their time, as Filebench
+/// has them too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The run time is over.

@@ -1,4 +1,4 @@
-//! What can be wrong with a personality: sentences that name the file and the key.
+//! Errors of a personality: sentences that name the file and the key.
 
 use super::builtin_personalities;
 
@@ -8,7 +8,7 @@ pub enum PersonalityError {
     /// Neither a personality of the project nor a file.
     #[error("there is no personality '{name}': give one of {known}, or the path of a .toml file", known = known())]
     Unknown {
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
     },
     /// The file could not be read.
@@ -16,7 +16,7 @@ pub enum PersonalityError {
     Read {
         /// The file.
         file: String,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// Not TOML, or an unknown or missing key.
@@ -26,7 +26,7 @@ pub enum PersonalityError {
         file: String,
         /// Line in the file, from 1.
         line: usize,
-        /// What is wrong, with the keys that are allowed.
+        /// Description of the error, with the keys that are allowed.
         message: String,
     },
     /// A value out of its range, or of the wrong kind.
@@ -36,9 +36,9 @@ pub enum PersonalityError {
         file: String,
         /// Tables and key.
         key: String,
-        /// What it was.
+        /// Value that was given.
         value: String,
-        /// What it may be.
+        /// Values that are allowed.
         allowed: String,
     },
     /// A key that the flowop needs is not there.
@@ -54,7 +54,7 @@ pub enum PersonalityError {
     Parameter {
         /// The file.
         file: String,
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
         /// The parameters there are.
         known: String,

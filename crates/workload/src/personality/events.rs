@@ -6,7 +6,8 @@ const SECOND_NS: u128 = 1_000_000_000;
 /// Events that nobody takes pile up to this much (`eventgen_thread`: five seconds' worth).
 const DEEPEST: SimSpan = SimSpan::from_ms(5000);
 
-/// Who takes an event that has not come yet is told when it will; the next one waits behind.
+/// Generator of events. The taker of an event that has not come yet is told its time; the next one
+/// waits behind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Events {
     rate: u64,

@@ -1,14 +1,16 @@
-//! A file set while threads work on it: which files exist, which are open or in work, and whose turn is next.
+//! A file set while threads work on it: which files exist, which are open or in work, and whose
+//! turn is next.
 //!
-//! Filebench picks in rotation (`fileset_pick`), not at random: existing files by one rotor and missing ones by
-//! another, both shared by all threads. What is random is which files were pre-allocated.
+//! Filebench picks in rotation (`fileset_pick`), not at random: existing files by one rotor and
+//! missing ones by another, both shared by all threads. What is random is which files were
+//! pre-allocated.
 
 use std::collections::BTreeSet;
 
 use super::model::SetSpec;
 use super::tree::Entry;
 
-/// What a pick gives.
+/// Result of a pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
     File(u32),

@@ -14,7 +14,8 @@ opslimit, bwlimit, finishoncount, finishonbytes";
 
 /// Filebench's `THREADFLOW_MAXFD`.
 const MOST_FDS: u64 = 128;
-/// Assumed: one turn of Filebench's `hog` loop is one store, about a nanosecond on today's processors.
+/// Assumed: one turn of Filebench's `hog` loop is one store, about a nanosecond on today's
+/// processors.
 const HOG_LOOP_NS: u64 = 1;
 const MOST_IO: u64 = 1 << 30;
 const MOST_VALUE: u64 = 1 << 40;

@@ -30,7 +30,7 @@ impl PersonalityWorkload {
         if io.working_set > 0 { io.working_set } else { self.namespace.size(descriptor.file) }
     }
 
-    /// Where a read or write goes: a random place at a multiple of its size, or where the descriptor stands.
+    /// Offset of a read or write: a random multiple of its size, or the position of the descriptor.
     fn place(&mut self, t: usize, io: &Io, descriptor: Descriptor) -> Result<u64, Turn> {
         if !io.random {
             return Ok(descriptor.position);
@@ -64,7 +64,7 @@ impl PersonalityWorkload {
         place.map_or_else(|turn| turn, |call| Turn::Call(call, effect))
     }
 
-    /// What O_SYNC adds to a write.
+    /// Syncs after a write, as O_SYNC asks.
     fn make_durable(&mut self, t: usize) -> Turn {
         let fd = self.threads[t].fd;
         self.sync(t, fd)

@@ -1,8 +1,8 @@
 //! Filebench personalities as TOML: file sets, and threads that repeat their list of flowops.
 //!
-//! Names, parameters and behaviour are Filebench 1.5's; `docs/workloads.md` has the format, the sources and what
-//! differs. Composite flowops, directories as objects (`makedir`, `listdir`) and random variables other than a gamma
-//! distribution of sizes are left out.
+//! Names, parameters and behaviour are Filebench 1.5's; `docs/workloads.md` has the format, the
+//! sources and what differs. Composite flowops, directories as objects (`makedir`, `listdir`) and
+//! random variables other than a gamma distribution of sizes are left out.
 
 mod effect;
 mod ending;
@@ -96,12 +96,12 @@ impl Personality {
         &self.text.name
     }
 
-    /// What it does, in one sentence.
+    /// Description in one sentence.
     pub fn about(&self) -> &str {
         &self.text.about
     }
 
-    /// Where its flowops and parameters come from.
+    /// Origin of its flowops and parameters.
     pub fn source(&self) -> &str {
         &self.text.source
     }
@@ -114,8 +114,8 @@ impl Personality {
     /// Changes parameters: `nfiles` to `5000`, `meanfilesize` to `1m`.
     ///
     /// # Errors
-    /// A parameter that it does not have, or a value that is not allowed where the parameter is used; nothing has changed
-    /// then.
+    /// A parameter that it does not have, or a value that is not allowed where the parameter is
+    /// used; nothing has changed then.
     pub fn set<'a>(
         &mut self,
         changes: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -31,7 +31,7 @@ pub(super) struct SetSpec {
     pub(super) dir_gamma: f64,
     pub(super) prealloc_percent: u64,
     pub(super) read_only: bool,
-    /// What was pre-allocated stays in the page cache.
+    /// Keeps pre-allocated files in the page cache.
     pub(super) cached: bool,
 }
 
@@ -47,12 +47,12 @@ pub(super) struct ThreadSpec {
 #[derive(Clone, Debug)]
 pub(super) struct Flowop {
     pub(super) name: String,
-    /// How often it runs before the next one.
+    /// Number of runs before the next one.
     pub(super) iters: u64,
     pub(super) action: Action,
 }
 
-/// Which file an I/O goes to.
+/// File of an I/O, and its kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Io {
     pub(super) set: Option<SetId>,
@@ -93,7 +93,7 @@ pub(super) enum Action {
     Finish { what: Measure, value: u64, target: Option<usize> },
 }
 
-/// What a limit counts.
+/// Unit in which a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     /// Flowops that do I/O.

@@ -10,7 +10,8 @@ use super::turn::Turn;
 use crate::call::Call;
 
 impl PersonalityWorkload {
-    /// The descriptor of a flowop: its own, or with `opennext` the next of as many as the set has files.
+    /// The descriptor of a flowop: its own, or with `opennext` the next of as many as the set has
+    /// files.
     pub(super) fn choose_fd(&mut self, t: usize, set: Option<SetId>, fd: u32, rotate: bool) -> u32 {
         let Some(set) = set.filter(|_| rotate && fd == 0) else { return fd };
         let entries = self.namespace.set(set).spec.entries;
@@ -49,7 +50,8 @@ impl PersonalityWorkload {
         }
     }
 
-    /// A file of the set, or what the thread does without one. Threads with `opennext` have a rotor of their own.
+    /// A file of the set, or what the thread does without one. Threads with `opennext` have a rotor
+    /// of their own.
     fn pick(&mut self, t: usize, set: SetId, rotate: bool, wanted: Wanted) -> Result<FileRef, Turn> {
         let thread = &mut self.threads[t];
         let files = self.namespace.set(set);
@@ -79,7 +81,8 @@ impl PersonalityWorkload {
         Turn::Call(Call::Close { file: self.namespace.id(file) }, Effect::Closed { fd, file })
     }
 
-    /// Deletes the file of `fd`, or without one the next file; not a file that another thread has open.
+    /// Deletes the file of `fd`, or without one the next file; not a file that another thread has
+    /// open.
     pub(super) fn delete(&mut self, t: usize, set: Option<SetId>, fd: u32) -> Turn {
         let own = self.threads[t].descriptors.get(&fd).copied().filter(|_| fd > 0);
         let file = match (own, set) {

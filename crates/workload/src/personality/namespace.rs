@@ -72,8 +72,8 @@ impl Namespace {
     }
 }
 
-/// The files to pre-allocate, in the order in which they are written: random, so that neighbours in the tree are not
-/// neighbours on the medium (`fileset_create`).
+/// The files to pre-allocate, in the order in which they are written: random, so that neighbours in
+/// the tree are not neighbours on the medium (`fileset_create`).
 fn allocated(spec: &SetSpec, rng: &mut Rng) -> Vec<u32> {
     let mut order: Vec<u32> = (0..spec.entries).collect();
     for last in (1..order.len()).rev() {

@@ -17,14 +17,15 @@ use super::turn::Turn;
 use crate::call::{Call, FileId, Outcome, Step, ThreadId, Workload};
 use crate::lay_out::LayOut;
 
-/// A thread whose list of flowops does nothing at all pauses after this many of them, so that time goes on.
+/// A thread whose list of flowops does nothing at all pauses after this many of them, so that time
+/// goes on.
 const IDLE_FLOWOPS: u32 = 1000;
 const IDLE_PAUSE: SimSpan = SimSpan::from_us(1);
 /// The shortest time: after all that happens now.
 const INSTANT: SimSpan = SimSpan::from_ns(1);
 
-/// A personality as a [`Workload`]: each thread repeats its flowops until the run time or the number of operations is
-/// reached, or Filebench would stop.
+/// A personality as a [`Workload`]: each thread repeats its flowops until the run time or the
+/// number of operations is reached, or Filebench would stop.
 #[derive(Clone, Debug)]
 pub struct PersonalityWorkload {
     pub(super) plan: Arc<Plan>,
@@ -43,7 +44,8 @@ pub struct PersonalityWorkload {
 }
 
 impl PersonalityWorkload {
-    /// The workload with its parameters as they stand; the same seed gives the same trees, sizes and choices.
+    /// The workload with its parameters as they stand; the same seed gives the same trees, sizes
+    /// and choices.
     ///
     /// # Errors
     /// A value that is not allowed.
@@ -67,12 +69,12 @@ impl PersonalityWorkload {
         })
     }
 
-    /// Why the run ended; none before it has.
+    /// Reason for the end of the run; none before it has ended.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
 
-    /// What each flowop did, in the file's order.
+    /// Tallies of the flowops, in the file's order.
     pub fn tallies(&self) -> Vec<FlowopTally> {
         let specs = self.plan.threads.iter().enumerate();
         specs
@@ -103,7 +105,7 @@ impl PersonalityWorkload {
         self.ending.is_some()
     }
 
-    /// What the thread does next, its present call aside.
+    /// Decides the thread's next step, its present call aside.
     fn decide(&mut self, t: usize, now: SimTime) -> Step {
         for _ in 0..IDLE_FLOWOPS {
             if self.is_over(now) {
@@ -156,8 +158,9 @@ impl PersonalityWorkload {
         Step::Wait
     }
 
-    /// The thread cannot go on before others have done something. [`Step::WaitForOthers`] ends with a call alone, so where no
-    /// call is under way the thread looks again when the next sleeper has woken.
+    /// The thread cannot go on before others have done something. [`Step::WaitForOthers`] ends with
+    /// a call alone, so where no call is under way the thread looks again when the next sleeper has
+    /// woken.
     fn wait_for_others(&mut self, t: usize, now: SimTime) -> Step {
         self.threads[t].standing = Standing::Others { seen: self.changes };
         if self.under_way > self.threads[t].under_way {
@@ -197,7 +200,8 @@ impl PersonalityWorkload {
         thread.advance(flowop.iters, spec.flowops.len());
     }
 
-    /// Decides at once what the thread does after its call, so that threads that are asked before it see it done.
+    /// Decides at once what the thread does after its call, so that threads that are asked before
+    /// it see it done.
     fn plan_ahead(&mut self, t: usize, now: SimTime) {
         if self.threads[t].standing != Standing::Own || self.threads[t].pending.is_some() {
             return;

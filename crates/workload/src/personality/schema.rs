@@ -1,4 +1,5 @@
-//! A personality as it stands in its file. Values may be `$parameter`, so they are read as TOML and resolved later.
+//! A personality as it stands in its file. Values may be `$parameter`, so they are read as TOML and
+//! resolved later.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! The pair of semaphores behind `semblock` and `sempost` (`flowoplib_semblock`, the System V branch).
+//! The pair of semaphores behind `semblock` and `sempost` (`flowoplib_semblock`, the System V
+//! branch).
 //!
-//! Each instance of a `semblock` has its own pair. `low` counts what was posted to it, `high` how much more may be posted
-//! by those who post with `blocking`.
+//! Each instance of a `semblock` has its own pair. `low` counts what was posted to it, `high` how
+//! much more may be posted by those who post with `blocking`.
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Semaphore {

@@ -2,7 +2,7 @@
 
 use super::model::{Action, Measure};
 
-/// How often a flowop ran, over all instances of its thread.
+/// Tally of a flowop, over all instances of its thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowopTally {
     /// The process.

@@ -11,7 +11,7 @@ use crate::call::{Call, Step};
 /// Descriptors of `opennext` are numbered from here, beyond those that a file can name.
 pub(super) const ROTATING_FDS: u32 = 1 << 16;
 
-/// How far a flowop is.
+/// Stage of a flowop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
     #[default]
@@ -31,7 +31,7 @@ pub(super) struct Descriptor {
     pub(super) position: u64,
 }
 
-/// What the end of a call changes.
+/// Effect of a call's end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     Opened {
@@ -67,7 +67,7 @@ pub(super) enum Effect {
     },
 }
 
-/// What a thread is about.
+/// State of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It will be asked at once.
@@ -98,7 +98,7 @@ pub(super) struct Thread {
     /// Bytes that the flowop has moved.
     pub(super) moved: u64,
     pub(super) descriptors: BTreeMap<u32, Descriptor>,
-    /// How many times `opennext` chose a descriptor.
+    /// Number of times that `opennext` chose a descriptor.
     pub(super) rotation: u32,
     pub(super) rotor: u32,
     /// The call that it waits for.

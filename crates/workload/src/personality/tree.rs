@@ -1,8 +1,9 @@
 //! The tree of a file set: directories of random width and depth with the files in the leaves.
 //!
-//! The rule is Filebench's (`fileset_populate` in fileset.c): the mean depth is `ln(entries) / ln(dirwidth)`; each
-//! directory draws a width and a depth, and holds files if it lies at least that deep, else directories. The root takes
-//! directories until there are enough files.
+//! The rule is Filebench's (`fileset_populate` in fileset.c): the mean depth is
+//! `ln(entries) / ln(dirwidth)`; each directory draws a width and a depth, and holds files if it
+//! lies at least that deep, else directories. The root takes directories until there are enough
+//! files.
 
 use dovetail_time::Rng;
 

@@ -1,4 +1,4 @@
-//! What a thread's flowop does next: one decision at a time.
+//! Next turn of a thread's flowop: one decision at a time.
 
 use std::sync::Arc;
 

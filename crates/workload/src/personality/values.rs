@@ -7,7 +7,7 @@ use toml::Value;
 
 use super::error::PersonalityError;
 
-/// Where values stand: the file, and the parameters that they may name.
+/// Source of values: the file, and the parameters that they may name.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
     pub(super) file: &'a str,

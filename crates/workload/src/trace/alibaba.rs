@@ -1,7 +1,7 @@
 //! The Alibaba block traces: `419,W,8792731648,16384,1577808144360767`.
 //!
-//! Source: the README of github.com/alibaba/block-traces, file io_traces.csv; "An In-Depth Analysis of
-//! Cloud Block Storage Workloads in Large-Scale Production", IISWC 2020.
+//! Source: the README of github.com/alibaba/block-traces, file io_traces.csv; "An In-Depth Analysis
+//! of Cloud Block Storage Workloads in Large-Scale Production", IISWC 2020.
 
 use super::field::{Bad, byte_range, columns, is_header, ticks};
 use super::format::{Event, Parsed, State};

@@ -1,9 +1,9 @@
 //! blkparse's default text: `8,0 3 1 0.000000000 697 D W 223490 + 8 [kjournald]`.
 //!
-//! Source: blkparse(1), sections "Default output", "Action identifiers" and "RWBS description", and, where
-//! the page is silent, blkparse_fmt.c of blktrace: there a request without sectors has no `SECTOR + SECTORS`,
-//! and one that passes a command through to the device (`smartctl`, say) has its bytes or nothing in that
-//! place.
+//! Source: blkparse(1), sections "Default output", "Action identifiers" and "RWBS description",
+//! and, where the page is silent, blkparse_fmt.c of blktrace: there a request without sectors has
+//! no `SECTOR + SECTORS`, and one that passes a command through to the device (`smartctl`, say) has
+//! its bytes or nothing in that place.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use super::field::{Bad, Words, number, seconds, sector_range};
 use super::format::{Event, Parsed, State};
 use crate::request::Op;
 
-/// Which event in the life of a block request counts as the request.
+/// Event in the life of a block request that counts as the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BlkEvent {
     /// `Q`: the file system's request, before the block layer splits or merges it.
@@ -61,7 +61,7 @@ impl FromStr for BlkEvent {
     }
 }
 
-/// What the RWBS field says.
+/// Content of the RWBS field.
 struct Rwbs {
     /// `None` for `N`: no data.
     op: Option<Op>,
@@ -97,8 +97,8 @@ fn is_device(word: &str) -> bool {
     word.split_once(',').is_some_and(|(major, minor)| is_number(major) && is_number(minor))
 }
 
-/// Whether a line is from the statistics that blkparse prints after the events: totals by CPU and device, and
-/// by process with `-s`.
+/// Returns whether a line is from the statistics that blkparse prints after the events: totals by
+/// CPU and device, and by process with `-s`.
 fn is_summary(line: &str) -> bool {
     const STARTS: [&str; 6] = ["CPU", "Total (", "Throughput (", "Events (", "Skips: ", "Input file "];
     // " Reads Queued:          19,       76KiB ..."
@@ -109,8 +109,8 @@ fn is_summary(line: &str) -> bool {
     is_figure || is_process || STARTS.iter().any(|start| line.starts_with(start))
 }
 
-/// `F`? then one of `R W D N`, then any of `F` (FUA), `A` (readahead), `S` (sync), `M` (metadata) and, from
-/// old kernels, `B` (barrier: durable in this place of the order, so preflush and FUA).
+/// `F`? then one of `R W D N`, then any of `F` (FUA), `A` (readahead), `S` (sync), `M` (metadata)
+/// and, from old kernels, `B` (barrier: durable in this place of the order, so preflush and FUA).
 fn rwbs(word: &str) -> Result<Rwbs, Bad> {
     let bad = || Bad::new("RWBS such as R, WS, DS or FN after the action", word);
     let (preflush, rest) = word.strip_prefix('F').map_or((false, word), |rest| (true, rest));
@@ -134,7 +134,8 @@ fn rwbs(word: &str) -> Result<Rwbs, Bad> {
     Ok(rwbs)
 }
 
-/// The rest of the line: `SECTOR + SECTORS ...`, or what stands there when no sectors are transferred.
+/// The rest of the line: `SECTOR + SECTORS ...`, or what stands there when no sectors are
+/// transferred.
 fn extent<'a>(ns: u64, device: &'a str, rwbs: &Rwbs, words: &mut Words<'a>) -> Parsed<'a> {
     let Some(op) = rwbs.op else { return Ok(without_sectors(ns, device, rwbs)) };
     let sector = words.word();

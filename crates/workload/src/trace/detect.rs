@@ -3,11 +3,11 @@
 use super::blkparse::BlkEvent;
 use super::format::{Format, State};
 
-/// How many lines that are not blank are looked at.
+/// Number of lines that are looked at, blank ones not counted.
 const SAMPLE_LINES: usize = 48;
 
-/// The format whose parser accepts more of the first lines than any other's, and at least half of them, so
-/// that a few bad lines do not matter. `None` if there is no such format.
+/// The format whose parser accepts more of the first lines than any other's, and at least half of
+/// them, so that a few bad lines do not matter. `None` if there is no such format.
 pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     let lines: Vec<&[u8]> = sample
         .split(|b| *b == b'\n')
@@ -23,7 +23,7 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
     }
 }
 
-/// How many of `lines` the parser of `format` does not find bad.
+/// Number of `lines` that the parser of `format` accepts.
 fn accepted(format: Format, lines: &[&[u8]]) -> usize {
     let mut state = State::new(BlkEvent::default());
     let mut accepts = |line: &[u8]| {

@@ -1,4 +1,4 @@
-//! What can go wrong with a trace.
+//! Errors of a trace.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::format;
 use super::lines::LINE_BYTES_MAX;
 
-/// Why a trace cannot be read, or not further. Every message names the file.
+/// Reason why a trace cannot be read, or not further. Every message names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be opened.
@@ -14,7 +14,7 @@ pub enum TraceError {
     Open {
         /// The trace.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// The file cannot be read on, or its compressed data is damaged.
@@ -22,7 +22,7 @@ pub enum TraceError {
     Read {
         /// The trace.
         path: PathBuf,
-        /// What the system or the decompressor says.
+        /// Error of the system or of the decompressor.
         source: io::Error,
     },
     /// The compressed data ends in the middle: a download or a copy that was cut short.
@@ -57,9 +57,9 @@ pub enum TraceError {
         path: PathBuf,
         /// The number of the line, from 1.
         line: u64,
-        /// What should stand there.
+        /// Description of what should stand there.
         expected: &'static str,
-        /// What stands there, in quotes and cut to a readable length.
+        /// Text that stands there, in quotes and cut to a readable length.
         found: String,
     },
     /// A line that is not UTF-8.
@@ -92,7 +92,8 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// Whether it is about one line, so that [`super::TraceOptions::skip_bad`] passes over it.
+    /// Returns whether it is about one line, so that [`super::TraceOptions::skip_bad`] passes over
+    /// it.
     pub const fn is_bad_line(&self) -> bool {
         matches!(self, Self::BadLine { .. } | Self::NotUtf8 { .. } | Self::LineTooLong { .. })
     }

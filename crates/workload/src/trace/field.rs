@@ -11,7 +11,7 @@ const QUOTED_CHARS: usize = 40;
 
 const NS_PER_SEC: u64 = 1_000_000_000;
 
-/// What is wrong with a line.
+/// Fault of a line.
 #[derive(Debug)]
 pub(crate) struct Bad {
     pub(crate) expected: &'static str,
@@ -61,8 +61,8 @@ const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// The `N` columns of a CSV line, without spaces around them; `expected` names them all. There are no quotes
-/// in any of the formats.
+/// The `N` columns of a CSV line, without spaces around them; `expected` names them all. There are
+/// no quotes in any of the formats.
 pub(super) fn columns<'a, const N: usize>(
     line: &'a str,
     expected: &'static str,
@@ -80,7 +80,7 @@ pub(super) fn columns<'a, const N: usize>(
     if count == N { Ok(columns) } else { Err(Bad::new(expected, line)) }
 }
 
-/// Whether these columns are names: then the first line is a header, and no request.
+/// Returns whether these columns are names: then the first line is a header, and no request.
 pub(super) fn is_header<const N: usize>(columns: &[&str; N], state: &State) -> bool {
     state.first && columns.iter().all(|c| c.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
@@ -119,8 +119,8 @@ pub(super) fn seconds(text: &str, expected: &'static str) -> Result<u64, Bad> {
     ns().ok_or_else(|| Bad::new(expected, text))
 }
 
-/// The range of a request that transfers data, from its two columns in units of `unit` bytes: not empty, and
-/// all of it below 2^64 bytes.
+/// The range of a request that transfers data, from its two columns in units of `unit` bytes: not
+/// empty, and all of it below 2^64 bytes.
 fn range(start: &str, len: &str, unit: u64, names: [&'static str; 2]) -> Result<ByteRange, Bad> {
     let first = number(start, names[0])?;
     let count = number(len, names[1])?;

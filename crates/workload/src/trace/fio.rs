@@ -1,9 +1,9 @@
 //! fio's iologs, versions 2 and 3: `/dev/sda write 4096 8192`, with a time in front in version 3.
 //!
-//! Source: fio's HOWTO, section "Trace file format". It gives the timestamps of version 3 no unit; they are
-//! microseconds (`log_io_u` in fio's iolog.c). Of `wait` it says: microseconds, relative to the `wait`
-//! before, below 100 discarded; that is what is done here, though fio itself (`read_iolog_get`, fio issues
-//! 247 and 756) takes milliseconds since the start of the job.
+//! Source: fio's HOWTO, section "Trace file format". It gives the timestamps of version 3 no unit;
+//! they are microseconds (`log_io_u` in fio's iolog.c). Of `wait` it says: microseconds, relative
+//! to the `wait` before, below 100 discarded; that is what is done here, though fio itself
+//! (`read_iolog_get`, fio issues 247 and 756) takes milliseconds since the start of the job.
 
 use super::field::{Bad, Words, byte_range, number, ticks};
 use super::format::{Event, Parsed, State};

@@ -10,11 +10,11 @@ use super::field::Bad;
 use super::{alibaba, fio, mqsim, msr, tencent};
 use crate::request::Op;
 
-/// What a parser keeps from line to line.
+/// State that a parser keeps from line to line.
 pub(super) struct State {
     /// This is the first line of the trace that is not blank: the place of a header.
     pub(super) first: bool,
-    /// Which event of a blkparse trace is a request.
+    /// Event of a blkparse trace that counts as a request.
     pub(super) blk_event: BlkEvent,
     /// The time that `wait` lines of a fio log have added up to.
     pub(super) clock_ns: u64,
@@ -50,16 +50,18 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What a line is: a request, something else that belongs there (`None`), or bad.
+/// Result of parsing a line: a request, something else that belongs there (`None`), or bad.
 pub(super) type Parsed<'a> = Result<Option<Event<'a>>, Bad>;
 
 /// A parser of one line, given without its line ending and never blank.
 pub(super) type ParseLine = for<'a> fn(&'a str, &mut State) -> Parsed<'a>;
 
-/// Declares [`Format`] from one line a format: variant, name at the command line, parser, description.
+/// Declares [`Format`] from one line a format: variant, name at the command line, parser,
+/// description.
 macro_rules! formats {
     ($($variant:ident = $name:literal, $parse:path, $about:literal;)+) => {
-        /// A format of traces. Written and read (`Display`, `FromStr`) as its name at the command line.
+        /// A format of traces. Written and read (`Display`, `FromStr`) as its name at the command
+        /// line.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Format {
             $(#[doc = concat!("`", $name, "`: ", $about, ".")] $variant,)+
@@ -74,7 +76,7 @@ macro_rules! formats {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// What the format is, in half a line for a list of formats.
+            /// Description of the format, in half a line for a list of formats.
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about),+ }
             }
@@ -125,7 +127,7 @@ impl FromStr for Format {
 pub(super) mod tests {
     use super::*;
 
-    /// What `format` makes of `line` when it is not the first; a bad line as its message.
+    /// Parses `line` as one of `format` that is not the first; a bad line gives its message.
     pub(in crate::trace) fn parse(format: Format, line: &str) -> Result<Option<Event<'_>>, String> {
         let mut state = State { first: false, ..State::new(BlkEvent::Dispatch) };
         (format.parser())(line, &mut state).map_err(|bad| bad.to_string())

@@ -9,7 +9,7 @@ use flate2::bufread::GzDecoder;
 const MAGIC: [u8; 2] = [0x1F, 0x8B];
 
 type File = BufReader<Box<dyn Read + Send>>;
-/// What was looked at already, then the rest.
+/// Bytes that were looked at already, then the rest.
 type Rest = Chain<Cursor<Vec<u8>>, File>;
 
 /// The text of all members.

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use super::error::TraceError;
 use super::source::{self, Position, Source};
 
-/// The longest line that is read; the longest that any format is known to have is some hundred bytes.
+/// The longest line that is read; the longest that any format is known to have is some hundred
+/// bytes.
 pub(super) const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// How far the end of a longer line is looked for. Assumed; what has no end of a line here is no
-/// text.
+/// Bytes within which the end of a longer line is looked for. Assumed; a file without the end of a
+/// line here is no text.
 const LINE_SKIPPED_MAX: usize = 64 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How much of the text is shown to the detection of its format.
+/// Bytes of the text that the detection of its format is shown.
 const SAMPLE_BYTES: u64 = 64 << 10;
 
 /// Large enough that the cost of a read does not show.
@@ -78,7 +79,7 @@ impl Lines {
         &bytes[..end]
     }
 
-    /// Whether the trace holds nothing but white space.
+    /// Returns whether the trace holds nothing but white space.
     pub(super) fn is_blank(&self) -> bool {
         self.is_all_in_sample() && self.beginning().trim_ascii().is_empty()
     }

@@ -1,11 +1,11 @@
 //! Readers of block traces: one file a format, each a pure parser of one line.
 //!
-//! A trace is a text file, plain or compressed with gzip or zstd (told by its first bytes, not by its name),
-//! and is streamed: memory does not grow with its length, nor with that of a line. The formats, their columns
-//! and their sources stand in `docs/traces.md`.
+//! A trace is a text file, plain or compressed with gzip or zstd (told by its first bytes, not by
+//! its name), and is streamed: memory does not grow with its length, nor with that of a line. The
+//! formats, their columns and their sources stand in `docs/traces.md`.
 //!
-//! What a line means without the lines before it is all that a parser decides. The reader does the rest:
-//! relative time, its order, the device filter, and what happens to lines that are bad.
+//! A parser decides only the meaning of a line without the lines before it. The reader does the
+//! rest: relative time, its order, the device filter, and what happens to lines that are bad.
 //!
 //! Left out: completion times (a replay measures its own), processes, CPUs, and file system calls.
 

@@ -1,8 +1,9 @@
 //! MQSim's ASCII format, which is DiskSim's with nanoseconds: `938513000 4 264719034 16 0`.
 //!
-//! Source: the README of github.com/CMU-SAFARI/MQSim, "Defining a Trace-based Workload", and Tavakkol and
-//! others, "MQSim: A Framework for Enabling Realistic Studies of Modern Multi-Queue SSD Devices", FAST 2018.
-//! MQSim's workload file may set another unit of time; here it is always nanoseconds, its traces' own.
+//! Source: the README of github.com/CMU-SAFARI/MQSim, "Defining a Trace-based Workload", and
+//! Tavakkol and others, "MQSim: A Framework for Enabling Realistic Studies of Modern Multi-Queue
+//! SSD Devices", FAST 2018. MQSim's workload file may set another unit of time; here it is always
+//! nanoseconds, its traces' own.
 
 use super::field::{Bad, Words, number, sector_range};
 use super::format::{Event, Parsed, State};

@@ -1,7 +1,7 @@
 //! The MSR Cambridge traces: `128166372003061629,usr,0,Read,7014609920,24576,41286`.
 //!
-//! Source: the README of the traces at the SNIA IOTTA repository; Narayanan, Donnelly and Rowstron, "Write
-//! Off-Loading: Practical Power Management for Enterprise Storage", FAST 2008.
+//! Source: the README of the traces at the SNIA IOTTA repository; Narayanan, Donnelly and Rowstron,
+//! "Write Off-Loading: Practical Power Management for Enterprise Storage", FAST 2008.
 
 use super::field::{Bad, byte_range, columns, is_header, ticks};
 use super::format::{Event, Parsed, State};

@@ -11,26 +11,27 @@ use super::format::{Event, Format, State};
 use super::lines::Lines;
 use crate::request::Request;
 
-/// How to read a trace. The default detects the format, stops at the first bad line, takes every device and
-/// the dispatches of a blkparse trace.
+/// Options for reading a trace. The default detects the format, stops at the first bad line, takes
+/// every device and the dispatches of a blkparse trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceOptions {
     /// The format; `None` to tell it from the first lines.
     pub format: Option<Format>,
     /// Count bad lines ([`TraceReader::skipped`]) and go on, instead of stopping at the first.
     pub skip_bad: bool,
-    /// Only requests of this device, exactly as the trace writes it: `MAJOR,MINOR` in blkparse, the file name
-    /// in fio, the number of the disk, volume or device elsewhere. `None` takes all as if they were one,
-    /// their addresses unchanged.
+    /// Only requests of this device, exactly as the trace writes it: `MAJOR,MINOR` in blkparse, the
+    /// file name in fio, the number of the disk, volume or device elsewhere. `None` takes all as if
+    /// they were one, their addresses unchanged.
     pub device: Option<String>,
-    /// Which event of a blkparse trace is a request; other formats have no events.
+    /// Event of a blkparse trace that counts as a request; other formats have no events.
     pub blk_event: BlkEvent,
 }
 
 /// The requests of a trace, in the order of the file. After an error the iterator ends.
 ///
-/// Times are relative to the first request that is returned and never go back: a request that stands after a
-/// later one (the CPUs of a blkparse trace are merged only roughly) gets the time of the latest before it.
+/// Times are relative to the first request that is returned and never go back: a request that
+/// stands after a later one (the CPUs of a blkparse trace are merged only roughly) gets the time of
+/// the latest before it.
 pub struct TraceReader {
     lines: Lines,
     format: Format,
@@ -42,7 +43,7 @@ pub struct TraceReader {
     ended: bool,
 }
 
-/// What the next line turned out to be.
+/// Kind of the next line.
 enum Step {
     Request(Request),
     Other,
@@ -50,8 +51,8 @@ enum Step {
 }
 
 impl TraceReader {
-    /// Opens the trace at `path` (plain text, gzip or zstd, whatever its name) and finds its format out where
-    /// `options` do not give it.
+    /// Opens the trace at `path` (plain text, gzip or zstd, whatever its name) and finds its format
+    /// out where `options` do not give it.
     ///
     /// # Errors
     /// [`TraceError::Open`], [`TraceError::Read`] and [`TraceError::Truncated`] of the file;
@@ -76,18 +77,19 @@ impl TraceReader {
         self.format
     }
 
-    /// How many bad lines have been passed over so far; 0 without [`TraceOptions::skip_bad`].
+    /// Number of bad lines passed over so far; 0 without [`TraceOptions::skip_bad`].
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// How many requests so far stood after a later one, so that their times were moved.
+    /// Number of requests so far that stood after a later one, so that their times were moved.
     pub fn reordered(&self) -> u64 {
         self.clock.reordered
     }
 
-    /// For a progress bar: how many bytes of the file (compressed, where it is) have been read, which runs
-    /// ahead of the requests by some buffers, and how many there are; the latter is 0 for a pipe.
+    /// For a progress bar: how many bytes of the file (compressed, where it is) have been read,
+    /// which runs ahead of the requests by some buffers, and how many there are; the latter is 0
+    /// for a pipe.
     pub fn progress(&self) -> (u64, u64) {
         self.lines.progress()
     }

@@ -16,13 +16,13 @@ const MAGIC_BYTES: u64 = 4;
 pub(super) struct Source {
     /// The text.
     pub(super) text: Box<dyn Read + Send>,
-    /// Whether a text that ends too early can be told from one that ends.
+    /// Is true if a text that ends too early can be told from one that ends.
     pub(super) compressed: bool,
-    /// How much of the file has been read.
+    /// Amount of the file that has been read.
     pub(super) position: Position,
 }
 
-/// How much of a file has been read, in its own (compressed) bytes; includes what is read ahead.
+/// Amount of a file that has been read, in its own (compressed) bytes; includes what is read ahead.
 pub(super) struct Position {
     read: Arc<AtomicU64>,
     total: u64,
@@ -67,8 +67,8 @@ enum Compression {
 }
 
 impl Compression {
-    /// Gzip: RFC 1952, section 2.3.1. Zstandard: RFC 8878, sections 3.1.1 and, for the skippable frame that
-    /// pzstd begins with, 3.1.2.
+    /// Gzip: RFC 1952, section 2.3.1. Zstandard: RFC 8878, sections 3.1.1 and, for the skippable
+    /// frame that pzstd begins with, 3.1.2.
     fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1F, 0x8B, ..] => Self::Gzip,

@@ -1,8 +1,8 @@
 //! The Tencent block storage traces: `1538323200,12910952,128,0,1063`.
 //!
-//! Source: the README of the traces at the SNIA IOTTA repository; Zhang and others, "OSCA: An Online-Model
-//! Based Cache Allocation Scheme in Cloud Block Storage Systems", USENIX ATC 2020. Times are whole seconds,
-//! so that requests come in bursts, in the order of the file.
+//! Source: the README of the traces at the SNIA IOTTA repository; Zhang and others, "OSCA: An
+//! Online-Model Based Cache Allocation Scheme in Cloud Block Storage Systems", USENIX ATC 2020.
+//! Times are whole seconds, so that requests come in bursts, in the order of the file.
 
 use super::field::{Bad, columns, is_header, seconds, sector_range};
 use super::format::{Event, Parsed, State};

@@ -1,4 +1,5 @@
-//! Zstandard as a stream: any number of frames one after the other, skippable ones among them (RFC 8878, section 3.1).
+//! Zstandard as a stream: any number of frames one after the other, skippable ones among them (RFC
+//! 8878, section 3.1).
 
 use std::io::{self, BufRead, BufReader, Read};
 

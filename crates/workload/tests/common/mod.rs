@@ -1,4 +1,4 @@
-//! What the tests of fio job files share: a player of workloads, and fio as referee.
+//! Helpers of the tests of fio job files: a player of workloads, and fio as referee.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
@@ -17,11 +17,11 @@ pub struct Played {
     pub thread: u32,
     pub begin: SimTime,
     pub call: Call,
-    /// How many calls of the thread were under way with it.
+    /// Number of the thread's calls that were under way with it.
     pub under_way: u32,
 }
 
-/// How long every call takes.
+/// Duration of every call.
 pub const CALL_NS: u64 = 10_000;
 
 /// More calls than any test makes: a workload that does not end.
@@ -35,7 +35,8 @@ pub fn prepared(workload: &mut FioWorkload) -> Vec<Call> {
     std::iter::from_fn(|| workload.prepare()).collect()
 }
 
-/// Plays a workload to its end: every call takes [`CALL_NS`], and no call waits for another thread's.
+/// Plays a workload to its end: every call takes [`CALL_NS`], and no call waits for another
+/// thread's.
 pub fn play(workload: &mut FioWorkload) -> Vec<Played> {
     prepared(workload);
     Player::default().play(workload)

@@ -1,6 +1,7 @@
-//! Runs a workload against a file system in memory whose calls take fixed virtual times, and checks what every workload has
-//! to keep to: reads, writes and syncs go to files that the thread has open, names that are taken away are there, what is
-//! asked of the host can end, and the same run twice makes the same calls.
+//! Runs a workload against a file system in memory whose calls take fixed virtual times, and checks
+//! what every workload has to keep to: reads, writes and syncs go to files that the thread has
+//! open, names that are taken away are there, what is asked of the host can end, and the same run
+//! twice makes the same calls.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -24,7 +25,7 @@ pub(crate) struct Report {
     /// Calls of [`Workload::prepare`].
     pub(crate) prepared: Vec<Call>,
     pub(crate) calls: Vec<Ended>,
-    /// When the last thread was done.
+    /// Time at which the last thread was done.
     pub(crate) end: SimTime,
     /// The driver stopped it: threads had more to do.
     pub(crate) cut_off: bool,
@@ -45,7 +46,7 @@ enum Waiting {
     Done,
 }
 
-/// What happens at a time; the number keeps the order of what happens at the same time.
+/// Event at a time; the number keeps the order of events at the same time.
 type Event = Reverse<(SimTime, u64, usize)>;
 
 struct Driver<'a, W: Workload> {
@@ -57,7 +58,7 @@ struct Driver<'a, W: Workload> {
     under_way: BTreeMap<u64, Ended>,
     waiting: Vec<Waiting>,
     files: BTreeMap<FileId, u64>,
-    /// How often a thread has a file open. Prepare is the thread `None`.
+    /// Number of times that a thread has a file open. Prepare is the thread `None`.
     open: BTreeMap<(Option<ThreadId>, FileId), u32>,
     report: Report,
     most_calls: usize,

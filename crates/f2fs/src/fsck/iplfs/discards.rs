@@ -7,7 +7,8 @@ use crate::format::{BlockAddr, Extent};
 use crate::fsck::{Checker, Finding};
 
 impl<D: BlockDevice> Checker<'_, D> {
-    /// Extents that wait for their discard, in order and apart from each other; `None` if that cannot be told.
+    /// Extents that wait for their discard, in order and apart from each other; `None` if that
+    /// cannot be told.
     pub(super) fn check_discards(&mut self) -> Result<Option<Vec<Extent>>, Error> {
         let extents = match self.volume.stored_discard_log() {
             Ok(extents) => extents,

@@ -1,8 +1,9 @@
-//! The parts that only a volume of IPLFS has: logs that have written all that lies below their positions and nothing beyond, a discard
-//! log, and a device that should hold what is live, what waits for its discard, and nothing else.
+//! The parts that only a volume of IPLFS has: logs that have written all that lies below their
+//! positions and nothing beyond, a discard log, and a device that should hold what is live, what
+//! waits for its discard, and nothing else.
 //!
-//! Left out: which of several logs of data, or of nodes, a block should have gone to; blocks beyond the logs' positions, which
-//! belong to the next mount: it recovers or discards them.
+//! Left out: which of several logs of data, or of nodes, a block should have gone to; blocks beyond
+//! the logs' positions, which belong to the next mount: it recovers or discards them.
 
 mod device;
 mod discards;

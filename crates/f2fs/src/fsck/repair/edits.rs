@@ -1,4 +1,4 @@
-//! What changes in nodes, in directories' blocks and in summaries.
+//! Edits of nodes, of directories' blocks and of summaries.
 
 use dovetail_block::{BlockBytes, BlockDevice};
 

@@ -1,14 +1,15 @@
 //! Repairing what follows from the rest of the volume.
 //!
-//! A repair is one checkpoint more: changed nodes and directory blocks are written to free segments, changed SIT and
-//! NAT blocks to their other copies, and the pack that is not in use becomes the new one. Until its last block is
-//! written, the old checkpoint stands as it was, so that a power cut at any time leaves the volume damaged as before, or
-//! repaired. In place are written only summaries (SSA) and the copy of the superblock that cannot be used.
+//! A repair is one checkpoint more: changed nodes and directory blocks are written to free
+//! segments, changed SIT and NAT blocks to their other copies, and the pack that is not in use
+//! becomes the new one. Until its last block is written, the old checkpoint stands as it was, so
+//! that a power cut at any time leaves the volume damaged as before, or repaired. In place are
+//! written only summaries (SSA) and the copy of the superblock that cannot be used.
 //!
 //! Of IPLFS what leaked is discarded, and the superblock copied; nothing else is repaired.
 //!
-//! What it leaves out: volumes on which fsynced files await recovery (mount them first), and volumes with damage that
-//! hides blocks: there nobody knows what is in use.
+//! Left out: volumes on which fsynced files await recovery (mount them first), and volumes with
+//! damage that hides blocks: there nobody knows what is in use.
 
 mod edits;
 mod pack;
@@ -30,7 +31,8 @@ use space::Space;
 /// Findings of one kind that one repair deals with; the next one goes on from there.
 const KEPT: usize = 100_000;
 
-/// Why a volume was not repaired. Nothing was written, unless it is [`RepairError::Volume`] with a failed write.
+/// Error of a repair. Nothing was written, unless it is [`RepairError::Volume`] with a failed
+/// write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepairError {
     /// It cannot be checked, read or written.
@@ -39,13 +41,14 @@ pub enum RepairError {
     /// The chain of fsynced blocks would be lost with the checkpoint that it belongs to.
     #[error("{count} fsynced files await recovery: mount and unmount the volume first")]
     AwaitsRecovery {
-        /// How many.
+        /// Number of fsynced files.
         count: u64,
     },
     /// Some blocks cannot be reached, so that nobody knows what is in use.
     #[error("not repaired, because it would take a guess what is in use: {0}")]
     Hidden(Box<Finding>),
-    /// Of IPLFS what leaked is discarded where nothing else is wrong: otherwise it may be what a damaged pointer led to.
+    /// Of IPLFS what leaked is discarded where nothing else is wrong: otherwise it may be what a
+    /// damaged pointer led to.
     #[error(
         "of an IPLFS volume only leaked blocks and superblocks are repaired, and not beside other errors: {0}"
     )]
@@ -67,8 +70,9 @@ impl From<dovetail_block::DeviceError> for RepairError {
     }
 }
 
-/// Repairs the volume on `device`, and returns the findings that were dealt with; none if there was nothing to do. A
-/// second repair finds nothing, unless the first one uncovered more, or there were more than 100,000 of a kind.
+/// Repairs the volume on `device`, and returns the findings that were dealt with; none if there was
+/// nothing to do. A second repair finds nothing, unless the first one uncovered more, or there were
+/// more than 100,000 of a kind.
 ///
 /// # Errors
 /// [`RepairError`].
@@ -88,7 +92,8 @@ pub fn repair<D: BlockDevice>(device: D) -> Result<Vec<Finding>, RepairError> {
     checker.repair(findings)
 }
 
-/// Writes a new checkpoint with all that is repaired in nodes and tables, and copies the superblock.
+/// Writes a new checkpoint with all that is repaired in nodes and tables, and copies the
+/// superblock.
 pub(super) fn repair_segments<D: BlockDevice>(
     checker: Checker<'_, D>,
     findings: Vec<Finding>,
@@ -131,7 +136,8 @@ fn is_of_superblock(finding: &Finding) -> bool {
     matches!(finding, Finding::SuperblockCopy { .. } | Finding::SuperblocksDiffer { .. })
 }
 
-/// Damage after which the blocks that were reached are not all that are in use, and logs that point into used blocks.
+/// Damage after which the blocks that were reached are not all that are in use, and logs that point
+/// into used blocks.
 fn refuse(findings: &[Finding]) -> Result<(), RepairError> {
     let mut doubtful = HashSet::new();
     for finding in findings {
@@ -161,7 +167,8 @@ fn refuse(findings: &[Finding]) -> Result<(), RepairError> {
             | Finding::InlineNodes { .. }
             | Finding::DentryLength { .. }
             | Finding::DentryNode { .. } => return Err(RepairError::Hidden(Box::new(finding.clone()))),
-            // a node of which two of three (pointer, NAT, footer) agree is repaired, otherwise it is a guess
+            // a node of which two of three (pointer, NAT, footer) agree is repaired, otherwise it
+            // is a guess
             Finding::NatInode { nid, .. }
             | Finding::NatNoInode { nid }
             | Finding::FooterInode { nid, .. }

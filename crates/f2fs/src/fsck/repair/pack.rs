@@ -23,7 +23,8 @@ const DROPPED: CheckpointFlags = CheckpointFlags::NAT_BITS
     .with(CheckpointFlags::ORPHAN);
 
 impl<D: BlockDevice> Repair<'_, D> {
-    /// Writes tables, summaries and the pack that is not in use; its tail last, after all else is safe.
+    /// Writes tables, summaries and the pack that is not in use; its tail last, after all else is
+    /// safe.
     pub(super) fn commit(&mut self) -> Result<(), RepairError> {
         let bitmaps = self.write_tables()?;
         self.write_summaries()?;
@@ -92,7 +93,7 @@ impl<D: BlockDevice> Repair<'_, D> {
         Ok(summaries)
     }
 
-    /// What the nodes of a segment say themselves.
+    /// Builds the summary of a segment from the footers of its nodes.
     fn summary_from_footers(&mut self, segno: SegNo) -> Result<BlockBytes, RepairError> {
         let start = self.checker.volume.block_in_segment(segno, 0);
         let mut entries = [Summary::default(); 512];

@@ -1,4 +1,4 @@
-//! Where changed blocks go: free segments that no log writes to.
+//! Space for changed blocks: free segments that no log writes to.
 
 use std::sync::Arc;
 

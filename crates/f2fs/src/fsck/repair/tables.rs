@@ -50,7 +50,7 @@ impl<D: BlockDevice> Repair<'_, D> {
         Ok(())
     }
 
-    /// What the SIT should say of a segment: the blocks that were reached, and a type that fits them.
+    /// Correct SIT entry of a segment: the blocks that were reached, and a type that fits them.
     fn right_segment(&self, segno: SegNo, stored: &SitEntry) -> SitEntry {
         let claimed = self.checker.claims.segment(segno);
         let valid_map = claimed.map_or([0; 64], |claimed| claimed.map);
@@ -102,7 +102,8 @@ impl<D: BlockDevice> Repair<'_, D> {
         Ok(blocks.write(to, Arc::new(block), false)?)
     }
 
-    /// Writes the changed summaries of segments that no log writes to: in place, what they said was wrong or void.
+    /// Writes the changed summaries of segments that no log writes to: in place, what they said was
+    /// wrong or void.
     pub(super) fn write_summaries(&mut self) -> Result<(), RepairError> {
         for (segno, block) in std::mem::take(&mut self.summaries) {
             let address = ssa_address(&self.checker.volume.superblock, segno);

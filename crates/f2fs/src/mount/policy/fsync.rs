@@ -19,19 +19,22 @@ pub(crate) struct FsyncFacts {
     pub(crate) no_space_to_recover: bool,
     /// `active_logs=2`: nodes of all kinds share one log, which is no chain.
     pub(crate) two_logs: bool,
-    /// The file lost whole nodes since the last checkpoint, by a truncation: no record would say so.
+    /// The file lost whole nodes since the last checkpoint, by a truncation: no record would say
+    /// so.
     pub(crate) dropped_nodes: bool,
-    /// No record can be found from the last checkpoint on: none was written since the mount, so that what follows the
-    /// log's place may be of the mount before, under the same version; or the log was cut off.
+    /// No record can be found from the last checkpoint on: none was written since the mount, so
+    /// that what follows the log's place may be of the mount before, under the same version; or the
+    /// log was cut off.
     pub(crate) no_chain: bool,
-    /// The inode is new, and its parent lost a directory: its name may be that directory's, which recovery would have
-    /// to remove with all that the last checkpoint knows below it.
+    /// The inode is new, and its parent lost a directory: its name may be that directory's, which
+    /// recovery would have to remove with all that the last checkpoint knows below it.
     pub(crate) parent_lost_dir: bool,
     /// `fsync_mode=strict`, the inode is new, and its parent had entries renamed or removed.
     pub(crate) strict_parent_changed: bool,
 }
 
-/// An fsync that recovery could not roll forward becomes a checkpoint (Linux 6.1, but for the last three).
+/// An fsync that recovery could not roll forward becomes a checkpoint (Linux 6.1, but for the last
+/// three).
 pub(crate) const fn must_checkpoint(facts: &FsyncFacts) -> bool {
     facts.special
         || facts.compressed

@@ -18,8 +18,8 @@ pub(crate) struct HeadroomFacts {
     pub(crate) device: Option<u64>,
 }
 
-/// Blocks that may be written between two looks at the headroom: a few pages of content, the nodes that point to them, and what
-/// one call changes beside them. Assumed.
+/// Blocks that may be written between two looks at the headroom: a few pages of content, the nodes
+/// that point to them, and what one call changes beside them. Assumed.
 pub(crate) const HEADROOM_MARGIN: u64 = 64;
 
 /// Dead blocks have to be discarded before more is written.
@@ -32,8 +32,8 @@ pub(crate) const fn is_tight(facts: &HeadroomFacts) -> bool {
     short || facts.placed.saturating_add(facts.dead).saturating_add(coming) > facts.limit
 }
 
-/// An fsync may write so many dirty nodes as records: each leaves a dead one behind, and a recovery writes it once more, since a
-/// power cut can come before space is freed.
+/// An fsync may write so many dirty nodes as records: each leaves a dead one behind, and a recovery
+/// writes it once more, since a power cut can come before space is freed.
 pub(crate) const fn can_log(facts: &HeadroomFacts, nodes: u64) -> bool {
     !is_tight(&HeadroomFacts { pending: facts.pending.saturating_add(nodes), ..*facts })
 }
@@ -43,8 +43,9 @@ pub(crate) const fn log_is_due(fresh_bytes: u64, log_bytes: u64) -> bool {
     fresh_bytes > log_bytes / 2
 }
 
-/// Extents of earlier logs that the device was not told of go into this log too, if they fit. Otherwise the
-/// device is told before this checkpoint is complete: its last flush makes that durable.
+/// Extents of earlier logs that the device was not told of go into this log too, if they fit.
+/// Otherwise the device is told before this checkpoint is complete: its last flush makes that
+/// durable.
 pub(crate) const fn can_carry(fresh_bytes: u64, carried_bytes: u64, log_bytes: u64) -> bool {
     fresh_bytes.saturating_add(carried_bytes) <= log_bytes
 }
@@ -62,12 +63,13 @@ pub(crate) struct Pace {
     pub(crate) idle_ms: u64,
 }
 
-/// Between rounds of discards while there are some, in ms (`min_discard_issue_time` of Linux 6.1, and
-/// section 4.3 of the IPLFS paper).
+/// Between rounds of discards while there are some, in ms (`min_discard_issue_time` of Linux 6.1,
+/// and section 4.3 of the IPLFS paper).
 pub(crate) const DISCARD_BUSY_MS: u64 = 50;
 
-/// F2FS in Linux 6.1: eight requests of at least 16 blocks (`max_discard_request`, `discard_granularity`), on a small or
-/// nearly full volume of any length; `min_discard_issue_time` and `max_discard_issue_time`.
+/// F2FS in Linux 6.1: eight requests of at least 16 blocks (`max_discard_request`,
+/// `discard_granularity`), on a small or nearly full volume of any length; `min_discard_issue_time`
+/// and `max_discard_issue_time`.
 pub(crate) const fn segmented_pace(any_length: bool) -> Pace {
     Pace {
         commands: 8,

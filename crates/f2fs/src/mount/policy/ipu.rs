@@ -1,6 +1,7 @@
 //! In-place updates: the conditions under which a block is rewritten at its address.
 
-/// The conditions under which data is written in place, as bits by the kernel's names (sysfs `ipu_policy`).
+/// The conditions under which data is written in place, as bits by the kernel's names (sysfs
+/// `ipu_policy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpuPolicy(pub u32);
 

@@ -53,7 +53,8 @@ pub(crate) struct DataFacts {
     pub(crate) stays: bool,
 }
 
-/// The log of a data block (Linux 6.1, six logs: cleaning, then cold, then hot, then the rest; and RM-IPU's appends).
+/// The log of a data block (Linux 6.1, six logs: cleaning, then cold, then hot, then the rest; and
+/// RM-IPU's appends).
 pub(crate) const fn data_log(logs: Logs, facts: DataFacts) -> Log {
     match logs {
         Logs::Two => Log::HotData,
@@ -77,7 +78,8 @@ pub(crate) const fn node_log(logs: Logs, indirect: bool, dir: bool) -> Log {
     }
 }
 
-/// A dot after the first character of `name` is followed by `extension`, whatever the case, and perhaps more.
+/// A dot after the first character of `name` is followed by `extension`, whatever the case, and
+/// perhaps more.
 pub(crate) fn matches_extension(name: &[u8], extension: &[u8]) -> bool {
     let starts = |rest: &[u8]| {
         rest.len() >= extension.len() && rest[..extension.len()].eq_ignore_ascii_case(extension)

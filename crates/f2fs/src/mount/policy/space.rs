@@ -23,7 +23,8 @@ pub(crate) struct SpaceFacts {
     pub(crate) lfs: bool,
 }
 
-/// Enough free sections for what is dirty, with the reserve untouched (Linux 6.1, `has_not_enough_free_secs` turned round).
+/// Enough free sections for what is dirty, with the reserve untouched (Linux 6.1,
+/// `has_not_enough_free_secs` turned round).
 pub(crate) const fn enough_free(facts: &SpaceFacts) -> bool {
     let nodes = if facts.lfs { facts.dirty_nodes + facts.dirty_data } else { facts.dirty_nodes };
     let (size, dents) = (facts.section_blocks, facts.dirty_dents);

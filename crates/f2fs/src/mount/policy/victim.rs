@@ -7,8 +7,9 @@ pub(crate) struct Age {
     pub(crate) newest_s: u64,
 }
 
-/// The cost of cleaning a section in the background, the smaller the better: what is left to move against what is
-/// gained, weighted by age (F2FS paper, section 2.4; integers as in Linux 6.1). `valid` of `blocks` are in use.
+/// The cost of cleaning a section in the background, the smaller the better: what is left to move
+/// against what is gained, weighted by age (F2FS paper, section 2.4; integers as in Linux 6.1).
+/// `valid` of `blocks` are in use.
 pub(crate) fn cost_benefit(valid: u32, blocks: u32, mtime_s: u64, age: Age) -> u64 {
     let utilisation = u64::from(valid) * 100 / u64::from(blocks.max(1));
     let (oldest, newest) = (age.oldest_s.min(mtime_s), age.newest_s.max(mtime_s));

@@ -5,7 +5,8 @@ use super::ipu::{IpuPolicy, UpdateFacts, in_place};
 /// The treatment of a block that has an address and is written again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteMode {
-    /// It goes to a log and its pointer follows; the old block is given up. In a log that fills holes this is SSR.
+    /// It goes to a log and its pointer follows; the old block is given up. In a log that fills
+    /// holes this is SSR.
     Append,
     /// It is written over.
     InPlace,
@@ -13,7 +14,7 @@ pub(crate) enum WriteMode {
     Remap,
 }
 
-/// Who decides.
+/// Policy that chooses the write mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Updates {
     /// The kernel's rules: append or in place.
@@ -31,7 +32,8 @@ pub(crate) struct RunFacts {
     pub(crate) blocks: u32,
     /// Runs on the device that hold them: 1 if they lie side by side.
     pub(crate) pieces: u32,
-    /// All small runs that are written together: their pieces, and their blocks that have an address.
+    /// All small runs that are written together: their pieces, and their blocks that have an
+    /// address.
     pub(crate) batch: (u32, u32),
     /// Appending does not fill holes, and does not show what must not show yet.
     pub(crate) may_append: bool,
@@ -41,10 +43,12 @@ pub(crate) struct RunFacts {
     pub(crate) deferred: bool,
 }
 
-/// Blocks of a large run: 64 KiB, from where the RM-IPU paper (section 5) expects remapping not to pay.
+/// Blocks of a large run: 64 KiB, from where the RM-IPU paper (section 5) expects remapping not to
+/// pay.
 const LARGE_RUN: u32 = 16;
-/// The cost of one more command for host and drive, in ns. Assumed: 10 us, as the block layer and the command handling of the
-/// drive profiles add up to about that; `tests` hold the choice for a tenth and for ten times of it.
+/// The cost of one more command for host and drive, in ns. Assumed: 10 us, as the block layer and
+/// the command handling of the drive profiles add up to about that; `tests` hold the choice for a
+/// tenth and for ten times of it.
 const COMMAND_NS: u64 = 10_000;
 
 /// A run of so many blocks is large.
@@ -53,10 +57,12 @@ pub(crate) const fn is_large(blocks: u32) -> bool {
 }
 
 /// The write mode of a run of updates:
-/// 1. a large run in few pieces (16 blocks each or more) is written over: it is sequential as it is;
-/// 2. a large run in many pieces is appended while there are free sections (and no fsync is to be waited for), which puts the file together again;
-/// 3. anything else goes by the cheaper mode: written over it costs a command for each piece of the batch, remapped two
-///    commands and what the drive takes for it.
+/// 1. a large run in few pieces (16 blocks each or more) is written over: it is sequential as it
+///    is;
+/// 2. a large run in many pieces is appended while there are free sections (and no fsync is to be
+///    waited for), which puts the file together again;
+/// 3. anything else goes by the cheaper mode: written over it costs a command for each piece of the
+///    batch, remapped two commands and what the drive takes for it.
 pub(crate) const fn adaptive_mode(facts: RunFacts) -> WriteMode {
     let large = is_large(facts.blocks);
     let sequential = facts.blocks >= facts.pieces.saturating_mul(LARGE_RUN);

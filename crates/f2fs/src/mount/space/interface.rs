@@ -102,8 +102,8 @@ impl Space {
         }
     }
 
-    /// A node was written for a recovery to find: the `first` of its file's inode, or with a mark for
-    /// a name.
+    /// A node was written for a recovery to find: the `first` of its file's inode, or with a mark
+    /// for a name.
     pub(in super::super) fn note_recoverable(&mut self, first: bool, named: bool) {
         match self {
             Self::Segmented(_) => {}
@@ -127,7 +127,8 @@ impl Space {
         }
     }
 
-    /// The pace of discards in the background, of a volume that is nearly full or small, or neither.
+    /// The pace of discards in the background, of a volume that is nearly full or small, or
+    /// neither.
     pub(in super::super) fn discard_pace(&self, full_or_small: bool) -> Pace {
         match self {
             Self::Segmented(_) => segmented_pace(full_or_small),

@@ -36,8 +36,8 @@ pub(super) enum Space {
 }
 
 impl Space {
-    /// Refuses a device that a volume of this kind cannot be mounted on, and sets aside options that
-    /// decide nothing there.
+    /// Refuses a device that a volume of this kind cannot be mounted on, and sets aside options
+    /// that decide nothing there.
     ///
     /// # Errors
     /// [`Error::Incompatible`]; [`Error::Corrupt`] for a device that is too small.

@@ -1,5 +1,5 @@
-//! Discard bitmaps: which blocks of a section hold nothing that is needed, in a hash table by section (IPLFS paper, section
-//! 4.3). Sections without one take no memory.
+//! Discard bitmaps: which blocks of a section hold nothing that is needed, in a hash table by
+//! section (IPLFS paper, section 4.3). Sections without one take no memory.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,7 +20,8 @@ const CHUNK: usize = 64;
 /// One section's bitmap, least significant bit first.
 #[derive(Debug)]
 struct Bitmap {
-    /// [`WORDS`], those that were ever touched: a single block takes a kibibyte, where all would take 32.
+    /// [`WORDS`], those that were ever touched: a single block takes a kibibyte, where all would
+    /// take 32.
     chunks: Box<[Option<Box<[u64; CHUNK]>>]>,
     set: u32,
     /// No bit is set in the words before this one.

@@ -25,8 +25,8 @@ impl LogSpace {
         }
     }
 
-    /// Blocks that the next checkpoint writes beside content and nodes, at most: its pack, and pages of the
-    /// NAT unless they fit into it.
+    /// Blocks that the next checkpoint writes beside content and nodes, at most: its pack, and
+    /// pages of the NAT unless they fit into it.
     fn coming_metadata(&self, superblock: &Superblock, demand: &Demand) -> u64 {
         let log_bytes = self.fresh.most_bytes().saturating_add(self.queued.most_bytes());
         let log = log_bytes.min(discard_log_bytes(superblock)).div_ceil(BLOCK as u64);

@@ -17,8 +17,9 @@ impl LogSpace {
 }
 
 impl<D: Scheduler> F2fs<D> {
-    /// The blocks in the logs that nodes and files have: when all was written ([`Self::sync_all`]) and the device was told of all
-    /// that waits ([`Self::trim`]), those and no others are what the device holds there. Reads every node.
+    /// The blocks in the logs that nodes and files have: when all was written ([`Self::sync_all`])
+    /// and the device was told of all that waits ([`Self::trim`]), those and no others are what the
+    /// device holds there. Reads every node.
     ///
     /// # Errors
     /// [`Error::Io`]; damaged nodes.
@@ -66,8 +67,8 @@ impl<D: Scheduler> F2fs<D> {
         }
     }
 
-    /// Writes a checkpoint if anything changed since the last one, and tells the device of all that it no longer has to hold:
-    /// what fstrim is for.
+    /// Writes a checkpoint if anything changed since the last one, and tells the device of all that
+    /// it no longer has to hold: what fstrim is for.
     ///
     /// # Errors
     /// As [`Self::sync_all`].

@@ -1,8 +1,8 @@
 //! The space of an IPLFS volume: six logs that are only appended to, and what they left behind.
 //!
 //! The logs have no end that matters: each has an area of 2^58 addresses. An address below a
-//! checkpoint's log position is never written again. So nothing is cleaned, nothing is filled, and a
-//! discard of such a block may be issued twice or late: what must not happen is that it is never
+//! checkpoint's log position is never written again. So nothing is cleaned, nothing is filled, and
+//! a discard of such a block may be issued twice or late: what must not happen is that it is never
 //! issued. A block that is given up is *fresh* until the next checkpoint, which writes it to its
 //! discard log. Then it is *queued*, and in every log until the device has been told. What is told
 //! between two checkpoints is durable before the second one counts, by the flush before its last
@@ -148,8 +148,8 @@ impl LogSpace {
         self.promised = self.promised.saturating_add_signed(more);
     }
 
-    /// With a mark for a name a recovery would write a directory's blocks, too, and of an inode that
-    /// is the `first` of its file the content that it once held.
+    /// With a mark for a name a recovery would write a directory's blocks, too, and of an inode
+    /// that is the `first` of its file the content that it once held.
     pub(crate) fn note_recoverable(&mut self, first: bool, named: bool) {
         self.recoverable += 1 + u64::from(first) + if named { 4 } else { 0 };
     }

@@ -20,9 +20,9 @@ impl LogSpace {
         log_is_due(self.fresh.most_bytes(), discard_log_bytes(superblock))
     }
 
-    /// Queued extents do not fit into the next discard log beside the fresh ones. They are discarded
-    /// before: an earlier log, which counts until the next checkpoint is complete, holds them, and
-    /// that one is complete only after a flush.
+    /// Queued extents do not fit into the next discard log beside the fresh ones. They are
+    /// discarded before: an earlier log, which counts until the next checkpoint is complete, holds
+    /// them, and that one is complete only after a flush.
     pub(crate) fn overflows_log(&self, superblock: &Superblock) -> bool {
         !can_carry(self.fresh.log_len(), self.queued.log_len(), discard_log_bytes(superblock))
     }

@@ -64,9 +64,9 @@ impl LogSpace {
         self.recovered = Some(Recovered { base, end: self.positions, adopted: BTreeSet::new() });
     }
 
-    /// Discards what lies beyond the log positions: it was written after the last checkpoint, and no
-    /// recovery leads there. Durable before anything is written there, or a second recovery could
-    /// take the rest for records of its own.
+    /// Discards what lies beyond the log positions: it was written after the last checkpoint, and
+    /// no recovery leads there. Durable before anything is written there, or a second recovery
+    /// could take the rest for records of its own.
     pub(crate) fn discard_beyond<D: Scheduler>(&self, io: &mut Io<D>) -> Result<(), Error> {
         let beyond = |(log, &position): (usize, &BlockAddr)| {
             let end = area_start(log).plus(AREA_BLOCKS);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bits::Bits;
 
-/// Extents of at least so many blocks are known by start and length: what rounds ask for most of the time. Of shorter
-/// ones, which are many and short-lived, only the bits are kept.
+/// Extents of at least so many blocks are known by start and length: what rounds ask for most of
+/// the time. Of shorter ones, which are many and short-lived, only the bits are kept.
 const LONG: u32 = 16;
 
 /// Blocks that no checkpoint refers to, until the device is told. Neighbours are one extent.
@@ -79,8 +79,8 @@ impl DiscardQueue {
         }
     }
 
-    /// At most `count` extents of at least `granularity` blocks: long ones first, the longest before all, then short ones in
-    /// the order of addresses. They leave the queue.
+    /// At most `count` extents of at least `granularity` blocks: long ones first, the longest
+    /// before all, then short ones in the order of addresses. They leave the queue.
     pub(super) fn take(&mut self, count: usize, granularity: u32) -> Vec<(u32, u32)> {
         let long = self.by_length.iter().map(|&(Reverse(len), start)| (start, len));
         let mut found: Vec<_> = long.take_while(|&(_, len)| len >= granularity).take(count).collect();

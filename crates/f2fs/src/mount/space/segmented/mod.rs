@@ -1,4 +1,5 @@
-//! The space of F2FS: segments that are cleaned, six logs that write in them, and what becomes free.
+//! The space of F2FS: segments that are cleaned, six logs that write in them, and what becomes
+//! free.
 //!
 //! A block is written only where neither the last checkpoint nor an fsync since has one: see
 //! [`segments`]. What the whole file system has to do for space, such as moving the valid blocks of
@@ -112,8 +113,8 @@ impl SegmentSpace {
         }
     }
 
-    /// Blocks at device addresses take space of the device and none of any segment: so many sections
-    /// stay free for them. What is reserved and not yet written counts with them.
+    /// Blocks at device addresses take space of the device and none of any segment: so many
+    /// sections stay free for them. What is reserved and not yet written counts with them.
     fn sections_outside(&self, demand: &Demand) -> u32 {
         if !demand.devirtualized {
             return 0;

@@ -2,8 +2,8 @@
 //! the device has moved them.
 //!
 //! No checkpoint and no table knows of them: for the format they are free, before and after a power
-//! cut. A staged block can be written again as soon as its update has moved, so one section lasts as
-//! long as updates do not wait.
+//! cut. A staged block can be written again as soon as its update has moved, so one section lasts
+//! as long as updates do not wait.
 
 use crate::format::BLOCKS_IN_SEGMENT;
 
@@ -95,7 +95,8 @@ impl RemapStaging {
         *word &= !bit;
     }
 
-    /// Sections in which nothing waits, all but one of them (all with `last`). They are no longer borrowed.
+    /// Sections in which nothing waits, all but one of them (all with `last`). They are no longer
+    /// borrowed.
     pub(super) fn return_sections(&mut self, last: bool) -> Vec<u32> {
         let open = self.sections.get(self.open).map(|open| open.section);
         let mut returned = Vec::new();

@@ -50,7 +50,8 @@ impl Segment {
         self.map[offset as usize / 8] & bit(offset) != 0
     }
 
-    /// The first block at or after `from` that was not valid at the last checkpoint nor since; 512 for none.
+    /// The first block at or after `from` that was not valid at the last checkpoint nor since; 512
+    /// for none.
     pub(crate) fn next_hole(&self, from: u32) -> u32 {
         let used = |byte: usize| self.map[byte] | self.checkpointed_map[byte];
         let mut byte = from as usize / 8;
@@ -240,7 +241,8 @@ impl Segments {
         self.free_sections
     }
 
-    /// Segments that will be free once a checkpoint is complete: the free ones and the prefree ones.
+    /// Segments that will be free once a checkpoint is complete: the free ones and the prefree
+    /// ones.
     pub(crate) fn free_after_checkpoint(&self) -> u32 {
         self.free_segments + self.prefree.len() as u32
     }
@@ -348,7 +350,8 @@ impl Segments {
             return false;
         }
         *byte |= bit(offset);
-        // given up before the next checkpoint, it must still not be written again: the record of an fsync may lead there
+        // given up before the next checkpoint, it must still not be written again: the record of an
+        // fsync may lead there
         let guard = &mut segment.checkpointed_map[offset as usize / 8];
         segment.checkpointed += u16::from(*guard & bit(offset) == 0);
         *guard |= bit(offset);
@@ -366,7 +369,8 @@ impl Segments {
         true
     }
 
-    /// The block holds nothing any more; `current` if a log writes in its segment. `false` if it held nothing.
+    /// The block holds nothing any more; `current` if a log writes in its segment. `false` if it
+    /// held nothing.
     pub(crate) fn set_invalid(&mut self, address: BlockAddr, now_s: u64, current: bool) -> bool {
         let (segno, offset) = self.position(address);
         let segment = &mut self.all[segno.0 as usize];
@@ -388,8 +392,8 @@ impl Segments {
         true
     }
 
-    /// The first segment of log `log` with the fewest blocks that were valid at the last checkpoint or since, among those that
-    /// have a hole and that `may_fill` takes.
+    /// The first segment of log `log` with the fewest blocks that were valid at the last checkpoint
+    /// or since, among those that have a hole and that `may_fill` takes.
     pub(crate) fn emptiest_with_holes(&self, log: u8, may_fill: impl Fn(SegNo) -> bool) -> Option<SegNo> {
         let (first, mut fewest, mut best) = (first_key(log), BLOCKS_IN_SEGMENT as u16, None);
         let count_of = |key: &u16| key.wrapping_sub(first);
@@ -434,8 +438,8 @@ impl Segments {
         runs
     }
 
-    /// A checkpoint with the present state is complete: prefree segments are free, and what was freed may be
-    /// overwritten.
+    /// A checkpoint with the present state is complete: prefree segments are free, and what was
+    /// freed may be overwritten.
     pub(crate) fn commit(&mut self) {
         for segno in std::mem::take(&mut self.dirty) {
             let segment = &mut self.all[segno.0 as usize];
