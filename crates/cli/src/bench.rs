@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// is cached.
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes())]
     map: Vec<String>,
-    /// What is cached of a map that lies on flash: a run for each policy; none for the whole map in
+    /// Cache policy of a map that lies on flash: a run for each policy; none for the whole map in
     /// memory.
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches())]
     cache: Vec<String>,
@@ -283,7 +283,7 @@ fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (Results, Vec<Be
     outcome
 }
 
-/// What went wrong: with runs that could not begin, and with those that ended early.
+/// Error messages of runs that could not begin, and of those that ended early.
 fn complaints(results: &Results, failures: &[BenchError]) -> Vec<String> {
     let mut all: Vec<String> = failures.iter().map(ToString::to_string).collect();
     let early = results.runs.iter().filter_map(|run| Some(format!("{}: {}", run.label, run.error.as_ref()?)));

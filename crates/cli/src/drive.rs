@@ -12,7 +12,7 @@ use dovetail_time::{Ratio, format_bytes, format_count};
 use crate::mount::ImageLock;
 use crate::{Failure, print};
 
-/// What to do with profiles.
+/// Commands for drive profiles and drive files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List the profiles that come with dovetail.
@@ -25,7 +25,8 @@ pub(crate) enum Command {
         #[arg(long, default_value = "1", value_parser = scale)]
         scale: Ratio,
     },
-    /// Make a file with an emulated drive in it, to be formatted, mounted and checked like an image.
+    /// Make a file with an emulated drive in it, to be formatted, mounted and checked like an
+    /// image.
     Make(MakeArguments),
     /// Show the drive in a file: what it is, how full and how worn.
     Status {
@@ -48,11 +49,11 @@ pub(crate) struct MakeArguments {
     /// Spare space in percent of the capacity.
     #[arg(long, value_name = "PERCENT")]
     over_provisioning: Option<f64>,
-    /// How it maps pages.
+    /// Scheme by which it maps pages.
     #[arg(long)]
     map: Option<String>,
-    /// What the host can address: capacity, or iplfs, seven areas of 2^58 blocks, which takes a map that follows what is
-    /// live (--map interval).
+    /// Addresses that the host can use: capacity, or iplfs, seven areas of 2^58 blocks, which takes
+    /// a map that follows what is live (--map interval).
     #[arg(long)]
     addresses: Option<String>,
     /// Overwrite the file that is there.

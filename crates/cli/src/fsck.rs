@@ -94,7 +94,7 @@ fn lines(findings: &[Found]) -> String {
     findings.iter().map(line).collect()
 }
 
-/// What was counted, how many findings there were of each kind, and what the format adds.
+/// Table of the counts, of the findings by kind, and of what the format adds.
 fn table(check: &Check) -> String {
     let counts = check.counts.iter().filter_map(|counted| Some((counted.title?, counted.count)));
     let counts = counts.map(|(title, count)| format!("{title:24} {count:>12}\n"));

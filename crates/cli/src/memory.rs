@@ -1,4 +1,4 @@
-//! Whether simulated drives fit into this machine's memory, told before it is asked for.
+//! Check that simulated drives fit into this machine's memory, before it is asked for.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::Failure;
 
-/// What the rest of a run takes beside its drive. Assumed.
+/// Memory that the rest of a run takes beside its drive. Assumed.
 const BESIDE: u64 = 64 << 20;
 
 /// Refuses drives that the machine has no room for, of which `at_a_time` are there at once.
@@ -30,7 +30,7 @@ pub(crate) fn check<'a>(
     }
 }
 
-/// What is said where the largest drive does not fit, or those that are there at once.
+/// Message if the largest drive does not fit, or those that are there at once do not.
 fn refusal(room: u64, (name, largest): (&str, u64), (count, together): (usize, u64)) -> Option<String> {
     let (shown, there) = (format_bytes(largest), format_bytes(room));
     if largest > room {

@@ -16,12 +16,13 @@ use uuid::Uuid;
 use crate::mount::ImageLock;
 use crate::{Failure, print};
 
-/// Which file system to make.
+/// File system to make.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make an F2FS volume, as mkfs.f2fs does, by the same letters.
     F2fs(F2fsArguments),
-    /// Make an IPLFS volume, F2FS with logs that never end, on a drive with more addresses than room.
+    /// Make an IPLFS volume, F2FS with logs that never end, on a drive with more addresses than
+    /// room.
     Iplfs(IplfsArguments),
     /// Make an ext2 volume, as mke2fs does with its defaults.
     Ext2(ExtArguments),
@@ -31,7 +32,7 @@ pub(crate) enum Command {
     Ext4(ExtArguments),
 }
 
-/// Where the volume goes.
+/// Place of the new volume.
 #[derive(Debug, Args)]
 struct Target {
     /// The image file, a block device, or a drive file (`dovetail drive make`).
@@ -44,7 +45,7 @@ struct Target {
     force: bool,
 }
 
-/// What an ext volume shall be.
+/// Options of an ext volume.
 #[derive(Debug, Args)]
 pub(crate) struct ExtArguments {
     #[command(flatten)]
@@ -69,14 +70,14 @@ pub(crate) struct ExtArguments {
     reserved_percent: u32,
 }
 
-/// What the volumes of F2FS and its variant have in common.
+/// Options that F2FS and its variant have in common.
 #[derive(Debug, Args)]
 struct Named {
     /// The label.
     #[arg(short, long, default_value = "")]
     label: String,
-    /// Features, joined by commas: extra_attr, inode_checksum, sb_checksum, flexible_inline_xattr, inode_crtime,
-    /// lost_found, project_quota, compression, verity, casefold, encrypt.
+    /// Features, joined by commas: extra_attr, inode_checksum, sb_checksum, flexible_inline_xattr,
+    /// inode_crtime, lost_found, project_quota, compression, verity, casefold, encrypt.
     #[arg(short = 'O', long, value_delimiter = ',', value_name = "FEATURE,...")]
     features: Vec<String>,
     /// The UUID; a random one if it is left out.
@@ -84,10 +85,11 @@ struct Named {
     uuid: Option<Uuid>,
 }
 
-/// Where an IPLFS volume goes, and what it shall be.
+/// Drive and options of an IPLFS volume.
 #[derive(Debug, Args)]
 pub(crate) struct IplfsArguments {
-    /// A drive file with more addresses than room (`dovetail drive make FILE --addresses iplfs --map interval`).
+    /// A drive file with more addresses than room
+    /// (`dovetail drive make FILE --addresses iplfs --map interval`).
     drive: PathBuf,
     /// Overwrite what is there.
     #[arg(short, long)]
@@ -96,7 +98,7 @@ pub(crate) struct IplfsArguments {
     named: Named,
 }
 
-/// What the volume shall be.
+/// Options of an F2FS volume.
 #[derive(Debug, Args)]
 pub(crate) struct F2fsArguments {
     #[command(flatten)]
@@ -189,7 +191,7 @@ fn iplfs(arguments: &IplfsArguments) -> Result<(), Failure> {
     print(&iplfs_summary(drive, &report))
 }
 
-/// Whether there is a drive at `path`, with more addresses than room.
+/// Is true if there is a drive at `path` with more addresses than room.
 fn is_thin(path: &Path) -> Result<bool, Failure> {
     if !is_drive(path) {
         return Ok(false);

@@ -15,7 +15,7 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Failed(format!("{} cannot be written ({error}): choose another path", path.display()))
 }
 
-/// What cannot be written is better known before the work than after it.
+/// Checks that files can be written: better before the work than after it.
 pub(crate) fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), Failure> {
     for path in paths.filter(|path| !is_stdout(Some(path))) {
         let existed = path.exists();
@@ -39,10 +39,10 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| cannot_write(path, &error))
 }
 
-/// Which files a command reads and writes: an output must not replace an input, nor another output.
+/// Files that a command reads and writes: an output must not replace an input, nor another output.
 #[derive(Debug, Default)]
 pub(crate) struct Outputs {
-    /// What each file is.
+    /// Use of each file, as a clause of the message.
     taken: HashMap<FileId, String>,
 }
 

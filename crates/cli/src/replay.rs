@@ -79,8 +79,8 @@ pub(crate) struct Arguments {
     /// cached (see --cache).
     #[arg(long, value_name = "SCHEME", value_delimiter = ',', value_parser = schemes(), help_heading = "Drive")]
     map: Vec<String>,
-    /// What is cached of a map that lies on flash, whichever scheme it has; none for the whole map
-    /// in memory.
+    /// Cache policy of a map that lies on flash, whichever scheme it has; none for the whole map in
+    /// memory.
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = caches(), help_heading = "Drive")]
     cache: Vec<String>,
     /// Bytes of that cache, 8 for an entry [default: the profile's, or 512 KiB].
@@ -99,7 +99,7 @@ pub(crate) struct Arguments {
     /// Format of the traces; found out from their first lines if not given.
     #[arg(long, help_heading = "Trace", value_parser = Format::from_str)]
     format: Option<Format>,
-    /// Which blkparse event is a request: Q (queued), I (inserted), D (dispatched) or C
+    /// Event of blkparse that is a request: Q (queued), I (inserted), D (dispatched) or C
     /// (completed).
     #[arg(long, default_value = "D", help_heading = "Trace", value_parser = BlkEvent::from_str)]
     event: BlkEvent,
@@ -195,7 +195,7 @@ fn perform(
     Ok((done.into_iter().flatten().collect(), messages))
 }
 
-/// What cannot be written is better known before the work than after it.
+/// Checks the outputs before the work: they can be written, and replace no input.
 fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
     for flag in arguments.files.to_stdout() {
         let ending = flag.trim_start_matches('-');
@@ -306,7 +306,7 @@ fn job(
     })
 }
 
-/// What differs between the runs of this call.
+/// Differences between the runs of this call.
 fn label(
     arguments: &Arguments,
     trace: &Path,

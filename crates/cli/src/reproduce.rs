@@ -19,7 +19,8 @@ use crate::{Failure, drive, print};
 
 /// Run the papers' figures and tables again, and show both side by side.
 ///
-/// Without a name, all of them. A figure runs at a reduced scale unless --full or --scale says otherwise.
+/// Without a name, all of them. A figure runs at a reduced scale unless --full or --scale says
+/// otherwise.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Figures by name; --list shows them.

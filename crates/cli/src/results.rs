@@ -45,7 +45,7 @@ impl ResultFiles {
             .try_for_each(|(flag, path)| path.iter().try_for_each(|path| outputs.output(flag, path)))
     }
 
-    /// What cannot be written is better known before the work than after it.
+    /// Checks that the files can be written: better before the work than after it.
     pub(crate) fn check_writable(&self) -> Result<(), Failure> {
         check_writable(self.named().into_iter().filter_map(|(_, path)| path.as_ref()))
     }

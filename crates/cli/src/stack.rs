@@ -7,7 +7,7 @@ use dovetail_lab::bench::{BenchError, Stack};
 
 use crate::{Failure, print};
 
-/// What to do with stacks.
+/// Commands for stacks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List the stacks that come with dovetail.

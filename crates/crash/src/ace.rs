@@ -1,8 +1,9 @@
-//! Short sequences of operations with a point of persistence after each, as CrashMonkey's ACE makes them (OSDI'18, section 5.2):
-//! few names, so that they meet, and every way to make the last operation durable.
+//! Short sequences of operations with a point of persistence after each, as CrashMonkey's ACE makes
+//! them (OSDI'18, section 5.2): few names, so that they meet, and every way to make the last
+//! operation durable.
 //!
-//! Each file that an operation needs is made before it. A sequence of two is any of one, durable or not, before another that
-//! is.
+//! Each file that an operation needs is made before it. A sequence of two is any of one, durable or
+//! not, before another that is.
 
 use dovetail_vfs::exercise::{Op, Path, Target};
 use dovetail_vfs::{Fallocate, RenameFlags, SetAttr, XattrFlags};
@@ -207,7 +208,8 @@ impl Made {
         self.follow(&core.action);
     }
 
-    /// Names that an operation makes and removes. Those that cannot be made twice fail, and change nothing.
+    /// Names that an operation makes and removes. Those that cannot be made twice fail, and change
+    /// nothing.
     fn follow(&mut self, action: &Action) {
         let text =
             |path: &Path| path.iter().map(|name| String::from_utf8_lossy(name)).collect::<Vec<_>>().join("/");
@@ -260,7 +262,8 @@ pub fn count_of_two() -> u64 {
     (pairs + cores().len() as u64) * pairs
 }
 
-/// Sequences of two operations: `count` of them, spread evenly over all. They are the same every time.
+/// Sequences of two operations: `count` of them, spread evenly over all. They are the same every
+/// time.
 pub fn sequences_of_two(count: u64) -> Vec<Vec<Action>> {
     let cores = cores();
     let durable: Vec<(&Core, Option<Action>)> =

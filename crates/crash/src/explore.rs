@@ -1,4 +1,5 @@
-//! Many runs on many stacks: which are made, which of their moments are cut, and what becomes of a violation.
+//! Many runs on many stacks: which are made, which of their moments are cut, and what becomes of a
+//! violation.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -21,7 +22,8 @@ use crate::shrink::shortest;
 use crate::wire::{Choice, Cut};
 use crate::{CrashError, Violation};
 
-/// The moments of a job are dealt out to so many runs of it, so that they can be judged beside each other.
+/// The moments of a job are dealt out to so many runs of it, so that they can be judged beside each
+/// other.
 const SHARES: u64 = 8;
 /// Violations of a stack after which it is not explored further.
 const ENOUGH: usize = 5;
@@ -108,7 +110,8 @@ pub struct Exploration<'a> {
     pub drive_bytes: u64,
     /// Seeds what is chosen, and the drives.
     pub seed: u64,
-    /// Index (from 0) and number of parts: the runs whose index modulo the parts is that one. (0, 1) for all.
+    /// Index (from 0) and number of parts: the runs whose index modulo the parts is that one;
+    /// (0, 1) for all.
     pub part: (u64, u64),
     /// The file systems' own checkers are asked about each volume, too.
     pub with_referee: bool,
@@ -175,8 +178,8 @@ impl Exploration<'_> {
         (self.runs().len() * self.stacks.len()) as u64
     }
 
-    /// Explores, with as many runs at a time as there are `threads`. The results do not depend on `threads`, unless there are
-    /// violations: then a stack is not explored to its end.
+    /// Explores, with as many runs at a time as there are `threads`. The results do not depend on
+    /// `threads`, unless there are violations: then a stack is not explored to its end.
     ///
     /// # Errors
     /// [`CrashError`]: a stack or the workload cannot be played.

@@ -1,4 +1,5 @@
-//! The verdict on a power cut: the state it left is recovered, mounted, checked, and compared with the promises.
+//! The verdict on a power cut: the state it left is recovered, mounted, checked, and compared with
+//! the promises.
 
 use std::process::Command;
 
@@ -17,8 +18,8 @@ use crate::wire::{Cut, Wire};
 const RECOVERIES: u64 = 8;
 /// Cuts in such a recovery.
 const IN_RECOVERY: usize = 2;
-/// After every eighth cut the drive's maps are compared with its flash, and what filled it is looked for: both look at every
-/// page.
+/// After every eighth cut the drive's maps are compared with its flash, and what filled it is
+/// looked for: both look at every page.
 const DRIVE_CHECKS: u64 = 8;
 
 /// The state after a cut that the promises explain.
@@ -89,7 +90,8 @@ impl Judge<'_> {
         Ok(finding)
     }
 
-    /// Looks for the blocks that filled the drive before the workload, but for those written or discarded since.
+    /// Looks for the blocks that filled the drive before the workload, but for those written or
+    /// discarded since.
     fn check_filled(&self, player: &Player, wire: &Wire) -> Result<(), String> {
         match wire.first_lost(&self.rig.filled, self.rig.blocks, player.wire()) {
             Ok(None) => Ok(()),

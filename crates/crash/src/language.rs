@@ -10,8 +10,8 @@
 //! fsync A
 //! ```
 //!
-//! Paths begin at the root; `/` is the root itself. Numbers are bytes, or end in K or M. `fill` is what content is made of: the
-//! number of the operation if it is left out.
+//! Paths begin at the root; `/` is the root itself. Numbers are bytes, or end in K or M. `fill` is
+//! what content is made of: the number of the operation if it is left out.
 
 use std::fmt::Write;
 
@@ -38,7 +38,8 @@ pub enum Action {
     },
     /// Nothing happens for some time; the file system's background goes on.
     Sleep(SimSpan),
-    /// The tool lets the pointers of all files lead to the drive's own addresses, where the stack can do that.
+    /// The tool lets the pointers of all files lead to the drive's own addresses, where the stack
+    /// can do that.
     Devirtualize,
 }
 
@@ -296,7 +297,8 @@ fn show_target(target: &Target) -> String {
     }
 }
 
-/// An operation as [`parse`] reads it. What the language lacks (other owners, open files without a name) is shown after a `#`.
+/// An operation as [`parse`] reads it. What the language lacks (other owners, open files without a
+/// name) is shown after a `#`.
 pub fn show(action: &Action) -> String {
     match action {
         Action::Op(op) => show_op(op),

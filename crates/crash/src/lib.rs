@@ -1,14 +1,17 @@
 //! Power cuts of whole stacks, file system over drive, explored and explained.
 //!
-//! A workload is played on a stack in virtual time, and on the reference model. At chosen moments the power is cut: the drive's
-//! volatile memory is gone, programs and erases under way are torn. What is left is recovered, mounted, checked, and held
-//! against what POSIX, the mount options and the design promise. What no promise explains is a violation, with the
-//! shortest sequence that shows it.
+//! A workload is played on a stack in virtual time, and on the reference model. At chosen moments
+//! the power is cut: the drive's volatile memory is gone, programs and erases under way are torn.
+//! The state left is recovered, mounted, checked, and held against what POSIX, the mount options and
+//! the design promise. What no promise explains is a violation, with the shortest sequence that
+//! shows it.
 //!
-//! Beside that, an exploration tells what no promise covers: what an application finds of work that it had not made durable, how
-//! much of it is lost, and how long a stack takes until it is ready again.
+//! Beside that, an exploration tells what no promise covers: what an application finds of work that
+//! it had not made durable, how much of it is lost, and how long a stack takes until it is ready
+//! again.
 //!
-//! Calls do not overlap: the threads of a job make theirs in turn. The drive is small and full, so that it cleans all the time.
+//! Calls do not overlap: the threads of a job make theirs in turn. The drive is small and full, so
+//! that it cleans all the time.
 
 pub mod ace;
 mod explore;

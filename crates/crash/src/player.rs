@@ -73,8 +73,8 @@ impl Player {
         Ok(())
     }
 
-    /// Plays a workload to its end; `judge` is shown each cut with what was done so far, and may end the run. Returns how many
-    /// moments there were.
+    /// Plays a workload to its end; `judge` is shown each cut with what was done so far, and may
+    /// end the run. Returns how many moments there were.
     pub(crate) fn run(
         &mut self,
         script: &mut dyn Script,

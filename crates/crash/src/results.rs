@@ -49,7 +49,8 @@ pub struct StackResult {
     pub cuts_in_recovery: u64,
     /// A state that no promise allows.
     pub violations: Vec<Violation>,
-    /// Files with changes that were not durable, found as they were when they were last made durable.
+    /// Files with changes that were not durable, found as they were when they were last made
+    /// durable.
     pub old: u64,
     /// Such files, found with all changes.
     pub new: u64,

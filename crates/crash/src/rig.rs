@@ -17,8 +17,8 @@ use crate::wire::Wire;
 
 /// Pages of an erase block: few, so that blocks are erased often.
 const PAGES_PER_BLOCK: u32 = 64;
-/// Spare blocks beside those that the capacity takes, in percent of them (assumed: what consumer drives have), and the blocks
-/// that the drive needs for itself whatever its size.
+/// Spare blocks beside those that the capacity takes, in percent of them (assumed: what consumer
+/// drives have), and the blocks that the drive needs for itself whatever its size.
 const SPARE_PERCENT: u64 = 7;
 const OWN_BLOCKS: u64 = 40;
 /// Pages of the write buffer at most: a larger one would hold all that a short workload writes.
@@ -43,7 +43,8 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Makes the stack's volume on a drive of `blocks` blocks like the stack's own, of which the rest is filled.
+    /// Makes the stack's volume on a drive of `blocks` blocks like the stack's own, of which the
+    /// rest is filled.
     pub(crate) fn new(stack: &Stack, blocks: u64, seed: u64) -> Result<Self, CrashError> {
         let full = stack.drive_config(Ratio::ONE, seed)?;
         let scale = Ratio::new(blocks as f64 / full.user_blocks as f64)
@@ -151,7 +152,8 @@ fn formatted(volume: &Volume<'_>, drive: &Drive) -> Result<MemoryDevice, CrashEr
     Ok(memory.into_inner())
 }
 
-/// Of a thin drive a half stays free for the volume; what fills the other half lies in the metadata's area, far behind them.
+/// Of a thin drive a half stays free for the volume; what fills the other half lies in the
+/// metadata's area, far behind them.
 fn foreign(blocks: u64) -> BlockRange {
     BlockRange::new(Lba(AREA_BLOCKS / 2), blocks / 2)
 }
@@ -168,7 +170,8 @@ fn free(drive: &Drive, image: &MemoryDevice, blocks: u64) -> Vec<Lba> {
     filled.iter().filter(|lba| is_thin || matches!(image.get(*lba), Content::Empty)).collect()
 }
 
-/// Puts the volume on the drive and something into the rest of its room, and overwrites that until the drive has erased.
+/// Puts the volume on the drive and something into the rest of its room, and overwrites that until
+/// the drive has erased.
 fn age(
     mut drive: Drive,
     image: &MemoryDevice,

@@ -51,8 +51,8 @@ impl Script for Lines<'_> {
     }
 }
 
-/// Files of a random workload end before this byte: several hundred kilobytes cross all borders within an inode's pointers that a
-/// small volume has room for.
+/// Files of a random workload end before this byte: several hundred kilobytes cross all borders
+/// within an inode's pointers that a small volume has room for.
 const FILE_END: u64 = 300_000;
 /// Of so many random operations one is followed by a pause in which the background works.
 const PAUSES: u64 = 25;

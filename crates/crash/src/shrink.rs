@@ -9,12 +9,14 @@ use crate::script::{Line, Lines};
 use crate::wire::Choice;
 use crate::{CrashError, Violation};
 
-/// Runs that are spent on it at most, and operations of a workload that is tried at all: every moment of each run is cut.
+/// Runs that are spent on it at most, and operations of a workload that is tried at all: every
+/// moment of each run is cut.
 const MOST_RUNS: u32 = 300;
 const MOST_OPERATIONS: usize = 1000;
 
-/// Takes operations away, many at once and then one by one, as long as some cut of what is left is still a violation. Returns the
-/// operations as they are if the violation does not show when they are played again by themselves.
+/// Takes operations away, many at once and then one by one, as long as some cut of what is left is
+/// still a violation. Returns the operations as they are if the violation does not show when they
+/// are played again by themselves.
 pub(crate) fn shortest(
     rig: &Rig,
     clock: Clock,

@@ -1,8 +1,8 @@
 //! The way from a file system to its drive, on which power cuts are chosen and taken.
 //!
-//! A cut is taken between two moments of the drive: within each program and erase (it is torn), at its end, at the end of each write
-//! to non-volatile memory, and when an operation that promised something has returned. Between two of these a cut leaves
-//! the same.
+//! A cut is taken between two moments of the drive: within each program and erase (it is torn), at
+//! its end, at the end of each write to non-volatile memory, and when an operation that promised
+//! something has returned. Between two of these a cut leaves the same.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -148,7 +148,8 @@ impl Wire {
         state.drive.submit(at, Command::Discard { ranges: &[range.into()] }).map(drop)
     }
 
-    /// The first of these blocks that is not as it was filled ([`crate::rig::filling`]), of those that `since` has not touched.
+    /// The first of these blocks that is not as it was filled ([`crate::rig::filling`]), of those
+    /// that `since` has not touched.
     pub(crate) fn first_lost(
         &self,
         filled: &[Lba],
@@ -229,8 +230,8 @@ impl State {
         }
     }
 
-    /// Deals with the moments before `end`. All commands so far were submitted before it, so operations that begin later are
-    /// undone by a cut.
+    /// Deals with the moments before `end`. All commands so far were submitted before it, so
+    /// operations that begin later are undone by a cut.
     fn harvest_until(&mut self, end: SimTime) {
         let Some(harvest) = &self.harvest else { return };
         let from = harvest.done_to;

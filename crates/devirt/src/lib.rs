@@ -1,13 +1,16 @@
-//! The file system de-virtualizer (FSDV paper): lets the pointers of a mounted file system lead to the device's own addresses,
-//! so that the device can forget its map, at any time and beside other work.
+//! The file system de-virtualizer (FSDV paper): lets the pointers of a mounted file system lead to
+//! the device's own addresses, so that the device can forget its map, at any time and beside other
+//! work.
 //!
-//! It knows file systems by [`dovetail_vfs::Devirtualize`] alone. Blocks are dealt with from the bottom of the files' trees up, in waves:
-//! first all content, then the blocks of pointers to content, then those above. Between two waves metadata are written to
-//! their place: a block of pointers can be reached by another address only when its own pointers are written. Inodes,
+//! It knows file systems by [`dovetail_vfs::Devirtualize`] alone. Blocks are dealt with from the
+//! bottom of the files' trees up, in waves: first all content, then the blocks of pointers to
+//! content, then those above. Between two waves metadata are written to their place: a block of
+//! pointers can be reached by another address only when its own pointers are written. Inodes,
 //! directories and the journal keep their addresses, as in the paper (§III-A).
 //!
-//! A run does its work batch by batch ([`Run::step`]), so that its owner can let others work in between. It keeps nothing of the
-//! volume's: one that is dropped in the midst leaves every file whole.
+//! A run does its work batch by batch ([`Run::step`]), so that its owner can let others work in
+//! between. It keeps nothing of the volume's: one that is dropped in the midst leaves every file
+//! whole.
 
 mod run;
 mod select;

@@ -7,7 +7,7 @@ use dovetail_vfs::{Address, Devirtualize, Error, Holder, Ino, MetadataBlock, Poi
 
 use crate::select::Selection;
 
-/// Where pointers are to lead.
+/// Addresses to which pointers are to lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// To the device's own addresses.
@@ -16,7 +16,7 @@ pub enum Way {
     ToVolume,
 }
 
-/// What a run has done.
+/// Results of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Files dealt with.
@@ -50,7 +50,7 @@ pub struct Run {
     way: Way,
     most: u32,
     files: Vec<Ino>,
-    /// Which blocks are dealt with: 0 content, 1 blocks of pointers to content, and so on.
+    /// Level of the blocks in work: 0 content, 1 blocks of pointers to content, and so on.
     wave: u32,
     last_wave: u32,
     /// The next file of the wave.
@@ -72,7 +72,7 @@ impl Run {
         Ok(Self { way, most, files: selection.files, wave: 0, last_wave: 0, next: 0, queue, queued, report })
     }
 
-    /// What it has done so far.
+    /// Results so far.
     pub fn report(&self) -> Report {
         self.report
     }
@@ -80,7 +80,7 @@ impl Run {
     /// Deals with one batch; returns whether there was one. Files that are gone are passed over.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn step(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<bool, Error> {
         let begun = fs.now();
         loop {
@@ -193,7 +193,8 @@ impl Run {
 /// After a run [`Way::ToVolume`] over all files: the volume no longer needs its device.
 ///
 /// # Errors
-/// [`Error::Unsupported`], in a sentence, if pointers still lead to the device's addresses; what the file system says.
+/// [`Error::Unsupported`], in a sentence, if pointers still lead to the device's addresses; what
+/// the file system says.
 pub fn leave(fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
     if fs.leave_device()? {
         return Ok(());

@@ -1,32 +1,33 @@
-//! Which files a run deals with.
+//! Selection of the files of a run.
 
 use std::collections::BTreeSet;
 
 use dovetail_time::SimSpan;
 use dovetail_vfs::{Devirtualize, Error, Ino};
 
-/// Which files are hot: they will soon be written again, which would bring their map entries back.
+/// Rule for hot files: they will soon be written again, which would bring their map entries back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hot {
-    /// Those that changed within this time before the run; zero for none. The paper's Thresh_HotFile is a share of the time
-    /// between two runs (§III-B): 1/10, 1/20, 1/40 or none.
+    /// Those that changed within this time before the run; zero for none. The paper's
+    /// Thresh_HotFile is a share of the time between two runs (§III-B): 1/10, 1/20, 1/40 or none.
     pub within: SimSpan,
 }
 
 /// The files of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// What is dealt with, in order.
+    /// Files to be dealt with, in order.
     pub files: Vec<Ino>,
-    /// How many have changed and are left, being hot.
+    /// Number of files that have changed and are left, being hot.
     pub hot: u64,
 }
 
 impl Selection {
-    /// Files that have changed since a run dealt with them, but hot ones, and those of which the device has moved blocks.
+    /// Files that have changed since a run dealt with them, but hot ones, and those of which the
+    /// device has moved blocks.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn due(fs: &mut (impl Devirtualize + ?Sized), hot: Hot) -> Result<Self, Error> {
         let now = fs.now();
         let mut files = BTreeSet::new();
@@ -50,7 +51,7 @@ impl Selection {
     /// All files.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Errors of the file system.
     pub fn all(fs: &mut (impl Devirtualize + ?Sized)) -> Result<Self, Error> {
         Ok(Self { files: fs.files()?, hot: 0 })
     }

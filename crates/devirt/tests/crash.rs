@@ -1,6 +1,7 @@
-//! Power cuts at operations of the flash, and at times, while the tool runs over ext3, ext4 and F2FS on a drive that cleans and
-//! levels wear: the drive recovers with maps that agree, every file holds what was promised, no pointer leads to a page that is
-//! gone, and the volume that comes back is one that e2fsck or fsck.f2fs has nothing to say about.
+//! Power cuts at operations of the flash, and at times, while the tool runs over ext3, ext4 and
+//! F2FS on a drive that cleans and levels wear: the drive recovers with maps that agree, every file
+//! holds what was promised, no pointer leads to a page that is gone, and the volume that comes back
+//! is one that e2fsck or fsck.f2fs has nothing to say about.
 //!
 //! One drive lives through all cuts of a test. `DOVETAIL_FSDV_CUTS=n` makes that many cuts in each.
 
@@ -27,7 +28,8 @@ struct Size {
     blocks: u64,
     /// Blocks that the files may fill.
     files: u64,
-    /// Percent of the lines that the drive keeps free when it is idle: so many that it cleans all the time.
+    /// Percent of the lines that the drive keeps free when it is idle: so many that it cleans all
+    /// the time.
     free_percent: u32,
 }
 
@@ -63,7 +65,7 @@ fn config(size: Size, shape: LineShape, buffer_pages: u32) -> DriveConfig {
     }
 }
 
-/// What the files hold.
+/// Files with the content that they hold.
 #[derive(Default)]
 struct Files {
     held: BTreeMap<String, (Ino, Vec<u8>)>,
@@ -134,7 +136,7 @@ impl Files {
         Ok(())
     }
 
-    /// What was synced is there; of the rest, what is there is what counts from now on.
+    /// Compares the synced files. Of the others, the content that is there counts from now on.
     fn compare(&mut self, fs: &mut impl FileSystem, what: &str) {
         let root = fs.root();
         for name in std::mem::take(&mut self.dirty) {
@@ -245,7 +247,8 @@ impl<K: Kind> Lab<K> {
     }
 }
 
-/// Each pointer to a place of the drive leads to a block that the drive has, and no two lead to the same.
+/// Each pointer to a place of the drive leads to a block that the drive has, and no two lead to the
+/// same.
 fn check_places<K: Kind>(fs: &mut K::Fs<Drive>, what: &str) {
     let mut reached = BTreeSet::new();
     for ino in fs.files().unwrap() {

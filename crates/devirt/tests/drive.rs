@@ -1,5 +1,6 @@
-//! ext4 on a drive: room while blocks are reached by the drive's own addresses (a volume that is as good as full, one whose drive
-//! still holds what was freed, what a power cut leaves, a new volume over an old one's places), wear levelling, and a check on another drive.
+//! ext4 on a drive: room while blocks are reached by the drive's own addresses (a volume that is as
+//! good as full, one whose drive still holds what was freed, what a power cut leaves, a new volume
+//! over an old one's places), wear levelling, and a check on another drive.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -88,8 +89,8 @@ fn run(fs: &mut Fs, way: Way) -> Result<(), Error> {
     Run::new(fs, way, selection)?.finish(fs).map(drop)
 }
 
-/// The pages of a file in one piece lie apart, so that its extents need many nodes: with little room that works, or nothing
-/// has changed.
+/// The pages of a file in one piece lie apart, so that its extents need many nodes: with little
+/// room that works, or nothing has changed.
 #[test]
 fn a_batch_on_a_full_volume_is_done_or_not_at_all() {
     for left in [0, 30, 40, 50, 60, 70, 80, 100, 200] {
@@ -188,7 +189,8 @@ fn a_new_volume_has_the_room_of_the_old_one_s_places() {
     compare(&mut fs, file, 2, blocks, "the new one's");
 }
 
-/// The drive moves what nobody writes, to wear its blocks alike; the tool lets the map forget it again.
+/// The drive moves what nobody writes, to wear its blocks alike; the tool lets the map forget it
+/// again.
 #[test]
 fn content_stays_while_wear_is_levelled() {
     let mut fs = mount(format(drive()), true);

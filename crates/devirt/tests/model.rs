@@ -1,5 +1,5 @@
-//! Files on a device that moves its blocks at will, devirtualised again and again under load: what they hold stays, the map
-//! shrinks, and the volume that comes back is an ordinary one.
+//! Files on a device that moves its blocks at will, devirtualised again and again under load: what
+//! they hold stays, the map shrinks, and the volume that comes back is an ordinary one.
 #![allow(clippy::unwrap_used, reason = "a failed call is a failed test")]
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ fn made<K: Kind>(seed: u64) -> K::Fs<PlacesDevice> {
     K::mount(device, SimTime::ZERO)
 }
 
-/// What the files hold.
+/// Files with the content that they hold.
 #[derive(Default)]
 struct Files {
     held: BTreeMap<String, (Ino, Vec<u8>)>,
@@ -139,7 +139,7 @@ fn back_again<K: Kind>(mut fs: K::Fs<PlacesDevice>, files: &Files, what: &str) {
     K::check_all(&volume_of::<K>(K::unmount(fs)), what);
 }
 
-/// What lies at the volume's own addresses.
+/// Copy of the content at the volume's own addresses.
 fn volume_of<K: Kind>(mut device: PlacesDevice) -> MemoryDevice {
     let mut copy = MemoryDevice::new(device.info().blocks);
     for lba in (0..K::BLOCKS).map(Lba) {

@@ -1,4 +1,4 @@
-//! Why a volume, or something in it, cannot be read.
+//! Errors of a volume.
 
 use std::fmt;
 
@@ -9,8 +9,7 @@ use crate::format::{BlockAddr, GroupNo, Incompat, Ino, PHYSICAL_BIT, RoCompat};
 use crate::journal::JournalError;
 use crate::mkfs::MkfsError;
 
-/// Why an operation failed. What is broken, what is merely not supported and what the device refused are kept
-/// apart.
+/// Error of an operation. Damage, unsupported features and failures of the device are kept apart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The device failed.
@@ -19,7 +18,7 @@ pub enum Error {
     /// The superblock does not carry ext's magic number.
     #[error("this is not an ext2, ext3 or ext4 volume: its magic number is {found:#06x} instead of 0xef53")]
     NotExt {
-        /// What stands where the magic number should.
+        /// Value in the place of the magic number.
         found: u16,
     },
     /// The volume contradicts itself or the format.
@@ -40,7 +39,8 @@ pub enum Error {
     /// The volume is mounted for reading only.
     #[error("the volume is mounted read-only")]
     ReadOnly,
-    /// A commit is under way, and the device makes plans: the call has to be made again when it is over.
+    /// A commit is under way, and the device makes plans: the call has to be made again when it is
+    /// over.
     #[error("a commit is under way: try again")]
     Again,
     /// A block beyond the largest file.
@@ -116,7 +116,7 @@ pub enum Incompatible {
     Unmovable,
 }
 
-/// Where something was found.
+/// Part of the volume in which something was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// The superblock; of a backup the group that it lies in.
@@ -180,7 +180,7 @@ pub enum Damage {
         spare_bit(*place, *found)
     )]
     Address {
-        /// Where the number stands.
+        /// Place of the number.
         place: Place,
         /// The pointer's field.
         field: &'static str,
@@ -196,11 +196,11 @@ pub enum Damage {
         "{place}: the entry at file block {block} does not come after the one before it, which ends at {end}"
     )]
     Order {
-        /// Where.
+        /// Place of the extents.
         place: Place,
         /// The entry's first file block.
         block: u32,
-        /// Where the one before it ends.
+        /// End of the one before it.
         end: u64,
     },
     /// An inode that is used and has no content.
@@ -209,16 +209,16 @@ pub enum Damage {
     /// An extended attribute whose name or value does not fit its area.
     #[error("{place}: the entry at byte {offset} goes beyond the area, which ends at {end}")]
     XattrOverrun {
-        /// Where.
+        /// Place of the attributes.
         place: Place,
-        /// Where the entry begins.
+        /// Start of the entry.
         offset: u64,
         /// The size of the area.
         end: u64,
     },
 }
 
-/// What an address whose spare bit is set may be.
+/// Explanation of an address whose spare bit is set, for the message.
 fn spare_bit(place: Place, address: BlockAddr) -> &'static str {
     let holds_pointers = matches!(place, Place::Pointers(_) | Place::Extents(..));
     if !holds_pointers || address.0 & PHYSICAL_BIT == 0 {

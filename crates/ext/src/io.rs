@@ -1,7 +1,9 @@
-//! The way to the device: blocks of the file system in, runs of blocks out, and the virtual time at which all is done.
+//! The way to the device: blocks of the file system in, runs of blocks out, and the virtual time at
+//! which all is done.
 //!
-//! A block of the file system has 1, 2 or 4 KiB, one of the device 4 KiB. Where the first is smaller, its neighbours in
-//! the device's block are written again with what they held. The rest is [`Gatherer`]'s.
+//! A block of the file system has 1, 2 or 4 KiB, one of the device 4 KiB. Where the first is
+//! smaller, its neighbours in the device's block are written again with what they held. The rest is
+//! [`Gatherer`]'s.
 
 use std::sync::Arc;
 
@@ -14,22 +16,24 @@ use rustc_hash::FxHashMap;
 
 use crate::places::Places;
 
-/// Device blocks in one write command at most: 1280 KiB, as in the kernel's defaults (`max_sectors_kb`).
+/// Device blocks in one write command at most: 1280 KiB, as in the kernel's defaults
+/// (`max_sectors_kb`).
 const MAX_RUN: usize = 320;
 /// Device blocks of which the content is kept, where blocks of the file system are smaller.
 const MAX_RECENT: usize = 4096;
 
-/// Held alone by a commit from its start to its end. An fsync waits for the event of a commit under way, not for this.
+/// Held alone by a commit from its start to its end. An fsync waits for the event of a commit under
+/// way, not for this.
 const COMMIT: LockId = LockId(0);
 
-/// Which writes are gathered with which.
+/// Kinds of writes, each gathered by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Channel {
     /// Content of files.
     Data,
     /// The log.
     Journal,
-    /// What describes files, in its own place.
+    /// Metadata in its own place.
     Home,
 }
 
@@ -73,7 +77,8 @@ pub(crate) struct Io<D> {
     written: Written,
     /// The device's own addresses, if pointers may lead there.
     places: Places,
-    /// Whose content is written now, and whose metadata a block is: told to a device with its own addresses.
+    /// Inode whose content is written now, and the inodes of metadata blocks: told to a device with
+    /// its own addresses.
     content_of: Inode,
     metadata_of: FxHashMap<u64, Inode>,
 }
@@ -103,7 +108,7 @@ impl<D: Scheduler> Io<D> {
         self.places.space()
     }
 
-    /// Whether a block number is that of a place which the device has.
+    /// Is true if `block` is the number of a place of the device.
     pub(crate) fn has_place(&self, block: u64) -> bool {
         self.places.has(block)
     }
@@ -142,7 +147,8 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.set_inode(channel as usize, inode)
     }
 
-    /// Submits what was gathered, then a command to a device that devirtualises, and waits for its answer.
+    /// Submits what was gathered, then a command to a device that devirtualises, and waits for its
+    /// answer.
     pub(crate) fn devirtualize(&mut self, command: Devirtualize<'_>) -> Result<Answer, DeviceError> {
         self.kick()?;
         let answer = self.gatherer.perform(Command::Devirtualize(command))?;
@@ -180,7 +186,7 @@ impl<D: Scheduler> Io<D> {
         self.written
     }
 
-    /// Why the device takes no more writes, if it has failed.
+    /// Failure after which the device takes no more writes, if there was one.
     pub(crate) fn failure(&self) -> Option<&DeviceError> {
         self.gatherer.failure()
     }
@@ -248,7 +254,8 @@ impl<D: Scheduler> Io<D> {
         self.gatherer.wait_read(done);
     }
 
-    /// Asks for the content of neighbouring blocks, which are as large as the device's, and says when it will be there.
+    /// Asks for the content of neighbouring blocks, which are as large as the device's, and says
+    /// when it will be there.
     pub(crate) fn start_read(&mut self, block: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
         self.start_read_of(self.lba(block), into)
     }
@@ -268,7 +275,7 @@ impl<D: Scheduler> Io<D> {
         self.hint(SchedulingHint::Unlock { lock: COMMIT });
     }
 
-    /// Whether the commit that ends with `event` is over.
+    /// Is true if the commit that ends with `event` is over.
     pub(crate) fn is_over(&self, event: EventId) -> bool {
         self.device().is_signalled(event)
     }
@@ -303,7 +310,7 @@ impl<D: Scheduler> Io<D> {
         }
     }
 
-    /// What the device's block holds once `content` is in its part of it.
+    /// Returns the device's block with `content` in its part of it.
     fn whole(&mut self, block: u64, content: Content) -> Result<Content, DeviceError> {
         let per = self.per_lba();
         if per == 1 {

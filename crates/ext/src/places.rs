@@ -11,8 +11,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Those of a device that has as many as there are numbers for at most, and that takes them back. Blocks of the volume
-    /// must be blocks of the device.
+    /// Those of a device that has as many as there are numbers for at most, and that takes them
+    /// back. Blocks of the volume must be blocks of the device.
     pub(crate) fn of(info: &DeviceInfo, block_size: u64) -> Self {
         let usable = |space: &DeviceSpace| space.blocks <= PHYSICAL_BIT && info.capabilities.discard;
         let space = info.capabilities.devirtualize.filter(usable);
@@ -23,7 +23,7 @@ impl Places {
         self.space
     }
 
-    /// Whether a block number is that of a place which the device has.
+    /// Is true if `block` is the number of a place that the device has.
     pub(crate) fn has(self, block: u64) -> bool {
         block & PHYSICAL_BIT != 0
             && block >> 32 == 0

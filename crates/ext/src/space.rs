@@ -1,4 +1,4 @@
-//! Which blocks are taken: a set of ranges, for mkfs and fsck.
+//! Set of the blocks that are taken, as ranges, for mkfs and fsck.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -72,7 +72,7 @@ impl Space {
         })
     }
 
-    /// How many blocks of `within` are taken.
+    /// Number of blocks of `within` that are taken.
     pub(crate) fn count(&self, within: Range<u64>) -> u64 {
         self.taken(within).map(|part| part.end - part.start).sum()
     }

@@ -1,4 +1,5 @@
-//! Power cuts of a mounted volume: everywhere, also during recovery, and what is left is what was promised.
+//! Power cuts of a mounted volume: everywhere, also during recovery, and what is left is what was
+//! promised.
 //!
 //! `DOVETAIL_SEED=n` runs one workload alone, `DOVETAIL_SEEDS=n` that many.
 
@@ -75,8 +76,9 @@ impl Mountable for Volume {
         }
     }
 
-    /// Replays the journal, as a mount does, ends that mount, and checks what is there; for some states e2fsck does so too,
-    /// and replays the journal itself: with `-p` it repairs only what a replay leaves to do.
+    /// Replays the journal, as a mount does, ends that mount, and checks what is there; for some
+    /// states e2fsck does so too, and replays the journal itself: with `-p` it repairs only what a
+    /// replay leaves to do.
     fn check(&self, device: &MemoryDevice) -> Vec<String> {
         let mounted = Ext::mount(device.clone(), Options::default(), SimTime::ZERO);
         let ended = match mounted.and_then(Ext::unmount) {
@@ -97,7 +99,7 @@ impl Mountable for Volume {
     }
 }
 
-/// What e2fsck says, if it does not end with one of these codes.
+/// Output of e2fsck, if it does not end with one of these codes.
 fn e2fsck(option: &str, device: &MemoryDevice, codes: &[i32]) -> Option<String> {
     let output = common::run("e2fsck", &["-f", option, TempImage::of(device).text()]);
     let good = output.status.code().is_some_and(|code| codes.contains(&code));

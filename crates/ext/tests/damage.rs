@@ -11,7 +11,8 @@ use dovetail_ext::fsck::{Options, check};
 use dovetail_ext::{Corrupt, Damage, Error, Place, Visit, Volume};
 use proptest::prelude::*;
 
-/// An image, and its blocks that hold something, the first ones and those of the journal's start among them.
+/// An image, and its blocks that hold something, the first ones and those of the journal's start
+/// among them.
 struct Subject {
     image: MemoryDevice,
     used: Vec<Lba>,
@@ -30,7 +31,8 @@ fn subject(name: &'static str, index: usize) -> &'static Subject {
     })
 }
 
-/// Opens and reads everything, at most 16 MiB a file; returns how much was found and how much was wrong.
+/// Opens and reads everything, at most 16 MiB a file; returns how much was found and how much was
+/// wrong.
 fn read_all(image: MemoryDevice) -> Result<(usize, usize), Error> {
     let mut volume = Volume::open(image)?;
     let root = volume.root()?;
@@ -71,7 +73,8 @@ fn an_undamaged_image_reads_without_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The superblock's group of bytes is damaged in one case of four; the rest of the image always.
+    /// The superblock's group of bytes is damaged in one case of four; the rest of the image
+    /// always.
     #[test]
     fn flipped_bytes_never_panic_or_hang(
         which in 0..4_usize,

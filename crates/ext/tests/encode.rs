@@ -1,4 +1,5 @@
-//! What kernels and mke2fs wrote is decoded, has the checksums that we compute, and is encoded to the same bytes again.
+//! Decodes what kernels and mke2fs wrote: it has the checksums that we compute, and is encoded to
+//! the same bytes again.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -23,7 +24,7 @@ fn entry_hashes(block: &[u8]) -> Vec<u32> {
     hashes
 }
 
-/// What was seen of each kind.
+/// Structures seen, by kind.
 #[derive(Debug, Default)]
 struct Seen {
     inodes: u32,

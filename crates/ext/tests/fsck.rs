@@ -1,4 +1,5 @@
-//! The check finds nothing in sound volumes, and in damaged ones what was damaged; e2fsck is the referee.
+//! The check finds nothing in sound volumes, and in damaged ones what was damaged; e2fsck is the
+//! referee.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -74,7 +75,8 @@ fn nothing_is_found_in_new_volumes() {
     }
 }
 
-/// What e2fsck says without changing anything: `None` if it stopped for another reason than the volume.
+/// Runs e2fsck without changes: true if it found something, and its output; `None` if it stopped
+/// for another reason than the volume.
 fn e2fsck_finds(image: &MemoryDevice) -> Option<(bool, String)> {
     let output = run("e2fsck", &["-f", "-n", TempImage::of(image).text()]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -162,8 +164,8 @@ fn random_damage_is_judged_as_by_e2fsck() {
             }
         }
     }
-    // of 1,200 cases none was missed; in four e2fsck found the damage and passed it over (a group's checksum, the depth of
-    // a tree), or took it for whole (a pointer to a kept block)
+    // of 1,200 cases none was missed; in four e2fsck found the damage and passed it over (a group's
+    // checksum, the depth of a tree), or took it for whole (a pointer to a kept block)
     let count = |verdict| verdicts.get(&verdict).copied().unwrap_or(0);
     assert!(count((true, true)) > 20, "{verdicts:?}");
     assert!(count((true, false)) <= 1 && count((false, true)) <= 4, "{verdicts:?}");

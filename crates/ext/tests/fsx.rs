@@ -1,5 +1,6 @@
-//! One file, thousands of operations on its content, each followed by a comparison of what was touched; in between the
-//! volume is synced and mounted again, with its journal to be replayed or after an unmount.
+//! One file, thousands of operations on its content, each followed by a comparison of what was
+//! touched; in between the volume is synced and mounted again, with its journal to be replayed or
+//! after an unmount.
 //!
 //! `DOVETAIL_STEPS=n` runs that many operations; `cargo xtask fsx` a million of each kind.
 
@@ -100,7 +101,7 @@ impl Fsx {
         }
     }
 
-    /// What is there after a sync and a mount, and what e2fsck says to it.
+    /// Syncs and mounts again, sometimes after a check by e2fsck, and compares the content.
     fn mount_again(&mut self) {
         self.fs.sync().unwrap();
         let left = self.fs.device().clone();

@@ -1,4 +1,5 @@
-//! A volume without space, and a journal that is too small for comfort: calls fail cleanly, and what is there stays sound.
+//! A volume without space, and a journal that is too small for comfort: calls fail cleanly, and
+//! what is there stays sound.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -145,7 +146,8 @@ fn the_smallest_journal() {
     }
 }
 
-/// Content that goes through the journal is more than the journal has blocks: in one write, in many, and in many files.
+/// Content that goes through the journal is more than the journal has blocks: in one write, in
+/// many, and in many files.
 #[test]
 fn more_content_than_journal() {
     let mut fs = mount("-t ext3 -b 1024 -J size=1", 64, "data=journal");

@@ -8,7 +8,8 @@ use dovetail_ext::Volume;
 use dovetail_vfs::kit::VolumeTree;
 use serde_json::Value;
 
-/// How many lines of the manifest hold; the others come back with what was found in their place.
+/// Number of lines of the manifest that hold; the others come back with what was found in their
+/// place.
 fn compare(name: &str) -> (usize, Vec<(Value, String)>) {
     let mut volume = Volume::open(kernel_image(name)).unwrap();
     let mut different = Vec::new();

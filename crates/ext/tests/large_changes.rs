@@ -1,4 +1,5 @@
-//! Calls that touch more blocks than the smallest journal holds: small groups make for many bitmaps.
+//! Calls that touch more blocks than the smallest journal holds: small groups make for many
+//! bitmaps.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -67,7 +68,8 @@ fn a_file_in_more_groups_than_the_journal_has_blocks_goes() {
     assert_clean(&fs.unmount().unwrap());
 }
 
-/// An unnamed file of that size, which someone keeps until the end of the mount, or until the power is cut.
+/// An unnamed file of that size, which someone keeps until the end of the mount, or until the power
+/// is cut.
 #[test]
 fn an_orphan_in_more_groups_than_the_journal_has_blocks_goes() {
     for cut in [false, true] {
@@ -121,7 +123,8 @@ fn content() -> Vec<u8> {
     (0..SIZE / 4).flat_map(|n| (n as u32).to_le_bytes()).collect()
 }
 
-/// What a power cut may leave of the file: nothing but what `allowed` says of its size and content.
+/// Cuts the power everywhere: of the file may be left only what `allowed` says of its size and
+/// content.
 fn cut_everywhere(
     change: impl Fn(&mut Ext<RecordingDevice<MemoryDevice>>, Ino),
     allowed: impl Fn(Option<&[u8]>) -> bool,

@@ -10,7 +10,8 @@ use dovetail_ext::format::{Compat, Incompat, RoCompat};
 use dovetail_ext::{Error, Incompatible, Volume};
 use dovetail_vfs::kit::VolumeTree;
 
-/// What mke2fs stores of a folder: whole seconds, its own lost+found; the root is not the folder.
+/// Manifest of a folder as mke2fs stores it: whole seconds, its own lost+found; the root is not the
+/// folder.
 fn stored(mut manifest: Manifest) -> Manifest {
     manifest.retain(|path, _| path != "." && path != "./lost+found");
     for line in manifest.values_mut() {

@@ -27,7 +27,7 @@ fn options(kind: Kind) -> MkfsOptions {
     }
 }
 
-/// What mke2fs makes with the same time and numbers.
+/// Volume that mke2fs makes with the same time and numbers.
 fn reference(bytes: u64, arguments: &[&str]) -> TempImage {
     let image = TempImage::new(bytes);
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
@@ -87,7 +87,8 @@ fn check_same(bytes: u64, options: &MkfsOptions, arguments: &[&str]) {
 
 #[test]
 fn defaults_are_those_of_mke2fs_byte_for_byte() {
-    // KiB: one group; a few; a last group that is too small; a flex group that begins anew; 2 and 4 KiB blocks' sizes
+    // KiB: one group; a few; a last group that is too small; a flex group that begins anew; 2 and 4
+    // KiB blocks' sizes
     for kib in [1024, 2560, 4096, 8192, 8256, 32_768, 65_536, 139_264, 139_272, 147_456, 204_800, 400_000] {
         for (kind, name) in [(Kind::Ext2, "ext2"), (Kind::Ext3, "ext3"), (Kind::Ext4, "ext4")] {
             check_same(kib << 10, &options(kind), &["-t", name]);
@@ -148,7 +149,7 @@ fn other_shapes_are_those_of_mke2fs_byte_for_byte() {
     }
 }
 
-/// What dumpe2fs says of groups and sizes, and debugfs of the first files.
+/// Groups and sizes by dumpe2fs, and the first files by debugfs.
 fn description(image: &TempImage) -> String {
     let text = tool("dumpe2fs", &[image.text()]);
     let lines =

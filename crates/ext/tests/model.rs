@@ -1,5 +1,5 @@
-//! Random operations on a mounted volume and on the reference model: the same answers, the same trees, and a volume
-//! that e2fsck finds nothing wrong with, also before it was unmounted.
+//! Random operations on a mounted volume and on the reference model: the same answers, the same
+//! trees, and a volume that e2fsck finds nothing wrong with, also before it was unmounted.
 //!
 //! `DOVETAIL_SEED=n` runs one sequence alone, `DOVETAIL_SEEDS=n` that many.
 
@@ -42,8 +42,8 @@ fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
     subject.fs.setattr(&Caller::default(), root, &changes).unwrap();
 }
 
-/// e2fsck finds no fault. It takes times after 2310, which are among the random ones, for what old kernels made of times
-/// before 1970, and asks; that is no fault.
+/// e2fsck finds no fault. It takes times after 2310, which are among the random ones, for what old
+/// kernels made of times before 1970, and asks; that is no fault.
 fn assert_clean(device: &MemoryDevice, place: &str) {
     let image = TempImage::of(device);
     let output = common::run("e2fsck", &["-f", "-n", image.text()]);

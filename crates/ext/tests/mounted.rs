@@ -152,7 +152,8 @@ fn reading_only_writes_nothing_but_a_replay() {
     assert_eq!(recording.position(), replay);
 }
 
-/// An inode that was held without a name when the power went is gone after the next mount, with its blocks.
+/// An inode that was held without a name when the power went is gone after the next mount, with its
+/// blocks.
 #[test]
 fn orphans_go_with_the_next_mount() {
     for kind in ["-t ext4 -b 1024", "-t ext3 -b 4096"] {
@@ -202,8 +203,8 @@ fn a_directory_of_many_names() {
     }
 }
 
-/// Blocks of directories, of pointers and of attributes that are freed and become content: what the journal still holds of
-/// them must not come back over it.
+/// Blocks of directories, of pointers and of attributes that are freed and become content: what the
+/// journal still holds of them must not come back over it.
 #[test]
 fn freed_metadata_is_not_replayed_over_content() {
     for kind in ["-t ext4 -b 1024", "-t ext3 -b 1024", "-t ext4 -b 4096"] {

@@ -1,4 +1,5 @@
-//! Calls of a simulation: named content comes back, through the cache and past it, after a power cut and a mount.
+//! Calls of a simulation: named content comes back, through the cache and past it, after a power
+//! cut and a mount.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -62,7 +63,8 @@ fn named_content_comes_back() {
     run("-t ext3 -b 4096", "");
 }
 
-/// A file that is written in order, a megabyte at a time, lies in as few pieces as its extents allow.
+/// A file that is written in order, a megabyte at a time, lies in as few pieces as its extents
+/// allow.
 #[test]
 fn a_file_written_in_order_lies_in_order() {
     for (mke2fs, most) in [("-t ext4 -b 4096", 2), ("-t ext3 -b 4096", 16)] {
@@ -78,8 +80,8 @@ fn a_file_written_in_order_lies_in_order() {
     }
 }
 
-/// Two files that grow side by side take turns on the device only while they are small: up to 64 KiB, files of ext4 share
-/// a window.
+/// Two files that grow side by side take turns on the device only while they are small: up to 64
+/// KiB, files of ext4 share a window.
 #[test]
 fn files_that_grow_side_by_side_stay_apart() {
     for (mke2fs, most) in [("-t ext4 -b 4096", 16 + 6), ("-t ext3 -b 4096", 12)] {
@@ -98,7 +100,8 @@ fn files_that_grow_side_by_side_stay_apart() {
     }
 }
 
-/// A device on which what is signalled comes when the test says so, and which notes what is awaited.
+/// A device on which what is signalled comes when the test says so, and which notes what is
+/// awaited.
 struct Slow {
     device: MemoryDevice,
     signalled: Rc<Cell<bool>>,
@@ -152,7 +155,7 @@ fn an_fsync_waits_only_for_a_commit_that_has_its_file() {
     assert_eq!(*awaited.borrow(), [], "b's commit has nothing of it");
 }
 
-/// What a removed file held waits for a commit. A write that needs it commits and goes on.
+/// Space of a removed file waits for a commit. A write that needs it commits and goes on.
 #[test]
 fn a_write_finds_the_room_of_a_file_that_was_just_removed() {
     for (mke2fs, options) in

@@ -1,13 +1,16 @@
-//! The same work as Linux 6.12 on a disk with a volatile cache: what it wrote, block layer and all, is the measure.
+//! The same work as Linux 6.12 on a disk with a volatile cache: what it wrote, block layer and all,
+//! is the measure.
 //!
-//! The kernel's figures: Linux 6.12 (Debian's source, user-mode build), e2fsprogs 1.47, fio 3.33, a `null_blk` disk of
-//! 32 GiB; `/sys/block/*/stat`, flushes taken out. A file of the size is written once with 1 MiB blocks and synced; then,
-//! measured, `rw=randwrite bs=4k size=SIZE fsync=10 ioengine=psync` (every block once), then sync.
+//! The kernel's figures: Linux 6.12 (Debian's source, user-mode build), e2fsprogs 1.47, fio 3.33, a
+//! `null_blk` disk of 32 GiB; `/sys/block/*/stat`, flushes taken out. A file of the size is written
+//! once with 1 MiB blocks and synced; then, measured,
+//! `rw=randwrite bs=4k size=SIZE fsync=10 ioengine=psync` (every block once), then sync.
 //!
-//! An overwrite changes nothing but the file's times, which go on in ticks of the kernel's clock: an fsync commits only
-//! if the clock has ticked since the last one, and how often it did in a run hangs on how fast that was (one run of the
-//! same job wrote a fifth more). So the clock here ticks as often as the kernel's bytes say it did: what is compared is
-//! what an fsync with and without a commit costs.
+//! An overwrite changes nothing but the file's times, which go on in ticks of the kernel's clock:
+//! an fsync commits only if the clock has ticked since the last one, and how often it did in a run
+//! hangs on how fast that was (one run of the same job wrote a fifth more). So the clock here ticks
+//! as often as the kernel's bytes say it did: what is compared is what an fsync with and without a
+//! commit costs.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where something fails")]
 
@@ -19,7 +22,7 @@ use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Timestamp};
 
 const MIB: u64 = 1 << 20;
 
-/// What a disk was asked for.
+/// Requests to a disk.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     writes: u64,
@@ -105,8 +108,8 @@ fn shuffled(blocks: u64, seed: u64) -> Vec<u64> {
 }
 
 impl Run {
-    /// Writes `count` blocks of each file at random, none twice, with an fsync after every tenth; then a sync. The clock
-    /// ticks `ticks` times in 1000 fsyncs.
+    /// Writes `count` blocks of each file at random, none twice, with an fsync after every tenth;
+    /// then a sync. The clock ticks `ticks` times in 1000 fsyncs.
     fn overwrite(&mut self, count: u64, ticks: u64) -> Counts {
         let orders: Vec<_> = (0..self.files.len()).map(|job| shuffled(self.blocks, 1 + job as u64)).collect();
         for n in 0..count as usize {
@@ -161,7 +164,8 @@ fn a_large_file_overwritten_with_fsyncs() {
     assert_near("bytes a request", counts.bytes / counts.writes, 1_145_184_256 / 262_368, 15.0);
 }
 
-/// `rw=randwrite bs=4k size=2g io_size=512m fsync=10`, then the file read in order with its cache dropped.
+/// `rw=randwrite bs=4k size=2g io_size=512m fsync=10`, then the file read in order with its cache
+/// dropped.
 #[test]
 fn a_file_of_which_a_quarter_is_overwritten_stays_in_order() {
     let mut run = prepared(1, 2048 * MIB);
@@ -181,7 +185,8 @@ fn a_file_of_which_a_quarter_is_overwritten_stays_in_order() {
     assert_near("bytes a read", counts.read_bytes / counts.reads, 1 << 20, 5.0);
 }
 
-/// Four jobs that overwrite their 256 MiB at random, fsync after every tenth write: the first of eight passes.
+/// Four jobs that overwrite their 256 MiB at random, fsync after every tenth write: the first of
+/// eight passes.
 #[test]
 fn four_files_overwritten_side_by_side() {
     let counts = prepared(4, 256 * MIB).overwrite((256 * MIB) / 4096, 30);

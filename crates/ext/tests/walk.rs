@@ -1,4 +1,5 @@
-//! The walk over a file's pointers, beside what debugfs says, and pointers rewritten under e2fsck's eyes.
+//! The walk over a file's pointers, beside what debugfs says, and pointers rewritten under e2fsck's
+//! eyes.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -32,8 +33,8 @@ fn content(block: u64) -> [u8; BLOCK] {
     [1 + (block % 251) as u8; BLOCK]
 }
 
-/// Blocks with holes between them: one in two up to 4000 leaves the tree of ext4 with levels, and reaches doubly indirect
-/// blocks of ext3; one far away reaches the triply indirect ones.
+/// Blocks with holes between them: one in two up to 4000 leaves the tree of ext4 with levels, and
+/// reaches doubly indirect blocks of ext3; one far away reaches the triply indirect ones.
 fn blocks() -> impl Iterator<Item = u64> {
     (0..20).chain((20..4000).step_by(2)).chain([70_000, 70_001])
 }

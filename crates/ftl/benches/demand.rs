@@ -1,6 +1,7 @@
-//! Simulated 4 KiB requests a second on a drive with a demand-paged map, nine in ten of whose entries are cached: half reads,
-//! half writes at random, 32 in flight, on a drive that is half full and is being cleaned. Most requests go to a part of the drive
-//! whose entries fit the cache; how many go anywhere is found for each policy while it warms up, so that one request in ten
+//! Simulated 4 KiB requests a second on a drive with a demand-paged map, nine in ten of whose
+//! entries are cached: half reads, half writes at random, 32 in flight, on a drive that is half
+//! full and is being cleaned. Most requests go to a part of the drive whose entries fit the cache;
+//! how many go anywhere is found for each policy while it warms up, so that one request in ten
 //! misses. Counted is the processor's time for this thread: other load does not tell.
 //!
 //! `cargo bench -p dovetail-ftl --bench demand [-- PROFILE [SCALE [POLICY]]]`
@@ -77,7 +78,8 @@ impl Host {
         }
     }
 
-    /// Fills the cache and finds the share of cold requests with which the wanted part of all misses.
+    /// Fills the cache and finds the share of cold requests with which the wanted part of all
+    /// misses.
     fn warm_up(&mut self) {
         for _ in 0..WARM_UP / TRIAL {
             let before = self.drive.counters();

@@ -1,9 +1,10 @@
-//! The interval map beside the dense page table, both behind the trait that the drive uses, in one run: time of lookups
-//! and updates over 64 GiB of live pages of 4 KiB, and memory when all is live and when half is dead.
+//! The interval map beside the dense page table, both behind the trait that the drive uses, in one
+//! run: time of lookups and updates over 64 GiB of live pages of 4 KiB, and memory when all is live
+//! and when half is dead.
 //!
-//! Rounds of the two maps alternate; the figure is the best round, the one that other work on the machine disturbed
-//! least. `lookup` has many independent lookups in
-//! flight, as far as the processor can; in `lookup, chained` each address depends on what the lookup before found.
+//! Rounds of the two maps alternate; the figure is the best round, the one that other work on the
+//! machine disturbed least. `lookup` has many independent lookups in flight, as far as the
+//! processor can; in `lookup, chained` each address depends on what the lookup before found.
 //!
 //! `cargo bench -p dovetail-ftl --bench interval [-- GIB]`
 

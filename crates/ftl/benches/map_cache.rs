@@ -1,4 +1,5 @@
-//! Accesses a second to each policy of mapping caches, alone: nine in ten within what is cached, one in ten anywhere.
+//! Accesses a second to each policy of mapping caches, alone: nine in ten within what is cached,
+//! one in ten anywhere.
 //!
 //! `cargo bench -p dovetail-ftl --bench map_cache [-- KIB]`
 

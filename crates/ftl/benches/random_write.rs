@@ -1,5 +1,6 @@
-//! Simulated 4 KiB uniform random writes a second on a full drive with cleaning running, beside what the
-//! machine's memory allows: three dependent random touches for each write over arrays of the same size.
+//! Simulated 4 KiB uniform random writes a second on a full drive with cleaning running, beside
+//! what the machine's memory allows: three dependent random touches for each write over arrays of
+//! the same size.
 //!
 //! `cargo bench -p dovetail-ftl --bench random_write [-- PROFILE [SCALE]]`
 
@@ -79,8 +80,8 @@ fn main() {
     );
 }
 
-/// What one write cannot do without: the map (4 bytes a page), then the reverse map, then a valid count; each
-/// address follows from what the one before held.
+/// Memory accesses that one write cannot do without: the map (4 bytes a page), then the reverse
+/// map, then a valid count. Each address follows from what the one before held.
 fn three_touches(blocks: usize, count: u32) -> f64 {
     let mut rng = Rng::new(2);
     let map: Vec<u32> = (0..blocks).map(|_| rng.below(blocks as u64) as u32).collect();

@@ -1,5 +1,5 @@
-//! What a remap of ten pairs costs the simulating machine, beside ten writes to the same addresses; and what it costs
-//! the drive in pages of its own.
+//! Cost of a remap of ten pairs for the simulating machine, beside ten writes to the same
+//! addresses; and its cost for the drive in pages of its own.
 //!
 //! `cargo bench -p dovetail-ftl --bench remap [-- PROFILE [SCALE]]`
 
@@ -40,8 +40,8 @@ impl Host {
         start.elapsed()
     }
 
-    /// One write of ten blocks to a log that begins at `log`, which then move to anywhere; returns the real time of
-    /// the writes and of the remaps.
+    /// One write of ten blocks to a log that begins at `log`, which then move to anywhere; returns
+    /// the real time of the writes and of the remaps.
     fn remapped(&mut self, rng: &mut Rng, log: u64, log_blocks: u64) -> (Duration, Duration) {
         let (mut writing, mut remapping) = (Duration::ZERO, Duration::ZERO);
         for round in 0..ROUNDS {

@@ -1,5 +1,5 @@
-//! Blocks reached by device address, against a model: under cleaning and wear levelling, batches kept and taken back, and
-//! power cuts anywhere.
+//! Blocks reached by device address, against a model: under cleaning and wear levelling, batches
+//! kept and taken back, and power cuts anywhere.
 #![allow(clippy::unwrap_used, reason = "a failed call is a failed test")]
 
 use std::collections::BTreeMap;
@@ -36,7 +36,8 @@ fn config(buffer_pages: u32) -> DriveConfig {
     }
 }
 
-/// What each address may hold: the newest last; more than one since the last flush. 0 is nothing.
+/// Content that each address may hold: the newest last; more than one since the last flush. 0 is
+/// nothing.
 type Model = BTreeMap<Lba, Vec<u64>>;
 
 struct Host {
@@ -114,7 +115,8 @@ impl Host {
         Ok(())
     }
 
-    /// The model follows a batch that has begun: what was renamed is durable, the new name held nothing.
+    /// The model follows a batch that has begun: what was renamed is durable, the new name held
+    /// nothing.
     fn opened(&mut self, open: OpenRenames) {
         for rename in &open.renames {
             let moved = self.model.remove(&rename.from).and_then(|may| may.last().copied()).unwrap_or(0);
@@ -173,7 +175,8 @@ impl Host {
             0..55 => {
                 let room = held.len() < BLOCKS as usize * 9 / 10;
                 let lba = if room && rng.chance(0.5) { Lba(rng.below(BLOCKS)) } else { any(rng) };
-                // a block of the open batch that was given up has no name to write it by until the batch has ended
+                // a block of the open batch that was given up has no name to write it by until the
+                // batch has ended
                 if self.name(lba) != lba && self.holds(lba) == 0 { Ok(()) } else { self.write(lba) }
             }
             55..62 => self.discard(any(rng)),

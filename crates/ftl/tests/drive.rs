@@ -168,7 +168,8 @@ fn discards_survive_a_cut_once_flushed_even_when_their_slots_were_used_again() {
     assert_eq!(host.read(1499), Ok(pattern(1500)));
 }
 
-/// The line that the next write goes to, more or less: where one of a block that is written again and again has gone.
+/// The line that the next write goes to, more or less: where one of a block that is written again
+/// and again has gone.
 fn line_of_writes(host: &mut Host) -> Option<u32> {
     let valid = |host: &Host| host.drive.lines().ids().map(|line| host.drive.lines().valid(line)).collect();
     let before: Vec<u32> = valid(host);
@@ -177,8 +178,8 @@ fn line_of_writes(host: &mut Host) -> Option<u32> {
     (0..).zip(before.iter().zip(&after)).find(|(_, (before, after))| before < after).map(|(line, _)| line)
 }
 
-/// A drive with a bitmap page for each half of its lines. Block 1024 has an old version in the second half, a newer one in
-/// the first, and was discarded; all journal slots are used up.
+/// A drive with a bitmap page for each half of its lines. Block 1024 has an old version in the
+/// second half, a newer one in the first, and was discarded; all journal slots are used up.
 fn discarded_in_both_halves() -> Host {
     let mut host = Host::new(DriveConfig { pages_per_bitmap: Some(1024), user_blocks: 1300, ..config() });
     (0..1300).for_each(|lba| host.write(lba, 1));
@@ -205,8 +206,8 @@ fn a_version_that_was_overwritten_before_the_discard_stays_dead_when_slots_are_u
     assert_eq!(host.read(1024), Ok(Content::Empty));
 }
 
-/// Each second block, one by one: the records take 96 pages, and the bitmap pages before their slots are used again as many
-/// once more; the reserve is three lines of 32 pages.
+/// Each second block, one by one: the records take 96 pages, and the bitmap pages before their
+/// slots are used again as many once more; the reserve is three lines of 32 pages.
 #[test]
 fn any_number_of_discards_can_be_flushed_at_once() {
     let geometry = Geometry { blocks_per_plane: 1024, pages_per_block: 8, ..config().nand.geometry };

@@ -1,4 +1,5 @@
-//! A drive in a file keeps what was flushed, whatever it did in between, and refuses files that are none.
+//! A drive in a file keeps what was flushed, whatever it did in between, and refuses files that are
+//! none.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -48,7 +49,8 @@ fn flush(drive: &mut EmulatedDrive) {
     drive.submit(SimTime::ZERO, Command::Flush).unwrap();
 }
 
-/// Several times its capacity is written, so that lines are cleaned and erased, and it is switched off in between.
+/// Several times its capacity is written, so that lines are cleaned and erased, and it is switched
+/// off in between.
 #[test]
 fn what_was_flushed_is_there_after_each_switch_on() {
     for (profile, scale) in [("femu-32g-log", "1/512"), ("openssd-230g", "1/2048")] {

@@ -1,7 +1,9 @@
-//! Integrity against a reference model: random commands, faults of the medium and power cuts, also during
-//! recovery. What was flushed reads back; what was not reads as old or new, never as anything else.
+//! Integrity against a reference model: random commands, faults of the medium and power cuts, also
+//! during recovery. What was flushed reads back; what was not reads as old or new, never as
+//! anything else.
 //!
-//! A failing seed is printed with what to type: `DOVETAIL_SEED=7 cargo test -p dovetail-ftl --test all integrity::`.
+//! A failing seed is printed with what to type:
+//! `DOVETAIL_SEED=7 cargo test -p dovetail-ftl --test all integrity::`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 #![allow(clippy::print_stdout, reason = "a test tells what it has reached")]
@@ -57,7 +59,7 @@ fn config(rng: &mut Rng) -> DriveConfig {
     }
 }
 
-/// Which drives a run makes.
+/// Kind of the drives of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     /// Drives of all kinds, without remapping.
@@ -96,7 +98,8 @@ struct Space {
 }
 
 impl Space {
-    /// All of a drive's; of a thin one half as many again as it has room for, and of these most at ends of areas.
+    /// All of a drive's; of a thin one half as many again as it has room for, and of these most at
+    /// ends of areas.
     fn new(config: &DriveConfig, rng: &mut Rng) -> Self {
         let Some(addresses) = config.addresses else {
             return Self { starts: vec![0], window: config.user_blocks };
@@ -171,12 +174,14 @@ fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
     }
 }
 
-/// The drive with its map paged on demand, by any policy, with a cache of a few entries to some pages' worth.
+/// The drive with its map paged on demand, by any policy, with a cache of a few entries to some
+/// pages' worth.
 fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     let policy = &cache::POLICIES[rng.below(cache::POLICIES.len() as u64) as usize];
     let page_entries = pick(rng, &[4, 8, 32, 512]);
     let bytes = pick(rng, &[64, 200, 1000, 10_000]);
-    // Translation pages, and what a discard that is taken back brings with it, need room on a small drive.
+    // Translation pages, and what a discard that is taken back brings with it, need room on a small
+    // drive.
     let user_blocks = if plain.addresses.is_some() { plain.user_blocks * 2 / 3 } else { plain.user_blocks };
     DriveConfig { map_cache: Some(MapCacheConfig { policy, bytes, page_entries }), user_blocks, ..plain }
 }
@@ -197,8 +202,8 @@ fn faults(rng: &mut Rng, from: u64, within: u64, failing: Option<Kind>) -> Fault
     }
 }
 
-/// What the drive may hold: as it is with all commands so far, and as it would be without the last remaps, as far as
-/// these may not be durable yet.
+/// Content that the drive may hold: with all commands so far, and without the last remaps, as far
+/// as these may not be durable yet.
 struct Expected {
     /// Since when each is durable, in order; the last one is what reads return.
     states: Vec<(SimTime, ReferenceDevice)>,
@@ -249,7 +254,8 @@ impl Expected {
         Err(reasons.join("; or "))
     }
 
-    /// Takes what was found after a power cut as durable. Returns how many states there could have been.
+    /// Takes what was found after a power cut as durable. Returns how many states there could have
+    /// been.
     fn settle(&mut self, found: &[(Lba, Content)]) -> usize {
         let states = self.states.len();
         let mut model =
@@ -270,13 +276,13 @@ struct Life {
     seen: Seen,
     now: SimTime,
     version: u64,
-    /// Whether the medium may fail.
+    /// Is true if the medium may fail.
     failing: bool,
     /// Time between the reads of `read_all`.
     pause: SimSpan,
-    /// Whether the power is cut at a time instead of at an operation.
+    /// Is true if the power is cut at a time instead of at an operation.
     in_time: bool,
-    /// When the last remap is acknowledged.
+    /// Time at which the last remap is acknowledged.
     last_remap: SimTime,
 }
 
@@ -396,7 +402,8 @@ impl Life {
         Ok(())
     }
 
-    /// Remaps, and commands right behind them that do not wait: the power is cut before all is acknowledged.
+    /// Remaps, and commands right behind them that do not wait: the power is cut before all is
+    /// acknowledged.
     fn last_moments(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
         for _ in 0..1 + rng.below(3) {
             self.remap(rng)?;
@@ -450,7 +457,8 @@ impl Life {
 
     /// Recovers, with further power cuts on the way, and checks every block.
     fn recover(mut self, rng: &mut Rng) -> Self {
-        // A cut in the order of issue, or one in the order of time: while the drive is still at work.
+        // A cut in the order of issue, or one in the order of time: while the drive is still at
+        // work.
         let mut cut = if self.in_time {
             let until_remapped = self.last_remap.since(self.now).as_ns();
             self.now += match until_remapped {
@@ -537,7 +545,7 @@ fn states(drive: &Drive) -> String {
     lines.ids().map(|l| format!("{:?}:{}/{} ", lines.state(l), lines.kept(l), lines.erases(l))).collect()
 }
 
-/// What a seed has seen.
+/// Events that a seed has seen.
 #[derive(Default)]
 struct Seen {
     cuts: u64,
@@ -616,7 +624,8 @@ fn run(seed: u64, kind: Kind, is_paged: bool) -> Seen {
         seen: Seen::default(),
         now: SimTime::ZERO,
         version: 0,
-        // Half of the drives have flash that fails now and then; only these may run out of good blocks.
+        // Half of the drives have flash that fails now and then; only these may run out of good
+        // blocks.
         failing: seed % 2 == 1,
         pause: SimSpan::ZERO,
         // Half of the cuts come in the order of time.
@@ -735,7 +744,8 @@ fn remaps_of_thin_drives_hold_in_the_log() {
     assert!(seen.refused > 100 && seen.log_pages > 10_000, "{} writes without room", seen.refused);
 }
 
-/// No change of a demand-paged map is lost, whatever it is paged by and over which map, and whenever the power goes.
+/// No change of a demand-paged map is lost, whatever it is paged by and over which map, and
+/// whenever the power goes.
 fn paged_maps_hold(kind: Kind, test: &str) {
     let Some(seen) = run_all(kind, true, test) else { return };
     println!("{} translation pages written", seen.translation_pages);

@@ -1,7 +1,9 @@
-//! The interval map against a sorted map: random sets, discards, region and root changes, compaction at any point, over
-//! pages of 4 and 16 KiB and all seven areas, near the ends of areas too.
+//! The interval map against a sorted map: random sets, discards, region and root changes,
+//! compaction at any point, over pages of 4 and 16 KiB and all seven areas, near the ends of areas
+//! too.
 //!
-//! `DOVETAIL_SEED=N cargo test -p dovetail-ftl --test all interval::` runs one seed; `DOVETAIL_CASES=N` as many.
+//! `DOVETAIL_SEED=N cargo test -p dovetail-ftl --test all interval::` runs one seed;
+//! `DOVETAIL_CASES=N` as many.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at a broken set-up")]
 
@@ -88,7 +90,7 @@ impl Pair {
     }
 }
 
-/// Where a random step works: a few places in the whole space, so that steps meet.
+/// Place of a random step: one of a few in the whole space, so that steps meet.
 fn place(rng: &mut Rng) -> u64 {
     let area = rng.below(AREAS as u64) * AREA_BLOCKS;
     let zones = [0, 1, 33, 40, 1 << 20, AREA_BLOCKS / ZONE_BLOCKS - 2, AREA_BLOCKS / ZONE_BLOCKS - 1];
@@ -162,8 +164,8 @@ fn random_steps(seed: u64) {
     assert!(memory.roots <= empty + 4096, "seed {seed}: {memory:?}");
 }
 
-/// The bounds of `docs/interval-map.md`: bytes for an empty map, and for each valid page at any time and after
-/// compaction.
+/// The bounds of `docs/interval-map.md`: bytes for an empty map, and for each valid page at any
+/// time and after compaction.
 const EMPTY: u64 = 6 << 20;
 const ALWAYS: u64 = 148 << 10;
 const COMPACTED: u64 = 68 << 10;
@@ -211,8 +213,8 @@ fn a_page_in_each_segment_takes_no_more_than_the_bound() {
     assert!(map.memory().total() < before.total() / 20, "{:?}", map.memory());
 }
 
-/// A log that writes some pages of each zone of an area, in ascending order, and discards what it wrote a window of
-/// zones ago.
+/// A log that writes some pages of each zone of an area, in ascending order, and discards what it
+/// wrote a window of zones ago.
 struct Log {
     start: u64,
     pages_per_zone: u64,
@@ -243,7 +245,7 @@ impl Log {
     }
 }
 
-/// What `openssd-230g` can write, 230 GiB 3,000 times, in zones of 16 GiB.
+/// Zones of 16 GiB that `openssd-230g` can write: 230 GiB 3,000 times.
 const LIFETIME_ZONES: u64 = 3_000 * 230 / 16;
 
 #[test]
@@ -282,8 +284,10 @@ fn a_log_that_writes_every_page_takes_four_bytes_for_each_live_one() {
     assert!(memory.total() <= window * 4 + 200_000, "{memory:?}");
 }
 
-/// Files of 2 MiB on average, written one after the other to a log; each new one replaces one of those that live, at
-/// random, as fast for their number as in the paper's figure 19: in 30 s 3.5 % of the live data are written. Returns bytes of the trees for each byte of a dense table of the live pages.
+/// Files of 2 MiB on average, written one after the other to a log; each new one replaces one of
+/// those that live, at random, as fast for their number as in the paper's figure 19: in 30 s 3.5 %
+/// of the live data are written. Returns bytes of the trees for each byte of a dense table of the
+/// live pages.
 fn tree_after_a_file_server(policy: CompactionPolicy, compacting: bool) -> f64 {
     let layout = Layout::SINGLE_BLOCKS;
     let mut map = IntervalMap::new(layout, 0).with_policy(policy);
@@ -317,8 +321,8 @@ fn compaction_keeps_the_tree_near_the_size_for_the_live_data() {
     assert!(without > 2.0 && paper < 1.4 && eager < 1.17 && tight < 1.12, "{all}");
 }
 
-/// Half the segments of 8 zones, in runs of 64 to 1,024 pages, in an order that nothing else has: what a drive that reads its
-/// flash after a power cut writes.
+/// Half the segments of 8 zones, in runs of 64 to 1,024 pages, in an order that nothing else has:
+/// what a drive that reads its flash after a power cut writes.
 #[test]
 fn writing_everything_in_again_in_any_order_ends_in_the_same_memory() {
     let layout = Layout::SINGLE_BLOCKS;

@@ -1,5 +1,5 @@
-//! A demand-paged map on a drive with as little room to spare as it takes: cleaning comes to an end, though what is moved makes
-//! garbage of translation pages.
+//! A demand-paged map on a drive with as little room to spare as it takes: cleaning comes to an
+//! end, though what is moved makes garbage of translation pages.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

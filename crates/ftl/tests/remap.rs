@@ -172,8 +172,8 @@ fn in_the_log_a_remap_costs_a_page_for_each_338_pairs() {
     }
 }
 
-/// 10 pairs at a time, sources one after the other as a log-structured file system writes them. The tables cost less
-/// than a tenth of a page a remap.
+/// 10 pairs at a time, sources one after the other as a log-structured file system writes them. The
+/// tables cost less than a tenth of a page a remap.
 #[test]
 fn tables_of_the_log_cost_little_when_sources_come_in_a_row() {
     let mut host = Host::new(config(RemapStore::Log));
@@ -302,8 +302,9 @@ fn memory_is_reported_where_it_lies() {
     assert_eq!(host.drive.other_memory_bytes() - before, 16 * 12, "the entries of one block");
 }
 
-/// A drive with a remap of `count` pairs ahead: destinations 0.. hold pattern 1, sources 700.. hold pattern 2, all
-/// durable but the sources that lie in the buffer. The two last pairs come with the command, the others are held.
+/// A drive with a remap of `count` pairs ahead: destinations 0.. hold pattern 1, sources 700.. hold
+/// pattern 2, all durable but the sources that lie in the buffer. The two last pairs come with the
+/// command, the others are held.
 fn before_a_remap(store: RemapStore, count: u64) -> Host {
     let limits = RemapLimits::of(100, 700);
     let remap = Some(RemapConfig { limits, store });
@@ -350,14 +351,15 @@ fn a_flush_waits_for_remaps_before_it() {
     }
 }
 
-/// A source is moved by cleaning while its remap waits for a busy die. Were the copy on flash first, its new owner would
-/// have moved alone.
+/// A source is moved by cleaning while its remap waits for a busy die. Were the copy on flash
+/// first, its new owner would have moved alone.
 #[test]
 fn a_copy_of_a_page_is_not_durable_before_its_remap() {
     let mut host = Host::new(DriveConfig { background_lines: 32, ..config(RemapStore::Log) });
     host.drive.remember_operations();
     let first_log_page = host.remap(&pairs(500, 501, 1), RemapWhen::Now);
-    // A line of which the second half is valid: cleaning moves a page of it with each that is written.
+    // A line of which the second half is valid: cleaning moves a page of it with each that is
+    // written.
     (0..64).for_each(|i| host.write(700 + i % 32, i));
     host.write(0, 1000);
     host.write(1, 1000);
@@ -383,8 +385,8 @@ fn a_copy_of_a_page_is_not_durable_before_its_remap() {
     assert_eq!([0, 1].map(|lba| host.read(lba)), [pattern(1000), pattern(1000)]);
 }
 
-/// A drive with a log whose next but `left` remaps use its 16 slots up. Blocks 600 to 603 lie on the four dies in turn;
-/// block 700 was written twice.
+/// A drive with a log whose next but `left` remaps use its 16 slots up. Blocks 600 to 603 lie on
+/// the four dies in turn; block 700 was written twice.
 fn before_the_slots_are_used_up(left: u64, first: &[RemapPair]) -> Host {
     let mut host = Host::new(config(RemapStore::Log));
     host.drive.remember_operations();
@@ -413,8 +415,8 @@ fn cut_at(host: Host, at: SimTime) -> Host {
     Host { drive, now: SimTime::ZERO }
 }
 
-/// A remap waits for a busy die while the next one has the tables written. Were they on flash first, the remap would be
-/// there without the death of its source.
+/// A remap waits for a busy die while the next one has the tables written. Were they on flash
+/// first, the remap would be there without the death of its source.
 #[test]
 fn tables_are_not_durable_before_the_remaps_in_them() {
     let mut host = before_the_slots_are_used_up(1, &pairs(500, 550, 1));
@@ -429,7 +431,8 @@ fn tables_are_not_durable_before_the_remaps_in_them() {
     assert_eq!([0, 700].map(|lba| host.read(lba)), [Content::Empty, pattern(2)]);
 }
 
-/// The tables wait for a busy die. Were a slot used again before they are on flash, the remap that it held would be gone.
+/// The tables wait for a busy die. Were a slot used again before they are on flash, the remap that
+/// it held would be gone.
 #[test]
 fn slots_are_used_again_only_when_the_tables_are_durable() {
     for quarter in 1..4 {
@@ -451,7 +454,8 @@ fn a_page_of_the_log_that_cannot_be_read_is_replaced_before_it_is_erased() {
     for (further, lost) in [(0, Ppn(64)), (16, Ppn(64 + 17))] {
         let config = DriveConfig { gc_apart: false, background_lines: 30, ..config(RemapStore::Log) };
         let mut host = Host::new(config);
-        // A full line, then log pages at the start of the next one, then what makes that line the one to clean.
+        // A full line, then log pages at the start of the next one, then what makes that line the
+        // one to clean.
         (0..64).for_each(|i| host.write(700 + i, i));
         host.remap(&pairs(0, 700, 10), RemapWhen::Now);
         for i in 0..further {
@@ -492,7 +496,8 @@ fn a_cut_at_every_flash_operation_leaves_a_batch_whole() {
                 there += u64::from(is_there(host, count, &format!("{store:?}, {operation}, {torn:?}")));
             }
         }
-        // Only the last log page completes a remap; with non-volatile memory no flash operation does.
+        // Only the last log page completes a remap; with non-volatile memory no flash operation
+        // does.
         assert_eq!(there, u64::from(store == RemapStore::Log), "{store:?}");
     }
 }
@@ -532,7 +537,8 @@ fn a_cut_at_any_time_leaves_a_batch_whole() {
     }
 }
 
-/// Remaps and writes until nothing can be written any more: a remap that was refused has moved nothing.
+/// Remaps and writes until nothing can be written any more: a remap that was refused has moved
+/// nothing.
 #[test]
 fn a_worn_out_drive_has_not_carried_out_the_remap_that_it_refuses() {
     let mut refused = 0;

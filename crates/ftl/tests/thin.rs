@@ -158,7 +158,8 @@ fn what_a_cut_brings_back_does_not_choke_the_drive() {
         host.write(lba, 1).unwrap();
     }
     host.submit(Command::Flush).unwrap();
-    // Nothing is flushed any more: each cut brings back discarded blocks beside those that were written instead.
+    // Nothing is flushed any more: each cut brings back discarded blocks beside those that were
+    // written instead.
     let (mut next, mut most) = (CAPACITY, 0);
     for round in 1..=60 {
         for _ in 0..round * 37 % 50 {
@@ -175,8 +176,8 @@ fn what_a_cut_brings_back_does_not_choke_the_drive() {
     assert!(most > CAPACITY, "no cut has brought anything back");
 }
 
-/// A long discard waits for a long queue of one die until it is durable, and the other dies do not. What they have written
-/// before a cut must not lie beside more than a line of what comes back.
+/// A long discard waits for a long queue of one die until it is durable, and the other dies do not.
+/// Their writes before a cut must not lie beside more than a line of what comes back.
 #[test]
 fn room_is_given_back_when_a_cut_can_no_longer_take_the_discard_back() {
     const MS: u64 = 1_000_000;
@@ -186,7 +187,8 @@ fn room_is_given_back_when_a_cut_can_no_longer_take_the_discard_back() {
     let mut host = Host::new(DriveConfig { nand: NandConfig { geometry, ..plain.nand }, ..plain });
     host.drive.remember_operations();
     (0..CAPACITY).for_each(|lba| host.write(lba, 1).unwrap());
-    // All slots of the journal are used, so that the next page of it waits for bitmap pages, and these for all programs.
+    // All slots of the journal are used, so that the next page of it waits for bitmap pages, and
+    // these for all programs.
     for lba in 1100..1116 {
         host.discard(lba, 1);
         host.submit(Command::Flush).unwrap();
@@ -251,8 +253,8 @@ fn a_discard_costs_what_is_mapped_and_not_how_long_it_is() {
     }
 }
 
-/// A log appends through the end of an area and up to the very last block, a hundred times as much as the drive holds;
-/// behind it everything is discarded.
+/// A log appends through the end of an area and up to the very last block, a hundred times as much
+/// as the drive holds; behind it everything is discarded.
 #[test]
 fn a_log_runs_for_a_hundred_lifetimes_up_to_the_last_address() {
     let mut host = Host::new(DriveConfig { buffer_pages: 32, ..config() });
@@ -338,7 +340,8 @@ fn what_a_drive_holds_can_be_asked_for() {
     }
 }
 
-/// Each block in a translation page of its own: the drive says that it has no room before its flash is full.
+/// Each block in a translation page of its own: the drive says that it has no room before its flash
+/// is full.
 #[test]
 fn scattered_pages_of_a_paged_map_take_room_for_their_translation_pages() {
     for (policy, buffer_pages) in [("dftl", 0), ("split", 64), ("extent", 64)] {

@@ -1,4 +1,4 @@
-//! What checks and repairs of all formats hand back.
+//! Results of checks and repairs, for all formats.
 
 use dovetail_vfs::check::{self, Kind, Severity};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 pub struct Found {
     /// The name of its kind.
     pub kind: &'static str,
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: Severity,
     /// The sentence.
     pub text: String,

@@ -109,7 +109,7 @@ impl<'a> CopyIn<'a> {
         self.attributes(source, meta, target).map(|()| None)
     }
 
-    /// What is in a file's way goes; a directory stays for a directory.
+    /// Removes a file that is in a file's way; a directory stays for a directory.
     fn make_room(&mut self, meta: &Metadata, dir: Ino, name: &[u8]) -> Result<Option<Attr>, String> {
         match self.fs.lookup(dir, name) {
             Err(Error::NotFound) => Ok(None),
@@ -190,7 +190,8 @@ impl<'a> CopyIn<'a> {
     }
 }
 
-/// The next bytes from `at` on that are no hole; to the end, whatever that is, where the system does not tell holes.
+/// The next bytes from `at` on that are no hole; to the end, whatever that is, where the system
+/// does not tell holes.
 fn data_range(file: &File, at: u64) -> Result<Option<(u64, u64)>, String> {
     let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
         Ok(start) => start,

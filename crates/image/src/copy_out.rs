@@ -28,11 +28,11 @@ const MORE_THAN_THE_VOLUME: &str =
 pub struct Keep {
     /// Files get the owners that they have in the image.
     pub owners: bool,
-    /// What is in a file's place is replaced, and directories are merged.
+    /// Files in the place of a file are replaced, and directories are merged.
     pub replace: bool,
 }
 
-/// What was made, and what was not.
+/// Counts of what was made, and of what was not.
 #[derive(Debug, Default)]
 pub struct Done {
     /// Regular files made.
@@ -135,13 +135,13 @@ impl<'a> CopyOut<'a> {
         Self { tree, keep, links, seen, room, done: Done::default() }
     }
 
-    /// What `attr`, which is no directory, is; `target` is its new name.
+    /// Copies `attr`, which is no directory; `target` is its new name.
     pub fn single(&mut self, attr: &Attr, source: &[u8], target: &Path) {
         let copied = self.file(attr, source, target);
         self.note(source, copied);
     }
 
-    /// What the directory `attr` holds, and what belongs to itself, into the directory `target`.
+    /// Copies the content of the directory `attr`, and its attributes, into the directory `target`.
     pub fn directory(&mut self, attr: &Attr, source: &[u8], target: &Path) {
         self.seen.insert(attr.ino);
         let mut stack = vec![Frame::new(attr, source, target)];
@@ -302,8 +302,8 @@ impl<'a> CopyOut<'a> {
         Ok(true)
     }
 
-    /// Owner, extended attributes, mode and times, in this order: a new owner takes capabilities and set-id bits away,
-    /// an unwritable file takes no attributes, and times come last.
+    /// Owner, extended attributes, mode and times, in this order: a new owner takes capabilities
+    /// and set-id bits away, an unwritable file takes no attributes, and times come last.
     fn attributes(&mut self, attr: &Attr, source: &[u8], target: &Path) -> Result<(), String> {
         let owned = self.owner(attr, target)?;
         self.xattrs(attr, source, target)?;
@@ -318,7 +318,7 @@ impl<'a> CopyOut<'a> {
         set.map_err(|error| format!("its times cannot be set: {error}"))
     }
 
-    /// Whether it has the owner now that it has in the image.
+    /// Gives the file the owner that it has in the image; returns true if it has that owner now.
     fn owner(&mut self, attr: &Attr, target: &Path) -> Result<bool, String> {
         if !self.keep.owners {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Why something with an image failed.
+//! Errors of operations on images.
 
 use std::fmt::Display;
 

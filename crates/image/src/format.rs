@@ -30,8 +30,9 @@ pub trait Format: Sync {
     /// Damage that hides it.
     fn variant_on(&self, image: &Path) -> Result<&'static str, Error>;
 
-    /// The files of an image as the next mount would show them; where that cannot be, as near to it as possible, told to
-    /// `tell`. `held` is the lock against who writes to it, or why there is none.
+    /// The files of an image as the next mount would show them; where that cannot be, as near to it
+    /// as possible, told to `tell`. `held` is the lock against who writes to it, or why there is
+    /// none.
     ///
     /// # Errors
     /// A volume that cannot be read.
@@ -124,7 +125,7 @@ pub struct Mount<'a> {
 /// A structure of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Structure {
-    /// What the volume is, and where its areas lie.
+    /// The superblock: sizes and features of the volume, and the places of its areas.
     Superblock,
     /// The last checkpoint.
     Checkpoint,

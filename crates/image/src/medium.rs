@@ -9,7 +9,7 @@ use dovetail_block::{
 use dovetail_ftl::{EmulatedDrive, EmulatedError};
 use dovetail_time::SimTime;
 
-/// Where a file system lies.
+/// Medium of a file system.
 #[derive(Debug)]
 pub enum Medium {
     /// An image file or a block device.
@@ -54,7 +54,8 @@ impl Medium {
         Ok(Self::Image(open(path)?))
     }
 
-    /// Gives blocks of the range their place, see [`ImageDevice::fill_holes`]; a drive has no holes.
+    /// Gives blocks of the range their place, see [`ImageDevice::fill_holes`]; a drive has no
+    /// holes.
     ///
     /// # Errors
     /// The device.

@@ -177,7 +177,7 @@ impl Nand {
     }
 
     /// Reads `bytes` (at most a page) of `ppn` into the controller; returns when they are there.
-    /// What was read is [`Nand::token`].
+    /// The content that was read is [`Nand::token`].
     ///
     /// # Errors
     /// An erased page (a broken rule), an unreadable one (its die is busy all the same), no power.

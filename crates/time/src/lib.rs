@@ -1,7 +1,7 @@
 //! Virtual time, units and seeded randomness; how small text files are read.
 //!
-//! Nothing here reads a clock or the machine's randomness: a simulation is a function of its configuration
-//! and its seed. The crate has no dependencies, so that everything may stand on it.
+//! Nothing here reads a clock or the machine's randomness: a simulation is a function of its
+//! configuration and its seed. The crate has no dependencies, so that everything may stand on it.
 
 mod clock;
 mod rng;

@@ -1,7 +1,8 @@
 //! Seeded randomness that gives the same numbers on every machine.
 
-/// xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", TOMS 2021), its state
-/// filled by SplitMix64. Own code because results must stay byte-identical over years and library versions.
+/// xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number generators", TOMS 2021),
+/// its state filled by SplitMix64. Own code because results must stay byte-identical over years and
+/// library versions.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: [u64; 4],
@@ -14,8 +15,8 @@ impl Rng {
         Self { state: std::array::from_fn(|_| split_mix(&mut mix)) }
     }
 
-    /// An independent generator for part `label` of a simulation, so that drawing more numbers in one part does
-    /// not shift those of another.
+    /// An independent generator for part `label` of a simulation, so that drawing more numbers in
+    /// one part does not shift those of another.
     pub fn fork(&self, label: u64) -> Self {
         Self::new(self.state[0] ^ self.state[2].rotate_left(17) ^ label.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
@@ -60,7 +61,8 @@ mod tests {
 
     #[test]
     fn split_mix_matches_its_published_vector() {
-        // First outputs for seed 1234567, from the reference implementation (prng.di.unimi.it/splitmix64.c).
+        // First outputs for seed 1234567, from the reference implementation
+        // (prng.di.unimi.it/splitmix64.c).
         let mut state = 1_234_567;
         let drawn = [split_mix(&mut state), split_mix(&mut state), split_mix(&mut state)];
         assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

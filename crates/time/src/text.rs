@@ -11,8 +11,8 @@ const MAX_BYTES: u64 = 16 << 20;
 /// than a text may have.
 ///
 /// # Errors
-/// What the system says; [`io::ErrorKind::FileTooLarge`]; [`io::ErrorKind::InvalidData`] for what is
-/// not UTF-8.
+/// Errors of the system; [`io::ErrorKind::FileTooLarge`]; [`io::ErrorKind::InvalidData`] for text
+/// that is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;

@@ -33,8 +33,8 @@ const SUFFIXES: [(&str, u64); 13] = [
     ("b", 1),
 ];
 
-/// Reads a size: a whole number with an optional suffix. K, M, G, T and KiB, ... are powers of 1024 as in fio,
-/// kB, MB, GB, TB powers of 1000 as on a drive's label.
+/// Reads a size: a whole number with an optional suffix. K, M, G, T and KiB, ... are powers of 1024
+/// as in fio, kB, MB, GB, TB powers of 1000 as on a drive's label.
 ///
 /// # Errors
 /// A text that is not such a number, or one beyond 2^64 bytes.

@@ -11,7 +11,7 @@ use crate::sensitivity::{Change, Figure, at_least_one, table};
 use crate::signals::stopped;
 use crate::{Failure, print};
 
-/// What is compared.
+/// Figures that are compared.
 const FIGURES: [Figure<RunResult>; 8] = [
     ("calls/s", |run| (run.totals.calls_per_s > 0.0).then_some(run.totals.calls_per_s)),
     ("write p50", |run| at_least_one(run.latency.write.percentiles.p50_ns)),
@@ -47,7 +47,7 @@ fn compare(experiment: &Experiment<'_>, stack: &Stack, jobs: Option<usize>) -> R
     Ok(table(&FIGURES, base, &changes, variants))
 }
 
-/// What is changed, and the stack as it is, before all those with one cost changed.
+/// Changes, and stacks: the one as it is, then one for each change of a cost.
 fn variants(stack: &Stack) -> (Vec<Change>, Vec<Stack>) {
     let (mut changes, mut stacks) = (Vec::new(), vec![stack.clone()]);
     for variant in stack.host.variants_of_assumed() {

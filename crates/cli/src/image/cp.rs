@@ -20,9 +20,9 @@ use crate::{Failure, clock, complain};
                   must not be mounted."
 )]
 pub(crate) struct CpArguments {
-    /// What is copied: a path, or IMAGE:/path.
+    /// Source: a path, or IMAGE:/path.
     from: OsString,
-    /// Where to: IMAGE:/path, or a path.
+    /// Target: IMAGE:/path, or a path.
     to: OsString,
     /// Directories with all that they hold.
     #[arg(short, long)]
@@ -127,7 +127,8 @@ fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> R
     })
 }
 
-/// The directory and the name that a copy gets: in the directory at `path`, or as `path` in the one above.
+/// The directory and the name that a copy gets: in the directory at `path`, or as `path` in the one
+/// above.
 fn place(fs: &mut Box<dyn FileSystem>, path: &[u8], from: &Path) -> Result<(Ino, Vec<u8>), Failure> {
     let own = || {
         let absolute = std::fs::canonicalize(from).unwrap_or_default();
@@ -152,7 +153,7 @@ fn directory(fs: &mut Box<dyn FileSystem>, path: &[u8]) -> Result<Attr, Failure>
     Err(Failure::Failed(format!("{} is not a directory", shown(path))))
 }
 
-/// What comes before the last name of a path, and that name.
+/// Splits a path into what comes before its last name, and that name.
 fn split(path: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let path = Path::new(OsStr::from_bytes(path));
     let above = path.parent().unwrap_or(Path::new("/")).as_os_str().to_os_string();

@@ -24,13 +24,14 @@ pub(crate) struct InspectArguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// What the volume is, and where its areas lie.
+    /// The superblock: sizes and features of the volume, and the places of its areas.
     Superblock,
     /// The last checkpoint (F2FS, IPLFS).
     Checkpoint,
-    /// What the last checkpoint gave up and the drive may still hold (IPLFS).
+    /// Blocks that the last checkpoint gave up and the drive may still hold (IPLFS).
     DiscardLog,
-    /// Where the logs stand, and their active regions: from the first live block to the last (IPLFS). Reads every node.
+    /// Positions of the logs, and their active regions: from the first live block to the last
+    /// (IPLFS). Reads every node.
     Areas,
     /// A block group: its descriptor (ext).
     Group {

@@ -13,7 +13,8 @@ pub(super) struct Opened {
     _lock: Option<ImageLock>,
 }
 
-/// Opens the files as the next mount would show them, or as near to it as can be, with a sentence on standard error.
+/// Opens the files as the next mount would show them, or as near to it as can be, with a sentence
+/// on standard error.
 pub(super) fn open(image: &Path) -> Result<Opened, Failure> {
     let (lock, held) = match ImageLock::take_now(image) {
         Ok(lock) => (Some(lock), Ok(())),

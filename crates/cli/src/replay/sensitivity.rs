@@ -11,7 +11,7 @@ use crate::sensitivity::{Figure, at_least_one, table};
 use crate::signals::{stop_flag, stopped};
 use crate::{Failure, drive, print};
 
-/// What is compared.
+/// Figures that are compared.
 const FIGURES: [Figure<RunResult>; 6] = [
     ("WAF", |run| run.totals.device_waf),
     ("write p50", |run| at_least_one(run.latency.write.percentiles.p50_ns)),

@@ -23,7 +23,7 @@ pub(crate) trait Kind {
     fn into_device<D: Scheduler>(fs: Self::Fs<D>) -> D;
     fn device<D: Scheduler>(fs: &Self::Fs<D>) -> &D;
     fn device_mut<D: Scheduler>(fs: &mut Self::Fs<D>) -> &mut D;
-    /// What opening it without its drive says.
+    /// Error message of opening the volume without its drive.
     fn opened(device: MemoryDevice) -> String;
     /// Our own check finds nothing: of an image, or of a devirtualised volume on its drive.
     fn check<D: Scheduler>(device: D, what: &str);

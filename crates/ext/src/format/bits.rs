@@ -29,7 +29,7 @@ pub fn set_bits(map: &mut [u8], range: Range<usize>, on: bool) {
     }
 }
 
-/// How many bits of `range` are set.
+/// Number of set bits in `range`.
 pub fn count_bits(map: &[u8], range: Range<usize>) -> usize {
     let (first, last) = (range.start.next_multiple_of(8).min(range.end), range.end);
     let whole = first / 8..(last / 8).max(first / 8);

@@ -1,7 +1,9 @@
-//! Blocks of directory entries: a chain of records that fills the block, and a checksum that hides in its last one.
+//! Blocks of directory entries: a chain of records that fills the block, and a checksum that hides
+//! in its last one.
 //!
-//! A record whose inode is 0 is room. With the feature metadata_csum the last 12 bytes are such a record, of type 0xDE,
-//! and hold the checksum. Blocks of an index look like one empty record to who does not know it.
+//! A record whose inode is 0 is room. With the feature metadata_csum the last 12 bytes are such a
+//! record, of type 0xDE, and hold the checksum. Blocks of an index look like one empty record to
+//! who does not know it.
 
 use super::{FileType, Ino, crc32c};
 use crate::error::{Corrupt, Place};
@@ -13,7 +15,7 @@ pub const DIR_TAIL: usize = 12;
 /// The type that it is known by.
 const TAIL_TYPE: u8 = 0xDE;
 
-/// How blocks of directories look in a volume.
+/// Format of the directory blocks of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirFormat {
     /// Entries have the type of the file (the feature filetype).
@@ -25,13 +27,13 @@ pub struct DirFormat {
 /// A record of a directory block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirRecord<'a> {
-    /// Where it begins in the block.
+    /// Offset in the block.
     pub offset: usize,
     /// Its length; the next one begins there.
     pub rec_len: usize,
     /// The inode; 0 for room.
     pub ino: Ino,
-    /// What it says that the inode is.
+    /// Type of the inode, as the record says.
     pub file_type: FileType,
     /// The name; of room what was left there.
     pub name: &'a [u8],
@@ -44,7 +46,7 @@ pub struct DirEntry {
     pub name: Vec<u8>,
     /// The inode.
     pub ino: Ino,
-    /// What it says the inode is.
+    /// Type of the inode, as the entry says.
     pub file_type: FileType,
 }
 
@@ -98,8 +100,8 @@ impl<'a> DirBlock<'a> {
     /// The records that name an inode, whose names are checked.
     ///
     /// # Errors
-    /// Each name that no file may have; the first record that cannot be one: the list ends there, as
-    /// nothing says where the next one begins.
+    /// Each name that no file may have; the first record that cannot be one: the list ends there,
+    /// as nothing says where the next one begins.
     pub fn entries(self) -> impl Iterator<Item = Result<DirRecord<'a>, Corrupt>> {
         let used =
             |record: &Result<DirRecord<'_>, _>| record.as_ref().is_ok_and(|record| !record.ino.is_some());
@@ -186,7 +188,8 @@ pub fn seal_dir_block(block: &mut [u8], seed: u32) {
     }
 }
 
-/// A block of entries that is changed. Its checksum must be renewed afterwards ([`seal_dir_block`]).
+/// A block of entries that is changed. Its checksum must be renewed afterwards
+/// ([`seal_dir_block`]).
 #[derive(Debug)]
 pub struct DirBlockMut<'a> {
     bytes: &'a mut [u8],
@@ -220,8 +223,8 @@ impl<'a> DirBlockMut<'a> {
         DirBlock::new(self.bytes, self.format, self.dir, self.block)
     }
 
-    /// Adds an entry in the first room that is large enough, and says where; `None` if there is none. That no other
-    /// entry has the name is the caller's to know.
+    /// Adds an entry in the first room that is large enough, and says where; `None` if there is
+    /// none. That no other entry has the name is the caller's to know.
     ///
     /// # Errors
     /// A record that cannot be one.
@@ -247,7 +250,8 @@ impl<'a> DirBlockMut<'a> {
         Ok(Some(at))
     }
 
-    /// Removes the entry that begins at `offset`: the record before it takes its room, or the first one becomes room.
+    /// Removes the entry that begins at `offset`: the record before it takes its room, or the first
+    /// one becomes room.
     ///
     /// # Errors
     /// A record that cannot be one. Nothing happens if no entry begins there.

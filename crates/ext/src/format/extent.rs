@@ -19,9 +19,9 @@ const ENTRY: usize = 12;
 pub struct Extent {
     /// The first block of the file.
     pub block: u32,
-    /// How many blocks: 1 to [`MAX_WRITTEN`], or to [`MAX_UNWRITTEN`] if it was not written.
+    /// Number of blocks: 1 to [`MAX_WRITTEN`], or to [`MAX_UNWRITTEN`] if it was not written.
     pub len: u16,
-    /// Where the first of them lies.
+    /// Address of the first of them.
     pub start: BlockAddr,
     /// It was written; otherwise it reads as zeros.
     pub written: bool,
@@ -72,12 +72,12 @@ impl ExtentNode {
         Self { depth: 0, max, generation: 0, entries: ExtentEntries::Leaf(Vec::new()) }
     }
 
-    /// Decodes the node in `bytes`, of the tree of inode `ino`; `at` is its block, 0 for the root. The checksum is not
-    /// looked at.
+    /// Decodes the node in `bytes`, of the tree of inode `ino`; `at` is its block, 0 for the root.
+    /// The checksum is not looked at.
     ///
     /// # Errors
-    /// A wrong magic number, more entries than room, more room than bytes, a depth beyond 5; entries that are not in order
-    /// or overlap; lengths of 0.
+    /// A wrong magic number, more entries than room, more room than bytes, a depth beyond 5;
+    /// entries that are not in order or overlap; lengths of 0.
     pub fn parse(bytes: &[u8], ino: Ino, at: BlockAddr) -> Result<Self, Corrupt> {
         let place = Place::Extents(ino, at);
         let header = bytes.first_chunk::<ENTRY>().unwrap_or(&[0; ENTRY]);
@@ -99,8 +99,8 @@ impl ExtentNode {
         Ok(Self { depth, max, generation, entries })
     }
 
-    /// Writes header and entries into `bytes`; what lies behind them stays, but a checksum must be renewed
-    /// ([`seal_extent_block`]). Entries beyond the room are dropped.
+    /// Writes header and entries into `bytes`; what lies behind them stays, but a checksum must be
+    /// renewed ([`seal_extent_block`]). Entries beyond the room are dropped.
     pub fn encode(&self, bytes: &mut [u8]) {
         let (header, rest) = bytes.split_at_mut(ENTRY);
         header[0..2].copy_from_slice(&EXTENT_MAGIC.to_le_bytes());
@@ -119,7 +119,7 @@ impl ExtentNode {
         }
     }
 
-    /// How many entries it has.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         match &self.entries {
             ExtentEntries::Leaf(list) => list.len(),
@@ -195,15 +195,15 @@ fn put_index(slot: &mut [u8; ENTRY], index: &ExtentIndex) {
     slot[4..10].copy_from_slice(&index.node.0.to_le_bytes()[..6]);
 }
 
-/// Where the checksum of a node in a block stands: behind the last entry that it has room for.
+/// Offset of the checksum of a node in a block: behind the last entry that it has room for.
 fn tail_offset(block: &[u8]) -> Option<usize> {
     let max = u16::from_le_bytes([*block.get(4)?, *block.get(5)?]);
     let offset = ENTRY + ENTRY * usize::from(max);
     (offset + 4 <= block.len()).then_some(offset)
 }
 
-/// The checksum of a node in a block of its own, stored and computed; `None` if there is no room for it. `seed` is
-/// [`super::Inode::checksum_seed`].
+/// The checksum of a node in a block of its own, stored and computed; `None` if there is no room
+/// for it. `seed` is [`super::Inode::checksum_seed`].
 pub fn extent_block_checksums(block: &[u8], seed: u32) -> Option<(u32, u32)> {
     let offset = tail_offset(block)?;
     let found = u32::from_le_bytes(*block[offset..].first_chunk()?);

@@ -1,4 +1,5 @@
-//! What a volume uses beyond the basic format: three words, by what an implementation that does not know a bit may do.
+//! Features of a volume beyond the basic format: three words, by what an implementation may do that
+//! does not know a bit.
 
 use std::fmt;
 
@@ -160,11 +161,12 @@ feature_word! {
 }
 
 impl Incompat {
-    /// Pointers may lead to places of the drive below. No feature of the kernel's, which therefore refuses the volume.
+    /// Pointers may lead to places of the drive below. No feature of the kernel's, which therefore
+    /// refuses the volume.
     pub const DEVIRTUALIZED: Self = Self(0x4000_0000);
-    /// What is read.
+    /// Features that can be read.
     pub const READ: Self = Self(Self::WRITTEN.0 | Self::META_BG.0 | Self::LARGE_DIR.0 | Self::MMP.0);
-    /// What is also kept right by changes.
+    /// Features that changes keep right, too.
     pub const WRITTEN: Self = Self(
         Self::FILETYPE.0
             | Self::RECOVER.0
@@ -176,7 +178,7 @@ impl Incompat {
 }
 
 impl RoCompat {
-    /// What is kept right by changes; anything else is read only.
+    /// Features that changes keep right; a volume with any other is read only.
     pub const WRITTEN: Self = Self(
         Self::SPARSE_SUPER.0
             | Self::LARGE_FILE.0

@@ -1,8 +1,8 @@
-//! Where things lie: groups, descriptors, copies of the superblock, inodes.
+//! Location of groups, descriptors, copies of the superblock, and inodes.
 
 use super::{BlockAddr, Compat, GroupNo, Incompat, Ino, RoCompat, SUPERBLOCK_OFFSET, Superblock};
 
-/// Where an inode or a descriptor is stored.
+/// Location of an inode or a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// The block; of an inode counted from the start of its group's inode table.
@@ -41,7 +41,8 @@ impl Superblock {
         (GroupNo((block / per_group) as u32), (block % per_group) as u32)
     }
 
-    /// `block` is one that files and metadata may point to: on the volume, and not before its first block.
+    /// `block` is one that files and metadata may point to: on the volume, and not before its first
+    /// block.
     pub fn contains(&self, block: BlockAddr) -> bool {
         block.0 > u64::from(self.first_data_block) && block.0 < self.blocks_count
     }
@@ -78,7 +79,7 @@ impl Superblock {
         !sparse || group.0 == 1 || [3, 5, 7].into_iter().any(|base| is_power_of(base, group.0))
     }
 
-    /// Where the primary copy of a group's descriptor is stored.
+    /// Location of the primary copy of a group's descriptor.
     pub fn descriptor_slot(&self, group: GroupNo) -> Slot {
         let per_block = self.descriptors_per_block();
         let (index, offset) = (group.0 / per_block, (group.0 % per_block) as usize * self.descriptor_size());
@@ -97,7 +98,8 @@ impl Superblock {
         self.incompat.has(Incompat::META_BG) && index >= self.first_meta_bg
     }
 
-    /// Blocks at the start of a group that copies of superblock and descriptors, and what is kept for more of them, take.
+    /// Blocks at the start of a group that copies of superblock and descriptors, and what is kept
+    /// for more of them, take.
     pub fn base_blocks(&self, group: GroupNo) -> u32 {
         let per_block = self.descriptors_per_block();
         let (index, within) = (group.0 / per_block, group.0 % per_block);
@@ -128,7 +130,7 @@ impl Superblock {
         (GroupNo(index / self.inodes_per_group), index % self.inodes_per_group)
     }
 
-    /// Where the `index`-th inode of a group lies in the group's table.
+    /// Location of the `index`-th inode of a group in the group's table.
     pub const fn inode_slot(&self, index: u32) -> Slot {
         let per_block = self.inodes_per_block();
         let offset = (index % per_block) as usize * self.inode_size as usize;

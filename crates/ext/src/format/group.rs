@@ -9,9 +9,9 @@ use crate::error::{Corrupt, Damage, Place};
 
 /// A descriptor without the feature 64bit.
 const SMALL: usize = 32;
-/// What is known of a descriptor with it.
+/// Known bytes of a descriptor with the feature 64bit.
 const LARGE: usize = 64;
-/// Where the checksum stands.
+/// Offset of the checksum.
 const CHECKSUM: usize = 0x1E;
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -48,7 +48,7 @@ prove_layout!(RawGroup, 64, {
     0x38 => bg_block_bitmap_csum_hi, 0x3A => bg_inode_bitmap_csum_hi,
 });
 
-/// What of a group was never written (`bg_flags`).
+/// Initialization flags of a group (`bg_flags`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupFlags(pub u16);
 
@@ -76,7 +76,7 @@ impl GroupFlags {
     }
 }
 
-/// What the descriptor of a group says.
+/// Descriptor of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// The bitmap of the group's blocks.
@@ -91,9 +91,10 @@ pub struct Group {
     pub free_inodes: u32,
     /// Inodes that are directories.
     pub used_dirs: u32,
-    /// What was never written.
+    /// Initialization flags.
     pub flags: GroupFlags,
-    /// The checksum of the block bitmap, see [`super::bitmap_checksum`]; 16 bits of it in small descriptors.
+    /// The checksum of the block bitmap, see [`super::bitmap_checksum`]; 16 bits of it in small
+    /// descriptors.
     pub block_bitmap_csum: u32,
     /// The same of the inode bitmap.
     pub inode_bitmap_csum: u32,
@@ -104,7 +105,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Decodes the descriptor of `group`; bytes that are missing are taken for zeros. Its checksum is not looked at.
+    /// Decodes the descriptor of `group`; bytes that are missing are taken for zeros. Its checksum
+    /// is not looked at.
     pub fn parse(bytes: &[u8], superblock: &Superblock) -> Self {
         let mut whole = [0; LARGE];
         let len = bytes.len().min(superblock.descriptor_size()).min(LARGE);
@@ -148,8 +150,8 @@ impl Group {
         Ok(())
     }
 
-    /// Writes the descriptor of `group` into `bytes`, which hold what was read (zeros if new); what this type does not
-    /// know of stays. The checksum is computed.
+    /// Writes the descriptor of `group` into `bytes`, which hold what was read (zeros if new); what
+    /// this type does not know of stays. The checksum is computed.
     pub fn encode(&self, bytes: &mut [u8], group: GroupNo, superblock: &Superblock) {
         let len = bytes.len().min(superblock.descriptor_size()).min(LARGE);
         let mut raw = RawGroup::new_zeroed();
@@ -197,7 +199,8 @@ impl RawGroup {
     }
 }
 
-/// The checksum of the descriptor of `group`, stored and computed; `None` if the volume's descriptors have none.
+/// The checksum of the descriptor of `group`, stored and computed; `None` if the volume's
+/// descriptors have none.
 pub fn group_checksums(bytes: &[u8], group: GroupNo, superblock: &Superblock) -> Option<(u16, u16)> {
     let bytes = bytes.get(..superblock.descriptor_size())?;
     let (before, rest) = bytes.split_at(CHECKSUM);
@@ -215,8 +218,8 @@ pub fn group_checksums(bytes: &[u8], group: GroupNo, superblock: &Superblock) ->
     Some((u16::from_le_bytes(*found), computed))
 }
 
-/// The checksum of a group's block or inode bitmap, as a descriptor of this volume holds it; `None` without the feature
-/// metadata_csum. It covers as many bits as a group has clusters or inodes.
+/// The checksum of a group's block or inode bitmap, as a descriptor of this volume holds it; `None`
+/// without the feature metadata_csum. It covers as many bits as a group has clusters or inodes.
 pub fn bitmap_checksum(bitmap: &[u8], bits: u32, superblock: &Superblock) -> Option<u32> {
     let covered = bitmap.get(..bits as usize / 8)?;
     let crc = crc32c(superblock.checksum_seed()?, covered);

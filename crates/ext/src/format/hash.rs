@@ -1,6 +1,6 @@
 //! Hashes of names in the index of a directory: the early one, half of MD4, and TEA.
 
-/// Which hash an index uses: its number, 0 to 2, and how characters beyond 127 count.
+/// Hash that an index uses: its number, 0 to 2, and how characters beyond 127 count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashVersion {
     /// 0 legacy, 1 half MD4, 2 TEA.
@@ -20,7 +20,7 @@ impl HashVersion {
 
 /// Larger than any hash that a name has: it marks the end of a directory in positions.
 const END: u32 = 0x7FFF_FFFF << 1;
-/// What MD4 begins with (RFC 1320).
+/// Initial value of MD4 (RFC 1320).
 const MD4_START: [u32; 4] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476];
 /// The additive constants of MD4's second and third round: square roots of 2 and 3 (RFC 1320).
 const MD4_ROUND_2: u32 = 0x5A82_7999;
@@ -28,9 +28,9 @@ const MD4_ROUND_3: u32 = 0x6ED9_EBA1;
 /// TEA's constant (Wheeler and Needham, 1994): 2^32 over the golden ratio.
 const TEA_DELTA: u32 = 0x9E37_79B9;
 
-/// The hash of `name` in an index of this version, and what orders names of one hash; `None` for another algorithm. `seed`
-/// is the superblock's; four zeros stand for MD4's own start. The lowest bit is always clear: an index uses it to say that
-/// a block continues the one before it.
+/// The hash of `name` in an index of this version, and what orders names of one hash; `None` for
+/// another algorithm. `seed` is the superblock's; four zeros stand for MD4's own start. The lowest
+/// bit is always clear: an index uses it to say that a block continues the one before it.
 pub fn name_hash(name: &[u8], version: HashVersion, seed: [u32; 4]) -> Option<(u32, u32)> {
     let start = if seed == [0; 4] { MD4_START } else { seed };
     let (hash, minor) = match version.algorithm {
@@ -68,7 +68,8 @@ fn legacy(name: &[u8], unsigned: bool) -> u32 {
     newer << 1
 }
 
-/// A part of a name, and how many bytes of the name were left where it begins: that number fills what is missing.
+/// A part of a name, and how many bytes of the name were left where it begins: that number fills
+/// what is missing.
 struct Chunk<'a> {
     bytes: &'a [u8],
     left: usize,
@@ -82,7 +83,8 @@ fn chunks(name: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// The chunk as `N` words, characters from the highest byte down, the rest filled with the length in every byte.
+/// The chunk as `N` words, characters from the highest byte down, the rest filled with the length
+/// in every byte.
 fn words<const N: usize>(chunk: &Chunk<'_>, unsigned: bool) -> [u32; N] {
     let fill = (chunk.left as u32 & 0xFF) * 0x0101_0101;
     let word =

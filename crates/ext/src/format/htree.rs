@@ -1,16 +1,17 @@
 //! The index of a directory: a tree of hashes in blocks that look empty to who does not know it.
 //!
-//! Block 0 of the directory is the root: "." and "..", whose record covers the rest. Nodes below it are one empty record.
-//! In both a table of hashes leads to further nodes or to blocks of entries; its first entry has no hash, and holds how
-//! many there are in its place. The lowest bit of a hash says that names of the hash may also stand in the block before.
+//! Block 0 of the directory is the root: "." and "..", whose record covers the rest. Nodes below it
+//! are one empty record. In both a table of hashes leads to further nodes or to blocks of entries;
+//! its first entry has no hash, and holds how many there are in its place. The lowest bit of a hash
+//! says that names of the hash may also stand in the block before.
 
 use super::{Ino, crc32c};
 use crate::error::{Corrupt, Place};
 
-/// Where the table begins in a root, and in a node.
+/// Offset of the table in a root, and in a node.
 const ROOT_TABLE: usize = 0x20;
 const NODE_TABLE: usize = 8;
-/// What of the root describes the tree, between the dots and the table.
+/// Offset of the tree's description in the root, between the dots and the table.
 const INFO: usize = 0x18;
 const INFO_LEN: u8 = 8;
 const ENTRY: usize = 8;
@@ -22,16 +23,17 @@ const MAX_LEVELS: [u64; 2] = [1, 2];
 /// An entry of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DxEntry {
-    /// The smallest hash below; the lowest bit says that the block before goes on here. 0 for the first entry.
+    /// The smallest hash below; the lowest bit says that the block before goes on here. 0 for the
+    /// first entry.
     pub hash: u32,
     /// The block of the directory.
     pub block: u32,
 }
 
-/// What a root says of its tree.
+/// Description of the tree, from its root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DxInfo {
-    /// How names are hashed: 0 to 2.
+    /// Hash of the names: 0 to 2.
     pub hash_version: u8,
     /// Levels of nodes between the root and the blocks of entries.
     pub indirect_levels: u8,
@@ -40,7 +42,7 @@ pub struct DxInfo {
 /// The root or a node of the index, without the dots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DxBlock {
-    /// What the tree is; in the root only.
+    /// Description of the tree; in the root only.
     pub info: Option<DxInfo>,
     /// Entries that there is room for.
     pub limit: u16,
@@ -99,8 +101,8 @@ impl DxBlock {
         Ok(Self { info, limit, entries })
     }
 
-    /// Writes table and info into `bytes`, a block of the directory; the dots of a root stay, a node's empty record is
-    /// written. A checksum must be renewed afterwards ([`seal_dx_block`]).
+    /// Writes table and info into `bytes`, a block of the directory; the dots of a root stay, a
+    /// node's empty record is written. A checksum must be renewed afterwards ([`seal_dx_block`]).
     pub fn encode(&self, bytes: &mut [u8]) {
         let size = bytes.len();
         let start = if let Some(info) = self.info {
@@ -129,7 +131,8 @@ impl DxBlock {
         table[0][..4].copy_from_slice(&[limit[0], limit[1], count[0], count[1]]);
     }
 
-    /// The entry that leads to names of `hash`: the last one whose hash is not larger. The first if all are.
+    /// The entry that leads to names of `hash`: the last one whose hash is not larger. The first if
+    /// all are.
     pub fn position(&self, hash: u32) -> usize {
         self.entries[1..].partition_point(|entry| entry.hash <= hash)
     }
@@ -147,8 +150,8 @@ fn encode_entry(entry: &DxEntry) -> [u8; ENTRY] {
     [h0, h1, h2, h3, b0, b1, b2, b3]
 }
 
-/// Where the table of an index block begins; `None` for a block of entries. A root is known by the record of "..", which
-/// covers the rest, and by its info.
+/// Offset of the table of an index block; `None` for a block of entries. A root is known by the
+/// record of "..", which covers the rest, and by its info.
 pub fn dx_table_offset(bytes: &[u8]) -> Option<usize> {
     let len = |at: usize| bytes.get(at..at + 2).map(|len| usize::from(u16::from_le_bytes([len[0], len[1]])));
     if len(4)? == bytes.len() {
@@ -159,7 +162,7 @@ pub fn dx_table_offset(bytes: &[u8]) -> Option<usize> {
     (is_root && bytes[INFO + 5] == INFO_LEN).then_some(ROOT_TABLE)
 }
 
-/// Where the tail of an index block begins, and how many bytes its checksum covers before it.
+/// Offset of the tail of an index block, and number of bytes before it that its checksum covers.
 fn tail(bytes: &[u8], table: usize) -> Option<(usize, usize)> {
     let word = |at: usize| bytes.get(at..at + 2).map(|w| usize::from(u16::from_le_bytes([w[0], w[1]])));
     let (limit, count) = (word(table)?, word(table + 2)?);
@@ -167,8 +170,8 @@ fn tail(bytes: &[u8], table: usize) -> Option<(usize, usize)> {
     (count <= limit && at + TAIL <= bytes.len()).then_some((at, table + count * ENTRY))
 }
 
-/// The checksum of a root or node, stored and computed; `None` if it is none, or has no room for it. `seed` is
-/// [`super::Inode::checksum_seed`] of the directory.
+/// The checksum of a root or node, stored and computed; `None` if it is none, or has no room for
+/// it. `seed` is [`super::Inode::checksum_seed`] of the directory.
 pub fn dx_block_checksums(bytes: &[u8], seed: u32) -> Option<(u32, u32)> {
     let (at, covered) = tail(bytes, dx_table_offset(bytes)?)?;
     let found = u32::from_le_bytes(*bytes[at + 4..].first_chunk()?);

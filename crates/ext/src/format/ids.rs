@@ -17,7 +17,8 @@ macro_rules! number {
 }
 
 number! {
-    /// A block of the volume, in the volume's block size, counted from the start of the device. 0 is none (a hole).
+    /// A block of the volume, in the volume's block size, counted from the start of the device. 0
+    /// is none (a hole).
     BlockAddr(u64)
 }
 
@@ -31,8 +32,8 @@ number! {
     GroupNo(u32)
 }
 
-/// The bit of a block number that mounts with physical pointers use to tell the places of their device: the highest one of a
-/// pointer of ext3. A volume with such pointers has fewer blocks.
+/// The bit of a block number that mounts with physical pointers use to tell the places of their
+/// device: the highest one of a pointer of ext3. A volume with such pointers has fewer blocks.
 pub(crate) const PHYSICAL_BIT: u64 = 1 << 31;
 
 impl BlockAddr {
@@ -52,7 +53,7 @@ impl Ino {
     pub const BAD_BLOCKS: Self = Self(1);
     /// The root directory.
     pub const ROOT: Self = Self(2);
-    /// What holds the blocks kept for more group descriptors.
+    /// Inode of the blocks that are kept for more group descriptors.
     pub const RESIZE: Self = Self(7);
     /// The journal, by custom.
     pub const JOURNAL: Self = Self(8);

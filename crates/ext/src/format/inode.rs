@@ -13,7 +13,7 @@ use crate::error::{Corrupt, Place};
 pub(super) const OLD_SIZE: usize = 128;
 /// Bytes of pointers, extents, or a short link's target.
 pub const BLOCK_AREA: usize = 60;
-/// What is known of the extra part.
+/// Known bytes of the extra part.
 const EXTRA_SIZE: usize = 32;
 /// The two halves of the checksum.
 const CHECKSUM_LOW: usize = 0x7C;
@@ -135,11 +135,13 @@ pub struct Inode {
     pub uid: u32,
     /// The group.
     pub gid: u32,
-    /// Names that lead to it; for a directory 2 and one for each subdirectory, or 1 for too many to count.
+    /// Names that lead to it; for a directory 2 and one for each subdirectory, or 1 for too many to
+    /// count.
     pub links: u16,
     /// Size in bytes.
     pub size: u64,
-    /// What its content, its pointers or extents, and its attribute block take, in sectors of 512 bytes.
+    /// Sectors of 512 bytes that its content, its pointers or extents, and its attribute block
+    /// take.
     pub sectors: u64,
     /// Last read.
     pub atime: Timestamp,
@@ -149,9 +151,10 @@ pub struct Inode {
     pub mtime: Timestamp,
     /// Made; only in inodes that have room for it.
     pub crtime: Option<Timestamp>,
-    /// When it was deleted, in seconds since 1970; for an orphan the next inode of the list of orphans.
+    /// Time of its deletion, in seconds since 1970; for an orphan the next inode of the list of
+    /// orphans.
     pub dtime: u32,
-    /// What the content is, and attributes that lsattr shows.
+    /// Form of the content, and attributes that lsattr shows.
     pub flags: InodeFlags,
     /// Tells apart the files that had this number.
     pub generation: u32,
@@ -165,17 +168,19 @@ pub struct Inode {
     pub extra_isize: u16,
     /// `i_block`: pointers, the root of the extents, a short link's target, or a device's number.
     pub block: [u8; BLOCK_AREA],
-    /// What lies behind the fields: extended attributes. Empty in inodes of 128 bytes.
+    /// Bytes behind the fields: extended attributes. Empty in inodes of 128 bytes.
     pub xattr_area: Vec<u8>,
 }
 
-/// The extra field from `start` to `end`, bytes counted from the start of the extra part, lies in `extra_isize`.
+/// The extra field from `start` to `end`, bytes counted from the start of the extra part, lies in
+/// `extra_isize`.
 const fn has_field(extra_isize: u16, end: usize) -> bool {
     extra_isize as usize >= end
 }
 
 impl Inode {
-    /// An inode of no size and without content, names and owner, with the fields that the volume's new inodes have.
+    /// An inode of no size and without content, names and owner, with the fields that the volume's
+    /// new inodes have.
     pub fn new(ino: Ino, mode: u16, superblock: &Superblock) -> Self {
         let room = (superblock.inode_size as usize - OLD_SIZE) as u16;
         let extra_isize = room.min(superblock.want_extra_isize);
@@ -256,8 +261,8 @@ impl Inode {
         self.project = word(0x20, extra.i_projid);
     }
 
-    /// Writes the inode into `bytes`, which hold what was read (zeros if new) and are as many as the volume's inodes
-    /// have; what this type does not know of stays. The checksum is computed.
+    /// Writes the inode into `bytes`, which hold what was read (zeros if new) and are as many as
+    /// the volume's inodes have; what this type does not know of stays. The checksum is computed.
     pub fn encode(&self, bytes: &mut [u8], superblock: &Superblock) {
         let Some(bytes) = bytes.get_mut(..usize::from(superblock.inode_size)) else { return };
         let (old, rest) = bytes.split_at_mut(OLD_SIZE);
@@ -291,7 +296,7 @@ impl Inode {
         area[len..].fill(0);
     }
 
-    /// What kind of file it is.
+    /// Type of the file.
     pub const fn file_type(&self) -> FileType {
         FileType::of_mode(self.mode)
     }
@@ -308,7 +313,8 @@ impl Inode {
         self.file_type() == FileType::SYMLINK && self.size < BLOCK_AREA as u64 && inside
     }
 
-    /// The 15 pointers: 12 direct ones, and the indirect, double indirect and triple indirect block.
+    /// The 15 pointers: 12 direct ones, and the indirect, double indirect and triple indirect
+    /// block.
     pub fn pointers(&self) -> [u32; 15] {
         let words = self.block.as_chunks::<4>().0;
         std::array::from_fn(|i| u32::from_le_bytes(words[i]))
@@ -319,7 +325,8 @@ impl Inode {
         self.block[index * 4..][..4].copy_from_slice(&pointer.to_le_bytes());
     }
 
-    /// The number of a device, major and minor. Old small numbers stand in the first pointer, others in the second.
+    /// The number of a device, major and minor. Old small numbers stand in the first pointer,
+    /// others in the second.
     pub fn device(&self) -> (u32, u32) {
         match self.pointers() {
             [0, new, ..] => (new >> 8 & 0xFFF, new & 0xFF | new >> 12 & 0xF_FF00),
@@ -337,7 +344,8 @@ impl Inode {
         }
     }
 
-    /// What checksums of its extents and directory blocks begin with; `None` without the feature metadata_csum.
+    /// Initial value of the checksums of its extents and directory blocks; `None` without the
+    /// feature metadata_csum.
     pub fn checksum_seed(&self, superblock: &Superblock) -> Option<u32> {
         superblock.checksum_seed().map(|seed| inode_seed(seed, self.ino, self.generation))
     }
@@ -432,8 +440,8 @@ fn has_high_half(bytes: &[u8]) -> bool {
     extra.is_some_and(|extra| extra >= 4)
 }
 
-/// The checksum of the inode in `bytes`, as many as the volume's inodes have: stored and computed; `None` without the
-/// feature metadata_csum. Inodes of 128 bytes hold 16 bits of it.
+/// The checksum of the inode in `bytes`, as many as the volume's inodes have: stored and computed;
+/// `None` without the feature metadata_csum. Inodes of 128 bytes hold 16 bits of it.
 pub fn inode_checksums(bytes: &[u8], ino: Ino, superblock: &Superblock) -> Option<(u32, u32)> {
     let seed = superblock.checksum_seed()?;
     let bytes = bytes.get(..usize::from(superblock.inode_size))?;

@@ -1,11 +1,13 @@
 //! The bytes of the on-disk format: one structure a file, encoders and decoders, no device.
 //!
-//! Each structure stands twice. The private one mirrors the disk (little-endian, packed, the kernel's field names) and its
-//! size and offsets are proved when it is compiled; the public one is what the rest of the crate uses. Values that a newer
-//! kernel may extend (file types, features, flags) are newtypes, so that reading an unknown one loses nothing.
+//! Each structure stands twice. The private one mirrors the disk (little-endian, packed, the
+//! kernel's field names) and its size and offsets are proved when it is compiled; the public one is
+//! what the rest of the crate uses. Values that a newer kernel may extend (file types, features,
+//! flags) are newtypes, so that reading an unknown one loses nothing.
 //!
-//! Blocks are slices of the volume's block size: 1, 2 or 4 KiB. A checksum has two functions: one that gives what is
-//! stored and what it should be, and `seal_...`, which renews it after a change; both do nothing where there is none.
+//! Blocks are slices of the volume's block size: 1, 2 or 4 KiB. A checksum has two functions: one
+//! that gives what is stored and what it should be, and `seal_...`, which renews it after a change;
+//! both do nothing where there is none.
 
 mod bits;
 mod crc;

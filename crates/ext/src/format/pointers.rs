@@ -1,10 +1,11 @@
-//! Block maps, the way of ext2 and ext3: 12 direct pointers, then trees of one, two and three levels.
+//! Block maps, the way of ext2 and ext3: 12 direct pointers, then trees of one, two and three
+//! levels.
 
 /// Pointers in the inode that lead to data.
 pub const DIRECT_POINTERS: u32 = 12;
 
-/// The way from the inode to a block of a file: `slots[0]` among the inode's 15 pointers, then one slot in each block of
-/// pointers.
+/// The way from the inode to a block of a file: `slots[0]` among the inode's 15 pointers, then one
+/// slot in each block of pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointerWay {
     slots: [u32; 4],
@@ -12,7 +13,8 @@ pub struct PointerWay {
 }
 
 impl PointerWay {
-    /// The way to block `block` of a file, with `per_block` pointers in a block; `None` beyond the largest file.
+    /// The way to block `block` of a file, with `per_block` pointers in a block; `None` beyond the
+    /// largest file.
     pub fn to(block: u32, per_block: u32) -> Option<Self> {
         if block < DIRECT_POINTERS {
             return Some(Self { slots: [block, 0, 0, 0], depth: 0 });
@@ -47,7 +49,8 @@ impl PointerWay {
     }
 }
 
-/// How many blocks of a file a pointer leads to that stands `depth` blocks of pointers above the data.
+/// Number of blocks of a file below a pointer that stands `depth` blocks of pointers above the
+/// data.
 pub const fn blocks_below(depth: u32, per_block: u32) -> u64 {
     (per_block as u64).pow(depth)
 }

@@ -1,4 +1,5 @@
-//! The superblock: what the volume is. 1024 bytes at byte 1024 of the device, and copies in some groups.
+//! The superblock: what the volume is. 1024 bytes at byte 1024 of the device, and copies in some
+//! groups.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
@@ -9,12 +10,12 @@ use crate::error::{Corrupt, Error, Incompatible, Place};
 
 /// The magic number of ext2, ext3 and ext4.
 pub const MAGIC: u16 = 0xEF53;
-/// Where the first superblock begins, in bytes from the start of the device.
+/// Offset of the first superblock, in bytes from the start of the device.
 pub const SUPERBLOCK_OFFSET: u64 = 1024;
 /// The size of a superblock.
 pub const SUPERBLOCK_SIZE: usize = 1024;
 
-/// Where the checksum stands, and how many bytes it covers.
+/// Offset of the checksum, and number of bytes that it covers.
 const CHECKSUM_OFFSET: usize = 1020;
 /// `s_checksum_type` of CRC-32C, the only one there is.
 const CRC32C: u8 = 1;
@@ -126,7 +127,8 @@ struct RawSuperblock {
     s_encoding_flags: U16,
     s_orphan_file_inum: U32,
     s_reserved: [U32; 88],
-    /// Of devirtualised volumes only: the last batch of renames, and how many blocks are reached by physical address.
+    /// Of devirtualised volumes only: the last batch of renames, and how many blocks are reached by
+    /// physical address.
     d_last_batch: U64,
     d_physical_blocks: U64,
     d_reserved: U64,
@@ -144,7 +146,7 @@ prove_layout!(RawSuperblock, 1024, {
     0x274 => s_wtime_hi, 0x27C => s_encoding, 0x280 => s_orphan_file_inum, 0x3E4 => d_last_batch, 0x3FC => s_checksum,
 });
 
-/// How the volume was left (`s_state`).
+/// State in which the volume was left (`s_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State(pub u16);
 
@@ -170,22 +172,22 @@ pub const FLAG_UNSIGNED_HASH: u32 = 2;
 /// The first or the last error that a kernel found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorRecord {
-    /// When, in seconds since 1970; 0 if there was none.
+    /// Time of the error, in seconds since 1970; 0 if there was none.
     pub time: u64,
     /// The inode that was worked on.
     pub ino: Ino,
     /// The block that was worked on.
     pub block: BlockAddr,
-    /// Which function of the kernel, up to 32 bytes.
+    /// Name of the kernel's function, up to 32 bytes.
     pub function: [u8; 32],
     /// The line in its source.
     pub line: u32,
-    /// What kind of error.
+    /// Kind of error.
     pub code: u8,
 }
 
-/// What the volume is. Blocks are in the volume's block size, times in seconds since 1970. What stands in no field here
-/// is kept from the bytes that were read.
+/// The superblock. Blocks are in the volume's block size, times in seconds since 1970. Bytes
+/// without a field here are kept from those that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// Inodes, used or not: as many as groups times [`Self::inodes_per_group`].
@@ -194,7 +196,8 @@ pub struct Superblock {
     pub blocks_count: u64,
     /// Blocks that only the owner of the reserve may fill.
     pub reserved_blocks: u64,
-    /// Blocks that hold nothing. In a mounted volume kernels keep it in memory; the groups' counts are what holds.
+    /// Blocks that hold nothing. In a mounted volume kernels keep it in memory; the groups' counts
+    /// are what holds.
     pub free_blocks: u64,
     /// Inodes that are not used.
     pub free_inodes: u32,
@@ -202,7 +205,8 @@ pub struct Superblock {
     pub first_data_block: u32,
     /// The logarithm of the block's size, 10 to 12.
     pub log_block_size: u32,
-    /// The logarithm of an allocation cluster's size; that of the block but with the feature bigalloc.
+    /// The logarithm of an allocation cluster's size; that of the block but with the feature
+    /// bigalloc.
     pub log_cluster_size: u32,
     /// Blocks in a group; the last one may have fewer.
     pub blocks_per_group: u32,
@@ -218,9 +222,9 @@ pub struct Superblock {
     pub mount_count: u16,
     /// Mounts after which a check is due; 0xFFFF for never.
     pub max_mount_count: u16,
-    /// How it was left.
+    /// State in which it was left.
     pub state: State,
-    /// What a kernel does about errors: 1 go on, 2 read only, 3 panic.
+    /// Reaction of a kernel to errors: 1 go on, 2 read only, 3 panic.
     pub errors: u16,
     /// Revision, major and minor.
     pub revision: (u32, u16),
@@ -248,7 +252,7 @@ pub struct Superblock {
     pub uuid: [u8; 16],
     /// The label, filled with zeros.
     pub label: [u8; 16],
-    /// Where it was last mounted, filled with zeros.
+    /// Path at which it was last mounted, filled with zeros.
     pub last_mounted: [u8; 64],
     /// Blocks kept behind each table of descriptors for its growth.
     pub reserved_gdt_blocks: u16,
@@ -260,13 +264,14 @@ pub struct Superblock {
     pub journal_dev: u32,
     /// The first inode of the list of orphans; 0 for none. The next one stands in its `dtime`.
     pub last_orphan: Ino,
-    /// What hashes of names begin with; zeros stand for the algorithm's own start.
+    /// Initial value of the hashes of names; zeros stand for the algorithm's own start.
     pub hash_seed: [u32; 4],
     /// The hash of new indexed directories, as in an index: 0 to 2.
     pub hash_version: u8,
-    /// What [`Self::journal_backup`] is: 1 for a copy of the journal's inode.
+    /// Kind of [`Self::journal_backup`]: 1 for a copy of the journal's inode.
     pub journal_backup_type: u8,
-    /// Bytes of a group descriptor as stored; 0 without the feature 64bit. See [`Self::descriptor_size`].
+    /// Bytes of a group descriptor as stored; 0 without the feature 64bit. See
+    /// [`Self::descriptor_size`].
     pub desc_size: u16,
     /// Mount options that hold unless others are given.
     pub default_mount_opts: u32,
@@ -288,7 +293,7 @@ pub struct Superblock {
     pub raid_stripe_width: u32,
     /// Groups whose bitmaps and inode tables lie together, as a logarithm.
     pub log_groups_per_flex: u8,
-    /// How metadata are checksummed: 1 is CRC-32C.
+    /// Algorithm of the metadata checksums: 1 is CRC-32C.
     pub checksum_type: u8,
     /// KiB written in the volume's life.
     pub kbytes_written: u64,
@@ -310,10 +315,11 @@ pub struct Superblock {
     pub checksum_seed: u32,
     /// The file of orphans, with the feature orphan_file.
     pub orphan_file_ino: Ino,
-    /// With [`Incompat::DEVIRTUALIZED`]: the last batch of renames of which the pointers are written.
+    /// With [`Incompat::DEVIRTUALIZED`]: the last batch of renames of which the pointers are
+    /// written.
     pub last_batch: u64,
-    /// With [`Incompat::DEVIRTUALIZED`]: blocks that are reached by the addresses of the drive. No bitmap tells of them;
-    /// [`Self::free_blocks`] does not count them as free.
+    /// With [`Incompat::DEVIRTUALIZED`]: blocks that are reached by the addresses of the drive. No
+    /// bitmap tells of them; [`Self::free_blocks`] does not count them as free.
     pub physical_blocks: u64,
 }
 
@@ -321,8 +327,9 @@ impl Superblock {
     /// Decodes and checks the superblock that lies in `group`.
     ///
     /// # Errors
-    /// [`Error::NotExt`]; [`Error::Incompatible`] for other block sizes, revisions and unknown incompatible features (a
-    /// read-only one is the caller's to look at: [`RoCompat::WRITTEN`]); [`Error::Corrupt`] with the field that is wrong.
+    /// [`Error::NotExt`]; [`Error::Incompatible`] for other block sizes, revisions and unknown
+    /// incompatible features (a read-only one is the caller's to look at: [`RoCompat::WRITTEN`]);
+    /// [`Error::Corrupt`] with the field that is wrong.
     pub fn parse(bytes: &[u8; SUPERBLOCK_SIZE], group: GroupNo) -> Result<Self, Error> {
         let superblock = Self::parse_on_drive(bytes, group)?;
         match superblock.incompat.has(Incompat::DEVIRTUALIZED) {
@@ -348,7 +355,8 @@ impl Superblock {
         Ok(superblock)
     }
 
-    /// The bytes. What this type does not know of is kept from `base`, the bytes that were read; zeros for a new volume.
+    /// The bytes. What this type does not know of is kept from `base`, the bytes that were read;
+    /// zeros for a new volume.
     pub fn encode(&self, base: &[u8; SUPERBLOCK_SIZE]) -> [u8; SUPERBLOCK_SIZE] {
         let mut bytes = *base;
         let raw: &mut RawSuperblock = transmute_mut!(&mut bytes);
@@ -360,7 +368,7 @@ impl Superblock {
         bytes
     }
 
-    /// What checksums of metadata begin with; `None` without the feature metadata_csum.
+    /// Initial value of the metadata checksums; `None` without the feature metadata_csum.
     pub fn checksum_seed(&self) -> Option<u32> {
         let own = || match self.incompat.has(Incompat::CSUM_SEED) {
             true => self.checksum_seed,
@@ -369,7 +377,7 @@ impl Superblock {
         self.ro_compat.has(RoCompat::METADATA_CSUM).then(own)
     }
 
-    /// How names are hashed in a directory whose index says `version` (0 to 2).
+    /// Hash of the names in a directory whose index says `version` (0 to 2).
     pub fn hash_version(&self, version: u8) -> HashVersion {
         HashVersion { algorithm: version, unsigned: self.flags & FLAG_UNSIGNED_HASH != 0 }
     }

@@ -2,16 +2,16 @@
 
 use dovetail_vfs::Timestamp;
 
-/// The time in `seconds`, which are signed, and in an inode's extra word: two bits that extend them beyond 2038, then 30
-/// bits of nanoseconds.
+/// The time in `seconds`, which are signed, and in an inode's extra word: two bits that extend them
+/// beyond 2038, then 30 bits of nanoseconds.
 pub(super) fn decode_time(seconds: u32, extra: Option<u32>) -> Timestamp {
     let base = i64::from(seconds as i32);
     let Some(extra) = extra else { return Timestamp { seconds: base, nanoseconds: 0 } };
     Timestamp { seconds: base + (i64::from(extra & 3) << 32), nanoseconds: extra >> 2 }
 }
 
-/// The two words of a time; what they cannot hold comes out as the nearest time that they can. Without an extra word
-/// the first one alone is stored.
+/// The two words of a time; what they cannot hold comes out as the nearest time that they can.
+/// Without an extra word the first one alone is stored.
 pub(super) fn encode_time(time: Timestamp, has_extra: bool) -> (u32, u32) {
     let min = i64::from(i32::MIN);
     let max = i64::from(i32::MAX) + if has_extra { 3 << 32 } else { 0 };

@@ -1,7 +1,8 @@
 //! Extended attributes: behind the fields of an inode, and in a block that inodes may share.
 //!
-//! Entries stand at the area's start and grow up, values at its end and grow down. In an inode a magic number comes first,
-//! and values are found from the first entry on; in a block a header comes first, and they are found from its start on.
+//! Entries stand at the area's start and grow up, values at its end and grow down. In an inode a
+//! magic number comes first, and values are found from the first entry on; in a block a header
+//! comes first, and they are found from its start on.
 
 use dovetail_vfs::kit::XattrNameSpace;
 
@@ -14,7 +15,7 @@ pub const XATTR_MAGIC: u32 = 0xEA02_0000;
 const INLINE_HEADER: usize = 4;
 /// The header of a block.
 const BLOCK_HEADER: usize = 32;
-/// Where the checksum of a block stands.
+/// Offset of the checksum of a block.
 const CHECKSUM: usize = 16;
 /// An entry before its name.
 const ENTRY: usize = 16;
@@ -58,8 +59,8 @@ pub type Xattr = dovetail_vfs::kit::Xattr<XattrIndex>;
 #[error("the extended attributes have no room")]
 pub struct NoRoom;
 
-/// The hash of name and value, which stands in entries of blocks: the name by characters, then the value by words, the
-/// last filled with zeros.
+/// The hash of name and value, which stands in entries of blocks: the name by characters, then the
+/// value by words, the last filled with zeros.
 fn xattr_hash(xattr: &Xattr) -> u32 {
     let name = xattr.name.iter().fold(0_u32, |hash, &byte| hash.rotate_left(5) ^ u32::from(byte));
     let words = xattr.value.chunks(4).map(|chunk| {
@@ -77,17 +78,19 @@ fn entry_len(name: &[u8]) -> usize {
 /// An area of entries and values.
 struct Area<'a> {
     bytes: &'a [u8],
-    /// Where the first entry is.
+    /// Offset of the first entry.
     first: usize,
-    /// What offsets of values count from.
+    /// Offset from which the offsets of values count.
     base: usize,
     place: Place,
 }
 
-/// Attributes in the area behind the fields of inode `ino`; an area without the magic number has none.
+/// Attributes in the area behind the fields of inode `ino`; an area without the magic number has
+/// none.
 ///
 /// # Errors
-/// [`Damage::XattrOverrun`]; a value in an inode of its own, which needs a feature that is not supported.
+/// [`Damage::XattrOverrun`]; a value in an inode of its own, which needs a feature that is not
+/// supported.
 pub fn parse_inline_xattrs(area: &[u8], ino: Ino) -> Result<Vec<Xattr>, Corrupt> {
     if area.first_chunk().is_none_or(|magic| u32::from_le_bytes(*magic) != XATTR_MAGIC) {
         return Ok(Vec::new());
@@ -152,7 +155,8 @@ struct RawEntry<'a> {
     value_size: usize,
 }
 
-/// The area behind the fields of an inode, `room` bytes, with these attributes in this order; zeros for none.
+/// The area behind the fields of an inode, `room` bytes, with these attributes in this order; zeros
+/// for none.
 ///
 /// # Errors
 /// [`NoRoom`].
@@ -167,7 +171,7 @@ pub fn encode_inline_xattrs(list: &[Xattr], room: usize) -> Result<Vec<u8>, NoRo
     Ok(area)
 }
 
-/// What stands at the start of a block of attributes.
+/// Header of a block of attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XattrBlockHeader {
     /// Inodes that share the block.
@@ -181,13 +185,14 @@ pub fn xattr_block_header(block: &[u8]) -> XattrBlockHeader {
     XattrBlockHeader { refcount: super::u32_at(block, 4), hash: super::u32_at(block, 12) }
 }
 
-/// Sets how many inodes share a block of attributes. Its checksum must be renewed ([`seal_xattr_block`]).
+/// Sets how many inodes share a block of attributes. Its checksum must be renewed
+/// ([`seal_xattr_block`]).
 pub fn set_xattr_refcount(block: &mut [u8], refcount: u32) {
     block[4..8].copy_from_slice(&refcount.to_le_bytes());
 }
 
-/// A block of `block_size` bytes with these attributes, for one inode; they are sorted as kernels need it. A checksum is
-/// to be added ([`seal_xattr_block`]).
+/// A block of `block_size` bytes with these attributes, for one inode; they are sorted as kernels
+/// need it. A checksum is to be added ([`seal_xattr_block`]).
 ///
 /// # Errors
 /// [`NoRoom`].
@@ -241,7 +246,8 @@ fn put_entries<'a>(
     Ok(())
 }
 
-/// The checksum of the attribute block at `at`, stored and computed; `seed` is [`super::Superblock::checksum_seed`].
+/// The checksum of the attribute block at `at`, stored and computed; `seed` is
+/// [`super::Superblock::checksum_seed`].
 pub fn xattr_block_checksums(block: &[u8], at: BlockAddr, seed: u32) -> (u32, u32) {
     let crc = crc32c(crc32c(seed, &at.0.to_le_bytes()), &block[..CHECKSUM]);
     let crc = crc32c(crc32c(crc, &[0; 4]), &block[CHECKSUM + 4..]);

@@ -10,7 +10,8 @@ use crate::format::{
 };
 use crate::volume::Block;
 
-/// Differences between two bitmaps: the first one and how many, of bits that are only in the one, and only in the other.
+/// Differences between two bitmaps: the first one and how many, of bits that are only in the one,
+/// and only in the other.
 type Differences = [Option<(usize, u64)>; 2];
 
 impl<D: BlockDevice> Checker<D> {
@@ -78,7 +79,8 @@ impl<D: BlockDevice> Checker<D> {
         Ok(free)
     }
 
-    /// Blocks of a group that its own head, bitmaps and table take, and those of other groups in it.
+    /// Blocks of a group that its own head, bitmaps and table take, and those of other groups in
+    /// it.
     fn own_blocks(&self, number: GroupNo) -> u32 {
         let superblock = &self.volume.superblock;
         let inside = |at: BlockAddr| superblock.group_of(at).0 == number;

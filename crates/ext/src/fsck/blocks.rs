@@ -9,7 +9,7 @@ use crate::format::{
     pointer,
 };
 
-/// What was seen of a file's blocks.
+/// Facts about a file's blocks, as they were seen.
 #[derive(Debug, Default)]
 struct Seen {
     /// Blocks that it takes, its tree among them.
@@ -21,7 +21,8 @@ struct Seen {
 }
 
 impl<D: BlockDevice> Checker<D> {
-    /// Claims the blocks of a file and compares them with its size; says how many there are, if that can be told.
+    /// Claims the blocks of a file and compares them with its size; says how many there are, if
+    /// that can be told.
     pub(super) fn check_blocks(&mut self, inode: &Inode) -> Result<Option<u64>, Error> {
         let mut seen = Seen::default();
         if inode.flags.has(InodeFlags::EXTENTS) {
@@ -59,7 +60,8 @@ impl<D: BlockDevice> Checker<D> {
         (u64::from(DIRECT_POINTERS) + pointers + pointers.pow(2) + pointers.pow(3)) * size
     }
 
-    /// A file's size reaches into its last written block; a directory's and a link's is that of its blocks.
+    /// A file's size reaches into its last written block; a directory's and a link's is that of its
+    /// blocks.
     fn check_size(&mut self, inode: &Inode, end: u64) {
         let (ino, found) = (inode.ino, inode.size);
         let size = u64::from(self.volume.superblock.block_size());
@@ -141,7 +143,8 @@ impl<D: BlockDevice> Checker<D> {
         Ok(())
     }
 
-    /// A pointer that stands `depth` blocks of pointers above the data, to what begins at `block` of the file.
+    /// A pointer that stands `depth` blocks of pointers above the data, to what begins at `block`
+    /// of the file.
     fn check_pointer(
         &mut self,
         inode: &Inode,

@@ -1,4 +1,4 @@
-//! What a check may find: one variant for each kind, with the values that disagree.
+//! Findings of a check: one variant for each kind, with the values that disagree.
 
 use dovetail_vfs::check::Name;
 use dovetail_vfs::findings;
@@ -13,7 +13,8 @@ findings! {
     Unusable: Error, { reason: Corrupt } => "nothing more can be checked: {reason}";
     /// The first superblock is damaged; the volume was checked by its backup.
     Backup: Error, { reason: Corrupt } => "{reason}; the backup in group 1 is whole and was used";
-    /// A structure that cannot be decoded: a field outside its range, a wrong checksum, a block outside the volume.
+    /// A structure that cannot be decoded: a field outside its range, a wrong checksum, a block
+    /// outside the volume.
     Damaged: Error, { reason: Corrupt } => "{reason}";
     /// The journal cannot be used.
     Journal: Error, { reason: String } => "the journal: {reason}";
@@ -96,10 +97,13 @@ findings! {
     Uninitialised: Error, { group: GroupNo, what: &'static str } => "group {group} says that its {what} was never written, and it is in use";
     /// A count of a group's descriptor is wrong.
     GroupCount: Error, { group: GroupNo, field: &'static str, found: u32, expected: u32 } => "group {group}: {field} is {found}, not {expected}";
-    /// A pointer leads to a place of the drive at which the drive has nothing: the volume lies on another drive, or the block is lost.
+    /// A pointer leads to a place of the drive at which the drive has nothing: the volume lies on
+    /// another drive, or the block is lost.
     PlaceMissing: Error, { address: BlockAddr } => "block {address} is a place of the drive, which has nothing there";
-    /// The drive holds blocks by places that nothing leads to, as a power cut leaves them. The next mount for writing gives them back.
+    /// The drive holds blocks by places that nothing leads to, as a power cut leaves them. The next
+    /// mount for writing gives them back.
     PlacesLeaked: Warning, { first: BlockAddr, count: u64 } => "the drive holds {count} blocks that no pointer leads to, the first at {first}";
-    /// A count of the superblock is wrong. Kernels compute it from the groups' counts, and write it when they unmount.
+    /// A count of the superblock is wrong. Kernels compute it from the groups' counts, and write it
+    /// when they unmount.
     Total: Warning, { field: &'static str, found: u64, expected: u64 } => "the superblock's {field} is {found}, not {expected}";
 }

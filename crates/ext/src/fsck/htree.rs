@@ -1,4 +1,5 @@
-//! The index of a directory: each block of entries is reached once, and its names have the hashes that lead there.
+//! The index of a directory: each block of entries is reached once, and its names have the hashes
+//! that lead there.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -37,7 +38,8 @@ impl<D: BlockDevice> Checker<D> {
         Ok(())
     }
 
-    /// A node whose names have hashes in `range`; `levels` nodes stand between it and the blocks of entries.
+    /// A node whose names have hashes in `range`; `levels` nodes stand between it and the blocks of
+    /// entries.
     fn check_node(
         &mut self,
         walk: &mut Walk<'_>,

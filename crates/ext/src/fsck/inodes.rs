@@ -18,7 +18,8 @@ impl<D: BlockDevice> Checker<D> {
         Ok(())
     }
 
-    /// Where groups have checksums, inodes at a table's end that were never used are not read.
+    /// Checks the inodes of a group. Those at the end of its table that were never used are not
+    /// read if groups have checksums.
     fn check_table(&mut self, number: GroupNo, group: &Group) -> Result<(), Error> {
         let per_group = self.volume.superblock.inodes_per_group;
         let mut count = per_group;

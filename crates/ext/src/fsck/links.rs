@@ -3,7 +3,8 @@
 use super::{Checker, Finding, Used};
 use crate::format::{FileType, Ino, RoCompat};
 
-/// Subdirectories that the links of a directory count; with more the count is 1 (the feature dir_nlink).
+/// Subdirectories that the links of a directory count; with more the count is 1 (the feature
+/// dir_nlink).
 const MOST_LINKS: u64 = 65_000;
 
 impl<D> Checker<D> {

@@ -1,13 +1,15 @@
 //! Checking a volume.
 //!
-//! [`check`] reads the volume as after its recovery: it visits every inode in use and every block that it leads to, walks
-//! all directories, and then compares what it reached with what bitmaps, descriptors and superblock say. Each
-//! disagreement is a [`Finding`].
+//! [`check`] reads the volume as after its recovery: it visits every inode in use and every block
+//! that it leads to, walks all directories, and then compares what it reached with what bitmaps,
+//! descriptors and superblock say. Each disagreement is a [`Finding`].
 //!
-//! Hazards: the volume is damaged, so no field is believed before it is checked. Trees end because their depth does, and
-//! every inode and directory block is visited once; memory follows what is in use.
+//! Hazards: the volume is damaged, so no field is believed before it is checked. Trees end because
+//! their depth does, and every inode and directory block is visited once; memory follows what is in
+//! use.
 //!
-//! Left out: repairing; the content of quota files, of orphan files and of lists of bad blocks; volumes with clusters.
+//! Left out: repairing; the content of quota files, of orphan files and of lists of bad blocks;
+//! volumes with clusters.
 
 mod bitmaps;
 mod blocks;
@@ -35,7 +37,7 @@ use crate::format::{BlockAddr, Compat, Group, GroupNo, Ino, RoCompat, State};
 use crate::space::Space;
 use crate::volume::Volume;
 
-/// How to check.
+/// Options of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Findings kept of one kind; more are only counted.
@@ -48,7 +50,7 @@ impl Default for Options {
     }
 }
 
-/// What is known of an inode in use.
+/// Facts about an inode in use.
 #[derive(Clone, Copy, Debug)]
 struct Used {
     mode: u16,
@@ -57,15 +59,15 @@ struct Used {
     found: u64,
     /// The directory that has an entry for it, if it is one itself.
     parent: Ino,
-    /// What its "..", if it is a directory, says.
+    /// Inode that its ".." names, if it is a directory.
     dot_dot: Ino,
 }
 
 /// Checks the volume on `device`, without writing.
 ///
 /// # Errors
-/// [`Error::NotExt`], [`Error::Incompatible`], [`Error::Io`]. A volume that is too damaged to be opened is a report
-/// with [`Finding::Unusable`].
+/// [`Error::NotExt`], [`Error::Incompatible`], [`Error::Io`]. A volume that is too damaged to be
+/// opened is a report with [`Finding::Unusable`].
 pub fn check<D: BlockDevice>(device: D, options: Options) -> Result<Report, Error> {
     match Volume::open(device) {
         Ok(volume) => run(volume, options),

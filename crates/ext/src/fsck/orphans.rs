@@ -1,4 +1,5 @@
-//! The list of inodes without a name that are still to be freed or cut: each leads to the next by its time of deletion.
+//! The list of inodes without a name that are still to be freed or cut: each leads to the next by
+//! its time of deletion.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! Blocks at places of the device, on a volume whose pointers may lead there: no bitmap knows of them.
+//! Blocks at places of the device, on a volume whose pointers may lead there: no bitmap knows of
+//! them.
 
 use dovetail_block::BlockDevice;
 
@@ -24,7 +25,8 @@ impl<D: BlockDevice> Checker<D> {
         }
     }
 
-    /// Places that were reached, as the superblock counts them; those that were not are lost until the next mount.
+    /// Places that were reached, as the superblock counts them; those that were not are lost until
+    /// the next mount.
     pub(super) fn check_places(&mut self) -> u64 {
         let reached = self.space.count(PHYSICAL_BIT..PHYSICAL_BIT << 1);
         let lost: Vec<_> = self.held.iter().filter(|&&place| self.space.is_free(place..place + 1)).collect();

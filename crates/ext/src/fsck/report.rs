@@ -1,4 +1,4 @@
-//! What a check hands back.
+//! Report of a check.
 
 use super::finding::Finding;
 
@@ -17,5 +17,5 @@ pub struct Counts {
     pub orphans: u64,
 }
 
-/// What a check found.
+/// Findings and counts of a check.
 pub type Report = dovetail_vfs::check::Report<Finding, Counts>;

@@ -7,8 +7,9 @@ use crate::error::{Error, Place};
 use crate::format::{BlockAddr, GroupNo, Inode, pointer};
 
 impl<D: BlockDevice> Checker<D> {
-    /// A double indirect block leads to what is kept in group 0, each of these to what is kept in its place elsewhere. All
-    /// but the first belong to the heads of the groups. Says how many there are.
+    /// A double indirect block leads to what is kept in group 0, each of these to what is kept in
+    /// its place elsewhere. All but the first belong to the heads of the groups. Says how many
+    /// there are.
     pub(super) fn check_resize_inode(&mut self, inode: &Inode) -> Result<Option<u64>, Error> {
         let superblock = self.volume.superblock.clone();
         let top = BlockAddr(inode.pointers()[13].into());

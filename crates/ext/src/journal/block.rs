@@ -36,7 +36,7 @@ impl RevokeBlock {
         if features.has(JournalFeatures::WIDE) { 8 } else { 4 }
     }
 
-    /// How many entries a block holds.
+    /// Number of entries that a block holds.
     pub(super) const fn per_block(features: JournalFeatures, block_size: usize) -> usize {
         let tail = if features.has_checksums() { 4 } else { 0 };
         (block_size - Self::ENTRIES - tail) / Self::entry_size(features)
@@ -74,7 +74,7 @@ impl RevokeBlock {
 pub struct CommitBlock {
     /// The transaction.
     pub sequence: Tid,
-    /// When it was committed.
+    /// Time of the commit.
     pub at: Timestamp,
 }
 

@@ -1,10 +1,10 @@
-//! Why a journal cannot be used.
+//! Errors of a journal.
 
 use dovetail_block::DeviceError;
 
 use super::superblock::JournalFeatures;
 
-/// Why a journal cannot be read or written.
+/// Reason why a journal cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// The device failed.
@@ -18,7 +18,7 @@ pub enum JournalError {
     Range {
         /// The field, by the kernel's name.
         field: &'static str,
-        /// What it holds.
+        /// Value that it holds.
         found: u64,
         /// The smallest value allowed.
         min: u64,
@@ -28,9 +28,9 @@ pub enum JournalError {
     /// A checksum of the superblock that does not fit.
     #[error("the journal's superblock: the checksum is {found:#010x}, its bytes give {computed:#010x}")]
     Checksum {
-        /// What is stored.
+        /// The stored checksum.
         found: u32,
-        /// What the bytes give.
+        /// The checksum that the bytes give.
         computed: u32,
     },
     /// Features that are not known.
@@ -47,9 +47,9 @@ pub enum JournalError {
     /// A transaction that no empty log could hold.
     #[error("a transaction takes {needed} blocks of the log, which has {capacity}")]
     TooLarge {
-        /// What it takes.
+        /// Blocks that it takes.
         needed: u32,
-        /// What there is.
+        /// Blocks that the log has.
         capacity: u32,
     },
     /// A block number beyond 2^32 in a journal without the feature for it.

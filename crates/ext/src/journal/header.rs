@@ -1,11 +1,11 @@
-//! What every block of the journal but the logged ones begins with.
+//! Header of every block of the journal but the logged ones.
 
 use super::{Tid, be32, put_be32};
 
 /// The first four bytes of a journal block.
 pub const MAGIC: u32 = 0xC03B_3998;
 
-/// What a journal block is; there may be numbers that are not known.
+/// Type of a journal block; a number may be unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockType(pub u32);
 
@@ -25,7 +25,7 @@ impl BlockType {
 /// The first twelve bytes of a journal block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the block is.
+    /// Type of the block.
     pub kind: BlockType,
     /// The transaction that it belongs to.
     pub sequence: Tid,

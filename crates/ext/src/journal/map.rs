@@ -1,11 +1,11 @@
-//! Where the journal's blocks lie.
+//! Location of the journal's blocks.
 
 /// A run of journal blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalExtent {
     /// The first block, by its number on the volume.
     pub start: u64,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u32,
 }
 
@@ -34,7 +34,7 @@ impl JournalMap {
         self.runs.iter().map(|run| run.1)
     }
 
-    /// How many blocks there are.
+    /// Number of blocks.
     pub const fn blocks(&self) -> u32 {
         self.blocks
     }

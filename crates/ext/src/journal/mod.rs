@@ -1,12 +1,12 @@
 //! The journal: its format, its replay after a crash, and the writing of transactions.
 //!
-//! The format is JBD2's, as the kernel's documentation has it ("ext4 Data Structures and Algorithms: Journal"): all
-//! numbers are big-endian; a transaction is a row of revoke and descriptor blocks, each descriptor followed by the
-//! blocks that it names, and ends with a commit block. Where the journal's blocks lie is a [`JournalMap`], so that
-//! nothing here knows inodes.
+//! The format is JBD2's, as the kernel's documentation has it ("ext4 Data Structures and
+//! Algorithms: Journal"): all numbers are big-endian; a transaction is a row of revoke and
+//! descriptor blocks, each descriptor followed by the blocks that it names, and ends with a commit
+//! block. Where the journal's blocks lie is a [`JournalMap`], so that nothing here knows inodes.
 //!
-//! Left out: fast commits, asynchronous commits and the checksums of version 1 (which are optional for the reader).
-//! Journals with the first two are refused by name.
+//! Left out: fast commits, asynchronous commits and the checksums of version 1 (which are optional
+//! for the reader). Journals with the first two are refused by name.
 
 mod block;
 mod error;

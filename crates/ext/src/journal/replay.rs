@@ -1,11 +1,12 @@
-//! What a log holds that was committed: which block of the journal each block of the volume is to be copied from.
+//! Committed content of a log: for each block of the volume the block of the journal that it is to
+//! be copied from.
 //!
-//! The log is read once, from its start to the first block that does not go on where the one before ended: another
-//! number, no magic, a wrong checksum. A transaction counts when its commit block is there. A block that a transaction
-//! revokes is not copied from it nor from those before.
+//! The log is read once, from its start to the first block that does not go on where the one before
+//! ended: another number, no magic, a wrong checksum. A transaction counts when its commit block is
+//! there. A block that a transaction revokes is not copied from it nor from those before.
 //!
-//! Unlike the kernel, a logged block with a wrong checksum ends the log before its transaction, as any other wrong block
-//! does; the kernel refuses to mount then.
+//! Unlike the kernel, a logged block with a wrong checksum ends the log before its transaction, as
+//! any other wrong block does; the kernel refuses to mount then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use super::tag::TagFlags;
 use super::{JournalError, JournalMap, JournalSuperblock, Tid};
 use crate::io::{Channel, Io, bytes};
 
-/// Where the newest committed content of a block is.
+/// Location of the newest committed content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The block of the journal.
@@ -29,7 +30,7 @@ pub struct Source {
     pub escaped: bool,
 }
 
-/// Why the log ends where it does.
+/// Reason why the log ends where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The superblock says that it is empty.
@@ -44,36 +45,36 @@ pub enum Stop {
     Full,
 }
 
-/// What a log holds.
+/// Committed content of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// Blocks of the volume and where their content is.
     pub copies: BTreeMap<u64, Source>,
-    /// How many transactions are complete.
+    /// Number of complete transactions.
     pub transactions: u32,
     /// The transaction that would come next.
     pub next: Tid,
     /// The block of the journal where it would begin.
     pub head: u32,
-    /// Why the log ends there.
+    /// Reason why the log ends there.
     pub stop: Stop,
 }
 
-/// What a replay did.
+/// Result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
     /// Transactions that were complete.
     pub transactions: u32,
     /// Blocks that were written.
     pub blocks: u64,
-    /// Why the log ended.
+    /// Reason why the log ended.
     pub stop: Stop,
 }
 
 /// Finds what the log holds; `read` gives blocks of the journal.
 ///
 /// # Errors
-/// What `read` says.
+/// The errors that `read` returns.
 pub fn replay<E>(
     superblock: &JournalSuperblock,
     read: impl FnMut(u32) -> Result<Content, E>,
@@ -232,11 +233,12 @@ impl Source {
     }
 }
 
-/// Replays the journal of a volume on `device`: copies what the log holds to where it belongs, and empties the log.
-/// `block_size` and `blocks` are those of the volume, the size in bytes.
+/// Replays the journal of a volume on `device`: copies what the log holds to where it belongs, and
+/// empties the log. `block_size` and `blocks` are those of the volume, the size in bytes.
 ///
 /// # Errors
-/// What is wrong with the journal; a copy that would go beyond the end of the volume; what the device says.
+/// A journal that cannot be used; a copy that would go beyond the end of the volume; errors of the
+/// device.
 pub fn recover<D: Scheduler>(
     device: D,
     block_size: u32,

@@ -78,7 +78,7 @@ impl fmt::Display for JournalFeatures {
     }
 }
 
-/// What the journal's superblock says; the fields that mean nothing here are kept as they are.
+/// The journal's superblock; fields without a meaning here are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalSuperblock {
     /// Bytes in a block.
@@ -111,8 +111,8 @@ impl JournalSuperblock {
         Self { block_size, max_len, first, sequence, start, errno, features, uuid, raw }
     }
 
-    /// The superblock in a journal's first block, checked against the size of the volume's blocks and the number of
-    /// blocks that the journal has by its inode.
+    /// The superblock in a journal's first block, checked against the size of the volume's blocks
+    /// and the number of blocks that the journal has by its inode.
     ///
     /// # Errors
     /// All but [`JournalError::Io`].
@@ -193,12 +193,12 @@ impl JournalSuperblock {
         bytes
     }
 
-    /// What the checksums of all blocks begin with.
+    /// Initial value of the checksums of all blocks.
     pub fn seed(&self) -> u32 {
         crc32c(u32::MAX, &self.uuid)
     }
 
-    /// How descriptors name blocks.
+    /// Format of the tags in descriptors.
     pub const fn tag_format(&self) -> TagFormat {
         TagFormat::new(self.features)
     }

@@ -3,7 +3,7 @@
 use super::superblock::JournalFeatures;
 use super::{JournalError, be32, put_be32};
 
-/// What a tag says beside the block.
+/// Flags of a tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagFlags(pub u32);
 
@@ -35,11 +35,12 @@ pub struct Tag {
     pub block: u64,
     /// Flags.
     pub flags: TagFlags,
-    /// The checksum of the transaction's number and the block as it is logged; 16 bits of it in version 2, 0 without.
+    /// The checksum of the transaction's number and the block as it is logged; 16 bits of it in
+    /// version 2, 0 without.
     pub checksum: u32,
 }
 
-/// How tags are stored; it follows from the journal's features.
+/// Format of stored tags; it follows from the journal's features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagFormat {
     wide: bool,
@@ -59,7 +60,8 @@ impl TagFormat {
         }
     }
 
-    /// Bytes of a tag, without a UUID. With checksums of version 2 two bytes more are left than the fields take.
+    /// Bytes of a tag, without a UUID. With checksums of version 2 two bytes more are left than the
+    /// fields take.
     pub const fn size(self) -> usize {
         match (self.v3, self.wide) {
             (true, _) => 16,
@@ -72,7 +74,7 @@ impl TagFormat {
         if self.v2 || self.v3 { 4 } else { 0 }
     }
 
-    /// How many tags without UUIDs but the first fit into a descriptor.
+    /// Number of tags that fit into a descriptor if only the first has a UUID.
     pub const fn per_block(self, block_size: usize) -> usize {
         (block_size - super::Header::SIZE - UUID - self.tail()) / self.size()
     }
@@ -104,7 +106,8 @@ impl TagFormat {
         Tag { block: low | high(8), flags: TagFlags(half & 0xFFFF), checksum: half >> 16 }
     }
 
-    /// Writes the tags of a descriptor, at most as many as fit; the first carries the UUID, the last the flag for it.
+    /// Writes the tags of a descriptor, at most as many as fit; the first carries the UUID, the
+    /// last the flag for it.
     ///
     /// # Errors
     /// [`JournalError::Narrow`].

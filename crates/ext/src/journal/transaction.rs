@@ -6,8 +6,8 @@ use dovetail_block::Content;
 
 /// Blocks with their new content, and blocks whose older copies in the log mean nothing any more.
 ///
-/// Handles of many calls share one running transaction: each adds its blocks, and a block that is there already gets
-/// the newer content.
+/// Handles of many calls share one running transaction: each adds its blocks, and a block that is
+/// there already gets the newer content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transaction {
     /// Content by block.

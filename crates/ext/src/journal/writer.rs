@@ -1,11 +1,14 @@
-//! The journal of a mounted volume: transactions go to the log, and later from memory to where they belong.
+//! The journal of a mounted volume: transactions go to the log, and later from memory to where they
+//! belong.
 //!
-//! A commit writes revokes and logged blocks, waits, flushes, and writes the commit block with FUA. What was committed
-//! stays in memory until it is written home; a transaction leaves the log when the newest content of all its blocks is
-//! home, durable, and the superblock says where the log begins now.
+//! A commit writes revokes and logged blocks, waits, flushes, and writes the commit block with FUA.
+//! Committed content stays in memory until it is written home; a transaction leaves the log when
+//! the newest content of all its blocks is home, durable, and the superblock says where the log
+//! begins now.
 //!
-//! Hazard: a revoked block may hold a file's content as soon as the revoke is committed: its committed content must
-//! not be written home after that. Content that is newer than the committed one must not be written home at all.
+//! Hazard: a revoked block may hold a file's content as soon as the revoke is committed: its
+//! committed content must not be written home after that. Content that is newer than the committed
+//! one must not be written home at all.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -40,7 +43,7 @@ struct Committed {
     content: Content,
 }
 
-/// How a commit makes sure of what it needs.
+/// Barriers and time of a commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommitMode {
     /// The device's cache is flushed, and the commit block forced through.
@@ -78,7 +81,7 @@ impl Journal {
     /// Reads the journal's superblock and replays the log, if there is one.
     ///
     /// # Errors
-    /// What is wrong with the journal, or the device.
+    /// A journal that cannot be used; errors of the device.
     pub(crate) fn open<D: Scheduler>(
         io: &mut Io<D>,
         map: JournalMap,
@@ -142,12 +145,12 @@ impl Journal {
         self.home.get(&block).map(|committed| &committed.content)
     }
 
-    /// How many blocks are committed and not home yet.
+    /// Number of blocks that are committed and not home yet.
     pub(crate) fn waiting(&self) -> usize {
         self.home.len()
     }
 
-    /// When the oldest transaction of the log was committed.
+    /// Time at which the oldest transaction of the log was committed.
     pub(crate) fn oldest(&self) -> Option<SimTime> {
         self.log.front().map(|logged| logged.at)
     }
@@ -165,11 +168,12 @@ impl Journal {
         (logged + descriptors + transaction.revokes.len().div_ceil(per_revoke) + 1) as u64
     }
 
-    /// Commits a transaction. What it says about content that lies outside the journal (ordered mode) must have been
-    /// written through the same `io` before.
+    /// Commits a transaction. What it says about content that lies outside the journal (ordered
+    /// mode) must have been written through the same `io` before.
     ///
     /// # Errors
-    /// [`JournalError::TooLarge`]; [`JournalError::Io`], after which the log must not be written again.
+    /// [`JournalError::TooLarge`]; [`JournalError::Io`], after which the log must not be written
+    /// again.
     pub(crate) fn commit<D: Scheduler>(
         &mut self,
         io: &mut Io<D>,
@@ -344,7 +348,8 @@ impl Journal {
     }
 }
 
-/// A block as it is logged: one that begins with the journal's magic number would look like a block of the journal.
+/// A block as it is logged: one that begins with the journal's magic number would look like a block
+/// of the journal.
 fn escape(content: &Content) -> (Content, TagFlags) {
     match content {
         Content::Bytes(bytes) if be32(&bytes[..], 0) == MAGIC => {

@@ -1,4 +1,5 @@
-//! The files of a new volume: root directory, lost+found, what is kept for descriptors, the journal.
+//! The files of a new volume: root directory, lost+found, what is kept for descriptors, the
+//! journal.
 
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ use dovetail_vfs::Timestamp;
 const LOST_FOUND: Ino = Ino(11);
 /// lost+found has as many blocks as can be pointed to directly, at most this many bytes.
 const LOST_FOUND_BYTES: u64 = 16 << 10;
-/// What a journal of any kernel has at least, and what mke2fs allows at most.
+/// Smallest journal of any kernel, and largest one that mke2fs allows, in blocks.
 const MIN_JOURNAL: u64 = 1024;
 const MAX_JOURNAL: u64 = 10_240_000;
 
@@ -169,8 +170,8 @@ impl Content {
         self.inodes.push(inode);
     }
 
-    /// The inode that holds what is kept for more descriptors: a double indirect block leads to those of group 0, each of
-    /// which leads to those in its place in the other groups.
+    /// The inode that holds what is kept for more descriptors: a double indirect block leads to
+    /// those of group 0, each of which leads to those in its place in the other groups.
     fn add_resize_inode(&mut self) -> Result<(), MkfsError> {
         let per_block = self.superblock.block_size() / 4;
         let kept = u32::from(self.superblock.reserved_gdt_blocks);
@@ -245,7 +246,7 @@ impl Content {
         }
     }
 
-    /// Where the journal is: its number, and a copy of where its blocks lie.
+    /// Stores the journal's inode number, and a copy of where its blocks lie.
     fn remember_journal(&mut self, inode: &Inode) {
         self.superblock.journal_ino = inode.ino;
         self.superblock.journal_backup_type = 1;
@@ -255,8 +256,9 @@ impl Content {
         self.superblock.journal_backup = backup;
     }
 
-    /// The group for the journal: one in the middle of the volume, so that the way to it is short; of three neighbours the
-    /// one with most room. Where groups are joined, the three begin with the joint's first group that has room.
+    /// The group for the journal: one in the middle of the volume, so that the way to it is short;
+    /// of three neighbours the one with most room. Where groups are joined, the three begin with
+    /// the joint's first group that has room.
     fn middle_group(&self) -> GroupNo {
         let groups = self.superblock.group_count();
         let middle = (self.superblock.blocks_count - u64::from(self.superblock.first_data_block)) / 2;
@@ -281,7 +283,8 @@ impl Content {
         blocks - self.places.space.count(start..start + blocks)
     }
 
-    /// Lets an inode lead to runs of blocks; returns how many blocks the tree takes beside the inode.
+    /// Lets an inode lead to runs of blocks; returns how many blocks the tree takes beside the
+    /// inode.
     fn map_by_extents(&mut self, inode: &mut Inode, runs: &[Range<u64>]) -> Result<u64, MkfsError> {
         let extents = extents_of(runs);
         inode.flags = inode.flags.with(InodeFlags::EXTENTS);
@@ -316,8 +319,8 @@ impl Content {
         self.blocks.push((at, bytes));
     }
 
-    /// Gives an inode `count` blocks through pointers, in the order of the file: a block of pointers lies before what it
-    /// leads to. Returns where the blocks of the file lie.
+    /// Gives an inode `count` blocks through pointers, in the order of the file: a block of
+    /// pointers lies before what it leads to. Returns where the blocks of the file lie.
     fn map_by_pointers(&mut self, inode: &mut Inode, count: u32) -> Result<Vec<Range<u64>>, MkfsError> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         let mut open: Vec<(BlockAddr, Vec<u8>)> = Vec::new();
@@ -350,7 +353,7 @@ impl Content {
         Ok(runs)
     }
 
-    /// What is free, and what the format takes.
+    /// Counts free blocks and inodes, and the blocks that the format takes.
     fn count(&mut self) {
         let taken = self.places.space.count(0..self.superblock.blocks_count);
         let boot = u64::from(self.superblock.first_data_block);

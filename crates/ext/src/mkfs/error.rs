@@ -1,4 +1,4 @@
-//! Why no volume can be made.
+//! Reasons why a volume cannot be made.
 
 use crate::format::{Compat, Incompat, RoCompat};
 
@@ -10,7 +10,7 @@ pub enum MkfsError {
     TooSmall {
         /// The device's size.
         bytes: u64,
-        /// What there is no room for.
+        /// Missing room, as a clause of the message.
         short: &'static str,
     },
     /// A device beyond what block numbers of 32 bits reach.
@@ -37,7 +37,7 @@ pub enum MkfsError {
     /// A journal outside what kernels take, or what the volume has room for.
     #[error("a journal of {blocks} blocks cannot be made: {min} to {max} are allowed here")]
     Journal {
-        /// What was asked for.
+        /// Blocks that were asked for.
         blocks: u64,
         /// The smallest one.
         min: u64,

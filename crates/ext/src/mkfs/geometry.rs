@@ -1,4 +1,4 @@
-//! How large everything is: blocks, groups, inodes, what is kept for more descriptors.
+//! Sizes of a new volume: blocks, groups, inodes, and the blocks kept for more descriptors.
 
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
@@ -14,10 +14,11 @@ const LOG_GROUPS_PER_FLEX: u8 = 4;
 const LEAST_LAST_GROUP: u64 = 50;
 /// `user_xattr` and `acl`, the default mount options of mke2fs.conf.
 const DEFAULT_MOUNT_OPTS: u32 = 0x4 | 0x8;
-/// How many times the volume may grow: descriptors are kept for so many.
+/// Factor by which the volume may grow: descriptors are kept for that size.
 const GROWTH: u64 = 1024;
 
-/// The type of use that mke2fs.conf gives a device by its size: bytes in a block, and bytes for an inode.
+/// The type of use that mke2fs.conf gives a device by its size: bytes in a block, and bytes for an
+/// inode.
 const fn usage(bytes: u64) -> (u32, u32) {
     match bytes {
         _ if bytes < 3 * MIB => (1024, 8192),
@@ -51,7 +52,8 @@ pub(super) fn new_superblock(bytes: u64, options: &MkfsOptions) -> Result<Superb
     Ok(superblock)
 }
 
-/// Groups and inode tables for the number of blocks; the volume ends earlier if its last group would be too small.
+/// Groups and inode tables for the number of blocks; the volume ends earlier if its last group
+/// would be too small.
 fn fit(superblock: &mut Superblock, inodes: u64, bytes: u64) -> Result<(), MkfsError> {
     let too_small = |short| MkfsError::TooSmall { bytes, short };
     loop {
@@ -74,7 +76,8 @@ fn fit(superblock: &mut Superblock, inodes: u64, bytes: u64) -> Result<(), MkfsE
     }
 }
 
-/// As many inodes as were asked for, rounded up so that tables fill their blocks, and bitmaps their bytes.
+/// As many inodes as were asked for, rounded up so that tables fill their blocks, and bitmaps their
+/// bytes.
 fn set_inodes(superblock: &mut Superblock, inodes: u64) {
     let per_block = u64::from(superblock.inodes_per_block());
     let bits = u64::from(superblock.block_size()) * 8;
@@ -87,8 +90,8 @@ fn set_inodes(superblock: &mut Superblock, inodes: u64) {
     superblock.inodes_count = (per_group * groups) as u32;
 }
 
-/// What is kept behind the descriptors, so that the volume can grow to 1,024 times its size: at most what one block of
-/// pointers can lead to.
+/// Blocks kept behind the descriptors, so that the volume can grow to 1,024 times its size: at most
+/// as many as one block of pointers can lead to.
 fn reserved_gdt_blocks(superblock: &Superblock) -> u16 {
     if !superblock.compat.has(Compat::RESIZE_INODE) {
         return 0;
@@ -100,7 +103,7 @@ fn reserved_gdt_blocks(superblock: &Superblock) -> u16 {
     kept.min(u64::from(superblock.block_size()) / 4) as u16
 }
 
-/// What does not depend on the size.
+/// Fields of the superblock that do not depend on the size.
 fn blank(options: &MkfsOptions, block_size: u32) -> Superblock {
     let log = block_size.trailing_zeros();
     let flex = options.incompat.has(Incompat::FLEX_BG);
@@ -177,7 +180,8 @@ fn blank(options: &MkfsOptions, block_size: u32) -> Superblock {
     }
 }
 
-/// Blocks of the journal that mke2fs gives a volume of so many blocks; `None` for one that is too small for a journal.
+/// Blocks of the journal that mke2fs gives a volume of so many blocks; `None` for one that is too
+/// small for a journal.
 pub(super) const fn default_journal_blocks(blocks: u64) -> Option<u32> {
     const K: u64 = 1024;
     Some(match blocks {

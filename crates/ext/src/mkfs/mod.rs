@@ -1,9 +1,9 @@
 //! Making a volume, as mke2fs 1.47 does with its defaults: the same sizes, places and bytes.
 //!
-//! What differs: KiB written in the volume's life are those of this run.
+//! Difference: KiB written in the volume's life are those of this run.
 //!
-//! What it leaves out: clusters (bigalloc), meta_bg, RAID strides, quota files, journals on other devices, lists of bad
-//! blocks, revision 0.
+//! Left out: clusters (bigalloc), meta_bg, RAID strides, quota files, journals on other devices,
+//! lists of bad blocks, revision 0.
 
 mod content;
 mod error;
@@ -24,7 +24,7 @@ use geometry::new_superblock;
 use place::Places;
 use write::Writer;
 
-/// What was made.
+/// The volume that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MkfsReport {
     /// The volume.
@@ -33,12 +33,13 @@ pub struct MkfsReport {
     pub journal_blocks: u32,
 }
 
-/// Makes a volume on all of `device`. Whatever is there is lost: it is discarded if the device can, otherwise the tables
-/// and the journal are overwritten. The superblock comes last, so that a power cut leaves no half a volume.
+/// Makes a volume on all of `device`. Whatever is there is lost: it is discarded if the device can,
+/// otherwise the tables and the journal are overwritten. The superblock comes last, so that a power
+/// cut leaves no half a volume.
 ///
 /// # Errors
-/// [`Error::Mkfs`] for options that contradict each other or do not fit the device, before anything is written;
-/// [`Error::Io`].
+/// [`Error::Mkfs`] for options that contradict each other or do not fit the device, before anything
+/// is written; [`Error::Io`].
 pub fn mkfs<D: BlockDevice>(device: &mut D, options: &MkfsOptions) -> Result<MkfsReport, Error> {
     let info = device.info();
     let superblock = new_superblock(info.blocks.saturating_mul(BLOCK_SIZE), options)?;

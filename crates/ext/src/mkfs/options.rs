@@ -1,9 +1,9 @@
-//! What a new volume shall be.
+//! Options of a new volume.
 
 use super::MkfsError;
 use crate::format::{Compat, Incompat, RoCompat};
 
-/// Which of the family.
+/// Member of the ext family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Without a journal.
@@ -14,8 +14,8 @@ pub enum Kind {
     Ext4,
 }
 
-/// What a new volume shall be. [`MkfsOptions::new`] is what mke2fs does by default; uuid, hash seed and time are for the
-/// caller to draw.
+/// Options of a new volume. [`MkfsOptions::new`] has the defaults of mke2fs; uuid, hash seed and
+/// time are for the caller to draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MkfsOptions {
     /// Features that may be ignored.
@@ -38,18 +38,18 @@ pub struct MkfsOptions {
     pub label: String,
     /// The volume's UUID.
     pub uuid: [u8; 16],
-    /// What hashes of names begin with.
+    /// Initial value of the hashes of names.
     pub hash_seed: [u8; 16],
-    /// When it is made, in seconds since 1970.
+    /// Time at which it is made, in seconds since 1970.
     pub time: u64,
     /// The owner of the root directory, user and group.
     pub root_owner: (u32, u32),
-    /// Leaves inode tables that were never used to the kernel, which zeroes them after the first mount. Only where groups
-    /// have checksums, and the device has no discard.
+    /// Leaves inode tables that were never used to the kernel, which zeroes them after the first
+    /// mount. Only where groups have checksums, and the device has no discard.
     pub lazy_itable_init: bool,
 }
 
-/// What all kinds have by the defaults of mke2fs (`base_features`).
+/// Features that all kinds have by the defaults of mke2fs (`base_features`).
 const BASE_COMPAT: Compat = Compat(Compat::EXT_ATTR.0 | Compat::RESIZE_INODE.0 | Compat::DIR_INDEX.0);
 const BASE_RO_COMPAT: RoCompat = RoCompat(RoCompat::SPARSE_SUPER.0 | RoCompat::LARGE_FILE.0);
 

@@ -1,7 +1,8 @@
-//! Where the groups' bitmaps and inode tables lie.
+//! Placement of the groups' bitmaps and inode tables.
 //!
-//! With the feature flex_bg those of 16 groups lie together in the first of them: block bitmaps, inode bitmaps, inode
-//! tables, as far as copies of the superblock leave room. Otherwise each group has its own.
+//! With the feature flex_bg those of 16 groups lie together in the first of them: block bitmaps,
+//! inode bitmaps, inode tables, as far as copies of the superblock leave room. Otherwise each group
+//! has its own.
 
 use std::ops::Range;
 
@@ -16,10 +17,10 @@ pub(super) struct Places {
     pub(super) space: Space,
 }
 
-/// What to find room for in a flex group: `rest` more of the same size follow.
+/// Blocks to find room for in a flex group: `rest` more of the same size follow.
 #[derive(Clone, Copy)]
 struct Wanted {
-    /// Where the one before ends.
+    /// End of the one before.
     goal: Option<u64>,
     blocks: u64,
     rest: u64,
@@ -88,7 +89,8 @@ impl Places {
         Some(found)
     }
 
-    /// At the goal if there is room; otherwise where all that follow have room too; otherwise where there is room.
+    /// At the goal if there is room; otherwise where all that follow have room too; otherwise where
+    /// there is room.
     fn place(&self, within: &Range<u64>, wanted: Wanted) -> Option<u64> {
         let Wanted { goal, blocks, rest } = wanted;
         let at_goal = goal.filter(|&at| at + blocks <= within.end && self.space.is_free(at..at + blocks));

@@ -19,7 +19,8 @@ use crate::io::{Channel, Io};
 /// Blocks of the device zeroed at a time.
 const CHUNK: u64 = 1024;
 
-/// A device that is lent without its scheduler: nobody times the making of a volume, and its writes need no order.
+/// A device that is lent without its scheduler: nobody times the making of a volume, and its writes
+/// need no order.
 #[derive(Debug)]
 struct Lent<'a, D>(&'a mut D);
 
@@ -194,7 +195,8 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
         Ok(())
     }
 
-    /// Copies of superblock and descriptors. Those of the superblock do not say that the volume was unmounted.
+    /// Copies of superblock and descriptors. Those of the superblock do not say that the volume was
+    /// unmounted.
     fn backups(&mut self, superblock: &Superblock, descriptors: &[u8]) -> Result<(), DeviceError> {
         for group in (1..superblock.group_count()).map(GroupNo) {
             if superblock.has_superblock(group) {
@@ -214,7 +216,8 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
     }
 }
 
-/// What of a group need not be written. The last group always has a bitmap of its blocks, because it may be shorter.
+/// Flags for the parts of a group that need not be written. The last group always has a bitmap of
+/// its blocks, because it may be shorter.
 fn uninit_flags(content: &Content, number: GroupNo) -> GroupFlags {
     let superblock = &content.superblock;
     if number.0 == 0 {
@@ -227,7 +230,8 @@ fn uninit_flags(content: &Content, number: GroupNo) -> GroupFlags {
     if untouched { flags.with(GroupFlags::BLOCK_UNINIT) } else { flags }
 }
 
-/// Where groups are not joined, a group's own bitmaps and table are where its descriptor says, and need no bitmap.
+/// Blocks of a group's own bitmaps and table, where groups are not joined: its descriptor says
+/// where they are, so they need no bitmap.
 fn own_tables(superblock: &Superblock) -> u32 {
     let joined = superblock.groups_per_flex() > 1;
     if joined { 0 } else { 2 + superblock.inode_table_blocks() }

@@ -1,8 +1,9 @@
 //! Taking blocks: near where the file is, in one run if there is one, with a window kept behind it.
 //!
-//! A window is a run of free blocks kept in memory for one file (ext4's preallocation, ext3's reservation windows), so
-//! that files that grow side by side do not take turns. Small files share one window, so that they lie side by side.
-//! Windows are given up when space runs short, when their file is let go, and at the end of the mount.
+//! A window is a run of free blocks kept in memory for one file (ext4's preallocation, ext3's
+//! reservation windows), so that files that grow side by side do not take turns. Small files share
+//! one window, so that they lie side by side. Windows are given up when space runs short, when
+//! their file is let go, and at the end of the mount.
 
 use dovetail_block::Scheduler;
 use rustc_hash::FxHashMap;
@@ -22,7 +23,7 @@ const SHARED_BLOCKS: u32 = 512;
 struct Window {
     start: BlockAddr,
     blocks: u32,
-    /// How long it was at first.
+    /// Blocks that it had at first.
     size: u32,
 }
 
@@ -32,12 +33,12 @@ pub(super) struct Windows {
     map: FxHashMap<Ino, Window>,
 }
 
-/// What is asked for.
+/// Request for a run of blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// The file; none for metadata, which have no window.
     pub(super) ino: Option<Ino>,
-    /// Where the run should begin.
+    /// Preferred start of the run.
     pub(super) goal: u64,
     /// Blocks, at most; a run may have fewer.
     pub(super) blocks: u32,
@@ -165,8 +166,8 @@ impl<D: Scheduler> Ext<D> {
         keys.into_iter().try_for_each(|key| self.drop_window(key))
     }
 
-    /// A run of free blocks: at the goal, or the first from there on that has `ideal` blocks, or `least`, or else the
-    /// longest there is.
+    /// A run of free blocks: at the goal, or the first from there on that has `ideal` blocks, or
+    /// `least`, or else the longest there is.
     fn search(&mut self, goal: u64, ideal: u32, least: u32) -> Result<Option<(BlockAddr, u32)>, Error> {
         let goal =
             BlockAddr(goal.clamp(self.superblock.first_data_block.into(), self.superblock.blocks_count - 1));

@@ -55,16 +55,18 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// The file or directory changed now, beyond the bytes of its content. It is in the running transaction afterwards
-    /// even if its times say so already: many changes fall into one tick of the clock, with commits between them.
+    /// The file or directory changed now, beyond the bytes of its content. It is in the running
+    /// transaction afterwards even if its times say so already: many changes fall into one tick of
+    /// the clock, with commits between them.
     pub(super) fn stamp(&mut self, ino: Ino, now: Timestamp) -> Result<(), Failure> {
         let inode = self.edit_inode(ino)?;
         (inode.mtime, inode.ctime) = (now, now);
         Ok(())
     }
 
-    /// Bytes of a file's content were written now. That alone is nothing to commit while the clock stands still: blocks
-    /// and a size that the write changes are noted where they change (Linux: `file_update_time`).
+    /// Bytes of a file's content were written now. That alone is nothing to commit while the clock
+    /// stands still: blocks and a size that the write changes are noted where they change (Linux:
+    /// `file_update_time`).
     pub(super) fn stamp_overwrite(&mut self, ino: Ino, now: Timestamp) -> Result<(), Failure> {
         let inode = self.inode(ino)?;
         if (inode.mtime, inode.ctime) != (now, now) {
@@ -111,7 +113,8 @@ impl<D: Scheduler> Ext<D> {
         end.filter(|&end| end <= most).ok_or(Error::FileTooBig)
     }
 
-    /// Makes sure that the size can become `size`; what its last page holds behind it becomes zeros.
+    /// Makes sure that the size can become `size`; what its last page holds behind it becomes
+    /// zeros.
     fn prepare_size(&mut self, ino: Ino, size: u64) -> Result<(), Error> {
         self.check_file(ino)?;
         self.check_end(ino, Some(size))?;
@@ -397,8 +400,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(self.next_of(ino, offset, false)?.unwrap_or(size))
     }
 
-    /// The first byte from `offset` on whose block holds data, or does not. A block without content on the device holds
-    /// data once its page was written to.
+    /// The first byte from `offset` on whose block holds data, or does not. A block without content
+    /// on the device holds data once its page was written to.
     fn next_of(&mut self, ino: Ino, offset: u64, data: bool) -> Result<Option<u64>, Error> {
         let inode_size = self.inode(ino)?.size;
         if offset >= inode_size {

@@ -1,4 +1,4 @@
-//! What a kernel does in background threads, as steps: the owner asks when the next one is due, and calls it.
+//! Background work of a kernel, as steps: the owner asks when the next one is due, and calls it.
 
 use dovetail_block::Scheduler;
 use dovetail_time::SimTime;
@@ -9,10 +9,10 @@ use crate::format::Ino;
 
 /// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
 const WRITE_BACK_MS: u64 = 5_000;
-/// How long a page, or committed metadata, may wait (Linux: `dirty_expire_centisecs`).
+/// Longest time that a page, or committed metadata, may wait (Linux: `dirty_expire_centisecs`).
 const EXPIRE_MS: u64 = 30_000;
 
-/// When what is due.
+/// Times at which background work is due.
 #[derive(Debug)]
 pub(super) struct Background {
     next_write_back: SimTime,
@@ -29,7 +29,8 @@ impl Background {
 }
 
 impl<D: Scheduler> Ext<D> {
-    /// When [`Self::wake`] has something to do, unless calls in between change that; `None` if never.
+    /// Time at which [`Self::wake`] has something to do, unless calls in between change that;
+    /// `None` if never.
     pub fn next_wake(&self) -> Option<SimTime> {
         if self.is_read_only() {
             return None;
@@ -41,7 +42,8 @@ impl<D: Scheduler> Ext<D> {
         write_back.into_iter().chain(commit).min()
     }
 
-    /// Does what is due by now: commits, writes old dirty pages back, writes committed metadata home.
+    /// Does what is due by now: commits, writes old dirty pages back, writes committed metadata
+    /// home.
     ///
     /// # Errors
     /// [`Error::Io`] and damage that was met; the volume goes read-only if the device failed.
@@ -79,7 +81,7 @@ impl<D: Scheduler> Ext<D> {
         Ok(self.io.kick()?)
     }
 
-    /// What every changing call ends with: memory and the transaction are bounded.
+    /// Bounds memory and the transaction; every changing call ends with it.
     pub(super) fn after_call(&mut self) -> Result<(), Error> {
         let limit = ((self.options.page_cache_bytes / 4096 / 4) as usize).max(64);
         if self.pages.dirty_total() > limit {

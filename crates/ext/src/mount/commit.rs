@@ -1,4 +1,5 @@
-//! The end of a transaction: its content is written, checksums are put on its blocks, and the journal commits them.
+//! The end of a transaction: its content is written, checksums are put on its blocks, and the
+//! journal commits them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::journal::{CommitMode, Transaction};
 pub(super) struct LastCommit {
     /// It comes when the commit is over.
     event: EventId,
-    /// What it makes durable.
+    /// Inodes that it makes durable.
     inodes: BTreeSet<Ino>,
 }
 
@@ -118,8 +119,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Writes the superblock in its place at once; nothing of it is in the log then, or it is the same but for what is
-    /// written here.
+    /// Writes the superblock in its place at once; nothing of it is in the log then, or it is the
+    /// same but for what is written here.
     pub(super) fn write_superblock(&mut self) -> Result<(), Error> {
         self.encode_superblock()?;
         let (at, _) = self.superblock_place();
@@ -138,7 +139,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Makes a file survive a power cut; with `data_only` its content and what is needed to find it.
+    /// Makes a file survive a power cut; with `data_only` its content and what is needed to find
+    /// it.
     pub(super) fn sync_file(&mut self, ino: Ino, data_only: bool) -> Result<(), Error> {
         self.check_writable()?;
         self.inode(ino)?;
@@ -188,7 +190,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(self.io.wait()?)
     }
 
-    /// Ends the mount: everything is in its place, and the volume is marked as clean. The device comes back.
+    /// Ends the mount: everything is in its place, and the volume is marked as clean. The device
+    /// comes back.
     ///
     /// # Errors
     /// [`Error::Io`]; damage that was met.

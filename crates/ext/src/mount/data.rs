@@ -1,8 +1,8 @@
 //! Content of files: pages in memory, and the blocks that they are written to.
 //!
-//! With delayed allocation a block that is written to where there is a hole is only counted; it gets its place when the
-//! page is written to the device, in runs as long as can be. Otherwise it gets one at once, and the page is written
-//! before the transaction is committed (ordered mode).
+//! With delayed allocation a block that is written to where there is a hole is only counted; it
+//! gets its place when the page is written to the device, in runs as long as can be. Otherwise it
+//! gets one at once, and the page is written before the transaction is committed (ordered mode).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -19,8 +19,8 @@ use crate::io::{Channel, bytes};
 
 /// Pages read in one command: 1 MiB.
 const MAX_READ: usize = 256;
-/// Blocks that pages which wait to be written may need for extents that are split (assumed; ample for a cache of the
-/// default size).
+/// Blocks that pages which wait to be written may need for extents that are split (assumed; ample
+/// for a cache of the default size).
 const ROOM_FOR_CONVERSIONS: u64 = 1024;
 
 /// Blocks with content and no place, by file.
@@ -172,7 +172,8 @@ impl<D: Scheduler> Ext<D> {
         pages * self.per_page() as usize
     }
 
-    /// How many bytes of a file one call may write, so that they go into one transaction; a multiple of a page.
+    /// Most bytes of a file that one call may write, so that they go into one transaction; a
+    /// multiple of a page.
     pub(super) fn most_in_a_call(&mut self, ino: Ino) -> Result<usize, Error> {
         let pages = if self.journals_content(ino)? {
             self.max_transaction() / 4 / self.per_page() as usize
@@ -182,8 +183,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(pages.max(1).saturating_mul(BLOCK_SIZE as usize))
     }
 
-    /// Makes sure that the blocks of `range` can be written to: holes are counted, or get a place. If there is no space for
-    /// all of them nothing has changed.
+    /// Makes sure that the blocks of `range` can be written to: holes are counted, or get a place.
+    /// Nothing has changed if there is no space for all of them.
     pub(super) fn reserve(&mut self, ino: Ino, range: Range<u64>) -> Result<(), Error> {
         let delay = self.options.delalloc && self.is_extent_mapped(ino)? && !self.journals_content(ino)?;
         let (mut holes, mut unwritten) = (Vec::new(), Vec::new());
@@ -214,8 +215,8 @@ impl<D: Scheduler> Ext<D> {
         self.place_delayed(ino)
     }
 
-    /// Reserved blocks that are written to become written ones with the page; where space is short they do so at once, as
-    /// that may take a block.
+    /// Reserved blocks that are written to become written ones with the page; where space is short
+    /// they do so at once, as that may take a block.
     fn convert_if_short(&mut self, ino: Ino, runs: &[(u32, u32)]) -> Result<(), Error> {
         if runs.is_empty() || self.check_room(ROOM_FOR_CONVERSIONS).is_ok() {
             return Ok(());
@@ -248,7 +249,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Gives the file's delayed blocks a place. The pages must then be written before the next commit, which sees to it.
+    /// Gives the file's delayed blocks a place. The pages must then be written before the next
+    /// commit, which sees to it.
     pub(super) fn place_delayed(&mut self, ino: Ino) -> Result<(), Error> {
         let mut from = 0;
         while let Some((block, blocks)) = self.delayed.first_run(ino, from) {
@@ -261,7 +263,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Writes the dirty pages of one file. Content that goes through the journal waits for the commit.
+    /// Writes the dirty pages of one file. Content that goes through the journal waits for the
+    /// commit.
     pub(super) fn write_back(&mut self, ino: Ino) -> Result<(), Error> {
         if self.pages.dirty_count(ino.0.into()) == 0 {
             return Ok(());
@@ -298,7 +301,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Where a block is written; reserved blocks count as written from now on. `known` is the run of the block before.
+    /// Finds the place to which a block is written; reserved blocks count as written from now on.
+    /// `known` is the run of the block before.
     fn place_for_write(
         &mut self,
         ino: Ino,
@@ -328,7 +332,7 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// What of a page one of its blocks holds, at the start of a content.
+    /// Part of a page that one of its blocks holds, at the start of a content.
     pub(super) fn part_of(&self, page: &Content, part: usize) -> Content {
         let size = self.block_size();
         if size == BLOCK_SIZE as usize {
@@ -342,7 +346,8 @@ impl<D: Scheduler> Ext<D> {
         Content::Bytes(Arc::new(block))
     }
 
-    /// The dirty blocks of a file whose content goes through the journal, with their places. They are clean afterwards.
+    /// The dirty blocks of a file whose content goes through the journal, with their places. They
+    /// are clean afterwards.
     pub(super) fn take_journaled(&mut self, ino: Ino) -> Result<Vec<(BlockAddr, Content)>, Error> {
         let mut blocks = Vec::new();
         let mut known = None;
@@ -359,8 +364,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(blocks)
     }
 
-    /// What must be on its way before the transaction is committed: pages of files that got blocks. Content that goes
-    /// through the journal comes back.
+    /// Writes pages of files that got blocks: they must be on their way before the transaction is
+    /// committed. Content that goes through the journal comes back.
     pub(super) fn write_ordered(&mut self) -> Result<Vec<(BlockAddr, Content)>, Error> {
         let mut journaled = Vec::new();
         for ino in self.running.ordered.iter().copied().collect::<Vec<_>>() {

@@ -1,12 +1,14 @@
 //! Pointers that lead to the device's own addresses, and back.
 //!
-//! In memory, in the journal and in pointers a place of the device is a block number with `PHYSICAL_BIT`; `io.rs` makes
-//! the device's address of it. Bitmaps know nothing of such blocks, the count of free blocks does.
+//! In memory, in the journal and in pointers a place of the device is a block number with
+//! `PHYSICAL_BIT`; `io.rs` makes the device's address of it. Bitmaps know nothing of such blocks,
+//! the count of free blocks does.
 //!
-//! One call renames a batch. The device lets both addresses lead to the same block, all pointers of the batch are
-//! rewritten in one transaction, together with the batch's number in the superblock; when it is committed the device drops the
-//! old addresses, and only then blocks of the volume that they were can be taken anew. After a power cut the number says
-//! whether the new pointers are durable, and the mount ends the batch one way or the other.
+//! One call renames a batch. The device lets both addresses lead to the same block, all pointers of
+//! the batch are rewritten in one transaction, together with the batch's number in the superblock;
+//! when it is committed the device drops the old addresses, and only then blocks of the volume that
+//! they were can be taken anew. After a power cut the number says whether the new pointers are
+//! durable, and the mount ends the batch one way or the other.
 
 use std::collections::BTreeSet;
 
@@ -25,14 +27,14 @@ use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{BlockAddr, FileType, GroupNo, Incompat, Ino, PHYSICAL_BIT, bit, set_pointer};
 use crate::places::Places;
 
-/// Which addresses blocks are to have.
+/// Addresses that blocks are to have: the device's own, or the volume's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Device,
     Volume,
 }
 
-/// What leads to a block.
+/// Pointer that leads to a block.
 #[derive(Clone, Copy, Debug)]
 enum Link {
     /// A block of the file's content; those of one `piece`, a run of a target, lie in one extent.
@@ -61,8 +63,8 @@ struct Batch {
 }
 
 impl<D: Scheduler> Ext<D> {
-    /// After the journal was replayed: what a volume with pointers to places needs, and the end of a batch that a power cut
-    /// left open.
+    /// After the journal was replayed: what a volume with pointers to places needs, and the end of
+    /// a batch that a power cut left open.
     pub(super) fn open_places(&mut self) -> Result<(), Error> {
         let flagged = self.superblock.incompat.has(Incompat::DEVIRTUALIZED);
         if self.io.space().is_none() {
@@ -74,7 +76,8 @@ impl<D: Scheduler> Ext<D> {
         }
         super::physical::check_spare_bit(self.superblock.blocks_count)?;
         self.options.physical_pointers = true;
-        // a block at a place is given back by a discard or never, and a batch rests on commits that are durable
+        // a block at a place is given back by a discard or never, and a batch rests on commits that
+        // are durable
         (self.options.discard, self.options.barrier) = (true, true);
         self.groups.set_physical(self.superblock.physical_blocks);
         if self.read_only { Ok(()) } else { self.end_open_batch() }
@@ -88,8 +91,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// What a power cut may have left: places that no pointer leads to, and free blocks of which the device holds something,
-    /// since discards come after the commit.
+    /// Cleans up after a power cut, which may have left places that no pointer leads to, and free
+    /// blocks of which the device holds something, since discards come after the commit.
     pub(super) fn recover_places(&mut self) -> Result<(), Error> {
         if self.superblock.incompat.has(Incompat::DEVIRTUALIZED) {
             self.give_back()?;
@@ -106,7 +109,8 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// Content of the file that changed earlier gets its place: another change only if that one is forgotten.
+    /// Content of the file that changed earlier gets its place: another change only if that one is
+    /// forgotten.
     pub(super) fn note_placed(&mut self, ino: Ino) {
         let since = self.dirty_since.get(&ino).copied().unwrap_or(self.io.now());
         if let Some(changed) = &mut self.changed {
@@ -200,7 +204,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(Some(Batch { id, renamed, held: rewritten? }))
     }
 
-    /// Asks the device; what it does not rename is dropped. Nothing is edited before it has answered, on the way there.
+    /// Asks the device; what it does not rename is dropped. Nothing is edited before it has
+    /// answered, on the way there.
     fn begin(&mut self, id: RenameId, steps: &mut Vec<Step>, side: Side) -> Result<u32, Error> {
         let Some(space) = self.io.space() else { return Ok(0) };
         let name = |at: BlockAddr| Lba(self.io.lba(at.0));
@@ -411,7 +416,8 @@ impl<D: Scheduler> Ext<D> {
 }
 
 impl Step {
-    /// It goes on where `first` began, `offset` blocks before: in the file, in its extent and at the new place.
+    /// It goes on where `first` began, `offset` blocks before: in the file, in its extent and at
+    /// the new place.
     fn follows(&self, first: &Self, offset: u32) -> bool {
         let (Link::Content { block, piece }, Link::Content { block: start, piece: same }) =
             (self.link, first.link)

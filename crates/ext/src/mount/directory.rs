@@ -1,7 +1,9 @@
-//! Directories: entries found, added, removed and listed, in a row of blocks or by an index of hashes.
+//! Directories: entries found, added, removed and listed, in a row of blocks or by an index of
+//! hashes.
 //!
-//! A listing goes by hash where a directory has an index, or may get one (a single block); positions are hashes then, and
-//! hold while entries move between blocks. Other directories never move an entry: positions are places.
+//! A listing goes by hash where a directory has an index, or may get one (a single block);
+//! positions are hashes then, and hold while entries move between blocks. Other directories never
+//! move an entry: positions are places.
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::LeftOut;
@@ -29,7 +31,7 @@ pub(super) struct Listing {
     dir: Ino,
     edits: u64,
     entries: Vec<(u64, DirEntry)>,
-    /// What is damaged.
+    /// Damaged parts.
     left_out: LeftOut,
 }
 
@@ -41,7 +43,7 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// How many blocks the directory has.
+    /// Number of blocks of the directory.
     pub(super) fn dir_blocks(&mut self, dir: Ino) -> Result<u32, Error> {
         let size = self.block_size() as u64;
         let blocks = self.inode(dir)?.size.div_ceil(size);
@@ -69,7 +71,7 @@ impl<D: Scheduler> Ext<D> {
         Ok(Kind::Directory(self.seed_of(dir)?))
     }
 
-    /// Where a block of the directory lies.
+    /// Address of a block of the directory.
     pub(super) fn dir_place(&mut self, dir: Ino, block: u32) -> Result<BlockAddr, Error> {
         match self.map(dir, block)?.state {
             State::Written(at) => Ok(at),
@@ -219,7 +221,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(true)
     }
 
-    /// Calls `found` for each entry behind position `cookie`, with its own, until that returns `false`.
+    /// Calls `found` for each entry behind position `cookie`, with its own, until that returns
+    /// `false`.
     pub(super) fn list(
         &mut self,
         dir: Ino,
@@ -237,7 +240,7 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// What [`Self::list`] finds no entry in.
+    /// Damaged parts, in which [`Self::list`] finds no entry.
     pub(super) fn left_out_of(&mut self, dir: Ino) -> Result<LeftOut, Error> {
         let listing = self.listing_of(dir)?;
         let left = listing.left_out.clone();

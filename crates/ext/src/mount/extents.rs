@@ -1,8 +1,8 @@
 //! Files of ext4: a tree of extents, its root in the inode.
 //!
-//! A change goes down to the leaf that holds the block, edits the leaf's list, and comes back up with what stands in the
-//! place of each node: nothing if it became empty, the same node, or several if it had to be split. Each index says the
-//! first block of the node that it leads to.
+//! A change goes down to the leaf that holds the block, edits the leaf's list, and comes back up
+//! with what stands in the place of each node: nothing if it became empty, the same node, or
+//! several if it had to be split. Each index says the first block of the node that it leads to.
 
 use dovetail_block::Scheduler;
 
@@ -16,7 +16,8 @@ use crate::format::{
     MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extents_in,
 };
 
-/// Freed blocks for which one block may be logged: revokes, if their content went through the journal.
+/// Freed blocks for which one block may be logged: revokes, if their content went through the
+/// journal.
 const BLOCKS_FOR_ONE: u64 = 32;
 
 /// Gives a new inode an empty tree.
@@ -38,7 +39,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(node)
     }
 
-    /// The leaf that block `block` belongs to, and the first block that belongs to another one after it.
+    /// The leaf that block `block` belongs to, and the first block that belongs to another one
+    /// after it.
     fn leaf(&mut self, ino: Ino, block: u32) -> Result<(Vec<Extent>, u64), Error> {
         let mut node = self.root(ino)?;
         let mut end = 1 << 32;
@@ -127,7 +129,8 @@ impl<D: Scheduler> Ext<D> {
         })
     }
 
-    /// Removes extents until all are gone or the budget, blocks that may be logged for it, is used up.
+    /// Removes extents until all are gone or the budget, blocks that may be logged for it, is used
+    /// up.
     pub(super) fn remove_extents(
         &mut self,
         ino: Ino,
@@ -212,7 +215,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Puts a changed node back into its block, or several if it has become too large; an empty one is freed.
+    /// Puts a changed node back into its block, or several if it has become too large; an empty one
+    /// is freed.
     fn store(
         &mut self,
         ino: Ino,
@@ -331,7 +335,8 @@ fn merge(list: &mut Vec<Extent>) {
     });
 }
 
-/// A node in parts that have room. One that grew at its end, where `block` is, keeps what fits; others become halves.
+/// A node in parts that have room. One that grew at its end, where `block` is, keeps what fits;
+/// others become halves.
 fn parts(node: ExtentNode, room: usize, block: u32) -> Vec<ExtentNode> {
     if node.len() <= room {
         return vec![node];

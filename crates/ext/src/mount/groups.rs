@@ -1,7 +1,7 @@
 //! Block groups: their descriptors, and which of their blocks may be taken.
 //!
-//! A group's map for taking blocks has more bits set than the bitmap on disk: blocks freed in the running transaction, and
-//! windows kept for files. It is made when it is first needed.
+//! A group's map for taking blocks has more bits set than the bitmap on disk: blocks freed in the
+//! running transaction, and windows kept for files. It is made when it is first needed.
 
 use dovetail_block::Scheduler;
 
@@ -85,8 +85,9 @@ impl Groups {
     }
 }
 
-/// The bits that are set in the bitmap of a group that was never written: what copies of the superblock, descriptors,
-/// bitmaps and inode tables take, its own or those of other groups, and what lies beyond its end.
+/// The bits that are set in the bitmap of a group that was never written: what copies of the
+/// superblock, descriptors, bitmaps and inode tables take, its own or those of other groups, and
+/// what lies beyond its end.
 fn initial_bitmap(group: GroupNo, descs: &[Group], superblock: &Superblock, bytes: usize) -> Vec<u8> {
     let mut map = vec![0; bytes];
     let blocks = superblock.group_blocks(group);
@@ -159,7 +160,8 @@ impl<D: Scheduler> Ext<D> {
         initial_bitmap(group, &descs, &self.superblock, self.block_size())
     }
 
-    /// Free blocks of `range` in a group, from `from` on: the first run that has at least `wanted`, or else the longest.
+    /// Free blocks of `range` in a group, from `from` on: the first run that has at least `wanted`,
+    /// or else the longest.
     pub(super) fn find_run(
         &mut self,
         group: GroupNo,
@@ -281,8 +283,8 @@ impl<D: Scheduler> Ext<D> {
         self.running.freed.push((start, blocks));
     }
 
-    /// The blocks, which lie in one group, are free on disk once this is committed. They can be taken when the caller no
-    /// longer keeps them.
+    /// The blocks, which lie in one group, are free on disk once this is committed. They can be
+    /// taken when the caller no longer keeps them.
     pub(super) fn unuse_blocks(&mut self, start: BlockAddr, blocks: u32) -> Result<(), Error> {
         let (group, first) = self.superblock.group_of(start);
         let range = first as usize..(first + blocks) as usize;
@@ -298,7 +300,7 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// What was freed is committed: it can be taken.
+    /// Makes freed blocks available again, after the commit of their release.
     pub(super) fn release_freed(&mut self, freed: &[(BlockAddr, u32)]) -> Result<(), Error> {
         for &(start, blocks) in freed {
             if !self.is_place(start) {

@@ -11,7 +11,8 @@ use crate::format::{
     InodeFlags, dir_record_len, dx_limit, name_hash,
 };
 
-/// The way from the root to a block of entries: index blocks with their tables, and the entry that was taken in each.
+/// The way from the root to a block of entries: index blocks with their tables, and the entry that
+/// was taken in each.
 struct Way {
     steps: Vec<(u32, DxBlock, usize)>,
 }
@@ -38,7 +39,7 @@ impl<D: Scheduler> Ext<D> {
         Ok(DxBlock::parse_node(&self.dir_block(dir, block)?, dir, block, sums)?)
     }
 
-    /// How the names of a directory are hashed, or would be.
+    /// Hash of the names in a directory, or the one that an index of it would use.
     pub(super) fn hash_version(&mut self, dir: Ino) -> Result<HashVersion, Error> {
         let version = if self.is_indexed(dir)? {
             self.dx_root(dir)?.info.map_or(0, |info| info.hash_version)
@@ -122,7 +123,8 @@ impl<D: Scheduler> Ext<D> {
         Err(Error::NoSpace)
     }
 
-    /// The only block of a directory becomes the root of an index, its entries move to a block below.
+    /// The only block of a directory becomes the root of an index, its entries move to a block
+    /// below.
     pub(super) fn make_index(&mut self, dir: Ino) -> Result<(), Error> {
         let format = self.dir_format();
         let old = self.dir_block(dir, 0)?;
@@ -189,8 +191,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// The way as it was, if its last table has room for an entry; `None` if the tree was changed so that the next way
-    /// has more.
+    /// The way as it was, if its last table has room for an entry; `None` if the tree was changed
+    /// so that the next way has more.
     fn make_index_room(&mut self, dir: Ino, way: Way) -> Result<Option<Way>, Error> {
         let full = |(_, table, _): &(u32, DxBlock, usize)| table.entries.len() >= table.limit.into();
         if way.steps.last().is_none_or(|step| !full(step)) {
@@ -249,7 +251,8 @@ fn fill<'a>(block: &mut DirBlockMut<'_>, entries: impl Iterator<Item = &'a DirEn
     Ok(())
 }
 
-/// Where the second half begins, by bytes; `None` for fewer than two entries.
+/// Index of the entry with which the second half begins, by bytes; `None` for fewer than two
+/// entries.
 fn half(hashed: &[(u32, DirEntry)]) -> Option<usize> {
     let sizes = hashed.iter().map(|(_, entry)| dir_record_len(entry.name.len()));
     let total: usize = sizes.clone().sum();

@@ -1,4 +1,5 @@
-//! Inodes: decoded when they are first asked for, encoded into their table when the transaction is committed.
+//! Inodes: decoded when they are first asked for, encoded into their table when the transaction is
+//! committed.
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::Caller;
@@ -30,7 +31,7 @@ impl InodeCache {
     }
 }
 
-/// What a new inode is to be.
+/// Attributes of a new inode.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewInode {
     pub(super) dir: Ino,
@@ -120,7 +121,7 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// What checksums of an inode's own blocks begin with.
+    /// Initial value of the checksums of an inode's own blocks.
     pub(super) fn seed_of(&mut self, ino: Ino) -> Result<Option<u32>, Error> {
         self.load_inode(ino)?;
         Ok(self.inodes.map.get(&ino).and_then(|inode| inode.checksum_seed(&self.superblock)))
@@ -154,15 +155,15 @@ impl<D: Scheduler> Ext<D> {
         Ok(ino)
     }
 
-    /// The superblock with what new inodes should have beyond 128 bytes, which mke2fs says for ext4 only; kernels then take
-    /// all the fields that they know.
+    /// The superblock with what new inodes should have beyond 128 bytes, which mke2fs says for ext4
+    /// only; kernels then take all the fields that they know.
     fn with_extra_size(&self) -> Superblock {
         let wanted = self.superblock.want_extra_isize & !3; // inodes with other sizes are damaged
         let want_extra_isize = if wanted == 0 { KNOWN_EXTRA_ISIZE } else { wanted };
         Superblock { want_extra_isize, ..self.superblock.clone() }
     }
 
-    /// What an earlier inode left in the place is gone.
+    /// Clears the bytes that an earlier inode left in the place.
     fn clear_slot(&mut self, ino: Ino) -> Result<(), Error> {
         let (at, offset) = self.inode_place(ino)?;
         let size = usize::from(self.superblock.inode_size);
@@ -189,7 +190,7 @@ impl<D: Scheduler> Ext<D> {
         Err(Error::NoSpace)
     }
 
-    /// Where a new directory goes.
+    /// Group for a new directory.
     fn directory_group(&mut self, dir: Ino, parent: GroupNo) -> Result<GroupNo, Error> {
         let flags = self.inode(dir)?.flags;
         let top = dir == Ino::ROOT || flags.has(InodeFlags::TOPDIR);
@@ -209,7 +210,7 @@ impl<D: Scheduler> Ext<D> {
         policy::directory_group(&facts, start, top, per_group).map(GroupNo).ok_or(Error::NoSpace)
     }
 
-    /// Where a new file goes: beside its directory, or where there is room for its content as well.
+    /// Group for a new file: that of its directory, or one that has room for its content as well.
     fn file_group(&mut self, parent: GroupNo) -> Result<GroupNo, Error> {
         let free = |group: u32| {
             let desc = self.groups.desc(GroupNo(group));

@@ -1,4 +1,4 @@
-//! Where a file's blocks lie, whichever way the inode says it.
+//! Addresses of a file's blocks, by pointers or by extents.
 
 use dovetail_block::Scheduler;
 
@@ -8,7 +8,7 @@ use super::policy::goal;
 use crate::error::Error;
 use crate::format::{BlockAddr, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, blocks_reached};
 
-/// What the blocks of a run are.
+/// State of the blocks of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// There are none.
@@ -24,9 +24,9 @@ pub(super) enum State {
 pub(super) struct Run {
     /// The first block.
     pub(super) block: u32,
-    /// How many, at least 1; as many as are known to be alike, there may be more.
+    /// Number of blocks, at least 1; as many as are known to be alike, there may be more.
     pub(super) blocks: u32,
-    /// What they are.
+    /// State of the blocks.
     pub(super) state: State,
 }
 
@@ -88,7 +88,8 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// Takes a place for up to `blocks` blocks of the file, a hole so far, from `block` on, and maps them.
+    /// Takes a place for up to `blocks` blocks of the file, a hole so far, from `block` on, and
+    /// maps them.
     pub(super) fn allocate_run(
         &mut self,
         ino: Ino,
@@ -111,7 +112,7 @@ impl<D: Scheduler> Ext<D> {
         Ok(run)
     }
 
-    /// Where block `block` of the file should lie.
+    /// Preferred address of block `block` of the file.
     pub(super) fn goal(&mut self, ino: Ino, block: u32) -> Result<u64, Error> {
         let near = if self.is_extent_mapped(ino)? {
             self.extent_before(ino, block)?
@@ -122,8 +123,9 @@ impl<D: Scheduler> Ext<D> {
         Ok(goal(block, near, self.superblock.group_start(group).0))
     }
 
-    /// The blocks from `from` to before `to` become a hole, and what held them is freed; all of them, or as many as one
-    /// transaction should free: then the answer is false, and the rest is for another call.
+    /// The blocks from `from` to before `to` become a hole, and what held them is freed; all of
+    /// them, or as many as one transaction should free: then the answer is false, and the rest is
+    /// for another call.
     pub(super) fn remove_blocks(&mut self, ino: Ino, from: u64, to: u64) -> Result<bool, Error> {
         let (from, to) = (from.min(MAX_EXTENT_BLOCKS), to.min(MAX_EXTENT_BLOCKS + 1));
         if from >= to {
@@ -139,8 +141,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(budget > 0)
     }
 
-    /// As [`Self::remove_blocks`], in as many transactions as it takes. After each the file must be what it may be after a
-    /// power cut.
+    /// As [`Self::remove_blocks`], in as many transactions as it takes. After each the file must be
+    /// what it may be after a power cut.
     pub(super) fn remove_in_parts(&mut self, ino: Ino, from: u64, to: u64) -> Result<(), Error> {
         while !self.remove_blocks(ino, from, to)? {
             self.commit_if_large()?;

@@ -15,10 +15,12 @@ use crate::format::{
 };
 use crate::io::bytes;
 
-/// What a block of metadata is: how its checksum is made, where there are checksums. Seeds are those of the inode.
+/// Kind of a metadata block: it decides how the checksum is made, where there are checksums. Seeds
+/// are those of the inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Has none, or one that stands elsewhere: bitmaps, inode tables, descriptors, pointers, targets.
+    /// Has none, or one that stands elsewhere: bitmaps, inode tables, descriptors, pointers,
+    /// targets.
     Plain,
     /// A block of a directory, entries or index.
     Directory(Option<u32>),
@@ -67,7 +69,7 @@ pub(super) struct Running {
     pub(super) superblock: bool,
     /// Runs of blocks that were freed.
     pub(super) freed: Vec<(BlockAddr, u32)>,
-    /// When it began.
+    /// Time at which it began.
     pub(super) began: Option<SimTime>,
 }
 
@@ -80,7 +82,8 @@ impl Running {
             && !self.superblock
     }
 
-    /// The inode, or what it leads to, changed: an fsync of it commits this transaction, and so does an fdatasync.
+    /// The inode, or what it leads to, changed: an fsync of it commits this transaction, and so
+    /// does an fdatasync.
     pub(super) fn add_inode(&mut self, ino: Ino) {
         self.inodes.insert(ino);
         self.content.insert(ino);
@@ -127,8 +130,8 @@ impl<D: Scheduler> Ext<D> {
         self.meta.blocks.insert(at, block);
     }
 
-    /// The block to be changed; the change is in the running transaction, and so is the inode whose block it is: an fsync
-    /// finds the transaction by the inode.
+    /// The block to be changed; the change is in the running transaction, and so is the inode whose
+    /// block it is: an fsync finds the transaction by the inode.
     pub(super) fn edit_meta(&mut self, at: BlockAddr, kind: Kind, place: Place) -> Result<&mut [u8], Error> {
         self.load_meta(at, kind, place)?;
         self.note_edit();
@@ -161,7 +164,7 @@ impl<D: Scheduler> Ext<D> {
         self.io.forget_metadata(at.0);
     }
 
-    /// What a block of metadata held is reached by another address from now on; the old one is as after
+    /// Gives the content of a metadata block another address from now on; the old one is as after
     /// [`Self::forget_meta`].
     pub(super) fn rename_meta(&mut self, from: BlockAddr, to: BlockAddr, ino: Ino) {
         let block = self.meta.blocks.get(&from).cloned();

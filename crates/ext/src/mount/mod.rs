@@ -1,15 +1,18 @@
 //! The mounted file system: plain synchronous calls over a block device.
 //!
-//! Every call runs at once and to its end. It changes the state in memory and issues I/O; where a kernel would wait it
-//! waits in virtual time. What a kernel does in background threads are steps that the owner calls ([`Ext::wake`]).
+//! Every call runs at once and to its end. It changes the state in memory and issues I/O; where a
+//! kernel would wait it waits in virtual time. What a kernel does in background threads are steps
+//! that the owner calls ([`Ext::wake`]).
 //!
-//! What describes files is edited in memory, in the one running transaction, and reaches its place by way of the journal:
-//! inodes in `inodes.rs`, all other blocks in `meta.rs`, `commit.rs` puts checksums on them and commits. A commit comes
-//! between calls, never within one, so that a call is in one transaction as a whole.
+//! Metadata is edited in memory, in the one running transaction, and reaches its place by way of
+//! the journal: inodes in `inodes.rs`, all other blocks in `meta.rs`, `commit.rs` puts checksums on
+//! them and commits. A commit comes between calls, never within one, so that a call is in one
+//! transaction as a whole.
 //!
-//! Hazards: a block that was freed is used again only when that is committed (`groups.rs`), or an older state would show
-//! the newer content. A file's content is written before the transaction that makes it reachable (`data.rs`, ordered
-//! mode). After the device has failed, or damage was met in the midst of a change, nothing more is written.
+//! Hazards: a block that was freed is used again only when that is committed (`groups.rs`), or an
+//! older state would show the newer content. A file's content is written before the transaction
+//! that makes it reachable (`data.rs`, ordered mode). After the device has failed, or damage was
+//! met in the midst of a change, nothing more is written.
 
 mod allocate;
 mod attributes;
@@ -79,9 +82,9 @@ pub struct Ext<D> {
     journal: Option<Journal>,
     /// Inodes without names that are still kept, the newest first, as the list on disk has them.
     orphans: Vec<Ino>,
-    /// How many users keep an inode, open or known to the kernel.
+    /// Number of users that keep an inode, open or known to the kernel.
     holds: FxHashMap<Ino, u64>,
-    /// When each file with dirty pages got the first of them.
+    /// Time at which each file with dirty pages got the first of them.
     dirty_since: BTreeMap<Ino, SimTime>,
     listing: Option<Listing>,
     /// Files whose content changed and when, for a tool that has asked before.
@@ -95,19 +98,19 @@ pub struct Ext<D> {
     stopped: bool,
     /// Counts changes, so that a failed call can be told from one that did nothing.
     edits: u64,
-    /// How many there were when the present call began.
+    /// Number of changes when the present call began.
     edits_before_call: u64,
 }
 
 impl<D: Scheduler> Ext<D> {
-    /// What the volume is. The counts of free blocks and inodes are those of now.
+    /// The superblock, with the present counts of free blocks and inodes.
     pub fn superblock(&self) -> Superblock {
         let (free_blocks, free_inodes) = (self.groups.free_blocks(), self.groups.free_inodes());
         let physical_blocks = self.groups.physical();
         Superblock { free_blocks, free_inodes, physical_blocks, ..self.superblock.clone() }
     }
 
-    /// Where the journal lies, in runs of the device's blocks.
+    /// Location of the journal, in runs of the device's blocks.
     pub fn journal_ranges(&self) -> Vec<BlockRange> {
         let extents = self.journal.iter().flat_map(|journal| journal.extents());
         let size = u64::from(self.superblock.block_size());
@@ -118,7 +121,7 @@ impl<D: Scheduler> Ext<D> {
         extents.map(range).collect()
     }
 
-    /// What the journal did since the mount.
+    /// Events of the journal since the mount.
     pub fn journal_events(&self) -> JournalEvents {
         self.journal.as_ref().map(Journal::events).unwrap_or_default()
     }
@@ -138,8 +141,8 @@ impl<D: Scheduler> Ext<D> {
         self.io.device_mut()
     }
 
-    /// The device as it is, as after a power cut that loses nothing the device has acknowledged: what was only in
-    /// memory is gone.
+    /// The device as it is, as after a power cut that loses nothing the device has acknowledged:
+    /// what was only in memory is gone.
     pub fn into_device(self) -> D {
         self.io.into_device()
     }
@@ -156,7 +159,8 @@ impl<D: Scheduler> Ext<D> {
         self.date = date;
     }
 
-    /// Nothing can be written: mounted so, or after the device failed or damage was met in the midst of a change.
+    /// Nothing can be written: mounted so, or after the device failed or damage was met in the
+    /// midst of a change.
     pub fn is_read_only(&self) -> bool {
         self.read_only || self.stopped || self.io.failure().is_some()
     }

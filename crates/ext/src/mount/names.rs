@@ -12,9 +12,11 @@ use super::meta::Kind;
 use crate::error::{Error as Failure, Place};
 use crate::format::{BLOCK_AREA, FileType, Ino, InodeFlags, RoCompat};
 
-/// Names of a file, and subdirectories of a directory without the feature dir_nlink (Linux 6.1: `EXT4_LINK_MAX`).
+/// Names of a file, and subdirectories of a directory without the feature dir_nlink (Linux 6.1:
+/// `EXT4_LINK_MAX`).
 const MAX_LINKS: u16 = 65_000;
-/// Blocks that a new entry may take: blocks of the directory and of its index, pointers and nodes to them.
+/// Blocks that a new entry may take: blocks of the directory and of its index, pointers and nodes
+/// to them.
 const ENTRY_BLOCKS: u64 = 8;
 
 impl<D: Scheduler> Names for Ext<D> {

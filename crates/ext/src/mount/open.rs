@@ -1,4 +1,5 @@
-//! Mounting: the journal is replayed, groups come into memory, and the orphans of the last mount go.
+//! Mounting: the journal is replayed, groups come into memory, and the orphans of the last mount
+//! go.
 
 use dovetail_block::{BLOCK_SIZE, Scheduler};
 use dovetail_time::{Rng, SimTime};
@@ -23,12 +24,12 @@ use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
 use crate::places::Places;
 
 impl<D: Scheduler> Ext<D> {
-    /// Mounts the volume on `device` at the time `now`. What the journal holds is replayed, also for reading only
-    /// (but for the option `noload`), and inodes that lost their last name go.
+    /// Mounts the volume on `device` at the time `now`. What the journal holds is replayed, also
+    /// for reading only (but for the option `noload`), and inodes that lost their last name go.
     ///
     /// # Errors
-    /// What [`Superblock::parse`] says; [`Error::Incompatible`] for a volume that can be read but not written (mount it
-    /// with `ro`); [`Error::Corrupt`] for damaged groups; [`Error::Journal`].
+    /// Errors of [`Superblock::parse`]; [`Error::Incompatible`] for a volume that can be read but
+    /// not written (mount it with `ro`); [`Error::Corrupt`] for damaged groups; [`Error::Journal`].
     pub fn mount(device: D, options: Options, now: impl Into<Moment>) -> Result<Self, Error> {
         let now = now.into();
         let mut io = Io::new(device, BLOCK_SIZE as usize, now.time);
@@ -56,10 +57,11 @@ impl<D: Scheduler> Ext<D> {
         Ok(fs)
     }
 
-    /// The superblock of a volume that [`Self::mount`] may mount, one with pointers to the device's own addresses included.
+    /// The superblock of a volume that [`Self::mount`] may mount, one with pointers to the device's
+    /// own addresses included.
     ///
     /// # Errors
-    /// What [`Superblock::parse`] says.
+    /// Errors of [`Superblock::parse`].
     pub fn superblock_of(device: D) -> Result<Superblock, Error> {
         read_superblock(&mut Io::new(device, BLOCK_SIZE as usize, SimTime::ZERO))
     }
@@ -156,7 +158,7 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Where the journal's blocks lie, as its inode says.
+    /// Location of the journal's blocks, as its inode says.
     fn journal_map(&mut self) -> Result<JournalMap, Error> {
         let ino = self.superblock.journal_ino;
         let size = u64::from(self.superblock.block_size());

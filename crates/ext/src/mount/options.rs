@@ -2,7 +2,7 @@
 
 use dovetail_vfs::kit::{Flag, OptionError, OptionTable, Valued, Values};
 
-/// How content and journal depend on each other (`data=`).
+/// Order between content and journal (`data=`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataMode {
     /// Content is written before the transaction that makes it reachable.
@@ -22,7 +22,8 @@ pub struct Options {
     pub barrier: bool,
     /// `commit=`: seconds after which the running transaction is committed.
     pub commit_interval_s: u64,
-    /// `delalloc|nodelalloc`: blocks get their place when they are written to the device. Only where files have extents.
+    /// `delalloc|nodelalloc`: blocks get their place when they are written to the device. Only
+    /// where files have extents.
     pub delalloc: bool,
     /// `discard|nodiscard`: freed blocks are given back to the device after the commit.
     pub discard: bool,
@@ -32,10 +33,12 @@ pub struct Options {
     pub no_load: bool,
     /// Pages of content kept in memory, in bytes. Assumed default: 64 MiB.
     pub page_cache_bytes: u64,
-    /// Blocks of metadata kept in memory beside those of the running transaction, in bytes. Assumed default: 32 MiB.
+    /// Blocks of metadata kept in memory beside those of the running transaction, in bytes. Assumed
+    /// default: 32 MiB.
     pub meta_cache_bytes: u64,
-    /// A spare bit of block pointers tells physical (device) addresses from those of the volume: a capability for tools
-    /// above, no option of the kernel. Without it a pointer with the bit is damage.
+    /// A spare bit of block pointers tells physical (device) addresses from those of the volume: a
+    /// capability for tools above, no option of the kernel. Without it a pointer with the bit is
+    /// damage.
     pub physical_pointers: bool,
     /// Seed of generation numbers and of where new top directories go.
     pub seed: u64,
@@ -114,7 +117,8 @@ fn set_commit(options: &mut Options, value: &str) -> bool {
     seconds.is_some()
 }
 
-/// Options of the kernel that change nothing here, since they tune what this implementation does not have.
+/// Options of the kernel that change nothing here, since they tune what this implementation does
+/// not have.
 const WITHOUT_EFFECT: [&str; 14] = [
     "lazytime",
     "nolazytime",
@@ -174,7 +178,8 @@ mod tests {
         assert!(error.contains("\"usrquota\""), "{error}");
     }
 
-    /// What stands in backquotes in the first column of the page's table, and in its list of what has no effect.
+    /// Options in backquotes in the first column of the page's table, and in its list of those
+    /// without effect.
     fn documented() -> Vec<String> {
         let page = include_str!("../../../../docs/ext-mount.md");
         let (_, options) = page.split_once("## Mount options").unwrap();

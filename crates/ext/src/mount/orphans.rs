@@ -1,4 +1,5 @@
-//! Inodes without names: kept while someone uses them, in a list on disk that the next mount works off.
+//! Inodes without names: kept while someone uses them, in a list on disk that the next mount works
+//! off.
 
 use dovetail_block::Scheduler;
 
@@ -50,7 +51,8 @@ impl<D: Scheduler> Ext<D> {
         self.cut_off(ino, 0)?;
         self.drop_xattr_block(ino)?;
         self.unlist_orphan(ino)?;
-        // a board without a battery starts in 1970, and a small number would be taken for the next orphan of a list
+        // a board without a battery starts in 1970, and a small number would be taken for the next
+        // orphan of a list
         let date = self.date_s().max(self.superblock.mkfs_time).max(1);
         let inode = self.edit_inode(ino)?;
         inode.dtime = date as u32;
@@ -61,8 +63,9 @@ impl<D: Scheduler> Ext<D> {
         self.drop_cached_inode(ino)
     }
 
-    /// Cuts off what a file holds from block `from` on, in memory and on disk. Its size, or that it has no name, must say so
-    /// already: if it takes more than one transaction, it is in the list of orphans in between, and the next mount goes on.
+    /// Cuts off what a file holds from block `from` on, in memory and on disk. Its size, or that it
+    /// has no name, must say so already: if it takes more than one transaction, it is in the list
+    /// of orphans in between, and the next mount goes on.
     pub(super) fn cut_off(&mut self, ino: Ino, from: u64) -> Result<(), Error> {
         let first_page = from.div_ceil(self.per_page());
         self.pages.remove_range(ino.0.into(), first_page..u64::MAX);
@@ -97,7 +100,8 @@ impl<D: Scheduler> Ext<D> {
         })
     }
 
-    /// Works off the list that the last mount left: inodes without names go, others lose what lies beyond their end.
+    /// Works off the list that the last mount left: inodes without names go, others lose what lies
+    /// beyond their end.
     pub(super) fn clean_orphans(&mut self) -> Result<(), Error> {
         let mut next = self.superblock.last_orphan;
         while next.is_some() {

@@ -1,4 +1,5 @@
-//! Pointers to the device's own addresses, told by a spare bit: a capability of a mount, off by default.
+//! Pointers to the device's own addresses, told by a spare bit: a capability of a mount, off by
+//! default.
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::Address;
@@ -8,7 +9,8 @@ use super::map::Run;
 use crate::error::{Error, Incompatible};
 use crate::format::{BlockAddr, Ino, PHYSICAL_BIT};
 
-/// Every block number must leave the bit alone. A volume with extents may have files with pointers as well.
+/// Every block number must leave the bit alone. A volume with extents may have files with pointers
+/// as well.
 pub(super) fn check_spare_bit(blocks: u64) -> Result<(), Incompatible> {
     let limit = PHYSICAL_BIT;
     if blocks < limit { Ok(()) } else { Err(Incompatible::NoSpareBit { blocks, limit }) }
@@ -23,7 +25,7 @@ pub(super) fn mapped(found: Result<Run, Error>) -> Result<Option<Run>, Error> {
 }
 
 impl<D: Scheduler> Ext<D> {
-    /// What a pointer says.
+    /// Address that a pointer means.
     pub(super) fn address(&self, stored: BlockAddr) -> Address {
         if self.options.physical_pointers && stored.0 & PHYSICAL_BIT != 0 {
             Address::Physical(stored.0 & !PHYSICAL_BIT)
@@ -32,7 +34,7 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// Whether the device has what a pointer says, a place of its own.
+    /// Is true if a pointer leads to a place that the device has.
     pub(super) fn is_place(&self, stored: BlockAddr) -> bool {
         self.options.physical_pointers && self.io.has_place(stored.0)
     }

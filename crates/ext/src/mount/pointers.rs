@@ -153,7 +153,8 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    /// Removes pointers until all are gone or the budget, blocks that may be logged for it, is used up.
+    /// Removes pointers until all are gone or the budget, blocks that may be logged for it, is used
+    /// up.
     pub(super) fn remove_pointers(
         &mut self,
         ino: Ino,
@@ -209,7 +210,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Removes what lies in the range, as far as the budget goes; a block without pointers is freed, which the answer says.
+    /// Removes what lies in the range, as far as the budget goes; a block without pointers is
+    /// freed, which the answer says.
     fn remove_below(
         &mut self,
         ino: Ino,

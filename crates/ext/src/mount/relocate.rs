@@ -1,4 +1,5 @@
-//! Moving what a pointer leads to: content is copied, the pointer rewritten, and the old blocks freed, in one transaction.
+//! Moving what a pointer leads to: content is copied, the pointer rewritten, and the old blocks
+//! freed, in one transaction.
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::{Address, Error as CallError, Ino as Number, Pointer, PointerPlace};
@@ -12,13 +13,14 @@ use crate::format::{BlockAddr, FileType, Ino};
 use crate::io::Channel;
 
 impl<D: Scheduler> Ext<D> {
-    /// Moves the blocks that a pointer leads to elsewhere on the volume, as near to block `goal` as there is room, and
-    /// tells where they are then. After a power cut the pointer is the old or the new one, and what it leads to is the
-    /// same.
+    /// Moves the blocks that a pointer leads to elsewhere on the volume, as near to block `goal` as
+    /// there is room, and tells where they are then. After a power cut the pointer is the old or
+    /// the new one, and what it leads to is the same.
     ///
     /// # Errors
-    /// [`CallError::Invalid`] if there is no such pointer; [`CallError::NoSpace`] if no run is long enough;
-    /// [`CallError::Unsupported`] for content of directories and links, with `data=journal`, and at physical addresses.
+    /// [`CallError::Invalid`] if there is no such pointer; [`CallError::NoSpace`] if no run is long
+    /// enough; [`CallError::Unsupported`] for content of directories and links, with
+    /// `data=journal`, and at physical addresses.
     pub fn relocate(&mut self, ino: Number, at: PointerPlace, goal: u64) -> Result<Address, CallError> {
         self.change(|fs| Ok(fs.relocate_at(ino_of(ino), at, goal)?))
     }

@@ -45,7 +45,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(self.io.wait()?)
     }
 
-    /// The runs of neighbouring blocks with content in a range of pages; blocks are of the size of a page.
+    /// The runs of neighbouring blocks with content in a range of pages; blocks are of the size of
+    /// a page.
     fn runs(&mut self, ino: Ino, range: Range<u64>) -> Result<Vec<(u64, BlockAddr, u64)>, Failure> {
         let (mut runs, mut index) = (Vec::new(), range.start);
         while index < range.end {
@@ -76,7 +77,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// Content can go past the cache: it does not where blocks are smaller than pages, or content is journaled.
+    /// Content can go past the cache: it does not where blocks are smaller than pages, or content
+    /// is journaled.
     fn goes_past_cache(&mut self, ino: Ino) -> Result<bool, Failure> {
         Ok(self.per_page() == 1 && !self.journals_content(ino)?)
     }

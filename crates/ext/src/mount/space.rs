@@ -1,5 +1,5 @@
-//! Whether there is room, asked before a call changes anything: a call that runs out of space half way would have to be
-//! undone.
+//! Checks for room before a call changes anything: a call that runs out of space half way would
+//! have to be undone.
 
 use dovetail_block::Scheduler;
 
@@ -23,7 +23,8 @@ impl<D: Scheduler> Ext<D> {
         blocks / 32 + 4
     }
 
-    /// A change of a tree of extents or pointers that ran out of space half way could not be undone: it must not begin.
+    /// A change of a tree of extents or pointers that ran out of space half way could not be
+    /// undone: it must not begin.
     ///
     /// # Errors
     /// [`Error::NoSpace`].
@@ -31,7 +32,8 @@ impl<D: Scheduler> Ext<D> {
         if self.groups.takeable() >= SLACK / 2 { Ok(()) } else { Err(Error::NoSpace) }
     }
 
-    /// Makes sure that a call can take `blocks` more blocks; blocks that wait for a commit may be what is missing.
+    /// Makes sure that a call can take `blocks` more blocks; blocks that wait for a commit may be
+    /// what is missing.
     ///
     /// # Errors
     /// [`Error::NoSpace`].

@@ -36,8 +36,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(done)
     }
 
-    /// A change that can be made again as a whole: if it lacks room, what was freed is released by a commit, and it is made
-    /// again, as a kernel does (Linux: `ext4_should_retry_alloc`).
+    /// A change that can be made again as a whole: if it lacks room, what was freed is released by
+    /// a commit, and it is made again, as a kernel does (Linux: `ext4_should_retry_alloc`).
     pub(super) fn change_again<T>(
         &mut self,
         call: impl Fn(&mut Self) -> Result<T, Error>,

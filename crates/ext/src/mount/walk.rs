@@ -1,4 +1,5 @@
-//! The metadata blocks of a file and their pointers, from the bottom up, and the rewriting of one of them.
+//! The metadata blocks of a file and their pointers, from the bottom up, and the rewriting of one
+//! of them.
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::{Address, Error as CallError, Holder, Ino as Number, MetadataBlock, Pointer};
@@ -14,7 +15,7 @@ use crate::format::{
     pointer, set_pointer,
 };
 
-/// What there is to say when a place is none.
+/// Message about a place without a pointer.
 const NO_POINTER: &str = "there is no pointer at this place";
 
 /// A walk under way.
@@ -221,7 +222,8 @@ impl<D: Scheduler> Ext<D> {
     /// Puts a new address into the pointer at a place; it must be there.
     pub(super) fn set_pointer_at(&mut self, ino: Ino, at: PointerPlace, new: Address) -> Result<(), Error> {
         if matches!(new, Address::Physical(_)) {
-            // what is dirty is written while the volume's own address still leads to it; this may change the tree
+            // what is dirty is written while the volume's own address still leads to it; this may
+            // change the tree
             self.write_back(ino)?;
         }
         let old = self.pointer_at(ino, at)?;

@@ -1,6 +1,7 @@
 //! Extended attributes: behind the inode's fields if all of them fit there, otherwise in a block.
 //!
-//! A block that other inodes share (kernels do that) is never changed: the inode gets one of its own.
+//! A block that other inodes share (kernels do that) is never changed: the inode gets one of its
+//! own.
 
 use dovetail_block::Scheduler;
 use dovetail_vfs::kit::{XattrNameSpace, XattrRefused};
@@ -98,7 +99,8 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    /// All in the inode, or else all in a block, or else, where they already are in both, as many as fit in the inode.
+    /// All in the inode, or else all in a block, or else, where they already are in both, as many
+    /// as fit in the inode.
     fn store_xattrs(&mut self, ino: Ino, list: Vec<Xattr>, in_both: bool) -> Result<(), Error> {
         let room = self.inode(ino)?.xattr_area.len();
         let size = self.block_size();

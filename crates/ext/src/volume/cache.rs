@@ -15,7 +15,8 @@ use crate::format::{BlockAddr, PHYSICAL_BIT};
 use crate::journal;
 use crate::places::Places;
 
-/// Metadata blocks of the device kept: 8 MiB. Assumed; enough for the directories and trees in use at one time.
+/// Metadata blocks of the device kept: 8 MiB. Assumed; enough for the directories and trees in use
+/// at one time.
 const CAPACITY: usize = 2048;
 
 /// A block of the volume.
@@ -33,7 +34,8 @@ impl Deref for Block {
     }
 }
 
-/// A device, the metadata blocks last read from it, and those whose newest content is in the journal.
+/// A device, the metadata blocks last read from it, and those whose newest content is in the
+/// journal.
 #[derive(Debug)]
 pub(crate) struct Blocks<D> {
     device: D,
@@ -41,7 +43,7 @@ pub(crate) struct Blocks<D> {
     places: Places,
     now: SimTime,
     cache: HashMap<Lba, Arc<BlockBytes>>,
-    /// Where a block is really read, and whether its first word was replaced there.
+    /// Address at which a block is really read; true if its first word was replaced there.
     redirected: BTreeMap<BlockAddr, (BlockAddr, bool)>,
 }
 
@@ -58,13 +60,14 @@ impl<D: BlockDevice> Blocks<D> {
         self.block_size = block_size.into();
     }
 
-    /// From now on a block number may be that of a place of the device, if it has such; returns whether it has.
+    /// From now on a block number may be that of a place of the device, if it has such; returns
+    /// whether it has.
     pub(crate) fn follow_places(&mut self) -> bool {
         self.places = Places::of(&self.device.info(), self.block_size);
         self.places.space().is_some()
     }
 
-    /// Whether a block number is that of a place which the device has.
+    /// Is true if `block` is the number of a place that the device has.
     pub(crate) fn has_place(&self, block: u64) -> bool {
         self.places.has(block)
     }
@@ -80,7 +83,7 @@ impl<D: BlockDevice> Blocks<D> {
         Ok(held.into_iter().map(|lba| (lba.0 - space.first.0) | PHYSICAL_BIT).collect())
     }
 
-    /// Where a block begins on the device, in bytes.
+    /// Start of a block on the device, in bytes.
     fn start_of(&self, address: BlockAddr) -> u64 {
         let place = self.places.lba(address.0).map(|lba| lba.saturating_mul(BLOCK_SIZE));
         place.unwrap_or_else(|| address.0.saturating_mul(self.block_size))

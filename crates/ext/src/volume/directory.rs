@@ -82,8 +82,8 @@ impl<D: BlockDevice> Volume<D> {
         whole_entries(|take| self.for_each_entry(dir, |_, entry| take(entry)), said)
     }
 
-    /// The entry called `name` in directory `dir`. An index that is damaged is passed over: every block is looked at
-    /// then, as the kernel does.
+    /// The entry called `name` in directory `dir`. An index that is damaged is passed over: every
+    /// block is looked at then, as the kernel does.
     ///
     /// # Errors
     /// As [`Self::for_each_entry`]; of damage, if the name is not found, what may have hidden it.
@@ -120,8 +120,8 @@ impl<D: BlockDevice> Volume<D> {
         self.lookup_below(dir, &root, info.indirect_levels, (hash, name))
     }
 
-    /// Searches what `node` leads to, `levels` nodes above the blocks of entries. Names of one hash may go on in the next
-    /// block, which its hash says.
+    /// Searches what `node` leads to, `levels` nodes above the blocks of entries. Names of one hash
+    /// may go on in the next block, which its hash says.
     fn lookup_below(
         &mut self,
         dir: &Inode,

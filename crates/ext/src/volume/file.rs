@@ -13,8 +13,9 @@ const MAX_READ: usize = 1 << 20;
 const MAX_TARGET: u64 = 4095;
 
 impl<D: BlockDevice> Volume<D> {
-    /// Reads the bytes of a regular file (or of any inode that has content) from byte `offset` on into `into`, and
-    /// returns how many there were: less than asked for at the end of the file. Holes read as zeros.
+    /// Reads the bytes of a regular file (or of any inode that has content) from byte `offset` on
+    /// into `into`, and returns how many there were: less than asked for at the end of the file.
+    /// Holes read as zeros.
     ///
     /// # Errors
     /// Damaged trees; [`Error::Io`].
@@ -43,8 +44,8 @@ impl<D: BlockDevice> Volume<D> {
         Ok(len)
     }
 
-    /// The first byte at or after `offset` that may be other than zero, or the file's size if there is none: what
-    /// lies between is a hole. Costs follow what is stored, not the size of the hole.
+    /// The first byte at or after `offset` that may be other than zero, or the file's size if there
+    /// is none: what lies between is a hole. Costs follow what is stored, not the size of the hole.
     ///
     /// # Errors
     /// Damaged trees; [`Error::Io`].
@@ -61,7 +62,8 @@ impl<D: BlockDevice> Volume<D> {
         Ok(inode.size)
     }
 
-    /// The first byte at or after `offset` that is in a hole or was never written, or the file's size if there is none.
+    /// The first byte at or after `offset` that is in a hole or was never written, or the file's
+    /// size if there is none.
     ///
     /// # Errors
     /// Damaged trees; [`Error::Io`].

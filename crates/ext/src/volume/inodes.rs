@@ -13,7 +13,8 @@ impl<D: BlockDevice> Volume<D> {
     /// The descriptor of a group.
     ///
     /// # Errors
-    /// A group beyond the last one; a wrong checksum; bitmaps or tables outside the volume; [`Error::Io`].
+    /// A group beyond the last one; a wrong checksum; bitmaps or tables outside the volume;
+    /// [`Error::Io`].
     pub fn group(&mut self, group: GroupNo) -> Result<Group, Error> {
         let last = u64::from(self.superblock.group_count()) - 1;
         Corrupt::check_range(Place::Group(group), "the group", group.0, (0, last))?;
@@ -25,7 +26,8 @@ impl<D: BlockDevice> Volume<D> {
     /// The inode of number `ino`.
     ///
     /// # Errors
-    /// [`Damage::FreeInode`] for one that is not used; what is wrong with the group's descriptor or the inode.
+    /// [`Damage::FreeInode`] for one that is not used; what is wrong with the group's descriptor or
+    /// the inode.
     pub fn inode(&mut self, ino: Ino) -> Result<Inode, Error> {
         let (block, offset) = self.inode_place(ino)?;
         let size = usize::from(self.superblock.inode_size);

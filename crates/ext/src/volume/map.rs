@@ -1,4 +1,5 @@
-//! From a block of a file to the block of the volume: an extent tree, or pointers of up to three levels.
+//! From a block of a file to the block of the volume: an extent tree, or pointers of up to three
+//! levels.
 
 use dovetail_block::BlockDevice;
 
@@ -9,7 +10,7 @@ use crate::format::{
     extent_block_checksums, pointer,
 };
 
-/// What blocks of a file are.
+/// State of blocks of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapped {
     /// Nothing: they read as zeros.
@@ -21,7 +22,7 @@ pub enum Mapped {
 }
 
 impl Mapped {
-    /// Where the content lies, if there is any.
+    /// Address of the content, if there is any.
     pub const fn data(self) -> Option<BlockAddr> {
         match self {
             Self::Data(start) => Some(start),
@@ -33,15 +34,15 @@ impl Mapped {
 /// Blocks of a file that are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// What they are.
+    /// State of the blocks.
     pub mapped: Mapped,
-    /// How many, at least 1.
+    /// Number of blocks, at least 1.
     pub len: u64,
 }
 
 impl<D: BlockDevice> Volume<D> {
-    /// What the blocks of the file from `block` on are, as far as one step tells: neighbours may be alike, too. What lies
-    /// beyond the largest file is a hole.
+    /// Run of the file's blocks from `block` on that are alike, as far as one step tells: their
+    /// neighbours may be alike, too. Blocks beyond the largest file are a hole.
     ///
     /// # Errors
     /// A damaged tree, a block outside the volume; [`Error::Io`].

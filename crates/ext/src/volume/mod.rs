@@ -29,23 +29,24 @@ pub struct Volume<D> {
     pub(crate) blocks: Blocks<D>,
     pub(crate) superblock: Superblock,
     pub(crate) recovery: Option<Recovery>,
-    /// Why the first superblock is not used, and the bytes of the backup that is.
+    /// Damage of the first superblock, and the bytes of the backup that is used.
     backup: Option<(Corrupt, Box<[u8; SUPERBLOCK_SIZE]>)>,
 }
 
 impl<D> Volume<D> {
-    /// What the volume is.
+    /// The superblock.
     pub const fn superblock(&self) -> &Superblock {
         &self.superblock
     }
 
-    /// What the journal still holds; `None` for a volume that was unmounted.
+    /// Content that the journal still holds; `None` for a volume that was unmounted.
     pub const fn recovery(&self) -> Option<Recovery> {
         self.recovery
     }
 
-    /// Why a backup of the superblock is used in its place: counts of free blocks and inodes, and
-    /// the list of orphans, are then not those of the volume. `None` if the first one is whole.
+    /// Damage because of which a backup of the superblock is used in its place. Counts of free
+    /// blocks and inodes, and the list of orphans, are then not those of the volume. `None` if the
+    /// first one is whole.
     pub fn superblock_damage(&self) -> Option<&Corrupt> {
         self.backup.as_ref().map(|(damage, _)| damage)
     }
@@ -56,7 +57,7 @@ impl<D> Volume<D> {
         Some(Superblock { group: GroupNo(0), ..self.superblock.clone() }.encode(base))
     }
 
-    /// How blocks of directories look.
+    /// Format of the directory blocks.
     pub fn dir_format(&self) -> DirFormat {
         DirFormat {
             has_type: self.superblock.incompat.has(Incompat::FILETYPE),

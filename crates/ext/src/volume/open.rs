@@ -13,7 +13,7 @@ use crate::journal::{JournalError, JournalExtent, JournalMap, JournalSuperblock,
 /// Blocks of a journal at most, the limit of mke2fs.
 const MAX_JOURNAL_BLOCKS: u64 = 10_240_000;
 
-/// What the journal of a volume that was not unmounted holds.
+/// Content of the journal of a volume that was not unmounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// Transactions that are complete.
@@ -23,13 +23,13 @@ pub struct Recovery {
 }
 
 impl<D: BlockDevice> Volume<D> {
-    /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the volume is shown as it is
-    /// after its recovery.
+    /// Opens the volume on `device`. Nothing is written, now or later; after a power cut the volume
+    /// is shown as it is after its recovery.
     ///
     /// # Errors
-    /// [`Error::NotExt`]; [`Error::Incompatible`] for what is not supported; [`Error::Corrupt`] when the superblock is
-    /// damaged and has no whole backup, or the device is shorter than the volume; [`Error::Journal`] when a journal that must be replayed cannot
-    /// be; [`Error::Io`].
+    /// [`Error::NotExt`]; [`Error::Incompatible`] for what is not supported; [`Error::Corrupt`]
+    /// when the superblock is damaged and has no whole backup, or the device is shorter than the
+    /// volume; [`Error::Journal`] when a journal that must be replayed cannot be; [`Error::Io`].
     pub fn open(device: D) -> Result<Self, Error> {
         let mut volume = Self::open_unrecovered(device)?;
         if volume.backup.is_some() && volume.superblock.journal_ino.is_some() {
@@ -115,10 +115,11 @@ impl<D: BlockDevice> Volume<D> {
         Ok(())
     }
 
-    /// Where the blocks of the journal lie.
+    /// Location of the journal's blocks.
     ///
     /// # Errors
-    /// [`Incompatible::ExternalJournal`]; a journal with holes, or of a size that none has; a damaged inode.
+    /// [`Incompatible::ExternalJournal`]; a journal with holes, or of a size that none has; a
+    /// damaged inode.
     pub fn journal_map(&mut self) -> Result<JournalMap, Error> {
         if !self.superblock.compat.has(Compat::HAS_JOURNAL) || !self.superblock.journal_ino.is_some() {
             return Err(Incompatible::ExternalJournal.into());

@@ -8,7 +8,7 @@ use super::Volume;
 use crate::error::{Corrupt, Error};
 use crate::format::{Ino, Inode};
 
-/// What a walk has come to.
+/// Entry that a walk has come to.
 pub type WalkEntry = dovetail_vfs::WalkEntry<Inode, Error>;
 
 impl<D: BlockDevice> Walk for Volume<D> {
@@ -36,8 +36,9 @@ impl<D: BlockDevice> Walk for Volume<D> {
 }
 
 impl<D: BlockDevice> Volume<D> {
-    /// Calls `visit` for `start` and all below it. A directory that cannot be listed is visited a second time with
-    /// the error. A directory that is reached twice is an error and is not entered, so that every walk ends.
+    /// Calls `visit` for `start` and all below it. A directory that cannot be listed is visited a
+    /// second time with the error. A directory that is reached twice is an error and is not
+    /// entered, so that every walk ends.
     pub fn walk(&mut self, start: Inode, visit: impl FnMut(&mut Self, WalkEntry) -> Visit) {
         dovetail_vfs::walk(self, start.ino, visit);
     }

@@ -1,4 +1,4 @@
-//! What the tests share: images, and programs of e2fsprogs as referees.
+//! Images that the tests share, and programs of e2fsprogs as referees.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of this")]
 
@@ -40,7 +40,8 @@ pub fn manifest_lines(name: &str) -> Vec<serde_json::Value> {
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
 
-/// What a program of e2fsprogs, which must be installed, says. Times and UUIDs of what it makes are its own.
+/// Output of a program of e2fsprogs, which must be installed. Times and UUIDs of what it makes are
+/// its own.
 pub fn run(name: &str, arguments: &[&str]) -> Output {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let mut program = Program::new(name);
@@ -72,7 +73,7 @@ impl TempImage {
         Self { _folder: folder, path }
     }
 
-    /// What a device holds.
+    /// Image with the content of a device.
     pub fn of(device: &MemoryDevice) -> Self {
         let image = Self::new(0);
         device.write_to(&image.path).unwrap();

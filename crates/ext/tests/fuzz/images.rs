@@ -10,10 +10,12 @@ use dovetail_vfs::{Caller, FileSystem, NewNode};
 use crate::common::{TempImage, kernel_image};
 use crate::input::Seed;
 
-/// How many small images there are: they come often, those of a kernel now and then, since they take far longer.
+/// Number of small images: they come often, those of a kernel now and then, since they take far
+/// longer.
 pub(crate) const SMALL: usize = 6;
 
-/// The small images, then four of a kernel. Most have no checksums, so that damage gets further than to them.
+/// The small images, then four of a kernel. Most have no checksums, so that damage gets further
+/// than to them.
 pub(crate) fn seeds() -> Vec<Seed> {
     let plain = "-t ext4 -J size=1 -b 1024 -O ^metadata_csum";
     vec![
@@ -56,7 +58,8 @@ fn small_image(kind: &str, seed: u64) -> MemoryDevice {
     fs.unmount().unwrap()
 }
 
-/// The image after more work and a power cut: some of it in place, some in the journal, with orphans.
+/// The image after more work and a power cut: some of it in place, some in the journal, with
+/// orphans.
 fn crashed(image: MemoryDevice) -> MemoryDevice {
     let mut subject = Subject::new(mount(image));
     let mut operations = Generator::new(1, Profile { file_end: 100_000, many: 0, ..Profile::default() });

@@ -61,7 +61,8 @@ impl Seed {
 }
 
 impl Input<'_> {
-    /// Where the input differs from its seed: byte of the image, what was there, what is there.
+    /// Bytes in which the input differs from its seed: byte of the image, what was there, what is
+    /// there.
     pub(crate) fn damage(&self) -> Vec<(u64, u8, u8)> {
         let zeros = [0; 4096];
         let of = |image: &MemoryDevice, lba| image.bytes(lba).map_or(zeros, |bytes| **bytes);
@@ -74,7 +75,8 @@ impl Input<'_> {
         blocks.collect()
     }
 
-    /// A check says nothing of inodes behind those that were ever used, where descriptors count them.
+    /// A check says nothing of inodes behind those that were ever used, where descriptors count
+    /// them.
     pub(crate) fn is_judged_whole(&self) -> bool {
         !self.seed.superblock.has_group_checksums()
     }

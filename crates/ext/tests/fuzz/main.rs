@@ -1,8 +1,9 @@
-//! Damaged images: opened, walked, read, checked, mounted and changed without a panic, a hang or an allocation beyond twice
-//! the image. New volumes of any shape: refused, or sound.
+//! Damaged images: opened, walked, read, checked, mounted and changed without a panic, a hang or an
+//! allocation beyond twice the image. New volumes of any shape: refused, or sound.
 //!
-//! The normal run is short; `cargo xtask fuzz --fs ext4` goes on for millions. A failing input is printed with what to
-//! type: `DOVETAIL_SEED=7 cargo test -p dovetail-ext --test fuzz`; with `DOVETAIL_FUZZ=1000` as well, a run begins there.
+//! The normal run is short; `cargo xtask fuzz --fs ext4` goes on for millions. A failing input is
+//! printed with what to type: `DOVETAIL_SEED=7 cargo test -p dovetail-ext --test fuzz`; with
+//! `DOVETAIL_FUZZ=1000` as well, a run begins there.
 
 #![allow(
     clippy::unwrap_used,

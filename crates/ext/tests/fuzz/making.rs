@@ -32,7 +32,8 @@ fn options(rng: &mut Rng) -> MkfsOptions {
     options
 }
 
-/// Makes a volume on a device of any size up to 256 MiB, checks it, and changes it if it has a journal.
+/// Makes a volume on a device of any size up to 256 MiB, checks it, and changes it if it has a
+/// journal.
 pub(crate) fn make(rng: &mut Rng) {
     let log = 4 + rng.below(13);
     let blocks = rng.below(1 << log);

@@ -1,4 +1,4 @@
-//! What mounts an input: everything is read, or some of it changed.
+//! Mounts an input: everything is read, or some of it changed.
 
 use dovetail_ext::{DataMode, Ext, Options};
 use dovetail_time::{Rng, SimTime};
@@ -33,7 +33,8 @@ fn options(rng: &mut Rng) -> Options {
     }
 }
 
-/// Mounts the input, which replays its journal, and changes it; then once more, perhaps as after a power cut.
+/// Mounts the input, which replays its journal, and changes it; then once more, perhaps as after a
+/// power cut.
 pub(crate) fn change(input: &mut Input<'_>, rng: &mut Rng) {
     for _ in 0..2 {
         let (options, count, cut) = (options(rng), rng.below(MAX_CHANGES), rng.below(4) == 0);

@@ -1,4 +1,4 @@
-//! What reads an input without mounting it, and checks it.
+//! Reads an input without mounting it, and checks it.
 
 use dovetail_ext::format::FileType;
 use dovetail_ext::fsck::{Finding, Options, check};
@@ -6,12 +6,12 @@ use dovetail_ext::{Visit, Volume};
 
 use crate::input::Input;
 
-/// What a check says of an input.
+/// Result of the check of an input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Clean,
-    /// Clean, with a journal to be replayed, of which a check sees only the content: numbers of transactions that are wrong
-    /// may come to light later.
+    /// Clean, with a journal to be replayed, of which a check sees only the content: numbers of
+    /// transactions that are wrong may come to light later.
     AwaitsRecovery,
     /// It has errors, or cannot be opened.
     Damaged(String),
@@ -43,7 +43,7 @@ pub(crate) fn use_all(input: &mut Input<'_>) -> Verdict {
     checked(input.rewound())
 }
 
-/// What the check says.
+/// Result of the check.
 pub(crate) fn checked(input: &mut Input<'_>) -> Verdict {
     match check(input, Options { kept_per_kind: 100 }) {
         Ok(report) if report.is_clean() => {

@@ -1,4 +1,4 @@
-//! Where the structures of an image are, and the fields in them.
+//! Location of the structures of an image, and of the fields in them.
 
 use std::ops::Range;
 
@@ -112,8 +112,9 @@ fn inodes(image: &MemoryDevice, superblock: &Superblock, group: GroupNo) -> Vec<
     slots.filter(|slot| bytes(image, slot).is_some_and(|slot| slot.iter().any(|&byte| byte != 0))).collect()
 }
 
-/// Blocks of `size` bytes by what they begin with: nodes of extent trees, directories, attributes, the journal's own, and
-/// blocks of numbers (pointers, bitmaps, tables); copies in the journal among them.
+/// Blocks of `size` bytes by what they begin with: nodes of extent trees, directories, attributes,
+/// the journal's own, and blocks of numbers (pointers, bitmaps, tables); copies in the journal
+/// among them.
 fn blocks(image: &MemoryDevice, size: u64) -> Vec<Structure> {
     let (mut extents, mut directories, mut attributes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut journal, mut numbers, mut entries) = (Vec::new(), Vec::new(), Vec::new());
@@ -157,7 +158,7 @@ fn blocks(image: &MemoryDevice, size: u64) -> Vec<Structure> {
     ]
 }
 
-/// Where the entries begin, if this is a block of a directory.
+/// Offsets of the entries, if this is a block of a directory.
 fn dir_entries(block: &[u8]) -> Option<Vec<u64>> {
     let (mut at, mut found) = (0, Vec::new());
     while at < block.len() {

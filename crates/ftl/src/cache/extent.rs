@@ -1,7 +1,7 @@
 //! `extent`: runs of entries whose addresses follow each other, one record each: a cached interval
 //! map (ours).
 //!
-//! What a log-structured file system writes in one piece, and what it has not written yet, costs
+//! A run that a log-structured file system writes in one piece, or has not written yet, costs
 //! one record however long it is, up to a translation page. A miss for a read brings in the run
 //! around the entry; one for a write the entry alone, or the run from there on if the entry before
 //! it is cached: the host goes on in order. An entry that changes is cut out of its run, and joins

@@ -50,14 +50,14 @@ pub enum CacheStep {
     /// A translation page is written with all changes that the cache had of it. Unless `whole` is
     /// set, the page on flash must be read before: the cache has only a part of it.
     Write {
-        /// Which.
+        /// Number of the translation page.
         page: TranslationPage,
         /// Set if all its entries are cached.
         whole: bool,
     },
     /// A translation page is read.
     Read {
-        /// Which.
+        /// Number of the translation page.
         page: TranslationPage,
     },
 }

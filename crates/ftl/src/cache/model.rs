@@ -1,6 +1,8 @@
-//! Plain, slow references of the policies, each after its paper's text, compared with the policies after every operation.
+//! Plain, slow references of the policies, each after its paper's text, compared with the policies
+//! after every operation.
 //!
-//! They know no lists: every entry carries the time of its last use, and what goes is found by looking at all of them.
+//! They know no lists: every entry carries the time of its last use, and what goes is found by
+//! looking at all of them.
 
 mod entries;
 mod extent;
@@ -50,7 +52,8 @@ struct Places {
 }
 
 impl Places {
-    /// An entry is mapped anew: most of the time behind the one before it, as a log has them, or nowhere.
+    /// An entry is mapped anew: most of the time behind the one before it, as a log has them, or
+    /// nowhere.
     fn change(&self, entry: Entry, rng: &mut Rng) {
         let mut places = self.places.borrow_mut();
         let before = entry.checked_sub(1).and_then(|before| places.get(&before).copied());
@@ -89,7 +92,8 @@ fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
     let (mut cache, mut model) = ((policy.build)(config), model_of(policy.name, config));
     let (shape, entries) = (Places { config, places: RefCell::default() }, 16 << config.shift);
     let at = |step: u32| format!("{} of {config:?}, seed {seed}, operation {step}", policy.name);
-    // What flash lacks, known without any cache: whatever was changed since its page was last written.
+    // What flash lacks, known without any cache: whatever was changed since its page was last
+    // written.
     let mut unwritten: BTreeSet<Entry> = BTreeSet::new();
     let mut entry = 0;
     for step in 0..operations {

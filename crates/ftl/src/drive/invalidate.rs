@@ -1,7 +1,8 @@
 //! Invalidations: what the host's pages lose, and the journal is told of.
 //!
-//! Nothing that is dead comes to life before its block is erased. Bitmap pages (`metadata/journal.rs`) rest
-//! on that, and hence every loss of a page of the host's is told to the journal.
+//! Nothing that is dead comes to life before its block is erased. Bitmap pages
+//! (`metadata/journal.rs`) rest on that, and hence every loss of a page of the host's is told to
+//! the journal.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //!
 //! | from | what |
 //! |---|---|
-//! | 0 | header: [`MAGIC`], version (u32), checksum of the description (u32), its length (u32), the description |
+//! | 0 | [`MAGIC`], version, checksum and length of the description (u32 each), the description |
 //! | 64 KiB | a record of 32 bytes for each block |
 //! | after that | a record of 128 bytes for each page |
 //! | the next multiple of 4 KiB | the bytes of each page |

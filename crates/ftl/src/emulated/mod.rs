@@ -94,7 +94,7 @@ impl EmulatedDrive {
     /// Tells whether the file at `path` is a drive file.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn is_one(path: &Path) -> io::Result<bool> {
         let mut magic = Vec::new();
         File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut magic)?;

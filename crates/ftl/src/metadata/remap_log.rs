@@ -7,10 +7,10 @@
 //! each with the entries of the reverse map for a range of physical pages, and bitmap pages for the
 //! sources that died.
 //!
-//! What a log or table page says was true when it was written and never becomes false: an entry
-//! holds until the page at its place is programmed anew, and recovery sees that by the sequence
-//! numbers. So old copies that come back after a power cut do no harm, and slots are dropped at
-//! once when the tables are on flash.
+//! The entries of a log or table page were true when it was written and never become false: an
+//! entry holds until the page at its place is programmed anew, and recovery sees that by the
+//! sequence numbers. So old copies that come back after a power cut do no harm, and slots are
+//! dropped at once when the tables are on flash.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -110,7 +110,7 @@ impl Ownership {
     }
 
     /// Takes over the reverse map and the remaps in the log as they were found after a power cut.
-    /// If pages of the log were lost, it is distrusted.
+    /// Distrusts the log if pages of it were lost.
     pub(crate) fn adopt<'a>(
         &mut self,
         reverse: ReverseMap,

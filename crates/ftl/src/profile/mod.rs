@@ -45,7 +45,7 @@ pub enum ProfileError {
     Read {
         /// The file.
         file: String,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// Not TOML, or an unknown or missing key.
@@ -75,7 +75,7 @@ pub enum ProfileError {
     Config {
         /// The file.
         file: String,
-        /// Why.
+        /// Rule that the values break.
         source: ConfigError,
     },
 }

@@ -25,7 +25,7 @@ pub(super) fn inspect(volume: &mut Image, structure: &Structure) -> Result<Value
     }
 }
 
-/// What the volume is.
+/// Superblock of the volume as JSON.
 fn superblock(volume: &Image) -> Value {
     let s = volume.superblock();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_string();

@@ -80,7 +80,7 @@ pub(super) fn discard_log(volume: &mut Image) -> Result<Value, Error> {
     }))
 }
 
-/// What a check of the volume counts on the way.
+/// Areas of the logs, as a check of the volume counts them on the way.
 pub(super) fn areas(volume: Image) -> Result<Value, Error> {
     let report = check(volume.into_device(), Options::default(), |_| {}).map_err(Error::failed)?;
     let row = |area: &Area| {

@@ -39,7 +39,8 @@ impl Format for F2fs {
         Ok(if matches!(variant, Ok(Variant::Iplfs)) { "iplfs" } else { "f2fs" })
     }
 
-    /// Fsynced files are recovered and orphans removed in memory; where that cannot be, the last checkpoint.
+    /// Fsynced files are recovered and orphans removed in memory; where that cannot be, the last
+    /// checkpoint.
     fn files(&self, image: &Path, held: Result<(), String>, tell: Tell<'_>) -> Result<Files, Error> {
         let volume = volume(image)?;
         let most_bytes = most_bytes(volume.superblock());

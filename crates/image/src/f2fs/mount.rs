@@ -22,8 +22,8 @@ pub(super) fn mount(image: &Path, request: &Mount<'_>) -> Result<Box<dyn FileSys
     Ok(Box::new(fs))
 }
 
-/// What fsyncs left is recovered in memory, the image stays as it is. A volume that cannot be
-/// recovered is mounted as of its last checkpoint if nothing is lost by that, or if it was asked
+/// Mounts with what fsyncs left recovered in memory; the image stays as it is. A volume that cannot
+/// be recovered is mounted as of its last checkpoint if nothing is lost by that, or if it was asked
 /// for.
 fn mount_read_only(image: &Path, options: Options, now: Moment) -> Result<Box<dyn FileSystem + Send>, Error> {
     let mount_as_is = || -> Result<F2fs<Medium>, Error> {

@@ -58,7 +58,7 @@ pub(super) fn segment(volume: &mut Image, segno: SegNo) -> Result<Value, Error> 
     }))
 }
 
-/// Whose a block is by its summary, or why that cannot be told.
+/// Owner of a block by its summary, or the reason why that cannot be told.
 fn block(volume: &mut Image, is_node: bool, summary: Summary) -> Value {
     let mut facts = json!({"nid": summary.nid.0});
     if !is_node {

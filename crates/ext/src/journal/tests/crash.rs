@@ -1,4 +1,5 @@
-//! Power cuts: what is there after a replay is what some row of whole transactions left, all that had returned among them.
+//! Power cuts: what is there after a replay is what some row of whole transactions left, all that
+//! had returned among them.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,8 @@ struct History {
     positions: Vec<usize>,
 }
 
-/// Transactions that rewrite blocks, free some and use those for content, which ordered mode writes before the commit.
+/// Transactions that rewrite blocks, free some and use those for content, which ordered mode writes
+/// before the commit.
 fn run(seed: u64, features: JournalFeatures, size: usize) -> (dovetail_block::Recording, History) {
     let mut rng = Rng::new(seed);
     let mut io = opened(MemoryDevice::new(VOLUME), size);

@@ -48,7 +48,8 @@ impl Image {
         self.tool("debugfs", &["-w", "-f", script.to_str().unwrap()])
     }
 
-    /// Where the journal lies: debugfs lists runs as `(first-last):start-end`, and indirect blocks by a name.
+    /// Location of the journal: debugfs lists runs as `(first-last):start-end`, and indirect blocks
+    /// by a name.
     fn map(&self) -> JournalMap {
         let shown = self.tool("debugfs", &["-R", "stat <8>"]);
         let runs = shown.split_whitespace().filter_map(|word| word.strip_prefix('(')?.split_once("):"));
@@ -73,7 +74,8 @@ impl Image {
     }
 }
 
-/// Blocks that differ but for the superblock of the volume (which e2fsck marks) and that of the journal.
+/// Blocks that differ but for the superblock of the volume (which e2fsck marks) and that of the
+/// journal.
 fn differences(ours: &MemoryDevice, theirs: &MemoryDevice, journal: u64) -> Vec<u64> {
     let zeros = [0; 4096];
     let bytes = |device: &MemoryDevice, block| device.bytes(Lba(block)).map_or(zeros, |bytes| **bytes);
@@ -110,8 +112,8 @@ fn journals_that_the_kernel_left() {
     }
 }
 
-/// `jo` opens the journal (`-c -v` with checksums of a version, on a volume that has them itself), `jw` writes a
-/// transaction, `jc` closes it.
+/// `jo` opens the journal (`-c -v` with checksums of a version, on a volume that has them itself),
+/// `jw` writes a transaction, `jc` closes it.
 #[test]
 fn journals_that_debugfs_writes() {
     for (options, opens) in [
@@ -143,7 +145,7 @@ fn journals_that_debugfs_writes() {
     }
 }
 
-/// What debugfs and e2fsck make of a journal that we wrote.
+/// Shows journals that we write to debugfs and e2fsck.
 #[test]
 fn journals_that_we_write() {
     for (options, features) in [

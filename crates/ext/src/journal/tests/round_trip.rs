@@ -1,4 +1,4 @@
-//! What is committed is found again, in every form that a journal can have.
+//! Finds committed content again, in every form that a journal can have.
 
 use std::collections::BTreeMap;
 

@@ -1,16 +1,17 @@
-//! Where the next block of a file should lie.
+//! Preferred address of the next block of a file.
 
 /// A mapped block of the file near the one that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Neighbour {
     /// Its number in the file.
     pub(in super::super) block: u32,
-    /// Where it lies.
+    /// Its address.
     pub(in super::super) at: u64,
 }
 
-/// As far from the neighbour as in the file, so that what is written between and behind fits; without one, the start of the
-/// inode's group (ext4's documentation, "Block and Inode Allocation Policy").
+/// As far from the neighbour as in the file, so that what is written between and behind fits;
+/// without one, the start of the inode's group (ext4's documentation, "Block and Inode Allocation
+/// Policy").
 pub(in super::super) fn goal(block: u32, neighbour: Option<Neighbour>, group_start: u64) -> u64 {
     match neighbour {
         Some(near) if block >= near.block => near.at + u64::from(block - near.block),

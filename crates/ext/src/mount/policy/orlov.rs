@@ -1,7 +1,7 @@
-//! Which group a new inode goes to: directories by Orlov's rule (Orlov, 2000; described in ext4's documentation), files
-//! to their directory's group.
+//! Group for a new inode: directories go by Orlov's rule (Orlov, 2000; described in ext4's
+//! documentation), files to their directory's group.
 
-/// What is known of a group.
+/// Facts about a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct DirGroup {
     /// Inodes that are not used.
@@ -12,9 +12,9 @@ pub(in super::super) struct DirGroup {
     pub(in super::super) dirs: u32,
 }
 
-/// Top directories are spread: of the groups with more free inodes and blocks than the average the one with fewest
-/// directories, from `start` on. Others stay near their parent, in the first group that has not become too full, nor
-/// too full of directories.
+/// Top directories are spread: of the groups with more free inodes and blocks than the average the
+/// one with fewest directories, from `start` on. Others stay near their parent, in the first group
+/// that has not become too full, nor too full of directories.
 pub(in super::super) fn directory_group(
     groups: &[DirGroup],
     start: u32,
@@ -50,7 +50,8 @@ pub(in super::super) fn directory_group(
     order.clone().find(good).or_else(|| order.clone().find(|&index| group(index).is_some()))
 }
 
-/// The group of the directory if there is room for inode and content; otherwise one found by steps that double, then any.
+/// The group of the directory if there is room for inode and content; otherwise one found by steps
+/// that double, then any.
 pub(in super::super) fn file_group(free: impl Fn(u32) -> (u32, u32), parent: u32, count: u32) -> Option<u32> {
     let count = count.max(1);
     let has_both = |&group: &u32| free(group).0 > 0 && free(group).1 > 0;

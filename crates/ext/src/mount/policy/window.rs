@@ -1,6 +1,6 @@
-//! How many blocks are set aside for a file beside those that it asks for.
+//! Number of blocks set aside for a file beside those that it asks for.
 
-/// What is known of the file.
+/// Facts about the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct WindowFacts {
     /// Files have extents, and blocks come in runs.
@@ -13,11 +13,12 @@ pub(in super::super) struct WindowFacts {
     pub(in super::super) last: Option<u32>,
 }
 
-/// Bytes of the smallest and the largest window of files with extents: sizes are rounded up to powers of two between
-/// these (Linux 6.1, normalization of requests).
+/// Bytes of the smallest and the largest window of files with extents: sizes are rounded up to
+/// powers of two between these (Linux 6.1, normalization of requests).
 const MIN_BYTES: u64 = 16 << 10;
 const MAX_BYTES: u64 = 8 << 20;
-/// Blocks of the first window of files with pointers, and of the largest (Linux 2.6.10, reservation windows).
+/// Blocks of the first window of files with pointers, and of the largest (Linux 2.6.10, reservation
+/// windows).
 const FIRST_BLOCKS: u32 = 8;
 const MOST_BLOCKS: u32 = 1027;
 

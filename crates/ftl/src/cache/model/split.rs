@@ -31,8 +31,8 @@ impl Split {
         of_part.min_by_key(|(_, mapping)| mapping.used).unwrap().0
     }
 
-    /// "All the entries belonging to the translation page of the current evicted mapping entries are selected and written
-    /// back. The written back entries are not erased."
+    /// "All the entries belonging to the translation page of the current evicted mapping entries
+    /// are selected and written back. The written back entries are not erased."
     fn write_back(&mut self, victim: Mapping, steps: &mut Vec<CacheStep>) {
         if victim.dirty {
             let page = self.config.page_of(victim.entry);
@@ -157,7 +157,8 @@ fn write(of: u64) -> CacheStep {
     CacheStep::Write { page: page(of), whole: false }
 }
 
-/// Six read entries (0, 4, 8, ...), then six write entries (100, 104, ...): each in a translation page of its own.
+/// Six read entries (0, 4, 8, ...), then six write entries (100, 104, ...): each in a translation
+/// page of its own.
 fn full() -> Example {
     let mut example = Example::new();
     for i in 0..6 {

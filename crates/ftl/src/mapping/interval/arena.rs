@@ -6,11 +6,11 @@
 //! to 25 % above half of the largest size, and nothing is lost to rounding for a table of a whole
 //! segment.
 //!
-//! What dies is scattered over chunks, so that a class may hold many chunks that are all but empty.
+//! Blocks die scattered over chunks, so that a class may hold many chunks that are all but empty.
 //! An arena with owners knows who refers to each block: [`Arena::evacuate`] moves the blocks of the
 //! emptiest chunk to others of its class, or to slots of larger ones that are free.
 //!
-//! Why slabs: they find and free in constant time, need no header in a block, and can be counted to
+//! Slabs find and free in constant time, need no header in a block, and can be counted to
 //! the byte. A general allocator with coalescing would fragment just as well (whole tables die
 //! among tables that live), but blocks of any size between them cannot be moved out of the way one
 //! class at a time.

@@ -8,9 +8,9 @@
 //! [`IntervalMap`] is the whole; as a mapping scheme it serves drives with the seven areas, and
 //! drives of ordinary size, of which all addresses lie in the first area.
 //!
-//! What the paper says, what this does, and what both cost: `docs/interval-map.md`. Left out here:
-//! the validity of parts of a page (the drive keeps it), and rebuilding the map from flash, which
-//! is writing every page in again.
+//! The paper's design, the differences of this one, and the cost of both: `docs/interval-map.md`.
+//! Left out here: the validity of parts of a page (the drive keeps it), and rebuilding the map from
+//! flash, which is writing every page in again.
 
 mod address;
 mod arena;
