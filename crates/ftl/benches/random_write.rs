@@ -2,7 +2,7 @@
 //! what the machine's memory allows: three dependent random touches for each write over arrays of
 //! the same size.
 //!
-//! `cargo bench -p dovetail-ftl --bench random_write [-- PROFILE [SCALE]]`
+//! `cargo bench -p dovetail-ftl --bench random_write [-- PROFILE [SCALE [WRITES]]]`
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may stop at a broken set-up")]
@@ -42,6 +42,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|arg| !arg.starts_with('-'));
     let name = arguments.next().unwrap_or("femu-32g".into());
     let scale = arguments.next().and_then(|scale| scale.parse().ok());
+    let writes = arguments.next().and_then(|writes| writes.parse().ok());
     let overrides = Overrides { scale, ..Overrides::default() };
     let config = Profile::load(&name).unwrap().resolve(&overrides).unwrap();
     let blocks = config.user_blocks;
@@ -55,7 +56,8 @@ fn main() {
     println!("{name}: {blocks} blocks filled and written twice at random in {:.1?}", start.elapsed());
 
     let before = (writer.drive.counters(), writer.drive.idle_from());
-    let (mut best, count) = (0.0f64, 2_000_000);
+    let count = writes.unwrap_or(2_000_000);
+    let mut best = 0.0f64;
     for _ in 0..5 {
         let start = Instant::now();
         (0..count).for_each(|_| writer.write(rng.below(blocks), 1));

@@ -110,27 +110,32 @@ impl Cleaner {
     }
 
     /// Tells whether a line is being cleaned.
+    #[inline]
     pub(crate) fn is_running(&self) -> bool {
         self.run.is_some()
     }
 
     /// Tells whether so many lines are free that a write needs no cleaning at all.
+    #[inline]
     pub(crate) fn is_at_rest(&self, lines: &Lines) -> bool {
         lines.free() >= self.rules.background_lines && self.run.is_none()
     }
 
     /// Tells whether so few lines are free that a write must wait for cleaning.
+    #[inline]
     pub(crate) fn is_short(&self, lines: &Lines) -> bool {
         lines.free() < self.rules.foreground_lines
     }
 
     /// Lines that are free, or will be once they are erased.
+    #[inline]
     pub(crate) fn lines_to_come(&self, lines: &Lines) -> u32 {
         lines.free() + self.awaiting_erase.len() as u32
     }
 
     /// Tells whether no further line needs to be cleaned for now. Lines that only wait for their
     /// erase count: when commands come faster than flash takes them, many do.
+    #[inline]
     pub(crate) fn has_enough(&self, lines: &Lines) -> bool {
         self.lines_to_come(lines) >= self.rules.background_lines
     }
@@ -180,11 +185,13 @@ impl Cleaner {
 
     /// Adds what the write of one host page is worth: `kept` moves for every `pages - kept` pages
     /// freed.
+    #[inline]
     pub(crate) fn earn(&mut self) {
         self.credit += self.run.map_or(0, |run| u64::from(run.kept));
     }
 
     /// Takes the credit for one step of the run, if there is as much.
+    #[inline]
     pub(crate) fn spend(&mut self, lines: &Lines) -> bool {
         let Some(run) = self.run else { return false };
         let freed = run.freed(lines);
@@ -197,6 +204,7 @@ impl Cleaner {
 
     /// The next step of the run. A page to move is named again until [`Cleaner::moved`] is told of
     /// it.
+    #[inline]
     pub(crate) fn next_step(&mut self, lines: &Lines) -> CleaningStep {
         let Some(run) = &mut self.run else { return CleaningStep::Idle };
         while run.next < lines.pages_per_line() {
@@ -213,6 +221,7 @@ impl Cleaner {
 
     /// The page that was named last has moved. One that found no room must not be behind the run:
     /// it would be erased.
+    #[inline]
     pub(crate) fn moved(&mut self) {
         if let Some(run) = &mut self.run {
             run.next += 1;
@@ -220,6 +229,7 @@ impl Cleaner {
     }
 
     /// The line of the run, and those of its pages that come soon and were not returned before.
+    #[inline]
     pub(crate) fn look_ahead(&mut self, lines: &Lines) -> Option<(LineId, Range<u32>)> {
         let run = self.run.as_mut()?;
         let until = (run.next + AHEAD).min(lines.pages_per_line());
@@ -239,6 +249,7 @@ impl Cleaner {
     }
 
     /// The line that waits longest for its erase, and when it may be erased.
+    #[inline]
     pub(crate) fn next_erase(&self) -> Option<(SimTime, LineId)> {
         self.awaiting_erase.front().copied()
     }

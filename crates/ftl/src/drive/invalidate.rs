@@ -16,12 +16,14 @@ use crate::translation::Pointed;
 impl Drive {
     /// A page of the host's no longer counts. No bitmap page needs to know of the drive's own
     /// pages: of those the newest copy is always the one that recovery reads.
+    #[inline]
     pub(super) fn invalidate(&mut self, ppn: Ppn) {
         self.journal.touch(ppn);
         self.medium.invalidate(ppn);
     }
 
     /// Points a page, the host's or the drive's own, at a place or nowhere; returns where it was.
+    #[inline]
     pub(super) fn point_at(&mut self, lpn: Lpn, to: Option<Ppn>) -> (Option<Ppn>, MapCost) {
         let Pointed { before, cost, abandoned } = self.translation.point(lpn, to);
         if let Some(abandoned) = abandoned {

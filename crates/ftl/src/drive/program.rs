@@ -8,6 +8,7 @@ use dovetail_time::SimTime;
 use super::Drive;
 use crate::medium::{ErasedPage, FrontierId, PageToProgram};
 use crate::stats::Cause;
+use crate::translation::Pointed;
 
 impl Drive {
     /// The frontier of host writes in a stream.
@@ -43,8 +44,10 @@ impl Drive {
     }
 
     /// Points the map at a page that was just programmed; the page before counts no more.
+    #[inline]
     fn map_programmed(&mut self, lpn: Lpn, ppn: Ppn) {
-        let (before, cost) = self.point_at(lpn, Some(ppn));
+        let Pointed { before, cost, abandoned } = self.translation.point(lpn, Some(ppn));
+        debug_assert!(abandoned.is_none(), "a translation page with a mapped entry is needed");
         self.counters.map_accesses += u64::from(cost.accesses);
         match before {
             Some(before) if self.translation.is_own(lpn) => self.medium.invalidate(before),
@@ -55,6 +58,7 @@ impl Drive {
 
     /// The next erased page of a frontier; when no line is left to open, of any other that has one:
     /// cleaning must be able to go on.
+    #[inline]
     fn erased_page(&mut self, at: SimTime, frontier: FrontierId) -> Result<ErasedPage, DeviceError> {
         if let Some(page) = self.erased_page_in(at, frontier)? {
             return Ok(page);
@@ -76,17 +80,33 @@ impl Drive {
     ) -> Result<Option<ErasedPage>, DeviceError> {
         for _ in 0..=self.medium.groups(frontier) {
             let group = self.medium.group(frontier);
-            let mut page = self.medium.next_page(frontier, group);
-            if page.is_none() && self.medium.lines().free() == 0 && !self.journal.is_writing() {
-                self.erase_next(at)?;
-                page = self.medium.next_page(frontier, group);
+            if let Some(page) = self.medium.next_page(frontier, group) {
+                self.medium.advance(frontier);
+                return Ok(Some(page));
             }
+            let page = self.page_after_erase(at, frontier, group)?;
             self.medium.advance(frontier);
             if page.is_some() {
                 return Ok(page);
             }
         }
         Ok(None)
+    }
+
+    /// The page of a group that had no line to open, now that the next line was erased if none is
+    /// free.
+    #[cold]
+    fn page_after_erase(
+        &mut self,
+        at: SimTime,
+        frontier: FrontierId,
+        group: usize,
+    ) -> Result<Option<ErasedPage>, DeviceError> {
+        if self.medium.lines().free() > 0 || self.journal.is_writing() {
+            return Ok(None);
+        }
+        self.erase_next(at)?;
+        Ok(self.medium.next_page(frontier, group))
     }
 }
 

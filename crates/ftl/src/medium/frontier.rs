@@ -28,22 +28,27 @@ impl Frontier {
         Self { open: vec![None; groups], cursor: 0 }
     }
 
+    #[inline]
     pub(super) fn groups(&self) -> usize {
         self.open.len()
     }
 
+    #[inline]
     pub(super) fn group(&self) -> usize {
         self.cursor
     }
 
+    #[inline]
     pub(super) fn open_line(&self, group: usize) -> Option<OpenLine> {
         self.open[group]
     }
 
+    #[inline]
     pub(super) fn set_open_line(&mut self, group: usize, open: Option<OpenLine>) {
         self.open[group] = open;
     }
 
+    #[inline]
     pub(super) fn advance(&mut self) {
         self.cursor += 1;
         if self.cursor == self.open.len() {

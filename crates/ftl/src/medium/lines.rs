@@ -172,6 +172,7 @@ impl Lines {
     }
 
     /// Page `index` of a line, in the order in which it is filled.
+    #[inline]
     pub(crate) fn page(&self, line: LineId, index: u32) -> Ppn {
         match self.shape {
             LineShape::Superblock => Ppn(line.0 * self.pages_per_line + index),
@@ -252,11 +253,13 @@ impl Lines {
     }
 
     /// Tells whether the map points at `ppn`.
+    #[inline]
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         self.valid.get(u64::from(ppn.0))
     }
 
     /// Notes that the map points at `ppn`, a page of an open line.
+    #[inline]
     pub(super) fn validate(&mut self, ppn: Ppn, line: LineId) {
         self.valid.set(u64::from(ppn.0));
         self.lines[line.0 as usize].valid += 1;

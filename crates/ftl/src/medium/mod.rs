@@ -77,21 +77,25 @@ impl Medium {
 
     /// The flash, to be looked at: pages, blocks, contents. Looking takes no time; [`Medium::read`]
     /// does.
+    #[inline]
     pub(crate) fn nand(&self) -> &Nand {
         &self.nand
     }
 
     /// The lines: what is free, filled and worn.
+    #[inline]
     pub(crate) fn lines(&self) -> &Lines {
         &self.lines
     }
 
     /// The sequence number that the next program will have.
+    #[inline]
     pub(crate) fn next_seq(&self) -> Seq {
         self.seq
     }
 
     /// Takes a sequence number for something other than a program.
+    #[inline]
     pub(crate) fn take_seq(&mut self) -> Seq {
         let seq = self.seq;
         self.seq = Seq(seq.0 + 1);
@@ -108,6 +112,7 @@ impl Medium {
     ///
     /// # Errors
     /// No power.
+    #[inline]
     pub(crate) fn read(&mut self, at: SimTime, ppn: Ppn, bytes: u32) -> Result<Option<SimTime>, DeviceError> {
         match self.nand.read(at, ppn, bytes) {
             Ok(done) => Ok(Some(done)),
@@ -122,6 +127,7 @@ impl Medium {
     }
 
     /// The token of a content; the caller owns one reference.
+    #[inline]
     pub(crate) fn intern(&mut self, content: &Content) -> Token {
         self.nand.intern(content)
     }
@@ -132,11 +138,13 @@ impl Medium {
     }
 
     /// Takes another reference to a token.
+    #[inline]
     pub(crate) fn retain(&mut self, token: Token) {
         self.nand.retain(token);
     }
 
     /// Gives back a reference that was not programmed.
+    #[inline]
     pub(crate) fn release(&mut self, token: Token) {
         self.nand.release(token);
     }

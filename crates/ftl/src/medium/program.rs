@@ -46,22 +46,26 @@ impl Medium {
     }
 
     /// Groups of lines that a frontier fills in turn.
+    #[inline]
     pub(crate) fn groups(&self, frontier: FrontierId) -> usize {
         self.frontiers[frontier.0].groups()
     }
 
     /// The group whose turn it is in a frontier.
+    #[inline]
     pub(crate) fn group(&self, frontier: FrontierId) -> usize {
         self.frontiers[frontier.0].group()
     }
 
     /// Passes the turn of a frontier on to its next group.
+    #[inline]
     pub(crate) fn advance(&mut self, frontier: FrontierId) {
         self.frontiers[frontier.0].advance();
     }
 
     /// The next good page of a group of a frontier; closes and opens lines as needed. `None` when
     /// the group has no free line.
+    #[inline(always)] // otherwise the page is returned through memory, for 3 % of a write's time
     pub(crate) fn next_page(&mut self, frontier: FrontierId, group: usize) -> Option<ErasedPage> {
         loop {
             let Some(open) = self.frontiers[frontier.0].open_line(group) else {
@@ -79,6 +83,7 @@ impl Medium {
         }
     }
 
+    #[inline]
     fn next_good_page(&self, open: OpenLine) -> Option<u32> {
         let pages = self.lines.pages_per_line();
         if !self.lines.has_bad_blocks(open.line) {
@@ -96,6 +101,7 @@ impl Medium {
     ///
     /// # Errors
     /// No power, or a broken rule of the flash.
+    #[inline]
     pub(crate) fn program(
         &mut self,
         at: SimTime,

@@ -35,6 +35,7 @@ impl LiveSubpages {
 
 impl Medium {
     /// The subpages of a valid page that hold data, one bit each.
+    #[inline]
     pub(crate) fn live_mask(&self, ppn: Ppn) -> u8 {
         self.live.as_ref().map_or(1, |live| live.get(ppn))
     }
@@ -45,11 +46,13 @@ impl Medium {
     }
 
     /// One bit for each subpage of a page.
+    #[inline]
     pub(crate) fn full_mask(&self) -> u8 {
         ((1u16 << self.nand.geometry().subpages_per_page()) - 1) as u8
     }
 
     /// Counts a page that was just programmed.
+    #[inline]
     pub(super) fn validate(&mut self, ppn: Ppn, line: LineId, mask: u8) {
         debug_assert!(!self.lines.is_valid(ppn), "{ppn:?} counts already");
         self.lines.validate(ppn, line);
@@ -64,6 +67,7 @@ impl Medium {
     }
 
     /// A valid page counts no more.
+    #[inline]
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
         debug_assert!(self.lines.is_valid(ppn), "{ppn:?} does not count any more");
         self.lines.invalidate(ppn);
@@ -79,6 +83,7 @@ impl Medium {
         self.set_live(ppn, mask);
     }
 
+    #[inline]
     fn set_live(&mut self, ppn: Ppn, mask: u8) {
         if let Some(live) = &mut self.live {
             live.set(ppn, mask);

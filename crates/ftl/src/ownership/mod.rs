@@ -83,6 +83,7 @@ impl Remaps {
 
     /// Returns when the remap with that sequence number is durable, as far as that is still to
     /// come.
+    #[inline]
     fn durable_at(&self, seq: Seq) -> SimTime {
         let found = self.under_way.iter().find(|(under_way, _)| *under_way == seq);
         found.map_or(SimTime::ZERO, |(_, end)| *end)
@@ -97,6 +98,7 @@ impl Ownership {
 
     /// The logical page to which a programmed page belongs, and the remap that made it so, if one
     /// did.
+    #[inline]
     pub(crate) fn owner(&self, nand: &Nand, ppn: Ppn) -> (Lpn, Option<Seq>) {
         match self.remapped(ppn) {
             Some(entry) => (entry.lpn, Some(entry.seq)),
@@ -105,6 +107,7 @@ impl Ownership {
     }
 
     /// The entry of a page in the reverse map.
+    #[inline]
     pub(crate) fn remapped(&self, ppn: Ppn) -> Option<Remapped> {
         self.remaps.as_ref().and_then(|remaps| remaps.reverse.get(ppn))
     }
@@ -174,6 +177,7 @@ impl Ownership {
     }
 
     /// A page is programmed at `end`.
+    #[inline]
     pub(crate) fn note_program(&mut self, ppn: Ppn, end: SimTime) {
         if let Some(remaps) = &mut self.remaps {
             let block = remaps.reverse.locate(ppn).0;

@@ -62,11 +62,13 @@ impl Translation {
     }
 
     /// Tells whether a page is the drive's own.
+    #[inline]
     pub(crate) fn is_own(&self, lpn: Lpn) -> bool {
         self.system.owns(lpn)
     }
 
     /// Returns where a page of the host's is.
+    #[inline]
     pub(crate) fn lookup(&self, lpn: Lpn) -> (Option<Ppn>, MapCost) {
         self.map.lookup(lpn)
     }
@@ -81,6 +83,7 @@ impl Translation {
     }
 
     /// Points a page, the host's or the drive's own, at a flash page or nowhere.
+    #[inline]
     pub(crate) fn point(&mut self, lpn: Lpn, to: Option<Ppn>) -> Pointed {
         if self.system.owns(lpn) {
             return Pointed {
@@ -119,6 +122,7 @@ impl Translation {
     }
 
     /// Tells that the entry of a page of the host's is needed soon; only a hint.
+    #[inline]
     pub(crate) fn expect(&self, lpn: Lpn) {
         self.map.expect(lpn);
     }

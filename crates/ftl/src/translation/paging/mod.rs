@@ -160,11 +160,13 @@ impl Paging {
 /// Queries of a drive with a demand-paged map. Without one there is nothing to do.
 impl Translation {
     /// Tells whether the map is demand-paged.
+    #[inline]
     pub(crate) fn is_paged(&self) -> bool {
         self.paging.is_some()
     }
 
     /// Tells whether a page is a translation page.
+    #[inline]
     pub(crate) fn is_translation_page(&self, lpn: Lpn) -> bool {
         self.paging.as_ref().is_some_and(|paging| paging.owns(lpn))
     }
@@ -183,6 +185,7 @@ impl Translation {
 
     /// A request begins whose pages, up to `end`, will be asked for one after the other; 0 for
     /// none.
+    #[inline]
     pub(crate) fn begin_request(&mut self, end: u64) {
         if let Some(paging) = &mut self.paging {
             paging.request_end = end;
@@ -192,6 +195,7 @@ impl Translation {
     /// Accesses the cached entry of a page of the host's. Returns whether it was there, and the
     /// steps that the cache asks for, which are to be given back; `None` where the whole map is in
     /// memory.
+    #[inline]
     pub(crate) fn access(&mut self, lpn: Lpn, access: Access) -> Option<(bool, Vec<CacheStep>)> {
         let paging = self.paging.as_deref_mut()?;
         let following = paging.request_end.saturating_sub(lpn.0 + 1).min(1 << paging.config.shift) as u32;
