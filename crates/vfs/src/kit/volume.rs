@@ -34,12 +34,6 @@ impl From<PathError> for crate::Error {
     }
 }
 
-/// Names of a directory with their inodes.
-pub type DirNames = Vec<(Vec<u8>, Ino)>;
-
-/// Names and values of extended attributes.
-pub type Attributes = Vec<(Vec<u8>, Vec<u8>)>;
-
 /// A volume that is read without a mount.
 pub trait VolumeTree {
     /// An inode.
@@ -84,7 +78,7 @@ pub trait VolumeTree {
     ///
     /// # Errors
     /// A directory that cannot be read.
-    fn names_in(&mut self, dir: &Self::Inode) -> Result<(DirNames, LeftOut), Self::Error>;
+    fn names_in(&mut self, dir: &Self::Inode) -> Result<(Vec<(Vec<u8>, Ino)>, LeftOut), Self::Error>;
 
     /// Reads from `offset` on; returns the bytes that were read.
     ///
@@ -108,7 +102,7 @@ pub trait VolumeTree {
     ///
     /// # Errors
     /// Damage; the device.
-    fn attributes_of(&mut self, file: &Self::Inode) -> Result<Attributes, Self::Error>;
+    fn attributes_of(&mut self, file: &Self::Inode) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Self::Error>;
 
     /// The inode that `path` leads to from the root, following symbolic links (inside the volume: a target that
     /// begins with a slash begins at its root). "", "/" and "." are the root; ".." in the root is the root.
