@@ -202,7 +202,7 @@ fn a_wrong_stack_is_refused_in_a_sentence() {
         ("192MiB", "33GiB", "a partition of 33.0 GiB does not fit on a drive of 32.0 GiB"),
         ("192MiB", "some", "partition: "),
         ("192MiB", "1MiB", "stack small: "),
-        ("\"f2fs\"", "\"f3fs\"", "there is no file system \"f3fs\" (there are: f2fs"),
+        ("\"f2fs\"", "\"f3fs\"", "there is no file system \"f3fs\" (there are: ext4"),
         ("femu-32g", "femu", "there is no drive profile 'femu'"),
     ] {
         let text = stack("").replace(from, to);

@@ -190,7 +190,8 @@ impl<'a> CopyIn<'a> {
     }
 }
 
-/// The next bytes from `at` on that are no hole; to the end, whatever that is, where the system does not tell holes.
+/// The next bytes from `at` on that are no hole; to the end, whatever that is, where the system
+/// does not tell holes.
 fn data_range(file: &File, at: u64) -> Result<Option<(u64, u64)>, String> {
     let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
         Ok(start) => start,

@@ -302,8 +302,8 @@ impl<'a> CopyOut<'a> {
         Ok(true)
     }
 
-    /// Owner, extended attributes, mode and times, in this order: a new owner takes capabilities and set-id bits away,
-    /// an unwritable file takes no attributes, and times come last.
+    /// Owner, extended attributes, mode and times, in this order: a new owner takes capabilities
+    /// and set-id bits away, an unwritable file takes no attributes, and times come last.
     fn attributes(&mut self, attr: &Attr, source: &[u8], target: &Path) -> Result<(), String> {
         let owned = self.owner(attr, target)?;
         self.xattrs(attr, source, target)?;

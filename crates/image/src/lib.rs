@@ -1,9 +1,10 @@
 //! Images: files, block devices and drives in files that hold a volume of some file system.
 //!
-//! [`format_of`] finds the file system of an image in [`FORMATS`], the only list of them. What it gives opens the
-//! volume's files, mounts, checks, repairs and inspects it; listing and copying ([`list`], [`CopyOut`], [`CopyIn`]) are the
-//! same for all. A function that finds damage which it can do without tells it to its caller, and goes on. Left out: locks,
-//! clocks, output; they are the caller's.
+//! [`format_of`] finds the file system of an image in [`FORMATS`], the only list of them. What it
+//! gives opens the volume's files, mounts, checks, repairs and inspects it; listing and copying
+//! ([`list`], [`CopyOut`], [`CopyIn`]) are the same for all. A function that finds damage which it
+//! can do without tells it to its caller, and goes on. Left out: locks, clocks, output; they are
+//! the caller's.
 
 mod check;
 mod copy_in;
@@ -16,6 +17,7 @@ mod line;
 mod list;
 mod medium;
 mod path;
+mod stack;
 mod tree;
 
 pub use check::{Check, Counted, Found, Repair};
@@ -26,6 +28,7 @@ pub use format::{FORMATS, Files, Format, Inspected, Mount, Structure, Tell, form
 pub use list::{Listing, list};
 pub use medium::{Medium, OpenError, is_drive};
 pub use path::{find, resolve};
+pub use stack::{Device, InStacks, Mounted, Setup, SetupError, Variant, in_stacks};
 pub use tree::{Tree, Xattrs};
 
 /// Bytes copied at a time.

@@ -54,7 +54,8 @@ impl Medium {
         Ok(Self::Image(open(path)?))
     }
 
-    /// Gives blocks of the range their place, see [`ImageDevice::fill_holes`]; a drive has no holes.
+    /// Gives blocks of the range their place, see [`ImageDevice::fill_holes`]; a drive has no
+    /// holes.
     ///
     /// # Errors
     /// The device.

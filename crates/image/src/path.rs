@@ -5,8 +5,8 @@ use dovetail_vfs::{Attr, Error, PathTree, shown};
 
 use crate::{Error as Failure, Tree};
 
-/// The file that `path` leads to from the root. A target that begins with a slash begins at the image's root; ".." in the root is
-/// the root; a symbolic link at the end is followed if `follow`.
+/// The file that `path` leads to from the root. A target that begins with a slash begins at the
+/// image's root; ".." in the root is the root; a symbolic link at the end is followed if `follow`.
 ///
 /// # Errors
 /// No such path; the tree's.

@@ -51,7 +51,8 @@ pub trait Tree {
     /// Damage; the device.
     fn next_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
 
-    /// Some of the entries after `cookie` (0: from the start), without "." and ".."; none at the end.
+    /// Some of the entries after `cookie` (0: from the start), without "." and ".."; none at the
+    /// end.
     ///
     /// # Errors
     /// Damage; the device.

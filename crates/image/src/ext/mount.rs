@@ -15,8 +15,8 @@ use dovetail_vfs::{FileSystem, Moment};
 use crate::format::{device, not_mounted};
 use crate::{Error, Medium, Mount, Tell};
 
-/// Blocks of a journal that get a place in the image when it is mounted, at most: 128 MiB (assumed; large journals would
-/// take seconds).
+/// Blocks of a journal that get a place in the image when it is mounted, at most: 128 MiB (assumed;
+/// large journals would take seconds).
 const MAX_FILLED: u64 = 32_768;
 
 pub(super) fn mount(
@@ -92,7 +92,8 @@ fn mount_ext<D: Scheduler>(
     Ext::mount(device, options, now).map_err(|error| not_mounted(image, error))
 }
 
-/// The journal is a hole of a new image, and an fsync that fills a part of one takes three times as long.
+/// The journal is a hole of a new image, and an fsync that fills a part of one takes three times as
+/// long.
 fn fill_journal(fs: &mut Ext<Medium>) -> Result<(), DeviceError> {
     let mut left = MAX_FILLED;
     for range in fs.journal_ranges() {

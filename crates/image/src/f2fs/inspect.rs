@@ -190,7 +190,8 @@ fn footer(footer: &Footer) -> Facts {
     }}))
 }
 
-/// What a node that is no inode is, and where it points to: the pointers that are not 0, with their places.
+/// What a node that is no inode is, and where it points to: the pointers that are not 0, with their
+/// places.
 fn pointers(block: &dovetail_block::BlockBytes, variant: Variant) -> Facts {
     let offset = Footer::parse(block).node_offset;
     if offset == XATTR_NODE_OFFSET {
