@@ -19,6 +19,6 @@ pub use direct::put_dirty_over;
 pub use entries::{Dots, all_entries, find_entry, whole_entries};
 pub use names::{Names, Rename};
 pub use options::{Flag, OptionError, OptionTable, Valued, Values};
-pub use volume::{PathError, VolumeTree};
+pub use volume::{NamedInodes, NamedValues, PathError, VolumeTree};
 pub use write::{PageContent, PageWrite, WriteData};
 pub use xattr::{Xattr, XattrNameSpace, XattrRefused, shared_xattr_prefix};

@@ -34,6 +34,12 @@ impl From<PathError> for crate::Error {
     }
 }
 
+/// Names with their inodes.
+pub type NamedInodes = Vec<(Vec<u8>, Ino)>;
+
+/// Names with their values.
+pub type NamedValues = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A volume that is read without a mount.
 pub trait VolumeTree {
     /// An inode.
@@ -79,7 +85,7 @@ pub trait VolumeTree {
     ///
     /// # Errors
     /// A directory that cannot be read.
-    fn names_in(&mut self, dir: &Self::Inode) -> Result<(Vec<(Vec<u8>, Ino)>, LeftOut), Self::Error>;
+    fn names_in(&mut self, dir: &Self::Inode) -> Result<(NamedInodes, LeftOut), Self::Error>;
 
     /// Reads from `offset` on; returns the bytes that were read.
     ///
@@ -104,7 +110,7 @@ pub trait VolumeTree {
     ///
     /// # Errors
     /// Damage; the device.
-    fn attributes_of(&mut self, file: &Self::Inode) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Self::Error>;
+    fn attributes_of(&mut self, file: &Self::Inode) -> Result<NamedValues, Self::Error>;
 
     /// The inode that `path` leads to from the root, following symbolic links (inside the volume: a
     /// target that begins with a slash begins at its root). "", "/" and "." are the root; ".." in
