@@ -81,7 +81,8 @@ fn the_tool_runs_beside_a_workload_where_file_system_and_drive_can() {
     let output =
         bench_with(&[("can.toml", can)], "job.fio --stack can.toml --devirtualize every=50ms,hot=5ms");
     let text = stdout(&output);
-    for row in ["runs of the tool", "blocks renamed", "calls that waited for it", "mean of the map"] {
+    for row in ["runs of the devirtualizer", "blocks renamed", "calls that waited for it", "mean of the map"]
+    {
         assert!(text.contains(row), "{row}: {text}{}", stderr(&output));
     }
     let output = bench("job.fio --stack small.toml --devirtualize every=1s");
