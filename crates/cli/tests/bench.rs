@@ -81,7 +81,8 @@ fn the_tool_runs_beside_a_workload_where_file_system_and_drive_can() {
     let output =
         bench_with(&[("can.toml", can)], "job.fio --stack can.toml --devirtualize every=50ms,hot=5ms");
     let text = stdout(&output);
-    for row in ["runs of the tool", "blocks renamed", "calls that waited for it", "mean of the map"] {
+    for row in ["runs of the devirtualizer", "blocks renamed", "calls that waited for it", "mean of the map"]
+    {
         assert!(text.contains(row), "{row}: {text}{}", stderr(&output));
     }
     let output = bench("job.fio --stack small.toml --devirtualize every=1s");
@@ -202,7 +203,7 @@ fn a_wrong_stack_is_refused_in_a_sentence() {
         ("192MiB", "33GiB", "a partition of 33.0 GiB does not fit on a drive of 32.0 GiB"),
         ("192MiB", "some", "partition: "),
         ("192MiB", "1MiB", "stack small: "),
-        ("\"f2fs\"", "\"f3fs\"", "there is no file system \"f3fs\" (there are: f2fs"),
+        ("\"f2fs\"", "\"f3fs\"", "there is no file system \"f3fs\" (there are: ext4"),
         ("femu-32g", "femu", "there is no drive profile 'femu'"),
     ] {
         let text = stack("").replace(from, to);

@@ -5,7 +5,7 @@ use std::path::Path;
 use dovetail_vfs::{FileSystem, Moment};
 use serde_json::Value;
 
-use crate::{Check, Error, Medium, Repair, Tree};
+use crate::{Check, Error, Medium, Repair, Tree, Variant};
 
 /// Takes a sentence about damage that could be done without.
 pub type Tell<'a> = &'a mut dyn FnMut(String);
@@ -15,8 +15,8 @@ pub const FORMATS: [&dyn Format; 2] = [&crate::ext::Ext, &crate::f2fs::F2fs];
 
 /// A file system that images may hold, with its variants.
 pub trait Format: Sync {
-    /// The names of its variants, as mkfs, stacks and /proc/mounts have them.
-    fn names(&self) -> &'static [&'static str];
+    /// Its variants.
+    fn variants(&self) -> &'static [Variant];
 
     /// The device holds such a volume, whole or damaged: its magic number is there.
     ///
@@ -24,7 +24,7 @@ pub trait Format: Sync {
     /// A device that cannot be read; features that forbid to look further.
     fn is_on(&self, device: &mut Medium) -> Result<bool, String>;
 
-    /// The variant that the image holds, one of [`Self::names`].
+    /// The variant that the image holds, one of [`Self::variants`].
     ///
     /// # Errors
     /// Damage that hides it.
@@ -80,7 +80,8 @@ pub fn format_of(image: &Path) -> Result<&'static dyn Format, Error> {
             return Ok(format);
         }
     }
-    let names = FORMATS.map(|format| format.names().join(", ")).join(", ");
+    let variants = FORMATS.into_iter().flat_map(|format| format.variants());
+    let names = variants.map(|variant| variant.name).collect::<Vec<_>>().join(", ");
     Err(failed(format!("it holds no file system that is known here; known are {names}")))
 }
 

@@ -17,6 +17,7 @@ mod line;
 mod list;
 mod medium;
 mod path;
+mod stack;
 mod tree;
 
 pub use check::{Check, Counted, Found, Repair};
@@ -27,6 +28,7 @@ pub use format::{FORMATS, Files, Format, Inspected, Mount, Structure, Tell, form
 pub use list::{Listing, list};
 pub use medium::{Medium, OpenError, is_drive};
 pub use path::{find, resolve};
+pub use stack::{Device, InStacks, Mounted, Setup, SetupError, Variant, in_stacks};
 pub use tree::{Tree, Xattrs};
 
 /// Bytes copied at a time.

@@ -37,8 +37,8 @@ fn volume(name: &str) -> Option<NamedTempFile> {
 
 /// Every variant that can be made, with an image of it.
 fn volumes() -> impl Iterator<Item = (&'static str, NamedTempFile)> {
-    let names = FORMATS.iter().flat_map(|format| format.names());
-    names.filter_map(|name| Some((*name, volume(name)?)))
+    let names = FORMATS.iter().flat_map(|format| format.variants()).map(|variant| variant.name);
+    names.filter_map(|name| Some((name, volume(name)?)))
 }
 
 fn quiet(sentence: String) {
@@ -109,10 +109,10 @@ fn an_image_in_use_is_shown_as_far_as_it_can_be() {
 fn an_unknown_image_is_of_no_file_system() {
     let image = NamedTempFile::new().unwrap();
     image.as_file().set_len(SIZE).unwrap();
-    let Err(Error::Failed(why)) = format_of(image.path()).map(|format| format.names()) else { panic!() };
+    let Err(Error::Failed(why)) = format_of(image.path()).map(|format| format.variants()) else { panic!() };
     assert!(why.starts_with(&image.path().display().to_string()), "{why}");
-    for name in FORMATS.iter().flat_map(|format| format.names()) {
-        assert!(why.contains(name), "{why}");
+    for variant in FORMATS.iter().flat_map(|format| format.variants()) {
+        assert!(why.contains(variant.name), "{why}");
     }
 }
 

@@ -33,7 +33,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// A kind of finding, without its values; `R` is what a repair does about it, for formats that are repaired.
+/// A kind of finding, without its values; `R` is what a repair does about it, for formats that are
+/// repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind<R: 'static = ()> {
     /// The variant's name.
@@ -46,7 +47,8 @@ pub struct Kind<R: 'static = ()> {
     pub about: &'static str,
 }
 
-/// A finding of one format's check: an enum with a variant for each kind, declared with [`crate::findings`].
+/// A finding of one format's check: an enum with a variant for each kind, declared with
+/// [`crate::findings`].
 pub trait Finding: Sized + 'static {
     /// What a repair does about a kind.
     type Remedy: Copy;
@@ -58,13 +60,15 @@ pub trait Finding: Sized + 'static {
     fn index(&self) -> usize;
 }
 
-/// Declares a format's findings, one a line: documentation, name, severity, remedy (if the format is repaired), values,
-/// and the sentence. From it come the enum `Finding` with its names, severities and values, and [`Finding`] for it.
+/// Declares a format's findings, one a line: documentation, name, severity, remedy (if the format
+/// is repaired), values, and the sentence. From it come the enum `Finding` with its names,
+/// severities and values, and [`Finding`] for it.
 #[macro_export]
 macro_rules! findings {
     (remedy: $remedy_type:ty; $($(#[doc = $doc:literal])+ $name:ident: $severity:ident $(, $remedy:ident)?,
         { $($field:ident: $type:ty),* $(,)? } => $message:literal;)*) => {
-        /// Something that a check found. [`Self::severity`] tells how bad it is, `Display` says it in a sentence.
+        /// Something that a check found. [`Self::severity`] tells how bad it is, `Display` says it
+        /// in a sentence.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Finding {
             $($(#[doc = $doc])+ $name { $(
@@ -135,7 +139,8 @@ macro_rules! remedy {
 /// What a check found: findings `F`, and what was counted on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report<F, C> {
-    /// The findings in the order of the check; of each kind only the first ones, as many as the check was told to keep.
+    /// The findings in the order of the check; of each kind only the first ones, as many as the
+    /// check was told to keep.
     pub findings: Vec<F>,
     /// Sums over the volume.
     pub counts: C,

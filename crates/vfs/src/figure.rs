@@ -1,5 +1,5 @@
-//! Figures that a file system counts about itself. The file system owns their names: keys of results, titles of tables and
-//! reports, and the rows of documents follow from here.
+//! Figures that a file system counts about itself. The file system owns their names: keys of
+//! results, titles of tables and reports, and the rows of documents follow from here.
 
 /// A figure of a file system.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! magic number comes first, and values are found from the first entry on; in a block a header
 //! comes first, and they are found from its start on.
 
-use dovetail_vfs::kit::XattrNameSpace;
+use dovetail_vfs::kit::{XattrNameSpace, shared_xattr_prefix};
 
 use super::{BlockAddr, Ino, crc32c};
 use crate::error::{Corrupt, Damage, Place};
@@ -37,16 +37,10 @@ impl XattrNameSpace for XattrIndex {
 
     fn prefix(self) -> Option<&'static str> {
         Some(match self.0 {
-            1 => "user.",
-            2 => "system.posix_acl_access",
-            3 => "system.posix_acl_default",
-            4 => "trusted.",
-            6 => "security.",
             7 => "system.",
             8 => "system.richacl",
-            9 => "encryption.",
             10 => "gnu.",
-            _ => return None,
+            number => return shared_xattr_prefix(number),
         })
     }
 }

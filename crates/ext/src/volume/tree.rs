@@ -1,7 +1,7 @@
 //! The files of a volume by path and number.
 
 use dovetail_block::BlockDevice;
-use dovetail_vfs::kit::VolumeTree;
+use dovetail_vfs::kit::{NamedInodes, NamedValues, VolumeTree};
 use dovetail_vfs::{Attr, Error as CallError, Ino as Number, LeftOut};
 
 use super::Volume;
@@ -69,7 +69,7 @@ impl<D: BlockDevice> VolumeTree for Volume<D> {
         self.read_link(link)
     }
 
-    fn names_in(&mut self, dir: &Inode) -> Result<(Vec<(Vec<u8>, Number)>, LeftOut), Error> {
+    fn names_in(&mut self, dir: &Inode) -> Result<(NamedInodes, LeftOut), Error> {
         let (entries, left) = self.whole_entries(dir)?;
         let named = entries.into_iter().filter(|entry| !entry.is_dot());
         Ok((named.map(|entry| (entry.name, Number(entry.ino.0.into()))).collect(), left))
@@ -87,7 +87,7 @@ impl<D: BlockDevice> VolumeTree for Volume<D> {
         self.next_hole(file, offset)
     }
 
-    fn attributes_of(&mut self, file: &Inode) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    fn attributes_of(&mut self, file: &Inode) -> Result<NamedValues, Error> {
         let list = self.xattrs(file)?;
         Ok(list.iter().map(|xattr| (xattr.full_name().into_bytes(), xattr.system_value())).collect())
     }

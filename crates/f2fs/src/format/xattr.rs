@@ -1,6 +1,6 @@
 //! Extended attributes: one list over the inode's inline area and the xattr node.
 
-use dovetail_vfs::kit::XattrNameSpace;
+use dovetail_vfs::kit::{XattrNameSpace, shared_xattr_prefix};
 
 use super::u32_at;
 use crate::error::{Corrupt, Damage, Place};
@@ -29,16 +29,10 @@ impl XattrNameSpace for XattrIndex {
 
     fn prefix(self) -> Option<&'static str> {
         Some(match self.0 {
-            1 => "user.",
-            2 => "system.posix_acl_access",
-            3 => "system.posix_acl_default",
-            4 => "trusted.",
             5 => "lustre.",
-            6 => "security.",
             7 => "system.advise",
-            9 => "encryption.",
             11 => "verity.",
-            _ => return None,
+            number => return shared_xattr_prefix(number),
         })
     }
 }

@@ -3,6 +3,7 @@
 mod check;
 mod inspect;
 mod mount;
+mod stack;
 
 use std::path::Path;
 
@@ -12,14 +13,20 @@ use dovetail_vfs::FileSystem;
 
 use crate::format::device;
 use crate::tree::Unmounted;
-use crate::{Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell};
+use crate::{Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell, Variant};
 
 /// The family of ext.
 pub(crate) struct Ext;
 
 impl Format for Ext {
-    fn names(&self) -> &'static [&'static str] {
-        &["ext2", "ext3", "ext4"]
+    fn variants(&self) -> &'static [Variant] {
+        const {
+            &[
+                Variant { name: "ext4", in_stacks: Some(&stack::EXT4) },
+                Variant { name: "ext3", in_stacks: Some(&stack::EXT3) },
+                Variant { name: "ext2", in_stacks: None },
+            ]
+        }
     }
 
     fn is_on(&self, device: &mut Medium) -> Result<bool, String> {

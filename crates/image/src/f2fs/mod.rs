@@ -5,18 +5,19 @@ mod inspect;
 mod inspect_iplfs;
 mod mount;
 mod segments;
+mod stack;
 
 use std::path::Path;
 
 use dovetail_block::{BLOCK_SIZE, OverlayDevice};
-use dovetail_f2fs::format::{Features, Superblock, Variant};
+use dovetail_f2fs::format::{Features, Superblock, Variant as Layout};
 use dovetail_f2fs::{Error as VolumeError, F2fs as Mounted, Options, Volume};
 use dovetail_time::SimTime;
 use dovetail_vfs::FileSystem;
 
 use crate::format::device;
 use crate::tree::Unmounted;
-use crate::{Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell};
+use crate::{Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell, Variant};
 
 /// Blocks that a compressed cluster of F2FS has at most, of which one is stored at least.
 const MAX_CLUSTER: u64 = 256;
@@ -25,8 +26,13 @@ const MAX_CLUSTER: u64 = 256;
 pub(crate) struct F2fs;
 
 impl Format for F2fs {
-    fn names(&self) -> &'static [&'static str] {
-        &["f2fs", "iplfs"]
+    fn variants(&self) -> &'static [Variant] {
+        const {
+            &[
+                Variant { name: "f2fs", in_stacks: Some(&stack::F2FS) },
+                Variant { name: "iplfs", in_stacks: Some(&stack::IPLFS) },
+            ]
+        }
     }
 
     /// Everything that is wrong with it is said when it is read.
@@ -36,7 +42,7 @@ impl Format for F2fs {
 
     fn variant_on(&self, image: &Path) -> Result<&'static str, Error> {
         let variant = Volume::open(device(image, false)?).map(|volume| volume.superblock().variant);
-        Ok(if matches!(variant, Ok(Variant::Iplfs)) { "iplfs" } else { "f2fs" })
+        Ok(if matches!(variant, Ok(Layout::Iplfs)) { "iplfs" } else { "f2fs" })
     }
 
     /// Fsynced files are recovered and orphans removed in memory; where that cannot be, the last
@@ -86,8 +92,8 @@ fn volume(image: &Path) -> Result<Volume<Medium>, Error> {
 
 fn most_bytes(superblock: &Superblock) -> u64 {
     let blocks = match superblock.variant {
-        Variant::F2fs => superblock.block_count,
-        Variant::Iplfs => superblock.capacity,
+        Layout::F2fs => superblock.block_count,
+        Layout::Iplfs => superblock.capacity,
     };
     let cluster = if superblock.features.has(Features::COMPRESSION) { MAX_CLUSTER } else { 1 };
     blocks.saturating_mul(BLOCK_SIZE).saturating_mul(cluster)

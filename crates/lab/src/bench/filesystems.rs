@@ -1,61 +1,49 @@
-//! The file systems that a stack can name: one file and one line each.
+//! The file systems that a stack can name.
 
-mod ext;
-mod f2fs;
-
-use dovetail_block::Scheduler;
 use dovetail_host::Planner;
+pub use dovetail_image::Device;
+use dovetail_image::{InStacks, Setup, SetupError, in_stacks};
 use dovetail_time::Ratio;
 use dovetail_vfs::crash::Guarantees;
 use dovetail_vfs::{Figures, Limits, Simulated};
-use serde::Deserialize;
 
 use super::{BenchError, Stack};
 
-/// Any device.
-pub type Device = Box<dyn Scheduler>;
-
-type Mounted = Result<Box<dyn Simulated>, BenchError>;
-
-/// A file system by its name in stacks.
-struct Kind {
-    name: &'static str,
-    /// Makes a new volume on a simulated host's device and mounts it.
-    build: fn(&Stack, Planner, Ratio) -> Mounted,
-    make: fn(&Stack, Device, Ratio) -> Result<(), BenchError>,
-    mount: fn(&Stack, Device, Ratio) -> Mounted,
-    /// What is wrong with a volume that is not mounted.
-    check: fn(Device) -> Vec<String>,
-    guarantees: fn(&Stack) -> Guarantees,
-    limits: fn() -> Limits,
-    figures: Figures,
-    /// The program that checks it, if this project did not write it: name and arguments before the
-    /// image.
-    referee: Option<(&'static str, &'static [&'static str])>,
+fn found(stack: &Stack) -> Result<&'static InStacks, BenchError> {
+    let found = in_stacks().find(|(name, _)| *name == stack.filesystem);
+    let names = || in_stacks().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+    found.map(|(_, found)| found).ok_or_else(|| BenchError::StackFile {
+        file: stack.name.clone(),
+        reason: format!("there is no file system \"{}\" (there are: {})", stack.filesystem, names()),
+    })
 }
 
-const KINDS: [Kind; 4] = [f2fs::F2FS, f2fs::IPLFS, ext::EXT4, ext::EXT3];
+fn setup(stack: &Stack, scale: Ratio) -> Setup<'_> {
+    Setup {
+        mount: &stack.mount,
+        mkfs: &stack.mkfs,
+        sysfs: &stack.sysfs,
+        memory_bytes: stack.memory_bytes(scale),
+        scale,
+        device_addresses: stack.devirtualize.is_some(),
+    }
+}
 
-fn kind(stack: &Stack) -> Result<&'static Kind, BenchError> {
-    let found = KINDS.iter().find(|kind| kind.name == stack.filesystem);
-    found.ok_or_else(|| BenchError::StackFile {
-        file: stack.name.clone(),
-        reason: format!(
-            "there is no file system \"{}\" (there are: {})",
-            stack.filesystem,
-            KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ")
-        ),
-    })
+fn failed(stack: &Stack) -> impl Fn(SetupError) -> BenchError + '_ {
+    |error| match error {
+        SetupError::Settings(reason) => BenchError::StackFile { file: stack.name.clone(), reason },
+        SetupError::Volume(reason) => BenchError::Setup { stack: stack.name.clone(), reason },
+    }
 }
 
 /// The file systems by their names in stacks, with their figures.
 pub fn figures_by_file_system() -> impl Iterator<Item = (&'static str, Figures)> {
-    KINDS.iter().map(|kind| (kind.name, kind.figures))
+    in_stacks().map(|(name, found)| (name, found.figures))
 }
 
 /// A new, mounted volume of a stack.
 pub(super) fn build(stack: &Stack, planner: Planner, scale: Ratio) -> Result<Box<dyn Simulated>, BenchError> {
-    (kind(stack)?.build)(stack, planner, scale)
+    (found(stack)?.build)(&setup(stack, scale), planner).map_err(failed(stack))
 }
 
 /// A stack's volume on any device, with commands that are carried out at once.
@@ -63,7 +51,7 @@ pub(super) fn build(stack: &Stack, planner: Planner, scale: Ratio) -> Result<Box
 pub struct Volume<'a> {
     stack: &'a Stack,
     scale: Ratio,
-    kind: &'static Kind,
+    kind: &'static InStacks,
 }
 
 impl std::fmt::Debug for Volume<'_> {
@@ -78,7 +66,7 @@ impl<'a> Volume<'a> {
     /// # Errors
     /// [`BenchError::StackFile`] for a file system that there is not.
     pub fn new(stack: &'a Stack, scale: Ratio) -> Result<Self, BenchError> {
-        Ok(Self { stack, scale, kind: kind(stack)? })
+        Ok(Self { stack, scale, kind: found(stack)? })
     }
 
     /// Makes it anew.
@@ -86,7 +74,7 @@ impl<'a> Volume<'a> {
     /// # Errors
     /// Options of mkfs that cannot be; what the device says.
     pub fn make(&self, device: Device) -> Result<(), BenchError> {
-        (self.kind.make)(self.stack, device, self.scale)
+        (self.kind.make)(&setup(self.stack, self.scale), device).map_err(failed(self.stack))
     }
 
     /// Mounts it, and recovers it after a power cut.
@@ -94,7 +82,7 @@ impl<'a> Volume<'a> {
     /// # Errors
     /// Mount options that cannot be; damage; what the device says.
     pub fn mount(&self, device: Device) -> Result<Box<dyn Simulated>, BenchError> {
-        (self.kind.mount)(self.stack, device, self.scale)
+        (self.kind.mount)(&setup(self.stack, self.scale), device).map_err(failed(self.stack))
     }
 
     /// What fsck finds wrong with it; nothing if it is sound. It may not be mounted, and must have
@@ -105,7 +93,7 @@ impl<'a> Volume<'a> {
 
     /// What it promises beyond POSIX.
     pub fn guarantees(&self) -> Guarantees {
-        (self.kind.guarantees)(self.stack)
+        (self.kind.guarantees)(&setup(self.stack, self.scale))
     }
 
     /// What it can store.
@@ -117,16 +105,4 @@ impl<'a> Volume<'a> {
     pub fn referee(&self) -> Option<(&'static str, &'static [&'static str])> {
         self.kind.referee
     }
-}
-
-/// A table of the stack's file as what a file system takes from it.
-fn table<T: for<'a> Deserialize<'a>>(
-    stack: &Stack,
-    name: &str,
-    table: &toml::Table,
-) -> Result<T, BenchError> {
-    table.clone().try_into().map_err(|error: toml::de::Error| BenchError::StackFile {
-        file: stack.name.clone(),
-        reason: format!("[{name}]: {}", error.message().replace('\n', " ")),
-    })
 }

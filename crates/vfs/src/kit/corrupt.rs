@@ -5,7 +5,8 @@ use std::fmt::Display;
 
 /// One way of being damaged, with the values that disagree.
 ///
-/// `P` is a place of the format, `I` the number of an inode, `F` the damage that only this format knows.
+/// `P` is a place of the format, `I` the number of an inode, `F` the damage that only this format
+/// knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Corrupt<P: Display, I: Display, F: Error + 'static> {
     /// A field outside the values that it may have.

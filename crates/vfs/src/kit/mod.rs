@@ -1,8 +1,9 @@
 //! The parts that file systems share, whatever their format: one concept a file.
 //!
-//! A file system of its own format takes them instead of writing them again: damage and its sentences ([`Corrupt`]),
-//! the files of a volume that is not mounted ([`VolumeTree`]), listings of damaged directories, extended attributes, mount options
-//! ([`OptionTable`]), the rules of names ([`Names`]), writes cut into pages ([`WriteData`]). Nothing here does I/O.
+//! A file system of its own format takes them instead of writing them again: damage and its
+//! sentences ([`Corrupt`]), the files of a volume that is not mounted ([`VolumeTree`]), listings of
+//! damaged directories, extended attributes, mount options ([`OptionTable`]), the rules of names
+//! ([`Names`]), writes cut into pages ([`WriteData`]). Nothing here does I/O.
 
 mod corrupt;
 mod direct;
@@ -18,6 +19,6 @@ pub use direct::put_dirty_over;
 pub use entries::{Dots, all_entries, find_entry, whole_entries};
 pub use names::{Names, Rename};
 pub use options::{Flag, OptionError, OptionTable, Valued, Values};
-pub use volume::{PathError, VolumeTree};
+pub use volume::{NamedInodes, NamedValues, PathError, VolumeTree};
 pub use write::{PageContent, PageWrite, WriteData};
-pub use xattr::{Xattr, XattrNameSpace, XattrRefused};
+pub use xattr::{Xattr, XattrNameSpace, XattrRefused, shared_xattr_prefix};

@@ -1,6 +1,8 @@
-//! Names in a tree that changes: everything that POSIX and Linux ask for before a file is made, linked, renamed or removed.
+//! Names in a tree that changes: everything that POSIX and Linux ask for before a file is made,
+//! linked, renamed or removed.
 //!
-//! A file system says what its directories hold; it changes them only after these functions have agreed.
+//! A file system says what its directories hold; it changes them only after these functions have
+//! agreed.
 
 use crate::{Error, MAX_NAME, RenameFlags};
 
@@ -105,7 +107,8 @@ pub trait Names {
     /// The inode can get `name` in `dir` as a further name.
     ///
     /// # Errors
-    /// [`Error::NotPermitted`], [`Error::NotFound`], [`Error::TooManyLinks`]; as [`Self::check_free`].
+    /// [`Error::NotPermitted`], [`Error::NotFound`], [`Error::TooManyLinks`]; as
+    /// [`Self::check_free`].
     fn check_link(&mut self, ino: Self::Ino, dir: Self::Ino, name: &[u8]) -> Result<(), Error> {
         self.check_free(dir, name)?;
         if self.is_directory(ino)? {

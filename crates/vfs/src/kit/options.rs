@@ -73,7 +73,8 @@ pub struct OptionTable<O: 'static> {
     pub flags: &'static [Flag<O>],
     /// Options with a value.
     pub valued: &'static [Valued<O>],
-    /// Options of the kernel that change nothing here, since they tune what an implementation does not have.
+    /// Options of the kernel that change nothing here, since they tune what an implementation does
+    /// not have.
     pub without_effect: &'static [&'static str],
 }
 

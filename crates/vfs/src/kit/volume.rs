@@ -34,6 +34,12 @@ impl From<PathError> for crate::Error {
     }
 }
 
+/// Names with their inodes.
+pub type NamedInodes = Vec<(Vec<u8>, Ino)>;
+
+/// Names with their values.
+pub type NamedValues = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A volume that is read without a mount.
 pub trait VolumeTree {
     /// An inode.
@@ -74,11 +80,12 @@ pub trait VolumeTree {
     /// A damaged inode.
     fn link_target(&mut self, link: &Self::Inode) -> Result<Vec<u8>, Self::Error>;
 
-    /// The names of a directory that are whole, with their inodes, and why others are not; "." and ".." are left out.
+    /// The names of a directory that are whole, with their inodes, and why others are not; "." and
+    /// ".." are left out.
     ///
     /// # Errors
     /// A directory that cannot be read.
-    fn names_in(&mut self, dir: &Self::Inode) -> Result<(Vec<(Vec<u8>, Ino)>, LeftOut), Self::Error>;
+    fn names_in(&mut self, dir: &Self::Inode) -> Result<(NamedInodes, LeftOut), Self::Error>;
 
     /// Reads from `offset` on; returns the bytes that were read.
     ///
@@ -92,7 +99,8 @@ pub trait VolumeTree {
     /// Damage; the device.
     fn data_from(&mut self, file: &Self::Inode, offset: u64) -> Result<u64, Self::Error>;
 
-    /// The first byte after `offset`, which is data, that is in a hole; the end of the file if there is none.
+    /// The first byte after `offset`, which is data, that is in a hole; the end of the file if
+    /// there is none.
     ///
     /// # Errors
     /// Damage; the device.
@@ -102,14 +110,15 @@ pub trait VolumeTree {
     ///
     /// # Errors
     /// Damage; the device.
-    fn attributes_of(&mut self, file: &Self::Inode) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Self::Error>;
+    fn attributes_of(&mut self, file: &Self::Inode) -> Result<NamedValues, Self::Error>;
 
-    /// The inode that `path` leads to from the root, following symbolic links (inside the volume: a target that
-    /// begins with a slash begins at its root). "", "/" and "." are the root; ".." in the root is the root.
+    /// The inode that `path` leads to from the root, following symbolic links (inside the volume: a
+    /// target that begins with a slash begins at its root). "", "/" and "." are the root; ".." in
+    /// the root is the root.
     ///
     /// # Errors
-    /// [`PathError::NotFound`], [`PathError::NotADirectory`], [`PathError::TooManySymlinks`]; damaged directories
-    /// on the way.
+    /// [`PathError::NotFound`], [`PathError::NotADirectory`], [`PathError::TooManySymlinks`];
+    /// damaged directories on the way.
     fn resolve(&mut self, path: &[u8]) -> Result<Self::Inode, Self::Error> {
         resolve(&mut OnPath { volume: self, path }, path, true)
     }

@@ -1,4 +1,5 @@
-//! Writes, cut into pages at the door: the bytes of a mount and the named blocks of a simulation take the same way from here.
+//! Writes, cut into pages at the door: the bytes of a mount and the named blocks of a simulation
+//! take the same way from here.
 
 use std::sync::Arc;
 
@@ -70,8 +71,8 @@ impl<'a> WriteData<'a> {
         })
     }
 
-    /// The write in pieces of at most `most` bytes (a page at least), each with the byte of the file where it begins. A piece
-    /// ends at the end of a page.
+    /// The write in pieces of at most `most` bytes (a page at least), each with the byte of the
+    /// file where it begins. A piece ends at the end of a page.
     pub fn pieces(self, offset: u64, most: u64) -> impl Iterator<Item = (u64, Self)> {
         let (end, most) = (offset.saturating_add(self.len()), (most / BLOCK_SIZE).max(1) * BLOCK_SIZE);
         let mut next = Some(offset);
@@ -115,7 +116,8 @@ impl PageWrite<'_> {
         self.index * BLOCK_SIZE + (self.start + self.len) as u64
     }
 
-    /// Whether the page keeps bytes of a file of `size` bytes that are not written, so that it has to be read first.
+    /// Whether the page keeps bytes of a file of `size` bytes that are not written, so that it has
+    /// to be read first.
     pub const fn keeps_bytes(&self, size: u64) -> bool {
         self.start > 0 || (self.len < BLOCK_SIZE as usize && self.end() < size)
     }

@@ -1,9 +1,10 @@
-//! Extended attributes as formats store them: a number for the name space, the rest of the name, and the value.
+//! Extended attributes as formats store them: a number for the name space, the rest of the name,
+//! and the value.
 
 use crate::{Error, posix_acl};
 
-/// The name space of an attribute, by its number on disk. Numbers of most are the same in ext and F2FS, since the kernel
-/// shares them; a few are not.
+/// The name space of an attribute, by its number on disk. Numbers of most are the same in ext and
+/// F2FS, since the kernel shares them; a few are not.
 pub trait XattrNameSpace: Copy {
     /// The name space of a number.
     fn of_number(number: u8) -> Self;
@@ -11,7 +12,8 @@ pub trait XattrNameSpace: Copy {
     /// Its number.
     fn number(self) -> u8;
 
-    /// The part of the name that the system puts before the rest; `None` for a number without a name space.
+    /// The part of the name that the system puts before the rest; `None` for a number without a
+    /// name space.
     fn prefix(self) -> Option<&'static str>;
 
     /// The name space and the rest of a name that a user may set; `None` for another name space.
@@ -28,6 +30,19 @@ pub trait XattrNameSpace: Copy {
     fn is_acl(self) -> bool {
         matches!(self.number(), 2 | 3)
     }
+}
+
+/// The prefix of a number that ext and F2FS share.
+pub const fn shared_xattr_prefix(number: u8) -> Option<&'static str> {
+    Some(match number {
+        1 => "user.",
+        2 => "system.posix_acl_access",
+        3 => "system.posix_acl_default",
+        4 => "trusted.",
+        6 => "security.",
+        9 => "encryption.",
+        _ => return None,
+    })
 }
 
 /// "user.", the two access control lists, "trusted." and "security.".
@@ -76,15 +91,15 @@ impl<S: XattrNameSpace> Xattr<S> {
         Ok(Self { index, name, value })
     }
 
-    /// The value as the system shows it: the same but for POSIX ACLs, which are stored in a shorter form. A list
-    /// that is damaged is given as it is stored.
+    /// The value as the system shows it: the same but for POSIX ACLs, which are stored in a shorter
+    /// form. A list that is damaged is given as it is stored.
     pub fn system_value(&self) -> Vec<u8> {
         let acl = self.index.is_acl().then(|| posix_acl::to_system(&self.value));
         acl.flatten().unwrap_or_else(|| self.value.clone())
     }
 
-    /// The name as the system knows it, "user.comment". A name space without a name is shown by its number; bytes
-    /// that are not UTF-8 are replaced.
+    /// The name as the system knows it, "user.comment". A name space without a name is shown by its
+    /// number; bytes that are not UTF-8 are replaced.
     pub fn full_name(&self) -> String {
         let name = String::from_utf8_lossy(&self.name);
         match self.index.prefix() {

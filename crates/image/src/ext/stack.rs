@@ -5,13 +5,12 @@ use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options};
 use dovetail_host::Planner;
-use dovetail_time::{Ratio, SimTime};
+use dovetail_time::SimTime;
 use dovetail_vfs::crash::Guarantees;
-use dovetail_vfs::{Limits, Simulated, XattrLayout};
+use dovetail_vfs::{Limits, XattrLayout};
 use serde::Deserialize;
 
-use super::{Device, table};
-use crate::bench::{BenchError, Stack};
+use crate::stack::{Device, InStacks, Mounted, Setup, SetupError, table};
 
 /// Below this mke2fs makes small blocks and many inodes (mke2fs.conf, `small`).
 const SMALL_VOLUME: f64 = (512_u64 << 20) as f64;
@@ -33,11 +32,10 @@ struct Mkfs {
 #[serde(default, deny_unknown_fields)]
 struct Sysfs {}
 
-pub(super) const EXT4: super::Kind = super::Kind {
-    name: "ext4",
-    build: |stack, planner, scale| build(stack, planner, scale, Kind::Ext4),
-    make: |stack, device, scale| make(stack, device, scale, Kind::Ext4),
-    mount: |stack, device, scale| mount(stack, device, scale),
+pub(super) const EXT4: InStacks = InStacks {
+    build: |setup, planner| build(setup, planner, Kind::Ext4),
+    make: |setup, device| make(setup, device, Kind::Ext4),
+    mount: |setup, device| mount(setup, device),
     check,
     guarantees: |_| Guarantees::default(),
     limits: || limits(true),
@@ -45,45 +43,30 @@ pub(super) const EXT4: super::Kind = super::Kind {
     referee: Some(("e2fsck", &["-f", "-n"])),
 };
 
-pub(super) const EXT3: super::Kind = super::Kind {
-    name: "ext3",
-    build: |stack, planner, scale| build(stack, planner, scale, Kind::Ext3),
-    make: |stack, device, scale| make(stack, device, scale, Kind::Ext3),
+pub(super) const EXT3: InStacks = InStacks {
+    build: |setup, planner| build(setup, planner, Kind::Ext3),
+    make: |setup, device| make(setup, device, Kind::Ext3),
     limits: || limits(false),
     ..EXT4
 };
 
-fn build(
-    stack: &Stack,
-    mut planner: Planner,
-    scale: Ratio,
-    kind: Kind,
-) -> Result<Box<dyn Simulated>, BenchError> {
-    make(stack, &mut planner, scale, kind)?;
-    mount(stack, planner, scale)
+fn build(setup: &Setup<'_>, mut planner: Planner, kind: Kind) -> Mounted {
+    make(setup, &mut planner, kind)?;
+    mount(setup, planner)
 }
 
-fn failed(stack: &Stack) -> impl Fn(dovetail_ext::Error) -> BenchError + '_ {
-    |error| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() }
-}
-
-fn make(stack: &Stack, device: impl Scheduler, scale: Ratio, kind: Kind) -> Result<(), BenchError> {
+fn make(setup: &Setup<'_>, device: impl Scheduler, kind: Kind) -> Result<(), SetupError> {
     let mut device = device;
-    let full_bytes = device.info().blocks as f64 * BLOCK_SIZE as f64 / scale.value();
-    mkfs(&mut device, &mkfs_options(stack, kind, full_bytes)?).map(drop).map_err(failed(stack))
+    let full_bytes = device.info().blocks as f64 * BLOCK_SIZE as f64 / setup.scale.value();
+    mkfs(&mut device, &mkfs_options(setup, kind, full_bytes)?).map(drop).map_err(SetupError::volume)
 }
 
-fn mount(
-    stack: &Stack,
-    device: impl Scheduler + 'static,
-    scale: Ratio,
-) -> Result<Box<dyn Simulated>, BenchError> {
-    let _: Sysfs = table(stack, "sysfs", &stack.sysfs)?;
-    let options = Options::parse(&stack.mount)
-        .map_err(|error| BenchError::StackFile { file: stack.name.clone(), reason: error.to_string() })?;
-    let page_cache_bytes = stack.memory_bytes(scale);
-    let options = Options { page_cache_bytes, physical_pointers: stack.devirtualize.is_some(), ..options };
-    Ok(Box::new(Ext::mount(device, options, SimTime::ZERO).map_err(failed(stack))?))
+fn mount(setup: &Setup<'_>, device: impl Scheduler + 'static) -> Mounted {
+    let _: Sysfs = table("sysfs", setup.sysfs)?;
+    let options = Options::parse(setup.mount).map_err(SetupError::settings)?;
+    let page_cache_bytes = setup.memory_bytes;
+    let options = Options { page_cache_bytes, physical_pointers: setup.device_addresses, ..options };
+    Ok(Box::new(Ext::mount(device, options, SimTime::ZERO).map_err(SetupError::volume)?))
 }
 
 fn check(device: Device) -> Vec<String> {
@@ -112,11 +95,11 @@ fn limits(reserves: bool) -> Limits {
 
 /// A volume shrunk with its drive keeps the inode ratio of its full size. Blocks are those of the
 /// device: content is named by them.
-fn mkfs_options(stack: &Stack, kind: Kind, full_bytes: f64) -> Result<MkfsOptions, BenchError> {
-    let table: Mkfs = table(stack, "mkfs", &stack.mkfs)?;
+fn mkfs_options(setup: &Setup<'_>, kind: Kind, full_bytes: f64) -> Result<MkfsOptions, SetupError> {
+    let table: Mkfs = table("mkfs", setup.mkfs)?;
     if let Some(size) = table.block_size.filter(|size| u64::from(*size) != BLOCK_SIZE) {
         let reason = format!("[mkfs] block-size is {size}: simulated volumes have blocks of {BLOCK_SIZE}");
-        return Err(BenchError::StackFile { file: stack.name.clone(), reason });
+        return Err(SetupError::Settings(reason));
     }
     let usual_ratio = (full_bytes >= SMALL_VOLUME).then_some(INODE_RATIO);
     let defaults = MkfsOptions::new(kind);

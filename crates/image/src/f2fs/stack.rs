@@ -6,13 +6,12 @@ use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options, RemapOrder};
 use dovetail_host::Planner;
-use dovetail_time::{Ratio, SimTime};
+use dovetail_time::SimTime;
+use dovetail_vfs::Limits;
 use dovetail_vfs::crash::Guarantees;
-use dovetail_vfs::{Limits, Simulated};
 use serde::Deserialize;
 
-use super::{Device, table};
-use crate::bench::{BenchError, Stack};
+use crate::stack::{Device, InStacks, Mounted, Setup, SetupError, table};
 
 /// Linux: `dirty_background_ratio`. Writers themselves write back from a quarter of the cache on.
 const DIRTY_BACKGROUND_PERCENT: u64 = 10;
@@ -39,11 +38,10 @@ struct Sysfs {
     cp_interval: Option<u64>,
 }
 
-pub(super) const F2FS: super::Kind = super::Kind {
-    name: "f2fs",
-    build: |stack, planner, scale| build(stack, planner, scale, Variant::F2fs),
-    make: |stack, device, scale| make(stack, device, scale, Variant::F2fs),
-    mount: |stack, device, scale| mount(stack, device, scale),
+pub(super) const F2FS: InStacks = InStacks {
+    build: |setup, planner| build(setup, planner, Variant::F2fs),
+    make: |setup, device| make(setup, device, Variant::F2fs),
+    mount: |setup, device| mount(setup, device),
     check,
     guarantees,
     limits: Limits::default,
@@ -52,47 +50,33 @@ pub(super) const F2FS: super::Kind = super::Kind {
 };
 
 /// On a thin drive.
-pub(super) const IPLFS: super::Kind = super::Kind {
-    name: "iplfs",
-    build: |stack, planner, scale| build(stack, planner, scale, Variant::Iplfs),
-    make: |stack, device, scale| make(stack, device, scale, Variant::Iplfs),
+pub(super) const IPLFS: InStacks = InStacks {
+    build: |setup, planner| build(setup, planner, Variant::Iplfs),
+    make: |setup, device| make(setup, device, Variant::Iplfs),
     limits: || Limits { file_size: Variant::Iplfs.max_file_size(), ..Limits::default() },
     referee: None,
     ..F2FS
 };
 
-fn build(
-    stack: &Stack,
-    mut planner: Planner,
-    scale: Ratio,
-    variant: Variant,
-) -> Result<Box<dyn Simulated>, BenchError> {
-    make(stack, &mut planner, scale, variant)?;
-    mount(stack, planner, scale)
+fn build(setup: &Setup<'_>, mut planner: Planner, variant: Variant) -> Mounted {
+    make(setup, &mut planner, variant)?;
+    mount(setup, planner)
 }
 
-fn failed(stack: &Stack) -> impl Fn(dovetail_f2fs::Error) -> BenchError + '_ {
-    |error| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() }
-}
-
-fn make(stack: &Stack, device: impl Scheduler, _: Ratio, variant: Variant) -> Result<(), BenchError> {
+fn make(setup: &Setup<'_>, device: impl Scheduler, variant: Variant) -> Result<(), SetupError> {
     let mut device = device;
-    let made = mkfs(&mut device, &MkfsOptions { variant, ..mkfs_options(stack)? });
-    made.map(drop).map_err(|error| BenchError::Setup { stack: stack.name.clone(), reason: error.to_string() })
+    let made = mkfs(&mut device, &MkfsOptions { variant, ..mkfs_options(setup)? });
+    made.map(drop).map_err(SetupError::volume)
 }
 
-fn mount(
-    stack: &Stack,
-    device: impl Scheduler + 'static,
-    scale: Ratio,
-) -> Result<Box<dyn Simulated>, BenchError> {
-    let full_bytes = device.info().capacity() as f64 * 4096.0 / scale.value();
+fn mount(setup: &Setup<'_>, device: impl Scheduler + 'static) -> Mounted {
+    let full_bytes = device.info().capacity() as f64 * 4096.0 / setup.scale.value();
     // the kernel's defaults depend on the size: a volume shrunk with its drive keeps those of its
     // full size
     let small_volume = Some(full_bytes <= SMALL_VOLUME);
-    let physical_pointers = stack.devirtualize.is_some();
-    let options = Options { small_volume, physical_pointers, ..mount_options(stack, scale)? };
-    Ok(Box::new(F2fs::mount(device, options, SimTime::ZERO).map_err(failed(stack))?))
+    let physical_pointers = setup.device_addresses;
+    let options = Options { small_volume, physical_pointers, ..mount_options(setup)? };
+    Ok(Box::new(F2fs::mount(device, options, SimTime::ZERO).map_err(SetupError::volume)?))
 }
 
 fn check(device: Device) -> Vec<String> {
@@ -107,15 +91,15 @@ fn check(device: Device) -> Vec<String> {
 
 /// With `remap=fsync` a file's updates wait for its fsync; content in an inode comes with any
 /// checkpoint. With `lazytime` times may be older than what they belong to.
-fn guarantees(stack: &Stack) -> Guarantees {
-    let options = Options::parse(&stack.mount).unwrap_or_default();
+fn guarantees(setup: &Setup<'_>) -> Guarantees {
+    let options = Options::parse(setup.mount).unwrap_or_default();
     let atomic_fsync = options.remap == RemapOrder::WithFsync && options.mode == Mode::RmIpu;
     let updates_wait = atomic_fsync && !options.inline_data;
     Guarantees { atomic_fsync, updates_wait, times: !options.lazytime, ..Guarantees::default() }
 }
 
-fn mkfs_options(stack: &Stack) -> Result<MkfsOptions, BenchError> {
-    let table: Mkfs = table(stack, "mkfs", &stack.mkfs)?;
+fn mkfs_options(setup: &Setup<'_>) -> Result<MkfsOptions, SetupError> {
+    let table: Mkfs = table("mkfs", setup.mkfs)?;
     let defaults = MkfsOptions::default();
     Ok(MkfsOptions {
         overprovision_percent: table.overprovision,
@@ -126,16 +110,15 @@ fn mkfs_options(stack: &Stack) -> Result<MkfsOptions, BenchError> {
     })
 }
 
-fn mount_options(stack: &Stack, scale: Ratio) -> Result<Options, BenchError> {
-    let sysfs: Sysfs = table(stack, "sysfs", &stack.sysfs)?;
-    let options = Options::parse(&stack.mount)
-        .map_err(|error| BenchError::StackFile { file: stack.name.clone(), reason: error.to_string() })?;
+fn mount_options(setup: &Setup<'_>) -> Result<Options, SetupError> {
+    let sysfs: Sysfs = table("sysfs", setup.sysfs)?;
+    let options = Options::parse(setup.mount).map_err(SetupError::settings)?;
     Ok(Options {
         ipu_policy: sysfs.ipu_policy.map(IpuPolicy).or(options.ipu_policy),
         gc_urgent: sysfs.gc_urgent.map_or(options.gc_urgent, |urgent| urgent != 0),
         checkpoint_interval_s: sysfs.cp_interval.unwrap_or(options.checkpoint_interval_s),
-        page_cache_bytes: stack.memory_bytes(scale),
-        dirty_background_bytes: Some(stack.memory_bytes(scale) / 100 * DIRTY_BACKGROUND_PERCENT),
+        page_cache_bytes: setup.memory_bytes,
+        dirty_background_bytes: Some(setup.memory_bytes / 100 * DIRTY_BACKGROUND_PERCENT),
         ..options
     })
 }

@@ -1,0 +1,97 @@
+//! File systems in stacks: a volume is made, mounted and checked on a simulated device.
+
+use dovetail_block::Scheduler;
+use dovetail_host::Planner;
+use dovetail_time::Ratio;
+use dovetail_vfs::crash::Guarantees;
+use dovetail_vfs::{Figures, Limits, Simulated};
+use serde::Deserialize;
+
+use crate::FORMATS;
+
+/// Any device.
+pub type Device = Box<dyn Scheduler>;
+
+/// A mounted file system under simulation.
+pub type Mounted = Result<Box<dyn Simulated>, SetupError>;
+
+/// The settings of a file system in a stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Mount options, separated by commas.
+    pub mount: &'a str,
+    /// The table `[mkfs]`.
+    pub mkfs: &'a toml::Table,
+    /// The table `[sysfs]`.
+    pub sysfs: &'a toml::Table,
+    /// Bytes of the page cache.
+    pub memory_bytes: u64,
+    /// The scale of the device.
+    pub scale: Ratio,
+    /// Pointers may lead to the device's own addresses.
+    pub device_addresses: bool,
+}
+
+/// A reason why a volume of a stack cannot be made or mounted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The settings say something that cannot be.
+    #[error("{0}")]
+    Settings(String),
+    /// The volume.
+    #[error("{0}")]
+    Volume(String),
+}
+
+impl SetupError {
+    pub(crate) fn volume(error: impl std::fmt::Display) -> Self {
+        Self::Volume(error.to_string())
+    }
+
+    pub(crate) fn settings(error: impl std::fmt::Display) -> Self {
+        Self::Settings(error.to_string())
+    }
+}
+
+/// A variant of a format, by its name as mkfs, mounts and stacks have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// The name.
+    pub name: &'static str,
+    /// The variant in stacks; `None` where it cannot be in one.
+    pub in_stacks: Option<&'static InStacks>,
+}
+
+/// A file system in stacks.
+#[derive(Clone, Copy, Debug)]
+pub struct InStacks {
+    /// Makes a new volume on a simulated host's device and mounts it.
+    pub build: fn(&Setup<'_>, Planner) -> Mounted,
+    /// Makes a new volume.
+    pub make: fn(&Setup<'_>, Device) -> Result<(), SetupError>,
+    /// Mounts a volume, and recovers it after a power cut.
+    pub mount: fn(&Setup<'_>, Device) -> Mounted,
+    /// Errors of a volume that is not mounted.
+    pub check: fn(Device) -> Vec<String>,
+    /// Promises beyond POSIX.
+    pub guarantees: fn(&Setup<'_>) -> Guarantees,
+    /// Limits of what can be stored.
+    pub limits: fn() -> Limits,
+    /// Its figures.
+    pub figures: Figures,
+    /// The program that checks it, if this project did not write it: name and arguments before the
+    /// image.
+    pub referee: Option<(&'static str, &'static [&'static str])>,
+}
+
+/// The file systems that stacks can name.
+pub fn in_stacks() -> impl Iterator<Item = (&'static str, &'static InStacks)> {
+    let variants = FORMATS.into_iter().flat_map(|format| format.variants());
+    variants.filter_map(|variant| Some((variant.name, variant.in_stacks?)))
+}
+
+/// A table of the stack's file as what a file system takes from it.
+pub(crate) fn table<T: for<'a> Deserialize<'a>>(name: &str, table: &toml::Table) -> Result<T, SetupError> {
+    let failed = |error: toml::de::Error| format!("[{name}]: {}", error.message().replace('\n', " "));
+    table.clone().try_into().map_err(|error| SetupError::Settings(failed(error)))
+}
