@@ -12,10 +12,10 @@ use dovetail_block::{MemoryDevice, RecordingDevice, RemapLimits};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{F2fs, Options};
+use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload, check_changes_in_one_tick};
+use dovetail_testkit::exercise::Profile;
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::crash::{Cuts, Guarantees, Mountable, Tried, Workload, check_changes_in_one_tick};
-use dovetail_vfs::exercise::Profile;
-use dovetail_vfs::{Caller, FileSystem, Limits, NewNode};
+use dovetail_vfs::{Caller, FileSystem, Guarantees, Limits, NewNode};
 
 /// The file system with mkfs and mount options.
 struct Volume {

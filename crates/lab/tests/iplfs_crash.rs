@@ -20,10 +20,10 @@ use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_ftl::Drive;
 use dovetail_nand::{FaultPlan, PowerCut, Torn};
+use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_testkit::exercise::Profile;
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::Limits;
-use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
-use dovetail_vfs::exercise::Profile;
 
 /// Room of the volume, in blocks.
 const ROOM: u64 = 4096;

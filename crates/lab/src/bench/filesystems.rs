@@ -6,8 +6,7 @@ mod f2fs;
 use dovetail_block::Scheduler;
 use dovetail_host::Planner;
 use dovetail_time::Ratio;
-use dovetail_vfs::crash::Guarantees;
-use dovetail_vfs::{Figures, Limits, Simulated};
+use dovetail_vfs::{Figures, Guarantees, Limits, Simulated};
 use serde::Deserialize;
 
 use super::{BenchError, Stack};

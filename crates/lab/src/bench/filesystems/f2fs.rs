@@ -7,8 +7,7 @@ use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options, RemapOrder};
 use dovetail_host::Planner;
 use dovetail_time::{Ratio, SimTime};
-use dovetail_vfs::crash::Guarantees;
-use dovetail_vfs::{Limits, Simulated};
+use dovetail_vfs::{Guarantees, Limits, Simulated};
 use serde::Deserialize;
 
 use super::{Device, table};

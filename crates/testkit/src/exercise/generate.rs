@@ -3,8 +3,8 @@
 use dovetail_time::Rng;
 
 use super::op::{Op, Path, Step, Target};
-use crate::mode::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFREG, S_IFSOCK};
-use crate::{Caller, Fallocate, RenameFlags, SetAttr, Timestamp, XattrFlags};
+use dovetail_vfs::mode::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFREG, S_IFSOCK};
+use dovetail_vfs::{Caller, Fallocate, RenameFlags, SetAttr, Timestamp, XattrFlags};
 
 /// What may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

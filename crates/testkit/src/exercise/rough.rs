@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use dovetail_time::{Rng, SimSpan, SimTime};
 
-use crate::{
+use dovetail_vfs::{
     Caller, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
 };
 

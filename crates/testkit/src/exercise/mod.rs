@@ -1,7 +1,7 @@
 //! Random operations that are the same every time, and comparison of two file systems that perform them.
 //!
 //! ```
-//! use dovetail_vfs::exercise::{Generator, Profile, Subject, compare_run};
+//! use dovetail_testkit::exercise::{Generator, Profile, Subject, compare_run};
 //! use dovetail_vfs::{Caller, Limits, Model};
 //! let mut one = Subject::new(Model::new(Limits::default(), &Caller::default()));
 //! let mut other = Subject::new(Model::new(Limits::default(), &Caller::default()));
@@ -22,7 +22,7 @@ pub use op::{Op, Path, Step, Target, content};
 pub use rough::{Changes, read_everything};
 pub use tree::{Entry, Tree, first_difference};
 
-use crate::FileSystem;
+use dovetail_vfs::FileSystem;
 
 /// Lets both perform `steps` operations; outcomes are compared after each, trees after every `every`th and the last.
 ///

@@ -1,8 +1,8 @@
 //! Attributes: setattr and what follows from it.
 
 use super::{Model, Node};
-use crate::mode::S_IFMT;
-use crate::{Attr, Caller, Error, Ino, SetAttr};
+use dovetail_vfs::mode::S_IFMT;
+use dovetail_vfs::{Attr, Caller, Error, Ino, SetAttr};
 
 impl Model {
     pub(super) fn set_attributes(

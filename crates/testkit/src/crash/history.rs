@@ -1,8 +1,9 @@
 //! What each operation left and promised, and when it was through.
 
 use super::snapshot::Snapshot;
+use crate::Model;
 use crate::exercise::{Op, Path, Subject};
-use crate::{Error, FileSystem, Ino, Model};
+use dovetail_vfs::{Error, FileSystem, Ino};
 
 /// What an operation promises once it has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

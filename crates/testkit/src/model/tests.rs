@@ -1,6 +1,6 @@
 use super::*;
-use crate::mode::S_IFREG;
-use crate::{Fallocate, FileSystem, NewNode, RenameFlags, SetAttr, XattrFlags};
+use dovetail_vfs::mode::S_IFREG;
+use dovetail_vfs::{Fallocate, FileSystem, NewNode, RenameFlags, SetAttr, XattrFlags};
 
 const MOVE: RenameFlags = RenameFlags { no_replace: false, exchange: false };
 
@@ -23,7 +23,7 @@ fn links(model: &Model, ino: Ino) -> u32 {
 
 fn names(model: &mut Model, dir: Ino, cookie: u64, most: usize) -> Vec<(String, u64)> {
     let mut found = Vec::new();
-    let mut take = |entry: crate::DirEntry| {
+    let mut take = |entry: dovetail_vfs::DirEntry| {
         if found.len() == most {
             return false;
         }

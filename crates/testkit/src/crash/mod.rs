@@ -23,11 +23,12 @@ use std::collections::BTreeSet;
 use dovetail_block::{Crash, MemoryDevice, Recording, RecordingDevice};
 use dovetail_time::{Rng, SimTime};
 
+use crate::Model;
 use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
-use crate::mode::S_IALLUGO;
-use crate::{Caller, Fallocate, FileSystem, Limits, Model, Moment};
 pub use clock::Clock;
-pub use explain::{Explained, Guarantees, explain};
+use dovetail_vfs::mode::S_IALLUGO;
+use dovetail_vfs::{Caller, Fallocate, FileSystem, Guarantees, Limits, Moment};
+pub use explain::{Explained, explain};
 pub use history::{History, Promise};
 pub use snapshot::Snapshot;
 pub use survey::{Survey, survey};
@@ -121,7 +122,7 @@ impl<'a, M: Mountable> Workload<'a, M> {
         let mut mounted = Subject::new(subject.mount(device)?);
         let mut model = Subject::new(Model::new(subject.limits(), &Caller::default()));
         adopt_root(&mut mounted.fs, &mut model.fs).map_err(|error| format!("the root: {error}"))?;
-        let unread = |error: crate::Error| format!("the model cannot be read: {error}");
+        let unread = |error: dovetail_vfs::Error| format!("the model cannot be read: {error}");
         let mut history = History::new(&mut model.fs).map_err(unread)?;
         let mut operations = Operations::new(seed, profile);
         for n in 1..=steps {
@@ -233,9 +234,9 @@ impl Recovered {
 }
 
 /// The model's root gets the attributes of the volume's.
-fn adopt_root(from: &mut impl FileSystem, to: &mut impl FileSystem) -> Result<(), crate::Error> {
+fn adopt_root(from: &mut impl FileSystem, to: &mut impl FileSystem) -> Result<(), dovetail_vfs::Error> {
     let attr = from.getattr(from.root())?;
-    let changes = crate::SetAttr {
+    let changes = dovetail_vfs::SetAttr {
         mode: Some(attr.mode & S_IALLUGO),
         uid: Some(attr.uid),
         gid: Some(attr.gid),

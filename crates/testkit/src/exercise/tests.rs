@@ -1,5 +1,6 @@
 use super::*;
-use crate::{Caller, Limits, Model, SetAttr};
+use crate::Model;
+use dovetail_vfs::{Caller, Limits, SetAttr};
 
 fn subject() -> Subject<Model> {
     Subject::new(Model::new(Limits::default(), &Caller::default()))
@@ -32,7 +33,7 @@ fn nothing_stays_of_what_is_let_go() {
 }
 
 /// What a broken file system would do, and what the comparison must say of it.
-fn spoiled(spoil: impl FnOnce(&mut Model, crate::Ino)) -> Option<String> {
+fn spoiled(spoil: impl FnOnce(&mut Model, dovetail_vfs::Ino)) -> Option<String> {
     let (mut one, mut other) = (subject(), subject());
     let step = |op| Step { caller: Caller::default(), op };
     let path = vec![b"a".to_vec()];
@@ -62,6 +63,6 @@ fn every_difference_is_seen() {
     let mode = SetAttr { mode: Some(0o600), ..SetAttr::default() };
     sees(spoiled(|fs, ino| assert!(fs.setattr(&caller, ino, &mode).is_ok())), "attributes of /a");
     sees(spoiled(|fs, _| fs.unlink(&caller, fs.root(), b"a").unwrap()), "/a is missing");
-    let flags = crate::XattrFlags::default();
+    let flags = dovetail_vfs::XattrFlags::default();
     sees(spoiled(|fs, ino| fs.setxattr(&caller, ino, b"user.x", b"1", flags).unwrap()), "xattrs");
 }

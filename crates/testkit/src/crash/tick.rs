@@ -7,11 +7,11 @@ use dovetail_time::Rng;
 
 use super::Mountable;
 use super::snapshot::Snapshot;
-use crate::{Attr, Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, XattrFlags};
+use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, XattrFlags};
 
 /// All calls of this check have this one time.
 const CALLER: Caller =
-    Caller { uid: 0, gid: 0, now: crate::Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
+    Caller { uid: 0, gid: 0, now: dovetail_vfs::Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
 const FILE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
 const DIRECTORY: NewNode = NewNode { mode: 0o040_755, rdev: (0, 0) };
 const FIFO: NewNode = NewNode { mode: 0o010_644, rdev: (0, 0) };

@@ -1,10 +1,10 @@
 //! Names: create, link, unlink, rename.
 
 use super::{Body, Directory, Model};
-use crate::mode::{
+use dovetail_vfs::mode::{
     S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISGID, is_device,
 };
-use crate::{Attr, Caller, Error, Ino, MAX_NAME, NewNode, RenameFlags};
+use dovetail_vfs::{Attr, Caller, Error, Ino, MAX_NAME, NewNode, RenameFlags};
 
 fn is_dots(name: &[u8]) -> bool {
     name == b"." || name == b".."

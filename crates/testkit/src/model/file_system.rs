@@ -4,7 +4,7 @@ use dovetail_time::SimTime;
 
 use super::directory::{AFTER_DOT, AFTER_DOTS};
 use super::{Body, Model, ROOT};
-use crate::{
+use dovetail_vfs::{
     Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags, SetAttr, StatFs,
     XattrFlags,
 };

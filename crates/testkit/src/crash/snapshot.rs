@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::mode::{S_IFDIR, S_IFLNK, S_IFREG, S_ISGID, S_ISUID};
-use crate::{Attr, Error, FileSystem, Ino, Model};
+use crate::Model;
+use dovetail_vfs::mode::{S_IFDIR, S_IFLNK, S_IFREG, S_ISGID, S_ISUID};
+use dovetail_vfs::{Attr, Error, FileSystem, Ino};
 
 const PAGE: usize = 4096;
 

@@ -1,6 +1,6 @@
 //! Operations, with names instead of inode numbers, so that every file system understands them.
 
-use crate::{Caller, Fallocate, RenameFlags, SetAttr, XattrFlags};
+use dovetail_vfs::{Caller, Fallocate, RenameFlags, SetAttr, XattrFlags};
 
 /// Names from the root on; none is the root itself.
 pub type Path = Vec<Vec<u8>>;

@@ -3,7 +3,7 @@
 use super::listing;
 use super::op::{Op, Path, Step, Target, content};
 use super::tree::{Tree, read_tree};
-use crate::{Attr, Caller, Error, FileSystem, Ino, NewNode};
+use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode};
 
 /// A file system that performs operations.
 #[derive(Debug)]

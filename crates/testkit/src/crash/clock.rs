@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::Timestamp;
+use dovetail_vfs::Timestamp;
 
 /// Where the clock of the generator begins, in seconds; it moves on by one with each operation.
 const BEGIN: i64 = 1_700_000_000;

@@ -2,7 +2,7 @@
 
 use super::apply::{Answer, Subject};
 use super::op::Op;
-use crate::{Caller, Error, FileSystem, Ino};
+use dovetail_vfs::{Caller, Error, FileSystem, Ino};
 
 /// Takes at most `chunk` names and returns the cookie to go on at, `None` at the end.
 fn take<F: FileSystem>(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Error;
+use dovetail_vfs::Error;
 
 const PAGE: u64 = 4096;
 

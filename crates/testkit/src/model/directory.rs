@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Ino;
+use dovetail_vfs::Ino;
 
 /// Where a listing goes on after "." and "..".
 pub(super) const AFTER_DOT: u64 = 1;

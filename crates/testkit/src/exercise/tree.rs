@@ -7,8 +7,8 @@ use std::hash::Hasher;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::apply::comparable;
-use crate::mode::{S_IFLNK, S_IFREG};
-use crate::{Attr, Error, FileSystem, Ino};
+use dovetail_vfs::mode::{S_IFLNK, S_IFREG};
+use dovetail_vfs::{Attr, Error, FileSystem, Ino};
 
 const PAGE: usize = 4096;
 
