@@ -9,9 +9,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::TempImage;
-use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_block::MemoryDevice;
 use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::{Ext, Options};
+use dovetail_testkit::RecordingDevice;
 use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload, check_changes_in_one_tick};
 use dovetail_testkit::exercise::Profile;
 use dovetail_time::SimTime;

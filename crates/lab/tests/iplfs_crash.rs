@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 use crate::cut::{BLOCKS, Bench, config, erased, recover, seeds};
 use dovetail_block::{
-    AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Crash, Data, Event, Hints, Lba,
-    MemoryDevice, RecordingDevice, Scheduler, Survivors, held_blocks,
+    AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, Scheduler,
+    held_blocks,
 };
 use dovetail_f2fs::format::Variant;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
@@ -22,6 +22,7 @@ use dovetail_ftl::Drive;
 use dovetail_nand::{FaultPlan, PowerCut, Torn};
 use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload};
 use dovetail_testkit::exercise::Profile;
+use dovetail_testkit::{Crash, Event, RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::Limits;
 

@@ -20,9 +20,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_vfs::{Guarantees, Ino};
+
 use super::history::{History, Promise};
 use super::snapshot::{Body, Node, Snapshot, child, meta};
-use dovetail_vfs::{Guarantees, Ino};
 
 const PAGE: usize = 4096;
 

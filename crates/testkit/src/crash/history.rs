@@ -1,9 +1,10 @@
 //! What each operation left and promised, and when it was through.
 
+use dovetail_vfs::{Error, FileSystem, Ino};
+
 use super::snapshot::Snapshot;
 use crate::Model;
 use crate::exercise::{Op, Path, Subject};
-use dovetail_vfs::{Error, FileSystem, Ino};
 
 /// What an operation promises once it has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

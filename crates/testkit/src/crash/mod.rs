@@ -20,14 +20,14 @@ mod tick;
 
 use std::collections::BTreeSet;
 
-use dovetail_block::{Crash, MemoryDevice, Recording, RecordingDevice};
+use dovetail_block::MemoryDevice;
 use dovetail_time::{Rng, SimTime};
-
-use crate::Model;
-use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
-pub use clock::Clock;
 use dovetail_vfs::mode::S_IALLUGO;
 use dovetail_vfs::{Caller, Fallocate, FileSystem, Guarantees, Limits, Moment};
+
+use crate::exercise::{Generator, Op, Path, Profile, Step, Subject, Target};
+use crate::{Crash, Model, Recording, RecordingDevice};
+pub use clock::Clock;
 pub use explain::{Explained, explain};
 pub use history::{History, Promise};
 pub use snapshot::Snapshot;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::Model;
 use dovetail_vfs::mode::{S_IFDIR, S_IFLNK, S_IFREG, S_ISGID, S_ISUID};
 use dovetail_vfs::{Attr, Error, FileSystem, Ino};
+
+use crate::Model;
 
 const PAGE: usize = 4096;
 

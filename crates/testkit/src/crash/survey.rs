@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_vfs::Ino;
+
 use super::history::{History, Promise};
 use super::snapshot::{Body, Node, Snapshot, child};
-use dovetail_vfs::Ino;
 
 /// Files with changes that nothing had made durable, by what a power cut left of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 //!
 //! The times of a directory do not tell then that it changed again.
 
-use dovetail_block::{Recording, RecordingDevice, Survivors};
 use dovetail_time::Rng;
+use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, XattrFlags};
 
 use super::Mountable;
 use super::snapshot::Snapshot;
-use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, XattrFlags};
+use crate::{Recording, RecordingDevice, Survivors};
 
 /// All calls of this check have this one time.
 const CALLER: Caller =

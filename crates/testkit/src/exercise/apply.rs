@@ -1,9 +1,10 @@
 //! Performing an operation on a file system.
 
+use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode};
+
 use super::listing;
 use super::op::{Op, Path, Step, Target, content};
 use super::tree::{Tree, read_tree};
-use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode};
 
 /// A file system that performs operations.
 #[derive(Debug)]

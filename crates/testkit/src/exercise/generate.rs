@@ -1,10 +1,10 @@
 //! Which operations come: few names, so that they meet; sizes around the limits of formats.
 
 use dovetail_time::Rng;
-
-use super::op::{Op, Path, Step, Target};
 use dovetail_vfs::mode::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFREG, S_IFSOCK};
 use dovetail_vfs::{Caller, Fallocate, RenameFlags, SetAttr, Timestamp, XattrFlags};
+
+use super::op::{Op, Path, Step, Target};
 
 /// What may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Listings in pieces.
 
+use dovetail_vfs::{Caller, Error, FileSystem, Ino};
+
 use super::apply::{Answer, Subject};
 use super::op::Op;
-use dovetail_vfs::{Caller, Error, FileSystem, Ino};
 
 /// Takes at most `chunk` names and returns the cookie to go on at, `None` at the end.
 fn take<F: FileSystem>(

@@ -16,13 +16,13 @@ mod op;
 mod rough;
 mod tree;
 
+use dovetail_vfs::FileSystem;
+
 pub use apply::{Answer, Failed, Outcome, Subject};
 pub use generate::{Generator, Profile};
 pub use op::{Op, Path, Step, Target, content};
 pub use rough::{Changes, read_everything};
 pub use tree::{Entry, Tree, first_difference};
-
-use dovetail_vfs::FileSystem;
 
 /// Lets both perform `steps` operations; outcomes are compared after each, trees after every `every`th and the last.
 ///

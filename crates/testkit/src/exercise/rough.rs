@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use dovetail_time::{Rng, SimSpan, SimTime};
-
 use dovetail_vfs::{
     Caller, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
 };

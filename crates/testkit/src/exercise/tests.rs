@@ -1,6 +1,7 @@
+use dovetail_vfs::{Caller, Limits, SetAttr};
+
 use super::*;
 use crate::Model;
-use dovetail_vfs::{Caller, Limits, SetAttr};
 
 fn subject() -> Subject<Model> {
     Subject::new(Model::new(Limits::default(), &Caller::default()))

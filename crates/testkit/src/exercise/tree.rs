@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::hash::Hasher;
 
+use dovetail_vfs::mode::{S_IFLNK, S_IFREG};
+use dovetail_vfs::{Attr, Error, FileSystem, Ino};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::apply::comparable;
-use dovetail_vfs::mode::{S_IFLNK, S_IFREG};
-use dovetail_vfs::{Attr, Error, FileSystem, Ino};
 
 const PAGE: usize = 4096;
 

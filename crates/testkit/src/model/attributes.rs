@@ -1,8 +1,9 @@
 //! Attributes: setattr and what follows from it.
 
-use super::{Model, Node};
 use dovetail_vfs::mode::S_IFMT;
 use dovetail_vfs::{Attr, Caller, Error, Ino, SetAttr};
+
+use super::{Model, Node};
 
 impl Model {
     pub(super) fn set_attributes(

@@ -1,13 +1,13 @@
 //! The model as a file system.
 
 use dovetail_time::SimTime;
-
-use super::directory::{AFTER_DOT, AFTER_DOTS};
-use super::{Body, Model, ROOT};
 use dovetail_vfs::{
     Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags, SetAttr, StatFs,
     XattrFlags,
 };
+
+use super::directory::{AFTER_DOT, AFTER_DOTS};
+use super::{Body, Model, ROOT};
 
 impl Model {
     fn entry(&self, name: &[u8], ino: Ino, cookie: u64) -> Result<DirEntry, Error> {

@@ -13,10 +13,11 @@ mod xattr;
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use directory::Directory;
 use dovetail_vfs::mode::S_IFDIR;
 use dovetail_vfs::{Attr, Caller, Error, Ino, Limits, Timestamp};
+
+use bytes::Bytes;
+use directory::Directory;
 
 /// The number of F2FS's root directory, so that comparisons are easy to read.
 const ROOT: Ino = Ino(3);

@@ -1,10 +1,11 @@
 //! Names: create, link, unlink, rename.
 
-use super::{Body, Directory, Model};
 use dovetail_vfs::mode::{
     S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISGID, is_device,
 };
 use dovetail_vfs::{Attr, Caller, Error, Ino, MAX_NAME, NewNode, RenameFlags};
+
+use super::{Body, Directory, Model};
 
 fn is_dots(name: &[u8]) -> bool {
     name == b"." || name == b".."

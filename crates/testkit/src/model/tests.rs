@@ -1,6 +1,7 @@
-use super::*;
 use dovetail_vfs::mode::S_IFREG;
 use dovetail_vfs::{Fallocate, FileSystem, NewNode, RenameFlags, SetAttr, XattrFlags};
+
+use super::*;
 
 const MOVE: RenameFlags = RenameFlags { no_replace: false, exchange: false };
 

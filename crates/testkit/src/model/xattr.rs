@@ -1,7 +1,8 @@
 //! Extended attributes.
 
-use super::Model;
 use dovetail_vfs::{Caller, Error, Ino, XattrFlags, XattrLayout};
+
+use super::Model;
 
 const PREFIXES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 const WHOLE_NAMES: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];

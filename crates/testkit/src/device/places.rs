@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_block::{
+    Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, Content, Data, DeviceError,
+    DeviceInfo, DeviceSpace, Devirtualize, Inode, Lba, OpenRenames, Rename, RenameId, SectorRange,
+};
 use dovetail_time::{Rng, SimTime};
-
-use crate::addr::{BlockRange, Lba, SectorRange};
-use crate::command::{Command, Data, Inode};
-use crate::content::Content;
-use crate::device::{Answer, BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
-use crate::devirtualize::{DeviceSpace, Devirtualize, OpenRenames, Rename, RenameId};
 
 /// Renames that it takes (assumed).
 const MOST: u32 = 256;
@@ -224,13 +222,12 @@ impl BlockDevice for PlacesDevice {
     }
 }
 
-crate::performs_at_once!(PlacesDevice);
+dovetail_block::performs_at_once!(PlacesDevice);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Hints;
-    use crate::content::Pattern;
+    use dovetail_block::{Hints, Pattern};
 
     fn ask(device: &mut PlacesDevice, asked: Devirtualize<'_>) -> Answer {
         device.submit(SimTime::ZERO, Command::Devirtualize(asked)).unwrap().answer

@@ -5,13 +5,10 @@
 //! atomic together, and their order counts only where they meet in one place: the newest of those that survive is
 //! what the block holds. A remap is durable as a whole, with what it moves.
 
+use dovetail_block::{Content, HeldRemaps, Lba, MemoryDevice, RemapPair};
 use dovetail_time::Rng;
 
-use crate::addr::Lba;
-use crate::content::Content;
-use crate::memory::MemoryDevice;
-use crate::recording::{Event, Recording};
-use crate::remap::{HeldRemaps, RemapPair};
+use super::recording::{Event, Recording};
 
 /// Which of the blocks that were written or discarded since the last flush a power cut leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,14 +221,12 @@ impl Medium {
 mod tests {
     use dovetail_time::SimTime;
 
+    use super::super::recording::RecordingDevice;
+    use super::super::reference::ReferenceDevice;
     use super::*;
-    use crate::addr::{BlockRange, SectorRange};
-    use crate::command::{Command, Data, Hints};
-    use crate::content::Pattern;
-    use crate::device::BlockDevice;
-    use crate::recording::RecordingDevice;
-    use crate::reference::ReferenceDevice;
-    use crate::remap::{BatchId, RemapWhen};
+    use dovetail_block::{
+        BatchId, BlockDevice, BlockRange, Command, Data, Hints, Pattern, RemapWhen, SectorRange,
+    };
 
     const BLOCKS: u64 = 24;
 

@@ -2,15 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dovetail_block::{
+    BlockDevice, BlockRange, Command, Completion, Content, Data, DeviceError, DeviceInfo, MemoryDevice,
+    RemapPair, RemapWhen, SectorRange,
+};
 use dovetail_time::{Rng, SimTime};
 
-use crate::addr::{BlockRange, SectorRange};
-use crate::command::{Command, Data};
-use crate::content::Content;
-use crate::crash::Survivors;
-use crate::device::{BlockDevice, Completion, DeviceError, DeviceInfo};
-use crate::memory::MemoryDevice;
-use crate::remap::{RemapPair, RemapWhen};
+use super::cuts::Survivors;
 
 /// A command that changed the device or made changes durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +119,7 @@ impl<D: BlockDevice> BlockDevice for RecordingDevice<D> {
     }
 }
 
-crate::performs_at_once!(impl[D: BlockDevice] RecordingDevice<D>);
+dovetail_block::performs_at_once!(impl[D: BlockDevice] RecordingDevice<D>);
 
 fn event_of(command: &Command<'_>) -> Option<Event> {
     match command {

@@ -6,9 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::addr::{BlockRange, Lba, SectorRange};
-use crate::content::Content;
-use crate::remap::RemapPair;
+use dovetail_block::{BlockRange, Content, Lba, RemapPair, SectorRange};
 
 /// A block that holds what it may not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +122,7 @@ impl ReferenceDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::Pattern;
+    use dovetail_block::Pattern;
 
     fn pattern(n: u64) -> Content {
         Content::Pattern(Pattern::new(n))
