@@ -165,7 +165,7 @@ fn theory(extra: &[String]) -> Result<(), String> {
         "test",
         "--release",
         "-p",
-        "dovetail-lab",
+        "dovetail-papers",
         "--lib",
         "--test",
         "all",

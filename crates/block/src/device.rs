@@ -78,7 +78,10 @@ impl DeviceInfo {
     }
 
     /// Checks that `range` lies on the device, and that the data that comes with it is as long: `data` blocks.
-    pub(crate) const fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
+    ///
+    /// # Errors
+    /// Beyond the end, or of another length.
+    pub const fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
         if range.end().0 > self.blocks {
             return Err(DeviceError::OutOfRange { range, blocks: self.blocks });
         }

@@ -10,24 +10,19 @@
 mod addr;
 mod command;
 mod content;
-mod crash;
 mod device;
 mod devirtualize;
 mod gather;
 mod image;
 mod memory;
 mod overlay;
-mod places;
 mod query;
-mod recording;
-mod reference;
 mod remap;
 mod scheduler;
 
 pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE, SectorRange};
 pub use command::{Command, Data, Hints, Inode, StreamId};
 pub use content::{BlockBytes, Content, Pattern};
-pub use crash::{Crash, Crashes, Survivors};
 pub use device::{
     AREA_BLOCKS, AREAS, Answer, BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo, Thin,
 };
@@ -36,9 +31,6 @@ pub use gather::Gatherer;
 pub use image::ImageDevice;
 pub use memory::MemoryDevice;
 pub use overlay::OverlayDevice;
-pub use places::PlacesDevice;
 pub use query::{Query, free_blocks, held_blocks, map_bytes};
-pub use recording::{Event, Recording, RecordingDevice};
-pub use reference::{Mismatch, ReferenceDevice};
 pub use remap::{BatchId, HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 pub use scheduler::{EventId, LockId, Scheduler, SchedulingHint};

@@ -151,7 +151,7 @@ impl MemoryDevice {
     }
 
     /// Puts `content` into block `lba`, which lies on the device.
-    pub(crate) fn set(&mut self, lba: Lba, content: Content) {
+    pub fn set(&mut self, lba: Lba, content: Content) {
         let (chunk, index) = split(lba);
         if content == Content::Empty && !self.chunks.contains_key(&chunk) {
             return;
@@ -167,7 +167,7 @@ impl MemoryDevice {
     }
 
     /// The blocks that a discard of `range` empties: whole ones, on the device, that hold something.
-    pub(crate) fn discardable(&self, range: SectorRange) -> Vec<Lba> {
+    pub fn discardable(&self, range: SectorRange) -> Vec<Lba> {
         self.used_within(range.blocks_inside()).collect()
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use dovetail_lab::bench::BenchError;
-use dovetail_lab::reproduce::{FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting};
+use dovetail_papers::{FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting};
 use dovetail_time::Ratio;
 use serde_json::{Map, Value};
 

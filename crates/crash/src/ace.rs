@@ -5,7 +5,7 @@
 //! Each file that an operation needs is made before it. A sequence of two is any of one, durable or
 //! not, before another that is.
 
-use dovetail_vfs::exercise::{Op, Path, Target};
+use dovetail_testkit::exercise::{Op, Path, Target};
 use dovetail_vfs::{Fallocate, RenameFlags, SetAttr, XattrFlags};
 
 use crate::language::Action;

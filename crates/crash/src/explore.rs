@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dovetail_lab::bench::Stack;
 use dovetail_lab::run_all;
+use dovetail_testkit::crash::Clock;
 use dovetail_time::Rng;
-use dovetail_vfs::crash::Clock;
 
 use crate::judge::Judge;
 use crate::language::{Action, show};

@@ -6,8 +6,8 @@ use std::process::Command;
 use dovetail_block::MemoryDevice;
 use dovetail_ftl::UnrecoveredDrive;
 use dovetail_lab::bench::Volume;
+use dovetail_testkit::crash::{Snapshot, Survey, explain, survey};
 use dovetail_time::{Rng, SimSpan, SimTime};
-use dovetail_vfs::crash::{Snapshot, Survey, explain, survey};
 use dovetail_vfs::{FileSystem, Simulated};
 
 use crate::player::Player;

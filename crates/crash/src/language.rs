@@ -15,8 +15,8 @@
 
 use std::fmt::Write;
 
+use dovetail_testkit::exercise::{Op, Path, Target};
 use dovetail_time::{SimSpan, parse_bytes, parse_span};
-use dovetail_vfs::exercise::{Op, Path, Target};
 use dovetail_vfs::mode::{S_IALLUGO, S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, kind};
 use dovetail_vfs::{Fallocate, RenameFlags, SetAttr, XattrFlags};
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content};
 use dovetail_devirt::{Hot, Run, Selection, Way};
+use dovetail_testkit::Model;
+use dovetail_testkit::crash::{Clock, History, Promise};
+use dovetail_testkit::exercise::{Op, Path, Step, Subject, Target};
 use dovetail_time::SimTime;
-use dovetail_vfs::crash::{Clock, History, Promise};
-use dovetail_vfs::exercise::{Op, Path, Step, Subject, Target};
 use dovetail_vfs::mode::S_IALLUGO;
-use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Model, Moment, SetAttr, Simulated};
+use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Moment, SetAttr, Simulated};
 
 use crate::language::{Action, show};
 use crate::rig::Rig;
@@ -211,7 +212,7 @@ impl Player {
     ) -> Result<(), Error> {
         let fs = &mut self.mounted.fs;
         let ino = path.iter().try_fold(fs.root(), |dir, name| Ok::<_, Error>(fs.lookup(dir, name)?.ino))?;
-        let bytes = dovetail_vfs::exercise::content(fill, offset, len as usize);
+        let bytes = dovetail_testkit::exercise::content(fill, offset, len as usize);
         let blocks = bytes.chunks_exact(BLOCK_SIZE as usize).map(|block| {
             let mut copy: BlockBytes = [0; BLOCK_SIZE as usize];
             copy.copy_from_slice(block);

@@ -1,7 +1,7 @@
 //! The results of an exploration.
 
+use dovetail_testkit::crash::Survey;
 use dovetail_time::SimSpan;
-use dovetail_vfs::crash::Survey;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 

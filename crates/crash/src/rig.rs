@@ -8,9 +8,9 @@ use dovetail_block::{
 use dovetail_ftl::{Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, UnrecoveredDrive};
 use dovetail_lab::bench::{Stack, Volume};
 use dovetail_nand::{Geometry, NandConfig};
+use dovetail_testkit::crash::Clock;
 use dovetail_time::{Ratio, Rng, SimTime};
 use dovetail_vfs::FileSystem;
-use dovetail_vfs::crash::Clock;
 
 use crate::CrashError;
 use crate::wire::Wire;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_testkit::exercise::{Generator, Op, Path, Profile, Target};
 use dovetail_time::SimTime;
-use dovetail_vfs::exercise::{Generator, Op, Path, Profile, Target};
 use dovetail_vfs::{Caller, Fallocate, SetAttr};
 use dovetail_workload::{Call, FileId, Outcome, Step, ThreadId, Workload};
 

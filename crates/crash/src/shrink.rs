@@ -1,6 +1,6 @@
 //! The shortest sequence that still shows a violation.
 
-use dovetail_vfs::crash::Clock;
+use dovetail_testkit::crash::Clock;
 
 use crate::judge::Judge;
 use crate::player::{Player, Stop};

@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 
 use crate::support::{Ext3, Ext4, F2fs, Kind};
-use dovetail_block::{
-    BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, PlacesDevice,
-};
+use dovetail_block::{BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice};
 use dovetail_devirt::{Hot, Report, Run, Selection, Way};
 use dovetail_f2fs::fsck;
+use dovetail_testkit::PlacesDevice;
 use dovetail_time::{Rng, SimSpan, SimTime};
 use dovetail_vfs::{
     Address, Caller, Devirtualize, FileSystem, Ino, NewNode, PointerPlace, PointerWalk, Simulated,

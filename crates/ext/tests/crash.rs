@@ -10,13 +10,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::TempImage;
-use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_block::MemoryDevice;
 use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::{Ext, Options};
+use dovetail_testkit::RecordingDevice;
+use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload, check_changes_in_one_tick};
+use dovetail_testkit::exercise::Profile;
 use dovetail_time::SimTime;
-use dovetail_vfs::crash::{Cuts, Guarantees, Mountable, Tried, Workload, check_changes_in_one_tick};
-use dovetail_vfs::exercise::Profile;
-use dovetail_vfs::{FileSystem, Limits, XattrLayout};
+use dovetail_vfs::{FileSystem, Guarantees, Limits, XattrLayout};
 
 /// e2fsck looks at one state in this many: it takes far longer than all the rest.
 const EVERY: usize = 40;

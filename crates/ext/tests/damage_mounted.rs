@@ -7,9 +7,9 @@
 use crate::common::TempImage;
 use dovetail_block::{Lba, MemoryDevice};
 use dovetail_ext::{Ext, Options, fsck};
+use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::FileSystem;
-use dovetail_vfs::exercise::{Generator, Profile, Subject};
 
 fn mount(device: MemoryDevice) -> Result<Ext<MemoryDevice>, dovetail_ext::Error> {
     Ext::mount(device, Options::default(), SimTime::ZERO)

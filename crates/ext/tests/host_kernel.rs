@@ -12,8 +12,8 @@ use crate::common::TempImage;
 use crate::common::manifest::{Manifest, of_folder, of_volume};
 use dovetail_block::MemoryDevice;
 use dovetail_ext::{Ext, Options, Volume};
+use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_time::SimTime;
-use dovetail_vfs::exercise::{Generator, Profile, Subject};
 use dovetail_vfs::{Caller, FileSystem};
 
 /// A mounted image, unmounted when it goes.

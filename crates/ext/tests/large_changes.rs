@@ -5,9 +5,10 @@
 
 use crate::common;
 use crate::common::TempImage;
-use dovetail_block::{Content, MemoryDevice, Pattern, RecordingDevice};
+use dovetail_block::{Content, MemoryDevice, Pattern};
 use dovetail_ext::fsck::{self, Severity};
 use dovetail_ext::{Ext, Options};
+use dovetail_testkit::RecordingDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Fallocate, FileSystem, Ino, NewNode, SetAttr, Simulated};
 

@@ -9,9 +9,10 @@ use crate::common;
 use crate::common::TempImage;
 use dovetail_block::MemoryDevice;
 use dovetail_ext::{Ext, Options};
+use dovetail_testkit::Model;
+use dovetail_testkit::exercise::{Generator, Profile, Subject, compare_run};
 use dovetail_time::SimTime;
-use dovetail_vfs::exercise::{Generator, Profile, Subject, compare_run};
-use dovetail_vfs::{Caller, FileSystem, Limits, Model, SetAttr, Timestamp, XattrLayout};
+use dovetail_vfs::{Caller, FileSystem, Limits, SetAttr, Timestamp, XattrLayout};
 
 /// Operations of one run, and after how many the trees are compared.
 const STEPS: u64 = 1200;
@@ -120,7 +121,7 @@ fn compare_with(name: &str, kind: &Kind, options: &Options, count: u64) {
         let device = found.fs.unmount().unwrap();
         assert_clean(&device, &format!("{place}, unmounted"));
         let again = Ext::mount(device, options.clone(), SimTime::ZERO).unwrap();
-        let difference = dovetail_vfs::exercise::first_difference(
+        let difference = dovetail_testkit::exercise::first_difference(
             &expected.tree().unwrap(),
             &Subject::new(again).tree().unwrap(),
         );

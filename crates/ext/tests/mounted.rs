@@ -4,10 +4,11 @@
 
 use crate::common::manifest::{Manifest, differences, of_volume};
 use crate::common::{TempImage, kernel_image, manifest_lines};
-use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_block::MemoryDevice;
 use dovetail_ext::{Ext, Options, Volume};
+use dovetail_testkit::RecordingDevice;
+use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_time::SimTime;
-use dovetail_vfs::exercise::{Generator, Profile, Subject};
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Timestamp};
 
 const NODE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
 use crate::common::{TempImage, tool};
-use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_block::MemoryDevice;
 use dovetail_ext::{Ext, Options, fsck};
+use dovetail_testkit::RecordingDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
     Address, Caller, Error, Fallocate, FileSystem, Holder, Ino, MetadataBlock, NewNode, Pointer,

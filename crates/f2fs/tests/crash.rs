@@ -9,14 +9,15 @@ use std::sync::OnceLock;
 
 use crate::common::iplfs::{all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount};
 use crate::common::mkfs;
-use dovetail_block::{MemoryDevice, RecordingDevice, RemapLimits};
+use dovetail_block::{MemoryDevice, RemapLimits};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{F2fs, Options};
+use dovetail_testkit::RecordingDevice;
+use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload, check_changes_in_one_tick};
+use dovetail_testkit::exercise::Profile;
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::crash::{Cuts, Guarantees, Mountable, Tried, Workload, check_changes_in_one_tick};
-use dovetail_vfs::exercise::Profile;
-use dovetail_vfs::{Caller, FileSystem, Limits, NewNode};
+use dovetail_vfs::{Caller, FileSystem, Guarantees, Limits, NewNode};
 
 /// The file system with mkfs and mount options.
 struct Volume {

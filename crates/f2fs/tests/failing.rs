@@ -6,8 +6,8 @@
 use crate::common::{mkfs, strict_fsck};
 use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice};
 use dovetail_f2fs::{F2fs, Options};
+use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_time::SimTime;
-use dovetail_vfs::exercise::{Generator, Profile, Subject};
 use dovetail_vfs::{Caller, Error, FileSystem, NewNode};
 
 /// Performs commands, but for one.

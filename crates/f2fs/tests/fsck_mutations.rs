@@ -10,9 +10,10 @@ use crate::common;
 use crate::common::kernel_image;
 use crate::common::lab::{At, Lab, Referee};
 use crate::common::mutation::{Mutation, OF_IPLFS, one};
-use dovetail_block::{MemoryDevice, Recording, RecordingDevice};
+use dovetail_block::MemoryDevice;
 use dovetail_f2fs::format::name_hash;
 use dovetail_f2fs::fsck::{Finding, Options, Remedy, Severity, check, repair};
+use dovetail_testkit::{Recording, RecordingDevice};
 use dovetail_vfs::kit::VolumeTree;
 
 const FILE: &str = "a/rnd";

@@ -8,9 +8,10 @@
 
 use crate::common::kernel_image;
 use crate::common::lab::{At, Lab, Referee};
-use dovetail_block::{Lba, MemoryDevice, RecordingDevice};
+use dovetail_block::{Lba, MemoryDevice};
 use dovetail_f2fs::format::{Footer, Nid};
 use dovetail_f2fs::fsck::{Options, Report, check, repair};
+use dovetail_testkit::RecordingDevice;
 use dovetail_time::Rng;
 
 /// Blocks worth damaging: one list a kind of structure, so that the few of one kind are hit as

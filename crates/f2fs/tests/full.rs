@@ -9,11 +9,12 @@ use crate::common::iplfs::{iplfs_device, iplfs_limits, iplfs_options, leaks_afte
 use crate::common::strict_fsck;
 use dovetail_block::{BlockDevice, MemoryDevice};
 use dovetail_f2fs::{F2fs, IpuPolicy, Options};
-use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::exercise::{
+use dovetail_testkit::Model;
+use dovetail_testkit::exercise::{
     Answer, Failed, Generator, Op, Profile, Step, Subject, Target, first_difference,
 };
-use dovetail_vfs::{Caller, Error, FileSystem, Limits, Model, NewNode, SetAttr, Timestamp};
+use dovetail_time::{Rng, SimTime};
+use dovetail_vfs::{Caller, Error, FileSystem, Limits, NewNode, SetAttr, Timestamp};
 
 const STEPS: usize = 1500;
 

@@ -4,9 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
 use crate::common::iplfs::{iplfs_device, iplfs_options, leaks, leaks_after_mount, thin};
-use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice, RecordingDevice, Survivors};
+use dovetail_block::{AREA_BLOCKS, AREAS, MemoryDevice};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{Error, F2fs, Options, Volume};
+use dovetail_testkit::{RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::kit::VolumeTree;
 use dovetail_vfs::{Caller, Fallocate, FileSystem, Ino, NewNode};

@@ -8,8 +8,8 @@ use crate::common::iplfs::{iplfs_device, iplfs_options};
 use dovetail_block::{AREA_BLOCKS, Lba, MemoryDevice};
 use dovetail_f2fs::format::{CRC_SEED, MAGIC, crc32};
 use dovetail_f2fs::{F2fs, Options, Volume};
+use dovetail_testkit::exercise::{Changes, read_everything};
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::exercise::{Changes, read_everything};
 use dovetail_vfs::{Caller, FileSystem, NewNode};
 
 /// A volume after a power cut: a discard log, orphans, records of fsyncs.

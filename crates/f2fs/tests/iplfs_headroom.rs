@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::common::iplfs::{iplfs_device, iplfs_options, leaks_after_mount};
 use dovetail_block::{
     AREA_BLOCKS, Answer, BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice, Query,
-    Recording, RecordingDevice, Scheduler, Survivors, free_blocks,
+    Scheduler, free_blocks,
 };
 use dovetail_f2fs::{F2fs, Options, Volume};
+use dovetail_testkit::{Recording, RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Ino, NewNode, SetAttr};
 

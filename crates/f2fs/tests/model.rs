@@ -10,9 +10,10 @@ use dovetail_block::{AREA_BLOCKS, BlockDevice, MemoryDevice};
 use dovetail_f2fs::fsck::check;
 use dovetail_f2fs::mkfs::MkfsOptions;
 use dovetail_f2fs::{F2fs, IpuPolicy, Options};
+use dovetail_testkit::Model;
+use dovetail_testkit::exercise::{Generator, Profile, Subject, compare_run};
 use dovetail_time::SimTime;
-use dovetail_vfs::exercise::{Generator, Profile, Subject, compare_run};
-use dovetail_vfs::{Caller, FileSystem, Limits, Model, SetAttr, Timestamp};
+use dovetail_vfs::{Caller, FileSystem, Limits, SetAttr, Timestamp};
 
 /// Operations of one run, and after how many the trees are compared.
 const STEPS: u64 = 1200;
@@ -84,7 +85,7 @@ fn compare_on(name: &str, empty: &MemoryDevice, options: &Options, count: u64) {
         let device = found.fs.unmount().unwrap();
         assert_clean(&device, &format!("{place}, unmounted"));
         let again = F2fs::mount(device, options.clone(), SimTime::ZERO).unwrap();
-        let difference = dovetail_vfs::exercise::first_difference(
+        let difference = dovetail_testkit::exercise::first_difference(
             &expected.tree().unwrap(),
             &Subject::new(again).tree().unwrap(),
         );

@@ -4,9 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
 use crate::common::{mkfs, strict_fsck};
-use dovetail_block::{ImageDevice, MemoryDevice, RecordingDevice};
+use dovetail_block::{ImageDevice, MemoryDevice};
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::{F2fs, Options};
+use dovetail_testkit::RecordingDevice;
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, SetAttr, Simulated};
 
@@ -270,7 +271,7 @@ fn a_record_does_not_follow_what_is_not_flushed() {
         "the fsync is a record behind nodes that cleaning moved"
     );
     let cut = recording.cuts() - 1;
-    let lost = recording.image_at(cut, dovetail_block::Survivors::None, &mut Rng::new(1));
+    let lost = recording.image_at(cut, dovetail_testkit::Survivors::None, &mut Rng::new(1));
     let mut fs = F2fs::mount(lost, Options::default(), SimTime::ZERO).unwrap();
     assert_eq!(fs.getattr(file_a).unwrap().mode & 0o777, 0o600);
 }

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use dovetail_front::{Options, mount};
-use dovetail_vfs::{Caller, Limits, Model};
+use dovetail_testkit::Model;
+use dovetail_vfs::{Caller, Limits};
 
 fn main() -> ExitCode {
     let Some(directory) = std::env::args_os().nth(1) else {

@@ -158,7 +158,8 @@ impl std::fmt::Debug for Shared {
 mod tests {
     use std::sync::atomic::AtomicU32;
 
-    use dovetail_vfs::{Caller, Limits, Model};
+    use dovetail_testkit::Model;
+    use dovetail_vfs::{Caller, Limits};
 
     use super::*;
     use crate::clock;

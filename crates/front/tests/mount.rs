@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use dovetail_front::{Options, Session, mount};
-use dovetail_vfs::{Caller, Limits, Model};
+use dovetail_testkit::Model;
+use dovetail_vfs::{Caller, Limits};
 
 struct Mounted {
     session: Option<Session>,

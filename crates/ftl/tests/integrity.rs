@@ -10,13 +10,14 @@
 
 use dovetail_block::{
     AREA_BLOCKS, AREAS, BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError,
-    HeldRemaps, Hints, Inode, Lba, Pattern, ReferenceDevice, RemapLimits, RemapPair, RemapWhen, SectorRange,
-    StreamId, free_blocks,
+    HeldRemaps, Hints, Inode, Lba, Pattern, RemapLimits, RemapPair, RemapWhen, SectorRange, StreamId,
+    free_blocks,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, cache, mapping, victim};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Torn};
+use dovetail_testkit::ReferenceDevice;
 use dovetail_time::{Rng, SimSpan, SimTime};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use dovetail_block::Scheduler;
 use dovetail_host::Planner;
 use dovetail_time::Ratio;
-use dovetail_vfs::crash::Guarantees;
+use dovetail_vfs::Guarantees;
 use dovetail_vfs::{Figures, Limits, Simulated};
 use serde::Deserialize;
 

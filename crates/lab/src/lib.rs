@@ -8,9 +8,7 @@ mod progress;
 mod record;
 pub mod replay;
 pub mod report;
-pub mod reproduce;
 pub mod results;
-pub mod theory;
 
 pub use dovetail_host::HostCosts;
 pub use parallel::run_all;

@@ -100,7 +100,7 @@ fn is_alike(one: &RunResult, other: &RunResult) -> bool {
 }
 
 /// Mean latencies of the commands that reached the drive; of a replay, those of the trace's.
-pub(crate) fn latencies(run: &RunResult) -> ReadAndWrite {
+pub fn latencies(run: &RunResult) -> ReadAndWrite {
     if run.trace.is_some() {
         let mean = |of: &LatencyResult| (of.percentiles.count > 0).then(|| of.percentiles.mean_ns / 1e3);
         return ReadAndWrite { read: mean(&run.latency.read), write: mean(&run.latency.write) };

@@ -12,18 +12,19 @@ use std::collections::BTreeSet;
 
 use crate::cut::{BLOCKS, Bench, config, erased, recover, seeds};
 use dovetail_block::{
-    AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Crash, Data, Event, Hints, Lba,
-    MemoryDevice, RecordingDevice, Scheduler, Survivors, held_blocks,
+    AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, Scheduler,
+    held_blocks,
 };
 use dovetail_f2fs::format::Variant;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_ftl::Drive;
 use dovetail_nand::{FaultPlan, PowerCut, Torn};
+use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_testkit::exercise::Profile;
+use dovetail_testkit::{Crash, Event, RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::Limits;
-use dovetail_vfs::crash::{Cuts, Mountable, Tried, Workload};
-use dovetail_vfs::exercise::Profile;
 
 /// Room of the volume, in blocks.
 const ROOM: u64 = 4096;

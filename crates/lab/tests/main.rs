@@ -10,7 +10,6 @@ mod common;
 mod cut;
 mod docs;
 mod fio_json;
-mod gc_theory;
 mod iplfs_crash;
 mod remap_crash;
 mod replay;

@@ -12,16 +12,17 @@ use std::sync::OnceLock;
 
 use crate::cut::{BLOCKS, Bench, config, erased, seeds};
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Content, Crash, Data, Event, Hints, Lba, MemoryDevice, RecordingDevice,
-    RemapLimits, Survivors,
+    BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, RemapLimits,
 };
 use dovetail_f2fs::fsck::{self, Severity};
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, Options};
 use dovetail_ftl::{Drive, RemapConfig, RemapStore};
+use dovetail_testkit::crash::{Cuts, Mountable, Tried, Workload};
+use dovetail_testkit::exercise::Profile;
+use dovetail_testkit::{Crash, Event, RecordingDevice, Survivors};
 use dovetail_time::{Rng, SimSpan, SimTime};
-use dovetail_vfs::crash::{Cuts, Guarantees, Mountable, Tried, Workload};
-use dovetail_vfs::exercise::Profile;
+use dovetail_vfs::Guarantees;
 
 /// F2FS with a promise.
 struct Volume {

@@ -1,9 +1,10 @@
 //! The writes of a bench are the writes of a mount: the same calls with named content and with bytes reach the device as the
 //! same commands.
 
-use dovetail_block::{BLOCK_SIZE, Content, Event, MemoryDevice, Pattern, Recording, RecordingDevice};
+use dovetail_block::{BLOCK_SIZE, Content, MemoryDevice, Pattern};
 use dovetail_ext::Ext;
 use dovetail_f2fs::F2fs;
+use dovetail_testkit::{Event, Recording, RecordingDevice};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, Ino, Moment, NewNode, Simulated};
 

@@ -5,17 +5,16 @@
 
 mod cache;
 pub mod check;
-pub mod crash;
 mod devirtualize;
 mod error;
-pub mod exercise;
 mod figure;
 mod file_type;
 mod fs;
+mod guarantees;
 pub mod kit;
 mod left_out;
+mod limits;
 pub mod mode;
-mod model;
 mod moment;
 mod names;
 mod path;
@@ -34,8 +33,9 @@ pub use fs::{
     Attr, Caller, DirEntry, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, StatFs, Timestamp,
     XattrFlags,
 };
+pub use guarantees::Guarantees;
 pub use left_out::LeftOut;
-pub use model::{Limits, Model, XattrLayout};
+pub use limits::{Limits, XattrLayout};
 pub use moment::Moment;
 pub use names::check_name;
 pub use path::{MAX_SYMLINKS, PathTree, resolve};

@@ -3,8 +3,8 @@
 use dovetail_block::MemoryDevice;
 use dovetail_ext::fsck::{Options as CheckOptions, check};
 use dovetail_ext::{Ext, Options};
+use dovetail_testkit::exercise::{Generator, Profile, Subject};
 use dovetail_time::SimTime;
-use dovetail_vfs::exercise::{Generator, Profile, Subject};
 use dovetail_vfs::{Caller, FileSystem, NewNode};
 
 use crate::common::{TempImage, kernel_image};

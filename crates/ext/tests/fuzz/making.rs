@@ -4,8 +4,8 @@ use dovetail_block::MemoryDevice;
 use dovetail_ext::fsck::{Options as CheckOptions, check};
 use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options};
+use dovetail_testkit::exercise::Changes;
 use dovetail_time::{Rng, SimTime};
-use dovetail_vfs::exercise::Changes;
 
 /// Options that mostly fit together, and sometimes do not.
 fn options(rng: &mut Rng) -> MkfsOptions {

@@ -1,9 +1,9 @@
 //! Mounts an input: everything is read, or some of it changed.
 
 use dovetail_ext::{DataMode, Ext, Options};
+use dovetail_testkit::exercise::{Changes, read_everything};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::FileSystem;
-use dovetail_vfs::exercise::{Changes, read_everything};
 
 use crate::input::Input;
 

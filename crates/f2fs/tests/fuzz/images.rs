@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use dovetail_block::{Lba, MemoryDevice, RecordingDevice};
+use dovetail_block::{Lba, MemoryDevice};
 use dovetail_f2fs::F2fs;
 use dovetail_f2fs::fsck::{Options, Severity, check, repair};
 use dovetail_f2fs::mkfs::MkfsOptions;
+use dovetail_testkit::RecordingDevice;
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, NewNode, SetAttr, Timestamp, XattrFlags};
 

@@ -1,9 +1,9 @@
 //! Mounts an input, and reads everything or changes some of it.
 
 use dovetail_f2fs::{F2fs, Mode, Options};
+use dovetail_testkit::exercise::{Changes, read_everything};
 use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::FileSystem;
-use dovetail_vfs::exercise::{Changes, read_everything};
 
 use crate::input::Input;
 

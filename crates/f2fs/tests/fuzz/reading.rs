@@ -1,8 +1,9 @@
 //! Reads an input as of its last checkpoint, checks it and repairs a copy.
 
-use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_block::MemoryDevice;
 use dovetail_f2fs::fsck::{Finding, Options, Severity, check, repair};
 use dovetail_f2fs::{Visit, Volume};
+use dovetail_testkit::RecordingDevice;
 
 use crate::input::Input;
 

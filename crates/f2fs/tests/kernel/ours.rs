@@ -4,8 +4,8 @@ use std::path::Path;
 
 use dovetail_block::MemoryDevice;
 use dovetail_f2fs::{F2fs, Options};
+use dovetail_testkit::exercise::{Generator, Op, Profile, Subject};
 use dovetail_time::SimTime;
-use dovetail_vfs::exercise::{Generator, Op, Profile, Subject};
 use dovetail_vfs::{Attr, Caller, FileSystem, NewNode};
 use md5::{Digest, Md5};
 use serde_json::json;

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dovetail_block::{Content, Event, MemoryDevice, Recording, RecordingDevice, Scheduler};
+use dovetail_block::{Content, MemoryDevice, Scheduler};
 use dovetail_ext::Ext;
 use dovetail_ext::mkfs::MkfsOptions;
 use dovetail_f2fs::F2fs;
+use dovetail_testkit::{Event, Recording, RecordingDevice};
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, Ino, Moment, NewNode, Timestamp};
 

@@ -4,10 +4,11 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
+use dovetail_testkit::Model;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Limits, Model, Moment, NewNode, RenameFlags,
-    SetAttr, StatFs, Timestamp, XattrFlags,
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Limits, Moment, NewNode, RenameFlags, SetAttr,
+    StatFs, Timestamp, XattrFlags,
 };
 use nix::libc;
 

@@ -6,8 +6,7 @@ use dovetail_ext::mkfs::{Kind, MkfsOptions, mkfs};
 use dovetail_ext::{Ext, Options};
 use dovetail_host::Planner;
 use dovetail_time::SimTime;
-use dovetail_vfs::crash::Guarantees;
-use dovetail_vfs::{Limits, XattrLayout};
+use dovetail_vfs::{Guarantees, Limits, XattrLayout};
 use serde::Deserialize;
 
 use crate::stack::{Device, InStacks, Mounted, Setup, SetupError, table};

@@ -7,8 +7,7 @@ use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{F2fs, IpuPolicy, Mode, Options, RemapOrder};
 use dovetail_host::Planner;
 use dovetail_time::SimTime;
-use dovetail_vfs::Limits;
-use dovetail_vfs::crash::Guarantees;
+use dovetail_vfs::{Guarantees, Limits};
 use serde::Deserialize;
 
 use crate::stack::{Device, InStacks, Mounted, Setup, SetupError, table};

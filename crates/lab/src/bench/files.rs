@@ -26,11 +26,14 @@ struct File {
 
 /// Why a call was not carried out.
 #[derive(Debug)]
-pub(crate) enum CallError {
+pub enum CallError {
     /// The file system says so.
     Refused(Error),
     /// A read gave something else than what was written there last.
-    WrongData { block: u64 },
+    WrongData {
+        /// Its number in the file.
+        block: u64,
+    },
 }
 
 impl From<Error> for CallError {
@@ -41,7 +44,7 @@ impl From<Error> for CallError {
 
 /// The files of a workload.
 #[derive(Debug, Default)]
-pub(crate) struct Files {
+pub struct Files {
     table: Vec<Option<File>>,
     /// Files without a name that are still open, and how often.
     nameless: Vec<(FileId, Ino, u64)>,
@@ -53,13 +56,13 @@ pub(crate) struct Files {
 
 /// What a call did.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Effect {
+pub struct Effect {
     /// Bytes read or written.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Blocks that the host had to copy.
-    pub(crate) blocks: u64,
+    pub blocks: u64,
     /// It waits for another call's work, and is to be made again then.
-    pub(crate) again: bool,
+    pub again: bool,
 }
 
 /// The blocks that a range of bytes touches: the first, and how many.
@@ -84,7 +87,10 @@ fn caller(now: SimTime) -> Caller {
 
 impl Files {
     /// Carries out a call at `now`. `path` is that of the call's file.
-    pub(crate) fn perform(
+    ///
+    /// # Errors
+    /// Refused by the file system, or a read that gave something else than was written.
+    pub fn perform(
         &mut self,
         fs: &mut dyn Simulated,
         now: SimTime,
@@ -139,12 +145,12 @@ impl Files {
     }
 
     /// The inodes of the files from `first` on that are there.
-    pub(crate) fn inodes(&self, first: FileId) -> impl Iterator<Item = Ino> {
+    pub fn inodes(&self, first: FileId) -> impl Iterator<Item = Ino> {
         self.from(first).map(|file| file.ino)
     }
 
     /// Blocks of the files from `first` on, holes left out.
-    pub(crate) fn blocks(&self, first: FileId) -> u64 {
+    pub fn blocks(&self, first: FileId) -> u64 {
         let written = |file: &File| file.versions.iter().filter(|version| **version > 0).count() as u64;
         self.from(first).map(written).sum()
     }

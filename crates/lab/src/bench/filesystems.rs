@@ -4,8 +4,7 @@ use dovetail_host::Planner;
 pub use dovetail_image::Device;
 use dovetail_image::{InStacks, Setup, SetupError, in_stacks};
 use dovetail_time::Ratio;
-use dovetail_vfs::crash::Guarantees;
-use dovetail_vfs::{Figures, Limits, Simulated};
+use dovetail_vfs::{Figures, Guarantees, Limits, Simulated};
 
 use super::{BenchError, Stack};
 

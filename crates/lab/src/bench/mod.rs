@@ -4,7 +4,7 @@ mod background;
 mod devirtualizer;
 mod experiment;
 mod figures;
-pub(crate) mod files;
+mod files;
 mod filesystems;
 mod fill;
 mod fio_json;
@@ -28,12 +28,14 @@ use dovetail_workload::{Call, ThreadId, Workload};
 
 use crate::lane::Machine;
 use crate::progress::Progress;
-use crate::record::{Watcher, summarize};
+pub use crate::record::Watcher;
+use crate::record::summarize;
 use crate::results::{FragmentationResult, RequestsResult, RunResult, StackResult};
 use devirtualizer::Devirtualizer;
 pub use devirtualizer::Schedule;
 pub use experiment::Experiment;
 pub use figures::{event_figures, written_figures};
+pub use files::{CallError, Effect, Files};
 pub use filesystems::{Device, Volume, figures_by_file_system};
 pub use fill::{Fill, FillAmount, FillWith};
 use run::Session;
@@ -219,9 +221,12 @@ pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<RunResult, Benc
     run_watched(job, workload, None)
 }
 
-/// The same; `watcher` is shown every command that reaches the drive, from the making of the volume
-/// on.
-pub(crate) fn run_watched(
+/// Runs a workload on a stack as [`run`] does; `watcher` is shown every command that reaches the
+/// drive, from the making of the volume on.
+///
+/// # Errors
+/// What keeps the run from beginning; see [`BenchError`].
+pub fn run_watched(
     job: &Job<'_>,
     workload: &mut dyn Workload,
     watcher: Option<Watcher>,

@@ -12,5 +12,6 @@ mod window;
 
 pub(crate) use recorder::{Recorder, Rhythm};
 pub(crate) use sample::Sample;
-pub(crate) use scatter::{Scatter, Watcher};
+pub(crate) use scatter::Scatter;
+pub use scatter::Watcher;
 pub(crate) use summary::summarize;

@@ -13,7 +13,7 @@ use crate::lane::Machine;
 use crate::results::{RepeatsResult, ScatterPoint};
 
 /// Sees the commands of a run.
-pub(crate) type Watcher = Rc<RefCell<dyn FnMut(&Request)>>;
+pub type Watcher = Rc<RefCell<dyn FnMut(&Request)>>;
 
 /// A sample of the commands that reach the drive.
 pub(crate) struct Scatter {

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::map_cache::beside_dftl;
+pub use crate::map_cache::latencies;
 
 pub use devirtualize::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 pub use drive::{

@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Content, Data, DeviceError, Event, Hints, Lba, MemoryDevice, Pattern,
+    BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, MemoryDevice, Pattern,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::{
     Drive, DriveConfig, MapCacheConfig, RemapConfig, UnrecoveredDrive, cache, mapping, victim,
 };
 use dovetail_nand::{FaultPlan, Geometry, PowerCut, Torn};
+use dovetail_testkit::Event;
 use dovetail_time::{Rng, SimSpan, SimTime};
 
 /// Flash pages that such a drive offers.

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_block::{MemoryDevice, RecordingDevice};
+use dovetail_block::MemoryDevice;
+use dovetail_testkit::RecordingDevice;
 use dovetail_time::Rng;
 
 use super::*;
@@ -18,7 +19,7 @@ struct History {
 
 /// Transactions that rewrite blocks, free some and use those for content, which ordered mode writes
 /// before the commit.
-fn run(seed: u64, features: JournalFeatures, size: usize) -> (dovetail_block::Recording, History) {
+fn run(seed: u64, features: JournalFeatures, size: usize) -> (dovetail_testkit::Recording, History) {
     let mut rng = Rng::new(seed);
     let mut io = opened(MemoryDevice::new(VOLUME), size);
     let mut journal = new_journal(&mut io, 48, features, Tid(u32::MAX - 5));

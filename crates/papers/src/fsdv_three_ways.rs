@@ -1,0 +1,215 @@
+//! Three ways to make a drive's map smaller, on one workload: pointers that lead to device addresses, an interval map under a
+//! log, and a map on flash that is paged on demand.
+
+use dovetail_devirt::Run;
+use dovetail_f2fs::format::Variant;
+use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
+use dovetail_f2fs::{F2fs, Mode, Options};
+use dovetail_ftl::{Drive, Overrides};
+use dovetail_lab::bench::{BenchError, Source};
+use dovetail_time::{SimSpan, SimTime};
+
+use super::fsdv_rig::{OnDrive, Rig, Spent, drive_config, no_runs};
+use super::{Comparison, Figure, Reproduction, Setting, direction};
+
+pub(crate) const FIGURE: Figure = Figure {
+    name: "fsdv-three-ways",
+    title: "Bytes of DRAM for the map against latency: FSDV, the interval map and the demand-paged map on the same workload",
+    source: "Ours: no paper has more than one of them",
+    setup: "F2FS with mode=lfs on fsdv-5g (IPLFS in one case), without a host between them. 64 files of 2 GiB together; then 2 GiB of calls of 4 KiB \
+            past the page cache, one at a time, 70 % reads, places by a Zipf law. The tool runs five times; a call that comes during a \
+            batch waits for it to the end. Caches of the demand-paged map are shares of a page map. Reading and changing a map in \
+            memory costs 50 ns for each access. Means over all calls; the map's memory is the mean over the run.",
+    reduced: 8,
+    run,
+    sensitivity: None,
+};
+
+/// The workload at full scale; how much is read, the law and its exponent are those of examples/randrw-zipf.fio, with less skew.
+const JOB: &str = "[mixed]
+rw=randrw
+rwmixread=70
+bs=4k
+size=2g
+nrfiles=64
+io_size=2g
+random_distribution=zipf:0.9
+direct=1
+";
+/// Calls of the workload, at full scale.
+const CALLS: f64 = 524_288.0;
+/// Runs of the tool in that time.
+const RUNS: f64 = 5.0;
+/// Calls between two batches of a run (assumed).
+const CALLS_A_BATCH: u64 = 16;
+/// Calls between two looks at the map.
+const CALLS_A_SAMPLE: u64 = 64;
+/// Bytes of an entry of a page map.
+const ENTRY: u64 = 4;
+
+/// One way to keep the map.
+struct Way {
+    name: &'static str,
+    map: &'static str,
+    variant: Variant,
+    tool: bool,
+    /// Of a demand-paged map: the page map has so many times the bytes of its cache.
+    cache_part: Option<u64>,
+}
+
+const fn in_memory(name: &'static str, map: &'static str) -> Way {
+    Way { name, map, variant: Variant::F2fs, tool: false, cache_part: None }
+}
+
+const fn paged(name: &'static str, part: u64) -> Way {
+    Way { cache_part: Some(part), ..in_memory(name, "demand") }
+}
+
+const WAYS: [Way; 9] = [
+    in_memory("page map", "page"),
+    in_memory("hash map", "hash"),
+    Way { tool: true, ..in_memory("FSDV", "hash") },
+    in_memory("interval map, F2FS", "interval"),
+    Way { variant: Variant::Iplfs, ..in_memory("interval map, IPLFS", "interval") },
+    paged("demand-paged, 1/2", 2),
+    paged("demand-paged, 1/4", 4),
+    paged("demand-paged, 1/8", 8),
+    paged("demand-paged, 1/16", 16),
+];
+
+/// What a way came to.
+struct Seen {
+    name: &'static str,
+    /// Mean of the map, bytes.
+    map: f64,
+    reads: Spent,
+    writes: Spent,
+}
+
+impl Way {
+    fn drive(&self, setting: &Setting<'_>) -> Result<Drive, BenchError> {
+        let addresses = (self.variant == Variant::Iplfs).then(|| "iplfs".to_owned());
+        let plain = drive_config(setting, Overrides::default())?;
+        let cache_size = self.cache_part.map(|part| plain.user_blocks * ENTRY / part);
+        let cache = cache_size.map(|_| "split".to_owned());
+        let overrides = Overrides {
+            map: Some(self.map.to_owned()),
+            addresses,
+            cache,
+            cache_size,
+            ..Overrides::default()
+        };
+        let mut config = drive_config(setting, overrides)?;
+        if !self.tool {
+            (config.remap, config.devirtualize) = (None, None);
+        }
+        Drive::new(config).map_err(|error| BenchError::Drive(error.to_string()))
+    }
+
+    fn mounted(&self, setting: &Setting<'_>) -> Result<F2fs<Drive>, BenchError> {
+        let failed = |error: dovetail_f2fs::Error| BenchError::Setup {
+            stack: self.name.into(),
+            reason: error.to_string(),
+        };
+        let mut drive = self.drive(setting)?;
+        mkfs(&mut drive, &MkfsOptions { variant: self.variant, ..MkfsOptions::default() }).map_err(failed)?;
+        let options = Options { mode: Mode::Lfs, physical_pointers: self.tool, ..Options::default() };
+        F2fs::mount(drive, options, SimTime::ZERO).map_err(failed)
+    }
+
+    fn measure(&self, setting: &Setting<'_>) -> Result<Seen, BenchError> {
+        let source = Source::fio(JOB, "fsdv-three-ways.fio", &[])?;
+        let mut rig = Rig::prepared(self.mounted(setting)?, source.start(setting.scale, setting.seed)?)?;
+        rig.pause = SimSpan::ZERO;
+        let calls_a_run = ((CALLS * setting.scale.value() / RUNS) as u64).max(1);
+        let (mut tool, mut map, mut samples) = (None, 0.0, 0.0);
+        loop {
+            if self.tool && rig.calls % calls_a_run == 0 {
+                tool = Some(rig.begin_run()?);
+            }
+            if rig.calls % CALLS_A_BATCH == 0 {
+                step(&mut rig, &mut tool)?;
+            }
+            if rig.calls % CALLS_A_SAMPLE == 0 {
+                (map, samples) = (map + rig.map_bytes() as f64, samples + 1.0);
+            }
+            if !rig.step()? {
+                break;
+            }
+        }
+        let (reads, writes) = (rig.reads, rig.writes);
+        Ok(Seen { name: self.name, map: map / f64::max(samples, 1.0), reads, writes })
+    }
+}
+
+/// A batch of the tool, if a run is under way.
+fn step<F: OnDrive>(rig: &mut Rig<F>, tool: &mut Option<Run>) -> Result<(), BenchError> {
+    if let Some(run) = tool
+        && !rig.step_run(run)?
+    {
+        *tool = None;
+    }
+    Ok(())
+}
+
+fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
+    let seen: Vec<Seen> = WAYS.iter().map(|way| way.measure(setting)).collect::<Result<_, _>>()?;
+    let mut comparisons: Vec<Comparison> = seen.iter().map(shown).collect();
+    let [page, hash, fsdv, interval, _, paged @ ..] = &seen[..] else {
+        return Ok(Reproduction { comparisons, results: no_runs(setting) });
+    };
+    comparisons.push(ours(
+        "FSDV has less than half of the page map's bytes",
+        bytes(fsdv, page),
+        fsdv.map < page.map / 2.0,
+    ));
+    comparisons.push(ours(
+        "FSDV, but for waiting for batches, reads as fast as the page map, to 1 %",
+        format!("{:.1} and {:.1} us", fsdv.reads.mean_us(), page.reads.mean_us()),
+        fsdv.reads.mean_us() < page.reads.mean_us() * 1.01,
+    ));
+    if let Some(same) = paged.iter().find(|paged| paged.map <= fsdv.map) {
+        comparisons.push(ours(
+            "FSDV with its waiting reads faster than a demand-paged map of its bytes or fewer",
+            format!("{:.1} and {:.1} us", fsdv.reads.latency_us(), same.reads.latency_us()),
+            fsdv.reads.latency_us() < same.reads.latency_us(),
+        ));
+    }
+    comparisons.push(ours(
+        "the interval map under F2FS has less than the hash map",
+        bytes(interval, hash),
+        interval.map < hash.map,
+    ));
+    comparisons.push(ours(
+        "demand-paged maps: the smaller the cache, the slower are reads",
+        paged.iter().map(|seen| format!("{:.1}", seen.reads.latency_us())).collect::<Vec<_>>().join(", ")
+            + " us",
+        paged.windows(2).all(|pair| pair[0].reads.latency_us() <= pair[1].reads.latency_us()),
+    ));
+    Ok(Reproduction { comparisons, results: no_runs(setting) })
+}
+
+fn bytes(one: &Seen, other: &Seen) -> String {
+    format!("{:.0} and {:.0} KiB", one.map / 1024.0, other.map / 1024.0)
+}
+
+fn ours(what: &str, ours: String, agrees: bool) -> Comparison {
+    direction(what, "none: a figure of ours", ours, agrees)
+}
+
+fn shown(seen: &Seen) -> Comparison {
+    Comparison {
+        what: seen.name.into(),
+        paper: "none: a figure of ours".into(),
+        ours: format!(
+            "map {:.0} KiB, reads {:.1} us, writes {:.1} us ({:.1} and {:.1} but for batches)",
+            seen.map / 1024.0,
+            seen.reads.latency_us(),
+            seen.writes.latency_us(),
+            seen.reads.mean_us(),
+            seen.writes.mean_us()
+        ),
+        rule: "every read gave what was last written".into(),
+        agrees: true,
+    }
+}

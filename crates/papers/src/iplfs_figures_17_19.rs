@@ -1,0 +1,184 @@
+//! Figures 17, 18 and 19 and table 3 of the IPLFS paper: holes, regions, and the size of the map under a file server.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dovetail_ftl::mapping::interval::{CompactionPolicy, Layout, RegionSize};
+use dovetail_host::Request;
+use dovetail_lab::bench::BenchError;
+
+use super::iplfs::{file_server, on_partition, watched};
+use super::iplfs_shadow::{BLOCKS_PER_PAGE, Shadow, map_nodes, quantile};
+use super::{Comparison, Figure, Reproduction, Setting, rounded};
+
+pub(crate) const FIGURE: Figure = Figure {
+    name: "iplfs-figures-17-19",
+    title: "Holes, sizes of regions, and the size of the mapping tree under a file server",
+    source: "Kim et al., IPLFS, ATC'22: figures 17, 18 and 19, table 3, section 6.4",
+    setup: "Filebench's file server, 50 threads, files of 2 MiB, 160 GB of them on the drive of 230 GiB, 1,600 s, on IPLFS. Interval maps in pages of 16 KiB, each with a policy of \
+            its own, are told every write and discard that the drive is told; compaction every 30 s, at a reduced scale as much earlier as the drive is \
+            smaller. Sizes are those of map nodes with their directories and tables, by a table of the live pages alone; roots and zone nodes, a thousandth of a \
+            large tree, do not shrink with the drive.",
+    reduced: 32,
+    run,
+    sensitivity: None,
+};
+
+const FILES: f64 = 160e9;
+const SECONDS: f64 = 1600.0;
+
+/// Which log is in which area: data then nodes, each hot, warm, cold.
+const HOT_DATA: u64 = 1;
+const WARM_DATA: u64 = 2;
+const HOT_NODE: u64 = 4;
+const WARM_NODE: u64 = 5;
+
+/// Compacts all that has a hole, as far as that makes it no larger.
+const ALL: CompactionPolicy =
+    CompactionPolicy { candidate_percent: 100, kept_percent: 100, ..CompactionPolicy::PAPER };
+
+/// Sizes of regions in blocks: 64 KiB, 256 KiB, 1 MiB, 4 MiB.
+const FIXED: [u32; 4] = [16, 64, 256, 1024];
+
+/// The maps in their order: three over time, then those that differ in their regions.
+fn policies() -> Vec<(CompactionPolicy, bool)> {
+    let over_time =
+        [(CompactionPolicy::PAPER, false), (CompactionPolicy::PAPER, true), (CompactionPolicy::EAGER, true)];
+    let fixed = FIXED.map(RegionSize::Fixed);
+    let regions = [RegionSize::SmallestHole, RegionSize::LeastMemory].into_iter().chain(fixed);
+    over_time.into_iter().chain(regions.map(|regions| (CompactionPolicy { regions, ..ALL }, false))).collect()
+}
+
+fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
+    let scale = setting.scale.value();
+    let failed = |error: &dyn std::error::Error| BenchError::Workload(error.to_string());
+    let layout = Layout::new(BLOCKS_PER_PAGE as u32).map_err(|error| failed(&error))?;
+    let shadow = Rc::new(RefCell::new(Shadow::new(layout, &policies(), 1.0 / scale)));
+    let watcher = Rc::clone(&shadow);
+    let stack = on_partition(&["iplfs"], "230GiB")?.remove(0);
+    let source = file_server(setting, FILES, SECONDS)?;
+    let watch = move |request: &Request| watcher.borrow_mut().see(request);
+    let mut results = setting.no_runs("fileserver");
+    results.runs.push(watched(setting, &stack, &source, watch)?);
+    let mut shadow = shadow.borrow_mut();
+    let mut comparisons = table_3(&shadow, scale);
+    comparisons.push(figure_17(&shadow));
+    comparisons.extend(figure_19(&shadow));
+    comparisons.extend(figure_18(&mut shadow));
+    Ok(Reproduction { comparisons, results })
+}
+
+/// Median, 75 % and 90 % of the holes in KiB, and the paper's volumes in GB.
+fn table_3(shadow: &Shadow, scale: f64) -> Vec<Comparison> {
+    let logs = [
+        ("warm node", WARM_NODE, [32, 32, 80], (1.99, 1.69)),
+        ("warm data", WARM_DATA, [2860, 6352, 11764], (305.9, 170.4)),
+        ("hot node", HOT_NODE, [48, 232, 816], (0.4, 0.38)),
+        ("hot data", HOT_DATA, [8, 24, 40], (0.87, 0.36)),
+    ];
+    let gb = |blocks: u64| rounded(blocks as f64 * 4096.0 / 1e9 / scale);
+    let mut rows: Vec<Comparison> = logs
+        .into_iter()
+        .map(|(what, area, paper, (written, discarded))| {
+            let (holes, volume) = (shadow.holes_kib(area), shadow.volumes[area as usize]);
+            let ours = [0.5, 0.75, 0.9].map(|share| quantile(&holes, share));
+            Comparison {
+                what: format!("table 3, {what}: holes at 50, 75, 90 % in KiB; GB written, discarded"),
+                paper: format!("{paper:?}; {written}, {discarded}"),
+                ours: format!("{ours:?}; {}, {}", gb(volume.written), gb(volume.discarded)),
+                rule: "the median within a factor of 4".into(),
+                agrees: ours[0] * 4 >= paper[0] && ours[0] <= paper[0] * 4,
+            }
+        })
+        .collect();
+    let written: u64 = shadow.volumes.iter().map(|volume| volume.written).sum();
+    let share = shadow.volumes[WARM_DATA as usize].written as f64 / written as f64;
+    rows.push(Comparison {
+        what: "table 3: warm data's share of what is written".into(),
+        paper: "99 %".into(),
+        ours: format!("{:.1} %", share * 100.0),
+        rule: "95 % at least".into(),
+        agrees: share >= 0.95,
+    });
+    rows
+}
+
+fn figure_17(shadow: &Shadow) -> Comparison {
+    let sizes = shadow.region_sizes_kib(WARM_DATA);
+    let above = sizes.iter().filter(|&&size| size > 1024).count() as f64 / (sizes.len() as f64).max(1.0);
+    let quartiles = [0.25, 0.5, 0.75].map(|share| quantile(&sizes, share));
+    Comparison {
+        what: "figure 17: regions of warm data that are larger than 1 MiB".into(),
+        paper: "3/4".into(),
+        ours: format!("{:.0} %, quartiles {quartiles:?} KiB", above * 100.0),
+        rule: "half at least".into(),
+        agrees: above >= 0.5,
+    }
+}
+
+fn figure_18(shadow: &mut Shadow) -> Vec<Comparison> {
+    let live = shadow.live_bytes();
+    let sizes: Vec<f64> = shadow.maps[3..]
+        .iter_mut()
+        .map(|tracked| {
+            tracked.map.compact_all();
+            map_nodes(&tracked.map) / live
+        })
+        .collect();
+    let (hole, least, fixed) = (sizes[0], sizes[1], &sizes[2..]);
+    let shown: Vec<String> =
+        FIXED.iter().zip(fixed).map(|(blocks, size)| format!("{} KiB {size:.3}", blocks * 4)).collect();
+    vec![
+        Comparison {
+            what: "figure 18: the tree by the live pages' table, regions as the smallest hole and fixed"
+                .into(),
+            paper: "the smallest hole's is smaller than any fixed size's".into(),
+            ours: format!("{hole:.3}; {}", shown.join(", ")),
+            rule: "the smallest".into(),
+            agrees: fixed.iter().all(|&size| hole <= size),
+        },
+        Comparison {
+            what: "figure 18: the tree of regions of 64 KiB over that of the smallest hole".into(),
+            paper: "13 % more".into(),
+            ours: format!("{:+.1} %", (fixed[0] / hole - 1.0) * 100.0),
+            rule: "more".into(),
+            agrees: fixed[0] > hole,
+        },
+        Comparison {
+            what: "figure 18: our choice of what needs the least memory; not in the paper".into(),
+            paper: "-".into(),
+            ours: format!("{least:.3}"),
+            rule: "no larger than the smallest hole's".into(),
+            agrees: least <= hole,
+        },
+    ]
+}
+
+fn figure_19(shadow: &Shadow) -> Vec<Comparison> {
+    let at_most = |map: usize| {
+        let noted = &shadow.ratios[map];
+        noted[noted.len() / 2..].iter().copied().fold(0.0, f64::max)
+    };
+    let last = |map: usize| shadow.ratios[map].last().copied().unwrap_or(f64::NAN);
+    let (without, paper, ours) = (last(0), at_most(1), at_most(2));
+    let within = |what: &str, ratio: f64| Comparison {
+        what: format!(
+            "figure 19: the tree by the live pages' table with compaction, {what}, at most in the second half"
+        ),
+        paper: "almost the same (40 MB for 160 GB)".into(),
+        ours: rounded(ratio),
+        rule: "1.15 at most".into(),
+        agrees: ratio <= 1.15,
+    };
+    vec![
+        Comparison {
+            what: "figure 19: without compaction, at the end".into(),
+            paper: "twice as much, 80 MB and growing".into(),
+            ours: rounded(without),
+            rule: "1.5 at least".into(),
+            agrees: without >= 1.5,
+        },
+        within("our default policy", ours),
+        within("the paper's policy", paper),
+    ]
+}

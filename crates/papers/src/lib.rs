@@ -1,0 +1,269 @@
+//! The papers' figures and tables, run again: one file each, the paper's figures and ours side by side.
+//!
+//! A paper's figure is never an input to what is compared with it: it stands beside the result, with the rule that says what counts as agreement.
+
+mod curve;
+mod fsdv_f2fs;
+mod fsdv_figure_5;
+mod fsdv_figure_6;
+mod fsdv_figure_7;
+mod fsdv_rig;
+mod fsdv_three_ways;
+mod iplfs;
+mod iplfs_figure_12a;
+mod iplfs_figure_12b;
+mod iplfs_figure_13;
+mod iplfs_figure_14;
+mod iplfs_figure_15;
+mod iplfs_figure_16a;
+mod iplfs_figure_16b;
+mod iplfs_figures_17_19;
+mod iplfs_map_size;
+mod iplfs_shadow;
+mod iplfs_tables_1_2;
+mod mapcache;
+mod mapcache_figure_1;
+mod mapcache_figure_5;
+mod mapcache_figure_6;
+mod mapcache_sizes;
+mod rmipu_figure_1;
+mod rmipu_figure_3;
+mod rmipu_figure_4;
+mod rmipu_fragmentation;
+mod rmipu_metadata;
+mod sensitivity;
+pub mod theory;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dovetail_lab::bench::{BenchError, Experiment, Fill, Source, Stack};
+use dovetail_lab::results::{Results, RunResult};
+use dovetail_time::Ratio;
+use serde::Serialize;
+
+pub use sensitivity::{Sensitivity, SensitivityPoint};
+
+/// All figures, in the order of the papers.
+pub const FIGURES: [&Figure; 24] = [
+    &rmipu_figure_1::FIGURE,
+    &rmipu_metadata::FIGURE,
+    &rmipu_figure_3::FIGURE,
+    &rmipu_figure_4::FIGURE,
+    &rmipu_fragmentation::FIGURE,
+    &mapcache_figure_1::FIGURE,
+    &mapcache_figure_5::FIGURE,
+    &mapcache_figure_6::FIGURE,
+    &mapcache_sizes::FIGURE,
+    &iplfs_tables_1_2::FIGURE,
+    &iplfs_map_size::FIGURE,
+    &iplfs_figure_12a::FIGURE,
+    &iplfs_figure_12b::FIGURE,
+    &iplfs_figure_13::FIGURE,
+    &iplfs_figure_14::FIGURE,
+    &iplfs_figure_15::FIGURE,
+    &iplfs_figure_16a::FIGURE,
+    &iplfs_figure_16b::FIGURE,
+    &iplfs_figures_17_19::FIGURE,
+    &fsdv_figure_5::FIGURE,
+    &fsdv_figure_6::FIGURE,
+    &fsdv_figure_7::FIGURE,
+    &fsdv_f2fs::FIGURE,
+    &fsdv_three_ways::FIGURE,
+];
+
+/// A figure or table of a paper.
+pub struct Figure {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Where it stands.
+    pub source: &'static str,
+    /// How it was run there, as far as the paper says, and what is assumed here.
+    pub setup: &'static str,
+    /// The scale at which it runs unless the full one is asked for: 1 over this.
+    pub reduced: u32,
+    /// Runs it.
+    run: fn(&Setting<'_>) -> Result<Reproduction, BenchError>,
+    /// What its main statement hangs on, if that can be asked.
+    pub sensitivity: Option<&'static Sensitivity>,
+}
+
+/// How a figure is to be run.
+pub struct Setting<'a> {
+    /// By how much drive, files and memory are shrunk.
+    pub scale: Ratio,
+    /// Seeds everything.
+    pub seed: u64,
+    /// Runs at the same time.
+    pub threads: usize,
+    /// Ends all runs early when set.
+    pub stop: &'a AtomicBool,
+    /// What time it is, for what is measured on the host's own CPU; without it that is left out.
+    pub clock: Option<&'a dyn Fn() -> Duration>,
+}
+
+/// One statement of the paper beside ours.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What is compared.
+    pub what: String,
+    /// What the paper has.
+    pub paper: String,
+    /// What we have.
+    pub ours: String,
+    /// What counts as agreement.
+    pub rule: String,
+    /// Whether ours is that.
+    pub agrees: bool,
+}
+
+/// A figure, run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reproduction {
+    /// The statements.
+    pub comparisons: Vec<Comparison>,
+    /// The runs behind them.
+    pub results: Results,
+}
+
+impl Figure {
+    /// The figure of that name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        FIGURES.into_iter().find(|figure| figure.name == name)
+    }
+
+    /// Runs the figure.
+    ///
+    /// # Errors
+    /// The first of its runs that failed.
+    pub fn run(&self, setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
+        (self.run)(setting)
+    }
+}
+
+/// What a figure runs.
+struct Plan<'a> {
+    source: &'a Source,
+    fill: Option<Fill>,
+    stacks: Vec<Stack>,
+    final_sync: bool,
+}
+
+impl Setting<'_> {
+    /// The results of a figure that runs no workload.
+    fn no_runs(&self, name: &str) -> Results {
+        Results::of(name.into(), self.scale.value(), self.seed, Vec::new())
+    }
+
+    /// An error once the figure is to end: what it would show of a part of its runs is not what the
+    /// paper shows.
+    fn go_on(&self) -> Result<(), BenchError> {
+        if self.stop.load(Ordering::Relaxed) { Err(BenchError::Stopped) } else { Ok(()) }
+    }
+
+    /// Runs a plan; any failure of a run is one of the whole.
+    fn perform(&self, plan: &Plan<'_>) -> Result<Results, BenchError> {
+        let experiment = Experiment {
+            source: plan.source,
+            fill: plan.fill,
+            stacks: &plan.stacks,
+            scale: self.scale,
+            seed: self.seed,
+            repetitions: 1,
+            stop: self.stop,
+            final_sync: plan.final_sync,
+            progress: &|_, _| {},
+        };
+        let (results, failures) = experiment.run(self.threads, &|_| {});
+        self.go_on()?;
+        if let Some(error) = failures.into_iter().next() {
+            return Err(error);
+        }
+        let broken = results.runs.iter().find_map(|run| run.error.clone());
+        broken.map_or(Ok(results), |error| Err(BenchError::Workload(error)))
+    }
+}
+
+/// The run of a stack.
+fn of<'r>(results: &'r Results, stack: &str) -> Result<&'r RunResult, BenchError> {
+    let found = results.runs.iter().find(|run| run.stack.name == stack);
+    found.ok_or_else(|| BenchError::UnknownStack(stack.into()))
+}
+
+/// Built-in stacks, each with the drive that the paper had.
+fn stacks(names: &[&str], drive: &str) -> Result<Vec<Stack>, BenchError> {
+    let on = |name: &&str| Ok(Stack { drive: drive.into(), ..Stack::load(name)? });
+    names.iter().map(on).collect()
+}
+
+/// A comparison in which ours should lie within a factor of the paper's figure.
+fn within(what: impl Into<String>, unit: &str, paper: f64, ours: f64, factor: f64) -> Comparison {
+    Comparison {
+        what: what.into(),
+        paper: format!("{} {unit}", rounded(paper)),
+        ours: format!("{} {unit}", rounded(ours)),
+        rule: format!("within {:.0} %", (factor - 1.0) * 100.0),
+        agrees: (ours / paper - 1.0).abs() <= factor - 1.0,
+    }
+}
+
+/// Three digits that count.
+fn rounded(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+/// A comparison in which ours should be on the same side.
+fn direction(what: impl Into<String>, paper: impl Into<String>, ours: String, agrees: bool) -> Comparison {
+    Comparison { what: what.into(), paper: paper.into(), ours, rule: "direction".into(), agrees }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_figure_says_where_it_stands() {
+        for (index, figure) in FIGURES.iter().enumerate() {
+            assert!(FIGURES[..index].iter().all(|other| other.name != figure.name));
+            assert!(!figure.source.is_empty() && !figure.setup.is_empty() && figure.reduced >= 1);
+        }
+    }
+
+    #[test]
+    fn agreement_is_what_the_rule_says() {
+        assert!(within("x", "MiB", 2.0, 2.19, 1.1).agrees && within("x", "MiB", 2.0, 1.81, 1.1).agrees);
+        assert!(!within("x", "MiB", 2.0, 2.21, 1.1).agrees && !within("x", "MiB", 2.0, 1.79, 1.1).agrees);
+    }
+
+    #[test]
+    fn what_hangs_on_arithmetic_and_on_the_map_agrees() {
+        let stop = AtomicBool::new(false);
+        let setting =
+            Setting { scale: "1/8".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
+        for figure in [&iplfs_tables_1_2::FIGURE, &iplfs_map_size::FIGURE] {
+            let comparisons = figure.run(&setting).unwrap().comparisons;
+            assert!(comparisons.len() >= 2 && comparisons.iter().all(|it| it.agrees), "{comparisons:#?}");
+        }
+        assert_eq!(iplfs_figure_16a::FIGURE.run(&setting).unwrap().comparisons.len(), 2, "there is no clock");
+    }
+
+    #[test]
+    fn figures_with_rm_ipu_run_at_a_small_scale() {
+        let stop = AtomicBool::new(false);
+        let setting =
+            Setting { scale: "1/128".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
+        for figure in [&rmipu_figure_3::FIGURE, &rmipu_figure_4::FIGURE] {
+            let reproduction = figure.run(&setting).unwrap();
+            let stacks: Vec<&str> = reproduction.results.runs.iter().map(|run| run.label.as_str()).collect();
+            assert_eq!(stacks, ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"]);
+            let numbers = reproduction.comparisons.iter().all(|it| !it.ours.contains("NaN"));
+            assert!(numbers && reproduction.comparisons.len() >= 7, "{:?}", reproduction.comparisons);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What the figures of the F2FS-aware mapping cache's paper run on: table I's workloads, each with its size of the cache.
+
+use dovetail_lab::bench::{BenchError, Source, Stack};
+use dovetail_lab::results::{Results, RunResult};
+use dovetail_workload::personality::Personality;
+
+use super::{Plan, Setting, stacks};
+
+pub(crate) const SETUP: &str = "The paper traced F2FS on a drive of 120 GB under three applications, and under processes that write or read a file each, and replayed \
+    that on FlashSim: 100 GB, 25, 200 and 1500 us, caches of table I. Ours are the personalities media, office and code and the job \
+    examples/writers-readers.fio, made after tables I and II (sizes of files and of calls are assumed, reads go past the page cache), on \
+    F2FS in virtual time on the same drive; the page cache has 64 MiB, since hours of work pass in minutes.";
+
+/// The job of the synthetic workloads.
+const JOB: &str = include_str!("../../../examples/writers-readers.fio");
+/// Memory of the page cache (assumed).
+const MEMORY: &str = "64MiB";
+
+/// A line of table I.
+pub(crate) struct Work {
+    pub(crate) name: &'static str,
+    /// Bytes of the cache in KiB.
+    pub(crate) cache_kib: u64,
+    /// Writers and readers; `None` for an application.
+    processes: Option<(u32, u32)>,
+}
+
+const fn application(name: &'static str, cache_kib: u64) -> Work {
+    Work { name, cache_kib, processes: None }
+}
+
+const fn synthetic(name: &'static str, writers: u32, readers: u32) -> Work {
+    Work { name, cache_kib: 128, processes: Some((writers, readers)) }
+}
+
+/// Table I.
+pub(crate) const APPLICATIONS: [Work; 3] =
+    [application("media", 512), application("office", 128), application("code", 256)];
+pub(crate) const SYNTHETIC: [Work; 5] = [
+    synthetic("9w1r", 9, 1),
+    synthetic("7w3r", 7, 3),
+    synthetic("5w5r", 5, 5),
+    synthetic("3w7r", 3, 7),
+    synthetic("1w9r", 1, 9),
+];
+
+impl Work {
+    /// The workload. At a scale below 1 an application makes fewer turns over the same files, so that distances in the cache
+    /// stay.
+    fn source(&self, scale: f64) -> Result<Source, BenchError> {
+        if let Some((writers, readers)) = self.processes {
+            let variables = [("WRITERS", writers), ("READERS", readers)];
+            let variables = variables.map(|(name, value)| (name.to_owned(), value.to_string()));
+            return Source::fio(JOB, &format!("{}.fio", self.name), &variables);
+        }
+        let failed = |error: &dyn std::error::Error| BenchError::Workload(error.to_string());
+        let mut personality = Personality::load(self.name).map_err(|error| failed(&error))?;
+        let turns = personality.parameters().find(|(name, _)| *name == "turns");
+        let turns: f64 = turns.and_then(|(_, value)| value.parse().ok()).unwrap_or(1.0);
+        let turns = ((turns * scale).round() as u64).max(1).to_string();
+        personality.set([("turns", turns.as_str())]).map_err(|error| failed(&error))?;
+        Ok(Source::Personality(Box::new(personality)))
+    }
+
+    /// Runs it on file systems with cache policies, each on the drive of the paper.
+    pub(crate) fn run(
+        &self,
+        setting: &Setting<'_>,
+        filesystems: &[&str],
+        policies: &[&str],
+    ) -> Result<Results, BenchError> {
+        let source = self.source(setting.scale.value())?;
+        let bytes = self.cache_kib * 1024;
+        let with = |stack: &Stack| {
+            let with_policy = |policy: &&str| Stack {
+                name: format!("{} {} {policy}", self.name, stack.name),
+                memory: MEMORY.into(),
+                ..stack.with_map_cache(None, Some(policy), Some(bytes))
+            };
+            policies.iter().map(with_policy).collect::<Vec<_>>()
+        };
+        let stacks = stacks(filesystems, "flashsim-100g")?.iter().flat_map(with).collect();
+        let plan = Plan { source: &source, fill: None, stacks, final_sync: true };
+        let whole = Setting { scale: dovetail_time::Ratio::ONE, ..*setting };
+        whole.perform(&plan)
+    }
+}
+
+/// The run of a workload on a file system with a policy.
+pub(crate) fn with<'r>(
+    results: &'r Results,
+    work: &Work,
+    filesystem: &str,
+    policy: &str,
+) -> Result<&'r RunResult, BenchError> {
+    super::of(results, &format!("{} {filesystem} {policy}", work.name))
+}
+
+/// Adds the runs of `more`.
+pub(crate) fn join(all: &mut Option<Results>, more: Results) {
+    match all {
+        Some(all) => all.runs.extend(more.runs),
+        None => *all = Some(more),
+    }
+}

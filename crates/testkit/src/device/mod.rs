@@ -1,0 +1,11 @@
+//! Devices for tests: one that records, the states that power cuts leave of it, and models of what devices may do.
+
+mod cuts;
+mod places;
+mod recording;
+mod reference;
+
+pub use cuts::{Crash, Crashes, Survivors};
+pub use places::PlacesDevice;
+pub use recording::{Event, Recording, RecordingDevice};
+pub use reference::{Mismatch, ReferenceDevice};
