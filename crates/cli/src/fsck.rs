@@ -38,11 +38,15 @@ const OPERATIONAL: u8 = 8;
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     match run_to_code(arguments) {
         Ok(code) => ExitCode::from(code),
-        Err(Failure::Usage(message) | Failure::Failed(message)) => {
-            crate::complain(&message);
-            ExitCode::from(OPERATIONAL)
-        }
+        Err(failure) => fail(&failure),
     }
+}
+
+/// Tells why there was no check.
+pub(crate) fn fail(failure: &Failure) -> ExitCode {
+    let (Failure::Usage(message) | Failure::Failed(message)) = failure;
+    crate::complain(message);
+    ExitCode::from(OPERATIONAL)
 }
 
 fn run_to_code(arguments: &Arguments) -> Result<u8, Failure> {

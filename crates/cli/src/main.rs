@@ -12,6 +12,7 @@ mod devirtualize;
 mod drive;
 mod fsck;
 mod image;
+mod log;
 mod memory;
 mod mkfs;
 mod mount;
@@ -33,6 +34,8 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "dovetail", version, about, max_term_width = 110)]
 struct Cli {
+    #[command(flatten)]
+    verbosity: log::Verbosity,
     #[command(subcommand)]
     command: Command,
 }
@@ -99,7 +102,16 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let Cli { verbosity, command } = Cli::parse();
+    match verbosity.begin() {
+        Ok(()) => run(command),
+        Err(failure) if matches!(command, Command::Fsck(_)) => fsck::fail(&failure),
+        Err(failure) => end(Err(failure)),
+    }
+}
+
+fn run(command: Command) -> ExitCode {
+    end(match command {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Reproduce(arguments) => reproduce::run(&arguments),
@@ -115,7 +127,11 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => image::inspect(&arguments),
         Command::Mkfs(command) => mkfs::run(&command),
         Command::Fsck(arguments) => return fsck::run(&arguments),
-    };
+    })
+}
+
+/// Tells why the command failed, if it did.
+fn end(result: Result<(), Failure>) -> ExitCode {
     let (message, code) = match result {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Usage(message)) => (message, 2),
@@ -160,6 +176,11 @@ fn print(text: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_do_not_take_each_others_letters() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
 
     #[test]
     fn long_lines_lose_their_middle() {

@@ -4,9 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use dovetail_lab::{Progress, Stage};
 use dovetail_time::format_count;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The bars of all runs. On anything but a terminal they show nothing.
+use crate::log;
+
+/// The bars of all runs. On anything but a terminal they show nothing, nor where a
+/// log would run through them.
 pub(crate) struct Bars {
     all: MultiProgress,
     bars: Vec<ProgressBar>,
@@ -16,7 +19,8 @@ pub(crate) struct Bars {
 
 impl Bars {
     pub(crate) fn new(labels: &[String]) -> Self {
-        let all = MultiProgress::new();
+        let target = if log::is_on() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let all = MultiProgress::with_draw_target(target);
         let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).min(40);
         let template = "{prefix} {bar:24} {percent:>3}% {msg}, {eta} left";
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());

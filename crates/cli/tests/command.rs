@@ -65,6 +65,32 @@ fn the_same_call_writes_the_same_bytes_with_one_and_two_workers() {
 }
 
 #[test]
+fn a_log_goes_to_standard_error_and_changes_nothing_else() {
+    let arguments = "--drive femu-32g --scale 1/16 --json";
+    let quiet = replay(arguments);
+    assert_eq!(stderr(&quiet), "");
+    let loud = replay(&format!("{arguments} -v"));
+    let log = stderr(&loud);
+    assert!(quiet.stdout == loud.stdout && !quiet.stdout.is_empty());
+    assert!(log.contains("INFO run{label=\"femu-32g") && log.contains("replaying"), "{log}");
+}
+
+#[test]
+fn a_bad_level_is_told_in_a_sentence() {
+    for (arguments, code) in [(["drive", "list"], 2), (["fsck", "no-image"], 8)] {
+        let output = Command::new(env!("CARGO_BIN_EXE_dovetail"))
+            .args(arguments)
+            .env("RUST_LOG", "dovetail_front=loud")
+            .output();
+        let output = output.unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.starts_with("dovetail: RUST_LOG: ") && text.lines().count() == 1, "{text}");
+        assert_eq!(stdout(&output), "");
+    }
+}
+
+#[test]
 fn wrong_usage_is_told_in_a_sentence_with_code_2() {
     for (arguments, expected) in [
         ("--drive femu", "there is no drive profile 'femu': give one of femu-32g"),

@@ -176,6 +176,36 @@ fn fill(kind: &str) {
     check_clean(image.to_str().unwrap(), kind);
 }
 
+/// A mount in the background logs as much as was asked for, to the same file.
+#[test]
+fn a_mount_in_the_background_logs_what_it_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (image, directory, log) = (path("image"), path("mnt"), path("log"));
+    fs::create_dir(&directory).unwrap();
+    make_volume("ext4", image.to_str().unwrap());
+    let run = |program: &str, arguments: &[&std::ffi::OsStr], stderr: fs::File| {
+        Command::new(program).args(arguments).stderr(stderr).status().unwrap().success()
+    };
+    let file = fs::File::create(&log).unwrap();
+    let arguments = ["-vv".as_ref(), "mount".as_ref(), image.as_os_str(), directory.as_os_str()];
+    assert!(run(DOVETAIL, &arguments, file.try_clone().unwrap()));
+    fs::read(directory.join("no-name")).unwrap_err();
+    assert!(run("umount", &[directory.as_os_str()], file));
+    let start = std::time::Instant::now();
+    let text = loop {
+        let text = fs::read_to_string(&log).unwrap();
+        if text.contains(" unmounted ") {
+            break text;
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(20), "{text}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    let lookup = text.lines().find(|line| line.contains(": lookup ") && line.contains("errno=2 "));
+    assert!(lookup.is_some_and(|line| line.contains("DEBUG") && line.contains("ino=2 ")), "{text}");
+    assert!(text.contains("INFO dovetail_front::session: mounted "), "{text}");
+}
+
 #[test]
 fn an_option_that_there_is_not_is_named() {
     for (kind, option) in [("f2fs", "atgc"), ("ext4", "usrquota")] {

@@ -20,6 +20,7 @@ use fuser::{
 use crate::asker::Asker;
 use crate::convert::{Numbers, decode_device, file_type, no_entry, time_or_now, timestamp};
 use crate::devirtualize::{ATTRIBUTE, Tool};
+use crate::operation::Operation;
 use crate::rules::{self, Place};
 use crate::shared::Shared;
 
@@ -49,6 +50,16 @@ pub(crate) struct Adapter {
 impl Adapter {
     pub(crate) fn new(shared: Shared, root: Ino) -> Self {
         Self { shared, numbers: Numbers::new(root), tool: Tool::default() }
+    }
+
+    /// Calls the file system for the operation `name` on an inode.
+    fn serve<T>(
+        &self,
+        name: &'static str,
+        ino: Ino,
+        work: impl FnOnce(&mut dyn FileSystem) -> Result<T, Error>,
+    ) -> Result<T, Errno> {
+        self.shared.serve(Operation::new(name, ino), work)
     }
 
     fn reply_entry(&self, result: Result<Attr, Errno>, reply: ReplyEntry) {
@@ -171,23 +182,20 @@ impl fuser::Filesystem for Adapter {
             b"." => rules::find_by_handle(fs, parent),
             name => fs.lookup(parent, name),
         };
-        let found = self.shared.call(|fs| match rules::held(fs, find) {
-            Err(Error::NotFound) => Ok(None),
-            found => found.map(Some),
-        });
-        match found {
-            Ok(None) => reply.entry(&KEEP, &no_entry(), Generation(0)),
-            Ok(Some(attr)) => self.reply_entry(Ok(attr), reply),
-            Err(error) => reply.error(error),
+        match self.serve("lookup", parent, |fs| rules::held(fs, find)) {
+            Err(Errno::ENOENT) => reply.entry(&KEEP, &no_entry(), Generation(0)),
+            found => self.reply_entry(found, reply),
         }
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
-        let _ = self.shared.call(|fs| fs.forget(self.numbers.ino(ino), count)); // FUSE has no reply to it
+        let ino = self.numbers.ino(ino);
+        let _ = self.serve("forget", ino, |fs| fs.forget(ino, count)); // FUSE has no reply to it
     }
 
     fn getattr(&self, _request: &Request, ino: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        self.reply_attr(self.shared.call(|fs| fs.getattr(self.numbers.ino(ino))), reply);
+        let ino = self.numbers.ino(ino);
+        self.reply_attr(self.serve("getattr", ino, |fs| fs.getattr(ino)), reply);
     }
 
     fn setattr(
@@ -218,12 +226,13 @@ impl fuser::Filesystem for Adapter {
             ctime: ctime.map(timestamp),
         };
         let (ino, asker) = (self.numbers.ino(ino), Asker::of(request));
-        let changed = self.shared.call(|fs| rules::set_attributes(fs, &asker, ino, changes));
+        let changed = self.serve("setattr", ino, |fs| rules::set_attributes(fs, &asker, ino, changes));
         self.reply_attr(changed, reply);
     }
 
     fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.shared.call(|fs| fs.readlink(self.numbers.ino(ino))) {
+        let ino = self.numbers.ino(ino);
+        match self.serve("readlink", ino, |fs| fs.readlink(ino)) {
             Ok(target) => reply.data(&target),
             Err(error) => reply.error(error),
         }
@@ -241,7 +250,7 @@ impl fuser::Filesystem for Adapter {
     ) {
         let place = Place { dir: self.numbers.ino(parent), name: name.as_bytes(), umask };
         let node = NewNode { mode: mode as u16, rdev: decode_device(rdev) };
-        let made = self.shared.call(|fs| rules::create(fs, &caller(request), &place, node));
+        let made = self.serve("mknod", place.dir, |fs| rules::create(fs, &caller(request), &place, node));
         self.reply_entry(made, reply);
     }
 
@@ -256,25 +265,26 @@ impl fuser::Filesystem for Adapter {
     ) {
         let place = Place { dir: self.numbers.ino(parent), name: name.as_bytes(), umask };
         let node = NewNode { mode: mode as u16 & S_IALLUGO | S_IFDIR, rdev: (0, 0) };
-        let made = self.shared.call(|fs| rules::create(fs, &caller(request), &place, node));
+        let made = self.serve("mkdir", place.dir, |fs| rules::create(fs, &caller(request), &place, node));
         self.reply_entry(made, reply);
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let dir = self.numbers.ino(parent);
-        reply_empty(self.shared.call(|fs| fs.unlink(&caller(request), dir, name.as_bytes())), reply);
+        reply_empty(self.serve("unlink", dir, |fs| fs.unlink(&caller(request), dir, name.as_bytes())), reply);
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let dir = self.numbers.ino(parent);
-        reply_empty(self.shared.call(|fs| fs.rmdir(&caller(request), dir, name.as_bytes())), reply);
+        reply_empty(self.serve("rmdir", dir, |fs| fs.rmdir(&caller(request), dir, name.as_bytes())), reply);
     }
 
     fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
         let dir = self.numbers.ino(parent);
         let (name, target) = (name.as_bytes(), target.as_os_str().as_bytes());
-        let made =
-            self.shared.call(|fs| rules::held(fs, |fs| fs.symlink(&caller(request), dir, name, target)));
+        let made = self.serve("symlink", dir, |fs| {
+            rules::held(fs, |fs| fs.symlink(&caller(request), dir, name, target))
+        });
         self.reply_entry(made, reply);
     }
 
@@ -297,13 +307,14 @@ impl fuser::Filesystem for Adapter {
             no_replace: flags.contains(fuser::RenameFlags::RENAME_NOREPLACE),
             exchange: flags.contains(fuser::RenameFlags::RENAME_EXCHANGE),
         };
-        reply_empty(self.shared.call(|fs| fs.rename(&caller(request), from, to, flags)), reply);
+        reply_empty(self.serve("rename", from.0, |fs| fs.rename(&caller(request), from, to, flags)), reply);
     }
 
     fn link(&self, request: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
         let (ino, dir) = (self.numbers.ino(ino), self.numbers.ino(newparent));
         let name = newname.as_bytes();
-        let linked = self.shared.call(|fs| rules::held(fs, |fs| fs.link(&caller(request), ino, dir, name)));
+        let linked =
+            self.serve("link", ino, |fs| rules::held(fs, |fs| fs.link(&caller(request), ino, dir, name)));
         self.reply_entry(linked, reply);
     }
 
@@ -355,12 +366,13 @@ impl fuser::Filesystem for Adapter {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let ino = self.numbers.ino(ino);
         BUFFER.with_borrow_mut(|buffer| {
             let size = size as usize;
             if buffer.len() < size {
                 buffer.resize(size, 0);
             }
-            match self.shared.call(|fs| fs.read(self.numbers.ino(ino), offset, &mut buffer[..size])) {
+            match self.serve("read", ino, |fs| fs.read(ino, offset, &mut buffer[..size])) {
                 Ok(read) => reply.data(&buffer[..read]),
                 Err(error) => reply.error(error),
             }
@@ -380,7 +392,7 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let (ino, asker) = (self.numbers.ino(ino), Asker::of(request));
-        let written = self.shared.call(|fs| {
+        let written = self.serve("write", ino, |fs| {
             if write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
                 rules::drop_set_id(fs, &asker, ino)?;
             }
@@ -426,8 +438,9 @@ impl fuser::Filesystem for Adapter {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let listed = self.shared.call(|fs| {
-            fs.readdir(self.numbers.ino(ino), offset, &mut |entry| {
+        let ino = self.numbers.ino(ino);
+        let listed = self.serve("readdir", ino, |fs| {
+            fs.readdir(ino, offset, &mut |entry| {
                 let node = self.numbers.node(entry.ino);
                 !reply.add(node, entry.cookie, file_type(entry.kind), OsStr::from_bytes(&entry.name))
             })
@@ -448,7 +461,7 @@ impl fuser::Filesystem for Adapter {
     ) {
         let dir = self.numbers.ino(ino);
         let mut cookie = offset;
-        let listed = self.shared.call(|fs| {
+        let listed = self.serve("readdirplus", dir, |fs| {
             loop {
                 let entries = list_with_attributes(fs, dir, cookie)?;
                 let last = entries.len() < LISTING;
@@ -475,8 +488,9 @@ impl fuser::Filesystem for Adapter {
         }
     }
 
-    fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        match self.shared.call(|fs| fs.statfs()) {
+    fn statfs(&self, _request: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        let ino = self.numbers.ino(ino);
+        match self.serve("statfs", ino, |fs| fs.statfs()) {
             Ok(stat) => reply.statfs(
                 stat.blocks,
                 stat.free,
@@ -502,12 +516,14 @@ impl fuser::Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         if is_the_tools(ino, name) {
-            return reply_empty(self.shared.call(|fs| self.tool.written(fs, value)), reply);
+            let ino = self.numbers.ino(ino);
+            return reply_empty(self.serve("setxattr", ino, |fs| self.tool.written(fs, value)), reply);
         }
         let flags = XattrFlags { create: flags & 1 != 0, replace: flags & 2 != 0 };
         let ino = self.numbers.ino(ino);
         let asker = Asker::of(request);
-        let set = self.shared.call(|fs| rules::set_xattr(fs, &asker, ino, (name.as_bytes(), value), flags));
+        let set = self
+            .serve("setxattr", ino, |fs| rules::set_xattr(fs, &asker, ino, (name.as_bytes(), value), flags));
         reply_empty(set, reply);
     }
 
@@ -515,12 +531,14 @@ impl fuser::Filesystem for Adapter {
         if is_the_tools(ino, name) {
             return reply_xattr(Ok(self.tool.read()), size, reply);
         }
-        let value = self.shared.call(|fs| fs.getxattr(self.numbers.ino(ino), name.as_bytes()));
+        let ino = self.numbers.ino(ino);
+        let value = self.serve("getxattr", ino, |fs| fs.getxattr(ino, name.as_bytes()));
         reply_xattr(value, size, reply);
     }
 
     fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        let names = self.shared.call(|fs| fs.listxattr(self.numbers.ino(ino)));
+        let ino = self.numbers.ino(ino);
+        let names = self.serve("listxattr", ino, |fs| fs.listxattr(ino));
         let listed =
             names.map(|names| names.iter().flat_map(|name| name.iter().copied().chain([0])).collect());
         reply_xattr(listed, size, reply);
@@ -528,7 +546,10 @@ impl fuser::Filesystem for Adapter {
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let ino = self.numbers.ino(ino);
-        reply_empty(self.shared.call(|fs| fs.removexattr(&caller(request), ino, name.as_bytes())), reply);
+        reply_empty(
+            self.serve("removexattr", ino, |fs| fs.removexattr(&caller(request), ino, name.as_bytes())),
+            reply,
+        );
     }
 
     fn fallocate(
@@ -543,7 +564,7 @@ impl fuser::Filesystem for Adapter {
     ) {
         let Some(how) = fallocate_kind(mode) else { return reply.error(Errno::EOPNOTSUPP) };
         let (ino, asker) = (self.numbers.ino(ino), Asker::of(request));
-        let done = self.shared.call(|fs| {
+        let done = self.serve("fallocate", ino, |fs| {
             if rules::has_set_id(&fs.getattr(ino)?) && !asker.keeps_set_id() {
                 rules::drop_set_id(fs, &asker, ino)?;
             }

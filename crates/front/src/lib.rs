@@ -19,7 +19,9 @@ mod clock;
 mod convert;
 mod detach;
 mod devirtualize;
+mod faults;
 mod mountinfo;
+mod operation;
 mod options;
 mod read_ahead;
 mod rules;
@@ -30,5 +32,6 @@ mod waker;
 
 pub use detach::close_stdout;
 pub use devirtualize::{ATTRIBUTE, Progress};
+pub use faults::Fault;
 pub use options::{Options, UnknownOption};
 pub use session::{Ending, MountError, Session, mount};

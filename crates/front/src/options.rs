@@ -2,12 +2,9 @@
 
 use std::fmt;
 
+use crate::faults::{Fault, OnError};
 use crate::shared::Flush;
-use dovetail_vfs::Error;
 use fuser::{Config, MountOption, SessionACL};
-
-/// Called once, with the first error that means a failed device or a damaged volume.
-pub(crate) type OnError = Box<dyn Fn(&Error) + Send + Sync>;
 
 /// How a file system is mounted. As root, set-id programs and device files work as on any disk, and everyone may use the
 /// mount.
@@ -88,9 +85,10 @@ impl Options {
         self
     }
 
-    /// Has the first error told that means a failed device or a damaged volume.
+    /// Has errors told that mean a failed device or a damaged volume: the first of each kind when
+    /// it happens, and how many more there were when the mount ends.
     #[must_use]
-    pub fn on_error(mut self, tell: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+    pub fn on_error(mut self, tell: impl Fn(Fault<'_>) + Send + Sync + 'static) -> Self {
         self.on_error = Box::new(tell);
         self
     }

@@ -10,9 +10,11 @@ use std::time::Duration;
 use dovetail_vfs::{Error, FileSystem};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use tracing::info;
 
 use crate::adapter::Adapter;
 use crate::clock;
+use crate::faults::Faults;
 use crate::options::Options;
 use crate::shared::Shared;
 use crate::waker::Waker;
@@ -77,7 +79,8 @@ pub fn mount(
     let path = mountpoint.canonicalize().map_err(refuse)?;
     let config = options.config();
     let root = fs.root();
-    let shared = Shared::new(fs, options.on_error, options.flush, clock::start());
+    let faults = Faults::new(options.on_error, options.read_only);
+    let shared = Shared::new(fs, faults, options.flush, clock::start());
     let (sender, events) = channel();
     let signals = listen(sender.clone()).map_err(MountError::Threads)?;
     let session = fuser::Session::new(Adapter::new(shared.clone(), root), &path, &config).map_err(refuse)?;
@@ -88,6 +91,7 @@ pub fn mount(
     if let Some(device) = &device {
         read_ahead::widen(device);
     }
+    info!(path = %path.display(), kind = options.kind, threads = options.threads, "mounted");
     Ok(Session { mountpoint: path, device, shared, waker: Some(waker), events, signals })
 }
 
@@ -112,6 +116,7 @@ impl Session {
         let ending = match self.events.recv() {
             Ok(Event::Served(result)) => result.map(|()| Ending::Unmounted),
             Ok(Event::Signal(signal)) => {
+                info!(signal, "a signal ends the mount");
                 self.leave();
                 Ok(Ending::Signal(signal))
             }
@@ -154,7 +159,11 @@ impl Session {
         if let Some(waker) = self.waker.take() {
             waker.stop();
         }
-        self.shared.take().map_or(Ok(()), |fs| fs.unmount())
+        info!(path = %self.mountpoint.display(), "writing what is left");
+        let ended = self.shared.take().map_or(Ok(()), |fs| fs.unmount());
+        self.shared.tell_counts();
+        info!(path = %self.mountpoint.display(), "unmounted");
+        ended
     }
 }
 

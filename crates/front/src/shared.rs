@@ -1,6 +1,6 @@
 //! The file system behind its lock, as all threads of a mount see it.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_vfs::{Error, FileSystem, Ino, Moment};
@@ -8,7 +8,8 @@ use fuser::Errno;
 
 use crate::clock::Clock;
 use crate::convert::errno;
-use crate::options::OnError;
+use crate::faults::Faults;
+use crate::operation::Operation;
 
 pub(crate) type BoxedFileSystem = Box<dyn FileSystem + Send>;
 
@@ -28,8 +29,7 @@ struct Inner {
     calls: AtomicUsize,
     flush: Option<Flush>,
     clock: Clock,
-    on_error: OnError,
-    told: AtomicBool,
+    faults: Faults,
 }
 
 /// Makes durable what was written to the device so far.
@@ -54,7 +54,7 @@ impl Fsync {
 }
 
 impl Shared {
-    pub(crate) fn new(fs: BoxedFileSystem, on_error: OnError, flush: Option<Flush>, clock: Clock) -> Self {
+    pub(crate) fn new(fs: BoxedFileSystem, faults: Faults, flush: Option<Flush>, clock: Clock) -> Self {
         let inner = Inner {
             fs: Mutex::new(Some(fs)),
             fsyncs: Mutex::default(),
@@ -62,8 +62,7 @@ impl Shared {
             calls: AtomicUsize::new(0),
             flush,
             clock,
-            on_error,
-            told: AtomicBool::new(false),
+            faults,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -71,6 +70,15 @@ impl Shared {
     /// The time of the mount.
     pub(crate) fn now(&self) -> Moment {
         (self.inner.clock)()
+    }
+
+    /// Calls the file system for an operation that the log has.
+    pub(crate) fn serve<T>(
+        &self,
+        operation: Operation,
+        work: impl FnOnce(&mut dyn FileSystem) -> Result<T, Error>,
+    ) -> Result<T, Errno> {
+        operation.logged(|| self.call(work))
     }
 
     /// Calls the file system. After the end of the mount, or of a thread that died in a call, all that comes is EIO.
@@ -94,6 +102,10 @@ impl Shared {
     /// Makes a file survive a power cut, together with those for which others wait to do so. What it writes is flushed once
     /// without the lock if there are others, who can get as far as their own fsync meanwhile.
     pub(crate) fn fsync(&self, ino: Ino, data_only: bool) -> Result<(), Errno> {
+        Operation::new("fsync", ino).logged(|| self.fsync_in_turn(ino, data_only))
+    }
+
+    fn fsync_in_turn(&self, ino: Ino, data_only: bool) -> Result<(), Errno> {
         let apart = self.call(|fs| fs.begin_fsync(ino))?;
         let own = Arc::new(Fsync { ino, data_only, done: Mutex::default() });
         self.fsyncs().push(Arc::clone(&own));
@@ -116,7 +128,7 @@ impl Shared {
 
     fn told<T>(&self, result: Result<T, Error>) -> Result<T, Errno> {
         result.map_err(|error| {
-            self.tell(&error);
+            self.inner.faults.meet(&error);
             errno(&error)
         })
     }
@@ -133,11 +145,9 @@ impl Shared {
         own.result().unwrap_or(Err(Error::Io("an fsync was lost".into())))
     }
 
-    fn tell(&self, error: &Error) {
-        let serious = matches!(error, Error::Io(_) | Error::Corrupt(_));
-        if serious && !self.inner.told.swap(true, Ordering::Relaxed) {
-            (self.inner.on_error)(error);
-        }
+    /// Tells how often the errors came that were told once.
+    pub(crate) fn tell_counts(&self) {
+        self.inner.faults.tell_counts();
     }
 
     /// Takes the file system away from the requests that may still come.
@@ -156,13 +166,16 @@ impl std::fmt::Debug for Shared {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU32;
-
     use dovetail_testkit::Model;
     use dovetail_vfs::{Caller, Limits};
 
     use super::*;
     use crate::clock;
+    use crate::faults::Fault;
+
+    fn quiet() -> Faults {
+        Faults::new(Box::new(|_| {}), false)
+    }
 
     fn model() -> Model {
         Model::new(Limits::default(), &Caller::default())
@@ -171,7 +184,7 @@ mod tests {
     /// Each waits for the lock that the test holds, and none is lost.
     #[test]
     fn fsyncs_that_wait_are_done_together_and_each_is_answered() {
-        let shared = Shared::new(Box::new(model()), Box::new(|_| {}), None, clock::start());
+        let shared = Shared::new(Box::new(model()), quiet(), None, clock::start());
         let root = shared.call(|fs| Ok(fs.root())).unwrap();
         let results: Vec<Result<(), i32>> = std::thread::scope(|scope| {
             let held = shared.inner.leader.lock().unwrap();
@@ -191,19 +204,20 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_device_is_told_once_and_a_missing_name_never() {
-        let told = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&told);
-        let tell = Box::new(move |_: &Error| {
-            count.fetch_add(1, Ordering::Relaxed);
-        });
-        let shared = Shared::new(Box::new(model()), tell, None, clock::start());
-        for error in [Error::NotFound, Error::Io("failed".into()), Error::Corrupt("bad".into())] {
+    fn serious_errors_are_told_by_kind_and_a_missing_name_never() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let listener = Arc::clone(&told);
+        let listen = Box::new(move |fault: Fault<'_>| listener.lock().unwrap().push(fault.to_string()));
+        let shared = Shared::new(Box::new(model()), Faults::new(listen, false), None, clock::start());
+        let failed = || Error::Io("failed".into());
+        for error in [Error::NotFound, failed(), Error::Corrupt("bad".into()), failed(), Error::NotFound] {
             let expected = error.errno();
             assert_eq!(shared.call(|_| Err::<(), _>(error)).unwrap_err().code(), expected);
         }
-        assert_eq!(told.load(Ordering::Relaxed), 1);
+        assert_eq!(*told.lock().unwrap(), ["failed", "bad"]);
         drop(shared.take());
         assert_eq!(shared.call(|fs| fs.statfs()).unwrap_err().code(), Errno::EIO.code());
+        shared.tell_counts();
+        assert_eq!(told.lock().unwrap()[2..], ["failed: and 1 more error of this kind"]);
     }
 }

@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use dovetail_vfs::FileSystem;
+use tracing::info;
+
 use crate::shared::Shared;
 
 /// A call may bring the next wake-up forward; it is noticed after this time at the latest.
@@ -39,16 +42,22 @@ impl Waker {
 
 /// Does what is due and returns how long there is nothing to do.
 fn work_that_is_due(shared: &Shared) -> Duration {
+    let is_due = |fs: &dyn FileSystem| fs.next_wake().is_some_and(|due| due <= shared.now().time);
+    let begin = shared.now().time;
     let next = shared.call(|fs| {
-        if fs.next_wake().is_some_and(|due| due <= shared.now().time) {
+        let worked = is_due(fs);
+        if worked {
             fs.wake()?;
         }
-        Ok(fs.next_wake())
+        Ok((worked, fs.next_wake()))
     });
+    if let Ok((true, _)) = next {
+        info!(us = shared.now().time.since(begin).as_ns() / 1000, "background work");
+    }
     match next {
-        Ok(Some(due)) => Duration::from_nanos(due.since(shared.now().time).as_ns())
+        Ok((_, Some(due))) => Duration::from_nanos(due.since(shared.now().time).as_ns())
             .clamp(Duration::from_millis(1), LOOK_AGAIN),
-        Ok(None) | Err(_) => LOOK_AGAIN,
+        Ok((_, None)) | Err(_) => LOOK_AGAIN,
     }
 }
 

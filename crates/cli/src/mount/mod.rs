@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use dovetail_front::{Ending, Options, Session};
+use dovetail_front::{Ending, Fault, Options, Session};
 use dovetail_image::{Mount, format_of};
 use dovetail_time::SimTime;
+use tracing::info;
 
 use crate::{Failure, clock, complain};
 pub(crate) use lock::ImageLock;
@@ -69,6 +70,7 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
     let lock = ImageLock::take(&arguments.image, !options.read_only)?;
     let format = format_of(&arguments.image)?;
     options.kind = format.variant_on(&arguments.image)?.to_string();
+    info!(image = %source.display(), kind = options.kind, read_only = options.read_only, "opening the volume");
     let (read_only, now) = (options.read_only, clock::mounting_at(SimTime::ZERO));
     let request = Mount { read_only, options: &rest.join(","), seed: seed(), now };
     let fs = format.mount(&arguments.image, &request, &mut |sentence| complain(&sentence))?;
@@ -76,10 +78,10 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
     Ok((lock, session))
 }
 
-/// Tells an I/O error on standard error, if that is still there.
-fn tell_error(arguments: &Arguments) -> impl Fn(&dovetail_vfs::Error) + Send + Sync + 'static {
+/// Tells a serious error on standard error, if that is still there.
+fn tell_error(arguments: &Arguments) -> impl Fn(Fault<'_>) + Send + Sync + 'static {
     let image = arguments.image.display().to_string();
-    move |error| drop(writeln!(std::io::stderr(), "dovetail: {image}: {error}"))
+    move |fault| drop(writeln!(std::io::stderr(), "dovetail: {image}: {fault}"))
 }
 
 /// A seed of what is random on a mount.

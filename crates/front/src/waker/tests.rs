@@ -11,6 +11,7 @@ use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, Ino, Moment, NewNode, Timestamp};
 
 use super::*;
+use crate::faults::Faults;
 
 const PAGE: [u8; 4096] = [7; 4096];
 /// Seconds from 1970 to the date of the mounts here.
@@ -35,7 +36,7 @@ impl Mount {
         let ms = Arc::new(AtomicU64::new(0));
         let clock = Arc::clone(&ms);
         let clock = Box::new(move || moment(clock.load(Ordering::Relaxed)));
-        Self { shared: Shared::new(Box::new(fs), Box::new(|_| {}), None, clock), ms }
+        Self { shared: Shared::new(Box::new(fs), Faults::new(Box::new(|_| {}), false), None, clock), ms }
     }
 
     fn create(&self, name: &str) -> Ino {

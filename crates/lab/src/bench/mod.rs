@@ -25,6 +25,7 @@ use dovetail_host::{HostError, Planner};
 use dovetail_time::{Ratio, SimTime, format_bytes};
 use dovetail_vfs::Simulated;
 use dovetail_workload::{Call, ThreadId, Workload};
+use tracing::{info, info_span};
 
 use crate::lane::Machine;
 use crate::progress::Progress;
@@ -182,6 +183,7 @@ fn set_up<'a>(
     if stack.devirtualize.is_some() {
         planner.connect(&machine);
     }
+    info!("making and mounting the volume");
     let fs = filesystems::build(stack, planner.clone(), job.scale)?;
     if let Some(watcher) = watcher.clone() {
         machine.observe(Box::new(move |request| (*watcher.borrow_mut())(request)));
@@ -195,6 +197,7 @@ fn set_up<'a>(
         run.devirtualizer = Some(Devirtualizer::new(schedule, job.scale).map_err(|error| failed(&error))?);
         check_devirtualizes(stack, run.system.fs.as_mut()).map_err(|error| failed(&error))?;
     }
+    info!("laying out files");
     match run.prepare() {
         Err(BenchError::Stopped) => Err(BenchError::Stopped),
         prepared => prepared.map(|()| run).map_err(|error| failed(&error)),
@@ -231,16 +234,19 @@ pub fn run_watched(
     workload: &mut dyn Workload,
     watcher: Option<Watcher>,
 ) -> Result<RunResult, BenchError> {
+    let _span = info_span!("run", label = job.label).entered();
     let jobs: Vec<String> =
         (0..workload.threads()).map(|thread| workload.job(ThreadId(thread)).into()).collect();
     let mut run = set_up(job, &mut *workload, watcher)?;
     run.begin_measuring();
+    info!(at = %run.system.machine.now(), "running");
     let ran = run.run();
     let failure =
         if job.final_sync && !(job.stop)() { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }
             .err();
     run.recorder.end(Some(run.system.fs.as_ref()), &run.system.machine);
     let span = (run.recorder.first.at, run.recorder.last().at);
+    info!(at = %span.1, "ended");
     let mut result = results(job, &mut run, &jobs);
     let records = run.threads.fio.finish();
     result.fio = workload.fio().map(|fio| fio_json::build(fio, &records, span, failure.as_ref()));

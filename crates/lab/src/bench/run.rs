@@ -4,6 +4,7 @@
 use dovetail_host::Event;
 use dovetail_time::{SimSpan, SimTime};
 use dovetail_workload::{Call, Step, ThreadId, Workload};
+use tracing::info;
 
 use super::devirtualizer::{Devirtualizer, Held, Trigger};
 use super::files::Effect;
@@ -261,6 +262,7 @@ impl<'w> Session<'w> {
     ) -> Result<SimTime, BenchError> {
         if !self.is_measuring && self.threads.workload.measured(thread, now) {
             self.is_measuring = true;
+            info!(at = %now, "measuring");
             self.begin_measuring();
         }
         if let Some(devirtualizer) = self.devirtualizer.as_mut().filter(|_| asked < now) {

@@ -3,12 +3,13 @@
 use dovetail_ftl::Drive;
 use dovetail_host::CheckedDevice;
 use dovetail_workload::trace::TraceReader;
+use tracing::{info, info_span};
 
 use super::precondition::precondition;
 use super::trace_actor::TraceActor;
 use super::{ReplayError, ReplayJob};
 use crate::progress::{Progress, Stage};
-use crate::results::{RunResult, TraceResult};
+use crate::results::{PreconditionResult, RunResult, TraceResult};
 
 /// Requests between two reports of progress.
 const REPORT_EVERY: u64 = 1 << 14;
@@ -30,14 +31,16 @@ pub fn replay_until(
     stop: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RunResult, ReplayError> {
+    let _span = info_span!("run", label = job.label).entered();
     let mut trace = TraceReader::open(&job.trace, &job.trace_options)?;
     let drive = Drive::new(job.drive.clone())
         .map_err(|source| ReplayError::Config { name: job.drive.name.clone(), source })?;
     let mut drive = CheckedDevice::new(drive);
     let prepared = match job.precondition {
-        true => Some(precondition(&mut drive, job.drive.seed, stop, progress)?),
+        true => Some(age(job, &mut drive, stop, progress)?),
         false => None,
     };
+    info!("replaying");
     let mut actor = TraceActor::new(job, drive);
     let mut stopped = stop();
     while !stopped && let Some(request) = trace.next() {
@@ -58,6 +61,7 @@ pub fn replay_until(
     if actor.requests() == 0 {
         return Err(ReplayError::NoRequest(job.trace.display().to_string()));
     }
+    info!(requests = actor.requests(), "ended");
     let (result, requests) = actor.finish()?;
     let trace = TraceResult {
         name: job.trace_name(),
@@ -67,4 +71,17 @@ pub fn replay_until(
         ..requests
     };
     Ok(RunResult { trace: Some(trace), precondition: prepared, ..result })
+}
+
+/// Preconditions the drive, which the log has.
+fn age(
+    job: &ReplayJob,
+    drive: &mut CheckedDevice<Drive>,
+    stop: &dyn Fn() -> bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PreconditionResult, ReplayError> {
+    info!("preconditioning the drive");
+    let done = precondition(drive, job.drive.seed, stop, progress)?;
+    info!(waf = done.waf, steady = done.steady, "preconditioned");
+    Ok(done)
 }
