@@ -5,7 +5,6 @@ mod table;
 use std::path::PathBuf;
 
 use clap::Args;
-use dovetail_lab::report;
 use dovetail_lab::results::Results;
 
 use crate::output::{Outputs, check_writable, is_stdout, write};
@@ -65,7 +64,7 @@ impl ResultFiles {
             write(path, &csv_out::text(&results.runs)?)?;
         }
         if let Some(path) = &self.report {
-            write(path, &report::html(results))?;
+            write(path, &dovetail_report::html(results))?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The report of an exploration: what was promised held or not, what becomes of the rest, and how
 //! long a stack takes to be back.
 
-use dovetail_lab::report::{Plain, escape, plain_html};
+use dovetail_report::{Plain, escape, plain_html};
 use dovetail_time::{format_bytes, format_count};
 
 use crate::results::{CrashResults, StackResult};

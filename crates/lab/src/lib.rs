@@ -7,7 +7,6 @@ mod parallel;
 mod progress;
 mod record;
 pub mod replay;
-pub mod report;
 pub mod results;
 
 pub use dovetail_host::HostCosts;

@@ -1,4 +1,4 @@
-//! Experiments, their results and reports.
+//! Experiments and their results.
 //!
 //! All tests of this folder are modules of this one program: a program each would take far longer to build. To run one of
 //! them: `cargo test -p dovetail-lab --test all bench::`.
@@ -13,6 +13,5 @@ mod fio_json;
 mod iplfs_crash;
 mod remap_crash;
 mod replay;
-mod report_browser;
 mod truth;
 mod write_path;

@@ -3,14 +3,14 @@
 use super::format::escape;
 
 /// Colours and dash patterns of runs in `report.css`; together they tell 24 runs apart.
-pub(super) const COLOURS: usize = 8;
-pub(super) const DASHES: usize = 6;
+pub(crate) const COLOURS: usize = 8;
+pub(crate) const DASHES: usize = 6;
 
 /// What stands for a table of nothing.
-pub(super) const NO_RUNS: &str = "<p>There are no runs.</p>";
+pub(crate) const NO_RUNS: &str = "<p>There are no runs.</p>";
 
 /// A run as a table shows it.
-pub(super) trait Column {
+pub(crate) trait Column {
     /// What sets it apart from the others.
     fn label(&self) -> &str;
 }
@@ -35,7 +35,7 @@ fn name(index: usize, run: &impl Column) -> String {
 }
 
 /// A table that scrolls by itself when it is wider than the page; `title` names it for those who cannot see it.
-pub(super) fn scrolling(title: &str, runs: &[impl Column], body: &str) -> String {
+pub(crate) fn scrolling(title: &str, runs: &[impl Column], body: &str) -> String {
     let head = head(runs);
     let class = title.to_lowercase();
     format!(

@@ -1,15 +1,16 @@
 //! The report of a bench or a replay.
 
+use dovetail_lab::bench::{event_figures, written_figures};
+use dovetail_lab::results::{Results, RunResult};
+use dovetail_vfs::Figure;
+
 use super::format::{capitalized, escape, significant};
 use super::page::{Page, counted, names};
 use super::table::Column;
 use super::{setup, summary};
-use crate::bench::{event_figures, written_figures};
-use crate::results::{Results, RunResult};
-use dovetail_vfs::Figure;
 
 /// The charts.
-pub(super) const JS: &str = include_str!("../../assets/charts.js");
+pub(crate) const JS: &str = include_str!("../assets/charts.js");
 
 const TERMS: &str = "Times are those of the simulated host and drive. WAF, write amplification: of the file system, blocks that it wrote over blocks that the workload wrote; of the drive, bytes programmed over bytes that reached the drive; in all, bytes programmed over bytes that the workload wrote. A block has 4 KiB. Call: a system call that reads, writes, syncs or punches holes, or a request of a trace. Sync: fsync and its like, or a flush of a trace. MB: 10<sup>6</sup> bytes; KiB, MiB, GiB: powers of 1,024 bytes.";
 

@@ -1,9 +1,10 @@
 //! The table of what was run: the stack, the trace and the drive of each run. What all runs share
 //! stands once.
 
+use dovetail_lab::results::{PreconditionResult, ReplayResult, RunResult, TraceResult};
+
 use super::format::{bytes, count, duration_ns, significant};
 use super::listing::{Listing, Row, row};
-use crate::results::{PreconditionResult, ReplayResult, RunResult, TraceResult};
 
 const ROWS: &[Row<RunResult>] = &[
     row("Trace", |run| of_trace(run, |trace| trace.name.clone())),
@@ -81,7 +82,7 @@ fn precondition(done: &PreconditionResult) -> String {
 }
 
 /// The setup of all runs.
-pub(super) fn table(runs: &[RunResult]) -> String {
+pub(crate) fn table(runs: &[RunResult]) -> String {
     Listing::of(runs).rows(ROWS).html("Setup")
 }
 

@@ -1,7 +1,7 @@
 //! Numbers and texts as they stand in the tables.
 
 /// What stands for a figure that does not exist.
-pub(super) const MISSING: &str = "–";
+pub(crate) const MISSING: &str = "–";
 
 /// `text` with the characters that mean something in HTML replaced, for content and for quoted
 /// attributes.
@@ -21,13 +21,13 @@ pub fn escape(text: &str) -> String {
 }
 
 /// `text` with its first letter in upper case.
-pub(super) fn capitalized(text: &str) -> String {
+pub(crate) fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// A whole number with thousands separators.
-pub(super) fn count(value: u64) -> String {
+pub(crate) fn count(value: u64) -> String {
     group(&value.to_string())
 }
 
@@ -43,7 +43,7 @@ fn group(digits: &str) -> String {
 }
 
 /// A number of at least 0 with about three significant digits and thousands separators.
-pub(super) fn significant(value: f64) -> String {
+pub(crate) fn significant(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.into();
     }
@@ -63,7 +63,7 @@ pub(super) fn significant(value: f64) -> String {
 }
 
 /// Nanoseconds in the unit that suits their size.
-pub(super) fn duration_ns(ns: f64) -> String {
+pub(crate) fn duration_ns(ns: f64) -> String {
     let (size, unit) = match ns {
         ns if ns >= 172_800e9 => (86_400e9, "days"),
         ns if ns >= 7200e9 => (3600e9, "h"),
@@ -77,7 +77,7 @@ pub(super) fn duration_ns(ns: f64) -> String {
 }
 
 /// Bytes in the largest binary unit not above them.
-pub(super) fn bytes(value: u64) -> String {
+pub(crate) fn bytes(value: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = value.checked_ilog2().unwrap_or(0) / 10;
     let scaled = value as f64 / 1024_f64.powi(power as i32);

@@ -4,28 +4,28 @@ use super::format::{MISSING, escape};
 use super::table::{Column, NO_RUNS, scrolling};
 
 /// A thing; `None` where a run has none.
-pub(super) struct Row<R> {
+pub(crate) struct Row<R> {
     name: &'static str,
     text: fn(&R) -> Option<String>,
 }
 
-pub(super) const fn row<R>(name: &'static str, text: fn(&R) -> Option<String>) -> Row<R> {
+pub(crate) const fn row<R>(name: &'static str, text: fn(&R) -> Option<String>) -> Row<R> {
     Row { name, text }
 }
 
 /// A table under way.
-pub(super) struct Listing<'a, R> {
+pub(crate) struct Listing<'a, R> {
     runs: &'a [R],
     body: String,
 }
 
 impl<'a, R: Column> Listing<'a, R> {
-    pub(super) fn of(runs: &'a [R]) -> Self {
+    pub(crate) fn of(runs: &'a [R]) -> Self {
         Self { runs, body: String::new() }
     }
 
     /// The rows that any run has a text for.
-    pub(super) fn rows(mut self, rows: &[Row<R>]) -> Self {
+    pub(crate) fn rows(mut self, rows: &[Row<R>]) -> Self {
         for row in rows {
             let texts: Vec<_> = self.runs.iter().map(row.text).collect();
             if texts.iter().any(Option::is_some) {
@@ -37,7 +37,7 @@ impl<'a, R: Column> Listing<'a, R> {
     }
 
     /// The table of that title.
-    pub(super) fn html(self, title: &str) -> String {
+    pub(crate) fn html(self, title: &str) -> String {
         if self.runs.is_empty() {
             return NO_RUNS.into();
         }

@@ -1,9 +1,10 @@
+use dovetail_lab::results::{ReplayResult, Results, RunResult, ScatterPoint, TraceResult};
+
 use super::page::{
     CHARTS_JS, CSS, DARK_CSS, LIBRARY_CSS, LIBRARY_JS, LIBRARY_LICENSE, START_JS, TEMPLATE, fill,
 };
 use super::table::{COLOURS, DASHES};
 use super::{html, results as results_page};
-use crate::results::{ReplayResult, Results, RunResult, ScatterPoint, TraceResult};
 
 const NASTY: &str = "<script>alert(1)</script>&\"'{{js}}<!--";
 

@@ -4,14 +4,15 @@
 //! trace itself dictates (elapsed time, rates) are compared only where requests are issued as fast
 //! as they complete.
 
+use dovetail_lab::bench::event_figures;
+use dovetail_lab::results::{
+    FragmentationResult, LatencyResult, MapCacheResult, RemapResult, RequestResult, RunResult, TraceResult,
+};
+
 use super::comparison::{
     Best, Cell, Comparison, Group, latency, missing, number, optional, rate, row, size, time, whole,
 };
 use super::format::capitalized;
-use crate::bench::event_figures;
-use crate::results::{
-    FragmentationResult, LatencyResult, MapCacheResult, RemapResult, RequestResult, RunResult, TraceResult,
-};
 
 const NEITHER: Best<RunResult> = Best::Neither;
 const LEAST: Best<RunResult> = Best::Least(are_alike);
@@ -220,7 +221,7 @@ fn max(of: &LatencyResult) -> Cell {
 }
 
 /// The summary of all runs.
-pub(super) fn table(runs: &[RunResult]) -> String {
+pub(crate) fn table(runs: &[RunResult]) -> String {
     let mut table = Comparison::of(runs);
     table.failures("Ended early", "Why", |run| run.error.as_deref());
     ABOVE_EVENTS.iter().for_each(|group| table.group(group));
@@ -239,7 +240,7 @@ fn events(runs: &[RunResult]) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::ReplayResult;
+    use dovetail_lab::results::ReplayResult;
 
     #[test]
     fn rows_are_the_figures_of_the_file_systems() {

@@ -1,16 +1,17 @@
 //! A table of figures: a row for each figure, a column for each run. The best figure of a row is
 //! marked, among runs that can be compared.
 
+use dovetail_ftl::stats::Percentiles;
+use dovetail_lab::results::LatencyResult;
+
 use super::format::{MISSING, bytes, count, duration_ns, escape, significant};
 use super::table::{Column, NO_RUNS, scrolling};
-use crate::results::LatencyResult;
-use dovetail_ftl::stats::Percentiles;
 
 /// Whether two runs can be compared.
 type Comparable<R> = fn(&R, &R) -> bool;
 
 /// Which value of a row is the best.
-pub(super) enum Best<R> {
+pub(crate) enum Best<R> {
     /// It means nothing.
     Neither,
     /// The least, among runs that can be compared.
@@ -28,73 +29,73 @@ impl<R> Clone for Best<R> {
 impl<R> Copy for Best<R> {}
 
 /// A value as shown, and as compared; it is not compared where it does not exist.
-pub(super) struct Cell {
+pub(crate) struct Cell {
     text: String,
     value: Option<f64>,
 }
 
-pub(super) struct Row<R> {
+pub(crate) struct Row<R> {
     name: &'static str,
     best: Best<R>,
     cell: fn(&R) -> Cell,
 }
 
-pub(super) const fn row<R>(name: &'static str, best: Best<R>, cell: fn(&R) -> Cell) -> Row<R> {
+pub(crate) const fn row<R>(name: &'static str, best: Best<R>, cell: fn(&R) -> Cell) -> Row<R> {
     Row { name, best, cell }
 }
 
-pub(super) struct Group<R: 'static> {
-    pub(super) name: &'static str,
-    pub(super) rows: &'static [Row<R>],
+pub(crate) struct Group<R: 'static> {
+    pub(crate) name: &'static str,
+    pub(crate) rows: &'static [Row<R>],
 }
 
-pub(super) fn whole(value: u64) -> Cell {
+pub(crate) fn whole(value: u64) -> Cell {
     Cell { text: count(value), value: Some(value as f64) }
 }
 
-pub(super) fn number(value: f64) -> Cell {
+pub(crate) fn number(value: f64) -> Cell {
     Cell { text: significant(value), value: Some(value).filter(|v| v.is_finite()) }
 }
 
-pub(super) fn optional(value: Option<f64>) -> Cell {
+pub(crate) fn optional(value: Option<f64>) -> Cell {
     value.map_or_else(missing, number)
 }
 
 /// A rate; 0 means that there was nothing to transfer, not that it was slow.
-pub(super) fn rate(value: f64) -> Cell {
+pub(crate) fn rate(value: f64) -> Cell {
     if value > 0.0 { number(value) } else { missing() }
 }
 
-pub(super) fn time(ns: f64) -> Cell {
+pub(crate) fn time(ns: f64) -> Cell {
     Cell { text: duration_ns(ns), value: Some(ns).filter(|v| v.is_finite()) }
 }
 
-pub(super) fn latency(of: &LatencyResult, figure: impl Fn(&Percentiles) -> u64) -> Cell {
+pub(crate) fn latency(of: &LatencyResult, figure: impl Fn(&Percentiles) -> u64) -> Cell {
     if of.percentiles.count == 0 { missing() } else { time(figure(&of.percentiles) as f64) }
 }
 
-pub(super) fn size(value: u64) -> Cell {
+pub(crate) fn size(value: u64) -> Cell {
     Cell { text: bytes(value), value: Some(value as f64) }
 }
 
-pub(super) fn missing() -> Cell {
+pub(crate) fn missing() -> Cell {
     Cell { text: MISSING.into(), value: None }
 }
 
 /// A table under way.
-pub(super) struct Comparison<'a, R> {
+pub(crate) struct Comparison<'a, R> {
     runs: &'a [R],
     body: String,
     marked: bool,
 }
 
 impl<'a, R: Column> Comparison<'a, R> {
-    pub(super) fn of(runs: &'a [R]) -> Self {
+    pub(crate) fn of(runs: &'a [R]) -> Self {
         Self { runs, body: String::new(), marked: false }
     }
 
     /// The rows of a group for which any run has a value.
-    pub(super) fn group(&mut self, group: &Group<R>) {
+    pub(crate) fn group(&mut self, group: &Group<R>) {
         let rows: Vec<_> = group
             .rows
             .iter()
@@ -104,7 +105,7 @@ impl<'a, R: Column> Comparison<'a, R> {
     }
 
     /// A row for each of `names`, which come with their titles.
-    pub(super) fn group_of(
+    pub(crate) fn group_of(
         &mut self,
         group: &str,
         names: &[(&str, String)],
@@ -129,7 +130,7 @@ impl<'a, R: Column> Comparison<'a, R> {
 
     /// A group of one row of sentences, set off as something that went wrong; nothing where no run
     /// has one.
-    pub(super) fn failures(&mut self, group: &str, row: &str, text: fn(&R) -> Option<&str>) {
+    pub(crate) fn failures(&mut self, group: &str, row: &str, text: fn(&R) -> Option<&str>) {
         if self.runs.iter().all(|run| text(run).is_none()) {
             return;
         }
@@ -159,7 +160,7 @@ impl<'a, R: Column> Comparison<'a, R> {
     }
 
     /// The table of that title, with `note` if anything is marked.
-    pub(super) fn html(self, title: &str, note: &str) -> String {
+    pub(crate) fn html(self, title: &str, note: &str) -> String {
         if self.runs.is_empty() {
             return NO_RUNS.into();
         }

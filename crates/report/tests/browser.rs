@@ -9,7 +9,6 @@ use std::process::Command;
 use dovetail_ftl::{Overrides, Profile};
 use dovetail_lab::HostCosts;
 use dovetail_lab::replay::{Pacing, ReplayJob, replay};
-use dovetail_lab::report;
 use dovetail_lab::results::Results;
 use dovetail_workload::trace::TraceOptions;
 
@@ -108,7 +107,7 @@ fn a_browser_draws_every_chart_of_a_replay_without_a_complaint() {
         "programs",
         "dies",
     ];
-    draws(&report::html(&results()), &charts);
+    draws(&dovetail_report::html(&results()), &charts);
 }
 
 #[test]
@@ -119,5 +118,5 @@ fn a_browser_draws_every_chart_of_a_bench_without_a_complaint() {
     let others = ["causes", "programs", "cdf", "addresses", "sizes", "segments", "dies", "wear"];
     let charts: Vec<&str> =
         curves.into_iter().chain(over_volume.iter().map(String::as_str)).chain(others).collect();
-    draws(&report::html(&bench_results()), &charts);
+    draws(&dovetail_report::html(&bench_results()), &charts);
 }

@@ -1,6 +1,6 @@
 //! The HTML reports: each one file that holds everything it needs.
 //!
-//! They show the runs of [`Results`](crate::results::Results) side by side. The tables are written
+//! They show the runs of [`Results`](dovetail_lab::results::Results) side by side. The tables are written
 //! here and can be read without JavaScript; the charts are drawn in the browser from the results,
 //! which the page carries as JSON. The page loads nothing: style sheets, scripts and the charting
 //! library (uPlot) stand in it, and its content security policy forbids all requests.

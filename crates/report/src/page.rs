@@ -1,49 +1,51 @@
 //! The page that all reports share: a template, its style, and its scripts.
 
-use super::format::escape;
-use serde::Serialize;
 use std::collections::BTreeSet;
 
-pub(super) const TEMPLATE: &str = include_str!("../../assets/report.html");
-pub(super) const CSS: &str = include_str!("../../assets/report.css");
-pub(super) const DARK_CSS: &str = include_str!("../../assets/report-dark.css");
+use serde::Serialize;
+
+use super::format::escape;
+
+pub(crate) const TEMPLATE: &str = include_str!("../assets/report.html");
+pub(crate) const CSS: &str = include_str!("../assets/report.css");
+pub(crate) const DARK_CSS: &str = include_str!("../assets/report-dark.css");
 /// What every report's script begins with: how charts are drawn.
-pub(super) const CHARTS_JS: &str = concat!(
-    include_str!("../../assets/format.js"),
-    include_str!("../../assets/frame.js"),
-    include_str!("../../assets/axis.js"),
-    include_str!("../../assets/lines.js"),
-    include_str!("../../assets/scatter.js"),
-    include_str!("../../assets/heatmap.js"),
-    include_str!("../../assets/bars.js"),
-    include_str!("../../assets/series.js"),
-    include_str!("../../assets/distribution.js"),
-    include_str!("../../assets/flash.js"),
+pub(crate) const CHARTS_JS: &str = concat!(
+    include_str!("../assets/format.js"),
+    include_str!("../assets/frame.js"),
+    include_str!("../assets/axis.js"),
+    include_str!("../assets/lines.js"),
+    include_str!("../assets/scatter.js"),
+    include_str!("../assets/heatmap.js"),
+    include_str!("../assets/bars.js"),
+    include_str!("../assets/series.js"),
+    include_str!("../assets/distribution.js"),
+    include_str!("../assets/flash.js"),
 );
 /// What it ends with: this starts it.
-pub(super) const START_JS: &str = include_str!("../../assets/report.js");
-pub(super) const LIBRARY_JS: &str = include_str!("../../assets/uPlot.iife.min.js");
-pub(super) const LIBRARY_CSS: &str = include_str!("../../assets/uPlot.min.css");
-pub(super) const LIBRARY_LICENSE: &str = include_str!("../../assets/uPlot.LICENSE");
+pub(crate) const START_JS: &str = include_str!("../assets/report.js");
+pub(crate) const LIBRARY_JS: &str = include_str!("../assets/uPlot.iife.min.js");
+pub(crate) const LIBRARY_CSS: &str = include_str!("../assets/uPlot.min.css");
+pub(crate) const LIBRARY_LICENSE: &str = include_str!("../assets/uPlot.LICENSE");
 
 /// Names listed in the heading before they are counted instead.
 const NAMES_LISTED: usize = 3;
 
 /// What one report puts into the page; all of it is HTML, but for `charts`, a script that names the charts.
-pub(super) struct Page<'a> {
-    pub(super) title: String,
-    pub(super) heading: &'static str,
-    pub(super) lede: String,
-    pub(super) summary: String,
-    pub(super) setup: String,
+pub(crate) struct Page<'a> {
+    pub(crate) title: String,
+    pub(crate) heading: &'static str,
+    pub(crate) lede: String,
+    pub(crate) summary: String,
+    pub(crate) setup: String,
     /// What words in the report mean.
-    pub(super) terms: &'static str,
-    pub(super) charts: &'a str,
+    pub(crate) terms: &'static str,
+    pub(crate) charts: &'a str,
 }
 
 impl Page<'_> {
     /// The page with `results` in it, for the charts.
-    pub(super) fn html(&self, results: &impl Serialize) -> String {
+    pub(crate) fn html(&self, results: &impl Serialize) -> String {
         fill(TEMPLATE, |name| match name {
             "title" => self.title.clone(),
             "heading" => self.heading.into(),
@@ -64,7 +66,7 @@ impl Page<'_> {
 }
 
 /// Replaces each `{{name}}` in `page`. What is put in is not searched again.
-pub(super) fn fill(page: &str, mut value: impl FnMut(&str) -> String) -> String {
+pub(crate) fn fill(page: &str, mut value: impl FnMut(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = page;
     while let Some((before, name, after)) = next_placeholder(rest) {
@@ -89,12 +91,12 @@ fn json(results: &impl Serialize) -> String {
 }
 
 /// So many `what`s.
-pub(super) fn counted(count: usize, what: &str) -> String {
+pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{}", super::format::count(count as u64), if count == 1 { "" } else { "s" })
 }
 
 /// The different names of the runs, or how many there are if they are many; escaped.
-pub(super) fn names<R>(runs: &[R], what: &str, name: impl Fn(&R) -> &str) -> String {
+pub(crate) fn names<R>(runs: &[R], what: &str, name: impl Fn(&R) -> &str) -> String {
     let different: BTreeSet<&str> = runs.iter().map(&name).collect();
     match different.len() {
         0 => format!("no {what}s"),
