@@ -237,7 +237,8 @@ pub trait BlockDevice {
     fn info(&self) -> DeviceInfo;
 
     /// Performs `command`, issued at virtual time `at`, and says when it completes. State changes at once;
-    /// commands must come in the order of `at`.
+    /// commands come in the order of `at`, and a device with a clock takes one of an earlier time at the
+    /// time of the last.
     ///
     /// # Errors
     /// See [`DeviceError`]; after an error other than [`DeviceError::PowerLost`] the device goes on working.

@@ -9,15 +9,16 @@ use dovetail_time::{Rng, SimTime};
 use dovetail_vfs::{Caller, Ino, Moment, NewNode, Simulated};
 
 type Device = RecordingDevice<MemoryDevice>;
+type Mounted = (Box<dyn Simulated>, Recording);
 
-fn f2fs() -> (Box<dyn Simulated>, Recording) {
+fn f2fs() -> Mounted {
     let mut device = MemoryDevice::new(128 << 8);
     dovetail_f2fs::mkfs::mkfs(&mut device, &dovetail_f2fs::mkfs::MkfsOptions::default()).unwrap();
     let (device, recording) = recorded(device);
     (Box::new(F2fs::mount(device, dovetail_f2fs::Options::default(), SimTime::ZERO).unwrap()), recording)
 }
 
-fn ext(kind: dovetail_ext::mkfs::Kind) -> (Box<dyn Simulated>, Recording) {
+fn ext(kind: dovetail_ext::mkfs::Kind) -> Mounted {
     let mut device = MemoryDevice::new(128 << 8);
     let options = dovetail_ext::mkfs::MkfsOptions::new(kind);
     let options = dovetail_ext::mkfs::MkfsOptions { block_size: Some(4096), ..options };
@@ -76,7 +77,7 @@ fn write_all(fs: &mut dyn Simulated, seed: u64, is_named: bool) {
 #[test]
 fn named_content_and_bytes_take_one_way() {
     use dovetail_ext::mkfs::Kind;
-    let file_systems: [(&str, &dyn Fn() -> (Box<dyn Simulated>, Recording)); 3] =
+    let file_systems: [(&str, &dyn Fn() -> Mounted); 3] =
         [("F2FS", &f2fs), ("ext4", &|| ext(Kind::Ext4)), ("ext3", &|| ext(Kind::Ext3))];
     for (name, mount) in file_systems {
         for seed in 0..5 {

@@ -47,7 +47,8 @@ pub use recover::{RecoveryReport, UnrecoveredDrive};
 
 /// A drive that is switched on.
 ///
-/// Commands must come in the order of their times. A command changes the drive's state at once; the
+/// Commands come in the order of their times; one of an earlier time is taken at the time of the
+/// last. A command changes the drive's state at once; the
 /// time that it takes is what its flash operations reserve. After [`DeviceError::PowerLost`] the
 /// drive answers nothing else; [`Drive::into_unrecovered`] is the way back.
 #[derive(Debug)]
@@ -372,7 +373,6 @@ impl Drive {
     }
 
     fn before_command(&mut self, at: SimTime) -> Result<(), DeviceError> {
-        debug_assert!(at >= self.last_command, "commands must come in the order of their times");
         if !self.medium.nand().is_powered() {
             return Err(DeviceError::PowerLost);
         }
@@ -429,6 +429,8 @@ impl BlockDevice for Drive {
         if let Command::Query(query) = command {
             return Ok(Completion::with(at, self.answer(query)?));
         }
+        // the drive's clock never goes back: a command of an earlier time comes now
+        let at = at.max(self.last_command);
         self.before_command(at)?;
         self.translation.begin_request(0);
         let at = at + self.config.command;
