@@ -3,8 +3,7 @@
 use dovetail_block::Scheduler;
 use dovetail_host::Planner;
 use dovetail_time::Ratio;
-use dovetail_vfs::Guarantees;
-use dovetail_vfs::{Figures, Limits, Simulated};
+use dovetail_vfs::{Figures, Guarantees, Limits, Simulated};
 use serde::Deserialize;
 
 use crate::FORMATS;

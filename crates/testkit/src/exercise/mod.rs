@@ -1,8 +1,9 @@
 //! Random operations that are the same every time, and comparison of two file systems that perform them.
 //!
 //! ```
+//! use dovetail_testkit::Model;
 //! use dovetail_testkit::exercise::{Generator, Profile, Subject, compare_run};
-//! use dovetail_vfs::{Caller, Limits, Model};
+//! use dovetail_vfs::{Caller, Limits};
 //! let mut one = Subject::new(Model::new(Limits::default(), &Caller::default()));
 //! let mut other = Subject::new(Model::new(Limits::default(), &Caller::default()));
 //! let mut operations = Generator::new(7, Profile::default());
