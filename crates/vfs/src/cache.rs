@@ -27,12 +27,12 @@ struct Page {
 struct Chunk {
     present: u64,
     dirty: u64,
-    /// Where each page that is present lies.
+    /// Index in `PageCache::pages` of each present page.
     slots: [u32; CHUNK as usize],
 }
 
-/// Pages of files. Dirty ones stay until they are marked clean; of the others, those not used lately go when there are
-/// more pages than the bound (second chance).
+/// Pages of files. Dirty ones stay until they are marked clean; of the others, those not used
+/// lately go when there are more pages than the bound (second chance).
 #[derive(Debug)]
 pub struct PageCache {
     pages: Vec<Page>,
@@ -50,7 +50,7 @@ pub struct PageCache {
     bound: usize,
 }
 
-/// What is in memory of one file.
+/// Cached pages of one file.
 #[derive(Debug, Default)]
 struct File {
     /// Numbers of its chunks, and of those with dirty pages.
@@ -90,7 +90,7 @@ impl PageCache {
         }
     }
 
-    /// How many pages there are.
+    /// Number of pages.
     pub fn len(&self) -> usize {
         self.pages.len()
     }
@@ -117,7 +117,8 @@ impl PageCache {
         Some(&page.content)
     }
 
-    /// The bytes of a page, to be changed; pages that are no bytes become zeros. Marking it dirty is the caller's.
+    /// The bytes of a page, to be changed; pages that are no bytes become zeros. Marking it dirty
+    /// is the caller's.
     pub fn bytes_mut(&mut self, ino: u64, index: u64) -> Option<&mut BlockBytes> {
         let slot = self.slot_of(ino, index)?;
         let page = &mut self.pages[slot];
@@ -288,12 +289,12 @@ impl PageCache {
         pages
     }
 
-    /// How many dirty pages a file has.
+    /// Number of dirty pages of a file.
     pub fn dirty_count(&self, ino: u64) -> usize {
         self.files.get(&ino).map_or(0, |file| file.dirty)
     }
 
-    /// How many dirty pages there are.
+    /// Number of dirty pages.
     pub fn dirty_total(&self) -> usize {
         self.dirty
     }

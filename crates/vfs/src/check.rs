@@ -1,8 +1,8 @@
-//! What the checks of all formats hand back.
+//! Results of the checks of all formats.
 
 use std::fmt;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Nothing is wrong; worth knowing.
@@ -39,18 +39,18 @@ impl fmt::Display for Name {
 pub struct Kind<R: 'static = ()> {
     /// The variant's name.
     pub name: &'static str,
-    /// How bad it is.
+    /// Severity of its findings.
     pub severity: Severity,
-    /// What a repair does about it.
+    /// Action of a repair on its findings.
     pub remedy: R,
-    /// What it means, in a sentence or two.
+    /// Meaning, in a sentence or two.
     pub about: &'static str,
 }
 
 /// A finding of one format's check: an enum with a variant for each kind, declared with
 /// [`crate::findings`].
 pub trait Finding: Sized + 'static {
-    /// What a repair does about a kind.
+    /// Action of a repair on a kind.
     type Remedy: Copy;
 
     /// All kinds, in the order of the documentation.
@@ -136,7 +136,7 @@ macro_rules! remedy {
     };
 }
 
-/// What a check found: findings `F`, and what was counted on the way.
+/// Result of a check: findings `F`, and counts `C` made on the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report<F, C> {
     /// The findings in the order of the check; of each kind only the first ones, as many as the
@@ -154,7 +154,7 @@ impl<F, C: Default> Default for Report<F, C> {
 }
 
 impl<F: Finding, C> Report<F, C> {
-    /// How many findings of a severity there were, kept or not.
+    /// Number of findings of a severity, kept or not.
     pub fn count(&self, severity: Severity) -> u64 {
         self.kinds().filter(|&(kind, _)| kind.severity == severity).map(|(_, seen)| seen).sum()
     }
@@ -164,7 +164,7 @@ impl<F: Finding, C> Report<F, C> {
         self.count(Severity::Error) == 0
     }
 
-    /// How many findings there were of each kind that occurred, in the order of [`Finding::KINDS`].
+    /// Number of findings of each kind that occurred, in the order of [`Finding::KINDS`].
     pub fn kinds(&self) -> impl Iterator<Item = (Kind<F::Remedy>, u64)> {
         F::KINDS.iter().copied().zip(self.seen.iter().copied()).filter(|&(_, seen)| seen > 0)
     }

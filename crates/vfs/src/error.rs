@@ -1,6 +1,6 @@
-//! Why a call failed, as the errno that a system call returns and a sentence.
+//! Error of a call: the errno that a system call returns, and a sentence.
 
-/// Why a call failed.
+/// Error of a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// ENOENT
@@ -57,8 +57,8 @@ pub enum Error {
     /// EBUSY
     #[error("it is in use")]
     Busy,
-    /// EAGAIN: something that another call began has to end first, and the device below makes plans (`BlockDevice::has_come`): the same
-    /// call again will find it done.
+    /// EAGAIN: something that another call began has to end first, and the device below makes plans
+    /// (`BlockDevice::has_come`): the same call again will find it done.
     #[error("another call is in the way: try again")]
     Again,
     /// EIO: the device failed.

@@ -1,9 +1,9 @@
-//! What kind of file an inode is: in its mode, and as a directory entry of ext and F2FS says it.
+//! Kind of file: in an inode's mode, and in a directory entry of ext and F2FS.
 
 use crate::mode::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK, kind};
 
-/// What a directory entry says that its inode is: a number that ext and F2FS share with the kernel's VFS (`FT_REG_FILE` and its
-/// kin).
+/// Kind of file in a directory entry: a number that ext and F2FS share with the kernel's VFS
+/// (`FT_REG_FILE` and its kin).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileType(pub u8);
 

@@ -28,7 +28,7 @@ pub struct Caller {
     pub now: Timestamp,
 }
 
-/// What stat shows.
+/// Attributes of an inode, as stat shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
     /// The inode.
@@ -69,7 +69,7 @@ impl Attr {
     }
 }
 
-/// What setattr changes; what is `None` stays.
+/// Attributes that setattr changes; `None` leaves one as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetAttr {
     /// Permissions; the type cannot change.
@@ -97,7 +97,7 @@ pub struct NewNode {
     pub rdev: (u32, u32),
 }
 
-/// What statfs shows, in blocks of 4096 bytes.
+/// Size of a volume, as statfs shows it, in blocks of 4096 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatFs {
     /// Size of the volume.
@@ -121,11 +121,11 @@ pub struct DirEntry {
     pub ino: Ino,
     /// The bits of a mode that say what it is, `S_IFMT`.
     pub kind: u16,
-    /// Where a listing goes on after this entry.
+    /// Position at which a listing goes on after this entry.
     pub cookie: u64,
 }
 
-/// How rename treats a name that is taken.
+/// Flags of rename, for a name that is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RenameFlags {
     /// It is an error (`RENAME_NOREPLACE`).
@@ -134,7 +134,7 @@ pub struct RenameFlags {
     pub exchange: bool,
 }
 
-/// What fallocate does to a range.
+/// Change that fallocate makes to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallocate {
     /// Reserves blocks; the file grows to the end of the range unless `keep_size`.
@@ -151,7 +151,7 @@ pub enum Fallocate {
     },
 }
 
-/// How setxattr treats an attribute that is there, or is not.
+/// Flags of setxattr, for an attribute that is there, or is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XattrFlags {
     /// It must not be there (`XATTR_CREATE`).
@@ -162,9 +162,9 @@ pub struct XattrFlags {
 
 /// A file system. Names are single components of 1 to 255 bytes without NUL and slash.
 ///
-/// Whether the caller may do what it asks for is not checked here; what follows from doing it is (times, link counts,
-/// inherited groups). Inode numbers come from [`Self::lookup`] and from the calls that make inodes; one that
-/// is gone gives [`Error::NotFound`].
+/// Permissions of the caller are not checked here. The consequences of a call are carried out:
+/// times, link counts, inherited groups. Inode numbers come from [`Self::lookup`] and from the
+/// calls that make inodes; one that is gone gives [`Error::NotFound`].
 pub trait FileSystem {
     /// The root directory.
     fn root(&self) -> Ino;
@@ -172,7 +172,7 @@ pub trait FileSystem {
     /// Sizes and what is free.
     ///
     /// # Errors
-    /// What the file system cannot read; the same for every call below.
+    /// A read error of the file system; the same for every call below.
     fn statfs(&mut self) -> Result<StatFs, Error>;
 
     /// The entry `name` of directory `dir`; "." and ".." are entries as well.
@@ -181,7 +181,7 @@ pub trait FileSystem {
     /// [`Error::NotFound`], [`Error::NotADirectory`], [`Error::NameTooLong`].
     fn lookup(&mut self, dir: Ino, name: &[u8]) -> Result<Attr, Error>;
 
-    /// What stat shows.
+    /// Attributes of the inode.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -199,11 +199,13 @@ pub trait FileSystem {
         }
     }
 
-    /// Changes attributes, and nothing but those: taking set-id bits away from a file that gets a new owner, size or
-    /// content is the caller's part (a kernel does it with a change of the mode).
+    /// Changes attributes, and nothing but those: taking set-id bits away from a file that gets a
+    /// new owner, size or content is the caller's part (a kernel does it with a change of the
+    /// mode).
     ///
     /// # Errors
-    /// [`Error::FileTooBig`], [`Error::IsADirectory`] or [`Error::Invalid`] for a size of what has none, [`Error::NoSpace`].
+    /// [`Error::FileTooBig`], [`Error::IsADirectory`] or [`Error::Invalid`] for a size of what has
+    /// none, [`Error::NoSpace`].
     fn setattr(&mut self, caller: &Caller, ino: Ino, changes: &SetAttr) -> Result<Attr, Error>;
 
     /// The target of a symbolic link.
@@ -212,11 +214,12 @@ pub trait FileSystem {
     /// [`Error::Invalid`] if it is none.
     fn readlink(&mut self, ino: Ino) -> Result<Vec<u8>, Error>;
 
-    /// Makes an inode and names it. In a directory with setgid it takes the directory's group, and a new directory setgid.
+    /// Makes an inode and names it. In a directory with setgid it takes the directory's group, and
+    /// a new directory setgid.
     ///
     /// # Errors
-    /// [`Error::Exists`], [`Error::NotADirectory`], [`Error::NameTooLong`], [`Error::NoSpace`]; [`Error::NotFound`] in a
-    /// directory that was removed.
+    /// [`Error::Exists`], [`Error::NotADirectory`], [`Error::NameTooLong`], [`Error::NoSpace`];
+    /// [`Error::NotFound`] in a directory that was removed.
     fn create(&mut self, caller: &Caller, dir: Ino, name: &[u8], node: &NewNode) -> Result<Attr, Error>;
 
     /// Makes a symbolic link of 1 to 4095 bytes.
@@ -240,14 +243,16 @@ pub trait FileSystem {
     /// Takes away an empty directory.
     ///
     /// # Errors
-    /// [`Error::NotFound`], [`Error::NotADirectory`], [`Error::NotEmpty`]; [`Error::Invalid`] for ".".
+    /// [`Error::NotFound`], [`Error::NotADirectory`], [`Error::NotEmpty`]; [`Error::Invalid`] for
+    /// ".".
     fn rmdir(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error>;
 
     /// Renames, as renameat2(2) does; both names for the same inode is no change.
     ///
     /// # Errors
     /// As rename(2): [`Error::NotFound`], [`Error::Exists`] with `no_replace`, [`Error::NotEmpty`],
-    /// [`Error::IsADirectory`], [`Error::NotADirectory`]; [`Error::Invalid`] for a directory that would go below itself.
+    /// [`Error::IsADirectory`], [`Error::NotADirectory`]; [`Error::Invalid`] for a directory that
+    /// would go below itself.
     fn rename(
         &mut self,
         caller: &Caller,
@@ -262,10 +267,11 @@ pub trait FileSystem {
     /// `count` of those who kept it have gone. With the last of them an inode without names goes.
     ///
     /// # Errors
-    /// What the file system cannot write.
+    /// A write error of the file system.
     fn forget(&mut self, ino: Ino, count: u64) -> Result<(), Error>;
 
-    /// Reads from byte `offset` on and returns how many bytes there were: less than asked for at the end of the file.
+    /// Reads from byte `offset` on and returns how many bytes there were: less than asked for at
+    /// the end of the file.
     ///
     /// # Errors
     /// [`Error::IsADirectory`].
@@ -302,14 +308,16 @@ pub trait FileSystem {
     /// [`Error::BeyondEnd`] at or beyond the end.
     fn seek_hole(&mut self, ino: Ino, offset: u64) -> Result<u64, Error>;
 
-    /// Makes the file survive a power cut; with `data_only` its content and what is needed to find it.
+    /// Makes the file survive a power cut; with `data_only` its content and what is needed to find
+    /// it.
     ///
     /// # Errors
     /// [`Error::Io`].
     fn fsync(&mut self, ino: Ino, data_only: bool) -> Result<(), Error>;
 
-    /// Hands to the device what an fsync of the file would first wait for, without waiting. True if the caller, before the fsync
-    /// itself, may make that durable on its own while others use the file system.
+    /// Hands to the device what an fsync of the file would first wait for, without waiting. True if
+    /// the caller, before the fsync itself, may make that durable on its own while others use the
+    /// file system.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -317,8 +325,8 @@ pub trait FileSystem {
         Ok(false)
     }
 
-    /// As [`Self::fsync`] of each of the files, for callers who wait at the same time: what they need may be done once for
-    /// all. The answers are in the same order.
+    /// As [`Self::fsync`] of each of the files, for callers who wait at the same time: what they
+    /// need may be done once for all. The answers are in the same order.
     fn fsync_several(&mut self, files: &[(Ino, bool)]) -> Vec<Result<(), Error>> {
         files.iter().map(|&(ino, data_only)| self.fsync(ino, data_only)).collect()
     }
@@ -343,7 +351,7 @@ pub trait FileSystem {
         entry: &mut dyn FnMut(DirEntry) -> bool,
     ) -> Result<(), Error>;
 
-    /// What a listing of the directory leaves out, since it is damaged.
+    /// Reports what a listing leaves out because the directory is damaged.
     ///
     /// # Errors
     /// As [`Self::readdir`].
@@ -351,7 +359,8 @@ pub trait FileSystem {
         Ok(LeftOut::default())
     }
 
-    /// The value of an extended attribute, called "user.comment" and the like; ACLs in the system's form.
+    /// The value of an extended attribute, called "user.comment" and the like; ACLs in the system's
+    /// form.
     ///
     /// # Errors
     /// [`Error::NoAttribute`], [`Error::Unsupported`] for a name space that there is not.
@@ -360,8 +369,8 @@ pub trait FileSystem {
     /// Sets an extended attribute.
     ///
     /// # Errors
-    /// [`Error::Exists`], [`Error::NoAttribute`] by `flags`; [`Error::NoSpace`] or [`Error::TooBig`];
-    /// [`Error::Unsupported`] for a name space that there is not.
+    /// [`Error::Exists`], [`Error::NoAttribute`] by `flags`; [`Error::NoSpace`] or
+    /// [`Error::TooBig`]; [`Error::Unsupported`] for a name space that there is not.
     fn setxattr(
         &mut self,
         caller: &Caller,
@@ -383,11 +392,11 @@ pub trait FileSystem {
     /// [`Error::NoAttribute`].
     fn removexattr(&mut self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error>;
 
-    /// When [`Self::wake`] has something to do; `None` for never.
+    /// Time at which [`Self::wake`] has something to do; `None` for never.
     fn next_wake(&self) -> Option<SimTime>;
 
-    /// Sets the time of the calls from now on, [`Self::wake`] among them. Whoever holds the file system sets it before each call;
-    /// it never goes back.
+    /// Sets the time of the calls from now on, [`Self::wake`] among them. Whoever holds the file
+    /// system sets it before each call; it never goes back.
     fn set_now(&mut self, now: Moment);
 
     /// Does what a kernel would have done in the background by now.
@@ -396,12 +405,14 @@ pub trait FileSystem {
     /// [`Error::Io`].
     fn wake(&mut self) -> Result<(), Error>;
 
-    /// The file system as one whose pointers can lead to the device's own addresses; `None` for one that has no such pointers.
+    /// The file system as one whose pointers can lead to the device's own addresses; `None` for one
+    /// that has no such pointers.
     fn devirtualizer(&mut self) -> Option<&mut dyn Devirtualize> {
         None
     }
 
-    /// The end of the mount: everything survives a power cut, and what was still held without a name goes.
+    /// The end of the mount: everything survives a power cut, and what was still held without a
+    /// name goes.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -1,18 +1,21 @@
-//! What a file system keeps over a power cut.
+//! Guarantees of a file system over a power cut.
 
 use dovetail_block::BLOCK_SIZE;
 
-/// What a file system promises beyond POSIX.
+/// Promises of a file system beyond POSIX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarantees {
-    /// An fsync that a power cut interrupts leaves its file as it was or as it was to become, nothing else.
+    /// An fsync that a power cut interrupts leaves its file as it was or as it was to become,
+    /// nothing else.
     pub atomic_fsync: bool,
-    /// A block that a file had when its content was last made durable does not change before the next fsync of the file or
-    /// sync, whatever was written since and whatever became durable for other reasons.
+    /// A block that a file had when its content was last made durable does not change before the
+    /// next fsync of the file or sync, whatever was written since and whatever became durable for
+    /// other reasons.
     pub updates_wait: bool,
-    /// What makes a file's attributes durable makes its times durable, too.
+    /// Times of a file become durable together with its other attributes.
     pub times: bool,
-    /// Bytes of a file's content that a power cut leaves as a whole, old or new: the size of a block. It divides 4096.
+    /// Bytes of a file's content that a power cut leaves as a whole, old or new: the size of a
+    /// block. It divides 4096.
     pub content_unit: usize,
 }
 

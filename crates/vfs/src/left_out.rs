@@ -1,12 +1,12 @@
-//! What of a damaged directory cannot be shown.
+//! Parts of a damaged directory that cannot be shown.
 
 use std::fmt::Display;
 
 /// Sentences kept for one directory. Assumed: a block of entries that is all wrong is told in full.
 const KEPT: usize = 256;
 
-/// Why entries, or blocks of them, were left out of a listing; of a directory with much damage the
-/// first ones, and a count.
+/// Reasons why entries, or blocks of them, were left out of a listing. For a directory with much
+/// damage: the first ones, and a count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     told: Vec<String>,

@@ -1,7 +1,8 @@
-//! What a file system offers to whoever uses it: a mount, a simulated host, a test.
+//! Interface of a file system for its users: a mount, a simulated host, a test.
 //!
-//! [`FileSystem`] has what FUSE needs and no more. Calls are plain synchronous code; clocks, threads and permission
-//! checks are the caller's. Errors carry the errno that a system call returns.
+//! [`FileSystem`] has what FUSE needs and no more. Calls are plain synchronous code; clocks,
+//! threads and permission checks are the caller's. Errors carry the errno that a system call
+//! returns.
 
 mod cache;
 pub mod check;

@@ -1,6 +1,6 @@
-//! What a file system can store.
+//! Limits of a file system.
 
-/// What an extended attribute takes of the room for all.
+/// Space that an extended attribute takes of the room for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XattrLayout {
     /// 4 bytes, its name without the prefix and its value, rounded up to a multiple of 4: F2FS.
@@ -9,7 +9,7 @@ pub enum XattrLayout {
     Apart,
 }
 
-/// How much the modelled file system can store.
+/// Limits of the modelled file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a file.
@@ -20,7 +20,7 @@ pub struct Limits {
     pub xattr_value: usize,
     /// Bytes of all extended attributes of an inode, as many each as the layout says.
     pub xattr_total: usize,
-    /// What an extended attribute takes.
+    /// Space that an extended attribute takes.
     pub xattr_layout: XattrLayout,
     /// Bytes of a symbolic link's target: a path with its NUL is at most 4096 bytes (`PATH_MAX`).
     pub symlink: usize,
@@ -31,7 +31,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// What F2FS can store with 200 bytes of inline attributes (`inline_xattr`, the default).
+    /// Limits of F2FS with 200 bytes of inline attributes (`inline_xattr`, the default).
     fn default() -> Self {
         Self {
             file_size: 4096 * (2 * 1018 + 2 * 1018 * 1018 + 1018 * 1018 * 1018),

@@ -1,13 +1,14 @@
 //! From a path to a file, through directories and symbolic links.
 
-/// How many symbolic links are followed on one path; the Linux kernel's limit (path_resolution(7)).
+/// Number of symbolic links that are followed on one path; the Linux kernel's limit
+/// (path_resolution(7)).
 pub const MAX_SYMLINKS: u32 = 40;
 
-/// What paths are followed in.
+/// A tree in which paths are followed.
 pub trait PathTree {
     /// A file of it.
     type File;
-    /// What goes wrong on the way.
+    /// An error on the way.
     type Error;
 
     /// The root directory.
@@ -32,8 +33,9 @@ pub trait PathTree {
     fn too_many_symlinks(&self) -> Self::Error;
 }
 
-/// What `path` leads to from the root. A target that begins with a slash begins at the tree's root; "", "/" and "." are the
-/// root; a symbolic link at the end is followed if `follow_last`.
+/// Finds the file that `path` leads to from the root. A target that begins with a slash begins at
+/// the tree's root; "", "/" and "." are the root; a symbolic link at the end is followed if
+/// `follow_last`.
 ///
 /// # Errors
 /// The tree's.

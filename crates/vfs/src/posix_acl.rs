@@ -1,8 +1,9 @@
-//! POSIX access control lists: what the disk holds (the same in F2FS and ext) is shorter than what the system shows.
+//! POSIX access control lists: what the disk holds (the same in F2FS and ext) is shorter than what
+//! the system shows.
 //!
-//! On disk: u32 version 1, then entries of u16 tag, u16 permissions, and a u32 id only for named users and groups.
-//! The system's form (acl(5), `posix_acl_xattr.h`): u32 version 2, and every entry with an id, all ones where
-//! there is none.
+//! On disk: u32 version 1, then entries of u16 tag, u16 permissions, and a u32 id only for named
+//! users and groups. The system's form (acl(5), `posix_acl_xattr.h`): u32 version 2, and every
+//! entry with an id, all ones where there is none.
 
 const DISK_VERSION: u32 = 1;
 const SYSTEM_VERSION: u32 = 2;
@@ -35,9 +36,10 @@ pub fn to_system(disk: &[u8]) -> Option<Vec<u8>> {
     rest.is_empty().then_some(system)
 }
 
-/// What is stored for `system`, a list in the system's form; `None` if that is no list that the kernel would take (its
-/// entries in order; one each for owner, group and others; a mask if there are named users or groups). A list without
-/// entries is stored as one: whoever sets it means to remove the list.
+/// Converts `system`, a list in the system's form, to the stored form; `None` if the kernel would
+/// not take the list. The kernel takes a list with its entries in order, one each for owner, group
+/// and others, and a mask if there are named users or groups. A list without entries is stored as
+/// one: whoever sets it means to remove the list.
 pub fn from_system(system: &[u8]) -> Option<Vec<u8>> {
     let (version, rest) = system.split_first_chunk()?;
     let (entries, incomplete) = rest.as_chunks::<8>();

@@ -1,4 +1,5 @@
-//! What a simulation asks of a file system beyond a mount: content that is named instead of carried, and figures.
+//! Interface of a file system for a simulation, beyond a mount: content that is named instead of
+//! carried, and figures.
 
 use dovetail_block::Content;
 use dovetail_time::SimTime;
@@ -7,13 +8,13 @@ use crate::{Caller, Count, Error, FileSystem, Ino};
 
 /// A file system under simulation.
 pub trait Simulated: FileSystem {
-    /// When the last call returned, on a device that carries commands out when they are submitted: when all that it waited
-    /// for was done.
+    /// Time at which the last call returned, on a device that carries commands out when they are
+    /// submitted: all that the call waited for was done.
     fn returned_at(&self) -> SimTime;
 
-    /// Writes `len` bytes at `offset`. `contents` are the blocks of 4096 bytes that the range touches as they are after the write; a
-    /// block of which only a part is written is read first if it has to be. A direct write waits for the device, and is of whole
-    /// blocks.
+    /// Writes `len` bytes at `offset`. `contents` are the blocks of 4096 bytes that the range
+    /// touches as they are after the write; a block of which only a part is written is read first
+    /// if it has to be. A direct write waits for the device, and is of whole blocks.
     ///
     /// # Errors
     /// As [`FileSystem::write`].
@@ -26,8 +27,8 @@ pub trait Simulated: FileSystem {
         direct: bool,
     ) -> Result<(), Error>;
 
-    /// Reads blocks of 4096 bytes from block `first` on; what lies behind the end, or in a hole, is empty. A direct read
-    /// goes past the page cache.
+    /// Reads blocks of 4096 bytes from block `first` on; what lies behind the end, or in a hole, is
+    /// empty. A direct read goes past the page cache.
     ///
     /// # Errors
     /// As [`FileSystem::read`].
@@ -45,9 +46,10 @@ pub trait Simulated: FileSystem {
     /// In how many pieces the file lies on the device, each of neighbouring blocks.
     ///
     /// # Errors
-    /// What the file system cannot read.
+    /// A read error of the file system.
     fn pieces(&mut self, ino: Ino) -> Result<u64, Error>;
 
-    /// The volume in at most `cells` equal parts, in the order of addresses: the share of blocks in use in each, 0 to 1.
+    /// The volume in at most `cells` equal parts, in the order of addresses: the share of blocks in
+    /// use in each, 0 to 1.
     fn occupancy(&self, cells: usize) -> Vec<f64>;
 }

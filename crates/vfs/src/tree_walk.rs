@@ -1,4 +1,5 @@
-//! Walking a whole tree that is read without a mount: every entry once, directories before what they contain.
+//! Walking a whole tree that is read without a mount: every entry once, directories before what
+//! they contain.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -8,33 +9,33 @@ pub type Names<N> = Vec<(Vec<u8>, N)>;
 
 /// A volume that can be walked.
 pub trait Walk {
-    /// What an inode is known by.
+    /// Number of an inode.
     type Number: Copy + Eq + Hash;
     /// An inode.
     type Inode: Clone;
-    /// Why something cannot be read.
+    /// An error of the volume.
     type Error;
 
     /// The inode of a number.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// An inode that cannot be read.
     fn inode_of(&mut self, number: Self::Number) -> Result<Self::Inode, Self::Error>;
 
     /// The names in a directory and what they lead to, without "." and "..".
     ///
     /// # Errors
-    /// Why it cannot be listed.
+    /// A directory that cannot be listed.
     fn names_in(&mut self, dir: &Self::Inode) -> Result<Names<Self::Number>, Self::Error>;
 
     /// It is a directory.
     fn is_dir(inode: &Self::Inode) -> bool;
 
-    /// What is wrong when a directory is reached a second time.
+    /// The error for a directory that is reached a second time.
     fn loop_at(number: Self::Number) -> Self::Error;
 }
 
-/// What a walk has come to.
+/// A file that a walk has come to, or an error in its place.
 #[derive(Debug)]
 pub struct WalkEntry<I, E> {
     /// The path from where the walk began, names joined by slashes; empty for the start itself.
@@ -43,7 +44,7 @@ pub struct WalkEntry<I, E> {
     pub inode: Result<I, E>,
 }
 
-/// What a walk does with a directory that it has come to.
+/// Next step of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
     /// Go on, into the directory if it is one.
@@ -54,8 +55,9 @@ pub enum Visit {
     Stop,
 }
 
-/// Calls `visit` for `start` and all below it. A directory that cannot be listed is visited a second time with the error. A
-/// directory that is reached twice is an error and is not entered, so that every walk ends.
+/// Calls `visit` for `start` and all below it. A directory that cannot be listed is visited a
+/// second time with the error. A directory that is reached twice is an error and is not entered, so
+/// that every walk ends.
 pub fn walk<V: Walk>(
     volume: &mut V,
     start: V::Number,

@@ -52,7 +52,7 @@ impl<'a> WriteData<'a> {
         }
     }
 
-    /// Whether nothing is written.
+    /// Is true if nothing is written.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -116,8 +116,8 @@ impl PageWrite<'_> {
         self.index * BLOCK_SIZE + (self.start + self.len) as u64
     }
 
-    /// Whether the page keeps bytes of a file of `size` bytes that are not written, so that it has
-    /// to be read first.
+    /// Is true if the page keeps bytes of a file of `size` bytes that are not written, so that it
+    /// has to be read first.
     pub const fn keeps_bytes(&self, size: u64) -> bool {
         self.start > 0 || (self.len < BLOCK_SIZE as usize && self.end() < size)
     }
