@@ -26,7 +26,7 @@ impl fmt::Display for Lba {
 pub struct BlockRange {
     /// The first block.
     pub start: Lba,
-    /// How many blocks.
+    /// Number of blocks.
     pub blocks: u64,
 }
 
@@ -53,12 +53,13 @@ impl fmt::Display for BlockRange {
     }
 }
 
-/// A run of sectors, as discards give it: with 64 bits it spans the largest address space, of which bytes would not.
+/// A run of sectors, as discards give it: with 64 bits it spans the largest address space, of which
+/// bytes would not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SectorRange {
     /// The first sector.
     pub start: u64,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: u64,
 }
 
@@ -104,7 +105,7 @@ impl From<BlockRange> for SectorRange {
 pub struct ByteRange {
     /// The first byte.
     pub start: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: u64,
 }
 

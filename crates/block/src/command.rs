@@ -6,8 +6,8 @@ use crate::devirtualize::Devirtualize;
 use crate::query::Query;
 use crate::remap::{RemapPair, RemapWhen};
 
-/// The number of a write stream: blocks that the writer expects to die together. Devices with fewer streams
-/// take the number modulo theirs.
+/// The number of a write stream: blocks that the writer expects to die together. Devices with fewer
+/// streams take the number modulo theirs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u8);
 
@@ -15,16 +15,16 @@ pub struct StreamId(pub u8);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Inode(pub u32);
 
-/// What the writer knows of the blocks that it writes.
+/// Hints of the writer about the blocks that it writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// Which stream to place them in.
+    /// Stream to place them in.
     pub stream: StreamId,
-    /// Which inode they belong to.
+    /// Inode that they belong to.
     pub inode: Inode,
 }
 
-/// What a write carries.
+/// Content of a write.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
     /// Block `i` of the write holds pattern [`Pattern::nth`]`(i)`.
@@ -34,7 +34,8 @@ pub enum Data<'a> {
 }
 
 impl Data<'_> {
-    /// How many blocks are given; `None` for patterns, of which there are as many as the range has blocks.
+    /// Number of blocks given; `None` for patterns, of which there are as many as the range has
+    /// blocks.
     pub const fn blocks(&self) -> Option<u64> {
         match self {
             Self::Patterns(_) => None,
@@ -51,40 +52,42 @@ impl Data<'_> {
     }
 }
 
-/// One command to a device. Commands that only some devices have come with a capability of their own
-/// (see [`crate::Capabilities`]); a device answers one that it lacks with [`crate::DeviceError::Unsupported`].
+/// One command to a device. Commands that only some devices have come with a capability of their
+/// own (see [`crate::Capabilities`]); a device answers one that it lacks with
+/// [`crate::DeviceError::Unsupported`].
 #[derive(Debug)]
 pub enum Command<'a> {
     /// Reads a range of blocks.
     Read {
-        /// What to read.
+        /// Blocks to read.
         range: BlockRange,
-        /// Where the content goes: one entry a block; `None` when only the time counts.
+        /// Destination of the content: one entry a block; `None` when only the time counts.
         into: Option<&'a mut [Content]>,
     },
     /// Writes a range of blocks.
     Write {
-        /// Where to.
+        /// Blocks to write.
         range: BlockRange,
-        /// What.
+        /// Content to write.
         data: Data<'a>,
-        /// What the writer knows of it.
+        /// Hints of the writer.
         hints: Hints,
         /// Force unit access: complete only when these blocks survive a power cut.
         fua: bool,
     },
     /// Completes when everything acknowledged before survives a power cut.
     Flush,
-    /// The content of these ranges is no longer needed; blocks that lie in one as a whole read as empty from
-    /// now on, parts of blocks keep what they hold.
+    /// The content of these ranges is no longer needed; blocks that lie in one as a whole read as
+    /// empty from now on, parts of blocks keep what they hold.
     Discard {
         /// Any number of ranges, at any alignment.
         ranges: &'a [SectorRange],
     },
-    /// Moves blocks to other addresses without writing them again: wholly or not at all, and durable when it completes,
-    /// with the content that it moves. Sources and destinations are distinct. See [`crate::RemapLimits`].
+    /// Moves blocks to other addresses without writing them again: wholly or not at all, and
+    /// durable when it completes, with the content that it moves. Sources and destinations are
+    /// distinct. See [`crate::RemapLimits`].
     Remap {
-        /// What moves where.
+        /// Destination and source of each block.
         pairs: &'a [RemapPair],
         /// Now, or as part of a batch.
         when: RemapWhen,

@@ -1,4 +1,4 @@
-//! What a block holds: a name for what was written, or the bytes themselves.
+//! Content of a block: a name for what was written, or the bytes themselves.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +8,17 @@ use crate::addr::BLOCK_SIZE;
 /// The bytes of one block.
 pub type BlockBytes = [u8; BLOCK_SIZE as usize];
 
-/// A name for what was written to a block, in place of its bytes: 43 bits, compared but never decoded.
+/// A name for what was written to a block, in place of its bytes: 43 bits, compared but never
+/// decoded.
 ///
-/// Simulations write patterns, so that a drive of hundreds of gigabytes fits in a laptop while every read is
-/// still checked against what was last written.
+/// Simulations write patterns, so that a drive of hundreds of gigabytes fits in a laptop while
+/// every read is still checked against what was last written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pattern(u64);
 
 impl Pattern {
-    /// The largest pattern: 2^43 - 1. Small enough that a flash page holds its pattern, its stream and its
-    /// sequence number in eight bytes.
+    /// The largest pattern: 2^43 - 1. Small enough that a flash page holds its pattern, its stream
+    /// and its sequence number in eight bytes.
     pub const MAX: u64 = (1 << 43) - 1;
 
     /// The pattern of number `n`, taken modulo 2^43: a counter of writes names each write.
@@ -25,8 +26,8 @@ impl Pattern {
         Self(n & Self::MAX)
     }
 
-    /// The pattern that names version `version` of block `offset` of `object` (a file, a volume): a mix of the
-    /// three, so that two different names are equal with probability 2^-43.
+    /// The pattern that names version `version` of block `offset` of `object` (a file, a volume): a
+    /// mix of the three, so that two different names are equal with probability 2^-43.
     pub const fn named(object: u64, offset: u64, version: u64) -> Self {
         let mut hash = 0x243F_6A88_85A3_08D3_u64;
         hash = mix(hash ^ object);

@@ -7,14 +7,14 @@ use crate::command::{Command, Inode};
 use crate::devirtualize::{DeviceSpace, OpenRenames, Rename};
 use crate::remap::RemapLimits;
 
-/// What a device can beyond reading, writing and flushing.
+/// Capabilities of a device beyond reading, writing and flushing.
 ///
 /// A file system that needs a capability which its device lacks refuses to mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// [`Command::Discard`] unmaps blocks.
     pub discard: bool,
-    /// How many write streams are kept apart; 1 when stream hints change nothing.
+    /// Number of write streams that are kept apart; 1 when stream hints change nothing.
     pub streams: u8,
     /// The inode of a write is kept beside its data.
     pub inode_hints: bool,
@@ -26,22 +26,23 @@ pub struct Capabilities {
     pub devirtualize: Option<DeviceSpace>,
 }
 
-/// The areas of the largest address space, chosen by the top three bits of an address of 61 bits (IPLFS paper, section
-/// 4.1): one for metadata, six for logs.
+/// The areas of the largest address space, chosen by the top three bits of an address of 61 bits
+/// (IPLFS paper, section 4.1): one for metadata, six for logs.
 pub const AREAS: u64 = 7;
 
 /// Blocks in each of the [`AREAS`]: 2^58.
 pub const AREA_BLOCKS: u64 = 1 << 58;
 
-/// How much a device holds whose addresses are more than that.
+/// Capacity of a device that has more addresses than room (thin provisioning).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thin {
     /// Blocks that it can hold at once.
     pub capacity: u64,
-    /// Blocks that take room together, a power of two up to 64: a run of so many, at a multiple of that, takes the room of all
-    /// of them as soon as one holds something.
+    /// Blocks that take room together, a power of two up to 64: a run of so many, at a multiple of
+    /// that, takes the room of all of them as soon as one holds something.
     pub blocks_per_page: u32,
-    /// Of these there is room for so many. A part of a device ([`DeviceInfo::part`]) may hold fewer blocks and shares this room.
+    /// Of these there is room for so many. A part of a device ([`DeviceInfo::part`]) may hold fewer
+    /// blocks and shares this room.
     pub pages: u64,
 }
 
@@ -52,12 +53,12 @@ impl Thin {
     }
 }
 
-/// What a device is.
+/// Size and capabilities of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// Its addresses, in blocks of 4 KiB: its size, unless it is [`Thin`].
     pub blocks: u64,
-    /// What it can.
+    /// Capabilities beyond reading, writing and flushing.
     pub capabilities: Capabilities,
 }
 
@@ -67,7 +68,8 @@ impl DeviceInfo {
         self.capabilities.thin.map_or(self.blocks, |thin| thin.capacity)
     }
 
-    /// The same device, of which only so many blocks are given: its first ones, or on a thin one as many at a time.
+    /// The same device, of which only so many blocks are given: its first ones, or on a thin one as
+    /// many at a time.
     #[must_use]
     pub fn part(mut self, blocks: u64) -> Self {
         match &mut self.capabilities.thin {
@@ -77,7 +79,8 @@ impl DeviceInfo {
         self
     }
 
-    /// Checks that `range` lies on the device, and that the data that comes with it is as long: `data` blocks.
+    /// Checks that `range` lies on the device, and that the data that comes with it is as long:
+    /// `data` blocks.
     ///
     /// # Errors
     /// Beyond the end, or of another length.
@@ -97,7 +100,7 @@ impl DeviceInfo {
 pub struct Completion {
     /// The time at which the device reports the command as done.
     pub done: SimTime,
-    /// What the device says beside that.
+    /// Answer to the command.
     pub answer: Answer,
 }
 
@@ -126,7 +129,8 @@ pub enum Answer {
     /// Addresses in order: of [`Query::Held`](crate::Query::Held) and
     /// [`Devirtualize::Held`](crate::Devirtualize::Held).
     Addresses(Vec<Lba>),
-    /// The renames of a batch with their new addresses: of [`Devirtualize::Begin`](crate::Devirtualize::Begin).
+    /// The renames of a batch with their new addresses: of
+    /// [`Devirtualize::Begin`](crate::Devirtualize::Begin).
     Renames(Vec<Rename>),
     /// The open batch, if any: of [`Devirtualize::Open`](crate::Devirtualize::Open).
     OpenBatch(Option<OpenRenames>),
@@ -156,13 +160,13 @@ impl Answer {
     }
 }
 
-/// Why a device did not perform a command.
+/// Reason why a device did not perform a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// An address beyond the end of the device.
     #[error("{range} is beyond the device's end at block {blocks}")]
     OutOfRange {
-        /// What was asked for.
+        /// Blocks of the command.
         range: BlockRange,
         /// The size of the device.
         blocks: u64,
@@ -233,15 +237,16 @@ pub enum DeviceError {
 
 /// A device of 4 KiB blocks in virtual time.
 pub trait BlockDevice {
-    /// What the device is and can.
+    /// Size and capabilities of the device.
     fn info(&self) -> DeviceInfo;
 
-    /// Performs `command`, issued at virtual time `at`, and says when it completes. State changes at once;
-    /// commands come in the order of `at`, and a device with a clock takes one of an earlier time at the
-    /// time of the last.
+    /// Performs `command`, issued at virtual time `at`, and says when it completes. State changes
+    /// at once; commands come in the order of `at`, and a device with a clock takes one of an
+    /// earlier time at the time of the last.
     ///
     /// # Errors
-    /// See [`DeviceError`]; after an error other than [`DeviceError::PowerLost`] the device goes on working.
+    /// See [`DeviceError`]; after an error other than [`DeviceError::PowerLost`] the device goes on
+    /// working.
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError>;
 }
 

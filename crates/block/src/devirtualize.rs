@@ -1,16 +1,19 @@
-//! Devirtualising: blocks are reached by the address at which the device keeps them, and it forgets the map's entry.
+//! Devirtualising: blocks are reached by the address at which the device keeps them, and it forgets
+//! the map's entry.
 //!
-//! A device with this capability has a second range of addresses ([`DeviceSpace`]), one for each of its places. They begin at
-//! or above its size, so no logical address can be mistaken for one. Such an address means nothing until a block is renamed
-//! to it. From then on it is the block's address, whatever the device does: when the block is moved, or written anew
-//! elsewhere, the device maps the old place to the new one until it is told otherwise, and lists the inode of what it moved.
-//! A discard gives the address up.
+//! A device with this capability has a second range of addresses ([`DeviceSpace`]), one for each of
+//! its places. They begin at or above its size, so no logical address can be mistaken for one. Such
+//! an address means nothing until a block is renamed to it. From then on it is the block's address,
+//! whatever the device does: when the block is moved, or written anew elsewhere, the device maps
+//! the old place to the new one until it is told otherwise, and lists the inode of what it moved. A
+//! discard gives the address up.
 //!
-//! A file system cannot rewrite its pointers and have the map forget an entry at the same moment. So renaming is a batch with
-//! two names for each block: from [`Devirtualize::Begin`] to [`Devirtualize::End`] the old and the new address are one block.
-//! One that is discarded in between, by either, can be written by neither until the batch has ended.
-//! The batch survives power cuts, and the issuer, who knows whether the metadata with the new pointers is durable, ends it either
-//! way.
+//! A file system cannot rewrite its pointers and have the map forget an entry at the same moment.
+//! So renaming is a batch with two names for each block: from [`Devirtualize::Begin`] to
+//! [`Devirtualize::End`] the old and the new address are one block. One that is discarded in
+//! between, by either, can be written by neither until the batch has ended. The batch survives
+//! power cuts, and the issuer, who knows whether the metadata with the new pointers is durable,
+//! ends it either way.
 
 use dovetail_time::SimTime;
 
@@ -23,14 +26,14 @@ use crate::device::{BlockDevice, DeviceError};
 pub struct DeviceSpace {
     /// The address of place 0; at or above the device's size.
     pub first: Lba,
-    /// How many places there are.
+    /// Number of places.
     pub blocks: u64,
     /// Renames in one batch at most.
     pub most: u32,
 }
 
 impl DeviceSpace {
-    /// Whether all of `range` are device addresses.
+    /// Is true if all of `range` are device addresses.
     pub const fn contains(&self, range: BlockRange) -> bool {
         range.start.0 >= self.first.0 && range.end().0 <= self.first.0 + self.blocks
     }
@@ -45,7 +48,8 @@ pub struct RenameId(pub u64);
 pub struct Rename {
     /// Its address so far, logical or a device address.
     pub from: Lba,
-    /// The new one: a logical address that holds nothing, or `None` for the address of the place where the block is.
+    /// The new one: a logical address that holds nothing, or `None` for the address of the place
+    /// where the block is.
     pub to: Option<Lba>,
 }
 
@@ -61,29 +65,32 @@ pub struct OpenRenames {
 /// A command to a device that devirtualises.
 #[derive(Clone, Copy, Debug)]
 pub enum Devirtualize<'a> {
-    /// Looks up where blocks are and renames them: all or none, durable when it completes. It answers the renames
-    /// ([`Answer::Renames`](crate::Answer::Renames)), where the device has put in the block's device address for a `to` of `None`. The `to` stays `None`,
-    /// and nothing happens to that block, where the block is there by that name already, holds nothing, or lies in a place whose
-    /// address is another block's for now.
+    /// Looks up where blocks are and renames them: all or none, durable when it completes. It
+    /// answers the renames ([`Answer::Renames`](crate::Answer::Renames)), where the device has put
+    /// in the block's device address for a `to` of `None`. The `to` stays `None`, and nothing
+    /// happens to that block, where the block is there by that name already, holds nothing, or lies
+    /// in a place whose address is another block's for now.
     Begin {
         /// The number of the batch; no other may be open.
         id: RenameId,
-        /// What is renamed. Addresses are distinct.
+        /// Blocks to rename. Addresses are distinct.
         renames: &'a [Rename],
     },
     /// Ends the open batch; durable when it completes. Nothing happens if it is not open.
     End {
         /// The number of the batch.
         id: RenameId,
-        /// Whether the new names stay, and the old mappings are dropped; otherwise the old ones stay.
+        /// Keeps the new names, and drops the old mappings; otherwise the old ones stay.
         keep: bool,
     },
     /// Asks for the batch that is open ([`Answer::OpenBatch`](crate::Answer::OpenBatch)).
     Open,
-    /// Asks for the inodes of blocks that the device has moved from their device address ([`Answer::Inodes`](crate::Answer::Inodes)), in order, each
-    /// once; they count as reported. 0 stands for blocks of which the device knows no inode.
+    /// Asks for the inodes of blocks that the device has moved from their device address
+    /// ([`Answer::Inodes`](crate::Answer::Inodes)), in order, each once; they count as reported. 0
+    /// stands for blocks of which the device knows no inode.
     Moved,
-    /// Asks for the device addresses in a range that lead to a block ([`Answer::Addresses`](crate::Answer::Addresses)), in order.
+    /// Asks for the device addresses in a range that lead to a block
+    /// ([`Answer::Addresses`](crate::Answer::Addresses)), in order.
     Held {
         /// Device addresses.
         range: BlockRange,
@@ -91,17 +98,18 @@ pub enum Devirtualize<'a> {
 }
 
 impl Devirtualize<'_> {
-    /// Whether it changes what survives a power cut.
+    /// Is true if it changes what survives a power cut.
     pub const fn is_durable_change(&self) -> bool {
         matches!(self, Self::Begin { .. } | Self::End { .. })
     }
 }
 
-/// Gives back all that is reached by the device's own addresses, and ends an open batch: nothing of what was on the device is
-/// wanted any more. Returns when that is done; at once on a device without such addresses.
+/// Gives back all that is reached by the device's own addresses, and ends an open batch: nothing of
+/// what was on the device is wanted any more. Returns when that is done; at once on a device
+/// without such addresses.
 ///
 /// # Errors
-/// What the device says.
+/// An error of the device.
 pub fn clear_device_space<D: BlockDevice>(device: &mut D, now: SimTime) -> Result<SimTime, DeviceError> {
     let Some(space) = device.info().capabilities.devirtualize else { return Ok(now) };
     let asked = device.submit(now, Command::Devirtualize(Devirtualize::Open))?;

@@ -1,8 +1,10 @@
-//! A file system's way to its device: blocks in, runs of blocks out, and the virtual time at which all is done.
+//! A file system's way to its device: blocks in, runs of blocks out, and the virtual time at which
+//! all is done.
 //!
-//! Writes to neighbouring blocks are gathered into one command, a run for each channel, as a kernel's block layer does. A run
-//! is submitted when it ends, when it is as long as a command may be, when one of its blocks is read or written again, and
-//! before any wait. After the device has failed once nothing more is written: what is on it stays consistent.
+//! Writes to neighbouring blocks are gathered into one command, a run for each channel, as a
+//! kernel's block layer does. A run is submitted when it ends, when it is as long as a command may
+//! be, when one of its blocks is read or written again, and before any wait. After the device has
+//! failed once nothing more is written: what is on it stays consistent.
 
 use dovetail_time::SimTime;
 
@@ -40,14 +42,14 @@ pub struct Gatherer<D, const CHANNELS: usize> {
     done: SimTime,
     runs: [Run; CHANNELS],
     writers: Option<LockId>,
-    /// Where the device's own addresses begin: no command goes across.
+    /// First of the device's own addresses: no command goes across.
     edge: Option<u64>,
     failed: Option<DeviceError>,
 }
 
 impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
-    /// The way to `device` from virtual time `now` on, with the stream of each channel, and at most `max_run` blocks in a
-    /// command.
+    /// The way to `device` from virtual time `now` on, with the stream of each channel, and at most
+    /// `max_run` blocks in a command.
     pub fn new(device: D, streams: [StreamId; CHANNELS], max_run: usize, now: SimTime) -> Self {
         let runs = std::array::from_fn(|_| Run::default());
         let inodes = [Inode::default(); CHANNELS];
@@ -80,12 +82,13 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         self.now = self.now.max(now);
     }
 
-    /// Why the device takes no more writes, if it has failed.
+    /// Error after which the device takes no more writes, if it has failed.
     pub const fn failure(&self) -> Option<&DeviceError> {
         self.failed.as_ref()
     }
 
-    /// From now on a run is submitted, and [`Self::perform_among_writers`] performs, with this lock shared; `None` for none.
+    /// From now on a run is submitted, and [`Self::perform_among_writers`] performs, with this lock
+    /// shared; `None` for none.
     pub fn set_writers(&mut self, lock: Option<LockId>) {
         self.writers = lock;
     }
@@ -93,7 +96,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// Nothing, as long as the device takes writes.
     ///
     /// # Errors
-    /// What it failed with.
+    /// The error with which the device failed.
     pub fn check(&self) -> Result<(), DeviceError> {
         self.failed.clone().map_or(Ok(()), Err)
     }
@@ -101,7 +104,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// Asks for the content of neighbouring blocks and says when it will be there.
     ///
     /// # Errors
-    /// What the device says.
+    /// An error of the device.
     pub fn start_read(&mut self, lba: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
         let blocks = into.len() as u64;
         self.submit_touched(lba, blocks)?;
@@ -124,10 +127,10 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         Ok(())
     }
 
-    /// What is written to a channel from now on belongs to `inode`.
+    /// Assigns what is written to a channel from now on to `inode`.
     ///
     /// # Errors
-    /// What the device failed with: what was gathered for another inode is submitted.
+    /// An error of the device, now or before: what was gathered for another inode is submitted.
     pub fn set_inode(&mut self, channel: usize, inode: Inode) -> Result<(), DeviceError> {
         if self.inodes[channel] != inode {
             self.submit(channel, false)?;
@@ -139,7 +142,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// Writes a block, later or at once.
     ///
     /// # Errors
-    /// What the device failed with, now or before.
+    /// An error of the device, now or before.
     pub fn write(&mut self, channel: usize, lba: u64, content: Content) -> Result<(), DeviceError> {
         self.check()?;
         self.submit_touched(lba, 1)?;
@@ -156,7 +159,8 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         Ok(())
     }
 
-    /// As [`Self::write`], but a block that was written just before is replaced: its parts are written one by one.
+    /// As [`Self::write`], but a block that was written just before is replaced: its parts are
+    /// written one by one.
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -176,7 +180,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// Submits the run of a channel; with `fua` it survives a power cut when it is done.
     ///
     /// # Errors
-    /// What the device failed with, now or before.
+    /// An error of the device, now or before.
     pub fn submit(&mut self, channel: usize, fua: bool) -> Result<(), DeviceError> {
         if self.runs[channel].blocks.is_empty() {
             return Ok(());
@@ -195,7 +199,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// Performs a command that changes the device, without waiting; returns the device's answer.
     ///
     /// # Errors
-    /// What the device failed with, now or before.
+    /// An error of the device, now or before.
     pub fn perform(&mut self, command: Command<'_>) -> Result<Answer, DeviceError> {
         self.check()?;
         let completion = self.device.submit(self.now, command);
@@ -205,7 +209,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// The same with the lock of [`Self::set_writers`].
     ///
     /// # Errors
-    /// What the device failed with, now or before.
+    /// An error of the device, now or before.
     pub fn perform_among_writers(&mut self, command: Command<'_>) -> Result<(), DeviceError> {
         self.check()?;
         let completion =
@@ -223,7 +227,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// Submits all that was gathered, without waiting.
     ///
     /// # Errors
-    /// What the device failed with, now or before.
+    /// An error of the device, now or before.
     pub fn kick(&mut self) -> Result<(), DeviceError> {
         (0..CHANNELS).try_for_each(|channel| self.submit(channel, false))
     }
@@ -231,7 +235,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// Submits all, and waits until the device has it (not until it survives a power cut).
     ///
     /// # Errors
-    /// What the device failed with, now or before.
+    /// An error of the device, now or before.
     pub fn wait(&mut self) -> Result<(), DeviceError> {
         self.kick()?;
         self.wait_all();
@@ -247,7 +251,7 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// Waits until everything written survives a power cut.
     ///
     /// # Errors
-    /// What the device failed with, now or before.
+    /// An error of the device, now or before.
     pub fn flush(&mut self) -> Result<(), DeviceError> {
         self.check()?;
         self.wait()?;
@@ -256,10 +260,11 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         Ok(())
     }
 
-    /// Gives ranges back to the device; nothing happens on one without discard, or one that has failed.
+    /// Gives ranges back to the device; nothing happens on one without discard, or one that has
+    /// failed.
     ///
     /// # Errors
-    /// What the device fails with now.
+    /// An error of the device in this call.
     pub fn discard(&mut self, ranges: &[SectorRange]) -> Result<(), DeviceError> {
         if !self.device.info().capabilities.discard || ranges.is_empty() || self.failed.is_some() {
             return Ok(());

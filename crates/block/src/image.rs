@@ -14,11 +14,12 @@ use crate::command::{Command, Data};
 use crate::content::{BlockBytes, Content};
 use crate::device::{BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo};
 
-/// A file of blocks. Each command is performed before it returns and completes at the time of its issue.
+/// A file of blocks. Each command is performed before it returns and completes at the time of its
+/// issue.
 ///
-/// Sparse files of any size work: nothing but what is asked for is read. Bytes after the last whole block are not
-/// part of the device. A discard punches holes into a file, where the file system below can; a real block device gets
-/// none. It takes real bytes only, no patterns.
+/// Sparse files of any size work: nothing but what is asked for is read. Bytes after the last whole
+/// block are not part of the device. A discard punches holes into a file, where the file system
+/// below can; a real block device gets none. It takes real bytes only, no patterns.
 #[derive(Debug)]
 pub struct ImageDevice {
     file: File,
@@ -27,7 +28,7 @@ pub struct ImageDevice {
     discard: bool,
     /// Something was written since the last flush.
     dirty: bool,
-    /// What reads go through.
+    /// Buffer of reads.
     buffer: Vec<u8>,
 }
 
@@ -40,7 +41,7 @@ impl ImageDevice {
     /// Opens the image at `path` for reading.
     ///
     /// # Errors
-    /// What the system says, for instance that there is no such file, or that it is a directory.
+    /// An I/O error, for instance that there is no such file, or that it is a directory.
     pub fn open_read_only(path: &Path) -> io::Result<Self> {
         Self::from_file(File::open(path)?, false)
     }
@@ -48,7 +49,7 @@ impl ImageDevice {
     /// Opens the image at `path` for reading and writing.
     ///
     /// # Errors
-    /// What the system says, for instance that a block device is busy because it is mounted.
+    /// An I/O error, for instance that a block device is busy because it is mounted.
     pub fn open_read_write(path: &Path) -> io::Result<Self> {
         let exclusive = std::fs::metadata(path)?.file_type().is_block_device();
         let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() };
@@ -124,8 +125,9 @@ impl ImageDevice {
         Ok(())
     }
 
-    /// Gives those blocks of a range that are holes of the image file a place, as the zeros that they are: the first write
-    /// to a hole, and the flush after it, take the system below far longer than later ones. A real device has none.
+    /// Gives those blocks of a range that are holes of the image file a place, as the zeros that
+    /// they are: the first write to a hole, and the flush after it, take the system below far
+    /// longer than later ones. A real device has none.
     ///
     /// # Errors
     /// [`DeviceError::Host`].
@@ -175,7 +177,7 @@ fn seek(file: &File, from: RawSeek) -> Result<Option<u64>, DeviceError> {
     }
 }
 
-/// What lies there reads as zeros from now on, and takes no room.
+/// Punches a hole: the range reads as zeros from now on, and takes no room.
 fn punch(file: &File, start: u64, len: u64) -> Result<(), rustix::io::Errno> {
     fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, len)
 }

@@ -1,11 +1,11 @@
-//! What a file system and a drive say to each other.
+//! Interface between a file system and a drive.
 //!
-//! Everything that crosses between the layers stands here: addresses, the content of a block, the commands and
-//! the device that performs them. Neither side sees more of the other than this crate.
+//! Everything that crosses between the layers stands here: addresses, the content of a block, the
+//! commands and the device that performs them. Neither side sees more of the other than this crate.
 //!
 //! A block is 4 KiB ([`BLOCK_SIZE`]). What a device can beyond reading and writing is a capability
-//! ([`Capabilities`]): a new command comes as a variant of [`Command`] and a capability that announces it, so
-//! that the other devices need no change.
+//! ([`Capabilities`]): a new command comes as a variant of [`Command`] and a capability that
+//! announces it, so that the other devices need no change.
 
 mod addr;
 mod command;

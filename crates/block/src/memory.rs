@@ -15,19 +15,19 @@ use crate::device::{Answer, BlockDevice, Capabilities, Completion, DeviceError, 
 use crate::query::Query;
 use crate::remap::{HeldRemaps, RemapLimits, RemapPair, RemapWhen};
 
-/// Blocks that clones share or copy together. Assumed; small enough to copy on a write, large enough to keep the
-/// map of chunks short.
+/// Blocks that clones share or copy together. Assumed; small enough to copy on a write, large
+/// enough to keep the map of chunks short.
 const CHUNK: usize = 64;
 
 type Chunk = [Content; CHUNK];
 
-/// What memory takes unless it is told otherwise (assumed).
+/// Limits of a remap in memory, unless others are given (assumed).
 const REMAP: RemapLimits = RemapLimits::of(64, 1 << 20);
 
 /// A device whose blocks lie in memory, those that were never written in none of it.
 ///
-/// A clone shares its blocks with the original until one of them writes. Commands complete at the time of their
-/// issue; nothing is volatile, so a flush does nothing.
+/// A clone shares its blocks with the original until one of them writes. Commands complete at the
+/// time of their issue; nothing is volatile, so a flush does nothing.
 #[derive(Clone, Debug)]
 pub struct MemoryDevice {
     blocks: u64,
@@ -63,11 +63,11 @@ impl MemoryDevice {
         Self { limits, ..self }
     }
 
-    /// What `reader` gives up to its end, in whole blocks; bytes after the last whole block are dropped. Blocks of
-    /// zeros become empty.
+    /// A device with the content of `reader` up to its end, in whole blocks; bytes after the last
+    /// whole block are dropped. Blocks of zeros become empty.
     ///
     /// # Errors
-    /// What the reader says.
+    /// An error of the reader.
     pub fn from_reader(mut reader: impl Read) -> io::Result<Self> {
         let mut device = Self::default();
         let mut bytes = [0; BLOCK_SIZE as usize];
@@ -83,7 +83,7 @@ impl MemoryDevice {
     /// The image file at `path`, read as a whole, holes too.
     ///
     /// # Errors
-    /// What the system says.
+    /// An I/O error.
     pub fn from_image(path: &Path) -> io::Result<Self> {
         Self::from_reader(io::BufReader::with_capacity(1 << 20, File::open(path)?))
     }
@@ -91,7 +91,8 @@ impl MemoryDevice {
     /// Writes the device to a sparse image file at `path`, in the place of what was there.
     ///
     /// # Errors
-    /// What the system says; [`io::ErrorKind::InvalidData`] when a block holds a pattern, which has no bytes.
+    /// An I/O error; [`io::ErrorKind::InvalidData`] when a block holds a pattern, which has no
+    /// bytes.
     pub fn write_to(&self, path: &Path) -> io::Result<()> {
         let mut file = File::create(path)?;
         file.set_len(self.blocks.saturating_mul(BLOCK_SIZE))?;
@@ -106,7 +107,7 @@ impl MemoryDevice {
         Ok(())
     }
 
-    /// What block `lba` holds; [`Content::Empty`] beyond the end.
+    /// Content of block `lba`; [`Content::Empty`] beyond the end.
     pub fn get(&self, lba: Lba) -> &Content {
         let (chunk, index) = split(lba);
         self.chunks.get(&chunk).map_or(&Content::Empty, |chunk| &chunk[index])
@@ -120,8 +121,8 @@ impl MemoryDevice {
         }
     }
 
-    /// The bytes of block `lba`, to be changed in place; an empty block becomes zeros first. `None` for a pattern and
-    /// beyond the end.
+    /// The bytes of block `lba`, to be changed in place; an empty block becomes zeros first. `None`
+    /// for a pattern and beyond the end.
     pub fn bytes_mut(&mut self, lba: Lba) -> Option<&mut BlockBytes> {
         if lba.0 < self.blocks && *self.get(lba) == Content::Empty {
             self.set(lba, Content::Bytes(Arc::new([0; BLOCK_SIZE as usize])));
@@ -166,7 +167,8 @@ impl MemoryDevice {
         }
     }
 
-    /// The blocks that a discard of `range` empties: whole ones, on the device, that hold something.
+    /// The blocks that a discard of `range` empties: whole ones, on the device, that hold
+    /// something.
     pub fn discardable(&self, range: SectorRange) -> Vec<Lba> {
         self.used_within(range.blocks_inside()).collect()
     }
@@ -242,7 +244,7 @@ const fn split(lba: Lba) -> (u64, usize) {
     (lba.0 / CHUNK as u64, (lba.0 % CHUNK as u64) as usize)
 }
 
-/// Whether there was one more whole block.
+/// Reads one more whole block; false if there is none.
 fn read_block(reader: &mut impl Read, into: &mut BlockBytes) -> io::Result<bool> {
     match reader.read_exact(into) {
         Ok(()) => Ok(true),

@@ -11,13 +11,15 @@ use crate::device::{Answer, BlockDevice, Capabilities, Completion, DeviceError, 
 use crate::devirtualize::Devirtualize;
 use crate::query::Query;
 
-/// Reads from a lower device, writes and discards in memory. An image can be mounted, recovered and looked at, and stays as
-/// it was. Over a thin device it is thin, with as much room as that has when it is empty: memory is what it writes to.
+/// Reads from a lower device, writes and discards in memory. An image can be mounted, recovered and
+/// looked at, and stays as it was. Over a thin device it is thin, with as much room as that has
+/// when it is empty: memory is what it writes to.
 #[derive(Debug)]
 pub struct OverlayDevice<D> {
     lower: D,
     changes: BTreeMap<Lba, Content>,
-    /// What was discarded, changed since or not: the start of each range and its end, apart from each other.
+    /// Discarded ranges, changed since or not: the start of each and its end, apart from each
+    /// other.
     discarded: BTreeMap<Lba, Lba>,
 }
 
@@ -94,8 +96,8 @@ impl<D: BlockDevice> OverlayDevice<D> {
 }
 
 impl<D: BlockDevice> OverlayDevice<D> {
-    /// Changes are kept in memory, so they take nothing of the space below; what the device below holds is not all that is
-    /// held here.
+    /// Changes are kept in memory, so they take nothing of the space below; what the device below
+    /// holds is not all that is held here.
     fn answer(&self, at: SimTime, query: Query) -> Result<Completion, DeviceError> {
         match (query, self.lower.info().capabilities.thin) {
             (Query::FreeBlocks, Some(thin)) => Ok(Completion::with(at, Answer::Blocks(thin.capacity))),

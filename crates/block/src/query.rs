@@ -9,8 +9,8 @@ use crate::device::{Answer, BlockDevice, DeviceError};
 /// A question that a device may be able to answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// Blocks that can surely still be written at addresses that hold nothing, however scattered. Only a device with more
-    /// addresses than space answers; on others each address has its space.
+    /// Blocks that can surely still be written at addresses that hold nothing, however scattered.
+    /// Only a device with more addresses than space answers; on others each address has its space.
     FreeBlocks,
     /// The first `most` blocks of `range` that hold something, in order.
     Held {

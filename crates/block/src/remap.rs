@@ -1,9 +1,10 @@
 //! Remapping: a block's content moves to another address without being written again.
 //!
-//! A remap is a list of pairs, executed as one: after a power cut all of its pairs happened or none did. It comes in the
-//! order of the commands that completed before it, and it is durable when it completes, together with the content
-//! that it moves: no flush is needed between the write of the sources and the remap, nor after it. Commands that
-//! touch one block take effect in the order of their issue, here as everywhere: a source may be written again at once.
+//! A remap is a list of pairs, executed as one: after a power cut all of its pairs happened or none
+//! did. It comes in the order of the commands that completed before it, and it is durable when it
+//! completes, together with the content that it moves: no flush is needed between the write of the
+//! sources and the remap, nor after it. Commands that touch one block take effect in the order of
+//! their issue, here as everywhere: a source may be written again at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,8 @@ use dovetail_time::SimSpan;
 use crate::addr::{BlockRange, Lba};
 use crate::device::{DeviceError, DeviceInfo};
 
-/// One block that moves. Afterwards `to` holds what `from` held, and `from` is unmapped: it reads as empty.
+/// One block that moves. Afterwards `to` holds what `from` held, and `from` is unmapped: it reads
+/// as empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemapPair {
     /// The destination.
@@ -25,26 +27,28 @@ pub struct RemapPair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchId(pub u32);
 
-/// When the pairs of a remap command are executed.
+/// Time at which the pairs of a remap command are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemapWhen {
     /// With this command.
     Now,
-    /// Not yet: they are held as part of a batch. A power cut forgets them, and so does the batch's last command if it fails.
+    /// Not yet: they are held as part of a batch. A power cut forgets them, and so does the batch's
+    /// last command if it fails.
     Held(BatchId),
-    /// With this command, together with all that the batch holds: one atomic remap, longer than one command takes.
+    /// With this command, together with all that the batch holds: one atomic remap, longer than one
+    /// command takes.
     WithHeld(BatchId),
 }
 
-/// What a device that can remap takes.
+/// Limits and times of a device's remap commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemapLimits {
     /// Pairs in one command, at least 1.
     pub pairs_per_command: u32,
     /// Pairs that all batches may hold together; 0 when the device holds none.
     pub held_pairs: u32,
-    /// What a remap takes the device beside the handling that every command takes, and what each pair adds: for those who
-    /// weigh a remap against a write.
+    /// Time that a remap takes beside the handling of every command; each pair adds `pair_time`.
+    /// These are for those who weigh a remap against a write.
     pub command_time: SimSpan,
     /// See `command_time`.
     pub pair_time: SimSpan,
@@ -62,8 +66,8 @@ impl DeviceInfo {
     /// so far.
     ///
     /// # Errors
-    /// The device cannot remap, the command is too long, an address lies beyond the end, or an address occurs twice in what
-    /// would be executed together.
+    /// The device cannot remap, the command is too long, an address lies beyond the end, or an
+    /// address occurs twice in what would be executed together.
     pub fn check_remap(
         &self,
         pairs: &[RemapPair],
@@ -102,7 +106,7 @@ pub struct HeldRemaps {
 }
 
 impl HeldRemaps {
-    /// How many pairs are held in all.
+    /// Number of pairs held in all.
     pub fn len(&self) -> u64 {
         self.batches.values().map(|pairs| pairs.len() as u64).sum()
     }
@@ -112,7 +116,7 @@ impl HeldRemaps {
         self.batches.is_empty()
     }
 
-    /// What the batch of a command holds so far.
+    /// Pairs that the batch of a command holds so far.
     pub fn of(&self, when: RemapWhen) -> &[RemapPair] {
         match when {
             RemapWhen::Now => &[],
@@ -139,7 +143,8 @@ impl HeldRemaps {
         checked
     }
 
-    /// Takes in a checked command; returns the pairs that are executed with it, in the order in which they came.
+    /// Takes in a checked command; returns the pairs that are executed with it, in the order in
+    /// which they came.
     pub fn take(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Vec<RemapPair> {
         match when {
             RemapWhen::Now => pairs.to_vec(),

@@ -1,8 +1,9 @@
 //! Hints between commands: where the issuer of commands waits, and which locks it holds.
 //!
-//! A file system runs a call as plain code and issues commands. A device that carries commands out at once has no use for
-//! more. A scheduler that records a call as a plan, to be played in virtual time, must also know where the call waits. Such a
-//! scheduler stands before a device; the file system sees one object that is both.
+//! A file system runs a call as plain code and issues commands. A device that carries commands out
+//! at once has no use for more. A scheduler that records a call as a plan, to be played in virtual
+//! time, must also know where the call waits. Such a scheduler stands before a device; the file
+//! system sees one object that is both.
 
 use crate::addr::Lba;
 use crate::device::BlockDevice;
@@ -38,8 +39,8 @@ pub enum SchedulingHint {
     Signal(EventId),
     /// The call goes on when the event has been signalled.
     Await(EventId),
-    /// The call will not read this block before it has written it again. Nothing changes for a drive, which learns of it by a
-    /// discard; a simulation need not keep the content.
+    /// The call will not read this block before it has written it again. Nothing changes for a
+    /// drive, which learns of it by a discard; a simulation need not keep the content.
     Dead(Lba),
 }
 
@@ -51,12 +52,12 @@ pub trait Scheduler: BlockDevice {
     /// Takes a hint.
     fn hint(&mut self, hint: SchedulingHint);
 
-    /// Whether [`SchedulingHint::Signal`] of this event has been played.
+    /// Is true if [`SchedulingHint::Signal`] of this event has been played.
     fn is_signalled(&self, event: EventId) -> bool;
 }
 
-/// Implements [`Scheduler`] for a device that carries a command out when it is submitted: hints change nothing, and an event
-/// is signalled as soon as a call has said so.
+/// Implements [`Scheduler`] for a device that carries a command out when it is submitted: hints
+/// change nothing, and an event is signalled as soon as a call has said so.
 #[macro_export]
 macro_rules! performs_at_once {
     (impl[$($generics:tt)*] $device:ty) => {

@@ -1,4 +1,4 @@
-//! What a gatherer issues.
+//! Commands that a gatherer issues.
 
 use dovetail_block::{Content, Gatherer, MemoryDevice, Pattern, StreamId};
 use dovetail_testkit::{Event, RecordingDevice};

@@ -1,4 +1,4 @@
-//! What a device says through a wrapper.
+//! Answers of a device through a wrapper.
 
 use dovetail_block::{
     BlockDevice, BlockRange, Command, Data, Hints, Lba, MemoryDevice, Pattern, free_blocks, held_blocks,
