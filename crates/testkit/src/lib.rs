@@ -1,5 +1,5 @@
-//! Test benches of the layers: the models that file systems and devices are compared with, random operations, and power
-//! cuts.
+//! Test benches of the layers: the models that file systems and devices are compared with, random
+//! operations, and power cuts.
 //!
 //! Tests use it, and the explorer of power cuts. No layer does.
 

@@ -1,18 +1,18 @@
-//! What the clock of the callers does while a workload runs.
+//! Clocks of the callers while a workload runs.
 //!
-//! A kernel's clock is coarse: many calls fall into one tick. A file system must not take "its times are already now" for
-//! "it did not change", nor rely on time that goes on.
+//! A kernel's clock is coarse: many calls fall into one tick. A file system must not take "its
+//! times are already now" for "it did not change", nor rely on time that goes on.
 
 use std::fmt;
 
 use dovetail_vfs::Timestamp;
 
-/// Where the clock of the generator begins, in seconds; it moves on by one with each operation.
+/// Start of the generator's clock, in seconds; it moves on by one with each operation.
 const BEGIN: i64 = 1_700_000_000;
 /// Operations within a tick of a clock that stands still.
 const TICK: i64 = 64;
 
-/// What the clock of the callers does.
+/// Course of the callers' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// Each operation comes later than the one before.
@@ -32,7 +32,7 @@ impl Clock {
         Timestamp { seconds: BEGIN + number as i64, nanoseconds: 0 }
     }
 
-    /// Which one a seed has: three neighbouring seeds have all three.
+    /// Clock of a seed: three neighbouring seeds have all three.
     pub const fn of(seed: u64) -> Self {
         match seed % 3 {
             0 => Self::Moves,

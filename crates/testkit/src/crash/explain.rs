@@ -1,22 +1,27 @@
-//! Whether a state after a power cut is one of those that the promises allow.
+//! Search for a state that the promises allow and that explains what is found after a power cut.
 //!
-//! There must be a base: the state after some operation, at most the one that was under way. It is no earlier than the last
-//! sync that had returned, and for each directory that was fsynced (or fdatasynced) no earlier than the last change of a
-//! name in it: both kinds of file system write names in the order of the operations. What is found is the base with each
-//! file rolled forward that was fsynced after it, in order:
-//! - its content, size and target are as of its last fsync, its attributes and extended attributes as well; after an
-//!   fdatasync they may be those of any moment since the base.
-//! - a file that the base does not have gets the name of its fsync, in the place of whatever has that name in the base.
-//! - an fsync under way counts or not. Unless fsyncs are atomic, its file may be anything then: the device may keep the
-//!   nodes that were written and lose the content that they lead to, until the flush at the end.
+//! There must be a base: the state after some operation, at most the one that was under way. It is
+//! no earlier than the last sync that had returned, and for each directory that was fsynced (or
+//! fdatasynced) no earlier than the last change of a name in it: both kinds of file system write
+//! names in the order of the operations. What is found is the base with each file rolled forward
+//! that was fsynced after it, in order:
+//! - its content, size and target are as of its last fsync, its attributes and extended attributes
+//!   as well; after an fdatasync they may be those of any moment since the base.
+//! - a file that the base does not have gets the name of its fsync, in the place of whatever has
+//!   that name in the base.
+//! - an fsync under way counts or not. Unless fsyncs are atomic, its file may be anything then: the
+//!   device may keep the nodes that were written and lose the content that they lead to, until the
+//!   flush at the end.
 //!
-//! Each block of content (4096 bytes, or what the file system says) holds what it held at some moment since it was last made
-//! durable, by an fsync of its file or a sync: a checkpoint for another file's sake need not write it, and file systems
-//! overwrite in place.
+//! Each block of content (4096 bytes, or what the file system says) holds what it held at some
+//! moment since it was last made durable, by an fsync of its file or a sync: a checkpoint for
+//! another file's sake need not write it, and file systems overwrite in place.
 //!
-//! Where updates wait for their fsync, a block that was there ever since holds what it held when it was made durable.
+//! Updates may wait for their fsync: then a block that was there ever since holds what it held when
+//! it was made durable.
 //!
-//! Everything else is as in the base: a name that was added, changed or taken away after it is as it was.
+//! Everything else is as in the base: a name that was added, changed or taken away after it is as
+//! it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +42,7 @@ pub struct Explained {
 /// Finds a base that explains what is found, `complete` being the last operation that was through.
 ///
 /// # Errors
-/// What the base that explains most does not explain.
+/// A difference from the base that explains most.
 pub fn explain(
     history: &History,
     complete: usize,
@@ -75,7 +80,7 @@ pub fn explain(
     ))
 }
 
-/// Where a file's content and attributes come from.
+/// Source of a file's content and attributes.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     /// The state that has its content and size.
@@ -91,7 +96,7 @@ struct RolledForward<'a> {
     /// States after this one have left no trace.
     last: usize,
     versions: BTreeMap<Ino, Version>,
-    /// What a file is before it is made.
+    /// State of a file before it is made.
     nothing: Node,
     /// Directories of the base with a name inserted.
     inserted: BTreeMap<Ino, BTreeMap<Vec<u8>, Ino>>,

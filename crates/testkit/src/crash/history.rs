@@ -1,4 +1,4 @@
-//! What each operation left and promised, and when it was through.
+//! State, promise and end of each operation.
 
 use dovetail_vfs::{Error, FileSystem, Ino};
 
@@ -6,7 +6,7 @@ use super::snapshot::Snapshot;
 use crate::Model;
 use crate::exercise::{Op, Path, Subject};
 
-/// What an operation promises once it has returned.
+/// Promise of an operation once it has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
     /// Everything survives.
@@ -21,7 +21,7 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// What `op` will promise, by the numbers of the model.
+    /// Promise that `op` will make, by the numbers of the model.
     pub fn of<F: FileSystem>(op: &Op, model: &mut Subject<F>) -> Option<Self> {
         match op {
             Op::Sync => Some(Self::All),
@@ -39,21 +39,24 @@ pub(super) fn find<F: FileSystem>(path: &Path, fs: &mut F) -> Option<Ino> {
     path.iter().try_fold(root, |dir, name| fs.lookup(dir, name).ok().map(|attr| attr.ino))
 }
 
-/// States and promises by number: state 0 is before the first operation, state `n` after operation `n`.
+/// States and promises by number: state 0 is before the first operation, state `n` after operation
+/// `n`.
 #[derive(Debug)]
 pub struct History {
     states: Vec<Snapshot>,
     promises: Vec<Option<Promise>>,
     /// For each operation the state before which no base can be any more, once it is through.
     floors: Vec<usize>,
-    /// When each operation was through, in whatever measures the way of a run: commands, or nanoseconds.
+    /// Position at which each operation was through, in whatever measures the way of a run:
+    /// commands, or nanoseconds.
     positions: Vec<u64>,
     /// The operations that succeeded, as text.
     shown: Vec<(usize, String)>,
 }
 
 impl History {
-    /// A history that begins with what is in the model. What happens before the first operation can be cut as well.
+    /// A history that begins with what is in the model. What happens before the first operation can
+    /// be cut as well.
     ///
     /// # Errors
     /// The model cannot be read.
@@ -80,8 +83,8 @@ impl History {
         Ok(())
     }
 
-    /// The state that the last operation makes everything at least as new as: its own after a sync, and after an fsync
-    /// of a directory the one in which the directory's names last changed.
+    /// The state that the last operation makes everything at least as new as: its own after a sync,
+    /// and after an fsync of a directory the one in which the directory's names last changed.
     fn floor_after(&self, promise: Option<Promise>) -> usize {
         let names = match promise {
             Some(Promise::All) => self.last(),
@@ -113,7 +116,8 @@ impl History {
         self.shown.iter().map(|(number, operation)| (*number, operation.as_str()))
     }
 
-    /// The operations that succeeded after state `from`, up to number `to`, a line each with the cut after it.
+    /// The operations that succeeded after state `from`, up to number `to`, a line each with the
+    /// cut after it.
     pub fn between(&self, from: usize, to: usize) -> String {
         let shown = self.shown.iter().filter(|(number, _)| (from + 1..=to).contains(number));
         shown.map(|(number, op)| format!("\n  {number} (cut {}): {op}", self.positions[*number])).collect()
@@ -129,7 +133,7 @@ impl History {
         self.positions.partition_point(|&position| position <= cut).saturating_sub(1)
     }
 
-    /// When an operation was through.
+    /// Position at which an operation was through.
     pub fn position(&self, number: usize) -> u64 {
         self.positions[number]
     }
@@ -139,12 +143,12 @@ impl History {
         self.states.len() - 1
     }
 
-    /// What an operation left.
+    /// State that an operation left.
     pub fn state(&self, number: usize) -> &Snapshot {
         &self.states[number]
     }
 
-    /// What an operation promised.
+    /// Promise of an operation.
     pub fn promise(&self, number: usize) -> Option<Promise> {
         self.promises[number]
     }

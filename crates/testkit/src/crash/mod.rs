@@ -1,15 +1,17 @@
-//! Power cuts under a file system: random operations on a recorded device, cut everywhere, and what is left compared
-//! with what was promised.
+//! Power cuts under a file system: random operations on a recorded device, cut everywhere, and what
+//! is left compared with what was promised.
 //!
-//! [`Workload::run`] performs operations on a file system over a [`RecordingDevice`] and on the reference model.
-//! [`Workload::check_cuts`] then takes one state of the device for each cut, mounts it, has it checked, and asks
-//! whether what is there is explained by the promises (`explain.rs` has them, `docs/fault-model.md` tells them). The
-//! writes of recovery itself are cut as well: recovery that is begun again must come to the same.
+//! [`Workload::run`] performs operations on a file system over a [`RecordingDevice`] and on the
+//! reference model. [`Workload::check_cuts`] then takes one state of the device for each cut,
+//! mounts it, has it checked, and asks whether what is there is explained by the promises
+//! (`explain.rs` has them, `docs/fault-model.md` tells them). The writes of recovery itself are cut
+//! as well: recovery that is begun again must come to the same.
 //!
-//! By the seed the clock of the callers moves on with each operation, stands still for many, or goes back (`clock.rs`).
-//! Virtual time, by which background work comes due, always moves on.
+//! By the seed the clock of the callers moves on with each operation, stands still for many, or
+//! goes back (`clock.rs`). Virtual time, by which background work comes due, always moves on.
 //!
-//! What it leaves out: the order of access times, link counts (the checker's business), and inodes without a name.
+//! The order of access times, link counts (the checker's business), and inodes without a name are
+//! left out.
 
 mod clock;
 mod explain;
@@ -45,31 +47,31 @@ pub trait Mountable {
     /// Mounts a volume, and recovers it if a power cut left it.
     ///
     /// # Errors
-    /// What is wrong with it, as a sentence.
+    /// The problem, as a sentence.
     fn mount(&self, device: RecordingDevice<MemoryDevice>) -> Result<Self::Mounted, String>;
 
-    /// What it promises beyond POSIX.
+    /// Guarantees of the file system beyond POSIX.
     fn guarantees(&self) -> Guarantees {
         Guarantees::default()
     }
 
-    /// What it can store, so that operations fail on the model as they do on it.
+    /// Limits of the file system, so that operations fail on the model as they do on it.
     fn limits(&self) -> Limits {
         Limits::default()
     }
 
-    /// What is wrong with a volume, mounted or not: nothing if it is sound.
+    /// Checks a volume, mounted or not, and returns its errors: none if it is sound.
     fn check(&self, device: &MemoryDevice) -> Vec<String>;
 }
 
-/// How much is cut.
+/// Number of cuts that are tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Cuts {
     /// Every how many cuts of the workload one is taken; 1 for all.
     pub every: usize,
     /// Of every how many recoveries the writes are cut as well.
     pub recoveries: usize,
-    /// How many cuts of such a recovery.
+    /// Number of cuts in such a recovery.
     pub in_recovery: usize,
 }
 
@@ -80,7 +82,7 @@ impl Default for Cuts {
     }
 }
 
-/// What was tried.
+/// Counts of what was tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
     /// States after a cut that were mounted.
@@ -148,8 +150,8 @@ impl<'a, M: Mountable> Workload<'a, M> {
         Ok(Self { subject, seed, recording, history })
     }
 
-    /// What was done to the device: for whoever makes states of a cut in another way than [`Self::check_cuts`], on a model of
-    /// a real drive.
+    /// Record of what was done to the device: for whoever makes states of a cut in another way than
+    /// [`Self::check_cuts`], on a model of a real drive.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
@@ -157,8 +159,9 @@ impl<'a, M: Mountable> Workload<'a, M> {
     /// Cuts the power everywhere, and compares.
     ///
     /// # Errors
-    /// The first state after a cut that cannot be mounted, that the checker finds fault with, or that no promise
-    /// explains; the number of the cut tells where, and the clock of the workload is named.
+    /// The first state after a cut that cannot be mounted, that the checker finds fault with, or
+    /// that no promise explains; the number of the cut tells where, and the clock of the workload
+    /// is named.
     pub fn check_cuts(&self, cuts: Cuts) -> Result<Tried, String> {
         let mut tried = Tried { promises: self.history.promises(), ..Tried::default() };
         for crash in self.recording.crashes(self.seed).step_by(cuts.every.max(1)) {
@@ -252,7 +255,8 @@ fn sound(complaints: Vec<String>) -> Result<(), String> {
     if complaints.is_empty() { Ok(()) } else { Err(format!("the checker says {complaints:#?}")) }
 }
 
-/// The operations of the generator, at the times of a clock, with fsyncs of what they touch among them.
+/// The operations of the generator, at the times of a clock, with fsyncs of what they touch among
+/// them.
 struct Operations {
     generator: Generator,
     clock: Clock,

@@ -1,4 +1,5 @@
-//! All that a file system holds at one moment, by inode, sharing with the moment before what has not changed.
+//! All that a file system holds at one moment, by inode, sharing with the moment before what has
+//! not changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(super) enum Body {
 /// An inode.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// How often the model's had been edited: as long as that stays, so does the rest.
+    /// Number of edits of the model's inode: as long as that stays, so does the rest.
     pub(super) edits: Option<u64>,
     pub(super) attr: Attr,
     pub(super) body: Body,
@@ -42,7 +43,7 @@ impl Snapshot {
     /// Reads everything that has a name.
     ///
     /// # Errors
-    /// What the file system cannot read.
+    /// A read error of the file system.
     pub fn read<F: FileSystem>(fs: &mut F) -> Result<Self, Error> {
         Self::collect(fs.root(), |ino| read_node(fs, ino, None).map(Arc::new))
     }
@@ -96,7 +97,8 @@ impl Snapshot {
         })
     }
 
-    /// Whether another file system holds the same under the same names, access times aside.
+    /// Checks that another file system holds the same under the same names; attributes are compared
+    /// as far as they are promised (`meta`).
     ///
     /// # Errors
     /// The first difference.
@@ -125,7 +127,8 @@ pub(super) fn child(path: &str, name: &[u8]) -> String {
     format!("{path}/{}", name.escape_ascii())
 }
 
-/// What must be as promised: not the numbers, blocks, link counts and access times, nor the sizes of directories.
+/// Attributes that must be as promised: not the numbers, blocks, link counts, access times and
+/// set-id bits, nor the sizes of what is neither a regular file nor a symbolic link.
 pub(super) fn meta(attr: &Attr) -> Attr {
     let size = if matches!(attr.kind(), S_IFREG | S_IFLNK) { attr.size } else { 0 };
     let zero = Attr::default();

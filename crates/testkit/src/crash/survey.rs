@@ -1,4 +1,5 @@
-//! What an application finds after a power cut of the work that it had not made durable.
+//! Survey of the work that was not durable: its state after a power cut, as an application finds
+//! it.
 
 use std::collections::BTreeMap;
 

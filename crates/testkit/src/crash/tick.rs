@@ -1,4 +1,5 @@
-//! Names that change twice within one tick of the clock, each time with an fsync of their directory.
+//! Names that change twice within one tick of the clock, each time with an fsync of their
+//! directory.
 //!
 //! The times of a directory do not tell then that it changed again.
 
@@ -16,7 +17,7 @@ const FILE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
 const DIRECTORY: NewNode = NewNode { mode: 0o040_755, rdev: (0, 0) };
 const FIFO: NewNode = NewNode { mode: 0o010_644, rdev: (0, 0) };
 
-/// What there is before the second change: a file and a directory with a file in it.
+/// Inodes before the second change: the root, a file, and a directory with a file in it.
 #[derive(Clone, Copy)]
 struct There {
     root: Ino,
@@ -26,7 +27,8 @@ struct There {
 
 type Change<F> = fn(&mut F, There) -> Result<(), Error>;
 
-/// Each change of a name or an attribute, and whether it is one of the directory `dir` rather than of the root.
+/// Each change of a name or an attribute, and whether it is one of the directory `dir` rather than
+/// of the root.
 fn changes<F: FileSystem>() -> [(&'static str, bool, Change<F>); 16] {
     [
         ("mkfifo", false, |fs, at| make(fs, at.root, &FIFO)),
@@ -62,8 +64,9 @@ fn rename<F: FileSystem>(fs: &mut F, from: (Ino, &[u8]), to: (Ino, &[u8])) -> Re
     fs.rename(&CALLER, from, to, RenameFlags::default())
 }
 
-/// Makes every change of a name, and of a directory's attributes, in the tick in which the directory was changed and
-/// fsynced before; after an fsync of the directory (of names also an fdatasync) and a power cut, it must be there.
+/// Makes every change of a name, and of a directory's attributes, in the tick in which the
+/// directory was changed and fsynced before; after an fsync of the directory (of names also an
+/// fdatasync) and a power cut, it must be there.
 ///
 /// # Errors
 /// The change that is lost, or what failed.

@@ -1,16 +1,18 @@
 //! Power cuts of a recorded device: which states it may be in, and one of them for each cut.
 //!
-//! Cut `n` happens when the first `n` events of the record are done. What came before the last flush is durable, and
-//! so is every FUA write. Of the rest any subset of blocks may have reached the medium: blocks of one command are not
-//! atomic together, and their order counts only where they meet in one place: the newest of those that survive is
-//! what the block holds. A remap is durable as a whole, with what it moves.
+//! Cut `n` happens when the first `n` events of the record are done. What came before the last
+//! flush is durable, and so is every FUA write. Of the rest any subset of blocks may have reached
+//! the medium: blocks of one command are not atomic together, and their order counts only where
+//! they meet in one place: the newest of those that survive is what the block holds. A remap is
+//! durable as a whole, with what it moves.
 
 use dovetail_block::{Content, HeldRemaps, Lba, MemoryDevice, RemapPair};
 use dovetail_time::Rng;
 
 use super::recording::{Event, Recording};
 
-/// Which of the blocks that were written or discarded since the last flush a power cut leaves.
+/// Choice of the blocks that survive a power cut, among those written or discarded since the last
+/// flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survivors {
     /// None of them.
@@ -40,24 +42,24 @@ impl Survivors {
 /// The state of a device after a power cut.
 #[derive(Clone, Debug)]
 pub struct Crash {
-    /// How many events were done.
+    /// Number of events before the cut.
     pub cut: usize,
-    /// Which of the unflushed blocks were left.
+    /// Choice of the unflushed blocks that were left.
     pub survivors: Survivors,
-    /// How many blocks were unflushed.
+    /// Number of unflushed blocks.
     pub unflushed: usize,
     /// The device.
     pub device: MemoryDevice,
 }
 
 impl Recording {
-    /// How many cuts there are: one before the first event, one after each.
+    /// Number of cuts: one before the first event, one after each.
     pub fn cuts(&self) -> usize {
         self.position() + 1
     }
 
-    /// The state after cut `cut` (the last one when there are fewer) with the survivors of choice; where the choice
-    /// is random, `rng` makes it.
+    /// The state after cut `cut` (the last one when there are fewer) with the survivors of choice;
+    /// where the choice is random, `rng` makes it.
     pub fn image_at(&self, cut: usize, survivors: Survivors, rng: &mut Rng) -> MemoryDevice {
         let mut medium = Medium::new(self.base().clone());
         self.events().iter().take(cut).for_each(|event| medium.apply(event));
@@ -131,7 +133,7 @@ struct Unflushed {
     content: Content,
 }
 
-/// What is durable, and what is not yet.
+/// State of a device: what is durable, and what is not yet.
 #[derive(Clone, Debug)]
 struct Medium {
     durable: MemoryDevice,
@@ -200,7 +202,7 @@ impl Medium {
         device
     }
 
-    /// Which of the unflushed blocks survive.
+    /// Marks the unflushed blocks that survive.
     fn choose(&self, survivors: Survivors, rng: &mut Rng) -> Vec<bool> {
         let count = self.unflushed.len();
         let drawn = rng.below(count as u64 + 1) as usize;

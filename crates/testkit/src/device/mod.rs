@@ -1,4 +1,5 @@
-//! Devices for tests: one that records, the states that power cuts leave of it, and models of what devices may do.
+//! Devices for tests: one that records, the states that power cuts leave of it, and models of what
+//! devices may do.
 
 mod cuts;
 mod places;

@@ -1,4 +1,5 @@
-//! A reference model of a device that devirtualises: blocks in memory, at random places, and moved at will.
+//! A reference model of a device that devirtualises: blocks in memory, at random places, and moved
+//! at will.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,8 @@ struct Block {
     inode: Inode,
 }
 
-/// A device whose every write goes to another random place, and whose blocks move when it is told so.
+/// A device whose every write goes to another random place, and whose blocks move when it is told
+/// so.
 ///
 /// Commands complete at the time of their issue; nothing is volatile.
 #[derive(Clone, Debug)]
@@ -69,7 +71,8 @@ impl PlacesDevice {
         }
     }
 
-    /// How many entries its map has: one for each block that is not at the place that its address names.
+    /// Number of entries in its map: one for each block that is not at the place that its address
+    /// names.
     pub fn entries(&self) -> u64 {
         self.held.iter().filter(|(lba, block)| self.name_of(block.place) != **lba).count() as u64
     }

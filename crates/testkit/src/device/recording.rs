@@ -15,11 +15,11 @@ use super::cuts::Survivors;
 pub enum Event {
     /// Blocks were written.
     Write {
-        /// Where to.
+        /// Blocks that were written.
         range: BlockRange,
-        /// What, one content for each block.
+        /// Content written, one for each block.
         contents: Vec<Content>,
-        /// Whether the write was durable when it completed.
+        /// Force unit access: the write was durable when it completed.
         fua: bool,
     },
     /// Ranges were discarded.
@@ -31,15 +31,15 @@ pub enum Event {
     Flush,
     /// Blocks moved, or are held to be moved.
     Remap {
-        /// Which.
+        /// Destination and source of each block.
         pairs: Vec<RemapPair>,
         /// With this command, or later.
         when: RemapWhen,
     },
 }
 
-/// What was done to a device since recording began. Clones share one record, so that a test can keep one while the
-/// device is in use elsewhere.
+/// Record of the events on a device since recording began. Clones share one record, so that a test
+/// can keep one while the device is in use elsewhere.
 #[derive(Clone, Debug)]
 pub struct Recording {
     base: Arc<MemoryDevice>,
@@ -47,17 +47,17 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// How many events were recorded so far: the number of a cut that happens now.
+    /// Number of events recorded so far: the number of a cut that happens now.
     pub fn position(&self) -> usize {
         self.lock().len()
     }
 
-    /// What the device held when recording began. All of it counts as durable.
+    /// State of the device when recording began. All of it counts as durable.
     pub fn base(&self) -> &MemoryDevice {
         &self.base
     }
 
-    /// What the device holds now: the state of no power cut.
+    /// State of the device now: the state of no power cut.
     pub fn newest(&self) -> MemoryDevice {
         self.image_at(usize::MAX, Survivors::All, &mut Rng::new(0))
     }

@@ -1,7 +1,8 @@
 //! The reference model of a device with a volatile cache: which contents each block may hold.
 //!
-//! Tests run the same commands here and on a real device model. Before a power cut each block has exactly one
-//! content; after it, the durable one or any that was written (or discarded) since and not yet flushed.
+//! Tests run the same commands here and on a real device model. Before a power cut each block has
+//! exactly one content; after it, the durable one or any that was written (or discarded) since and
+//! not yet flushed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,9 +14,9 @@ use dovetail_block::{BlockRange, Content, Lba, RemapPair, SectorRange};
 pub struct Mismatch {
     /// The block.
     pub lba: Lba,
-    /// What was read.
+    /// Content that was read.
     pub found: Content,
-    /// What it may hold.
+    /// Contents that it may hold.
     pub allowed: Vec<Content>,
 }
 
@@ -27,10 +28,11 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// The last durable content and all that came after it, oldest first; the last one is what reads return.
+/// The last durable content and all that came after it, oldest first; the last one is what reads
+/// return.
 type History = Vec<Content>;
 
-/// What each block may hold. Blocks never touched hold [`Content::Empty`].
+/// Contents that each block may hold. Blocks never touched hold [`Content::Empty`].
 #[derive(Clone, Debug, Default)]
 pub struct ReferenceDevice {
     blocks: BTreeMap<Lba, History>,
@@ -102,7 +104,8 @@ impl ReferenceDevice {
         Err(Mismatch { lba, found: found.clone(), allowed: allowed.clone() })
     }
 
-    /// Checks what `lba` holds after a power cut, and takes it as the block's durable content from now on.
+    /// Checks what `lba` holds after a power cut, and takes it as the block's durable content from
+    /// now on.
     ///
     /// # Errors
     /// The block holds neither its durable content nor a later one.

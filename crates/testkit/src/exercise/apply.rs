@@ -14,12 +14,13 @@ pub struct Subject<F> {
     held: Vec<Option<Ino>>,
 }
 
-/// What an operation gave back.
+/// Answer to an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Nothing but success.
     Done,
-    /// Attributes, without what file systems may choose freely: numbers, blocks, sizes of directories.
+    /// Attributes, without what file systems may choose freely: numbers, blocks, sizes of
+    /// directories.
     Attr(Box<Attr>),
     /// Content, a target, a value.
     Bytes(Vec<u8>),
@@ -39,7 +40,7 @@ impl PartialEq for Failed {
     }
 }
 
-/// What came of an operation.
+/// Outcome of an operation: its answer, or its error.
 pub type Outcome = Result<Answer, Failed>;
 
 impl<F: FileSystem> Subject<F> {
@@ -59,7 +60,7 @@ impl<F: FileSystem> Subject<F> {
     /// All that there is: names, attributes, content, extended attributes; held inodes as well.
     ///
     /// # Errors
-    /// What the file system cannot read.
+    /// A read error of the file system.
     pub fn tree(&mut self) -> Result<Tree, Error> {
         read_tree(&mut self.fs, &self.held)
     }
@@ -67,7 +68,7 @@ impl<F: FileSystem> Subject<F> {
     /// Lets go of all that is held.
     ///
     /// # Errors
-    /// What the file system cannot write.
+    /// A write error of the file system.
     pub fn release_all(&mut self) -> Result<(), Error> {
         std::mem::take(&mut self.held).into_iter().flatten().try_for_each(|ino| self.fs.forget(ino, 1))
     }
@@ -213,7 +214,8 @@ impl<F: FileSystem> Subject<F> {
         Ok(bytes)
     }
 
-    /// File systems may call zeros data, and reserved blocks a hole: what counts is that no content is in a hole.
+    /// File systems may call zeros data, and reserved blocks a hole: what counts is that no content
+    /// is in a hole.
     fn seek(&mut self, ino: Ino, offset: u64) -> Result<Answer, Error> {
         let size = self.fs.getattr(ino)?.size;
         let hole = self.fs.seek_hole(ino, offset)?;

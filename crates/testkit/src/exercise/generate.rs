@@ -1,4 +1,4 @@
-//! Which operations come: few names, so that they meet; sizes around the limits of formats.
+//! Random operations: few names, so that they meet; sizes around the limits of formats.
 
 use dovetail_time::Rng;
 use dovetail_vfs::mode::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFREG, S_IFSOCK};
@@ -6,7 +6,7 @@ use dovetail_vfs::{Caller, Fallocate, RenameFlags, SetAttr, Timestamp, XattrFlag
 
 use super::op::{Op, Path, Step, Target};
 
-/// What may come.
+/// Operations that may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// Files end before this byte, but for a few that are expected to fail.
@@ -28,8 +28,8 @@ impl Default for Profile {
     }
 }
 
-/// Offsets near which formats change: bytes of inline data, pages, pointers in an F2FS inode (with and without inline
-/// attributes), then of its direct nodes.
+/// Offsets near which formats change: bytes of inline data, pages, pointers in an F2FS inode (with
+/// and without inline attributes), then of its direct nodes.
 const EDGES: [u64; 11] = [
     0,
     3488,
@@ -278,7 +278,8 @@ impl Generator {
         known.get(at).cloned()
     }
 
-    /// A name in a directory: mostly one that was asked for before, or of the names that files have.
+    /// A name in a directory: mostly one that was asked for before, or of the names that files
+    /// have.
     fn path(&mut self) -> Path {
         let known = match self.rng.below(10) {
             0..3 => self.known(false),

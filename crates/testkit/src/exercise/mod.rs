@@ -1,4 +1,5 @@
-//! Random operations that are the same every time, and comparison of two file systems that perform them.
+//! Random operations that are the same every time, and comparison of two file systems that perform
+//! them.
 //!
 //! ```
 //! use dovetail_testkit::Model;
@@ -25,10 +26,11 @@ pub use op::{Op, Path, Step, Target, content};
 pub use rough::{Changes, read_everything};
 pub use tree::{Entry, Tree, first_difference};
 
-/// Lets both perform `steps` operations; outcomes are compared after each, trees after every `every`th and the last.
+/// Lets both perform `steps` operations; outcomes are compared after each, trees after every
+/// `every`th and the last.
 ///
 /// # Errors
-/// Where they first differ: the step, the operation, and what each said.
+/// The first difference: the step, the operation, and what each said.
 pub fn compare_run<A: FileSystem, B: FileSystem>(
     reference: &mut Subject<A>,
     other: &mut Subject<B>,
@@ -49,7 +51,7 @@ pub fn compare_run<A: FileSystem, B: FileSystem>(
 /// Lets both perform one operation and compares the outcomes and, if `trees`, the trees.
 ///
 /// # Errors
-/// How they differ.
+/// A difference between the outcomes or the trees.
 pub fn compare_step<A: FileSystem, B: FileSystem>(
     reference: &mut Subject<A>,
     other: &mut Subject<B>,

@@ -8,18 +8,18 @@ pub type Path = Vec<Vec<u8>>;
 /// An inode, by a path to it or as one that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// What the path leads to; symbolic links are not followed.
+    /// Inode that the path leads to; symbolic links are not followed.
     Path(Path),
-    /// What was held last under this number.
+    /// Inode that was held last under this number.
     Held(usize),
 }
 
 /// An operation by a caller at a time.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Who, and when.
+    /// User and group of the call, and its time.
     pub caller: Caller,
-    /// What.
+    /// The operation.
     pub op: Op,
 }
 
@@ -41,7 +41,7 @@ pub enum Op {
     Rename { from: Path, to: Path, flags: RenameFlags },
     /// The inode is kept under a number from now on; what was kept there is let go.
     Hold { path: Path, slot: usize },
-    /// What was kept is let go.
+    /// The inode that was kept is let go.
     Release { slot: usize },
     /// Content changes.
     Write { target: Target, offset: u64, len: usize, fill: u8 },
@@ -65,7 +65,8 @@ pub enum Op {
     Readlink { target: Target },
     /// A directory is listed, `chunk` entries at a time.
     List { target: Target, chunk: usize },
-    /// The same, with another operation after the first chunk; what is there before and after must come once.
+    /// The same, with another operation after the first chunk; what is there before and after must
+    /// come once.
     ListDuring { target: Target, chunk: usize, between: Box<Op> },
     /// One file becomes durable.
     Fsync { target: Target, data_only: bool },

@@ -1,5 +1,5 @@
-//! Use of a file system that may be damaged: whatever its names lead to is read, or changed. Whether a call works is not
-//! the question, only that it comes back.
+//! Use of a file system that may be damaged: whatever its names lead to is read, or changed.
+//! A call may fail; it must only come back.
 
 use std::collections::BTreeSet;
 

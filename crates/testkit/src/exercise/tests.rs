@@ -33,7 +33,7 @@ fn nothing_stays_of_what_is_let_go() {
     assert_eq!(subject.fs.inodes(), inodes.len());
 }
 
-/// What a broken file system would do, and what the comparison must say of it.
+/// Spoils one of two equal models, and returns the difference that the comparison finds.
 fn spoiled(spoil: impl FnOnce(&mut Model, dovetail_vfs::Ino)) -> Option<String> {
     let (mut one, mut other) = (subject(), subject());
     let step = |op| Step { caller: Caller::default(), op };

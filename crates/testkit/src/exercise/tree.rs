@@ -15,7 +15,7 @@ const PAGE: usize = 4096;
 /// Entries by path.
 pub type Tree = BTreeMap<String, Entry>;
 
-/// What is known of a name.
+/// Attributes and content of a name, as they are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Attributes, without numbers, blocks, and sizes of directories.
@@ -30,7 +30,7 @@ pub struct Entry {
     pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Where two trees first differ, as a sentence.
+/// First difference between two trees, as a sentence.
 pub fn first_difference(expected: &Tree, found: &Tree) -> Option<String> {
     for (path, entry) in expected {
         match found.get(path) {

@@ -19,7 +19,7 @@ impl Bytes {
         self.size
     }
 
-    /// How many pages take space.
+    /// Number of pages that take space.
     pub(super) fn pages(&self) -> u64 {
         self.pages.len() as u64
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_vfs::Ino;
 
-/// Where a listing goes on after "." and "..".
+/// Cookies of "." and "..", after which a listing goes on.
 pub(super) const AFTER_DOT: u64 = 1;
 pub(super) const AFTER_DOTS: u64 = 2;
 
@@ -59,7 +59,8 @@ impl Directory {
         }
     }
 
-    /// Entries after `cookie`: the cookie after each, its name and inode. "." and ".." are not among them.
+    /// Entries after `cookie`: the cookie after each, its name and inode. "." and ".." are not
+    /// among them.
     pub(super) fn list(&self, cookie: u64) -> impl Iterator<Item = (u64, &[u8], Ino)> {
         let after = self.by_cookie.range(cookie.saturating_add(1)..);
         after.filter_map(|(&cookie, name)| Some((cookie, name.as_slice(), self.get(name)?)))

@@ -14,7 +14,7 @@ impl Model {
         Ok(DirEntry { name: name.to_vec(), ino, kind: self.node(ino)?.attr.kind(), cookie })
     }
 
-    /// What a listing shows after `cookie`.
+    /// Entries that a listing shows after `cookie`.
     fn entries(&self, dir: Ino, cookie: u64) -> Result<Vec<DirEntry>, Error> {
         let directory = self.directory(dir)?;
         let dots = [(AFTER_DOT, ".", dir), (AFTER_DOTS, "..", directory.parent())];

@@ -1,8 +1,8 @@
 //! The reference model: a file system in memory that is simple enough to be seen to be right.
 //!
-//! It behaves as Linux does with F2FS: POSIX's rules for names, links, times and set-id bits, F2FS's limits. A file
-//! system is compared with it after every operation ([`crate::exercise`]). It keeps nothing, has no permission checks
-//! (those are the caller's), and is not meant to be fast.
+//! It behaves as Linux does with F2FS: POSIX's rules for names, links, times and set-id bits,
+//! F2FS's limits. A file system is compared with it after every operation ([`crate::exercise`]). It
+//! keeps nothing, has no permission checks (those are the caller's), and is not meant to be fast.
 
 mod attributes;
 mod bytes;
@@ -36,9 +36,9 @@ struct Node {
     attr: Attr,
     body: Body,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// How many keep it, with a name or without.
+    /// Number of holders that keep it, with a name or without.
     holds: u64,
-    /// How often it was edited.
+    /// Number of edits.
     edits: u64,
 }
 
@@ -59,12 +59,13 @@ impl Model {
         model
     }
 
-    /// How many inodes there are, those without names included.
+    /// Number of inodes, those without names included.
     pub fn inodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// How often the inode was edited: unless that changes, nothing of it does. `None` if there is no such inode.
+    /// Number of edits of the inode: unless that changes, nothing of it does. `None` if there is no
+    /// such inode.
     pub(crate) fn edits(&self, ino: Ino) -> Option<u64> {
         self.nodes.get(&ino).map(|node| node.edits)
     }
@@ -123,7 +124,7 @@ impl Node {
         matches!(self.body, Body::Directory(_))
     }
 
-    /// What stat shows: sizes come from the body.
+    /// Attributes as stat shows them: sizes come from the body.
     fn shown(&self) -> Attr {
         let (size, blocks) = match &self.body {
             Body::File(bytes) => (bytes.size(), bytes.pages() * 8),
