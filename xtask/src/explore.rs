@@ -1,6 +1,6 @@
-//! `cargo xtask crash-explore`: a million power cuts of whole stacks, piece by piece, so that it can be stopped and goes on where
-//! it was.
-//! Remove `target/crash-explore` to begin anew, as after a change of the code.
+//! `cargo xtask crash-explore`: a million power cuts of whole stacks, piece by piece, so that it
+//! can be stopped and goes on where it was. Remove `target/crash-explore` to begin anew, as after a
+//! change of the code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,7 +42,8 @@ const JOBS: [(&str, &[&str], u64); 3] = [
 /// Power cuts that are wanted in all.
 const CUTS: u64 = 1_000_000;
 
-/// Explores until there are as many cuts as asked for, then renews the table in docs/fault-model.md.
+/// Explores until there are as many cuts as asked for, then renews the table in
+/// docs/fault-model.md.
 pub(crate) fn explore(arguments: &[String]) -> Result<(), String> {
     let wanted = match arguments.first() {
         Some(text) => text.parse().map_err(|_| format!("{text} is no number of cuts"))?,

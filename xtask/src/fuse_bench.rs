@@ -1,5 +1,5 @@
-//! `cargo xtask fuse-bench`: our mount beside fuse2fs and beside libfuse's passthrough_ll, which is what FUSE itself can do.
-//! One machine, one run: figures of different runs are not comparable.
+//! `cargo xtask fuse-bench`: our mount beside fuse2fs and beside libfuse's passthrough_ll, which is
+//! what FUSE itself can do. One machine, one run: figures of different runs are not comparable.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ const PACKAGES: [(&str, &str); 7] = [
     ("gcc", "gcc"),
     ("pkg-config", "pkg-config"),
 ];
-/// Where Debian's libfuse3-dev keeps its examples.
+/// Path of the passthrough example in Debian's libfuse3-dev.
 const PASSTHROUGH: &str = "/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c";
 
 /// Files of the small-file measure, and their size in bytes.
@@ -27,7 +27,7 @@ const FILES: usize = 20_000;
 const FILE_SIZE: usize = 1024;
 const GIB: u64 = 4;
 
-/// What one file system did: a figure a measure, larger is better.
+/// Results of one file system: a figure a measure, larger is better.
 struct Column {
     name: &'static str,
     figures: Vec<f64>,
@@ -96,7 +96,8 @@ fn fuse2fs(place: &Workplace) -> Result<Column, String> {
     Ok(column)
 }
 
-/// passthrough_ll over a folder of the machine's own file system, with the kernel's cache for writes and for names.
+/// passthrough_ll over a folder of the machine's own file system, with the kernel's cache for
+/// writes and for names.
 fn passthrough(place: &Workplace) -> Result<Column, String> {
     let program = place.path.join("passthrough_ll");
     let flags = Command::new("pkg-config").args(["fuse3", "--cflags", "--libs"]).output();
@@ -106,7 +107,8 @@ fn passthrough(place: &Workplace) -> Result<Column, String> {
     run(compiler.args(["-O2", "-o"]).arg(&program).arg(PASSTHROUGH).args(flags.split_whitespace()))?;
     let (source, directory) = (place.folder("source")?, place.folder("passthrough")?);
     let options = format!("source={},writeback,cache=always,timeout=86400", source.display());
-    // it keeps a file open for each inode that the kernel knows, and 20,000 is a usual limit of open files
+    // it keeps a file open for each inode that the kernel knows, and 20,000 is a usual limit of
+    // open files
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n $(ulimit -Hn) && exec \"$@\"", "sh"]).arg(program);
     command.args(["-f", "-o", &options]).arg(&directory).stderr(Stdio::null());
@@ -142,7 +144,8 @@ fn fio(directory: &Path, arguments: &[&str], field: &str) -> Result<f64, String>
     if !output.status.success() {
         return Err(format!("fio failed: {text}{}", String::from_utf8_lossy(&output.stderr)));
     }
-    // terse version 3: KiB/s and IOPS of reads are fields 7 and 8, of writes 48 and 49, counted from 1
+    // terse version 3: KiB/s and IOPS of reads are fields 7 and 8, of writes 48 and 49, counted
+    // from 1
     let fields: Vec<&str> =
         text.lines().find(|line| line.starts_with("3;")).unwrap_or_default().split(';').collect();
     let number = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);

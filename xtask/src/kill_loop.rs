@@ -1,9 +1,10 @@
-//! `cargo xtask kill-loop`: mounts are killed (SIGKILL) at any moment while processes work on them, mounted again and looked
-//! at. Nothing that an fsync acknowledged may be missing, no process may be left that cannot be killed, and no mount. Images
-//! lie in memory, where a flush takes no time: what depends on slow flushes shows.
+//! `cargo xtask kill-loop`: mounts are killed (SIGKILL) at any moment while processes work on them,
+//! mounted again and looked at. Nothing that an fsync acknowledged may be missing, no process may
+//! be left that cannot be killed, and no mount. Images lie in memory, where a flush takes no time:
+//! what depends on slow flushes shows.
 //!
-//! A seed decides the operations and after how many of them the kill comes, not the instant: a failing round may have to be
-//! played more than once.
+//! A seed decides the operations and after how many of them the kill comes, not the instant: a
+//! failing round may have to be played more than once.
 
 mod model;
 mod worker;
@@ -23,11 +24,11 @@ const MEMORY: &str = "/dev/shm";
 const MIB: u64 = 64;
 /// Processes that work at the same time, each in directories of its own.
 const WORKERS: u64 = 3;
-/// How long a process may take to appear, or to go once it was killed.
+/// Longest time for a process to appear, or to go once it was killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ROUNDS: u64 = 300;
 
-/// What one round did.
+/// Totals over rounds.
 #[derive(Default)]
 struct Tally {
     rounds: u64,
@@ -37,7 +38,8 @@ struct Tally {
     failed: Vec<(u64, String)>,
 }
 
-/// `[--fs f2fs|ext4|ext3] [ROUNDS] [--seed SEED]`: without --fs all three, with --seed that round alone.
+/// `[--fs f2fs|ext4|ext3] [ROUNDS] [--seed SEED]`: without --fs all three, with --seed that round
+/// alone.
 pub(crate) fn kill_loop(arguments: &[String]) -> Result<(), String> {
     if let [first, directory, log, seed] = arguments
         && first == "worker"
@@ -105,7 +107,7 @@ fn play_all(format: Format, program: &Path, seeds: std::ops::Range<u64>) -> Resu
     Ok(tally)
 }
 
-/// What a seed decides beside the operations.
+/// Choices of a seed beside the operations.
 struct Plan {
     large_blocks: bool,
     /// Otherwise the mount is killed as soon as it is there.
@@ -181,7 +183,8 @@ impl<'a> Round<'a> {
         self.seed.wrapping_mul(WORKERS).wrapping_add(worker)
     }
 
-    /// Makes directories that are durable, lets workers use them, and kills the mount after some of their operations.
+    /// Makes directories that are durable, lets workers use them, and kills the mount after some of
+    /// their operations.
     fn work_and_kill(&self, mount: &mut Mount<'_>) -> Result<(), String> {
         for worker in 0..WORKERS {
             make_directories(&self.root(worker)).map_err(|error| format!("{}: {error}", self.seed))?;
@@ -373,7 +376,8 @@ impl Drop for Mount<'_> {
     }
 }
 
-/// The device number of what is mounted at a directory, from the kernel's list: a stat would ask the mount.
+/// The device number of what is mounted at a directory, from the kernel's list: a stat would ask
+/// the mount.
 fn device_at(directory: &Path) -> Option<String> {
     let list = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut lines = list.lines().map(|line| line.split(' ').collect::<Vec<_>>());

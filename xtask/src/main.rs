@@ -22,8 +22,9 @@ const PACKAGES: [(&str, &str); 6] = [
     ("acl", "setfacl"),
 ];
 
-/// Referees that a machine may be unable to run, whatever is installed on it, and the Debian package of each. A test that
-/// needs one of them names it; the other programs run wherever Dovetail does.
+/// Referees that a machine may be unable to run, whatever is installed on it, and the Debian
+/// package of each. A test that needs one of them names it; the other programs run wherever
+/// Dovetail does.
 const REFEREES: [(&str, &str); 2] = [("kernel", "user-mode-linux"), ("chromium", "chromium")];
 
 /// A chore: its name, what it does, and how.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::run;
 
-/// How long a file system may take to appear or to end.
+/// Longest time for a file system to appear or to end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A folder of its own for images and mount points, gone at the end.
@@ -184,7 +184,8 @@ impl Format {
         Ok(image)
     }
 
-    /// The check that the file system's own tool makes, without changing anything; IPLFS has none but ours.
+    /// The check that the file system's own tool makes, without changing anything; IPLFS has none
+    /// but ours.
     pub(crate) fn checker(self, image: &Path) -> Option<Command> {
         let (program, option) = match self {
             Self::F2fs => ("fsck.f2fs", "--dry-run"),

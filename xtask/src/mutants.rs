@@ -1,5 +1,5 @@
-//! `cargo xtask mutants`: faults that we had or could have, put into a copy of the code. The crash explorer must find each within
-//! a minute: an instrument that finds nothing says nothing.
+//! `cargo xtask mutants`: faults that we had or could have, put into a copy of the code. The crash
+//! explorer must find each within a minute: an instrument that finds nothing says nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `cargo xtask posix`: other people's tests of POSIX behaviour, on a mount. Each tool's closing lines are shown as they
-//! are; docs/posix.md explains them.
+//! `cargo xtask posix`: other people's tests of POSIX behaviour, on a mount. Each tool's closing
+//! lines are shown as they are; docs/posix.md explains them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,8 @@ const STEPS: [Step; 6] = [
     ("git", git),
 ];
 
-/// Runs all, on F2FS or on `--fs iplfs|ext4|ext3`; `--quick` with 20,000 operations of fsx instead of a million, or only the steps that are named.
+/// Runs all, on F2FS or on `--fs iplfs|ext4|ext3`; `--quick` with 20,000 operations of fsx instead
+/// of a million, or only the steps that are named.
 pub(crate) fn posix(arguments: &[String]) -> Result<(), String> {
     let (format, arguments) = Format::take(arguments)?;
     install(&PACKAGES)?;
@@ -139,8 +140,8 @@ fn fsx(tools: &Tools) -> Result<String, String> {
     last_lines(&mut command, 2).map(|lines| format!("{lines}\n{} operations", tools.operations))
 }
 
-/// A few seconds each. Left out are those that ask for what no FUSE mount has: binderfs and bind-mount mount on their own,
-/// verity, chattr, inode-flags and fiemap need ioctls.
+/// A few seconds each. Left out are those that ask for what no FUSE mount has: binderfs and
+/// bind-mount mount on their own, verity, chattr, inode-flags and fiemap need ioctls.
 fn stress_ng(tools: &Tools) -> Result<String, String> {
     let folder = tools.folder("stress")?;
     let mut command = Command::new("stress-ng");

@@ -29,7 +29,7 @@ fn crates() -> Vec<String> {
     names
 }
 
-/// What each crate uses of the project, outside its tests.
+/// Crates of the project that each crate uses, outside its tests.
 fn dependencies() -> BTreeMap<String, Vec<String>> {
     let of = |name: &String| {
         let text = read(&root().join("crates").join(name).join("Cargo.toml"));
@@ -177,7 +177,8 @@ fn every_unsafe_block_says_why_it_is_safe() {
     }
 }
 
-/// Tests of a crate are modules of one program. A file that is no module of it would never run, and nobody would see it.
+/// Tests of a crate are modules of one program. A file that is no module of it would never run, and
+/// nobody would see it.
 #[test]
 fn every_file_of_tests_is_a_module() {
     for folder in crates().iter().map(|name| root().join("crates").join(name).join("tests")) {

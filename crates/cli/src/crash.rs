@@ -17,15 +17,16 @@ use crate::{Failure, print};
 
 /// Cut the power of whole stacks and hold what is left against what was promised.
 ///
-/// A workload is played on each stack (file system over drive) in virtual time. At many moments the power is cut: the drive
-/// loses its volatile memory, programs and erases under way are torn. What is left is recovered, mounted, checked, and
-/// compared with what fsync, sync and the design promise. What no promise explains is a violation; the exit code is 1 then.
+/// A workload is played on each stack (file system over drive) in virtual time. At many moments the
+/// power is cut: the drive loses its volatile memory, programs and erases under way are torn. What
+/// is left is recovered, mounted, checked, and compared with what fsync, sync and the design
+/// promise. What no promise explains is a violation; the exit code is 1 then.
 ///
 /// JOB is one of
-///   ace-1        every sequence of one operation and an fsync, fdatasync or sync, as CrashMonkey's ACE makes them
+///   ace-1        all sequences of an operation and an fsync, fdatasync or sync (CrashMonkey's ACE)
 ///   ace-2        sequences of two, --count of them
 ///   random       random operations, a run for each seed of --seeds
-///   a text file  of operations, one a line (create, write, rename, fsync, ...); each is played with three clocks
+///   a text file  of operations, one a line (create, write, fsync, ...), played with three clocks
 ///   a fio job, a personality's name, or a file-level trace, as in `dovetail bench`
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -35,7 +36,8 @@ pub(crate) struct Arguments {
     /// Stacks by name (see `dovetail stack list`) or .toml file.
     #[arg(long, short, required = true, value_delimiter = ',')]
     stack: Vec<String>,
-    /// Moments that are cut: all, or N of each run chosen by the seed, and each return of an fsync or sync.
+    /// Moments that are cut: all, or N of each run chosen by the seed, and each return of an fsync
+    /// or sync.
     #[arg(long, value_name = "N|all", default_value = "8", value_parser = cuts)]
     cuts: Cuts,
     /// Of ace-2: how many sequences, spread evenly over all.
@@ -65,7 +67,8 @@ pub(crate) struct Arguments {
     /// Runs at the same time; all cores if not given.
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
-    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the table.
+    /// Results as JSON: --json=FILE to a file, --json alone to standard output in place of the
+    /// table.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-", help_heading = "Output")]
     json: Option<PathBuf>,
     /// A report with pictures: one HTML file that needs nothing else.

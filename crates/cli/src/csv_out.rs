@@ -1,4 +1,5 @@
-//! Results as CSV: a row a run, a column for each single figure of the JSON, named by its path with dots.
+//! Results as CSV: a row a run, a column for each single figure of the JSON, named by its path with
+//! dots.
 
 use std::collections::HashMap;
 
@@ -7,8 +8,8 @@ use serde_json::Value;
 
 use crate::Failure;
 
-/// All runs as CSV with a header: the columns of all of them. Lists (curves, series, maps) are left to the JSON; null is
-/// an empty field.
+/// All runs as CSV with a header: the columns of all of them. Lists (curves, series, maps) are left
+/// to the JSON; null is an empty field.
 pub(crate) fn text<R: Serialize>(runs: &[R]) -> Result<String, Failure> {
     let mut names: Vec<String> = Vec::new();
     let mut rows = Vec::new();

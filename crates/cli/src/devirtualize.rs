@@ -16,12 +16,15 @@ use dovetail_vfs::Devirtualize;
 use crate::mount::ImageLock;
 use crate::{Failure, clock, print};
 
-/// Let the pointers of an ext3, ext4 or F2FS volume lead to its drive's own addresses, so that the drive can forget its map.
+/// Let the pointers of an ext3, ext4 or F2FS volume lead to its drive's own addresses, so that the
+/// drive can forget its map.
 ///
-/// The volume can then be used on that drive only. It may be mounted: then name the directory, which can be used meanwhile.
+/// The volume can then be used on that drive only. It may be mounted: then name the directory,
+/// which can be used meanwhile.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The drive file, made with a profile that devirtualises (fsdv-5g), or the directory where it is mounted.
+    /// The drive file, made with a profile that devirtualises (fsdv-5g), or the directory where it
+    /// is mounted.
     file: PathBuf,
     /// Back to addresses of the volume: an ordinary volume again.
     #[arg(long)]
@@ -41,7 +44,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     print(&told(file, &report, map_bytes))
 }
 
-/// Does it on whichever file system there is; returns what the map took, and takes, beside the report.
+/// Does it on whichever file system there is; returns what the map took, and takes, beside the
+/// report.
 fn perform(file: &Path, way: Way) -> Result<(Report, (u64, u64)), String> {
     let (drive, now) = open(file)?;
     let before = drive.drive().mapping_memory_bytes();

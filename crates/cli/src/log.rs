@@ -14,7 +14,7 @@ use crate::Failure;
 /// The variable that says what to log, as `level` or `target=level`, separated by commas.
 const VARIABLE: &str = "RUST_LOG";
 
-/// How much is logged.
+/// Amount of logging.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Verbosity {
     /// Tell on standard error what goes on; -vv and -vvv tell more. RUST_LOG does so by part.

@@ -1,6 +1,7 @@
 //! The `dovetail` command: flags and output only.
 //!
-//! Exit codes: 0 done, 1 something failed, 2 wrong usage; `fsck` has those of fsck(8). Every error is one sentence on standard error.
+//! Exit codes: 0 done, 1 something failed, 2 wrong usage; `fsck` has those of fsck(8). Every error
+//! is one sentence on standard error.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the command line is what prints")]
 
@@ -56,7 +57,8 @@ enum Command {
     /// Look at the drive profiles.
     #[command(subcommand)]
     Drive(drive::Command),
-    /// Let a volume's pointers lead to its drive's own addresses, so that the drive can forget its map.
+    /// Let a volume's pointers lead to its drive's own addresses, so that the drive can forget its
+    /// map.
     Devirtualize(devirtualize::Arguments),
     /// List a directory of an F2FS or ext image, without mounting it.
     Ls(image::ListArguments),
@@ -77,7 +79,7 @@ enum Command {
     Fsck(fsck::Arguments),
 }
 
-/// Why the command failed, and which exit code tells it.
+/// Reason why the command failed; it decides the exit code.
 #[derive(Debug)]
 enum Failure {
     /// The arguments make no sense.

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table};
 /// A figure by its name, and how it is read off a run; `None` where a run has no such figure.
 pub(crate) type Figure<R> = (&'static str, fn(&R) -> Option<f64>);
 
-/// What was changed in a run: the assumed figure, its value, and the other one.
+/// Change in a run: the assumed figure, its value, and the other one.
 pub(crate) type Change = [String; 3];
 
 /// A latency of which there is one.

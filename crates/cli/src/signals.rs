@@ -20,7 +20,7 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Why a command that was stopped failed.
+/// Failure of a command that was stopped.
 pub(crate) fn stopped() -> Failure {
     Failure::Failed("stopped; what is shown was measured until then".into())
 }

@@ -32,7 +32,8 @@ fn volume(folder: &Path, kind: &str) -> String {
     image
 }
 
-/// Small, large and sparse files, many names, links of both kinds, modes, times, attributes, deep directories.
+/// Small, large and sparse files, many names, links of both kinds, modes, times, attributes, deep
+/// directories.
 fn populate(tree: &Path) {
     let folder = tree.join("folder/deep/deeper");
     fs::create_dir_all(&folder).unwrap();

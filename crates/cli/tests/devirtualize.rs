@@ -29,7 +29,8 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_string()
 }
 
-/// Makes a volume with two files, and brings it there and back; returns what was said of the way there.
+/// Makes a volume with two files, and brings it there and back; returns what was said of the way
+/// there.
 fn there_and_back(mkfs: &[&str], check_there: impl Fn(&str)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let drive = text(&folder.path().join("drive"));
@@ -70,7 +71,8 @@ fn f2fs_goes_there_and_back() {
     let said = there_and_back(&["f2fs"], |drive| {
         done(&["fsck", drive]);
     });
-    // with the block of the root directory; two directories and two files, whose 733 blocks fit into an inode, have a node each
+    // with the block of the root directory; two directories and two files, whose 733 blocks fit
+    // into an inode, have a node each
     assert!(said.contains("4 files, 1,467 blocks of content and 4 of pointers"), "{said}");
 }
 

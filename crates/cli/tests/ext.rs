@@ -92,8 +92,8 @@ fn damage_is_found() {
     );
 }
 
-/// What `dovetail fsck` and e2fsck say of an image after a request of debugfs: exit codes and our
-/// text.
+/// Verdicts of `dovetail fsck` and e2fsck on an image after a request of debugfs: exit codes and
+/// our text.
 fn after(request: &str, options: &[&str]) -> (Option<i32>, Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image").to_str().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! What `dovetail extract` writes is what the kernel found when it mounted the image.
+//! Tests that `dovetail extract` writes what the kernel found when it mounted the image.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

@@ -75,7 +75,7 @@ fn what_is_refused_leaves_everything_as_it_was() {
     assert_eq!(std::fs::metadata(&image).unwrap().len(), 60 << 20);
 }
 
-/// What is mounted holds a lock: nobody makes a new volume over it, and nobody repairs it.
+/// A mounted image is locked: nobody makes a new volume over it, and nobody repairs it.
 #[test]
 fn an_image_in_use_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();

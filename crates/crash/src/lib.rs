@@ -2,8 +2,8 @@
 //!
 //! A workload is played on a stack in virtual time, and on the reference model. At chosen moments
 //! the power is cut: the drive's volatile memory is gone, programs and erases under way are torn.
-//! The state left is recovered, mounted, checked, and held against what POSIX, the mount options and
-//! the design promise. What no promise explains is a violation, with the shortest sequence that
+//! The state left is recovered, mounted, checked, and held against what POSIX, the mount options
+//! and the design promise. What no promise explains is a violation, with the shortest sequence that
 //! shows it.
 //!
 //! Beside that, an exploration tells what no promise covers: what an application finds of work that

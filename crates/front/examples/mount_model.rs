@@ -1,5 +1,6 @@
 //! Mounts the reference model, so that tests of POSIX behaviour can be run on the adapter alone:
-//! `cargo run -p dovetail-front --example mount_model -- DIRECTORY`. Ends with the mount; keeps nothing.
+//! `cargo run -p dovetail-front --example mount_model -- DIRECTORY`. Ends with the mount; keeps
+//! nothing.
 
 #![allow(clippy::print_stderr, reason = "a command line tool")]
 

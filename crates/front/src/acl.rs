@@ -74,7 +74,7 @@ impl Acl {
         self
     }
 
-    /// What a new inode gets that is made with `mode` in a directory with this default ACL.
+    /// ACL of a new inode that is made with `mode` in a directory with this default ACL.
     pub(crate) fn inherited(self, mode: u16) -> Self {
         let permissions = self.mode() & mode;
         self.with_mode(permissions)

@@ -24,7 +24,7 @@ use crate::operation::Operation;
 use crate::rules::{self, Place};
 use crate::shared::Shared;
 
-/// How long the kernel may keep names and attributes: we are the only ones who change them.
+/// Time for which the kernel may keep names and attributes: nobody else changes them.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
 
 /// The largest request.
@@ -34,12 +34,12 @@ const MAX_REQUEST: u32 = 1 << 20;
 const LISTING: usize = 64;
 
 thread_local! {
-    /// What a read goes through, so that the reply is sent without the lock.
+    /// Buffer of a read, so that the reply is sent without the lock.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One mounted file system. No file handles: what the kernel would open is known by its inode, so open is refused as
-/// "not there", and the kernel never asks again.
+/// One mounted file system. No file handles: what the kernel would open is known by its inode, so
+/// open is refused as "not there", and the kernel never asks again.
 #[derive(Debug)]
 pub(crate) struct Adapter {
     shared: Shared,
@@ -80,8 +80,8 @@ impl Adapter {
     }
 }
 
-/// How long the kernel may keep attributes. Set-id bits go with a write, whose reply does not say
-/// so: a file that has some is asked for each time that it matters.
+/// Time for which the kernel may keep attributes. A write clears set-id bits, and its reply does
+/// not say so: a file that has some is asked for each time that it matters.
 fn keep(attr: &Attr) -> Duration {
     if rules::has_set_id(attr) { Duration::ZERO } else { KEEP }
 }
@@ -573,9 +573,9 @@ impl fuser::Filesystem for Adapter {
         reply_empty(done, reply);
     }
 
-    /// Refused as "not there": the kernel asks without having sent what was stored into mapped pages, so
-    /// what is data there would be told as a hole, and a copying program would leave it out. Without us
-    /// it calls everything data.
+    /// Refused as "not there": the kernel asks without having sent what was stored into mapped
+    /// pages, so what is data there would be told as a hole, and a copying program would leave it
+    /// out. Without us it calls everything data.
     fn lseek(
         &self,
         _request: &Request,

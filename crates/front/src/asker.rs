@@ -1,5 +1,5 @@
-//! What the kernel's rules about set-id bits want to know of the thread that asks, and FUSE does
-//! not pass on: all its groups, and whether it may keep such bits. The kernel lists both in /proc.
+//! Facts about the asking thread that the kernel's rules about set-id bits need, and FUSE does not
+//! pass on: all its groups, and its right to keep such bits. The kernel lists both in /proc.
 
 use std::fs;
 use std::path::PathBuf;

@@ -9,7 +9,8 @@ use nix::time::{ClockId, clock_gettime};
 /// A source of the time: the real one, or a test's.
 pub(crate) type Clock = Box<dyn Fn() -> Moment + Send + Sync>;
 
-/// The time of day as the kernel stamps files: its coarse clock, so that our stamps and its own keep their order.
+/// The time of day as the kernel stamps files: its coarse clock, so that our stamps and its own
+/// keep their order.
 pub(crate) fn now() -> Timestamp {
     clock_gettime(ClockId::CLOCK_REALTIME_COARSE).map_or_else(
         |_| Timestamp::default(),

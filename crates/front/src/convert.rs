@@ -58,13 +58,13 @@ impl Numbers {
     }
 }
 
-/// A file of no blocks is taken for one hole by some programs (tar -S), but what was stored into its
-/// mapped pages may wait in the kernel's cache.
+/// A file of no blocks is taken for one hole by some programs (tar -S), but what was stored into
+/// its mapped pages may wait in the kernel's cache.
 const fn least_blocks(attr: &Attr) -> u64 {
     if attr.kind() == S_IFREG { 1 } else { 0 }
 }
 
-/// What FUSE understands as "there is no such name, and that stays so": node 0.
+/// Attributes that FUSE understands as "there is no such name, and that stays so": node 0.
 pub(crate) fn no_entry() -> FileAttr {
     Numbers { root: 1 }.attr(&Attr { ino: Ino(0), mode: S_IFREG, ..Attr::default() })
 }
@@ -85,7 +85,8 @@ pub(crate) const fn file_type(kind: u16) -> FileType {
     }
 }
 
-/// The kernel's `new_encode_dev`: 12 bits of major number between the parts of a minor number of 20 bits.
+/// The kernel's `new_encode_dev`: 12 bits of major number between the parts of a minor number of 20
+/// bits.
 pub(crate) const fn encode_device((major, minor): (u32, u32)) -> u32 {
     (minor & 0xff) | ((major & 0xfff) << 8) | ((minor & 0xfff00) << 12)
 }
@@ -102,7 +103,8 @@ fn system_time(time: Timestamp) -> SystemTime {
         .unwrap_or(UNIX_EPOCH)
 }
 
-/// Undoes what fuser 0.18 makes of a time: before 1970 it subtracts the nanoseconds that it should add.
+/// Undoes what fuser 0.18 makes of a time: before 1970 it subtracts the nanoseconds that it should
+/// add.
 pub(crate) fn timestamp(time: SystemTime) -> Timestamp {
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => Timestamp { seconds: after.as_secs().cast_signed(), nanoseconds: after.subsec_nanos() },

@@ -1,4 +1,4 @@
-//! What a process does that goes on in the background.
+//! Steps of a process that goes on in the background.
 
 use std::fs::OpenOptions;
 

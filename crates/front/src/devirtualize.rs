@@ -1,8 +1,9 @@
 //! The tool that lets pointers lead to the drive's own addresses, over a mounted volume.
 //!
-//! Whoever wants it to run does so through an attribute of the mount's root that is in no list of attributes: writing
-//! `run` or `undo` begins a run, `step` deals with a batch of it, and reading tells how far it is. Each is a call like others, which
-//! go on between two batches; one who begins and dies leaves nothing undone that must be done.
+//! Whoever wants it to run does so through an attribute of the mount's root that is in no list of
+//! attributes: writing `run` or `undo` begins a run, `step` deals with a batch of it, and reading
+//! tells how far it is. Each is a call like others, which go on between two batches; one who begins
+//! and dies leaves nothing undone that must be done.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -14,12 +15,12 @@ use dovetail_vfs::{Devirtualize, Error, FileSystem};
 /// The attribute's name.
 pub const ATTRIBUTE: &str = "dovetail.devirtualize";
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// There is nothing more to do.
     pub ended: bool,
-    /// What was done.
+    /// Work done so far.
     pub report: Report,
     /// Bytes of the drive's map when the run began, and now.
     pub map_bytes: (u64, u64),
@@ -86,7 +87,7 @@ pub(crate) struct Tool {
 struct State {
     run: Option<(Run, Way)>,
     progress: Progress,
-    /// What a power cut had left was given back.
+    /// Is true once the blocks that a power cut had left were given back.
     gave_back: bool,
 }
 
@@ -94,8 +95,8 @@ impl Tool {
     /// Does what was written to the attribute.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where file system or drive cannot; [`Error::Invalid`] for anything but `run`, `undo` and `step`;
-    /// what the file system says.
+    /// [`Error::Unsupported`] where file system or drive cannot; [`Error::Invalid`] for anything
+    /// but `run`, `undo` and `step`; what the file system says.
     pub(crate) fn written(&self, fs: &mut dyn FileSystem, value: &[u8]) -> Result<(), Error> {
         let cannot = || Error::Unsupported("letting pointers lead to the drive's own addresses".into());
         if value != b"step" {

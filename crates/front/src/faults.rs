@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// What is told of errors, and then at the end.
+    /// Messages about errors: at once, and at the end.
     fn told(read_only: bool, errors: &[Error]) -> [Vec<String>; 2] {
         let all = Arc::new(Mutex::new(Vec::new()));
         let listener = Arc::clone(&all);

@@ -10,7 +10,8 @@
 //! The process never asks its own mount for anything: a thread that waits for the threads that
 //! serve it can no longer be killed once they are.
 //!
-//! Left out: file locks (the kernel's own work within one mount), ioctl, and `O_TMPFILE`, which fuser does not know.
+//! Left out: file locks (the kernel's own work within one mount), ioctl, and `O_TMPFILE`, which
+//! fuser does not know.
 
 mod acl;
 mod adapter;

@@ -1,4 +1,4 @@
-//! How a file system is mounted.
+//! Options of a mount.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use crate::faults::{Fault, OnError};
 use crate::shared::Flush;
 use fuser::{Config, MountOption, SessionACL};
 
-/// How a file system is mounted. As root, set-id programs and device files work as on any disk, and everyone may use the
-/// mount.
+/// Options of a mount. As root, set-id programs and device files work as on any disk, and everyone
+/// may use the mount.
 pub struct Options {
-    /// What /proc/mounts shows as the source.
+    /// Source that /proc/mounts shows.
     pub source: String,
-    /// What /proc/mounts shows as the type, after "fuse.".
+    /// Type that /proc/mounts shows, after "fuse.".
     pub kind: String,
     /// Nothing is written.
     pub read_only: bool,
@@ -77,8 +77,9 @@ impl Options {
         }
     }
 
-    /// Lets fsyncs that come together wait for the device while others use the file system: `flush` makes durable what was
-    /// written so far. That it failed it need not tell, if the file system's own flush afterwards fails then.
+    /// Lets fsyncs that come together wait for the device while others use the file system: `flush`
+    /// makes durable what was written so far. That it failed it need not tell, if the file system's
+    /// own flush afterwards fails then.
     #[must_use]
     pub fn flush_apart(mut self, flush: impl Fn() + Send + Sync + 'static) -> Self {
         self.flush = Some(Box::new(flush));

@@ -1,8 +1,9 @@
-//! How far ahead the kernel reads.
+//! Read-ahead of the kernel.
 
 use std::fs;
 
-/// One request's worth, in KiB. FUSE mounts start with 128, which only the system's settings can raise.
+/// One request's worth, in KiB. FUSE mounts start with 128, which only the system's settings can
+/// raise.
 const READ_AHEAD_KIB: &str = "1024";
 
 /// Has the kernel read as far ahead as one request reaches, on the mount with this device number

@@ -1,6 +1,6 @@
-//! What the kernel leaves to a FUSE file system beyond the plain changes: umask and default ACLs of
-//! new inodes, ACLs that follow the mode and the mode that follows them, set-id bits that go,
-//! writes on a volume that gets full.
+//! Rules that the kernel leaves to a FUSE file system beyond the plain changes: umask and default
+//! ACLs of new inodes, ACLs that follow the mode and the mode that follows them, set-id bits that
+//! go, writes on a volume that gets full.
 
 use dovetail_vfs::mode::{S_IALLUGO, S_IFREG, S_ISGID, S_ISUID};
 use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, SetAttr, XattrFlags};
@@ -8,7 +8,7 @@ use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, SetAttr, Xattr
 use crate::acl::{ACCESS, Acl, DEFAULT};
 use crate::asker::Asker;
 
-/// Where a new inode goes, and which permissions its maker never gives.
+/// Place of a new inode, and the permissions that its maker never gives.
 pub(crate) struct Place<'a> {
     pub(crate) dir: Ino,
     pub(crate) name: &'a [u8],
@@ -17,7 +17,7 @@ pub(crate) struct Place<'a> {
 
 const GROUP_EXECUTES: u16 = 0o010;
 const PERMISSIONS: u16 = 0o777;
-/// What room is counted in, in bytes.
+/// Unit of room, in bytes.
 const BLOCK: usize = 4096;
 
 /// An ACL of an inode; none where the file system has no such attribute.
@@ -29,7 +29,8 @@ fn acl(fs: &mut dyn FileSystem, ino: Ino, which: &[u8]) -> Result<Option<Acl>, E
     }
 }
 
-/// Makes an inode, held once for the kernel: with the directory's default ACL if it has one, else with the umask.
+/// Makes an inode, held once for the kernel: with the directory's default ACL if it has one, else
+/// with the umask.
 pub(crate) fn create(
     fs: &mut dyn FileSystem,
     caller: &Caller,
@@ -73,15 +74,15 @@ fn undo_create(fs: &mut dyn FileSystem, caller: &Caller, place: &Place<'_>, attr
     let _ = removed.and_then(|()| fs.forget(attr.ino, 1));
 }
 
-/// What an old file handle leads to, which the kernel asks for as "." of any kind of inode. One without
-/// names is as good as gone: were it open, the kernel would know it, and only its word that it has
-/// forgotten it is still on its way.
+/// Attributes of the inode that an old file handle leads to; the kernel asks for it as "." of any
+/// kind of inode. An inode without names is as good as gone: were it open, the kernel would know
+/// it. Only the kernel's word that it has forgotten it is still on its way.
 pub(crate) fn find_by_handle(fs: &mut dyn FileSystem, ino: Ino) -> Result<Attr, Error> {
     let attr = fs.attr_of_handle(ino)?;
     if attr.links == 0 { Err(Error::NotFound) } else { Ok(attr) }
 }
 
-/// What the kernel learns of is held for it until it forgets.
+/// Finds an inode, and holds it until the kernel forgets it.
 pub(crate) fn held(
     fs: &mut dyn FileSystem,
     find: impl FnOnce(&mut dyn FileSystem) -> Result<Attr, Error>,

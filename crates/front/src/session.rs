@@ -20,10 +20,11 @@ use crate::shared::Shared;
 use crate::waker::Waker;
 use crate::{mountinfo, read_ahead, unmount};
 
-/// How long those who still have files open keep the mount alive after it was taken out of the tree.
+/// Time for which those who still have files open keep the mount alive after it was taken out of
+/// the tree.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Why there is no mount.
+/// Reason why there is no mount.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The place to mount at cannot be used.
@@ -31,7 +32,7 @@ pub enum MountError {
     Mountpoint {
         /// The place.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A thread or a signal handler cannot be set up.
@@ -39,7 +40,7 @@ pub enum MountError {
     Threads(#[source] io::Error),
 }
 
-/// Why a mount ended.
+/// Reason why a mount ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Someone unmounted it.
@@ -65,8 +66,8 @@ pub struct Session {
     signals: signal_hook::iterator::Handle,
 }
 
-/// Mounts `fs` at the directory `mountpoint` and serves it. SIGTERM, SIGINT and SIGHUP are taken over: they end the mount
-/// when [`Session::wait`] is called.
+/// Mounts `fs` at the directory `mountpoint` and serves it. SIGTERM, SIGINT and SIGHUP are taken
+/// over: they end the mount when [`Session::wait`] is called.
 ///
 /// # Errors
 /// [`MountError`].
@@ -111,7 +112,7 @@ impl Session {
     /// Serves until someone unmounts or a signal comes, then makes everything durable.
     ///
     /// # Errors
-    /// What the file system cannot write; [`Error::Io`] when the kernel's connection broke.
+    /// A failed write of the file system; [`Error::Io`] when the kernel's connection broke.
     pub fn wait(mut self) -> Result<Ending, Error> {
         let ending = match self.events.recv() {
             Ok(Event::Served(result)) => result.map(|()| Ending::Unmounted),
@@ -129,14 +130,14 @@ impl Session {
     /// Unmounts, and makes everything durable.
     ///
     /// # Errors
-    /// What the file system cannot write.
+    /// A failed write of the file system.
     pub fn unmount(mut self) -> Result<(), Error> {
         self.leave();
         self.end()
     }
 
-    /// Takes the mount out of the tree, with what the kernel has not written yet written. Files that are open somewhere
-    /// are no reason to stay, but those who have them get a moment.
+    /// Takes the mount out of the tree, with what the kernel has not written yet written. Files
+    /// that are open somewhere are no reason to stay, but those who have them get a moment.
     fn leave(&mut self) {
         if self.is_in_the_tree() {
             unmount::unmount(&self.mountpoint);

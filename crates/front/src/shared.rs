@@ -13,7 +13,7 @@ use crate::operation::Operation;
 
 pub(crate) type BoxedFileSystem = Box<dyn FileSystem + Send>;
 
-/// What the threads of a mount share.
+/// State that the threads of a mount share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     inner: Arc<Inner>,
@@ -25,7 +25,7 @@ struct Inner {
     /// Those that wait; whoever has `leader` does them all.
     fsyncs: Mutex<Vec<Arc<Fsync>>>,
     leader: Mutex<()>,
-    /// How many calls there are, those that wait for the lock among them.
+    /// Number of calls, those that wait for the lock among them.
     calls: AtomicUsize,
     flush: Option<Flush>,
     clock: Clock,
@@ -81,7 +81,8 @@ impl Shared {
         operation.logged(|| self.call(work))
     }
 
-    /// Calls the file system. After the end of the mount, or of a thread that died in a call, all that comes is EIO.
+    /// Calls the file system. After the end of the mount, or of a thread that died in a call, all
+    /// that comes is EIO.
     pub(crate) fn call<T>(
         &self,
         work: impl FnOnce(&mut dyn FileSystem) -> Result<T, Error>,
@@ -99,8 +100,9 @@ impl Shared {
         Ok(work(fs.as_mut()))
     }
 
-    /// Makes a file survive a power cut, together with those for which others wait to do so. What it writes is flushed once
-    /// without the lock if there are others, who can get as far as their own fsync meanwhile.
+    /// Makes a file survive a power cut, together with those for which others wait to do so. What
+    /// it writes is flushed once without the lock if there are others, who can get as far as their
+    /// own fsync meanwhile.
     pub(crate) fn fsync(&self, ino: Ino, data_only: bool) -> Result<(), Errno> {
         Operation::new("fsync", ino).logged(|| self.fsync_in_turn(ino, data_only))
     }

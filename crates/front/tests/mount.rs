@@ -1,4 +1,5 @@
-//! The reference model, mounted and used through system calls. Needs /dev/fuse, and root or fusermount3.
+//! The reference model, mounted and used through system calls. Needs /dev/fuse, and root or
+//! fusermount3.
 
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
@@ -180,8 +181,8 @@ fn make_kinds(folder: &Path) {
     }
 }
 
-/// Who asks, as arguments of setpriv: root, root without the right to keep set-id bits, the owner
-/// in and outside of the file's group, and another user.
+/// Callers, as arguments of setpriv: root, root without the right to keep set-id bits, the owner in
+/// and outside of the file's group, and another user.
 const ASKERS: [(&str, &[&str]); 5] = [
     ("root", &["--clear-groups"]),
     ("weak root", &["--clear-groups", "--bounding-set=-fsetid", "--inh-caps=-fsetid"]),
@@ -190,7 +191,7 @@ const ASKERS: [(&str, &[&str]); 5] = [
     ("other", &["--reuid=1004", "--regid=1004", "--groups=1003"]),
 ];
 
-/// What may take set-id bits away, and whether it is for files of content only.
+/// Changes that may take set-id bits away; true for those that only a regular file allows.
 const CHANGES: [(&str, bool); 14] = [
     ("chown : $0", false),
     ("chown :1003 $0", false),
@@ -208,8 +209,8 @@ const CHANGES: [(&str, bool); 14] = [
     ("fallocate -z -l 4096 $0", true),
 ];
 
-/// What a change by someone leaves of a mode, and whether it was allowed. stat asks for the mode alone,
-/// which the kernel may have kept; std asks for everything.
+/// Outcome of a change by someone, and the mode that it leaves. stat asks for the mode alone, which
+/// the kernel may have kept; std asks for everything.
 fn after_change(path: &Path, mode: &str, change: &str, asker: &[&str]) -> String {
     std::os::unix::fs::chown(path, Some(1000), Some(1001)).unwrap();
     if change.starts_with("setfacl") {
@@ -233,7 +234,8 @@ fn modes_after(folder: &Path) -> Vec<String> {
     for kind in ["regular", "directory", "fifo", "socket", "character", "block"] {
         for (change, of_content) in CHANGES.into_iter().filter(|change| !change.1 || kind == "regular") {
             let modes = if of_content { ["6777", "6767", "2767"] } else { ["6555", "6745", "2700"] };
-            // of a chown without owner and group FUSE does not tell that it is one: others cannot be refused
+            // of a chown without owner and group FUSE does not tell that it is one: others cannot
+            // be refused
             let unknown = |who: &str| change == "chown : $0" && who == "other";
             let askers = ASKERS.into_iter().filter(|(who, _)| !unknown(who));
             for ((who, asker), mode) in askers.flat_map(|asker| modes.map(|mode| (asker, mode))) {

@@ -1,10 +1,10 @@
-//! Figure 3 of the RM-IPU paper: four files overwritten at random by 4 KiB, an fsync after every ten, 100 GiB in all, on
-//! both of F2FS's modes. How many calls and blocks a second are simulated, in how much memory, and what share of the
-//! time each layer takes; beside it what the machine does with three dependent random touches of an array as large as
-//! the files' pointers.
+//! Figure 3 of the RM-IPU paper: four files overwritten at random by 4 KiB, an fsync after every
+//! ten, 100 GiB in all, on both of F2FS's modes. How many calls and blocks a second are simulated,
+//! in how much memory, and what share of the time each layer takes; beside it what the machine does
+//! with three dependent random touches of an array as large as the files' pointers.
 //!
-//! The shares come from a second run of the same writes, one at a time, with a clock around each layer: it reads the
-//! clock some ten times a write, so it is slower than the first.
+//! The shares come from a second run of the same writes, one at a time, with a clock around each
+//! layer: it reads the clock some ten times a write, so it is slower than the first.
 //!
 //! `cargo bench -p dovetail-lab --bench figure3 [-- SCALE]`, 1/16 if no scale is given
 

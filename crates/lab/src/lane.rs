@@ -6,7 +6,7 @@ use dovetail_workload::ThreadId;
 /// The machine of a run.
 pub(crate) type Machine = dovetail_host::Machine<Drive, Lane>;
 
-/// Whose plan or timer it is.
+/// Owner of a plan or a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// A call of a thread, by its slot.

@@ -1,4 +1,5 @@
-//! Experiments: configuration and seed in, results out. Prints nothing; progress goes through a callback.
+//! Experiments: configuration and seed in, results out. Prints nothing; progress goes through a
+//! callback.
 
 pub mod bench;
 mod lane;

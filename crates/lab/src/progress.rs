@@ -1,4 +1,4 @@
-//! How far a run has come, for whoever waits for it.
+//! Progress of a run, for callers that wait for it.
 
 /// The stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Stage {
     Run,
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The present stage.

@@ -1,4 +1,5 @@
-//! The document of results and the results agree: every field that is written is described, and no other.
+//! The document of results and the results agree: every field that is written is described, and no
+//! other.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

@@ -1,8 +1,9 @@
-//! Power cuts at operations of the flash under IPLFS: the drive recovers with maps that agree, the volume on it holds what was
-//! promised, and after a recovery and a checkpoint the drive holds exactly what the volume does.
+//! Power cuts at operations of the flash under IPLFS: the drive recovers with maps that agree, the
+//! volume on it holds what was promised, and after a recovery and a checkpoint the drive holds
+//! exactly what the volume does.
 //!
-//! Random operations are recorded once; for each cut the record is played to a fresh thin drive, filled by blocks that are
-//! not the volume's so that it cleans all the time, until the power goes.
+//! Random operations are recorded once; for each cut the record is played to a fresh thin drive,
+//! filled by blocks that are not the volume's so that it cleans all the time, until the power goes.
 //!
 //! `DOVETAIL_SEED=n` runs one workload alone, `DOVETAIL_SEEDS=n` that many.
 
@@ -28,7 +29,7 @@ use dovetail_vfs::Limits;
 
 /// Room of the volume, in blocks.
 const ROOM: u64 = 4096;
-/// Where the blocks begin that are not the volume's: in the metadata's area, far behind it.
+/// Start of the blocks that are not the volume's: in the metadata's area, far behind the metadata.
 const FOREIGN: u64 = AREA_BLOCKS / 2;
 
 struct Volume;
@@ -59,7 +60,8 @@ fn options() -> Options {
     Options { lazytime: false, ..Options::default() }
 }
 
-/// Mounts the volume, which recovers it, writes a checkpoint, and compares what the device holds with what the volume has.
+/// Mounts the volume, which recovers it, writes a checkpoint, and compares what the device holds
+/// with what the volume has.
 fn leaks<D: Scheduler>(device: D) -> Vec<String> {
     match compare(device) {
         Ok(differences) => differences,
@@ -81,7 +83,7 @@ fn compare<D: Scheduler>(mut device: D) -> Result<Vec<String>, dovetail_f2fs::Er
     Ok(lost.chain(leaked).collect())
 }
 
-/// What the drive holds of the volume.
+/// Copies the volume's blocks from the drive into memory.
 fn content(drive: &mut Drive) -> MemoryDevice {
     let mut image = MemoryDevice::thin(AREAS * AREA_BLOCKS, ROOM);
     let whole = BlockRange::new(Lba(0), AREAS * AREA_BLOCKS);
@@ -100,7 +102,8 @@ fn content(drive: &mut Drive) -> MemoryDevice {
     image
 }
 
-/// The power goes while the volume is mounted on the drive, and again; then what is there is compared.
+/// The power goes while the volume is mounted on the drive, and again; then what is there is
+/// compared.
 fn leaks_after_cuts(mut drive: Drive, rng: &mut Rng) -> Vec<String> {
     for _ in 0..rng.below(3) {
         let at_operation = drive.flash_operations() + rng.below(400);

@@ -1,7 +1,7 @@
 //! Experiments and their results.
 //!
-//! All tests of this folder are modules of this one program: a program each would take far longer to build. To run one of
-//! them: `cargo test -p dovetail-lab --test all bench::`.
+//! All tests of this folder are modules of this one program: a program each would take far longer
+//! to build. To run one of them: `cargo test -p dovetail-lab --test all bench::`.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 

@@ -1,8 +1,8 @@
-//! Power cuts at operations of the flash under F2FS with `mode=rm-ipu`: the drive recovers with maps that agree, and the
-//! volume on it holds what was promised.
+//! Power cuts at operations of the flash under F2FS with `mode=rm-ipu`: the drive recovers with
+//! maps that agree, and the volume on it holds what was promised.
 //!
-//! Random operations are recorded once; for each cut the record is played to a fresh drive that is full to the brim, so
-//! that it cleans all the time, until the power goes.
+//! Random operations are recorded once; for each cut the record is played to a fresh drive that is
+//! full to the brim, so that it cleans all the time, until the power goes.
 //!
 //! `DOVETAIL_SEED=n` runs one workload alone, `DOVETAIL_SEEDS=n` that many.
 
@@ -64,7 +64,8 @@ impl Mountable for Volume {
     }
 }
 
-/// What the drive holds. What was there from the start and never meant anything is nothing.
+/// Copies the blocks that hold bytes from the drive into memory. All others never meant anything,
+/// and stay empty.
 fn content(drive: &mut Drive) -> MemoryDevice {
     let mut image = MemoryDevice::new(BLOCKS);
     let mut contents = vec![Content::Empty; BLOCKS as usize];

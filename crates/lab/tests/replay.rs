@@ -90,7 +90,8 @@ fn check_counts(counted: &Counted, result: &RunResult) {
     assert_eq!([found.read, found.write, found.discard], bytes, "{name}");
 }
 
-/// Larger traces lie beside the project where they were recorded; without them only the example is checked.
+/// Larger traces lie beside the project where they were recorded; without them only the example is
+/// checked.
 #[test]
 fn every_recorded_trace_replays() {
     let folder = std::env::var_os("DOVETAIL_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);

@@ -1,4 +1,5 @@
-//! The jobs that Linux 6.12 ran (`data/README.md`), run here: the same job file, partition, mkfs and options.
+//! The jobs that Linux 6.12 ran (`data/README.md`), run here: the same job file, partition, mkfs
+//! and options.
 //!
 //! `cargo xtask truth` runs all of them and renews the table in `docs/bench-against-linux.md`.
 
@@ -20,7 +21,7 @@ struct Row {
     what: &'static str,
     kernel: f64,
     ours: f64,
-    /// How far ours may be off: a factor.
+    /// Largest accepted factor between the two.
     limit: f64,
 }
 

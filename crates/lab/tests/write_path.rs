@@ -1,5 +1,5 @@
-//! The writes of a bench are the writes of a mount: the same calls with named content and with bytes reach the device as the
-//! same commands.
+//! The writes of a bench are the writes of a mount: the same calls with named content and with
+//! bytes reach the device as the same commands.
 
 use dovetail_block::{BLOCK_SIZE, Content, MemoryDevice, Pattern};
 use dovetail_ext::Ext;

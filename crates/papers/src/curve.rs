@@ -10,7 +10,8 @@ fn at(run: &RunResult, bytes: f64) -> usize {
     written.partition_point(|written| (*written as f64) < bytes).min(written.len().saturating_sub(1))
 }
 
-/// Mean write bandwidth of the workload between two points of the volume that it had written, in MB/s.
+/// Mean write bandwidth of the workload between two points of the volume that it had written, in
+/// MB/s.
 pub(crate) fn bandwidth(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 {
     let series = &run.series;
     let (from, to) = (at(run, from_bytes), at(run, to_bytes));

@@ -1,4 +1,5 @@
-//! Figures 3, 7 and 8 of the FSDV paper, and what the tool costs the foreground: runs once a minute beside a workload.
+//! Figures 3, 7 and 8 of the FSDV paper, and what the tool costs the foreground: runs once a minute
+//! beside a workload.
 
 use dovetail_ext::Ext;
 use dovetail_ftl::Drive;
@@ -31,7 +32,7 @@ const SAMPLES: u32 = 12;
 /// Thresh_HotFile: none, 1/40, 1/20 and 1/10 of the time between two runs.
 const THRESHOLDS: [(&str, u64); 4] = [("0", 0), ("1/40", 40), ("1/20", 20), ("1/10", 10)];
 
-/// What happened from the first run on.
+/// Measurements from the first run on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// Mean of the map, bytes.

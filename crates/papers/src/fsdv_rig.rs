@@ -1,7 +1,9 @@
-//! The rig of the FSDV paper: a file system on its drive, one thread of a workload, and the tool beside it.
+//! The rig of the FSDV paper: a file system on its drive, one thread of a workload, and the tool
+//! beside it.
 //!
-//! File system and drive meet without a host between them: which place a block has is known to the drive alone, when the
-//! call is made, so calls come one after another and cost the host nothing. Virtual time is that of the drive.
+//! File system and drive meet without a host between them: which place a block has is known to the
+//! drive alone, when the call is made, so calls come one after another and cost the host nothing.
+//! Virtual time is that of the drive.
 
 use dovetail_devirt::{Hot, Report, Run, Selection, Way};
 use dovetail_ext::Ext;
@@ -64,7 +66,7 @@ impl Load {
 pub(crate) trait OnDrive: Simulated + Devirtualize + Sized {
     /// With its drive, for messages.
     const NAME: &'static str;
-    /// What passes after each call (assumed): time stands still where calls wait for nothing.
+    /// Time that passes after each call (assumed): time stands still where calls wait for nothing.
     const PAUSE: SimSpan;
 
     /// Makes a volume and mounts it so that the tool can run.
@@ -155,7 +157,7 @@ pub(crate) struct Rig<F> {
     workload: Box<dyn Workload>,
     /// Calls that the workload has made.
     pub(crate) calls: u64,
-    /// What passes after each call before the next one.
+    /// Time that passes between a call and the next one.
     pub(crate) pause: SimSpan,
     /// Reads and writes of the workload.
     pub(crate) reads: Spent,
@@ -247,7 +249,8 @@ impl<F: OnDrive> Rig<F> {
         Ok(run)
     }
 
-    /// Carries out a batch of it; `false` if there was none. A call that comes meanwhile waits: the next one is counted so.
+    /// Carries out a batch of it; `false` if there was none. A call that comes meanwhile waits: the
+    /// next one is counted so.
     pub(crate) fn step_run(&mut self, run: &mut Run) -> Result<bool, BenchError> {
         let begin = self.fs.now();
         let more = run.step(&mut self.fs).map_err(failed::<F>)?;

@@ -1,5 +1,5 @@
-//! Three ways to make a drive's map smaller, on one workload: pointers that lead to device addresses, an interval map under a
-//! log, and a map on flash that is paged on demand.
+//! Three ways to make a drive's map smaller, on one workload: pointers that lead to device
+//! addresses, an interval map under a log, and a map on flash that is paged on demand.
 
 use dovetail_devirt::Run;
 use dovetail_f2fs::format::Variant;
@@ -25,7 +25,8 @@ pub(crate) const FIGURE: Figure = Figure {
     sensitivity: None,
 };
 
-/// The workload at full scale; how much is read, the law and its exponent are those of examples/randrw-zipf.fio, with less skew.
+/// The workload at full scale; how much is read, the law and its exponent are those of
+/// examples/randrw-zipf.fio, with less skew.
 const JOB: &str = "[mixed]
 rw=randrw
 rwmixread=70
@@ -77,7 +78,7 @@ const WAYS: [Way; 9] = [
     paged("demand-paged, 1/16", 16),
 ];
 
-/// What a way came to.
+/// Result of one way.
 struct Seen {
     name: &'static str,
     /// Mean of the map, bytes.

@@ -1,4 +1,5 @@
-//! What the figures of the IPLFS paper share: its drive, F2FS and IPLFS on a partition of it, and what a drive is told.
+//! Common parts of the IPLFS paper's figures: its drive, F2FS and IPLFS on a partition of it, and a
+//! watch on the drive's commands.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,14 +18,16 @@ pub(crate) const DRIVE: &str = "openssd-230g";
 
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 
-/// Built-in stacks on a partition of the paper's drive; IPLFS has as much room and all its addresses.
+/// Built-in stacks on a partition of the paper's drive; IPLFS has as much room and all its
+/// addresses.
 pub(crate) fn on_partition(names: &[&str], partition: &str) -> Result<Vec<Stack>, BenchError> {
     let cut = |stack| Stack { partition: Some(partition.to_owned()), ..stack };
     Ok(stacks(names, DRIVE)?.into_iter().map(cut).collect())
 }
 
-/// Filebench's file server with files of 2 MiB (the paper's sections 6.2 and 6.4) that take so many bytes, for so many seconds;
-/// both at full scale. Fifty threads, fewer where there are few files. Four fifths of Filebench's files are there at a time.
+/// Filebench's file server with files of 2 MiB (the paper's sections 6.2 and 6.4) that take so many
+/// bytes, for so many seconds; both at full scale. Fifty threads, fewer where there are few files.
+/// Four fifths of Filebench's files are there at a time.
 pub(crate) fn file_server(setting: &Setting<'_>, bytes: f64, seconds: f64) -> Result<Source, BenchError> {
     const FILE: f64 = 2_097_152.0;
     const THERE: f64 = 0.8;
@@ -47,7 +50,8 @@ pub(crate) fn file_server(setting: &Setting<'_>, bytes: f64, seconds: f64) -> Re
     Ok(Source::Personality(Box::new(personality)))
 }
 
-/// Runs a workload on a stack and shows `watch` every command that reaches the drive, from the making of the volume on.
+/// Runs a workload on a stack and shows `watch` every command that reaches the drive, from the
+/// making of the volume on.
 pub(crate) fn watched(
     setting: &Setting<'_>,
     stack: &Stack,

@@ -90,8 +90,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
 mod tests {
     use dovetail_time::Rng;
 
-    /// Blocks that are overwritten at random in a log of pages of four: pages with a live block, by the pages that the live
-    /// blocks would fill.
+    /// Blocks that are overwritten at random in a log of pages of four: pages with a live block, by
+    /// the pages that the live blocks would fill.
     #[test]
     fn a_log_of_independent_blocks_takes_twice_its_size_in_pages_of_four() {
         const BLOCKS: u64 = 40_000;

@@ -1,4 +1,5 @@
-//! Figure 14 of the IPLFS paper: a file server at several utilisations, and what the drive makes of earlier discards.
+//! Figure 14 of the IPLFS paper: a file server at several utilisations, and what the drive makes of
+//! earlier discards.
 
 use dovetail_lab::bench::BenchError;
 use dovetail_lab::results::{Results, RunResult};

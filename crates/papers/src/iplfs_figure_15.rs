@@ -25,13 +25,14 @@ pub(crate) const FIGURE: Figure = Figure {
 
 const FILES: f64 = 15.0 * GIB;
 const SECONDS: f64 = 600.0;
-/// What comes before F2FS's main area at most, and of IPLFS's addresses the first area.
+/// Share of F2FS's addresses before its main area, at most: 1 over this. For IPLFS it is the first
+/// area.
 const METADATA_SHARE: u64 = 20;
 
-/// What reached the drive.
+/// Traffic that reached the drive.
 #[derive(Default)]
 struct Traffic {
-    /// Where logs begin.
+    /// First address of the logs.
     logs: u64,
     seen: HashSet<u64>,
     written: u64,

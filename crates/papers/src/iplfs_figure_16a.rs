@@ -1,4 +1,5 @@
-//! Figure 16a of the IPLFS paper: what a lookup and a new entry cost in the interval map and in a page table.
+//! Figure 16a of the IPLFS paper: what a lookup and a new entry cost in the interval map and in a
+//! page table.
 
 use std::time::Duration;
 
@@ -66,7 +67,8 @@ impl Subject {
         Lpn(self.first + page % self.wraps_after)
     }
 
-    /// Appends that many pages; what is older than the live ones falls away. Returns the accesses of the new entries.
+    /// Appends that many pages; what is older than the live ones falls away. Returns the accesses
+    /// of the new entries.
     fn set(&mut self, pages: usize) -> u64 {
         let mut accesses = 0;
         for page in self.head..self.head + pages as u64 {

@@ -1,4 +1,5 @@
-//! Figures 17, 18 and 19 and table 3 of the IPLFS paper: holes, regions, and the size of the map under a file server.
+//! Figures 17, 18 and 19 and table 3 of the IPLFS paper: holes, regions, and the size of the map
+//! under a file server.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ pub(crate) const FIGURE: Figure = Figure {
 const FILES: f64 = 160e9;
 const SECONDS: f64 = 1600.0;
 
-/// Which log is in which area: data then nodes, each hot, warm, cold.
+/// Areas of the logs: data then nodes, each hot, warm, cold.
 const HOT_DATA: u64 = 1;
 const WARM_DATA: u64 = 2;
 const HOT_NODE: u64 = 4;

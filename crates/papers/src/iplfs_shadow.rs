@@ -1,4 +1,5 @@
-//! Interval maps of several policies beside one drive: they are told what the drive is told, and compared.
+//! Interval maps of several policies beside one drive: they are told what the drive is told, and
+//! compared.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,7 +26,7 @@ pub(crate) struct Tracked {
     pub(crate) compacts: bool,
 }
 
-/// What a log was written and told to discard, in blocks.
+/// Blocks of a log that were written, and that were discarded.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Volume {
     pub(crate) written: u64,
@@ -39,7 +40,8 @@ pub(crate) struct Shadow {
     live: BTreeMap<u64, u8>,
     pub(crate) maps: Vec<Tracked>,
     pub(crate) volumes: [Volume; AREAS as usize],
-    /// How much slower time goes than on the drive, so that a smaller drive is compacted as seldom.
+    /// Factor by which time goes slower than on the drive, so that a smaller drive is compacted as
+    /// seldom.
     stretch: f64,
     requests: u64,
     /// For each map what its map nodes took by the table of the live pages, over time.
@@ -94,7 +96,7 @@ impl Shadow {
         }
     }
 
-    /// What a table of the live pages alone would take.
+    /// Bytes of a table of the live pages alone.
     pub(crate) fn live_bytes(&self) -> f64 {
         (self.live.len() as u64 * ENTRY) as f64
     }
@@ -110,7 +112,8 @@ impl Shadow {
         }
     }
 
-    /// Goes over what is live in the range, which may be far more than was ever written; returns how much that was.
+    /// Goes over what is live in the range, which may be far more than was ever written; returns
+    /// how much that was.
     fn discard(&mut self, blocks: Range<u64>) -> u64 {
         let pages = blocks.start / BLOCKS_PER_PAGE..blocks.end.div_ceil(BLOCKS_PER_PAGE);
         let (mut dead, mut discarded) = (Vec::new(), 0);
@@ -164,8 +167,8 @@ impl Shadow {
         holes
     }
 
-    /// The smallest hole of each of an area's segments that is neither dead nor without holes, in KiB and at least 256: the paper's
-    /// size of its regions. Sorted.
+    /// The smallest hole of each of an area's segments that is neither dead nor without holes, in
+    /// KiB and at least 256: the paper's size of its regions. Sorted.
     pub(crate) fn region_sizes_kib(&self, area: u64) -> Vec<u64> {
         let mut smallest: BTreeMap<u64, u64> = BTreeMap::new();
         let runs = self.runs(area);
@@ -188,7 +191,8 @@ impl Shadow {
     }
 }
 
-/// Bytes of map nodes, directories and tables: 99.9 % of a large tree (IPLFS paper §5.3), and all that shrinks with the drive.
+/// Bytes of map nodes, directories and tables: 99.9 % of a large tree (IPLFS paper §5.3), and all
+/// that shrinks with the drive.
 pub(crate) fn map_nodes(map: &IntervalMap) -> f64 {
     let memory = map.memory();
     (memory.map_nodes + memory.directories + memory.tables) as f64

@@ -1,4 +1,5 @@
-//! Tables 1 and 2 of the IPLFS paper: what drives can take, what is written a day, how long the addresses last.
+//! Tables 1 and 2 of the IPLFS paper: what drives can take, what is written a day, how long the
+//! addresses last.
 
 use dovetail_lab::bench::BenchError;
 

@@ -1,6 +1,8 @@
-//! The papers' figures and tables, run again: one file each, the paper's figures and ours side by side.
+//! The papers' figures and tables, run again: one file each, the paper's figures and ours side by
+//! side.
 //!
-//! A paper's figure is never an input to what is compared with it: it stands beside the result, with the rule that says what counts as agreement.
+//! A paper's figure is never an input to what is compared with it: it stands beside the result,
+//! with the rule that says what counts as agreement.
 
 mod curve;
 mod fsdv_f2fs;
@@ -76,21 +78,21 @@ pub const FIGURES: [&Figure; 24] = [
 pub struct Figure {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What it shows.
+    /// Its subject.
     pub title: &'static str,
-    /// Where it stands.
+    /// Its place: paper, figure and section.
     pub source: &'static str,
-    /// How it was run there, as far as the paper says, and what is assumed here.
+    /// Setup in the paper, as far as it is told, and the assumptions made here.
     pub setup: &'static str,
     /// The scale at which it runs unless the full one is asked for: 1 over this.
     pub reduced: u32,
     /// Runs it.
     run: fn(&Setting<'_>) -> Result<Reproduction, BenchError>,
-    /// What its main statement hangs on, if that can be asked.
+    /// Test of the costs that its main statement depends on, if there is one.
     pub sensitivity: Option<&'static Sensitivity>,
 }
 
-/// How a figure is to be run.
+/// Parameters of a figure's run.
 pub struct Setting<'a> {
     /// By how much drive, files and memory are shrunk.
     pub scale: Ratio,
@@ -100,22 +102,22 @@ pub struct Setting<'a> {
     pub threads: usize,
     /// Ends all runs early when set.
     pub stop: &'a AtomicBool,
-    /// What time it is, for what is measured on the host's own CPU; without it that is left out.
+    /// Clock for figures that are measured on the host's own CPU; without it they are left out.
     pub clock: Option<&'a dyn Fn() -> Duration>,
 }
 
 /// One statement of the paper beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What is compared.
+    /// Subject of the comparison.
     pub what: String,
-    /// What the paper has.
+    /// Result of the paper.
     pub paper: String,
-    /// What we have.
+    /// Our result.
     pub ours: String,
-    /// What counts as agreement.
+    /// Rule that our result has to meet.
     pub rule: String,
-    /// Whether ours is that.
+    /// Is true if our result meets the rule.
     pub agrees: bool,
 }
 
@@ -143,7 +145,7 @@ impl Figure {
     }
 }
 
-/// What a figure runs.
+/// Runs of a figure.
 struct Plan<'a> {
     source: &'a Source,
     fill: Option<Fill>,

@@ -1,4 +1,5 @@
-//! What the figures of the F2FS-aware mapping cache's paper run on: table I's workloads, each with its size of the cache.
+//! Common parts of the figures of the F2FS-aware mapping cache's paper: the workloads of table I,
+//! each with its cache size.
 
 use dovetail_lab::bench::{BenchError, Source, Stack};
 use dovetail_lab::results::{Results, RunResult};
@@ -45,8 +46,8 @@ pub(crate) const SYNTHETIC: [Work; 5] = [
 ];
 
 impl Work {
-    /// The workload. At a scale below 1 an application makes fewer turns over the same files, so that distances in the cache
-    /// stay.
+    /// The workload. At a scale below 1 an application makes fewer turns over the same files, so
+    /// that distances in the cache stay.
     fn source(&self, scale: f64) -> Result<Source, BenchError> {
         if let Some((writers, readers)) = self.processes {
             let variables = [("WRITERS", writers), ("READERS", readers)];

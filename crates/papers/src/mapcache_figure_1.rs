@@ -1,4 +1,5 @@
-//! Figure 1 of the F2FS-aware mapping cache's paper: blocks read and written more than twice on F2FS and ext4.
+//! Figure 1 of the F2FS-aware mapping cache's paper: blocks read and written more than twice on
+//! F2FS and ext4.
 
 use dovetail_lab::bench::BenchError;
 use dovetail_lab::results::{RepeatResult, RunResult};

@@ -1,4 +1,5 @@
-//! Figure 5 of the F2FS-aware mapping cache's paper: latencies of the split cache of DFTL's, and hit ratios.
+//! Figure 5 of the F2FS-aware mapping cache's paper: latencies of the split cache of DFTL's, and
+//! hit ratios.
 
 use dovetail_lab::bench::BenchError;
 use dovetail_lab::results::{MapCacheResult, ReadAndWrite};

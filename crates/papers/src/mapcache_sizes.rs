@@ -1,4 +1,5 @@
-//! A figure of ours: cache policies over the size of the cache, under three file systems that use addresses in different ways.
+//! A figure of ours: cache policies over the size of the cache, under three file systems that use
+//! addresses in different ways.
 
 use dovetail_lab::bench::{BenchError, Source, Stack};
 use dovetail_lab::results::{MapCacheResult, ReadAndWrite};
@@ -92,7 +93,8 @@ fn variants(stack: &Stack) -> Vec<Stack> {
 /// A run beside the one with the whole map in memory.
 struct Point {
     cache: MapCacheResult,
-    /// Mean latency of the drive's reads and writes, and of fsync, of that with the whole map in memory.
+    /// Mean latency of the drive's reads and writes, and of fsync, of that with the whole map in
+    /// memory.
     requests: ReadAndWrite,
     fsync: f64,
     /// Blocks that the host read and wrote.
@@ -154,7 +156,8 @@ const CURVES: [Curve; 7] = [
     Curve { what: "mean fsync, of all in memory", rises: false, of: |point| point.fsync },
 ];
 
-/// By how much of itself the last figure of a curve may be worse than the first (assumed: threads overtake each other otherwise).
+/// By how much of itself the last figure of a curve may be worse than the first (assumed: threads
+/// overtake each other otherwise).
 const NOISE: f64 = 0.05;
 
 fn percent(share: Option<f64>) -> f64 {

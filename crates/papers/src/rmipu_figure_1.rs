@@ -22,7 +22,8 @@ pub(crate) const FIGURE: Figure = Figure {
     sensitivity: None,
 };
 
-/// Bytes of data written when free segments end: half the drive is free, and every block of data brings one of a node.
+/// Bytes of data written when free segments end: half the drive is free, and every block of data
+/// brings one of a node.
 const FREE_BYTES: f64 = 125e9;
 
 /// As the emulated drive's: as many as fill a flash page (assumed).
@@ -93,7 +94,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     Ok(Reproduction { comparisons, results })
 }
 
-/// The drive keeps remaps in memory that a power cut spares, as the paper's emulated one does: 0.1 us an entry.
+/// The drive keeps remaps in memory that a power cut spares, as the paper's emulated one does: 0.1
+/// us an entry.
 fn in_non_volatile_memory(stack: &mut Stack) {
     let figures = [
         ("remap.store", toml::Value::String("nvm".into())),

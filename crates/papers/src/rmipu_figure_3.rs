@@ -1,4 +1,5 @@
-//! Figure 3 of the RM-IPU paper: random writes on the emulated drive, throughput and write amplification over time.
+//! Figure 3 of the RM-IPU paper: random writes on the emulated drive, throughput and write
+//! amplification over time.
 
 use dovetail_lab::bench::{BenchError, Source, Stack};
 use dovetail_lab::results::{Results, RunResult};
@@ -24,7 +25,8 @@ pub(crate) const FIGURE: Figure = Figure {
 
 const GIB: f64 = (1_u64 << 30) as f64;
 const TOTAL_GIB: f64 = 100.0;
-/// The drive's half that the files leave free takes 8 GiB of data, since each block brings one of a node.
+/// The drive's half that the files leave free takes 8 GiB of data, since each block brings one of a
+/// node.
 const FREE_GIB: f64 = 8.0;
 /// Parts of the run in which throughput is compared.
 const PARTS: u32 = 20;

@@ -1,4 +1,5 @@
-//! What a figure's main statement hangs on: costs of host and drive that no source gives, over a range.
+//! Sensitivity of a figure's main statement to costs of host and drive that no source gives, each
+//! over a range.
 
 use dovetail_lab::bench::{BenchError, Source, Stack};
 use dovetail_lab::results::RunResult;
@@ -8,7 +9,7 @@ use super::{Plan, Setting, of};
 
 /// A ratio of two stacks, over costs that are varied one at a time.
 pub struct Sensitivity {
-    /// What the ratio is.
+    /// Meaning of the ratio.
     pub what: &'static str,
     /// Its scale: 1 over this.
     pub reduced: u32,
@@ -16,7 +17,7 @@ pub struct Sensitivity {
     pub(crate) drive: &'static str,
     /// The stack above, and the one below.
     pub(crate) stacks: [&'static str; 2],
-    /// Which figure is compared.
+    /// Figure of a run that is compared.
     pub(crate) figure: fn(&RunResult) -> f64,
     pub(crate) costs: &'static [Cost],
 }

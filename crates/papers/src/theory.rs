@@ -1,18 +1,18 @@
 //! Write amplification in closed or nearly closed form, for comparison with a simulated drive.
 //!
-//! Everything here assumes uniform random single-page writes, no trims and steady state. Two numbers
-//! describe the drive: `rho`, the share of valid pages among the pages that take part (see
-//! [`effective_occupancy`]), and `b`, the pages of a block. WAF is flash page writes (host and garbage
-//! collection) per host page write, at least 1.
+//! Everything here assumes uniform random single-page writes, no trims and steady state. Two
+//! numbers describe the drive: `rho`, the share of valid pages among the pages that take part (see
+//! [`effective_occupancy`]), and `b`, the pages of a block. WAF is flash page writes (host and
+//! garbage collection) per host page write, at least 1.
 //!
-//! Hazards: the mean-field results are limits for infinitely many blocks. At small drives the count of free
-//! pages can matter more than the policy does; [`effective_occupancy`] says how to count them. Left out: hot
-//! and cold data, trims, wear levelling, victim selection by age and utilisation. The derivations stand in
-//! `docs/gc-theory.md`.
+//! Hazards: the mean-field results are limits for infinitely many blocks. At small drives the count
+//! of free pages can matter more than the policy does; [`effective_occupancy`] says how to count
+//! them. Left out: hot and cold data, trims, wear levelling, victim selection by age and
+//! utilisation. The derivations stand in `docs/gc-theory.md`.
 
 use thiserror::Error;
 
-/// Why a formula has no answer.
+/// Reason why a formula has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 pub enum TheoryError {
     /// `rho` is not a number strictly between 0 and 1.
@@ -45,17 +45,19 @@ pub enum TheoryError {
     },
 }
 
-/// The `rho` at which to compare a drive with the models: `valid / (total - free)`, strictly in (0, 1).
+/// The `rho` at which to compare a drive with the models: `valid / (total - free)`, strictly in
+/// (0, 1).
 ///
-/// `valid` are the logical pages written, `total` the pages of all blocks that the log uses (neither bad
-/// blocks nor blocks held back for other purposes), and `free` the mean number of erased, unwritten pages
-/// at the moments when a victim is picked: whole free blocks plus what is left of blocks that are open
-/// then. An open block is therefore counted by its written pages. The rule is exact for the FIFO log of
-/// [`fifo_wa_finite`] with one frontier; for the rest it is measured (`docs/gc-theory.md`).
+/// `valid` are the logical pages written, `total` the pages of all blocks that the log uses
+/// (neither bad blocks nor blocks held back for other purposes), and `free` the mean number of
+/// erased, unwritten pages at the moments when a victim is picked: whole free blocks plus what is
+/// left of blocks that are open then. An open block is therefore counted by its written pages. The
+/// rule is exact for the FIFO log of [`fifo_wa_finite`] with one frontier; for the rest it is
+/// measured (`docs/gc-theory.md`).
 ///
 /// # Errors
-/// [`TheoryError::FreePages`] if `free` is outside `0..=total`; [`TheoryError::Occupancy`] if the quotient
-/// is outside (0, 1).
+/// [`TheoryError::FreePages`] if `free` is outside `0..=total`; [`TheoryError::Occupancy`] if the
+/// quotient is outside (0, 1).
 pub fn effective_occupancy(valid: u64, total: u64, free: f64) -> Result<f64, TheoryError> {
     if !(0.0..=total as f64).contains(&free) {
         return Err(TheoryError::FreePages { free, total });
@@ -67,11 +69,11 @@ pub fn effective_occupancy(valid: u64, total: u64, free: f64) -> Result<f64, The
 
 /// WAF of FIFO (LRU, circular-log) cleaning with infinitely many blocks.
 ///
-/// It is `1/(1-u)`, where `(1-u)/(-ln u) = rho`; `u` is the share of valid pages in a victim. It depends on
-/// `rho` alone, not on the block size; domain (0, 1), range above 1. Sources: Menon, "A performance
-/// comparison of RAID-5 and log-structured arrays", HPDC 1995; Desnoyers, "Analytic modeling of SSD write
-/// performance", SYSTOR 2012, eq. 4; Xiang and Kurkoski, "An improved analytic expression for write
-/// amplification in NAND flash", ICNC 2012 (arXiv 1110.4245).
+/// It is `1/(1-u)`, where `(1-u)/(-ln u) = rho`; `u` is the share of valid pages in a victim. It
+/// depends on `rho` alone, not on the block size; domain (0, 1), range above 1. Sources: Menon, "A
+/// performance comparison of RAID-5 and log-structured arrays", HPDC 1995; Desnoyers, "Analytic
+/// modeling of SSD write performance", SYSTOR 2012, eq. 4; Xiang and Kurkoski, "An improved
+/// analytic expression for write amplification in NAND flash", ICNC 2012 (arXiv 1110.4245).
 ///
 /// # Errors
 /// [`TheoryError::Occupancy`] if `rho` is not in (0, 1).
@@ -83,16 +85,17 @@ pub fn fifo_wa(rho: f64) -> Result<f64, TheoryError> {
 
 /// WAF of FIFO cleaning of `blocks` blocks of `b` pages that share one write frontier.
 ///
-/// Derived here from the survival of single pages, and tested by simulation. `V = rho b blocks` pages are
-/// valid, so one is still valid after `h` host writes with probability `q^h`, `q = 1 - 1/V`. A block holds
-/// `u b` pages moved into it and then `n = b(1-u)` host writes. Until it is a victim again, the moved pages
-/// see `n blocks` host writes, the k-th host page sees `n blocks - k`. Hence `u = q^(n(blocks-1)) [u q^n +
-/// (V/b)(1 - q^n)]`. The one approximation is a constant `n`, whose fluctuation matters by O(1/V), beside
-/// the O(1/blocks) that this corrects. Not meant for `1 - rho` below 1e-6, where rounding shows.
+/// Derived here from the survival of single pages, and tested by simulation. `V = rho b blocks`
+/// pages are valid, so one is still valid after `h` host writes with probability `q^h`,
+/// `q = 1 - 1/V`. A block holds `u b` pages moved into it and then `n = b(1-u)` host writes. Until
+/// it is a victim again, the moved pages see `n blocks` host writes, the k-th host page sees
+/// `n blocks - k`. Hence `u = q^(n(blocks-1)) [u q^n + (V/b)(1 - q^n)]`. The one approximation is a
+/// constant `n`, whose fluctuation matters by O(1/V), beside the O(1/blocks) that this corrects.
+/// Not meant for `1 - rho` below 1e-6, where rounding shows.
 ///
 /// # Errors
-/// [`TheoryError::Occupancy`], [`TheoryError::PagesPerBlock`], or [`TheoryError::TooSmall`] if `blocks < 2`
-/// or `V <= 1`.
+/// [`TheoryError::Occupancy`], [`TheoryError::PagesPerBlock`], or [`TheoryError::TooSmall`] if
+/// `blocks < 2` or `V <= 1`.
 pub fn fifo_wa_finite(rho: f64, b: u32, blocks: u32) -> Result<f64, TheoryError> {
     check_block(rho, b)?;
     let valid = rho * f64::from(b) * f64::from(blocks);
@@ -109,15 +112,16 @@ pub fn fifo_wa_finite(rho: f64, b: u32, blocks: u32) -> Result<f64, TheoryError>
     Ok(1.0 / reclaimed)
 }
 
-/// WAF of d-choices garbage collection, the mean-field fixed point: of `d` blocks drawn uniformly, with
-/// replacement, the one with the fewest valid pages is collected.
+/// WAF of d-choices garbage collection, the mean-field fixed point: of `d` blocks drawn uniformly,
+/// with replacement, the one with the fewest valid pages is collected.
 ///
-/// `d = 1` is random cleaning, exactly `1/(1-rho)`; `d` to infinity is [`greedy_wa`]. With `S_i` the share
-/// of blocks that have at most `i` valid pages and `P(S) = 1-(1-S)^d`, host writes per collection `A =
-/// sum_{i<b} P(S_i)`, and `S_{i+1} = S_i + P(S_i) b rho / (A(i+1))`, `S_b = 1`. WAF is `b/A`. Source: Van
-/// Houdt, "A mean field model for a class of garbage collection algorithms in flash-based solid state
-/// drives", SIGMETRICS 2013. The solution exists and is unique for every legal argument; for `d = 1`, where
-/// the answer is known, the relative error is below 1e-9. Cost: `O(b log d)` times about 60.
+/// `d = 1` is random cleaning, exactly `1/(1-rho)`; `d` to infinity is [`greedy_wa`]. With `S_i`
+/// the share of blocks that have at most `i` valid pages and `P(S) = 1-(1-S)^d`, host writes per
+/// collection `A = sum_{i<b} P(S_i)`, and `S_{i+1} = S_i + P(S_i) b rho / (A(i+1))`, `S_b = 1`. WAF
+/// is `b/A`. Source: Van Houdt, "A mean field model for a class of garbage collection algorithms in
+/// flash-based solid state drives", SIGMETRICS 2013. The solution exists and is unique for every
+/// legal argument; for `d = 1`, where the answer is known, the relative error is below 1e-9. Cost:
+/// `O(b log d)` times about 60.
 ///
 /// # Errors
 /// [`TheoryError::Occupancy`], [`TheoryError::PagesPerBlock`] or [`TheoryError::Choices`].
@@ -128,21 +132,24 @@ pub fn d_choices_wa(rho: f64, b: u32, d: u32) -> Result<f64, TheoryError> {
     }
     let (pages, choices) = (f64::from(b), f64::from(d));
     let mean_invalid = pages * (1.0 - rho);
-    // The mean number of invalid pages rises with A, from at most the required value at random cleaning's A.
+    // The mean number of invalid pages rises with A, from at most the required value at random
+    // cleaning's A.
     let host_writes =
         bisect(mean_invalid, pages, |a| invalid_pages(pages * rho / a, b, choices) < mean_invalid);
     Ok(pages / host_writes)
 }
 
-/// WAF of greedy garbage collection (the block with the fewest valid pages), the limit of [`d_choices_wa`].
+/// WAF of greedy garbage collection (the block with the fewest valid pages), the limit of
+/// [`d_choices_wa`].
 ///
-/// Closed form: no block has fewer than `k+1` valid pages, `m_{k+1} = P b rho / (A(k+1))`, `m_i = b rho /
-/// (A i)` above it, and `A = P + b-k-1`; `sum m_i = 1` fixes the level `k` and the share `P` in [0, 1] of
-/// victims at most `k`. If `rho (1 + 1/2 + ... + 1/b) <= 1` there are always empty blocks to erase, and the
-/// WAF is 1. For large `b` it tends to [`fifo_wa`], and Desnoyers's `fifo_wa(rho/g)/g`, `g = 1 + 1/(2b)`
-/// (SYSTOR 2012, eq. 12) is its midpoint approximation. Derived here from the d-choices model; Robinson,
-/// "Analysis of steady-state segment storage utilizations in a log-structured file system with
-/// least-utilized segment cleaning", OSR 30(4), 1996, is an earlier analysis of the policy.
+/// Closed form: no block has fewer than `k+1` valid pages, `m_{k+1} = P b rho / (A(k+1))`,
+/// `m_i = b rho / (A i)` above it, and `A = P + b-k-1`; `sum m_i = 1` fixes the level `k` and the
+/// share `P` in [0, 1] of victims at most `k`. If `rho (1 + 1/2 + ... + 1/b) <= 1` there are always
+/// empty blocks to erase, and the WAF is 1. For large `b` it tends to [`fifo_wa`], and Desnoyers's
+/// `fifo_wa(rho/g)/g`, `g = 1 + 1/(2b)` (SYSTOR 2012, eq. 12) is its midpoint approximation.
+/// Derived here from the d-choices model; Robinson, "Analysis of steady-state segment storage
+/// utilizations in a log-structured file system with least-utilized segment cleaning", OSR 30(4),
+/// 1996, is an earlier analysis of the policy.
 ///
 /// # Errors
 /// [`TheoryError::Occupancy`] or [`TheoryError::PagesPerBlock`].
@@ -161,9 +168,11 @@ pub fn greedy_wa(rho: f64, b: u32) -> Result<f64, TheoryError> {
     Ok(1.0)
 }
 
-/// Mean invalid pages of a block, `sum_{i<b} S_i`, for `scale = b rho / A`, walking down from `S_b = 1`.
+/// Mean invalid pages of a block, `sum_{i<b} S_i`, for `scale = b rho / A`, walking down from
+/// `S_b = 1`.
 ///
-/// Walking down needs no guess of the (often astronomically small) `S_0`, and keeps every `S_i` in [0, 1].
+/// Walking down needs no guess of the (often astronomically small) `S_0`, and keeps every `S_i` in
+/// [0, 1].
 fn invalid_pages(scale: f64, b: u32, choices: f64) -> f64 {
     let mut share = 1.0;
     let mut sum = 0.0;
@@ -176,10 +185,11 @@ fn invalid_pages(scale: f64, b: u32, choices: f64) -> f64 {
 
 /// Solves `s + weight (1-(1-s)^choices) = share` for `s` in [0, share].
 ///
-/// The left side rises and is concave, so Newton's steps from 0 approach the root from below and never pass
-/// it.
+/// The left side rises and is concave, so Newton's steps from 0 approach the root from below and
+/// never pass it.
 fn share_below(share: f64, weight: f64, choices: f64) -> f64 {
-    /// Each step divides the slope by about e, so `ln(2^32)` steps and a few quadratic ones suffice.
+    /// Each step divides the slope by about e, so `ln(2^32)` steps and a few quadratic ones
+    /// suffice.
     const STEPS_MAX: u32 = 100;
     let mut s = 0.0_f64;
     for _ in 0..STEPS_MAX {
@@ -256,8 +266,8 @@ mod tests {
         }
     }
 
-    /// Desnoyers, SYSTOR 2012, eq. 12, is independent of the mean-field model. It has no whole levels, so it
-    /// differs by the square of one level's share of the host writes per collection.
+    /// Desnoyers, SYSTOR 2012, eq. 12, is independent of the mean-field model. It has no whole
+    /// levels, so it differs by the square of one level's share of the host writes per collection.
     #[test]
     fn greedy_agrees_with_desnoyers() {
         for rho in [0.7, 0.78, 0.89, 0.93] {
@@ -270,8 +280,8 @@ mod tests {
         }
     }
 
-    /// The abstract of Xiang and Kurkoski gives 2.36 at an over-provisioning of 0.3, against 2.35 in
-    /// simulation.
+    /// The abstract of Xiang and Kurkoski gives 2.36 at an over-provisioning of 0.3, against 2.35
+    /// in simulation.
     #[test]
     fn fifo_gives_the_published_value() {
         assert!((fifo_wa(1.0 / 1.3).unwrap() - 2.36).abs() < 0.005);
@@ -370,8 +380,8 @@ mod tests {
 
     // The fixed point against the differential equation.
 
-    /// d m_i / dt, where a unit of time is one collection per block; `m[i]` is the share of blocks with `i`
-    /// valid.
+    /// d m_i / dt, where a unit of time is one collection per block; `m[i]` is the share of blocks
+    /// with `i` valid.
     fn drift(m: &[f64], rho: f64, d: i32) -> Vec<f64> {
         let b = m.len() - 1;
         let mut cumulative = vec![0.0];
@@ -665,8 +675,8 @@ mod tests {
         check_simulation(Policy::Greedy, Frontiers::Shared);
     }
 
-    /// Reserve, batches and open blocks act through the free pages that a victim's choice finds, and only
-    /// so.
+    /// Reserve, batches and open blocks act through the free pages that a victim's choice finds,
+    /// and only so.
     #[test]
     fn the_effective_occupancy_accounts_for_every_way_to_keep_pages_free() {
         for (reserve, batch, host_frontiers) in [(1, 1, 1), (20, 1, 1), (2, 20, 1), (2, 1, 8), (2, 20, 8)] {

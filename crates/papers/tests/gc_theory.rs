@@ -1,5 +1,5 @@
-//! Write amplification of the simulated drive against theory: uniform random 4 KiB writes at steady state, no
-//! discards. See `docs/gc-theory.md` for the formulas and for how utilisation is counted.
+//! Write amplification of the simulated drive against theory: uniform random 4 KiB writes at steady
+//! state, no discards. See `docs/gc-theory.md` for the formulas and for how utilisation is counted.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 #![allow(clippy::print_stdout, reason = "the comparison is a table")]
@@ -11,7 +11,8 @@ use dovetail_nand::{Geometry, NandConfig, Timing};
 use dovetail_papers::theory;
 use dovetail_time::{Rng, SimSpan, SimTime};
 
-/// A drive of single-block lines on one die: as many equal lines as theory's infinity can be had cheaply.
+/// A drive of single-block lines on one die: as many equal lines as theory's infinity can be had
+/// cheaply.
 #[derive(Clone, Copy)]
 struct Size {
     lines: u32,
@@ -86,7 +87,8 @@ impl Writer {
         }
     }
 
-    /// Erased pages in free lines and half of the line being filled; lines waiting for their erase are as free.
+    /// Erased pages in free lines and half of the line being filled; lines waiting for their erase
+    /// are as free.
     fn free_now(&self) -> u64 {
         let lines = self.drive.lines();
         let pages = u64::from(lines.pages_per_line());

@@ -7,10 +7,10 @@ use dovetail_lab::results::LatencyResult;
 use super::format::{MISSING, bytes, count, duration_ns, escape, significant};
 use super::table::{Column, NO_RUNS, scrolling};
 
-/// Whether two runs can be compared.
+/// Predicate that is true for two runs that can be compared.
 type Comparable<R> = fn(&R, &R) -> bool;
 
-/// Which value of a row is the best.
+/// Rule for the best value of a row.
 pub(crate) enum Best<R> {
     /// It means nothing.
     Neither,
@@ -184,8 +184,7 @@ fn cell_html(cell: &Cell, best: bool) -> String {
     }
 }
 
-/// Which cells to mark: those that show the best value among the runs that they can be compared
-/// with.
+/// Marks the cells that show the best value among the runs that they can be compared with.
 fn best_cells<R>(best: Best<R>, runs: &[R], cells: &[Cell]) -> Vec<bool> {
     let (comparable, sign) = match best {
         Best::Neither => return vec![false; runs.len()],
@@ -195,8 +194,8 @@ fn best_cells<R>(best: Best<R>, runs: &[R], cells: &[Cell]) -> Vec<bool> {
     (0..runs.len()).map(|at| is_best(comparable, sign, at, runs, cells)).collect()
 }
 
-/// Whether `sign` times its value is the least. Ties are shared, but where all show the same, none
-/// is best.
+/// Is true if `sign` times the value is the least among comparable runs. Ties are shared, but where
+/// all show the same, none is best.
 fn is_best<R>(comparable: Comparable<R>, sign: f64, at: usize, runs: &[R], cells: &[Cell]) -> bool {
     let peers: Vec<&Cell> = runs
         .iter()

@@ -1,6 +1,6 @@
 //! Numbers and texts as they stand in the tables.
 
-/// What stands for a figure that does not exist.
+/// Sign in place of a figure that does not exist.
 pub(crate) const MISSING: &str = "–";
 
 /// `text` with the characters that mean something in HTML replaced, for content and for quoted

@@ -1,9 +1,9 @@
 //! The HTML reports: each one file that holds everything it needs.
 //!
-//! They show the runs of [`Results`](dovetail_lab::results::Results) side by side. The tables are written
-//! here and can be read without JavaScript; the charts are drawn in the browser from the results,
-//! which the page carries as JSON. The page loads nothing: style sheets, scripts and the charting
-//! library (uPlot) stand in it, and its content security policy forbids all requests.
+//! They show the runs of [`Results`](dovetail_lab::results::Results) side by side. The tables are
+//! written here and can be read without JavaScript; the charts are drawn in the browser from the
+//! results, which the page carries as JSON. The page loads nothing: style sheets, scripts and the
+//! charting library (uPlot) stand in it, and its content security policy forbids all requests.
 //!
 //! Hazards: labels are names of files and may hold anything; every text goes through
 //! `format::escape`, and the JSON has no `<`. The output depends on the results alone. Left out:

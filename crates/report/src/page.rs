@@ -9,7 +9,7 @@ use super::format::escape;
 pub(crate) const TEMPLATE: &str = include_str!("../assets/report.html");
 pub(crate) const CSS: &str = include_str!("../assets/report.css");
 pub(crate) const DARK_CSS: &str = include_str!("../assets/report-dark.css");
-/// What every report's script begins with: how charts are drawn.
+/// Start of every report's script: functions that draw charts.
 pub(crate) const CHARTS_JS: &str = concat!(
     include_str!("../assets/format.js"),
     include_str!("../assets/frame.js"),
@@ -22,7 +22,7 @@ pub(crate) const CHARTS_JS: &str = concat!(
     include_str!("../assets/distribution.js"),
     include_str!("../assets/flash.js"),
 );
-/// What it ends with: this starts it.
+/// End of every report's script: it starts the rest.
 pub(crate) const START_JS: &str = include_str!("../assets/report.js");
 pub(crate) const LIBRARY_JS: &str = include_str!("../assets/uPlot.iife.min.js");
 pub(crate) const LIBRARY_CSS: &str = include_str!("../assets/uPlot.min.css");
@@ -31,14 +31,14 @@ pub(crate) const LIBRARY_LICENSE: &str = include_str!("../assets/uPlot.LICENSE")
 /// Names listed in the heading before they are counted instead.
 const NAMES_LISTED: usize = 3;
 
-/// What one report puts into the page; all of it is HTML, but for `charts`, a script that names the charts.
+/// Parts of one report's page. All are HTML, but for `charts`, a script that names the charts.
 pub(crate) struct Page<'a> {
     pub(crate) title: String,
     pub(crate) heading: &'static str,
     pub(crate) lede: String,
     pub(crate) summary: String,
     pub(crate) setup: String,
-    /// What words in the report mean.
+    /// Meaning of words in the report.
     pub(crate) terms: &'static str,
     pub(crate) charts: &'a str,
 }
@@ -84,9 +84,11 @@ fn next_placeholder(page: &str) -> Option<(&str, &str, &str)> {
     Some((before, name, after))
 }
 
-/// The results as JSON that may stand in a script element: neither `</script` nor `<!--` can appear.
+/// The results as JSON that may stand in a script element: neither `</script` nor `<!--` can
+/// appear.
 fn json(results: &impl Serialize) -> String {
-    // Strings and numbers under fixed names cannot fail to serialize; a page without data still has its tables.
+    // Strings and numbers under fixed names cannot fail to serialize; a page without data still has
+    // its tables.
     serde_json::to_string(results).unwrap_or_else(|_| "null".into()).replace('<', "\\u003c")
 }
 

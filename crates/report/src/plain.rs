@@ -2,20 +2,21 @@
 
 use super::page::Page;
 
-/// What such a report says. All of it is HTML, to be escaped by whoever makes it ([`escape`](super::escape)).
+/// Content of such a report. All of it is HTML, to be escaped by its maker
+/// ([`escape`](super::escape)).
 #[derive(Clone, Debug, Default)]
 pub struct Plain {
     /// The title of the window.
     pub title: String,
     /// The headline.
     pub heading: &'static str,
-    /// What was done, in a sentence or two.
+    /// Introduction of a sentence or two: the work that was done.
     pub lede: String,
     /// The first section.
     pub summary: String,
     /// The second one.
     pub setup: String,
-    /// What words in the report mean.
+    /// Meaning of words in the report.
     pub terms: &'static str,
 }
 

@@ -51,7 +51,7 @@ fn figure_titles(runs: &[RunResult]) -> String {
     format!("const FIGURES = {};\n", serde_json::json!({ "written": written, "events": events }))
 }
 
-/// What was run, in one sentence, and in a second one what did not end.
+/// Introduction: the runs in one sentence, and in a second one those that ended early.
 fn lede(results: &Results) -> String {
     let runs = counted(results.runs.len(), "run");
     let what = if is_replay(results) { "drive" } else { "stack" };

@@ -1,4 +1,4 @@
-//! What all tables share: a column for each run, under a sample of its line.
+//! Common parts of all tables: a column for each run, under a sample of its line.
 
 use super::format::escape;
 
@@ -6,12 +6,12 @@ use super::format::escape;
 pub(crate) const COLOURS: usize = 8;
 pub(crate) const DASHES: usize = 6;
 
-/// What stands for a table of nothing.
+/// Text in place of a table without runs.
 pub(crate) const NO_RUNS: &str = "<p>There are no runs.</p>";
 
 /// A run as a table shows it.
 pub(crate) trait Column {
-    /// What sets it apart from the others.
+    /// Label that tells the run from the others.
     fn label(&self) -> &str;
 }
 
@@ -34,7 +34,8 @@ fn name(index: usize, run: &impl Column) -> String {
     )
 }
 
-/// A table that scrolls by itself when it is wider than the page; `title` names it for those who cannot see it.
+/// A table that scrolls by itself when it is wider than the page; `title` names it for those who
+/// cannot see it.
 pub(crate) fn scrolling(title: &str, runs: &[impl Column], body: &str) -> String {
     let head = head(runs);
     let class = title.to_lowercase();

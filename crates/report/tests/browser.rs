@@ -1,4 +1,5 @@
-//! A real browser as referee of the report: it opens the file, runs its scripts, and shows what a reader sees.
+//! A real browser as referee of the report: it opens the file, runs its scripts, and shows what a
+//! reader sees.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
@@ -39,7 +40,8 @@ fn bench_results() -> Results {
     Results::of(NASTY.into(), 1.0 / 64.0, 1, runs)
 }
 
-/// Opens a file in headless Chromium; returns the page as its scripts have made it, and the console.
+/// Opens a file in headless Chromium; returns the page as its scripts have made it, and the
+/// console.
 fn open(page: &Path, profile: &Path) -> (String, String) {
     let output = Command::new("chromium")
         .args([

@@ -1,5 +1,5 @@
-//! What a crash may leave of a sequence of operations: for each name and each block of a file the states since it was last
-//! made durable, one of which has to be there.
+//! States that a crash may leave after a sequence of operations: for each name and each block of a
+//! file those since it was last made durable. One of them has to be there.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,8 @@ pub(super) enum Operation {
     SyncDirectory(u8),
 }
 
-/// A file, link or directory, under whatever name. A block's state is the number of the write that it is from, 0 for zeros.
+/// A file, link or directory, under whatever name. A block's state is the number of the write that
+/// it is from, 0 for zeros.
 #[derive(Clone, Debug)]
 struct Object {
     kind: Kind,
@@ -52,10 +53,10 @@ struct Object {
     synced: bool,
 }
 
-/// What is found at a name.
+/// Object found at a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Who wrote each block, and the number of the write.
+    /// Mark of the writer on each block; none on a block of zeros.
     File(Vec<Option<Mark>>),
     /// The number of the object that its target tells.
     Symlink(u32),
@@ -92,7 +93,7 @@ impl Model {
         self.at(name).map(|number| &mut self.objects[number as usize])
     }
 
-    /// What is at a name now.
+    /// Kind of the object at a name now.
     pub(super) fn kind(&self, name: Name) -> Option<Kind> {
         self.at(name).map(|number| self.object(number).kind)
     }

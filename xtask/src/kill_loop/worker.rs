@@ -1,5 +1,5 @@
-//! A worker: operations that its seed decides, each noted before and after. It is a process of its own, because it may be
-//! in a system call when the mount dies.
+//! A worker: operations that its seed decides, each noted before and after. It is a process of its
+//! own, because it may be in a system call when the mount dies.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -11,12 +11,12 @@ use super::model::{BLOCK, BLOCKS, DIRECTORIES, Found, Kind, Mark, Model, NAMES, 
 
 /// Operations of one run at most.
 const OPERATIONS: usize = 5000;
-/// What the log has for an operation that has begun, and for one that was acknowledged.
+/// Log entries of an operation that has begun, and of one that was acknowledged.
 const BEGUN: u8 = b'b';
 const DONE: u8 = b'd';
 
-/// Random numbers that depend on the seed alone: `SplitMix64` (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-/// Generators, 2014).
+/// Random numbers that depend on the seed alone: `SplitMix64` (Steele, Lea, Flood: Fast Splittable
+/// Pseudorandom Number Generators, 2014).
 #[derive(Clone, Debug)]
 pub(super) struct Random(pub(super) u64);
 
@@ -135,10 +135,11 @@ fn mark_of(bytes: &[u8]) -> Result<Option<Mark>, String> {
     whole.then_some(Some(mark)).ok_or_else(|| format!("a block is of no write: {:?}...", &bytes[..16]))
 }
 
-/// Does the operations of `seed` until one fails, in directories that are there, and notes each in `log`.
+/// Does the operations of `seed` until one fails, in directories that are there, and notes each in
+/// `log`.
 ///
 /// # Errors
-/// What failed, unless it was that the mount has died.
+/// Any failure, except that the mount has died.
 pub(super) fn work(root: &Path, log: &Path, seed: u64) -> Result<(), String> {
     let shown = |error: io::Error| format!("{}: {error}", log.display());
     let mut log = OpenOptions::new().create(true).append(true).open(log).map_err(shown)?;
@@ -156,14 +157,15 @@ pub(super) fn work(root: &Path, log: &Path, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What calls on a mount give whose process is gone: ENOTCONN, ECONNABORTED; EIO for one that was on its way.
+/// Is true for the errors of calls on a mount whose process is gone: ENOTCONN, ECONNABORTED; EIO
+/// for a call that was on its way.
 fn has_died(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, NotConnected};
     const EIO: i32 = 5;
     matches!(error.kind(), NotConnected | ConnectionAborted) || error.raw_os_error() == Some(EIO)
 }
 
-/// What the log of a seed allows, and how many syncs were acknowledged.
+/// States that the log of a seed allows, and the number of acknowledged syncs.
 pub(super) fn replay(log: &[u8], seed: u64) -> (Model, usize) {
     let mut sequence = Sequence::new(seed);
     let mut syncs = 0;
@@ -197,10 +199,10 @@ pub(super) fn acknowledged(log: &[u8]) -> usize {
     log.iter().filter(|note| **note == DONE).count()
 }
 
-/// What is below `root`.
+/// Objects below `root`, by name.
 ///
 /// # Errors
-/// What cannot be read, or was written by nobody.
+/// An object that cannot be read, or that nobody wrote.
 pub(super) fn look(root: &Path) -> Result<BTreeMap<Name, Found>, String> {
     let mut found = BTreeMap::new();
     for dir in 0..DIRECTORIES {

@@ -1,5 +1,5 @@
-//! The lock on an image that is mounted, made or repaired. That the kernel itself has not mounted it is checked where
-//! the device is opened.
+//! The lock on an image that is mounted, made or repaired. That the kernel itself has not mounted
+//! it is checked where the device is opened.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 
-/// How long a lock is waited for: who unmounts sees the mount go before its process has written all
-/// and ended.
+/// Longest wait for a lock: who unmounts sees the mount go before its process has written all and
+/// ended.
 const PATIENCE: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 

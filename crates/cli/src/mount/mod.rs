@@ -24,8 +24,8 @@ pub(crate) struct Arguments {
     image: PathBuf,
     /// The directory to mount at.
     directory: PathBuf,
-    /// Mount options, separated by commas: those of every file system (ro, nosuid, nodev, noexec, noatime, sync,
-    /// allow_other, ...) and those of the image's own: F2FS, ext3 or ext4.
+    /// Mount options, separated by commas: those of every file system (ro, nosuid, nodev, noexec,
+    /// noatime, sync, allow_other, ...) and those of the image's own: F2FS, ext3 or ext4.
     #[arg(short = 'o', value_name = "OPTIONS", value_delimiter = ',')]
     options: Vec<String>,
     /// Stay in the foreground: errors are told here, Ctrl-C unmounts.

@@ -17,7 +17,7 @@ const PAGE: [u8; 4096] = [7; 4096];
 /// Seconds from 1970 to the date of the mounts here.
 const DATE_S: i64 = 1_700_000_000;
 
-/// How a commit block begins: the journal's magic number and block type 2.
+/// Start of a commit block: the journal's magic number and block type 2.
 const COMMIT_BLOCK: [u8; 8] = [0xC0, 0x3B, 0x39, 0x98, 0, 0, 0, 2];
 
 /// A mount whose clock the test moves, in milliseconds.
@@ -49,7 +49,8 @@ impl Mount {
         self.shared.call(|fs| fs.write(&Caller::default(), ino, page * 4096, &PAGE)).unwrap();
     }
 
-    /// Lets `ms` milliseconds go by, with `load` every ten of them; the waker looks as often as its thread does.
+    /// Lets `ms` milliseconds go by, with `load` every ten of them; the waker looks as often as its
+    /// thread does.
     fn pass(&self, ms: u64, load: impl Fn(&Self)) {
         let end = self.ms.load(Ordering::Relaxed) + ms;
         let mut look = 0;

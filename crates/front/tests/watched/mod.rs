@@ -24,7 +24,7 @@ const WAITING: [i64; 8] = [
     libc::SYS_statfs,
 ];
 
-/// What a mount's file system was asked, each call with whether the watched thread waited for it.
+/// Calls to a mount's file system; true for those that the watched thread waited for.
 pub(crate) type Calls = Arc<Mutex<Vec<(&'static str, bool)>>>;
 
 pub(crate) struct Watched {

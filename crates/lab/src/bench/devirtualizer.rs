@@ -22,9 +22,9 @@ use crate::results::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 pub struct Schedule {
     /// Each time that so much time has passed.
     pub every: Option<String>,
-    /// When the drive's map takes more than so many bytes, at full scale.
+    /// Size of the drive's map above which a run begins, in bytes at full scale.
     pub pressure: Option<String>,
-    /// When no call was made for so long; such a run pauses as soon as one is.
+    /// Time without a call after which a run begins; such a run pauses as soon as a call is made.
     pub idle: Option<String>,
     /// Files that changed within this time before a run are left.
     pub hot: Option<String>,
@@ -43,7 +43,7 @@ impl Schedule {
     /// Reads `every=60s,pressure=8MiB,idle=1s,hot=3s`, of which the first three are there or not.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// Description of the fault, as one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut schedule = Self::default();
         for part in text.split(',') {
@@ -64,7 +64,7 @@ impl Schedule {
     /// Nothing, if it can be kept.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// Description of the fault, as one sentence.
     pub fn check(&self) -> Result<(), String> {
         self.triggers().map(drop)
     }
@@ -118,7 +118,7 @@ pub(super) struct Held {
     pub(super) call: Call,
 }
 
-/// What became of a run.
+/// Result of a run.
 #[derive(Debug)]
 struct Episode {
     trigger: Trigger,

@@ -10,11 +10,11 @@ use crate::parallel::run_all;
 use crate::progress::Progress;
 use crate::results::{Results, RunResult};
 
-/// What is to be compared.
+/// Comparison of stacks under one workload.
 pub struct Experiment<'a> {
     /// The workload.
     pub source: &'a Source,
-    /// What the volume holds before.
+    /// Content of the volume before the workload.
     pub fill: Option<Fill>,
     /// The stacks.
     pub stacks: &'a [Stack],
@@ -22,7 +22,7 @@ pub struct Experiment<'a> {
     pub scale: Ratio,
     /// Seeds everything; each repetition has a seed of its own that follows from it.
     pub seed: u64,
-    /// How often each stack runs, with other seeds.
+    /// Runs of each stack, each with another seed.
     pub repetitions: u32,
     /// Set from outside to end all runs early; what was measured until then is kept, what was not
     /// begun is left out.

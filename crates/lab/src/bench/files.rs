@@ -24,7 +24,7 @@ struct File {
     versions: Vec<u32>,
 }
 
-/// Why a call was not carried out.
+/// Reason why a call failed.
 #[derive(Debug)]
 pub enum CallError {
     /// The file system says so.
@@ -54,7 +54,7 @@ pub struct Files {
     writes: u32,
 }
 
-/// What a call did.
+/// Effect of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Effect {
     /// Bytes read or written.

@@ -84,18 +84,18 @@ impl<'a> Volume<'a> {
         (self.kind.mount)(&setup(self.stack, self.scale), device).map_err(failed(self.stack))
     }
 
-    /// What fsck finds wrong with it; nothing if it is sound. It may not be mounted, and must have
-    /// been recovered.
+    /// Faults that fsck finds; none if the volume is sound. The volume must not be mounted, and
+    /// must have been recovered.
     pub fn check(&self, device: Device) -> Vec<String> {
         (self.kind.check)(device)
     }
 
-    /// What it promises beyond POSIX.
+    /// Promises beyond POSIX.
     pub fn guarantees(&self) -> Guarantees {
         (self.kind.guarantees)(&setup(self.stack, self.scale))
     }
 
-    /// What it can store.
+    /// Limits of file sizes, links and attributes.
     pub fn limits(&self) -> Limits {
         (self.kind.limits)()
     }

@@ -1,4 +1,4 @@
-//! What a volume holds before a workload starts.
+//! Content of a volume before a workload starts.
 
 use dovetail_time::{Ratio, parse_bytes};
 use dovetail_workload::Workload;
@@ -9,7 +9,7 @@ use super::{BenchError, Stack};
 /// The size of large files at full scale.
 const LARGE: f64 = (1_u64 << 30) as f64;
 
-/// How much there is.
+/// Amount of that content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FillAmount {
     /// Bytes at full scale.
@@ -18,7 +18,7 @@ pub enum FillAmount {
     Share(f64),
 }
 
-/// Which files.
+/// Kind of files in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FillWith {
     /// Sizes and directories as found on people's machines (Impressions, FAST'09).
@@ -27,12 +27,12 @@ pub enum FillWith {
     Large,
 }
 
-/// What a volume holds before a workload starts.
+/// Content of a volume before a workload starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fill {
-    /// How much.
+    /// Amount of data.
     pub amount: FillAmount,
-    /// Which files.
+    /// Kind of files.
     pub with: FillWith,
 }
 
@@ -40,7 +40,7 @@ impl Fill {
     /// Reads an amount: `50%` of the partition, or bytes as `100GiB`.
     ///
     /// # Errors
-    /// What may be given.
+    /// An amount that is neither 0% to 100% nor a number of bytes.
     pub fn amount(text: &str) -> Result<FillAmount, String> {
         let Some(percent) = text.strip_suffix('%') else {
             return parse_bytes(text).map(FillAmount::Bytes).map_err(|error| error.to_string());

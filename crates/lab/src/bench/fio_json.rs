@@ -112,7 +112,7 @@ fn errno(failure: Option<&BenchError>, thread: ThreadId) -> i32 {
     }
 }
 
-/// What fio would write for a job that ran from `begin` to `end`; one record for each thread.
+/// Output of fio for a job that ran from `begin` to `end`; one record for each thread.
 pub(super) fn build(
     workload: &FioWorkload,
     records: &[FioRecord],

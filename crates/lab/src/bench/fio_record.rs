@@ -1,4 +1,4 @@
-//! What fio's own results hold of each thread, noted while it runs.
+//! Figures of fio's own results for each thread, recorded while it runs.
 
 use dovetail_ftl::stats::Values;
 use dovetail_time::{SimSpan, SimTime};
@@ -6,13 +6,13 @@ use dovetail_workload::fio::Direction;
 use dovetail_workload::fio::output::{Depths, Latency, PERCENTILES, Samples, Spread};
 use dovetail_workload::{Call, Outcome, ThreadId, Workload};
 
-/// How long fio's averages are (`bwavgtime` and `iopsavgtime`: 500 ms).
+/// Length of the windows of fio's averages (`bwavgtime` and `iopsavgtime`: 500 ms).
 const WINDOW: SimSpan = SimSpan::from_ms(500);
 
-/// How a call was made.
+/// Circumstances in which a call was made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Submission {
-    /// When the thread had handed it over.
+    /// Time at which the thread had handed it over.
     pub(super) handed_over: SimTime,
     /// Calls of the thread under way, with this one.
     pub(super) under_way: u64,
@@ -153,7 +153,7 @@ pub(super) fn latency(moments: &Moments) -> Latency {
 struct Sampler {
     /// Windows that are over.
     windows: u64,
-    /// What was counted since.
+    /// Amount counted since then.
     counted: u64,
     rates: Moments,
 }
@@ -191,7 +191,7 @@ fn samples(rates: &Moments, unit: u64) -> Samples {
     }
 }
 
-/// What a thread did in one direction.
+/// Record of a thread's calls in one direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DirectionRecord {
     pub(super) bytes: u64,
@@ -242,7 +242,7 @@ impl DirectionRecord {
     }
 }
 
-/// What a thread did.
+/// Record of a thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FioRecord {
     /// In fio's order: reads, writes, trims.

@@ -47,7 +47,7 @@ use system::System;
 /// Parts of the map of a volume.
 const OCCUPANCY_CELLS: usize = 512;
 
-/// Why a run ended early, or could not begin.
+/// Reason why a run ended early, or could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The workload cannot be run.
@@ -63,7 +63,7 @@ pub enum BenchError {
     StackFile {
         /// The file, or the stack's name.
         file: String,
-        /// What is wrong.
+        /// Description of the fault.
         reason: String,
     },
     /// The drive cannot be built.
@@ -88,37 +88,37 @@ pub enum BenchError {
     Setup {
         /// The stack.
         stack: String,
-        /// Why.
+        /// Description of the failure.
         reason: String,
     },
     /// A call failed.
     #[error("at {at} of virtual time thread {thread} could not {call} {path}: {source}")]
     Call {
-        /// When.
+        /// Time of the failure.
         at: SimTime,
-        /// Which thread.
+        /// Number of the thread.
         thread: u32,
-        /// What it was doing.
+        /// Name of the call.
         call: &'static str,
-        /// To which file.
+        /// Path of its file.
         path: String,
-        /// Why.
+        /// Error of the file system.
         source: dovetail_vfs::Error,
     },
     /// The file system's background work failed.
     #[error("at {at} of virtual time the file system's background work failed: {source}")]
     Background {
-        /// When.
+        /// Time of the failure.
         at: SimTime,
-        /// Why.
+        /// Error of the file system.
         source: dovetail_vfs::Error,
     },
     /// The devirtualizer failed.
     #[error("at {at} of virtual time pointers could not be rewritten: {source}")]
     Devirtualize {
-        /// When.
+        /// Time of the failure.
         at: SimTime,
-        /// Why.
+        /// Error of the file system.
         source: dovetail_vfs::Error,
     },
     /// A read did not give what was written.
@@ -126,19 +126,19 @@ pub enum BenchError {
         "at {at} of virtual time block {block} of {path} read back wrong: this is a fault of the file system, please report it"
     )]
     WrongData {
-        /// When.
+        /// Time of the read.
         at: SimTime,
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// Which of its blocks.
+        /// Number of the block in the file.
         block: u64,
     },
     /// All threads wait for something that does not come.
     #[error("at {at} of virtual time {waiting} threads wait for each other: a workload that cannot end")]
     Asleep {
-        /// When.
+        /// Time at which nothing more can happen.
         at: SimTime,
-        /// How many.
+        /// Number of threads.
         waiting: usize,
     },
     /// It was ended from outside before anything was measured.
@@ -151,7 +151,7 @@ pub enum BenchError {
 
 /// One workload on one stack.
 pub struct Job<'a> {
-    /// What sets it apart from the others.
+    /// Label that tells the run from the others.
     pub label: String,
     /// The stack.
     pub stack: &'a Stack,
@@ -219,7 +219,7 @@ fn check_devirtualizes(stack: &Stack, fs: &mut dyn Simulated) -> Result<(), Stri
 /// the reason.
 ///
 /// # Errors
-/// What keeps the run from beginning; see [`BenchError`].
+/// A failure that keeps the run from beginning; see [`BenchError`].
 pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<RunResult, BenchError> {
     run_watched(job, workload, None)
 }
@@ -228,7 +228,7 @@ pub fn run(job: &Job<'_>, workload: &mut dyn Workload) -> Result<RunResult, Benc
 /// drive, from the making of the volume on.
 ///
 /// # Errors
-/// What keeps the run from beginning; see [`BenchError`].
+/// A failure that keeps the run from beginning; see [`BenchError`].
 pub fn run_watched(
     job: &Job<'_>,
     workload: &mut dyn Workload,

@@ -1,4 +1,4 @@
-//! Where the calls come from.
+//! Sources of calls: workloads and traces.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Source {
         Ok(Self::Fio(Box::new(file.map_err(|error| BenchError::Workload(error.to_string()))?)))
     }
 
-    /// What it is called.
+    /// Name of the workload.
     pub fn name(&self) -> &str {
         match self {
             Self::Fio(file) => file.name(),

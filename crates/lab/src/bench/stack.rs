@@ -30,14 +30,14 @@ const BUILT_IN: [(&str, &str); 10] = [
 pub struct Stack {
     /// Its name.
     pub name: String,
-    /// What it is, in one sentence.
+    /// Description in one sentence.
     pub about: String,
     /// The file system's name.
     pub filesystem: String,
     /// Mount options, as mount(8) takes them after `-o`.
     #[serde(default)]
     pub mount: String,
-    /// What the kernel has in sysfs rather than among the mount options.
+    /// Options that the kernel has in sysfs rather than among the mount options.
     #[serde(default)]
     pub sysfs: toml::Table,
     /// Options of mkfs.
@@ -68,7 +68,7 @@ fn default_memory() -> String {
     "1GiB".into()
 }
 
-/// Where and what, on one line.
+/// Position and message of a syntax error, on one line.
 fn syntax(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().trim().replace('\n', " ");
     match error.span() {

@@ -8,7 +8,7 @@ use super::BenchError;
 use super::background::{Background, Next};
 use crate::lane::{Lane, Machine};
 
-/// What the actors of a bench act on.
+/// Parts of a stack that the actors of a bench work with.
 pub(super) struct System {
     pub(super) machine: Machine,
     pub(super) planner: Planner,

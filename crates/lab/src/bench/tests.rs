@@ -1,4 +1,4 @@
-//! What a run finds wrong with a file system.
+//! Tests of runs: wrong data is found, and the devirtualizer works beside a workload.
 
 use dovetail_block::{BLOCK_SIZE, Content, Pattern};
 use dovetail_time::Ratio;

@@ -19,7 +19,7 @@ pub(super) struct InFlight {
     pub(super) begin: SimTime,
     pub(super) bytes: u64,
     pub(super) submission: Submission,
-    /// What it waited for is done, and it is to be made again.
+    /// Is true for a call that waits for another call's work and is to be made again then.
     pub(super) again: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Threads<'w> {
     /// Calls under way by their slots.
     calls: Vec<Option<InFlight>>,
     free: Vec<usize>,
-    /// How many of them each thread has.
+    /// Number of calls under way of each thread.
     under_way: Vec<u64>,
 }
 

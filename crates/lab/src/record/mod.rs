@@ -1,4 +1,4 @@
-//! What a run yields: noted while it goes on, summed up at its end.
+//! Measurements of a run: recorded while it goes on, summed up at its end.
 
 mod drive;
 mod recorder;

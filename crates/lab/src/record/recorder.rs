@@ -1,4 +1,4 @@
-//! What is noted while a run goes on: latencies of calls, and figures over time.
+//! Recorder of a run: latencies of calls, and figures over time.
 
 use dovetail_ftl::DieUse;
 use dovetail_ftl::stats::{CommandKind, Latencies};

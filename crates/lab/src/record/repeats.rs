@@ -1,4 +1,4 @@
-//! How often each block of the drive was read and written: what a cache could have again.
+//! Numbers of reads and writes of each block of the drive: they tell what a cache could reuse.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Where on the volume the commands of a measurement went, and when.
+//! Addresses and times of the commands of a measurement.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -48,7 +48,7 @@ impl Scatter {
         }));
     }
 
-    /// How often blocks were accessed.
+    /// Numbers of blocks by how often they were accessed.
     pub(crate) fn repeats(&self) -> RepeatsResult {
         self.repeats.borrow().result()
     }

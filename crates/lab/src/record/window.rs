@@ -1,4 +1,4 @@
-//! What happens between two snapshots.
+//! Measurements between two snapshots.
 
 use dovetail_ftl::stats::{CommandKind, Values};
 use dovetail_time::SimSpan;

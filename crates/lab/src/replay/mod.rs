@@ -14,7 +14,7 @@ use dovetail_workload::trace::{TraceError, TraceOptions};
 
 pub use run::{replay, replay_until};
 
-/// How requests are issued.
+/// Rule for the times at which requests are issued.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
     /// At their recorded times, divided by `speed`.
@@ -32,15 +32,15 @@ pub enum Pacing {
 /// One replay.
 #[derive(Clone, Debug)]
 pub struct ReplayJob {
-    /// What sets it apart from the others.
+    /// Label that tells the replay from the others.
     pub label: String,
     /// The trace's file.
     pub trace: PathBuf,
-    /// How to read it.
+    /// Options for reading the trace.
     pub trace_options: TraceOptions,
     /// The drive.
     pub drive: DriveConfig,
-    /// How requests are issued.
+    /// Rule for the times at which requests are issued.
     pub pacing: Pacing,
     /// Folds requests beyond the drive's end into it instead of failing.
     pub wrap: bool,
@@ -49,7 +49,7 @@ pub struct ReplayJob {
     /// Length of the intervals of the time series; `None` chooses one that gives 256 to 512 of
     /// them (of 0.1 ms and fewer for a replay below 25.6 ms).
     pub interval: Option<SimSpan>,
-    /// What the host's work costs; [`HostCosts::NONE`] for a raw drive.
+    /// Costs of the host's work; [`HostCosts::NONE`] for a raw drive.
     pub host: HostCosts,
     /// Ends after so many requests.
     pub limit: Option<u64>,
@@ -62,7 +62,7 @@ impl ReplayJob {
     }
 }
 
-/// Why a replay ended early.
+/// Reason why a replay ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The trace cannot be read.
@@ -73,7 +73,7 @@ pub enum ReplayError {
     Config {
         /// The drive's name.
         name: String,
-        /// Why.
+        /// Fault of the configuration.
         source: ConfigError,
     },
     /// A request beyond the drive's end.

@@ -11,7 +11,7 @@ pub(super) struct Pending {
     pub(super) write: Option<(BlockRange, bool)>,
     /// Commands that wait in the block layer.
     pub(super) open: u32,
-    /// When the others are done.
+    /// Time at which the other commands are done.
     pub(super) done: SimTime,
 }
 

@@ -35,7 +35,7 @@ pub(super) struct TraceActor<'a> {
     last_done: SimTime,
     /// Requests so far.
     number: u64,
-    /// What is replayed of the trace, so far.
+    /// Figures of the trace as replayed so far.
     trace: TraceResult,
     /// The time of the last request, as recorded.
     span: SimSpan,
@@ -100,7 +100,7 @@ impl<'a> TraceActor<'a> {
         (self.in_flight.len() + self.slots.len()) as u64
     }
 
-    /// When the request is issued; what is due before happens.
+    /// Time at which the request is issued; events due before it happen first.
     fn arrival(&mut self, request: &Request) -> Result<SimTime, ReplayError> {
         match self.job.pacing {
             Pacing::Timed { speed } => {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct DriveResult {
     /// The profile's name.
     pub profile: String,
-    /// What the host can address, in bytes.
+    /// Bytes that the host can address.
     pub capacity_bytes: u64,
     /// Flash in bytes.
     pub raw_bytes: u64,

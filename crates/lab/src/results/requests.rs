@@ -7,7 +7,7 @@ use super::ByKind;
 /// Commands of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestResult {
-    /// How many.
+    /// Number of commands.
     pub count: u64,
     /// Bytes.
     pub bytes: u64,
@@ -15,8 +15,8 @@ pub struct RequestResult {
     pub mean_kib: f64,
     /// Mean time from issue to completion in microseconds.
     pub mean_us: f64,
-    /// How many of 4 to below 8 KiB, of 8 to below 16 KiB, and so on; the last class has all that
-    /// are larger.
+    /// Numbers of commands of 4 to below 8 KiB, of 8 to below 16 KiB, and so on; the last class has
+    /// all larger ones.
     pub sizes: Vec<u64>,
 }
 
@@ -30,7 +30,7 @@ pub struct RequestsResult {
     pub merged_flushes: u64,
     /// Remap commands.
     pub remap: RemapResult,
-    /// How many blocks were accessed again and again; null where it was not counted.
+    /// Numbers of blocks accessed again and again; null where they were not counted.
     pub repeats: Option<RepeatsResult>,
 }
 
@@ -55,7 +55,7 @@ pub struct RepeatResult {
 /// Remap commands that reached the drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RemapResult {
-    /// How many.
+    /// Number of commands.
     pub count: u64,
     /// Pairs of addresses in them.
     pub pairs: u64,

@@ -1,4 +1,4 @@
-//! What several tests run.
+//! Runs that several tests use.
 
 use dovetail_lab::bench::{self, Job, Stack};
 use dovetail_lab::results::RunResult;

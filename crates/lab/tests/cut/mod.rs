@@ -1,4 +1,5 @@
-//! A drive whose power goes at an operation of its flash, or at a time, while a record of commands is played to it.
+//! A drive whose power goes at an operation of its flash, or at a time, while a record of commands
+//! is played to it.
 
 use std::ops::Range;
 
@@ -68,8 +69,8 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// A drive with `image` on it and something in each other block of `filled`, so often overwritten that it has begun to
-    /// clean.
+    /// A drive with `image` on it and something in each other block of `filled`, so often
+    /// overwritten that it has begun to clean.
     pub(crate) fn new(config: DriveConfig, image: &MemoryDevice, filled: BlockRange, rng: &mut Rng) -> Self {
         let mut bench = Self { drive: Drive::new(config).unwrap(), now: SimTime::ZERO };
         image.used().for_each(|(lba, _)| bench.put(image, BlockRange::new(lba, 1)));
@@ -110,8 +111,8 @@ impl Bench {
         }
     }
 
-    /// Plays events until the power goes, at an operation or at a time; returns the drive, recovered, and how many events were
-    /// through.
+    /// Plays events until the power goes, at an operation or at a time; returns the drive,
+    /// recovered, and how many events were through.
     pub(crate) fn cut(self, events: &[Event], rng: &mut Rng) -> (Drive, usize) {
         let at = rng.below(events.len() as u64 + 1) as usize;
         match rng.chance(0.5) {
@@ -120,8 +121,8 @@ impl Bench {
         }
     }
 
-    /// Plays the events until the power goes during or after number `at`; returns the drive, recovered, and how many events
-    /// were through.
+    /// Plays the events until the power goes during or after number `at`; returns the drive,
+    /// recovered, and how many events were through.
     fn cut_in(mut self, events: &[Event], at: usize, rng: &mut Rng) -> (Drive, usize) {
         events[..at].iter().for_each(|event| self.play(event).unwrap());
         let within = if rng.chance(0.5) { 3 } else { 60 };
@@ -133,7 +134,8 @@ impl Bench {
         (recover(self.drive.into_unrecovered()), at + through)
     }
 
-    /// The same with the power cut at a time during number `at`: operations of all dies under way are torn.
+    /// The same with the power cut at a time during number `at`: operations of all dies under way
+    /// are torn.
     fn cut_at_a_time(mut self, events: &[Event], at: usize, rng: &mut Rng) -> (Drive, usize) {
         self.drive.remember_operations();
         events[..at].iter().for_each(|event| self.play(event).unwrap());
@@ -146,7 +148,8 @@ impl Bench {
     }
 }
 
-/// Recovers, anew if a cut that was not reached before comes in the midst; the maps of what comes out agree.
+/// Recovers, anew if a cut that was not reached before comes in the midst; the maps of what comes
+/// out agree.
 pub(crate) fn recover(drive: UnrecoveredDrive) -> Drive {
     let again = |lost: Box<(UnrecoveredDrive, DeviceError)>| {
         assert_eq!(lost.1, DeviceError::PowerLost);
