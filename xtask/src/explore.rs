@@ -80,7 +80,8 @@ fn pieces() -> impl Iterator<Item = (&'static str, &'static [&'static str], u64,
 fn write_stacks(root: &Path, folder: &Path) -> Result<(), String> {
     for (name, base, mount) in OWN {
         let path = root.join("stacks").join(format!("{base}.toml"));
-        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text =
+            fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         if !text.contains("mount = \"\"") {
             return Err(format!("{}: it has mount options of its own", path.display()));
         }
@@ -127,7 +128,9 @@ fn results(folder: &Path) -> Result<BTreeMap<String, Vec<Value>>, String> {
         let text = fs::read_to_string(&path).map_err(|error| failed(&error))?;
         let value: Value = serde_json::from_str(&text).map_err(|error| failed(&error))?;
         for stack in value["stacks"].as_array().into_iter().flatten() {
-            all.entry(stack["stack"].as_str().unwrap_or("").into()).or_default().push(stack.clone());
+            all.entry(stack["stack"].as_str().unwrap_or("").into())
+                .or_default()
+                .push(stack.clone());
         }
     }
     Ok(all)
@@ -179,7 +182,9 @@ fn row(stack: &str, pieces: &[Value]) -> String {
         pieces.iter().map(|piece| piece["violations"].as_array().map_or(0, Vec::len)).sum();
     let shares = ["old", "new", "mixed", "absent"].map(number);
     let all: u64 = shares.iter().sum();
-    let shares = shares.map(|share| format!("{:.1} %", 100.0 * share as f64 / all.max(1) as f64)).join(" | ");
+    let shares = shares
+        .map(|share| format!("{:.1} %", 100.0 * share as f64 / all.max(1) as f64))
+        .join(" | ");
     format!(
         "| {stack} | {} | {} | {} | {} | {} | {violations} | {shares} | {:.2} | {:.0} + {:.1} | {:.0} |\n",
         number("runs"),
@@ -200,7 +205,8 @@ fn renew(path: &Path, table: &str) -> Result<(), String> {
     const END: &str = "<!-- end -->";
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
-    let (before, rest) = text.split_once(BEGIN).ok_or_else(|| failed(&"the mark of the table is missing"))?;
+    let (before, rest) =
+        text.split_once(BEGIN).ok_or_else(|| failed(&"the mark of the table is missing"))?;
     let (_, after) = rest.split_once(END).ok_or_else(|| failed(&"the table's end is missing"))?;
     fs::write(path, [before, BEGIN, table, END, after].concat()).map_err(|error| failed(&error))
 }

@@ -34,7 +34,11 @@ struct Column {
 }
 
 const MEASURES: [(&str, &[&str], &str); 5] = [
-    ("sequential write 1 MiB, MiB/s", &["--rw=write", "--bs=1m", "--size=1g", "--end_fsync=1"], "bw"),
+    (
+        "sequential write 1 MiB, MiB/s",
+        &["--rw=write", "--bs=1m", "--size=1g", "--end_fsync=1"],
+        "bw",
+    ),
     ("sequential read 1 MiB, MiB/s", &["--rw=read", "--bs=1m", "--size=1g"], "bw"),
     (
         "random write 4 KiB, fsync=10, 4 jobs, IOPS",
@@ -60,7 +64,8 @@ const MEASURES: [(&str, &[&str], &str); 5] = [
         "iops",
     ),
 ];
-const SMALL_FILES: [&str; 4] = ["create, files/s", "stat, files/s", "read, files/s", "delete, files/s"];
+const SMALL_FILES: [&str; 4] =
+    ["create, files/s", "stat, files/s", "read, files/s", "delete, files/s"];
 
 /// Ours is F2FS, or what `--fs` says; fuse2fs is ext4.
 pub(crate) fn fuse_bench(arguments: &[String]) -> Result<(), String> {
@@ -104,7 +109,11 @@ fn passthrough(place: &Workplace) -> Result<Column, String> {
     let flags = flags.map_err(|error| error.to_string())?.stdout;
     let flags = String::from_utf8_lossy(&flags).into_owned();
     let mut compiler = Command::new("gcc");
-    run(compiler.args(["-O2", "-o"]).arg(&program).arg(PASSTHROUGH).args(flags.split_whitespace()))?;
+    run(compiler
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(PASSTHROUGH)
+        .args(flags.split_whitespace()))?;
     let (source, directory) = (place.folder("source")?, place.folder("passthrough")?);
     let options = format!("source={},writeback,cache=always,timeout=86400", source.display());
     // it keeps a file open for each inode that the kernel knows, and 20,000 is a usual limit of
@@ -133,13 +142,25 @@ fn measure(name: &'static str, directory: &Path, files: usize) -> Result<Column,
 
 /// Runs fio on files of its own and gives the sum over its jobs: `bw` in MiB/s, `iops`.
 fn fio(directory: &Path, arguments: &[&str], field: &str) -> Result<f64, String> {
-    let size = arguments.iter().find(|argument| argument.starts_with("--size")).copied().unwrap_or_default();
+    let size = arguments
+        .iter()
+        .find(|argument| argument.starts_with("--size"))
+        .copied()
+        .unwrap_or_default();
     drop_caches();
     let mut command = Command::new("fio");
     command.arg(format!("--name=bench{}", size.replace(['=', '-'], ""))).args(arguments);
-    command.args(["--ioengine=psync", "--group_reporting", "--output-format=terse", "--terse-version=3"]);
-    let output =
-        command.arg("--directory").arg(directory).output().map_err(|error| format!("fio: {error}"))?;
+    command.args([
+        "--ioengine=psync",
+        "--group_reporting",
+        "--output-format=terse",
+        "--terse-version=3",
+    ]);
+    let output = command
+        .arg("--directory")
+        .arg(directory)
+        .output()
+        .map_err(|error| format!("fio: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
         return Err(format!("fio failed: {text}{}", String::from_utf8_lossy(&output.stderr)));
@@ -148,7 +169,8 @@ fn fio(directory: &Path, arguments: &[&str], field: &str) -> Result<f64, String>
     // from 1
     let fields: Vec<&str> =
         text.lines().find(|line| line.starts_with("3;")).unwrap_or_default().split(';').collect();
-    let number = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
+    let number =
+        |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
     Ok(if field == "bw" { (number(6) + number(47)) / 1024.0 } else { number(7) + number(48) })
 }
 
@@ -157,7 +179,8 @@ fn small_files(folder: &Path, count: usize) -> Result<[f64; 4], String> {
     fs::create_dir(folder).map_err(|error| error.to_string())?;
     let content = vec![b'x'; FILE_SIZE];
     let paths: Vec<PathBuf> = (0..count).map(|n| folder.join(format!("file{n}"))).collect();
-    let make = |path: &PathBuf| fs::File::create(path).and_then(|mut file| file.write_all(&content));
+    let make =
+        |path: &PathBuf| fs::File::create(path).and_then(|mut file| file.write_all(&content));
     Ok([
         rate(&paths, make)?,
         rate(&paths, |path| fs::metadata(path).map(drop))?,

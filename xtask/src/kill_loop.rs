@@ -65,7 +65,9 @@ pub(crate) fn kill_loop(arguments: &[String]) -> Result<(), String> {
         failed |= !tally.failed.is_empty();
         lines.push(tally.line(format));
     }
-    println!("| file system | rounds | operations | syncs acknowledged | names found | failed rounds |");
+    println!(
+        "| file system | rounds | operations | syncs acknowledged | names found | failed rounds |"
+    );
     println!("|---|---|---|---|---|---|");
     lines.iter().for_each(|line| println!("{line}"));
     if failed { Err("what was acknowledged is not there, see above".to_string()) } else { Ok(()) }
@@ -76,7 +78,9 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 fn take_seed(arguments: &mut Vec<&str>) -> Result<Option<u64>, String> {
-    let Some(at) = arguments.iter().position(|argument| *argument == "--seed") else { return Ok(None) };
+    let Some(at) = arguments.iter().position(|argument| *argument == "--seed") else {
+        return Ok(None);
+    };
     let seed = arguments.get(at + 1).ok_or("--seed wants a number").copied();
     let seed = number(seed?)?;
     arguments.drain(at..at + 2);
@@ -86,7 +90,11 @@ fn take_seed(arguments: &mut Vec<&str>) -> Result<Option<u64>, String> {
 impl Tally {
     fn line(&self, format: Format) -> String {
         let Self { rounds, operations, syncs, found, failed } = self;
-        format!("| {} | {rounds} | {operations} | {syncs} | {found} | {} |", format.name(), failed.len())
+        format!(
+            "| {} | {rounds} | {operations} | {syncs} | {found} | {} |",
+            format.name(),
+            failed.len()
+        )
     }
 }
 
@@ -124,7 +132,10 @@ impl Plan {
         Self {
             large_blocks: random.below(2) == 0,
             works: random.below(8) > 0,
-            kill_after: (random.below(600) as usize, Duration::from_micros(random.below(400).into())),
+            kill_after: (
+                random.below(600) as usize,
+                Duration::from_micros(random.below(400).into()),
+            ),
             twice: random.below(4) == 0,
         }
     }
@@ -187,7 +198,8 @@ impl<'a> Round<'a> {
     /// their operations.
     fn work_and_kill(&self, mount: &mut Mount<'_>) -> Result<(), String> {
         for worker in 0..WORKERS {
-            make_directories(&self.root(worker)).map_err(|error| format!("{}: {error}", self.seed))?;
+            make_directories(&self.root(worker))
+                .map_err(|error| format!("{}: {error}", self.seed))?;
         }
         let synced = File::open(&self.directory).and_then(|root| root.sync_all());
         synced.map_err(|error| format!("the first fsync: {error}"))?;
@@ -218,7 +230,11 @@ impl<'a> Round<'a> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
         let seed = self.worker_seed(worker).to_string();
         let mut command = Command::new(own);
-        command.args(["kill-loop", "worker"]).arg(self.root(worker)).arg(self.log(worker)).arg(seed);
+        command
+            .args(["kill-loop", "worker"])
+            .arg(self.root(worker))
+            .arg(self.log(worker))
+            .arg(seed);
         command.stdin(Stdio::null()).spawn().map_err(|error| error.to_string())
     }
 
@@ -295,7 +311,8 @@ fn end_of(process: &mut Child) -> Option<bool> {
 
 /// The state of a process, and where in the kernel it waits.
 fn state_of(process: u32) -> String {
-    let read = |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default();
+    let read =
+        |name: &str| fs::read_to_string(format!("/proc/{process}/{name}")).unwrap_or_default();
     let status = read("status");
     let state = status.lines().find(|line| line.starts_with("State")).unwrap_or_default();
     format!("process {process}, {state}, in {}", read("wchan"))
@@ -381,5 +398,7 @@ impl Drop for Mount<'_> {
 fn device_at(directory: &Path) -> Option<String> {
     let list = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut lines = list.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    lines.find(|fields| fields.get(4).copied() == directory.to_str()).map(|fields| fields[2].to_string())
+    lines
+        .find(|fields| fields.get(4).copied() == directory.to_str())
+        .map(|fields| fields[2].to_string())
 }

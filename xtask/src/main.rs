@@ -143,7 +143,9 @@ fn test(extra: &[String]) -> Result<(), String> {
     install(&needed)?;
     let tested = cargo(&["test", "--workspace", "--no-fail-fast"], extra, &[]);
     for (referee, package) in absent {
-        eprintln!("SKIPPED: what needs the referee \"{referee}\" ({package}), as DOVETAIL_WITHOUT says");
+        eprintln!(
+            "SKIPPED: what needs the referee \"{referee}\" ({package}), as DOVETAIL_WITHOUT says"
+        );
     }
     tested
 }
@@ -155,8 +157,9 @@ fn absent_referees(list: &str) -> Result<Vec<(&'static str, &'static str)>, Stri
     let all = || REFEREES.map(|(referee, _)| referee).join(", ");
     names
         .map(|name| {
-            known(name)
-                .ok_or_else(|| format!("DOVETAIL_WITHOUT=\"{name}\": a test can do without: {}", all()))
+            known(name).ok_or_else(|| {
+                format!("DOVETAIL_WITHOUT=\"{name}\": a test can do without: {}", all())
+            })
         })
         .collect()
 }
@@ -180,16 +183,34 @@ fn theory(extra: &[String]) -> Result<(), String> {
 
 fn crash(extra: &[String]) -> Result<(), String> {
     let seeds = extra.first().map_or("100000", String::as_str);
-    let arguments =
-        ["test", "--release", "-p", "dovetail-ftl", "--test", "all", "integrity::", "--", "--nocapture"];
+    let arguments = [
+        "test",
+        "--release",
+        "-p",
+        "dovetail-ftl",
+        "--test",
+        "all",
+        "integrity::",
+        "--",
+        "--nocapture",
+    ];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
 }
 
 fn crash_fs(extra: &[String]) -> Result<(), String> {
     install(&PACKAGES)?;
     let seeds = extra.first().map_or("20000", String::as_str);
-    let arguments =
-        ["test", "--release", "-p", "dovetail-f2fs", "--test", "all", "crash::", "--", "--nocapture"];
+    let arguments = [
+        "test",
+        "--release",
+        "-p",
+        "dovetail-f2fs",
+        "--test",
+        "all",
+        "crash::",
+        "--",
+        "--nocapture",
+    ];
     cargo(&arguments, &[], &[("DOVETAIL_SEEDS", seeds)])
 }
 
@@ -226,9 +247,14 @@ fn kernel_check(extra: &[String]) -> Result<(), String> {
 fn fuzz(extra: &[String]) -> Result<(), String> {
     let (format, extra) = mounts::Format::take(extra)?;
     let inputs = extra.first().copied().unwrap_or("10000000");
-    let arguments = ["test", "--release", "-p", format.package(), "--test", "fuzz", "--", "--nocapture"];
+    let arguments =
+        ["test", "--release", "-p", format.package(), "--test", "fuzz", "--", "--nocapture"];
     // an overflow that wraps is a panic that nobody sees
-    cargo(&arguments, &[], &[("DOVETAIL_FUZZ", inputs), ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")])
+    cargo(
+        &arguments,
+        &[],
+        &[("DOVETAIL_FUZZ", inputs), ("CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS", "true")],
+    )
 }
 
 fn fsx(extra: &[String]) -> Result<(), String> {
@@ -264,7 +290,8 @@ fn fio_plot(_: &[String]) -> Result<(), String> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let paths = std::iter::once(programs).chain(std::env::split_paths(&paths));
     let paths = std::env::join_paths(paths).map_err(|error| error.to_string())?;
-    let arguments = ["test", "-p", "dovetail-workload", "--test", "all", "fio_output::", "--", "--ignored"];
+    let arguments =
+        ["test", "-p", "dovetail-workload", "--test", "all", "fio_output::", "--", "--ignored"];
     run(Command::new(env!("CARGO")).args(arguments).env("PATH", paths))
 }
 
@@ -301,7 +328,10 @@ fn install(packages: &[(&'static str, &str)]) -> Result<(), String> {
     }
     run(Command::new("apt-get").args(["update", "-qq"]))?;
     let install = ["install", "-y", "-qq", "--no-install-recommends"];
-    run(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(install).args(missing))
+    run(Command::new("apt-get")
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .args(install)
+        .args(missing))
 }
 
 fn is_there(program: &str) -> bool {

@@ -58,7 +58,8 @@ impl Served {
     /// Starts `command`, which is to mount at `directory`, and waits until it has.
     pub(crate) fn start(command: &mut Command, directory: &Path) -> Result<Self, String> {
         let shown = format!("{command:?}");
-        let program = command.stdout(Stdio::null()).spawn().map_err(|error| format!("{shown}: {error}"))?;
+        let program =
+            command.stdout(Stdio::null()).spawn().map_err(|error| format!("{shown}: {error}"))?;
         let mut served = Self { program, directory: directory.to_path_buf() };
         let start = Instant::now();
         while !is_mounted(directory) {
@@ -115,7 +116,8 @@ pub(crate) fn dovetail() -> Result<PathBuf, String> {
         return program.canonicalize().map_err(|error| format!("{}: {error}", program.display()));
     }
     run(Command::new(env!("CARGO")).args(["build", "--release", "--quiet", "-p", "dovetail-cli"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let program = target.join("release/dovetail");
     program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))
 }
@@ -174,7 +176,12 @@ impl Format {
     }
 
     /// An image of `bytes`, made by the file system's own tool with options of its own.
-    pub(crate) fn make(self, place: &Workplace, bytes: u64, options: &[&str]) -> Result<PathBuf, String> {
+    pub(crate) fn make(
+        self,
+        place: &Workplace,
+        bytes: u64,
+        options: &[&str],
+    ) -> Result<PathBuf, String> {
         let image = place.image(&format!("{}.img", self.name()), bytes)?;
         let mut command = Command::new(if self == Self::F2fs { "mkfs.f2fs" } else { "mke2fs" });
         if self != Self::F2fs {

@@ -54,8 +54,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Builds each mutant, or those that are named, and explores it.
 pub(crate) fn mutants(arguments: &[String]) -> Result<(), String> {
     let root = root();
-    let chosen = |mutant: &&Mutant| arguments.is_empty() || arguments.iter().any(|name| name == mutant.name);
-    if let Some(name) = arguments.iter().find(|name| MUTANTS.iter().all(|mutant| mutant.name != **name)) {
+    let chosen =
+        |mutant: &&Mutant| arguments.is_empty() || arguments.iter().any(|name| name == mutant.name);
+    if let Some(name) =
+        arguments.iter().find(|name| MUTANTS.iter().all(|mutant| mutant.name != **name))
+    {
         let names: Vec<&str> = MUTANTS.iter().map(|mutant| mutant.name).collect();
         return Err(format!("there is no mutant {name} (there are: {})", names.join(", ")));
     }
@@ -76,7 +79,11 @@ pub(crate) fn mutants(arguments: &[String]) -> Result<(), String> {
             took.as_secs_f64()
         );
     }
-    if missed.is_empty() { Ok(()) } else { Err(format!("not found within {LIMIT:?}: {}", missed.join(", "))) }
+    if missed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("not found within {LIMIT:?}: {}", missed.join(", ")))
+    }
 }
 
 fn root() -> PathBuf {
@@ -85,7 +92,8 @@ fn root() -> PathBuf {
 
 /// The command with the fault in it, built from a copy of what is checked in.
 fn build(root: &Path, mutant: &Mutant) -> Result<PathBuf, String> {
-    let folder = std::path::absolute(root.join("target/mutants")).map_err(|error| error.to_string())?;
+    let folder =
+        std::path::absolute(root.join("target/mutants")).map_err(|error| error.to_string())?;
     let copy = folder.join("code");
     let failed = |error: std::io::Error| format!("{}: {error}", copy.display());
     if copy.exists() {
@@ -96,7 +104,8 @@ fn build(root: &Path, mutant: &Mutant) -> Result<PathBuf, String> {
     for (file, from, to) in mutant.edits {
         let path = copy.join(file);
         let text = fs::read_to_string(&path).map_err(failed)?;
-        fs::write(&path, edit(&text, from, to).map_err(|what| format!("{file}: {what}"))?).map_err(failed)?;
+        fs::write(&path, edit(&text, from, to).map_err(|what| format!("{file}: {what}"))?)
+            .map_err(failed)?;
     }
     let build = ["build", "--release", "--quiet", "-p", "dovetail-cli"];
     run(Command::new(env!("CARGO"))
@@ -110,7 +119,9 @@ fn build(root: &Path, mutant: &Mutant) -> Result<PathBuf, String> {
 fn edit(text: &str, from: &str, to: &str) -> Result<String, String> {
     match text.matches(from).count() {
         1 => Ok(text.replace(from, to)),
-        count => Err(format!("{count} places to be changed instead of one; the mutant must follow the code")),
+        count => Err(format!(
+            "{count} places to be changed instead of one; the mutant must follow the code"
+        )),
     }
 }
 

@@ -58,7 +58,8 @@ pub(crate) fn posix(arguments: &[String]) -> Result<(), String> {
     let quick = arguments.contains(&"--quick");
     let operations = if quick { "20000" } else { "1000000" }.to_string();
     let tools = Tools { crates, place, directory: served.directory.clone(), operations };
-    let named: Vec<&str> = arguments.into_iter().filter(|argument| *argument != "--quick").collect();
+    let named: Vec<&str> =
+        arguments.into_iter().filter(|argument| *argument != "--quick").collect();
     let mut failed = Vec::new();
     for (name, step) in STEPS {
         if !named.is_empty() && !named.iter().any(|wanted| name.starts_with(wanted)) {
@@ -86,12 +87,15 @@ pub(crate) fn posix(arguments: &[String]) -> Result<(), String> {
 }
 
 fn install_crates() -> Result<PathBuf, String> {
-    let root = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    let root =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let root = std::path::absolute(root.join("tools")).map_err(|error| error.to_string())?;
     for (name, version) in CRATES {
         if !root.join("bin").join(name).is_file() {
             let version = format!("{name}@{version}");
-            run(Command::new(env!("CARGO")).args(["install", "--quiet", &version, "--root"]).arg(&root))?;
+            run(Command::new(env!("CARGO"))
+                .args(["install", "--quiet", &version, "--root"])
+                .arg(&root))?;
         }
     }
     Ok(root.join("bin"))
@@ -105,7 +109,11 @@ fn last_lines(command: &mut Command, count: usize) -> Result<String, String> {
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines[lines.len().saturating_sub(count)..].join("\n");
-    if output.status.success() { Ok(last) } else { Err(format!("{last}\n{shown}: {}", output.status)) }
+    if output.status.success() {
+        Ok(last)
+    } else {
+        Err(format!("{last}\n{shown}: {}", output.status))
+    }
 }
 
 impl Tools {
@@ -145,7 +153,9 @@ fn fsx(tools: &Tools) -> Result<String, String> {
 fn stress_ng(tools: &Tools) -> Result<String, String> {
     let folder = tools.folder("stress")?;
     let mut command = Command::new("stress-ng");
-    command.args(["--class", "filesystem", "--seq", "2", "--timeout", "3", "--temp-path"]).arg(&folder);
+    command
+        .args(["--class", "filesystem", "--seq", "2", "--timeout", "3", "--temp-path"])
+        .arg(&folder);
     command.args([
         "--verify",
         "--metrics-brief",
@@ -157,7 +167,14 @@ fn stress_ng(tools: &Tools) -> Result<String, String> {
 
 fn fio_verify(tools: &Tools) -> Result<String, String> {
     let mut command = Command::new("fio");
-    command.args(["--name=verify", "--rw=randwrite", "--bs=4k", "--size=256m", "--numjobs=2", "--fsync=64"]);
+    command.args([
+        "--name=verify",
+        "--rw=randwrite",
+        "--bs=4k",
+        "--size=256m",
+        "--numjobs=2",
+        "--fsync=64",
+    ]);
     command.args([
         "--verify=crc32c",
         "--do_verify=1",
@@ -179,7 +196,8 @@ fn sqlite(tools: &Tools) -> Result<String, String> {
              delete from t where a % 3 = 0; update t set b = randomblob(400) where a % 5 = 0; vacuum;
              pragma integrity_check; select count(*) from t;"
         );
-        results += &last_lines(Command::new("sqlite3").arg(&database).arg(script), 2)?.replace('\n', " ");
+        results +=
+            &last_lines(Command::new("sqlite3").arg(&database).arg(script), 2)?.replace('\n', " ");
         results += &format!(" ({journal}) ");
     }
     if results.matches("ok").count() == 3 { Ok(results) } else { Err(results) }
@@ -188,7 +206,9 @@ fn sqlite(tools: &Tools) -> Result<String, String> {
 fn git(tools: &Tools) -> Result<String, String> {
     let clone = tools.folder("git")?.join("clone");
     let repository = repository()?;
-    run(Command::new("git").args(["clone", "--quiet", "--no-hardlinks"]).args([&repository, &clone]))?;
+    run(Command::new("git")
+        .args(["clone", "--quiet", "--no-hardlinks"])
+        .args([&repository, &clone]))?;
     let in_clone = |arguments: &[&str]| {
         let mut command = Command::new("git");
         command
@@ -204,7 +224,11 @@ fn git(tools: &Tools) -> Result<String, String> {
     run(&mut in_clone(&["gc", "--quiet", "--aggressive", "--prune=now"]))?;
     let checked = last_lines(&mut in_clone(&["fsck", "--full", "--strict"]), 2)?;
     let status = last_lines(&mut in_clone(&["status", "--short"]), 3)?;
-    if status.is_empty() { Ok(format!("clone, commit, gc, fsck: clean {checked}")) } else { Err(status) }
+    if status.is_empty() {
+        Ok(format!("clone, commit, gc, fsck: clean {checked}"))
+    } else {
+        Err(status)
+    }
 }
 
 /// This project's own repository.

@@ -23,7 +23,8 @@ fn code_map() -> Vec<String> {
 }
 
 fn crates() -> Vec<String> {
-    let folders = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().file_name());
+    let folders =
+        fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<_> = folders.map(|name| name.into_string().unwrap()).collect();
     names.sort();
     names
@@ -33,7 +34,8 @@ fn crates() -> Vec<String> {
 fn dependencies() -> BTreeMap<String, Vec<String>> {
     let of = |name: &String| {
         let text = read(&root().join("crates").join(name).join("Cargo.toml"));
-        let section = text.split("[dependencies]").nth(1).unwrap_or("").split("\n[").next().unwrap();
+        let section =
+            text.split("[dependencies]").nth(1).unwrap_or("").split("\n[").next().unwrap();
         let used = section.lines().filter_map(|line| line.strip_prefix("dovetail-"));
         (name.clone(), used.map(|rest| rest.split('.').next().unwrap().to_string()).collect())
     };
@@ -109,8 +111,9 @@ fn the_drive_knows_no_file_system_and_no_file_system_the_drive() {
 
 /// The first of `words` that stands in the code of a crate's file, outside its unit tests.
 fn first_use<'a>(name: &str, words: &[&'a str], but_not_in: &str) -> Option<(PathBuf, &'a str)> {
-    let files =
-        sources_of(name).into_iter().filter(|file| but_not_in.is_empty() || !file.ends_with(but_not_in));
+    let files = sources_of(name)
+        .into_iter()
+        .filter(|file| but_not_in.is_empty() || !file.ends_with(but_not_in));
     files.into_iter().find_map(|file| {
         let text = read(&file);
         let code = text.split("#[cfg(test)]").next().unwrap();
@@ -144,7 +147,11 @@ fn only_the_front_sees_the_clock_and_nothing_draws_unseeded() {
 fn only_the_front_has_threads_beside_the_parallel_runs() {
     for name in crates_but(&["cli", "front"]) {
         assert_eq!(
-            first_use(&name, &["std::thread", "thread::spawn", "thread::scope"], "lab/src/parallel.rs"),
+            first_use(
+                &name,
+                &["std::thread", "thread::spawn", "thread::scope"],
+                "lab/src/parallel.rs"
+            ),
             None
         );
     }
@@ -152,13 +159,19 @@ fn only_the_front_has_threads_beside_the_parallel_runs() {
 
 #[test]
 fn every_scheme_and_policy_is_registered() {
-    for (folder, registry) in [("crates/ftl/src/mapping", "SCHEME"), ("crates/ftl/src/victim", "POLICY")] {
+    for (folder, registry) in
+        [("crates/ftl/src/mapping", "SCHEME"), ("crates/ftl/src/victim", "POLICY")]
+    {
         let folder = root().join(folder);
         let module = read(&folder.join("mod.rs"));
         let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
         for entry in entries.filter(|entry| !entry.ends_with("mod.rs")) {
             let name = entry.file_stem().unwrap().to_string_lossy();
-            assert!(module.contains(&format!("{name}::{registry}")), "{} is in no registry", entry.display());
+            assert!(
+                module.contains(&format!("{name}::{registry}")),
+                "{} is in no registry",
+                entry.display()
+            );
         }
     }
 }
@@ -169,7 +182,8 @@ fn every_unsafe_block_says_why_it_is_safe() {
         for file in sources_of(&name) {
             let text = read(&file);
             let lines: Vec<_> = text.lines().collect();
-            for (i, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
+            for (i, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("unsafe {"))
+            {
                 let before = lines[i.saturating_sub(3)..i].join("\n");
                 assert!(before.contains("SAFETY:"), "{}:{}: {line}", file.display(), i + 1);
             }
@@ -185,9 +199,14 @@ fn every_file_of_tests_is_a_module() {
         let Ok(program) = fs::read_to_string(folder.join("main.rs")) else { continue };
         for entry in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             let name = entry.file_stem().unwrap().to_str().unwrap();
-            let is_file = entry.extension().is_some_and(|extension| extension == "rs") && name != "main";
+            let is_file =
+                entry.extension().is_some_and(|extension| extension == "rs") && name != "main";
             let is_named = program.lines().any(|line| line == format!("mod {name};"));
-            assert!(!is_file || is_named, "{} is no module of tests/main.rs: it never runs", entry.display());
+            assert!(
+                !is_file || is_named,
+                "{} is no module of tests/main.rs: it never runs",
+                entry.display()
+            );
         }
     }
 }

@@ -210,7 +210,9 @@ pub enum DeviceError {
     #[error("device address {0} leads to no block: it was given up, or is of another device")]
     NoBlock(Lba),
     /// A thin device holds as much as it can.
-    #[error("the device holds as many blocks as it has room for; discard what is no longer needed first")]
+    #[error(
+        "the device holds as many blocks as it has room for; discard what is no longer needed first"
+    )]
     NoRoom,
     /// A command of a capability that the device has not.
     #[error("this device has no {0} command")]
@@ -279,7 +281,10 @@ mod tests {
         let thin = Capabilities { thin: Some(Thin::new(1000, 4)), ..Capabilities::default() };
         let part = DeviceInfo { blocks: 1 << 60, capabilities: thin }.part(100);
         assert_eq!((part.blocks, part.capacity()), (1 << 60, 100));
-        assert_eq!(part.capabilities.thin, Some(Thin { capacity: 100, blocks_per_page: 4, pages: 250 }));
+        assert_eq!(
+            part.capabilities.thin,
+            Some(Thin { capacity: 100, blocks_per_page: 4, pages: 250 })
+        );
         let part = DeviceInfo { blocks: 1000, capabilities: Capabilities::default() }.part(100);
         assert_eq!((part.blocks, part.capacity()), (100, 100));
     }

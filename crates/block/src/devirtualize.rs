@@ -110,7 +110,10 @@ impl Devirtualize<'_> {
 ///
 /// # Errors
 /// An error of the device.
-pub fn clear_device_space<D: BlockDevice>(device: &mut D, now: SimTime) -> Result<SimTime, DeviceError> {
+pub fn clear_device_space<D: BlockDevice>(
+    device: &mut D,
+    now: SimTime,
+) -> Result<SimTime, DeviceError> {
     let Some(space) = device.info().capabilities.devirtualize else { return Ok(now) };
     let asked = device.submit(now, Command::Devirtualize(Devirtualize::Open))?;
     let mut now = asked.done;

@@ -54,7 +54,18 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
         let runs = std::array::from_fn(|_| Run::default());
         let inodes = [Inode::default(); CHANNELS];
         let edge = device.info().capabilities.devirtualize.map(|space| space.first.0);
-        Self { device, streams, inodes, max_run, now, done: now, runs, writers: None, edge, failed: None }
+        Self {
+            device,
+            streams,
+            inodes,
+            max_run,
+            now,
+            done: now,
+            runs,
+            writers: None,
+            edge,
+            failed: None,
+        }
     }
 
     /// The device below.
@@ -164,7 +175,12 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub fn write_part(&mut self, channel: usize, lba: u64, whole: Content) -> Result<(), DeviceError> {
+    pub fn write_part(
+        &mut self,
+        channel: usize,
+        lba: u64,
+        whole: Content,
+    ) -> Result<(), DeviceError> {
         self.check()?;
         let run = &mut self.runs[channel];
         let is_last = run.end() == lba + 1;
@@ -212,12 +228,16 @@ impl<D: Scheduler, const CHANNELS: usize> Gatherer<D, CHANNELS> {
     /// An error of the device, now or before.
     pub fn perform_among_writers(&mut self, command: Command<'_>) -> Result<(), DeviceError> {
         self.check()?;
-        let completion =
-            among_writers(&mut self.device, self.writers, |device| device.submit(self.now, command));
+        let completion = among_writers(&mut self.device, self.writers, |device| {
+            device.submit(self.now, command)
+        });
         self.complete(completion).map(drop)
     }
 
-    fn complete(&mut self, completion: Result<Completion, DeviceError>) -> Result<Answer, DeviceError> {
+    fn complete(
+        &mut self,
+        completion: Result<Completion, DeviceError>,
+    ) -> Result<Answer, DeviceError> {
         let Completion { done, answer } =
             completion.inspect_err(|error| self.failed = Some(error.clone()))?;
         self.done = self.done.max(done);

@@ -64,9 +64,17 @@ impl ImageDevice {
         }
         let len = file.seek(SeekFrom::End(0))?;
         // behind the end there is nothing to lose
-        let discard = writable && file.metadata()?.is_file() && punch(&file, len, BLOCK_SIZE).is_ok();
+        let discard =
+            writable && file.metadata()?.is_file() && punch(&file, len, BLOCK_SIZE).is_ok();
         // what others wrote before may not be durable yet
-        Ok(Self { file, blocks: len / BLOCK_SIZE, writable, discard, dirty: true, buffer: Vec::new() })
+        Ok(Self {
+            file,
+            blocks: len / BLOCK_SIZE,
+            writable,
+            discard,
+            dirty: true,
+            buffer: Vec::new(),
+        })
     }
 
     fn read(&mut self, range: BlockRange, into: Option<&mut [Content]>) -> Result<(), DeviceError> {
@@ -84,14 +92,17 @@ impl ImageDevice {
     }
 
     fn write(&mut self, range: BlockRange, data: &Data<'_>, fua: bool) -> Result<(), DeviceError> {
-        let Data::Blocks(blocks) = data else { return Err(DeviceError::Unsupported("pattern write")) };
+        let Data::Blocks(blocks) = data else {
+            return Err(DeviceError::Unsupported("pattern write"));
+        };
         self.info().check(range, blocks.len() as u64)?;
         self.check_writable()?;
         self.dirty = true;
         if blocks.iter().any(|block| matches!(block, Content::Pattern(_))) {
             return Err(DeviceError::Unsupported("pattern write"));
         }
-        let mut slices: Vec<IoSlice<'_>> = blocks.iter().map(|block| IoSlice::new(bytes_of(block))).collect();
+        let mut slices: Vec<IoSlice<'_>> =
+            blocks.iter().map(|block| IoSlice::new(bytes_of(block))).collect();
         for (group, slices) in slices.chunks_mut(MAX_SLICES).enumerate() {
             let at = (range.start.0 + (group * MAX_SLICES) as u64) * BLOCK_SIZE;
             write_all(&self.file, slices, at).map_err(|error| host("written", &error.into()))?;
@@ -103,7 +114,8 @@ impl ImageDevice {
         if !self.discard {
             return Err(DeviceError::Unsupported("discard"));
         }
-        let inside = || ranges.iter().map(|range| range.blocks_inside()).filter(|range| range.blocks > 0);
+        let inside =
+            || ranges.iter().map(|range| range.blocks_inside()).filter(|range| range.blocks > 0);
         inside().try_for_each(|range| self.info().check(range, range.blocks))?;
         self.dirty = true;
         inside().try_for_each(|range| {
@@ -155,7 +167,11 @@ impl ImageDevice {
 }
 
 /// Writes all of the slices, one after the other, from byte `at` on.
-fn write_all(file: &File, mut slices: &mut [IoSlice<'_>], mut at: u64) -> Result<(), rustix::io::Errno> {
+fn write_all(
+    file: &File,
+    mut slices: &mut [IoSlice<'_>],
+    mut at: u64,
+) -> Result<(), rustix::io::Errno> {
     while !slices.is_empty() {
         let written = match rustix::io::pwritev(file, slices, at) {
             Ok(0) => return Err(rustix::io::Errno::IO),
@@ -195,7 +211,8 @@ fn host(done: &str, error: &io::Error) -> DeviceError {
 
 impl BlockDevice for ImageDevice {
     fn info(&self) -> DeviceInfo {
-        let capabilities = Capabilities { discard: self.discard, streams: 1, ..Capabilities::default() };
+        let capabilities =
+            Capabilities { discard: self.discard, streams: 1, ..Capabilities::default() };
         DeviceInfo { blocks: self.blocks, capabilities }
     }
 
@@ -236,7 +253,11 @@ mod tests {
         Ok(into)
     }
 
-    fn write(device: &mut ImageDevice, lba: u64, blocks: &[Content]) -> Result<Completion, DeviceError> {
+    fn write(
+        device: &mut ImageDevice,
+        lba: u64,
+        blocks: &[Content],
+    ) -> Result<Completion, DeviceError> {
         let range = BlockRange::new(Lba(lba), blocks.len() as u64);
         let data = Data::Blocks(blocks);
         let at = SimTime::from_ns(7);
@@ -266,11 +287,16 @@ mod tests {
         let mut device = ImageDevice::open_read_write(&path).unwrap();
         assert!(device.info().capabilities.discard, "the file system of temporary files has holes");
         write(&mut device, 0, &[1, 2, 3, 4, 5, 6].map(bytes)).unwrap();
-        let ranges = [SectorRange::new(1, 16), SectorRange::new(3 * 8, 2 * 8), SectorRange::new(7, 9)];
+        let ranges =
+            [SectorRange::new(1, 16), SectorRange::new(3 * 8, 2 * 8), SectorRange::new(7, 9)];
         device.submit(SimTime::ZERO, Command::Discard { ranges: &ranges }).unwrap();
         let found = read(&mut device, BlockRange::new(Lba(0), 6)).unwrap();
         assert_eq!(found, [1, 0, 3, 0, 0, 6].map(bytes));
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), 6 * 4096 + 100, "no shorter, no longer");
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().len(),
+            6 * 4096 + 100,
+            "no shorter, no longer"
+        );
         let beyond = [SectorRange::new(8, 8), SectorRange::new(5 * 8, 2 * 8)];
         let refused = device.submit(SimTime::ZERO, Command::Discard { ranges: &beyond });
         assert!(matches!(refused, Err(DeviceError::OutOfRange { .. })));
@@ -307,7 +333,10 @@ mod tests {
         assert_eq!(write(&mut device, 0, &[bytes(1)]), Err(DeviceError::NotWritable));
         let mut device = ImageDevice::open_read_write(&path).unwrap();
         let pattern = Content::Pattern(Pattern::new(1));
-        assert_eq!(write(&mut device, 0, &[pattern]), Err(DeviceError::Unsupported("pattern write")));
+        assert_eq!(
+            write(&mut device, 0, &[pattern]),
+            Err(DeviceError::Unsupported("pattern write"))
+        );
         let mut device = ImageDevice::open_read_only(&path).unwrap();
         assert!(!device.info().capabilities.discard);
         assert_eq!(

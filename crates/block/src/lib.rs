@@ -24,9 +24,12 @@ pub use addr::{BLOCK_SIZE, BlockRange, ByteRange, Lba, SECTOR_SIZE, SectorRange}
 pub use command::{Command, Data, Hints, Inode, StreamId};
 pub use content::{BlockBytes, Content, Pattern};
 pub use device::{
-    AREA_BLOCKS, AREAS, Answer, BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo, Thin,
+    AREA_BLOCKS, AREAS, Answer, BlockDevice, Capabilities, Completion, DeviceError, DeviceInfo,
+    Thin,
 };
-pub use devirtualize::{DeviceSpace, Devirtualize, OpenRenames, Rename, RenameId, clear_device_space};
+pub use devirtualize::{
+    DeviceSpace, Devirtualize, OpenRenames, Rename, RenameId, clear_device_space,
+};
 pub use gather::Gatherer;
 pub use image::ImageDevice;
 pub use memory::MemoryDevice;

@@ -146,7 +146,8 @@ impl MemoryDevice {
 
     /// Makes the device `blocks` blocks long. What lies beyond a new end is gone.
     pub fn resize(&mut self, blocks: u64) {
-        let beyond: Vec<Lba> = self.used().map(|(lba, _)| lba).filter(|lba| lba.0 >= blocks).collect();
+        let beyond: Vec<Lba> =
+            self.used().map(|(lba, _)| lba).filter(|lba| lba.0 >= blocks).collect();
         beyond.into_iter().for_each(|lba| self.set(lba, Content::Empty));
         self.blocks = blocks;
     }
@@ -289,7 +290,11 @@ mod tests {
     use crate::content::Pattern;
     use crate::query::held_blocks;
 
-    fn write(device: &mut MemoryDevice, lba: u64, blocks: &[Content]) -> Result<Completion, DeviceError> {
+    fn write(
+        device: &mut MemoryDevice,
+        lba: u64,
+        blocks: &[Content],
+    ) -> Result<Completion, DeviceError> {
         let range = BlockRange::new(Lba(lba), blocks.len() as u64);
         let (data, hints) = (Data::Blocks(blocks), Hints::default());
         device.submit(SimTime::ZERO, Command::Write { range, data, hints, fua: false })
@@ -354,8 +359,14 @@ mod tests {
             held_blocks(&mut device, BlockRange::new(Lba(start), blocks), most).unwrap().unwrap()
         };
         assert_eq!(ask(0, u64::MAX, 9), [Lba(last), Lba(last + 1)]);
-        assert_eq!((ask(0, u64::MAX, 1), ask(last + 1, 1, 9)), (vec![Lba(last)], vec![Lba(last + 1)]));
-        assert_eq!((ask(0, last, 9), ask(last, 0, 9), ask(u64::MAX, 9, 9)), (vec![], vec![], vec![]));
+        assert_eq!(
+            (ask(0, u64::MAX, 1), ask(last + 1, 1, 9)),
+            (vec![Lba(last)], vec![Lba(last + 1)])
+        );
+        assert_eq!(
+            (ask(0, last, 9), ask(last, 0, 9), ask(u64::MAX, 9, 9)),
+            (vec![], vec![], vec![])
+        );
         assert_eq!(write(&mut device, 0, &[pattern(3), pattern(4)]), Err(DeviceError::NoRoom));
         write(&mut device, last, &[pattern(5), pattern(6)]).unwrap();
         let half = [SectorRange::from(BlockRange::new(Lba(1 << 60), 1 << 60))];

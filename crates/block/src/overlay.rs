@@ -50,7 +50,8 @@ impl<D: BlockDevice> OverlayDevice<D> {
         };
         let completion = self.lower.submit(at, Command::Read { range, into: Some(&mut *into) })?;
         for (start, end) in self.discarded_within(range) {
-            into[(start.0 - range.start.0) as usize..(end.0 - range.start.0) as usize].fill(Content::Empty);
+            into[(start.0 - range.start.0) as usize..(end.0 - range.start.0) as usize]
+                .fill(Content::Empty);
         }
         for (lba, content) in self.changes.range(range.start..range.end()) {
             into[(lba.0 - range.start.0) as usize].clone_from(content);
@@ -100,7 +101,9 @@ impl<D: BlockDevice> OverlayDevice<D> {
     /// holds is not all that is held here.
     fn answer(&self, at: SimTime, query: Query) -> Result<Completion, DeviceError> {
         match (query, self.lower.info().capabilities.thin) {
-            (Query::FreeBlocks, Some(thin)) => Ok(Completion::with(at, Answer::Blocks(thin.capacity))),
+            (Query::FreeBlocks, Some(thin)) => {
+                Ok(Completion::with(at, Answer::Blocks(thin.capacity)))
+            }
             _ => Err(query.unsupported()),
         }
     }
@@ -110,7 +113,8 @@ impl<D: BlockDevice> BlockDevice for OverlayDevice<D> {
     fn info(&self) -> DeviceInfo {
         let DeviceInfo { blocks, capabilities: Capabilities { discard, thin, devirtualize, .. } } =
             self.lower.info();
-        let capabilities = Capabilities { discard, thin, devirtualize, streams: 1, ..Default::default() };
+        let capabilities =
+            Capabilities { discard, thin, devirtualize, streams: 1, ..Default::default() };
         DeviceInfo { blocks, capabilities }
     }
 
@@ -149,7 +153,11 @@ mod tests {
         Content::Pattern(Pattern::new(n))
     }
 
-    fn write(device: &mut impl BlockDevice, lba: u64, blocks: &[Content]) -> Result<Completion, DeviceError> {
+    fn write(
+        device: &mut impl BlockDevice,
+        lba: u64,
+        blocks: &[Content],
+    ) -> Result<Completion, DeviceError> {
         let range = BlockRange::new(Lba(lba), blocks.len() as u64);
         let (data, hints) = (Data::Blocks(blocks), Hints::default());
         device.submit(SimTime::ZERO, Command::Write { range, data, hints, fua: true })
@@ -197,7 +205,8 @@ mod tests {
         assert_eq!(device.discarded.len(), 2, "neighbours are one");
         write(&mut device, 13, &[pattern(9)]).unwrap();
         let all = BlockRange::new(Lba(10), 6);
-        let after = [pattern(1), pattern(7), Content::Empty, pattern(9), Content::Empty, pattern(6)];
+        let after =
+            [pattern(1), pattern(7), Content::Empty, pattern(9), Content::Empty, pattern(6)];
         assert_eq!(read(&mut device, all), after);
         assert_eq!(read(&mut device, BlockRange::new(Lba(12), 1)), [Content::Empty]);
         assert_eq!(read(&mut device.into_lower(), all), before);

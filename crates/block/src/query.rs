@@ -71,7 +71,10 @@ pub fn map_bytes(device: &mut (impl BlockDevice + ?Sized)) -> Result<Option<u64>
     })
 }
 
-fn ask(device: &mut (impl BlockDevice + ?Sized), query: Query) -> Result<Option<Answer>, DeviceError> {
+fn ask(
+    device: &mut (impl BlockDevice + ?Sized),
+    query: Query,
+) -> Result<Option<Answer>, DeviceError> {
     match device.submit(SimTime::ZERO, Command::Query(query)) {
         Ok(completion) => Ok(Some(completion.answer)),
         Err(DeviceError::Unsupported(_)) => Ok(None),

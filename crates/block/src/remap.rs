@@ -57,7 +57,12 @@ pub struct RemapLimits {
 impl RemapLimits {
     /// A device that takes so many pairs, in no time that it tells of.
     pub const fn of(pairs_per_command: u32, held_pairs: u32) -> Self {
-        Self { pairs_per_command, held_pairs, command_time: SimSpan::ZERO, pair_time: SimSpan::ZERO }
+        Self {
+            pairs_per_command,
+            held_pairs,
+            command_time: SimSpan::ZERO,
+            pair_time: SimSpan::ZERO,
+        }
     }
 }
 
@@ -181,9 +186,15 @@ mod tests {
         let held = HeldRemaps::default();
         let check = |pairs: &[RemapPair], when| info(Some(LIMITS)).check_remap(pairs, when, &held);
         assert_eq!(check(&[pair(1, 2), pair(3, 4)], RemapWhen::Now), Ok(()));
-        assert_eq!(check(&[pair(1, 2), pair(3, 2)], RemapWhen::Now), Err(DeviceError::RemapTwice(Lba(2))));
+        assert_eq!(
+            check(&[pair(1, 2), pair(3, 2)], RemapWhen::Now),
+            Err(DeviceError::RemapTwice(Lba(2)))
+        );
         assert_eq!(check(&[pair(1, 1)], RemapWhen::Now), Err(DeviceError::RemapTwice(Lba(1))));
-        assert!(matches!(check(&[pair(1, 10)], RemapWhen::Now), Err(DeviceError::OutOfRange { .. })));
+        assert!(matches!(
+            check(&[pair(1, 10)], RemapWhen::Now),
+            Err(DeviceError::OutOfRange { .. })
+        ));
         let long = check(&[pair(1, 2), pair(3, 4), pair(5, 6)], RemapWhen::Now);
         assert_eq!(long, Err(DeviceError::RemapTooLong { pairs: 3, limit: 2 }));
         let lacking = info(None).check_remap(&[pair(1, 2)], RemapWhen::Now, &held);
@@ -195,14 +206,16 @@ mod tests {
         let (mut held, batch) = (HeldRemaps::default(), BatchId(7));
         assert!(held.take(&[pair(1, 2), pair(3, 4)], RemapWhen::Held(batch)).is_empty());
         assert!(held.take(&[pair(5, 6)], RemapWhen::Held(BatchId(8))).is_empty());
-        let twice = info(Some(LIMITS)).check_remap(&[pair(3, 9)], RemapWhen::WithHeld(batch), &held);
+        let twice =
+            info(Some(LIMITS)).check_remap(&[pair(3, 9)], RemapWhen::WithHeld(batch), &held);
         assert_eq!(twice, Err(DeviceError::RemapTwice(Lba(3))), "an address that the batch holds");
         let full = info(Some(LIMITS)).check_remap(&[pair(7, 9)], RemapWhen::Held(batch), &held);
         assert_eq!(full, Err(DeviceError::RemapTooLong { pairs: 4, limit: 3 }));
         let all = held.take(&[pair(7, 8)], RemapWhen::WithHeld(batch));
         assert_eq!(all, [pair(1, 2), pair(3, 4), pair(7, 8)]);
         assert_eq!(held.len(), 1, "the other batch");
-        let failed = held.admit(&info(Some(LIMITS)), &[pair(5, 9)], RemapWhen::WithHeld(BatchId(8)));
+        let failed =
+            held.admit(&info(Some(LIMITS)), &[pair(5, 9)], RemapWhen::WithHeld(BatchId(8)));
         assert_eq!(failed, Err(DeviceError::RemapTwice(Lba(5))));
         assert!(held.is_empty(), "a batch of which a command failed");
     }

@@ -1,8 +1,8 @@
 //! Answers of a device through a wrapper.
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Data, Hints, Lba, MemoryDevice, Pattern, free_blocks, held_blocks,
-    map_bytes,
+    BlockDevice, BlockRange, Command, Data, Hints, Lba, MemoryDevice, Pattern, free_blocks,
+    held_blocks, map_bytes,
 };
 use dovetail_testkit::RecordingDevice;
 use dovetail_time::SimTime;

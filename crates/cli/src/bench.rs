@@ -125,7 +125,8 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
         .into_iter()
         .find(|(_, given)| given.is_some())
     {
-        let message = format!("{} is for file-level traces, and {} is none", option.0, arguments.job);
+        let message =
+            format!("{} is for file-level traces, and {} is none", option.0, arguments.job);
         return Err(Failure::Usage(message));
     }
     load_source(&arguments.job, &arguments.variables)
@@ -140,7 +141,12 @@ pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<S
     }
     if FileTrace::is_one(Path::new(job)) {
         let trace = Arc::new(FileTrace::open(Path::new(job)).map_err(Failure::failed)?);
-        return Ok(Source::FileTrace(FileTraceSource { trace, gaps: 1.0, loops: 1.0, whole_at: Ratio::ONE }));
+        return Ok(Source::FileTrace(FileTraceSource {
+            trace,
+            gaps: 1.0,
+            loops: 1.0,
+            whole_at: Ratio::ONE,
+        }));
     }
     let mut personality = Personality::load(job).map_err(Failure::failed)?;
     let given = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -150,14 +156,20 @@ pub(crate) fn load_source(job: &str, variables: &[(String, String)]) -> Result<S
 
 fn file_trace(arguments: &Arguments) -> Result<Source, Failure> {
     if let Some((name, _)) = arguments.variables.first() {
-        let message = format!("{} is a file-level trace and has no variable '{name}'", arguments.job);
+        let message =
+            format!("{} is a file-level trace and has no variable '{name}'", arguments.job);
         return Err(Failure::Usage(message));
     }
     let (gaps, loops) = (arguments.gaps.unwrap_or(1.0), arguments.loops.unwrap_or(1.0));
     let options = FileTraceOptions { gaps, loops, ..FileTraceOptions::default() };
     options.check().map_err(|error| Failure::Usage(format!("--{error}")))?;
     let trace = FileTrace::open(Path::new(&arguments.job)).map_err(Failure::failed)?;
-    Ok(Source::FileTrace(FileTraceSource { trace: Arc::new(trace), gaps, loops, whole_at: Ratio::ONE }))
+    Ok(Source::FileTrace(FileTraceSource {
+        trace: Arc::new(trace),
+        gaps,
+        loops,
+        whole_at: Ratio::ONE,
+    }))
 }
 
 /// `NAME=VALUE`.
@@ -210,7 +222,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if is_stopped {
         return Err(stopped());
     }
-    if complaints.is_empty() { Ok(()) } else { Err(Failure::Failed(complaints.join("\ndovetail: "))) }
+    if complaints.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Failed(complaints.join("\ndovetail: ")))
+    }
 }
 
 /// No output takes the place of an input or of another one.
@@ -224,7 +240,9 @@ fn check_outputs(arguments: &Arguments, fio_files: &[PathBuf]) -> Result<(), Fai
 
 /// All drives that are there at a time fit into memory.
 fn check_memory(arguments: &Arguments, stacks: &[Stack]) -> Result<(), Failure> {
-    let config = |stack: &Stack| stack.drive_config(arguments.scale, arguments.seed).map_err(Failure::failed);
+    let config = |stack: &Stack| {
+        stack.drive_config(arguments.scale, arguments.seed).map_err(Failure::failed)
+    };
     let drives = stacks.iter().map(config).collect::<Result<Vec<_>, _>>()?;
     let each = drives.iter().flat_map(|drive| (0..arguments.repeat).map(move |_| drive));
     memory::check(each, threads(arguments.jobs))
@@ -257,7 +275,10 @@ fn with_map_caches(arguments: &Arguments, stack: &Stack) -> Vec<Stack> {
             for size in choices(&arguments.cache_size) {
                 let mut with = stack.with_map_cache(map.as_deref(), cache.as_deref(), size);
                 let mut differs = |several: bool, shown: Option<String>| {
-                    shown.filter(|_| several).into_iter().for_each(|shown| with.name += &format!(" {shown}"));
+                    shown
+                        .filter(|_| several)
+                        .into_iter()
+                        .for_each(|shown| with.name += &format!(" {shown}"));
                 };
                 differs(arguments.map.len() > 1, map.clone());
                 differs(arguments.cache.len() > 1, cache.clone());
@@ -286,7 +307,10 @@ fn perform(experiment: &Experiment<'_>, jobs: Option<usize>) -> (Results, Vec<Be
 /// Error messages of runs that could not begin, and of those that ended early.
 fn complaints(results: &Results, failures: &[BenchError]) -> Vec<String> {
     let mut all: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    let early = results.runs.iter().filter_map(|run| Some(format!("{}: {}", run.label, run.error.as_ref()?)));
+    let early = results
+        .runs
+        .iter()
+        .filter_map(|run| Some(format!("{}: {}", run.label, run.error.as_ref()?)));
     all.extend(early);
     all.dedup();
     all

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use dovetail_crash::{CrashError, CrashResults, Cuts, Exploration, Progress, Source, ace, language};
+use dovetail_crash::{
+    CrashError, CrashResults, Cuts, Exploration, Progress, Source, ace, language,
+};
 use dovetail_lab::bench::{BenchError, Source as Job, Stack};
 use dovetail_time::parse_bytes;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -84,7 +86,8 @@ fn cuts(text: &str) -> Result<Cuts, String> {
 }
 
 fn seeds(text: &str) -> Result<(u64, u64), String> {
-    let parsed = text.split_once("..").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    let parsed =
+        text.split_once("..").and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
     const MOST: u64 = 1_000_000;
     let seeds = parsed.filter(|(from, to)| from < to && to - from <= MOST);
     seeds.ok_or_else(|| "give two numbers, as in 0..30, at most a million apart".into())
@@ -92,7 +95,8 @@ fn seeds(text: &str) -> Result<(u64, u64), String> {
 
 /// A part, counted from 0, and the number of parts.
 fn part(text: &str) -> Result<(u64, u64), String> {
-    let parsed = text.split_once('/').and_then(|(i, n)| Some((i.parse::<u64>().ok()?, n.parse().ok()?)));
+    let parsed =
+        text.split_once('/').and_then(|(i, n)| Some((i.parse::<u64>().ok()?, n.parse().ok()?)));
     let part = parsed.filter(|(i, n)| (1..=*n).contains(i)).map(|(i, n)| (i - 1, n));
     part.ok_or_else(|| "give I/N, I from 1 to N, as in 3/40".into())
 }
@@ -111,7 +115,8 @@ fn bytes(text: &str) -> Result<u64, String> {
 const MOST_TEXT: u64 = 16 << 20;
 
 fn source(arguments: &Arguments) -> Result<Source, Failure> {
-    let lists = |name: &str, lists, every_clock| Source::Lists { name: name.into(), lists, every_clock };
+    let lists =
+        |name: &str, lists, every_clock| Source::Lists { name: name.into(), lists, every_clock };
     match arguments.job.as_str() {
         "ace-1" => return Ok(lists("ace-1", ace::sequences_of_one(), true)),
         "ace-2" => return Ok(lists("ace-2", ace::sequences_of_two(arguments.count), false)),
@@ -127,7 +132,8 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
     if let Some(text) = operations(path)? {
         let actions = language::parse(&text)
             .map_err(|error| Failure::Failed(format!("{}, {error}", path.display())))?;
-        let name = path.file_stem().map_or_else(|| "operations".into(), |name| name.to_string_lossy());
+        let name =
+            path.file_stem().map_or_else(|| "operations".into(), |name| name.to_string_lossy());
         return Ok(lists(&name, vec![actions], true));
     }
     let job: Job = crate::bench::load_source(&arguments.job, &[])?;
@@ -147,7 +153,10 @@ fn operations(path: &Path) -> Result<Option<String>, Failure> {
         .map_err(|error| Failure::Failed(format!("{} cannot be read: {error}", path.display())))?;
     let text = String::from_utf8(bytes).ok().filter(|text| language::is_one(text));
     if text.as_ref().is_some_and(|text| text.len() as u64 > MOST_TEXT) {
-        return Err(Failure::Failed(format!("{} is longer than 16 MiB of operations", path.display())));
+        return Err(Failure::Failed(format!(
+            "{} is longer than 16 MiB of operations",
+            path.display()
+        )));
     }
     Ok(text)
 }
@@ -193,13 +202,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// No output takes the place of an input or of another one.
 fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
     let mut outputs = Outputs::default();
-    arguments.stack.iter().chain([&arguments.job]).for_each(|input| outputs.input(Path::new(input)));
+    arguments
+        .stack
+        .iter()
+        .chain([&arguments.job])
+        .for_each(|input| outputs.input(Path::new(input)));
     let given = [("--json", &arguments.json), ("--report", &arguments.report)];
-    given.into_iter().try_for_each(|(flag, path)| path.iter().try_for_each(|path| outputs.output(flag, path)))
+    given
+        .into_iter()
+        .try_for_each(|(flag, path)| path.iter().try_for_each(|path| outputs.output(flag, path)))
 }
 
 fn explore(exploration: &Exploration<'_>, jobs: Option<usize>) -> Result<CrashResults, CrashError> {
-    let threads = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let threads =
+        jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let progress = Progress::default();
     let done = AtomicBool::new(false);
     /// Ends the progress bar's thread, also when a run panics.
@@ -210,7 +226,9 @@ fn explore(exploration: &Exploration<'_>, jobs: Option<usize>) -> Result<CrashRe
         }
     }
     let bar = ProgressBar::new(exploration.count());
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {msg} cuts, {eta} left") {
+    if let Ok(style) =
+        ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {msg} cuts, {eta} left")
+    {
         bar.set_style(style);
     }
     std::thread::scope(|scope| {

@@ -39,8 +39,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return print(&told(file, &progress.report, progress.map_bytes));
     }
     let _lock = ImageLock::take(file, true)?;
-    let (report, map_bytes) =
-        perform(file, way).map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+    let (report, map_bytes) = perform(file, way)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
     print(&told(file, &report, map_bytes))
 }
 

@@ -6,7 +6,9 @@ use clap::{Args, Subcommand};
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use dovetail_block::BlockDevice;
-use dovetail_ftl::{DriveConfig, EmulatedDrive, Overrides, Profile, ProfileError, builtin_profiles};
+use dovetail_ftl::{
+    DriveConfig, EmulatedDrive, Overrides, Profile, ProfileError, builtin_profiles,
+};
 use dovetail_time::{Ratio, format_bytes, format_count};
 
 use crate::mount::ImageLock;
@@ -127,7 +129,10 @@ fn show(name: &str, scale: Ratio) -> Result<(), Failure> {
 fn make(arguments: &MakeArguments) -> Result<(), Failure> {
     let file = &arguments.file;
     if file.exists() && !arguments.force {
-        return Err(Failure::Failed(format!("{} is there already; -f overwrites it", file.display())));
+        return Err(Failure::Failed(format!(
+            "{} is there already; -f overwrites it",
+            file.display()
+        )));
     }
     let overrides = Overrides {
         scale: Some(arguments.scale),

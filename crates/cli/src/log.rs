@@ -27,7 +27,8 @@ impl Verbosity {
     pub(crate) fn begin(self) -> Result<(), Failure> {
         let Some(targets) = self.targets(env::var(VARIABLE))? else { return Ok(()) };
         // whoever read the log may have gone away, which must not end a mount
-        let layer = fmt::layer().with_writer(io::stderr).with_ansi(false).log_internal_errors(false);
+        let layer =
+            fmt::layer().with_writer(io::stderr).with_ansi(false).log_internal_errors(false);
         let subscriber = registry().with(targets).with(layer);
         tracing::subscriber::set_global_default(subscriber).map_err(Failure::failed)
     }
@@ -59,7 +60,9 @@ impl Verbosity {
 }
 
 fn bad_variable(reason: &dyn std::fmt::Display) -> Failure {
-    Failure::Usage(format!("{VARIABLE}: {reason}; give levels and target=level, separated by commas"))
+    Failure::Usage(format!(
+        "{VARIABLE}: {reason}; give levels and target=level, separated by commas"
+    ))
 }
 
 /// Something is logged.
@@ -81,7 +84,8 @@ mod tests {
     fn the_louder_of_flag_and_variable_holds() {
         assert!(Verbosity { verbose: 0 }.targets(Err(VarError::NotPresent)).unwrap().is_none());
         assert!(Verbosity { verbose: 0 }.targets(Ok(String::new())).unwrap().is_none());
-        let enabled = |verbose, variable, level| targets(verbose, variable).would_enable("any", &level);
+        let enabled =
+            |verbose, variable, level| targets(verbose, variable).would_enable("any", &level);
         assert!(enabled(1, "", Level::INFO) && !enabled(1, "", Level::DEBUG));
         assert!(enabled(2, "", Level::DEBUG) && !enabled(2, "", Level::TRACE));
         assert!(enabled(9, "", Level::TRACE) && enabled(0, "trace", Level::TRACE));

@@ -16,8 +16,9 @@ pub(crate) fn check<'a>(
     drives: impl Iterator<Item = &'a DriveConfig>,
     at_a_time: usize,
 ) -> Result<(), Failure> {
-    let mut all: Vec<(u64, &str)> =
-        drives.map(|drive| (drive.memory_bytes().saturating_add(BESIDE), drive.name.as_str())).collect();
+    let mut all: Vec<(u64, &str)> = drives
+        .map(|drive| (drive.memory_bytes().saturating_add(BESIDE), drive.name.as_str()))
+        .collect();
     all.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
     all.truncate(at_a_time.max(1));
     match (room(), all.first()) {
@@ -31,7 +32,11 @@ pub(crate) fn check<'a>(
 }
 
 /// Message if the largest drive does not fit, or those that are there at once do not.
-fn refusal(room: u64, (name, largest): (&str, u64), (count, together): (usize, u64)) -> Option<String> {
+fn refusal(
+    room: u64,
+    (name, largest): (&str, u64),
+    (count, together): (usize, u64),
+) -> Option<String> {
     let (shown, there) = (format_bytes(largest), format_bytes(room));
     if largest > room {
         let fits = (1..=20).map(|bits| 1_u64 << bits).find(|shrunk| largest / shrunk <= room)?;
@@ -40,7 +45,8 @@ fn refusal(room: u64, (name, largest): (&str, u64), (count, together): (usize, u
              shrinks it to what fits"
         ));
     }
-    let fit = (1..count as u64).rev().find(|&count| largest.saturating_mul(count) <= room).unwrap_or(1);
+    let fit =
+        (1..count as u64).rev().find(|&count| largest.saturating_mul(count) <= room).unwrap_or(1);
     (together > room).then(|| {
         format!(
             "{count} drives at a time take up to {} of memory to simulate ({name}: {shown}), and {there} are \
@@ -76,7 +82,10 @@ mod tests {
     fn what_does_not_fit_is_refused_with_what_would() {
         assert_eq!(refusal(8 * GIB, ("d", 7 * GIB), (1, 7 * GIB)), None);
         let one = refusal(8 * GIB, ("d", 11 * GIB), (1, 11 * GIB)).unwrap();
-        assert!(one.contains("drive d takes up to 11.0 GiB") && one.contains("--scale 1/2 "), "{one}");
+        assert!(
+            one.contains("drive d takes up to 11.0 GiB") && one.contains("--scale 1/2 "),
+            "{one}"
+        );
         let far = refusal(GIB, ("d", 1000 * GIB), (1, 1000 * GIB)).unwrap();
         assert!(far.contains("--scale 1/1024 "), "{far}");
         let many = refusal(8 * GIB, ("d", 3 * GIB), (4, 12 * GIB)).unwrap();

@@ -127,7 +127,8 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::F2fs(arguments) => {
             let options = options(arguments)?;
-            let report = at(&arguments.target, |device| mkfs(device, &options).map_err(|e| e.to_string()))?;
+            let report =
+                at(&arguments.target, |device| mkfs(device, &options).map_err(|e| e.to_string()))?;
             print(&summary(&arguments.target.image, &report))
         }
         Command::Iplfs(arguments) => iplfs(arguments),
@@ -138,7 +139,10 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
 }
 
 /// Makes a volume at `target`; a file that was made for it goes away again when that fails.
-fn at<R>(target: &Target, make_on: impl FnOnce(&mut Medium) -> Result<R, String>) -> Result<R, Failure> {
+fn at<R>(
+    target: &Target,
+    make_on: impl FnOnce(&mut Medium) -> Result<R, String>,
+) -> Result<R, Failure> {
     let before = fs::metadata(&target.image).ok().map(|metadata| metadata.len());
     let made = make(target, before, make_on);
     if made.is_err() && target.size.is_some() {
@@ -160,7 +164,8 @@ fn ext(arguments: &ExtArguments, kind: Kind) -> Result<(), Failure> {
         reserved_percent: arguments.reserved_percent,
         ..dovetail_ext::mkfs::MkfsOptions::new(kind)
     };
-    let make_on = |device: &mut Medium| dovetail_ext::mkfs::mkfs(device, &options).map_err(|e| e.to_string());
+    let make_on =
+        |device: &mut Medium| dovetail_ext::mkfs::mkfs(device, &options).map_err(|e| e.to_string());
     let report = at(&arguments.target, make_on)?;
     let (s, image) = (&report.superblock, arguments.target.image.display());
     let size = format_bytes(s.blocks_count * u64::from(s.block_size()));
@@ -257,11 +262,15 @@ fn make<R>(
 fn resize(image: &Path, before: Option<u64>, size: u64) -> Result<(), Failure> {
     if let Some(before) = before.filter(|&before| before > size) {
         let (image, before) = (image.display(), format_bytes(before));
-        return Err(Failure::Usage(format!("{image} is larger ({before}) than --size, and is not cut")));
+        return Err(Failure::Usage(format!(
+            "{image} is larger ({before}) than --size, and is not cut"
+        )));
     }
     let file = File::options().write(true).create(true).truncate(false).open(image);
     let done = file.and_then(|file| file.set_len(size));
-    done.map_err(|error| Failure::Failed(format!("{} cannot be made that large: {error}", image.display())))
+    done.map_err(|error| {
+        Failure::Failed(format!("{} cannot be made that large: {error}", image.display()))
+    })
 }
 
 /// A file that --size made goes away again, one that it extended gets its length back.
@@ -292,7 +301,8 @@ fn summary(image: &Path, report: &MkfsReport) -> String {
     let size = format_bytes(superblock.block_count * BLOCK_SIZE);
     let uuid = Uuid::from_bytes(superblock.uuid);
     let users = format_bytes(report.user_blocks * BLOCK_SIZE);
-    let segments = |count: u32| format_bytes(u64::from(count) * u64::from(BLOCKS_IN_SEGMENT) * BLOCK_SIZE);
+    let segments =
+        |count: u32| format_bytes(u64::from(count) * u64::from(BLOCKS_IN_SEGMENT) * BLOCK_SIZE);
     let kept = segments(report.overprovision_segments);
     let free = segments(report.reserved_segments);
     format!(

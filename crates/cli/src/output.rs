@@ -104,7 +104,10 @@ mod tests {
         outputs.input(&path("trace"));
         outputs.input(Path::new("no-file"));
         for name in ["trace", "again", "link", "./trace"] {
-            assert!(matches!(outputs.output("--json", &path(name)), Err(Failure::Usage(_))), "{name}");
+            assert!(
+                matches!(outputs.output("--json", &path(name)), Err(Failure::Usage(_))),
+                "{name}"
+            );
         }
         outputs.output("--json", &path("new")).unwrap();
         assert!(outputs.output("--csv", &folder.path().join(".").join("new")).is_err());

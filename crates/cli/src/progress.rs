@@ -19,14 +19,17 @@ pub(crate) struct Bars {
 
 impl Bars {
     pub(crate) fn new(labels: &[String]) -> Self {
-        let target = if log::is_on() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let target =
+            if log::is_on() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let all = MultiProgress::with_draw_target(target);
         let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).min(40);
         let template = "{prefix} {bar:24} {percent:>3}% {msg}, {eta} left";
-        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let style =
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bars = labels.iter().map(|label| {
-            let bar =
-                ProgressBar::new(1).with_style(style.clone()).with_prefix(format!("{label:width$.width$}"));
+            let bar = ProgressBar::new(1)
+                .with_style(style.clone())
+                .with_prefix(format!("{label:width$.width$}"));
             all.add(bar)
         });
         let bars = bars.collect();

@@ -41,12 +41,16 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
-    number.filter(|p| (0.1..=1000.0).contains(p)).ok_or_else(|| "give a percentage from 0.1 to 1000".into())
+    number
+        .filter(|p| (0.1..=1000.0).contains(p))
+        .ok_or_else(|| "give a percentage from 0.1 to 1000".into())
 }
 
 fn speed(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|s| (1e-6..=1e6).contains(s));
-    number.ok_or_else(|| "give a number from 0.000001 to 1000000: 2 is twice as fast as recorded".into())
+    number.ok_or_else(|| {
+        "give a number from 0.000001 to 1000000: 2 is twice as fast as recorded".into()
+    })
 }
 
 fn span(text: &str) -> Result<SimSpan, String> {
@@ -199,8 +203,9 @@ fn perform(
 fn check_outputs(arguments: &Arguments) -> Result<(), Failure> {
     for flag in arguments.files.to_stdout() {
         let ending = flag.trim_start_matches('-');
-        let meant =
-            |trace: &&PathBuf| !trace.exists() && trace.extension().is_some_and(|found| found == ending);
+        let meant = |trace: &&PathBuf| {
+            !trace.exists() && trace.extension().is_some_and(|found| found == ending)
+        };
         if let Some(file) = arguments.traces.iter().find(meant) {
             let file = file.display();
             return Err(Failure::Usage(format!(
@@ -327,7 +332,8 @@ fn label(
             profile.name.clone()
         });
     }
-    let mut differs = |several: bool, shown: Option<String>| parts.extend(shown.filter(|_| several));
+    let mut differs =
+        |several: bool, shown: Option<String>| parts.extend(shown.filter(|_| several));
     differs(arguments.map.len() > 1, overrides.map.clone());
     differs(arguments.cache.len() > 1, overrides.cache.clone());
     differs(

@@ -69,7 +69,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         match performed {
             Ok(reproduction) => {
                 print(&shown(figure, &reproduction))?;
-                all.insert(figure.name.into(), serde_json::to_value(&reproduction).map_err(Failure::failed)?);
+                all.insert(
+                    figure.name.into(),
+                    serde_json::to_value(&reproduction).map_err(Failure::failed)?,
+                );
             }
             Err(error) => failures.push(format!("{}: {error}", figure.name)),
         }
@@ -82,7 +85,11 @@ fn stopped_at(name: &str, whole: usize) -> String {
     format!("stopped at {name}, which is left out; {whole} figures before it are shown")
 }
 
-fn finish(arguments: &Arguments, all: &Map<String, Value>, failures: &[String]) -> Result<(), Failure> {
+fn finish(
+    arguments: &Arguments,
+    all: &Map<String, Value>,
+    failures: &[String],
+) -> Result<(), Failure> {
     if let Some(path) = &arguments.json {
         let text = serde_json::to_string_pretty(all).map_err(Failure::failed)?;
         write(path, &(text + "\n"))?;
@@ -120,7 +127,12 @@ fn sensitivity(arguments: &Arguments, figures: &[&'static Figure]) -> Result<(),
 }
 
 /// A line for each value, with a bar from 0 to twice as much.
-fn plot(name: &str, sensitivity: &Sensitivity, scale: Ratio, points: &[SensitivityPoint]) -> String {
+fn plot(
+    name: &str,
+    sensitivity: &Sensitivity,
+    scale: Ratio,
+    points: &[SensitivityPoint],
+) -> String {
     let mut out = format!("{name}{}: {}\n", at_scale(scale.value()), sensitivity.what);
     let mut cost = "";
     for point in points {
@@ -130,7 +142,8 @@ fn plot(name: &str, sensitivity: &Sensitivity, scale: Ratio, points: &[Sensitivi
         }
         let bar = "#".repeat((point.ratio.clamp(0.0, 2.0) * 30.0).round() as usize);
         let [above, below] = point.figures;
-        out += &format!("{:>8}  {:5.2}  {bar}  ({above:.0} / {below:.0})\n", point.value, point.ratio);
+        out +=
+            &format!("{:>8}  {:5.2}  {bar}  ({above:.0} / {below:.0})\n", point.value, point.ratio);
     }
     out + "\n"
 }
@@ -153,7 +166,11 @@ fn scale(arguments: &Arguments, reduced: u32) -> Ratio {
     if arguments.full { Ratio::ONE } else { arguments.scale.unwrap_or_else(reduced) }
 }
 
-fn perform(arguments: &Arguments, figure: &Figure, stop: &AtomicBool) -> Result<Reproduction, String> {
+fn perform(
+    arguments: &Arguments,
+    figure: &Figure,
+    stop: &AtomicBool,
+) -> Result<Reproduction, String> {
     with_setting(arguments, scale(arguments, figure.reduced), stop, |setting| figure.run(setting))
 }
 

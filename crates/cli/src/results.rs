@@ -39,9 +39,9 @@ impl ResultFiles {
 
     /// No file takes the place of an input or of another output.
     pub(crate) fn check(&self, outputs: &mut Outputs) -> Result<(), Failure> {
-        self.named()
-            .into_iter()
-            .try_for_each(|(flag, path)| path.iter().try_for_each(|path| outputs.output(flag, path)))
+        self.named().into_iter().try_for_each(|(flag, path)| {
+            path.iter().try_for_each(|path| outputs.output(flag, path))
+        })
     }
 
     /// Checks that the files can be written: better before the work than after it.

@@ -15,7 +15,12 @@ pub(crate) fn at_least_one(ns: u64) -> Option<f64> {
 }
 
 /// By how much each figure of each variant differs from `base`.
-pub(crate) fn table<R>(figures: &[Figure<R>], base: &R, changes: &[Change], variants: &[R]) -> String {
+pub(crate) fn table<R>(
+    figures: &[Figure<R>],
+    base: &R,
+    changes: &[Change],
+    variants: &[R],
+) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let names = figures.iter().map(|(name, _)| (*name).to_owned());

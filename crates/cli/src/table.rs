@@ -11,7 +11,11 @@ pub(crate) enum Row<R> {
     /// One line; `show` gives `None` where a run has no such figure.
     One { name: &'static str, show: fn(&R) -> Option<String> },
     /// A line for each figure of the runs' file systems.
-    Figures { indent: &'static str, of: fn(&[R]) -> Vec<&'static Figure>, counts: fn(&R) -> &Counts },
+    Figures {
+        indent: &'static str,
+        of: fn(&[R]) -> Vec<&'static Figure>,
+        counts: fn(&R) -> &Counts,
+    },
 }
 
 pub(crate) const fn row<R>(name: &'static str, show: fn(&R) -> Option<String>) -> Row<R> {
@@ -40,7 +44,8 @@ impl<R> Layout<R> {
         let mut rest = runs;
         while !rest.is_empty() {
             let fits = |count: &usize| {
-                let widest = self.columns(&rest[..*count]).lines().map(|line| line.chars().count()).max();
+                let widest =
+                    self.columns(&rest[..*count]).lines().map(|line| line.chars().count()).max();
                 width.is_none_or(|width| widest.is_none_or(|widest| widest <= width))
             };
             let count = (1..=rest.len()).rev().find(fits).unwrap_or(1);
@@ -79,7 +84,8 @@ impl<R> Row<R> {
         match self {
             Self::One { name, show } => cells(name, runs, show).into_iter().collect(),
             Self::Figures { indent, of, counts } => {
-                let count = |run: &R, figure: &Figure| counts(run).get(figure.key).copied().and_then(some);
+                let count =
+                    |run: &R, figure: &Figure| counts(run).get(figure.key).copied().and_then(some);
                 let line = |figure: &'static Figure| {
                     cells(&format!("{indent}{}", figure.title), runs, |run| count(run, figure))
                 };

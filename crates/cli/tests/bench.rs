@@ -76,13 +76,18 @@ fn a_bench_prints_its_runs_side_by_side() {
 
 #[test]
 fn the_tool_runs_beside_a_workload_where_file_system_and_drive_can() {
-    let can =
-        "name = \"can\"\nabout = \"\"\nfilesystem = \"ext3\"\ndrive = \"fsdv-5g\"\npartition = \"256MiB\"\n";
-    let output =
-        bench_with(&[("can.toml", can)], "job.fio --stack can.toml --devirtualize every=50ms,hot=5ms");
+    let can = "name = \"can\"\nabout = \"\"\nfilesystem = \"ext3\"\ndrive = \"fsdv-5g\"\npartition = \"256MiB\"\n";
+    let output = bench_with(
+        &[("can.toml", can)],
+        "job.fio --stack can.toml --devirtualize every=50ms,hot=5ms",
+    );
     let text = stdout(&output);
-    for row in ["runs of the devirtualizer", "blocks renamed", "calls that waited for it", "mean of the map"]
-    {
+    for row in [
+        "runs of the devirtualizer",
+        "blocks renamed",
+        "calls that waited for it",
+        "mean of the map",
+    ] {
         assert!(text.contains(row), "{row}: {text}{}", stderr(&output));
     }
     let output = bench("job.fio --stack small.toml --devirtualize every=1s");
@@ -98,8 +103,9 @@ fn the_tool_runs_beside_a_workload_where_file_system_and_drive_can() {
 fn the_same_bench_gives_the_same_bytes_whatever_the_jobs() {
     for job in ["job.fio", "varmail --set nfiles=100 --set runtime=1"] {
         let call = |jobs: &str| {
-            let output =
-                bench(&format!("{job} --stack small.toml,f2fs-lfs --seed 3 --repeat 2 --json --jobs {jobs}"));
+            let output = bench(&format!(
+                "{job} --stack small.toml,f2fs-lfs --seed 3 --repeat 2 --json --jobs {jobs}"
+            ));
             assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
             output.stdout
         };
@@ -112,18 +118,21 @@ fn the_same_bench_gives_the_same_bytes_whatever_the_jobs() {
 
 #[test]
 fn another_seed_gives_other_results() {
-    let call = |seed: u32| bench(&format!("job.fio --stack small.toml --json --seed {seed}")).stdout;
+    let call =
+        |seed: u32| bench(&format!("job.fio --stack small.toml --json --seed {seed}")).stdout;
     assert_ne!(call(1), call(2));
 }
 
 #[test]
 fn fio_json_goes_to_a_file_for_each_run() {
     let folder = folder();
-    let run = |arguments: &str| command(folder.path(), &format!("bench {arguments}")).output().unwrap();
+    let run =
+        |arguments: &str| command(folder.path(), &format!("bench {arguments}")).output().unwrap();
     let read = |name: &str| -> Value {
         serde_json::from_str(&std::fs::read_to_string(folder.path().join(name)).unwrap()).unwrap()
     };
-    let output = run("job.fio --stack small.toml --stack f2fs-lfs --fio-json=out.json --json=all.json");
+    let output =
+        run("job.fio --stack small.toml --stack f2fs-lfs --fio-json=out.json --json=all.json");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let ours = read("all.json");
     for (at, name) in ["out-small.json", "out-f2fs-lfs.json"].into_iter().enumerate() {
@@ -143,8 +152,11 @@ fn fio_json_goes_to_a_file_for_each_run() {
 fn stacks_of_one_name_can_be_told_apart() {
     let output = bench("job.fio --stack small.toml,small.toml --json");
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let labels =
-        value["runs"].as_array().unwrap().iter().map(|run| run["label"].as_str().unwrap().to_owned());
+    let labels = value["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["label"].as_str().unwrap().to_owned());
     assert_eq!(labels.collect::<Vec<_>>(), ["small (1)", "small (2)"]);
 }
 
@@ -158,7 +170,11 @@ fn a_wrong_job_is_refused_with_file_and_line() {
         ("[a]\nrw=write\n", "bad.fio"),
         ("[a]\nrw=write\nsize=${SIZE}\n", "bad.fio:3: ${SIZE} has no value here"),
     ] {
-        assert_refused(&bench_with(&[("bad.fio", text)], "bad.fio --stack small.toml"), 1, expected);
+        assert_refused(
+            &bench_with(&[("bad.fio", text)], "bad.fio --stack small.toml"),
+            1,
+            expected,
+        );
     }
     assert_refused(&bench("missing.fio --stack small.toml"), 1, "missing.fio cannot be read");
 }
@@ -166,9 +182,17 @@ fn a_wrong_job_is_refused_with_file_and_line() {
 #[test]
 fn unknown_names_are_refused() {
     assert_refused(&bench("job.fio --stack f3fs"), 2, "there is no stack \"f3fs\"");
-    assert_refused(&bench("job.fio --stack small.toml --drive femu"), 2, "there is no drive profile 'femu'");
+    assert_refused(
+        &bench("job.fio --stack small.toml --drive femu"),
+        2,
+        "there is no drive profile 'femu'",
+    );
     assert_refused(&bench("job.fio --stack missing.toml"), 1, "stack missing.toml: ");
-    assert_refused(&bench("job.fio --stack small.toml --set SIZE=1"), 1, "job.fio has no variable ${SIZE}");
+    assert_refused(
+        &bench("job.fio --stack small.toml --set SIZE=1"),
+        1,
+        "job.fio has no variable ${SIZE}",
+    );
     assert_refused(&bench("varmail --stack small.toml --set nfile=1"), 1, "nfile");
     assert_refused(&bench("varmial --stack small.toml"), 1, "varmial");
 }
@@ -207,7 +231,11 @@ fn a_wrong_stack_is_refused_in_a_sentence() {
         ("femu-32g", "femu", "there is no drive profile 'femu'"),
     ] {
         let text = stack("").replace(from, to);
-        assert_refused(&bench_with(&[("wrong.toml", &text)], "job.fio --stack wrong.toml"), 1, expected);
+        assert_refused(
+            &bench_with(&[("wrong.toml", &text)], "job.fio --stack wrong.toml"),
+            1,
+            expected,
+        );
     }
 }
 
@@ -225,7 +253,8 @@ fn a_full_volume_ends_the_run_in_a_sentence() {
     let table = bench("big.fio --stack small.toml --keep-going");
     assert!(stdout(&table).contains("small"), "{}", stdout(&table));
     let fio: Value =
-        serde_json::from_slice(&bench("big.fio --stack small.toml --keep-going --fio-json").stdout).unwrap();
+        serde_json::from_slice(&bench("big.fio --stack small.toml --keep-going --fio-json").stdout)
+            .unwrap();
     assert_eq!(fio["jobs"][0]["error"], 28, "ENOSPC");
 }
 
@@ -278,10 +307,17 @@ fn assumed_costs_are_varied_and_their_weight_is_shown() {
     let output = bench("job.fio --stack small.toml,f2fs-lfs --sensitivity");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains("job.fio on small\n") && text.contains("job.fio on f2fs-lfs\n"), "{text}");
+    assert!(
+        text.contains("job.fio on small\n") && text.contains("job.fio on f2fs-lfs\n"),
+        "{text}"
+    );
     let row = |key: &str, to: &str| -> Vec<String> {
-        let words = text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-        words.into_iter().find(|words| words.len() > 2 && words[0] == key && words[2] == to).unwrap()
+        let words =
+            text.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        words
+            .into_iter()
+            .find(|words| words.len() > 2 && words[0] == key && words[2] == to)
+            .unwrap()
     };
     assert!(row("host.syscall_ns", "2000")[3].starts_with('-'), "dearer calls are fewer: {text}");
     assert!(row("host.syscall_ns", "500")[3].starts_with('+'), "{text}");
@@ -292,9 +328,16 @@ fn assumed_costs_are_varied_and_their_weight_is_shown() {
 fn help_names_every_way_out() {
     let folder = folder();
     let text = stdout(&command(folder.path(), "bench --help").output().unwrap());
-    for option in
-        ["--stack", "--json", "--csv", "--fio-json", "--report", "--keep-going", "--fill", "--scale"]
-    {
+    for option in [
+        "--stack",
+        "--json",
+        "--csv",
+        "--fio-json",
+        "--report",
+        "--keep-going",
+        "--fill",
+        "--scale",
+    ] {
         assert!(text.contains(option), "{option} is not in: {text}");
     }
 }
@@ -309,7 +352,8 @@ fn a_stack_that_is_shown_can_be_given_back() {
         assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
         std::fs::write(folder.path().join("mine.toml"), &shown.stdout).unwrap();
         assert_eq!(run("stack show mine.toml").stdout, shown.stdout);
-        let bench = |stack: &str| run(&format!("bench job.fio --scale 1/4 --stack {stack} --json")).stdout;
+        let bench =
+            |stack: &str| run(&format!("bench job.fio --scale 1/4 --stack {stack} --json")).stdout;
         assert!(bench(name) == bench("mine.toml"), "{name}");
     }
     assert!(list.contains("f2fs-lfs"), "{list}");
@@ -318,7 +362,8 @@ fn a_stack_that_is_shown_can_be_given_back() {
 
 #[test]
 fn a_file_level_trace_is_a_workload() {
-    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workload/tests/data/mariadb-tpcc.file.tsv");
+    let trace =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../workload/tests/data/mariadb-tpcc.file.tsv");
     let trace = std::fs::read_to_string(trace).unwrap();
     let bench = |arguments: &str| bench_with(&[("calls.txt", &trace)], arguments);
     let run = |arguments: &str| -> Value {
@@ -335,9 +380,17 @@ fn a_file_level_trace_is_a_workload() {
         assert!(fast["elapsed_s"].as_f64() < paced["elapsed_s"].as_f64());
     }
     assert_refused(&bench("calls.txt --stack f2fs --gaps=-1"), 2, "gaps is -1: give 0 to 1000");
-    assert_refused(&bench("calls.txt --stack f2fs --set a=1"), 2, "calls.txt is a file-level trace");
+    assert_refused(
+        &bench("calls.txt --stack f2fs --set a=1"),
+        2,
+        "calls.txt is a file-level trace",
+    );
     assert_refused(&bench("job.fio --stack f2fs --loops 2"), 2, "--loops is for file-level traces");
-    assert_refused(&bench("calls.txt --stack f2fs --fio-json"), 2, "calls.txt is a file-level trace");
+    assert_refused(
+        &bench("calls.txt --stack f2fs --fio-json"),
+        2,
+        "calls.txt is a file-level trace",
+    );
 }
 
 #[test]
@@ -352,11 +405,16 @@ fn filling_a_volume_can_be_stopped() {
     let folder = folder();
     std::fs::write(folder.path().join("a.fio"), "[a]\nrw=write\nbs=4k\nsize=16m\n").unwrap();
     let arguments = "bench a.fio --stack f2fs --fill 80% --json=out.json";
-    let child =
-        command(folder.path(), arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command(folder.path(), arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     std::thread::sleep(Duration::from_millis(1500));
     let begin = Instant::now();
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success()
+    );
     let output = child.wait_with_output().unwrap();
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
@@ -377,8 +435,9 @@ fn no_output_takes_the_place_of_an_input_or_of_another_output() {
         ("--fio-json=a.fio", "--fio-json cannot write to a.fio: it is the input a.fio"),
         ("--json=out --csv=out", "--csv cannot write to out: --json writes to it too"),
     ] {
-        let output =
-            command(folder.path(), &format!("bench a.fio --stack small.toml {arguments}")).output().unwrap();
+        let output = command(folder.path(), &format!("bench a.fio --stack small.toml {arguments}"))
+            .output()
+            .unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments}: {}", stderr(&output));
         assert!(stderr(&output).contains(words), "{arguments}: {}", stderr(&output));
         assert!(!folder.path().join("out").exists() && stdout(&output).is_empty());
@@ -390,8 +449,9 @@ fn no_output_takes_the_place_of_an_input_or_of_another_output() {
 fn a_job_without_end_a_byte_order_mark_and_a_long_name_are_told_in_sentences() {
     let folder = folder();
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.fio")).unwrap();
-    let run =
-        |job: &str| command(folder.path(), &format!("bench {job} --stack small.toml")).output().unwrap();
+    let run = |job: &str| {
+        command(folder.path(), &format!("bench {job} --stack small.toml")).output().unwrap()
+    };
     let zero = run("zero.fio");
     assert_eq!(
         stderr(&zero),
@@ -410,7 +470,11 @@ fn a_job_without_end_a_byte_order_mark_and_a_long_name_are_told_in_sentences() {
     let long = format!("[a]\nrw=write\n{}=1\n", "k".repeat(1_000_000));
     std::fs::write(folder.path().join("long.fio"), long).unwrap();
     let long = stderr(&run("long.fio"));
-    assert!(long.len() < 3000 && long.contains("characters are left out here]"), "{} bytes", long.len());
+    assert!(
+        long.len() < 3000 && long.contains("characters are left out here]"),
+        "{} bytes",
+        long.len()
+    );
     assert!(long.starts_with("dovetail: long.fio:3: "), "{}", &long[..100]);
 }
 
@@ -420,16 +484,19 @@ fn a_drive_that_memory_cannot_hold_is_refused_before_it_is_made() {
     let folder = folder();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let profile = std::fs::read_to_string(root.join("profiles/femu-32g.toml")).unwrap();
-    let lines = profile.lines().map(|line| if line.starts_with("user =") { "user = \"2TiB\"" } else { line });
+    let lines = profile
+        .lines()
+        .map(|line| if line.starts_with("user =") { "user = \"2TiB\"" } else { line });
     let profile: String = lines.map(|line| format!("{line}\n")).collect();
     std::fs::write(folder.path().join("large.toml"), profile).unwrap();
     std::fs::write(folder.path().join("a.fio"), "[a]\nrw=write\nbs=4k\nsize=1m\n").unwrap();
     let trace = root.join("examples/f2fs-randwrite.blkparse.zst");
     let trace = trace.to_str().unwrap();
     let dovetail = env!("CARGO_BIN_EXE_dovetail");
-    for arguments in
-        [format!("replay {trace} --drive large.toml"), "bench a.fio --stack f2fs --drive large.toml".into()]
-    {
+    for arguments in [
+        format!("replay {trace} --drive large.toml"),
+        "bench a.fio --stack f2fs --drive large.toml".into(),
+    ] {
         let run = |more: &str| {
             let script = format!("ulimit -v 6291456; exec {dovetail} {arguments} {more}");
             Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap()
@@ -453,7 +520,9 @@ fn a_thousand_jobs_take_little_memory() {
     std::fs::write(folder.path().join("many.fio"), job).unwrap();
     // 1,150 MB before; 60 MB are used
     let dovetail = env!("CARGO_BIN_EXE_dovetail");
-    let script = format!("ulimit -v 614400; exec {dovetail} bench many.fio --stack small.toml -j 1");
-    let output = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap();
+    let script =
+        format!("ulimit -v 614400; exec {dovetail} bench many.fio --stack small.toml -j 1");
+    let output =
+        Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

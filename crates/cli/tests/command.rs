@@ -40,7 +40,10 @@ fn a_replay_prints_its_runs_side_by_side() {
 fn json_and_csv_go_where_they_are_told() {
     let json = replay("--drive femu-32g --op 7,28 --json");
     let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!((value["schema"].as_str(), value["version"].as_u64()), (Some("dovetail-results"), Some(2)));
+    assert_eq!(
+        (value["schema"].as_str(), value["version"].as_u64()),
+        (Some("dovetail-results"), Some(2))
+    );
     assert_eq!(value["runs"].as_array().map(Vec::len), Some(2));
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| -> (PathBuf, String) {
@@ -49,7 +52,10 @@ fn json_and_csv_go_where_they_are_told() {
     };
     let ((csv, csv_arg), (report, report_arg)) = (path("out.csv"), path("out.html"));
     let output = replay(&format!("--drive femu-32g --csv={csv_arg} --report {report_arg}"));
-    assert!(stdout(&output).contains("write amplification"), "the table still goes to the terminal");
+    assert!(
+        stdout(&output).contains("write amplification"),
+        "the table still goes to the terminal"
+    );
     let csv = std::fs::read_to_string(csv).unwrap();
     assert!(csv.starts_with("label,stack.name,") && csv.lines().count() == 2, "{csv}");
     assert!(std::fs::read_to_string(report).unwrap().starts_with("<!doctype html>"));
@@ -58,7 +64,8 @@ fn json_and_csv_go_where_they_are_told() {
 #[test]
 fn the_same_call_writes_the_same_bytes_with_one_and_two_workers() {
     let call = |jobs: &str| {
-        replay(&format!("--drive femu-32g,fsdv-5g --scale 1/16 --seed 3 --json --jobs {jobs}")).stdout
+        replay(&format!("--drive femu-32g,fsdv-5g --scale 1/16 --seed 3 --json --jobs {jobs}"))
+            .stdout
     };
     let one = call("1");
     assert!(!one.is_empty() && one == call("1") && one == call("2"));
@@ -113,7 +120,11 @@ fn wrong_usage_is_told_in_a_sentence_with_code_2() {
 fn failures_are_told_in_a_sentence_with_code_1() {
     let missing = dovetail(&["replay", "no-such-trace", "--drive", "femu-32g"]);
     assert_eq!(missing.status.code(), Some(1));
-    assert!(stderr(&missing).starts_with("dovetail: cannot open no-such-trace"), "{}", stderr(&missing));
+    assert!(
+        stderr(&missing).starts_with("dovetail: cannot open no-such-trace"),
+        "{}",
+        stderr(&missing)
+    );
     let unwritable = replay("--drive femu-32g --json=no-such-folder/out.json");
     assert_eq!(unwritable.status.code(), Some(1));
     assert!(stdout(&unwritable).is_empty() && stderr(&unwritable).contains("choose another path"));
@@ -135,10 +146,12 @@ fn failures_are_told_in_a_sentence_with_code_1() {
 fn a_malformed_line_names_file_line_and_what_was_expected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bad.trace");
-    std::fs::write(&path, "1000 0 8 8 0\n2000 0 16 8 1\n3000 0 sixteen 8 1\n4000 0 24 8 0\n").unwrap();
+    std::fs::write(&path, "1000 0 8 8 0\n2000 0 16 8 1\n3000 0 sixteen 8 1\n4000 0 24 8 0\n")
+        .unwrap();
     let path = path.display().to_string();
     let run = |extra: &[&str]| {
-        let all: Vec<_> = ["replay", &path, "--drive", "femu-32g"].iter().chain(extra).copied().collect();
+        let all: Vec<_> =
+            ["replay", &path, "--drive", "femu-32g"].iter().chain(extra).copied().collect();
         dovetail(&all)
     };
     let refused = run(&[]);
@@ -155,7 +168,8 @@ fn assumed_figures_are_varied_and_their_weight_is_shown() {
     let output = replay("--drive femu-32g --scale 1/64 --wrap --sensitivity");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    let line = text.lines().find(|line| line.contains("host.link_mb_per_s") && line.contains("1600"));
+    let line =
+        text.lines().find(|line| line.contains("host.link_mb_per_s") && line.contains("1600"));
     let write_p50 = line.and_then(|line| line.split_whitespace().nth(4));
     assert!(
         write_p50.is_some_and(|change| change.starts_with('+')),
@@ -172,7 +186,9 @@ fn drives_can_be_listed_and_shown_with_their_sources() {
     }
     let show = stdout(&dovetail(&["drive", "show", "femu-32g", "--scale", "1/16"]));
     assert!(
-        show.contains("timing.program_us") && show.contains("RM-IPU paper") && show.contains("2.00 GiB"),
+        show.contains("timing.program_us")
+            && show.contains("RM-IPU paper")
+            && show.contains("2.00 GiB"),
         "{show}"
     );
 }
@@ -181,7 +197,8 @@ fn drives_can_be_listed_and_shown_with_their_sources() {
 fn iplfs_trace(pipe: PathBuf) -> std::thread::JoinHandle<()> {
     use std::io::Write;
     std::thread::spawn(move || {
-        let mut out = std::io::BufWriter::new(std::fs::OpenOptions::new().write(true).open(pipe).unwrap());
+        let mut out =
+            std::io::BufWriter::new(std::fs::OpenOptions::new().write(true).open(pipe).unwrap());
         let line = |n: u64| format!("{} 0 {} 8 0\n", n * 10_000, n * 7919 % 1_000_000 * 8);
         (0..).take_while(|&n| out.write_all(line(n).as_bytes()).is_ok()).count();
     })
@@ -203,7 +220,13 @@ fn ctrl_c_and_sigterm_leave_what_a_replay_has_measured() {
             .spawn()
             .unwrap();
         std::thread::sleep(std::time::Duration::from_secs(2));
-        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &child.id().to_string()])
+                .status()
+                .unwrap()
+                .success()
+        );
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
@@ -212,9 +235,14 @@ fn ctrl_c_and_sigterm_leave_what_a_replay_has_measured() {
         let json = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert!(json["runs"][0]["trace"]["requests"]["write"].as_u64() > Some(0), "{json}");
-        assert_eq!(std::fs::read_to_string(folder.path().join("out.csv")).unwrap().lines().count(), 2);
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join("out.csv")).unwrap().lines().count(),
+            2
+        );
         assert!(
-            std::fs::read_to_string(folder.path().join("out.html")).unwrap().starts_with("<!doctype html>")
+            std::fs::read_to_string(folder.path().join("out.html"))
+                .unwrap()
+                .starts_with("<!doctype html>")
         );
     }
 }
@@ -229,11 +257,17 @@ fn preconditioning_can_be_stopped() {
         .spawn()
         .unwrap();
     std::thread::sleep(std::time::Duration::from_secs(1));
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success()
+    );
     let begin = std::time::Instant::now();
     let output = child.wait_with_output().unwrap();
     assert!(begin.elapsed() < std::time::Duration::from_secs(5));
-    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "nothing was measured");
+    assert_eq!(
+        (output.status.code(), stdout(&output).as_str()),
+        (Some(1), ""),
+        "nothing was measured"
+    );
     assert_eq!(stderr(&output), "dovetail: stopped; what is shown was measured until then\n");
 }
 
@@ -253,12 +287,15 @@ fn a_reproduction_that_is_stopped_keeps_the_figures_before() {
     out.read_line(&mut first).unwrap();
     assert!(first.starts_with("iplfs-tables-1-2"), "{first}");
     std::thread::sleep(std::time::Duration::from_millis(500));
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success()
+    );
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    let said = "dovetail: stopped at rmipu-figure-3, which is left out; 1 figures before it are shown\n";
+    let said =
+        "dovetail: stopped at rmipu-figure-3, which is left out; 1 figures before it are shown\n";
     assert_eq!(stderr(&output), said);
     let json = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -269,7 +306,8 @@ fn a_reproduction_that_is_stopped_keeps_the_figures_before() {
 fn a_replay_does_not_write_to_its_trace_nor_make_iplfs_intervals() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t.csv");
-    let text: String = (0..100_u64).map(|n| format!("{} 0 {} 8 0\n", n * 1_000_000, n * 8)).collect();
+    let text: String =
+        (0..100_u64).map(|n| format!("{} 0 {} 8 0\n", n * 1_000_000, n * 8)).collect();
     std::fs::write(&trace, &text).unwrap();
     let name = trace.to_str().unwrap();
     let output = dovetail(&["replay", name, "--drive", "femu-32g", &format!("--json={name}")]);

@@ -55,7 +55,8 @@ fn populate(tree: &Path) {
     fs::set_permissions(folder.join("file-2"), fs::Permissions::from_mode(0o4711)).unwrap();
     fs::set_permissions(&many, fs::Permissions::from_mode(0o1700)).unwrap();
     // a file system without attributes of users is no reason to fail
-    let _ = rustix::fs::lsetxattr(&many, "user.comment", &[b'x'; 900], rustix::fs::XattrFlags::empty());
+    let _ =
+        rustix::fs::lsetxattr(&many, "user.comment", &[b'x'; 900], rustix::fs::XattrFlags::empty());
     let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_234_567_890, 123_456_789);
     fs::File::open(&folder).unwrap().set_modified(time).unwrap();
     fs::File::open(tree.join("sparse")).unwrap().set_modified(time).unwrap();
@@ -76,7 +77,8 @@ fn tree_goes_in_and_out(kind: &str) {
     let out = folder.path().join("out");
     assert_eq!(cp(&["-r", "-p", &format!("{image}:/tree"), text(&out)]), (Some(0), String::new()));
     assert_eq!(differences(&of_folder(&tree), &of_folder(&out)), "");
-    let diff = Command::new("diff").args(["-r", "--no-dereference", text(&tree), text(&out)]).output();
+    let diff =
+        Command::new("diff").args(["-r", "--no-dereference", text(&tree), text(&out)]).output();
     assert_eq!(diff.unwrap().status.code(), Some(0));
     let size = std::os::unix::fs::MetadataExt::blocks(&fs::metadata(out.join("sparse")).unwrap());
     assert!(size < 1000, "{size} sectors: the holes are gone");
@@ -87,7 +89,10 @@ fn tree_goes_in_and_out(kind: &str) {
     check_clean(&image, kind);
     fs::create_dir(folder.path().join("second")).unwrap();
     assert_eq!(cp(&["-rp", &format!("{image}:/"), text(&folder.path().join("second"))]).0, Some(0));
-    assert_eq!(cp(&["-rp", &format!("{image}:/tree"), text(&folder.path().join("second"))]).0, Some(0));
+    assert_eq!(
+        cp(&["-rp", &format!("{image}:/tree"), text(&folder.path().join("second"))]).0,
+        Some(0)
+    );
     assert_eq!(differences(&of_folder(&tree), &of_folder(&folder.path().join("second/tree"))), "");
 }
 

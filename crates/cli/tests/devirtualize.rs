@@ -158,7 +158,10 @@ fn a_mounted_volume(mkfs: &[&str]) {
     assert!(held.len() > 5, "the writer hardly got to write: {} files", held.len());
     std::fs::write(root.join("last"), [7; 40_000]).unwrap();
     let said = done(&["devirtualize", &text(&root)]);
-    assert!(!said.contains(" 0 blocks of content"), "what was written just before has its place: {said}");
+    assert!(
+        !said.contains(" 0 blocks of content"),
+        "what was written just before has its place: {said}"
+    );
     check(&root, &held);
     mount.end();
     let mount = Mount::new(&drive, &root, &["-o", "ro"]);

@@ -22,9 +22,11 @@ fn json(arguments: &[&str]) -> serde_json::Value {
 fn e2fsprogs(name: &str, arguments: &[&str]) -> Option<i32> {
     let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
     let run = Command::new(name).env("PATH", path).args(arguments).output();
-    run.unwrap_or_else(|error| panic!("{name}: {error}; install it with: apt-get install e2fsprogs"))
-        .status
-        .code()
+    run.unwrap_or_else(|error| {
+        panic!("{name}: {error}; install it with: apt-get install e2fsprogs")
+    })
+    .status
+    .code()
 }
 
 /// An image of 64 MiB with a file `folder/file` in it.
@@ -69,7 +71,10 @@ fn an_image_is_listed_shown_extracted_and_inspected() {
     assert_eq!(dovetail(&["extract", &image, out.to_str().unwrap()]).status.code(), Some(0));
     assert_eq!(std::fs::read(out.join("folder/file")).unwrap(), b"content\n");
     let copied = dovetail(&["cp", &format!("{image}:/folder/file"), copy.to_str().unwrap()]);
-    assert_eq!((copied.status.code(), std::fs::read(copy).unwrap()), (Some(0), b"content\n".into()));
+    assert_eq!(
+        (copied.status.code(), std::fs::read(copy).unwrap()),
+        (Some(0), b"content\n".into())
+    );
     let inode = json(&["inspect", &image, "--json", "path", "folder/file"]);
     assert_eq!((inode["size"].as_u64(), inode["mapped_by"].as_str()), (Some(8), Some("extents")));
     assert_eq!(json(&["inspect", &image, "--json", "group", "0"])["used_dirs"].as_u64(), Some(3));
@@ -120,10 +125,26 @@ fn what_e2fsck_finds_of_sizes_and_the_journal_is_found() {
             "sif /file size 0x100000001000",
             "no file of this volume has more than 17592186044416",
         ),
-        (&["-t", "ext3", "-b", "1024"], "sif /file size 0x500000000", "no file of this volume has more"),
-        (&["-t", "ext3", "-b", "4096"], "sif /file size 0x40200000000", "no file of this volume has more"),
-        (&["-t", "ext4"], "ssv journal_inum 0", "the feature has_journal is set, and no inode is it"),
-        (&["-t", "ext3"], "ssv journal_inum 0", "the feature has_journal is set, and no inode is it"),
+        (
+            &["-t", "ext3", "-b", "1024"],
+            "sif /file size 0x500000000",
+            "no file of this volume has more",
+        ),
+        (
+            &["-t", "ext3", "-b", "4096"],
+            "sif /file size 0x40200000000",
+            "no file of this volume has more",
+        ),
+        (
+            &["-t", "ext4"],
+            "ssv journal_inum 0",
+            "the feature has_journal is set, and no inode is it",
+        ),
+        (
+            &["-t", "ext3"],
+            "ssv journal_inum 0",
+            "the feature has_journal is set, and no inode is it",
+        ),
     ] {
         let (ours, theirs, text) = after(request, options);
         // e2fsck adds an 8 where it has to stop
@@ -150,7 +171,8 @@ fn a_torn_superblock_is_replaced_by_its_backup() {
         let source = folder.path().join("source");
         std::fs::create_dir(&source).unwrap();
         std::fs::write(source.join("file"), "content\n").unwrap();
-        let made = ["-q", "-F", "-t", "ext4", "-b", size, "-d", source.to_str().unwrap(), &image, "256M"];
+        let made =
+            ["-q", "-F", "-t", "ext4", "-b", size, "-d", source.to_str().unwrap(), &image, "256M"];
         assert_eq!(e2fsprogs("mke2fs", &made), Some(0));
         // the first sector as it is, the second of a state before it
         let file = std::fs::OpenOptions::new().write(true).open(&image).unwrap();
@@ -160,20 +182,30 @@ fn a_torn_superblock_is_replaced_by_its_backup() {
         let run = dovetail(&["cat", &image, "/file"]);
         assert_eq!((run.status.code(), stdout(&run).as_str()), (Some(0), "content\n"), "{run:?}");
         let said = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert!(said.contains("checksum") && said.ends_with("; the backup in group 1 is used\n"), "{said}");
+        assert!(
+            said.contains("checksum") && said.ends_with("; the backup in group 1 is used\n"),
+            "{said}"
+        );
         let out = folder.path().join("out");
         assert_eq!(dovetail(&["extract", &image, out.to_str().unwrap()]).status.code(), Some(0));
         assert_eq!(std::fs::read(out.join("file")).unwrap(), b"content\n");
         let check = dovetail(&["fsck", &image]);
         assert_eq!(check.status.code(), Some(4));
-        assert!(stdout(&check).contains("the backup in group 1 is whole and was used"), "{check:?}");
+        assert!(
+            stdout(&check).contains("the backup in group 1 is whole and was used"),
+            "{check:?}"
+        );
         assert!(
             stdout(&check).contains("errors                              1\n"),
             "nothing else: {check:?}"
         );
-        let written = dovetail(&["cp", source.join("file").to_str().unwrap(), &format!("{image}:/new")]);
+        let written =
+            dovetail(&["cp", source.join("file").to_str().unwrap(), &format!("{image}:/new")]);
         let said = String::from_utf8_lossy(&written.stderr).into_owned();
-        assert!(written.status.code() == Some(1) && said.contains("e2fsck repairs the volume"), "{said}");
+        assert!(
+            written.status.code() == Some(1) && said.contains("e2fsck repairs the volume"),
+            "{said}"
+        );
         assert!(std::fs::read(&image).unwrap() == before, "nothing is written");
 
         assert_eq!(e2fsprogs("e2fsck", &["-fy", &image]), Some(1));
@@ -204,16 +236,22 @@ fn no_more_is_extracted_than_the_volume_can_hold() {
     std::fs::create_dir(&source).unwrap();
     std::fs::write(source.join("whole"), vec![7; 268 << 10]).unwrap();
     (0..40).for_each(|n| std::fs::write(source.join(format!("thief-{n}")), "").unwrap());
-    let made = ["-q", "-F", "-t", "ext2", "-b", "1024", "-d", source.to_str().unwrap(), &image, "2M"];
+    let made =
+        ["-q", "-F", "-t", "ext2", "-b", "1024", "-d", source.to_str().unwrap(), &image, "2M"];
     assert_eq!(e2fsprogs("mke2fs", &made), Some(0));
     // all of them share the block of pointers of the whole one
     let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
-    let shown =
-        Command::new("debugfs").env("PATH", &path).args(["-R", "stat /whole", &image]).output().unwrap();
+    let shown = Command::new("debugfs")
+        .env("PATH", &path)
+        .args(["-R", "stat /whole", &image])
+        .output()
+        .unwrap();
     let shown = stdout(&shown);
     let indirect = shown.split("(IND):").nth(1).unwrap().split(',').next().unwrap().trim();
     let requests: String = (0..40)
-        .map(|n| format!("sif /thief-{n} block[IND] {indirect}\nsif /thief-{n} size {}\n", 268 << 10))
+        .map(|n| {
+            format!("sif /thief-{n} block[IND] {indirect}\nsif /thief-{n} size {}\n", 268 << 10)
+        })
         .collect();
     let script = folder.path().join("requests");
     std::fs::write(&script, requests).unwrap();
@@ -221,13 +259,18 @@ fn no_more_is_extracted_than_the_volume_can_hold() {
     let out = folder.path().join("out");
     let run = dovetail(&["extract", &image, out.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(run.status.code() == Some(1) && said.contains("more content by now than the volume"), "{said}");
+    assert!(
+        run.status.code() == Some(1) && said.contains("more content by now than the volume"),
+        "{said}"
+    );
     assert!(
         std::fs::read(out.join("whole")).unwrap() == vec![7; 268 << 10] || said.contains("/whole"),
         "{said}"
     );
     use std::os::unix::fs::MetadataExt;
-    let written: u64 =
-        std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512).sum();
+    let written: u64 = std::fs::read_dir(&out)
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512)
+        .sum();
     assert!((1 << 20..=(2 << 20) + 42 * 4096).contains(&written), "{written}");
 }

@@ -80,13 +80,17 @@ fn what_cannot_be_recovered_is_shown_as_of_its_last_checkpoint() {
     let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
     let mut mkfs = Command::new("mkfs.f2fs");
     let made = mkfs.env("PATH", path).args(["-q", "-O", "extra_attr,quota"]).arg(&image).output();
-    let made = made
-        .unwrap_or_else(|error| panic!("mkfs.f2fs: {error}; install it with: apt-get install f2fs-tools"));
+    let made = made.unwrap_or_else(|error| {
+        panic!("mkfs.f2fs: {error}; install it with: apt-get install f2fs-tools")
+    });
     assert!(made.status.success(), "{made:?}");
     let list = dovetail(&["ls", image.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&list.stderr).into_owned();
     assert_eq!(list.status.code(), Some(0), "{said}");
-    assert!(said.contains("quota_ino") && said.ends_with("; this is the last checkpoint\n"), "{said}");
+    assert!(
+        said.contains("quota_ino") && said.ends_with("; this is the last checkpoint\n"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -138,12 +142,16 @@ fn holes_of_a_damaged_volume_stay_holes() {
         let folder = tempfile::tempdir().unwrap();
         let image = image(folder.path(), name);
         let (whole, damaged) = (folder.path().join("whole"), folder.path().join("damaged"));
-        let extract = |to: &Path| dovetail(&["extract", image.to_str().unwrap(), to.to_str().unwrap()]);
+        let extract =
+            |to: &Path| dovetail(&["extract", image.to_str().unwrap(), to.to_str().unwrap()]);
         assert_eq!(extract(&whole).status.code(), Some(0), "{name}");
         damage_sit(&image);
         let run = extract(&damaged);
         let said = String::from_utf8_lossy(&run.stderr).into_owned();
-        assert!(run.status.code() == Some(0) && said.contains("; this is the last checkpoint"), "{said}");
+        assert!(
+            run.status.code() == Some(0) && said.contains("; this is the last checkpoint"),
+            "{said}"
+        );
         assert_eq!(differences(&of_folder(&whole), &of_folder(&damaged)), "", "{name}");
         let pairs = allocated(&whole).into_iter().zip(allocated(&damaged));
         let different: Vec<_> = pairs.filter(|(whole, damaged)| whole != damaged).collect();
@@ -169,7 +177,12 @@ fn a_huge_file_with_one_byte_takes_one_block_out_of_a_damaged_volume() {
     let run = dovetail(&["extract", &image, &out]);
     assert_eq!(run.status.code(), Some(0), "{run:?}");
     let meta = std::fs::metadata(format!("{out}/sparse")).unwrap();
-    assert!(meta.len() == 1 << 30 && meta.blocks() * 512 <= 64 << 10, "{} bytes", meta.blocks() * 512);
-    let (copy, original) = (std::fs::read(format!("{out}/sparse")).unwrap(), std::fs::read(&source).unwrap());
+    assert!(
+        meta.len() == 1 << 30 && meta.blocks() * 512 <= 64 << 10,
+        "{} bytes",
+        meta.blocks() * 512
+    );
+    let (copy, original) =
+        (std::fs::read(format!("{out}/sparse")).unwrap(), std::fs::read(&source).unwrap());
     assert!(copy == original);
 }

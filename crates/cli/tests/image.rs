@@ -20,11 +20,14 @@ fn image(folder: &std::path::Path) -> String {
     let source = folder.join("source");
     std::fs::create_dir_all(source.join("folder")).unwrap();
     std::fs::write(source.join("folder/file"), "content\n").unwrap();
-    for (tool, arguments) in
-        [("mkfs.f2fs", vec!["-q", &image]), ("sload.f2fs", vec!["-f", source.to_str().unwrap(), &image])]
-    {
+    for (tool, arguments) in [
+        ("mkfs.f2fs", vec!["-q", &image]),
+        ("sload.f2fs", vec!["-f", source.to_str().unwrap(), &image]),
+    ] {
         let run = Command::new(tool).env("PATH", &path).args(arguments).output();
-        run.unwrap_or_else(|error| panic!("{tool}: {error}; install it with: apt-get install f2fs-tools"));
+        run.unwrap_or_else(|error| {
+            panic!("{tool}: {error}; install it with: apt-get install f2fs-tools")
+        });
     }
     image
 }
@@ -71,7 +74,8 @@ fn segments_and_nodes_are_shown_with_whom_they_belong_to() {
     assert_eq!(node["footer"]["ino"].as_u64(), Some(ino));
     let segments = inspect(&image, &["segments"]);
     let segments = segments["segments"].as_array().unwrap();
-    let states: Vec<_> = segments.iter().map(|segment| segment["state"].as_str().unwrap()).collect();
+    let states: Vec<_> =
+        segments.iter().map(|segment| segment["state"].as_str().unwrap()).collect();
     for state in ["log", "used", "free"] {
         assert!(states.contains(&state), "{state}: {states:?}");
     }
@@ -94,9 +98,15 @@ fn segments_and_nodes_are_shown_with_whom_they_belong_to() {
     let data = direct["addresses"]["0"].as_u64().unwrap();
     let segment = inspect(&image, &["segment", &((data - first) / 512).to_string()]);
     let block = &segment["blocks"][data.to_string()];
-    assert_eq!((block["file_block"].as_u64(), block["ino"].as_u64()), (node["pointers"].as_u64(), Some(ino)));
+    assert_eq!(
+        (block["file_block"].as_u64(), block["ino"].as_u64()),
+        (node["pointers"].as_u64(), Some(ino))
+    );
     let indirect = inspect(&image, &["nid", &node["nids"][2].to_string()]);
-    assert_eq!((indirect["node"].as_str(), indirect["pointers"].as_u64()), (Some("indirect"), Some(1)));
+    assert_eq!(
+        (indirect["node"].as_str(), indirect["pointers"].as_u64()),
+        (Some("indirect"), Some(1))
+    );
 
     for (arguments, words) in [
         (["segment", "99999"], "there is no segment 99999; the main area has 0 to "),
@@ -118,7 +128,8 @@ fn what_is_wrong_is_said_in_a_sentence() {
     assert_eq!(String::from_utf8_lossy(&missing.stderr), "dovetail: there is no nothing\n");
     let none = dovetail(&["ls", env!("CARGO_BIN_EXE_dovetail")]);
     assert!(
-        String::from_utf8_lossy(&none.stderr).contains("it holds no file system that is known here"),
+        String::from_utf8_lossy(&none.stderr)
+            .contains("it holds no file system that is known here"),
         "{none:?}"
     );
     assert_eq!(dovetail(&["ls"]).status.code(), Some(2));
@@ -154,7 +165,8 @@ fn a_damaged_image_is_checked_and_repaired_with_the_exit_codes_of_fsck() {
     let none = dovetail(&["fsck", env!("CARGO_BIN_EXE_dovetail")]);
     assert_eq!(none.status.code(), Some(8));
     assert!(
-        String::from_utf8_lossy(&none.stderr).contains("it holds no file system that is known here"),
+        String::from_utf8_lossy(&none.stderr)
+            .contains("it holds no file system that is known here"),
         "{none:?}"
     );
 }
@@ -169,7 +181,17 @@ fn an_iplfs_volume_is_filled_listed_and_inspected() {
         assert_eq!(run.status.code(), Some(0), "{arguments:?}: {run:?}");
         run
     };
-    done(&["drive", "make", &drive, "--scale", "1/256", "--addresses", "iplfs", "--map", "interval"]);
+    done(&[
+        "drive",
+        "make",
+        &drive,
+        "--scale",
+        "1/256",
+        "--addresses",
+        "iplfs",
+        "--map",
+        "interval",
+    ]);
     done(&["mkfs", "iplfs", &drive]);
     std::fs::create_dir_all(folder.path().join("source/below")).unwrap();
     let large: Vec<u8> = (0..9_000_000_u32).map(|n| (n / 5) as u8).collect();
@@ -203,12 +225,16 @@ fn an_iplfs_volume_is_filled_listed_and_inspected() {
     );
     let refused = dovetail(&["inspect", &drive, "segment", "0"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("IPLFS has no segments"), "{refused:?}");
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("IPLFS has no segments"),
+        "{refused:?}"
+    );
 }
 
 /// An image with a directory `d` of seven files, some of which have names to be damaged.
 fn image_of_names(kind: &str, folder: &std::path::Path) -> String {
-    let (image, source) = (folder.join("image").to_str().unwrap().to_string(), folder.join("source"));
+    let (image, source) =
+        (folder.join("image").to_str().unwrap().to_string(), folder.join("source"));
     std::fs::create_dir_all(source.join("d")).unwrap();
     for name in ["a", "escape-x", "nul-name", "second-x", "inode-x", "y", "z"] {
         std::fs::write(source.join("d").join(name), format!("{name}\n")).unwrap();
@@ -224,12 +250,17 @@ fn image_of_names(kind: &str, folder: &std::path::Path) -> String {
             std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
             run("mkfs.f2fs", &["-q", &image]);
             assert_eq!(
-                dovetail(&["cp", "-r", &format!("{source}/d"), &format!("{image}:/d")]).status.code(),
+                dovetail(&["cp", "-r", &format!("{source}/d"), &format!("{image}:/d")])
+                    .status
+                    .code(),
                 Some(0)
             );
         }
         "ext4" => run("mke2fs", &["-q", "-F", "-t", "ext4", "-d", source, &image, "64M"]),
-        _ => run("mke2fs", &["-q", "-F", "-t", "ext4", "-O", "^metadata_csum", "-d", source, &image, "64M"]),
+        _ => run(
+            "mke2fs",
+            &["-q", "-F", "-t", "ext4", "-O", "^metadata_csum", "-d", source, &image, "64M"],
+        ),
     }
     image
 }
@@ -237,7 +268,8 @@ fn image_of_names(kind: &str, folder: &std::path::Path) -> String {
 /// Replaces bytes wherever they stand in the image: entries, their copies in logs and inodes.
 fn patch(image: &str, from: &[u8], to: &[u8]) {
     let mut bytes = std::fs::read(image).unwrap();
-    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
+    let places: Vec<_> =
+        (0..bytes.len() - from.len()).filter(|&at| bytes[at..].starts_with(from)).collect();
     assert!(!places.is_empty());
     places.into_iter().for_each(|at| bytes[at..at + to.len()].copy_from_slice(to));
     std::fs::write(image, bytes).unwrap();
@@ -249,7 +281,9 @@ fn damage_inode(kind: &str, image: &str) {
     if kind != "f2fs" {
         let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
         let arguments = ["-w", "-R", "clri /d/inode-x", image];
-        assert!(Command::new("debugfs").env("PATH", path).args(arguments).status().unwrap().success());
+        assert!(
+            Command::new("debugfs").env("PATH", path).args(arguments).status().unwrap().success()
+        );
         return;
     }
     let node = inspect(image, &["path", "d/inode-x"]);
@@ -274,7 +308,9 @@ fn what_is_whole_in_a_damaged_directory_is_listed_and_saved() {
         let said = String::from_utf8_lossy(&list.stderr).into_owned();
         assert_eq!(names_of(&stdout(&list)), ["a", "second-x", "y", "z"], "{kind}: {said}");
         assert_eq!(list.status.code(), Some(1), "{kind}: {said}");
-        for words in ["an entry is called ../../ab, ", "an entry is called $'nul\\000nam", "inode-x: "] {
+        for words in
+            ["an entry is called ../../ab, ", "an entry is called $'nul\\000nam", "inode-x: "]
+        {
             assert!(said.contains(words), "{kind}, {words}: {said}");
         }
         assert_eq!(said.contains("checksum"), kind == "ext4", "the block of entries: {said}");
@@ -292,7 +328,11 @@ fn what_is_whole_in_a_damaged_directory_is_listed_and_saved() {
             );
         }
         assert_eq!(std::fs::read_dir(out.join("d")).unwrap().count(), 4, "{kind}");
-        assert_eq!(std::fs::read_dir(folder.path().join("below")).unwrap().count(), 1, "nothing escapes");
+        assert_eq!(
+            std::fs::read_dir(folder.path().join("below")).unwrap().count(),
+            1,
+            "nothing escapes"
+        );
         for words in ["/d: directory", "../../ab", "/d/inode-x: "] {
             assert!(said.contains(words), "{kind}, {words}: {said}");
         }
@@ -318,7 +358,8 @@ fn a_second_dot_dot_is_named_and_left_out() {
         if kind == "f2fs" {
             // hash of "second-x", inode, length 8: the length becomes 2
             let hash = dovetail_f2fs::format::name_hash(b"second-x").to_le_bytes();
-            let at = (0..bytes.len() - 11).filter(|&at| bytes[at..].starts_with(&hash) && bytes[at + 8] == 8);
+            let at = (0..bytes.len() - 11)
+                .filter(|&at| bytes[at..].starts_with(&hash) && bytes[at + 8] == 8);
             at.collect::<Vec<_>>().into_iter().for_each(|at| bytes[at + 8] = 2);
         }
         std::fs::write(&image, bytes).unwrap();
@@ -342,7 +383,8 @@ fn every_name_that_is_listed_can_be_given_back() {
     let image = image(folder.path());
     let source = folder.path().join("names");
     std::fs::create_dir(&source).unwrap();
-    let names: [&[u8]; 6] = [b"caf\xe9", b"\x1b[31mred", b"it's", b"a\\b", b"two words", "Füße".as_bytes()];
+    let names: [&[u8]; 6] =
+        [b"caf\xe9", b"\x1b[31mred", b"it's", b"a\\b", b"two words", "Füße".as_bytes()];
     for name in names {
         std::fs::write(source.join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
     }
@@ -356,7 +398,8 @@ fn every_name_that_is_listed_can_be_given_back() {
         // behind the time
         let name = line.split_once(':').unwrap().1[6..].trim_start();
         let quoted = if name.starts_with("$'") { name.to_string() } else { format!("'{name}'") };
-        let script = format!("exec '{}' cat '{image}' names/{quoted}", env!("CARGO_BIN_EXE_dovetail"));
+        let script =
+            format!("exec '{}' cat '{image}' names/{quoted}", env!("CARGO_BIN_EXE_dovetail"));
         let cat = Command::new("bash").args(["-c", &script]).output().unwrap();
         assert!(cat.status.success() && names.contains(&&cat.stdout[..]), "{line}: {cat:?}");
     }

@@ -11,8 +11,9 @@ fn dovetail(arguments: &[&str]) -> Output {
 
 fn mkfs(image: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = dovetail(&[&["mkfs", "f2fs", image.to_str().unwrap()], arguments].concat());
-    let text =
-        |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().replace(image.to_str().unwrap(), "IMAGE");
+    let text = |bytes: &[u8]| {
+        String::from_utf8(bytes.to_vec()).unwrap().replace(image.to_str().unwrap(), "IMAGE")
+    };
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
@@ -52,7 +53,11 @@ fn what_is_refused_leaves_everything_as_it_was() {
     let image = folder.path().join("image");
     assert_eq!(
         mkfs(&image, &[]),
-        (Some(1), String::new(), "dovetail: IMAGE: there is no such file; --size makes one\n".into())
+        (
+            Some(1),
+            String::new(),
+            "dovetail: IMAGE: there is no such file; --size makes one\n".into()
+        )
     );
     for (arguments, code, word) in [
         (&["--size", "40M"][..], 1, "too few"),
@@ -99,13 +104,15 @@ fn an_iplfs_volume_needs_a_drive_that_is_thin() {
     let (image, drive) = (folder.path().join("image"), folder.path().join("drive"));
     let (image, drive) = (image.to_str().unwrap(), drive.to_str().unwrap());
     std::fs::File::create(image).unwrap().set_len(1 << 30).unwrap();
-    let make =
-        |more: &[&str]| dovetail(&[&["drive", "make", "-f", drive, "--scale", "1/256"], more].concat());
+    let make = |more: &[&str]| {
+        dovetail(&[&["drive", "make", "-f", drive, "--scale", "1/256"], more].concat())
+    };
     assert_eq!(make(&[]).status.code(), Some(0));
     for path in [image, drive, "/nowhere"] {
         let refused = dovetail(&["mkfs", "iplfs", path]);
         let error = String::from_utf8(refused.stderr).unwrap();
-        let advice = format!("make one with: dovetail drive make {path} --addresses iplfs --map interval\n");
+        let advice =
+            format!("make one with: dovetail drive make {path} --addresses iplfs --map interval\n");
         assert!(refused.status.code() == Some(1) && error.ends_with(&advice), "{error}");
     }
     let refused = make(&["--addresses", "iplfs"]);
@@ -116,11 +123,14 @@ fn an_iplfs_volume_needs_a_drive_that_is_thin() {
     let made = dovetail(&["mkfs", "iplfs", drive, "-l", "mine", "-O", "extra_attr"]);
     let text = String::from_utf8(made.stdout).unwrap();
     assert!(
-        text.contains("an IPLFS volume on a drive of 128 MiB") && text.contains("features extra_attr"),
+        text.contains("an IPLFS volume on a drive of 128 MiB")
+            && text.contains("features extra_attr"),
         "{text}"
     );
     let again = dovetail(&["mkfs", "iplfs", drive]);
     assert!(
-        String::from_utf8(again.stderr).unwrap().ends_with("an IPLFS volume is there; -f overwrites it\n")
+        String::from_utf8(again.stderr)
+            .unwrap()
+            .ends_with("an IPLFS volume is there; -f overwrites it\n")
     );
 }

@@ -15,7 +15,8 @@ fn make_volume(kind: &str, image: &str) {
         succeeds(DOVETAIL, &["mkfs", kind, image, "--size", "128M"]);
         return;
     }
-    let drive = ["drive", "make", image, "--scale", "1/256", "--addresses", "iplfs", "--map", "interval"];
+    let drive =
+        ["drive", "make", image, "--scale", "1/256", "--addresses", "iplfs", "--map", "interval"];
     succeeds(DOVETAIL, &drive);
     succeeds(DOVETAIL, &["mkfs", kind, image]);
 }
@@ -98,7 +99,9 @@ fn a_drive_in_a_file_is_used_like_an_image_and_remaps() {
     succeeds(dovetail, &["fsck", shown]);
     assert!(succeeds(dovetail, &["drive", "status", shown]).contains("pages mapped"));
     let refused = Command::new(dovetail).args(["drive", "make", shown]).output().unwrap();
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("is there already; -f overwrites it"));
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("is there already; -f overwrites it")
+    );
 }
 
 #[test]
@@ -214,9 +217,13 @@ fn an_option_that_there_is_not_is_named() {
         let shown = image.to_str().unwrap();
         succeeds(DOVETAIL, &["mkfs", kind, shown, "--size", "64M"]);
         let mut command = Command::new(DOVETAIL);
-        let output = command.args(["mount", "-o", option, shown]).arg(folder.path()).output().unwrap();
+        let output =
+            command.args(["mount", "-o", option, shown]).arg(folder.path()).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(1) && error.contains(&format!("\"{option}\"")), "{error}");
+        assert!(
+            output.status.code() == Some(1) && error.contains(&format!("\"{option}\"")),
+            "{error}"
+        );
     }
 }
 
@@ -240,12 +247,16 @@ fn a_crashed_volume_is_recovered_in_memory_where_nothing_may_be_written() {
         all
     };
     // the sizes of directories are those of the host's file system
-    let files =
-        |names: Vec<String>| names.into_iter().filter(|line| !line.ends_with(" 4096")).collect::<Vec<_>>();
+    let files = |names: Vec<String>| {
+        names.into_iter().filter(|line| !line.ends_with(" 4096")).collect::<Vec<_>>()
+    };
     let mount = Mount::new(&image, &directory, &["-o", "ro"]);
     let found = names(&directory);
-    let differ =
-        Command::new("diff").args(["-r", "--no-dereference"]).args([&directory, &out]).output().unwrap();
+    let differ = Command::new("diff")
+        .args(["-r", "--no-dereference"])
+        .args([&directory, &out])
+        .output()
+        .unwrap();
     mount.end();
     let text = String::from_utf8_lossy(&differ.stdout);
     let text: String = text.lines().filter(|line| !line.contains(" is a ")).collect();
@@ -275,7 +286,8 @@ fn names_around_a_damaged_one_are_listed() {
         mount.end();
         let mut bytes = fs::read(&image).unwrap();
         let from = b"damaged-name";
-        let places: Vec<_> = (0..bytes.len() - 12).filter(|&at| bytes[at..].starts_with(from)).collect();
+        let places: Vec<_> =
+            (0..bytes.len() - 12).filter(|&at| bytes[at..].starts_with(from)).collect();
         places.into_iter().for_each(|at| bytes[at..at + 12].copy_from_slice(b"damaged/name"));
         fs::write(&image, bytes).unwrap();
         let mount = Mount::new(&image, &directory, &[]);
@@ -288,9 +300,13 @@ fn names_around_a_damaged_one_are_listed() {
         assert_eq!(listed, expected, "{kind}");
         if kind != "ext4" {
             assert_eq!(fs::read_to_string(directory.join("d/z")).unwrap(), "z");
-            let removed = ["a", "y", "z"].map(|name| fs::remove_file(directory.join("d").join(name)));
+            let removed =
+                ["a", "y", "z"].map(|name| fs::remove_file(directory.join("d").join(name)));
             assert!(removed.iter().all(Result::is_ok), "{kind}: {removed:?}");
-            assert!(fs::remove_dir(directory.join("d")).is_err(), "{kind}: what it still holds is not known");
+            assert!(
+                fs::remove_dir(directory.join("d")).is_err(),
+                "{kind}: what it still holds is not known"
+            );
         }
         mount.end();
     }
@@ -311,8 +327,10 @@ fn an_fstabs_options_are_taken_and_a_mount_follows_an_unmount_at_once() {
             succeeds("umount", &[directory]);
         }
         for option in ["usrquota", "remount", "allow_root"] {
-            let refused =
-                Command::new(DOVETAIL).args(["mount", "-o", option, image, directory]).output().unwrap();
+            let refused = Command::new(DOVETAIL)
+                .args(["mount", "-o", option, image, directory])
+                .output()
+                .unwrap();
             let said = String::from_utf8_lossy(&refused.stderr).into_owned();
             assert!(!refused.status.success() && said.contains(&format!("\"{option}\"")), "{said}");
         }
@@ -328,7 +346,9 @@ fn the_name_of_a_damaged_inode_is_listed() {
         let shown = image.to_str().unwrap();
         make_volume(kind, shown);
         let mount = Mount::new(&image, &directory, &[]);
-        ["a", "damaged", "z"].iter().for_each(|name| fs::write(directory.join(name), name).unwrap());
+        ["a", "damaged", "z"]
+            .iter()
+            .for_each(|name| fs::write(directory.join(name), name).unwrap());
         mount.end();
         if kind == "f2fs" {
             let node = succeeds(DOVETAIL, &["inspect", shown, "--json", "path", "damaged"]);

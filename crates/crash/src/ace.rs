@@ -178,7 +178,12 @@ impl Made {
         }
         self.directory(parent(name), into);
         into.push(Action::Op(create(name, 0o100_644)));
-        into.push(Action::Op(Op::Write { target: target(name), offset: 0, len: SIZE as usize, fill: 0 }));
+        into.push(Action::Op(Op::Write {
+            target: target(name),
+            offset: 0,
+            len: SIZE as usize,
+            fill: 0,
+        }));
         self.names.push(name.into());
     }
 
@@ -211,10 +216,13 @@ impl Made {
     /// Names that an operation makes and removes. Those that cannot be made twice fail, and change
     /// nothing.
     fn follow(&mut self, action: &Action) {
-        let text =
-            |path: &Path| path.iter().map(|name| String::from_utf8_lossy(name)).collect::<Vec<_>>().join("/");
+        let text = |path: &Path| {
+            path.iter().map(|name| String::from_utf8_lossy(name)).collect::<Vec<_>>().join("/")
+        };
         match action {
-            Action::Op(Op::Create { path, .. } | Op::Symlink { path, .. } | Op::Link { path, .. }) => {
+            Action::Op(
+                Op::Create { path, .. } | Op::Symlink { path, .. } | Op::Link { path, .. },
+            ) => {
                 self.names.push(text(path));
             }
             Action::Op(Op::Unlink { path } | Op::Rmdir { path }) => {
@@ -266,8 +274,10 @@ pub fn count_of_two() -> u64 {
 /// time.
 pub fn sequences_of_two(count: u64) -> Vec<Vec<Action>> {
     let cores = cores();
-    let durable: Vec<(&Core, Option<Action>)> =
-        cores.iter().flat_map(|core| persistence(core).into_iter().map(move |p| (core, Some(p)))).collect();
+    let durable: Vec<(&Core, Option<Action>)> = cores
+        .iter()
+        .flat_map(|core| persistence(core).into_iter().map(move |p| (core, Some(p))))
+        .collect();
     let first: Vec<(&Core, Option<Action>)> =
         cores.iter().map(|core| (core, None)).chain(durable.iter().cloned()).collect();
     let all = (first.len() * durable.len()) as u64;
@@ -293,11 +303,15 @@ mod tests {
     fn sequences_end_durable_and_are_all_different() {
         let all = sequences_of_one();
         assert!(all.len() > 250, "{}", all.len());
-        let texts: std::collections::BTreeSet<String> = all.iter().map(|one| show_all(one)).collect();
+        let texts: std::collections::BTreeSet<String> =
+            all.iter().map(|one| show_all(one)).collect();
         assert_eq!(texts.len(), all.len());
         for text in &texts {
             let last = text.lines().last().unwrap();
-            assert!(["sync", "fsync", "fdatasync"].iter().any(|word| last.starts_with(word)), "{text}");
+            assert!(
+                ["sync", "fsync", "fdatasync"].iter().any(|word| last.starts_with(word)),
+                "{text}"
+            );
             assert_eq!(show_all(&parse(text).unwrap()), *text);
         }
     }
@@ -307,7 +321,8 @@ mod tests {
         let twos = sequences_of_two(10_000);
         assert_eq!(twos.len(), 10_000);
         assert!(count_of_two() > 60_000, "{}", count_of_two());
-        let twice = twos.iter().map(|two| show_all(two)).find(|text| text.matches("mkdir A\n").count() > 2);
+        let twice =
+            twos.iter().map(|two| show_all(two)).find(|text| text.matches("mkdir A\n").count() > 2);
         assert_eq!(twice, None);
     }
 }

@@ -154,7 +154,10 @@ pub struct Replayed {
 
 impl Exploration<'_> {
     fn rigs(&self) -> Result<Vec<Rig>, CrashError> {
-        self.stacks.iter().map(|stack| Rig::new(stack, self.drive_bytes / 4096, self.seed)).collect()
+        self.stacks
+            .iter()
+            .map(|stack| Rig::new(stack, self.drive_bytes / 4096, self.seed))
+            .collect()
     }
 
     /// The runs of the part that is explored.
@@ -168,8 +171,9 @@ impl Exploration<'_> {
     fn items(&self) -> Vec<Item> {
         let runs = self.runs();
         let stacks = 0..self.stacks.len();
-        let of_stack =
-            |stack| runs.iter().map(move |&(number, clock, share)| Item { stack, number, clock, share });
+        let of_stack = |stack| {
+            runs.iter().map(move |&(number, clock, share)| Item { stack, number, clock, share })
+        };
         stacks.flat_map(of_stack).collect()
     }
 
@@ -229,12 +233,24 @@ impl Exploration<'_> {
     }
 
     fn id(&self, item: &Item) -> String {
-        format!("{}/{}-{}-{}", self.stacks[item.stack].name, self.source.name(), item.number, item.clock)
+        format!(
+            "{}/{}-{}-{}",
+            self.stacks[item.stack].name,
+            self.source.name(),
+            item.number,
+            item.clock
+        )
     }
 
-    fn script<'a>(&'a self, rig: &Rig, item: &Item) -> Result<(Vec<Line>, Box<dyn Script + 'a>), CrashError> {
+    fn script<'a>(
+        &'a self,
+        rig: &Rig,
+        item: &Item,
+    ) -> Result<(Vec<Line>, Box<dyn Script + 'a>), CrashError> {
         Ok(match self.source {
-            Source::Lists { lists, .. } => (Vec::new(), Box::new(List(lists[item.number as usize].iter()))),
+            Source::Lists { lists, .. } => {
+                (Vec::new(), Box::new(List(lists[item.number as usize].iter())))
+            }
             Source::Random { steps, .. } => {
                 let devirtualizes = rig.stack.devirtualize.is_some();
                 (Vec::new(), Box::new(Random::new(item.number, *steps, devirtualizes)))
@@ -339,7 +355,8 @@ impl Exploration<'_> {
     pub fn replay(&self, id: &str) -> Result<Replayed, CrashError> {
         let missing = || CrashError::NoCut(id.into());
         let (run, cut) = id.rsplit_once('/').ok_or_else(missing)?;
-        let item = self.items().into_iter().find(|item| self.id(item) == run).ok_or_else(missing)?;
+        let item =
+            self.items().into_iter().find(|item| self.id(item) == run).ok_or_else(missing)?;
         let rig = Rig::new(&self.stacks[item.stack], self.drive_bytes / 4096, self.seed)?;
         let judge = self.judge(&rig, &item)?;
         let choice = match cut {

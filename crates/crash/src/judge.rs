@@ -75,7 +75,8 @@ impl Judge<'_> {
         let history = &player.history;
         let complete = history.complete_at(at.as_ns());
         let base = explain(history, complete, self.volume.guarantees(), &recovered.found)?.base;
-        let in_recovery = if number % RECOVERIES == 0 { self.cut_recovery(&recovered, number)? } else { 0 };
+        let in_recovery =
+            if number % RECOVERIES == 0 { self.cut_recovery(&recovered, number)? } else { 0 };
         let survey = survey(history, complete, &recovered.found);
         let finding = Finding {
             lost_operations: complete.saturating_sub(base) as u64,
@@ -95,7 +96,9 @@ impl Judge<'_> {
     fn check_filled(&self, player: &Player, wire: &Wire) -> Result<(), String> {
         match wire.first_lost(&self.rig.filled, self.rig.blocks, player.wire()) {
             Ok(None) => Ok(()),
-            Ok(Some(lba)) => Err(format!("the drive: block {lba}, which nobody has written to, is lost")),
+            Ok(Some(lba)) => {
+                Err(format!("the drive: block {lba}, which nobody has written to, is lost"))
+            }
             Err(error) => Err(format!("the drive: {error}")),
         }
     }
@@ -117,7 +120,8 @@ impl Judge<'_> {
             .mount(Box::new(wire.clone()))
             .map_err(|error| format!("it cannot be mounted: {error}"))?;
         let (end, blocks_read) = wire.work();
-        let found = Snapshot::read(&mut fs).map_err(|error| format!("it cannot be read: {error}"))?;
+        let found =
+            Snapshot::read(&mut fs).map_err(|error| format!("it cannot be read: {error}"))?;
         Ok(Recovered {
             wire,
             fs,
@@ -135,10 +139,14 @@ impl Judge<'_> {
         let mut cuts = 0;
         for _ in 0..IN_RECOVERY.min(moments.len()) {
             let at = moments[rng.below(moments.len() as u64) as usize];
-            let place =
-                |what: String| format!("cut again {} into its recovery: {what}", at.since(SimTime::ZERO));
+            let place = |what: String| {
+                format!("cut again {} into its recovery: {what}", at.since(SimTime::ZERO))
+            };
             let again = self.recover(first.wire.cut_at(at), false).map_err(place)?;
-            first.found.same_tree(&again.found).map_err(|what| place(format!("begun again, {what}")))?;
+            first
+                .found
+                .same_tree(&again.found)
+                .map_err(|what| place(format!("begun again, {what}")))?;
             cuts += 1;
         }
         Ok(cuts)
@@ -147,7 +155,8 @@ impl Judge<'_> {
     /// The volume, unmounted, is one that its checkers have nothing to say about.
     fn check(&self, recovered: Recovered) -> Result<(), String> {
         let Recovered { wire, fs, .. } = recovered;
-        FileSystem::unmount(Box::new(fs)).map_err(|error| format!("it cannot be unmounted: {error}"))?;
+        FileSystem::unmount(Box::new(fs))
+            .map_err(|error| format!("it cannot be unmounted: {error}"))?;
         if let Some(foreign) = self.rig.foreign {
             wire.discard(foreign).map_err(|error| format!("the drive: {error}"))?;
         }
@@ -178,8 +187,11 @@ fn referee(wire: &Wire, program: &str, arguments: &[&str]) -> Result<(), String>
         }
     }
     memory.write_to(image.path()).map_err(|error| unable(&error))?;
-    let output =
-        Command::new(program).args(arguments).arg(image.path()).output().map_err(|error| unable(&error))?;
+    let output = Command::new(program)
+        .args(arguments)
+        .arg(image.path())
+        .output()
+        .map_err(|error| unable(&error))?;
     let text = String::from_utf8_lossy(&output.stdout);
     // fsck.f2fs ends with 0 whatever it finds
     let complains = ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|mark| text.contains(mark));

@@ -103,7 +103,8 @@ pub fn parse(text: &str) -> Result<Vec<Action>, ParseError> {
 /// Recognises a workload: the first line with words on it begins with an operation.
 pub fn is_one(text: &str) -> bool {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut words = text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
+    let mut words =
+        text.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next());
     words.next().is_some_and(|word| USAGE.iter().any(|(name, _)| *name == word))
 }
 
@@ -134,9 +135,13 @@ impl Arguments<'_> {
     fn path(&self, index: usize) -> Result<Path, String> {
         let names = self.words[index].split('/').filter(|name| !name.is_empty());
         let names: Vec<Vec<u8>> = names.map(|name| name.as_bytes().to_vec()).collect();
-        match names.iter().find(|name| name.len() > dovetail_vfs::MAX_NAME || *name == b"." || *name == b"..")
+        match names
+            .iter()
+            .find(|name| name.len() > dovetail_vfs::MAX_NAME || *name == b"." || *name == b"..")
         {
-            Some(name) => Err(format!("\"{}\" cannot be a name here", clip(&String::from_utf8_lossy(name)))),
+            Some(name) => {
+                Err(format!("\"{}\" cannot be a name here", clip(&String::from_utf8_lossy(name))))
+            }
             None => Ok(names),
         }
     }
@@ -177,7 +182,9 @@ impl Arguments<'_> {
     fn mode(&self, index: usize, usual: u16) -> Result<u16, String> {
         let Some(text) = self.words.get(index) else { return Ok(usual) };
         let mode = u16::from_str_radix(text, 8).ok().filter(|mode| *mode <= S_IALLUGO);
-        mode.ok_or_else(|| format!("\"{}\" is no mode: give an octal number up to 7777", clip(text)))
+        mode.ok_or_else(|| {
+            format!("\"{}\" is no mode: give an octal number up to 7777", clip(text))
+        })
     }
 
     /// An offset and a length behind it, within the largest file that a kernel can have.
@@ -222,7 +229,10 @@ fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
         "dwrite" => return direct_write(given),
         "truncate" => {
             let size = Some(given.bytes(1)?);
-            Op::SetAttr { target: given.target(0)?, changes: SetAttr { size, ..SetAttr::default() } }
+            Op::SetAttr {
+                target: given.target(0)?,
+                changes: SetAttr { size, ..SetAttr::default() },
+            }
         }
         "fallocate" => fallocate(given, Fallocate::Reserve { keep_size: given.keep_size()? })?,
         "punch" => fallocate(given, Fallocate::PunchHole)?,
@@ -248,7 +258,9 @@ fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
         "fsync" => Op::Fsync { target: given.target(0)?, data_only: false },
         "fdatasync" => Op::Fsync { target: given.target(0)?, data_only: true },
         "sync" => Op::Sync,
-        "sleep" => return parse_span(given.words[0]).map(Action::Sleep).map_err(|error| error.to_string()),
+        "sleep" => {
+            return parse_span(given.words[0]).map(Action::Sleep).map_err(|error| error.to_string());
+        }
         _ => return Ok(Action::Devirtualize),
     };
     Ok(Action::Op(op))
@@ -367,10 +379,26 @@ fn show_create(path: &Path, mode: u16) -> String {
 
 fn show_changes(target: &str, changes: &SetAttr) -> String {
     match *changes {
-        SetAttr { size: Some(size), mode: None, uid: None, gid: None, mtime: None, atime: None, .. } => {
+        SetAttr {
+            size: Some(size),
+            mode: None,
+            uid: None,
+            gid: None,
+            mtime: None,
+            atime: None,
+            ..
+        } => {
             format!("truncate {target} {size}")
         }
-        SetAttr { mode: Some(mode), size: None, uid: None, gid: None, mtime: None, atime: None, .. } => {
+        SetAttr {
+            mode: Some(mode),
+            size: None,
+            uid: None,
+            gid: None,
+            mtime: None,
+            atime: None,
+            ..
+        } => {
             format!("chmod {target} {mode:o}")
         }
         _ => format!("# {target}: {changes:?}"),
@@ -416,14 +444,18 @@ mod tests {
     fn errors_say_what_would_be_right() {
         let said = |text| parse(text).unwrap_err().to_string();
         assert!(
-            said("sync\nmkdri A").starts_with("line 2: there is no operation \"mkdri\" (there are: create,")
+            said("sync\nmkdri A")
+                .starts_with("line 2: there is no operation \"mkdri\" (there are: create,")
         );
         assert_eq!(said("write foo 1"), "line 1: usage: write PATH OFFSET LENGTH [FILL]");
         assert_eq!(said("rename a b over"), "line 1: \"over\" is not one of noreplace, exchange");
         assert_eq!(said("create /"), "line 1: the root directory is always there");
         assert_eq!(said("create ../x"), "line 1: \"..\" cannot be a name here");
         assert_eq!(said("write foo 0 0"), "line 1: a length is 1 to 67108864");
-        assert_eq!(said("dwrite foo 1 4096"), "line 1: a direct write is of whole blocks of 4096 bytes");
+        assert_eq!(
+            said("dwrite foo 1 4096"),
+            "line 1: a direct write is of whole blocks of 4096 bytes"
+        );
         assert_eq!(
             said("write f 18446744073709551615 10"),
             "line 1: no file reaches beyond byte 9223372036854775807"

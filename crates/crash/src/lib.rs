@@ -62,7 +62,9 @@ pub enum CrashError {
     #[error("the workload cannot be played: {0}")]
     Setup(String),
     /// There is no such cut.
-    #[error("there is no cut \"{0}\": give one as a violation names it, as in ext4/ace-1-17-still/5")]
+    #[error(
+        "there is no cut \"{0}\": give one as a violation names it, as in ext4/ace-1-17-still/5"
+    )]
     NoCut(String),
 }
 

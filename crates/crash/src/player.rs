@@ -170,7 +170,12 @@ impl Player {
     }
 
     /// Performs on the model what the stack has performed, and notes what both came to.
-    fn compare(&mut self, step: &Step, line: &Line, found: Result<(), Option<Error>>) -> Result<(), Stop> {
+    fn compare(
+        &mut self,
+        step: &Step,
+        line: &Line,
+        found: Result<(), Option<Error>>,
+    ) -> Result<(), Stop> {
         self.now = self.now.max(self.mounted.fs.returned_at());
         // without room nothing has changed, and the model has always room
         if let Err(Some(Error::NoSpace)) = found {
@@ -184,7 +189,9 @@ impl Player {
         if expected.is_ok() != found.is_ok() {
             let (found, expected) =
                 (said(found.err().flatten()), said(expected.err().map(|failed| failed.0)));
-            return Err(self.differs(line, &format!("it answered \"{found}\", the model \"{expected}\"")));
+            return Err(
+                self.differs(line, &format!("it answered \"{found}\", the model \"{expected}\""))
+            );
         }
         if found.is_err() {
             return Ok(());
@@ -211,7 +218,9 @@ impl Player {
         fill: u8,
     ) -> Result<(), Error> {
         let fs = &mut self.mounted.fs;
-        let ino = path.iter().try_fold(fs.root(), |dir, name| Ok::<_, Error>(fs.lookup(dir, name)?.ino))?;
+        let ino = path
+            .iter()
+            .try_fold(fs.root(), |dir, name| Ok::<_, Error>(fs.lookup(dir, name)?.ino))?;
         let bytes = dovetail_testkit::exercise::content(fill, offset, len as usize);
         let blocks = bytes.chunks_exact(BLOCK_SIZE as usize).map(|block| {
             let mut copy: BlockBytes = [0; BLOCK_SIZE as usize];
@@ -234,7 +243,9 @@ impl Player {
         self.now = self.now.max(self.mounted.fs.returned_at());
         match rewritten {
             Ok(_) | Err(Error::NoSpace) => Ok(()),
-            Err(error) => Err(Stop::Violation(Violation::without_cut(format!("devirtualize: {error}")))),
+            Err(error) => {
+                Err(Stop::Violation(Violation::without_cut(format!("devirtualize: {error}"))))
+            }
         }
     }
 
@@ -242,7 +253,9 @@ impl Player {
     fn wake_until(&mut self, until: SimTime) -> Result<(), Stop> {
         let (mut wakes, mut last) = (0, SimTime::ZERO);
         while wakes < MOST_WAKES {
-            let Some(due) = self.mounted.fs.next_wake().filter(|due| *due <= until) else { return Ok(()) };
+            let Some(due) = self.mounted.fs.next_wake().filter(|due| *due <= until) else {
+                return Ok(());
+            };
             wakes = if due > last { 0 } else { wakes + 1 };
             last = last.max(due);
             self.now = self.now.max(due);
@@ -282,10 +295,13 @@ fn adopt_root(from: &mut impl FileSystem, to: &mut impl FileSystem) -> Result<()
 
 /// It changes nothing; what it does to times differs between file systems.
 fn punches_beyond_end(op: &Op, model: &mut Model) -> bool {
-    let Op::Fallocate { target: Target::Path(path), how: Fallocate::PunchHole, offset, .. } = op else {
+    let Op::Fallocate { target: Target::Path(path), how: Fallocate::PunchHole, offset, .. } = op
+    else {
         return matches!(op, Op::Fallocate { how: Fallocate::PunchHole, .. });
     };
-    let found = path.iter().try_fold(model.root(), |dir, name| Ok::<_, Error>(model.lookup(dir, name)?.ino));
+    let found = path
+        .iter()
+        .try_fold(model.root(), |dir, name| Ok::<_, Error>(model.lookup(dir, name)?.ino));
     let size = found.and_then(|ino| model.getattr(ino)).map(|attr| attr.size);
     size.is_ok_and(|size| *offset >= size)
 }

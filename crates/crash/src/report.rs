@@ -99,7 +99,11 @@ fn bars(title: &str, legend: &[(&str, &str)], rows: &[(String, Vec<f64>, String)
             x += width;
         }
         let y = y + 14;
-        svg += &format!("<text x=\"{:.1}\" y=\"{y}\" fill=\"currentColor\">{}</text>", x + 6.0, escape(note));
+        svg += &format!(
+            "<text x=\"{:.1}\" y=\"{y}\" fill=\"currentColor\">{}</text>",
+            x + 6.0,
+            escape(note)
+        );
     }
     let swatch = |(label, colour): &(&str, &str)| {
         format!(
@@ -119,13 +123,18 @@ fn shares(results: &CrashResults) -> String {
     let row = |stack: &StackResult| {
         let counts: Vec<f64> = SHARES.iter().map(|(_, _, count)| count(stack) as f64).collect();
         let all: f64 = counts.iter().sum();
-        let parts: Vec<f64> = counts.iter().map(|count| if all > 0.0 { count / all } else { 0.0 }).collect();
-        let shown =
-            SHARES.iter().zip(&parts).map(|((name, ..), part)| format!("{name} {:.0} %", part * 100.0));
+        let parts: Vec<f64> =
+            counts.iter().map(|count| if all > 0.0 { count / all } else { 0.0 }).collect();
+        let shown = SHARES
+            .iter()
+            .zip(&parts)
+            .map(|((name, ..), part)| format!("{name} {:.0} %", part * 100.0));
         (stack.stack.clone(), parts.clone(), shown.collect::<Vec<_>>().join(", "))
     };
-    let legend: Vec<(&str, &str)> = SHARES.iter().map(|(name, colour, _)| (*name, *colour)).collect();
-    let rows = results.stacks.iter().map(row).filter(|(_, parts, _)| parts.iter().sum::<f64>() > 0.0);
+    let legend: Vec<(&str, &str)> =
+        SHARES.iter().map(|(name, colour, _)| (*name, *colour)).collect();
+    let rows =
+        results.stacks.iter().map(row).filter(|(_, parts, _)| parts.iter().sum::<f64>() > 0.0);
     let rows: Vec<_> = rows.collect();
     bars("What is found of files with unsynced changes", &legend, &rows)
 }
@@ -147,7 +156,8 @@ fn table(results: &CrashResults) -> String {
         .map(|stack| format!("<th scope=\"col\">{}</th>", escape(&stack.stack)))
         .collect();
     let rows = ROWS.iter().map(|(title, cell)| {
-        let cells: String = results.stacks.iter().map(|stack| format!("<td>{}</td>", cell(stack))).collect();
+        let cells: String =
+            results.stacks.iter().map(|stack| format!("<td>{}</td>", cell(stack))).collect();
         format!("<tr><th scope=\"row\">{title}</th>{cells}</tr>\n")
     });
     let rows: String = rows.collect();

@@ -47,15 +47,17 @@ impl Rig {
     /// rest is filled.
     pub(crate) fn new(stack: &Stack, blocks: u64, seed: u64) -> Result<Self, CrashError> {
         let full = stack.drive_config(Ratio::ONE, seed)?;
-        let scale = Ratio::new(blocks as f64 / full.user_blocks as f64)
-            .map_err(|_| CrashError::DriveSize { wanted: blocks * 4096, most: full.user_blocks * 4096 })?;
+        let scale = Ratio::new(blocks as f64 / full.user_blocks as f64).map_err(|_| {
+            CrashError::DriveSize { wanted: blocks * 4096, most: full.user_blocks * 4096 }
+        })?;
         let config = small(&full, blocks);
         let drive = |reason: String| CrashError::Drive { stack: stack.name.clone(), reason };
         let aged = Drive::new(config).map_err(|error| drive(error.to_string()))?;
         let volume = Volume::new(stack, scale)?;
         let image = formatted(&volume, &aged)?;
         let filled = free(&aged, &image, blocks);
-        let aged = age(aged, &image, &filled, blocks, seed).map_err(|error| drive(error.to_string()))?;
+        let aged =
+            age(aged, &image, &filled, blocks, seed).map_err(|error| drive(error.to_string()))?;
         let foreign = aged.info().capabilities.thin.map(|_| foreign(blocks));
         let (stack, filled) = (stack.clone(), Arc::new(filled));
         Ok(Self { stack, scale, drive: aged.into_unrecovered(), foreign, filled, blocks })
@@ -182,7 +184,9 @@ fn age(
     let mut now = SimTime::ZERO;
     let mut write = |drive: &mut Drive, lba: Lba, data: Data<'_>| {
         let range = BlockRange::new(lba, 1);
-        now = drive.submit(now, Command::Write { range, data, hints: Hints::default(), fua: false })?.done;
+        now = drive
+            .submit(now, Command::Write { range, data, hints: Hints::default(), fua: false })?
+            .done;
         Ok::<_, dovetail_block::DeviceError>(now)
     };
     for (lba, content) in image.used() {

@@ -70,7 +70,13 @@ impl Random {
     pub(crate) fn new(seed: u64, steps: u64, devirtualizes: bool) -> Self {
         let profile = Profile { file_end: FILE_END, many: 0, ..Profile::default() };
         let rng = dovetail_time::Rng::new(seed).fork(1);
-        Self { generator: Generator::new(seed, profile), rng, left: steps, last: None, devirtualizes }
+        Self {
+            generator: Generator::new(seed, profile),
+            rng,
+            left: steps,
+            last: None,
+            devirtualizes,
+        }
     }
 
     /// An fsync of what was just changed, or of the directory that names it.
@@ -78,7 +84,9 @@ impl Random {
         let last = self.last.take()?;
         let data_only = self.rng.chance(0.3);
         let path = match &last.action {
-            Action::Op(Op::Create { path, .. } | Op::Link { path, .. } | Op::Rename { to: path, .. }) => path,
+            Action::Op(
+                Op::Create { path, .. } | Op::Link { path, .. } | Op::Rename { to: path, .. },
+            ) => path,
             Action::Op(
                 Op::Write { target: Target::Path(path), .. }
                 | Op::Fallocate { target: Target::Path(path), .. }
@@ -88,7 +96,11 @@ impl Random {
             _ => return None,
         };
         // the file, or the directory that names it
-        let path = if self.rng.chance(0.7) { path.clone() } else { path[..path.len().max(1) - 1].to_vec() };
+        let path = if self.rng.chance(0.7) {
+            path.clone()
+        } else {
+            path[..path.len().max(1) - 1].to_vec()
+        };
         let op = Op::Fsync { target: Target::Path(path), data_only };
         Some(Line { caller: last.caller, action: Action::Op(op) })
     }
@@ -103,7 +115,9 @@ impl Script for Random {
             return Some(line);
         }
         if self.rng.below(PAUSES) == 0 {
-            return Some(Action::Sleep(dovetail_time::SimSpan::from_ms(1 + self.rng.below(7000))).into());
+            return Some(
+                Action::Sleep(dovetail_time::SimSpan::from_ms(1 + self.rng.below(7000))).into(),
+            );
         }
         if self.devirtualizes && self.rng.below(PAUSES) == 0 {
             return Some(Action::Devirtualize.into());
@@ -224,7 +238,13 @@ impl Threads {
         all
     }
 
-    fn write(&mut self, file: FileId, (offset, len): (u64, u64), direct: bool, into: &mut Vec<Action>) {
+    fn write(
+        &mut self,
+        file: FileId,
+        (offset, len): (u64, u64),
+        direct: bool,
+        into: &mut Vec<Action>,
+    ) {
         if len == 0 {
             return;
         }
@@ -234,7 +254,12 @@ impl Threads {
         *size = Some(size.unwrap_or(0).max(offset + len));
         into.push(match direct && offset % 4096 == 0 && len % 4096 == 0 {
             true => Action::DirectWrite { path, offset, len, fill },
-            false => Action::Op(Op::Write { target: Target::Path(path), offset, len: len as usize, fill }),
+            false => Action::Op(Op::Write {
+                target: Target::Path(path),
+                offset,
+                len: len as usize,
+                fill,
+            }),
         });
     }
 

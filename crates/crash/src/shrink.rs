@@ -46,10 +46,18 @@ pub(crate) fn shortest(
     Ok(left)
 }
 
-fn is_violation(rig: &Rig, clock: Clock, judge: &Judge<'_>, lines: &[Line]) -> Result<bool, CrashError> {
+fn is_violation(
+    rig: &Rig,
+    clock: Clock,
+    judge: &Judge<'_>,
+    lines: &[Line],
+) -> Result<bool, CrashError> {
     let mut player = Player::new(rig, clock)?;
     let mut on_cut = |player: &Player, cut| {
-        judge.judge(player, cut).map(drop).map_err(|what| Stop::Violation(Violation::without_cut(what)))
+        judge
+            .judge(player, cut)
+            .map(drop)
+            .map_err(|what| Stop::Violation(Violation::without_cut(what)))
     };
     match player.run(&mut Lines(lines.iter()), Choice::All, &mut on_cut) {
         Ok(_) | Err(Stop::Early) => Ok(false),

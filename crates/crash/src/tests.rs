@@ -33,7 +33,11 @@ fn explore(source: &Source, stacks: &[Stack], cuts: Cuts) -> CrashResults {
 }
 
 fn list(text: &str) -> Source {
-    Source::Lists { name: "list".into(), lists: vec![language::parse(text).unwrap()], every_clock: true }
+    Source::Lists {
+        name: "list".into(),
+        lists: vec![language::parse(text).unwrap()],
+        every_clock: true,
+    }
 }
 
 /// A name and a file, each made durable twice.
@@ -47,7 +51,10 @@ fn a_file_system_that_does_not_flush_is_found() {
         let violations = &results.stacks[0].violations;
         assert!(!violations.is_empty(), "{name}: {:?}", results.stacks[0]);
         let sequence = &violations[0].sequence;
-        assert!(sequence.lines().count() < SYNCED.lines().count(), "it is made shorter: {sequence}");
+        assert!(
+            sequence.lines().count() < SYNCED.lines().count(),
+            "it is made shorter: {sequence}"
+        );
         assert!(sequence.contains("sync"), "{sequence}");
         let page = html(&results);
         assert!(page.contains(&violations[0].id), "the report tells it");

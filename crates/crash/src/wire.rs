@@ -88,8 +88,13 @@ impl Wire {
     pub(crate) fn begin(&self, from: SimTime, choice: Choice) {
         let mut state = self.0.borrow_mut();
         state.drive.remember_operations();
-        state.harvest =
-            Some(Harvest { choice, done_to: from, seen: 0, persistence: BTreeSet::new(), taken: Vec::new() });
+        state.harvest = Some(Harvest {
+            choice,
+            done_to: from,
+            seen: 0,
+            persistence: BTreeSet::new(),
+            taken: Vec::new(),
+        });
     }
 
     /// An operation that promised something has returned at `at`.
@@ -196,7 +201,8 @@ impl Wire {
         let mut state = self.0.borrow_mut();
         let (blocks, at) = (state.drive.info().blocks, state.end);
         let range = BlockRange::new(Lba(0), blocks);
-        let held = held_blocks(&mut state.drive, range, usize::MAX).ok().flatten().unwrap_or_default();
+        let held =
+            held_blocks(&mut state.drive, range, usize::MAX).ok().flatten().unwrap_or_default();
         let mut all = Vec::new();
         for lba in held {
             let mut into = [dovetail_block::Content::Empty];

@@ -65,11 +65,25 @@ impl Run {
     ///
     /// # Errors
     /// [`Error::Unsupported`], in a sentence, where file system or device cannot.
-    pub fn new(fs: &(impl Devirtualize + ?Sized), way: Way, selection: Selection) -> Result<Self, Error> {
+    pub fn new(
+        fs: &(impl Devirtualize + ?Sized),
+        way: Way,
+        selection: Selection,
+    ) -> Result<Self, Error> {
         let most = fs.renames_at_once()?;
         let report = Report { hot_files: selection.hot, ..Report::default() };
         let (queue, queued) = (VecDeque::new(), 0);
-        Ok(Self { way, most, files: selection.files, wave: 0, last_wave: 0, next: 0, queue, queued, report })
+        Ok(Self {
+            way,
+            most,
+            files: selection.files,
+            wave: 0,
+            last_wave: 0,
+            next: 0,
+            queue,
+            queued,
+            report,
+        })
     }
 
     /// Results so far.
@@ -150,7 +164,8 @@ impl Run {
     }
 
     fn take(&mut self, ino: Ino, blocks: &[MetadataBlock]) {
-        let levels: HashMap<Holder, u32> = blocks.iter().map(|block| (block.holder, block.level)).collect();
+        let levels: HashMap<Holder, u32> =
+            blocks.iter().map(|block| (block.holder, block.level)).collect();
         for block in blocks {
             for pointer in &block.pointers {
                 let wave = wave_of(pointer, &levels);

@@ -12,8 +12,8 @@ use std::marker::PhantomData;
 
 use crate::support::{Ext3, Ext4, F2fs, Kind};
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Content, Data, Devirtualize as Asked, Hints, Lba, MemoryDevice,
-    RemapLimits,
+    BlockDevice, BlockRange, Command, Content, Data, Devirtualize as Asked, Hints, Lba,
+    MemoryDevice, RemapLimits,
 };
 use dovetail_devirt::{Hot, Run, Selection, Way};
 use dovetail_ftl::lines::LineShape;
@@ -143,15 +143,20 @@ impl Files {
             self.held.remove(&name);
             let Ok(attr) = fs.lookup(root, name.as_bytes()) else { continue };
             let mut bytes = vec![0; attr.size as usize];
-            let len = fs.read(attr.ino, 0, &mut bytes).unwrap_or_else(|e| panic!("{what}: {name}: {e}"));
+            let len =
+                fs.read(attr.ino, 0, &mut bytes).unwrap_or_else(|e| panic!("{what}: {name}: {e}"));
             assert_eq!(len as u64, attr.size, "{what}: {name}");
             self.held.insert(name, (attr.ino, bytes));
         }
         for (name, (ino, bytes)) in &self.held {
             let mut found = vec![0; bytes.len() + 1];
-            let len = fs.read(*ino, 0, &mut found).unwrap_or_else(|e| panic!("{what}: {name}: {e}"));
+            let len =
+                fs.read(*ino, 0, &mut found).unwrap_or_else(|e| panic!("{what}: {name}: {e}"));
             let same = found.iter().zip(bytes).take_while(|(found, held)| found == held).count();
-            assert!(len == bytes.len() && same == len, "{what}: {name} differs from byte {same} of {len} on");
+            assert!(
+                len == bytes.len() && same == len,
+                "{what}: {name} differs from byte {same} of {len} on"
+            );
         }
     }
 }
@@ -216,7 +221,8 @@ impl<K: Kind> Lab<K> {
         let now = Devirtualize::now(&fs);
         let at = begun + SimSpan::from_ns(self.rng.below(now.since(begun).as_ns() + 1));
         let drive = K::into_device(fs);
-        let mut off = if in_operation { drive.into_unrecovered() } else { drive.into_unrecovered_at(at) };
+        let mut off =
+            if in_operation { drive.into_unrecovered() } else { drive.into_unrecovered_at(at) };
         off.set_faults(FaultPlan::default());
         off.recover().map_err(|failed| failed.1).unwrap().0
     }
@@ -262,7 +268,8 @@ fn check_places<K: Kind>(fs: &mut K::Fs<Drive>, what: &str) {
     }
     let space = K::device(fs).info().capabilities.devirtualize.unwrap();
     let now = Devirtualize::now(fs);
-    let held = Command::Devirtualize(Asked::Held { range: BlockRange::new(space.first, space.blocks) });
+    let held =
+        Command::Devirtualize(Asked::Held { range: BlockRange::new(space.first, space.blocks) });
     let held = K::device_mut(fs).submit(now, held).unwrap().answer.into_addresses();
     let held: BTreeSet<u64> = held.into_iter().map(|lba| lba.0 - space.first.0).collect();
     let lost: Vec<_> = reached.difference(&held).collect();
@@ -275,14 +282,16 @@ fn volume_of(drive: &mut Drive, blocks: u64) -> MemoryDevice {
     let range = BlockRange::new(Lba(0), blocks);
     drive.submit(drive.idle_from(), Command::Read { range, into: Some(&mut contents) }).unwrap();
     let data = Data::Blocks(&contents);
-    copy.submit(SimTime::ZERO, Command::Write { range, data, hints: Hints::default(), fua: false }).unwrap();
+    copy.submit(SimTime::ZERO, Command::Write { range, data, hints: Hints::default(), fua: false })
+        .unwrap();
     copy
 }
 
 fn live_through_cuts<K: Kind>(name: &str, size: Size, shape: LineShape, buffer: u32, seed: u64) {
     let cuts: u64 = std::env::var("DOVETAIL_FSDV_CUTS").map_or(300, |text| text.parse().unwrap());
     let (rng, files) = (Rng::new(seed), Files { most: size.files, ..Files::default() });
-    let mut lab = Lab::<K> { kind: PhantomData, size, shape, buffer, rng, files, leaked: 0, cleaned: 0 };
+    let mut lab =
+        Lab::<K> { kind: PhantomData, size, shape, buffer, rng, files, leaked: 0, cleaned: 0 };
     let drive = lab.made();
     let mut fs = lab.mounted(drive, name);
     let mut erases = 0;

@@ -57,7 +57,9 @@ fn mount(drive: Drive, physical_pointers: bool) -> Fs {
 
 fn create(fs: &mut Fs, name: &str) -> Ino {
     let (root, caller) = (fs.root(), Caller::default());
-    fs.create(&caller, root, name.as_bytes(), &NewNode { mode: 0o100_644, rdev: (0, 0) }).unwrap().ino
+    fs.create(&caller, root, name.as_bytes(), &NewNode { mode: 0o100_644, rdev: (0, 0) })
+        .unwrap()
+        .ino
 }
 
 /// Each block says whose it is.

@@ -190,7 +190,8 @@ fn fsck_sees_pointers_to_places_that_hold_nothing() {
     run::<F2fs>(&mut fs, &mut rng);
     let ino = files.held.values().max_by_key(|(_, bytes)| bytes.len()).unwrap().0;
     let holders = fs.metadata_of(ino).unwrap();
-    let content = holders.iter().flat_map(|holder| &holder.pointers).find(|pointer| !pointer.is_metadata);
+    let content =
+        holders.iter().flat_map(|holder| &holder.pointers).find(|pointer| !pointer.is_metadata);
     let Address::Physical(place) = content.unwrap().target else { panic!("{content:?}") };
     let mut device = fs.unmount().unwrap();
     let first = device.info().capabilities.devirtualize.unwrap().first;
@@ -220,7 +221,9 @@ fn pointers_of_f2fs_can_be_rewritten_one_by_one() {
     assert_eq!((found[0], found[8191]), (2, 1));
     let nowhere = PointerPlace { slot: 7, ..inode.place_of(&first) };
     assert!(fs.rewrite_pointer(ino, nowhere, first.target).is_err());
-    for outside in [Address::Logical(0), Address::Physical(u64::from(u32::MAX)), Address::Logical(1 << 40)] {
+    for outside in
+        [Address::Logical(0), Address::Physical(u64::from(u32::MAX)), Address::Logical(1 << 40)]
+    {
         assert!(fs.rewrite_pointer(ino, inode.place_of(&first), outside).is_err(), "{outside:?}");
     }
 }

@@ -16,7 +16,9 @@ pub enum Error {
     #[error("the device failed: {0}")]
     Io(#[from] DeviceError),
     /// The superblock does not carry ext's magic number.
-    #[error("this is not an ext2, ext3 or ext4 volume: its magic number is {found:#06x} instead of 0xef53")]
+    #[error(
+        "this is not an ext2, ext3 or ext4 volume: its magic number is {found:#06x} instead of 0xef53"
+    )]
     NotExt {
         /// Value in the place of the magic number.
         found: u16,
@@ -92,7 +94,9 @@ pub enum Incompatible {
     #[error("the volume's journal lies on another device, which is not supported")]
     ExternalJournal,
     /// Block numbers reach the bit that tells physical addresses.
-    #[error("the volume has {blocks} blocks; pointers to physical addresses need fewer than {limit}")]
+    #[error(
+        "the volume has {blocks} blocks; pointers to physical addresses need fewer than {limit}"
+    )]
     NoSpareBit {
         /// Blocks of the volume.
         blocks: u64,

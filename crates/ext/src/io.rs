@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    Answer, BLOCK_SIZE, BlockBytes, Command, Content, DeviceError, DeviceSpace, Devirtualize, EventId,
-    Gatherer, Inode, LockId, SECTOR_SIZE, Scheduler, SchedulingHint, SectorRange, StreamId,
+    Answer, BLOCK_SIZE, BlockBytes, Command, Content, DeviceError, DeviceSpace, Devirtualize,
+    EventId, Gatherer, Inode, LockId, SECTOR_SIZE, Scheduler, SchedulingHint, SectorRange,
+    StreamId,
 };
 use dovetail_time::SimTime;
 use rustc_hash::FxHashMap;
@@ -149,7 +150,10 @@ impl<D: Scheduler> Io<D> {
 
     /// Submits what was gathered, then a command to a device that devirtualises, and waits for its
     /// answer.
-    pub(crate) fn devirtualize(&mut self, command: Devirtualize<'_>) -> Result<Answer, DeviceError> {
+    pub(crate) fn devirtualize(
+        &mut self,
+        command: Devirtualize<'_>,
+    ) -> Result<Answer, DeviceError> {
         self.kick()?;
         let answer = self.gatherer.perform(Command::Devirtualize(command))?;
         self.gatherer.wait_all();
@@ -237,7 +241,11 @@ impl<D: Scheduler> Io<D> {
     }
 
     /// The content of neighbouring blocks.
-    pub(crate) fn read_into(&mut self, block: u64, into: &mut [Content]) -> Result<(), DeviceError> {
+    pub(crate) fn read_into(
+        &mut self,
+        block: u64,
+        into: &mut [Content],
+    ) -> Result<(), DeviceError> {
         if self.per_lba() == 1 {
             let done = self.start_read(block, into)?;
             self.wait_read(done);
@@ -256,7 +264,11 @@ impl<D: Scheduler> Io<D> {
 
     /// Asks for the content of neighbouring blocks, which are as large as the device's, and says
     /// when it will be there.
-    pub(crate) fn start_read(&mut self, block: u64, into: &mut [Content]) -> Result<SimTime, DeviceError> {
+    pub(crate) fn start_read(
+        &mut self,
+        block: u64,
+        into: &mut [Content],
+    ) -> Result<SimTime, DeviceError> {
         self.start_read_of(self.lba(block), into)
     }
 
@@ -319,7 +331,8 @@ impl<D: Scheduler> Io<D> {
         let lba = block / per;
         let start = (block % per) as usize * self.block_size;
         let mut bytes = *bytes(&self.read_small(lba)?);
-        bytes[start..start + self.block_size].copy_from_slice(&self::bytes(&content)[..self.block_size]);
+        bytes[start..start + self.block_size]
+            .copy_from_slice(&self::bytes(&content)[..self.block_size]);
         let whole = Content::Bytes(Arc::new(bytes));
         self.remember(lba, whole.clone());
         Ok(whole)
@@ -357,7 +370,10 @@ impl<D: Scheduler> Io<D> {
 
     /// Gives blocks back to the device; nothing happens on one without discard.
     pub(crate) fn discard(&mut self, extents: &[(u64, u64)]) -> Result<(), DeviceError> {
-        if !self.device().info().capabilities.discard || extents.is_empty() || self.failure().is_some() {
+        if !self.device().info().capabilities.discard
+            || extents.is_empty()
+            || self.failure().is_some()
+        {
             return Ok(());
         }
         self.kick()?;
@@ -399,7 +415,9 @@ mod tests {
         io.write(Channel::Data, 5, filled(6)).unwrap();
         io.flush().unwrap();
         let mut again = Io::new(io.into_device(), 1024, SimTime::ZERO);
-        for (block, fill) in [(0, 1), (1, 7), (2, 3), (3, 4), (4, 5), (5, 6), (6, 0), (8, 0), (9, 9)] {
+        for (block, fill) in
+            [(0, 1), (1, 7), (2, 3), (3, 4), (4, 5), (5, 6), (6, 0), (8, 0), (9, 9)]
+        {
             assert_eq!(bytes(&again.read(block).unwrap())[..1024], [fill; 1024], "block {block}");
         }
     }

@@ -14,7 +14,8 @@ impl Places {
     /// Those of a device that has as many as there are numbers for at most, and that takes them
     /// back. Blocks of the volume must be blocks of the device.
     pub(crate) fn of(info: &DeviceInfo, block_size: u64) -> Self {
-        let usable = |space: &DeviceSpace| space.blocks <= PHYSICAL_BIT && info.capabilities.discard;
+        let usable =
+            |space: &DeviceSpace| space.blocks <= PHYSICAL_BIT && info.capabilities.discard;
         let space = info.capabilities.devirtualize.filter(usable);
         Self { space: space.filter(|_| block_size == dovetail_block::BLOCK_SIZE) }
     }

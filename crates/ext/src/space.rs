@@ -55,7 +55,8 @@ impl Space {
     /// Takes the first free blocks in `within`, at most `count`.
     pub(crate) fn take_next(&mut self, within: Range<u64>, count: u64) -> Option<Range<u64>> {
         let start = self.find(within.clone(), 1)?;
-        let free_until = self.next_taken(start).map_or(within.end, |taken| taken.start.min(within.end));
+        let free_until =
+            self.next_taken(start).map_or(within.end, |taken| taken.start.min(within.end));
         let found = start..free_until.min(start + count);
         self.take(found.clone());
         Some(found)

@@ -126,8 +126,10 @@ fn run_with(name: &str, volume: &Volume, profile: Profile, seeds: u64, steps: us
     for seed in seeds.clone() {
         let workload = Workload::run(volume, seed, profile, steps);
         let checked = workload.and_then(|workload| workload.check_cuts(Cuts::default()));
-        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-ext --test all crash::{name}");
-        tried += checked.unwrap_or_else(|what| panic!("{name}, seed {seed}: {what}\nalone: {alone}"));
+        let alone =
+            format!("DOVETAIL_SEED={seed} cargo test -p dovetail-ext --test all crash::{name}");
+        tried +=
+            checked.unwrap_or_else(|what| panic!("{name}, seed {seed}: {what}\nalone: {alone}"));
     }
     println!("{name}: {tried:?}");
     assert!(seeds.end - seeds.start == 1 || tried.cuts >= least, "{tried:?}");
@@ -178,8 +180,11 @@ fn long() {
 
 #[test]
 fn changes_in_one_tick() {
-    for (kind, options) in [("ext4", ""), ("ext4", "nodelalloc"), ("ext4", "data=journal"), ("ext3", "")] {
+    for (kind, options) in
+        [("ext4", ""), ("ext4", "nodelalloc"), ("ext4", "data=journal"), ("ext3", "")]
+    {
         let volume = Volume::new(&["-t", kind, "-b", "4096", "-I", "256"], options);
-        check_changes_in_one_tick(&volume).unwrap_or_else(|what| panic!("{kind} {options}: {what}"));
+        check_changes_in_one_tick(&volume)
+            .unwrap_or_else(|what| panic!("{kind} {options}: {what}"));
     }
 }

@@ -19,7 +19,8 @@ fn mount(device: MemoryDevice) -> Result<Ext<MemoryDevice>, dovetail_ext::Error>
 fn used(kind: &str) -> MemoryDevice {
     let device = TempImage::mke2fs(24 << 20, &kind.split(' ').collect::<Vec<_>>()).load();
     let mut subject = Subject::new(mount(device).unwrap());
-    let mut operations = Generator::new(5, Profile { file_end: 400_000, many: 300, ..Profile::default() });
+    let mut operations =
+        Generator::new(5, Profile { file_end: 400_000, many: 300, ..Profile::default() });
     for n in 0..1200 {
         let _ = subject.apply(&operations.next_step());
         if n == 900 {

@@ -6,11 +6,11 @@
 use crate::common::{TempImage, block, kernel_image, superblock_bytes, tool, tree};
 use dovetail_block::MemoryDevice;
 use dovetail_ext::format::{
-    BlockAddr, Compat, DirBlock, DirFormat, DxBlock, ExtentEntries, ExtentNode, FileType, Group, GroupFlags,
-    GroupNo, HashVersion, Incompat, Ino, Inode, InodeFlags, PointerWay, RoCompat, Superblock, bit,
-    bitmap_checksum, dir_block_checksums, dx_block_checksums, dx_table_offset, encode_inline_xattrs,
-    encode_xattr_block, extent_block_checksums, group_checksums, name_hash, parse_inline_xattrs,
-    parse_xattr_block, pointer, xattr_block_checksums, xattr_block_header,
+    BlockAddr, Compat, DirBlock, DirFormat, DxBlock, ExtentEntries, ExtentNode, FileType, Group,
+    GroupFlags, GroupNo, HashVersion, Incompat, Ino, Inode, InodeFlags, PointerWay, RoCompat,
+    Superblock, bit, bitmap_checksum, dir_block_checksums, dx_block_checksums, dx_table_offset,
+    encode_inline_xattrs, encode_xattr_block, extent_block_checksums, group_checksums, name_hash,
+    parse_inline_xattrs, parse_xattr_block, pointer, xattr_block_checksums, xattr_block_header,
 };
 
 /// The hash of each entry of a block of attributes.
@@ -175,12 +175,19 @@ impl Check {
         let way = PointerWay::to(block, self.superblock.block_size() / 4).unwrap();
         let (first, rest) = way.slots().split_first().unwrap();
         let start = inode.pointers()[*first as usize];
-        let down =
-            |at: u32, slot: &u32| if at == 0 { 0 } else { pointer(&self.block(BlockAddr(at.into())), *slot) };
+        let down = |at: u32, slot: &u32| {
+            if at == 0 { 0 } else { pointer(&self.block(BlockAddr(at.into())), *slot) }
+        };
         BlockAddr(rest.iter().fold(start, down).into())
     }
 
-    fn extents(&mut self, inode: &Inode, bytes: &[u8], at: BlockAddr, found: &mut Vec<(u32, BlockAddr)>) {
+    fn extents(
+        &mut self,
+        inode: &Inode,
+        bytes: &[u8],
+        at: BlockAddr,
+        found: &mut Vec<(u32, BlockAddr)>,
+    ) {
         let node = ExtentNode::parse(bytes, inode.ino, at).unwrap();
         let mut again = bytes.to_vec();
         node.encode(&mut again);
@@ -192,7 +199,8 @@ impl Check {
         match node.entries {
             ExtentEntries::Leaf(list) => {
                 let blocks = |e: dovetail_ext::format::Extent| {
-                    (0..u32::from(e.len)).map(move |n| (e.block + n, BlockAddr(e.start.0 + u64::from(n))))
+                    (0..u32::from(e.len))
+                        .map(move |n| (e.block + n, BlockAddr(e.start.0 + u64::from(n))))
                 };
                 found.extend(list.into_iter().flat_map(blocks));
             }
@@ -221,8 +229,11 @@ impl Check {
             self.seen.directory_blocks += 1;
         }
         if let Some(seed) = seed {
-            let sums =
-                if indexed { dx_block_checksums(&bytes, seed) } else { dir_block_checksums(&bytes, seed) };
+            let sums = if indexed {
+                dx_block_checksums(&bytes, seed)
+            } else {
+                dir_block_checksums(&bytes, seed)
+            };
             let (found, computed) = sums.unwrap();
             assert_eq!(found, computed, "directory {}, block {number}", dir.ino);
         }
@@ -245,7 +256,8 @@ impl Check {
         for (index, entry) in node.entries.iter().enumerate() {
             let leaf = self.block(self.clone_map(dir, entry.block));
             for record in DirBlock::new(&leaf, format, dir.ino, entry.block).entries() {
-                let (hash, _) = name_hash(record.unwrap().name, version, self.superblock.hash_seed).unwrap();
+                let (hash, _) =
+                    name_hash(record.unwrap().name, version, self.superblock.hash_seed).unwrap();
                 let position = node.position(hash);
                 assert!(
                     position == index || node.entries[index + 1].hash & 1 == 1,
@@ -259,8 +271,11 @@ impl Check {
         if !dir.flags.has(InodeFlags::EXTENTS) {
             return self.mapped(dir, block);
         }
-        let mut check =
-            Check { device: self.device.clone(), superblock: self.superblock.clone(), seen: Seen::default() };
+        let mut check = Check {
+            device: self.device.clone(),
+            superblock: self.superblock.clone(),
+            seen: Seen::default(),
+        };
         check.blocks_of(dir).into_iter().find(|(n, _)| *n == block).unwrap().1
     }
 }
@@ -268,7 +283,10 @@ impl Check {
 #[test]
 fn what_a_kernel_wrote_as_ext4() {
     let (superblock, seen) = check(kernel_image("ext4-default"));
-    assert!(superblock.compat.has(Compat::HAS_JOURNAL) && superblock.ro_compat.has(RoCompat::METADATA_CSUM));
+    assert!(
+        superblock.compat.has(Compat::HAS_JOURNAL)
+            && superblock.ro_compat.has(RoCompat::METADATA_CSUM)
+    );
     assert!(superblock.incompat.without(Incompat::WRITTEN) == Incompat(0));
     assert!(superblock.ro_compat.without(RoCompat::WRITTEN) == RoCompat(0));
     assert!(seen.inodes > 1000 && seen.extent_blocks > 0 && seen.directory_blocks > 20, "{seen:?}");
@@ -279,7 +297,10 @@ fn what_a_kernel_wrote_as_ext4() {
 fn what_a_kernel_wrote_as_ext3() {
     let (superblock, seen) = check(kernel_image("ext3-default"));
     assert_eq!(superblock.checksum_seed(), None);
-    assert!(seen.inodes > 1000 && seen.extent_blocks == 0 && seen.directory_blocks > 20, "{seen:?}");
+    assert!(
+        seen.inodes > 1000 && seen.extent_blocks == 0 && seen.directory_blocks > 20,
+        "{seen:?}"
+    );
     assert!(seen.index_blocks > 0 && seen.inline_xattrs > 0, "{seen:?}");
 }
 
@@ -311,9 +332,14 @@ fn names_have_the_hashes_that_debugfs_computes() {
     let seed = "01020304-0506-0708-090a-0b0c0d0e0f10";
     let words = [0x0403_0201, 0x0807_0605, 0x0C0B_0A09, 0x100F_0E0D];
     let long = "x".repeat(200);
-    for name in
-        ["a", "abcd", "lost+found", "a-name-of-thirty-two-bytes-00000", "\u{e4}\u{f6}\u{fc}-\u{65e5}", &long]
-    {
+    for name in [
+        "a",
+        "abcd",
+        "lost+found",
+        "a-name-of-thirty-two-bytes-00000",
+        "\u{e4}\u{f6}\u{fc}-\u{65e5}",
+        &long,
+    ] {
         for algorithm in 0..3 {
             for unsigned in [false, true] {
                 let number = algorithm + if unsigned { 3 } else { 0 };

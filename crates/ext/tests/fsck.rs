@@ -17,8 +17,12 @@ fn report(image: &MemoryDevice) -> Report {
 
 fn check_sound(image: &MemoryDevice, what: &str) -> Report {
     let report = report(image);
-    let bad: Vec<_> =
-        report.findings.iter().filter(|f| f.severity() > Severity::Note).map(ToString::to_string).collect();
+    let bad: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|f| f.severity() > Severity::Note)
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(bad, [""; 0], "{what}");
     report
 }
@@ -28,7 +32,11 @@ fn nothing_is_found_in_what_kernels_wrote() {
     for name in ["ext4-default", "ext3-default"] {
         let report = check_sound(&kernel_image(name), name);
         assert_eq!(report.findings, [], "{name}");
-        assert!(report.counts.inodes > 1000 && report.counts.names > 1000, "{name}: {:?}", report.counts);
+        assert!(
+            report.counts.inodes > 1000 && report.counts.names > 1000,
+            "{name}: {:?}",
+            report.counts
+        );
     }
     for name in ["ext4-crash", "ext3-crash"] {
         let report = check_sound(&kernel_image(name), name);
@@ -51,7 +59,8 @@ const SHAPES: [&[&str]; 8] = [
 fn populated(shape: &[&str], bytes: u64) -> TempImage {
     let folder = tempfile::tempdir().unwrap();
     tree::populate(folder.path());
-    let image = TempImage::mke2fs(bytes, &[shape, &["-d", folder.path().to_str().unwrap()]].concat());
+    let image =
+        TempImage::mke2fs(bytes, &[shape, &["-d", folder.path().to_str().unwrap()]].concat());
     run("e2fsck", &["-fyD", image.text()]);
     image
 }
@@ -150,7 +159,8 @@ fn random_damage_is_judged_as_by_e2fsck() {
         let blocks: Vec<_> = whole.used().map(|(lba, _)| lba).collect();
         for _ in 0..100 {
             let mut image = whole.clone();
-            let lba = if next(8) == 0 { Lba(0) } else { blocks[next(blocks.len() as u64) as usize] };
+            let lba =
+                if next(8) == 0 { Lba(0) } else { blocks[next(blocks.len() as u64) as usize] };
             let (byte, bit) = (next(4096) as usize, next(8));
             image.bytes_mut(lba).unwrap()[byte] ^= 1 << bit;
             let Some((theirs, text)) = e2fsck_finds(&image) else { continue };

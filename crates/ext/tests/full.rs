@@ -109,7 +109,9 @@ fn no_inodes_are_left() {
     let mut fs = mount("-t ext4 -b 1024 -N 64", 12, "");
     let root = fs.root();
     let made = (0..100)
-        .take_while(|n| allowed(fs.create(&Caller::default(), root, format!("a{n}").as_bytes(), &NODE)))
+        .take_while(|n| {
+            allowed(fs.create(&Caller::default(), root, format!("a{n}").as_bytes(), &NODE))
+        })
         .count();
     assert!((30..64).contains(&made), "{made}");
     fs.unlink(&Caller::default(), root, b"a5").unwrap();

@@ -24,8 +24,12 @@ struct LoopMount {
 impl LoopMount {
     fn new(image: &TempImage) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mount =
-            Command::new("mount").args(["-o", "loop"]).arg(&image.path).arg(folder.path()).output().unwrap();
+        let mount = Command::new("mount")
+            .args(["-o", "loop"])
+            .arg(&image.path)
+            .arg(folder.path())
+            .output()
+            .unwrap();
         assert!(mount.status.success(), "{}", String::from_utf8_lossy(&mount.stderr));
         Self { folder }
     }
@@ -47,8 +51,11 @@ impl Drop for LoopMount {
 }
 
 fn can_mount() -> bool {
-    let known = std::fs::read_to_string("/proc/filesystems").is_ok_and(|list| list.contains("ext4"));
-    let can = known && rustix::process::geteuid().is_root() && PathBuf::from("/dev/loop-control").exists();
+    let known =
+        std::fs::read_to_string("/proc/filesystems").is_ok_and(|list| list.contains("ext4"));
+    let can = known
+        && rustix::process::geteuid().is_root()
+        && PathBuf::from("/dev/loop-control").exists();
     if !can {
         println!("not root, or no ext4 or loop devices here: nothing is tested");
     }
@@ -143,7 +150,8 @@ fn remove_below(fs: &mut Ext<MemoryDevice>, dir: dovetail_vfs::Ino) {
         true
     })
     .unwrap();
-    for (name, ino, kind) in entries.into_iter().filter(|(name, ..)| name != b"." && name != b"..") {
+    for (name, ino, kind) in entries.into_iter().filter(|(name, ..)| name != b"." && name != b"..")
+    {
         if kind == 0o040_000 {
             remove_below(fs, ino);
             fs.rmdir(&Caller::default(), dir, &name).unwrap();

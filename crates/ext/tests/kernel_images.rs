@@ -31,10 +31,13 @@ fn check_tree(name: &str, lines: usize) {
 
     assert_eq!(different, [], "{name}");
     assert_eq!(equal, lines, "{name}");
-    let mut expected: Vec<_> =
-        manifest_lines(name).iter().map(|line| line["path"].as_str().unwrap().to_string()).collect();
+    let mut expected: Vec<_> = manifest_lines(name)
+        .iter()
+        .map(|line| line["path"].as_str().unwrap().to_string())
+        .collect();
     expected.sort();
-    let paths: Vec<_> = of_volume(&mut Volume::open(kernel_image(name)).unwrap()).into_keys().collect();
+    let paths: Vec<_> =
+        of_volume(&mut Volume::open(kernel_image(name)).unwrap()).into_keys().collect();
     assert_eq!(paths, expected, "a walk finds what the kernel finds, and nothing else");
 }
 

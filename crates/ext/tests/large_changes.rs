@@ -37,8 +37,10 @@ fn assert_clean(device: &MemoryDevice) {
 fn fill(fs: &mut Ext<MemoryDevice>, name: &[u8], blocks: u64) -> Ino {
     let file = create(fs, name);
     for first in (0..blocks).step_by(256) {
-        let contents: Vec<_> = (0..256).map(|n| Content::Pattern(Pattern::new(first + n))).collect();
-        fs.write_pages(&Caller::default(), file, (first * 4096, 256 * 4096), &contents, true).unwrap();
+        let contents: Vec<_> =
+            (0..256).map(|n| Content::Pattern(Pattern::new(first + n))).collect();
+        fs.write_pages(&Caller::default(), file, (first * 4096, 256 * 4096), &contents, true)
+            .unwrap();
     }
     fs.sync().unwrap();
     file
@@ -58,7 +60,8 @@ fn a_file_in_more_groups_than_the_journal_has_blocks_goes() {
         match way {
             0 => truncate(&mut fs, file, 5000),
             1 => {
-                fs.fallocate(&Caller::default(), file, Fallocate::PunchHole, 5000, 279_990 * 4096).unwrap();
+                fs.fallocate(&Caller::default(), file, Fallocate::PunchHole, 5000, 279_990 * 4096)
+                    .unwrap();
             }
             _ => {}
         }
@@ -94,9 +97,11 @@ fn an_orphan_in_more_groups_than_the_journal_has_blocks_goes() {
 #[test]
 fn a_journaled_file_with_more_revokes_than_the_journal_has_blocks_goes() {
     let options = Options::parse("data=journal").unwrap();
-    let mut fs = Ext::mount(new("-t ext4 -b 1024 -J size=1 -N 400", 400), options, SimTime::ZERO).unwrap();
+    let mut fs =
+        Ext::mount(new("-t ext4 -b 1024 -J size=1 -N 400", 400), options, SimTime::ZERO).unwrap();
     let file = create(&mut fs, b"file");
-    fs.fallocate(&Caller::default(), file, Fallocate::Reserve { keep_size: false }, 0, 300 << 20).unwrap();
+    fs.fallocate(&Caller::default(), file, Fallocate::Reserve { keep_size: false }, 0, 300 << 20)
+        .unwrap();
     truncate(&mut fs, file, 7);
     fs.sync().unwrap();
     assert_clean(&fs.unmount().unwrap());
@@ -143,7 +148,10 @@ fn cut_everywhere(
     let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
     let commits = fs.journal_events().commits;
     change(&mut fs, file);
-    assert!(fs.journal_events().commits > commits + 1, "the change was to take several transactions");
+    assert!(
+        fs.journal_events().commits > commits + 1,
+        "the change was to take several transactions"
+    );
     fs.sync().unwrap();
     drop(fs);
     let mut buffer = vec![0; SIZE as usize];
@@ -187,7 +195,8 @@ fn a_large_file_that_is_removed_when_the_power_is_cut_is_there_or_not() {
 fn a_large_hole_that_is_cut_short_is_a_part_of_it() {
     let content = content();
     let punch = |fs: &mut Ext<RecordingDevice<MemoryDevice>>, file| {
-        fs.fallocate(&Caller::default(), file, Fallocate::PunchHole, KEPT, SIZE - 2 * KEPT).unwrap();
+        fs.fallocate(&Caller::default(), file, Fallocate::PunchHole, KEPT, SIZE - 2 * KEPT)
+            .unwrap();
     };
     let hole = KEPT as usize..(SIZE - KEPT) as usize;
     cut_everywhere(punch, |found| {

@@ -83,11 +83,16 @@ fn what_is_not_supported_is_named() {
     let error = refuse(&["-t", "ext4", "-O", "inline_data,encrypt"]);
     let features = Incompat::INLINE_DATA.with(Incompat::ENCRYPT);
     assert_eq!(error, Incompatible::Features(features).into());
-    assert_eq!(error.to_string(), "the volume uses features that are not supported: inline_data encrypt");
+    assert_eq!(
+        error.to_string(),
+        "the volume uses features that are not supported: inline_data encrypt"
+    );
     let error = refuse(&["-O", "journal_dev"]);
     assert_eq!(error.to_string(), "the volume uses features that are not supported: journal_dev");
-    let volume =
-        Volume::open(TempImage::mke2fs(64 << 20, &["-t", "ext4", "-O", "quota,orphan_file"]).load()).unwrap();
+    let volume = Volume::open(
+        TempImage::mke2fs(64 << 20, &["-t", "ext4", "-O", "quota,orphan_file"]).load(),
+    )
+    .unwrap();
     let others = volume.superblock().ro_compat.without(RoCompat::WRITTEN);
     assert_eq!(others.to_string(), "quota");
     assert!(volume.superblock().compat.has(Compat::ORPHAN_FILE));

@@ -53,7 +53,8 @@ fn made(bytes: u64, options: &MkfsOptions) -> MemoryDevice {
 /// Lets the KiB written, and the checksum over them, be zero in every copy of the superblock.
 fn without_counter(device: &mut MemoryDevice) {
     let superblock = Superblock::parse(&common::superblock_bytes(device), GroupNo(0)).unwrap();
-    for group in (0..superblock.group_count()).map(GroupNo).filter(|&group| superblock.has_superblock(group))
+    for group in
+        (0..superblock.group_count()).map(GroupNo).filter(|&group| superblock.has_superblock(group))
     {
         let start = superblock.group_start(group).0 * u64::from(superblock.block_size());
         let start = if group.0 == 0 { 1024 } else { start };
@@ -73,7 +74,8 @@ fn check_same(bytes: u64, options: &MkfsOptions, arguments: &[&str]) {
     without_counter(&mut found);
     let blocks = expected.info().blocks;
     let zeros = [0; 4096];
-    let first = (0..4096).find(|&at| expected.bytes(Lba(0)).unwrap()[at] != found.bytes(Lba(0)).unwrap()[at]);
+    let first = (0..4096)
+        .find(|&at| expected.bytes(Lba(0)).unwrap()[at] != found.bytes(Lba(0)).unwrap()[at]);
     assert_eq!(first, None, "{bytes} bytes, {arguments:?}: a byte of the first block");
     let different: Vec<_> = (0..blocks)
         .map(Lba)
@@ -89,7 +91,9 @@ fn check_same(bytes: u64, options: &MkfsOptions, arguments: &[&str]) {
 fn defaults_are_those_of_mke2fs_byte_for_byte() {
     // KiB: one group; a few; a last group that is too small; a flex group that begins anew; 2 and 4
     // KiB blocks' sizes
-    for kib in [1024, 2560, 4096, 8192, 8256, 32_768, 65_536, 139_264, 139_272, 147_456, 204_800, 400_000] {
+    for kib in
+        [1024, 2560, 4096, 8192, 8256, 32_768, 65_536, 139_264, 139_272, 147_456, 204_800, 400_000]
+    {
         for (kind, name) in [(Kind::Ext2, "ext2"), (Kind::Ext3, "ext3"), (Kind::Ext4, "ext4")] {
             check_same(kib << 10, &options(kind), &["-t", name]);
         }
@@ -108,18 +112,26 @@ fn other_shapes_are_those_of_mke2fs_byte_for_byte() {
         o.ro_compat = o.ro_compat.with(RoCompat::GDT_CSUM);
         o
     };
-    let narrow = |o: MkfsOptions| MkfsOptions { incompat: o.incompat.without(Incompat::BITS_64), ..o };
-    let apart = |o: MkfsOptions| MkfsOptions { incompat: o.incompat.without(Incompat::FLEX_BG), ..o };
+    let narrow =
+        |o: MkfsOptions| MkfsOptions { incompat: o.incompat.without(Incompat::BITS_64), ..o };
+    let apart =
+        |o: MkfsOptions| MkfsOptions { incompat: o.incompat.without(Incompat::FLEX_BG), ..o };
     let small_inodes = |o: MkfsOptions| MkfsOptions { inode_size: 128, ..o };
     let shapes: [(MkfsOptions, &[&str]); 12] = [
         (MkfsOptions { block_size: Some(4096), ..ext4() }, &["-t", "ext4", "-b", "4096"]),
         (MkfsOptions { block_size: Some(2048), ..ext4() }, &["-t", "ext4", "-b", "2048"]),
-        (MkfsOptions { block_size: Some(2048), ..options(Kind::Ext3) }, &["-t", "ext3", "-b", "2048"]),
+        (
+            MkfsOptions { block_size: Some(2048), ..options(Kind::Ext3) },
+            &["-t", "ext3", "-b", "2048"],
+        ),
         (small_inodes(ext4()), &["-t", "ext4", "-I", "128"]),
         (small_inodes(options(Kind::Ext3)), &["-t", "ext3", "-I", "128"]),
         (no_checksums(ext4()), &["-t", "ext4", "-O", "^metadata_csum"]),
         (uninit(ext4()), &["-t", "ext4", "-O", "^metadata_csum,uninit_bg"]),
-        (uninit(narrow(apart(ext4()))), &["-t", "ext4", "-O", "^metadata_csum,uninit_bg,^64bit,^flex_bg"]),
+        (
+            uninit(narrow(apart(ext4()))),
+            &["-t", "ext4", "-O", "^metadata_csum,uninit_bg,^64bit,^flex_bg"],
+        ),
         (apart(ext4()), &["-t", "ext4", "-O", "^flex_bg"]),
         (
             MkfsOptions { incompat: ext4().incompat.with(Incompat::CSUM_SEED), ..ext4() },
@@ -152,8 +164,9 @@ fn other_shapes_are_those_of_mke2fs_byte_for_byte() {
 /// Groups and sizes by dumpe2fs, and the first files by debugfs.
 fn description(image: &TempImage) -> String {
     let text = tool("dumpe2fs", &[image.text()]);
-    let lines =
-        text.lines().filter(|line| !line.starts_with("Lifetime writes") && !line.starts_with("Checksum:"));
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("Lifetime writes") && !line.starts_with("Checksum:"));
     let mut all = lines.map(|line| format!("{line}\n")).collect::<String>();
     for ino in [1, 2, 7, 8, 11] {
         let stat = tool("debugfs", &["-R", &format!("stat <{ino}>"), image.text()]);
@@ -225,7 +238,9 @@ fn what_was_on_the_device_does_not_matter() {
 fn what_does_not_fit_is_refused_before_anything_is_written() {
     let refused = |blocks: u64, options: &MkfsOptions| {
         let mut device = MemoryDevice::new(blocks);
-        let Err(Error::Mkfs(error)) = mkfs(&mut device, options) else { panic!("made on {blocks} blocks") };
+        let Err(Error::Mkfs(error)) = mkfs(&mut device, options) else {
+            panic!("made on {blocks} blocks")
+        };
         assert_eq!(device.used().count(), 0);
         error
     };
@@ -233,7 +248,10 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
     assert!(matches!(refused(0, &options(Kind::Ext3)), MkfsError::TooSmall { .. }));
     assert!(matches!(refused(1 << 33, &options(Kind::Ext4)), MkfsError::TooLarge { .. }));
     let journal = MkfsOptions { journal_blocks: Some(1000), ..options(Kind::Ext4) };
-    assert!(matches!(refused(1 << 16, &journal), MkfsError::Journal { blocks: 1000, min: 1024, .. }));
+    assert!(matches!(
+        refused(1 << 16, &journal),
+        MkfsError::Journal { blocks: 1000, min: 1024, .. }
+    ));
     let journal = MkfsOptions { journal_blocks: Some(200_000), ..options(Kind::Ext4) };
     assert!(matches!(refused(1 << 16, &journal), MkfsError::Journal { blocks: 200_000, .. }));
 }

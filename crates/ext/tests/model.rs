@@ -57,7 +57,11 @@ fn assert_clean(device: &MemoryDevice, place: &str) {
             || line.trim().is_empty()
     };
     let strange: Vec<_> = text.lines().filter(|line| !known(line)).collect();
-    assert!(output.status.code() == Some(0) && strange.is_empty(), "{place}: {:?}: {text}", output.status);
+    assert!(
+        output.status.code() == Some(0) && strange.is_empty(),
+        "{place}: {:?}: {text}",
+        output.status
+    );
 }
 
 /// A volume of a kind that mke2fs knows.
@@ -158,7 +162,13 @@ fn with_other_options() {
 
 #[test]
 fn with_little_memory() {
-    let little = Options { page_cache_bytes: 1 << 18, meta_cache_bytes: 1 << 16, ..Options::default() };
+    let little =
+        Options { page_cache_bytes: 1 << 18, meta_cache_bytes: 1 << 16, ..Options::default() };
     compare_with("little memory", &Kind::new("-t ext4 -b 4096", 4096, false), &little, 6);
-    compare_with("little memory, ext3", &Kind::new("-t ext3 -I 256 -b 1024", 1024, true), &little, 3);
+    compare_with(
+        "little memory, ext3",
+        &Kind::new("-t ext3 -I 256 -b 1024", 1024, true),
+        &little,
+        3,
+    );
 }

@@ -18,7 +18,10 @@ fn mount(device: MemoryDevice, options: &str) -> Ext<MemoryDevice> {
 }
 
 fn at(seconds: i64) -> Caller {
-    Caller { now: Timestamp { seconds: 1_700_000_000 + seconds, nanoseconds: 0 }, ..Caller::default() }
+    Caller {
+        now: Timestamp { seconds: 1_700_000_000 + seconds, nanoseconds: 0 },
+        ..Caller::default()
+    }
 }
 
 fn manifest(device: &MemoryDevice) -> Manifest {
@@ -55,7 +58,9 @@ fn empty(mke2fs: &str) -> MemoryDevice {
 #[test]
 fn features_that_are_not_kept_right_are_refused_by_name() {
     let refused = |device: &MemoryDevice, options: &str| {
-        Ext::mount(device.clone(), Options::parse(options).unwrap(), SimTime::ZERO).unwrap_err().to_string()
+        Ext::mount(device.clone(), Options::parse(options).unwrap(), SimTime::ZERO)
+            .unwrap_err()
+            .to_string()
     };
     let ext2 = empty("-t ext2 -b 4096");
     assert!(refused(&ext2, "").contains("no journal"), "{}", refused(&ext2, ""));
@@ -185,7 +190,10 @@ fn a_directory_of_many_names() {
         let mut fs = mount(empty(&format!("{kind} -N 64")), "");
         let root = fs.root();
         let file = fs.create(&at(1), root, b"file", &NODE).unwrap().ino;
-        let dir = fs.create(&at(1), root, b"dir", &NewNode { mode: 0o040_755, rdev: (0, 0) }).unwrap().ino;
+        let dir = fs
+            .create(&at(1), root, b"dir", &NewNode { mode: 0o040_755, rdev: (0, 0) })
+            .unwrap()
+            .ino;
         let name = |n: u32| format!("a-name-that-is-not-so-short-{n:08}");
         for n in 0..count {
             fs.link(&at(2), file, dir, name(n).as_bytes()).unwrap();
@@ -240,7 +248,9 @@ fn freed_metadata_is_not_replayed_over_content() {
 /// damaged, not even what lay in a table of inodes before the volume was made.
 #[test]
 fn numbers_of_old_handles_find_what_has_a_name() {
-    for features in ["-t ext4 -b 4096", "-t ext3 -b 1024", "-t ext4 -b 1024 -O ^metadata_csum,uninit_bg"] {
+    for features in
+        ["-t ext4 -b 4096", "-t ext3 -b 1024", "-t ext4 -b 1024 -O ^metadata_csum,uninit_bg"]
+    {
         let mut fs = mount(empty(features), "");
         let root = fs.root();
         let lost = fs.lookup(root, b"lost+found").unwrap().ino;

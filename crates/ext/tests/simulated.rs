@@ -9,8 +9,8 @@ use std::rc::Rc;
 use crate::common::TempImage;
 
 use dovetail_block::{
-    BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, EventId, MemoryDevice, Pattern,
-    Scheduler, SchedulingHint,
+    BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, EventId, MemoryDevice,
+    Pattern, Scheduler, SchedulingHint,
 };
 use dovetail_ext::{Ext, Options};
 use dovetail_time::{Rng, SimTime};
@@ -49,7 +49,10 @@ fn run(mke2fs: &str, options: &str) {
     let pieces = fs.pieces(file).unwrap();
     assert!((1..400).contains(&pieces), "{pieces}");
     let cells = fs.occupancy(10);
-    assert!(cells.iter().any(|&share| share > 0.1) && cells.iter().all(|share| (0.0..=1.0).contains(share)));
+    assert!(
+        cells.iter().any(|&share| share > 0.1)
+            && cells.iter().all(|share| (0.0..=1.0).contains(share))
+    );
     let mut again = Ext::mount(fs.device().clone(), Options::default(), SimTime::ZERO).unwrap();
     let mut found = vec![Content::default(); 3000];
     again.read_pages(file, 0, &mut found, true).unwrap();
@@ -72,7 +75,8 @@ fn a_file_written_in_order_lies_in_order() {
         for mib in 0..32 {
             let contents: Vec<Content> =
                 (0..256).map(|i| Content::Pattern(Pattern::named(1, mib * 256 + i, 1))).collect();
-            fs.write_pages(&Caller::default(), file, (mib << 20, 1 << 20), &contents, false).unwrap();
+            fs.write_pages(&Caller::default(), file, (mib << 20, 1 << 20), &contents, false)
+                .unwrap();
         }
         fs.sync().unwrap();
         let pieces = fs.pieces(file).unwrap();
@@ -91,7 +95,8 @@ fn files_that_grow_side_by_side_stay_apart() {
         for n in 0..1000 {
             for ino in [file, other] {
                 let contents = [Content::Pattern(Pattern::named(ino.0, n, 1))];
-                fs.write_pages(&Caller::default(), ino, (n * 4096, 4096), &contents, false).unwrap();
+                fs.write_pages(&Caller::default(), ino, (n * 4096, 4096), &contents, false)
+                    .unwrap();
                 fs.fsync(ino, false).unwrap();
             }
         }
@@ -158,9 +163,11 @@ fn an_fsync_waits_only_for_a_commit_that_has_its_file() {
 /// Space of a removed file waits for a commit. A write that needs it commits and goes on.
 #[test]
 fn a_write_finds_the_room_of_a_file_that_was_just_removed() {
-    for (mke2fs, options) in
-        [("-t ext4 -b 4096", ""), ("-t ext4 -b 4096", "nodelalloc"), ("-t ext3 -b 4096", "data=journal")]
-    {
+    for (mke2fs, options) in [
+        ("-t ext4 -b 4096", ""),
+        ("-t ext4 -b 4096", "nodelalloc"),
+        ("-t ext3 -b 4096", "data=journal"),
+    ] {
         let (mut fs, first) = volume(mke2fs, options);
         let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
         let mebibytes = fs.statfs().unwrap().free * 6 / 10 / 256;
@@ -170,7 +177,8 @@ fn a_write_finds_the_room_of_a_file_that_was_just_removed() {
             second += 1;
             Caller { now: Timestamp { seconds: second, nanoseconds: 0 }, ..Caller::default() }
         };
-        let contents: Vec<Content> = (0..256).map(|i| Content::Pattern(Pattern::named(1, i, 1))).collect();
+        let contents: Vec<Content> =
+            (0..256).map(|i| Content::Pattern(Pattern::named(1, i, 1))).collect();
         for mib in 0..mebibytes {
             fs.write_pages(&caller(), first, (mib << 20, 1 << 20), &contents, false).unwrap();
         }
@@ -179,11 +187,14 @@ fn a_write_finds_the_room_of_a_file_that_was_just_removed() {
         let second = fs.create(&caller(), root, b"next", &node).unwrap().ino;
         for mib in 0..mebibytes {
             let written = fs.write_pages(&caller(), second, (mib << 20, 1 << 20), &contents, false);
-            written.unwrap_or_else(|error| panic!("{mke2fs} {options}: MiB {mib} of {mebibytes}: {error}"));
+            written.unwrap_or_else(|error| {
+                panic!("{mke2fs} {options}: MiB {mib} of {mebibytes}: {error}")
+            });
         }
         let third = fs.create(&caller(), root, b"too much", &node).unwrap().ino;
-        let last = (0..mebibytes)
-            .find_map(|mib| fs.write_pages(&caller(), third, (mib << 20, 1 << 20), &contents, false).err());
+        let last = (0..mebibytes).find_map(|mib| {
+            fs.write_pages(&caller(), third, (mib << 20, 1 << 20), &contents, false).err()
+        });
         assert_eq!(last, Some(Error::NoSpace), "{mke2fs} {options}");
         fs.sync().unwrap();
     }

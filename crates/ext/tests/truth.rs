@@ -111,7 +111,8 @@ impl Run {
     /// Writes `count` blocks of each file at random, none twice, with an fsync after every tenth;
     /// then a sync. The clock ticks `ticks` times in 1000 fsyncs.
     fn overwrite(&mut self, count: u64, ticks: u64) -> Counts {
-        let orders: Vec<_> = (0..self.files.len()).map(|job| shuffled(self.blocks, 1 + job as u64)).collect();
+        let orders: Vec<_> =
+            (0..self.files.len()).map(|job| shuffled(self.blocks, 1 + job as u64)).collect();
         for n in 0..count as usize {
             for (file, order) in self.files.iter().zip(&orders) {
                 let caller = at(1 + self.fsyncs * ticks / 1000);
@@ -148,7 +149,8 @@ fn a_small_file_overwritten_with_fsyncs() {
 
 #[test]
 fn the_kernel_lies_between_no_commit_and_one_for_each_fsync() {
-    let (few, many) = (prepared(1, 4 * MIB).overwrite(1024, 0), prepared(1, 4 * MIB).overwrite(1024, 1000));
+    let (few, many) =
+        (prepared(1, 4 * MIB).overwrite(1024, 0), prepared(1, 4 * MIB).overwrite(1024, 1000));
     println!("{few:?} {many:?}");
     assert!(few.bytes < 4_259_840 && 4_259_840 < many.bytes);
     assert_eq!(few.bytes, 1024 * 4096 + 3 * 4096, "one commit for the first tick");

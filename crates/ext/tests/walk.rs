@@ -119,7 +119,8 @@ fn the_walk_finds_what_debugfs_finds_from_the_bottom_up() {
         let covered = |(_, pointer): &(PointerPlace, Pointer)| {
             pointer.file_block..pointer.file_block + u64::from(pointer.blocks)
         };
-        let mut mapped: Vec<u64> = pointers(&walked).iter().filter(data).flat_map(covered).collect();
+        let mut mapped: Vec<u64> =
+            pointers(&walked).iter().filter(data).flat_map(covered).collect();
         mapped.sort_unstable();
         assert_eq!(mapped, blocks().collect::<Vec<_>>(), "{volume}");
     }
@@ -132,7 +133,9 @@ fn what_every_pointer_leads_to_can_move() {
         let file = fill(&mut fs);
         let before = fs.metadata_of(file).unwrap();
         // from the bottom up a block of pointers moves after those in it, so that places hold
-        for (n, (place, old)) in pointers(&before).into_iter().enumerate().filter(|(n, _)| n % 3 != 1) {
+        for (n, (place, old)) in
+            pointers(&before).into_iter().enumerate().filter(|(n, _)| n % 3 != 1)
+        {
             let moved = fs.relocate(file, place, 20_000).unwrap();
             assert_ne!(moved, old.target, "pointer {n}");
         }
@@ -156,11 +159,16 @@ fn after_a_power_cut_there_is_the_old_pointer_or_the_new_one() {
         let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
         let before = fs.metadata_of(file).unwrap();
         let leaf = before.iter().find(|block| block.holder != Holder::Inode).unwrap();
-        let above = before.iter().flat_map(|block| block.pointers.iter().map(move |found| (block, found)));
-        let (parent, pointer) =
-            above.into_iter().find(|(_, found)| Holder::Block(found.target) == leaf.holder).unwrap();
-        let moves =
-            [(leaf.place_of(&leaf.pointers[1]), leaf.pointers[1]), (parent.place_of(pointer), *pointer)];
+        let above =
+            before.iter().flat_map(|block| block.pointers.iter().map(move |found| (block, found)));
+        let (parent, pointer) = above
+            .into_iter()
+            .find(|(_, found)| Holder::Block(found.target) == leaf.holder)
+            .unwrap();
+        let moves = [
+            (leaf.place_of(&leaf.pointers[1]), leaf.pointers[1]),
+            (parent.place_of(pointer), *pointer),
+        ];
         let expected: Vec<_> = moves
             .iter()
             .map(|&(place, old)| {
@@ -208,8 +216,9 @@ fn a_physical_address_comes_through_and_is_not_read() {
         assert!(now.contains(&(place, changed)), "{volume}");
         let offset = old.file_block * BLOCK as u64;
         let mut bytes = [0; BLOCK];
-        let unsupported =
-            |result: Result<(), Error>| assert!(matches!(result, Err(Error::Unsupported(_))), "{result:?}");
+        let unsupported = |result: Result<(), Error>| {
+            assert!(matches!(result, Err(Error::Unsupported(_))), "{result:?}")
+        };
         unsupported(fs.read(file, offset, &mut bytes).map(drop));
         unsupported(fs.write(&Caller::default(), file, offset, &bytes).map(drop));
         unsupported(fs.relocate(file, place, 20_000).map(drop));
@@ -304,8 +313,9 @@ fn what_is_no_pointer_or_no_address_is_refused() {
         let file = fill(&mut fs);
         let walked = fs.metadata_of(file).unwrap();
         let (place, _) = pointers(&walked)[0];
-        let refused =
-            |result: Result<(), Error>| assert!(matches!(result, Err(Error::Invalid(_))), "{result:?}");
+        let refused = |result: Result<(), Error>| {
+            assert!(matches!(result, Err(Error::Invalid(_))), "{result:?}")
+        };
         refused(fs.rewrite_pointer(
             file,
             PointerPlace { slot: place.slot + 1, ..place },

@@ -14,8 +14,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use dovetail_block::{
-    AREA_BLOCKS, AREAS, BlockDevice, Capabilities, Command, Completion, Content, DeviceError, DeviceInfo,
-    Pattern, RemapLimits, Thin,
+    AREA_BLOCKS, AREAS, BlockDevice, Capabilities, Command, Completion, Content, DeviceError,
+    DeviceInfo, Pattern, RemapLimits, Thin,
 };
 use dovetail_f2fs::format::Variant;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
@@ -71,7 +71,10 @@ impl BlockDevice for Flat {
             };
         }
         let thin = Some(Thin::new(self.area, 1));
-        DeviceInfo { blocks: AREAS * AREA_BLOCKS, capabilities: Capabilities { discard: true, thin, ..base } }
+        DeviceInfo {
+            blocks: AREAS * AREA_BLOCKS,
+            capabilities: Capabilities { discard: true, thin, ..base },
+        }
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
@@ -98,10 +101,14 @@ impl BlockDevice for Flat {
 dovetail_block::performs_at_once!(Flat);
 
 fn main() {
-    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    for (name, mode) in
-        [("lfs", Mode::Lfs), ("iplfs", Mode::Lfs), ("adaptive", Mode::Adaptive), ("rm-ipu", Mode::RmIpu)]
-    {
+    let wanted =
+        std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    for (name, mode) in [
+        ("lfs", Mode::Lfs),
+        ("iplfs", Mode::Lfs),
+        ("adaptive", Mode::Adaptive),
+        ("rm-ipu", Mode::RmIpu),
+    ] {
         for percent in [50, 80] {
             let synced = format!("{name}, {percent} % full, sync every {SYNC_EVERY}");
             if synced.starts_with(&wanted) {
@@ -134,7 +141,8 @@ fn measure(
     let blocks = fs.statfs().unwrap().free * percent / 100;
     let write = |fs: &mut F2fs<Flat>, block: u64, n: u64| {
         let content = [Content::Pattern(Pattern::new(n))];
-        fs.write_pages(&Caller::default(), ino, (block * 4096, 4096), &content, mode == Mode::Lfs).unwrap();
+        fs.write_pages(&Caller::default(), ino, (block * 4096, 4096), &content, mode == Mode::Lfs)
+            .unwrap();
     };
     (0..blocks).for_each(|block| write(&mut fs, block, block));
     let mut rng = Rng::new(1);
@@ -175,5 +183,8 @@ fn touches(len: usize) {
         at = array[(at ^ n as usize) % len] as usize;
     }
     black_box(at);
-    println!("three dependent touches: {:.2} million/s", COUNT as f64 / start.elapsed().as_secs_f64() / 1e6);
+    println!(
+        "three dependent touches: {:.2} million/s",
+        COUNT as f64 / start.elapsed().as_secs_f64() / 1e6
+    );
 }

@@ -22,7 +22,8 @@ impl DeviceAddresses {
     /// Those of a device that has as many as there are numbers for at most, and that takes them
     /// back.
     pub(crate) fn of(info: &DeviceInfo) -> Self {
-        let usable = |space: &DeviceSpace| space.blocks <= MAX_DEVICE_ADDRESSES && info.capabilities.discard;
+        let usable =
+            |space: &DeviceSpace| space.blocks <= MAX_DEVICE_ADDRESSES && info.capabilities.discard;
         Self { space: info.capabilities.devirtualize.filter(usable) }
     }
 
@@ -87,9 +88,12 @@ mod tests {
             assert_eq!(BlockAddr::narrow(address.low()), address);
             assert_eq!(all.lba(address), Lba(1000 + number));
         }
-        for other in
-            [BlockAddr::NULL, BlockAddr::NEW, BlockAddr::COMPRESSED, BlockAddr(DEVICE_ADDRESS_BIT - 1)]
-        {
+        for other in [
+            BlockAddr::NULL,
+            BlockAddr::NEW,
+            BlockAddr::COMPRESSED,
+            BlockAddr(DEVICE_ADDRESS_BIT - 1),
+        ] {
             assert!(!all.has(other), "{other}");
         }
         assert!(!addresses(10).has(BlockAddr(DEVICE_ADDRESS_BIT + 10)));

@@ -55,7 +55,9 @@ pub enum Incompatible {
     #[error("the volume uses features that are not supported: {0}")]
     Features(crate::format::Features),
     /// The volume extends over several devices.
-    #[error("the volume extends over several devices (the next one is {next}), which is not supported")]
+    #[error(
+        "the volume extends over several devices (the next one is {next}), which is not supported"
+    )]
     MultiDevice {
         /// The path of the second device, as mkfs.f2fs recorded it.
         next: String,
@@ -64,7 +66,9 @@ pub enum Incompatible {
     #[error("the volume uses {0}, which is read but not written: mount it with the option ro")]
     Unmaintained(crate::format::Features),
     /// The last checkpoint says that something is wrong or unfinished.
-    #[error("the last checkpoint is marked \"{0}\": check the volume first, or mount it with the option ro")]
+    #[error(
+        "the last checkpoint is marked \"{0}\": check the volume first, or mount it with the option ro"
+    )]
     CheckpointState(crate::format::CheckpointFlags),
     /// A mount option that needs a device that can remap.
     #[error(
@@ -99,7 +103,9 @@ pub enum Incompatible {
     #[error("letting pointers lead to the device's own addresses needs {0}: that")]
     DeviceAddresses(&'static str),
     /// Addresses of the volume reach the bit that tells places of the device.
-    #[error("the volume has {blocks} blocks; pointers to the device's own addresses need fewer than {limit}")]
+    #[error(
+        "the volume has {blocks} blocks; pointers to the device's own addresses need fewer than {limit}"
+    )]
     NoSpareBit {
         /// Blocks of the volume.
         blocks: u64,
@@ -209,7 +215,9 @@ pub enum Damage {
     #[error("nid {0} is used and has no node")]
     NoNode(Nid),
     /// A list of extended attributes that does not fit its area.
-    #[error("extended attributes of inode {ino}: the entry at byte {offset} goes beyond the end at {end}")]
+    #[error(
+        "extended attributes of inode {ino}: the entry at byte {offset} goes beyond the end at {end}"
+    )]
     XattrOverrun {
         /// The inode.
         ino: Nid,
@@ -232,7 +240,9 @@ pub enum Damage {
     #[error("block {0} is in use, and the SIT says that it holds nothing")]
     NotValid(BlockAddr),
     /// A block whose summary names an owner that does not point to it.
-    #[error("block {address} is valid, and node {nid}, its owner by the summary, does not point to it")]
+    #[error(
+        "block {address} is valid, and node {nid}, its owner by the summary, does not point to it"
+    )]
     Owner {
         /// The block.
         address: BlockAddr,

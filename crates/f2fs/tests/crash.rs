@@ -7,7 +7,9 @@
 
 use std::sync::OnceLock;
 
-use crate::common::iplfs::{all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount};
+use crate::common::iplfs::{
+    all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount,
+};
 use crate::common::mkfs;
 use dovetail_block::{MemoryDevice, RemapLimits};
 use dovetail_f2fs::fsck::{self, Severity};
@@ -31,7 +33,13 @@ struct Volume {
 
 impl Volume {
     fn new(mkfs: &[&'static str], options: &'static str) -> Self {
-        Self { mkfs: mkfs.to_vec(), options, gc_urgent: false, limits: None, empty: OnceLock::new() }
+        Self {
+            mkfs: mkfs.to_vec(),
+            options,
+            gc_urgent: false,
+            limits: None,
+            empty: OnceLock::new(),
+        }
     }
 }
 
@@ -81,8 +89,10 @@ fn run(name: &str, volume: &impl Mountable, seeds: u64, steps: usize, least: usi
     for seed in seeds.clone() {
         let workload = Workload::run(volume, seed, profile, steps);
         let checked = workload.and_then(|workload| workload.check_cuts(Cuts::default()));
-        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-f2fs --test all crash::{name}");
-        tried += checked.unwrap_or_else(|what| panic!("{name}, seed {seed}: {what}\nalone: {alone}"));
+        let alone =
+            format!("DOVETAIL_SEED={seed} cargo test -p dovetail-f2fs --test all crash::{name}");
+        tried +=
+            checked.unwrap_or_else(|what| panic!("{name}, seed {seed}: {what}\nalone: {alone}"));
     }
     println!("{name}: {tried:?}");
     assert!(seeds.end - seeds.start == 1 || tried.cuts >= least, "{tried:?}");
@@ -215,7 +225,13 @@ impl Mountable for Iplfs {
 fn iplfs_volumes() {
     run("iplfs_volumes", &Iplfs::new("nolazytime"), 60, 120, 3000);
     let mkfs = MkfsOptions { features: all_features(), ..iplfs_options() };
-    run("iplfs_volumes", &Iplfs { mkfs, ..Iplfs::new("nolazytime,fsync_mode=strict") }, 10, 120, 500);
+    run(
+        "iplfs_volumes",
+        &Iplfs { mkfs, ..Iplfs::new("nolazytime,fsync_mode=strict") },
+        10,
+        120,
+        500,
+    );
 }
 
 #[test]
@@ -234,12 +250,16 @@ fn iplfs_volumes_with_little_room() {
 
 #[test]
 fn changes_in_one_tick() {
-    for options in ["", "nolazytime,fsync_mode=strict", "mode=lfs", "mode=rm-ipu", "mode=rm-ipu,remap=fsync"]
+    for options in
+        ["", "nolazytime,fsync_mode=strict", "mode=lfs", "mode=rm-ipu", "mode=rm-ipu,remap=fsync"]
     {
         let checked = check_changes_in_one_tick(&Volume::new(&[], options));
         checked.unwrap_or_else(|what| panic!("{options}: {what}"));
-        let checked =
-            check_changes_in_one_tick(&Iplfs::new(if options.contains("rm-ipu") { "" } else { options }));
+        let checked = check_changes_in_one_tick(&Iplfs::new(if options.contains("rm-ipu") {
+            ""
+        } else {
+            options
+        }));
         checked.unwrap_or_else(|what| panic!("iplfs, {options}: {what}"));
     }
 }

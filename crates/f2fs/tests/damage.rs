@@ -101,7 +101,10 @@ fn damaged_clusters_are_named() {
     for name in ["lz4", "lzo", "lzo-rle"] {
         assert!(matches!(fault_with(&format!("{name}/text"), 2, 8), ClusterFault::Length { .. }));
         let short = fault_with(&format!("{name}/text"), 0, 0x10);
-        assert!(matches!(short, ClusterFault::Stream { .. } | ClusterFault::Size { .. }), "{short}");
+        assert!(
+            matches!(short, ClusterFault::Stream { .. } | ClusterFault::Size { .. }),
+            "{short}"
+        );
     }
     assert!(matches!(fault_with("lzo/text", 24, 0x10), ClusterFault::Stream { .. }));
 }
@@ -156,10 +159,16 @@ fn one_good_superblock_and_one_good_checkpoint_pack_are_enough() {
     let other = u64::from(512 * older.pack);
     damaged.bytes_mut(Lba(other)).unwrap()[8] ^= 1;
     let error = Volume::open(damaged.clone()).unwrap_err();
-    assert!(matches!(error, Error::Corrupt(Corrupt::Format(Damage::BothCheckpoints { .. }))), "{error}");
+    assert!(
+        matches!(error, Error::Corrupt(Corrupt::Format(Damage::BothCheckpoints { .. }))),
+        "{error}"
+    );
     damaged.bytes_mut(Lba(1)).unwrap()[1024 + 200] ^= 1;
     let error = Volume::open(damaged).unwrap_err();
-    assert!(matches!(error, Error::Corrupt(Corrupt::Format(Damage::BothSuperblocks { .. }))), "{error}");
+    assert!(
+        matches!(error, Error::Corrupt(Corrupt::Format(Damage::BothSuperblocks { .. }))),
+        "{error}"
+    );
 }
 
 #[test]

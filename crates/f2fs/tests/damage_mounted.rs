@@ -46,7 +46,10 @@ fn an_entry_of_the_nat_journal_beyond_the_table() {
     lab.set(journal, &1_u16.to_le_bytes());
     lab.set(journal.plus(2), &lab.superblock.max_nid().to_le_bytes());
     let error = mount(lab.image).unwrap_err();
-    assert!(matches!(error, Error::Corrupt(Corrupt::Range { field: "nid in the journal", .. })), "{error}");
+    assert!(
+        matches!(error, Error::Corrupt(Corrupt::Range { field: "nid in the journal", .. })),
+        "{error}"
+    );
 }
 
 #[test]
@@ -72,7 +75,8 @@ fn with_chain(options: &[&str]) -> (Lab, u64) {
     fs.fsync(new, false).unwrap();
     let lab = Lab::new(fs.into_device());
     let log = lab.checkpoint.logs[4];
-    let start = lab.superblock.main_start.0 + u64::from(log.segment.0 * 512 + u32::from(log.offset));
+    let start =
+        lab.superblock.main_start.0 + u64::from(log.segment.0 * 512 + u32::from(log.offset));
     let is_it = |block: &u64| {
         let footer = Footer::parse(lab.image.bytes(Lba(*block)).unwrap());
         footer.dentry_mark && u64::from(footer.nid.0) == new.0
@@ -86,7 +90,10 @@ fn a_logged_inode_whose_attributes_go_beyond_it() {
     let (mut lab, block) = with_chain(&["-q", "-O", "extra_attr"]);
     lab.set(At { block, byte: 360 }, &u16::MAX.to_le_bytes());
     let error = mount(lab.image).unwrap_err();
-    assert!(matches!(error, Error::Corrupt(Corrupt::Range { field: "i_extra_isize", .. })), "{error}");
+    assert!(
+        matches!(error, Error::Corrupt(Corrupt::Range { field: "i_extra_isize", .. })),
+        "{error}"
+    );
 }
 
 #[test]

@@ -10,8 +10,8 @@ use dovetail_f2fs::format::{
     Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlock, DentryBlockMut, DirEntry, Nid,
     SIT_ENTRIES_IN_BLOCK, SegNo, Superblock, Variant, Xattr, compact_block_count, compact_journals,
     compact_summaries, encode_xattrs, name_hash, nat_block_address, nat_block_other, nat_entry,
-    parse_compact, put_written_kib, set_nat_entry, set_sit_entry, sit_block_address, sit_block_other,
-    sit_entry, ssa_address, summaries, summary_block, summary_kind, written_kib,
+    parse_compact, put_written_kib, set_nat_entry, set_sit_entry, sit_block_address,
+    sit_block_other, sit_entry, ssa_address, summaries, summary_block, summary_kind, written_kib,
 };
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{Visit, Volume};
@@ -32,8 +32,13 @@ impl Image {
         let memory = kernel_image(name);
         let volume = Volume::open(memory.clone()).unwrap();
         let (superblock, checkpoint) = (volume.superblock().clone(), volume.checkpoint().clone());
-        let mut image =
-            Self { name, memory, superblock, checkpoint, bitmaps: Bitmaps { sit: vec![], nat: vec![] } };
+        let mut image = Self {
+            name,
+            memory,
+            superblock,
+            checkpoint,
+            bitmaps: Bitmaps { sit: vec![], nat: vec![] },
+        };
         let pack: Vec<u8> = (0..=image.superblock.cp_payload).flat_map(|n| image.pack(n)).collect();
         image.bitmaps = Bitmaps::parse(&pack, &image.checkpoint, &image.superblock).unwrap();
         image
@@ -77,15 +82,19 @@ fn checkpoints() {
 fn nat_blocks() {
     for image in images() {
         let variant = Variant::F2fs;
-        for first in (0..image.superblock.max_nid()).step_by(variant.nat_entries_in_block() as usize) {
+        for first in
+            (0..image.superblock.max_nid()).step_by(variant.nat_entries_in_block() as usize)
+        {
             let nids = (first..first + variant.nat_entries_in_block()).map(Nid);
             let (superblock, bitmap) = (&image.superblock, &image.bitmaps.nat);
-            let addresses = [nat_block_address, nat_block_other].map(|f| f(superblock, bitmap, Nid(first)));
+            let addresses =
+                [nat_block_address, nat_block_other].map(|f| f(superblock, bitmap, Nid(first)));
             assert_eq!(addresses[0].0.abs_diff(addresses[1].0), 512);
             for block in addresses.map(|address| image.block(address)) {
                 let mut again = [0; 4096];
-                nids.clone()
-                    .for_each(|nid| set_nat_entry(&mut again, nid, nat_entry(&block, nid, variant), variant));
+                nids.clone().for_each(|nid| {
+                    set_nat_entry(&mut again, nid, nat_entry(&block, nid, variant), variant)
+                });
                 assert!(again == block, "{} nid {first}", image.name);
             }
         }
@@ -95,10 +104,12 @@ fn nat_blocks() {
 #[test]
 fn sit_blocks() {
     for image in images() {
-        for first in (0..image.superblock.segment_count_main).step_by(SIT_ENTRIES_IN_BLOCK as usize) {
+        for first in (0..image.superblock.segment_count_main).step_by(SIT_ENTRIES_IN_BLOCK as usize)
+        {
             let segments = (first..first + SIT_ENTRIES_IN_BLOCK).map(SegNo);
             let (superblock, bitmap) = (&image.superblock, &image.bitmaps.sit);
-            let addresses = [sit_block_address, sit_block_other].map(|f| f(superblock, bitmap, SegNo(first)));
+            let addresses =
+                [sit_block_address, sit_block_other].map(|f| f(superblock, bitmap, SegNo(first)));
             assert_eq!(
                 addresses[0].0.abs_diff(addresses[1].0),
                 u64::from(superblock.segment_count_sit / 2 * 512)
@@ -121,7 +132,8 @@ fn without_journal(mut block: BlockBytes) -> BlockBytes {
 #[test]
 fn summary_blocks() {
     for image in images() {
-        let area = (0..image.superblock.segment_count_main).map(|n| ssa_address(&image.superblock, SegNo(n)));
+        let area = (0..image.superblock.segment_count_main)
+            .map(|n| ssa_address(&image.superblock, SegNo(n)));
         let mut written = 0;
         for block in area.map(|address| image.block(address)).filter(|block| *block != [0; 4096]) {
             let again = summary_block(&summaries(&block), summary_kind(&block).unwrap());
@@ -166,7 +178,11 @@ fn compacted_summaries() {
         let (nat_end, sit_end) = (2 + nat.len() * 13, 507 + 2 + sit.len() * 78);
         assert!(again[0][..nat_end] == blocks[0][..nat_end], "{}", image.name);
         assert!(again[0][507..sit_end] == blocks[0][507..sit_end], "{}", image.name);
-        assert!(again[0][1014..] == blocks[0][1014..] && again[1..] == blocks[1..], "{}", image.name);
+        assert!(
+            again[0][1014..] == blocks[0][1014..] && again[1..] == blocks[1..],
+            "{}",
+            image.name
+        );
         compacted += 1;
     }
     assert!(compacted >= 2, "{compacted}");
@@ -206,7 +222,8 @@ fn directory_entries() {
     for image in images() {
         for (_, content) in image.memory.used() {
             let Content::Bytes(block) = content else { continue };
-            let entries: Result<Vec<_>, _> = DentryBlock::block(block, Nid(3)).entries_from(0).collect();
+            let entries: Result<Vec<_>, _> =
+                DentryBlock::block(block, Nid(3)).entries_from(0).collect();
             let hashed = |entry: &DirEntry| entry.hash == name_hash(&entry.name);
             let Ok(entries) = entries else { continue };
             if entries.len() < 3 || !entries.iter().all(|(_, entry)| hashed(entry)) {
@@ -223,7 +240,8 @@ fn directory_entries() {
             for (_, entry) in &entries {
                 edit.insert(&entry.name, entry.hash, entry.ino, entry.file_type).unwrap();
             }
-            let again: Vec<_> = DentryBlock::block(&bytes, Nid(3)).entries().map(Result::unwrap).collect();
+            let again: Vec<_> =
+                DentryBlock::block(&bytes, Nid(3)).entries().map(Result::unwrap).collect();
             assert!(again.iter().eq(entries.iter().map(|(_, entry)| entry)));
             blocks += 1;
         }
@@ -247,15 +265,17 @@ fn superblocks() {
 
 /// The bitmaps stand in three ways: in the head, half in the payload, and after the checksum.
 fn layouts() -> [(Superblock, Checkpoint); 4] {
-    [(1 << 30, false), (4 << 40, false), (1 << 30, true), (4 << 40, true)].map(|(bytes, large_nat)| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("image");
-        std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
-        let options = MkfsOptions { large_nat, ..MkfsOptions::default() };
-        mkfs(&mut ImageDevice::open_read_write(&path).unwrap(), &options).unwrap();
-        let volume = Volume::open(ImageDevice::open_read_only(&path).unwrap()).unwrap();
-        (volume.superblock().clone(), volume.checkpoint().clone())
-    })
+    [(1 << 30, false), (4 << 40, false), (1 << 30, true), (4 << 40, true)].map(
+        |(bytes, large_nat)| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("image");
+            std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+            let options = MkfsOptions { large_nat, ..MkfsOptions::default() };
+            mkfs(&mut ImageDevice::open_read_write(&path).unwrap(), &options).unwrap();
+            let volume = Volume::open(ImageDevice::open_read_only(&path).unwrap()).unwrap();
+            (volume.superblock().clone(), volume.checkpoint().clone())
+        },
+    )
 }
 
 proptest! {

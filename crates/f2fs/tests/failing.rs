@@ -41,7 +41,8 @@ dovetail_block::performs_at_once!(Failing);
 
 /// Random operations on a device whose command `left` fails; the device then, and whether one did.
 fn run(empty: &MemoryDevice, reads: bool, left: u64) -> (MemoryDevice, bool) {
-    let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
+    let little =
+        Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
     let device = Failing { lower: empty.clone(), reads, left, failed: false };
     let Ok(fs) = F2fs::mount(device, little, SimTime::ZERO) else { return (empty.clone(), true) };
     let mut subject = Subject::new(fs);
@@ -58,7 +59,10 @@ fn run(empty: &MemoryDevice, reads: bool, left: u64) -> (MemoryDevice, bool) {
                 b"late",
                 &NewNode { mode: 0o100_644, rdev: (0, 0) },
             );
-            assert!(matches!(made, Err(Error::Io(_) | Error::ReadOnly)), "{made:?} after {outcome:?}");
+            assert!(
+                matches!(made, Err(Error::Io(_) | Error::ReadOnly)),
+                "{made:?} after {outcome:?}"
+            );
             break;
         }
     }
@@ -77,7 +81,8 @@ fn check(reads: bool, points: impl Iterator<Item = u64>) {
         let (device, failed) = run(&empty, reads, left);
         failures += u64::from(failed);
         assert_eq!(strict_fsck(&device), "", "reads: {reads}, command {left}: as it is");
-        let device = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap().unmount().unwrap();
+        let device =
+            F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap().unmount().unwrap();
         assert_eq!(strict_fsck(&device), "", "reads: {reads}, command {left}: mounted again");
     }
     assert!(failures > 20, "only {failures} commands failed");

@@ -24,7 +24,9 @@ fn complaints(report: &Report) -> Vec<String> {
 
 #[test]
 fn what_a_kernel_wrote_is_clean() {
-    for (name, files) in [("f2fs-default", 1095), ("f2fs-features", 1096), ("f2fs-largenat-sections", 1095)] {
+    for (name, files) in
+        [("f2fs-default", 1095), ("f2fs-features", 1096), ("f2fs-largenat-sections", 1095)]
+    {
         let report = report(kernel_image(name));
         assert_eq!(complaints(&report), Vec::<String>::new(), "{name}");
         assert_eq!(report.counts.names + 1, files, "{name}");
@@ -35,7 +37,8 @@ fn what_a_kernel_wrote_is_clean() {
 fn a_volume_that_was_not_unmounted_is_clean_and_its_fsynced_files_are_counted() {
     let report = report(kernel_image("f2fs-crash"));
     assert_eq!(complaints(&report), Vec::<String>::new());
-    let awaiting = report.findings.iter().filter(|f| matches!(f, Finding::AwaitsRecovery { count: 32 }));
+    let awaiting =
+        report.findings.iter().filter(|f| matches!(f, Finding::AwaitsRecovery { count: 32 }));
     assert_eq!(awaiting.count(), 1, "{:?}", report.findings);
 }
 
@@ -53,12 +56,14 @@ fn made_by_tools(size: u64, options: &[&str]) -> (Vec<String>, bool) {
     for n in 0..if size < 1 << 40 { 700 } else { 3 } {
         std::fs::write(source.join(format!("folder/name number {n}")), format!("{n}")).unwrap();
     }
-    let fresh = check(ImageDevice::open_read_only(&image).unwrap(), Options::default(), |_| {}).unwrap();
+    let fresh =
+        check(ImageDevice::open_read_only(&image).unwrap(), Options::default(), |_| {}).unwrap();
     assert_eq!(complaints(&fresh), Vec::<String>::new(), "{options:?}");
     if size < 1 << 40 {
         tool("sload.f2fs", &["-f", source.to_str().unwrap(), name]);
     }
-    let report = check(ImageDevice::open_read_only(&image).unwrap(), Options::default(), |_| {}).unwrap();
+    let report =
+        check(ImageDevice::open_read_only(&image).unwrap(), Options::default(), |_| {}).unwrap();
     let clean = common::lab::verdict(&image).clean;
     repair_root(&image);
     (complaints(&report), clean)
@@ -82,8 +87,11 @@ fn repair_root(image: &Path) {
             return;
         }
         assert_eq!(repaired.unwrap().len(), 1);
-        let moved =
-            Volume::open(ImageDevice::open_read_only(image).unwrap()).unwrap().nat(Nid(3)).unwrap().address;
+        let moved = Volume::open(ImageDevice::open_read_only(image).unwrap())
+            .unwrap()
+            .nat(Nid(3))
+            .unwrap()
+            .address;
         assert_ne!(moved, root, "what the old checkpoint refers to is left alone");
         let verdict = common::lab::verdict(image);
         assert!(verdict.clean, "{:?}", verdict.complaints);

@@ -28,5 +28,9 @@ fn the_documentation_lists_all_kinds() {
         std::fs::write(&path, [before, START, &table(), END, after].concat()).unwrap();
         return;
     }
-    assert_eq!(found, table(), "run: DOVETAIL_BLESS=1 cargo test -p dovetail-f2fs --test all fsck_docs::");
+    assert_eq!(
+        found,
+        table(),
+        "run: DOVETAIL_BLESS=1 cargo test -p dovetail-f2fs --test all fsck_docs::"
+    );
 }

@@ -11,8 +11,8 @@ use crate::common::iplfs::{all_features, iplfs_device, iplfs_options};
 use crate::common::lab::{At, Lab};
 use crate::common::mutation::{Mutation, OF_IPLFS, one};
 use dovetail_block::{
-    AREA_BLOCKS, BlockDevice, BlockRange, Command, Completion, Content, Data, DeviceError, DeviceInfo, Hints,
-    Lba, MemoryDevice,
+    AREA_BLOCKS, BlockDevice, BlockRange, Command, Completion, Content, Data, DeviceError,
+    DeviceInfo, Hints, Lba, MemoryDevice,
 };
 use dovetail_f2fs::format::{BlockAddr, Extent, area_start, discard_log_checksum, log_extent};
 use dovetail_f2fs::fsck::{Finding, Options, Report, Severity, check, repair};
@@ -35,9 +35,11 @@ fn make(fs: &mut F2fs<MemoryDevice>, dir: Ino, name: &str, content: &[u8]) -> In
 /// A volume with a file that has direct and indirect nodes, a directory of several blocks, xattrs,
 /// and a checkpoint whose discard log has extents.
 fn used(options: &MkfsOptions) -> MemoryDevice {
-    let mut fs = F2fs::mount(iplfs_device(64 << 20, options), Default::default(), SimTime::ZERO).unwrap();
+    let mut fs =
+        F2fs::mount(iplfs_device(64 << 20, options), Default::default(), SimTime::ZERO).unwrap();
     let (root, caller) = (fs.root(), Caller::default());
-    let dir = fs.create(&caller, root, b"a", &NewNode { mode: 0o040_755, rdev: (0, 0) }).unwrap().ino;
+    let dir =
+        fs.create(&caller, root, b"a", &NewNode { mode: 0o040_755, rdev: (0, 0) }).unwrap().ino;
     let big = make(&mut fs, dir, "big", &[7; 4096 * 1600]);
     for n in 0..400 {
         make(&mut fs, dir, &format!("file-with-a-rather-long-name-{n:05}.txt"), &[n as u8; 100]);
@@ -142,8 +144,12 @@ fn take_dead_node(lab: &mut Lab) -> u64 {
 }
 
 const MUTATIONS: &[Mutation] = &[
-    one("superblock copy 0", &["SuperblockCopy"], |lab| lab.set(At { block: 0, byte: 1024 + 60 }, &[9])),
-    one("superblock copy 1", &["SuperblockCopy"], |lab| lab.set(At { block: 1, byte: 1024 + 60 }, &[9])),
+    one("superblock copy 0", &["SuperblockCopy"], |lab| {
+        lab.set(At { block: 0, byte: 1024 + 60 }, &[9])
+    }),
+    one("superblock copy 1", &["SuperblockCopy"], |lab| {
+        lab.set(At { block: 1, byte: 1024 + 60 }, &[9])
+    }),
     one("both superblocks", &["Unusable"], |lab| {
         (0..2).for_each(|block| lab.set(At { block, byte: 1024 + 60 }, &[9]));
     }),
@@ -349,8 +355,11 @@ fn a_repair_touches_nothing_else() {
 
 #[test]
 fn a_report_tells_the_active_regions() {
-    let mut lab =
-        Lab::new(used(&MkfsOptions { features: all_features(), log_start: 1 << 40, ..iplfs_options() }));
+    let mut lab = Lab::new(used(&MkfsOptions {
+        features: all_features(),
+        log_start: 1 << 40,
+        ..iplfs_options()
+    }));
     let report = report(&lab.image);
     assert_eq!(report.findings, []);
     let live: u64 = report.counts.areas.iter().map(|area| area.live).sum();
@@ -362,7 +371,11 @@ fn a_report_tells_the_active_regions() {
     let beyond = lab.checkpoint.positions[1].0 + 7;
     write(&mut lab, beyond);
     let report = check(lab.image.clone(), Options::default(), |_| {}).unwrap();
-    assert_eq!((report.findings.len(), report.counts.areas[1].beyond), (0, 1), "the next mount discards it");
+    assert_eq!(
+        (report.findings.len(), report.counts.areas[1].beyond),
+        (0, 1),
+        "the next mount discards it"
+    );
 }
 
 /// A device that answers no query.

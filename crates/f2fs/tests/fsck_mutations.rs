@@ -83,8 +83,12 @@ fn deep_entry(lab: &Lab) -> (common::lab::Dentry, String) {
 const LONG: &str = "file-with-a-rather-long-name-00001.txt";
 
 const MUTATIONS: &[Mutation] = &[
-    one("superblock copy 0", &["SuperblockCopy"], |lab| lab.set(At { block: 0, byte: 1024 }, &[0; 4])),
-    one("superblock copy 1", &["SuperblockCopy"], |lab| lab.set(At { block: 1, byte: 1024 + 60 }, &[9])),
+    one("superblock copy 0", &["SuperblockCopy"], |lab| {
+        lab.set(At { block: 0, byte: 1024 }, &[0; 4])
+    }),
+    one("superblock copy 1", &["SuperblockCopy"], |lab| {
+        lab.set(At { block: 1, byte: 1024 + 60 }, &[9])
+    }),
     one("superblock label of copy 1", &["SuperblocksDiffer"], |lab| {
         lab.set(At { block: 1, byte: 1024 + 124 }, b"x");
     }),
@@ -122,11 +126,15 @@ const MUTATIONS: &[Mutation] = &[
         let offset = lab.checkpoint.logs[4].offset - 1;
         lab.checkpoint(70, &offset.to_le_bytes());
     }),
-    one("a valid bit behind an appending log", &["LogTailUsed", "SitCount", "BlocksLeaked"], |lab| {
-        let segno = lab.checkpoint.logs[4].segment.0;
-        let at = lab.sit(segno).plus(2 + 63);
-        lab.flip(at, 1);
-    }),
+    one(
+        "a valid bit behind an appending log",
+        &["LogTailUsed", "SitCount", "BlocksLeaked"],
+        |lab| {
+            let segno = lab.checkpoint.logs[4].segment.0;
+            let at = lab.sit(segno).plus(2 + 63);
+            lab.flip(at, 1);
+        },
+    ),
     one("type of a log's segment", &["LogType"], |lab| {
         let segno = lab.checkpoint.logs[4].segment.0;
         let at = lab.sit(segno);
@@ -424,10 +432,14 @@ const MUTATIONS: &[Mutation] = &[
             lab.set(at, &0o100_644_u16.to_le_bytes());
         },
     ),
-    one("\".\" has another name", &["Dots", "DentryHash", "DirectoryLinks", "DirectoryTwice"], |lab| {
-        let dentry = lab.dentry("a/d1", ".");
-        lab.set(dentry.name(), b"x");
-    }),
+    one(
+        "\".\" has another name",
+        &["Dots", "DentryHash", "DirectoryLinks", "DirectoryTwice"],
+        |lab| {
+            let dentry = lab.dentry("a/d1", ".");
+            lab.set(dentry.name(), b"x");
+        },
+    ),
     one("\".\" leads elsewhere", &["DotInode"], |lab| {
         let dentry = lab.dentry("a/d1", ".");
         lab.add(dentry.at(4), 1);
@@ -523,7 +535,8 @@ const MUTATIONS: &[Mutation] = &[
             let [inner, outer] = ["a/d1/d2", "a/d1/d2/d3/d4/d5"].map(|path| lab.ino(path));
             let (at, mask) = lab.dentry("a/d1", "d2").bit(0);
             let pino = lab.in_inode("a/d1/d2", 84);
-            let (dots, deep) = (lab.dentry("a/d1/d2", ".."), lab.dentry("a/d1/d2/d3/d4/d5", "deep"));
+            let (dots, deep) =
+                (lab.dentry("a/d1/d2", ".."), lab.dentry("a/d1/d2/d3/d4/d5", "deep"));
             lab.flip(at, mask);
             lab.set(pino, &outer.to_le_bytes());
             lab.set(dots.at(4), &outer.to_le_bytes());
@@ -571,7 +584,9 @@ const WITH_LARGE_NAT: &[Mutation] = &[
         let dentry = lab.dentry("a/many", LONG);
         lab.flip(dentry.at(0), 1);
     }),
-    one("valid_node_count on a volume with a large NAT", &["ValidNodes"], |lab| lab.checkpoint_add(144, 1)),
+    one("valid_node_count on a volume with a large NAT", &["ValidNodes"], |lab| {
+        lab.checkpoint_add(144, 1)
+    }),
     one("free_segment_count on a volume with a large NAT", &["FreeSegments"], |lab| {
         lab.checkpoint_add(32, 1);
     }),
@@ -671,7 +686,10 @@ fn check_all(image: MemoryDevice, mutations: &[Mutation]) -> usize {
         let names: Vec<_> = found.iter().map(|(name, _)| *name).collect();
         let verdict = referee.judge(&lab.image);
         let error = found.iter().any(|(_, severity)| *severity == Severity::Error);
-        println!("{name:45} {names:?}; fsck.f2fs: {}", if verdict.clean { "clean" } else { "complains" });
+        println!(
+            "{name:45} {names:?}; fsck.f2fs: {}",
+            if verdict.clean { "clean" } else { "complains" }
+        );
         seen += usize::from(!verdict.clean);
         if names != expected {
             wrong.push(format!("{name}: {names:?} instead of {expected:?}"));
@@ -700,7 +718,8 @@ fn most_kinds_have_a_mutation() {
     let all = [MUTATIONS, WITH_FEATURES, WITH_ORPHAN, NOT_UNMOUNTED].concat();
     let covered = |kind: &str| all.iter().any(|mutation| mutation.kinds.contains(&kind));
     let of_f2fs = Finding::KINDS.iter().filter(|kind| !OF_IPLFS.contains(&kind.name));
-    let missing: Vec<_> = of_f2fs.filter(|kind| !covered(kind.name)).map(|kind| kind.name).collect();
+    let missing: Vec<_> =
+        of_f2fs.filter(|kind| !covered(kind.name)).map(|kind| kind.name).collect();
     println!("without a mutation: {missing:?}");
     assert!(missing.len() <= 6, "{missing:?}");
 }
@@ -722,7 +741,8 @@ fn what_needs_no_guess_is_repaired_and_stays_repaired() {
             let mut lab = sound.clone();
             damage(&mut lab);
             let before = kinds(&lab.image);
-            let guesses = before.iter().filter(|(kind, _)| remedy(kind) != Remedy::Repaired).count();
+            let guesses =
+                before.iter().filter(|(kind, _)| remedy(kind) != Remedy::Repaired).count();
             let device = RecordingDevice::new(lab.image.clone());
             let recording = device.recording();
             match repair(device) {
@@ -736,7 +756,8 @@ fn what_needs_no_guess_is_repaired_and_stays_repaired() {
             }
             let repaired_image = recording.newest();
             let after = kinds(&repaired_image);
-            let left: Vec<_> = after.iter().filter(|(kind, _)| remedy(kind) == Remedy::Repaired).collect();
+            let left: Vec<_> =
+                after.iter().filter(|(kind, _)| remedy(kind) == Remedy::Repaired).collect();
             assert!(left.is_empty(), "{name}: {before:?}, then {after:?}");
             assert!(after.len() <= guesses, "{name}: {before:?}, then {after:?}");
             assert_eq!(repair(repaired_image.clone()), Ok(vec![]), "{name}");
@@ -768,7 +789,11 @@ fn cut_everywhere(
         for crash in recording.crashes(seed) {
             let found = kinds(&crash.device);
             let known = found.iter().all(|kind| before.contains(kind) || after.contains(kind));
-            assert!(known, "{name}, cut {}, {:?}, seed {seed}: {found:?}", crash.cut, crash.survivors);
+            assert!(
+                known,
+                "{name}, cut {}, {:?}, seed {seed}: {found:?}",
+                crash.cut, crash.survivors
+            );
         }
     }
 }

@@ -34,8 +34,11 @@ fn structures(lab: &Lab) -> Vec<Vec<u64>> {
     let names = |block: &u64| bytes(block)[2384..].windows(8).any(|name| name == b"rather-l");
     let directories: Vec<u64> =
         main.iter().copied().filter(|block| !nodes.contains(block)).filter(names).collect();
-    let inner: Vec<u64> =
-        nodes.iter().copied().filter(|block| Footer::parse(bytes(block)).node_offset != 0).collect();
+    let inner: Vec<u64> = nodes
+        .iter()
+        .copied()
+        .filter(|block| Footer::parse(bytes(block)).node_offset != 0)
+        .collect();
     let lists = vec![
         area(pack, pack + u64::from(lab.checkpoint.total_blocks)),
         area(s.sit_start.0, s.nat_start.0),
@@ -106,14 +109,20 @@ fn compare(name: &str, seeds: std::ops::Range<u64>) {
             }
         }
         if clean && !verdict.clean {
-            stricter.push(format!("DOVETAIL_SEED={seed} ({name}; {done:?}): {:?}", verdict.complaints));
+            stricter
+                .push(format!("DOVETAIL_SEED={seed} ({name}; {done:?}): {:?}", verdict.complaints));
         }
     }
     println!(
         "{name}: of {} images both complain about {both}, only we about {ours}; {repaired} were repaired",
         seeds.end - seeds.start
     );
-    assert!(stricter.is_empty(), "fsck.f2fs is stricter {} times:\n{}", stricter.len(), stricter.join("\n"));
+    assert!(
+        stricter.is_empty(),
+        "fsck.f2fs is stricter {} times:\n{}",
+        stricter.len(),
+        stricter.join("\n")
+    );
 }
 
 /// The image after a repair that left nothing to complain about.

@@ -23,7 +23,10 @@ type Volume = Subject<F2fs<MemoryDevice>>;
 /// Fills the volume up to `left` blocks with a file that has no name, so that trees do not show it.
 fn fill(fs: &mut F2fs<MemoryDevice>, left: u64) {
     let (caller, root) = (Caller::default(), fs.root());
-    let ino = fs.create(&caller, root, b"filler", &NewNode { mode: 0o100_644, rdev: (0, 0) }).unwrap().ino;
+    let ino = fs
+        .create(&caller, root, b"filler", &NewNode { mode: 0o100_644, rdev: (0, 0) })
+        .unwrap()
+        .ino;
     fs.hold(ino);
     fs.unlink(&caller, root, b"filler").unwrap();
     let chunk = vec![7; 16 * 4096];
@@ -36,13 +39,20 @@ fn fill(fs: &mut F2fs<MemoryDevice>, left: u64) {
 
 fn same_root<F: FileSystem>(subject: &mut Subject<F>) {
     let time = Some(Timestamp { seconds: 1_600_000_000, nanoseconds: 0 });
-    let changes = SetAttr { mode: Some(0o755), atime: time, mtime: time, ctime: time, ..SetAttr::default() };
+    let changes =
+        SetAttr { mode: Some(0o755), atime: time, mtime: time, ctime: time, ..SetAttr::default() };
     let root = subject.fs.root();
     subject.fs.setattr(&Caller::default(), root, &changes).unwrap();
 }
 
 /// Cuts the file off, on both sides, where an operation began that may be done in part.
-fn cut_off(step: &Step, target: &Target, offset: u64, expected: &mut Subject<Model>, found: &mut Volume) {
+fn cut_off(
+    step: &Step,
+    target: &Target,
+    offset: u64,
+    expected: &mut Subject<Model>,
+    found: &mut Volume,
+) {
     let stat = Step { caller: step.caller, op: Op::Stat { target: target.clone() } };
     let old = match expected.apply(&stat) {
         Ok(Answer::Attr(attr)) => attr.size,
@@ -91,7 +101,8 @@ fn run_on(name: &str, empty: &MemoryDevice, options: &Options, left: u64, seeds:
         let mut expected = Subject::new(Model::new(limits, &Caller::default()));
         same_root(&mut found);
         same_root(&mut expected);
-        let mut operations = Generator::new(seed, Profile { file_end: 6 << 20, ..Profile::default() });
+        let mut operations =
+            Generator::new(seed, Profile { file_end: 6 << 20, ..Profile::default() });
         let mut rng = Rng::new(seed);
         for n in 0..STEPS {
             let step = operations.next_step();
@@ -148,6 +159,7 @@ fn an_iplfs_volume_that_is_full() {
     run_on("iplfs, hardly", &empty, &Options::default(), 0, 4);
     let blocks = Options::parse("noinline_dentry,noinline_data").unwrap();
     run_on("iplfs, blocks", &empty, &blocks, 100, 3);
-    let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
+    let little =
+        Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
     run_on("iplfs, little memory", &iplfs_device(32 << 20, &iplfs_options()), &little, 20, 4);
 }

@@ -125,7 +125,8 @@ fn half_a_record_of_an_earlier_mount_is_not_taken_for_a_new_one() {
     file(&mut fs, root, "old");
     fs.sync().unwrap();
     let log = fs.checkpoint_state().logs[4];
-    let start = fs.superblock().main_start.0 + 512 * u64::from(log.segment.0) + u64::from(log.offset);
+    let start =
+        fs.superblock().main_start.0 + 512 * u64::from(log.segment.0) + u64::from(log.offset);
     let new = file(&mut fs, root, "new");
     for block in [873_u64, 873 + 1018] {
         fs.write(&caller, new, block * 4096, &[1; 4096]).unwrap();

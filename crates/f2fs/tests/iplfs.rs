@@ -53,10 +53,13 @@ fn what_is_written_is_read_after_the_next_mount() {
     assert_no_leak(&mut fs);
     let mut fs = mount(fs.unmount().unwrap());
     let root = fs.root();
-    let (small, large) = (fs.lookup(root, b"small").unwrap().ino, fs.lookup(root, b"large").unwrap().ino);
+    let (small, large) =
+        (fs.lookup(root, b"small").unwrap().ino, fs.lookup(root, b"large").unwrap().ino);
     assert_eq!(content(&mut fs, small), b"few bytes");
     let found = content(&mut fs, large);
-    assert!(found[..4096 * 600] == bytes[..4096 * 600] && found[4096 * 600..4096 * 602] == [7; 8192]);
+    assert!(
+        found[..4096 * 600] == bytes[..4096 * 600] && found[4096 * 600..4096 * 602] == [7; 8192]
+    );
     fs.unlink(&Caller::default(), root, b"large").unwrap();
     assert_no_leak(&mut fs);
     let mut volume = Volume::open(fs.unmount().unwrap()).unwrap();
@@ -115,9 +118,14 @@ fn options_that_make_no_sense_are_refused_in_a_sentence() {
     for list in ["mode=rm-ipu", "mode=rm-ipu-adaptive,remap=fsync", "nodiscard"] {
         let options = Options::parse(list).unwrap();
         let error = F2fs::mount(fresh(64 * MIB), options, SimTime::ZERO).unwrap_err();
-        assert!(error.to_string().starts_with("an IPLFS volume cannot be mounted with"), "{list}: {error}");
+        assert!(
+            error.to_string().starts_with("an IPLFS volume cannot be mounted with"),
+            "{list}: {error}"
+        );
     }
-    for list in ["mode=lfs", "mode=adaptive", "alloc_mode=reuse", "background_gc=on", "active_logs=2", "ro"] {
+    for list in
+        ["mode=lfs", "mode=adaptive", "alloc_mode=reuse", "background_gc=on", "active_logs=2", "ro"]
+    {
         F2fs::mount(fresh(64 * MIB), Options::parse(list).unwrap(), SimTime::ZERO).unwrap();
     }
 }
@@ -153,7 +161,13 @@ fn what_waits_is_in_every_log_until_the_device_was_told() {
     assert!(fs.awaiting_discard().len() > 600, "{}", fs.awaiting_discard().len());
     let recording = fs.device().recording();
     for crash in recording.crashes(5) {
-        assert_eq!(leaks_after_mount(&crash.device), [""; 0], "cut {}, {:?}", crash.cut, crash.survivors);
+        assert_eq!(
+            leaks_after_mount(&crash.device),
+            [""; 0],
+            "cut {}, {:?}",
+            crash.cut,
+            crash.survivors
+        );
     }
 }
 
@@ -167,7 +181,8 @@ fn a_small_log_brings_checkpoints_forward_and_tells_the_device_first() {
     let root = fs.root();
     let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
     let ino = fs.create(&Caller::default(), root, b"file", &node).unwrap().ino;
-    (0..180).for_each(|part| fs.write(&Caller::default(), ino, part * 819_200, &[1; 819_200]).unwrap());
+    (0..180)
+        .for_each(|part| fs.write(&Caller::default(), ino, part * 819_200, &[1; 819_200]).unwrap());
     fs.sync().unwrap();
     let before = fs.events().checkpoints;
     let overwrite = |fs: &mut F2fs<RecordingDevice<MemoryDevice>>, from: u64| {
@@ -218,7 +233,8 @@ fn the_discard_thread_issues_sixteen_commands_every_fifty_ms() {
 /// addresses are only numbers.
 #[test]
 fn a_hundred_lifetimes_change_nothing() {
-    for log_start in [0, 100 * 3_600_000_000_000_000 / 4096, 1 << 50, 1 << 57, AREA_BLOCKS - 40_000] {
+    for log_start in [0, 100 * 3_600_000_000_000_000 / 4096, 1 << 50, 1 << 57, AREA_BLOCKS - 40_000]
+    {
         let options = MkfsOptions { log_start, ..iplfs_options() };
         let mut fs = mount(iplfs_device(64 * MIB, &options));
         let ino = file(&mut fs, "file");
@@ -231,7 +247,9 @@ fn a_hundred_lifetimes_change_nothing() {
         assert_eq!(content(&mut fs, ino)[4096 * 395], 8, "logs from {log_start}");
         assert_no_leak(&mut fs);
         let device = fs.device();
-        assert!(device.used().all(|(lba, _)| lba.0 < AREA_BLOCKS || lba.0 % AREA_BLOCKS >= log_start));
+        assert!(
+            device.used().all(|(lba, _)| lba.0 < AREA_BLOCKS || lba.0 % AREA_BLOCKS >= log_start)
+        );
     }
 }
 
@@ -243,7 +261,8 @@ fn a_log_that_has_come_to_its_end_says_so() {
     fs.write(&Caller::default(), ino, 0, &[1; 100 * 4096]).unwrap();
     fs.sync().unwrap();
     let failed = loop {
-        let written = fs.write(&Caller::default(), ino, 0, &[2; 100 * 4096]).and_then(|()| fs.sync());
+        let written =
+            fs.write(&Caller::default(), ino, 0, &[2; 100 * 4096]).and_then(|()| fs.sync());
         if let Err(error) = written {
             break error;
         }
@@ -262,7 +281,8 @@ fn statfs_tells_what_the_device_has_room_for() {
     assert_eq!(empty.blocks, 64 * MIB / 4096);
     assert!(empty.free > empty.blocks * 9 / 10 - 256 && empty.free < empty.blocks, "{empty:?}");
     let ino = file(&mut fs, "file");
-    fs.fallocate(&Caller::default(), ino, Fallocate::Reserve { keep_size: false }, 0, 1000 * 4096).unwrap();
+    fs.fallocate(&Caller::default(), ino, Fallocate::Reserve { keep_size: false }, 0, 1000 * 4096)
+        .unwrap();
     let full = fs.statfs().unwrap();
     assert!((1001..1010).contains(&(empty.free - full.free)), "{full:?}");
     let rest = Fallocate::Reserve { keep_size: false };

@@ -62,11 +62,13 @@ fn damage(device: &mut MemoryDevice, rng: &mut Rng) {
     let bytes = device.bytes_mut(Lba(block)).unwrap();
     let (first, end) = if block < 2 { (1024, 4092) } else { (0, 4096) };
     let at =
-        if rng.chance(0.5) { first + rng.below(220) } else { first + rng.below(end - first - 8) } as usize;
+        if rng.chance(0.5) { first + rng.below(220) } else { first + rng.below(end - first - 8) }
+            as usize;
     let width = [1, 2, 4, 8][rng.below(4) as usize];
     bytes[at..at + width].copy_from_slice(&value(rng).to_le_bytes()[..width]);
     let Some(copy) = copy.filter(|_| rng.chance(0.9)) else { return };
-    let sum = if block < 2 { crc32(MAGIC, &bytes[1024..4092]) } else { crc32(CRC_SEED, &bytes[..4092]) };
+    let sum =
+        if block < 2 { crc32(MAGIC, &bytes[1024..4092]) } else { crc32(CRC_SEED, &bytes[..4092]) };
     bytes[4092..].copy_from_slice(&sum.to_le_bytes());
     let bytes = *bytes;
     *device.bytes_mut(Lba(copy)).unwrap() = bytes;
@@ -79,7 +81,8 @@ fn copy_of(device: &MemoryDevice, block: u64) -> Option<u64> {
     }
     let volume = Volume::open(device.clone()).ok()?;
     let (superblock, checkpoint) = (volume.superblock(), volume.checkpoint());
-    let start = superblock.cp_start.0 + u64::from(checkpoint.pack - 1) * u64::from(superblock.pack_blocks);
+    let start =
+        superblock.cp_start.0 + u64::from(checkpoint.pack - 1) * u64::from(superblock.pack_blocks);
     (block == start).then(|| start + u64::from(checkpoint.total_blocks) - 1)
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::iplfs::{iplfs_device, iplfs_options, leaks_after_mount};
 use dovetail_block::{
-    AREA_BLOCKS, Answer, BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice, Query,
-    Scheduler, free_blocks,
+    AREA_BLOCKS, Answer, BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba,
+    MemoryDevice, Query, Scheduler, free_blocks,
 };
 use dovetail_f2fs::{F2fs, Options, Volume};
 use dovetail_testkit::{Recording, RecordingDevice, Survivors};
@@ -54,7 +54,8 @@ fn fill<D: Scheduler>(fs: &mut F2fs<D>, left: u64) {
     let mut at = 0;
     while fs.statfs().unwrap().free > left {
         let blocks = (fs.statfs().unwrap().free - left).saturating_sub(4).clamp(1, 256);
-        if fs.write(&Caller::default(), ino, at * PAGE, &vec![7; (blocks * PAGE) as usize]).is_err() {
+        if fs.write(&Caller::default(), ino, at * PAGE, &vec![7; (blocks * PAGE) as usize]).is_err()
+        {
             break;
         }
         at += blocks;
@@ -230,7 +231,9 @@ impl BlockDevice for Short {
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         match command {
-            Command::Query(Query::FreeBlocks) => Ok(Completion::with(at, Answer::Blocks(self.left()?))),
+            Command::Query(Query::FreeBlocks) => {
+                Ok(Completion::with(at, Answer::Blocks(self.left()?)))
+            }
             Command::Write { .. } if self.left()? == 0 => Err(DeviceError::NoRoom),
             command => self.device.submit(at, command),
         }
@@ -248,7 +251,8 @@ impl Short {
 
 fn short() -> (F2fs<Short>, Arc<AtomicU64>) {
     let less = Arc::new(AtomicU64::new(0));
-    let device = Short { device: iplfs_device(64 * MIB, &iplfs_options()), less: Arc::clone(&less) };
+    let device =
+        Short { device: iplfs_device(64 * MIB, &iplfs_options()), less: Arc::clone(&less) };
     (mount(device), less)
 }
 
@@ -261,7 +265,8 @@ fn a_device_that_has_room_again_can_be_written_again() {
     // the call finds room, what it ends with does not
     drop(fs.setattr(&Caller::default(), ino, &SetAttr { mode: Some(0o600), ..SetAttr::default() }));
     less.store(0, Ordering::Relaxed);
-    fs.setattr(&Caller::default(), ino, &SetAttr { mode: Some(0o644), ..SetAttr::default() }).unwrap();
+    fs.setattr(&Caller::default(), ino, &SetAttr { mode: Some(0o644), ..SetAttr::default() })
+        .unwrap();
     fs.write(&Caller::default(), ino, 100 * PAGE, &[1; 4096]).unwrap();
 }
 
@@ -336,8 +341,9 @@ fn content_that_leaves_its_inode_is_never_nowhere() {
 
 /// The blocks in the logs whose second half is all the same byte.
 fn blocks_of(device: &MemoryDevice, byte: u8) -> Vec<Lba> {
-    let is_it =
-        |lba: Lba| device.bytes(lba).is_some_and(|bytes| bytes[2000..].iter().all(|&found| found == byte));
+    let is_it = |lba: Lba| {
+        device.bytes(lba).is_some_and(|bytes| bytes[2000..].iter().all(|&found| found == byte))
+    };
     device.used().map(|(lba, _)| lba).filter(|&lba| lba.0 >= AREA_BLOCKS && is_it(lba)).collect()
 }
 
@@ -372,7 +378,8 @@ fn content_in_a_durable_inode_outlives_an_fsync_that_was_cut() {
         }
         assert_eq!(first_bytes(torn, ino), [5; 1000], "{pages} pages, the content is lost");
         let mut torn = device.clone();
-        let last = device.used().map(|(lba, _)| lba).filter(|lba| lba.0 / AREA_BLOCKS == 5).max().unwrap();
+        let last =
+            device.used().map(|(lba, _)| lba).filter(|lba| lba.0 / AREA_BLOCKS == 5).max().unwrap();
         discard(&mut torn, last);
         assert_eq!(first_bytes(torn, ino), [5; 1000], "{pages} pages, the inode is lost");
     }

@@ -35,8 +35,10 @@ fn check_clean(name: &str, lines: usize) {
     let (equal, different) = compare(name);
     assert_eq!(different, [], "{name}");
     assert_eq!(equal, lines);
-    let mut expected: Vec<_> =
-        manifest_lines(name).iter().map(|line| line["path"].as_str().unwrap().to_string()).collect();
+    let mut expected: Vec<_> = manifest_lines(name)
+        .iter()
+        .map(|line| line["path"].as_str().unwrap().to_string())
+        .collect();
     expected.sort();
     assert_eq!(paths(name), expected, "a walk finds what the kernel finds, and nothing else");
 }
@@ -73,11 +75,18 @@ fn compressed_files_are_read_at_any_place() {
         for start in (0..whole.len()).rev().step_by(7919) {
             let mut part = [0; 100];
             let len = volume.read(&inode, start as u64, &mut part).unwrap();
-            assert!(part[..len] == whole[start..whole.len().min(start + 100)], "{algorithm} at {start}");
+            assert!(
+                part[..len] == whole[start..whole.len().min(start + 100)],
+                "{algorithm} at {start}"
+            );
             assert!(volume.next_data(&inode, start as u64).unwrap() - (start as u64) < 65_536);
         }
         let middle = inode.size.min(5 * 4096);
-        assert_eq!(volume.next_data(&inode, middle), Ok(middle), "a slot without a block is no hole");
+        assert_eq!(
+            volume.next_data(&inode, middle),
+            Ok(middle),
+            "a slot without a block is no hole"
+        );
     }
 }
 
@@ -127,6 +136,10 @@ fn a_crashed_image_is_shown_as_of_its_last_checkpoint() {
     let names = different.iter().map(|(line, _)| line["path"].as_str().unwrap());
     let unfinished = |name: &&str| name.starts_with("./fsynced-") || *name == "./open-unlinked";
     let others: Vec<_> = names.clone().filter(|name| !unfinished(name)).collect();
-    assert_eq!(others, [".", "./a/rnd"], "the root that got new names, a file written and fsynced again");
+    assert_eq!(
+        others,
+        [".", "./a/rnd"],
+        "the root that got new names, a file written and fsynced again"
+    );
     assert_eq!((equal, names.filter(unfinished).count()), (2187, 31));
 }

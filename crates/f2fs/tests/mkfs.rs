@@ -20,7 +20,8 @@ const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
 /// Makes mkfs.f2fs do the same each time.
-const ALWAYS: [&str; 6] = ["-q", "-r", "-T", "1700000000", "-U", "11111111-2222-3333-4444-555555555555"];
+const ALWAYS: [&str; 6] =
+    ["-q", "-r", "-T", "1700000000", "-U", "11111111-2222-3333-4444-555555555555"];
 
 /// Options that it uses then.
 fn options() -> MkfsOptions {
@@ -95,7 +96,9 @@ fn compare(bytes: u64, arguments: &[&str], options: &MkfsOptions) {
 
 #[test]
 fn the_default_volume_is_that_of_mkfs_f2fs_at_any_size() {
-    for bytes in [52 * MIB, 53 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 516 * MIB, GIB, 3 * GIB + 12_345_678] {
+    for bytes in
+        [52 * MIB, 53 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 516 * MIB, GIB, 3 * GIB + 12_345_678]
+    {
         compare(bytes, &[], &options());
     }
 }
@@ -157,11 +160,23 @@ fn a_remainder_of_a_zone_is_left_out() {
 
 #[test]
 fn other_options_give_what_they_give_mkfs_f2fs() {
-    compare(256 * MIB, &["-o", "20"], &MkfsOptions { overprovision_percent: Some(20.0), ..options() });
-    compare(2 * GIB, &["-o", "3.5"], &MkfsOptions { overprovision_percent: Some(3.5), ..options() });
+    compare(
+        256 * MIB,
+        &["-o", "20"],
+        &MkfsOptions { overprovision_percent: Some(20.0), ..options() },
+    );
+    compare(
+        2 * GIB,
+        &["-o", "3.5"],
+        &MkfsOptions { overprovision_percent: Some(3.5), ..options() },
+    );
     compare(GIB, &["-i"], &MkfsOptions { large_nat: true, ..options() });
     compare(GIB, &["-a", "1"], &MkfsOptions { heap: true, ..options() });
-    compare(64 * MIB, &["-l", "Größe 漢字 😀"], &MkfsOptions { label: "Größe 漢字 😀".into(), ..options() });
+    compare(
+        64 * MIB,
+        &["-l", "Größe 漢字 😀"],
+        &MkfsOptions { label: "Größe 漢字 😀".into(), ..options() },
+    );
     compare(64 * MIB, &["-R", "1000:100"], &MkfsOptions { root_owner: (1000, 100), ..options() });
     let mut extensions = options();
     extensions.cold_extensions.extend(["zip".into(), "tar".into()]);
@@ -208,8 +223,10 @@ fn a_large_nat_stays_within_what_can_be_checked() {
 fn projects_need_no_quota_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(folder.path(), "image", 128 * MIB);
-    let features = Features::EXTRA_ATTR.with(Features::PROJECT_QUOTA).with(Features::INODE_CHECKSUM);
-    mkfs(&mut ImageDevice::open_read_write(&path).unwrap(), &MkfsOptions { features, ..options() }).unwrap();
+    let features =
+        Features::EXTRA_ATTR.with(Features::PROJECT_QUOTA).with(Features::INODE_CHECKSUM);
+    mkfs(&mut ImageDevice::open_read_write(&path).unwrap(), &MkfsOptions { features, ..options() })
+        .unwrap();
     check_clean(&path);
     let mut volume = Volume::open(ImageDevice::open_read_only(&path).unwrap()).unwrap();
     assert_eq!(volume.root().unwrap().project, Some(0));
@@ -223,7 +240,10 @@ fn it_opens_with_an_empty_root() {
     let report = mkfs(&mut ImageDevice::open_read_write(&path).unwrap(), &options).unwrap();
     let mut volume = Volume::open(ImageDevice::open_read_only(&path).unwrap()).unwrap();
     assert_eq!(volume.superblock(), &report.superblock);
-    assert_eq!((volume.superblock().label.as_str(), volume.superblock().uuid), ("one", options.uuid));
+    assert_eq!(
+        (volume.superblock().label.as_str(), volume.superblock().uuid),
+        ("one", options.uuid)
+    );
     let root = volume.root().unwrap();
     assert_eq!((root.mode, root.links, root.mtime.seconds), (0o40755, 3, 1_700_000_000));
     let entries = volume.entries(&root).unwrap();
@@ -258,12 +278,16 @@ fn without_a_discard_all_that_is_read_is_written() {
     for (bytes, large_nat) in [(64 * MIB, false), (256 * MIB, true)] {
         let path = file(folder.path(), "image", bytes);
         let mut device = NoDiscard(ImageDevice::open_read_write(&path).unwrap());
-        let garbage: Vec<_> =
-            (0..bytes / 4096).map(|n| Content::Bytes(std::sync::Arc::new([n as u8 | 1; 4096]))).collect();
+        let garbage: Vec<_> = (0..bytes / 4096)
+            .map(|n| Content::Bytes(std::sync::Arc::new([n as u8 | 1; 4096])))
+            .collect();
         let range = BlockRange::new(Lba(0), bytes / 4096);
         let data = Data::Blocks(&garbage);
         device
-            .submit(SimTime::ZERO, Command::Write { range, data, hints: Hints::default(), fua: false })
+            .submit(
+                SimTime::ZERO,
+                Command::Write { range, data, hints: Hints::default(), fua: false },
+            )
             .unwrap();
         mkfs(&mut device, &MkfsOptions { large_nat, ..options() }).unwrap();
         check_clean(&path);
@@ -290,7 +314,13 @@ fn it_refuses_the_sizes_that_mkfs_f2fs_refuses() {
         for bytes in (1..).map(|n| n * zone).take_while(|&bytes| bytes <= 300 * MIB).step_by(3) {
             let folder = tempfile::tempdir().unwrap();
             let [theirs, ours] = ["theirs", "ours"].map(|name| file(folder.path(), name, bytes));
-            let zones = ["-s", &segments.to_string(), "-z", &sections.to_string(), theirs.to_str().unwrap()];
+            let zones = [
+                "-s",
+                &segments.to_string(),
+                "-z",
+                &sections.to_string(),
+                theirs.to_str().unwrap(),
+            ];
             let expected = run("mkfs.f2fs", &[&ALWAYS[..], &zones].concat()).status.success();
             let (segments_per_section, sections_per_zone) = (segments, sections);
             let options = MkfsOptions { segments_per_section, sections_per_zone, ..options() };

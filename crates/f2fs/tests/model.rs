@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
 use crate::common;
-use crate::common::iplfs::{all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount};
+use crate::common::iplfs::{
+    all_features, iplfs_device, iplfs_limits, iplfs_options, leaks_after_mount,
+};
 use crate::common::strict_fsck;
 use dovetail_block::{AREA_BLOCKS, BlockDevice, MemoryDevice};
 use dovetail_f2fs::fsck::check;
@@ -113,17 +115,24 @@ fn with_large_sections_and_a_large_nat() {
 fn out_of_place_and_with_other_options() {
     let out_of_place = Options { ipu_policy: Some(IpuPolicy(0)), ..Options::default() };
     compare("out of place", &[], &out_of_place, 4);
-    for list in ["mode=lfs", "active_logs=2", "active_logs=4", "noinline_data,noinline_dentry,noinline_xattr"]
-    {
+    for list in [
+        "mode=lfs",
+        "active_logs=2",
+        "active_logs=4",
+        "noinline_data,noinline_dentry,noinline_xattr",
+    ] {
         compare(list, &[], &Options::parse(list).unwrap(), 3);
     }
 }
 
 #[test]
 fn with_updates_remapped() {
-    for list in
-        ["mode=rm-ipu", "mode=rm-ipu,remap=fsync", "mode=rm-ipu-adaptive", "mode=rm-ipu-adaptive,remap=fsync"]
-    {
+    for list in [
+        "mode=rm-ipu",
+        "mode=rm-ipu,remap=fsync",
+        "mode=rm-ipu-adaptive",
+        "mode=rm-ipu-adaptive,remap=fsync",
+    ] {
         compare(list, &[], &Options::parse(list).unwrap(), 3);
     }
     let sections = Options::parse("mode=rm-ipu,remap=fsync").unwrap();
@@ -132,7 +141,8 @@ fn with_updates_remapped() {
 
 #[test]
 fn with_little_memory() {
-    let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
+    let little =
+        Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
     compare("little memory", &[], &little, 6);
 }
 
@@ -148,6 +158,7 @@ fn on_an_iplfs_volume() {
         let empty = iplfs_device(64 << 20, &iplfs_options());
         compare_on(list, &empty, &Options::parse(list).unwrap(), 2);
     }
-    let little = Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
+    let little =
+        Options { page_cache_bytes: 1 << 18, node_cache_bytes: 1 << 16, ..Options::default() };
     compare_on("iplfs, little memory", &iplfs_device(256 << 20, &iplfs_options()), &little, 3);
 }

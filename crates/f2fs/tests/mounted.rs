@@ -20,11 +20,15 @@ fn mount(device: MemoryDevice) -> F2fs<MemoryDevice> {
 }
 
 fn file(fs: &mut F2fs<MemoryDevice>, dir: Ino, name: &str) -> Ino {
-    fs.create(&caller(), dir, name.as_bytes(), &NewNode { mode: 0o100_644, rdev: (0, 0) }).unwrap().ino
+    fs.create(&caller(), dir, name.as_bytes(), &NewNode { mode: 0o100_644, rdev: (0, 0) })
+        .unwrap()
+        .ino
 }
 
 fn dir(fs: &mut F2fs<MemoryDevice>, parent: Ino, name: &str) -> Ino {
-    fs.create(&caller(), parent, name.as_bytes(), &NewNode { mode: 0o040_755, rdev: (0, 0) }).unwrap().ino
+    fs.create(&caller(), parent, name.as_bytes(), &NewNode { mode: 0o040_755, rdev: (0, 0) })
+        .unwrap()
+        .ino
 }
 
 fn pattern(len: usize, seed: u8) -> Vec<u8> {
@@ -55,8 +59,12 @@ fn populate(fs: &mut F2fs<MemoryDevice>) -> Vec<(String, Vec<u8>)> {
         file(fs, root, &format!("a name that takes several slots, number {n}"));
     }
     for n in (0..600).step_by(3) {
-        fs.unlink(&caller(), root, format!("a name that takes several slots, number {n}").as_bytes())
-            .unwrap();
+        fs.unlink(
+            &caller(),
+            root,
+            format!("a name that takes several slots, number {n}").as_bytes(),
+        )
+        .unwrap();
     }
     fs.symlink(&caller(), root, b"link", b"folder/file-3").unwrap();
     fs.symlink(&caller(), root, b"long link", &[b'x'; 4000]).unwrap();
@@ -104,9 +112,13 @@ fn files_become_shorter_and_go() {
     populate(&mut fs);
     let root = fs.root();
     let folder = fs.lookup(root, b"folder").unwrap().ino;
-    for (name, size) in
-        [("file-9", 5 << 20), ("file-8", 100), ("file-7", 4097), ("file-3", 50), ("file-2", 1 << 30)]
-    {
+    for (name, size) in [
+        ("file-9", 5 << 20),
+        ("file-8", 100),
+        ("file-7", 4097),
+        ("file-3", 50),
+        ("file-2", 1 << 30),
+    ] {
         let ino = fs.lookup(folder, name.as_bytes()).unwrap().ino;
         fs.setattr(&caller(), ino, &SetAttr { size: Some(size), ..SetAttr::default() }).unwrap();
     }
@@ -211,7 +223,8 @@ fn overwrite_full(options: Options, place: &str) {
 
 #[test]
 fn a_full_volume_is_cleaned_as_it_is_overwritten() {
-    let out_of_place = Options { ipu_policy: Some(dovetail_f2fs::IpuPolicy(0)), ..Options::default() };
+    let out_of_place =
+        Options { ipu_policy: Some(dovetail_f2fs::IpuPolicy(0)), ..Options::default() };
     overwrite_full(out_of_place.clone(), "adaptive");
     overwrite_full(Options { mode: dovetail_f2fs::Mode::Lfs, ..out_of_place }, "lfs");
 }
@@ -221,7 +234,9 @@ fn files_of_folders(fs: &mut F2fs<MemoryDevice>) -> Vec<Ino> {
     let mut list = |dir: Ino, wanted: u16| {
         let mut found = Vec::new();
         fs.readdir(dir, 0, &mut |entry| {
-            found.extend((entry.kind == wanted && !entry.name.starts_with(b".")).then_some(entry.ino));
+            found.extend(
+                (entry.kind == wanted && !entry.name.starts_with(b".")).then_some(entry.ino),
+            );
             true
         })
         .unwrap();

@@ -24,7 +24,9 @@ fn options(list: &str) -> Options {
 
 fn file<F: FileSystem>(fs: &mut F, name: &str) -> Ino {
     let root = fs.root();
-    fs.create(&caller(), root, name.as_bytes(), &NewNode { mode: 0o100_644, rdev: (0, 0) }).unwrap().ino
+    fs.create(&caller(), root, name.as_bytes(), &NewNode { mode: 0o100_644, rdev: (0, 0) })
+        .unwrap()
+        .ino
 }
 
 fn page(fill: u8) -> [u8; PAGE as usize] {
@@ -114,7 +116,8 @@ fn a_device_without_remap_is_refused_in_a_sentence() {
     let path = folder.path().join("image");
     mkfs(64 * MIB, &[]).write_to(&path).unwrap();
     let device = ImageDevice::open_read_write(&path).unwrap();
-    let refused = F2fs::mount(device, options("mode=rm-ipu"), SimTime::ZERO).unwrap_err().to_string();
+    let refused =
+        F2fs::mount(device, options("mode=rm-ipu"), SimTime::ZERO).unwrap_err().to_string();
     assert!(refused.contains("mode=rm-ipu needs a device with a remap command"), "{refused}");
     let mut plain = F2fs::mount(mkfs(64 * MIB, &[]), Options::default(), SimTime::ZERO).unwrap();
     let ino = file(&mut plain, "file");
@@ -138,7 +141,9 @@ fn recovered(device: MemoryDevice, mode: &str, place: &str) -> Vec<u8> {
 /// another file are fsynced or not.
 #[test]
 fn an_atomic_write_is_there_as_a_whole_or_not_at_all() {
-    for (seed, list) in [(1, "mode=rm-ipu"), (2, "mode=rm-ipu,remap=fsync"), (3, "mode=rm-ipu-adaptive")] {
+    for (seed, list) in
+        [(1, "mode=rm-ipu"), (2, "mode=rm-ipu,remap=fsync"), (3, "mode=rm-ipu-adaptive")]
+    {
         let device = RecordingDevice::new(mkfs(64 * MIB, &[]));
         let recording = device.recording();
         let mut fs = F2fs::mount(device, options(list), SimTime::ZERO).unwrap();

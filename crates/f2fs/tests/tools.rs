@@ -14,7 +14,8 @@ use dovetail_f2fs::format::{Features, FileType};
 /// Files of sizes around the limits: inline, the inode's pointers, direct nodes, indirect nodes.
 fn fill(folder: &Path, sizes: &[u64], names: u32) {
     for blocks in sizes {
-        let bytes: Vec<u8> = (0..blocks * 4096 + 17_u64).map(|i| ((i / 7) ^ (i >> 12)) as u8).collect();
+        let bytes: Vec<u8> =
+            (0..blocks * 4096 + 17_u64).map(|i| ((i / 7) ^ (i >> 12)) as u8).collect();
         fs::write(folder.join(format!("f{blocks}")), bytes).unwrap();
     }
     fs::create_dir(folder.join("many")).unwrap();

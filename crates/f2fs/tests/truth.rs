@@ -63,7 +63,8 @@ struct Run {
 
 /// A new volume on a disk of so many GiB.
 fn volume(gib: u64, options: Options) -> F2fs<Counting> {
-    let mut device = Counting { device: MemoryDevice::new((gib << 30) / 4096), counts: Counts::default() };
+    let mut device =
+        Counting { device: MemoryDevice::new((gib << 30) / 4096), counts: Counts::default() };
     mkfs(&mut device, &MkfsOptions::default()).unwrap();
     F2fs::mount(device, options, SimTime::ZERO).unwrap()
 }
@@ -134,7 +135,9 @@ fn a_small_file_overwritten_with_fsyncs() {
 
 #[test]
 fn a_large_file_overwritten_with_fsyncs() {
-    for (options, bytes, requests) in [("", 2_130_247_680, 53_308), ("mode=lfs", 2_130_432_000, 53_297)] {
+    for (options, bytes, requests) in
+        [("", 2_130_247_680, 53_308), ("mode=lfs", 2_130_432_000, 53_297)]
+    {
         let counts = prepared(options, 1024 * MIB).overwrite(1 << 18);
         println!("{options:?}: {counts:?}");
         assert_near("bytes", counts.bytes, bytes, 1.0);
@@ -155,7 +158,8 @@ fn a_file_of_which_a_quarter_is_overwritten_lies_in_pieces() {
     let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
     fs.device_mut().counts = Counts::default();
     let mut into = vec![0; MIB as usize];
-    (0..2048).for_each(|mib| assert_eq!(fs.read(run.file, mib * MIB, &mut into).unwrap(), into.len()));
+    (0..2048)
+        .for_each(|mib| assert_eq!(fs.read(run.file, mib * MIB, &mut into).unwrap(), into.len()));
     let counts = fs.device().counts;
     assert_near("bytes read", counts.read_bytes, 2_149_617_664, 1.0);
     assert_near("bytes a read", counts.read_bytes / counts.reads, 2_149_617_664 / 219_825, 5.0);
@@ -172,7 +176,8 @@ fn cleaned(mode: Mode) -> (Counts, Events) {
     fs.device_mut().counts = Counts::default();
     let before = fs.events();
     for pass in 1..=8 {
-        let orders: Vec<_> = (0..4).map(|job| shuffled((256 * MIB) / 4096, 10 * pass + job)).collect();
+        let orders: Vec<_> =
+            (0..4).map(|job| shuffled((256 * MIB) / 4096, 10 * pass + job)).collect();
         for n in 0..orders[0].len() {
             for (file, order) in files.iter().zip(&orders) {
                 fs.write(&Caller::default(), *file, order[n] * 4096, &[n as u8; 4096]).unwrap();

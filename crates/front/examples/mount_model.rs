@@ -17,8 +17,10 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let model = Model::new(Limits::default(), &Caller::default());
-    let options = Options::new("model", "model").on_error(|error| eprintln!("mount_model: {error}"));
-    let ended = mount(Box::new(model), Path::new(&directory), options).map_err(|error| error.to_string());
+    let options =
+        Options::new("model", "model").on_error(|error| eprintln!("mount_model: {error}"));
+    let ended =
+        mount(Box::new(model), Path::new(&directory), options).map_err(|error| error.to_string());
     match ended.and_then(|session| session.wait().map_err(|error| error.to_string())) {
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {

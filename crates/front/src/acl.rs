@@ -119,7 +119,10 @@ mod tests {
         ]);
         assert_eq!((masked.mode(), masked.is_mode()), (0o761, false));
         let changed = masked.with_mode(0o640);
-        assert_eq!((changed.mode(), changed.of(GROUP_OBJ), changed.of(MASK)), (0o640, Some(5), Some(4)));
+        assert_eq!(
+            (changed.mode(), changed.of(GROUP_OBJ), changed.of(MASK)),
+            (0o640, Some(5), Some(4))
+        );
     }
 
     #[test]

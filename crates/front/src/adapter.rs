@@ -9,12 +9,14 @@ use std::time::{Duration, SystemTime};
 
 use dovetail_vfs::mode::{S_IALLUGO, S_IFDIR, S_IFREG};
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr, XattrFlags,
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, NewNode, RenameFlags, SetAttr,
+    XattrFlags,
 };
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags,
-    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileHandle, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
+    WriteFlags,
 };
 
 use crate::asker::Asker;
@@ -193,7 +195,13 @@ impl fuser::Filesystem for Adapter {
         let _ = self.serve("forget", ino, |fs| fs.forget(ino, count)); // FUSE has no reply to it
     }
 
-    fn getattr(&self, _request: &Request, ino: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _handle: Option<FileHandle>,
+        reply: ReplyAttr,
+    ) {
         let ino = self.numbers.ino(ino);
         self.reply_attr(self.serve("getattr", ino, |fs| fs.getattr(ino)), reply);
     }
@@ -226,7 +234,8 @@ impl fuser::Filesystem for Adapter {
             ctime: ctime.map(timestamp),
         };
         let (ino, asker) = (self.numbers.ino(ino), Asker::of(request));
-        let changed = self.serve("setattr", ino, |fs| rules::set_attributes(fs, &asker, ino, changes));
+        let changed =
+            self.serve("setattr", ino, |fs| rules::set_attributes(fs, &asker, ino, changes));
         self.reply_attr(changed, reply);
     }
 
@@ -250,7 +259,8 @@ impl fuser::Filesystem for Adapter {
     ) {
         let place = Place { dir: self.numbers.ino(parent), name: name.as_bytes(), umask };
         let node = NewNode { mode: mode as u16, rdev: decode_device(rdev) };
-        let made = self.serve("mknod", place.dir, |fs| rules::create(fs, &caller(request), &place, node));
+        let made =
+            self.serve("mknod", place.dir, |fs| rules::create(fs, &caller(request), &place, node));
         self.reply_entry(made, reply);
     }
 
@@ -265,21 +275,35 @@ impl fuser::Filesystem for Adapter {
     ) {
         let place = Place { dir: self.numbers.ino(parent), name: name.as_bytes(), umask };
         let node = NewNode { mode: mode as u16 & S_IALLUGO | S_IFDIR, rdev: (0, 0) };
-        let made = self.serve("mkdir", place.dir, |fs| rules::create(fs, &caller(request), &place, node));
+        let made =
+            self.serve("mkdir", place.dir, |fs| rules::create(fs, &caller(request), &place, node));
         self.reply_entry(made, reply);
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let dir = self.numbers.ino(parent);
-        reply_empty(self.serve("unlink", dir, |fs| fs.unlink(&caller(request), dir, name.as_bytes())), reply);
+        reply_empty(
+            self.serve("unlink", dir, |fs| fs.unlink(&caller(request), dir, name.as_bytes())),
+            reply,
+        );
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let dir = self.numbers.ino(parent);
-        reply_empty(self.serve("rmdir", dir, |fs| fs.rmdir(&caller(request), dir, name.as_bytes())), reply);
+        reply_empty(
+            self.serve("rmdir", dir, |fs| fs.rmdir(&caller(request), dir, name.as_bytes())),
+            reply,
+        );
     }
 
-    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
         let dir = self.numbers.ino(parent);
         let (name, target) = (name.as_bytes(), target.as_os_str().as_bytes());
         let made = self.serve("symlink", dir, |fs| {
@@ -307,14 +331,25 @@ impl fuser::Filesystem for Adapter {
             no_replace: flags.contains(fuser::RenameFlags::RENAME_NOREPLACE),
             exchange: flags.contains(fuser::RenameFlags::RENAME_EXCHANGE),
         };
-        reply_empty(self.serve("rename", from.0, |fs| fs.rename(&caller(request), from, to, flags)), reply);
+        reply_empty(
+            self.serve("rename", from.0, |fs| fs.rename(&caller(request), from, to, flags)),
+            reply,
+        );
     }
 
-    fn link(&self, request: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
+    fn link(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        newparent: INodeNo,
+        newname: &OsStr,
+        reply: ReplyEntry,
+    ) {
         let (ino, dir) = (self.numbers.ino(ino), self.numbers.ino(newparent));
         let name = newname.as_bytes();
-        let linked =
-            self.serve("link", ino, |fs| rules::held(fs, |fs| fs.link(&caller(request), ino, dir, name)));
+        let linked = self.serve("link", ino, |fs| {
+            rules::held(fs, |fs| fs.link(&caller(request), ino, dir, name))
+        });
         self.reply_entry(linked, reply);
     }
 
@@ -351,7 +386,13 @@ impl fuser::Filesystem for Adapter {
         reply.error(Errno::ENOSYS);
     }
 
-    fn access(&self, _request: &Request, _ino: INodeNo, _mask: fuser::AccessFlags, reply: ReplyEmpty) {
+    fn access(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _mask: fuser::AccessFlags,
+        reply: ReplyEmpty,
+    ) {
         reply.error(Errno::ENOSYS);
     }
 
@@ -442,7 +483,12 @@ impl fuser::Filesystem for Adapter {
         let listed = self.serve("readdir", ino, |fs| {
             fs.readdir(ino, offset, &mut |entry| {
                 let node = self.numbers.node(entry.ino);
-                !reply.add(node, entry.cookie, file_type(entry.kind), OsStr::from_bytes(&entry.name))
+                !reply.add(
+                    node,
+                    entry.cookie,
+                    file_type(entry.kind),
+                    OsStr::from_bytes(&entry.name),
+                )
             })
         });
         match listed {
@@ -517,17 +563,28 @@ impl fuser::Filesystem for Adapter {
     ) {
         if is_the_tools(ino, name) {
             let ino = self.numbers.ino(ino);
-            return reply_empty(self.serve("setxattr", ino, |fs| self.tool.written(fs, value)), reply);
+            return reply_empty(
+                self.serve("setxattr", ino, |fs| self.tool.written(fs, value)),
+                reply,
+            );
         }
         let flags = XattrFlags { create: flags & 1 != 0, replace: flags & 2 != 0 };
         let ino = self.numbers.ino(ino);
         let asker = Asker::of(request);
-        let set = self
-            .serve("setxattr", ino, |fs| rules::set_xattr(fs, &asker, ino, (name.as_bytes(), value), flags));
+        let set = self.serve("setxattr", ino, |fs| {
+            rules::set_xattr(fs, &asker, ino, (name.as_bytes(), value), flags)
+        });
         reply_empty(set, reply);
     }
 
-    fn getxattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+    fn getxattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        size: u32,
+        reply: ReplyXattr,
+    ) {
         if is_the_tools(ino, name) {
             return reply_xattr(Ok(self.tool.read()), size, reply);
         }
@@ -539,15 +596,17 @@ impl fuser::Filesystem for Adapter {
     fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let ino = self.numbers.ino(ino);
         let names = self.serve("listxattr", ino, |fs| fs.listxattr(ino));
-        let listed =
-            names.map(|names| names.iter().flat_map(|name| name.iter().copied().chain([0])).collect());
+        let listed = names
+            .map(|names| names.iter().flat_map(|name| name.iter().copied().chain([0])).collect());
         reply_xattr(listed, size, reply);
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let ino = self.numbers.ino(ino);
         reply_empty(
-            self.serve("removexattr", ino, |fs| fs.removexattr(&caller(request), ino, name.as_bytes())),
+            self.serve("removexattr", ino, |fs| {
+                fs.removexattr(&caller(request), ino, name.as_bytes())
+            }),
             reply,
         );
     }

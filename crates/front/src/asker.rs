@@ -33,7 +33,8 @@ impl Asker {
     /// not tell, root has it.
     pub(crate) fn keeps_set_id(&self) -> bool {
         let capabilities = self.status().and_then(|status| capabilities(&status));
-        capabilities.map_or(self.caller.uid == 0, |set| set >> FSETID & 1 != 0 && self.shares_our_users())
+        capabilities
+            .map_or(self.caller.uid == 0, |set| set >> FSETID & 1 != 0 && self.shares_our_users())
     }
 
     /// The group is one of its own. Where /proc does not tell, it has but one.
@@ -51,7 +52,9 @@ impl Asker {
 
     fn shares_our_users(&self) -> bool {
         let theirs = self.file("ns/user").and_then(|path| fs::read_link(path).ok());
-        theirs.is_some_and(|theirs| fs::read_link("/proc/self/ns/user").is_ok_and(|ours| ours == theirs))
+        theirs.is_some_and(|theirs| {
+            fs::read_link("/proc/self/ns/user").is_ok_and(|ours| ours == theirs)
+        })
     }
 }
 
@@ -99,7 +102,10 @@ mod tests {
 
     #[test]
     fn this_thread_is_found() {
-        let own = Asker { caller: Caller::default(), thread: nix::unistd::gettid().as_raw().cast_unsigned() };
+        let own = Asker {
+            caller: Caller::default(),
+            thread: nix::unistd::gettid().as_raw().cast_unsigned(),
+        };
         let status = own.status().unwrap();
         assert_eq!(own.keeps_set_id(), capabilities(&status).unwrap() & 0x10 != 0);
     }

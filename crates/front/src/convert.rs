@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use dovetail_vfs::mode::{S_IALLUGO, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK};
+use dovetail_vfs::mode::{
+    S_IALLUGO, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK,
+};
 use dovetail_vfs::{Attr, Error, Ino, Timestamp};
 use fuser::{Errno, FileAttr, FileType, INodeNo, TimeOrNow};
 
@@ -97,7 +99,11 @@ pub(crate) const fn decode_device(device: u32) -> (u32, u32) {
 
 fn system_time(time: Timestamp) -> SystemTime {
     let whole = Duration::from_secs(time.seconds.unsigned_abs());
-    let second = if time.seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+    let second = if time.seconds < 0 {
+        UNIX_EPOCH.checked_sub(whole)
+    } else {
+        UNIX_EPOCH.checked_add(whole)
+    };
     second
         .and_then(|second| second.checked_add(Duration::from_nanos(time.nanoseconds.into())))
         .unwrap_or(UNIX_EPOCH)
@@ -107,7 +113,9 @@ fn system_time(time: Timestamp) -> SystemTime {
 /// add.
 pub(crate) fn timestamp(time: SystemTime) -> Timestamp {
     match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => Timestamp { seconds: after.as_secs().cast_signed(), nanoseconds: after.subsec_nanos() },
+        Ok(after) => {
+            Timestamp { seconds: after.as_secs().cast_signed(), nanoseconds: after.subsec_nanos() }
+        }
         Err(before) => {
             let before = before.duration();
             Timestamp {

@@ -29,7 +29,8 @@ pub struct Progress {
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers = self.numbers();
-        let words: Vec<String> = numbers.iter().map(|(name, number)| format!("{name}={number}")).collect();
+        let words: Vec<String> =
+            numbers.iter().map(|(name, number)| format!("{name}={number}")).collect();
         f.write_str(&words.join(" "))
     }
 }
@@ -98,7 +99,8 @@ impl Tool {
     /// [`Error::Unsupported`] where file system or drive cannot; [`Error::Invalid`] for anything
     /// but `run`, `undo` and `step`; what the file system says.
     pub(crate) fn written(&self, fs: &mut dyn FileSystem, value: &[u8]) -> Result<(), Error> {
-        let cannot = || Error::Unsupported("letting pointers lead to the drive's own addresses".into());
+        let cannot =
+            || Error::Unsupported("letting pointers lead to the drive's own addresses".into());
         if value != b"step" {
             // what has no place yet cannot be reached by its address
             fs.sync()?;
@@ -137,7 +139,9 @@ impl State {
     }
 
     fn step(&mut self, fs: &mut dyn Devirtualize) -> Result<(), Error> {
-        let Some((run, way)) = &mut self.run else { return Err(Error::Invalid("no run was begun")) };
+        let Some((run, way)) = &mut self.run else {
+            return Err(Error::Invalid("no run was begun"));
+        };
         let more = run.step(fs)?;
         if !more && *way == Way::ToVolume {
             dovetail_devirt::leave(fs)?;

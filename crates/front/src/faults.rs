@@ -32,7 +32,9 @@ impl fmt::Display for Fault<'_> {
         match self {
             Self::First(error) => write!(f, "{error}"),
             Self::More { first, count: 1 } => write!(f, "{first}: and 1 more error of this kind"),
-            Self::More { first, count } => write!(f, "{first}: and {count} more errors of this kind"),
+            Self::More { first, count } => {
+                write!(f, "{first}: and {count} more errors of this kind")
+            }
             Self::Others(1) => f.write_str("and 1 error of another kind"),
             Self::Others(count) => write!(f, "and {count} errors of other kinds"),
         }
@@ -81,7 +83,8 @@ impl Seen {
     /// Takes in an error. True if it is the first of a kind that is told.
     fn add(&mut self, error: &Error) -> bool {
         let sentence = sentence(error);
-        let same = |kind: &&mut Kind| kind.variant == discriminant(error) && kind.sentence == sentence;
+        let same =
+            |kind: &&mut Kind| kind.variant == discriminant(error) && kind.sentence == sentence;
         if let Some(kind) = self.kinds.iter_mut().find(same) {
             kind.more += 1;
             return false;
@@ -123,7 +126,8 @@ impl Faults {
 
     /// Tells what was only counted, once.
     pub(crate) fn tell_counts(&self) {
-        let Seen { kinds, others } = take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let Seen { kinds, others } =
+            take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
         for kind in kinds.iter().filter(|kind| kind.more > 0) {
             (self.on_error)(Fault::More { first: &kind.first, count: kind.more });
         }
@@ -163,7 +167,8 @@ mod tests {
         errors.extend((6..47).map(corrupt));
         errors.extend([failed(), Error::NotFound]);
         let [at_once, at_end] = told(false, &errors);
-        let first = ["the device is gone", "inode 5: a link without a target", "block 7 cannot be read"];
+        let first =
+            ["the device is gone", "inode 5: a link without a target", "block 7 cannot be read"];
         assert_eq!(at_once, first);
         let counted = [
             "the device is gone: and 1 more error of this kind",
@@ -189,6 +194,9 @@ mod tests {
         let names = (0..40_u8).map(|n| char::from(b'A' + n).to_string());
         let errors: Vec<Error> = names.map(Error::Corrupt).collect();
         let [at_once, at_end] = told(false, &errors);
-        assert_eq!((at_once.len(), at_end), (MOST_KINDS, vec!["and 8 errors of other kinds".to_string()]));
+        assert_eq!(
+            (at_once.len(), at_end),
+            (MOST_KINDS, vec!["and 8 errors of other kinds".to_string()])
+        );
     }
 }

@@ -29,7 +29,9 @@ fn unescaped(field: &[u8]) -> OsString {
     let mut path = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&byte, after)) = rest.split_first() {
-        let octal = after.get(..3).filter(|digits| digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
+        let octal = after
+            .get(..3)
+            .filter(|digits| digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
         match octal.filter(|_| byte == b'\\') {
             Some(digits) => {
                 path.push(digits.iter().fold(0, |value: u8, digit| value << 3 | (digit - b'0')));

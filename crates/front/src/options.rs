@@ -70,7 +70,8 @@ impl Options {
             kind: kind.into(),
             read_only: false,
             allow_other: root,
-            threads: std::thread::available_parallelism().map_or(4, |cores| cores.get().clamp(4, 16)),
+            threads: std::thread::available_parallelism()
+                .map_or(4, |cores| cores.get().clamp(4, 16)),
             flags,
             on_error: Box::new(|_| {}),
             flush: None,
@@ -120,7 +121,9 @@ impl Options {
     }
 
     fn set_flag(&mut self, option: &str) -> Result<(), UnknownOption> {
-        use MountOption::{Async, Atime, Dev, DirSync, Exec, NoAtime, NoDev, NoExec, NoSuid, Suid, Sync};
+        use MountOption::{
+            Async, Atime, Dev, DirSync, Exec, NoAtime, NoDev, NoExec, NoSuid, Suid, Sync,
+        };
         let pairs = [
             ("suid", Suid, "nosuid", NoSuid),
             ("dev", Dev, "nodev", NoDev),

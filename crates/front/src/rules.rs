@@ -151,7 +151,13 @@ pub(crate) fn set_attributes(
     if let Some(mode) = changes.mode
         && let Some(acl) = acl(fs, ino, ACCESS)?
     {
-        fs.setxattr(&asker.caller, ino, ACCESS, &acl.with_mode(mode).value(), XattrFlags::default())?;
+        fs.setxattr(
+            &asker.caller,
+            ino,
+            ACCESS,
+            &acl.with_mode(mode).value(),
+            XattrFlags::default(),
+        )?;
     }
     fs.setattr(&asker.caller, ino, &changes)
 }

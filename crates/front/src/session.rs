@@ -84,7 +84,8 @@ pub fn mount(
     let shared = Shared::new(fs, faults, options.flush, clock::start());
     let (sender, events) = channel();
     let signals = listen(sender.clone()).map_err(MountError::Threads)?;
-    let session = fuser::Session::new(Adapter::new(shared.clone(), root), &path, &config).map_err(refuse)?;
+    let session =
+        fuser::Session::new(Adapter::new(shared.clone(), root), &path, &config).map_err(refuse)?;
     let device = mountinfo::device_at(&path);
     let waker = Waker::start(shared.clone()).map_err(MountError::Threads)?;
     let serve = move || drop(sender.send(Event::Served(session.run())));

@@ -54,7 +54,12 @@ impl Fsync {
 }
 
 impl Shared {
-    pub(crate) fn new(fs: BoxedFileSystem, faults: Faults, flush: Option<Flush>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        fs: BoxedFileSystem,
+        faults: Faults,
+        flush: Option<Flush>,
+        clock: Clock,
+    ) -> Self {
         let inner = Inner {
             fs: Mutex::new(Some(fs)),
             fsyncs: Mutex::default(),
@@ -142,7 +147,8 @@ impl Shared {
     /// Does all that wait, `own` among them.
     fn fsync_all(&self, fs: &mut dyn FileSystem, own: &Fsync) -> Result<(), Error> {
         let all = std::mem::take(&mut *self.fsyncs());
-        let files: Vec<(Ino, bool)> = all.iter().map(|fsync| (fsync.ino, fsync.data_only)).collect();
+        let files: Vec<(Ino, bool)> =
+            all.iter().map(|fsync| (fsync.ino, fsync.data_only)).collect();
         all.iter().zip(fs.fsync_several(&files)).for_each(|(fsync, result)| fsync.finish(result));
         own.result().unwrap_or(Err(Error::Io("an fsync was lost".into())))
     }
@@ -209,10 +215,14 @@ mod tests {
     fn serious_errors_are_told_by_kind_and_a_missing_name_never() {
         let told = Arc::new(Mutex::new(Vec::new()));
         let listener = Arc::clone(&told);
-        let listen = Box::new(move |fault: Fault<'_>| listener.lock().unwrap().push(fault.to_string()));
-        let shared = Shared::new(Box::new(model()), Faults::new(listen, false), None, clock::start());
+        let listen =
+            Box::new(move |fault: Fault<'_>| listener.lock().unwrap().push(fault.to_string()));
+        let shared =
+            Shared::new(Box::new(model()), Faults::new(listen, false), None, clock::start());
         let failed = || Error::Io("failed".into());
-        for error in [Error::NotFound, failed(), Error::Corrupt("bad".into()), failed(), Error::NotFound] {
+        for error in
+            [Error::NotFound, failed(), Error::Corrupt("bad".into()), failed(), Error::NotFound]
+        {
             let expected = error.errno();
             assert_eq!(shared.call(|_| Err::<(), _>(error)).unwrap_err().code(), expected);
         }

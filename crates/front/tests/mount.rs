@@ -8,7 +8,9 @@ mod watched;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{
+    FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,8 +84,11 @@ fn data_that_the_kernel_has_not_sent_yet_is_no_hole() {
     let file = File::create_new(mounted.path("sparse")).unwrap();
     file.write_all_at(b"data", 1 << 20).unwrap();
     let copied = mounted.path("copy");
-    std::io::copy(&mut File::open(mounted.path("sparse")).unwrap(), &mut File::create(&copied).unwrap())
-        .unwrap();
+    std::io::copy(
+        &mut File::open(mounted.path("sparse")).unwrap(),
+        &mut File::create(&copied).unwrap(),
+    )
+    .unwrap();
     assert_eq!(fs::read(copied).unwrap()[1 << 20..], *b"data");
     assert_ne!(file.metadata().unwrap().blocks(), 0, "tar -S would take it for a hole");
 }
@@ -155,7 +160,11 @@ fn an_acl_and_the_mode_follow_each_other() {
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o775, "the group bits show the mask");
     let child = path.join("file");
     fs::write(&child, "x").unwrap();
-    assert_eq!(fs::metadata(&child).unwrap().mode() & 0o777, 0o660, "from the default ACL, not the umask");
+    assert_eq!(
+        fs::metadata(&child).unwrap().mode() & 0o777,
+        0o660,
+        "from the default ACL, not the umask"
+    );
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
     let shown = Command::new("getfacl").arg("-cp").arg(&path).output().unwrap().stdout;
     assert!(String::from_utf8(shown).unwrap().contains("mask::---"), "chmod changes the mask");
@@ -232,8 +241,11 @@ fn modes_after(folder: &Path) -> Vec<String> {
     make_kinds(folder);
     let mut lines = Vec::new();
     for kind in ["regular", "directory", "fifo", "socket", "character", "block"] {
-        for (change, of_content) in CHANGES.into_iter().filter(|change| !change.1 || kind == "regular") {
-            let modes = if of_content { ["6777", "6767", "2767"] } else { ["6555", "6745", "2700"] };
+        for (change, of_content) in
+            CHANGES.into_iter().filter(|change| !change.1 || kind == "regular")
+        {
+            let modes =
+                if of_content { ["6777", "6767", "2767"] } else { ["6555", "6745", "2700"] };
             // of a chown without owner and group FUSE does not tell that it is one: others cannot
             // be refused
             let unknown = |who: &str| change == "chown : $0" && who == "other";
@@ -278,7 +290,8 @@ fn what_is_read_after_a_direct_write_is_what_was_written() {
     let mounted = Mounted::new();
     let path = mounted.path("file");
     fs::write(&path, [0; BYTES]).unwrap();
-    let direct = OpenOptions::new().write(true).custom_flags(nix::libc::O_DIRECT).open(&path).unwrap();
+    let direct =
+        OpenOptions::new().write(true).custom_flags(nix::libc::O_DIRECT).open(&path).unwrap();
     let (aio, stop, start) = (raw::Aio::new(), AtomicBool::new(false), Instant::now());
     let pages = [raw::Pages::filled(0x55, BYTES), raw::Pages::filled(0xaa, BYTES)];
     let mut rounds = 0;
@@ -319,7 +332,8 @@ fn a_file_is_opened_by_a_handle_that_outlived_every_cache() {
     assert_eq!(std::io::read_to_string(file.open(&root).unwrap()).unwrap(), "content");
     // a directory is connected to the tree: the kernel asks for its parents
     let found = directory.open(&root).unwrap();
-    let shown = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found))).unwrap();
+    let shown = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&found)))
+        .unwrap();
     assert_eq!(shown, mounted.path("folder"));
     assert_eq!(gone.open(&root).unwrap_err().raw_os_error(), Some(nix::libc::ESTALE));
     for round in 0..200 {
@@ -345,7 +359,8 @@ fn the_process_that_serves_a_mount_does_not_wait_for_it() {
         calls.len()
     };
     waited("while mounting");
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(folder.path().join("file"));
+    let file =
+        OpenOptions::new().read(true).write(true).create_new(true).open(folder.path().join("file"));
     let file = file.unwrap();
     file.write_all_at(&[0; 4096], 0).unwrap();
     let mapping = raw::Mapping::store(&file, 1);

@@ -44,7 +44,15 @@ struct Host {
 impl Host {
     fn new(drive: Drive) -> Self {
         let completions = [SimTime::ZERO; QUEUE_DEPTH];
-        Self { drive, rng: Rng::new(1), completions, next: 0, now: SimTime::ZERO, version: 1, cold: MISSES }
+        Self {
+            drive,
+            rng: Rng::new(1),
+            completions,
+            next: 0,
+            now: SimTime::ZERO,
+            version: 1,
+            cold: MISSES,
+        }
     }
 
     fn fill(&mut self) {
@@ -68,12 +76,18 @@ impl Host {
         let mut content = [Content::Empty];
         let blocks = filled(&self.drive);
         for _ in 0..requests {
-            let lba =
-                if self.rng.chance(self.cold) { self.rng.below(blocks) } else { self.rng.below(HOT_BLOCKS) };
+            let lba = if self.rng.chance(self.cold) {
+                self.rng.below(blocks)
+            } else {
+                self.rng.below(HOT_BLOCKS)
+            };
             if self.rng.chance(0.5) {
                 self.write(lba, 1);
             } else {
-                self.submit(Command::Read { range: BlockRange::new(Lba(lba), 1), into: Some(&mut content) });
+                self.submit(Command::Read {
+                    range: BlockRange::new(Lba(lba), 1),
+                    into: Some(&mut content),
+                });
             }
         }
     }
@@ -97,7 +111,8 @@ fn filled(drive: &Drive) -> u64 {
 }
 
 fn hit_ratio(counters: Counters) -> Option<f64> {
-    let (hits, misses) = (counters.map_hits.iter().sum::<u64>(), counters.map_misses.iter().sum::<u64>());
+    let (hits, misses) =
+        (counters.map_hits.iter().sum::<u64>(), counters.map_misses.iter().sum::<u64>());
     (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
 }
 
@@ -124,7 +139,8 @@ fn main() {
         host.warm_up();
         let (before, start) = (host.drive.counters(), cpu_time());
         host.run(REQUESTS);
-        let (counted, seconds) = (host.drive.counters() - before, (cpu_time() - start).as_secs_f64());
+        let (counted, seconds) =
+            (host.drive.counters() - before, (cpu_time() - start).as_secs_f64());
         println!(
             "{name:11} {:.2} million requests a second, {:.1} % of entries cached, {} translation pages read, {} written, WAF {:.2}, \
              {:.6} s simulated in all",

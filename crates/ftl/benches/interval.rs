@@ -26,8 +26,10 @@ const ROUNDS: usize = 60;
 
 /// The map that `name` builds, with every page mapped in order.
 fn full(name: &str, pages: u32) -> Box<dyn Mapping> {
-    let mut map =
-        (mapping::scheme(name).unwrap().build)(MapShape { pages: pages.into(), blocks_per_page: 1 });
+    let mut map = (mapping::scheme(name).unwrap().build)(MapShape {
+        pages: pages.into(),
+        blocks_per_page: 1,
+    });
     for page in 0..pages {
         map.update(Lpn(page.into()), Some(Ppn(page)));
     }
@@ -35,7 +37,8 @@ fn full(name: &str, pages: u32) -> Box<dyn Mapping> {
 }
 
 fn lookup(map: &mut dyn Mapping, pages: &[u32]) {
-    let sum: u64 = pages.iter().map(|&page| u64::from(map.lookup(Lpn(page.into())).0.unwrap().0)).sum();
+    let sum: u64 =
+        pages.iter().map(|&page| u64::from(map.lookup(Lpn(page.into())).0.unwrap().0)).sum();
     black_box(sum);
 }
 
@@ -80,7 +83,13 @@ fn time(work: Work, map: &mut dyn Mapping, pages: &[u32]) -> f64 {
 type Work = fn(&mut dyn Mapping, &[u32]);
 
 /// Compares the maps; `limit` is what the project asks for.
-fn compare(label: &str, work: Work, maps: &mut [Box<dyn Mapping>; 2], pages: &[u32], limit: Option<f64>) {
+fn compare(
+    label: &str,
+    work: Work,
+    maps: &mut [Box<dyn Mapping>; 2],
+    pages: &[u32],
+    limit: Option<f64>,
+) {
     let [mut dense, mut interval] = [f64::INFINITY; 2];
     for _ in 0..ROUNDS {
         dense = dense.min(time(work, maps[0].as_mut(), pages));
@@ -125,7 +134,11 @@ fn memory(blocks_per_page: u32, gib: u64) {
     show("half dead in runs of 256 KiB", half, "   at most 0.6");
     let (_, half, valid) = half_dead(layout, pages, || region + rng.below(15 * region));
     let share = valid as f64 / pages as f64;
-    show(&format!("half dead in runs of 256 KiB to 4 MiB ({share:.2} live)"), half, "   at most 0.6");
+    show(
+        &format!("half dead in runs of 256 KiB to 4 MiB ({share:.2} live)"),
+        half,
+        "   at most 0.6",
+    );
     let (_, half, valid) = half_dead(layout, pages, || 4 * region + rng.below(252 * region));
     let share = valid as f64 / pages as f64;
     show(&format!("half dead in runs of 1 to 64 MiB ({share:.2} live)"), half, "   at most 0.6");

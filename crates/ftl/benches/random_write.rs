@@ -53,7 +53,10 @@ fn main() {
     let start = Instant::now();
     (0..blocks / 64).for_each(|i| writer.write(i * 64, 64));
     (0..2 * blocks).for_each(|_| writer.write(rng.below(blocks), 1));
-    println!("{name}: {blocks} blocks filled and written twice at random in {:.1?}", start.elapsed());
+    println!(
+        "{name}: {blocks} blocks filled and written twice at random in {:.1?}",
+        start.elapsed()
+    );
 
     let before = (writer.drive.counters(), writer.drive.idle_from());
     let count = writes.unwrap_or(2_000_000);
@@ -108,5 +111,6 @@ fn three_touches(blocks: usize, count: u32) -> f64 {
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
+    line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0)
+        * 1024
 }

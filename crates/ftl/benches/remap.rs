@@ -8,7 +8,9 @@
 
 use std::time::{Duration, Instant};
 
-use dovetail_block::{BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern, RemapPair, RemapWhen};
+use dovetail_block::{
+    BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern, RemapPair, RemapWhen,
+};
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{Drive, Overrides, Profile};
 use dovetail_time::{Rng, SimTime};
@@ -49,7 +51,8 @@ impl Host {
             let start = Instant::now();
             self.write(from, PAIRS);
             let written = Instant::now();
-            let pair = |i| RemapPair { to: Lba(rng.below(log / PAIRS) * PAIRS + i), from: Lba(from + i) };
+            let pair =
+                |i| RemapPair { to: Lba(rng.below(log / PAIRS) * PAIRS + i), from: Lba(from + i) };
             let pairs: Vec<_> = (0..PAIRS).map(pair).collect();
             let command = Command::Remap { pairs: &pairs, when: RemapWhen::Now };
             self.now = self.drive.submit(self.now, command).unwrap().done;
@@ -64,7 +67,10 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|arg| !arg.starts_with('-'));
     let name = arguments.next().unwrap_or("femu-32g".into());
     let scale = arguments.next().and_then(|scale| scale.parse().ok());
-    let config = Profile::load(&name).unwrap().resolve(&Overrides { scale, ..Overrides::default() }).unwrap();
+    let config = Profile::load(&name)
+        .unwrap()
+        .resolve(&Overrides { scale, ..Overrides::default() })
+        .unwrap();
     let blocks = config.user_blocks;
     let mut host = Host { drive: Drive::new(config).unwrap(), now: SimTime::ZERO, version: 1 };
     let (log, log_blocks) = (blocks / 10 * 9, blocks / 10 / PAIRS * PAIRS);

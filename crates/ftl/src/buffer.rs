@@ -97,7 +97,8 @@ impl WriteBuffer {
 
     /// The pages of `pages` that are here, dirty or in flight, in their order.
     pub(crate) fn within(&self, pages: Range<u64>) -> Vec<Lpn> {
-        let mut found: Vec<Lpn> = if pages.end.saturating_sub(pages.start) < self.index.len() as u64 {
+        let mut found: Vec<Lpn> = if pages.end.saturating_sub(pages.start) < self.index.len() as u64
+        {
             pages.filter(|lpn| self.index.contains_key(lpn)).map(Lpn).collect()
         } else {
             self.index.keys().copied().filter(|lpn| pages.contains(lpn)).map(Lpn).collect()

@@ -106,7 +106,14 @@ impl Cleaner {
             least_reserve: config.least_reserve(),
         };
         let rng = Rng::new(config.seed);
-        Self { rules, run: None, credit: 0, awaiting_erase: VecDeque::new(), runs_since_wear_check: 0, rng }
+        Self {
+            rules,
+            run: None,
+            credit: 0,
+            awaiting_erase: VecDeque::new(),
+            runs_since_wear_check: 0,
+            rng,
+        }
     }
 
     /// Tells whether a line is being cleaned.
@@ -179,7 +186,8 @@ impl Cleaner {
         }
         self.runs_since_wear_check = 0;
         let most = lines.ids().map(|line| lines.erases(line)).max()?;
-        let least = lines.closed().iter().copied().min_by_key(|&line| (lines.erases(line), line))?;
+        let least =
+            lines.closed().iter().copied().min_by_key(|&line| (lines.erases(line), line))?;
         (most - lines.erases(least) > self.rules.wear_spread).then_some(least)
     }
 

@@ -113,7 +113,9 @@ pub enum ConfigError {
     #[error("streams is {0}, allowed is 1 to 16")]
     Streams(u8),
     /// Remapping moves blocks, and a page must be one.
-    #[error("remap needs flash pages of 4 KiB, these have {0} bytes; leave it out or use smaller pages")]
+    #[error(
+        "remap needs flash pages of 4 KiB, these have {0} bytes; leave it out or use smaller pages"
+    )]
     RemapPage(u32),
     /// A remap of nothing.
     #[error(
@@ -139,7 +141,9 @@ pub enum ConfigError {
     )]
     DenseMap(&'static str),
     /// An address space that is smaller than the capacity, or larger than seven areas.
-    #[error("{0} addresses; a thin drive has at least as many as it holds blocks, and at most 7 * 2^58")]
+    #[error(
+        "{0} addresses; a thin drive has at least as many as it holds blocks, and at most 7 * 2^58"
+    )]
     Addresses(u64),
     /// No capacity.
     #[error("the drive offers the host no block; raise its capacity or the scale")]
@@ -223,7 +227,11 @@ impl DriveConfig {
     /// The addresses of the drive's flash pages: as numbers they follow the logical ones.
     pub(crate) fn device_space(&self) -> Option<DeviceSpace> {
         let blocks = self.nand.geometry.pages().into();
-        self.devirtualize.map(|most| DeviceSpace { first: Lba(self.address_blocks()), blocks, most })
+        self.devirtualize.map(|most| DeviceSpace {
+            first: Lba(self.address_blocks()),
+            blocks,
+            most,
+        })
     }
 
     /// Tells whether there are more addresses than room, so that each write must be weighed.
@@ -346,12 +354,17 @@ impl DriveConfig {
         let log = self.remap.filter(|remap| remap.store == RemapStore::Log);
         let takes = log.is_some_and(|remap| remap.limits.pairs_per_command >= most);
         let fits = self.nand.geometry.pages() < 1 << 31;
-        if most > 0 && takes && fits && self.scheme.sparse { Ok(()) } else { Err(ConfigError::Devirtualize) }
+        if most > 0 && takes && fits && self.scheme.sparse {
+            Ok(())
+        } else {
+            Err(ConfigError::Devirtualize)
+        }
     }
 
     fn check_room(&self) -> Result<(), ConfigError> {
         // What a power cut brings back may bring a translation page with it.
-        let freed = self.pages_freed_at_once().unwrap_or(0) * if self.map_cache.is_some() { 2 } else { 1 };
+        let freed =
+            self.pages_freed_at_once().unwrap_or(0) * if self.map_cache.is_some() { 2 } else { 1 };
         let pages = self.capacity_pages()
             + freed
             + u64::from(metadata::system_pages(self))
@@ -360,8 +373,10 @@ impl DriveConfig {
         let bad_pages = self.nand.factory_bad.len() as u32 * self.nand.geometry.pages_per_block;
         let lines = self.nand.geometry.pages().saturating_sub(bad_pages) / line_pages;
         let open = self.frontiers() * self.groups();
-        let needed =
-            pages.div_ceil(u64::from(line_pages)) + u64::from(open) + u64::from(self.foreground_lines) + 1;
+        let needed = pages.div_ceil(u64::from(line_pages))
+            + u64::from(open)
+            + u64::from(self.foreground_lines)
+            + 1;
         if u64::from(lines) >= needed {
             return Ok(());
         }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use dovetail_block::{
-    Answer, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Hints, Inode, Lba,
-    OpenRenames, Pattern, RemapLimits, Rename, RenameId, SectorRange,
+    Answer, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Hints,
+    Inode, Lba, OpenRenames, Pattern, RemapLimits, Rename, RenameId, SectorRange,
 };
 use dovetail_ftl::{ConfigError, Drive, DriveConfig, RemapConfig, RemapStore, mapping};
 use dovetail_nand::{FaultPlan, Geometry, PowerCut, Torn};
@@ -93,7 +93,8 @@ impl Host {
 
     fn discard(&mut self, lba: Lba) -> Result<(), DeviceError> {
         self.set(lba, 0);
-        self.submit(Command::Discard { ranges: &[SectorRange::from(BlockRange::new(lba, 1))] }).map(drop)
+        self.submit(Command::Discard { ranges: &[SectorRange::from(BlockRange::new(lba, 1))] })
+            .map(drop)
     }
 
     fn flush(&mut self) -> Result<(), DeviceError> {
@@ -106,7 +107,8 @@ impl Host {
     fn begin(&mut self, addresses: &[Lba]) -> Result<(), DeviceError> {
         self.batch += 1;
         let id = RenameId(self.batch);
-        let renames: Vec<Rename> = addresses.iter().map(|&from| Rename { from, to: None }).collect();
+        let renames: Vec<Rename> =
+            addresses.iter().map(|&from| Rename { from, to: None }).collect();
         let mut renames = self.ask(Devirtualize::Begin { id, renames: &renames })?.into_renames();
         renames.retain(|rename| rename.to.is_some());
         if !renames.is_empty() {
@@ -119,7 +121,8 @@ impl Host {
     /// nothing.
     fn opened(&mut self, open: OpenRenames) {
         for rename in &open.renames {
-            let moved = self.model.remove(&rename.from).and_then(|may| may.last().copied()).unwrap_or(0);
+            let moved =
+                self.model.remove(&rename.from).and_then(|may| may.last().copied()).unwrap_or(0);
             self.model.insert(rename.to.unwrap(), vec![moved]);
         }
         self.open = Some(open);
@@ -169,7 +172,8 @@ impl Host {
     }
 
     fn step(&mut self, rng: &mut Rng) -> Result<(), DeviceError> {
-        let held: Vec<Lba> = self.model.keys().copied().filter(|&lba| self.holds(lba) != 0).collect();
+        let held: Vec<Lba> =
+            self.model.keys().copied().filter(|&lba| self.holds(lba) != 0).collect();
         let any = |rng: &mut Rng| held[rng.below(held.len() as u64) as usize];
         match rng.below(100) {
             0..55 => {
@@ -183,7 +187,8 @@ impl Host {
             62..70 => self.flush(),
             70..85 if self.open.is_none() => {
                 let first = rng.below(held.len() as u64) as usize;
-                let some: Vec<Lba> = held.into_iter().skip(first).take(1 + rng.below(390) as usize).collect();
+                let some: Vec<Lba> =
+                    held.into_iter().skip(first).take(1 + rng.below(390) as usize).collect();
                 self.begin(&some)
             }
             85..95 => self.end(rng.chance(0.7)),
@@ -236,7 +241,8 @@ impl Host {
             (Some(_), None) => {
                 // ended, one way or the other
                 let renames = self.open.as_ref().unwrap().renames.clone();
-                let kept = renames.iter().all(|rename| self.read(rename.from).or_else(gone).unwrap() == 0);
+                let kept =
+                    renames.iter().all(|rename| self.read(rename.from).or_else(gone).unwrap() == 0);
                 self.closed(kept);
             }
             (None, None) => {}
@@ -248,7 +254,10 @@ impl Host {
         let space = self.drive.info().capabilities.devirtualize.unwrap();
         let range = BlockRange::new(space.first, space.blocks);
         for lba in self.ask(Devirtualize::Held { range }).unwrap().into_addresses() {
-            assert!(self.model.contains_key(&lba), "{what}: {lba} leads to a block that nobody has");
+            assert!(
+                self.model.contains_key(&lba),
+                "{what}: {lba} leads to a block that nobody has"
+            );
         }
     }
 }
@@ -306,7 +315,9 @@ fn what_is_no_blocks_address_is_refused() {
     assert!(matches!(host.submit(across), Err(DeviceError::OutOfRange { .. })));
     host.begin(&[Lba(1)]).unwrap();
     assert_eq!(host.begin(&[Lba(2)]), Err(DeviceError::RenamesOpen));
-    let Some(OpenRenames { renames, .. }) = host.open.clone() else { panic!("nothing was renamed") };
+    let Some(OpenRenames { renames, .. }) = host.open.clone() else {
+        panic!("nothing was renamed")
+    };
     host.discard(renames[0].to.unwrap()).unwrap();
     assert!(matches!(host.write(Lba(1)), Err(DeviceError::NoBlock(_))), "it was given up");
     host.model.remove(&host.name(Lba(1)));

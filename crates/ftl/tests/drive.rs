@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use dovetail_block::{
-    BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Inode, Lba, Pattern,
-    SectorRange, StreamId,
+    BlockDevice, BlockRange, ByteRange, Command, Content, Data, DeviceError, Hints, Inode, Lba,
+    Pattern, SectorRange, StreamId,
 };
 use dovetail_ftl::stats::{Cause, ReadCause};
 use dovetail_ftl::{Drive, DriveConfig, mapping};
@@ -43,7 +43,8 @@ impl Host {
     fn write_hinted(&mut self, lba: u64, blocks: u64, hints: Hints, fua: bool) -> SimTime {
         let data = Data::Patterns(Pattern::new(self.pattern));
         self.pattern += blocks;
-        self.submit(Command::Write { range: BlockRange::new(Lba(lba), blocks), data, hints, fua }).unwrap()
+        self.submit(Command::Write { range: BlockRange::new(Lba(lba), blocks), data, hints, fua })
+            .unwrap()
     }
 
     /// Writes, and lets the time pass that it takes.
@@ -58,7 +59,10 @@ impl Host {
     }
 
     fn discard(&mut self, start: u64, len: u64) {
-        self.submit(Command::Discard { ranges: &[SectorRange::inside(ByteRange::new(start, len))] }).unwrap();
+        self.submit(Command::Discard {
+            ranges: &[SectorRange::inside(ByteRange::new(start, len))],
+        })
+        .unwrap();
     }
 
     /// Discards blocks, each of which takes a slot of the journal: all sixteen.
@@ -115,7 +119,8 @@ fn writes_to_a_buffered_block_cost_one_program() {
 #[test]
 fn a_full_buffer_makes_writes_wait_for_flash() {
     let mut host = Host::new(DriveConfig { buffer_pages: 8, ..config() });
-    let latencies: Vec<_> = (0..100).map(|lba| host.write_hinted(lba, 1, Hints::default(), false)).collect();
+    let latencies: Vec<_> =
+        (0..100).map(|lba| host.write_hinted(lba, 1, Hints::default(), false)).collect();
     assert!(latencies[3] < SimTime::from_ns(10_000), "{}", latencies[3]);
     // 4 dies program 8,000 pages a second: the hundredth write waits for about ninety programs.
     assert!(latencies[99] > SimTime::from_ns(10_000_000), "{}", latencies[99]);
@@ -132,9 +137,17 @@ fn parts_of_large_pages_are_merged() {
     let contents: Vec<_> = (0..4).map(|lba| host.read(lba).unwrap()).collect();
     assert_eq!(contents, [pattern(1), pattern(2), pattern(5), pattern(4)]);
     host.discard(0, 3 * 4096);
-    assert_eq!((host.read(2), host.read(3)), (Ok(Content::Empty), Ok(pattern(4))), "one part stays");
+    assert_eq!(
+        (host.read(2), host.read(3)),
+        (Ok(Content::Empty), Ok(pattern(4))),
+        "one part stays"
+    );
     host.write(4, 1);
-    assert_eq!(host.drive.counters().flash_reads[ReadCause::Merge as usize], 1, "nothing to merge with");
+    assert_eq!(
+        host.drive.counters().flash_reads[ReadCause::Merge as usize],
+        1,
+        "nothing to merge with"
+    );
 }
 
 #[test]
@@ -147,7 +160,11 @@ fn discards_free_whole_blocks_and_map_memory() {
     assert_eq!((host.read(1), host.read(1399)), (Ok(Content::Empty), Ok(Content::Empty)));
     assert_eq!(host.read(1400), Ok(pattern(1401)), "covered in part only");
     assert_eq!(host.drive.counters().discarded_blocks, 1399);
-    assert!(host.drive.mapping_memory_bytes() * 2 < full, "{} of {full}", host.drive.mapping_memory_bytes());
+    assert!(
+        host.drive.mapping_memory_bytes() * 2 < full,
+        "{} of {full}",
+        host.drive.mapping_memory_bytes()
+    );
 }
 
 #[test]
@@ -171,17 +188,22 @@ fn discards_survive_a_cut_once_flushed_even_when_their_slots_were_used_again() {
 /// The line that the next write goes to, more or less: where one of a block that is written again
 /// and again has gone.
 fn line_of_writes(host: &mut Host) -> Option<u32> {
-    let valid = |host: &Host| host.drive.lines().ids().map(|line| host.drive.lines().valid(line)).collect();
+    let valid =
+        |host: &Host| host.drive.lines().ids().map(|line| host.drive.lines().valid(line)).collect();
     let before: Vec<u32> = valid(host);
     host.write(0, 1);
     let after: Vec<u32> = valid(host);
-    (0..).zip(before.iter().zip(&after)).find(|(_, (before, after))| before < after).map(|(line, _)| line)
+    (0..)
+        .zip(before.iter().zip(&after))
+        .find(|(_, (before, after))| before < after)
+        .map(|(line, _)| line)
 }
 
 /// A drive with a bitmap page for each half of its lines. Block 1024 has an old version in the
 /// second half, a newer one in the first, and was discarded; all journal slots are used up.
 fn discarded_in_both_halves() -> Host {
-    let mut host = Host::new(DriveConfig { pages_per_bitmap: Some(1024), user_blocks: 1300, ..config() });
+    let mut host =
+        Host::new(DriveConfig { pages_per_bitmap: Some(1024), user_blocks: 1300, ..config() });
     (0..1300).for_each(|lba| host.write(lba, 1));
     let mut rng = Rng::new(12);
     while line_of_writes(&mut host).is_none_or(|line| line >= 16) {
@@ -210,7 +232,8 @@ fn a_version_that_was_overwritten_before_the_discard_stays_dead_when_slots_are_u
 /// slots are used again as many once more; the reserve is three lines of 32 pages.
 #[test]
 fn any_number_of_discards_can_be_flushed_at_once() {
-    let geometry = Geometry { blocks_per_plane: 1024, pages_per_block: 8, ..config().nand.geometry };
+    let geometry =
+        Geometry { blocks_per_plane: 1024, pages_per_block: 8, ..config().nand.geometry };
     let nand = NandConfig { geometry, ..config().nand };
     let drive = DriveConfig { nand, user_blocks: 32_500, pages_per_bitmap: Some(1536), ..config() };
     let mut host = Host::new(DriveConfig { idle_after: SimSpan::from_ms(1_000_000), ..drive });
@@ -223,7 +246,9 @@ fn any_number_of_discards_can_be_flushed_at_once() {
     host.submit(Command::Flush).unwrap();
     host.drive.check().unwrap();
     let mut host = host.cut();
-    (0..32_500).for_each(|lba| assert_eq!(host.read(lba) == Ok(Content::Empty), lba % 2 == 0, "block {lba}"));
+    (0..32_500).for_each(|lba| {
+        assert_eq!(host.read(lba) == Ok(Content::Empty), lba % 2 == 0, "block {lba}")
+    });
 }
 
 #[test]
@@ -232,7 +257,8 @@ fn a_part_that_was_discarded_stays_dead_in_its_page_when_slots_are_used_again() 
         let geometry = Geometry { page_bytes: 16384, ..config().nand.geometry };
         let nand = NandConfig { geometry, ..config().nand };
         let user_blocks = 4 * 1300;
-        let mut host = Host::new(DriveConfig { nand, user_blocks, pages_per_bitmap: Some(1024), ..config() });
+        let mut host =
+            Host::new(DriveConfig { nand, user_blocks, pages_per_bitmap: Some(1024), ..config() });
         (0..1300).for_each(|page| host.write(4 * page, 4));
         // The only death in the second half of the flash.
         let block = 4 * 1100 + 1;
@@ -311,7 +337,11 @@ fn a_failed_program_moves_the_data_and_retires_the_block() {
     host.write(100, 8);
     let counters = host.drive.counters();
     assert_eq!((counters.program_failures, host.drive.bad_blocks()), (1, 1));
-    assert_eq!(counters.programs[Cause::Retire as usize], 5, "five of the twenty pages lay on that block");
+    assert_eq!(
+        counters.programs[Cause::Retire as usize],
+        5,
+        "five of the twenty pages lay on that block"
+    );
     for lba in (0..20).chain(100..108) {
         assert_ne!(host.read(lba), Ok(Content::Empty), "block {lba}");
     }
@@ -336,7 +366,8 @@ fn data_beyond_correction_is_an_error_and_never_something_older() {
     assert!(unreadable > 0);
     let (drive, _) = host.drive.into_unrecovered().recover().unwrap();
     let mut host = Host { drive, ..Host::new(config()) };
-    let after = (0..1536).filter(|&lba| host.read(lba) == Err(DeviceError::Unreadable(Lba(lba)))).count();
+    let after =
+        (0..1536).filter(|&lba| host.read(lba) == Err(DeviceError::Unreadable(Lba(lba)))).count();
     assert_eq!(after, unreadable, "the knowledge of the loss survives a cut");
 }
 
@@ -380,7 +411,11 @@ fn idle_time_is_used_to_clean() {
     let before = host.drive.lines().free();
     host.now += SimSpan::from_ms(10_000);
     host.read(0).unwrap();
-    assert!(host.drive.lines().free() >= 6 && before < 6, "{before} to {}", host.drive.lines().free());
+    assert!(
+        host.drive.lines().free() >= 6 && before < 6,
+        "{before} to {}",
+        host.drive.lines().free()
+    );
 }
 
 #[test]
@@ -390,14 +425,16 @@ fn streams_fill_lines_of_their_own() {
         let hints = Hints { stream: StreamId((lba % 2) as u8), inode: Inode(0) };
         host.write_hinted(lba, 1, hints, false);
     }
-    let filled: Vec<u32> = host.drive.lines().ids().map(|line| host.drive.lines().valid(line)).collect();
+    let filled: Vec<u32> =
+        host.drive.lines().ids().map(|line| host.drive.lines().valid(line)).collect();
     assert_eq!(filled.iter().filter(|&&valid| valid == 20).count(), 2, "{filled:?}");
 }
 
 #[test]
 fn an_erase_that_fails_costs_its_block_and_nothing_else() {
     let mut host = Host::new(config());
-    host.drive.set_faults(FaultPlan { failing_erases: [BlockId(2)].into(), ..FaultPlan::default() });
+    host.drive
+        .set_faults(FaultPlan { failing_erases: [BlockId(2)].into(), ..FaultPlan::default() });
     host.fill();
     host.write_at_random(5000, 1536, 7);
     assert_eq!((host.drive.counters().erase_failures, host.drive.bad_blocks()), (1, 1));
@@ -416,7 +453,8 @@ fn a_worn_out_drive_can_still_be_read() {
         let lba = rng.below(1536);
         let range = BlockRange::new(Lba(lba), 1);
         let data = Data::Patterns(Pattern::new(number));
-        let failed = host.submit(Command::Write { range, data, hints: Hints::default(), fua: false }).err();
+        let failed =
+            host.submit(Command::Write { range, data, hints: Hints::default(), fua: false }).err();
         if failed.is_none() {
             expected[lba as usize] = number;
         }
@@ -432,7 +470,9 @@ fn a_worn_out_drive_can_still_be_read() {
     }
     let (drive, _) = host.drive.into_unrecovered().recover().unwrap();
     let mut host = Host { drive, ..Host::new(config()) };
-    (0..1536).for_each(|lba| assert_eq!(host.read(lba), Ok(pattern(expected[lba as usize])), "block {lba}"));
+    (0..1536).for_each(|lba| {
+        assert_eq!(host.read(lba), Ok(pattern(expected[lba as usize])), "block {lba}")
+    });
 }
 
 #[test]
@@ -445,7 +485,8 @@ fn addresses_and_lengths_are_checked() {
     let huge = SectorRange::new(u64::MAX - 10, u64::MAX);
     assert!(host.submit(Command::Discard { ranges: &[huge] }).is_err());
     let range = BlockRange::new(Lba(0), 2);
-    let write = Command::Write { range, data: Data::Blocks(&[]), hints: Hints::default(), fua: false };
+    let write =
+        Command::Write { range, data: Data::Blocks(&[]), hints: Hints::default(), fua: false };
     assert_eq!(host.submit(write), Err(DeviceError::LengthMismatch { range: 2, data: 0 }));
 }
 

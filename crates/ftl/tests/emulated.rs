@@ -7,7 +7,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dovetail_block::{BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, SectorRange};
+use dovetail_block::{
+    BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, SectorRange,
+};
 use dovetail_ftl::{EmulatedDrive, EmulatedError, Overrides, Profile};
 use dovetail_time::{Rng, SimTime};
 use tempfile::TempDir;
@@ -15,8 +17,11 @@ use tempfile::TempDir;
 fn drive_file(profile: &str, scale: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("drive");
-    let overrides =
-        Overrides { scale: scale.parse().ok(), over_provisioning: Some(30.0), ..Overrides::default() };
+    let overrides = Overrides {
+        scale: scale.parse().ok(),
+        over_provisioning: Some(30.0),
+        ..Overrides::default()
+    };
     EmulatedDrive::create(&path, &Profile::load(profile).unwrap(), &overrides).unwrap();
     (folder, path)
 }
@@ -34,7 +39,9 @@ fn bytes(number: u64) -> Content {
 fn write(drive: &mut EmulatedDrive, lba: u64, content: Content) -> Result<(), DeviceError> {
     let range = BlockRange::new(Lba(lba), 1);
     let data = Data::Blocks(std::slice::from_ref(&content));
-    drive.submit(SimTime::ZERO, Command::Write { range, data, hints: Hints::default(), fua: false }).map(drop)
+    drive
+        .submit(SimTime::ZERO, Command::Write { range, data, hints: Hints::default(), fua: false })
+        .map(drop)
 }
 
 fn read(drive: &mut EmulatedDrive, lba: u64) -> Content {
@@ -102,7 +109,12 @@ fn a_page_whose_bytes_did_not_arrive_is_torn_and_the_older_one_counts() {
     let needle = 0x1122_3344_5566_7788_u64.to_le_bytes();
     let at = after.windows(8).position(|window| window == needle).unwrap();
     assert_ne!(before[at..at + 8], needle);
-    fs::OpenOptions::new().write(true).open(&path).unwrap().write_all_at(&[0; 8], at as u64).unwrap();
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .write_all_at(&[0; 8], at as u64)
+        .unwrap();
     let (mut again, report) = EmulatedDrive::open(&path, true).unwrap();
     assert_eq!(report.torn_pages, 1);
     assert_eq!(read(&mut again, 7), bytes(1));
@@ -121,7 +133,12 @@ fn what_is_no_drive_file_is_refused_in_a_sentence() {
     assert!(matches!(EmulatedDrive::open(&other, false), Err(EmulatedError::Header)));
     file[30] ^= 1;
     fs::write(&other, &file[..file.len() / 2]).unwrap();
-    assert!(EmulatedDrive::open(&other, false).unwrap_err().to_string().contains("shorter than its flash"));
+    assert!(
+        EmulatedDrive::open(&other, false)
+            .unwrap_err()
+            .to_string()
+            .contains("shorter than its flash")
+    );
     file[8] = 9;
     fs::write(&other, &file).unwrap();
     assert!(EmulatedDrive::open(&other, false).unwrap_err().to_string().contains("version 9"));

@@ -9,13 +9,15 @@
 #![allow(clippy::print_stdout, reason = "a test tells what it has reached")]
 
 use dovetail_block::{
-    AREA_BLOCKS, AREAS, BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError,
-    HeldRemaps, Hints, Inode, Lba, Pattern, RemapLimits, RemapPair, RemapWhen, SectorRange, StreamId,
-    free_blocks,
+    AREA_BLOCKS, AREAS, BatchId, BlockBytes, BlockDevice, BlockRange, Command, Content, Data,
+    DeviceError, HeldRemaps, Hints, Inode, Lba, Pattern, RemapLimits, RemapPair, RemapWhen,
+    SectorRange, StreamId, free_blocks,
 };
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
-use dovetail_ftl::{Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, cache, mapping, victim};
+use dovetail_ftl::{
+    Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, cache, mapping, victim,
+};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Torn};
 use dovetail_testkit::ReferenceDevice;
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -106,8 +108,11 @@ impl Space {
             return Self { starts: vec![0], window: config.user_blocks };
         };
         // Scattered far enough that each block has a translation page of its own, or nearly so.
-        let windows =
-            if config.map_cache.is_some() { pick(rng, &[12, 60, config.user_blocks / 2]) } else { 12 };
+        let windows = if config.map_cache.is_some() {
+            pick(rng, &[12, 60, config.user_blocks / 2])
+        } else {
+            12
+        };
         let window = config.user_blocks * 3 / 2 / windows + 4;
         let place = |i| match i {
             0 => 0,
@@ -160,9 +165,10 @@ fn remapping(plain: DriveConfig, rng: &mut Rng, kind: Kind) -> DriveConfig {
     let shrunk: u64 = plain.nand.geometry.subpages_per_page().into();
     let store = match kind {
         Kind::Log | Kind::ThinLog => RemapStore::Log,
-        _ => {
-            RemapStore::NonVolatile { access: SimSpan::from_ns(100), discard_records: pick(rng, &[1, 3, 20]) }
-        }
+        _ => RemapStore::NonVolatile {
+            access: SimSpan::from_ns(100),
+            discard_records: pick(rng, &[1, 3, 20]),
+        },
     };
     let limits = RemapLimits::of(pick(rng, &[1, 5, 64, 400]), pick(rng, &[0, 16, 800]));
     DriveConfig {
@@ -183,14 +189,20 @@ fn paged(rng: &mut Rng, plain: DriveConfig) -> DriveConfig {
     let bytes = pick(rng, &[64, 200, 1000, 10_000]);
     // Translation pages, and what a discard that is taken back brings with it, need room on a small
     // drive.
-    let user_blocks = if plain.addresses.is_some() { plain.user_blocks * 2 / 3 } else { plain.user_blocks };
-    DriveConfig { map_cache: Some(MapCacheConfig { policy, bytes, page_entries }), user_blocks, ..plain }
+    let user_blocks =
+        if plain.addresses.is_some() { plain.user_blocks * 2 / 3 } else { plain.user_blocks };
+    DriveConfig {
+        map_cache: Some(MapCacheConfig { policy, bytes, page_entries }),
+        user_blocks,
+        ..plain
+    }
 }
 
 /// The faults of one life of the drive, which ends with a power cut.
 fn faults(rng: &mut Rng, from: u64, within: u64, failing: Option<Kind>) -> FaultPlan {
     let torn = pick(rng, &[Torn::Untouched, Torn::Garbage, Torn::Finished]);
-    let rate = |rng: &mut Rng, most: f64| if failing.is_some() && rng.chance(0.3) { most } else { 0.0 };
+    let rate =
+        |rng: &mut Rng, most: f64| if failing.is_some() && rng.chance(0.3) { most } else { 0.0 };
     // Drives that remap have more pages of their own to lose.
     let unreadable = if failing.is_some_and(Kind::remaps) { 0.03 } else { 0.003 };
     FaultPlan {
@@ -259,8 +271,10 @@ impl Expected {
     /// been.
     fn settle(&mut self, found: &[(Lba, Content)]) -> usize {
         let states = self.states.len();
-        let mut model =
-            self.explain(found).unwrap_or_else(|reasons| panic!("after the cut: {reasons}")).clone();
+        let mut model = self
+            .explain(found)
+            .unwrap_or_else(|reasons| panic!("after the cut: {reasons}"))
+            .clone();
         for (lba, content) in found {
             model.settle(*lba, content).unwrap();
         }
@@ -328,7 +342,8 @@ impl Life {
         let contents: Vec<_> = range.iter().map(|_| self.content(rng)).collect();
         let fua = rng.chance(0.1);
         let room = free_blocks(&mut self.drive).unwrap();
-        let hints = Hints { stream: StreamId(rng.below(3) as u8), inode: Inode(rng.below(5) as u32) };
+        let hints =
+            Hints { stream: StreamId(rng.below(3) as u8), inode: Inode(rng.below(5) as u32) };
         let command = Command::Write { range, data: Data::Blocks(&contents), hints, fua };
         let done = self.drive.submit(self.now, command);
         if done == Err(DeviceError::NoRoom) {
@@ -428,7 +443,10 @@ impl Life {
             Err(DeviceError::Unreadable(_)) if self.failing => return Ok(()),
             other => other?,
         };
-        self.expected.newest().check_read(range, &into).unwrap_or_else(|mismatch| panic!("{mismatch}"));
+        self.expected
+            .newest()
+            .check_read(range, &into)
+            .unwrap_or_else(|mismatch| panic!("{mismatch}"));
         Ok(())
     }
 
@@ -521,12 +539,19 @@ impl Life {
                     lost += 1;
                     None
                 }
-                other => other.map(|_| (lba, found[0].clone())).map_or_else(|e| panic!("{e}"), Some),
+                other => {
+                    other.map(|_| (lba, found[0].clone())).map_or_else(|e| panic!("{e}"), Some)
+                }
             }
         };
-        let all: Vec<_> = (0..space.blocks()).map(|index| space.lba(index)).filter_map(read).collect();
+        let all: Vec<_> =
+            (0..space.blocks()).map(|index| space.lba(index)).filter_map(read).collect();
         let found = all.iter().filter(|(_, content)| *content != Content::Empty).count() as u64;
-        assert_eq!(self.drive.live_blocks(), found + lost, "a page leaks, or what it holds cannot be read");
+        assert_eq!(
+            self.drive.live_blocks(),
+            found + lost,
+            "a page leaks, or what it holds cannot be read"
+        );
         all
     }
 
@@ -543,7 +568,10 @@ impl Life {
 /// Each line as state, kept pages and erases, for the message of a failure.
 fn states(drive: &Drive) -> String {
     let lines = drive.lines();
-    lines.ids().map(|l| format!("{:?}:{}/{} ", lines.state(l), lines.kept(l), lines.erases(l))).collect()
+    lines
+        .ids()
+        .map(|l| format!("{:?}:{}/{} ", lines.state(l), lines.kept(l), lines.erases(l)))
+        .collect()
 }
 
 /// Events that a seed has seen.
@@ -595,8 +623,12 @@ impl Seen {
 
 /// Plans how this life ends; returns how many commands it has at most.
 fn plan_end(life: &mut Life, rng: &mut Rng, kind: Kind) -> u64 {
-    let plan =
-        faults(rng, life.drive.flash_operations(), 3 * COMMANDS_PER_LIFE, life.failing.then_some(kind));
+    let plan = faults(
+        rng,
+        life.drive.flash_operations(),
+        3 * COMMANDS_PER_LIFE,
+        life.failing.then_some(kind),
+    );
     let at_entry = kind.has_memory() && !life.in_time && rng.chance(0.5);
     let power_cut = plan.power_cut.filter(|_| !life.in_time && !at_entry);
     life.drive.set_faults(FaultPlan { power_cut, ..plan });
@@ -655,7 +687,9 @@ fn run(seed: u64, kind: Kind, is_paged: bool) -> Seen {
                     life.seen.worn_out += 1;
                     return life.seen;
                 }
-                Err(error) => panic!("{error}\n{:?}\nlines: {}", life.drive.config(), states(&life.drive)),
+                Err(error) => {
+                    panic!("{error}\n{:?}\nlines: {}", life.drive.config(), states(&life.drive))
+                }
             }
         }
         life.seen.count(&life.drive);
@@ -709,7 +743,8 @@ fn remaps_hold(kind: Kind, test: &str) -> Option<Seen> {
         "{remaps} remaps, the longest of {longest_remap} pairs; {in_remaps} cuts before one was acknowledged,"
     );
     println!("{remapped_pages} remapped pages found, {log_pages} pages of the log");
-    let reached = remaps > 10_000 && longest_remap > 338 && in_remaps > 100 && remapped_pages > 10_000;
+    let reached =
+        remaps > 10_000 && longest_remap > 338 && in_remaps > 100 && remapped_pages > 10_000;
     assert!(reached, "the workload does not reach what it should");
     Some(seen)
 }
@@ -735,7 +770,9 @@ fn thin_drives_lose_nothing_bring_nothing_back_and_leak_nothing() {
 
 #[test]
 fn remaps_of_thin_drives_hold_in_non_volatile_memory() {
-    let Some(seen) = remaps_hold(Kind::ThinNonVolatile, "thin_drives_hold_in_non_volatile") else { return };
+    let Some(seen) = remaps_hold(Kind::ThinNonVolatile, "thin_drives_hold_in_non_volatile") else {
+        return;
+    };
     assert!(seen.refused > 100, "{} writes without room", seen.refused);
 }
 
@@ -775,10 +812,16 @@ fn a_paged_map_of_a_thin_drive_is_what_it_was() {
 
 #[test]
 fn a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_non_volatile_memory() {
-    paged_maps_hold(Kind::ThinNonVolatile, "a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_non");
+    paged_maps_hold(
+        Kind::ThinNonVolatile,
+        "a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_non",
+    );
 }
 
 #[test]
 fn a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_the_log() {
-    paged_maps_hold(Kind::ThinLog, "a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_the_log");
+    paged_maps_hold(
+        Kind::ThinLog,
+        "a_paged_map_of_a_thin_drive_is_what_it_was_with_remaps_in_the_log",
+    );
 }

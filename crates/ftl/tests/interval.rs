@@ -56,7 +56,12 @@ impl Pair {
     }
 
     fn check(&self, page: LogicalPage) {
-        assert_eq!(self.map.lookup(page).0, self.model.get(&page).copied(), "seed {}: {page}", self.seed);
+        assert_eq!(
+            self.map.lookup(page).0,
+            self.model.get(&page).copied(),
+            "seed {}: {page}",
+            self.seed
+        );
     }
 
     fn check_all(&self) {
@@ -64,8 +69,15 @@ impl Pair {
         assert_eq!(self.map.mapped(), self.model.len() as u64, "seed {}", self.seed);
         let (mut at, end) = (self.page(0), self.page(AREAS as u64 * AREA_BLOCKS - 1));
         for &page in self.model.keys() {
-            assert_eq!(self.next(at, end), Some(page).filter(|&page| page < end), "seed {}", self.seed);
-            at = self.page(self.layout.block_of(page).0 + u64::from(page < end) * self.blocks_per_page());
+            assert_eq!(
+                self.next(at, end),
+                Some(page).filter(|&page| page < end),
+                "seed {}",
+                self.seed
+            );
+            at = self.page(
+                self.layout.block_of(page).0 + u64::from(page < end) * self.blocks_per_page(),
+            );
         }
     }
 
@@ -93,7 +105,8 @@ impl Pair {
 /// Place of a random step: one of a few in the whole space, so that steps meet.
 fn place(rng: &mut Rng) -> u64 {
     let area = rng.below(AREAS as u64) * AREA_BLOCKS;
-    let zones = [0, 1, 33, 40, 1 << 20, AREA_BLOCKS / ZONE_BLOCKS - 2, AREA_BLOCKS / ZONE_BLOCKS - 1];
+    let zones =
+        [0, 1, 33, 40, 1 << 20, AREA_BLOCKS / ZONE_BLOCKS - 2, AREA_BLOCKS / ZONE_BLOCKS - 1];
     let zone = area + zones[rng.below(zones.len() as u64) as usize] * ZONE_BLOCKS;
     let segments = [0, 4096, 1023 * 4096, 1022 * 4096];
     zone + segments[rng.below(segments.len() as u64) as usize] + rng.below(4096)
@@ -159,7 +172,10 @@ fn random_steps(seed: u64) {
     pages.into_iter().for_each(|page| pair.discard(pair.layout.block_of(page).0));
     (0..100).for_each(|_| pair.check(pair.page(place(&mut rng))));
     let memory = pair.memory();
-    assert_eq!((memory.zone_nodes, memory.map_nodes, memory.directories, memory.tables), (0, 0, 0, 0));
+    assert_eq!(
+        (memory.zone_nodes, memory.map_nodes, memory.directories, memory.tables),
+        (0, 0, 0, 0)
+    );
     assert_eq!((memory.slack, memory.candidates), (0, 0), "seed {seed}: all memory comes back");
     assert!(memory.roots <= empty + 4096, "seed {seed}: {memory:?}");
 }
@@ -260,8 +276,15 @@ fn a_hundred_lifetimes_cost_no_memory_and_no_time() {
         let early = log.run(&mut map, 0..LIFETIME_ZONES);
         let memory = map.memory();
         let late = log.run(&mut map, LIFETIME_ZONES..zones);
-        assert!((late / early - 1.0).abs() < 0.01, "{early} accesses for an update first, {late} later");
-        assert!(map.memory().total() <= memory.total() + 4096, "{memory:?} then {:?}", map.memory());
+        assert!(
+            (late / early - 1.0).abs() < 0.01,
+            "{early} accesses for an update first, {late} later"
+        );
+        assert!(
+            map.memory().total() <= memory.total() + 4096,
+            "{memory:?} then {:?}",
+            map.memory()
+        );
         assert_eq!(map.valid_pages(), 15);
         let end = first_zone + zones;
         assert_eq!(map.active_interval(area as usize), Some(end - 15..end));
@@ -276,7 +299,10 @@ fn a_log_that_writes_every_page_takes_four_bytes_for_each_live_one() {
     for index in 0..64 * window {
         map.update(page(index), Some(Ppn(index as u32)));
         if index >= window {
-            assert_eq!(map.update(page(index - window), None).0, Some(Ppn((index - window) as u32)));
+            assert_eq!(
+                map.update(page(index - window), None).0,
+                Some(Ppn((index - window) as u32))
+            );
         }
     }
     let memory = map.memory();
@@ -317,7 +343,8 @@ fn compaction_keeps_the_tree_near_the_size_for_the_live_data() {
     let without = tree_after_a_file_server(CompactionPolicy::EAGER, false);
     let policies = [CompactionPolicy::PAPER, CompactionPolicy::EAGER, CompactionPolicy::TIGHT];
     let [paper, eager, tight] = policies.map(|policy| tree_after_a_file_server(policy, true));
-    let all = format!("{without:.3} without, {paper:.3}, {eager:.3} and {tight:.3} with compaction");
+    let all =
+        format!("{without:.3} without, {paper:.3}, {eager:.3} and {tight:.3} with compaction");
     assert!(without > 2.0 && paper < 1.4 && eager < 1.17 && tight < 1.12, "{all}");
 }
 
@@ -347,7 +374,10 @@ fn writing_everything_in_again_in_any_order_ends_in_the_same_memory() {
     }
     let (rebuilt, accesses) = build(&blocks);
     assert!(rebuilt <= 1.02 * in_order, "{in_order} in order, {rebuilt} after");
-    assert!(accesses <= 3.0 * first_accesses, "{first_accesses} accesses in order, {accesses} after");
+    assert!(
+        accesses <= 3.0 * first_accesses,
+        "{first_accesses} accesses in order, {accesses} after"
+    );
 }
 
 #[test]
@@ -357,7 +387,8 @@ fn the_next_mapped_page_is_found_as_fast_in_a_huge_range_as_in_a_small_one() {
     let page = |block: u64| layout.page_of(Lba(block)).unwrap();
     let end = page(AREAS as u64 * AREA_BLOCKS - 1);
     assert_eq!(map.next_mapped(0..end.index()).0, None);
-    let blocks = [5, 3 * AREA_BLOCKS + 77, 3 * AREA_BLOCKS + (1 << 50), 6 * AREA_BLOCKS + (1 << 57)];
+    let blocks =
+        [5, 3 * AREA_BLOCKS + 77, 3 * AREA_BLOCKS + (1 << 50), 6 * AREA_BLOCKS + (1 << 57)];
     blocks.iter().for_each(|&block| assert_eq!(map.update(page(block), Some(Ppn(1))).0, None));
     let mut at = page(0);
     for &block in &blocks {
@@ -397,6 +428,10 @@ fn accesses_are_counted_as_the_tree_makes_them() {
         "root, map node, directory, table"
     );
     assert_eq!(lookup(&map, log + 1), 3, "a page that is not covered has no entry");
-    assert_eq!(map.update(page(log + 1001), Some(Ppn(2))).1.accesses, 2, "an overwrite counts nothing");
+    assert_eq!(
+        map.update(page(log + 1001), Some(Ppn(2))).1.accesses,
+        2,
+        "an overwrite counts nothing"
+    );
     assert_eq!(map.update(page(log + 1001), None).1.accesses, 3, "the node counts");
 }

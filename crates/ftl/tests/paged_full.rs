@@ -19,7 +19,8 @@ fn fullest(policy: &'static victim::Policy) -> DriveConfig {
         pages_per_block: 64,
         page_bytes: 4096,
     };
-    let map_cache = MapCacheConfig { policy: cache::policy("dftl").unwrap(), bytes: 64, page_entries: 64 };
+    let map_cache =
+        MapCacheConfig { policy: cache::policy("dftl").unwrap(), bytes: 64, page_entries: 64 };
     let of = |user_blocks| DriveConfig {
         policy,
         shape: LineShape::Block,
@@ -34,13 +35,17 @@ fn random_writes_go_on_for_ever() {
     for policy in &victim::POLICIES {
         let config = fullest(policy);
         let blocks = config.user_blocks;
-        let (mut drive, mut rng, mut now) = (Drive::new(config).unwrap(), Rng::new(1), SimTime::ZERO);
+        let (mut drive, mut rng, mut now) =
+            (Drive::new(config).unwrap(), Rng::new(1), SimTime::ZERO);
         for write in 0..4 * blocks {
             let lba = if write < blocks { write } else { rng.below(blocks) };
             let content = [Content::Pattern(Pattern::new(write))];
             let (range, data) = (BlockRange::new(Lba(lba), 1), Data::Blocks(&content));
             let command = Command::Write { range, data, hints: Hints::default(), fua: false };
-            now = drive.submit(now, command).unwrap_or_else(|error| panic!("{}: {error}", policy.name)).done;
+            now = drive
+                .submit(now, command)
+                .unwrap_or_else(|error| panic!("{}: {error}", policy.name))
+                .done;
         }
         drive.check().unwrap();
     }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use dovetail_block::{
-    BatchId, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern, RemapLimits,
-    RemapPair, RemapWhen, SectorRange,
+    BatchId, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
+    RemapLimits, RemapPair, RemapWhen, SectorRange,
 };
 use dovetail_ftl::lines::LineId;
 use dovetail_ftl::stats::Cause;
@@ -61,7 +61,9 @@ impl Host {
     fn write(&mut self, lba: u64, pattern: u64) {
         let data = Data::Patterns(Pattern::new(pattern));
         let range = BlockRange::new(Lba(lba), 1);
-        let spent = self.submit(Command::Write { range, data, hints: Hints::default(), fua: false }).unwrap();
+        let spent = self
+            .submit(Command::Write { range, data, hints: Hints::default(), fua: false })
+            .unwrap();
         self.now += SimSpan::from_ns(spent);
     }
 
@@ -71,7 +73,8 @@ impl Host {
 
     fn read(&mut self, lba: u64) -> Content {
         let mut into = [Content::Empty];
-        self.submit(Command::Read { range: BlockRange::new(Lba(lba), 1), into: Some(&mut into) }).unwrap();
+        self.submit(Command::Read { range: BlockRange::new(Lba(lba), 1), into: Some(&mut into) })
+            .unwrap();
         into[0].clone()
     }
 
@@ -111,7 +114,11 @@ fn content_moves_without_being_programmed_again_and_stays_after_a_cut() {
         assert_eq!(host.programs(Cause::Host), 3);
         for _ in 0..2 {
             let found: Vec<_> = [0, 1, 700, 701].map(|lba| host.read(lba)).into();
-            assert_eq!(found, [pattern(3), Content::Empty, Content::Empty, Content::Empty], "{store:?}");
+            assert_eq!(
+                found,
+                [pattern(3), Content::Empty, Content::Empty, Content::Empty],
+                "{store:?}"
+            );
             host = host.cut();
         }
     }
@@ -126,7 +133,10 @@ fn an_entry_costs_an_access_to_non_volatile_memory() {
         // A lookup of the source; updates of source and destination.
         assert_eq!(spent, COMMAND + count * (3 * MAP_ACCESS + ENTRY), "{count} pairs");
         let counters = host.drive.counters();
-        assert_eq!((counters.remaps, counters.remapped_pairs, counters.nvm_accesses), (1, count, count));
+        assert_eq!(
+            (counters.remaps, counters.remapped_pairs, counters.nvm_accesses),
+            (1, count, count)
+        );
         assert_eq!(host.programs(Cause::Remap) + host.programs(Cause::Journal), 0);
     }
 }
@@ -139,7 +149,11 @@ fn a_remap_waits_for_sources_that_are_in_the_buffer_only() {
     assert_eq!(host.programs(Cause::Host), 0);
     let spent = host.remap(&pairs(0, 700, 2), RemapWhen::Now);
     assert_eq!(host.programs(Cause::Host), 2, "sent to two channels");
-    assert_eq!(spent, COMMAND + PROGRAM + 2 * (2 * MAP_ACCESS + ENTRY), "lookups go with the programs");
+    assert_eq!(
+        spent,
+        COMMAND + PROGRAM + 2 * (2 * MAP_ACCESS + ENTRY),
+        "lookups go with the programs"
+    );
     assert_eq!((host.read(0), host.read(700)), (pattern(1), Content::Empty));
 }
 
@@ -186,7 +200,10 @@ fn tables_of_the_log_cost_little_when_sources_come_in_a_row() {
     host.drive.check().unwrap();
     let programs = host.programs(Cause::Remap);
     // The drive has 7 table pages and 16 slots: at most 7 tables each 16 remaps.
-    assert!((remaps..remaps + remaps * 7 / 16 + 7).contains(&programs), "{programs} for {remaps} remaps");
+    assert!(
+        (remaps..remaps + remaps * 7 / 16 + 7).contains(&programs),
+        "{programs} for {remaps} remaps"
+    );
 }
 
 #[test]
@@ -212,7 +229,11 @@ fn records_that_fill_a_page_go_to_flash() {
     host.discard(2 * 338);
     let mut host = host.cut();
     for lba in 0..400 {
-        assert_eq!(host.read(2 * lba), if lba <= 338 { Content::Empty } else { pattern(lba) }, "block {lba}");
+        assert_eq!(
+            host.read(2 * lba),
+            if lba <= 338 { Content::Empty } else { pattern(lba) },
+            "block {lba}"
+        );
     }
 }
 
@@ -262,7 +283,11 @@ fn cleaning_moves_remapped_pages_to_their_owner() {
         for power_on in [true, false] {
             host.drive.check().unwrap();
             for (lba, expected) in content.iter().enumerate() {
-                assert_eq!(host.read(lba as u64), *expected, "block {lba}, power on: {power_on}, {store:?}");
+                assert_eq!(
+                    host.read(lba as u64),
+                    *expected,
+                    "block {lba}, power on: {power_on}, {store:?}"
+                );
             }
             host = host.cut();
         }
@@ -273,7 +298,8 @@ fn cleaning_moves_remapped_pages_to_their_owner() {
 fn what_cannot_be_remapped_is_refused_and_changes_nothing() {
     let mut host = Host::new(config(NON_VOLATILE));
     host.write(700, 1);
-    let twice = [RemapPair { to: Lba(0), from: Lba(700) }, RemapPair { to: Lba(0), from: Lba(701) }];
+    let twice =
+        [RemapPair { to: Lba(0), from: Lba(700) }, RemapPair { to: Lba(0), from: Lba(701) }];
     let refused = host.submit(Command::Remap { pairs: &twice, when: RemapWhen::Now });
     assert_eq!(refused, Err(DeviceError::RemapTwice(Lba(0))));
     assert_eq!((host.read(0), host.read(700)), (Content::Empty, pattern(1)));
@@ -336,7 +362,10 @@ fn is_there(host: Host, count: u64, cut: &str) -> bool {
         assert_eq!(moved[lba as usize], moved[0], "{cut}: block {lba} against block 0");
         let source = host.read(700 + lba);
         // A source that was not flushed may be lost when the remap did not happen.
-        assert!(source == Content::Empty || (source == pattern(2) && !moved[0]), "{cut}: source {lba}");
+        assert!(
+            source == Content::Empty || (source == pattern(2) && !moved[0]),
+            "{cut}: source {lba}"
+        );
     }
     moved[0]
 }
@@ -452,7 +481,8 @@ fn slots_are_used_again_only_when_the_tables_are_durable() {
 #[test]
 fn a_page_of_the_log_that_cannot_be_read_is_replaced_before_it_is_erased() {
     for (further, lost) in [(0, Ppn(64)), (16, Ppn(64 + 17))] {
-        let config = DriveConfig { gc_apart: false, background_lines: 30, ..config(RemapStore::Log) };
+        let config =
+            DriveConfig { gc_apart: false, background_lines: 30, ..config(RemapStore::Log) };
         let mut host = Host::new(config);
         // A full line, then log pages at the start of the next one, then what makes that line the
         // one to clean.
@@ -493,7 +523,8 @@ fn a_cut_at_every_flash_operation_leaves_a_batch_whole() {
                 let power_cut = Some(PowerCut { at_operation: first + operation, torn });
                 host.drive.set_faults(FaultPlan { power_cut, ..FaultPlan::default() });
                 assert!(!execute(&mut host, count));
-                there += u64::from(is_there(host, count, &format!("{store:?}, {operation}, {torn:?}")));
+                there +=
+                    u64::from(is_there(host, count, &format!("{store:?}, {operation}, {torn:?}")));
             }
         }
         // Only the last log page completes a remap; with non-volatile memory no flash operation
@@ -531,7 +562,11 @@ fn a_cut_at_any_time_leaves_a_batch_whole() {
         let mut there = Vec::new();
         for step in 0..=200 {
             let (host, _, cut) = run(Some(spent * step / 200));
-            there.push(is_there(cut_at(host, cut.unwrap()), count, &format!("{store:?}, {step}/200")));
+            there.push(is_there(
+                cut_at(host, cut.unwrap()),
+                count,
+                &format!("{store:?}, {step}/200"),
+            ));
         }
         assert!(there[200] && !there[190], "there when it is acknowledged, and not much earlier");
     }

@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
 
 use dovetail_block::{
-    AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, Pattern,
-    SectorRange, Thin, free_blocks, held_blocks,
+    AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba,
+    Pattern, SectorRange, Thin, free_blocks, held_blocks,
 };
-use dovetail_ftl::{ConfigError, Drive, DriveConfig, MapCacheConfig, Overrides, Profile, cache, mapping};
+use dovetail_ftl::{
+    ConfigError, Drive, DriveConfig, MapCacheConfig, Overrides, Profile, cache, mapping,
+};
 use dovetail_nand::{Geometry, NandConfig};
 use dovetail_time::{SimSpan, SimTime};
 
@@ -65,7 +67,8 @@ impl Host {
 
     fn read(&mut self, lba: u64) -> Content {
         let mut into = [Content::Empty];
-        self.submit(Command::Read { range: BlockRange::new(Lba(lba), 1), into: Some(&mut into) }).unwrap();
+        self.submit(Command::Read { range: BlockRange::new(Lba(lba), 1), into: Some(&mut into) })
+            .unwrap();
         into[0].clone()
     }
 
@@ -111,20 +114,31 @@ fn what_there_is_room_for_can_be_written_wherever_it_lies() {
         host.write(AREA_BLOCKS - 1, 1).unwrap();
         assert_eq!(host.free_blocks(), CAPACITY - 2, "{buffer_pages} pages of buffer");
         host.write(AREA_BLOCKS - 2, 1).unwrap();
-        assert_eq!(host.free_blocks(), CAPACITY - 2, "a page that is there has room for its other blocks");
+        assert_eq!(
+            host.free_blocks(),
+            CAPACITY - 2,
+            "a page that is there has room for its other blocks"
+        );
         let far = |i: u64| (i % AREAS) * AREA_BLOCKS + 5 * i * i + 7;
         let room = host.free_blocks();
         (0..room).for_each(|i| host.write(far(i), 1).unwrap());
         assert_eq!(host.free_blocks(), 0);
         assert_eq!(host.write(1 << 40, 1), Err(DeviceError::NoRoom));
         host.write(AREA_BLOCKS - 4, 4).unwrap();
-        assert_eq!(host.write(AREA_BLOCKS - 4, 5), Err(DeviceError::NoRoom), "the fifth is in no page yet");
+        assert_eq!(
+            host.write(AREA_BLOCKS - 4, 5),
+            Err(DeviceError::NoRoom),
+            "the fifth is in no page yet"
+        );
         host.submit(Command::Flush).unwrap();
         assert_eq!(host.drive.live_blocks(), 4 + 4 + room);
         host = host.cut();
         assert_eq!((host.free_blocks(), host.drive.live_blocks()), (0, 4 + 4 + room));
         (0..room).for_each(|i| assert_eq!(host.read(far(i)), pattern(far(i))));
-        assert_eq!((host.read(LAST - 1), host.read(1 << 40)), (pattern(LAST - 4 + 3), Content::Empty));
+        assert_eq!(
+            (host.read(LAST - 1), host.read(1 << 40)),
+            (pattern(LAST - 4 + 3), Content::Empty)
+        );
     }
 }
 
@@ -183,7 +197,8 @@ fn room_is_given_back_when_a_cut_can_no_longer_take_the_discard_back() {
     const MS: u64 = 1_000_000;
     // Dies with a channel each, so that they do not wait for each other's transfers.
     let plain = config();
-    let geometry = Geometry { channels: 8, dies_per_channel: 1, pages_per_block: 8, ..plain.nand.geometry };
+    let geometry =
+        Geometry { channels: 8, dies_per_channel: 1, pages_per_block: 8, ..plain.nand.geometry };
     let mut host = Host::new(DriveConfig { nand: NandConfig { geometry, ..plain.nand }, ..plain });
     host.drive.remember_operations();
     (0..CAPACITY).for_each(|lba| host.write(lba, 1).unwrap());
@@ -221,8 +236,11 @@ fn room_is_given_back_when_a_cut_can_no_longer_take_the_discard_back() {
 
 #[test]
 fn a_long_discard_looks_through_a_table_of_all_pages_once() {
-    let mut host =
-        Host::new(DriveConfig { scheme: mapping::scheme("hash").unwrap(), buffer_pages: 64, ..config() });
+    let mut host = Host::new(DriveConfig {
+        scheme: mapping::scheme("hash").unwrap(),
+        buffer_pages: 64,
+        ..config()
+    });
     (0..CAPACITY).for_each(|lba| host.write(7 * lba, 1).unwrap());
     host.submit(Command::Flush).unwrap();
     let before = host.drive.counters();
@@ -236,8 +254,11 @@ fn a_long_discard_looks_through_a_table_of_all_pages_once() {
 #[test]
 fn a_discard_costs_what_is_mapped_and_not_how_long_it_is() {
     for scheme in ["interval", "hash"] {
-        let mut host =
-            Host::new(DriveConfig { scheme: mapping::scheme(scheme).unwrap(), buffer_pages: 64, ..config() });
+        let mut host = Host::new(DriveConfig {
+            scheme: mapping::scheme(scheme).unwrap(),
+            buffer_pages: 64,
+            ..config()
+        });
         let places = [0, 1 << 40, AREA_BLOCKS - 50, 3 * AREA_BLOCKS, LAST - 100];
         places.iter().for_each(|&start| host.write(start, 100).unwrap());
         let before = host.drive.counters();
@@ -274,7 +295,10 @@ fn a_log_runs_for_a_hundred_lifetimes_up_to_the_last_address() {
         host = host.cut();
         assert_eq!(host.drive.live_blocks(), live);
         let last = start + all - 1;
-        assert_eq!((host.read(last - live), host.read(last)), (Content::Empty, pattern(start + all - 8 + 7)));
+        assert_eq!(
+            (host.read(last - live), host.read(last)),
+            (Content::Empty, pattern(start + all - 8 + 7))
+        );
         host.discard(start, all);
         assert_eq!(host.free_blocks(), CAPACITY);
     }
@@ -309,7 +333,10 @@ fn a_map_that_cannot_be_sparse_is_refused_and_a_profile_asks_for_addresses() {
     let error = thin.resolve(&small("page")).unwrap_err().to_string();
     assert!(error.contains("more addresses than room"), "{error}");
     let error = asked("many", "interval").unwrap_err().to_string();
-    assert!(error.ends_with("capacity.addresses is 'many', allowed is capacity or iplfs"), "{error}");
+    assert!(
+        error.ends_with("capacity.addresses is 'many', allowed is capacity or iplfs"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -330,7 +357,8 @@ fn what_a_drive_holds_can_be_asked_for() {
             }
             let asked = BlockRange::new(Lba(start - start.min(30)), rng.below(2 * AREA_BLOCKS));
             let most = 1 + rng.below(60) as usize;
-            let expected: Vec<Lba> = model.range(asked.start..asked.end()).take(most).copied().collect();
+            let expected: Vec<Lba> =
+                model.range(asked.start..asked.end()).take(most).copied().collect();
             assert_eq!(
                 held_blocks(&mut host.drive, asked, most),
                 Ok(Some(expected)),

@@ -1,8 +1,8 @@
 //! A device whose every read is checked against what was last written.
 
 use dovetail_block::{
-    Answer, BlockDevice, BlockRange, Command, Completion, Content, Data, Devirtualize, HeldRemaps, Hints,
-    Lba, Pattern, RemapPair, RemapWhen, SectorRange,
+    Answer, BlockDevice, BlockRange, Command, Completion, Content, Data, Devirtualize, HeldRemaps,
+    Hints, Lba, Pattern, RemapPair, RemapWhen, SectorRange,
 };
 use dovetail_time::SimTime;
 
@@ -123,7 +123,12 @@ impl<D: BlockDevice> CheckedDevice<D> {
     ///
     /// # Errors
     /// [`HostError::Device`].
-    pub fn remap(&mut self, at: SimTime, pairs: &[RemapPair], when: RemapWhen) -> Result<SimTime, HostError> {
+    pub fn remap(
+        &mut self,
+        at: SimTime,
+        pairs: &[RemapPair],
+        when: RemapWhen,
+    ) -> Result<SimTime, HostError> {
         let done = self.submit(at, Command::Remap { pairs, when })?;
         for RemapPair { to, from } in self.held.take(pairs, when) {
             let moved = self.expected.take(from);
@@ -136,7 +141,11 @@ impl<D: BlockDevice> CheckedDevice<D> {
     ///
     /// # Errors
     /// [`HostError::Device`].
-    pub fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, HostError> {
+    pub fn devirtualize(
+        &mut self,
+        at: SimTime,
+        asked: Devirtualize<'_>,
+    ) -> Result<Completion, HostError> {
         let answered = self.device.submit(at, Command::Devirtualize(asked));
         let completion = answered.map_err(|source| HostError::Device { at, source })?;
         match (asked, &completion.answer) {

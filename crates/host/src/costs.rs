@@ -74,15 +74,18 @@ impl HostCosts {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut costs = Self::default();
         for part in text.split(',').filter(|part| !part.trim().is_empty()) {
-            let (name, value) = part.split_once('=').ok_or("give NAME=VALUE, separated by commas")?;
+            let (name, value) =
+                part.split_once('=').ok_or("give NAME=VALUE, separated by commas")?;
             costs.set(name.trim(), value.trim())?;
         }
         costs.check().map(|()| costs)
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let number = || value.parse::<u64>().map_err(|_| format!("{name}: '{value}' is not a whole number"));
-        let small = || u32::try_from(number()?).map_err(|_| format!("{name}: {value} is too large"));
+        let number =
+            || value.parse::<u64>().map_err(|_| format!("{name}: '{value}' is not a whole number"));
+        let small =
+            || u32::try_from(number()?).map_err(|_| format!("{name}: {value} is too large"));
         match name {
             "syscall_ns" => self.syscall_ns = number()?,
             "block_ns" => self.block_ns = number()?,
@@ -91,7 +94,8 @@ impl HostCosts {
             "queue_depth" => self.queue_depth = small()?,
             "max_request_kib" => self.max_request_kib = small()?,
             "merge_flushes" => {
-                self.merge_flushes = value.parse().map_err(|_| format!("{name}: give true or false"))?;
+                self.merge_flushes =
+                    value.parse().map_err(|_| format!("{name}: give true or false"))?;
             }
             _ => return Err(format!("'{name}' is no cost of the host")),
         }
@@ -126,7 +130,12 @@ impl HostCosts {
         let Self { syscall_ns, block_ns, request_ns, wake_ns, queue_depth, .. } = *self;
         let depth = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX).max(1);
         let all = |key: &'static str, from: u64, with: &dyn Fn(u64) -> Self| {
-            [from / 2, from.saturating_mul(2)].map(|to| CostVariant { key, from, to, costs: with(to) })
+            [from / 2, from.saturating_mul(2)].map(|to| CostVariant {
+                key,
+                from,
+                to,
+                costs: with(to),
+            })
         };
         let variants = [
             all("syscall_ns", syscall_ns, &|syscall_ns| Self { syscall_ns, ..*self }),
@@ -156,7 +165,10 @@ mod tests {
     #[test]
     fn costs_are_read_or_refused_in_a_sentence() {
         let costs = HostCosts::parse("queue_depth=32, merge_flushes=false").unwrap();
-        assert_eq!(costs, HostCosts { queue_depth: 32, merge_flushes: false, ..HostCosts::default() });
+        assert_eq!(
+            costs,
+            HostCosts { queue_depth: 32, merge_flushes: false, ..HostCosts::default() }
+        );
         assert_eq!(HostCosts::parse(""), Ok(HostCosts::default()));
         for (text, says) in [
             ("depth=1", "is no cost"),

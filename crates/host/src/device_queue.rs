@@ -48,7 +48,9 @@ impl<D: BlockDevice> DeviceQueue<D> {
                 (RequestKind::Write, self.device.write(now, *range, *hints, *fua)?)
             }
             PlanStep::Discard(ranges) => (RequestKind::Discard, self.device.discard(now, ranges)?),
-            PlanStep::Remap(remap) => (RequestKind::Remap, self.device.remap(now, &remap.pairs, remap.when)?),
+            PlanStep::Remap(remap) => {
+                (RequestKind::Remap, self.device.remap(now, &remap.pairs, remap.when)?)
+            }
             _ => (RequestKind::Flush, self.device.flush(now)?),
         };
         if kind == RequestKind::Flush {
@@ -88,7 +90,11 @@ pub(crate) trait Direct {
     fn perform(&mut self, at: SimTime, step: &PlanStep) -> Result<SimTime, HostError>;
 
     /// Performs a command of a drive that devirtualises.
-    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, HostError>;
+    fn devirtualize(
+        &mut self,
+        at: SimTime,
+        asked: Devirtualize<'_>,
+    ) -> Result<Completion, HostError>;
 }
 
 impl<D: BlockDevice> Direct for DeviceQueue<D> {
@@ -97,7 +103,11 @@ impl<D: BlockDevice> Direct for DeviceQueue<D> {
         self.issue(at, step)
     }
 
-    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, HostError> {
+    fn devirtualize(
+        &mut self,
+        at: SimTime,
+        asked: Devirtualize<'_>,
+    ) -> Result<Completion, HostError> {
         let at = self.next_direct(at);
         self.device.devirtualize(at, asked)
     }

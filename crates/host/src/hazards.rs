@@ -66,7 +66,8 @@ impl Hazards {
         for (range, writes) in step.ranges() {
             let from = (range.start.0.saturating_sub(self.longest), CommandId(0));
             let near = self.pending.range(from..(range.end().0, CommandId(0)));
-            let hit = near.filter(|(_, other)| other.end > range.start.0 && (writes || other.writes));
+            let hit =
+                near.filter(|(_, other)| other.end > range.start.0 && (writes || other.writes));
             into.extend(hit.map(|((_, id), _)| *id));
         }
     }

@@ -173,7 +173,12 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     ///
     /// # Errors
     /// See [`HostError`].
-    pub fn request(&mut self, at: SimTime, lane: L, command: PlanStep) -> Result<Option<SimTime>, HostError> {
+    pub fn request(
+        &mut self,
+        at: SimTime,
+        lane: L,
+        command: PlanStep,
+    ) -> Result<Option<SimTime>, HostError> {
         self.now = self.now.max(at);
         let done = {
             let mut queue = self.queue.borrow_mut();
@@ -231,13 +236,15 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
 
     fn is_stuck(&self) -> bool {
         let blocked = self.blocked.values().flatten();
-        let mut since = blocked.filter_map(|&slot| self.plans[slot].as_ref()?.progress.blocked_since);
+        let mut since =
+            blocked.filter_map(|&slot| self.plans[slot].as_ref()?.progress.blocked_since);
         since.any(|since| self.now.since(since) > STUCK)
     }
 
     fn deadlock(&self) -> HostError {
         let waits = |(obstacle, slots): (&Obstacle, &Vec<usize>)| {
-            let lanes = slots.iter().filter_map(|&slot| self.plans[slot].as_ref().map(|plan| plan.lane));
+            let lanes =
+                slots.iter().filter_map(|&slot| self.plans[slot].as_ref().map(|plan| plan.lane));
             lanes.map(|lane| format!("{lane:?} waits for {obstacle:?}")).collect::<Vec<_>>()
         };
         let mut waiting: Vec<String> = self.blocked.iter().flat_map(waits).collect();
@@ -266,7 +273,9 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
                     return Ok(None);
                 }
             };
-            if at > self.now && (at > self.horizon || self.agenda.first().is_some_and(|next| next <= at)) {
+            if at > self.now
+                && (at > self.horizon || self.agenda.first().is_some_and(|next| next <= at))
+            {
                 self.plans[slot] = Some(running);
                 self.agenda.enter(at, Due::Plan(slot));
                 return Ok(None);

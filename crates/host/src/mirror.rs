@@ -129,7 +129,8 @@ impl Used {
         if start >= end {
             return;
         }
-        let words: Vec<u64> = self.words.range(start / 64..=(end - 1) / 64).map(|(&word, _)| word).collect();
+        let words: Vec<u64> =
+            self.words.range(start / 64..=(end - 1) / 64).map(|(&word, _)| word).collect();
         for word in words {
             let inside = (start.max(word * 64)..end.min(word * 64 + 64)).map(Lba);
             inside.for_each(|lba| self.set(lba, false));

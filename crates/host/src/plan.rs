@@ -63,7 +63,10 @@ pub enum PlanStep {
 impl PlanStep {
     /// It is a command to the drive.
     pub const fn is_command(&self) -> bool {
-        matches!(self, Self::Read(_) | Self::Write { .. } | Self::Flush | Self::Discard(_) | Self::Remap(_))
+        matches!(
+            self,
+            Self::Read(_) | Self::Write { .. } | Self::Flush | Self::Discard(_) | Self::Remap(_)
+        )
     }
 
     /// Blocks that the command is about: those that a remap moves count once.

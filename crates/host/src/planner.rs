@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{
-    Answer, BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize, EventId,
-    HeldRemaps, Hints, Lba, Query, RemapPair, RemapWhen, Scheduler, SchedulingHint,
+    Answer, BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize,
+    EventId, HeldRemaps, Hints, Lba, Query, RemapPair, RemapWhen, Scheduler, SchedulingHint,
 };
 use dovetail_time::SimTime;
 
@@ -110,7 +110,8 @@ impl Planner {
 
 impl PlannedDevice {
     fn check(&self, range: BlockRange, data: u64) -> Result<(), DeviceError> {
-        let is_place = self.info.capabilities.devirtualize.is_some_and(|space| space.contains(range));
+        let is_place =
+            self.info.capabilities.devirtualize.is_some_and(|space| space.contains(range));
         if range.end().0 > self.info.blocks && !is_place {
             return Err(DeviceError::OutOfRange { range, blocks: self.info.blocks });
         }
@@ -181,8 +182,14 @@ impl PlannedDevice {
         Ok(done)
     }
 
-    fn devirtualize(&mut self, at: SimTime, asked: Devirtualize<'_>) -> Result<Completion, DeviceError> {
-        let Some(drive) = self.drive.clone() else { return Err(DeviceError::Unsupported("devirtualize")) };
+    fn devirtualize(
+        &mut self,
+        at: SimTime,
+        asked: Devirtualize<'_>,
+    ) -> Result<Completion, DeviceError> {
+        let Some(drive) = self.drive.clone() else {
+            return Err(DeviceError::Unsupported("devirtualize"));
+        };
         if !self.is_direct {
             // a volume that was just made asks for an open batch; there is none outside the call in
             // which it began
@@ -194,7 +201,9 @@ impl PlannedDevice {
         let answered = drive.borrow_mut().devirtualize(at, asked);
         let completion = answered.map_err(|error| self.failed(error))?;
         match (asked, &completion.answer) {
-            (Devirtualize::Begin { .. }, Answer::Renames(renames)) => self.mirror.begin_renames(renames),
+            (Devirtualize::Begin { .. }, Answer::Renames(renames)) => {
+                self.mirror.begin_renames(renames)
+            }
             (Devirtualize::End { keep, .. }, _) => self.mirror.end_renames(keep),
             _ => {}
         }

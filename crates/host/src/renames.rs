@@ -24,7 +24,11 @@ impl OpenBatch {
     }
 
     /// It ends: the old addresses lead nowhere, or the new ones.
-    pub(crate) fn end<T: Default + Clone + PartialEq>(&mut self, blocks: &mut Sparse<T>, keep: bool) {
+    pub(crate) fn end<T: Default + Clone + PartialEq>(
+        &mut self,
+        blocks: &mut Sparse<T>,
+        keep: bool,
+    ) {
         for (from, to) in self.0.drain(..) {
             blocks.take(if keep { from } else { to });
         }

@@ -22,7 +22,9 @@ impl<T: Default + Clone + PartialEq> Sparse<T> {
     }
 
     pub(crate) fn get(&self, lba: Lba) -> &T {
-        self.chunks.get(&(lba.0 / CHUNK)).map_or(&self.empty, |chunk| &chunk[(lba.0 % CHUNK) as usize])
+        self.chunks
+            .get(&(lba.0 / CHUNK))
+            .map_or(&self.empty, |chunk| &chunk[(lba.0 % CHUNK) as usize])
     }
 
     pub(crate) fn set(&mut self, lba: Lba, value: T) {
@@ -97,7 +99,10 @@ mod tests {
             sparse.set(Lba(lba), 1);
         }
         sparse.clear(BlockRange::new(Lba(6), (1 << 60) - 6));
-        assert_eq!([5, 1 << 58, (1 << 60) - 1, 1 << 60].map(|lba| *sparse.get(Lba(lba))), [1, 0, 0, 1]);
+        assert_eq!(
+            [5, 1 << 58, (1 << 60) - 1, 1 << 60].map(|lba| *sparse.get(Lba(lba))),
+            [1, 0, 0, 1]
+        );
         assert_eq!(sparse.chunks.len(), 2);
     }
 }

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, EventId, Hints, Lba,
-    LockId, MemoryDevice, SectorRange,
+    BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, EventId,
+    Hints, Lba, LockId, MemoryDevice, SectorRange,
 };
 use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, PlanStep};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -80,7 +80,8 @@ fn play(seed: u64, threads: u64, plans: u64) -> (Vec<(SimTime, BlockRange)>, Vec
     let mut machine = Machine::new(Device::new(seed), costs(), SimTime::ZERO, Events::default());
     let seen = Rc::new(RefCell::new(Vec::new()));
     let observer = Rc::clone(&seen);
-    machine.observe(Box::new(move |request| observer.borrow_mut().push((request.at, request.range))));
+    machine
+        .observe(Box::new(move |request| observer.borrow_mut().push((request.at, request.range))));
     let mut left = plans;
     let mut happened = Vec::new();
     (0..threads).for_each(|thread| machine.start(SimTime::ZERO, thread, plan(&mut rng)));
@@ -128,7 +129,8 @@ fn run(plans: Vec<Vec<PlanStep>>) -> Result<Vec<(u64, u64)>, HostError> {
 #[test]
 fn who_waits_for_what_nobody_does_is_named() {
     let error =
-        run(vec![vec![PlanStep::Await(EventId(7))], vec![PlanStep::Flush, PlanStep::WaitAll]]).unwrap_err();
+        run(vec![vec![PlanStep::Await(EventId(7))], vec![PlanStep::Flush, PlanStep::WaitAll]])
+            .unwrap_err();
     let HostError::Deadlock { waiting, .. } = &error else { panic!("{error}") };
     assert!(waiting.contains("0 waits") && waiting.contains("EventId(7)"), "{error}");
 }
@@ -142,7 +144,8 @@ fn plans_that_wait_for_each_other_are_named() {
 
 #[test]
 fn an_event_that_has_come_holds_nobody() {
-    let ends = run(vec![vec![PlanStep::Signal(EventId(3))], vec![PlanStep::Await(EventId(3))]]).unwrap();
+    let ends =
+        run(vec![vec![PlanStep::Signal(EventId(3))], vec![PlanStep::Await(EventId(3))]]).unwrap();
     assert_eq!(ends, [(0, 0), (1, 0)]);
 }
 
@@ -154,10 +157,18 @@ fn a_lock_held_alone_stops_the_others_until_it_is_given_back() {
         fua: false,
     };
     let lock = LockId(0);
-    let alone =
-        vec![PlanStep::Lock { lock, shared: false }, write(0), PlanStep::WaitAll, PlanStep::Unlock(lock)];
-    let shares =
-        vec![PlanStep::Lock { lock, shared: true }, write(9), PlanStep::Unlock(lock), PlanStep::WaitAll];
+    let alone = vec![
+        PlanStep::Lock { lock, shared: false },
+        write(0),
+        PlanStep::WaitAll,
+        PlanStep::Unlock(lock),
+    ];
+    let shares = vec![
+        PlanStep::Lock { lock, shared: true },
+        write(9),
+        PlanStep::Unlock(lock),
+        PlanStep::WaitAll,
+    ];
     let ends = run(vec![alone, shares]).unwrap();
     assert!(ends[0].0 == 0 && ends[1].1 > ends[0].1, "{ends:?}");
 }
@@ -170,7 +181,8 @@ fn a_command_does_not_overtake_one_that_was_planned_before_it() {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let observer = Rc::clone(&seen);
     machine.observe(Box::new(move |request| observer.borrow_mut().push(request.kind as u8)));
-    let slow = vec![PlanStep::Read(BlockRange::new(Lba(40), 1)), PlanStep::WaitAll, PlanStep::Read(range)];
+    let slow =
+        vec![PlanStep::Read(BlockRange::new(Lba(40), 1)), PlanStep::WaitAll, PlanStep::Read(range)];
     machine.start(SimTime::ZERO, 0, Plan { steps: slow });
     machine.start(SimTime::ZERO, 1, Plan { steps: vec![write()] });
     while machine.advance().unwrap().is_some() {}
@@ -183,7 +195,11 @@ fn a_command_does_not_overtake_one_that_was_planned_before_it() {
 fn flushes_that_come_together_are_one() {
     let mut machine = Machine::new(Device::new(5), costs(), SimTime::ZERO, Events::default());
     (0..5).for_each(|lane| {
-        machine.start(SimTime::ZERO, lane, Plan { steps: vec![PlanStep::Flush, PlanStep::WaitAll] });
+        machine.start(
+            SimTime::ZERO,
+            lane,
+            Plan { steps: vec![PlanStep::Flush, PlanStep::WaitAll] },
+        );
     });
     while machine.advance().unwrap().is_some() {}
     let traffic = machine.traffic();

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use dovetail_block::{
-    BatchId, BlockDevice, BlockRange, Capabilities, Command, Completion, Content, Data, DeviceError,
-    DeviceInfo, Hints, Inode, Lba, MemoryDevice, Pattern, RemapLimits, RemapPair, RemapWhen, Scheduler,
-    SchedulingHint, SectorRange,
+    BatchId, BlockDevice, BlockRange, Capabilities, Command, Completion, Content, Data,
+    DeviceError, DeviceInfo, Hints, Inode, Lba, MemoryDevice, Pattern, RemapLimits, RemapPair,
+    RemapWhen, Scheduler, SchedulingHint, SectorRange,
 };
 use dovetail_host::{Event, Events, HostCosts, HostError, Machine, Plan, PlanStep, Planner};
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -51,7 +51,11 @@ fn note(log: &mut Log, range: BlockRange, seen: Seen) {
 }
 
 /// Notes what blocks see of a command. All remaps here belong to a batch of one or two commands.
-fn note_command(log: &mut Log, held: &mut BTreeMap<BatchId, Vec<RemapPair>>, command: &Command<'_>) {
+fn note_command(
+    log: &mut Log,
+    held: &mut BTreeMap<BatchId, Vec<RemapPair>>,
+    command: &Command<'_>,
+) {
     match command {
         Command::Read { range, .. } => note(log, *range, Seen::Read),
         Command::Write { range, hints, .. } => note(log, *range, Seen::Write(hints.inode.0)),
@@ -68,7 +72,9 @@ fn note_command(log: &mut Log, held: &mut BTreeMap<BatchId, Vec<RemapPair>>, com
             let addresses = all.iter().flat_map(|pair| [pair.to, pair.from]);
             addresses.for_each(|lba| note(log, BlockRange::new(lba, 1), Seen::Remap(*batch)));
         }
-        Command::Remap { .. } | Command::Devirtualize(_) | Command::Query(_) => panic!("not made here"),
+        Command::Remap { .. } | Command::Devirtualize(_) | Command::Query(_) => {
+            panic!("not made here")
+        }
     }
 }
 
@@ -174,7 +180,8 @@ impl Caller {
         }
         self.submit(Command::Remap { pairs: &pairs[first..], when: RemapWhen::WithHeld(batch) });
         for RemapPair { to, from } in pairs {
-            self.model[to.0 as usize] = std::mem::replace(&mut self.model[from.0 as usize], Content::Empty);
+            self.model[to.0 as usize] =
+                std::mem::replace(&mut self.model[from.0 as usize], Content::Empty);
         }
     }
 }
@@ -253,7 +260,8 @@ impl BlockDevice for Forgetful {
 fn a_drive_that_does_not_move_blocks_is_found() {
     let range = BlockRange::new(Lba(1), 1);
     let write = PlanStep::Write { range, hints: Hints::default(), fua: false };
-    let remap = dovetail_host::Remap { pairs: vec![pair(0, 1)], when: RemapWhen::Now, held: Vec::new() };
+    let remap =
+        dovetail_host::Remap { pairs: vec![pair(0, 1)], when: RemapWhen::Now, held: Vec::new() };
     let steps = vec![
         write,
         PlanStep::WaitAll,

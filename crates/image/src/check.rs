@@ -71,7 +71,9 @@ pub(crate) const fn counted(name: &'static str, count: u64) -> Counted {
 }
 
 /// The findings of one kind.
-pub(crate) fn by_kind<F: check::Finding, C>(report: &check::Report<F, C>) -> Vec<(&'static str, u64)> {
+pub(crate) fn by_kind<F: check::Finding, C>(
+    report: &check::Report<F, C>,
+) -> Vec<(&'static str, u64)> {
     report.kinds().map(|(kind, count)| (kind.name, count)).collect()
 }
 

@@ -55,12 +55,14 @@ impl<'a> CopyIn<'a> {
                 Some(Ok(entry)) => {
                     let (source, name, dir) = (entry.path(), entry.file_name(), frame.target);
                     let made = entry.metadata().map_err(text);
-                    let made = made.and_then(|meta| self.entry(&source, &meta, dir, name.as_bytes()));
+                    let made =
+                        made.and_then(|meta| self.entry(&source, &meta, dir, name.as_bytes()));
                     stack.extend(self.noted(&source, made).flatten());
                 }
                 end => {
                     let left = end.transpose().map(drop).map_err(text);
-                    let left = left.and_then(|()| self.attributes(&frame.source, &frame.meta, frame.target));
+                    let left = left
+                        .and_then(|()| self.attributes(&frame.source, &frame.meta, frame.target));
                     self.noted(&frame.source, left);
                     stack.pop();
                 }
@@ -87,7 +89,12 @@ impl<'a> CopyIn<'a> {
                 None => self.make(meta, dir, name)?,
             };
             let entries = fs::read_dir(source).map_err(text)?;
-            return Ok(Some(Frame { meta: meta.clone(), source: source.to_path_buf(), target, entries }));
+            return Ok(Some(Frame {
+                meta: meta.clone(),
+                source: source.to_path_buf(),
+                target,
+                entries,
+            }));
         }
         let key = (meta.dev(), meta.ino());
         if let Some(&ino) = self.links.get(&key) {
@@ -110,11 +117,18 @@ impl<'a> CopyIn<'a> {
     }
 
     /// Removes a file that is in a file's way; a directory stays for a directory.
-    fn make_room(&mut self, meta: &Metadata, dir: Ino, name: &[u8]) -> Result<Option<Attr>, String> {
+    fn make_room(
+        &mut self,
+        meta: &Metadata,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<Option<Attr>, String> {
         match self.fs.lookup(dir, name) {
             Err(Error::NotFound) => Ok(None),
             Ok(there) if there.is_dir() && meta.is_dir() => Ok(Some(there)),
-            Ok(there) if there.is_dir() => Err("a directory of this name is in the image".to_string()),
+            Ok(there) if there.is_dir() => {
+                Err("a directory of this name is in the image".to_string())
+            }
             Ok(_) if meta.is_dir() => Err("a file of this name is in the image".to_string()),
             Ok(_) => self.fs.unlink(&self.caller, dir, name).map(|()| None).map_err(text),
             Err(error) => Err(text(error)),
@@ -150,13 +164,19 @@ impl<'a> CopyIn<'a> {
             }
         }
         let grown = SetAttr { size: Some(size.max(at)), ..SetAttr::default() };
-        if at < size { self.fs.setattr(&self.caller, target, &grown).map(drop).map_err(text) } else { Ok(()) }
+        if at < size {
+            self.fs.setattr(&self.caller, target, &grown).map(drop).map_err(text)
+        } else {
+            Ok(())
+        }
     }
 
     /// Extended attributes, mode, owner and times; times come last.
     fn attributes(&mut self, source: &Path, meta: &Metadata, target: Ino) -> Result<(), String> {
         self.xattrs(source, target)?;
-        let time = |seconds, nanoseconds: i64| Some(Timestamp { seconds, nanoseconds: nanoseconds as u32 });
+        let time = |seconds, nanoseconds: i64| {
+            Some(Timestamp { seconds, nanoseconds: nanoseconds as u32 })
+        };
         let changes = SetAttr {
             mode: (!meta.is_symlink()).then_some(meta.mode() as u16 & S_IALLUGO),
             uid: self.owners.then_some(meta.uid()),
@@ -177,8 +197,10 @@ impl<'a> CopyIn<'a> {
         };
         let mut value = vec![0; if len > 0 { XATTR_MAX } else { 0 }];
         for name in names[..len].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
-            let len = rustix::fs::lgetxattr(source, OsStr::from_bytes(name), &mut value[..]).map_err(text)?;
-            match self.fs.setxattr(&self.caller, target, name, &value[..len], XattrFlags::default()) {
+            let len = rustix::fs::lgetxattr(source, OsStr::from_bytes(name), &mut value[..])
+                .map_err(text)?;
+            match self.fs.setxattr(&self.caller, target, name, &value[..len], XattrFlags::default())
+            {
                 Ok(()) => {}
                 Err(Error::Unsupported(_) | Error::TooBig | Error::NoSpace | Error::Invalid(_)) => {
                     self.xattrs_left += 1;

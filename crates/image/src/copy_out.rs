@@ -20,8 +20,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, XattrFlags}
 
 use crate::{CHUNK, Error, Tree};
 
-const MORE_THAN_THE_VOLUME: &str =
-    "the copy has more content by now than the volume has room for: files share blocks, fsck shows which";
+const MORE_THAN_THE_VOLUME: &str = "the copy has more content by now than the volume has room for: files share blocks, fsck shows which";
 
 /// Things to keep and to do beyond content, modes, times and extended attributes.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +57,10 @@ impl Done {
     pub fn left_out(&self) -> String {
         let mut text = String::new();
         if self.special_left > 0 {
-            text +=
-                &format!("{} devices, fifos and sockets were left out: they need root\n", self.special_left);
+            text += &format!(
+                "{} devices, fifos and sockets were left out: they need root\n",
+                self.special_left
+            );
         }
         if self.owners_left > 0 {
             text += &format!("{} owners were left out: they need root\n", self.owners_left);
@@ -78,9 +79,11 @@ impl Done {
     pub fn result(&self) -> Result<(), Error> {
         match self.errors.as_slice() {
             [] => Ok(()),
-            errors => {
-                Err(Error::Failed(format!("{} could not be copied:\n{}", errors.len(), errors.join("\n"))))
-            }
+            errors => Err(Error::Failed(format!(
+                "{} could not be copied:\n{}",
+                errors.len(),
+                errors.join("\n")
+            ))),
         }
     }
 }
@@ -153,7 +156,8 @@ impl<'a> CopyOut<'a> {
                 }
                 end => {
                     let left = end.map(drop).map_err(told);
-                    let left = left.and_then(|()| self.attributes(&frame.attr, &frame.source, &frame.target));
+                    let left = left
+                        .and_then(|()| self.attributes(&frame.attr, &frame.source, &frame.target));
                     let (source, ino) = (frame.source.clone(), frame.attr.ino);
                     stack.pop();
                     if left.is_ok() {
@@ -247,7 +251,12 @@ impl<'a> CopyOut<'a> {
     }
 
     fn regular(&mut self, attr: &Attr, target: &Path) -> Result<(), String> {
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target).map_err(told)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(target)
+            .map_err(told)?;
         self.content(attr, &file)?;
         file.set_len(attr.size).map_err(told)?;
         self.done.files += 1;
@@ -313,7 +322,10 @@ impl<'a> CopyOut<'a> {
             let mode = fs::Permissions::from_mode(u32::from(attr.mode & kept));
             fs::set_permissions(target, mode).map_err(told)?;
         }
-        let times = Timestamps { last_access: timespec(attr.atime), last_modification: timespec(attr.mtime) };
+        let times = Timestamps {
+            last_access: timespec(attr.atime),
+            last_modification: timespec(attr.mtime),
+        };
         let set = rustix::fs::utimensat(CWD, target, &times, AtFlags::SYMLINK_NOFOLLOW);
         set.map_err(|error| format!("its times cannot be set: {error}"))
     }
@@ -335,7 +347,8 @@ impl<'a> CopyOut<'a> {
     fn xattrs(&mut self, attr: &Attr, source: &[u8], target: &Path) -> Result<(), String> {
         for (name, value) in self.tree.xattrs(attr.ino).map_err(told)? {
             let set = value.map_err(told).and_then(|value| {
-                let set = rustix::fs::lsetxattr(target, name.as_slice(), &value, XattrFlags::empty());
+                let set =
+                    rustix::fs::lsetxattr(target, name.as_slice(), &value, XattrFlags::empty());
                 set.map_err(told)
             });
             if let Err(why) = set {

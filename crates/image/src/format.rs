@@ -36,7 +36,8 @@ pub trait Format: Sync {
     ///
     /// # Errors
     /// A volume that cannot be read.
-    fn files(&self, image: &Path, held: Result<(), String>, tell: Tell<'_>) -> Result<Files, Error>;
+    fn files(&self, image: &Path, held: Result<(), String>, tell: Tell<'_>)
+    -> Result<Files, Error>;
 
     /// Mounts the image.
     ///
@@ -65,7 +66,12 @@ pub trait Format: Sync {
     ///
     /// # Errors
     /// [`Error::Usage`] for a structure that the format does not have; one that cannot be read.
-    fn inspect(&self, image: &Path, structure: &Structure, tell: Tell<'_>) -> Result<Inspected, Error>;
+    fn inspect(
+        &self,
+        image: &Path,
+        structure: &Structure,
+        tell: Tell<'_>,
+    ) -> Result<Inspected, Error>;
 }
 
 /// The file system of an image.
@@ -88,7 +94,8 @@ pub fn format_of(image: &Path) -> Result<&'static dyn Format, Error> {
 /// Opens the medium of an image.
 pub(crate) fn device(image: &Path, writable: bool) -> Result<Medium, Error> {
     let open = if writable { Medium::open_read_write } else { Medium::open_read_only };
-    open(image).map_err(|error| Error::Failed(format!("{} cannot be opened: {error}", image.display())))
+    open(image)
+        .map_err(|error| Error::Failed(format!("{} cannot be opened: {error}", image.display())))
 }
 
 /// The failure of a mount.

@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, ImageDevice, performs_at_once,
+    BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, ImageDevice,
+    performs_at_once,
 };
 use dovetail_ftl::{EmulatedDrive, EmulatedError};
 use dovetail_time::SimTime;
@@ -50,7 +51,8 @@ impl Medium {
         if is_drive(path) {
             return Ok(Self::Drive(Box::new(EmulatedDrive::open(path, writable)?.0)));
         }
-        let open = if writable { ImageDevice::open_read_write } else { ImageDevice::open_read_only };
+        let open =
+            if writable { ImageDevice::open_read_write } else { ImageDevice::open_read_only };
         Ok(Self::Image(open(path)?))
     }
 

@@ -90,7 +90,11 @@ pub fn in_stacks() -> impl Iterator<Item = (&'static str, &'static InStacks)> {
 }
 
 /// A table of the stack's file as what a file system takes from it.
-pub(crate) fn table<T: for<'a> Deserialize<'a>>(name: &str, table: &toml::Table) -> Result<T, SetupError> {
-    let failed = |error: toml::de::Error| format!("[{name}]: {}", error.message().replace('\n', " "));
+pub(crate) fn table<T: for<'a> Deserialize<'a>>(
+    name: &str,
+    table: &toml::Table,
+) -> Result<T, SetupError> {
+    let failed =
+        |error: toml::de::Error| format!("[{name}]: {}", error.message().replace('\n', " "));
     table.clone().try_into().map_err(|error| SetupError::Settings(failed(error)))
 }

@@ -185,7 +185,10 @@ impl<V: VolumeTree> Tree for Unmounted<V> {
         }
         let (names, _) = self.with(dir, V::names_in)?;
         // the inode says its kind better than a damaged entry
-        Ok(names.into_iter().map(|(name, ino)| DirEntry { name, ino, kind: 0, cookie: 1 }).collect())
+        Ok(names
+            .into_iter()
+            .map(|(name, ino)| DirEntry { name, ino, kind: 0, cookie: 1 })
+            .collect())
     }
 
     fn left_out(&mut self, dir: Ino) -> Result<LeftOut, Error> {

@@ -6,7 +6,8 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use dovetail_image::{
-    CopyIn, CopyOut, Error, FORMATS, Format, Keep, Medium, Mount, Repair, Structure, format_of, list, resolve,
+    CopyIn, CopyOut, Error, FORMATS, Format, Keep, Medium, Mount, Repair, Structure, format_of,
+    list, resolve,
 };
 use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, Moment};
@@ -101,7 +102,10 @@ fn an_image_in_use_is_shown_as_far_as_it_can_be() {
         let format = format_of(image.path()).unwrap();
         let mut files = format.files(image.path(), held, &mut |why| told.push(why)).unwrap();
         assert!(list(&mut *files.tree, b"/").unwrap().damage.is_empty());
-        assert!(told.len() == 1 && told[0].starts_with("somebody has it; this is "), "{name}: {told:?}");
+        assert!(
+            told.len() == 1 && told[0].starts_with("somebody has it; this is "),
+            "{name}: {told:?}"
+        );
     }
 }
 
@@ -109,7 +113,9 @@ fn an_image_in_use_is_shown_as_far_as_it_can_be() {
 fn an_unknown_image_is_of_no_file_system() {
     let image = NamedTempFile::new().unwrap();
     image.as_file().set_len(SIZE).unwrap();
-    let Err(Error::Failed(why)) = format_of(image.path()).map(|format| format.variants()) else { panic!() };
+    let Err(Error::Failed(why)) = format_of(image.path()).map(|format| format.variants()) else {
+        panic!()
+    };
     assert!(why.starts_with(&image.path().display().to_string()), "{why}");
     for variant in FORMATS.iter().flat_map(|format| format.variants()) {
         assert!(why.contains(variant.name), "{why}");

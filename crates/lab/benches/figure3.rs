@@ -18,8 +18,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dovetail_block::{
-    BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, EventId, Pattern, Scheduler,
-    SchedulingHint,
+    BlockDevice, Command, Completion, Content, DeviceError, DeviceInfo, EventId, Pattern,
+    Scheduler, SchedulingHint,
 };
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{AllocMode, F2fs, IpuPolicy, Options};
@@ -157,7 +157,8 @@ impl Parts {
         let mut fs = F2fs::mount(device, options, SimTime::ZERO).unwrap();
         let root = fs.root();
         let file = NewNode { mode: 0o100_644, rdev: (0, 0) };
-        let mut make = |n| fs.create(&Caller::default(), root, format!("{n}").as_bytes(), &file).unwrap().ino;
+        let mut make =
+            |n| fs.create(&Caller::default(), root, format!("{n}").as_bytes(), &file).unwrap().ino;
         let files = (0..FILES).map(&mut make).collect();
         let drive = Timed { device: drive, clock: Rc::clone(&driving) };
         let machine = Machine::new(drive, stack.host, SimTime::ZERO, planner.events());
@@ -233,5 +234,8 @@ fn touches(len: usize) {
         at = array[(at ^ n) % len] as usize;
     }
     black_box(at);
-    println!("three dependent touches: {:.2} million/s", count as f64 / start.elapsed().as_secs_f64() / 1e6);
+    println!(
+        "three dependent touches: {:.2} million/s",
+        count as f64 / start.elapsed().as_secs_f64() / 1e6
+    );
 }

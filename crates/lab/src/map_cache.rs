@@ -5,10 +5,16 @@ use dovetail_ftl::stats::{Cause, Counters, MapUse, ReadCause};
 use dovetail_ftl::{Drive, DriveConfig};
 use dovetail_time::SimSpan;
 
-use crate::results::{ByUse, LatencyResult, MapCacheResult, ReadAndWrite, RequestResult, RunResult};
+use crate::results::{
+    ByUse, LatencyResult, MapCacheResult, ReadAndWrite, RequestResult, RunResult,
+};
 
 /// Of what was counted; `None` for a drive with its whole map in memory.
-pub(crate) fn map_cache(config: &DriveConfig, drive: &Drive, counted: &Counters) -> Option<MapCacheResult> {
+pub(crate) fn map_cache(
+    config: &DriveConfig,
+    drive: &Drive,
+    counted: &Counters,
+) -> Option<MapCacheResult> {
     let (cache, now) = (config.map_cache?, drive.map_cache()?);
     let hits = |access: usize| {
         let (hits, misses) = (counted.map_hits[access], counted.map_misses[access]);
@@ -49,7 +55,8 @@ fn summed(config: &DriveConfig, counted: &Counters) -> ReadAndWrite {
     let us = |span: SimSpan| span.as_ns() as f64 / 1e3;
     let (read, program, erase) = (us(timing.read), us(timing.program), us(timing.erase));
     let map = |by: MapUse| {
-        (counted.translation_reads[by as usize] + counted.translation_absent[by as usize]) as f64 * read
+        (counted.translation_reads[by as usize] + counted.translation_absent[by as usize]) as f64
+            * read
             + counted.translation_writes[by as usize] as f64 * program
     };
     let reads = |cause: ReadCause| counted.flash_reads[cause as usize] as f64 * read;
@@ -62,7 +69,10 @@ fn summed(config: &DriveConfig, counted: &Counters) -> ReadAndWrite {
         + map(MapUse::Write)
         + map(MapUse::Move);
     let mean = |us: f64, blocks: u64| (blocks > 0).then(|| us / blocks as f64);
-    ReadAndWrite { read: mean(of_reads, counted.read_blocks), write: mean(of_writes, counted.written_blocks) }
+    ReadAndWrite {
+        read: mean(of_reads, counted.read_blocks),
+        write: mean(of_writes, counted.written_blocks),
+    }
 }
 
 /// Puts latencies beside those of the run with `dftl` that is alike.
@@ -76,8 +86,9 @@ pub(crate) fn beside_dftl(runs: &mut [RunResult]) {
 }
 
 fn against(run: &RunResult, runs: &[RunResult]) -> (ReadAndWrite, ReadAndWrite) {
-    let cache =
-        |run: &RunResult| run.map_cache.as_ref().map(|cache| (cache.policy == "dftl", cache.summed_us));
+    let cache = |run: &RunResult| {
+        run.map_cache.as_ref().map(|cache| (cache.policy == "dftl", cache.summed_us))
+    };
     let is_dftl = |other: &&RunResult| cache(other).is_some_and(|(is_dftl, _)| is_dftl);
     let dftl = runs.iter().filter(is_dftl).find(|other| is_alike(run, other));
     let both = dftl.and_then(|dftl| Some((cache(run)?.1, cache(dftl)?.1, dftl)));
@@ -96,13 +107,15 @@ fn is_alike(one: &RunResult, other: &RunResult) -> bool {
         (sizes, trace, run.replay.clone(), drive, stack, run.seed)
     };
     // the stacks of a bench name their drives by profile; a replay may have several of one profile
-    without_policy(one) == without_policy(other) && (one.trace.is_none() || one.drive == other.drive)
+    without_policy(one) == without_policy(other)
+        && (one.trace.is_none() || one.drive == other.drive)
 }
 
 /// Mean latencies of the commands that reached the drive; of a replay, those of the trace's.
 pub fn latencies(run: &RunResult) -> ReadAndWrite {
     if run.trace.is_some() {
-        let mean = |of: &LatencyResult| (of.percentiles.count > 0).then(|| of.percentiles.mean_ns / 1e3);
+        let mean =
+            |of: &LatencyResult| (of.percentiles.count > 0).then(|| of.percentiles.mean_ns / 1e3);
         return ReadAndWrite { read: mean(&run.latency.read), write: mean(&run.latency.write) };
     }
     let mean = |request: &RequestResult| (request.count > 0).then_some(request.mean_us);

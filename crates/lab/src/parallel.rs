@@ -5,7 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 /// Runs `work` for each job on up to `threads` threads; results come in the order of the jobs,
 /// whatever the number of threads.
-pub fn run_all<J: Sync, R: Send>(jobs: &[J], threads: usize, work: impl Fn(usize, &J) -> R + Sync) -> Vec<R> {
+pub fn run_all<J: Sync, R: Send>(
+    jobs: &[J],
+    threads: usize,
+    work: impl Fn(usize, &J) -> R + Sync,
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(jobs.len()));
     let worker = || {

@@ -48,7 +48,9 @@ fn personality(name: &str) -> Source {
         ("nthreads", "4"),
         ("operations", "2000"),
     ];
-    personality.set(small.into_iter().filter(|(name, _)| known.iter().any(|known| known == name))).unwrap();
+    personality
+        .set(small.into_iter().filter(|(name, _)| known.iter().any(|known| known == name)))
+        .unwrap();
     Source::Personality(Box::new(personality))
 }
 
@@ -70,7 +72,12 @@ fn the_same_experiment_gives_the_same_results_whatever_the_threads() {
             assert_eq!(run.error, None, "{}", source.name());
         }
         assert_eq!(one.runs.len(), 4);
-        assert_ne!(one.runs[0].totals, one.runs[1].totals, "{}: repetitions have other seeds", source.name());
+        assert_ne!(
+            one.runs[0].totals,
+            one.runs[1].totals,
+            "{}: repetitions have other seeds",
+            source.name()
+        );
         for threads in [2, 5] {
             let (again, _) = experiment.run(threads, &|_| {});
             assert!(text(&again) == text(&one), "{} with {threads} threads", source.name());
@@ -142,7 +149,8 @@ fn what_warms_up_is_not_in_the_scatter() {
 
 #[test]
 fn fragmentation_is_that_of_the_workloads_files() {
-    let source = Source::fio("[a]\nrw=write\nbs=64k\nsize=4m\nnumjobs=3\n", "write.fio", &[]).unwrap();
+    let source =
+        Source::fio("[a]\nrw=write\nbs=64k\nsize=4m\nnumjobs=3\n", "write.fio", &[]).unwrap();
     let fill = Fill { amount: FillAmount::Share(0.2), with: FillWith::Impressions };
     let (alone, filled) = (one_run(&source, None), one_run(&source, Some(fill)));
     let files = |run: &RunResult| run.fragmentation.as_ref().unwrap().files;

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use dovetail_lab::bench::figures_by_file_system;
 use dovetail_lab::results::{
-    DevirtualizeResult, DevirtualizeRun, DieResult, MapCacheResult, PreconditionResult, ReplayResult,
-    Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint, TraceResult,
+    DevirtualizeResult, DevirtualizeRun, DieResult, MapCacheResult, PreconditionResult,
+    ReplayResult, Results, RunResult, SCHEMA, SCHEMA_VERSION, ScatterPoint, TraceResult,
 };
 use dovetail_vfs::{Figure, Figures};
 use serde_json::Value;
@@ -102,7 +102,9 @@ fn the_figures_of_every_file_system_are_described() {
 #[test]
 fn figures_of_one_key_have_one_title() {
     let figures = || figures_by_file_system().flat_map(|(_, f)| f.written.iter().chain(f.events));
-    let same = |figure: &Figure| figures().filter(|f| f.key == figure.key).all(|f| f.title == figure.title);
+    let same = |figure: &Figure| {
+        figures().filter(|f| f.key == figure.key).all(|f| f.title == figure.title)
+    };
     figures().for_each(|figure| assert!(same(figure), "{figure:?}"));
 }
 
@@ -121,7 +123,9 @@ impl Case {
                     Self::collect_keys(inner, keys);
                 }
             }
-            Value::Array(entries) => entries.iter().for_each(|entry| Self::collect_keys(entry, keys)),
+            Value::Array(entries) => {
+                entries.iter().for_each(|entry| Self::collect_keys(entry, keys))
+            }
             _ => {}
         }
     }
@@ -143,7 +147,10 @@ impl Case {
         let (written, described) = (self.written_fields(), self.described_fields());
         assert!(described.len() > at_least, "the tables were not found: {described:?}");
         let unknown: Vec<_> = described.difference(&written).collect();
-        assert!(unknown.is_empty(), "the document describes {unknown:?}, which results do not have");
+        assert!(
+            unknown.is_empty(),
+            "the document describes {unknown:?}, which results do not have"
+        );
     }
 
     fn says_its_version(&self) {

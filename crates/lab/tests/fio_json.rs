@@ -34,8 +34,7 @@ fn bench(fill: Option<Fill>) -> RunResult {
     results.runs.into_iter().next().unwrap()
 }
 
-const STACK: &str =
-    "name = \"test\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\npartition = \"PART\"\n";
+const STACK: &str = "name = \"test\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\npartition = \"PART\"\n";
 
 fn theirs() -> Value {
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +57,9 @@ fn keys(value: &Value, path: &str, found: &mut Vec<String>) {
             found.push(path);
         }),
         Value::Array(values) => {
-            (0..).zip(values).for_each(|(at, value): (usize, _)| keys(value, &format!("{path}/{at}"), found));
+            (0..)
+                .zip(values)
+                .for_each(|(at, value): (usize, _)| keys(value, &format!("{path}/{at}"), found));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
@@ -133,7 +134,11 @@ fn latencies_and_rates_fit_together() {
     let p99 = figure(&format!("/jobs/{last}/write/clat_ns/percentile/99.000000"));
     assert!(p99 >= figure(&format!("/jobs/{last}/write/clat_ns/percentile/50.000000")));
     assert!(p99 <= figure(&format!("/jobs/{last}/write/clat_ns/max")) * 1.001);
-    let levels: f64 =
-        at(&fio, "/jobs/0/iodepth_level").as_object().unwrap().values().map(|v| v.as_f64().unwrap()).sum();
+    let levels: f64 = at(&fio, "/jobs/0/iodepth_level")
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|v| v.as_f64().unwrap())
+        .sum();
     assert!((levels - 100.0).abs() < 1e-6);
 }

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 
 use crate::cut::{BLOCKS, Bench, config, erased, recover, seeds};
 use dovetail_block::{
-    AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice, Scheduler,
-    held_blocks,
+    AREA_BLOCKS, AREAS, BlockDevice, BlockRange, Command, Content, Data, Hints, Lba, MemoryDevice,
+    Scheduler, held_blocks,
 };
 use dovetail_f2fs::format::Variant;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
@@ -39,7 +39,8 @@ impl Mountable for Volume {
 
     fn format(&self) -> MemoryDevice {
         let mut device = MemoryDevice::thin(AREAS * AREA_BLOCKS, ROOM);
-        mkfs(&mut device, &MkfsOptions { variant: Variant::Iplfs, ..MkfsOptions::default() }).unwrap();
+        mkfs(&mut device, &MkfsOptions { variant: Variant::Iplfs, ..MkfsOptions::default() })
+            .unwrap();
         device
     }
 
@@ -76,10 +77,16 @@ fn compare<D: Scheduler>(mut device: D) -> Result<Vec<String>, dovetail_f2fs::Er
     let live: BTreeSet<u64> = fs.live_blocks()?.iter().map(|address| address.0).collect();
     drop(fs);
     let logs = BlockRange::new(Lba(AREA_BLOCKS), (AREAS - 1) * AREA_BLOCKS);
-    let held: BTreeSet<u64> =
-        held_blocks(&mut device, logs, usize::MAX).unwrap().unwrap().iter().map(|lba| lba.0).collect();
-    let lost = live.difference(&held).map(|block| format!("block {block} is live and not on the device"));
-    let leaked = held.difference(&live).map(|block| format!("block {block} is on the device and not live"));
+    let held: BTreeSet<u64> = held_blocks(&mut device, logs, usize::MAX)
+        .unwrap()
+        .unwrap()
+        .iter()
+        .map(|lba| lba.0)
+        .collect();
+    let lost =
+        live.difference(&held).map(|block| format!("block {block} is live and not on the device"));
+    let leaked =
+        held.difference(&live).map(|block| format!("block {block} is on the device and not live"));
     Ok(lost.chain(leaked).collect())
 }
 
@@ -96,7 +103,8 @@ fn content(drive: &mut Drive) -> MemoryDevice {
     {
         let (range, mut into) = (BlockRange::new(lba, 1), [Content::Empty]);
         drive.submit(drive.idle_from(), Command::Read { range, into: Some(&mut into) }).unwrap();
-        let write = Command::Write { range, data: Data::Blocks(&into), hints: Hints::default(), fua: true };
+        let write =
+            Command::Write { range, data: Data::Blocks(&into), hints: Hints::default(), fua: true };
         image.submit(SimTime::ZERO, write).unwrap();
     }
     image
@@ -125,7 +133,9 @@ fn run(name: &str, page_bytes: u32) {
     let seeds = seeds();
     let (mut tried, mut cleaned, mut discards) = (Tried::default(), 0, 0);
     for seed in seeds.clone() {
-        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test all iplfs_crash::{name}");
+        let alone = format!(
+            "DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test all iplfs_crash::{name}"
+        );
         let workload = Workload::run(&Volume, seed, profile, 150).unwrap();
         let events = workload.recording().events();
         let mut rng = Rng::new(seed).fork(11);
@@ -138,9 +148,14 @@ fn run(name: &str, page_bytes: u32) {
             let before = bench.drive.counters().erases;
             let (mut drive, cut) = bench.cut(&events, &mut rng);
             cleaned += erased(&drive) - before;
-            discards += events[..cut].iter().filter(|event| matches!(event, Event::Discard { .. })).count();
-            let crash =
-                Crash { cut, survivors: Survivors::Random, unflushed: 0, device: content(&mut drive) };
+            discards +=
+                events[..cut].iter().filter(|event| matches!(event, Event::Discard { .. })).count();
+            let crash = Crash {
+                cut,
+                survivors: Survivors::Random,
+                unflushed: 0,
+                device: content(&mut drive),
+            };
             let failed = |what| panic!("{name}, seed {seed}, cut {cut}: {what}\nalone: {alone}");
             workload.check_crash(&crash, Cuts::default(), &mut tried).unwrap_or_else(failed);
             let leaks = leaks_after_cuts(drive, &mut rng);

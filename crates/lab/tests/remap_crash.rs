@@ -56,7 +56,8 @@ impl Mountable for Volume {
     fn check(&self, device: &MemoryDevice) -> Vec<String> {
         match fsck::check(device.clone(), fsck::Options::default(), |_| {}) {
             Ok(report) => {
-                let errors = report.findings.iter().filter(|found| found.severity() == Severity::Error);
+                let errors =
+                    report.findings.iter().filter(|found| found.severity() == Severity::Error);
                 errors.map(ToString::to_string).collect()
             }
             Err(error) => vec![error.to_string()],
@@ -77,7 +78,10 @@ fn content(drive: &mut Drive) -> MemoryDevice {
         let (range, data) =
             (BlockRange::new(Lba(lba as u64), 1), Data::Blocks(std::slice::from_ref(content)));
         image
-            .submit(SimTime::ZERO, Command::Write { range, data, hints: Hints::default(), fua: true })
+            .submit(
+                SimTime::ZERO,
+                Command::Write { range, data, hints: Hints::default(), fua: true },
+            )
             .unwrap();
     }
     image
@@ -92,7 +96,9 @@ fn run(name: &str, options: &'static str, store: RemapStore) {
     let seeds = seeds();
     let (mut tried, mut cleaned, mut remaps) = (Tried::default(), 0, 0);
     for seed in seeds.clone() {
-        let alone = format!("DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test all remap_crash::{name}");
+        let alone = format!(
+            "DOVETAIL_SEED={seed} cargo test -p dovetail-lab --test all remap_crash::{name}"
+        );
         let workload = Workload::run(&volume, seed, profile, 150).unwrap();
         let events = workload.recording().events();
         let mut rng = Rng::new(seed).fork(7);
@@ -104,19 +110,24 @@ fn run(name: &str, options: &'static str, store: RemapStore) {
             let before = bench.drive.counters().erases;
             let (mut drive, cut) = bench.cut(&events, &mut rng);
             cleaned += erased(&drive) - before;
-            remaps += events[..cut].iter().filter(|event| matches!(event, Event::Remap { .. })).count();
+            remaps +=
+                events[..cut].iter().filter(|event| matches!(event, Event::Remap { .. })).count();
             let device = content(&mut drive);
             let crash = Crash { cut, survivors: Survivors::Random, unflushed: 0, device };
-            workload
-                .check_crash(&crash, Cuts::default(), &mut tried)
-                .unwrap_or_else(|what| panic!("{name}, seed {seed}, cut {cut}: {what}\nalone: {alone}"));
+            workload.check_crash(&crash, Cuts::default(), &mut tried).unwrap_or_else(|what| {
+                panic!("{name}, seed {seed}, cut {cut}: {what}\nalone: {alone}")
+            });
         }
     }
     println!("{name}: {tried:?}, {remaps} remaps before the cuts, {cleaned} blocks erased");
-    assert!(tried.cuts as u64 == (seeds.end - seeds.start) * CUTS && cleaned > 0 && remaps > 0, "{tried:?}");
+    assert!(
+        tried.cuts as u64 == (seeds.end - seeds.start) * CUTS && cleaned > 0 && remaps > 0,
+        "{tried:?}"
+    );
 }
 
-const NVM: RemapStore = RemapStore::NonVolatile { access: SimSpan::from_ns(100), discard_records: 20 };
+const NVM: RemapStore =
+    RemapStore::NonVolatile { access: SimSpan::from_ns(100), discard_records: 20 };
 
 #[test]
 fn eager_with_non_volatile_memory() {
@@ -130,10 +141,18 @@ fn eager_with_a_log() {
 
 #[test]
 fn with_fsync_and_non_volatile_memory() {
-    run("with_fsync_and_non_volatile_memory", "nolazytime,noinline_data,mode=rm-ipu,remap=fsync", NVM);
+    run(
+        "with_fsync_and_non_volatile_memory",
+        "nolazytime,noinline_data,mode=rm-ipu,remap=fsync",
+        NVM,
+    );
 }
 
 #[test]
 fn with_fsync_and_a_log() {
-    run("with_fsync_and_a_log", "nolazytime,noinline_data,mode=rm-ipu,remap=fsync", RemapStore::Log);
+    run(
+        "with_fsync_and_a_log",
+        "nolazytime,noinline_data,mode=rm-ipu,remap=fsync",
+        RemapStore::Log,
+    );
 }

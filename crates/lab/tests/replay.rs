@@ -55,7 +55,11 @@ const TRACES: [Counted; 8] = [
     ("f2fs-randwrite.blkparse.zst", [75, 13_283, 0, 6_494], [307_200, 475_021_312, 0]),
     ("ext4-randwrite.blkparse.zst", [1, 66_243, 0, 6_342], [4_096, 385_990_656, 0]),
     ("f2fs-sqlite-wal.blkparse.zst", [3, 16_961, 0, 4_083], [12_288, 248_881_152, 0]),
-    ("ext4-sqlite-delete.blkparse.zst", [7, 56_142, 4_003, 12_033], [32_768, 635_179_008, 230_957_056]),
+    (
+        "ext4-sqlite-delete.blkparse.zst",
+        [7, 56_142, 4_003, 12_033],
+        [32_768, 635_179_008, 230_957_056],
+    ),
     ("f2fs-files.blkparse.zst", [19, 1_294, 0, 4], [77_824, 197_410_816, 0]),
     ("ext4-files.blkparse.zst", [8, 1_071, 80, 44], [49_152, 319_221_760, 2_842_832_896]),
     ("mqsim-tpcc-small.trace", [4_381, 2_618, 0, 0], [36_315_136, 23_403_520, 0]),
@@ -72,13 +76,19 @@ fn the_example_replays_with_the_counts_of_its_recording() {
         result.totals.device_waf
     );
     assert_eq!(result.latency.flush.percentiles.count, 6_494);
-    assert!(result.latency.flush.percentiles.p50_ns > 500_000, "a flush waits for a program of 500 us");
+    assert!(
+        result.latency.flush.percentiles.p50_ns > 500_000,
+        "a flush waits for a program of 500 us"
+    );
     assert_eq!(result.series.time_s.len(), result.series.device_waf.len());
     let writes = &result.latency.write.percentiles;
     for p50 in result.series.write_p50_us.iter().flatten() {
         // The series keeps two significant digits.
         let ns = p50 * 1000.0;
-        assert!((writes.min_ns as f64 * 0.98..=writes.max_ns as f64 * 1.02).contains(&ns), "{p50} us");
+        assert!(
+            (writes.min_ns as f64 * 0.98..=writes.max_ns as f64 * 1.02).contains(&ns),
+            "{p50} us"
+        );
     }
     assert!((256..=512).contains(&result.series.time_s.len()), "{}", result.series.time_s.len());
 }
@@ -94,7 +104,8 @@ fn check_counts(counted: &Counted, result: &RunResult) {
 /// checked.
 #[test]
 fn every_recorded_trace_replays() {
-    let folder = std::env::var_os("DOVETAIL_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    let folder =
+        std::env::var_os("DOVETAIL_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
     for counted in &TRACES {
         let path = folder.join("traces").join(counted.0);
         if !path.exists() {
@@ -144,7 +155,8 @@ fn a_drive_with_much_spare_flash_is_not_steady_before_it_cleans() {
 #[test]
 fn a_closed_loop_keeps_its_depth() {
     let closed = |depth| {
-        let job = ReplayJob { pacing: Pacing::Closed { depth }, ..job(&example(), "femu-32g", &small()) };
+        let job =
+            ReplayJob { pacing: Pacing::Closed { depth }, ..job(&example(), "femu-32g", &small()) };
         run(&job)
     };
     let (one, many) = (closed(1), closed(16));
@@ -167,7 +179,8 @@ fn requests_that_cover_blocks_in_part_read_the_rest_first() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("partial.csv");
     // Alibaba: device, opcode, offset, length, microseconds.
-    fs::write(&path, "1,W,512,512,100\n1,W,4096,8192,200\n1,W,6144,4096,300\n1,R,0,12288,400\n").unwrap();
+    fs::write(&path, "1,W,512,512,100\n1,W,4096,8192,200\n1,W,6144,4096,300\n1,R,0,12288,400\n")
+        .unwrap();
     let result = run(&job(&path, "femu-32g", &small()));
     assert_eq!(trace(&result).partial_blocks, 3, "one for the first, two for the third");
     assert_eq!(result.totals.drive.written_blocks, 1 + 2 + 2);
@@ -216,7 +229,11 @@ fn a_host_costs_time_and_its_flushes_share_one() {
     let job = ReplayJob { trace_options, ..job(&path, "femu-32g", &small()) };
     let (raw, hosted) = (run(&job), run(&ReplayJob { host: HostCosts::default(), ..job }));
     let flushes = |run: &RunResult| (run.requests.by_kind.flush.count, run.requests.merged_flushes);
-    assert_eq!((flushes(&raw), flushes(&hosted)), ((6, 0), (3, 3)), "five of the trace, one at the end");
+    assert_eq!(
+        (flushes(&raw), flushes(&hosted)),
+        ((6, 0), (3, 3)),
+        "five of the trace, one at the end"
+    );
     assert_eq!(hosted.latency.flush.percentiles.count, 5);
     assert!(raw.totals.cpu_s == 0.0 && hosted.totals.cpu_s > 0.0);
     assert!(hosted.totals.elapsed_s > raw.totals.elapsed_s);

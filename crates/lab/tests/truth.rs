@@ -36,7 +36,8 @@ impl Row {
             limit if limit < 2.0 => format!("{:.0} %", (limit - 1.0) * 100.0),
             limit => format!("a factor of {limit:.0}"),
         };
-        let shown = |value: f64| if value < 1000.0 { format!("{value:.1}") } else { format!("{value:.0}") };
+        let shown =
+            |value: f64| if value < 1000.0 { format!("{value:.1}") } else { format!("{value:.0}") };
         let verdict = if self.is_near() { "" } else { "**beyond**" };
         format!(
             "| {} | {} | {} | {} | {off:+.1} % | {limit} | {verdict} |",
@@ -187,7 +188,9 @@ fn the_table_in_the_docs() {
     for fs in ["f2fs", "f2fs-lfs"] {
         rows.extend([meta(fs, "4m"), meta(fs, "1g"), frag(fs), gc(fs)].into_iter().flatten());
     }
-    rows.extend([meta("ext4", "4m"), meta("ext4", "1g"), frag("ext4"), gc("ext4")].into_iter().flatten());
+    rows.extend(
+        [meta("ext4", "4m"), meta("ext4", "1g"), frag("ext4"), gc("ext4")].into_iter().flatten(),
+    );
     let mut table = String::from(
         "| case | figure | Linux 6.12 | Dovetail | off by | limit | |\n|---|---|---:|---:|---:|---|---|\n",
     );

@@ -15,7 +15,10 @@ fn f2fs() -> Mounted {
     let mut device = MemoryDevice::new(128 << 8);
     dovetail_f2fs::mkfs::mkfs(&mut device, &dovetail_f2fs::mkfs::MkfsOptions::default()).unwrap();
     let (device, recording) = recorded(device);
-    (Box::new(F2fs::mount(device, dovetail_f2fs::Options::default(), SimTime::ZERO).unwrap()), recording)
+    (
+        Box::new(F2fs::mount(device, dovetail_f2fs::Options::default(), SimTime::ZERO).unwrap()),
+        recording,
+    )
 }
 
 fn ext(kind: dovetail_ext::mkfs::Kind) -> Mounted {
@@ -24,7 +27,10 @@ fn ext(kind: dovetail_ext::mkfs::Kind) -> Mounted {
     let options = dovetail_ext::mkfs::MkfsOptions { block_size: Some(4096), ..options };
     dovetail_ext::mkfs::mkfs(&mut device, &options).unwrap();
     let (device, recording) = recorded(device);
-    (Box::new(Ext::mount(device, dovetail_ext::Options::default(), SimTime::ZERO).unwrap()), recording)
+    (
+        Box::new(Ext::mount(device, dovetail_ext::Options::default(), SimTime::ZERO).unwrap()),
+        recording,
+    )
 }
 
 fn recorded(device: MemoryDevice) -> (Device, Recording) {
@@ -48,8 +54,9 @@ fn write_all(fs: &mut dyn Simulated, seed: u64, is_named: bool) {
     let (mut rng, caller) = (Rng::new(seed), Caller::default());
     let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
     let names = (0..6).map(|n: u32| n.to_string());
-    let files: Vec<Ino> =
-        names.map(|name| fs.create(&caller, fs.root(), name.as_bytes(), &node).unwrap().ino).collect();
+    let files: Vec<Ino> = names
+        .map(|name| fs.create(&caller, fs.root(), name.as_bytes(), &node).unwrap().ino)
+        .collect();
     for step in 0..400_u64 {
         fs.set_now(Moment::at(SimTime::from_ns(step * 100_000_000)));
         let file = rng.below(files.len() as u64);

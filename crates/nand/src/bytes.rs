@@ -82,7 +82,9 @@ impl Bytes {
 fn changes(base: &BlockBytes, bytes: &BlockBytes) -> Vec<Change> {
     let mut changes = Vec::new();
     let (base, bytes) = (base.as_chunks::<LINE_BYTES>().0, bytes.as_chunks::<LINE_BYTES>().0);
-    for (line, (old, new)) in base.iter().zip(bytes).enumerate().filter(|(_, (old, new))| old != new) {
+    for (line, (old, new)) in
+        base.iter().zip(bytes).enumerate().filter(|(_, (old, new))| old != new)
+    {
         let words = old.as_chunks::<WORD_BYTES>().0.iter().zip(new.as_chunks::<WORD_BYTES>().0);
         for (index, (_, &word)) in words.enumerate().filter(|(_, (old, new))| old != new) {
             let index = ((line * WORDS_PER_LINE + index) as u16).to_le_bytes();

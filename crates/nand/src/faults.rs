@@ -81,8 +81,9 @@ mod tests {
     #[test]
     fn rates_strike_the_share_that_they_say_and_repeat() {
         let plan = FaultPlan { seed: 5, program_rate: 0.1, ..FaultPlan::default() };
-        let struck =
-            |plan: &FaultPlan| (0..10_000).filter(|&p| plan.fails_program(Ppn(p), 3)).collect::<Vec<_>>();
+        let struck = |plan: &FaultPlan| {
+            (0..10_000).filter(|&p| plan.fails_program(Ppn(p), 3)).collect::<Vec<_>>()
+        };
         let first = struck(&plan);
         assert!((900..1100).contains(&first.len()), "{}", first.len());
         assert_eq!(first, struck(&plan), "a run repeats");

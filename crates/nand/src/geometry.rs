@@ -108,7 +108,12 @@ impl Geometry {
             self.dies_per_channel,
             "1 to 256",
         )?;
-        field((1..=32).contains(&self.planes_per_die), "planes_per_die", self.planes_per_die, "1 to 32")?;
+        field(
+            (1..=32).contains(&self.planes_per_die),
+            "planes_per_die",
+            self.planes_per_die,
+            "1 to 32",
+        )?;
         field(self.blocks_per_plane >= 1, "blocks_per_plane", self.blocks_per_plane, "at least 1")?;
         field(
             (1..=65_536).contains(&self.pages_per_block),
@@ -118,9 +123,14 @@ impl Geometry {
         )?;
         let page_ok = matches!(self.page_bytes, 4096 | 8192 | 16384);
         field(page_ok, "page_bytes", self.page_bytes, "4096, 8192 or 16384")?;
-        let pages =
-            u64::from(self.units()) * u64::from(self.blocks_per_plane) * u64::from(self.pages_per_block);
-        if pages > u64::from(u32::MAX) - 1 { Err(GeometryError::TooManyPages(pages)) } else { Ok(()) }
+        let pages = u64::from(self.units())
+            * u64::from(self.blocks_per_plane)
+            * u64::from(self.pages_per_block);
+        if pages > u64::from(u32::MAX) - 1 {
+            Err(GeometryError::TooManyPages(pages))
+        } else {
+            Ok(())
+        }
     }
 
     /// Dies in all.

@@ -87,7 +87,8 @@ impl Nand {
     /// A geometry out of range, more blocks or pages than there are. A page that cannot have been
     /// programmed so counts as used up without content.
     pub fn restored(config: NandConfig, blocks: Vec<StoredBlock>) -> Result<Self, NandError> {
-        let mut nand = Self::new(config).map_err(|_| NandError::Argument("the geometry is out of range"))?;
+        let mut nand =
+            Self::new(config).map_err(|_| NandError::Argument("the geometry is out of range"))?;
         for (number, kept) in blocks.into_iter().enumerate() {
             let block = BlockId(number as u32);
             if block.0 >= nand.config.geometry.blocks() {
@@ -145,7 +146,8 @@ impl Nand {
 
     fn back_programmed(&mut self, ppn: Ppn, tokens: &[Token], oob: Oob) {
         let Some(backing) = &mut self.backing else { return };
-        let contents: Vec<Option<Content>> = tokens.iter().map(|&token| self.store.resolve(token)).collect();
+        let contents: Vec<Option<Content>> =
+            tokens.iter().map(|&token| self.store.resolve(token)).collect();
         backing.programmed(ppn, oob, &contents);
     }
 
@@ -226,7 +228,11 @@ impl Nand {
             }
             return Err(NandError::PowerLost);
         }
-        let done = self.timeline.program(at, ProgramTarget { unit, page }, self.config.geometry.page_bytes);
+        let done = self.timeline.program(
+            at,
+            ProgramTarget { unit, page },
+            self.config.geometry.page_bytes,
+        );
         if let Some(recent) = &mut self.recent {
             recent.programmed(ppn, block, done, self.config.timing.program);
         }
@@ -249,7 +255,13 @@ impl Nand {
         self.store.spoil(ppn, block);
     }
 
-    fn check_program(&self, block: BlockId, page: u32, tokens: &[Token], oob: Oob) -> Result<(), NandError> {
+    fn check_program(
+        &self,
+        block: BlockId,
+        page: u32,
+        tokens: &[Token],
+        oob: Oob,
+    ) -> Result<(), NandError> {
         let state = &self.store.blocks[block.0 as usize];
         if state.bad {
             return Err(NandError::BadBlock(block));
@@ -260,7 +272,13 @@ impl Nand {
         self.check_page(block, page, tokens, oob)
     }
 
-    fn check_page(&self, block: BlockId, page: u32, tokens: &[Token], oob: Oob) -> Result<(), NandError> {
+    fn check_page(
+        &self,
+        block: BlockId,
+        page: u32,
+        tokens: &[Token],
+        oob: Oob,
+    ) -> Result<(), NandError> {
         let state = &self.store.blocks[block.0 as usize];
         if page != state.next_page {
             return Err(NandError::OutOfOrder { block, page, expected: state.next_page });
@@ -269,7 +287,9 @@ impl Nand {
             return Err(NandError::Argument("one token for each 4 KiB of the page is needed"));
         }
         if page > 0 && oob.seq.0 < state.last_seq() {
-            return Err(NandError::Argument("the sequence number is below that of the page before"));
+            return Err(NandError::Argument(
+                "the sequence number is below that of the page before",
+            ));
         }
         if oob.stream.0 > 15 {
             return Err(NandError::Argument("streams are numbered 0 to 15"));
@@ -283,7 +303,8 @@ impl Nand {
     /// A bad block (a broken rule), a failure of the medium or the end of the block's endurance
     /// ([`NandError::EraseFailed`]: what it held stays), no power.
     pub fn erase(&mut self, at: SimTime, block: BlockId) -> Result<SimTime, NandError> {
-        let state = self.store.blocks.get(block.0 as usize).ok_or(NandError::Argument("no such block"))?;
+        let state =
+            self.store.blocks.get(block.0 as usize).ok_or(NandError::Argument("no such block"))?;
         if state.bad {
             return Err(NandError::BadBlock(block));
         }
@@ -366,7 +387,11 @@ impl Nand {
     pub fn oob(&self, ppn: Ppn) -> Option<Oob> {
         let Address { block, page, .. } = self.address(ppn);
         let state = &self.store.blocks[block.0 as usize];
-        if state.half_erased || page >= state.next_page { None } else { self.store.oob(ppn, block, page) }
+        if state.half_erased || page >= state.next_page {
+            None
+        } else {
+            self.store.oob(ppn, block, page)
+        }
     }
 
     /// The token of a content; the caller owns one reference.
@@ -548,7 +573,8 @@ mod tests {
             erase: SimSpan::from_ms(5),
             transfer_4k: SimSpan::from_us(10),
         };
-        Nand::new(NandConfig { geometry, timing, endurance: 3, factory_bad: vec![BlockId(3)] }).unwrap()
+        Nand::new(NandConfig { geometry, timing, endurance: 3, factory_bad: vec![BlockId(3)] })
+            .unwrap()
     }
 
     fn oob(lpn: u64, seq: u64) -> Oob {
@@ -569,7 +595,10 @@ mod tests {
             Err(NandError::OutOfOrder { block: BlockId(0), page: 1, expected: 0 })
         );
         put(&mut flash, 0, 0, 1).unwrap();
-        assert!(matches!(put(&mut flash, 0, 0, 2), Err(NandError::OutOfOrder { .. })), "programmed twice");
+        assert!(
+            matches!(put(&mut flash, 0, 0, 2), Err(NandError::OutOfOrder { .. })),
+            "programmed twice"
+        );
         assert_eq!(put(&mut flash, 3, 0, 2), Err(NandError::BadBlock(BlockId(3))));
         assert_eq!(flash.read(SimTime::ZERO, Ppn(2), 4096), Err(NandError::Erased(Ppn(2))));
         assert!(matches!(flash.read(SimTime::ZERO, Ppn(99), 4096), Err(NandError::Argument(_))));
@@ -660,8 +689,9 @@ mod tests {
             put(&mut flash, 1, 0, 4).unwrap();
             flash.cut_power_at(cut);
             flash.power_on();
-            let readable =
-                |block, page| flash.oob(flash.geometry().ppn(BlockId(block), page)).map(|oob| oob.seq.0);
+            let readable = |block, page| {
+                flash.oob(flash.geometry().ppn(BlockId(block), page)).map(|oob| oob.seq.0)
+            };
             let pages = (flash.programmed_pages(BlockId(0)), readable(0, 0), readable(0, 1));
             (pages, flash.is_half_erased(BlockId(1)), readable(1, 0))
         };

@@ -34,7 +34,11 @@ impl Token {
     }
 
     const fn slot(self) -> Option<usize> {
-        if self.0 < PATTERN_BIT && self.0 >= FIRST_SLOT { Some((self.0 - FIRST_SLOT) as usize) } else { None }
+        if self.0 < PATTERN_BIT && self.0 >= FIRST_SLOT {
+            Some((self.0 - FIRST_SLOT) as usize)
+        } else {
+            None
+        }
     }
 
     /// Tells whether the token points at bytes kept aside.
@@ -89,7 +93,9 @@ impl Payloads {
             Token::EMPTY => Some(Content::Empty),
             Token::TORN | Token::LOST => None,
             _ => match token.slot() {
-                Some(slot) => self.slots[slot].0.as_ref().map(|bytes| Content::Bytes(bytes.to_whole())),
+                Some(slot) => {
+                    self.slots[slot].0.as_ref().map(|bytes| Content::Bytes(bytes.to_whole()))
+                }
                 None => Some(Content::Pattern(Pattern::new(token.0))),
             },
         }
@@ -156,7 +162,8 @@ mod tests {
     fn contents_come_back_and_bytes_are_freed() {
         let mut payloads = Payloads::default();
         let bytes = Content::Bytes(Arc::new([7; 4096]));
-        for content in [Content::Empty, Content::Pattern(Pattern::new(Pattern::MAX)), bytes.clone()] {
+        for content in [Content::Empty, Content::Pattern(Pattern::new(Pattern::MAX)), bytes.clone()]
+        {
             let token = payloads.intern(&content);
             assert_eq!(payloads.resolve(token), Some(content));
         }

@@ -64,7 +64,9 @@ impl RecentOperations {
             match operation.change {
                 Change::Programmed(ppn, _) if begun => store.tear(ppn),
                 Change::Programmed(_, block) => store.take_back(block),
-                Change::Erased(before) if begun => store.blocks[before.block().0 as usize].half_erased = true,
+                Change::Erased(before) if begun => {
+                    store.blocks[before.block().0 as usize].half_erased = true
+                }
                 Change::Erased(before) => store.restore(*before),
             }
         }

@@ -70,7 +70,9 @@ impl Store {
             subpages,
             words: vec![0; pages * subpages],
             lpns: vec![0; pages],
-            blocks: std::iter::repeat_with(BlockState::default).take(geometry.blocks() as usize).collect(),
+            blocks: std::iter::repeat_with(BlockState::default)
+                .take(geometry.blocks() as usize)
+                .collect(),
             payloads: Payloads::default(),
             inodes_told: false,
         }
@@ -85,12 +87,15 @@ impl Store {
     }
 
     pub(crate) fn token(&self, ppn: Ppn, subpage: usize) -> Token {
-        Token::from_bits(self.words[ppn.0 as usize * self.subpages + subpage] & ((1 << Token::BITS) - 1))
+        Token::from_bits(
+            self.words[ppn.0 as usize * self.subpages + subpage] & ((1 << Token::BITS) - 1),
+        )
     }
 
     /// The bytes of memory that the state of pages and blocks takes, without what real bytes take.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.words.len() * 8 + self.lpns.len() * 8 + self.blocks.len() * size_of::<BlockState>()) as u64
+        (self.words.len() * 8 + self.lpns.len() * 8 + self.blocks.len() * size_of::<BlockState>())
+            as u64
     }
 
     /// Writes the next page of its block. The caller has checked order and arguments.
@@ -143,7 +148,10 @@ impl Store {
             let ppn = self.geometry.ppn(block, page);
             (0..self.subpages).for_each(|subpage| self.payloads.retain(self.token(ppn, subpage)));
             let first = ppn.0 as usize * self.subpages;
-            pages.push((self.words[first..first + self.subpages].to_vec(), self.lpns[ppn.0 as usize]));
+            pages.push((
+                self.words[first..first + self.subpages].to_vec(),
+                self.lpns[ppn.0 as usize],
+            ));
         }
         SavedBlock { block, state, pages }
     }
@@ -215,7 +223,8 @@ impl Store {
     /// Drops the bytes that no page refers to: what lay in the drive's memory when the power went.
     pub(crate) fn forget_unreferenced(&mut self) {
         let mut live = Vec::new();
-        for (index, state) in self.blocks.iter().enumerate().filter(|(_, state)| state.holds_bytes) {
+        for (index, state) in self.blocks.iter().enumerate().filter(|(_, state)| state.holds_bytes)
+        {
             for page in 0..state.next_page {
                 let ppn = self.geometry.ppn(BlockId(index as u32), page);
                 live.extend((0..self.subpages).map(|subpage| self.token(ppn, subpage)));
@@ -243,7 +252,8 @@ impl BlockState {
     }
 
     fn base_of(&self, page: u32) -> u64 {
-        let later = self.extra.as_ref().and_then(|e| e.bases.iter().rev().find(|(from, _)| *from <= page));
+        let later =
+            self.extra.as_ref().and_then(|e| e.bases.iter().rev().find(|(from, _)| *from <= page));
         later.map_or(self.first_base, |(_, base)| *base)
     }
 

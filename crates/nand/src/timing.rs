@@ -198,7 +198,14 @@ impl Timeline {
     }
 
     /// Reserves the die for an operation issued at `at` that can start at `ready`; returns its end.
-    fn work(&mut self, at: SimTime, ready: SimTime, unit: Unit, page: u32, operation: Operation) -> SimTime {
+    fn work(
+        &mut self,
+        at: SimTime,
+        ready: SimTime,
+        unit: Unit,
+        page: u32,
+        operation: Operation,
+    ) -> SimTime {
         let span = match operation {
             Operation::Program => self.timing.program,
             Operation::Erase => self.timing.erase,
@@ -281,7 +288,11 @@ mod tests {
         assert_eq!(t.program(us(100), place(1, 0, 0), 4096), us(620), "waits for the channel");
         assert_eq!(t.program(us(100), place(0, 0, 1), 4096), us(1110), "waits for the die");
         assert_eq!(t.read(us(100), 1, 4096), us(160), "before the die's program has started");
-        assert_eq!(t.program(us(100), place(1, 0, 1), 4096), us(1170), "the read has moved the die's end");
+        assert_eq!(
+            t.program(us(100), place(1, 0, 1), 4096),
+            us(1170),
+            "the read has moved the die's end"
+        );
     }
 
     #[test]
@@ -300,7 +311,11 @@ mod tests {
         let mut t = timeline();
         t.erase(us(0), 0);
         assert_eq!(t.read(us(0), 0, 4096), us(5060));
-        assert_eq!(t.read(us(0), 1, 4096), us(70), "behind the place that the first one has in the backlog");
+        assert_eq!(
+            t.read(us(0), 1, 4096),
+            us(70),
+            "behind the place that the first one has in the backlog"
+        );
     }
 
     #[test]

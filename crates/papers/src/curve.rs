@@ -7,7 +7,9 @@ const BLOCK: u64 = 4096;
 /// The last interval that ends before `bytes` were written, or the first.
 fn at(run: &RunResult, bytes: f64) -> usize {
     let written = &run.series.written_bytes;
-    written.partition_point(|written| (*written as f64) < bytes).min(written.len().saturating_sub(1))
+    written
+        .partition_point(|written| (*written as f64) < bytes)
+        .min(written.len().saturating_sub(1))
 }
 
 /// Mean write bandwidth of the workload between two points of the volume that it had written, in
@@ -23,7 +25,8 @@ pub(crate) fn bandwidth(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 
 pub(crate) fn fs_waf(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 {
     let series = &run.series;
     let (from, to) = (at(run, from_bytes), at(run, to_bytes));
-    let blocks: u64 = series.written.values().map(|column| column[from + 1..=to].iter().sum::<u64>()).sum();
+    let blocks: u64 =
+        series.written.values().map(|column| column[from + 1..=to].iter().sum::<u64>()).sum();
     let written = series.written_bytes[to] - series.written_bytes[from];
     (blocks * BLOCK) as f64 / (written as f64).max(1.0)
 }

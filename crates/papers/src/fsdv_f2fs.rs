@@ -28,7 +28,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     comparisons.push(direction(
         "the time of a run, F1 to F5 and I1",
         "2 to 5 s on ext3",
-        measured.iter().map(|run| format!("{:.2}", seconds(run))).collect::<Vec<_>>().join(", ") + " s",
+        measured.iter().map(|run| format!("{:.2}", seconds(run))).collect::<Vec<_>>().join(", ")
+            + " s",
         measured.iter().all(|run| (0.2..=15.0).contains(&seconds(run))),
     ));
     let nodes: Vec<f64> = measured.iter().map(Measured::by_metadata).collect();

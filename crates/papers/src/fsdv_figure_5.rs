@@ -44,7 +44,10 @@ impl Measured {
     }
 }
 
-pub(crate) fn measure<F: OnDrive>(load: &Load, setting: &Setting<'_>) -> Result<Measured, BenchError> {
+pub(crate) fn measure<F: OnDrive>(
+    load: &Load,
+    setting: &Setting<'_>,
+) -> Result<Measured, BenchError> {
     let mut rig = Rig::<F>::new(load, setting)?;
     let seconds = SimSpan::from_ms((5000.0 * setting.scale.value()) as u64);
     rig.run_until(rig.now() + seconds)?;
@@ -75,7 +78,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         "blocks of pointers, F1 to F5 and I1: their part of it",
         "most is data blocks; I1 has less than F1 to F5",
         metadata.iter().map(|part| format!("{part:.2}")).collect::<Vec<_>>().join(", ") + " %",
-        metadata.iter().all(|part| *part < 10.0) && metadata[..5].iter().all(|part| *part > metadata[5]),
+        metadata.iter().all(|part| *part < 10.0)
+            && metadata[..5].iter().all(|part| *part > metadata[5]),
     ));
     Ok(Reproduction { comparisons, results: no_runs(setting) })
 }

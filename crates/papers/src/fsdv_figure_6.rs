@@ -23,14 +23,17 @@ pub(crate) const FIGURE: Figure = Figure {
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let measured: Vec<Measured> =
         LOADS.iter().map(|load| measure::<Ext<Drive>>(load, setting)).collect::<Result<_, _>>()?;
-    let seconds: Vec<f64> =
-        measured.iter().map(|run| run.report.time().as_secs_f64() / setting.scale.value()).collect();
+    let seconds: Vec<f64> = measured
+        .iter()
+        .map(|run| run.report.time().as_secs_f64() / setting.scale.value())
+        .collect();
     let mut comparisons: Vec<Comparison> =
         measured.iter().zip(&seconds).map(|(run, seconds)| time(run, *seconds, setting)).collect();
     comparisons.push(direction(
         "F1, F2, F3, F4: the time grows with the volume's size",
         "increases with larger file size and larger file system size",
-        seconds[..4].iter().map(|seconds| format!("{seconds:.2}")).collect::<Vec<_>>().join(", ") + " s",
+        seconds[..4].iter().map(|seconds| format!("{seconds:.2}")).collect::<Vec<_>>().join(", ")
+            + " s",
         seconds[..4].is_sorted(),
     ));
     Ok(Reproduction { comparisons, results: no_runs(setting) })

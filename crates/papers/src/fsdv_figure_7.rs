@@ -72,7 +72,9 @@ fn sample(
     minute: SimSpan,
 ) -> Result<(), BenchError> {
     for part in 1..=SAMPLES {
-        rig.run_until(begin + SimSpan::from_ns(minute.as_ns() / u64::from(SAMPLES)) * u64::from(part))?;
+        rig.run_until(
+            begin + SimSpan::from_ns(minute.as_ns() / u64::from(SAMPLES)) * u64::from(part),
+        )?;
         seen.map += rig.map_bytes() as f64 / f64::from(RUNS * SAMPLES);
     }
     Ok(())
@@ -85,8 +87,10 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     comparisons.push(figure_3(&with, &without));
     comparisons.push(loss("F3", &with, &without));
     let without = watch(f2, setting, None)?;
-    let with: Vec<Seen> =
-        THRESHOLDS.iter().map(|(_, parts)| watch(f2, setting, Some(*parts))).collect::<Result<_, _>>()?;
+    let with: Vec<Seen> = THRESHOLDS
+        .iter()
+        .map(|(_, parts)| watch(f2, setting, Some(*parts)))
+        .collect::<Result<_, _>>()?;
     comparisons.push(loss("F2", &with[0], &without));
     comparisons.extend(figures_7_and_8(&with, &without));
     Ok(Reproduction { comparisons, results: no_runs(setting) })
@@ -114,13 +118,18 @@ fn loss(name: &str, with: &Seen, without: &Seen) -> Comparison {
 
 fn figures_7_and_8(with: &[Seen], without: &Seen) -> [Comparison; 3] {
     let shown = |figure: &dyn Fn(&Seen) -> String| {
-        let each = THRESHOLDS.iter().zip(with).map(|((name, _), seen)| format!("{name}: {}", figure(seen)));
+        let each = THRESHOLDS
+            .iter()
+            .zip(with)
+            .map(|((name, _), seen)| format!("{name}: {}", figure(seen)));
         each.collect::<Vec<_>>().join(", ")
     };
-    let rising =
-        |figure: &dyn Fn(&Seen) -> f64| with.windows(2).all(|two| figure(&two[0]) <= figure(&two[1]));
-    let falling =
-        |figure: &dyn Fn(&Seen) -> f64| with.windows(2).all(|two| figure(&two[0]) >= figure(&two[1]));
+    let rising = |figure: &dyn Fn(&Seen) -> f64| {
+        with.windows(2).all(|two| figure(&two[0]) <= figure(&two[1]))
+    };
+    let falling = |figure: &dyn Fn(&Seen) -> f64| {
+        with.windows(2).all(|two| figure(&two[0]) >= figure(&two[1]))
+    };
     let none = format!(", without the tool {:.0} KiB", without.map / 1024.0);
     [
         direction(
@@ -153,10 +162,17 @@ mod tests {
     #[test]
     fn the_tool_keeps_the_map_small_beside_a_workload() {
         let stop = AtomicBool::new(false);
-        let setting =
-            Setting { scale: "1/64".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
-        let (with, without) =
-            (watch(&LOADS[1], &setting, Some(0)).unwrap(), watch(&LOADS[1], &setting, None).unwrap());
+        let setting = Setting {
+            scale: "1/64".parse().unwrap(),
+            seed: 1,
+            threads: 1,
+            stop: &stop,
+            clock: None,
+        };
+        let (with, without) = (
+            watch(&LOADS[1], &setting, Some(0)).unwrap(),
+            watch(&LOADS[1], &setting, None).unwrap(),
+        );
         assert!(with.map * 1.5 < without.map, "{with:?}, {without:?}");
         let mut rig = Rig::<Ext<Drive>>::new(&LOADS[5], &setting).unwrap();
         let before = rig.map_bytes();

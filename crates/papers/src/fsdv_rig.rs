@@ -49,14 +49,19 @@ impl Load {
         let failed = |error: &dyn std::fmt::Display| BenchError::Workload(error.to_string());
         let Some((files, kib)) = self.files else {
             let amount = Amount::Bytes((self.bytes * scale.value()) as u64);
-            let set = FileSet::generate("i1", &FileSetConfig::new(amount), seed).map_err(|e| failed(&e))?;
+            let set = FileSet::generate("i1", &FileSetConfig::new(amount), seed)
+                .map_err(|e| failed(&e))?;
             return Ok(Box::new(set));
         };
         let mut fileserver = Personality::load("fileserver").map_err(|error| failed(&error))?;
         let files = ((f64::from(files) * scale.value()).round() as u32).max(10).to_string();
         let mean = format!("{kib}k");
-        let changes =
-            [("nfiles", files.as_str()), ("meanfilesize", &mean), ("nthreads", "1"), ("runtime", "100000")];
+        let changes = [
+            ("nfiles", files.as_str()),
+            ("meanfilesize", &mean),
+            ("nthreads", "1"),
+            ("runtime", "100000"),
+        ];
         fileserver.set(changes).map_err(|error| failed(&error))?;
         Ok(Box::new(PersonalityWorkload::new(&fileserver, seed).map_err(|error| failed(&error))?))
     }
@@ -115,7 +120,10 @@ impl OnDrive for F2fs<Drive> {
 }
 
 /// The drive of the paper, with what is to be different.
-pub(crate) fn drive_config(setting: &Setting<'_>, overrides: Overrides) -> Result<DriveConfig, BenchError> {
+pub(crate) fn drive_config(
+    setting: &Setting<'_>,
+    overrides: Overrides,
+) -> Result<DriveConfig, BenchError> {
     let profile = Profile::load("fsdv-5g").map_err(|error| BenchError::Drive(error.to_string()))?;
     let overrides = Overrides { scale: Some(setting.scale), seed: setting.seed, ..overrides };
     profile.resolve(&overrides).map_err(|error| BenchError::Drive(error.to_string()))
@@ -132,7 +140,8 @@ pub(crate) struct Spent {
 
 impl Spent {
     fn add(&mut self, time: SimSpan, waited: SimSpan) {
-        *self = Self { calls: self.calls + 1, time: self.time + time, waited: self.waited + waited };
+        *self =
+            Self { calls: self.calls + 1, time: self.time + time, waited: self.waited + waited };
     }
 
     /// Microseconds a call, but for waiting.

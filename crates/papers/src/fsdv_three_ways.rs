@@ -113,14 +113,17 @@ impl Way {
             reason: error.to_string(),
         };
         let mut drive = self.drive(setting)?;
-        mkfs(&mut drive, &MkfsOptions { variant: self.variant, ..MkfsOptions::default() }).map_err(failed)?;
-        let options = Options { mode: Mode::Lfs, physical_pointers: self.tool, ..Options::default() };
+        mkfs(&mut drive, &MkfsOptions { variant: self.variant, ..MkfsOptions::default() })
+            .map_err(failed)?;
+        let options =
+            Options { mode: Mode::Lfs, physical_pointers: self.tool, ..Options::default() };
         F2fs::mount(drive, options, SimTime::ZERO).map_err(failed)
     }
 
     fn measure(&self, setting: &Setting<'_>) -> Result<Seen, BenchError> {
         let source = Source::fio(JOB, "fsdv-three-ways.fio", &[])?;
-        let mut rig = Rig::prepared(self.mounted(setting)?, source.start(setting.scale, setting.seed)?)?;
+        let mut rig =
+            Rig::prepared(self.mounted(setting)?, source.start(setting.scale, setting.seed)?)?;
         rig.pause = SimSpan::ZERO;
         let calls_a_run = ((CALLS * setting.scale.value() / RUNS) as u64).max(1);
         let (mut tool, mut map, mut samples) = (None, 0.0, 0.0);
@@ -183,7 +186,11 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     ));
     comparisons.push(ours(
         "demand-paged maps: the smaller the cache, the slower are reads",
-        paged.iter().map(|seen| format!("{:.1}", seen.reads.latency_us())).collect::<Vec<_>>().join(", ")
+        paged
+            .iter()
+            .map(|seen| format!("{:.1}", seen.reads.latency_us()))
+            .collect::<Vec<_>>()
+            .join(", ")
             + " us",
         paged.windows(2).all(|pair| pair[0].reads.latency_us() <= pair[1].reads.latency_us()),
     ));

@@ -28,7 +28,11 @@ pub(crate) fn on_partition(names: &[&str], partition: &str) -> Result<Vec<Stack>
 /// Filebench's file server with files of 2 MiB (the paper's sections 6.2 and 6.4) that take so many
 /// bytes, for so many seconds; both at full scale. Fifty threads, fewer where there are few files.
 /// Four fifths of Filebench's files are there at a time.
-pub(crate) fn file_server(setting: &Setting<'_>, bytes: f64, seconds: f64) -> Result<Source, BenchError> {
+pub(crate) fn file_server(
+    setting: &Setting<'_>,
+    bytes: f64,
+    seconds: f64,
+) -> Result<Source, BenchError> {
     const FILE: f64 = 2_097_152.0;
     const THERE: f64 = 0.8;
     /// Files for each thread at least: with fewer one may find none that it can create, or delete.

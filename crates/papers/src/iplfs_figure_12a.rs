@@ -66,7 +66,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let source = Source::fio(JOB, "iplfs-figure-12a.fio", &[("SIZE".into(), size.into())])?;
     let mut stacks = on_partition(&["f2fs", "f2fs-lfs", "iplfs"], "30GiB")?;
     stacks.iter_mut().for_each(|stack| stack.memory = "64MiB".into());
-    let results = setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;
+    let results =
+        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;
     let ends = |name| Ok::<_, BenchError>(Ends::of(of(&results, name)?, scale));
     let iplfs = ends("iplfs")?;
     let mut comparisons = vec![Comparison {

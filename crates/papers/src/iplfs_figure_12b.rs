@@ -51,7 +51,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let mut stacks = on_partition(&["f2fs-lfs", "iplfs"], "230GiB")?;
     stacks.iter_mut().for_each(|stack| stack.memory = "64MiB".into());
     stacks.iter_mut().for_each(in_small_units);
-    let results = setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;
+    let results =
+        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;
     let ends = |name| {
         let run = of(&results, name)?;
         let start = bandwidth(run, START.0 * scale, START.1 * scale);

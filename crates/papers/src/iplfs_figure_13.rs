@@ -35,8 +35,12 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let trace = FileTrace::read(name, Cursor::new(TRACE)).map_err(|error| failed(&error))?;
     let whole_at = "1/20".parse().map_err(|error| failed(&error))?;
     let scale = if setting.scale.value() > 0.05 { whole_at } else { setting.scale };
-    let source =
-        Source::FileTrace(FileTraceSource { trace: Arc::new(trace), gaps: 0.0, loops: LOOPS, whole_at });
+    let source = Source::FileTrace(FileTraceSource {
+        trace: Arc::new(trace),
+        gaps: 0.0,
+        loops: LOOPS,
+        whole_at,
+    });
     let fill = Some(Fill { amount: FillAmount::Share(FILL), with: FillWith::Impressions });
     let stacks = on_partition(&["f2fs", "f2fs-lfs", "iplfs"], "18GiB")?;
     let plan = Plan { source: &source, fill, stacks, final_sync: false };

@@ -59,7 +59,13 @@ fn less_amplified(percent: u32, f2fs: &RunResult, iplfs: &RunResult) -> Comparis
     Comparison {
         what: format!("the drive's WAF of IPLFS and F2FS, {percent} % in use"),
         paper: "IPLFS's is lower at all utilisations".into(),
-        ours: format!("{:.3} and {:.3} ({} and {} MB/s)", waf(iplfs), waf(f2fs), rate(iplfs), rate(f2fs)),
+        ours: format!(
+            "{:.3} and {:.3} ({} and {} MB/s)",
+            waf(iplfs),
+            waf(f2fs),
+            rate(iplfs),
+            rate(f2fs)
+        ),
         rule: "lower".into(),
         agrees: waf(iplfs) < waf(f2fs),
     }

@@ -55,7 +55,8 @@ struct Cost {
 
 impl Subject {
     fn new(name: &str, first: u64, addresses: u64, live: u64) -> Result<Self, BenchError> {
-        let scheme = scheme(name).ok_or_else(|| BenchError::Drive(format!("there is no map \"{name}\"")))?;
+        let scheme =
+            scheme(name).ok_or_else(|| BenchError::Drive(format!("there is no map \"{name}\"")))?;
         let shape = MapShape { pages: first + addresses, blocks_per_page: BLOCKS_PER_PAGE };
         let wraps_after = if first == 0 { addresses } else { u64::MAX };
         let mut subject = Self { map: (scheme.build)(shape), first, wraps_after, head: 0, live };
@@ -72,7 +73,8 @@ impl Subject {
     fn set(&mut self, pages: usize) -> u64 {
         let mut accesses = 0;
         for page in self.head..self.head + pages as u64 {
-            accesses += u64::from(self.map.update(self.address(page), Some(Ppn(page as u32))).1.accesses);
+            accesses +=
+                u64::from(self.map.update(self.address(page), Some(Ppn(page as u32))).1.accesses);
         }
         self.head += pages as u64;
         accesses
@@ -88,7 +90,10 @@ impl Subject {
 
     fn get(&self, pages: &[u64]) -> u64 {
         let first = self.head - self.live;
-        pages.iter().map(|page| u64::from(self.map.lookup(self.address(first + page)).1.accesses)).sum()
+        pages
+            .iter()
+            .map(|page| u64::from(self.map.lookup(self.address(first + page)).1.accesses))
+            .sum()
     }
 }
 
@@ -122,11 +127,15 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let mut rng = Rng::new(setting.seed);
     let random: Vec<u64> = (0..GETS).map(|_| rng.below(live)).collect();
     let addresses = 2 * live + GETS as u64;
-    let mut subjects =
-        [Subject::new("page", 0, addresses, live)?, Subject::new("interval", LOG, AREA_BLOCKS, live)?];
+    let mut subjects = [
+        Subject::new("page", 0, addresses, live)?,
+        Subject::new("interval", LOG, AREA_BLOCKS, live)?,
+    ];
     let [dense, interval] = measure(setting, &mut subjects, &random);
     let mut comparisons = Vec::new();
-    for (i, (what, paper)) in [("get, random", 1.88), ("set of a new entry", 3.3)].into_iter().enumerate() {
+    for (i, (what, paper)) in
+        [("get, random", 1.88), ("set of a new entry", 3.3)].into_iter().enumerate()
+    {
         comparisons.push(accesses(what, paper, interval[i], dense[i]));
         comparisons.extend(time(what, paper, interval[i], dense[i]));
     }
@@ -144,7 +153,8 @@ fn ratio(what: String, paper: f64, ratio: f64, figures: &str) -> Comparison {
 }
 
 fn accesses(what: &str, paper: f64, interval: Cost, dense: Cost) -> Comparison {
-    let figures = format!("{} against {} accesses", rounded(interval.accesses), rounded(dense.accesses));
+    let figures =
+        format!("{} against {} accesses", rounded(interval.accesses), rounded(dense.accesses));
     ratio(format!("{what}: accesses"), paper, interval.accesses / dense.accesses, &figures)
 }
 

@@ -42,18 +42,20 @@ fn with_map(map: &str) -> Result<Stack, BenchError> {
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let source = Source::fio(JOB, "iplfs-figure-16b.fio", &[])?;
     let stacks = vec![with_map("page")?, with_map("interval")?];
-    let results = setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;
+    let results =
+        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;
     let (page, interval) = (of(&results, "page")?, of(&results, "interval")?);
     let read = |run: &RunResult| run.latency.read.percentiles.mean_ns / 1000.0;
     let write = |run: &RunResult| run.latency.write.percentiles.mean_ns / 1000.0;
-    let comparisons = [("read", read(interval), read(page)), ("write", write(interval), write(page))].map(
-        |(what, interval, page)| Comparison {
-            what: format!("mean {what} with the interval map and the page table"),
-            paper: "almost identical".into(),
-            ours: format!("{} and {} us", rounded(interval), rounded(page)),
-            rule: "within 5 %".into(),
-            agrees: (interval / page - 1.0).abs() <= 0.05,
-        },
-    );
+    let comparisons =
+        [("read", read(interval), read(page)), ("write", write(interval), write(page))].map(
+            |(what, interval, page)| Comparison {
+                what: format!("mean {what} with the interval map and the page table"),
+                paper: "almost identical".into(),
+                ours: format!("{} and {} us", rounded(interval), rounded(page)),
+                rule: "within 5 %".into(),
+                agrees: (interval / page - 1.0).abs() <= 0.05,
+            },
+        );
     Ok(Reproduction { comparisons: comparisons.into(), results })
 }

@@ -43,11 +43,17 @@ const FIXED: [u32; 4] = [16, 64, 256, 1024];
 
 /// The maps in their order: three over time, then those that differ in their regions.
 fn policies() -> Vec<(CompactionPolicy, bool)> {
-    let over_time =
-        [(CompactionPolicy::PAPER, false), (CompactionPolicy::PAPER, true), (CompactionPolicy::EAGER, true)];
+    let over_time = [
+        (CompactionPolicy::PAPER, false),
+        (CompactionPolicy::PAPER, true),
+        (CompactionPolicy::EAGER, true),
+    ];
     let fixed = FIXED.map(RegionSize::Fixed);
     let regions = [RegionSize::SmallestHole, RegionSize::LeastMemory].into_iter().chain(fixed);
-    over_time.into_iter().chain(regions.map(|regions| (CompactionPolicy { regions, ..ALL }, false))).collect()
+    over_time
+        .into_iter()
+        .chain(regions.map(|regions| (CompactionPolicy { regions, ..ALL }, false)))
+        .collect()
 }
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
@@ -84,7 +90,9 @@ fn table_3(shadow: &Shadow, scale: f64) -> Vec<Comparison> {
             let (holes, volume) = (shadow.holes_kib(area), shadow.volumes[area as usize]);
             let ours = [0.5, 0.75, 0.9].map(|share| quantile(&holes, share));
             Comparison {
-                what: format!("table 3, {what}: holes at 50, 75, 90 % in KiB; GB written, discarded"),
+                what: format!(
+                    "table 3, {what}: holes at 50, 75, 90 % in KiB; GB written, discarded"
+                ),
                 paper: format!("{paper:?}; {written}, {discarded}"),
                 ours: format!("{ours:?}; {}, {}", gb(volume.written), gb(volume.discarded)),
                 rule: "the median within a factor of 4".into(),
@@ -106,7 +114,8 @@ fn table_3(shadow: &Shadow, scale: f64) -> Vec<Comparison> {
 
 fn figure_17(shadow: &Shadow) -> Comparison {
     let sizes = shadow.region_sizes_kib(WARM_DATA);
-    let above = sizes.iter().filter(|&&size| size > 1024).count() as f64 / (sizes.len() as f64).max(1.0);
+    let above =
+        sizes.iter().filter(|&&size| size > 1024).count() as f64 / (sizes.len() as f64).max(1.0);
     let quartiles = [0.25, 0.5, 0.75].map(|share| quantile(&sizes, share));
     Comparison {
         what: "figure 17: regions of warm data that are larger than 1 MiB".into(),
@@ -127,8 +136,11 @@ fn figure_18(shadow: &mut Shadow) -> Vec<Comparison> {
         })
         .collect();
     let (hole, least, fixed) = (sizes[0], sizes[1], &sizes[2..]);
-    let shown: Vec<String> =
-        FIXED.iter().zip(fixed).map(|(blocks, size)| format!("{} KiB {size:.3}", blocks * 4)).collect();
+    let shown: Vec<String> = FIXED
+        .iter()
+        .zip(fixed)
+        .map(|(blocks, size)| format!("{} KiB {size:.3}", blocks * 4))
+        .collect();
     vec![
         Comparison {
             what: "figure 18: the tree by the live pages' table, regions as the smallest hole and fixed"

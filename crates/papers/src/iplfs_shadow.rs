@@ -67,7 +67,8 @@ impl Shadow {
 
     /// A command reached the drive.
     pub(crate) fn see(&mut self, request: &Request) {
-        let blocks = request.range.start.0..request.range.start.0.saturating_add(request.range.blocks);
+        let blocks =
+            request.range.start.0..request.range.start.0.saturating_add(request.range.blocks);
         let area = (blocks.start / AREA_BLOCKS).min(AREAS - 1) as usize;
         match request.kind {
             RequestKind::Write => {
@@ -144,7 +145,8 @@ impl Shadow {
 
     /// The live blocks of an area, in runs.
     fn runs(&self, area: u64) -> Vec<Range<u64>> {
-        let pages = area * AREA_BLOCKS / BLOCKS_PER_PAGE..(area + 1) * AREA_BLOCKS / BLOCKS_PER_PAGE;
+        let pages =
+            area * AREA_BLOCKS / BLOCKS_PER_PAGE..(area + 1) * AREA_BLOCKS / BLOCKS_PER_PAGE;
         let mut runs: Vec<Range<u64>> = Vec::new();
         for (&page, parts) in self.live.range(pages) {
             for part in (0..BLOCKS_PER_PAGE).filter(|part| parts >> part & 1 == 1) {

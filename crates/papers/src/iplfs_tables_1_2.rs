@@ -82,7 +82,9 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
 fn addresses_last(&(dataset, gib_a_day, paper): &(&str, f64, u64)) -> Comparison {
     let ours = (years(ADDRESS_SPACE, gib_a_day) / 1e6) as u64;
     Comparison {
-        what: format!("million years until {dataset} ({gib_a_day} GiB a day) has used all addresses"),
+        what: format!(
+            "million years until {dataset} ({gib_a_day} GiB a day) has used all addresses"
+        ),
         paper: paper.to_string(),
         ours: ours.to_string(),
         rule: "the same".into(),

@@ -221,7 +221,12 @@ fn rounded(value: f64) -> String {
 }
 
 /// A comparison in which ours should be on the same side.
-fn direction(what: impl Into<String>, paper: impl Into<String>, ours: String, agrees: bool) -> Comparison {
+fn direction(
+    what: impl Into<String>,
+    paper: impl Into<String>,
+    ours: String,
+    agrees: bool,
+) -> Comparison {
     Comparison { what: what.into(), paper: paper.into(), ours, rule: "direction".into(), agrees }
 }
 
@@ -239,33 +244,60 @@ mod tests {
 
     #[test]
     fn agreement_is_what_the_rule_says() {
-        assert!(within("x", "MiB", 2.0, 2.19, 1.1).agrees && within("x", "MiB", 2.0, 1.81, 1.1).agrees);
-        assert!(!within("x", "MiB", 2.0, 2.21, 1.1).agrees && !within("x", "MiB", 2.0, 1.79, 1.1).agrees);
+        assert!(
+            within("x", "MiB", 2.0, 2.19, 1.1).agrees && within("x", "MiB", 2.0, 1.81, 1.1).agrees
+        );
+        assert!(
+            !within("x", "MiB", 2.0, 2.21, 1.1).agrees
+                && !within("x", "MiB", 2.0, 1.79, 1.1).agrees
+        );
     }
 
     #[test]
     fn what_hangs_on_arithmetic_and_on_the_map_agrees() {
         let stop = AtomicBool::new(false);
-        let setting =
-            Setting { scale: "1/8".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
+        let setting = Setting {
+            scale: "1/8".parse().unwrap(),
+            seed: 1,
+            threads: 1,
+            stop: &stop,
+            clock: None,
+        };
         for figure in [&iplfs_tables_1_2::FIGURE, &iplfs_map_size::FIGURE] {
             let comparisons = figure.run(&setting).unwrap().comparisons;
-            assert!(comparisons.len() >= 2 && comparisons.iter().all(|it| it.agrees), "{comparisons:#?}");
+            assert!(
+                comparisons.len() >= 2 && comparisons.iter().all(|it| it.agrees),
+                "{comparisons:#?}"
+            );
         }
-        assert_eq!(iplfs_figure_16a::FIGURE.run(&setting).unwrap().comparisons.len(), 2, "there is no clock");
+        assert_eq!(
+            iplfs_figure_16a::FIGURE.run(&setting).unwrap().comparisons.len(),
+            2,
+            "there is no clock"
+        );
     }
 
     #[test]
     fn figures_with_rm_ipu_run_at_a_small_scale() {
         let stop = AtomicBool::new(false);
-        let setting =
-            Setting { scale: "1/128".parse().unwrap(), seed: 1, threads: 1, stop: &stop, clock: None };
+        let setting = Setting {
+            scale: "1/128".parse().unwrap(),
+            seed: 1,
+            threads: 1,
+            stop: &stop,
+            clock: None,
+        };
         for figure in [&rmipu_figure_3::FIGURE, &rmipu_figure_4::FIGURE] {
             let reproduction = figure.run(&setting).unwrap();
-            let stacks: Vec<&str> = reproduction.results.runs.iter().map(|run| run.label.as_str()).collect();
+            let stacks: Vec<&str> =
+                reproduction.results.runs.iter().map(|run| run.label.as_str()).collect();
             assert_eq!(stacks, ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"]);
             let numbers = reproduction.comparisons.iter().all(|it| !it.ours.contains("NaN"));
-            assert!(numbers && reproduction.comparisons.len() >= 7, "{:?}", reproduction.comparisons);
+            assert!(
+                numbers && reproduction.comparisons.len() >= 7,
+                "{:?}",
+                reproduction.comparisons
+            );
         }
     }
 }

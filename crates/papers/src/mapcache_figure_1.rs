@@ -24,7 +24,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let (mut all, mut reads, mut comparisons) = (None, Vec::new(), Vec::new());
     for work in &APPLICATIONS {
         let results = work.run(setting, &["f2fs", "ext4"], &["dftl"])?;
-        let (f2fs, ext4) = (with(&results, work, "f2fs", "dftl")?, with(&results, work, "ext4", "dftl")?);
+        let (f2fs, ext4) =
+            (with(&results, work, "f2fs", "dftl")?, with(&results, work, "ext4", "dftl")?);
         let share = |of: fn(&RunResult) -> RepeatResult| {
             let (f2fs, ext4) = (of(f2fs).multiple, of(ext4).multiple);
             (f2fs as f64 / (ext4 as f64).max(1.0), format!("{f2fs} of {ext4}"))
@@ -41,8 +42,10 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         reads.push((work.name, read, reads_shown));
         join(&mut all, results);
     }
-    let shown: Vec<String> =
-        reads.iter().map(|(name, read, shown)| format!("{name} {:.0} % ({shown})", read * 100.0)).collect();
+    let shown: Vec<String> = reads
+        .iter()
+        .map(|(name, read, shown)| format!("{name} {:.0} % ({shown})", read * 100.0))
+        .collect();
     let mean = reads.iter().map(|(_, read, _)| read).sum::<f64>() / reads.len() as f64;
     comparisons.push(Comparison {
         what: "blocks read more than twice, of ext4's".into(),

@@ -102,7 +102,12 @@ fn latencies(lines: &[Line]) -> Vec<Comparison> {
     let below = |line: &Line| line.as_in_paper.read.is_some_and(|read| read < READ_OF_APPLICATIONS);
     vec![
         average("5a, as in the paper: read latency of FlashSim's DFTL, summed", READ, paper, read),
-        average("5b, as in the paper: write latency of FlashSim's DFTL, summed", WRITE, paper, write),
+        average(
+            "5b, as in the paper: write latency of FlashSim's DFTL, summed",
+            WRITE,
+            paper,
+            write,
+        ),
         Comparison {
             what: "5a, as in the paper: read latency of each application".into(),
             paper: "below 35 %".into(),
@@ -112,15 +117,30 @@ fn latencies(lines: &[Line]) -> Vec<Comparison> {
         },
         average("5a: read latency of published DFTL, summed", READ, |line| line.summed, read),
         average("5b: write latency of published DFTL, summed", WRITE, |line| line.summed, write),
-        average("5a: read latency of published DFTL, in virtual time", READ, |line| line.in_time, read),
-        average("5b: write latency of published DFTL, in virtual time", WRITE, |line| line.in_time, write),
+        average(
+            "5a: read latency of published DFTL, in virtual time",
+            READ,
+            |line| line.in_time,
+            read,
+        ),
+        average(
+            "5b: write latency of published DFTL, in virtual time",
+            WRITE,
+            |line| line.in_time,
+            write,
+        ),
     ]
 }
 
 fn hit_ratios(lines: &[Line]) -> Vec<Comparison> {
     let (applications, synthetic) = lines.split_at(APPLICATIONS.len());
     let beside = |line: &Line, side: Side| {
-        format!("{} {} against {}", line.name, percent(side(line.hits)), percent(side(line.hits_of_dftl)))
+        format!(
+            "{} {} against {}",
+            line.name,
+            percent(side(line.hits)),
+            percent(side(line.hits_of_dftl))
+        )
     };
     let all = |lines: &[Line], side: Side| {
         lines.iter().map(|line| beside(line, side)).collect::<Vec<_>>().join(", ")

@@ -46,7 +46,11 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         join(&mut all, results);
     }
     let shown = |courses: &[Course], figure: fn(&Course) -> String| {
-        courses.iter().map(|it| format!("{} {}", it.name, figure(it))).collect::<Vec<_>>().join(", ")
+        courses
+            .iter()
+            .map(|it| format!("{} {}", it.name, figure(it)))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
     let size = |it: &Course| format!("{:.0} to {:.0} %", it.most * 100.0, it.end * 100.0);
     let synthetic = &courses[APPLICATIONS.len()..];

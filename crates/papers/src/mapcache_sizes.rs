@@ -141,7 +141,9 @@ const CURVES: [Curve; 7] = [
     Curve {
         what: "translation pages written for 100 blocks written",
         rises: false,
-        of: |point| 100.0 * point.cache.translation_writes.total() as f64 / point.written_blocks as f64,
+        of: |point| {
+            100.0 * point.cache.translation_writes.total() as f64 / point.written_blocks as f64
+        },
     },
     Curve {
         what: "mean read, of all in memory",
@@ -173,7 +175,11 @@ impl Curve {
             paper: String::new(),
             ours: values.iter().map(|value| rounded(*value)).collect::<Vec<_>>().join("  "),
             rule: format!("does not {} as a whole", if self.rises { "fall" } else { "rise" }),
-            agrees: if self.rises { last >= first * (1.0 - NOISE) } else { last <= first * (1.0 + NOISE) },
+            agrees: if self.rises {
+                last >= first * (1.0 - NOISE)
+            } else {
+                last <= first * (1.0 + NOISE)
+            },
         }
     }
 }
@@ -200,11 +206,13 @@ fn lines(results: &Results) -> Result<Vec<Line>, BenchError> {
 
 /// Read hits of a policy over those of another at each size.
 fn more_read_hits(lines: &[Line], policy: &str, other: &str, paper: &str) -> Comparison {
-    let hits =
-        |line: &Line| line.points.iter().map(|it| percent(it.cache.hit_ratio.read)).collect::<Vec<_>>();
+    let hits = |line: &Line| {
+        line.points.iter().map(|it| percent(it.cache.hit_ratio.read)).collect::<Vec<_>>()
+    };
     let (mut shown, mut agrees) = (Vec::new(), true);
     for mine in lines.iter().filter(|line| line.policy == policy) {
-        let its = lines.iter().find(|line| line.policy == other && line.filesystem == mine.filesystem);
+        let its =
+            lines.iter().find(|line| line.policy == other && line.filesystem == mine.filesystem);
         let more = its.map_or(Vec::new(), |its| {
             hits(mine).iter().zip(hits(its)).map(|(mine, its)| mine - its).collect::<Vec<_>>()
         });
@@ -221,7 +229,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let small_memory = |stack| Stack { memory: MEMORY.into(), ..stack };
     let stacks: Vec<Stack> = stacks(&FILESYSTEMS, DRIVE)?.into_iter().map(small_memory).collect();
     let stacks = stacks.iter().flat_map(variants).collect();
-    let results = setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: true })?;
+    let results =
+        setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: true })?;
     let lines = lines(&results)?;
     let compare = |curve: &Curve| lines.iter().map(|line| curve.compare(line)).collect::<Vec<_>>();
     let mut comparisons: Vec<Comparison> = CURVES.iter().flat_map(compare).collect();

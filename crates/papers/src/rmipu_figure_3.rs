@@ -51,7 +51,8 @@ fn source() -> Result<Source, BenchError> {
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
-    let plan = Plan { source: &source()?, fill: None, stacks: stacks(&names, DRIVE)?, final_sync: false };
+    let plan =
+        Plan { source: &source()?, fill: None, stacks: stacks(&names, DRIVE)?, final_sync: false };
     let results = setting.perform(&plan)?;
     let gib = GIB * setting.scale.value();
     let mut comparisons = throughput(&results, gib)?;
@@ -72,13 +73,23 @@ fn throughput(results: &Results, gib: f64) -> Result<Vec<Comparison>, BenchError
     let falls = |name: &str, run: &RunResult| {
         let (early, late) = (early(run), late(run));
         let ours = format!("{} to {} MB/s", rounded(early), rounded(late));
-        direction(format!("{name} falls when free segments run out"), "it falls", ours, late < early)
+        direction(
+            format!("{name} falls when free segments run out"),
+            "it falls",
+            ours,
+            late < early,
+        )
     };
     Ok(vec![
         Comparison {
             what: "RM-IPU over ext4, at most".into(),
             paper: "up to 1.4 times".into(),
-            ours: format!("{} times ({} MB/s over {} as a whole)", rounded(most), whole(rm_ipu), whole(ext4)),
+            ours: format!(
+                "{} times ({} MB/s over {} as a whole)",
+                rounded(most),
+                whole(rm_ipu),
+                whole(ext4)
+            ),
             rule: "1.2 to 1.6 times".into(),
             agrees: (1.2..=1.6).contains(&most),
         },
@@ -100,7 +111,10 @@ fn throughput(results: &Results, gib: f64) -> Result<Vec<Comparison>, BenchError
     ])
 }
 
-fn best(late: impl Fn(&RunResult) -> f64, [f2fs, lfs, ext4, rm_ipu]: [&RunResult; 4]) -> Comparison {
+fn best(
+    late: impl Fn(&RunResult) -> f64,
+    [f2fs, lfs, ext4, rm_ipu]: [&RunResult; 4],
+) -> Comparison {
     let others = [f2fs, lfs, ext4].map(&late);
     let ours = format!("{} MB/s against {}", rounded(late(rm_ipu)), others.map(rounded).join(", "));
     let agrees = others.iter().all(|other| late(rm_ipu) > *other);
@@ -114,7 +128,12 @@ fn amplification(results: &Results, gib: f64) -> Result<Vec<Comparison>, BenchEr
     let device = |run: &RunResult| run.totals.device_waf.unwrap_or(f64::NAN);
     let above = |name: &str, run: &RunResult| {
         let ours = format!("{} against {}", rounded(device(run)), rounded(device(ext4)));
-        direction(format!("drive's WAF of {name} above ext4's"), "above", ours, device(run) > device(ext4))
+        direction(
+            format!("drive's WAF of {name} above ext4's"),
+            "above",
+            ours,
+            device(run) > device(ext4),
+        )
     };
     Ok(vec![
         Comparison {
@@ -144,7 +163,12 @@ fn amplification(results: &Results, gib: f64) -> Result<Vec<Comparison>, BenchEr
 }
 
 fn runs(results: &Results) -> Result<[&RunResult; 4], BenchError> {
-    Ok([of(results, "f2fs")?, of(results, "f2fs-lfs")?, of(results, "ext4")?, of(results, "rm-ipu")?])
+    Ok([
+        of(results, "f2fs")?,
+        of(results, "f2fs-lfs")?,
+        of(results, "ext4")?,
+        of(results, "rm-ipu")?,
+    ])
 }
 
 fn whole(run: &RunResult) -> String {

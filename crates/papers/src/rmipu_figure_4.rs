@@ -8,7 +8,9 @@ use dovetail_lab::results::{Results, RunResult};
 use dovetail_time::Ratio;
 use dovetail_workload::file_trace::FileTrace;
 
-use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks, within};
+use super::{
+    Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks, within,
+};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rmipu-figure-4",
@@ -34,11 +36,12 @@ const FULL_LOOPS: f64 = 40.0;
 
 fn source(setting: &Setting<'_>) -> Result<(Source, f64, Ratio), BenchError> {
     let failed = |error: &dyn std::error::Error| BenchError::Workload(error.to_string());
-    let trace =
-        FileTrace::read("mariadb-tpcc.file.tsv.zst", Cursor::new(TRACE)).map_err(|error| failed(&error))?;
+    let trace = FileTrace::read("mariadb-tpcc.file.tsv.zst", Cursor::new(TRACE))
+        .map_err(|error| failed(&error))?;
     let whole_at: Ratio = "1/32".parse().map_err(|error| failed(&error))?;
     let is_full = setting.scale.value() > whole_at.value();
-    let (loops, scale) = if is_full { (FULL_LOOPS, whole_at) } else { (REDUCED_LOOPS, setting.scale) };
+    let (loops, scale) =
+        if is_full { (FULL_LOOPS, whole_at) } else { (REDUCED_LOOPS, setting.scale) };
     let source = FileTraceSource { trace: Arc::new(trace), gaps: 0.0, loops, whole_at };
     Ok((Source::FileTrace(source), loops * scale.value() / whole_at.value(), scale))
 }
@@ -46,7 +49,12 @@ fn source(setting: &Setting<'_>) -> Result<(Source, f64, Ratio), BenchError> {
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let (source, passes, scale) = source(setting)?;
     let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
-    let plan = Plan { source: &source, fill: None, stacks: stacks(&names, "femu-32g")?, final_sync: false };
+    let plan = Plan {
+        source: &source,
+        fill: None,
+        stacks: stacks(&names, "femu-32g")?,
+        final_sync: false,
+    };
     let results = Setting { scale, ..*setting }.perform(&plan)?;
     let mut comparisons = throughput(&results, passes)?;
     comparisons.extend(amplification(&results)?);
@@ -54,11 +62,19 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
 }
 
 fn runs(results: &Results) -> Result<[&RunResult; 4], BenchError> {
-    Ok([of(results, "f2fs")?, of(results, "f2fs-lfs")?, of(results, "ext4")?, of(results, "rm-ipu")?])
+    Ok([
+        of(results, "f2fs")?,
+        of(results, "f2fs-lfs")?,
+        of(results, "ext4")?,
+        of(results, "rm-ipu")?,
+    ])
 }
 
 /// A figure of RM-IPU's, and those of the others.
-fn beside(figure: impl Fn(&RunResult) -> f64, [f2fs, lfs, ext4, rm_ipu]: [&RunResult; 4]) -> String {
+fn beside(
+    figure: impl Fn(&RunResult) -> f64,
+    [f2fs, lfs, ext4, rm_ipu]: [&RunResult; 4],
+) -> String {
     format!(
         "{} against {}",
         rounded(figure(rm_ipu)),

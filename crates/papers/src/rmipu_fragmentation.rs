@@ -38,7 +38,12 @@ bs=1m
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let source = Source::fio(JOB, "rmipu-table-1.fio", &[])?;
     let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
-    let plan = Plan { source: &source, fill: None, stacks: stacks(&names, "femu-32g")?, final_sync: false };
+    let plan = Plan {
+        source: &source,
+        fill: None,
+        stacks: stacks(&names, "femu-32g")?,
+        final_sync: false,
+    };
     let results = setting.perform(&plan)?;
     let mut comparisons = Vec::new();
     for name in ["f2fs", "f2fs-lfs"] {
@@ -64,7 +69,13 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let mean = |name| Ok::<_, BenchError>(of(&results, name)?.requests.by_kind.read.mean_kib);
     let (f2fs, ext4, rm_ipu) = (mean("f2fs")?, mean("ext4")?, mean("rm-ipu")?);
     comparisons.push(within("ext4: mean request of the sequential read", "KiB", 740.0, ext4, 1.5));
-    comparisons.push(within("rm-ipu: mean request of the sequential read", "KiB", 737.0, rm_ipu, 1.5));
+    comparisons.push(within(
+        "rm-ipu: mean request of the sequential read",
+        "KiB",
+        737.0,
+        rm_ipu,
+        1.5,
+    ));
     comparisons.push(Comparison {
         what: "rm-ipu beside ext4".into(),
         paper: "737 KiB beside 740".into(),

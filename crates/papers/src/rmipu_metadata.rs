@@ -36,7 +36,8 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         full.perform(&plan)
     };
     let (small, mut large) = (perform("4m")?, perform("1g")?);
-    let mib = |run: &dovetail_lab::results::RunResult| run.requests.by_kind.write.bytes as f64 / MIB;
+    let mib =
+        |run: &dovetail_lab::results::RunResult| run.requests.by_kind.write.bytes as f64 / MIB;
     let mut comparisons = vec![
         within("F2FS, 4 MiB file", "MiB", 4.68, mib(of(&small, "f2fs")?), 1.1),
         within("F2FS, 1 GiB file", "GiB", 2.02, mib(of(&large, "f2fs")?) / 1024.0, 1.1),
@@ -47,7 +48,9 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         let more = |name| Ok::<_, BenchError>(mib(of(results, name)?) - written);
         let (rm_ipu, ext4) = (more("rm-ipu")?, more("ext4")?);
         comparisons.push(Comparison {
-            what: format!("RM-IPU, {size} file: written beyond the data; the slides have no figure"),
+            what: format!(
+                "RM-IPU, {size} file: written beyond the data; the slides have no figure"
+            ),
             paper: "no node is written".into(),
             ours: format!("{} MiB, ext4 {}", rounded(rm_ipu), rounded(ext4)),
             rule: "at most ext4's".into(),

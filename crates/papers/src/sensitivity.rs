@@ -52,7 +52,8 @@ impl Sensitivity {
     /// The first run that failed.
     pub fn run(&self, setting: &Setting<'_>) -> Result<Vec<SensitivityPoint>, BenchError> {
         let source = (self.source)()?;
-        let pairs = self.costs.iter().flat_map(|cost| cost.values.iter().map(move |value| (cost, *value)));
+        let pairs =
+            self.costs.iter().flat_map(|cost| cost.values.iter().map(move |value| (cost, *value)));
         let pairs: Vec<(&Cost, f64)> = pairs.collect();
         let mut stacks = Vec::new();
         for (cost, value) in &pairs {

@@ -28,7 +28,9 @@ pub enum TheoryError {
     #[error("garbage collection must draw at least one candidate block")]
     Choices,
     /// Fewer than two blocks, or at most one valid page: no log to clean.
-    #[error("a finite drive needs two blocks and more than one valid page, but it has {blocks} and {valid}")]
+    #[error(
+        "a finite drive needs two blocks and more than one valid page, but it has {blocks} and {valid}"
+    )]
     TooSmall {
         /// Blocks that take part.
         blocks: u32,
@@ -235,7 +237,10 @@ mod tests {
 
     fn assert_close(got: f64, want: f64, tolerance: f64, what: &str) {
         let error = got / want - 1.0;
-        assert!(error.abs() <= tolerance, "{what}: got {got}, want {want}, relative error {error:.2e}");
+        assert!(
+            error.abs() <= tolerance,
+            "{what}: got {got}, want {want}, relative error {error:.2e}"
+        );
     }
 
     // The formulas against each other.
@@ -254,7 +259,12 @@ mod tests {
         for rho in [0.05, 0.3, 0.78, 0.89, 0.93, 0.99] {
             for b in [1, 2, 3, 32, 64, 256, 1024] {
                 let greedy = greedy_wa(rho, b).unwrap();
-                assert_close(d_choices_wa(rho, b, u32::MAX).unwrap(), greedy, 1e-6, &format!("{rho} {b}"));
+                assert_close(
+                    d_choices_wa(rho, b, u32::MAX).unwrap(),
+                    greedy,
+                    1e-6,
+                    &format!("{rho} {b}"),
+                );
             }
         }
     }
@@ -262,7 +272,12 @@ mod tests {
     #[test]
     fn greedy_tends_to_fifo_with_the_block_size() {
         for rho in [0.3, 0.78, 0.93, 0.99] {
-            assert_close(greedy_wa(rho, 1_000_000).unwrap(), fifo_wa(rho).unwrap(), 1e-4, "large blocks");
+            assert_close(
+                greedy_wa(rho, 1_000_000).unwrap(),
+                fifo_wa(rho).unwrap(),
+                1e-4,
+                "large blocks",
+            );
         }
     }
 
@@ -275,7 +290,12 @@ mod tests {
                 let g = 1.0 + 1.0 / (2.0 * f64::from(b));
                 let desnoyers = fifo_wa(rho / g).unwrap() / g;
                 let tolerance = 0.3 * (desnoyers / f64::from(b)).powi(2);
-                assert_close(greedy_wa(rho, b).unwrap(), desnoyers, tolerance, &format!("{rho} {b}"));
+                assert_close(
+                    greedy_wa(rho, b).unwrap(),
+                    desnoyers,
+                    tolerance,
+                    &format!("{rho} {b}"),
+                );
             }
         }
     }
@@ -307,7 +327,12 @@ mod tests {
     fn finite_fifo_tends_to_the_infinite_one() {
         for rho in [0.5, 0.78, 0.93] {
             let infinite = fifo_wa(rho).unwrap();
-            assert_close(fifo_wa_finite(rho, 64, 10_000_000).unwrap(), infinite, 1e-5, "many blocks");
+            assert_close(
+                fifo_wa_finite(rho, 64, 10_000_000).unwrap(),
+                infinite,
+                1e-5,
+                "many blocks",
+            );
             assert!(fifo_wa_finite(rho, 64, 100).unwrap() > infinite);
         }
     }
@@ -324,10 +349,16 @@ mod tests {
         assert_eq!(d_choices_wa(0.5, 0, 2), Err(TheoryError::PagesPerBlock));
         assert_eq!(d_choices_wa(0.5, 8, 0), Err(TheoryError::Choices));
         assert!(matches!(fifo_wa_finite(0.5, 8, 1), Err(TheoryError::TooSmall { .. })));
-        assert!(matches!(effective_occupancy(50, 100, f64::NAN), Err(TheoryError::FreePages { .. })));
+        assert!(matches!(
+            effective_occupancy(50, 100, f64::NAN),
+            Err(TheoryError::FreePages { .. })
+        ));
         assert!(matches!(effective_occupancy(50, 100, 60.0), Err(TheoryError::Occupancy { .. })));
         let message = fifo_wa(1.5).unwrap_err().to_string();
-        assert_eq!(message, "the share of valid pages must lie strictly between 0 and 1, but it is 1.5");
+        assert_eq!(
+            message,
+            "the share of valid pages must lie strictly between 0 and 1, but it is 1.5"
+        );
     }
 
     /// A drive of 25 blocks, where the infinite FIFO log is 3 % off.
@@ -396,12 +427,15 @@ mod tests {
     }
 
     fn runge_kutta_step(m: &[f64], dt: f64, f: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
-        let plus = |k: &[f64], h: f64| -> Vec<f64> { m.iter().zip(k).map(|(x, k)| x + h * k).collect() };
+        let plus =
+            |k: &[f64], h: f64| -> Vec<f64> { m.iter().zip(k).map(|(x, k)| x + h * k).collect() };
         let k1 = f(m);
         let k2 = f(&plus(&k1, dt / 2.0));
         let k3 = f(&plus(&k2, dt / 2.0));
         let k4 = f(&plus(&k3, dt));
-        (0..m.len()).map(|i| m[i] + dt / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i])).collect()
+        (0..m.len())
+            .map(|i| m[i] + dt / 6.0 * (k1[i] + 2.0 * k2[i] + 2.0 * k3[i] + k4[i]))
+            .collect()
     }
 
     #[test]
@@ -426,7 +460,12 @@ mod tests {
                 })
                 .sum();
             let fixed_point = d_choices_wa(rho, PAGES as u32, d as u32).unwrap();
-            assert_close(PAGES as f64 / host_writes, fixed_point, 1e-6, &format!("rho {rho} d {d}"));
+            assert_close(
+                PAGES as f64 / host_writes,
+                fixed_point,
+                1e-6,
+                &format!("rho {rho} d {d}"),
+            );
         }
     }
 
@@ -679,7 +718,9 @@ mod tests {
     /// and only so.
     #[test]
     fn the_effective_occupancy_accounts_for_every_way_to_keep_pages_free() {
-        for (reserve, batch, host_frontiers) in [(1, 1, 1), (20, 1, 1), (2, 20, 1), (2, 1, 8), (2, 20, 8)] {
+        for (reserve, batch, host_frontiers) in
+            [(1, 1, 1), (20, 1, 1), (2, 20, 1), (2, 1, 8), (2, 20, 8)]
+        {
             for policy in [Policy::Fifo, Policy::Choices(10)] {
                 let shape = Shape { reserve, batch, host_frontiers, ..shape_of(0.88, 1000, 32) };
                 let mut drive = Drive::filled(shape, policy, Frontiers::Separate, 7);
@@ -707,16 +748,20 @@ mod tests {
     #[test]
     #[ignore = "prints the tables of docs/gc-theory.md: cargo xtask theory runs it in release"]
     fn study() {
-        for (b, blocks) in [(32, 2000), (64, 2000), (128, 2000), (256, 2000), (64, 400), (64, 100)] {
+        for (b, blocks) in [(32, 2000), (64, 2000), (128, 2000), (256, 2000), (64, 400), (64, 100)]
+        {
             for policy in POLICIES {
                 study_line(shape_of(0.93, blocks, b), policy, Frontiers::Shared);
                 study_line(shape_of(0.93, blocks, b), policy, Frontiers::Separate);
             }
         }
-        for (reserve, batch, host_frontiers) in [(20, 1, 1), (2, 10, 1), (2, 40, 1), (2, 1, 8), (2, 10, 8)] {
+        for (reserve, batch, host_frontiers) in
+            [(20, 1, 1), (2, 10, 1), (2, 40, 1), (2, 1, 8), (2, 10, 8)]
+        {
             for policy in POLICIES {
                 let valid = shape_of(0.88, 1000, 64).valid;
-                let shape = Shape { blocks: 1000 + reserve, reserve, batch, host_frontiers, b: 64, valid };
+                let shape =
+                    Shape { blocks: 1000 + reserve, reserve, batch, host_frontiers, b: 64, valid };
                 study_line(shape, policy, Frontiers::Separate);
             }
         }

@@ -51,7 +51,10 @@ fn drive(size: Size, over_provisioning: f64, policy: &str, choices: u32) -> Driv
         idle_after: SimSpan::from_ms(1000),
         link_4k: SimSpan::ZERO,
         seed: 3,
-        ..DriveConfig::plain(geometry, (f64::from(geometry.pages()) / (1.0 + over_provisioning)) as u64)
+        ..DriveConfig::plain(
+            geometry,
+            (f64::from(geometry.pages()) / (1.0 + over_provisioning)) as u64,
+        )
     };
     Drive::new(config).unwrap()
 }
@@ -92,8 +95,10 @@ impl Writer {
     fn free_now(&self) -> u64 {
         let lines = self.drive.lines();
         let pages = u64::from(lines.pages_per_line());
-        let cleaned =
-            lines.ids().filter(|&l| lines.state(l) == LineState::Victim && lines.valid(l) == 0).count();
+        let cleaned = lines
+            .ids()
+            .filter(|&l| lines.state(l) == LineState::Victim && lines.valid(l) == 0)
+            .count();
         u64::from(lines.free()) * pages + cleaned as u64 * pages + pages / 2
     }
 }
@@ -101,7 +106,8 @@ impl Writer {
 /// Measured write amplification and the utilisation of the lines in play.
 fn measure(size: Size, over_provisioning: f64, policy: &str, choices: u32) -> (f64, f64) {
     let drive = drive(size, over_provisioning, policy, choices);
-    let mut writer = Writer { drive, rng: Rng::new(9), now: SimTime::ZERO, picks: 0, free_pages: 0 };
+    let mut writer =
+        Writer { drive, rng: Rng::new(9), now: SimTime::ZERO, picks: 0, free_pages: 0 };
     (0..writer.drive.info().blocks).for_each(|lba| writer.write(lba));
     writer.fill_and_write(size.warm_up);
     let before = writer.drive.counters();
@@ -128,7 +134,8 @@ fn compare(size: Size) {
             let (waf, rho) = measure(size, op, policy, choices);
             let expected = model(rho, size.pages);
             let difference = waf / expected - 1.0;
-            let name = if policy == "d-choices" { format!("{policy} {choices}") } else { policy.into() };
+            let name =
+                if policy == "d-choices" { format!("{policy} {choices}") } else { policy.into() };
             let (op, percent) = (op * 100.0, difference * 100.0);
             println!("{name:13} {op:5.1}  {rho:.4}  {expected:8.3}  {waf:8.3}  {percent:+8.2} %");
             assert!(

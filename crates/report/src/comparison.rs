@@ -112,8 +112,10 @@ impl<'a, R: Column> Comparison<'a, R> {
         cell: impl Fn(&R, &str) -> Cell,
     ) {
         let cells = |name: &str| self.runs.iter().map(|run| cell(run, name)).collect();
-        let rows: Vec<_> =
-            names.iter().map(|(name, title)| (title.as_str(), Best::Neither, cells(name))).collect();
+        let rows: Vec<_> = names
+            .iter()
+            .map(|(name, title)| (title.as_str(), Best::Neither, cells(name)))
+            .collect();
         self.rows(group, rows);
     }
 
@@ -155,7 +157,8 @@ impl<'a, R: Column> Comparison<'a, R> {
     fn row(&mut self, name: &str, best: Best<R>, cells: &[Cell]) {
         let best = best_cells(best, self.runs, cells);
         self.marked |= best.contains(&true);
-        let columns: String = cells.iter().zip(best).map(|(cell, best)| cell_html(cell, best)).collect();
+        let columns: String =
+            cells.iter().zip(best).map(|(cell, best)| cell_html(cell, best)).collect();
         self.body.push_str(&row_html(name, &columns));
     }
 

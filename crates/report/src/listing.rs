@@ -69,8 +69,10 @@ mod tests {
 
     #[test]
     fn what_all_runs_share_stands_once() {
-        let rows =
-            [row("Name", |_: &Named| Some("a".into())), row("Label", |run: &Named| Some(run.0.into()))];
+        let rows = [
+            row("Name", |_: &Named| Some("a".into())),
+            row("Label", |run: &Named| Some(run.0.into())),
+        ];
         let html = Listing::of(&[Named("b"), Named("c")]).rows(&rows).html("Setup");
         assert!(html.contains("<td class=\"same\" colspan=\"2\">a</td>"));
         assert!(html.contains("<td>b</td><td>c</td>"));

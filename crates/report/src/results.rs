@@ -45,7 +45,10 @@ fn is_replay(results: &Results) -> bool {
 /// causes and events.
 fn figure_titles(runs: &[RunResult]) -> String {
     let titles = |figures: Vec<&'static Figure>| -> serde_json::Map<String, serde_json::Value> {
-        figures.into_iter().map(|figure| (figure.key.into(), capitalized(figure.title).into())).collect()
+        figures
+            .into_iter()
+            .map(|figure| (figure.key.into(), capitalized(figure.title).into()))
+            .collect()
     };
     let (written, events) = (titles(written_figures(runs)), titles(event_figures(runs)));
     format!("const FIGURES = {};\n", serde_json::json!({ "written": written, "events": events }))
@@ -59,7 +62,10 @@ fn lede(results: &Results) -> String {
     let failed = results.runs.iter().filter(|run| run.error.is_some()).count();
     let early = match failed {
         0 => String::new(),
-        _ => format!(" <strong>{} ended early</strong>; the summary says why.", counted(failed, "run")),
+        _ => format!(
+            " <strong>{} ended early</strong>; the summary says why.",
+            counted(failed, "run")
+        ),
     };
     format!(
         "{runs}: {} on {stacks}, {}, seed {}.{early}",

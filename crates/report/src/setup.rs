@@ -21,10 +21,18 @@ const ROWS: &[Row<RunResult>] = &[
     row("Drive", |run| Some(run.drive.profile.clone())),
     row("Capacity", |run| Some(bytes(run.drive.capacity_bytes))),
     row("Flash", |run| Some(bytes(run.drive.raw_bytes))),
-    row("Over-provisioning", |run| Some(format!("{} %", significant(run.drive.over_provisioning_percent)))),
-    row("Channels, dies", |run| Some(pair(count(run.drive.channels.into()), count(run.drive.dies.into())))),
-    row("Page, block", |run| Some(pair(bytes(run.drive.page_bytes.into()), bytes(run.drive.block_bytes)))),
-    row("Lines", |run| Some(format!("{} of {}", count(run.drive.lines.into()), bytes(run.drive.line_bytes)))),
+    row("Over-provisioning", |run| {
+        Some(format!("{} %", significant(run.drive.over_provisioning_percent)))
+    }),
+    row("Channels, dies", |run| {
+        Some(pair(count(run.drive.channels.into()), count(run.drive.dies.into())))
+    }),
+    row("Page, block", |run| {
+        Some(pair(bytes(run.drive.page_bytes.into()), bytes(run.drive.block_bytes)))
+    }),
+    row("Lines", |run| {
+        Some(format!("{} of {}", count(run.drive.lines.into()), bytes(run.drive.line_bytes)))
+    }),
     row("Mapping", |run| Some(run.drive.map.clone())),
     row("Cleaning", |run| Some(run.drive.gc.clone())),
     row("Write streams", |run| Some(run.drive.streams.to_string())),
@@ -65,7 +73,9 @@ fn changes(trace: &TraceResult) -> String {
 
 fn replay(replay: &ReplayResult) -> String {
     match (replay.speed, replay.queue_depth) {
-        (Some(speed), _) => format!("{}, {} times the recorded speed", replay.mode, significant(speed)),
+        (Some(speed), _) => {
+            format!("{}, {} times the recorded speed", replay.mode, significant(speed))
+        }
         (None, Some(depth)) => format!("{}, {depth} in flight", replay.mode),
         (None, None) => replay.mode.clone(),
     }

@@ -6,7 +6,8 @@
 
 use dovetail_lab::bench::event_figures;
 use dovetail_lab::results::{
-    FragmentationResult, LatencyResult, MapCacheResult, RemapResult, RequestResult, RunResult, TraceResult,
+    FragmentationResult, LatencyResult, MapCacheResult, RemapResult, RequestResult, RunResult,
+    TraceResult,
 };
 
 use super::comparison::{
@@ -24,13 +25,15 @@ const NOTE: &str = "Bold on a tint: the best of the runs of the same workload th
 
 /// Both came to their end and had the same workload.
 fn are_alike(a: &RunResult, b: &RunResult) -> bool {
-    let trace =
-        |run: &RunResult| run.trace.as_ref().map(|trace| (trace.name.clone(), trace.requests.clone()));
+    let trace = |run: &RunResult| {
+        run.trace.as_ref().map(|trace| (trace.name.clone(), trace.requests.clone()))
+    };
     a.error.is_none() && b.error.is_none() && trace(a) == trace(b)
 }
 
 fn are_alike_at_full_speed(a: &RunResult, b: &RunResult) -> bool {
-    let is_free = |run: &RunResult| run.replay.as_ref().is_none_or(|replay| replay.mode == "closed");
+    let is_free =
+        |run: &RunResult| run.replay.as_ref().is_none_or(|replay| replay.mode == "closed");
     are_alike(a, b) && is_free(a) && is_free(b)
 }
 
@@ -128,7 +131,9 @@ const BELOW_EVENTS: &[Group<RunResult>] = &[
         name: "Flash",
         rows: &[
             row("Pages moved by cleaning", LEAST, |run| whole(run.totals.drive.programs.gc)),
-            row("Pages moved by wear levelling", NEITHER, |run| whole(run.totals.drive.programs.wear)),
+            row("Pages moved by wear levelling", NEITHER, |run| {
+                whole(run.totals.drive.programs.wear)
+            }),
             row("Lines cleaned", NEITHER, |run| whole(run.totals.drive.gc_runs)),
             row("Lines that writes waited for", LEAST, |run| whole(run.totals.drive.gc_stalls)),
             row("Blocks erased", LEAST, |run| whole(run.totals.drive.erases)),
@@ -149,7 +154,9 @@ const BELOW_EVENTS: &[Group<RunResult>] = &[
             row("Translation pages written", LEAST, |run| {
                 of_cache(run, |cache| Some(whole(cache.translation_writes.total())))
             }),
-            row("Read latency, % of dftl's", LEAST, |run| of_cache(run, |cache| percent(cache.of_dftl.read))),
+            row("Read latency, % of dftl's", LEAST, |run| {
+                of_cache(run, |cache| percent(cache.of_dftl.read))
+            }),
             row("Write latency, % of dftl's", LEAST, |run| {
                 of_cache(run, |cache| percent(cache.of_dftl.write))
             }),
@@ -252,7 +259,10 @@ mod tests {
         };
         let ext = run("ext4", &[("checkpoints", 5), ("logged_blocks", 77_777)]);
         let html = table(std::slice::from_ref(&ext));
-        assert!(html.contains("Blocks logged</th><td>77,777") && !html.contains("Blocks moved by"), "{html}");
+        assert!(
+            html.contains("Blocks logged</th><td>77,777") && !html.contains("Blocks moved by"),
+            "{html}"
+        );
         let html = table(&[run("f2fs", &[("checkpoints", 7), ("moved_blocks", 9)]), ext]);
         assert_eq!(html.matches("Checkpoints</th>").count(), 1);
         assert!(html.contains("Blocks moved by cleaning") && html.contains("Blocks logged"));

@@ -26,7 +26,8 @@ fn head(runs: &[impl Column]) -> String {
 }
 
 fn name(index: usize, run: &impl Column) -> String {
-    let label = if run.label().is_empty() { format!("Run {}", index + 1) } else { escape(run.label()) };
+    let label =
+        if run.label().is_empty() { format!("Run {}", index + 1) } else { escape(run.label()) };
     format!(
         "<svg class=\"swatch c{} d{}\" viewBox=\"0 0 34 10\" aria-hidden=\"true\"><line x1=\"0\" y1=\"5\" x2=\"34\" y2=\"5\"/></svg><br>{label}",
         index % COLOURS,

@@ -34,7 +34,8 @@ fn replay_run(label: &str) -> RunResult {
 
 /// A run whose every name is `label`.
 fn bench_run(label: &str) -> RunResult {
-    let mut run = RunResult { label: label.into(), error: Some(label.into()), ..RunResult::default() };
+    let mut run =
+        RunResult { label: label.into(), error: Some(label.into()), ..RunResult::default() };
     run.stack.name = label.into();
     run.stack.mount = label.into();
     run.totals.fs_waf = Some(1.25);
@@ -55,7 +56,10 @@ fn pages(labels: &[&str]) -> [String; 2] {
 
 fn embedded(page: &str) -> &str {
     let start = "<script type=\"application/json\" id=\"data\">";
-    page.split_once(start).and_then(|(_, rest)| rest.split_once("</script>")).map(|(data, _)| data).unwrap()
+    page.split_once(start)
+        .and_then(|(_, rest)| rest.split_once("</script>"))
+        .map(|(data, _)| data)
+        .unwrap()
 }
 
 #[test]
@@ -72,7 +76,9 @@ fn labels_never_become_markup() {
     for (page, plain) in pages(&[NASTY]).iter().zip(&pages(&["plain"])) {
         assert!(!page.contains("<script>alert"));
         assert!(!embedded(page).contains('<'));
-        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;{{js}}&lt;!--"));
+        assert!(
+            page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&quot;&#39;{{js}}&lt;!--")
+        );
         assert_eq!(page.matches("</script>").count(), plain.matches("</script>").count());
     }
 }
@@ -92,8 +98,16 @@ fn nothing_is_loaded_from_elsewhere() {
     let home = "https://github.com/leeoniya/uPlot"; // in the comment at the library's head
     for page in pages(&["one"]) {
         let without_comment = page.replace(home, "");
-        for load in ["http://", "https://", "src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("]
-        {
+        for load in [
+            "http://",
+            "https://",
+            "src=",
+            "@import",
+            "url(",
+            "fetch(",
+            "XMLHttpRequest",
+            "import(",
+        ] {
             assert!(!without_comment.contains(load), "{load}");
         }
         for target in without_comment.split("href=\"").skip(1) {

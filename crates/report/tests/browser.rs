@@ -19,7 +19,8 @@ fn results() -> Results {
     let overrides = Overrides { scale: "1/64".parse().ok(), ..Overrides::default() };
     let job = ReplayJob {
         label: NASTY.into(),
-        trace: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/f2fs-randwrite.blkparse.zst"),
+        trace: Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../examples/f2fs-randwrite.blkparse.zst"),
         trace_options: TraceOptions::default(),
         drive: Profile::load("femu-32g").unwrap().resolve(&overrides).unwrap(),
         pacing: Pacing::Timed { speed: 1.0 },
@@ -52,12 +53,18 @@ fn open(page: &Path, profile: &Path) -> (String, String) {
             "--disable-sync",
             "--disable-quic",
         ])
-        .args(["--disable-background-networking", "--disable-component-update", "--enable-logging=stderr"])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--enable-logging=stderr",
+        ])
         .args(["--virtual-time-budget=5000", "--dump-dom"])
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg(format!("file://{}", page.display()))
         .output()
-        .expect("the tests need chromium: cargo xtask test installs it, or apt-get install chromium");
+        .expect(
+            "the tests need chromium: cargo xtask test installs it, or apt-get install chromium",
+        );
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (status, dom, console) = (output.status, text(&output.stdout), text(&output.stderr));
     assert!(
@@ -70,7 +77,9 @@ fn open(page: &Path, profile: &Path) -> (String, String) {
 
 /// Opens `html` and looks whether each of `charts` is drawn, and nothing is said on the console.
 fn draws(html: &str, charts: &[&str]) {
-    if std::env::var("DOVETAIL_WITHOUT").is_ok_and(|list| list.split(',').any(|name| name == "chromium")) {
+    if std::env::var("DOVETAIL_WITHOUT")
+        .is_ok_and(|list| list.split(',').any(|name| name == "chromium"))
+    {
         return; // cargo xtask test says so
     }
     let folder = tempfile::tempdir().unwrap();
@@ -114,8 +123,16 @@ fn a_browser_draws_every_chart_of_a_replay_without_a_complaint() {
 
 #[test]
 fn a_browser_draws_every_chart_of_a_bench_without_a_complaint() {
-    let curves =
-        ["throughput", "calls", "fs-waf", "device-waf", "write-latency", "load", "write-size", "events"];
+    let curves = [
+        "throughput",
+        "calls",
+        "fs-waf",
+        "device-waf",
+        "write-latency",
+        "load",
+        "write-size",
+        "events",
+    ];
     let over_volume = curves.map(|curve| format!("{curve}-written"));
     let others = ["causes", "programs", "cdf", "addresses", "sizes", "segments", "dies", "wear"];
     let charts: Vec<&str> =

@@ -9,6 +9,7 @@ pub mod exercise;
 mod model;
 
 pub use device::{
-    Crash, Crashes, Event, Mismatch, PlacesDevice, Recording, RecordingDevice, ReferenceDevice, Survivors,
+    Crash, Crashes, Event, Mismatch, PlacesDevice, Recording, RecordingDevice, ReferenceDevice,
+    Survivors,
 };
 pub use model::Model;

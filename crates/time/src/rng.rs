@@ -18,7 +18,11 @@ impl Rng {
     /// An independent generator for part `label` of a simulation, so that drawing more numbers in
     /// one part does not shift those of another.
     pub fn fork(&self, label: u64) -> Self {
-        Self::new(self.state[0] ^ self.state[2].rotate_left(17) ^ label.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+        Self::new(
+            self.state[0]
+                ^ self.state[2].rotate_left(17)
+                ^ label.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        )
     }
 
     /// The next 64 random bits.
@@ -65,7 +69,10 @@ mod tests {
         // (prng.di.unimi.it/splitmix64.c).
         let mut state = 1_234_567;
         let drawn = [split_mix(&mut state), split_mix(&mut state), split_mix(&mut state)];
-        assert_eq!(drawn, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+        assert_eq!(
+            drawn,
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
     }
 
     #[test]

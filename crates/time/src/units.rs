@@ -42,7 +42,9 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, factor) = SUFFIXES
         .iter()
-        .find_map(|(suffix, factor)| lower.strip_suffix(suffix).map(|rest| (rest.trim_end(), *factor)))
+        .find_map(|(suffix, factor)| {
+            lower.strip_suffix(suffix).map(|rest| (rest.trim_end(), *factor))
+        })
         .unwrap_or((lower.as_str(), 1));
     let count: u64 = digits
         .parse()

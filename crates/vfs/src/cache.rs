@@ -161,7 +161,13 @@ impl PageCache {
         let chunk = &mut self.chunks[number as usize];
         chunk.present |= bit(index);
         chunk.slots[(index % CHUNK) as usize] = slot as u32;
-        self.pages.push(Page { key: (ino, index), chunk: number, content, dirty: false, used: true });
+        self.pages.push(Page {
+            key: (ino, index),
+            chunk: number,
+            content,
+            dirty: false,
+            used: true,
+        });
         slot
     }
 
@@ -310,7 +316,9 @@ impl PageCache {
         let mut pages = Vec::new();
         for &number in file.chunks.range(range.start / CHUNK..range.end.div_ceil(CHUNK)) {
             let chunk = self.index.get(&(ino, number)).map(|&chunk| &self.chunks[chunk as usize]);
-            pages.extend(pages_of(number, chunk.map_or(0, &choose)).filter(|page| range.contains(page)));
+            pages.extend(
+                pages_of(number, chunk.map_or(0, &choose)).filter(|page| range.contains(page)),
+            );
         }
         pages
     }
@@ -334,7 +342,8 @@ impl PageCache {
 
     /// Forgets the pages that are not dirty.
     pub fn drop_clean(&mut self) {
-        let clean: Vec<Key> = self.pages.iter().filter(|page| !page.dirty).map(|page| page.key).collect();
+        let clean: Vec<Key> =
+            self.pages.iter().filter(|page| !page.dirty).map(|page| page.key).collect();
         clean.into_iter().for_each(|(ino, index)| self.remove(ino, index));
     }
 }
@@ -403,6 +412,8 @@ mod tests {
         cache.write(7, 5, pattern(2));
         assert_eq!(cache.dirty_inodes(), [3, 7]);
         cache.bytes_mut(7, 5).unwrap()[3] = 9;
-        assert!(matches!(cache.get(7, 5), Some(Content::Bytes(bytes)) if bytes[3] == 9 && bytes[4] == 0));
+        assert!(
+            matches!(cache.get(7, 5), Some(Content::Bytes(bytes)) if bytes[3] == 9 && bytes[4] == 0)
+        );
     }
 }

@@ -90,7 +90,7 @@ macro_rules! findings {
                 Self::KINDS[$crate::check::Finding::index(self)]
             }
 
-            /// How bad it is.
+            /// Severity of its kind.
             pub fn severity(&self) -> $crate::check::Severity {
                 self.kind().severity
             }

@@ -220,13 +220,25 @@ pub trait FileSystem {
     /// # Errors
     /// [`Error::Exists`], [`Error::NotADirectory`], [`Error::NameTooLong`], [`Error::NoSpace`];
     /// [`Error::NotFound`] in a directory that was removed.
-    fn create(&mut self, caller: &Caller, dir: Ino, name: &[u8], node: &NewNode) -> Result<Attr, Error>;
+    fn create(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        node: &NewNode,
+    ) -> Result<Attr, Error>;
 
     /// Makes a symbolic link of 1 to 4095 bytes.
     ///
     /// # Errors
     /// As [`Self::create`]; [`Error::NameTooLong`] for the target.
-    fn symlink(&mut self, caller: &Caller, dir: Ino, name: &[u8], target: &[u8]) -> Result<Attr, Error>;
+    fn symlink(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<Attr, Error>;
 
     /// Gives an inode another name.
     ///
@@ -448,11 +460,23 @@ impl<F: FileSystem + ?Sized> FileSystem for Box<F> {
         (**self).readlink(ino)
     }
 
-    fn create(&mut self, caller: &Caller, dir: Ino, name: &[u8], node: &NewNode) -> Result<Attr, Error> {
+    fn create(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        node: &NewNode,
+    ) -> Result<Attr, Error> {
         (**self).create(caller, dir, name, node)
     }
 
-    fn symlink(&mut self, caller: &Caller, dir: Ino, name: &[u8], target: &[u8]) -> Result<Attr, Error> {
+    fn symlink(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<Attr, Error> {
         (**self).symlink(caller, dir, name, target)
     }
 

@@ -22,6 +22,11 @@ pub struct Guarantees {
 impl Default for Guarantees {
     /// None but that blocks of 4096 bytes change as a whole.
     fn default() -> Self {
-        Self { atomic_fsync: false, updates_wait: false, times: true, content_unit: BLOCK_SIZE as usize }
+        Self {
+            atomic_fsync: false,
+            updates_wait: false,
+            times: true,
+            content_unit: BLOCK_SIZE as usize,
+        }
     }
 }

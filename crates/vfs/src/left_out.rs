@@ -34,8 +34,8 @@ impl LeftOut {
 
     /// A sentence for each, in the order of the disk.
     pub fn sentences(self) -> impl Iterator<Item = String> {
-        let more =
-            (self.more > 0).then(|| format!("{} more faults of this directory are not listed", self.more));
+        let more = (self.more > 0)
+            .then(|| format!("{} more faults of this directory are not listed", self.more));
         self.told.into_iter().chain(more)
     }
 }

@@ -39,7 +39,11 @@ pub trait PathTree {
 ///
 /// # Errors
 /// The tree's.
-pub fn resolve<T: PathTree>(tree: &mut T, path: &[u8], follow_last: bool) -> Result<T::File, T::Error> {
+pub fn resolve<T: PathTree>(
+    tree: &mut T,
+    path: &[u8],
+    follow_last: bool,
+) -> Result<T::File, T::Error> {
     let mut todo = components(path);
     let mut here = tree.root()?;
     let mut links = 0;

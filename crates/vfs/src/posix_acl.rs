@@ -43,7 +43,10 @@ pub fn to_system(disk: &[u8]) -> Option<Vec<u8>> {
 pub fn from_system(system: &[u8]) -> Option<Vec<u8>> {
     let (version, rest) = system.split_first_chunk()?;
     let (entries, incomplete) = rest.as_chunks::<8>();
-    if u32::from_le_bytes(*version) != SYSTEM_VERSION || !incomplete.is_empty() || !is_valid(entries) {
+    if u32::from_le_bytes(*version) != SYSTEM_VERSION
+        || !incomplete.is_empty()
+        || !is_valid(entries)
+    {
         return None;
     }
     let mut disk = DISK_VERSION.to_le_bytes().to_vec();
@@ -62,11 +65,13 @@ fn tag(entry: &[u8; 8]) -> u16 {
 fn is_valid(entries: &[[u8; 8]]) -> bool {
     let count = |wanted: u16| entries.iter().filter(|entry| tag(entry) == wanted).count();
     let known = [OWNER, NAMED_USER, GROUP, NAMED_GROUP, MASK, OTHERS];
-    let each = entries.iter().all(|entry| known.contains(&tag(entry)) && entry[2] <= 7 && entry[3] == 0);
+    let each =
+        entries.iter().all(|entry| known.contains(&tag(entry)) && entry[2] <= 7 && entry[3] == 0);
     let masks = count(MASK);
     let named = count(NAMED_USER) + count(NAMED_GROUP) > 0;
-    let counts =
-        [OWNER, GROUP, OTHERS].iter().all(|&tag| count(tag) == 1) && masks <= 1 && (masks == 1 || !named);
+    let counts = [OWNER, GROUP, OTHERS].iter().all(|&tag| count(tag) == 1)
+        && masks <= 1
+        && (masks == 1 || !named);
     entries.is_empty() || each && counts && entries.is_sorted_by_key(tag)
 }
 
@@ -89,10 +94,22 @@ mod tests {
         assert_eq!(disk.len(), 4 + 4 * 4 + 2 * 8);
         assert_eq!(to_system(&disk).unwrap(), system);
         assert_eq!(from_system(&list(&entries[..4])), None, "no others");
-        assert_eq!(from_system(&list(&[entries[0], entries[2], entries[3], entries[5]])), None, "no mask");
+        assert_eq!(
+            from_system(&list(&[entries[0], entries[2], entries[3], entries[5]])),
+            None,
+            "no mask"
+        );
         assert!(from_system(&list(&[entries[0], entries[3], entries[5]])).is_some(), "a mode");
-        assert_eq!(from_system(&list(&[entries[3], entries[0], entries[5]])), None, "another order");
-        assert_eq!(from_system(&list(&[entries[0], entries[3], (0x20, 8, !0)])), None, "a permission");
+        assert_eq!(
+            from_system(&list(&[entries[3], entries[0], entries[5]])),
+            None,
+            "another order"
+        );
+        assert_eq!(
+            from_system(&list(&[entries[0], entries[3], (0x20, 8, !0)])),
+            None,
+            "a permission"
+        );
         assert_eq!(from_system(&system[..system.len() - 1]), None, "cut");
         assert_eq!(from_system(&list(&[])).unwrap(), [1, 0, 0, 0]);
     }

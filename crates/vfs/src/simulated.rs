@@ -32,7 +32,13 @@ pub trait Simulated: FileSystem {
     ///
     /// # Errors
     /// As [`FileSystem::read`].
-    fn read_pages(&mut self, ino: Ino, first: u64, into: &mut [Content], direct: bool) -> Result<(), Error>;
+    fn read_pages(
+        &mut self,
+        ino: Ino,
+        first: u64,
+        into: &mut [Content],
+        direct: bool,
+    ) -> Result<(), Error>;
 
     /// Forgets what the page cache holds of the file and is not dirty.
     fn drop_cache(&mut self, ino: Ino);

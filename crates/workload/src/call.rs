@@ -138,8 +138,12 @@ impl Call {
                 Self::Write { file: change(file), offset, len, direct }
             }
             Self::Append { file, len } => Self::Append { file: change(file), len },
-            Self::PunchHole { file, offset, len } => Self::PunchHole { file: change(file), offset, len },
-            Self::Allocate { file, len, keep_size } => Self::Allocate { file: change(file), len, keep_size },
+            Self::PunchHole { file, offset, len } => {
+                Self::PunchHole { file: change(file), offset, len }
+            }
+            Self::Allocate { file, len, keep_size } => {
+                Self::Allocate { file: change(file), len, keep_size }
+            }
             Self::Truncate { file, size } => Self::Truncate { file: change(file), size },
             Self::Sync { file, data_only } => Self::Sync { file: change(file), data_only },
             Self::SyncAll => Self::SyncAll,

@@ -49,7 +49,8 @@ mod tests {
     fn mean_and_variance(mut draw: impl FnMut() -> f64) -> (f64, f64) {
         let drawn: Vec<f64> = (0..DRAWS).map(|_| draw()).collect();
         let mean = drawn.iter().sum::<f64>() / f64::from(DRAWS);
-        let variance = drawn.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(DRAWS);
+        let variance =
+            drawn.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / f64::from(DRAWS);
         (mean, variance)
     }
 

@@ -67,7 +67,8 @@ fn each_thread_makes_its_calls_in_their_order() {
         let threads = columns();
         assert_eq!(threads.iter().map(Vec::len).sum::<usize>(), 2000);
         for (thread, recorded) in threads.iter().enumerate() {
-            let made: Vec<Call> = of_thread(&report, thread).iter().map(|ended| ended.call).collect();
+            let made: Vec<Call> =
+                of_thread(&report, thread).iter().map(|ended| ended.call).collect();
             assert_eq!(made, recorded.iter().map(call_of).collect::<Vec<_>>(), "thread {thread}");
         }
     }
@@ -104,10 +105,12 @@ fn a_pass_begins_when_all_threads_have_ended_the_last_one() {
     let made: usize = (0..threads.len()).map(|thread| of_thread(&report, thread).len()).sum();
     assert_eq!(made, 4500);
     let ends = |pass: usize| {
-        let of = |thread: usize| of_thread(&report, thread)[pass * threads[thread].len()..].to_vec();
+        let of =
+            |thread: usize| of_thread(&report, thread)[pass * threads[thread].len()..].to_vec();
         (0..threads.len()).map(of).collect::<Vec<_>>()
     };
-    let first_end = (0..threads.len()).map(|thread| of_thread(&report, thread)[threads[thread].len() - 1]);
+    let first_end =
+        (0..threads.len()).map(|thread| of_thread(&report, thread)[threads[thread].len() - 1]);
     let last = first_end.map(|ended| ended.outcome.end).max().unwrap();
     let begins = ends(1).into_iter().map(|rest| rest[0].outcome.begin);
     assert_eq!(begins.min().unwrap(), last, "none begins before the last has ended");
@@ -119,7 +122,8 @@ fn a_pass_begins_when_all_threads_have_ended_the_last_one() {
 fn a_smaller_scale_has_smaller_files_and_fewer_calls() {
     let whole = run_sample(&FileTraceOptions::default());
     let report = run_sample(&FileTraceOptions { scale: 0.25, ..FileTraceOptions::default() });
-    let calls = report.calls.iter().filter(|ended| !matches!(ended.call, Call::Open { .. })).count();
+    let calls =
+        report.calls.iter().filter(|ended| !matches!(ended.call, Call::Open { .. })).count();
     assert_eq!(calls, 500);
     let sum = |report: &driver::Report| report.files.values().sum::<u64>() as f64;
     let share = sum(&report) / sum(&whole);
@@ -127,7 +131,12 @@ fn a_smaller_scale_has_smaller_files_and_fewer_calls() {
     let (mut at, mut writes) = (BTreeSet::new(), 0);
     for ended in &report.calls {
         if let Call::Write { file, offset, len, .. } = ended.call {
-            assert!(offset + len <= report.files[&file], "{:?} in {}", ended.call, report.files[&file]);
+            assert!(
+                offset + len <= report.files[&file],
+                "{:?} in {}",
+                ended.call,
+                report.files[&file]
+            );
             at.insert((file, offset));
             writes += 1;
         }
@@ -142,9 +151,18 @@ fn what_is_wrong_with_a_trace_is_told_with_its_line() {
             "F\t0\t4096\ta\n1\t0\tw\t0\t4096\t1\t1\n",
             "t.tsv:2: expected a write that ends within the size of its file",
         ),
-        ("F\t0\t4096\ta\nF\t0\t1\tb\n", "t.tsv:2: expected a number that no other file has, found '0'"),
-        ("F\t0\t4096\ta\nF\t1\t1\ta\n", "t.tsv:2: expected a name that no other file has, found 'a'"),
-        ("# x\nF\t0\t4096\ta\n1\t0\tr\t9\t0\t1\t1\n", "t.tsv:3: expected the number of a file, found '9'"),
+        (
+            "F\t0\t4096\ta\nF\t0\t1\tb\n",
+            "t.tsv:2: expected a number that no other file has, found '0'",
+        ),
+        (
+            "F\t0\t4096\ta\nF\t1\t1\ta\n",
+            "t.tsv:2: expected a name that no other file has, found 'a'",
+        ),
+        (
+            "# x\nF\t0\t4096\ta\n1\t0\tr\t9\t0\t1\t1\n",
+            "t.tsv:3: expected the number of a file, found '9'",
+        ),
         ("F\t0\t4096\ta\n", "t.tsv has no calls"),
         ("hello\n", "t.tsv:1: expected 'START THREAD OP"),
     ] {
@@ -177,7 +195,10 @@ fn options_out_of_range_are_refused() {
     let default = FileTraceOptions::default();
     for (options, expected) in [
         (FileTraceOptions { gaps: -1.0, ..default }, "gaps is -1: give 0 to 1000"),
-        (FileTraceOptions { loops: f64::NAN, ..default }, "loops is NaN: give more than 0, at most 1000000"),
+        (
+            FileTraceOptions { loops: f64::NAN, ..default },
+            "loops is NaN: give more than 0, at most 1000000",
+        ),
         (FileTraceOptions { scale: 2.0, ..default }, "scale is 2: give more than 0, at most 1"),
     ] {
         assert_eq!(FileTraceWorkload::new(&trace, &options).unwrap_err().to_string(), expected);
@@ -187,7 +208,8 @@ fn options_out_of_range_are_refused() {
 #[test]
 fn it_is_known_by_its_content() {
     assert!(FileTrace::is_one(&sample()));
-    for other in ["tests/data/README.md", "tests/data/mqsim-tpcc-small.trace", "tests/data", "none"] {
+    for other in ["tests/data/README.md", "tests/data/mqsim-tpcc-small.trace", "tests/data", "none"]
+    {
         assert!(!FileTrace::is_one(&Path::new(env!("CARGO_MANIFEST_DIR")).join(other)), "{other}");
     }
 }
@@ -213,7 +235,8 @@ fn full_traces_have_their_counts() {
         let trace = FileTrace::open(&traces.join(format!("{name}.file.tsv.zst"))).unwrap();
         let options = FileTraceOptions { gaps: 0.0, ..FileTraceOptions::default() };
         let report = run(&trace, &options);
-        let count = |kind: fn(&Call) -> bool| report.calls.iter().filter(|ended| kind(&ended.call)).count();
+        let count =
+            |kind: fn(&Call) -> bool| report.calls.iter().filter(|ended| kind(&ended.call)).count();
         let made = [
             count(|call| matches!(call, Call::Read { .. })),
             count(|call| matches!(call, Call::Write { .. })),

@@ -27,11 +27,8 @@ fn names_are_legal_and_no_path_is_there_twice_or_both_file_and_directory() {
     for path in &paths {
         let mut names = path.split('/');
         assert_eq!(names.next(), Some("home"));
-        assert!(
-            names.all(
-                |name| (1..=255).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric())
-            )
-        );
+        assert!(names.all(|name| (1..=255).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric())));
         let mut above = *path;
         while let Some((directory, _)) = above.rsplit_once('/') {
             assert!(!paths.contains(directory), "{directory} is a file and a directory");
@@ -68,7 +65,8 @@ fn depths_of_files_are_poisson_distributed() {
 
 #[test]
 fn the_set_is_written_to_a_file_system_byte_for_byte() {
-    let mut set = FileSet::generate("home", &FileSetConfig::new(Amount::Bytes(64 << 20)), 5).unwrap();
+    let mut set =
+        FileSet::generate("home", &FileSetConfig::new(Amount::Bytes(64 << 20)), 5).unwrap();
     let wanted: Vec<u64> = set.files().iter().map(|file| file.size).collect();
     let report = driver::run(&mut set, 10);
     assert_eq!(report.files.values().copied().collect::<Vec<_>>(), wanted);
@@ -99,8 +97,12 @@ fn a_workload_after_a_set_is_the_same_workload() {
 #[test]
 fn messages_say_what_is_allowed() {
     let mut config = FileSetConfig::new(Amount::Files(10));
-    let message = |root, config: &FileSetConfig| FileSet::generate(root, config, 1).unwrap_err().to_string();
-    assert_eq!(message("a/b", &config), "file set: the directory 'a/b' has to be one name without a slash");
+    let message =
+        |root, config: &FileSetConfig| FileSet::generate(root, config, 1).unwrap_err().to_string();
+    assert_eq!(
+        message("a/b", &config),
+        "file set: the directory 'a/b' has to be one name without a slash"
+    );
     config.sizes.sigma = f64::NAN;
     assert_eq!(message("a", &config), "file set: sigma is NaN, allowed is 0.01 to 10");
     config = FileSetConfig::new(Amount::Files(1 << 40));

@@ -42,7 +42,9 @@ fn our_call(workload: &impl Workload, call: &Call) -> Option<String> {
         Call::Sync { file, data_only: false } => Some(format!("sync {}", path(file))),
         Call::Sync { file, data_only: true } => Some(format!("datasync {}", path(file))),
         Call::Read { file, offset, len, .. } => Some(format!("read {} {offset} {len}", path(file))),
-        Call::Write { file, offset, len, .. } => Some(format!("write {} {offset} {len}", path(file))),
+        Call::Write { file, offset, len, .. } => {
+            Some(format!("write {} {offset} {len}", path(file)))
+        }
         _ => None,
     }
 }
@@ -128,7 +130,8 @@ fn files_are_laid_out_as_by_fio() {
         fio(folder.path(), &(job.clone() + "create_only=1\n"), &[]).unwrap();
         let mut theirs = HashMap::new();
         for entry in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
-            theirs.insert(entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len());
+            theirs
+                .insert(entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len());
         }
         theirs.retain(|name, _| name != "test.fio");
         assert_eq!(sizes_after_layout(&job), theirs, "{options}");

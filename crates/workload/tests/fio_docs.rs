@@ -20,8 +20,8 @@ fn names(option: &JobOption) -> String {
 }
 
 fn honoured() -> String {
-    let rows =
-        with_effect(Effect::Honoured).map(|option| format!("| {} | {} |\n", names(option), option.about));
+    let rows = with_effect(Effect::Honoured)
+        .map(|option| format!("| {} | {} |\n", names(option), option.about));
     "### Honoured\n| option | remarks |\n|---|---|\n".to_owned() + &rows.collect::<String>()
 }
 
@@ -72,7 +72,9 @@ fn every_option_of_fio_is_listed() {
     let listed = text.lines().filter_map(|line| line.split_once(" : ").or(line.split_once(':')));
     let missing: Vec<&str> = listed
         .map(|(name, _)| name.trim())
-        .filter(|name| !OPTIONS.iter().any(|option| option.name == *name || option.aliases.contains(name)))
+        .filter(|name| {
+            !OPTIONS.iter().any(|option| option.name == *name || option.aliases.contains(name))
+        })
         .collect();
     assert!(text.lines().count() > 200 && missing.is_empty(), "{missing:?}");
 }

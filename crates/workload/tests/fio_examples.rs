@@ -157,9 +157,16 @@ fn both_refuse_these() {
 /// once.
 #[test]
 fn these_slips_pass_fio_alone() {
-    for options in
-        ["bs=4x", "bs=1.5k", "size=1m junk", "bs=-1", "ioengine=foo", "numjobs=0", "size=150%", "time_based"]
-    {
+    for options in [
+        "bs=4x",
+        "bs=1.5k",
+        "size=1m junk",
+        "bs=-1",
+        "ioengine=foo",
+        "numjobs=0",
+        "size=150%",
+        "time_based",
+    ] {
         let text = format!("[a]\n{options}\n");
         assert!(fio_takes(&text) && !we_take(&text), "{options}");
     }
@@ -195,7 +202,8 @@ fn impossible_jobs_end_in_a_sentence() {
             "job.fio:1: job \"a\" has more random blocks than can be remembered; add norandommap or make bs larger",
         ),
     ] {
-        let text = if text.contains("900t") { format!("{text}\nrw=randread") } else { text.to_owned() };
+        let text =
+            if text.contains("900t") { format!("{text}\nrw=randread") } else { text.to_owned() };
         assert_eq!(message(&text), expected);
     }
 }

@@ -7,15 +7,23 @@ use std::process::Command;
 
 use crate::common::{fio, workload};
 use dovetail_workload::ThreadId;
-use dovetail_workload::fio::output::{Depths, JobReport, Latency, Samples, Spread, Totals, to_json};
+use dovetail_workload::fio::output::{
+    Depths, JobReport, Latency, Samples, Spread, Totals, to_json,
+};
 use serde_json::Value;
 
-const JOB: &str =
-    "[global]\nsize=1m\nbs=4k\n[a]\ndescription=a test\nrw=randrw\nfsync=10\niodepth=1\nnumjobs=1\n";
+const JOB: &str = "[global]\nsize=1m\nbs=4k\n[a]\ndescription=a test\nrw=randrw\nfsync=10\niodepth=1\nnumjobs=1\n";
 
 fn latency(calls: u64) -> Latency {
     let percentiles_ns = std::array::from_fn(|at| 1_000 * at as u64 + 1_000);
-    Latency { calls, min_ns: 1_000, max_ns: 17_000, mean_ns: 9_000.0, stddev_ns: 4_000.0, percentiles_ns }
+    Latency {
+        calls,
+        min_ns: 1_000,
+        max_ns: 17_000,
+        mean_ns: 9_000.0,
+        stddev_ns: 4_000.0,
+        percentiles_ns,
+    }
 }
 
 fn totals(calls: u64) -> Totals {

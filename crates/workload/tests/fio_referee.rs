@@ -31,10 +31,14 @@ fn fio(folder: &Path, rw: &str) -> String {
 
 /// The first `"key" : number` after `"section" : {`.
 fn figure(json: &str, section: &str, key: &str) -> u64 {
-    let after =
-        json.split(&format!("\"{section}\" : {{")).nth(1).unwrap_or_else(|| panic!("no {section} in {json}"));
-    let value =
-        after.split(&format!("\"{key}\" : ")).nth(1).unwrap_or_else(|| panic!("no {key} in {section}"));
+    let after = json
+        .split(&format!("\"{section}\" : {{"))
+        .nth(1)
+        .unwrap_or_else(|| panic!("no {section} in {json}"));
+    let value = after
+        .split(&format!("\"{key}\" : "))
+        .nth(1)
+        .unwrap_or_else(|| panic!("no {key} in {section}"));
     let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap()
 }
@@ -44,11 +48,13 @@ fn our_counts_are_those_of_fio() {
     for rw in ["randrw", "write", "randread"] {
         let folder = tempfile::tempdir().unwrap();
         let json = fio(folder.path(), rw);
-        let reader = TraceReader::open(folder.path().join("log"), &TraceOptions::default()).unwrap();
+        let reader =
+            TraceReader::open(folder.path().join("log"), &TraceOptions::default()).unwrap();
         assert_eq!(reader.format(), Format::FioV3);
         let requests: Vec<_> = reader.map(Result::unwrap).collect();
         let count = |op: Op| requests.iter().filter(|r| r.op == op).count() as u64;
-        let bytes = |op: Op| requests.iter().filter(|r| r.op == op).map(|r| r.range.len).sum::<u64>();
+        let bytes =
+            |op: Op| requests.iter().filter(|r| r.op == op).map(|r| r.range.len).sum::<u64>();
         assert_eq!(count(Op::Read), figure(&json, "read", "total_ios"), "{rw}");
         assert_eq!(count(Op::Write), figure(&json, "write", "total_ios"), "{rw}");
         assert_eq!(count(Op::Flush), figure(&json, "sync", "total_ios"), "{rw}");

@@ -21,7 +21,9 @@ fn data(played: &[Played]) -> Vec<&Played> {
 
 fn offset(call: &Call) -> u64 {
     match *call {
-        Call::Read { offset, .. } | Call::Write { offset, .. } | Call::PunchHole { offset, .. } => offset,
+        Call::Read { offset, .. } | Call::Write { offset, .. } | Call::PunchHole { offset, .. } => {
+            offset
+        }
         _ => panic!("{call:?} has no offset"),
     }
 }
@@ -30,8 +32,10 @@ fn offset(call: &Call) -> u64 {
 fn a_stonewall_waits_for_all_before_it() {
     let text = "[global]\nsize=64k\n[a]\nrw=write\nnumjobs=2\n[b]\nstonewall\nrw=read\n[c]\nrw=write\n[d]\nstonewall\n";
     let played = play(&mut workload(text, 1));
-    let first = |thread| played.iter().filter(|p| p.thread == thread).map(|p| p.begin).min().unwrap();
-    let last = |thread| played.iter().filter(|p| p.thread == thread).map(|p| p.begin).max().unwrap();
+    let first =
+        |thread| played.iter().filter(|p| p.thread == thread).map(|p| p.begin).min().unwrap();
+    let last =
+        |thread| played.iter().filter(|p| p.thread == thread).map(|p| p.begin).max().unwrap();
     assert!(first(2) > last(0).max(last(1)));
     assert_eq!(first(2), first(3));
     assert!(first(4) > last(2).max(last(3)));
@@ -53,8 +57,10 @@ fn a_rate_is_held() {
     assert!((3.99..4.01).contains(&seconds), "{seconds}");
     let played = run("rw=randrw bs=4k size=1m rate_iops=100,50");
     for (direction, rate) in [(Direction::Read, 100.0), (Direction::Write, 50.0)] {
-        let calls: Vec<_> =
-            data(&played).into_iter().filter(|p| Direction::of(&p.call) == Some(direction)).collect();
+        let calls: Vec<_> = data(&played)
+            .into_iter()
+            .filter(|p| Direction::of(&p.call) == Some(direction))
+            .collect();
         let seconds = calls.last().unwrap().begin.as_secs_f64();
         assert!(calls.len() as f64 <= rate * seconds + 1.0, "{direction:?}");
     }
@@ -103,15 +109,19 @@ fn only_direct_asynchronous_jobs_go_deep() {
 #[test]
 fn synchronous_writes_are_synced_one_by_one() {
     let played = run("rw=write bs=4k size=32k sync=dsync ioengine=libaio iodepth=4 direct=1");
-    let syncs = played.iter().filter(|p| matches!(p.call, Call::Sync { data_only: true, .. })).count();
+    let syncs =
+        played.iter().filter(|p| matches!(p.call, Call::Sync { data_only: true, .. })).count();
     assert_eq!(syncs, 8);
 }
 
 #[test]
 fn random_jobs_hit_every_block_once_a_pass() {
-    for options in
-        ["bs=4k", "bsrange=4k-16k", "bssplit=4k/50:64k/50", "bs=4k random_distribution=zoned:60/10:40/90"]
-    {
+    for options in [
+        "bs=4k",
+        "bsrange=4k-16k",
+        "bssplit=4k/50:64k/50",
+        "bs=4k random_distribution=zoned:60/10:40/90",
+    ] {
         let played = run(&format!("rw=randwrite size=1m {options}"));
         let mut hit = vec![0; 256];
         for call in data(&played) {
@@ -139,7 +149,8 @@ fn trims_come_before_their_writes() {
         assert_eq!(calls.len(), 32, "{rw}");
         for pair in calls.chunks(2) {
             assert!(
-                matches!(pair[0].call, Call::PunchHole { .. }) && matches!(pair[1].call, Call::Write { .. })
+                matches!(pair[0].call, Call::PunchHole { .. })
+                    && matches!(pair[1].call, Call::Write { .. })
             );
             assert_eq!(offset(&pair[0].call), offset(&pair[1].call));
         }
@@ -179,7 +190,8 @@ fn seeds_decide() {
 
 /// Lines that are nearly right, since arbitrary text rarely gets beyond the first line.
 fn line() -> impl Strategy<Value = String> {
-    let names: Vec<&'static str> = dovetail_workload::fio::OPTIONS.iter().map(|option| option.name).collect();
+    let names: Vec<&'static str> =
+        dovetail_workload::fio::OPTIONS.iter().map(|option| option.name).collect();
     let value = prop_oneof![
         "[0-9]{1,20}[kmgtp%]?",
         "[a-z0-9_:,/.%=$-]{0,12}",

@@ -6,7 +6,9 @@
 use crate::driver;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_workload::personality::{Ending, Personality, PersonalityWorkload, builtin_personalities};
+use dovetail_workload::personality::{
+    Ending, Personality, PersonalityWorkload, builtin_personalities,
+};
 use dovetail_workload::{Call, FileId, Workload};
 
 fn builtin(name: &str, changes: &[(&str, &str)]) -> PersonalityWorkload {
@@ -33,10 +35,15 @@ fn with_head(head: &str, instances: u32, flowops: &str) -> Result<PersonalityWor
 #[test]
 fn every_personality_runs_to_its_number_of_operations() {
     for name in builtin_personalities() {
-        let has_turns =
-            Personality::load(name).unwrap().parameters().any(|(parameter, _)| parameter == "turns");
-        let endless =
-            if has_turns { [("turns", "1000000"), ("runtime", "0")] } else { [("runtime", "0"); 2] };
+        let has_turns = Personality::load(name)
+            .unwrap()
+            .parameters()
+            .any(|(parameter, _)| parameter == "turns");
+        let endless = if has_turns {
+            [("turns", "1000000"), ("runtime", "0")]
+        } else {
+            [("runtime", "0"); 2]
+        };
         let parameters = [endless[0], endless[1], ("operations", "10000")];
         let mut workload = builtin(name, &parameters);
         let report = driver::run(&mut workload, 1_000_000);
@@ -101,7 +108,8 @@ fn media_office_and_code_write_what_table_i_says() {
 fn calls_come_in_the_ratios_of_the_list() {
     let mut workload = builtin("varmail", &[("operations", "60000")]);
     let report = driver::run(&mut workload, 10_000_000);
-    let count = |kind: fn(&Call) -> bool| report.calls.iter().filter(|it| kind(&it.call)).count() as f64;
+    let count =
+        |kind: fn(&Call) -> bool| report.calls.iter().filter(|it| kind(&it.call)).count() as f64;
     let syncs = count(|call| matches!(call, Call::Sync { .. }));
     for (what, counted, wanted) in [
         ("open", count(|call| matches!(call, Call::Open { .. })), 1.5),
@@ -110,7 +118,10 @@ fn calls_come_in_the_ratios_of_the_list() {
         ("read", count(|call| matches!(call, Call::Read { .. })), 2.0),
         ("unlink", count(|call| matches!(call, Call::Unlink { .. })), 0.5),
     ] {
-        assert!((counted / syncs / wanted - 1.0).abs() < 0.01, "{what}: {counted} with {syncs} syncs");
+        assert!(
+            (counted / syncs / wanted - 1.0).abs() < 0.01,
+            "{what}: {counted} with {syncs} syncs"
+        );
     }
 }
 
@@ -136,7 +147,8 @@ fn as_many_files_as_asked_are_there_at_the_start_and_have_the_mean_size() {
     assert!((files / 8000.0 - 1.0).abs() < 0.02, "{files}");
     let mean = report.files.values().sum::<u64>() as f64 / files;
     assert!((mean / 131_072.0 - 1.0).abs() < 0.03, "{mean}");
-    let paths: BTreeSet<String> = report.files.keys().map(|file| workload.path(*file).to_string()).collect();
+    let paths: BTreeSet<String> =
+        report.files.keys().map(|file| workload.path(*file).to_string()).collect();
     assert_eq!(paths.len(), report.files.len());
 }
 
@@ -171,7 +183,11 @@ fn only_createfile_makes_files() {
         let report = driver::run(&mut workload, 1_000_000);
         let tally = workload.tallies().into_iter().find(|tally| tally.name == create).unwrap();
         // A thread may have made its file, and not have gone on when the run ended.
-        assert!(report.created - tally.count <= u64::from(workload.threads()), "{}", report.created);
+        assert!(
+            report.created - tally.count <= u64::from(workload.threads()),
+            "{}",
+            report.created
+        );
         assert!(tally.count > 3000, "{}", tally.count);
     }
 }
@@ -185,7 +201,11 @@ fn a_thread_deletes_its_own_file_by_its_descriptor() {
     let report = driver::run(&mut workload, 1000);
     assert_eq!(workload.ending(), Some(&Ending::Operations));
     let lens: Vec<u64> = report.calls.iter().map(|it| it.outcome.bytes >> 10).collect();
-    assert_eq!(lens[..8], [0, 24, 24, 16, 0, 0, 0, 0], "open, three writes, a sync, close, unlink, open");
+    assert_eq!(
+        lens[..8],
+        [0, 24, 24, 16, 0, 0, 0, 0],
+        "open, three writes, a sync, close, unlink, open"
+    );
     assert!(matches!(report.calls[6].call, Call::Unlink { .. }));
 }
 
@@ -196,28 +216,38 @@ fn database_writers_follow_the_shadows() {
     let mut workload = builtin("oltp", &[("runtime", "1")]);
     let report = driver::run(&mut workload, 10_000_000);
     assert!(!report.cut_off && workload.ending() == Some(&Ending::Runtime));
-    let count = |name: &str| workload.tallies().into_iter().find(|tally| tally.name == name).unwrap().count;
+    let count =
+        |name: &str| workload.tallies().into_iter().find(|tally| tally.name == name).unwrap().count;
     let posts = count("shadow-post-dbwr");
     assert!(posts > 100_000, "{posts}");
     let passes = count("dbwr-block");
     assert!((posts / 1000 * 10).abs_diff(passes) <= 20, "{posts} posts, {passes} passes");
     assert!((posts / 3200).abs_diff(count("lg-block")) <= 1);
     assert!(count("dbwrite-a").abs_diff((passes + 10) * 100) <= 1000);
-    let syncs = report.calls.iter().filter(|it| matches!(it.call, Call::Sync { .. })).count() as u64;
-    assert!(syncs.abs_diff(count("dbwrite-a") + count("lg-write")) <= 20, "each such write is made durable");
+    let syncs =
+        report.calls.iter().filter(|it| matches!(it.call, Call::Sync { .. })).count() as u64;
+    assert!(
+        syncs.abs_diff(count("dbwrite-a") + count("lg-write")) <= 20,
+        "each such write is made durable"
+    );
 }
 
 #[test]
 fn an_event_rate_limits_the_shadows() {
     let mut workload = builtin("oltp", &[("runtime", "5"), ("eventrate", "100")]);
     driver::run(&mut workload, 10_000_000);
-    let reads = workload.tallies().into_iter().find(|tally| tally.name == "shadowread").unwrap().count;
-    assert!((500..=710).contains(&reads), "{reads}: 500 events, and 200 threads that wait for the next");
+    let reads =
+        workload.tallies().into_iter().find(|tally| tally.name == "shadowread").unwrap().count;
+    assert!(
+        (500..=710).contains(&reads),
+        "{reads}: 500 events, and 200 threads that wait for the next"
+    );
 }
 
 #[test]
 fn parameters_change_the_run() {
-    let mut workload = builtin("fileserver", &[("nfiles", "100"), ("meanfilesize", "4k"), ("nthreads", "2")]);
+    let mut workload =
+        builtin("fileserver", &[("nfiles", "100"), ("meanfilesize", "4k"), ("nthreads", "2")]);
     assert_eq!(workload.threads(), 2);
     let report = driver::run(&mut workload, 0);
     assert!(report.files.len() <= 100);
@@ -226,7 +256,8 @@ fn parameters_change_the_run() {
 
 #[test]
 fn a_set_without_files_for_a_flowop_ends_the_run_early() {
-    let mut workload = small(1, "{ flowop = 'deletefile', name = 'd', filesetname = 'files' }").unwrap();
+    let mut workload =
+        small(1, "{ flowop = 'deletefile', name = 'd', filesetname = 'files' }").unwrap();
     driver::run(&mut workload, 1000);
     let ending = workload.ending().unwrap();
     assert!(ending.is_early());
@@ -249,7 +280,10 @@ fn a_descriptor_is_closed_before_it_is_opened() {
     let open = "{ flowop = 'openfile', name = 'o', filesetname = 'files', fd = 1 }";
     let mut workload = small(1, open).unwrap();
     driver::run(&mut workload, 1000);
-    assert_eq!(workload.ending().unwrap().to_string(), "o opens fd 1, which is open: close it first");
+    assert_eq!(
+        workload.ending().unwrap().to_string(),
+        "o opens fd 1, which is open: close it first"
+    );
     let mut workload = small(1, "{ flowop = 'fsync', name = 's', fd = 3 }").unwrap();
     driver::run(&mut workload, 1000);
     assert_eq!(workload.ending().unwrap().to_string(), "s uses fd 3, which is not open");
@@ -263,7 +297,9 @@ fn sequential_reads_walk_the_file_and_begin_again() {
     let offsets: Vec<u64> = report
         .calls
         .iter()
-        .filter_map(|it| if let Call::Read { offset, .. } = it.call { Some(offset >> 10) } else { None })
+        .filter_map(
+            |it| if let Call::Read { offset, .. } = it.call { Some(offset >> 10) } else { None },
+        )
         .collect();
     assert_eq!(offsets, [0, 24, 48, 64, 0, 24, 48, 64]);
 }
@@ -285,7 +321,9 @@ fn a_count_ends_the_run_and_a_delay_takes_its_time() {
 
 #[test]
 fn limits_hold_the_rate() {
-    for (limit, wanted) in [("opslimit", 100u64..=104), ("iopslimit", 100..=104), ("bwlimit", 1580..=1664)] {
+    for (limit, wanted) in
+        [("opslimit", 100u64..=104), ("iopslimit", 100..=104), ("bwlimit", 1580..=1664)]
+    {
         let flowops = format!(
             "{{ flowop = 'read', name = 'r', filesetname = 'files', iosize = '64k', random = true }}, \
              {{ flowop = '{limit}', name = 'l' }}"
@@ -316,14 +354,18 @@ fn messages_name_the_file_the_key_and_what_is_allowed() {
         "small.toml: process.p.t.r.filesetname is 'other', allowed is files"
     );
     assert!(
-        message("{ flowop = 'reed', name = 'r' }").contains("flowop is 'reed', allowed is one of createfile")
+        message("{ flowop = 'reed', name = 'r' }")
+            .contains("flowop is 'reed', allowed is one of createfile")
     );
-    let direct = "{ flowop = 'read', name = 'r', filesetname = 'files', iosize = '2k', directio = true }";
+    let direct =
+        "{ flowop = 'read', name = 'r', filesetname = 'files', iosize = '2k', directio = true }";
     assert!(
-        message(direct).ends_with("r.iosize is '2048', allowed is a multiple of 4096, as directio is set")
+        message(direct)
+            .ends_with("r.iosize is '2048', allowed is a multiple of 4096, as directio is set")
     );
     assert!(
-        message("{ flowop = 'delay', name = 'd', value = '$pause' }").contains("has no parameter 'pause'")
+        message("{ flowop = 'delay', name = 'd', value = '$pause' }")
+            .contains("has no parameter 'pause'")
     );
     let unknown = message("{ flowop = 'delay', name = 'd', valu = 1 }");
     assert!(unknown.starts_with("small.toml:18: unknown field `valu`"), "{unknown}");
@@ -337,7 +379,10 @@ fn a_parameter_that_is_not_there_or_not_allowed_changes_nothing() {
     let error = personality.set([("nfiles", "5000"), ("nfile", "1")]).unwrap_err().to_string();
     assert!(error.contains("has no parameter 'nfile': it has gamma, iosize,"), "{error}");
     let error = personality.set([("nfiles", "none")]).unwrap_err().to_string();
-    assert!(error.contains("fileset.bigfileset.entries is 'none', allowed is a whole number"), "{error}");
+    assert!(
+        error.contains("fileset.bigfileset.entries is 'none', allowed is a whole number"),
+        "{error}"
+    );
     assert!(personality.parameters().any(|parameter| parameter == ("nfiles", "1000")));
     let error = Personality::load("mailserver").unwrap_err().to_string();
     assert!(

@@ -137,7 +137,8 @@ fn a_byte_order_mark_is_no_part_of_the_text() {
 
 #[test]
 fn a_device_without_lines_ends_with_a_sentence() {
-    let options = TraceOptions { format: Some(Format::Msr), skip_bad: true, ..TraceOptions::default() };
+    let options =
+        TraceOptions { format: Some(Format::Msr), skip_bad: true, ..TraceOptions::default() };
     let error = TraceReader::open("/dev/zero", &options).unwrap().next().unwrap().unwrap_err();
     assert_eq!(error.to_string(), "/dev/zero:1: no line ends within 64 MiB: this is not a text");
 }
@@ -180,7 +181,8 @@ fn the_first_bad_line_ends_the_trace_with_its_number() {
 
 #[test]
 fn a_bad_event_is_reported_as_the_manual_shows() {
-    let lines = "253,0 0 1 0.1 83 Q WS 0 + 8 [a]\n".repeat(16) + "253,0 0 1 0.1 83 D WS 4120 - 8 [a]\n";
+    let lines =
+        "253,0 0 1 0.1 83 Q WS 0 + 8 [a]\n".repeat(16) + "253,0 0 1 0.1 83 D WS 4120 - 8 [a]\n";
     assert_eq!(
         Trace::new("ext4.blkparse", lines).error(&detect()),
         "ext4.blkparse:17: expected '+ SECTORS' after the sector number, found '- 8' \
@@ -208,10 +210,12 @@ fn text_that_is_not_utf8_is_a_bad_line() {
 
 #[test]
 fn a_line_without_end_is_bad_and_passed_over_in_bounded_memory() {
-    let endless = [b"0 0 0 8 0\n".to_vec(), vec![b'9'; 1 << 20], b"\n7 0 8 8 0\n".to_vec()].concat();
+    let endless =
+        [b"0 0 0 8 0\n".to_vec(), vec![b'9'; 1 << 20], b"\n7 0 8 8 0\n".to_vec()].concat();
     let trace = Trace::new("a.trace", endless);
     let options = TraceOptions { format: Some(Format::Mqsim), ..detect() };
-    let message = "a.trace:2: a line of more than 65536 bytes (--skip-bad counts such lines and goes on)";
+    let message =
+        "a.trace:2: a line of more than 65536 bytes (--skip-bad counts such lines and goes on)";
     assert_eq!(trace.error(&options), message);
     let mut reader = trace.open(&skip_bad(Format::Mqsim)).unwrap();
     assert_eq!((reader.by_ref().map(Result::unwrap).count(), reader.skipped()), (2, 1));
@@ -223,7 +227,11 @@ fn lines_up_to_the_limit_are_read() {
         let long = format!("0 0 0 8 0{}\n1 0 8 8 0\n", " ".repeat(length - 9));
         let trace = Trace::new("a.trace", long);
         let mut reader = trace.open(&skip_bad(Format::Mqsim)).unwrap();
-        assert_eq!((reader.by_ref().count() as u64, reader.skipped()), (2 - skipped, skipped), "{length}");
+        assert_eq!(
+            (reader.by_ref().count() as u64, reader.skipped()),
+            (2 - skipped, skipped),
+            "{length}"
+        );
     }
 }
 
@@ -267,7 +275,8 @@ fn a_device_can_be_chosen() {
 
 #[test]
 fn time_never_goes_back() {
-    let trace = Trace::new("a.trace", "50 0 0 8 0\n90 0 8 8 0\n40 0 16 8 0\n70 0 24 8 0\n95 0 32 8 0\n");
+    let trace =
+        Trace::new("a.trace", "50 0 0 8 0\n90 0 8 8 0\n40 0 16 8 0\n70 0 24 8 0\n95 0 32 8 0\n");
     let mut reader = trace.open(&detect()).unwrap();
     let times: Vec<u64> = reader.by_ref().map(|r| r.unwrap().at.as_ns()).collect();
     assert_eq!((times, reader.reordered()), (vec![0, 40, 40, 40, 45], 2));

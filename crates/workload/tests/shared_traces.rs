@@ -36,7 +36,8 @@ impl AddAssign<Request> for Counts {
 }
 
 fn count(path: &Path, format: Format, blk_event: BlkEvent) -> Counts {
-    let mut reader = TraceReader::open(path, &TraceOptions { blk_event, ..Default::default() }).unwrap();
+    let mut reader =
+        TraceReader::open(path, &TraceOptions { blk_event, ..Default::default() }).unwrap();
     assert_eq!(reader.format(), format, "{}", path.display());
     let mut counts = Counts::default();
     for request in &mut reader {
@@ -81,7 +82,8 @@ fn samples_of_mqsim_have_their_counts() {
 
 #[test]
 fn the_example_trace_has_its_counts() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/f2fs-randwrite.blkparse.zst");
+    let example =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/f2fs-randwrite.blkparse.zst");
     check_blkparse(&example, BlkEvent::Dispatch, [75, 13_283, 0, 6_494], [307_200, 475_021_312, 0]);
 }
 

@@ -187,16 +187,22 @@ impl Model {
         let is_there = self.names.iter().any(|(name, states)| {
             states.contains(&Some(number)) && self.may_be(Some(number), found.get(name))
         });
-        let lost = || format!("object {number} was synced and is nowhere: {:?}", self.object(number));
+        let lost =
+            || format!("object {number} was synced and is nowhere: {:?}", self.object(number));
         is_there.then_some(()).ok_or_else(lost)
     }
 
     fn shown(&self, state: Option<u32>) -> String {
-        state.map_or_else(|| "nothing".to_string(), |number| format!("{number}: {:?}", self.object(number)))
+        state.map_or_else(
+            || "nothing".to_string(),
+            |number| format!("{number}: {:?}", self.object(number)),
+        )
     }
 
     fn may_be(&self, state: Option<u32>, found: Option<&Found>) -> bool {
-        let (Some(number), Some(found)) = (state, found) else { return state.is_none() && found.is_none() };
+        let (Some(number), Some(found)) = (state, found) else {
+            return state.is_none() && found.is_none();
+        };
         let object = self.object(number);
         match found {
             Found::Directory => object.kind == Kind::Directory,

@@ -101,12 +101,15 @@ fn perform(root: &Path, model: &Model, operation: Operation) -> io::Result<()> {
         Operation::Make(name, Kind::Symlink) => symlink(model.next_object().to_string(), at(name)),
         Operation::Make(name, Kind::Directory) => fs::create_dir(at(name)),
         Operation::Link(from, to) => fs::hard_link(at(from), at(to)),
-        Operation::Remove(name) if model.kind(name) == Some(Kind::Directory) => fs::remove_dir(at(name)),
+        Operation::Remove(name) if model.kind(name) == Some(Kind::Directory) => {
+            fs::remove_dir(at(name))
+        }
         Operation::Remove(name) => fs::remove_file(at(name)),
         Operation::Rename(from, to) => fs::rename(at(from), at(to)),
         Operation::Write(name, first, count) => {
             let blocks = first..first + count;
-            let bytes: Vec<u8> = blocks.flat_map(|block| filled(model.next_mark(name, block))).collect();
+            let bytes: Vec<u8> =
+                blocks.flat_map(|block| filled(model.next_mark(name, block))).collect();
             open(name)?.write_all_at(&bytes, u64::from(first) * BLOCK as u64)
         }
         Operation::Truncate(name, size) => open(name)?.set_len(u64::from(size) * BLOCK as u64),
@@ -118,8 +121,10 @@ fn perform(root: &Path, model: &Model, operation: Operation) -> io::Result<()> {
 
 /// A block full of its mark.
 fn filled(mark: Mark) -> Vec<u8> {
-    let mark: Vec<u8> =
-        [mark.object, mark.write, mark.block, !mark.write].into_iter().flat_map(u32::to_le_bytes).collect();
+    let mark: Vec<u8> = [mark.object, mark.write, mark.block, !mark.write]
+        .into_iter()
+        .flat_map(u32::to_le_bytes)
+        .collect();
     mark.repeat(BLOCK / mark.len())
 }
 
@@ -128,11 +133,14 @@ fn mark_of(bytes: &[u8]) -> Result<Option<Mark>, String> {
     if bytes.iter().all(|&byte| byte == 0) {
         return Ok(None);
     }
-    let word =
-        |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes);
+    let word = |at: usize| {
+        bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes)
+    };
     let mark = Mark { object: word(0), write: word(4), block: word(8) };
     let whole = bytes == filled(mark).as_slice();
-    whole.then_some(Some(mark)).ok_or_else(|| format!("a block is of no write: {:?}...", &bytes[..16]))
+    whole
+        .then_some(Some(mark))
+        .ok_or_else(|| format!("a block is of no write: {:?}...", &bytes[..16]))
 }
 
 /// Does the operations of `seed` until one fails, in directories that are there, and notes each in
@@ -174,7 +182,10 @@ pub(super) fn replay(log: &[u8], seed: u64) -> (Model, usize) {
         sequence.model.begin(operation);
         if log.get(at + 1) == Some(&DONE) {
             sequence.model.finish(operation);
-            syncs += usize::from(matches!(operation, Operation::SyncFile(..) | Operation::SyncDirectory(_)));
+            syncs += usize::from(matches!(
+                operation,
+                Operation::SyncFile(..) | Operation::SyncDirectory(_)
+            ));
         }
     }
     (sequence.model, syncs)
@@ -210,7 +221,8 @@ pub(super) fn look(root: &Path) -> Result<BTreeMap<Name, Found>, String> {
         let shown = |error: io::Error| format!("{}: {error}", directory.display());
         for entry in fs::read_dir(&directory).map_err(shown)? {
             let entry = entry.map_err(shown)?;
-            let name = entry.file_name().to_string_lossy().strip_prefix('n').and_then(|n| n.parse().ok());
+            let name =
+                entry.file_name().to_string_lossy().strip_prefix('n').and_then(|n| n.parse().ok());
             let name = name.ok_or_else(|| format!("{:?} was never made", entry.path()))?;
             let path = entry.path();
             let object = look_at(&path).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -9,7 +9,11 @@ use crate::Failure;
 use crate::output::{is_stdout, write};
 
 /// A file for each run: the one that was named, or with several runs one named after each.
-pub(super) fn files(path: &Path, source: &Source, labels: &[String]) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn files(
+    path: &Path,
+    source: &Source,
+    labels: &[String],
+) -> Result<Vec<PathBuf>, Failure> {
     let other = match source {
         Source::Fio(_) => None,
         Source::Personality(_) => Some("personality"),
@@ -17,13 +21,15 @@ pub(super) fn files(path: &Path, source: &Source, labels: &[String]) -> Result<V
     };
     if let Some(kind) = other {
         let name = source.name();
-        let message = format!("--fio-json is for fio job files, and {name} is a {kind}: give --json");
+        let message =
+            format!("--fio-json is for fio job files, and {name} is a {kind}: give --json");
         return Err(Failure::Usage(message));
     }
     match labels {
         [_] => Ok(vec![path.into()]),
         _ if is_stdout(Some(path)) => Err(Failure::Usage(
-            "--fio-json writes a file for each run, and there are several: give --fio-json=FILE".into(),
+            "--fio-json writes a file for each run, and there are several: give --fio-json=FILE"
+                .into(),
         )),
         _ => Ok(labels.iter().map(|label| of_run(path, label)).collect()),
     }
@@ -34,12 +40,17 @@ fn of_run(path: &Path, label: &str) -> PathBuf {
     let words = label.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
     let label = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-");
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    let ending =
+        path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
     path.with_file_name(format!("{stem}-{label}{ending}"))
 }
 
 /// Writes the runs that there are to the files of their labels.
-pub(super) fn write_all(files: &[PathBuf], labels: &[String], runs: &[RunResult]) -> Result<(), Failure> {
+pub(super) fn write_all(
+    files: &[PathBuf],
+    labels: &[String],
+    runs: &[RunResult],
+) -> Result<(), Failure> {
     for (file, label) in files.iter().zip(labels) {
         let run = runs.iter().find(|run| run.label == *label);
         let Some(fio) = run.and_then(|run| run.fio.as_ref()) else { continue };

@@ -32,7 +32,11 @@ pub(super) fn run(experiment: &Experiment<'_>, jobs: Option<usize>) -> Result<()
     Ok(())
 }
 
-fn compare(experiment: &Experiment<'_>, stack: &Stack, jobs: Option<usize>) -> Result<String, Failure> {
+fn compare(
+    experiment: &Experiment<'_>,
+    stack: &Stack,
+    jobs: Option<usize>,
+) -> Result<String, Failure> {
     let (changes, stacks) = variants(stack);
     let experiment = Experiment { stacks: &stacks, ..*experiment };
     let (results, failures) = perform(&experiment, jobs);
@@ -53,7 +57,11 @@ fn variants(stack: &Stack) -> (Vec<Change>, Vec<Stack>) {
     for variant in stack.host.variants_of_assumed() {
         let name = format!("{}, {} = {}", stack.name, variant.key, variant.to);
         stacks.push(Stack { name, host: variant.costs, ..stack.clone() });
-        changes.push([format!("host.{}", variant.key), variant.from.to_string(), variant.to.to_string()]);
+        changes.push([
+            format!("host.{}", variant.key),
+            variant.from.to_string(),
+            variant.to.to_string(),
+        ]);
     }
     (changes, stacks)
 }

@@ -25,7 +25,9 @@ const ROWS: [Row; 19] = [
     ("", |_| String::new()),
     ("drive ready, p50 / p99", |r| ms(&r.drive_ms)),
     ("mounted after, p50 / p99", |r| ms(&r.mount_ms)),
-    ("blocks read to mount", |r| format!("{} / {}", number(r.blocks_read.p50), number(r.blocks_read.p99))),
+    ("blocks read to mount", |r| {
+        format!("{} / {}", number(r.blocks_read.p50), number(r.blocks_read.p99))
+    }),
 ];
 
 fn share(result: &StackResult, count: u64) -> String {
@@ -45,14 +47,19 @@ fn ms(of: &Distribution) -> String {
 pub(super) fn text(results: &CrashResults) -> String {
     let mut text = String::new();
     let title = ROWS.iter().map(|(title, _)| title.len()).max().unwrap_or(0);
-    let cells: Vec<Vec<String>> =
-        results.stacks.iter().map(|stack| ROWS.iter().map(|(_, cell)| cell(stack)).collect()).collect();
+    let cells: Vec<Vec<String>> = results
+        .stacks
+        .iter()
+        .map(|stack| ROWS.iter().map(|(_, cell)| cell(stack)).collect())
+        .collect();
     // as many stacks beside each other as fit 80 columns
     let widths: Vec<usize> = results
         .stacks
         .iter()
         .zip(&cells)
-        .map(|(stack, cells)| cells.iter().map(String::len).chain([stack.stack.len()]).max().unwrap_or(0) + 2)
+        .map(|(stack, cells)| {
+            cells.iter().map(String::len).chain([stack.stack.len()]).max().unwrap_or(0) + 2
+        })
         .collect();
     let mut from = 0;
     while from < widths.len() {
@@ -63,8 +70,9 @@ pub(super) fn text(results: &CrashResults) -> String {
             to += 1;
         }
         let line = |first: &str, cell: &dyn Fn(usize) -> String| {
-            let cells: String =
-                (from..to).map(|stack| format!("{:>width$}", cell(stack), width = widths[stack])).collect();
+            let cells: String = (from..to)
+                .map(|stack| format!("{:>width$}", cell(stack), width = widths[stack]))
+                .collect();
             format!("{first:title$}{cells}").trim_end().to_string() + "\n"
         };
         text += &line("", &|stack| results.stacks[stack].stack.clone());
@@ -75,7 +83,8 @@ pub(super) fn text(results: &CrashResults) -> String {
         from = to;
     }
     for violation in results.stacks.iter().flat_map(|stack| &stack.violations) {
-        text += &format!("VIOLATION {}\n  {}\n", violation.id, violation.what.replace('\n', "\n  "));
+        text +=
+            &format!("VIOLATION {}\n  {}\n", violation.id, violation.what.replace('\n', "\n  "));
         text += "  the shortest sequence found that shows it:\n";
         violation.sequence.lines().for_each(|line| text += &format!("    {line}\n"));
     }

@@ -103,8 +103,12 @@ fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> R
         return Err(is_directory(&from.display().to_string()));
     }
     let _lock = ImageLock::take(image, true)?;
-    let request =
-        Mount { read_only: false, options: "", seed: seed(), now: clock::mounting_at(SimTime::ZERO) };
+    let request = Mount {
+        read_only: false,
+        options: "",
+        seed: seed(),
+        now: clock::mounting_at(SimTime::ZERO),
+    };
     let mut fs: Box<dyn FileSystem> =
         format_of(image)?.mount(image, &request, &mut |sentence| complain(&sentence))?;
     let place = place(&mut fs, path, from);
@@ -129,11 +133,17 @@ fn copy_in(arguments: &CpArguments, from: &Path, image: &Path, path: &[u8]) -> R
 
 /// The directory and the name that a copy gets: in the directory at `path`, or as `path` in the one
 /// above.
-fn place(fs: &mut Box<dyn FileSystem>, path: &[u8], from: &Path) -> Result<(Ino, Vec<u8>), Failure> {
+fn place(
+    fs: &mut Box<dyn FileSystem>,
+    path: &[u8],
+    from: &Path,
+) -> Result<(Ino, Vec<u8>), Failure> {
     let own = || {
         let absolute = std::fs::canonicalize(from).unwrap_or_default();
         let name = from.file_name().or(absolute.file_name()).map(|name| name.as_bytes().to_vec());
-        name.ok_or_else(|| Failure::Usage(format!("{} has no name to be copied by", from.display())))
+        name.ok_or_else(|| {
+            Failure::Usage(format!("{} has no name to be copied by", from.display()))
+        })
     };
     match find(fs, path, true) {
         Ok(attr) if attr.is_dir() => Ok((attr.ino, own()?)),

@@ -33,7 +33,11 @@ pub(crate) fn extract(arguments: &ExtractArguments) -> Result<(), Failure> {
     if start.is_dir() {
         copy.directory(&start, path, to);
     } else {
-        copy.single(&start, path, &to.join(Path::new(&arguments.path).file_name().unwrap_or_default()));
+        copy.single(
+            &start,
+            path,
+            &to.join(Path::new(&arguments.path).file_name().unwrap_or_default()),
+        );
     }
     finish(&copy.done, to)
 }
@@ -44,7 +48,9 @@ fn prepare(to: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(to).map_err(fail)?;
     match std::fs::read_dir(to).map_err(fail)?.next() {
         None => Ok(()),
-        Some(_) => Err(Failure::Usage(format!("{} is not empty; give a new directory", to.display()))),
+        Some(_) => {
+            Err(Failure::Usage(format!("{} is not empty; give a new directory", to.display())))
+        }
     }
 }
 

@@ -64,7 +64,8 @@ enum What {
 
 pub(crate) fn inspect(arguments: &InspectArguments) -> Result<(), Failure> {
     let (image, structure) = (&arguments.image, structure(&arguments.what));
-    let shown = format_of(image)?.inspect(image, &structure, &mut |sentence| complain(&sentence))?;
+    let shown =
+        format_of(image)?.inspect(image, &structure, &mut |sentence| complain(&sentence))?;
     print(&match (arguments.json, shown.text) {
         (true, _) => format!("{:#}\n", shown.facts),
         (false, Some(text)) => text,

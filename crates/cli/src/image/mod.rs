@@ -67,7 +67,9 @@ pub(crate) fn cat(arguments: &CatArguments) -> Result<(), Failure> {
         let len = read.map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
         match out.write_all(&buffer[..len]) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
-            Err(error) => return Err(Failure::Failed(format!("standard output cannot be written: {error}"))),
+            Err(error) => {
+                return Err(Failure::Failed(format!("standard output cannot be written: {error}")));
+            }
             Ok(()) if len == 0 => return Ok(()),
             Ok(()) => at += len as u64,
         }

@@ -43,7 +43,9 @@ impl ImageLock {
                 Err(TryLockError::Error(error)) => {
                     return Err(Failure::Failed(format!("{shown} cannot be locked: {error}")));
                 }
-                Err(TryLockError::WouldBlock) if start.elapsed() < patience => std::thread::sleep(LOOK_AGAIN),
+                Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
+                    std::thread::sleep(LOOK_AGAIN)
+                }
                 Err(TryLockError::WouldBlock) => {
                     return Err(Failure::Failed(in_use(image, write, holder(&file).as_deref())));
                 }
@@ -53,7 +55,8 @@ impl ImageLock {
 }
 
 fn in_use(image: &Path, write: bool, holder: Option<&str>) -> String {
-    let (image, by) = (image.display(), holder.map_or(String::new(), |holder| format!(" by {holder}")));
+    let (image, by) =
+        (image.display(), holder.map_or(String::new(), |holder| format!(" by {holder}")));
     if write {
         format!(
             "{image} is mounted already{by}; unmount it first, or mount it read-only with -o ro where it is read-only \
@@ -73,8 +76,8 @@ fn holder(file: &File) -> Option<String> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     // "1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF"; who waits has an arrow behind the number
     let lines = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let mut held =
-        lines.filter(|fields| fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&id.as_str()));
+    let mut held = lines
+        .filter(|fields| fields.get(1) == Some(&"FLOCK") && fields.get(5) == Some(&id.as_str()));
     let pid = held.next()?.get(4)?.parse::<u32>().ok()?;
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     Some(format!("process {pid} ({})", name.trim()))
@@ -91,8 +94,10 @@ mod tests {
             Err(Failure::Failed(message)) => message,
             other => panic!("{other:?}"),
         };
-        let reading =
-            (ImageLock::take(image.path(), false).unwrap(), ImageLock::take(image.path(), false).unwrap());
+        let reading = (
+            ImageLock::take(image.path(), false).unwrap(),
+            ImageLock::take(image.path(), false).unwrap(),
+        );
         let refused = message(ImageLock::take(image.path(), true));
         assert!(
             refused.contains(image.path().to_str().unwrap()) && refused.contains("mounted already"),

@@ -61,8 +61,12 @@ fn serve(session: Session, arguments: &Arguments) -> Result<(), Failure> {
 fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
     let source = std::path::absolute(&arguments.image).map_err(Failure::failed)?;
     let mut options = Options::new(source.to_string_lossy(), "").on_error(tell_error(arguments));
-    let rest: Vec<&str> =
-        arguments.options.iter().map(String::as_str).filter(|option| options.set(option).is_err()).collect();
+    let rest: Vec<&str> = arguments
+        .options
+        .iter()
+        .map(String::as_str)
+        .filter(|option| options.set(option).is_err())
+        .collect();
     if let Ok(image) = File::open(&arguments.image) {
         // opened on its own, so that an error is told to the file system's descriptor as well
         options = options.flush_apart(move || drop(image.sync_data()));
@@ -74,7 +78,8 @@ fn mount(arguments: &Arguments) -> Result<(ImageLock, Session), Failure> {
     let (read_only, now) = (options.read_only, clock::mounting_at(SimTime::ZERO));
     let request = Mount { read_only, options: &rest.join(","), seed: seed(), now };
     let fs = format.mount(&arguments.image, &request, &mut |sentence| complain(&sentence))?;
-    let session = dovetail_front::mount(fs, &arguments.directory, options).map_err(Failure::failed)?;
+    let session =
+        dovetail_front::mount(fs, &arguments.directory, options).map_err(Failure::failed)?;
     Ok((lock, session))
 }
 

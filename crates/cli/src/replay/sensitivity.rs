@@ -40,7 +40,8 @@ fn compare(
     profile: &Profile,
     stop: &AtomicBool,
 ) -> Result<String, Failure> {
-    let overrides = Overrides { scale: arguments.scale, seed: arguments.seed, ..Overrides::default() };
+    let overrides =
+        Overrides { scale: arguments.scale, seed: arguments.seed, ..Overrides::default() };
     let mut jobs = vec![job(arguments, trace, profile, &profile.name, &overrides)?];
     let mut names = Vec::new();
     for variant in profile.variants_of_assumed() {

@@ -1,7 +1,9 @@
 //! The table of `dovetail bench` and `dovetail replay`.
 
 use dovetail_lab::bench::{event_figures, written_figures};
-use dovetail_lab::results::{FragmentationResult, LatencyResult, MapCacheResult, RunResult, TraceResult};
+use dovetail_lab::results::{
+    FragmentationResult, LatencyResult, MapCacheResult, RunResult, TraceResult,
+};
 use dovetail_time::{SimSpan, format_bytes, format_count};
 
 use crate::table::{Layout, Row, row, some};
@@ -67,7 +69,8 @@ const FILE_SYSTEM: &[Row<RunResult>] = &[
     row("together", |r| waf(r.totals.total_waf)),
 ];
 
-const EVENTS: &[Row<RunResult>] = &[Row::Figures { indent: "", of: event_figures, counts: |r| &r.events }];
+const EVENTS: &[Row<RunResult>] =
+    &[Row::Figures { indent: "", of: event_figures, counts: |r| &r.events }];
 
 const REQUESTS: &[Row<RunResult>] = &[
     row("reads from the drive", |r| {
@@ -80,24 +83,35 @@ const REQUESTS: &[Row<RunResult>] = &[
         let (issued, coalesced) = (r.requests.by_kind.flush.count, r.requests.merged_flushes);
         some(issued).map(|issued| format!("{issued} ({})", format_count(coalesced)))
     }),
-    row("discards", |r| counted(r.requests.by_kind.discard.count, r.requests.by_kind.discard.bytes)),
+    row("discards", |r| {
+        counted(r.requests.by_kind.discard.count, r.requests.by_kind.discard.bytes)
+    }),
     row("remaps", |r| {
         let remap = &r.requests.remap;
-        some(remap.count).map(|count| format!("{count} of {} pairs in all", format_count(remap.pairs)))
+        some(remap.count)
+            .map(|count| format!("{count} of {} pairs in all", format_count(remap.pairs)))
     }),
     row("pieces a file", |r| pieces(r.fragmentation.as_ref()?)),
 ];
 
 const MAP_ON_FLASH: &[Row<RunResult>] = &[
     row("read hits in the map's cache", |r| of_cache(r, |cache| percent(cache.hit_ratio.read, 2))),
-    row("write hits in the map's cache", |r| of_cache(r, |cache| percent(cache.hit_ratio.write, 2))),
+    row("write hits in the map's cache", |r| {
+        of_cache(r, |cache| percent(cache.hit_ratio.write, 2))
+    }),
     row("translation pages read", |r| of_cache(r, |cache| some(cache.translation_reads.total()))),
-    row("translation pages written", |r| of_cache(r, |cache| some(cache.translation_writes.total()))),
+    row("translation pages written", |r| {
+        of_cache(r, |cache| some(cache.translation_writes.total()))
+    }),
     row("write part, MAHT at the end", |r| of_cache(r, split)),
     row("read latency of dftl's", |r| of_cache(r, |cache| percent(cache.of_dftl.read, 1))),
     row("write latency of dftl's", |r| of_cache(r, |cache| percent(cache.of_dftl.write, 1))),
-    row("  summed as by FlashSim, reads", |r| of_cache(r, |cache| percent(cache.summed_of_dftl.read, 1))),
-    row("  summed as by FlashSim, writes", |r| of_cache(r, |cache| percent(cache.summed_of_dftl.write, 1))),
+    row("  summed as by FlashSim, reads", |r| {
+        of_cache(r, |cache| percent(cache.summed_of_dftl.read, 1))
+    }),
+    row("  summed as by FlashSim, writes", |r| {
+        of_cache(r, |cache| percent(cache.summed_of_dftl.write, 1))
+    }),
 ];
 
 const DEVIRTUALIZER: &[Row<RunResult>] = &[
@@ -112,7 +126,11 @@ const DEVIRTUALIZER: &[Row<RunResult>] = &[
     }),
     row("calls that waited for it", |r| {
         let total = &r.devirtualize.as_ref()?.total;
-        Some(format!("{} for {} in all", format_count(total.stalled_calls), seconds(total.stalled_s)?))
+        Some(format!(
+            "{} for {} in all",
+            format_count(total.stalled_calls),
+            seconds(total.stalled_s)?
+        ))
     }),
     row("mean of the map", |r| {
         let maps = r.devirtualize.as_ref().map(|_| &r.series.map_bytes)?;
@@ -137,7 +155,8 @@ const FLASH: &[Row<RunResult>] = &[
     row("erases", |r| some(r.totals.drive.erases)),
     row("wear since new, min / mean / max", |r| {
         let w = &r.wear;
-        (w.erases_max > 0).then(|| format!("{} / {:.1} / {}", w.erases_min, w.erases_mean, w.erases_max))
+        (w.erases_max > 0)
+            .then(|| format!("{} / {:.1} / {}", w.erases_min, w.erases_mean, w.erases_max))
     }),
     row("bad blocks", |r| some(r.wear.bad_blocks.into())),
     row("dies busy", |r| {
@@ -149,7 +168,10 @@ const FLASH: &[Row<RunResult>] = &[
 const RESOURCES: &[Row<RunResult>] = &[
     row("mapping memory", |r| Some(format_bytes(r.memory.map_bytes_max))),
     row("other drive memory", |r| Some(format_bytes(r.memory.other_bytes))),
-    row("CPU time in the model", |r| if r.totals.cpu_s > 0.0 { seconds(r.totals.cpu_s) } else { None }),
+    row(
+        "CPU time in the model",
+        |r| if r.totals.cpu_s > 0.0 { seconds(r.totals.cpu_s) } else { None },
+    ),
     row("ended early", |r| r.error.as_ref().map(|_| "yes".into())),
 ];
 
@@ -217,7 +239,8 @@ mod tests {
     fn runs_that_do_not_fit_beside_each_other_come_below() {
         let run = |label: &str| RunResult { label: label.into(), ..RunResult::default() };
         let runs = [run("first"), run("second"), run("third")];
-        let first_line = |width| LAYOUT.text(&runs, width).lines().next().unwrap_or_default().to_string();
+        let first_line =
+            |width| LAYOUT.text(&runs, width).lines().next().unwrap_or_default().to_string();
         assert!(["first", "second", "third"].iter().all(|label| first_line(None).contains(label)));
         let narrow = LAYOUT.text(&runs, Some(45));
         assert!(narrow.lines().all(|line| line.chars().count() <= 45), "{narrow}");

@@ -18,7 +18,12 @@ pub(crate) struct Mount<'a> {
 impl<'a> Mount<'a> {
     pub(crate) fn new(image: &Path, directory: &'a Path, options: &[&str]) -> Self {
         let mut command = Command::new(DOVETAIL);
-        command.args(["mount", "-f"]).args(options).arg(image).arg(directory).stderr(Stdio::piped());
+        command
+            .args(["mount", "-f"])
+            .args(options)
+            .arg(image)
+            .arg(directory)
+            .stderr(Stdio::piped());
         let mount = Self { process: command.spawn().unwrap(), directory };
         let start = Instant::now();
         while !mount.is_there() {
@@ -65,13 +70,19 @@ impl Drop for Mount<'_> {
 fn kind_at(directory: &Path) -> Option<String> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap();
     let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    lines.find(|fields| fields.get(1).copied() == directory.to_str()).map(|fields| fields[2].to_string())
+    lines
+        .find(|fields| fields.get(1).copied() == directory.to_str())
+        .map(|fields| fields[2].to_string())
 }
 
 pub(crate) fn succeeds(program: &str, arguments: &[&str]) -> String {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let output =
-        Command::new(program).env("PATH", path).args(arguments).stdin(Stdio::null()).output().unwrap();
+    let output = Command::new(program)
+        .env("PATH", path)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{program} {arguments:?}: {text}");
     text

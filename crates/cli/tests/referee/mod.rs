@@ -17,5 +17,7 @@ pub(crate) fn check_clean(image: &str, kind: &str) {
 fn run(program: &str, package: &str, arguments: &[&str]) -> Output {
     let path = std::env::var("PATH").unwrap() + ":/usr/sbin:/sbin";
     let output = Command::new(program).env("PATH", path).args(arguments).output();
-    output.unwrap_or_else(|error| panic!("{program}: {error}; install it with: apt-get install {package}"))
+    output.unwrap_or_else(|error| {
+        panic!("{program}: {error}; install it with: apt-get install {package}")
+    })
 }

@@ -40,7 +40,8 @@ pub(crate) trait Kind {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
         image.write_to(&path).unwrap();
-        let checked = Command::new(Self::REFEREE[0]).args(&Self::REFEREE[1..]).arg(&path).output().unwrap();
+        let checked =
+            Command::new(Self::REFEREE[0]).args(&Self::REFEREE[1..]).arg(&path).output().unwrap();
         let said = String::from_utf8_lossy(&checked.stdout);
         assert!(checked.status.success() && !said.contains("[FIX]"), "{what}: {said}");
     }
@@ -69,8 +70,11 @@ macro_rules! ext {
             }
 
             fn try_mount<D: Scheduler>(device: D, now: SimTime) -> Result<Self::Fs<D>, String> {
-                let options =
-                    ext::Options { physical_pointers: true, page_cache_bytes: 1 << 20, ..Default::default() };
+                let options = ext::Options {
+                    physical_pointers: true,
+                    page_cache_bytes: 1 << 20,
+                    ..Default::default()
+                };
                 ext::Ext::mount(device, options, now).map_err(|error| error.to_string())
             }
 

@@ -16,7 +16,9 @@ pub fn crc32c(seed: u32, bytes: &[u8]) -> u32 {
 /// The CRC-16 (reflected polynomial 0xA001, that of ANSI and USB) of `bytes`, continuing from
 /// `seed`.
 pub fn crc16(seed: u16, bytes: &[u8]) -> u16 {
-    bytes.iter().fold(seed, |crc, &byte| (0..8).fold(crc ^ u16::from(byte), |crc, _| half_crc16(crc)))
+    bytes
+        .iter()
+        .fold(seed, |crc, &byte| (0..8).fold(crc ^ u16::from(byte), |crc, _| half_crc16(crc)))
 }
 
 fn half_crc16(crc: u16) -> u16 {

@@ -103,8 +103,9 @@ impl<'a> DirBlock<'a> {
     /// Each name that no file may have; the first record that cannot be one: the list ends there,
     /// as nothing says where the next one begins.
     pub fn entries(self) -> impl Iterator<Item = Result<DirRecord<'a>, Corrupt>> {
-        let used =
-            |record: &Result<DirRecord<'_>, _>| record.as_ref().is_ok_and(|record| !record.ino.is_some());
+        let used = |record: &Result<DirRecord<'_>, _>| {
+            record.as_ref().is_ok_and(|record| !record.ino.is_some())
+        };
         self.records().filter(move |record| !used(record)).map(move |record| {
             let record = record?;
             self.check_name(record.name)?;
@@ -142,7 +143,8 @@ impl<'a> DirBlock<'a> {
         let rec_len = u16::from_le_bytes([r0, r1]);
         let is_tail = self.format.has_checksum && high == TAIL_TYPE;
         let one_byte = self.format.has_type || is_tail;
-        let name_len = if one_byte { name_len.into() } else { u16::from_le_bytes([name_len, high]) };
+        let name_len =
+            if one_byte { name_len.into() } else { u16::from_le_bytes([name_len, high]) };
         Corrupt::check_range(place, "rec_len", rec_len, (dir_record_len(1) as u64, room))?;
         Corrupt::check_equal(place, "rec_len", rec_len, rec_len / 4 * 4)?;
         let most = (u64::from(rec_len) - HEADER as u64).min(255);
@@ -167,7 +169,9 @@ impl<'a> DirBlock<'a> {
 
 /// The end of the block is the record that hides a checksum.
 pub fn has_dir_tail(block: &[u8]) -> bool {
-    let Some([0, 0, 0, 0, len, 0, 0, TAIL_TYPE, ..]) = block.last_chunk::<DIR_TAIL>() else { return false };
+    let Some([0, 0, 0, 0, len, 0, 0, TAIL_TYPE, ..]) = block.last_chunk::<DIR_TAIL>() else {
+        return false;
+    };
     usize::from(*len) == DIR_TAIL
 }
 
@@ -183,7 +187,9 @@ pub fn dir_block_checksums(block: &[u8], seed: u32) -> Option<(u32, u32)> {
 
 /// Puts the checksum into a block of entries that has room for it.
 pub fn seal_dir_block(block: &mut [u8], seed: u32) {
-    if let (Some((_, computed)), Some(place)) = (dir_block_checksums(block, seed), block.last_chunk_mut()) {
+    if let (Some((_, computed)), Some(place)) =
+        (dir_block_checksums(block, seed), block.last_chunk_mut())
+    {
         *place = computed.to_le_bytes();
     }
 }
@@ -228,7 +234,12 @@ impl<'a> DirBlockMut<'a> {
     ///
     /// # Errors
     /// A record that cannot be one.
-    pub fn insert(&mut self, name: &[u8], ino: Ino, file_type: FileType) -> Result<Option<usize>, Corrupt> {
+    pub fn insert(
+        &mut self,
+        name: &[u8],
+        ino: Ino,
+        file_type: FileType,
+    ) -> Result<Option<usize>, Corrupt> {
         let wanted = dir_record_len(name.len());
         let end = self.bytes.len() - if self.has_tail() { DIR_TAIL } else { 0 };
         let mut found = None;
@@ -341,7 +352,10 @@ mod tests {
             let at = block.insert(&long, Ino(7), FileType::DIRECTORY).unwrap().unwrap();
             block.set_target(at, Ino(8), FileType::SYMLINK);
             let found = block.read().find(&long).unwrap().unwrap();
-            assert_eq!((found.ino, found.file_type.0), (Ino(8), if format.has_type { 7 } else { 0 }));
+            assert_eq!(
+                (found.ino, found.file_type.0),
+                (Ino(8), if format.has_type { 7 } else { 0 })
+            );
             assert_eq!(names(&bytes, format), [String::from_utf8(long).unwrap()]);
             assert_eq!(has_dir_tail(&bytes), format.has_checksum);
             seal_dir_block(&mut bytes, 5);
@@ -354,9 +368,13 @@ mod tests {
     #[test]
     fn a_record_that_leads_astray_is_refused() {
         let mut bytes = [0; 1024];
-        DirBlockMut::init(&mut bytes, FORMAT, DIR, 0).insert(b"abcdef", Ino(3), FileType::REGULAR).unwrap();
+        DirBlockMut::init(&mut bytes, FORMAT, DIR, 0)
+            .insert(b"abcdef", Ino(3), FileType::REGULAR)
+            .unwrap();
         let whole = bytes;
-        let first = |bytes: &[u8]| DirBlock::new(bytes, FORMAT, DIR, 0).entries().next().unwrap().map(|_| ());
+        let first = |bytes: &[u8]| {
+            DirBlock::new(bytes, FORMAT, DIR, 0).entries().next().unwrap().map(|_| ())
+        };
         assert!(first(&whole).is_ok());
         for (at, value) in [(4, 17), (5, 5), (6, 0), (8, b'/'), (9, 0)] {
             bytes = whole;
@@ -367,7 +385,10 @@ mod tests {
         bytes[4..6].copy_from_slice(&8_u16.to_le_bytes());
         assert!(first(&bytes).is_err(), "no room for a name");
         bytes[4..6].copy_from_slice(&1020_u16.to_le_bytes());
-        assert_eq!(DirBlock::new(&bytes, FORMAT, DIR, 0).records().filter(Result::is_err).count(), 1);
+        assert_eq!(
+            DirBlock::new(&bytes, FORMAT, DIR, 0).records().filter(Result::is_err).count(),
+            1
+        );
     }
 
     #[test]
@@ -382,9 +403,11 @@ mod tests {
             entries.map(|entry| entry.map_or(0, |entry| entry.ino.0)).collect::<Vec<_>>()
         };
         let whole = bytes;
-        for (at, value, expected) in
-            [(20, b'/', [12, 0, 14].to_vec()), (20, 0, [12, 0, 14].to_vec()), (16, 9, [12, 0].to_vec())]
-        {
+        for (at, value, expected) in [
+            (20, b'/', [12, 0, 14].to_vec()),
+            (20, 0, [12, 0, 14].to_vec()),
+            (16, 9, [12, 0].to_vec()),
+        ] {
             bytes = whole;
             bytes[at] = value;
             assert_eq!(listed(&bytes), expected, "byte {at}");

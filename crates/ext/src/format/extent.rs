@@ -142,9 +142,9 @@ impl ExtentEntries {
                 Corrupt::check_range(place, "ee_len", extent.len, (1, most))?;
                 check_order(place, extent.block, &mut end, extent.end())
             }),
-            Self::Index(list) => list
-                .iter()
-                .try_for_each(|index| check_order(place, index.block, &mut end, u64::from(index.block) + 1)),
+            Self::Index(list) => list.iter().try_for_each(|index| {
+                check_order(place, index.block, &mut end, u64::from(index.block) + 1)
+            }),
         }
     }
 }
@@ -176,7 +176,8 @@ fn decode_extent(bytes: &[u8; ENTRY]) -> Extent {
 
 fn encode_extent(extent: &Extent) -> [u8; ENTRY] {
     let [b0, b1, b2, b3] = extent.block.to_le_bytes();
-    let [l0, l1] = (if extent.written { extent.len } else { extent.len + MAX_WRITTEN }).to_le_bytes();
+    let [l0, l1] =
+        (if extent.written { extent.len } else { extent.len + MAX_WRITTEN }).to_le_bytes();
     let [s0, s1, s2, s3, h0, h1, ..] = extent.start.0.to_le_bytes();
     [b0, b1, b2, b3, l0, l1, h0, h1, s0, s1, s2, s3]
 }
@@ -212,7 +213,9 @@ pub fn extent_block_checksums(block: &[u8], seed: u32) -> Option<(u32, u32)> {
 
 /// Puts the checksum into a node in a block of its own.
 pub fn seal_extent_block(block: &mut [u8], seed: u32) {
-    if let (Some(offset), Some((_, computed))) = (tail_offset(block), extent_block_checksums(block, seed)) {
+    if let (Some(offset), Some((_, computed))) =
+        (tail_offset(block), extent_block_checksums(block, seed))
+    {
         block[offset..offset + 4].copy_from_slice(&computed.to_le_bytes());
     }
 }
@@ -240,14 +243,16 @@ mod tests {
     use super::*;
 
     fn leaf(extents: &[(u32, u16, u64, bool)]) -> ExtentNode {
-        let extent = |&(block, len, start, written)| Extent { block, len, start: BlockAddr(start), written };
+        let extent =
+            |&(block, len, start, written)| Extent { block, len, start: BlockAddr(start), written };
         let list = extents.iter().map(extent).collect();
         ExtentNode { entries: ExtentEntries::Leaf(list), ..ExtentNode::new_leaf(60) }
     }
 
     #[test]
     fn a_node_is_read_as_it_was_written() {
-        let node = leaf(&[(0, 0x8000, 1 << 40, true), (0x8000, 0x7FFF, 7, false), (u32::MAX, 1, 9, true)]);
+        let node =
+            leaf(&[(0, 0x8000, 1 << 40, true), (0x8000, 0x7FFF, 7, false), (u32::MAX, 1, 9, true)]);
         let mut bytes = [0; 60];
         node.encode(&mut bytes);
         assert_eq!(bytes[..8], [0x0A, 0xF3, 3, 0, 4, 0, 0, 0]);

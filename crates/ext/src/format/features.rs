@@ -44,7 +44,12 @@ macro_rules! feature_word {
     };
 }
 
-fn write_names(f: &mut fmt::Formatter<'_>, bits: u32, word: &str, names: &[(u32, &str)]) -> fmt::Result {
+fn write_names(
+    f: &mut fmt::Formatter<'_>,
+    bits: u32,
+    word: &str,
+    names: &[(u32, &str)],
+) -> fmt::Result {
     if bits == 0 {
         return f.write_str("none");
     }
@@ -165,7 +170,8 @@ impl Incompat {
     /// refuses the volume.
     pub const DEVIRTUALIZED: Self = Self(0x4000_0000);
     /// Features that can be read.
-    pub const READ: Self = Self(Self::WRITTEN.0 | Self::META_BG.0 | Self::LARGE_DIR.0 | Self::MMP.0);
+    pub const READ: Self =
+        Self(Self::WRITTEN.0 | Self::META_BG.0 | Self::LARGE_DIR.0 | Self::MMP.0);
     /// Features that changes keep right, too.
     pub const WRITTEN: Self = Self(
         Self::FILETYPE.0

@@ -25,7 +25,10 @@ impl Superblock {
 
     /// The first block of a group.
     pub fn group_start(&self, group: GroupNo) -> BlockAddr {
-        BlockAddr(u64::from(self.first_data_block) + u64::from(group.0) * u64::from(self.blocks_per_group))
+        BlockAddr(
+            u64::from(self.first_data_block)
+                + u64::from(group.0) * u64::from(self.blocks_per_group),
+        )
     }
 
     /// Blocks of a group: [`Self::blocks_per_group`], but for the last one.
@@ -82,7 +85,8 @@ impl Superblock {
     /// Location of the primary copy of a group's descriptor.
     pub fn descriptor_slot(&self, group: GroupNo) -> Slot {
         let per_block = self.descriptors_per_block();
-        let (index, offset) = (group.0 / per_block, (group.0 % per_block) as usize * self.descriptor_size());
+        let (index, offset) =
+            (group.0 / per_block, (group.0 % per_block) as usize * self.descriptor_size());
         let block = if self.in_own_groups(index) {
             let first = GroupNo(index * per_block);
             self.group_start(first).0 + u64::from(self.has_superblock(first))

@@ -120,7 +120,11 @@ impl Group {
     ///
     /// # Errors
     /// [`Corrupt::Checksum`], [`Damage::Address`].
-    pub fn parse_checked(bytes: &[u8], group: GroupNo, superblock: &Superblock) -> Result<Self, Corrupt> {
+    pub fn parse_checked(
+        bytes: &[u8],
+        group: GroupNo,
+        superblock: &Superblock,
+    ) -> Result<Self, Corrupt> {
         if let Some((found, computed)) = group_checksums(bytes, group, superblock) {
             Corrupt::check_checksum(Place::Group(group), found.into(), computed.into())?;
         }
@@ -144,7 +148,14 @@ impl Group {
             let first = u64::from(superblock.first_data_block) + 1;
             let last = superblock.blocks_count.saturating_sub(blocks);
             if !(first..=last).contains(&found.0) {
-                return Err(Damage::Address { place: Place::Group(group), field, found, first, last }.into());
+                return Err(Damage::Address {
+                    place: Place::Group(group),
+                    field,
+                    found,
+                    first,
+                    last,
+                }
+                .into());
             }
         }
         Ok(())
@@ -193,15 +204,21 @@ impl RawGroup {
         (self.bg_free_inodes_count_lo, self.bg_free_inodes_count_hi) = count(from.free_inodes);
         (self.bg_used_dirs_count_lo, self.bg_used_dirs_count_hi) = count(from.used_dirs);
         self.bg_flags.set(from.flags.0);
-        (self.bg_block_bitmap_csum_lo, self.bg_block_bitmap_csum_hi) = count(from.block_bitmap_csum);
-        (self.bg_inode_bitmap_csum_lo, self.bg_inode_bitmap_csum_hi) = count(from.inode_bitmap_csum);
+        (self.bg_block_bitmap_csum_lo, self.bg_block_bitmap_csum_hi) =
+            count(from.block_bitmap_csum);
+        (self.bg_inode_bitmap_csum_lo, self.bg_inode_bitmap_csum_hi) =
+            count(from.inode_bitmap_csum);
         (self.bg_itable_unused_lo, self.bg_itable_unused_hi) = count(from.itable_unused);
     }
 }
 
 /// The checksum of the descriptor of `group`, stored and computed; `None` if the volume's
 /// descriptors have none.
-pub fn group_checksums(bytes: &[u8], group: GroupNo, superblock: &Superblock) -> Option<(u16, u16)> {
+pub fn group_checksums(
+    bytes: &[u8],
+    group: GroupNo,
+    superblock: &Superblock,
+) -> Option<(u16, u16)> {
     let bytes = bytes.get(..superblock.descriptor_size())?;
     let (before, rest) = bytes.split_at(CHECKSUM);
     let (found, after) = rest.split_first_chunk()?;

@@ -36,13 +36,13 @@ pub fn name_hash(name: &[u8], version: HashVersion, seed: [u32; 4]) -> Option<(u
     let (hash, minor) = match version.algorithm {
         HashVersion::LEGACY => (legacy(name, version.unsigned), 0),
         HashVersion::HALF_MD4 => {
-            let state =
-                chunks(name, 32).fold(start, |state, chunk| half_md4(state, words(&chunk, version.unsigned)));
+            let state = chunks(name, 32)
+                .fold(start, |state, chunk| half_md4(state, words(&chunk, version.unsigned)));
             (state[1], state[2])
         }
         HashVersion::TEA => {
-            let state =
-                chunks(name, 16).fold(start, |state, chunk| tea(state, words(&chunk, version.unsigned)));
+            let state = chunks(name, 16)
+                .fold(start, |state, chunk| tea(state, words(&chunk, version.unsigned)));
             (state[0], state[1])
         }
         _ => return None,
@@ -59,7 +59,8 @@ fn character(byte: u8, unsigned: bool) -> u32 {
 fn legacy(name: &[u8], unsigned: bool) -> u32 {
     let (mut newer, mut older) = (0x12A3_FE2D_u32, 0x37AB_E8F9_u32);
     for &byte in name {
-        let mut next = older.wrapping_add(newer ^ character(byte, unsigned).wrapping_mul(7_152_373));
+        let mut next =
+            older.wrapping_add(newer ^ character(byte, unsigned).wrapping_mul(7_152_373));
         if next & 0x8000_0000 != 0 {
             next = next.wrapping_sub(0x7FFF_FFFF);
         }
@@ -87,8 +88,9 @@ fn chunks(name: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
 /// in every byte.
 fn words<const N: usize>(chunk: &Chunk<'_>, unsigned: bool) -> [u32; N] {
     let fill = (chunk.left as u32 & 0xFF) * 0x0101_0101;
-    let word =
-        |bytes: &[u8]| bytes.iter().fold(fill, |word, &b| (word << 8).wrapping_add(character(b, unsigned)));
+    let word = |bytes: &[u8]| {
+        bytes.iter().fold(fill, |word, &b| (word << 8).wrapping_add(character(b, unsigned)))
+    };
     let mut words = [fill; N];
     for (to, bytes) in words.iter_mut().zip(chunk.bytes.chunks(4)) {
         *to = word(bytes);
@@ -101,7 +103,12 @@ fn half_md4(state: [u32; 4], x: [u32; 8]) -> [u32; 4] {
     type Round = (fn(u32, u32, u32) -> u32, u32, [usize; 8], [u32; 4]);
     let rounds: [Round; 3] = [
         (|x, y, z| (x & y) | (!x & z), 0, [0, 1, 2, 3, 4, 5, 6, 7], [3, 7, 11, 19]),
-        (|x, y, z| (x & y) | (x & z) | (y & z), MD4_ROUND_2, [1, 3, 5, 7, 0, 2, 4, 6], [3, 5, 9, 13]),
+        (
+            |x, y, z| (x & y) | (x & z) | (y & z),
+            MD4_ROUND_2,
+            [1, 3, 5, 7, 0, 2, 4, 6],
+            [3, 5, 9, 13],
+        ),
         (|x, y, z| x ^ y ^ z, MD4_ROUND_3, [3, 7, 2, 6, 1, 5, 0, 4], [3, 9, 11, 15]),
     ];
     let [mut a, mut b, mut c, mut d] = state;
@@ -111,7 +118,12 @@ fn half_md4(state: [u32; 4], x: [u32; 8]) -> [u32; 4] {
             (a, b, c, d) = (d, sum.rotate_left(shifts[step % 4]), b, c);
         }
     }
-    [state[0].wrapping_add(a), state[1].wrapping_add(b), state[2].wrapping_add(c), state[3].wrapping_add(d)]
+    [
+        state[0].wrapping_add(a),
+        state[1].wrapping_add(b),
+        state[2].wrapping_add(c),
+        state[3].wrapping_add(d),
+    ]
 }
 
 /// Sixteen cycles of TEA over the first two words of the state, with the chunk as the key.

@@ -62,9 +62,15 @@ impl DxBlock {
     ///
     /// # Errors
     /// Fields that no index has; a table of another size than the block has room for.
-    pub fn parse_root(bytes: &[u8], dir: Ino, has_checksum: bool, large_dir: bool) -> Result<Self, Corrupt> {
+    pub fn parse_root(
+        bytes: &[u8],
+        dir: Ino,
+        has_checksum: bool,
+        large_dir: bool,
+    ) -> Result<Self, Corrupt> {
         let place = Place::Directory(dir, 0);
-        let info: &[u8; 8] = bytes.get(INFO..).and_then(|rest| rest.first_chunk()).unwrap_or(&[0; 8]);
+        let info: &[u8; 8] =
+            bytes.get(INFO..).and_then(|rest| rest.first_chunk()).unwrap_or(&[0; 8]);
         let [.., hash_version, info_len, indirect_levels, flags] = *info;
         Corrupt::check_equal(place, "info_length", info_len, INFO_LEN)?;
         Corrupt::check_range(place, "hash_version", hash_version, (0, 2))?;
@@ -79,7 +85,12 @@ impl DxBlock {
     ///
     /// # Errors
     /// As [`Self::parse_root`].
-    pub fn parse_node(bytes: &[u8], dir: Ino, block: u32, has_checksum: bool) -> Result<Self, Corrupt> {
+    pub fn parse_node(
+        bytes: &[u8],
+        dir: Ino,
+        block: u32,
+        has_checksum: bool,
+    ) -> Result<Self, Corrupt> {
         Self::parse_table(bytes, Place::Directory(dir, block), None, has_checksum)
     }
 
@@ -146,14 +157,17 @@ fn decode_entry(bytes: &[u8; ENTRY]) -> DxEntry {
 }
 
 fn encode_entry(entry: &DxEntry) -> [u8; ENTRY] {
-    let ([h0, h1, h2, h3], [b0, b1, b2, b3]) = (entry.hash.to_le_bytes(), entry.block.to_le_bytes());
+    let ([h0, h1, h2, h3], [b0, b1, b2, b3]) =
+        (entry.hash.to_le_bytes(), entry.block.to_le_bytes());
     [h0, h1, h2, h3, b0, b1, b2, b3]
 }
 
 /// Offset of the table of an index block; `None` for a block of entries. A root is known by the
 /// record of "..", which covers the rest, and by its info.
 pub fn dx_table_offset(bytes: &[u8]) -> Option<usize> {
-    let len = |at: usize| bytes.get(at..at + 2).map(|len| usize::from(u16::from_le_bytes([len[0], len[1]])));
+    let len = |at: usize| {
+        bytes.get(at..at + 2).map(|len| usize::from(u16::from_le_bytes([len[0], len[1]])))
+    };
     if len(4)? == bytes.len() {
         let is_empty = bytes[..4] == [0; 4] && bytes[6] == 0;
         return is_empty.then_some(NODE_TABLE);
@@ -164,7 +178,8 @@ pub fn dx_table_offset(bytes: &[u8]) -> Option<usize> {
 
 /// Offset of the tail of an index block, and number of bytes before it that its checksum covers.
 fn tail(bytes: &[u8], table: usize) -> Option<(usize, usize)> {
-    let word = |at: usize| bytes.get(at..at + 2).map(|w| usize::from(u16::from_le_bytes([w[0], w[1]])));
+    let word =
+        |at: usize| bytes.get(at..at + 2).map(|w| usize::from(u16::from_le_bytes([w[0], w[1]])));
     let (limit, count) = (word(table)?, word(table + 2)?);
     let at = table + limit * ENTRY;
     (count <= limit && at + TAIL <= bytes.len()).then_some((at, table + count * ENTRY))
@@ -195,7 +210,10 @@ mod tests {
     fn a_node_is_read_as_it_was_written() {
         let entries: Vec<_> = (0..100).map(|n| DxEntry { hash: n * 100, block: n + 1 }).collect();
         let limit = dx_limit(1024, false, true);
-        assert_eq!((limit, dx_limit(4096, true, false), dx_limit(4096, true, true)), (126, 508, 507));
+        assert_eq!(
+            (limit, dx_limit(4096, true, false), dx_limit(4096, true, true)),
+            (126, 508, 507)
+        );
         let node = DxBlock { info: None, limit, entries };
         let mut bytes = [0; 1024];
         node.encode(&mut bytes);

@@ -224,10 +224,15 @@ impl Inode {
     ///
     /// # Errors
     /// An extra part beyond the inode's end; fewer bytes than an inode has.
-    pub fn parse_unchecked(bytes: &[u8], ino: Ino, superblock: &Superblock) -> Result<Self, Corrupt> {
+    pub fn parse_unchecked(
+        bytes: &[u8],
+        ino: Ino,
+        superblock: &Superblock,
+    ) -> Result<Self, Corrupt> {
         let size = usize::from(superblock.inode_size);
         let place = Place::Inode(ino);
-        let (Some(bytes), Ok((raw, _))) = (bytes.get(..size), RawInode::read_from_prefix(bytes)) else {
+        let (Some(bytes), Ok((raw, _))) = (bytes.get(..size), RawInode::read_from_prefix(bytes))
+        else {
             let (min, max) = (size as u64, size as u64);
             return Err(Corrupt::Range {
                 place,
@@ -237,8 +242,8 @@ impl Inode {
                 max,
             });
         };
-        let extra =
-            RawExtra::read_from_prefix(&bytes[OLD_SIZE..]).map_or_else(|_| RawExtra::new_zeroed(), |e| e.0);
+        let extra = RawExtra::read_from_prefix(&bytes[OLD_SIZE..])
+            .map_or_else(|_| RawExtra::new_zeroed(), |e| e.0);
         let extra_isize = extra.i_extra_isize.get();
         Corrupt::check_range(place, "i_extra_isize", extra_isize, (0, (size - OLD_SIZE) as u64))?;
         Corrupt::check_equal(place, "i_extra_isize", extra_isize, extra_isize.next_multiple_of(4))?;
@@ -255,8 +260,8 @@ impl Inode {
         self.ctime = decode_time(raw.i_ctime.get(), word(0x8, extra.i_ctime_extra));
         self.mtime = decode_time(raw.i_mtime.get(), word(0xC, extra.i_mtime_extra));
         self.atime = decode_time(raw.i_atime.get(), word(0x10, extra.i_atime_extra));
-        self.crtime =
-            word(0x14, extra.i_crtime).map(|time| decode_time(time, word(0x18, extra.i_crtime_extra)));
+        self.crtime = word(0x14, extra.i_crtime)
+            .map(|time| decode_time(time, word(0x18, extra.i_crtime_extra)));
         self.version |= u64::from(word(0x1C, extra.i_version_hi).unwrap_or(0)) << 32;
         self.project = word(0x20, extra.i_projid);
     }
@@ -308,7 +313,11 @@ impl Inode {
 
     /// A link whose target lies in [`Self::block`]: it has no blocks but perhaps one of attributes.
     pub fn is_fast_symlink(&self, superblock: &Superblock) -> bool {
-        let xattr = if self.xattr_block.is_some() { u64::from(superblock.block_size()) / SECTOR } else { 0 };
+        let xattr = if self.xattr_block.is_some() {
+            u64::from(superblock.block_size()) / SECTOR
+        } else {
+            0
+        };
         let inside = self.sectors <= xattr && !self.flags.has(InodeFlags::EXTENTS);
         self.file_type() == FileType::SYMLINK && self.size < BLOCK_AREA as u64 && inside
     }
@@ -402,8 +411,10 @@ impl RawInode {
 
     fn encode(&mut self, from: &Inode, superblock: &Superblock) {
         self.i_mode.set(from.mode);
-        (self.i_uid, self.i_uid_high) = (U16::new(from.uid as u16), U16::new((from.uid >> 16) as u16));
-        (self.i_gid, self.i_gid_high) = (U16::new(from.gid as u16), U16::new((from.gid >> 16) as u16));
+        (self.i_uid, self.i_uid_high) =
+            (U16::new(from.uid as u16), U16::new((from.uid >> 16) as u16));
+        (self.i_gid, self.i_gid_high) =
+            (U16::new(from.gid as u16), U16::new((from.gid >> 16) as u16));
         self.i_links_count.set(from.links);
         self.i_size_lo.set(from.size as u32);
         if has_wide_size(from.mode, superblock) {
@@ -436,7 +447,8 @@ impl RawInode {
 
 /// The checksum has a high half.
 fn has_high_half(bytes: &[u8]) -> bool {
-    let extra = bytes.get(OLD_SIZE..OLD_SIZE + 2).map(|size| u16::from_le_bytes([size[0], size[1]]));
+    let extra =
+        bytes.get(OLD_SIZE..OLD_SIZE + 2).map(|size| u16::from_le_bytes([size[0], size[1]]));
     extra.is_some_and(|extra| extra >= 4)
 }
 
@@ -465,6 +477,7 @@ pub fn seal_inode(bytes: &mut [u8], ino: Ino, superblock: &Superblock) {
     let Some((_, computed)) = inode_checksums(bytes, ino, superblock) else { return };
     bytes[CHECKSUM_LOW..CHECKSUM_LOW + 2].copy_from_slice(&(computed as u16).to_le_bytes());
     if has_high_half(bytes) {
-        bytes[CHECKSUM_HIGH..CHECKSUM_HIGH + 2].copy_from_slice(&((computed >> 16) as u16).to_le_bytes());
+        bytes[CHECKSUM_HIGH..CHECKSUM_HIGH + 2]
+            .copy_from_slice(&((computed >> 16) as u16).to_le_bytes());
     }
 }

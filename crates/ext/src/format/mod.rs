@@ -29,31 +29,36 @@ mod xattr;
 pub use bits::{bit, count_bits, next_bit, set_bit, set_bits};
 pub use crc::{CRC32C_START, crc16, crc32c, inode_seed};
 pub use directory::{
-    DIR_TAIL, DirBlock, DirBlockMut, DirEntry, DirFormat, DirRecord, dir_block_checksums, dir_record_len,
-    has_dir_tail, seal_dir_block,
+    DIR_TAIL, DirBlock, DirBlockMut, DirEntry, DirFormat, DirRecord, dir_block_checksums,
+    dir_record_len, has_dir_tail, seal_dir_block,
 };
 pub use dovetail_vfs::FileType;
 pub use extent::{
-    EXTENT_MAGIC, Extent, ExtentEntries, ExtentIndex, ExtentNode, MAX_EXTENT_BLOCKS, MAX_EXTENT_DEPTH,
-    MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extent_block_checksums, extents_in, seal_extent_block,
+    EXTENT_MAGIC, Extent, ExtentEntries, ExtentIndex, ExtentNode, MAX_EXTENT_BLOCKS,
+    MAX_EXTENT_DEPTH, MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extent_block_checksums, extents_in,
+    seal_extent_block,
 };
 pub use features::{Compat, Incompat, RoCompat};
 pub use geometry::Slot;
 pub use group::{Group, GroupFlags, bitmap_checksum, group_checksums};
 pub use hash::{HashVersion, name_hash};
-pub use htree::{DxBlock, DxEntry, DxInfo, dx_block_checksums, dx_limit, dx_table_offset, seal_dx_block};
+pub use htree::{
+    DxBlock, DxEntry, DxInfo, dx_block_checksums, dx_limit, dx_table_offset, seal_dx_block,
+};
 pub(crate) use ids::PHYSICAL_BIT;
 pub use ids::{BlockAddr, GroupNo, Ino};
 pub use inode::{BLOCK_AREA, Inode, InodeFlags, inode_checksums, seal_inode};
-pub use pointers::{DIRECT_POINTERS, PointerWay, blocks_below, blocks_reached, pointer, set_pointer};
+pub use pointers::{
+    DIRECT_POINTERS, PointerWay, blocks_below, blocks_reached, pointer, set_pointer,
+};
 pub use superblock::{
-    ErrorRecord, FLAG_SIGNED_HASH, FLAG_UNSIGNED_HASH, MAGIC, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, State,
-    Superblock, superblock_checksums,
+    ErrorRecord, FLAG_SIGNED_HASH, FLAG_UNSIGNED_HASH, MAGIC, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE,
+    State, Superblock, superblock_checksums,
 };
 pub use xattr::{
-    NoRoom, XATTR_MAGIC, Xattr, XattrBlockHeader, XattrIndex, encode_inline_xattrs, encode_xattr_block,
-    parse_inline_xattrs, parse_xattr_block, seal_xattr_block, set_xattr_refcount, xattr_block_checksums,
-    xattr_block_header,
+    NoRoom, XATTR_MAGIC, Xattr, XattrBlockHeader, XattrIndex, encode_inline_xattrs,
+    encode_xattr_block, parse_inline_xattrs, parse_xattr_block, seal_xattr_block,
+    set_xattr_refcount, xattr_block_checksums, xattr_block_header,
 };
 
 /// The little-endian u32 at `offset`; 0 beyond the end.

@@ -2,10 +2,14 @@
 //! groups.
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
+};
 
 use super::layout::prove_layout;
-use super::{BlockAddr, CRC32C_START, Compat, GroupNo, HashVersion, Incompat, Ino, RoCompat, crc32c};
+use super::{
+    BlockAddr, CRC32C_START, Compat, GroupNo, HashVersion, Incompat, Ino, RoCompat, crc32c,
+};
 use crate::error::{Corrupt, Error, Incompatible, Place};
 
 /// The magic number of ext2, ext3 and ext4.
@@ -339,7 +343,10 @@ impl Superblock {
     }
 
     /// The same where the volume may lie on the drive to whose addresses it has pointers.
-    pub(crate) fn parse_on_drive(bytes: &[u8; SUPERBLOCK_SIZE], group: GroupNo) -> Result<Self, Error> {
+    pub(crate) fn parse_on_drive(
+        bytes: &[u8; SUPERBLOCK_SIZE],
+        group: GroupNo,
+    ) -> Result<Self, Error> {
         let raw: &RawSuperblock = transmute_ref!(bytes);
         if raw.s_magic != MAGIC {
             return Err(Error::NotExt { found: raw.s_magic.get() });
@@ -453,7 +460,12 @@ impl Superblock {
         let least = if self.incompat.has(Incompat::BITS_64) { 64 } else { 32 };
         Corrupt::check_range(place, "s_desc_size", size, (least, 1024.min(block)))?;
         Corrupt::check_equal(place, "s_desc_size", size, size.next_power_of_two())?;
-        Corrupt::check_range(place, "s_reserved_gdt_blocks", self.reserved_gdt_blocks, (0, block / 4))?;
+        Corrupt::check_range(
+            place,
+            "s_reserved_gdt_blocks",
+            self.reserved_gdt_blocks,
+            (0, block / 4),
+        )?;
         Corrupt::check_range(place, "s_log_groups_per_flex", self.log_groups_per_flex, (0, 31))?;
         if self.ro_compat.has(RoCompat::METADATA_CSUM) {
             Corrupt::check_equal(place, "s_checksum_type", self.checksum_type, CRC32C)?;
@@ -479,7 +491,8 @@ impl RawSuperblock {
     fn decode(&self) -> Superblock {
         let old = self.s_rev_level == 0;
         let wide_counts = !old && Incompat(self.s_feature_incompat.get()).has(Incompat::BITS_64);
-        let count = |low, high| if wide_counts { wide(low, high) } else { u64::from(U32::get(low)) };
+        let count =
+            |low, high| if wide_counts { wide(low, high) } else { u64::from(U32::get(low)) };
         let feature = |word: U32| if old { 0 } else { word.get() };
         Superblock {
             inodes_count: self.s_inodes_count.get(),
@@ -590,7 +603,8 @@ impl RawSuperblock {
         self.s_blocks_per_group.set(from.blocks_per_group);
         self.s_clusters_per_group.set(from.clusters_per_group);
         self.s_inodes_per_group.set(from.inodes_per_group);
-        (self.s_rev_level, self.s_minor_rev_level) = (U32::new(from.revision.0), U16::new(from.revision.1));
+        (self.s_rev_level, self.s_minor_rev_level) =
+            (U32::new(from.revision.0), U16::new(from.revision.1));
         if from.revision.0 > 0 {
             self.s_first_ino.set(from.first_ino.0);
             self.s_inode_size.set(from.inode_size);

@@ -89,7 +89,8 @@ pub fn parse_inline_xattrs(area: &[u8], ino: Ino) -> Result<Vec<Xattr>, Corrupt>
     if area.first_chunk().is_none_or(|magic| u32::from_le_bytes(*magic) != XATTR_MAGIC) {
         return Ok(Vec::new());
     }
-    Area { bytes: area, first: INLINE_HEADER, base: INLINE_HEADER, place: Place::Xattrs(ino) }.parse()
+    Area { bytes: area, first: INLINE_HEADER, base: INLINE_HEADER, place: Place::Xattrs(ino) }
+        .parse()
 }
 
 /// Attributes in block `at`. The checksum is not looked at.
@@ -261,7 +262,9 @@ mod tests {
     use super::*;
 
     fn sorted(mut list: Vec<Xattr>) -> Vec<Xattr> {
-        list.sort_by(|a, b| (a.index, a.name.len(), &a.name).cmp(&(b.index, b.name.len(), &b.name)));
+        list.sort_by(|a, b| {
+            (a.index, a.name.len(), &a.name).cmp(&(b.index, b.name.len(), &b.name))
+        });
         list
     }
 

@@ -5,8 +5,8 @@ use dovetail_block::BlockDevice;
 use super::{Checker, Finding};
 use crate::error::Error;
 use crate::format::{
-    BlockAddr, Group, GroupFlags, GroupNo, Incompat, Ino, bit, bitmap_checksum, count_bits, next_bit,
-    set_bit, set_bits,
+    BlockAddr, Group, GroupFlags, GroupNo, Incompat, Ino, bit, bitmap_checksum, count_bits,
+    next_bit, set_bit, set_bits,
 };
 use crate::volume::Block;
 
@@ -36,7 +36,11 @@ impl<D: BlockDevice> Checker<D> {
                 self.volume.superblock.free_blocks,
                 free_blocks - places.min(free_blocks),
             );
-            self.check_total("s_free_inodes_count", self.volume.superblock.free_inodes.into(), free_inodes);
+            self.check_total(
+                "s_free_inodes_count",
+                self.volume.superblock.free_inodes.into(),
+                free_inodes,
+            );
         }
         Ok(())
     }
@@ -53,7 +57,11 @@ impl<D: BlockDevice> Checker<D> {
         let (start, blocks) = (superblock.group_start(number).0, superblock.group_blocks(number));
         let mut expected = vec![0; superblock.block_size() as usize];
         for taken in self.space.taken(start..start + u64::from(blocks)) {
-            set_bits(&mut expected, (taken.start - start) as usize..(taken.end - start) as usize, true);
+            set_bits(
+                &mut expected,
+                (taken.start - start) as usize..(taken.end - start) as usize,
+                true,
+            );
         }
         let used = count_bits(&expected, 0..blocks as usize) as u32;
         let free = blocks - used;
@@ -105,8 +113,9 @@ impl<D: BlockDevice> Checker<D> {
         let mut dirs = 0;
         for (ino, used) in self.inodes.range(Ino(first)..Ino(first.saturating_add(per_group))) {
             set_bit(&mut expected, (ino.0 - first) as usize, true);
-            dirs +=
-                u32::from(crate::format::FileType::of_mode(used.mode) == crate::format::FileType::DIRECTORY);
+            dirs += u32::from(
+                crate::format::FileType::of_mode(used.mode) == crate::format::FileType::DIRECTORY,
+            );
         }
         let reserved = superblock.first_ino.0.saturating_sub(first).min(per_group);
         set_bits(&mut expected, 0..reserved as usize, true);
@@ -127,7 +136,11 @@ impl<D: BlockDevice> Checker<D> {
             self.found(Finding::InodesFree { group: number, first: Ino(first + at as u32), count });
         }
         if let Some((at, count)) = extra {
-            self.found(Finding::InodesLeaked { group: number, first: Ino(first + at as u32), count });
+            self.found(Finding::InodesLeaked {
+                group: number,
+                first: Ino(first + at as u32),
+                count,
+            });
         }
         Ok(per_group - used)
     }

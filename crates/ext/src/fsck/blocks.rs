@@ -5,8 +5,8 @@ use dovetail_block::BlockDevice;
 use super::{Checker, Finding};
 use crate::error::{Error, Place};
 use crate::format::{
-    BlockAddr, DIRECT_POINTERS, Extent, ExtentEntries, ExtentNode, FileType, Inode, InodeFlags, blocks_below,
-    pointer,
+    BlockAddr, DIRECT_POINTERS, Extent, ExtentEntries, ExtentNode, FileType, Inode, InodeFlags,
+    blocks_below, pointer,
 };
 
 /// Facts about a file's blocks, as they were seen.

@@ -45,7 +45,8 @@ impl<D: BlockDevice> Checker<D> {
                 None => self.found(Finding::DirectoryHole { dir: reading.dir.ino, block: number }),
                 Some(start) => {
                     for n in 0..len {
-                        let block = self.volume.blocks.metadata(crate::format::BlockAddr(start.0 + n))?;
+                        let block =
+                            self.volume.blocks.metadata(crate::format::BlockAddr(start.0 + n))?;
                         self.check_dir_block(&mut reading, number + n as u32, &block);
                     }
                 }

@@ -15,14 +15,20 @@ impl<D: BlockDevice> Checker<D> {
         }
         for group in (0..superblock.group_count()).map(GroupNo) {
             let start = superblock.group_start(group).0;
-            self.claim(start, superblock.base_blocks(group).into(), || format!("the head of group {group}"));
+            self.claim(start, superblock.base_blocks(group).into(), || {
+                format!("the head of group {group}")
+            });
         }
         for group in (0..superblock.group_count()).map(GroupNo) {
             let descriptor = self.volume.group(group);
             let Some(descriptor) = self.sound(descriptor)? else { continue };
             let table_blocks = superblock.inode_table_blocks().into();
-            self.claim(descriptor.block_bitmap.0, 1, || format!("the block bitmap of group {group}"));
-            self.claim(descriptor.inode_bitmap.0, 1, || format!("the inode bitmap of group {group}"));
+            self.claim(descriptor.block_bitmap.0, 1, || {
+                format!("the block bitmap of group {group}")
+            });
+            self.claim(descriptor.inode_bitmap.0, 1, || {
+                format!("the inode bitmap of group {group}")
+            });
             self.claim(descriptor.inode_table.0, table_blocks, || {
                 format!("the inode table of group {group}")
             });

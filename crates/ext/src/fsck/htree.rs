@@ -24,7 +24,9 @@ impl<D: BlockDevice> Checker<D> {
         let has_checksum = self.volume.dir_format().has_checksum;
         let large_dir = self.volume.superblock.incompat.has(Incompat::LARGE_DIR);
         let Some(block) = self.index_block(dir, 0)? else { return Ok(()) };
-        let Some(root) = self.decoded(DxBlock::parse_root(&block, dir.ino, has_checksum, large_dir)) else {
+        let Some(root) =
+            self.decoded(DxBlock::parse_root(&block, dir.ino, has_checksum, large_dir))
+        else {
             return Ok(());
         };
         let info = root.info.unwrap_or_default();
@@ -56,7 +58,8 @@ impl<D: BlockDevice> Checker<D> {
             let start = if index == 0 { range.start } else { u64::from(entry.hash & !1) };
             // names of the next block's first hash may still stand here, if its lowest bit says so
             let next = node.entries.get(index + 1);
-            let end = next.map_or(range.end, |next| u64::from(next.hash & !1) + u64::from(next.hash & 1));
+            let end =
+                next.map_or(range.end, |next| u64::from(next.hash & !1) + u64::from(next.hash & 1));
             if entry.block >= walk.blocks || !walk.reached.insert(entry.block) {
                 self.found(Finding::IndexBlock {
                     dir,
@@ -71,7 +74,9 @@ impl<D: BlockDevice> Checker<D> {
                 continue;
             }
             let has_checksum = self.volume.dir_format().has_checksum;
-            if let Some(below) = self.decoded(DxBlock::parse_node(&block, dir, entry.block, has_checksum)) {
+            if let Some(below) =
+                self.decoded(DxBlock::parse_node(&block, dir, entry.block, has_checksum))
+            {
                 self.check_node(walk, entry.block, &below, levels - 1, start..end)?;
             }
         }
@@ -86,7 +91,11 @@ impl<D: BlockDevice> Checker<D> {
         for record in records.map_while(Result::ok) {
             let hash = name_hash(record.name, walk.version, seed).unwrap_or_default().0;
             if !range.contains(&hash.into()) {
-                self.found(Finding::IndexHash { dir, block: number, name: Name(record.name.to_vec()) });
+                self.found(Finding::IndexHash {
+                    dir,
+                    block: number,
+                    name: Name(record.name.to_vec()),
+                });
             }
         }
     }
@@ -95,7 +104,8 @@ impl<D: BlockDevice> Checker<D> {
         let run = self.volume.run(dir, number.into());
         let Some(run) = self.sound(run)? else { return Ok(None) };
         let place = Place::Directory(dir.ino, number);
-        let missing = Corrupt::Range { place, field: "blocks in the hole", found: 1, min: 0, max: 0 };
+        let missing =
+            Corrupt::Range { place, field: "blocks in the hole", found: 1, min: 0, max: 0 };
         let Some(at) = self.decoded(run.mapped.data().ok_or(missing)) else { return Ok(None) };
         Ok(Some(self.volume.blocks.metadata(BlockAddr(at.0))?))
     }

@@ -26,7 +26,12 @@ impl<D: BlockDevice> Checker<D> {
         if self.volume.superblock.has_group_checksums() {
             if group.itable_unused > per_group {
                 let (field, found) = ("bg_itable_unused", group.itable_unused);
-                self.found(Finding::GroupCount { group: number, field, found, expected: per_group });
+                self.found(Finding::GroupCount {
+                    group: number,
+                    field,
+                    found,
+                    expected: per_group,
+                });
             }
             let skip = group.flags.has(GroupFlags::INODE_UNINIT) || group.itable_unused > per_group;
             count = if skip { 0 } else { per_group - group.itable_unused };
@@ -34,7 +39,8 @@ impl<D: BlockDevice> Checker<D> {
         for index in 0..count {
             let slot = self.volume.superblock.inode_slot(index);
             let block = self.volume.blocks.metadata(BlockAddr(group.inode_table.0 + slot.block))?;
-            let bytes = &block[slot.offset..slot.offset + usize::from(self.volume.superblock.inode_size)];
+            let bytes =
+                &block[slot.offset..slot.offset + usize::from(self.volume.superblock.inode_size)];
             let ino = Ino(number.0 * per_group + index + 1);
             if bytes[..28].iter().any(|&byte| byte != 0) {
                 self.check_inode(bytes, ino)?;
@@ -60,7 +66,8 @@ impl<D: BlockDevice> Checker<D> {
         self.decoded(Inode::parse(bytes, ino, &superblock));
         self.report.counts.inodes += 1;
         let (mode, links) = (inode.mode, inode.links);
-        self.inodes.insert(ino, Used { mode, links, found: 0, parent: Ino::NONE, dot_dot: Ino::NONE });
+        self.inodes
+            .insert(ino, Used { mode, links, found: 0, parent: Ino::NONE, dot_dot: Ino::NONE });
         if inode.dtime != 0 && !orphan {
             self.found(Finding::DeletionTime { ino, found: inode.dtime });
         }
@@ -78,7 +85,10 @@ impl<D: BlockDevice> Checker<D> {
         let extents = inode.flags.has(InodeFlags::EXTENTS);
         let wrong = [
             (extents && !superblock.incompat.has(Incompat::EXTENTS), "extents"),
-            (index && !(inode.is_dir() && superblock.compat.has(Compat::DIR_INDEX)), "indexed directory"),
+            (
+                index && !(inode.is_dir() && superblock.compat.has(Compat::DIR_INDEX)),
+                "indexed directory",
+            ),
             (inode.flags.has(InodeFlags::INLINE_DATA), "inline data"),
         ];
         for what in wrong.into_iter().filter_map(|(wrong, what)| wrong.then_some(what)) {
@@ -91,7 +101,9 @@ impl<D: BlockDevice> Checker<D> {
         let blocks = match inode.file_type() {
             _ if inode.ino == Ino::RESIZE => self.check_resize_inode(inode)?,
             FileType::SYMLINK if inode.is_fast_symlink(&self.volume.superblock) => Some(0),
-            FileType::REGULAR | FileType::DIRECTORY | FileType::SYMLINK => self.check_blocks(inode)?,
+            FileType::REGULAR | FileType::DIRECTORY | FileType::SYMLINK => {
+                self.check_blocks(inode)?
+            }
             _ => Some(0),
         };
         if inode.file_type() == FileType::SYMLINK {

@@ -9,13 +9,15 @@ const MOST_LINKS: u64 = 65_000;
 
 impl<D> Checker<D> {
     pub(super) fn check_links(&mut self) {
-        let inodes: Vec<(Ino, Used)> = self.inodes.iter().map(|(ino, used)| (*ino, *used)).collect();
+        let inodes: Vec<(Ino, Used)> =
+            self.inodes.iter().map(|(ino, used)| (*ino, *used)).collect();
         for (ino, used) in inodes {
             if self.is_kept(ino) || self.orphans.contains(&ino) {
                 continue;
             }
             let is_dir = FileType::of_mode(used.mode) == FileType::DIRECTORY;
-            let named = if is_dir { used.parent.is_some() || ino == Ino::ROOT } else { used.found > 0 };
+            let named =
+                if is_dir { used.parent.is_some() || ino == Ino::ROOT } else { used.found > 0 };
             if !named {
                 self.found(Finding::Unconnected { ino });
                 continue;
@@ -25,7 +27,8 @@ impl<D> Checker<D> {
             }
             self.check_count(ino, used, is_dir);
         }
-        let mut shared: Vec<_> = self.xattr_blocks.iter().map(|(at, counts)| (*at, *counts)).collect();
+        let mut shared: Vec<_> =
+            self.xattr_blocks.iter().map(|(at, counts)| (*at, *counts)).collect();
         shared.sort_unstable();
         for (address, (found, expected)) in
             shared.into_iter().filter(|(_, (found, expected))| found != expected)

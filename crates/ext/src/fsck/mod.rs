@@ -173,10 +173,12 @@ impl<D: BlockDevice> Checker<D> {
         } else if superblock.compat.has(Compat::HAS_JOURNAL) {
             let elsewhere = superblock.journal_dev != 0 || superblock.journal_uuid != [0; 16];
             self.found(match elsewhere {
-                true => Finding::NotChecked { what: "the journal, which is on another device".into() },
-                false => {
-                    Finding::Journal { reason: "the feature has_journal is set, and no inode is it".into() }
+                true => {
+                    Finding::NotChecked { what: "the journal, which is on another device".into() }
                 }
+                false => Finding::Journal {
+                    reason: "the feature has_journal is set, and no inode is it".into(),
+                },
             });
         }
         Ok(())
@@ -187,7 +189,9 @@ impl<D: BlockDevice> Checker<D> {
         let map = self.volume.journal_map();
         let Some(map) = self.sound(map)? else { return Ok(()) };
         match self.volume.journal_superblock(&map) {
-            Err(Error::Journal(error)) => self.found(Finding::Journal { reason: error.to_string() }),
+            Err(Error::Journal(error)) => {
+                self.found(Finding::Journal { reason: error.to_string() })
+            }
             Err(error) => return Err(error),
             Ok(_) => {}
         }

@@ -29,7 +29,8 @@ impl<D: BlockDevice> Checker<D> {
     /// the next mount.
     pub(super) fn check_places(&mut self) -> u64 {
         let reached = self.space.count(PHYSICAL_BIT..PHYSICAL_BIT << 1);
-        let lost: Vec<_> = self.held.iter().filter(|&&place| self.space.is_free(place..place + 1)).collect();
+        let lost: Vec<_> =
+            self.held.iter().filter(|&&place| self.space.is_free(place..place + 1)).collect();
         let count = lost.len() as u64;
         if let Some(first) = lost.first().map(|&&place| BlockAddr(place)) {
             self.found(Finding::PlacesLeaked { first, count });

@@ -13,7 +13,10 @@ impl<D: BlockDevice> Checker<D> {
     pub(super) fn check_resize_inode(&mut self, inode: &Inode) -> Result<Option<u64>, Error> {
         let superblock = self.volume.superblock.clone();
         let top = BlockAddr(inode.pointers()[13].into());
-        if self.decoded(self.volume.check_address(Place::Pointers(inode.ino), "a pointer", top)).is_none() {
+        if self
+            .decoded(self.volume.check_address(Place::Pointers(inode.ino), "a pointer", top))
+            .is_none()
+        {
             return Ok(None);
         }
         self.claim(top.0, 1, || "the inode for resizing".into());
@@ -22,7 +25,9 @@ impl<D: BlockDevice> Checker<D> {
             .filter(|&group| superblock.has_superblock(group))
             .map(|group| superblock.group_start(group).0)
             .collect();
-        for (slot, pointer) in inode.pointers().into_iter().enumerate().filter(|(slot, _)| *slot != 13) {
+        for (slot, pointer) in
+            inode.pointers().into_iter().enumerate().filter(|(slot, _)| *slot != 13)
+        {
             self.compare_pointer(BlockAddr(slot as u64), pointer, 0);
         }
         let per_block = superblock.block_size() / 4;

@@ -26,7 +26,9 @@ pub enum JournalError {
         max: u64,
     },
     /// A checksum of the superblock that does not fit.
-    #[error("the journal's superblock: the checksum is {found:#010x}, its bytes give {computed:#010x}")]
+    #[error(
+        "the journal's superblock: the checksum is {found:#010x}, its bytes give {computed:#010x}"
+    )]
     Checksum {
         /// The stored checksum.
         found: u32,
@@ -58,7 +60,11 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    pub(super) fn check_range(field: &'static str, found: u32, (min, max): (u32, u32)) -> Result<(), Self> {
+    pub(super) fn check_range(
+        field: &'static str,
+        found: u32,
+        (min, max): (u32, u32),
+    ) -> Result<(), Self> {
         if (min..=max).contains(&found) {
             return Ok(());
         }

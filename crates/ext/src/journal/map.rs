@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn blocks_are_found_in_their_runs() {
-        let extents = [(100, 3), (7, 0), (50, 2)].map(|(start, blocks)| JournalExtent { start, blocks });
+        let extents =
+            [(100, 3), (7, 0), (50, 2)].map(|(start, blocks)| JournalExtent { start, blocks });
         let map = JournalMap::new(&extents);
         let all: Vec<_> = (0..6).map(|block| map.physical(block)).collect();
         assert_eq!(all, [Some(100), Some(101), Some(102), Some(50), Some(51), None]);

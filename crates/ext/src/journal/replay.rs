@@ -263,7 +263,9 @@ pub(crate) fn apply<D: Scheduler>(
 ) -> Result<Replayed, JournalError> {
     let place = |at: u32| map.physical(at).unwrap_or(0);
     let found = replay(superblock, |at| io.read(place(at)))?;
-    if let Some((&block, _)) = found.copies.range(blocks..).find(|(block, _)| !io.has_place(**block)) {
+    if let Some((&block, _)) =
+        found.copies.range(blocks..).find(|(block, _)| !io.has_place(**block))
+    {
         return Err(JournalError::Target { block, blocks });
     }
     for (&block, source) in &found.copies {

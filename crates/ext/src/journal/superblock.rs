@@ -117,7 +117,8 @@ impl JournalSuperblock {
     /// # Errors
     /// All but [`JournalError::Io`].
     pub fn parse(block: &[u8], block_size: u32, blocks: u32) -> Result<Self, JournalError> {
-        let Some(bytes) = block.get(..SIZE).and_then(|bytes| <&[u8; SIZE]>::try_from(bytes).ok()) else {
+        let Some(bytes) = block.get(..SIZE).and_then(|bytes| <&[u8; SIZE]>::try_from(bytes).ok())
+        else {
             return Err(JournalError::NoSuperblock);
         };
         let version_2 = match Header::parse(bytes).map(|header| header.kind) {
@@ -210,7 +211,8 @@ impl JournalSuperblock {
 
     /// The block of the log that follows `block`.
     pub const fn after(&self, block: u32, steps: u32) -> u32 {
-        self.first + ((block - self.first) as u64 + steps as u64).rem_euclid(self.capacity() as u64) as u32
+        self.first
+            + ((block - self.first) as u64 + steps as u64).rem_euclid(self.capacity() as u64) as u32
     }
 }
 

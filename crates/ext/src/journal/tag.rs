@@ -111,7 +111,12 @@ impl TagFormat {
     ///
     /// # Errors
     /// [`JournalError::Narrow`].
-    pub fn write(self, block: &mut [u8], tags: &[Tag], uuid: &[u8; 16]) -> Result<(), JournalError> {
+    pub fn write(
+        self,
+        block: &mut [u8],
+        tags: &[Tag],
+        uuid: &[u8; 16],
+    ) -> Result<(), JournalError> {
         let mut at = super::Header::SIZE;
         for (i, tag) in tags.iter().enumerate() {
             let mut flags = tag.flags;

@@ -16,7 +16,8 @@ use crate::io::{Channel, Io, bytes};
 /// Blocks of the volume in these tests; the journal lies in its second half.
 const VOLUME: u64 = 256;
 
-const BARRIER: CommitMode = CommitMode { barrier: true, at: Timestamp { seconds: 5, nanoseconds: 6 } };
+const BARRIER: CommitMode =
+    CommitMode { barrier: true, at: Timestamp { seconds: 5, nanoseconds: 6 } };
 
 /// A journal of `blocks` blocks in two runs that are the wrong way round.
 fn map(blocks: u32) -> JournalMap {

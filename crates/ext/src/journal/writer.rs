@@ -22,8 +22,8 @@ use super::header::{BlockType, Header, MAGIC};
 use super::replay::{apply, write_superblock};
 use super::tag::{Tag, TagFlags};
 use super::{
-    JournalError, JournalExtent, JournalFeatures, JournalMap, JournalSuperblock, Replayed, Tid, Transaction,
-    be32,
+    JournalError, JournalExtent, JournalFeatures, JournalMap, JournalSuperblock, Replayed, Tid,
+    Transaction, be32,
 };
 use crate::io::{Channel, Io, bytes};
 
@@ -185,7 +185,10 @@ impl Journal {
         }
         let (needed, capacity) = (self.needed(&transaction), self.superblock.capacity());
         let Some(needed) = u32::try_from(needed).ok().filter(|&needed| needed <= capacity) else {
-            return Err(JournalError::TooLarge { needed: needed.min(u32::MAX.into()) as u32, capacity });
+            return Err(JournalError::TooLarge {
+                needed: needed.min(u32::MAX.into()) as u32,
+                capacity,
+            });
         };
         if needed > self.free() {
             self.checkpoint(io, needed.max(capacity / 4))?;
@@ -262,7 +265,11 @@ impl Journal {
         Ok(())
     }
 
-    fn write_commit<D: Scheduler>(&mut self, io: &mut Io<D>, mode: CommitMode) -> Result<(), JournalError> {
+    fn write_commit<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+        mode: CommitMode,
+    ) -> Result<(), JournalError> {
         let size = self.superblock.block_size as usize;
         let mut block = Box::new([0; BLOCK_SIZE as usize]);
         let commit = CommitBlock { sequence: self.next, at: mode.at };
@@ -277,7 +284,11 @@ impl Journal {
         Ok(io.write_now(Channel::Journal, place, Content::Bytes(block.into()), mode.barrier)?)
     }
 
-    fn append<D: Scheduler>(&mut self, io: &mut Io<D>, content: Content) -> Result<(), JournalError> {
+    fn append<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+        content: Content,
+    ) -> Result<(), JournalError> {
         let place = self.map.physical(self.head).unwrap_or(0);
         self.head = self.superblock.after(self.head, 1);
         Ok(io.write(Channel::Journal, place, content)?)
@@ -320,12 +331,20 @@ impl Journal {
     }
 
     /// Writes home all that was committed; the log is empty then.
-    pub(crate) fn checkpoint_all<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), JournalError> {
+    pub(crate) fn checkpoint_all<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+    ) -> Result<(), JournalError> {
         self.checkpoint_first(io, self.log.len())
     }
 
-    fn checkpoint_first<D: Scheduler>(&mut self, io: &mut Io<D>, count: usize) -> Result<(), JournalError> {
-        let Some(last) = count.checked_sub(1).and_then(|last| self.log.get(last)).map(|logged| logged.tid)
+    fn checkpoint_first<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+        count: usize,
+    ) -> Result<(), JournalError> {
+        let Some(last) =
+            count.checked_sub(1).and_then(|last| self.log.get(last)).map(|logged| logged.tid)
         else {
             return Ok(());
         };

@@ -8,8 +8,8 @@ use super::place::Places;
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
     BlockAddr, Compat, DIRECT_POINTERS, DirBlockMut, DirFormat, Extent, ExtentEntries, ExtentIndex,
-    ExtentNode, FileType, GroupNo, Incompat, Ino, Inode, InodeFlags, MAX_WRITTEN, PointerWay, Superblock,
-    blocks_reached, extents_in, seal_dir_block, seal_extent_block, set_pointer,
+    ExtentNode, FileType, GroupNo, Incompat, Ino, Inode, InodeFlags, MAX_WRITTEN, PointerWay,
+    Superblock, blocks_reached, extents_in, seal_dir_block, seal_extent_block, set_pointer,
 };
 use crate::journal::JournalSuperblock;
 
@@ -44,7 +44,8 @@ impl Content {
     ) -> Result<Self, MkfsError> {
         let time = Timestamp { seconds: options.time as i64, nanoseconds: 0 };
         let (blocks, zeros, inodes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut content = Self { superblock, places, blocks, zeros, inodes, journal_blocks: 0, time };
+        let mut content =
+            Self { superblock, places, blocks, zeros, inodes, journal_blocks: 0, time };
         content.add_directories(options.root_owner)?;
         content.add_reserved_inodes();
         if content.superblock.compat.has(Compat::RESIZE_INODE) {
@@ -105,7 +106,8 @@ impl Content {
         let lost_blocks = self.take_all(root_blocks[0].end, count)?;
         let mut root = self.new_inode(Ino::ROOT, 0o040_755, 3);
         (root.uid, root.gid) = (uid, gid);
-        let names: [(&[u8], Ino); 3] = [(b".", Ino::ROOT), (b"..", Ino::ROOT), (b"lost+found", LOST_FOUND)];
+        let names: [(&[u8], Ino); 3] =
+            [(b".", Ino::ROOT), (b"..", Ino::ROOT), (b"lost+found", LOST_FOUND)];
         self.add_directory(root, &root_blocks, &names)?;
         let lost = self.new_inode(LOST_FOUND, 0o040_700, 2);
         let names: [(&[u8], Ino); 2] = [(b".", LOST_FOUND), (b"..", Ino::ROOT)];
@@ -203,12 +205,14 @@ impl Content {
     }
 
     fn add_journal(&mut self, asked: Option<u32>) -> Result<(), MkfsError> {
-        let Some(blocks) = asked.or_else(|| default_journal_blocks(self.superblock.blocks_count)) else {
+        let Some(blocks) = asked.or_else(|| default_journal_blocks(self.superblock.blocks_count))
+        else {
             // too small for a journal: as mke2fs, without one
             self.superblock.compat = self.superblock.compat.without(Compat::HAS_JOURNAL);
             return Ok(());
         };
-        let free = self.superblock.blocks_count - self.places.space.count(0..self.superblock.blocks_count);
+        let free =
+            self.superblock.blocks_count - self.places.space.count(0..self.superblock.blocks_count);
         let max = MAX_JOURNAL.min(free / 2).min(self.longest_journal());
         if !(MIN_JOURNAL..=max).contains(&blocks.into()) {
             return Err(MkfsError::Journal { blocks: blocks.into(), min: MIN_JOURNAL, max });
@@ -227,7 +231,8 @@ impl Content {
         };
         let first = runs[0].start;
         self.zeros.extend(runs);
-        let journal = JournalSuperblock::new(self.superblock.block_size(), blocks, self.superblock.uuid);
+        let journal =
+            JournalSuperblock::new(self.superblock.block_size(), blocks, self.superblock.uuid);
         let mut bytes = vec![0; self.block_size()];
         bytes[..1024].copy_from_slice(&journal.encode());
         self.blocks.push((BlockAddr(first), bytes));
@@ -261,12 +266,14 @@ impl Content {
     /// the joint's first group that has room.
     fn middle_group(&self) -> GroupNo {
         let groups = self.superblock.group_count();
-        let middle = (self.superblock.blocks_count - u64::from(self.superblock.first_data_block)) / 2;
+        let middle =
+            (self.superblock.blocks_count - u64::from(self.superblock.first_data_block)) / 2;
         let middle = self.superblock.group_of(BlockAddr(middle)).0.0;
         let step = self.superblock.groups_per_flex();
         let (first, middle) = if step > 1 && middle > step {
             let start = middle - middle % step;
-            let start = (start..groups).find(|&group| self.free_in(GroupNo(group)) > 0).unwrap_or(0);
+            let start =
+                (start..groups).find(|&group| self.free_in(GroupNo(group)) > 0).unwrap_or(0);
             (start, start)
         } else {
             (middle.saturating_sub(1), middle)
@@ -294,8 +301,11 @@ impl Content {
             root.entries = ExtentEntries::Leaf(extents);
         } else {
             let before = extents[0].start.0 - 1;
-            let node =
-                if self.places.space.is_free(before..before + 1) { before } else { extents[0].start.0 };
+            let node = if self.places.space.is_free(before..before + 1) {
+                before
+            } else {
+                extents[0].start.0
+            };
             let node = BlockAddr(self.take(node, 1)?.start);
             let leaf = ExtentNode {
                 entries: ExtentEntries::Leaf(extents),
@@ -321,7 +331,11 @@ impl Content {
 
     /// Gives an inode `count` blocks through pointers, in the order of the file: a block of
     /// pointers lies before what it leads to. Returns where the blocks of the file lie.
-    fn map_by_pointers(&mut self, inode: &mut Inode, count: u32) -> Result<Vec<Range<u64>>, MkfsError> {
+    fn map_by_pointers(
+        &mut self,
+        inode: &mut Inode,
+        count: u32,
+    ) -> Result<Vec<Range<u64>>, MkfsError> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         let mut open: Vec<(BlockAddr, Vec<u8>)> = Vec::new();
         let (mut goal, mut used) = (self.after_table(), 0);
@@ -360,7 +374,8 @@ impl Content {
         self.superblock.free_blocks = self.superblock.blocks_count - taken;
         self.superblock.free_inodes = self.superblock.inodes_count - LOST_FOUND.0;
         let groups = self.superblock.group_count();
-        let base: u64 = (0..groups).map(|group| u64::from(self.superblock.base_blocks(GroupNo(group)))).sum();
+        let base: u64 =
+            (0..groups).map(|group| u64::from(self.superblock.base_blocks(GroupNo(group)))).sum();
         let tables = u64::from(groups) * (2 + u64::from(self.superblock.inode_table_blocks()));
         self.superblock.overhead = (boot + base + tables + u64::from(self.journal_blocks)) as u32;
     }

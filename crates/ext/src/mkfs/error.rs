@@ -6,7 +6,9 @@ use crate::format::{Compat, Incompat, RoCompat};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MkfsError {
     /// A device without room for the tables.
-    #[error("{bytes} bytes are too few: {short}; use a larger device, or fewer inodes and a smaller journal")]
+    #[error(
+        "{bytes} bytes are too few: {short}; use a larger device, or fewer inodes and a smaller journal"
+    )]
     TooSmall {
         /// The device's size.
         bytes: u64,
@@ -14,7 +16,9 @@ pub enum MkfsError {
         short: &'static str,
     },
     /// A device beyond what block numbers of 32 bits reach.
-    #[error("{blocks} blocks are too many: a volume made here has fewer than 2^32; use larger blocks")]
+    #[error(
+        "{blocks} blocks are too many: a volume made here has fewer than 2^32; use larger blocks"
+    )]
     TooLarge {
         /// Blocks of the device, in the volume's block size.
         blocks: u64,

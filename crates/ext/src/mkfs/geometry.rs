@@ -2,8 +2,8 @@
 
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
-    CRC32C_START, Compat, ErrorRecord, FLAG_SIGNED_HASH, GroupNo, HashVersion, Incompat, Ino, RoCompat,
-    State, Superblock, crc32c,
+    CRC32C_START, Compat, ErrorRecord, FLAG_SIGNED_HASH, GroupNo, HashVersion, Incompat, Ino,
+    RoCompat, State, Superblock, crc32c,
 };
 
 const MIB: u64 = 1 << 20;
@@ -64,7 +64,9 @@ fn fit(superblock: &mut Superblock, inodes: u64, bytes: u64) -> Result<(), MkfsE
         superblock.reserved_gdt_blocks = reserved_gdt_blocks(superblock);
         let last = GroupNo(superblock.group_count() - 1);
         let blocks = u64::from(superblock.group_blocks(last));
-        let needed = u64::from(superblock.base_blocks(last)) + 2 + u64::from(superblock.inode_table_blocks());
+        let needed = u64::from(superblock.base_blocks(last))
+            + 2
+            + u64::from(superblock.inode_table_blocks());
         let whole = blocks == u64::from(superblock.blocks_per_group);
         if last.0 == 0 && blocks < needed + LEAST_LAST_GROUP {
             return Err(too_small("there is no room for the tables of a group"));
@@ -97,7 +99,8 @@ fn reserved_gdt_blocks(superblock: &Superblock) -> u16 {
         return 0;
     }
     let most = (superblock.blocks_count * GROWTH).min(u32::MAX.into());
-    let groups = (most - u64::from(superblock.first_data_block)).div_ceil(superblock.blocks_per_group.into());
+    let groups = (most - u64::from(superblock.first_data_block))
+        .div_ceil(superblock.blocks_per_group.into());
     let blocks = groups.div_ceil(superblock.descriptors_per_block().into());
     let kept = blocks.saturating_sub(superblock.descriptor_blocks().into());
     kept.min(u64::from(superblock.block_size()) / 4) as u16

@@ -50,7 +50,8 @@ pub struct MkfsOptions {
 }
 
 /// Features that all kinds have by the defaults of mke2fs (`base_features`).
-const BASE_COMPAT: Compat = Compat(Compat::EXT_ATTR.0 | Compat::RESIZE_INODE.0 | Compat::DIR_INDEX.0);
+const BASE_COMPAT: Compat =
+    Compat(Compat::EXT_ATTR.0 | Compat::RESIZE_INODE.0 | Compat::DIR_INDEX.0);
 const BASE_RO_COMPAT: RoCompat = RoCompat(RoCompat::SPARSE_SUPER.0 | RoCompat::LARGE_FILE.0);
 
 impl MkfsOptions {
@@ -95,7 +96,9 @@ impl MkfsOptions {
             return Err(MkfsError::InodeSize(self.inode_size));
         }
         match self.inode_ratio {
-            Some(ratio) if !(1 << 10..=1 << 26).contains(&ratio) => return Err(MkfsError::InodeRatio(ratio)),
+            Some(ratio) if !(1 << 10..=1 << 26).contains(&ratio) => {
+                return Err(MkfsError::InodeRatio(ratio));
+            }
             _ => {}
         }
         if self.reserved_percent > 50 {

@@ -30,7 +30,8 @@ impl Places {
     /// Places everything that a volume has before it has files.
     pub(super) fn new(superblock: &Superblock) -> Result<Self, MkfsError> {
         let count = superblock.group_count();
-        let mut places = Self { groups: vec![Group::default(); count as usize], space: Space::default() };
+        let mut places =
+            Self { groups: vec![Group::default(); count as usize], space: Space::default() };
         if superblock.first_data_block > 0 {
             places.space.take(0..u64::from(superblock.first_data_block));
         }
@@ -53,7 +54,8 @@ impl Places {
         let within = superblock.group_start(GroupNo(groups.start)).0
             ..superblock.group_start(GroupNo(groups.end)).0.min(superblock.blocks_count);
         let bytes = superblock.blocks_count * u64::from(superblock.block_size());
-        let too_small = MkfsError::TooSmall { bytes, short: "there is no room for bitmaps and inode tables" };
+        let too_small =
+            MkfsError::TooSmall { bytes, short: "there is no room for bitmaps and inode tables" };
         let place = |places: &mut Self, goal, blocks| -> Result<Vec<u64>, MkfsError> {
             places.place_row(&within, count, (goal, blocks)).ok_or(too_small.clone())
         };
@@ -93,7 +95,8 @@ impl Places {
     /// there is room.
     fn place(&self, within: &Range<u64>, wanted: Wanted) -> Option<u64> {
         let Wanted { goal, blocks, rest } = wanted;
-        let at_goal = goal.filter(|&at| at + blocks <= within.end && self.space.is_free(at..at + blocks));
+        let at_goal =
+            goal.filter(|&at| at + blocks <= within.end && self.space.is_free(at..at + blocks));
         at_goal
             .or_else(|| self.space.find(within.clone(), blocks * rest))
             .or_else(|| self.space.find(within.clone(), blocks))

@@ -11,8 +11,8 @@ use dovetail_time::SimTime;
 
 use super::content::Content;
 use crate::format::{
-    BlockAddr, Group, GroupFlags, GroupNo, Ino, Inode, RoCompat, SUPERBLOCK_OFFSET, State, Superblock,
-    bitmap_checksum, set_bits,
+    BlockAddr, Group, GroupFlags, GroupNo, Ino, Inode, RoCompat, SUPERBLOCK_OFFSET, State,
+    Superblock, bitmap_checksum, set_bits,
 };
 use crate::io::{Channel, Io};
 
@@ -52,7 +52,12 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
         let empty = device.info().capabilities.discard;
         let block_size = u64::from(content.superblock.block_size());
         let lazy = lazy && content.superblock.has_group_checksums();
-        Self { io: Io::new(Lent(device), block_size as usize, SimTime::ZERO), block_size, empty, lazy }
+        Self {
+            io: Io::new(Lent(device), block_size as usize, SimTime::ZERO),
+            block_size,
+            empty,
+            lazy,
+        }
     }
 
     /// Clears what was there, then writes everything, the superblock last; returns it.
@@ -86,8 +91,12 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
         self.io.flush()?;
         content.zeros.iter().try_for_each(|range| self.zero(range.clone()))?;
         let table_blocks = u64::from(content.superblock.inode_table_blocks());
-        let tables = content.places.groups.iter().filter(|_| !self.lazy).map(|group| group.inode_table.0);
-        tables.collect::<Vec<_>>().into_iter().try_for_each(|start| self.zero(start..start + table_blocks))
+        let tables =
+            content.places.groups.iter().filter(|_| !self.lazy).map(|group| group.inode_table.0);
+        tables
+            .collect::<Vec<_>>()
+            .into_iter()
+            .try_for_each(|start| self.zero(start..start + table_blocks))
     }
 
     fn submit(&mut self, command: Command<'_>) -> Result<(), DeviceError> {
@@ -100,10 +109,12 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
     /// Zeroes blocks: those of the device at once, where they are covered as a whole.
     fn zero(&mut self, range: Range<u64>) -> Result<(), DeviceError> {
         let per = BLOCK_SIZE / self.block_size;
-        let whole =
-            range.start.next_multiple_of(per)..(range.end / per * per).max(range.start.next_multiple_of(per));
+        let whole = range.start.next_multiple_of(per)
+            ..(range.end / per * per).max(range.start.next_multiple_of(per));
         let zeros = vec![0; self.block_size as usize];
-        for at in (range.start..whole.start.min(range.end)).chain(whole.end.min(range.end)..range.end) {
+        for at in
+            (range.start..whole.start.min(range.end)).chain(whole.end.min(range.end)..range.end)
+        {
             self.put(BlockAddr(at), &zeros)?;
         }
         self.io.kick()?;
@@ -111,7 +122,8 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
         let (mut at, end) = (whole.start / per, whole.end / per);
         while at < end {
             let blocks = CHUNK.min(end - at);
-            let (data, range) = (Data::Blocks(&empty[..blocks as usize]), BlockRange::new(Lba(at), blocks));
+            let (data, range) =
+                (Data::Blocks(&empty[..blocks as usize]), BlockRange::new(Lba(at), blocks));
             self.submit(Command::Write { range, data, hints: Hints::default(), fua: false })?;
             at += blocks;
         }
@@ -160,7 +172,8 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
         group.free_blocks = content.free_in(number) as u32;
         group.free_inodes = superblock.inodes_per_group - used;
         group.used_dirs = if number.0 == 0 { 2 } else { 0 };
-        group.flags = if self.empty || !self.lazy { GroupFlags::INODE_ZEROED } else { GroupFlags(0) };
+        group.flags =
+            if self.empty || !self.lazy { GroupFlags::INODE_ZEROED } else { GroupFlags(0) };
         if superblock.has_group_checksums() {
             group.itable_unused = group.free_inodes;
             group.flags = group.flags.with(uninit_flags(content, number));
@@ -174,7 +187,11 @@ impl<'a, D: BlockDevice> Writer<'a, D> {
         if !group.flags.has(GroupFlags::INODE_UNINIT) {
             let mut bitmap = vec![0; self.block_size as usize];
             set_bits(&mut bitmap, 0..used as usize, true);
-            set_bits(&mut bitmap, superblock.inodes_per_group as usize..self.block_size as usize * 8, true);
+            set_bits(
+                &mut bitmap,
+                superblock.inodes_per_group as usize..self.block_size as usize * 8,
+                true,
+            );
             group.inode_bitmap_csum =
                 bitmap_checksum(&bitmap, superblock.inodes_per_group, superblock).unwrap_or(0);
             self.put(group.inode_bitmap, &bitmap)?;
@@ -239,7 +256,9 @@ fn own_tables(superblock: &Superblock) -> u32 {
 
 /// The inodes without a mode are zeros, but for their checksums and the times of the first one.
 fn has_bytes(inode: &Inode, superblock: &Superblock) -> bool {
-    inode.mode != 0 || inode.ino == Ino::BAD_BLOCKS || superblock.ro_compat.has(RoCompat::METADATA_CSUM)
+    inode.mode != 0
+        || inode.ino == Ino::BAD_BLOCKS
+        || superblock.ro_compat.has(RoCompat::METADATA_CSUM)
 }
 
 /// The bitmap of a group's blocks; what lies beyond its end counts as taken.

@@ -65,7 +65,8 @@ impl<D: Scheduler> Ext<D> {
         };
         let most = self.superblock.blocks_per_group;
         let blocks = request.blocks.min(most);
-        let window = self.window_wanted(&request).map_or(blocks, |window| window.max(blocks).min(most));
+        let window =
+            self.window_wanted(&request).map_or(blocks, |window| window.max(blocks).min(most));
         let found = match self.search(request.goal, window, blocks)? {
             Some(found) => Some(found),
             None => {
@@ -110,16 +111,22 @@ impl<D: Scheduler> Ext<D> {
         };
         // a window beyond what the file is likely to need
         let behind = window_size(facts);
-        Some(if facts.extents { behind.max(request.blocks) } else { request.blocks.saturating_add(behind) })
+        Some(if facts.extents {
+            behind.max(request.blocks)
+        } else {
+            request.blocks.saturating_add(behind)
+        })
     }
 
     fn take_from_window(&mut self, request: &Request) -> Result<Option<(BlockAddr, u32)>, Error> {
         let Some(key) = self.window_key(request) else { return Ok(None) };
-        let Some(window) = self.windows.map.get(&key).copied().filter(|window| window.blocks > 0) else {
+        let Some(window) = self.windows.map.get(&key).copied().filter(|window| window.blocks > 0)
+        else {
             return Ok(None);
         };
         let shared = key == Ino::NONE;
-        let fits = if shared { window.blocks >= request.blocks } else { window.start.0 == request.goal };
+        let fits =
+            if shared { window.blocks >= request.blocks } else { window.start.0 == request.goal };
         if !fits {
             if !shared {
                 self.drop_window(key)?;
@@ -168,9 +175,15 @@ impl<D: Scheduler> Ext<D> {
 
     /// A run of free blocks: at the goal, or the first from there on that has `ideal` blocks, or
     /// `least`, or else the longest there is.
-    fn search(&mut self, goal: u64, ideal: u32, least: u32) -> Result<Option<(BlockAddr, u32)>, Error> {
-        let goal =
-            BlockAddr(goal.clamp(self.superblock.first_data_block.into(), self.superblock.blocks_count - 1));
+    fn search(
+        &mut self,
+        goal: u64,
+        ideal: u32,
+        least: u32,
+    ) -> Result<Option<(BlockAddr, u32)>, Error> {
+        let goal = BlockAddr(
+            goal.clamp(self.superblock.first_data_block.into(), self.superblock.blocks_count - 1),
+        );
         let (first, offset) = self.superblock.group_of(goal);
         if !self.groups.cannot_hold(first, 1)
             && let Some((start, len)) = self.find_run(first, offset, ideal)?

@@ -139,7 +139,12 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    pub(super) fn read_content(&mut self, ino: Ino, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+    pub(super) fn read_content(
+        &mut self,
+        ino: Ino,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, Error> {
         let inode = self.inode(ino)?;
         if inode.flags.has(InodeFlags::ENCRYPT) {
             return Err(Error::Unsupported("reading encrypted files".into()));
@@ -237,7 +242,13 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    fn write_part(&mut self, ino: Ino, index: u64, start: usize, bytes: &[u8]) -> Result<(), Failure> {
+    fn write_part(
+        &mut self,
+        ino: Ino,
+        index: u64,
+        start: usize,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
         let (size, offset) = (self.block_size() as u64, index * BLOCK_SIZE + start as u64);
         let end = offset + bytes.len() as u64;
         // what is there is read before blocks are given a place that holds something else
@@ -418,7 +429,8 @@ impl<D: Scheduler> Ext<D> {
                 (true, true) => Some(block),
                 (true, false) => None,
                 (false, true) => {
-                    let first = dirty.partition_point(|&page| (page + 1) * self.per_page() <= block);
+                    let first =
+                        dirty.partition_point(|&page| (page + 1) * self.per_page() <= block);
                     let page = dirty.get(first).map(|page| (page * self.per_page()).max(block));
                     page.filter(|&found| found < stop)
                 }

@@ -38,7 +38,8 @@ impl<D: Scheduler> Ext<D> {
         let journal_waits = self.journal.as_ref().is_some_and(|journal| journal.waiting() > 0);
         let waits = journal_waits || !self.dirty_since.is_empty();
         let write_back = waits.then_some(self.background.next_write_back);
-        let commit = self.running.began.map(|began| after(began, self.options.commit_interval_s * 1000));
+        let commit =
+            self.running.began.map(|began| after(began, self.options.commit_interval_s * 1000));
         write_back.into_iter().chain(commit).min()
     }
 

@@ -77,7 +77,8 @@ impl<D: Scheduler> Ext<D> {
 
     fn discard_freed(&mut self, freed: &[(BlockAddr, u32)]) -> Result<(), Error> {
         if self.options.discard {
-            let extents: Vec<_> = freed.iter().map(|(start, blocks)| (start.0, u64::from(*blocks))).collect();
+            let extents: Vec<_> =
+                freed.iter().map(|(start, blocks)| (start.0, u64::from(*blocks))).collect();
             self.io.discard(&extents)?;
         }
         Ok(())
@@ -210,7 +211,8 @@ impl<D: Scheduler> Ext<D> {
         if let Some(journal) = &mut self.journal {
             journal.checkpoint_all(&mut self.io)?;
         }
-        self.superblock.incompat = self.superblock.incompat.without(crate::format::Incompat::RECOVER);
+        self.superblock.incompat =
+            self.superblock.incompat.without(crate::format::Incompat::RECOVER);
         self.superblock.write_time = self.date_s();
         self.write_superblock()?;
         if self.options.barrier {

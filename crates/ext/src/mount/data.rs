@@ -55,7 +55,8 @@ impl Delayed {
     pub(super) fn first_run(&self, ino: Ino, from: u32) -> Option<(u32, u32)> {
         let mut blocks = self.map.get(&ino)?.range(from..);
         let first = *blocks.next()?;
-        let more = blocks.zip(first + 1..).take_while(|(block, expected)| *block == expected).count();
+        let more =
+            blocks.zip(first + 1..).take_while(|(block, expected)| *block == expected).count();
         Some((first, 1 + more as u32))
     }
 
@@ -83,8 +84,11 @@ impl<D: Scheduler> Ext<D> {
         if let Some(content) = self.pages.get(ino.0.into(), index) {
             return Ok(content.clone());
         }
-        let content =
-            if self.per_page() == 1 { self.read_block(ino, index)? } else { self.read_parts(ino, index)? };
+        let content = if self.per_page() == 1 {
+            self.read_block(ino, index)?
+        } else {
+            self.read_parts(ino, index)?
+        };
         if content != Content::Empty {
             self.pages.insert_clean(ino.0.into(), index, content.clone());
         }
@@ -145,10 +149,17 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Asks for those of a run's pages that are missing, from the first to the last of them.
-    fn start_run(&mut self, ino: Ino, range: Range<u64>, at: BlockAddr) -> Result<Option<SimTime>, Error> {
+    fn start_run(
+        &mut self,
+        ino: Ino,
+        range: Range<u64>,
+        at: BlockAddr,
+    ) -> Result<Option<SimTime>, Error> {
         let missing: Vec<u64> =
             range.clone().filter(|&index| self.pages.get(ino.0.into(), index).is_none()).collect();
-        let (Some(&first), Some(&last)) = (missing.first(), missing.last()) else { return Ok(None) };
+        let (Some(&first), Some(&last)) = (missing.first(), missing.last()) else {
+            return Ok(None);
+        };
         let mut contents = vec![Content::Empty; (last - first + 1) as usize];
         let done = self.io.start_read(at.0 + (first - range.start), &mut contents)?;
         for (index, content) in (first..).zip(contents) {
@@ -159,7 +170,8 @@ impl<D: Scheduler> Ext<D> {
 
     /// Content goes through the journal.
     pub(super) fn journals_content(&mut self, ino: Ino) -> Result<bool, Error> {
-        Ok(self.options.data == DataMode::Journal || self.inode(ino)?.flags.has(InodeFlags::JOURNAL_DATA))
+        Ok(self.options.data == DataMode::Journal
+            || self.inode(ino)?.flags.has(InodeFlags::JOURNAL_DATA))
     }
 
     /// Blocks of content that the running transaction will log.
@@ -186,7 +198,8 @@ impl<D: Scheduler> Ext<D> {
     /// Makes sure that the blocks of `range` can be written to: holes are counted, or get a place.
     /// Nothing has changed if there is no space for all of them.
     pub(super) fn reserve(&mut self, ino: Ino, range: Range<u64>) -> Result<(), Error> {
-        let delay = self.options.delalloc && self.is_extent_mapped(ino)? && !self.journals_content(ino)?;
+        let delay =
+            self.options.delalloc && self.is_extent_mapped(ino)? && !self.journals_content(ino)?;
         let (mut holes, mut unwritten) = (Vec::new(), Vec::new());
         let mut block = range.start;
         while block < range.end {
@@ -194,7 +207,9 @@ impl<D: Scheduler> Ext<D> {
             let run = self.map(ino, at)?;
             let end = run.end().min(range.end);
             match run.state {
-                State::Hole => holes.extend((at..end as u32).filter(|&at| !self.delayed.contains(ino, at))),
+                State::Hole => {
+                    holes.extend((at..end as u32).filter(|&at| !self.delayed.contains(ino, at)))
+                }
                 State::Unwritten(_) => unwritten.push((at, (end - block) as u32)),
                 State::Written(_) => {}
             }
@@ -230,7 +245,12 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Puts new content into the cache as page `index`, to be written later.
-    pub(super) fn write_page(&mut self, ino: Ino, index: u64, content: Content) -> Result<(), Error> {
+    pub(super) fn write_page(
+        &mut self,
+        ino: Ino,
+        index: u64,
+        content: Content,
+    ) -> Result<(), Error> {
         self.reserve(ino, self.blocks_of_page(index))?;
         self.pages.write(ino.0.into(), index, content);
         self.note_dirty_page(ino)

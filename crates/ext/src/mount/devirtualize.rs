@@ -16,7 +16,9 @@ use dovetail_block::{
     BlockRange, DeviceSpace, Devirtualize as Asked, Lba, Rename, RenameId, Scheduler, map_bytes,
 };
 use dovetail_time::SimTime;
-use dovetail_vfs::{Address, Devirtualize, Error as CallError, Holder, Ino as Number, PointerPlace, Target};
+use dovetail_vfs::{
+    Address, Devirtualize, Error as CallError, Holder, Ino as Number, PointerPlace, Target,
+};
 
 use super::Ext;
 use super::allocate::Request;
@@ -161,7 +163,9 @@ impl<D: Scheduler> Ext<D> {
         }
         // what waits for a commit could be taken within the batch
         self.commit()?;
-        let Some(batch) = self.change(|fs| Ok(fs.rename_batch(targets, side)?))? else { return Ok(0) };
+        let Some(batch) = self.change(|fs| Ok(fs.rename_batch(targets, side)?))? else {
+            return Ok(0);
+        };
         self.finish(&batch)?;
         Ok(batch.renamed)
     }
@@ -198,7 +202,8 @@ impl<D: Scheduler> Ext<D> {
         self.note_edit();
         self.superblock.last_batch = id.0;
         self.running.superblock = true;
-        let rewritten = self.leave(&steps, side).and_then(|held| self.redirect(&steps).map(|()| held));
+        let rewritten =
+            self.leave(&steps, side).and_then(|held| self.redirect(&steps).map(|()| held));
         // a batch of which not all pointers were rewritten must not be committed
         self.stopped |= rewritten.is_err();
         Ok(Some(Batch { id, renamed, held: rewritten? }))
@@ -246,7 +251,8 @@ impl<D: Scheduler> Ext<D> {
     fn metadata_step(&mut self, ino: Ino, place: PointerPlace) -> Result<Vec<Step>, Error> {
         let Ok(pointer) = self.pointer_at(ino, place) else { return Ok(Vec::new()) };
         let from = self.stored(pointer.target, 1)?;
-        let in_journal = self.journal.as_ref().is_some_and(|journal| journal.committed(from.0).is_some());
+        let in_journal =
+            self.journal.as_ref().is_some_and(|journal| journal.committed(from.0).is_some());
         if !pointer.is_metadata || in_journal || self.running.blocks.contains_key(&from) {
             return Ok(Vec::new());
         }
@@ -254,7 +260,12 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Each run of the file's map is a piece of the target with this index.
-    fn content_steps(&mut self, ino: Ino, target: &Target, index: usize) -> Result<Vec<Step>, Error> {
+    fn content_steps(
+        &mut self,
+        ino: Ino,
+        target: &Target,
+        index: usize,
+    ) -> Result<Vec<Step>, Error> {
         let mut steps = Vec::new();
         let Ok(mut block) = u32::try_from(target.place.file_block) else { return Ok(steps) };
         let end = u64::from(block) + u64::from(target.blocks);
@@ -265,7 +276,12 @@ impl<D: Scheduler> Ext<D> {
                 let piece = (index, block);
                 steps.extend((0..blocks).map(|offset| {
                     let from = BlockAddr(at.0 + u64::from(offset));
-                    Step { ino, link: Link::Content { block: block + offset, piece }, from, to: from }
+                    Step {
+                        ino,
+                        link: Link::Content { block: block + offset, piece },
+                        from,
+                        to: from,
+                    }
                 }));
             }
             block = block.saturating_add(blocks);
@@ -279,9 +295,11 @@ impl<D: Scheduler> Ext<D> {
         self.groups.set_physical(self.groups.physical().saturating_sub(steps.len() as u64));
         let mut taken = 0;
         while taken < steps.len() {
-            let goal = self.superblock.group_start(self.superblock.inode_group(steps[taken].ino).0).0;
+            let goal =
+                self.superblock.group_start(self.superblock.inode_group(steps[taken].ino).0).0;
             let blocks = (steps.len() - taken) as u32;
-            let (start, found) = self.allocate(Request { ino: None, goal, blocks, size_blocks: 0 })?;
+            let (start, found) =
+                self.allocate(Request { ino: None, goal, blocks, size_blocks: 0 })?;
             self.io.discard(&[(start.0, found.into())])?;
             let places = (start.0..).map(BlockAddr);
             for (step, place) in steps[taken..].iter_mut().take(found as usize).zip(places) {
@@ -350,7 +368,12 @@ impl<D: Scheduler> Ext<D> {
         self.insert_pointers(ino, run.block, run.blocks, at)
     }
 
-    fn point_metadata(&mut self, ino: Ino, place: PointerPlace, to: BlockAddr) -> Result<(), Error> {
+    fn point_metadata(
+        &mut self,
+        ino: Ino,
+        place: PointerPlace,
+        to: BlockAddr,
+    ) -> Result<(), Error> {
         if self.is_extent_mapped(ino)? {
             return self.set_extent_entry(ino, place.holder, place.slot, to);
         }
@@ -372,7 +395,8 @@ impl<D: Scheduler> Ext<D> {
         for group in (0..self.superblock.group_count()).map(GroupNo) {
             let first = u64::from(group.0) * u64::from(self.superblock.inodes_per_group);
             let map = self.inode_bits(group)?;
-            let used = (0..self.superblock.inodes_per_group).filter(|&index| bit(&map, index as usize));
+            let used =
+                (0..self.superblock.inodes_per_group).filter(|&index| bit(&map, index as usize));
             let numbers = used.map(|index| Ino((first + u64::from(index) + 1) as u32));
             for ino in numbers.filter(|ino| *ino >= self.superblock.first_ino).collect::<Vec<_>>() {
                 if self.is_file(ino)? {
@@ -407,8 +431,10 @@ impl<D: Scheduler> Ext<D> {
             reached.extend(self.places_of(ino)?);
         }
         let places = held.into_iter().map(|lba| lba.0 - space.first.0);
-        let lost: Vec<(u64, u64)> =
-            places.filter(|place| !reached.contains(place)).map(|place| (place | PHYSICAL_BIT, 1)).collect();
+        let lost: Vec<(u64, u64)> = places
+            .filter(|place| !reached.contains(place))
+            .map(|place| (place | PHYSICAL_BIT, 1))
+            .collect();
         self.io.discard(&lost)?;
         self.io.flush()?;
         Ok(lost.len() as u64)

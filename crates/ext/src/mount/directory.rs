@@ -13,8 +13,8 @@ use super::map::State;
 use super::meta::Kind;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, Compat, DirBlock, DirBlockMut, DirEntry, DirFormat, FileType, Incompat, Ino, InodeFlags,
-    name_hash,
+    BlockAddr, Compat, DirBlock, DirBlockMut, DirEntry, DirFormat, FileType, Incompat, Ino,
+    InodeFlags, name_hash,
 };
 
 /// An entry, and where it stands.
@@ -77,7 +77,13 @@ impl<D: Scheduler> Ext<D> {
             State::Written(at) => Ok(at),
             _ => {
                 let place = Place::Directory(dir, block);
-                Err(Corrupt::Mismatch { place, field: "a hole in a directory", found: 1, expected: 0 }.into())
+                Err(Corrupt::Mismatch {
+                    place,
+                    field: "a hole in a directory",
+                    found: 1,
+                    expected: 0,
+                }
+                .into())
             }
         }
     }
@@ -137,7 +143,9 @@ impl<D: Scheduler> Ext<D> {
         let format = self.dir_format();
         let (at, kind) = (self.dir_place(dir, block)?, self.dir_kind(dir)?);
         let bytes = self.meta(at, kind, Place::Directory(dir, block))?;
-        let Some(found) = DirBlock::new(bytes, format, dir, block).find(name)? else { return Ok(None) };
+        let Some(found) = DirBlock::new(bytes, format, dir, block).find(name)? else {
+            return Ok(None);
+        };
         let (ino, offset) = (found.ino, found.offset);
         let last = u64::from(self.superblock.inodes_count);
         Corrupt::check_range(Place::Directory(dir, block), "an entry's inode", ino.0, (1, last))?;
@@ -145,7 +153,13 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Names inode `ino` in the directory. That the name is not taken is the caller's to know.
-    pub(super) fn add_entry(&mut self, dir: Ino, name: &[u8], ino: Ino, kind: FileType) -> Result<(), Error> {
+    pub(super) fn add_entry(
+        &mut self,
+        dir: Ino,
+        name: &[u8],
+        ino: Ino,
+        kind: FileType,
+    ) -> Result<(), Error> {
         if self.is_indexed(dir)? {
             return self.add_by_hash(dir, name, ino, kind);
         }
@@ -263,7 +277,8 @@ impl<D: Scheduler> Ext<D> {
     fn read_entries(&mut self, dir: Ino) -> Result<Listing, Error> {
         let format = self.dir_format();
         let blocks = self.dir_blocks(dir)?;
-        let by_hash = self.superblock.compat.has(Compat::DIR_INDEX) && (self.is_indexed(dir)? || blocks == 1);
+        let by_hash =
+            self.superblock.compat.has(Compat::DIR_INDEX) && (self.is_indexed(dir)? || blocks == 1);
         let version = if by_hash { Some(self.hash_version(dir)?) } else { None };
         let (mut entries, mut left_out) = (Vec::new(), LeftOut::default());
         for block in 0..blocks {
@@ -283,12 +298,14 @@ impl<D: Scheduler> Ext<D> {
                     }
                 };
                 let place = u64::from(block) * self.block_size() as u64 + record.offset as u64 + 1;
-                let hash =
-                    version.and_then(|version| name_hash(record.name, version, self.superblock.hash_seed));
+                let hash = version
+                    .and_then(|version| name_hash(record.name, version, self.superblock.hash_seed));
                 let position = match (record.name, hash) {
                     (b".", Some(_)) => 1,
                     (b"..", Some(_)) => 2,
-                    (_, Some((major, minor))) => 3 + (u64::from(major >> 1) << 32 | u64::from(minor)),
+                    (_, Some((major, minor))) => {
+                        3 + (u64::from(major >> 1) << 32 | u64::from(minor))
+                    }
                     (_, None) => place,
                 };
                 let (name, ino, file_type) = (record.name.to_vec(), record.ino, record.file_type);

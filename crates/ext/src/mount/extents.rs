@@ -12,8 +12,8 @@ use super::meta::Kind;
 use super::policy::Neighbour;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BLOCK_AREA, BlockAddr, Extent, ExtentEntries, ExtentIndex, ExtentNode, Ino, Inode, MAX_EXTENT_DEPTH,
-    MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extents_in,
+    BLOCK_AREA, BlockAddr, Extent, ExtentEntries, ExtentIndex, ExtentNode, Ino, Inode,
+    MAX_EXTENT_DEPTH, MAX_UNWRITTEN, MAX_WRITTEN, check_extent, extents_in,
 };
 
 /// Freed blocks for which one block may be logged: revokes, if their content went through the
@@ -30,7 +30,12 @@ impl<D: Scheduler> Ext<D> {
         Ok(ExtentNode::parse(&self.inode(ino)?.block, ino, BlockAddr::NONE)?)
     }
 
-    pub(super) fn node(&mut self, ino: Ino, at: BlockAddr, depth: u16) -> Result<ExtentNode, Error> {
+    pub(super) fn node(
+        &mut self,
+        ino: Ino,
+        at: BlockAddr,
+        depth: u16,
+    ) -> Result<ExtentNode, Error> {
         self.refuse_physical(ino, at)?;
         let seed = self.seed_of(ino)?;
         let place = Place::Extents(ino, at);
@@ -74,7 +79,11 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// The last mapped block before `block`, or else the first one after it.
-    pub(super) fn extent_before(&mut self, ino: Ino, block: u32) -> Result<Option<Neighbour>, Error> {
+    pub(super) fn extent_before(
+        &mut self,
+        ino: Ino,
+        block: u32,
+    ) -> Result<Option<Neighbour>, Error> {
         let (list, _) = self.leaf(ino, block)?;
         let after = list.partition_point(|extent| extent.block <= block);
         let near = after.checked_sub(1).or(Some(0)).and_then(|i| list.get(i));
@@ -162,7 +171,8 @@ impl<D: Scheduler> Ext<D> {
                     check_extent(&extent, Place::Extents(ino, BlockAddr::NONE), &self.superblock)?;
                 }
                 self.free_content(ino, extent.start, extent.len.into())?;
-                *budget = budget.saturating_sub(1 + usize::from(extent.len) / BLOCKS_FOR_ONE as usize);
+                *budget =
+                    budget.saturating_sub(1 + usize::from(extent.len) / BLOCKS_FOR_ONE as usize);
             }
             at = run.end().min(to);
         }
@@ -247,8 +257,11 @@ impl<D: Scheduler> Ext<D> {
     ) -> Result<(), Error> {
         let seed = self.seed_of(ino)?;
         let kind = Kind::Extents(seed);
-        let bytes =
-            if new { self.new_meta(at, kind) } else { self.edit_meta(at, kind, Place::Extents(ino, at))? };
+        let bytes = if new {
+            self.new_meta(at, kind)
+        } else {
+            self.edit_meta(at, kind, Place::Extents(ino, at))?
+        };
         ExtentNode { max: extents_in(bytes.len()), ..node }.encode(bytes);
         Ok(())
     }
@@ -301,7 +314,8 @@ fn position(list: &[ExtentIndex], block: u32) -> usize {
 }
 
 fn run_of(extent: &Extent) -> Run {
-    let state = if extent.written { State::Written(extent.start) } else { State::Unwritten(extent.start) };
+    let state =
+        if extent.written { State::Written(extent.start) } else { State::Unwritten(extent.start) };
     Run { block: extent.block, blocks: extent.len.into(), state }
 }
 
@@ -342,8 +356,12 @@ fn parts(node: ExtentNode, room: usize, block: u32) -> Vec<ExtentNode> {
         return vec![node];
     }
     let size = if last_block(&node) <= block { room } else { node.len().div_ceil(2) };
-    let with =
-        |entries| ExtentNode { depth: node.depth, max: node.max, generation: node.generation, entries };
+    let with = |entries| ExtentNode {
+        depth: node.depth,
+        max: node.max,
+        generation: node.generation,
+        entries,
+    };
     match &node.entries {
         ExtentEntries::Leaf(list) => {
             list.chunks(size).map(|part| with(ExtentEntries::Leaf(part.to_vec()))).collect()

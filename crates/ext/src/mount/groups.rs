@@ -9,7 +9,8 @@ use super::Ext;
 use super::meta::Kind;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, Group, GroupFlags, GroupNo, Superblock, bitmap_checksum, count_bits, next_bit, set_bits,
+    BlockAddr, Group, GroupFlags, GroupNo, Superblock, bitmap_checksum, count_bits, next_bit,
+    set_bits,
 };
 
 #[derive(Clone, Debug)]
@@ -36,8 +37,10 @@ pub(super) struct Groups {
 impl Groups {
     pub(super) fn new(descs: Vec<Group>) -> Self {
         let free_blocks = descs.iter().map(|desc| u64::from(desc.free_blocks)).sum();
-        let free_inodes = descs.iter().fold(0_u32, |sum, desc| sum.saturating_add(desc.free_inodes));
-        let list = descs.into_iter().map(|desc| GroupState { desc, taken: None, longest: None }).collect();
+        let free_inodes =
+            descs.iter().fold(0_u32, |sum, desc| sum.saturating_add(desc.free_inodes));
+        let list =
+            descs.into_iter().map(|desc| GroupState { desc, taken: None, longest: None }).collect();
         Self { list, free_blocks, free_inodes, pending: 0, physical: 0 }
     }
 
@@ -88,7 +91,12 @@ impl Groups {
 /// The bits that are set in the bitmap of a group that was never written: what copies of the
 /// superblock, descriptors, bitmaps and inode tables take, its own or those of other groups, and
 /// what lies beyond its end.
-fn initial_bitmap(group: GroupNo, descs: &[Group], superblock: &Superblock, bytes: usize) -> Vec<u8> {
+fn initial_bitmap(
+    group: GroupNo,
+    descs: &[Group],
+    superblock: &Superblock,
+    bytes: usize,
+) -> Vec<u8> {
     let mut map = vec![0; bytes];
     let blocks = superblock.group_blocks(group);
     set_bits(&mut map, 0..superblock.base_blocks(group) as usize, true);
@@ -96,7 +104,8 @@ fn initial_bitmap(group: GroupNo, descs: &[Group], superblock: &Superblock, byte
     let start = superblock.group_start(group).0;
     let table = u64::from(superblock.inode_table_blocks());
     for desc in descs {
-        for (first, len) in [(desc.block_bitmap.0, 1), (desc.inode_bitmap.0, 1), (desc.inode_table.0, table)]
+        for (first, len) in
+            [(desc.block_bitmap.0, 1), (desc.inode_bitmap.0, 1), (desc.inode_table.0, table)]
         {
             let (from, to) = (first.max(start), (first + len).min(start + u64::from(blocks)));
             if from < to {
@@ -124,8 +133,16 @@ impl<D: Scheduler> Ext<D> {
     ) -> Result<&[u8], Error> {
         let desc = *self.groups.desc(group);
         let (place, bits, sum) = match blocks {
-            true => (Place::BlockBitmap(group), self.superblock.clusters_per_group, desc.block_bitmap_csum),
-            false => (Place::InodeBitmap(group), self.superblock.inodes_per_group, desc.inode_bitmap_csum),
+            true => (
+                Place::BlockBitmap(group),
+                self.superblock.clusters_per_group,
+                desc.block_bitmap_csum,
+            ),
+            false => (
+                Place::InodeBitmap(group),
+                self.superblock.inodes_per_group,
+                desc.inode_bitmap_csum,
+            ),
         };
         let superblock = self.superblock.clone();
         // edits are summed up when they are committed

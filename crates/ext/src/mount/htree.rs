@@ -7,8 +7,8 @@ use super::Ext;
 use super::directory::Entry;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    DirBlock, DirBlockMut, DirEntry, DxBlock, DxEntry, DxInfo, FileType, HashVersion, Incompat, Ino,
-    InodeFlags, dir_record_len, dx_limit, name_hash,
+    DirBlock, DirBlockMut, DirEntry, DxBlock, DxEntry, DxInfo, FileType, HashVersion, Incompat,
+    Ino, InodeFlags, dir_record_len, dx_limit, name_hash,
 };
 
 /// The way from the root to a block of entries: index blocks with their tables, and the entry that
@@ -128,7 +128,8 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn make_index(&mut self, dir: Ino) -> Result<(), Error> {
         let format = self.dir_format();
         let old = self.dir_block(dir, 0)?;
-        let parent = self.find_in_block(dir, 0, b"..")?.ok_or(PathError::NotFound("..".into()))?.ino;
+        let parent =
+            self.find_in_block(dir, 0, b"..")?.ok_or(PathError::NotFound("..".into()))?.ino;
         let entries = entries_of(&DirBlock::new(&old, format, dir, 0))?;
         let leaf = self.append_dir_block(dir)?;
         let mut moved = vec![0; old.len()];
@@ -194,7 +195,8 @@ impl<D: Scheduler> Ext<D> {
     /// The way as it was, if its last table has room for an entry; `None` if the tree was changed
     /// so that the next way has more.
     fn make_index_room(&mut self, dir: Ino, way: Way) -> Result<Option<Way>, Error> {
-        let full = |(_, table, _): &(u32, DxBlock, usize)| table.entries.len() >= table.limit.into();
+        let full =
+            |(_, table, _): &(u32, DxBlock, usize)| table.entries.len() >= table.limit.into();
         if way.steps.last().is_none_or(|step| !full(step)) {
             return Ok(Some(way));
         }
@@ -230,7 +232,12 @@ impl<D: Scheduler> Ext<D> {
         let new = self.append_dir_block(dir)?;
         let limit = dx_limit(self.block_size(), false, self.has_sums());
         let entries = std::mem::replace(&mut root.entries, vec![DxEntry { hash: 0, block: new }]);
-        Corrupt::check_range(Place::Directory(dir, 0), "count", entries.len() as u64, (1, limit.into()))?;
+        Corrupt::check_range(
+            Place::Directory(dir, 0),
+            "count",
+            entries.len() as u64,
+            (1, limit.into()),
+        )?;
         self.write_table(dir, new, &DxBlock { info: None, limit, entries })?;
         self.write_table(dir, 0, &root)
     }
@@ -244,7 +251,10 @@ fn entries_of(block: &DirBlock<'_>) -> Result<Vec<DirEntry>, Corrupt> {
     block.entries().map(entry).collect()
 }
 
-fn fill<'a>(block: &mut DirBlockMut<'_>, entries: impl Iterator<Item = &'a DirEntry>) -> Result<(), Corrupt> {
+fn fill<'a>(
+    block: &mut DirBlockMut<'_>,
+    entries: impl Iterator<Item = &'a DirEntry>,
+) -> Result<(), Corrupt> {
     for entry in entries {
         block.insert(&entry.name, entry.ino, entry.file_type)?;
     }

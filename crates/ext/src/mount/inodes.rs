@@ -10,8 +10,8 @@ use super::meta::Kind;
 use super::policy::{self, DirGroup};
 use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{
-    BlockAddr, FileType, GroupFlags, GroupNo, Ino, Inode, InodeFlags, MAX_EXTENT_BLOCKS, Superblock, bit,
-    next_bit, set_bit,
+    BlockAddr, FileType, GroupFlags, GroupNo, Ino, Inode, InodeFlags, MAX_EXTENT_BLOCKS,
+    Superblock, bit, next_bit, set_bit,
 };
 
 /// Inodes in memory at most, beside those that are edited or kept.
@@ -139,8 +139,9 @@ impl<D: Scheduler> Ext<D> {
         inode.links = if is_dir { 2 } else { 1 };
         inode.generation = self.random.next_u64() as u32;
         let inherited = InodeFlags::SYNC.0 | InodeFlags::NOATIME.0 | InodeFlags::JOURNAL_DATA.0;
-        inode.flags =
-            InodeFlags(parent_flags.0 & if is_dir { inherited | InodeFlags::DIRSYNC.0 } else { inherited });
+        inode.flags = InodeFlags(
+            parent_flags.0 & if is_dir { inherited | InodeFlags::DIRSYNC.0 } else { inherited },
+        );
         let has_blocks = matches!(
             FileType::of_mode(new.mode),
             FileType::REGULAR | FileType::DIRECTORY | FileType::SYMLINK
@@ -176,7 +177,8 @@ impl<D: Scheduler> Ext<D> {
 
     fn take_ino(&mut self, dir: Ino, is_dir: bool) -> Result<Ino, Error> {
         let (parent, _) = self.superblock.inode_group(dir);
-        let first = if is_dir { self.directory_group(dir, parent)? } else { self.file_group(parent)? };
+        let first =
+            if is_dir { self.directory_group(dir, parent)? } else { self.file_group(parent)? };
         let count = self.superblock.group_count();
         for step in 0..count {
             let group = GroupNo((first.0 + step) % count);
@@ -194,8 +196,11 @@ impl<D: Scheduler> Ext<D> {
     fn directory_group(&mut self, dir: Ino, parent: GroupNo) -> Result<GroupNo, Error> {
         let flags = self.inode(dir)?.flags;
         let top = dir == Ino::ROOT || flags.has(InodeFlags::TOPDIR);
-        let start =
-            if top { self.random.below(self.superblock.group_count().into()) as u32 } else { parent.0 };
+        let start = if top {
+            self.random.below(self.superblock.group_count().into()) as u32
+        } else {
+            parent.0
+        };
         let facts: Vec<DirGroup> = (0..self.superblock.group_count())
             .map(|group| {
                 let desc = self.groups.desc(GroupNo(group));
@@ -216,7 +221,9 @@ impl<D: Scheduler> Ext<D> {
             let desc = self.groups.desc(GroupNo(group));
             (desc.free_inodes, desc.free_blocks)
         };
-        policy::file_group(free, parent.0, self.superblock.group_count()).map(GroupNo).ok_or(Error::NoSpace)
+        policy::file_group(free, parent.0, self.superblock.group_count())
+            .map(GroupNo)
+            .ok_or(Error::NoSpace)
     }
 
     /// A free inode of the group, by its place in it.

@@ -6,7 +6,9 @@ use super::Ext;
 use super::allocate::Request;
 use super::policy::goal;
 use crate::error::Error;
-use crate::format::{BlockAddr, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, blocks_reached};
+use crate::format::{
+    BlockAddr, FileType, Incompat, Ino, InodeFlags, MAX_EXTENT_BLOCKS, blocks_reached,
+};
 
 /// State of the blocks of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +74,11 @@ impl<D: Scheduler> Ext<D> {
 
     /// The run that block `block` of the file is in, from it on.
     pub(super) fn map(&mut self, ino: Ino, block: u32) -> Result<Run, Error> {
-        if self.is_extent_mapped(ino)? { self.map_extent(ino, block) } else { self.map_pointer(ino, block) }
+        if self.is_extent_mapped(ino)? {
+            self.map_extent(ino, block)
+        } else {
+            self.map_pointer(ino, block)
+        }
     }
 
     /// Gives blocks, which were a hole, a place; it lies in one run on the volume.
@@ -102,9 +108,13 @@ impl<D: Scheduler> Ext<D> {
         let size_blocks = self.inode(ino)?.size.div_ceil(self.block_size() as u64);
         let size_blocks = size_blocks.max(u64::from(block) + u64::from(blocks));
         let windowed = FileType::of_mode(self.inode(ino)?.mode) == FileType::REGULAR && written;
-        let most =
-            if written { u32::from(crate::format::MAX_WRITTEN) } else { crate::format::MAX_UNWRITTEN.into() };
-        let request = Request { ino: windowed.then_some(ino), goal, blocks: blocks.min(most), size_blocks };
+        let most = if written {
+            u32::from(crate::format::MAX_WRITTEN)
+        } else {
+            crate::format::MAX_UNWRITTEN.into()
+        };
+        let request =
+            Request { ino: windowed.then_some(ino), goal, blocks: blocks.min(most), size_blocks };
         let (at, len) = self.allocate(request)?;
         let state = if written { State::Written(at) } else { State::Unwritten(at) };
         let run = Run { block, blocks: len, state };
@@ -151,7 +161,12 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Frees blocks of content, and counts them off the inode.
-    pub(super) fn free_content(&mut self, ino: Ino, start: BlockAddr, blocks: u32) -> Result<(), Error> {
+    pub(super) fn free_content(
+        &mut self,
+        ino: Ino,
+        start: BlockAddr,
+        blocks: u32,
+    ) -> Result<(), Error> {
         let is_content = FileType::of_mode(self.inode(ino)?.mode) == FileType::REGULAR;
         if !is_content || self.options.data == super::DataMode::Journal {
             (0..u64::from(blocks)).for_each(|offset| self.forget_meta(BlockAddr(start.0 + offset)));

@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use super::Ext;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, GroupNo, Ino, dir_block_checksums, dx_block_checksums, extent_block_checksums, seal_dir_block,
-    seal_dx_block, seal_extent_block, seal_xattr_block, xattr_block_checksums,
+    BlockAddr, GroupNo, Ino, dir_block_checksums, dx_block_checksums, extent_block_checksums,
+    seal_dir_block, seal_dx_block, seal_extent_block, seal_xattr_block, xattr_block_checksums,
 };
 use crate::io::bytes;
 
@@ -91,7 +91,10 @@ impl Running {
 
     /// About how many blocks it will log.
     pub(super) fn size(&self) -> usize {
-        self.blocks.len() + self.inodes.len() / 8 + self.groups.len() / 32 + self.revokes.len() / 100
+        self.blocks.len()
+            + self.inodes.len() / 8
+            + self.groups.len() / 32
+            + self.revokes.len() / 100
     }
 }
 
@@ -109,7 +112,12 @@ impl<D: Scheduler> Ext<D> {
         }
         if !self.is_place(at) {
             let last = self.superblock.blocks_count - 1;
-            Corrupt::check_range(place, "block", at.0, (self.superblock.first_data_block.into(), last))?;
+            Corrupt::check_range(
+                place,
+                "block",
+                at.0,
+                (self.superblock.first_data_block.into(), last),
+            )?;
         }
         let committed = self.journal.as_ref().and_then(|journal| journal.committed(at.0)).cloned();
         let content = match committed {
@@ -132,7 +140,12 @@ impl<D: Scheduler> Ext<D> {
 
     /// The block to be changed; the change is in the running transaction, and so is the inode whose
     /// block it is: an fsync finds the transaction by the inode.
-    pub(super) fn edit_meta(&mut self, at: BlockAddr, kind: Kind, place: Place) -> Result<&mut [u8], Error> {
+    pub(super) fn edit_meta(
+        &mut self,
+        at: BlockAddr,
+        kind: Kind,
+        place: Place,
+    ) -> Result<&mut [u8], Error> {
         self.load_meta(at, kind, place)?;
         self.note_edit();
         if let Place::Pointers(ino) | Place::Extents(ino, _) = place {
@@ -196,7 +209,9 @@ impl<D: Scheduler> Ext<D> {
                 }
             }
             Kind::Extents(Some(seed)) => seal_extent_block(&mut Arc::make_mut(block)[..size], seed),
-            Kind::Xattrs(Some(seed)) => seal_xattr_block(&mut Arc::make_mut(block)[..size], at, seed),
+            Kind::Xattrs(Some(seed)) => {
+                seal_xattr_block(&mut Arc::make_mut(block)[..size], at, seed)
+            }
         }
         Some(Arc::clone(block))
     }

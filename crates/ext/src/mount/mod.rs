@@ -115,7 +115,8 @@ impl<D: Scheduler> Ext<D> {
         let extents = self.journal.iter().flat_map(|journal| journal.extents());
         let size = u64::from(self.superblock.block_size());
         let range = |extent: JournalExtent| {
-            let (first, end) = (extent.start * size, (extent.start + u64::from(extent.blocks)) * size);
+            let (first, end) =
+                (extent.start * size, (extent.start + u64::from(extent.blocks)) * size);
             BlockRange::new(Lba(first / BLOCK_SIZE), end.div_ceil(BLOCK_SIZE) - first / BLOCK_SIZE)
         };
         extents.map(range).collect()

@@ -55,7 +55,11 @@ impl<D: Scheduler> Names for Ext<D> {
 
     fn check_subdirectory(&mut self, dir: Ino) -> Result<(), Error> {
         let any_number = self.superblock.ro_compat.has(RoCompat::DIR_NLINK);
-        if self.inode(dir)?.links >= MAX_LINKS && !any_number { Err(Error::TooManyLinks) } else { Ok(()) }
+        if self.inode(dir)?.links >= MAX_LINKS && !any_number {
+            Err(Error::TooManyLinks)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -136,7 +140,8 @@ impl<D: Scheduler> Ext<D> {
         self.check_room(ENTRY_BLOCKS + 1)?;
         let parent = self.inode(dir)?;
         let gid = if parent.mode & S_ISGID != 0 { parent.gid } else { caller.gid };
-        let ino = self.new_inode(caller, &NewInode { dir, mode: 0o120_777, uid: caller.uid, gid })?;
+        let ino =
+            self.new_inode(caller, &NewInode { dir, mode: 0o120_777, uid: caller.uid, gid })?;
         self.write_target(ino, target)?;
         self.name_new(caller, dir, name, ino)?;
         Ok(ino)
@@ -177,7 +182,13 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    pub(super) fn add_name(&mut self, caller: &Caller, ino: Ino, dir: Ino, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn add_name(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<(), Error> {
         self.check_link(ino, dir, name)?;
         let inode = self.inode(ino)?;
         let (file_type, links) = (inode.file_type(), inode.links);
@@ -190,7 +201,12 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    pub(super) fn unlink_entry(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn unlink_entry(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<(), Error> {
         let entry = self.entry_to_unlink(dir, name)?;
         self.remove_entry(dir, &entry)?;
         self.stamp(dir, caller.now)?;
@@ -205,7 +221,12 @@ impl<D: Scheduler> Ext<D> {
         if inode.links == 0 { self.orphan_or_drop(ino) } else { Ok(()) }
     }
 
-    pub(super) fn remove_directory(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn remove_directory(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<(), Error> {
         let entry = self.entry_to_rmdir(dir, name)?;
         self.remove_entry(dir, &entry)?;
         self.remove_dir_link(dir)?;
@@ -225,9 +246,15 @@ impl<D: Scheduler> Ext<D> {
         self.check_room(ENTRY_BLOCKS)?;
         match rename {
             Rename::Nothing => Ok(()),
-            Rename::Exchange { entry, taken } => self.exchange(caller, (dir, entry), (new_dir, taken)),
-            Rename::Replace { entry, taken } => self.replace(caller, (dir, entry), (new_dir, taken)),
-            Rename::Move { entry } => self.move_entry(caller, (dir, name, entry), (new_dir, new_name)),
+            Rename::Exchange { entry, taken } => {
+                self.exchange(caller, (dir, entry), (new_dir, taken))
+            }
+            Rename::Replace { entry, taken } => {
+                self.replace(caller, (dir, entry), (new_dir, taken))
+            }
+            Rename::Move { entry } => {
+                self.move_entry(caller, (dir, name, entry), (new_dir, new_name))
+            }
         }
     }
 

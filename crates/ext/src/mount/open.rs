@@ -16,8 +16,8 @@ use super::meta::{MetaCache, Running};
 use super::{Ext, Options};
 use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{
-    BlockAddr, Compat, Group, GroupFlags, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE, State as VolumeState,
-    Superblock,
+    BlockAddr, Compat, Group, GroupFlags, GroupNo, Incompat, RoCompat, SUPERBLOCK_SIZE,
+    State as VolumeState, Superblock,
 };
 use crate::io::{Io, bytes};
 use crate::journal::{Journal, JournalExtent, JournalFeatures, JournalMap};
@@ -67,7 +67,9 @@ impl<D: Scheduler> Ext<D> {
     }
 
     fn unloaded(io: Io<D>, superblock: Superblock, options: Options, now: Moment) -> Self {
-        let meta = MetaCache::new((options.meta_cache_bytes / u64::from(superblock.block_size())) as usize);
+        let meta = MetaCache::new(
+            (options.meta_cache_bytes / u64::from(superblock.block_size())) as usize,
+        );
         Self {
             meta,
             groups: Groups::new(Vec::new()),
@@ -103,10 +105,14 @@ impl<D: Scheduler> Ext<D> {
         let mut descs = Vec::new();
         for group in (0..count).map(GroupNo) {
             let slot = superblock.descriptor_slot(group);
-            let block = self.meta(BlockAddr(slot.block), super::meta::Kind::Plain, Place::Group(group))?;
+            let block =
+                self.meta(BlockAddr(slot.block), super::meta::Kind::Plain, Place::Group(group))?;
             let end = slot.offset + superblock.descriptor_size();
-            let mut desc =
-                Group::parse_checked(block.get(slot.offset..end).unwrap_or_default(), group, &superblock)?;
+            let mut desc = Group::parse_checked(
+                block.get(slot.offset..end).unwrap_or_default(),
+                group,
+                &superblock,
+            )?;
             Corrupt::check_range(
                 Place::Group(group),
                 "bg_free_blocks_count",
@@ -121,7 +127,8 @@ impl<D: Scheduler> Ext<D> {
             )?;
             if !superblock.has_group_checksums() {
                 // nobody keeps them right there
-                desc.flags = desc.flags.without(GroupFlags::INODE_UNINIT.with(GroupFlags::BLOCK_UNINIT));
+                desc.flags =
+                    desc.flags.without(GroupFlags::INODE_UNINIT.with(GroupFlags::BLOCK_UNINIT));
             }
             descs.push(desc);
         }
@@ -139,7 +146,8 @@ impl<D: Scheduler> Ext<D> {
             return Err(Incompatible::ExternalJournal.into());
         }
         let map = self.journal_map()?;
-        let (mut journal, replayed) = Journal::open(&mut self.io, map, self.superblock.blocks_count)?;
+        let (mut journal, replayed) =
+            Journal::open(&mut self.io, map, self.superblock.blocks_count)?;
         if replayed.blocks > 0 {
             self.meta.clear();
             self.inodes.clear();
@@ -175,7 +183,9 @@ impl<D: Scheduler> Ext<D> {
             let run = self.map(ino, at as u32)?;
             let len = run.end().min(blocks) - at;
             match run.state {
-                State::Written(start) => extents.push(JournalExtent { start: start.0, blocks: len as u32 }),
+                State::Written(start) => {
+                    extents.push(JournalExtent { start: start.0, blocks: len as u32 })
+                }
                 _ => {
                     let place = Place::Inode(ino);
                     return Err(Corrupt::Mismatch {
@@ -212,14 +222,16 @@ impl<D: Scheduler> Ext<D> {
 /// The superblock of a device of which the block size is not known yet.
 fn read_superblock<D: Scheduler>(io: &mut Io<D>) -> Result<Superblock, Error> {
     let block = bytes(&io.read(0)?);
-    let bytes = block[1024..].first_chunk::<SUPERBLOCK_SIZE>().copied().unwrap_or([0; SUPERBLOCK_SIZE]);
+    let bytes =
+        block[1024..].first_chunk::<SUPERBLOCK_SIZE>().copied().unwrap_or([0; SUPERBLOCK_SIZE]);
     Superblock::parse_on_drive(&bytes, GroupNo(0))
 }
 
 fn read_superblock_of<D: Scheduler>(io: &mut Io<D>) -> Result<Superblock, Error> {
     let (at, offset) = if io.block_size() == 1024 { (1, 0) } else { (0, 1024) };
     let block = bytes(&io.read(at)?);
-    let bytes = block[offset..].first_chunk::<SUPERBLOCK_SIZE>().copied().unwrap_or([0; SUPERBLOCK_SIZE]);
+    let bytes =
+        block[offset..].first_chunk::<SUPERBLOCK_SIZE>().copied().unwrap_or([0; SUPERBLOCK_SIZE]);
     Superblock::parse_on_drive(&bytes, GroupNo(0))
 }
 

@@ -103,7 +103,11 @@ const VALUED: [Valued<Options>; 4] = [
         ]),
     },
     Valued { name: "commit", allowed: "0 to 86400 seconds", values: Values::Parsed(set_commit) },
-    Valued { name: "errors", allowed: "remount-ro", values: Values::Words(&[("remount-ro", |_| ())]) },
+    Valued {
+        name: "errors",
+        allowed: "remount-ro",
+        values: Values::Words(&[("remount-ro", |_| ())]),
+    },
 ];
 
 /// As in the kernel, 0 is the default.
@@ -161,7 +165,8 @@ mod tests {
     #[test]
     fn options_go_by_the_kernels_names() {
         let options =
-            Options::parse("data=journal,barrier=0,commit=30,nodelalloc,discard,ro,noload").unwrap();
+            Options::parse("data=journal,barrier=0,commit=30,nodelalloc,discard,ro,noload")
+                .unwrap();
         assert_eq!(
             (options.data, options.barrier, options.commit_interval_s),
             (DataMode::Journal, false, 30)
@@ -198,7 +203,8 @@ mod tests {
             assert_eq!(Options::default().set(option), Ok(()), "{option}");
         }
         let flags = FLAGS.iter().map(|flag| flag.0).chain(WITHOUT_EFFECT);
-        let missing: Vec<_> = flags.filter(|flag| !documented.iter().any(|name| name == flag)).collect();
+        let missing: Vec<_> =
+            flags.filter(|flag| !documented.iter().any(|name| name == flag)).collect();
         assert_eq!(missing, [""; 0]);
     }
 }

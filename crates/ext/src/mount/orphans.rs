@@ -107,7 +107,12 @@ impl<D: Scheduler> Ext<D> {
         while next.is_some() {
             let first = u64::from(self.superblock.first_ino.0);
             let last = u64::from(self.superblock.inodes_count);
-            Corrupt::check_range(Place::Inode(next), "the number of an orphan", next.0, (first, last))?;
+            Corrupt::check_range(
+                Place::Inode(next),
+                "the number of an orphan",
+                next.0,
+                (first, last),
+            )?;
             if self.orphans.contains(&next) {
                 let place = Place::Inode(next);
                 return Err(Corrupt::Mismatch {

@@ -59,7 +59,8 @@ impl<D: Scheduler> Ext<D> {
             }
             Address::Physical(_) if behind <= PHYSICAL_BIT => Ok(BlockAddr(first | PHYSICAL_BIT)),
             Address::Logical(_)
-                if self.superblock.contains(BlockAddr(first)) && behind <= self.superblock.blocks_count =>
+                if self.superblock.contains(BlockAddr(first))
+                    && behind <= self.superblock.blocks_count =>
             {
                 Ok(BlockAddr(first))
             }
@@ -109,6 +110,9 @@ mod tests {
     fn the_last_block_number_leaves_the_bit_alone() {
         assert_eq!(check_spare_bit(PHYSICAL_BIT - 1), Ok(()));
         let blocks = PHYSICAL_BIT;
-        assert_eq!(check_spare_bit(blocks), Err(Incompatible::NoSpareBit { blocks, limit: PHYSICAL_BIT }));
+        assert_eq!(
+            check_spare_bit(blocks),
+            Err(Incompatible::NoSpareBit { blocks, limit: PHYSICAL_BIT })
+        );
     }
 }

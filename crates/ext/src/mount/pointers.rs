@@ -37,8 +37,14 @@ impl<D: Scheduler> Ext<D> {
         }
         let (first, last) =
             (u64::from(self.superblock.first_data_block) + 1, self.superblock.blocks_count - 1);
-        Err(Damage::Address { place: Place::Pointers(ino), field: "a pointer", found: at, first, last }
-            .into())
+        Err(Damage::Address {
+            place: Place::Pointers(ino),
+            field: "a pointer",
+            found: at,
+            first,
+            last,
+        }
+        .into())
     }
 
     /// Pointers of one block from `slot` on, as long as they continue each other (or are holes).
@@ -145,10 +151,16 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// The mapped block before `block`, if it is near: where the file would go on.
-    pub(super) fn pointer_before(&mut self, ino: Ino, block: u32) -> Result<Option<Neighbour>, Error> {
+    pub(super) fn pointer_before(
+        &mut self,
+        ino: Ino,
+        block: u32,
+    ) -> Result<Option<Neighbour>, Error> {
         let Some(before) = block.checked_sub(1) else { return Ok(None) };
         match mapped(self.map_pointer(ino, before))?.map(|run| run.state) {
-            Some(State::Written(at)) if !self.is_place(at) => Ok(Some(Neighbour { block: before, at: at.0 })),
+            Some(State::Written(at)) if !self.is_place(at) => {
+                Ok(Some(Neighbour { block: before, at: at.0 }))
+            }
             _ => Ok(None),
         }
     }
@@ -247,7 +259,12 @@ impl<D: Scheduler> Ext<D> {
                 };
                 true
             } else {
-                self.remove_below(ino, Subtree { at, depth: tree.depth - 1, first }, (from, to), budget)?
+                self.remove_below(
+                    ino,
+                    Subtree { at, depth: tree.depth - 1, first },
+                    (from, to),
+                    budget,
+                )?
             };
             if gone {
                 set_pointer(&mut slots, slot, 0);

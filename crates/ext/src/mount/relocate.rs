@@ -21,7 +21,12 @@ impl<D: Scheduler> Ext<D> {
     /// [`CallError::Invalid`] if there is no such pointer; [`CallError::NoSpace`] if no run is long
     /// enough; [`CallError::Unsupported`] for content of directories and links, with
     /// `data=journal`, and at physical addresses.
-    pub fn relocate(&mut self, ino: Number, at: PointerPlace, goal: u64) -> Result<Address, CallError> {
+    pub fn relocate(
+        &mut self,
+        ino: Number,
+        at: PointerPlace,
+        goal: u64,
+    ) -> Result<Address, CallError> {
         self.change(|fs| Ok(fs.relocate_at(ino_of(ino), at, goal)?))
     }
 
@@ -46,7 +51,11 @@ impl<D: Scheduler> Ext<D> {
 
     fn check_movable(&mut self, ino: Ino) -> Result<(), Error> {
         let regular = self.inode(ino)?.file_type() == FileType::REGULAR;
-        if regular && !self.journals_content(ino)? { Ok(()) } else { Err(Incompatible::Unmovable.into()) }
+        if regular && !self.journals_content(ino)? {
+            Ok(())
+        } else {
+            Err(Incompatible::Unmovable.into())
+        }
     }
 
     /// A run of just so many blocks.

@@ -5,8 +5,8 @@ use dovetail_time::SimTime;
 use dovetail_vfs::kit::Names;
 use dovetail_vfs::kit::WriteData;
 use dovetail_vfs::{
-    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut, Moment,
-    NewNode, RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino as Number, LeftOut,
+    Moment, NewNode, RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::Ext;
@@ -18,12 +18,17 @@ pub(super) fn ino_of(number: Number) -> Ino {
 
 impl<D: Scheduler> Ext<D> {
     /// Runs a call that changes the volume.
-    pub(super) fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn change<T>(
+        &mut self,
+        call: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.check_writable()?;
         self.edits_before_call = self.edits;
         let done = call(self);
-        let broken =
-            matches!(done, Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound | Error::Unsupported(_)));
+        let broken = matches!(
+            done,
+            Err(Error::Io(_) | Error::Corrupt(_) | Error::NotFound | Error::Unsupported(_))
+        );
         // what is half done must not be committed
         self.stopped |= broken && self.edits != self.edits_before_call;
         let done = done?;
@@ -99,7 +104,13 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         self.target(ino_of(ino))
     }
 
-    fn create(&mut self, caller: &Caller, dir: Number, name: &[u8], node: &NewNode) -> Result<Attr, Error> {
+    fn create(
+        &mut self,
+        caller: &Caller,
+        dir: Number,
+        name: &[u8],
+        node: &NewNode,
+    ) -> Result<Attr, Error> {
         check_name(name)?;
         if !matches!(FileType::of_mode(node.mode).0, 1..=6) {
             return Err(Error::Invalid("the mode has no type that can be made"));
@@ -108,13 +119,25 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         Ok(self.attr(ino)?)
     }
 
-    fn symlink(&mut self, caller: &Caller, dir: Number, name: &[u8], target: &[u8]) -> Result<Attr, Error> {
+    fn symlink(
+        &mut self,
+        caller: &Caller,
+        dir: Number,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<Attr, Error> {
         check_name(name)?;
         let ino = self.change(|fs| fs.make_symlink(caller, ino_of(dir), name, target))?;
         Ok(self.attr(ino)?)
     }
 
-    fn link(&mut self, caller: &Caller, ino: Number, dir: Number, name: &[u8]) -> Result<Attr, Error> {
+    fn link(
+        &mut self,
+        caller: &Caller,
+        ino: Number,
+        dir: Number,
+        name: &[u8],
+    ) -> Result<Attr, Error> {
         check_name(name)?;
         self.change(|fs| fs.add_name(caller, ino_of(ino), ino_of(dir), name))?;
         self.getattr(ino)
@@ -139,7 +162,9 @@ impl<D: Scheduler> FileSystem for Ext<D> {
     ) -> Result<(), Error> {
         check_name(name)?;
         check_name(new_name)?;
-        self.change(|fs| fs.rename_entry(caller, (ino_of(dir), name), (ino_of(new_dir), new_name), flags))
+        self.change(|fs| {
+            fs.rename_entry(caller, (ino_of(dir), name), (ino_of(new_dir), new_name), flags)
+        })
     }
 
     fn hold(&mut self, ino: Number) {
@@ -169,7 +194,13 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         self.read_content(ino_of(ino), offset, into)
     }
 
-    fn write(&mut self, caller: &Caller, ino: Number, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    fn write(
+        &mut self,
+        caller: &Caller,
+        ino: Number,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Error> {
         self.write_pieces(caller, ino_of(ino), offset, WriteData::Bytes(bytes))
     }
 
@@ -245,8 +276,10 @@ impl<D: Scheduler> FileSystem for Ext<D> {
         })?;
         for (cookie, found) in all {
             // of a damaged inode the name is listed all the same
-            let kind = self.inode(found.ino).map_or(0, |inode| dovetail_vfs::mode::kind(inode.mode));
-            if !entry(DirEntry { name: found.name, ino: Number(found.ino.0.into()), kind, cookie }) {
+            let kind =
+                self.inode(found.ino).map_or(0, |inode| dovetail_vfs::mode::kind(inode.mode));
+            if !entry(DirEntry { name: found.name, ino: Number(found.ino.0.into()), kind, cookie })
+            {
                 break;
             }
         }

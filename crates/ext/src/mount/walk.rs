@@ -11,8 +11,8 @@ use super::meta::Kind;
 use super::vfs::ino_of;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, DIRECT_POINTERS, ExtentEntries, ExtentNode, Ino, PointerWay, blocks_below, check_extent,
-    pointer, set_pointer,
+    BlockAddr, DIRECT_POINTERS, ExtentEntries, ExtentNode, Ino, PointerWay, blocks_below,
+    check_extent, pointer, set_pointer,
 };
 
 /// Message about a place without a pointer.
@@ -46,7 +46,11 @@ impl<D: Scheduler> Ext<D> {
     pub(super) fn walk(&mut self, ino: Ino) -> Result<Vec<MetadataBlock>, Error> {
         let mut walk = Walk { ino, found: Vec::new(), seen: FxHashSet::default() };
         if !self.has_blocks(ino)? {
-            walk.found.push(MetadataBlock { holder: Holder::Inode, level: 0, pointers: Vec::new() });
+            walk.found.push(MetadataBlock {
+                holder: Holder::Inode,
+                level: 0,
+                pointers: Vec::new(),
+            });
         } else if self.is_extent_mapped(ino)? {
             let root = self.root(ino)?;
             self.walk_extents(&mut walk, Holder::Inode, &root)?;
@@ -74,7 +78,13 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    fn walk_below(&mut self, walk: &mut Walk, stored: u32, level: u32, first: u64) -> Result<(), Error> {
+    fn walk_below(
+        &mut self,
+        walk: &mut Walk,
+        stored: u32,
+        level: u32,
+        first: u64,
+    ) -> Result<(), Error> {
         let at = self.checked(walk.ino, stored)?;
         walk.see(at, Place::Pointers(walk.ino))?;
         self.walk_block(walk, Subtree { at, level, first })
@@ -111,7 +121,12 @@ impl<D: Scheduler> Ext<D> {
         Ok(Some(Pointer { slot, file_block, blocks: 1, target, is_metadata, written: true }))
     }
 
-    fn walk_extents(&mut self, walk: &mut Walk, holder: Holder, node: &ExtentNode) -> Result<(), Error> {
+    fn walk_extents(
+        &mut self,
+        walk: &mut Walk,
+        holder: Holder,
+        node: &ExtentNode,
+    ) -> Result<(), Error> {
         let pointers = self.entries(walk.ino, node)?;
         if let ExtentEntries::Index(list) = &node.entries {
             for index in list {
@@ -145,7 +160,14 @@ impl<D: Scheduler> Ext<D> {
                 .map(|(slot, index)| {
                     let target = self.address(index.node);
                     let file_block = index.block.into();
-                    Pointer { slot, file_block, blocks: 1, target, is_metadata: true, written: true }
+                    Pointer {
+                        slot,
+                        file_block,
+                        blocks: 1,
+                        target,
+                        is_metadata: true,
+                        written: true,
+                    }
                 })
                 .collect()),
         }
@@ -156,7 +178,8 @@ impl<D: Scheduler> Ext<D> {
         let holders = self.holders_of(ino, at)?;
         let found = holders.into_iter().find(|block| block.holder == at.holder);
         let pointers = found.ok_or(Error::Rewrite(NO_POINTER))?.pointers;
-        let same = |pointer: &Pointer| pointer.slot == at.slot && pointer.file_block == at.file_block;
+        let same =
+            |pointer: &Pointer| pointer.slot == at.slot && pointer.file_block == at.file_block;
         pointers.into_iter().find(same).ok_or(Error::Rewrite(NO_POINTER))
     }
 
@@ -173,13 +196,19 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    fn nodes_to(&mut self, ino: Ino, block: u32, until: Holder) -> Result<Vec<MetadataBlock>, Error> {
+    fn nodes_to(
+        &mut self,
+        ino: Ino,
+        block: u32,
+        until: Holder,
+    ) -> Result<Vec<MetadataBlock>, Error> {
         let (mut found, mut holder, mut node) = (Vec::new(), Holder::Inode, self.root(ino)?);
         loop {
             let (level, pointers) = (u32::from(node.depth), self.entries(ino, &node)?);
             found.push(MetadataBlock { holder, level, pointers });
             let ExtentEntries::Index(list) = &node.entries else { return Ok(found) };
-            let next = list[list.partition_point(|index| index.block <= block).saturating_sub(1)].node;
+            let next =
+                list[list.partition_point(|index| index.block <= block).saturating_sub(1)].node;
             if holder == until {
                 return Ok(found);
             }
@@ -220,7 +249,12 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// Puts a new address into the pointer at a place; it must be there.
-    pub(super) fn set_pointer_at(&mut self, ino: Ino, at: PointerPlace, new: Address) -> Result<(), Error> {
+    pub(super) fn set_pointer_at(
+        &mut self,
+        ino: Ino,
+        at: PointerPlace,
+        new: Address,
+    ) -> Result<(), Error> {
         if matches!(new, Address::Physical(_)) {
             // what is dirty is written while the volume's own address still leads to it; this may
             // change the tree
@@ -295,7 +329,12 @@ impl<D: Scheduler> PointerWalk for Ext<D> {
         Ok(self.walk(ino_of(ino))?)
     }
 
-    fn rewrite_pointer(&mut self, ino: Number, at: PointerPlace, new: Address) -> Result<(), CallError> {
+    fn rewrite_pointer(
+        &mut self,
+        ino: Number,
+        at: PointerPlace,
+        new: Address,
+    ) -> Result<(), CallError> {
         self.change(|fs| Ok(fs.set_pointer_at(ino_of(ino), at, new)?))
     }
 }

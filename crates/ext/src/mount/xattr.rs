@@ -11,8 +11,8 @@ use super::Ext;
 use super::meta::Kind;
 use crate::error::{Corrupt, Error as Failure, Place};
 use crate::format::{
-    BlockAddr, Ino, Xattr, encode_inline_xattrs, encode_xattr_block, parse_inline_xattrs, parse_xattr_block,
-    set_xattr_refcount, xattr_block_header,
+    BlockAddr, Ino, Xattr, encode_inline_xattrs, encode_xattr_block, parse_inline_xattrs,
+    parse_xattr_block, set_xattr_refcount, xattr_block_header,
 };
 
 /// Attributes, by where they are.
@@ -83,7 +83,12 @@ impl<D: Scheduler> Ext<D> {
         Ok(())
     }
 
-    pub(super) fn remove_xattr(&mut self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn remove_xattr(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        name: &[u8],
+    ) -> Result<(), Error> {
         let wanted = named(name)?;
         let Stored { inside, block } = self.stored_xattrs(ino)?;
         let in_both = !inside.is_empty() && !block.is_empty();

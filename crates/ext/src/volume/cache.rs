@@ -7,7 +7,8 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Devirtualize, Lba,
+    BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Devirtualize,
+    Lba,
 };
 use dovetail_time::SimTime;
 
@@ -52,7 +53,14 @@ impl<D: BlockDevice> Blocks<D> {
     pub(crate) fn new(device: D, block_size: u32) -> Self {
         let (cache, redirected) = (HashMap::new(), BTreeMap::new());
         let places = Places::default();
-        Self { device, block_size: block_size.into(), places, now: SimTime::ZERO, cache, redirected }
+        Self {
+            device,
+            block_size: block_size.into(),
+            places,
+            now: SimTime::ZERO,
+            cache,
+            redirected,
+        }
     }
 
     /// Takes the volume's block size, once it is known.
@@ -106,7 +114,8 @@ impl<D: BlockDevice> Blocks<D> {
         let within = (start % BLOCK_SIZE) as usize;
         let mut whole = self.whole(Lba(start / BLOCK_SIZE))?;
         if escaped {
-            Arc::make_mut(&mut whole)[within..within + 4].copy_from_slice(&journal::MAGIC.to_be_bytes());
+            Arc::make_mut(&mut whole)[within..within + 4]
+                .copy_from_slice(&journal::MAGIC.to_be_bytes());
         }
         Ok(Block { whole, range: within..within + self.block_size as usize })
     }

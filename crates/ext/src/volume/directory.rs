@@ -7,8 +7,8 @@ use dovetail_vfs::kit::{Dots, PathError, all_entries, find_entry, whole_entries}
 use super::{Block, Volume};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, DirBlock, DirEntry, DirRecord, DxBlock, Incompat, Inode, InodeFlags, dir_block_checksums,
-    dx_block_checksums, dx_table_offset, name_hash,
+    BlockAddr, DirBlock, DirEntry, DirRecord, DxBlock, Incompat, Inode, InodeFlags,
+    dir_block_checksums, dx_block_checksums, dx_table_offset, name_hash,
 };
 
 /// Blocks of a directory that may be unreachable before the rest of it is given up: as many as a
@@ -95,7 +95,10 @@ impl<D: BlockDevice> Volume<D> {
                 found => return found,
             }
         }
-        find_entry(|take| self.for_each_entry(dir, |_, entry| take(entry)), |entry| entry.name == name)
+        find_entry(
+            |take| self.for_each_entry(dir, |_, entry| take(entry)),
+            |entry| entry.name == name,
+        )
     }
 
     fn find_in_block(
@@ -136,7 +139,8 @@ impl<D: BlockDevice> Volume<D> {
             let found = if levels == 0 {
                 self.find_in_block(dir, number, &block, name)?
             } else {
-                let below = DxBlock::parse_node(&block, dir.ino, number, self.dir_format().has_checksum)?;
+                let below =
+                    DxBlock::parse_node(&block, dir.ino, number, self.dir_format().has_checksum)?;
                 self.lookup_below(dir, &below, levels - 1, (hash, name))?
             };
             position += 1;
@@ -149,9 +153,14 @@ impl<D: BlockDevice> Volume<D> {
 
     /// The first block of directory `dir` from `from` on that is no hole: its number, and where it
     /// lies. An error comes with the block that cannot be found.
-    fn next_dir_block(&mut self, dir: &Inode, from: u64) -> Result<Option<(u32, BlockAddr)>, (u64, Error)> {
+    fn next_dir_block(
+        &mut self,
+        dir: &Inode,
+        from: u64,
+    ) -> Result<Option<(u32, BlockAddr)>, (u64, Error)> {
         // no directory has more blocks than its volume; a damaged size must not count for more
-        let end = (dir.size / u64::from(self.superblock.block_size())).min(self.superblock.blocks_count);
+        let end =
+            (dir.size / u64::from(self.superblock.block_size())).min(self.superblock.blocks_count);
         let mut block = from;
         while block < end {
             let run = self.run(dir, block).map_err(|error| (block, error))?;
@@ -171,12 +180,18 @@ impl<D: BlockDevice> Volume<D> {
         match self.run(dir, number.into())?.mapped.data() {
             Some(at) => self.checked_dir_block(dir, number, at),
             None => {
-                Err(Corrupt::Range { place, field: "blocks in the hole", found: 1, min: 0, max: 0 }.into())
+                Err(Corrupt::Range { place, field: "blocks in the hole", found: 1, min: 0, max: 0 }
+                    .into())
             }
         }
     }
 
-    fn checked_dir_block(&mut self, dir: &Inode, number: u32, at: BlockAddr) -> Result<Block, Error> {
+    fn checked_dir_block(
+        &mut self,
+        dir: &Inode,
+        number: u32,
+        at: BlockAddr,
+    ) -> Result<Block, Error> {
         let block = self.blocks.metadata(at)?;
         self.check_sum(dir, number, &block)?;
         Ok(block)
@@ -219,11 +234,18 @@ fn lost_behind(dir: &Inode, block: u64) -> Error {
 }
 
 /// Checks the checksum of a directory's block, of entries or of the index.
-pub(crate) fn check_dir_checksum(block: &[u8], dir: &Inode, number: u32, seed: u32) -> Result<(), Corrupt> {
+pub(crate) fn check_dir_checksum(
+    block: &[u8],
+    dir: &Inode,
+    number: u32,
+    seed: u32,
+) -> Result<(), Corrupt> {
     let place = Place::Directory(dir.ino, number);
     let of_index = dir.flags.has(InodeFlags::INDEX) && dx_table_offset(block).is_some();
-    let sums = if of_index { dx_block_checksums(block, seed) } else { dir_block_checksums(block, seed) };
-    let missing = Corrupt::Mismatch { place, field: "room for the checksum", found: 0, expected: 1 };
+    let sums =
+        if of_index { dx_block_checksums(block, seed) } else { dir_block_checksums(block, seed) };
+    let missing =
+        Corrupt::Mismatch { place, field: "room for the checksum", found: 0, expected: 1 };
     let (found, computed) = sums.ok_or(missing)?;
     Corrupt::check_checksum(place, found, computed)
 }

@@ -5,8 +5,8 @@ use dovetail_block::BlockDevice;
 use super::{Block, Volume};
 use crate::error::{Corrupt, Damage, Error, Place};
 use crate::format::{
-    BlockAddr, Extent, Group, GroupFlags, GroupNo, Ino, Inode, Xattr, check_extent, parse_inline_xattrs,
-    parse_xattr_block, xattr_block_checksums,
+    BlockAddr, Extent, Group, GroupFlags, GroupNo, Ino, Inode, Xattr, check_extent,
+    parse_inline_xattrs, parse_xattr_block, xattr_block_checksums,
 };
 
 impl<D: BlockDevice> Volume<D> {

@@ -6,8 +6,8 @@ use dovetail_block::BlockDevice;
 use super::Volume;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BlockAddr, Extent, ExtentEntries, ExtentIndex, ExtentNode, Inode, InodeFlags, PointerWay, blocks_below,
-    extent_block_checksums, pointer,
+    BlockAddr, Extent, ExtentEntries, ExtentIndex, ExtentNode, Inode, InodeFlags, PointerWay,
+    blocks_below, extent_block_checksums, pointer,
 };
 
 /// State of blocks of a file.
@@ -78,11 +78,18 @@ impl<D: BlockDevice> Volume<D> {
     }
 
     /// `block` belongs to a leaf whose blocks end before `limit`.
-    fn run_in_leaf(&self, list: &[Extent], block: u32, limit: u64, place: Place) -> Result<Run, Error> {
+    fn run_in_leaf(
+        &self,
+        list: &[Extent],
+        block: u32,
+        limit: u64,
+        place: Place,
+    ) -> Result<Run, Error> {
         let after = list.partition_point(|extent| extent.block <= block);
         let limit = list.get(after).map_or(limit, |next| u64::from(next.block).min(limit));
         let hole = Run { mapped: Mapped::Hole, len: limit.saturating_sub(block.into()).max(1) };
-        let Some(extent) = after.checked_sub(1).map(|i| list[i]).filter(|e| e.end() > block.into()) else {
+        let Some(extent) = after.checked_sub(1).map(|i| list[i]).filter(|e| e.end() > block.into())
+        else {
             return Ok(hole);
         };
         self.check_extent(&extent, place)?;
@@ -125,8 +132,9 @@ impl<D: BlockDevice> Volume<D> {
         for (level, &slot) in slots.iter().enumerate().skip(1) {
             let below = way.depth() - level as u32;
             if !at.is_some() {
-                let within: u64 =
-                    slots[level..].iter().fold(0, |sum, &slot| sum * u64::from(per_block) + u64::from(slot));
+                let within: u64 = slots[level..]
+                    .iter()
+                    .fold(0, |sum, &slot| sum * u64::from(per_block) + u64::from(slot));
                 let len = blocks_below(below + 1, per_block) - within;
                 return Ok(Run { mapped: Mapped::Hole, len });
             }
@@ -145,7 +153,10 @@ impl<D: BlockDevice> Volume<D> {
     fn run_of_list(&self, inode: &Inode, list: &[u32]) -> Result<Run, Error> {
         let first = list.first().copied().unwrap_or(0);
         let step = u32::from(first != 0);
-        let alike = list.iter().zip(0_u32..).take_while(|(at, n)| first.checked_add(n * step) == Some(**at));
+        let alike = list
+            .iter()
+            .zip(0_u32..)
+            .take_while(|(at, n)| first.checked_add(n * step) == Some(**at));
         let len = (alike.count() as u64).max(1);
         if first == 0 {
             return Ok(Run { mapped: Mapped::Hole, len });

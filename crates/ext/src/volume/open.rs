@@ -7,7 +7,9 @@ use dovetail_block::{BLOCK_SIZE, BlockDevice, Content};
 
 use super::{Blocks, Volume, backup};
 use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
-use crate::format::{BlockAddr, Compat, GroupNo, Incompat, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock};
+use crate::format::{
+    BlockAddr, Compat, GroupNo, Incompat, SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE, Superblock,
+};
 use crate::journal::{JournalError, JournalExtent, JournalMap, JournalSuperblock, replay};
 
 /// Blocks of a journal at most, the limit of mke2fs.
@@ -60,8 +62,10 @@ impl<D: BlockDevice> Volume<D> {
         if superblock.incompat.has(Incompat::DEVIRTUALIZED) && !blocks.follow_places() {
             return Err(Incompatible::Devirtualized.into());
         }
-        let (found, expected) =
-            (blocks.bytes(), superblock.blocks_count.saturating_mul(superblock.block_size().into()));
+        let (found, expected) = (
+            blocks.bytes(),
+            superblock.blocks_count.saturating_mul(superblock.block_size().into()),
+        );
         if found < expected {
             return Err(Damage::Truncated { found, expected }.into());
         }
@@ -74,7 +78,8 @@ impl<D: BlockDevice> Volume<D> {
         let superblock = self.journal_superblock(&map)?;
         let found = replay(&superblock, |at| self.journal_block(&map, at))?;
         let blocks = self.superblock.blocks_count;
-        let mut beyond = found.copies.range(blocks..).filter(|(block, _)| !self.blocks.has_place(**block));
+        let mut beyond =
+            found.copies.range(blocks..).filter(|(block, _)| !self.blocks.has_place(**block));
         if let Some((&block, _)) = beyond.next() {
             return Err(JournalError::Target { block, blocks }.into());
         }
@@ -86,7 +91,8 @@ impl<D: BlockDevice> Volume<D> {
             .collect();
         let (transactions, blocks) = (found.transactions, redirected.len() as u64);
         let recovery = Recovery { transactions, blocks };
-        self.recovery = Some(recovery).filter(|recovery| self.backup.is_none() || recovery.blocks > 0);
+        self.recovery =
+            Some(recovery).filter(|recovery| self.backup.is_none() || recovery.blocks > 0);
         self.blocks.redirect(redirected);
         match self.read_superblock_again() {
             // not in the journal: the first one is as damaged as before
@@ -102,14 +108,19 @@ impl<D: BlockDevice> Volume<D> {
         let start = (SUPERBLOCK_OFFSET % block_size) as usize;
         let Some(bytes) = block[start..].first_chunk() else { return Ok(()) };
         let recovered = Superblock::parse_on_drive(bytes, GroupNo(0))?;
-        let same =
-            |s: &Superblock| (s.log_block_size, s.blocks_count, s.blocks_per_group, s.inodes_per_group);
+        let same = |s: &Superblock| {
+            (s.log_block_size, s.blocks_count, s.blocks_per_group, s.inodes_per_group)
+        };
         let place = Place::Superblock(GroupNo(0));
         if same(&recovered) != same(&self.superblock) {
             let (found, expected) = (recovered.blocks_count, self.superblock.blocks_count);
-            return Err(
-                Corrupt::Mismatch { place, field: "s_blocks_count in the journal", found, expected }.into()
-            );
+            return Err(Corrupt::Mismatch {
+                place,
+                field: "s_blocks_count in the journal",
+                found,
+                expected,
+            }
+            .into());
         }
         self.superblock = recovered;
         Ok(())
@@ -121,7 +132,9 @@ impl<D: BlockDevice> Volume<D> {
     /// [`Incompatible::ExternalJournal`]; a journal with holes, or of a size that none has; a
     /// damaged inode.
     pub fn journal_map(&mut self) -> Result<JournalMap, Error> {
-        if !self.superblock.compat.has(Compat::HAS_JOURNAL) || !self.superblock.journal_ino.is_some() {
+        if !self.superblock.compat.has(Compat::HAS_JOURNAL)
+            || !self.superblock.journal_ino.is_some()
+        {
             return Err(Incompatible::ExternalJournal.into());
         }
         let inode = self.inode(self.superblock.journal_ino)?;

@@ -47,7 +47,9 @@ pub fn run(name: &str, arguments: &[&str]) -> Output {
     let mut program = Program::new(name);
     program.env("PATH", path).env("LC_ALL", "C").args(arguments);
     let output = program.stdin(Stdio::null()).output();
-    output.unwrap_or_else(|error| panic!("{name}: {error}; install it with: apt-get install e2fsprogs"))
+    output.unwrap_or_else(|error| {
+        panic!("{name}: {error}; install it with: apt-get install e2fsprogs")
+    })
 }
 
 /// Runs a program of e2fsprogs and returns what it printed; it must succeed.
@@ -109,10 +111,15 @@ impl TempImage {
     pub fn check_clean(&self) {
         let output = run("e2fsck", &["-f", "-n", self.text()]);
         let text = String::from_utf8_lossy(&output.stdout);
-        let known =
-            |line: &str| line.starts_with("Pass ") || line.contains(" files (") || line.trim().is_empty();
+        let known = |line: &str| {
+            line.starts_with("Pass ") || line.contains(" files (") || line.trim().is_empty()
+        };
         let strange: Vec<_> = text.lines().filter(|line| !known(line)).collect();
-        assert!(output.status.code() == Some(0) && strange.is_empty(), "{:?}: {text}", output.status);
+        assert!(
+            output.status.code() == Some(0) && strange.is_empty(),
+            "{:?}: {text}",
+            output.status
+        );
     }
 }
 

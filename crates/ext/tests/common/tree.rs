@@ -21,8 +21,9 @@ pub fn bytes(seed: u64, len: usize) -> Vec<u8> {
 
 /// Files of many sizes, holes, many names, links, attributes, below `root`.
 pub fn populate(root: &Path) {
-    for (n, size) in
-        [0, 1, 59, 60, 1023, 1024, 1025, 12 << 10, 13 << 10, 300 << 10, 2 << 20].into_iter().enumerate()
+    for (n, size) in [0, 1, 59, 60, 1023, 1024, 1025, 12 << 10, 13 << 10, 300 << 10, 2 << 20]
+        .into_iter()
+        .enumerate()
     {
         fs::write(root.join(format!("size-{size}")), bytes(n as u64, size)).unwrap();
     }

@@ -27,7 +27,10 @@ pub(crate) fn seeds() -> Vec<Seed> {
             "large blocks",
             crashed(small_image("-t ext4 -J size=4 -b 4096 -O ^metadata_csum,uninit_bg", 8)),
         ),
-        Seed::new("checksums", crashed(small_image("-t ext4 -J size=1 -b 1024 -O ^resize_inode", 9))),
+        Seed::new(
+            "checksums",
+            crashed(small_image("-t ext4 -J size=1 -b 1024 -O ^resize_inode", 9)),
+        ),
         Seed::new("kernel, ext3", kernel_image("ext3-default")),
         Seed::new("kernel, ext4", kernel_image("ext4-default")),
         Seed::new("kernel, ext3, not unmounted", kernel_image("ext3-crash")),
@@ -62,7 +65,8 @@ fn small_image(kind: &str, seed: u64) -> MemoryDevice {
 /// orphans.
 fn crashed(image: MemoryDevice) -> MemoryDevice {
     let mut subject = Subject::new(mount(image));
-    let mut operations = Generator::new(1, Profile { file_end: 100_000, many: 0, ..Profile::default() });
+    let mut operations =
+        Generator::new(1, Profile { file_end: 100_000, many: 0, ..Profile::default() });
     for _ in 0..150 {
         let _ = subject.apply(&operations.next_step());
     }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice};
+use dovetail_block::{
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice,
+};
 use dovetail_ext::format::Superblock;
 use dovetail_time::{Rng, SimTime};
 
@@ -34,7 +36,11 @@ impl BlockDevice for Input<'_> {
         if let Command::Read { range, .. } | Command::Write { range, .. } = &command {
             self.blocks += range.blocks;
         }
-        assert!(self.blocks < self.seed.max_blocks, "hangs: {} blocks were read and written", self.blocks);
+        assert!(
+            self.blocks < self.seed.max_blocks,
+            "hangs: {} blocks were read and written",
+            self.blocks
+        );
         self.image.submit(at, command)
     }
 }
@@ -44,7 +50,13 @@ dovetail_block::performs_at_once!(Input<'_>);
 impl Seed {
     pub(crate) fn new(name: &'static str, image: MemoryDevice) -> Self {
         let max_blocks = 40 * image.used().count() as u64 + 20_000;
-        Self { name, superblock: superblock(&image), structures: structures(&image), image, max_blocks }
+        Self {
+            name,
+            superblock: superblock(&image),
+            structures: structures(&image),
+            image,
+            max_blocks,
+        }
     }
 
     pub(crate) fn sound(&self) -> Input<'_> {
@@ -95,9 +107,12 @@ impl Input<'_> {
     }
 
     fn mutate(&mut self, rng: &mut Rng) {
-        let structure = &self.seed.structures[rng.below(self.seed.structures.len() as u64) as usize];
-        let mut pick = |ranges: &[Range<u64>]| ranges[rng.below(ranges.len() as u64) as usize].clone();
-        let (one, other, field) = (pick(&structure.parts), pick(&structure.parts), pick(&structure.fields));
+        let structure =
+            &self.seed.structures[rng.below(self.seed.structures.len() as u64) as usize];
+        let mut pick =
+            |ranges: &[Range<u64>]| ranges[rng.below(ranges.len() as u64) as usize].clone();
+        let (one, other, field) =
+            (pick(&structure.parts), pick(&structure.parts), pick(&structure.fields));
         let len = (one.end - one.start) as usize;
         match rng.below(16) {
             0 => self.bytes(one)[rng.below(len as u64) as usize] ^= 1 << rng.below(8),
@@ -125,7 +140,8 @@ impl Input<'_> {
         if big_endian {
             old[..size].reverse();
         }
-        let mut new = value(u64::from_le_bytes(old), (blocks, superblock.inodes_count), rng).to_le_bytes();
+        let mut new =
+            value(u64::from_le_bytes(old), (blocks, superblock.inodes_count), rng).to_le_bytes();
         if big_endian {
             new[..size].reverse();
         }

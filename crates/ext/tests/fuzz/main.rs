@@ -47,7 +47,10 @@ fn use_input(input: &mut Input<'_>, rng: &mut Rng) -> Verdict {
     mounting::change(input.rewound(), rng);
     if verdict == Verdict::Clean && input.is_judged_whole() {
         let after = checked(input.rewound());
-        assert!(!matches!(after, Verdict::Damaged(_)), "changes to a clean volume made errors: {after:?}");
+        assert!(
+            !matches!(after, Verdict::Damaged(_)),
+            "changes to a clean volume made errors: {after:?}"
+        );
     }
     verdict
 }

@@ -11,7 +11,8 @@ use dovetail_time::{Rng, SimTime};
 fn options(rng: &mut Rng) -> MkfsOptions {
     let kind = [Kind::Ext2, Kind::Ext3, Kind::Ext4][rng.below(3) as usize];
     let mut options = MkfsOptions::new(kind);
-    let (block, ratio, journal) = (1024 << rng.below(4), 1 << (9 + rng.below(19)), 900 + rng.below(5000));
+    let (block, ratio, journal) =
+        (1024 << rng.below(4), 1 << (9 + rng.below(19)), 900 + rng.below(5000));
     let mut perhaps = |value: u64| (rng.below(3) > 0).then_some(value as u32);
     options.block_size = perhaps(block);
     options.inode_ratio = perhaps(ratio);

@@ -48,7 +48,11 @@ pub(crate) fn checked(input: &mut Input<'_>) -> Verdict {
     match check(input, Options { kept_per_kind: 100 }) {
         Ok(report) if report.is_clean() => {
             let awaits = |finding: &Finding| matches!(finding, Finding::AwaitsRecovery { .. });
-            if report.findings.iter().any(awaits) { Verdict::AwaitsRecovery } else { Verdict::Clean }
+            if report.findings.iter().any(awaits) {
+                Verdict::AwaitsRecovery
+            } else {
+                Verdict::Clean
+            }
         }
         Ok(report) => Verdict::Damaged(format!("{:?}", report.findings)),
         Err(error) => Verdict::Damaged(error.to_string()),

@@ -65,7 +65,8 @@ pub(crate) fn structures(image: &MemoryDevice) -> Vec<Structure> {
     let groups: Vec<_> = (0..superblock.group_count()).map(GroupNo).collect();
     let descriptors = groups.iter().map(|&group| descriptor(&superblock, group)).collect();
     all.push(table(descriptors, GROUP));
-    let inodes = groups.iter().flat_map(|&group| inodes(image, &superblock, group)).collect::<Vec<_>>();
+    let inodes =
+        groups.iter().flat_map(|&group| inodes(image, &superblock, group)).collect::<Vec<_>>();
     all.push(table(inodes.clone(), INODE));
     if superblock.inode_size >= 256 {
         all.push(table(inodes, INODE_TAIL));
@@ -108,8 +109,11 @@ fn inodes(image: &MemoryDevice, superblock: &Superblock, group: GroupNo) -> Vec<
     let descriptor = bytes(image, &descriptor(superblock, group)).unwrap();
     let table = u64::from(word(&descriptor, 8)) * u64::from(superblock.block_size());
     let size = u64::from(superblock.inode_size);
-    let slots = (0..u64::from(superblock.inodes_per_group)).map(|n| table + n * size..table + (n + 1) * size);
-    slots.filter(|slot| bytes(image, slot).is_some_and(|slot| slot.iter().any(|&byte| byte != 0))).collect()
+    let slots = (0..u64::from(superblock.inodes_per_group))
+        .map(|n| table + n * size..table + (n + 1) * size);
+    slots
+        .filter(|slot| bytes(image, slot).is_some_and(|slot| slot.iter().any(|&byte| byte != 0)))
+        .collect()
 }
 
 /// Blocks of `size` bytes by what they begin with: nodes of extent trees, directories, attributes,
@@ -118,7 +122,8 @@ fn inodes(image: &MemoryDevice, superblock: &Superblock, group: GroupNo) -> Vec<
 fn blocks(image: &MemoryDevice, size: u64) -> Vec<Structure> {
     let (mut extents, mut directories, mut attributes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut journal, mut numbers, mut entries) = (Vec::new(), Vec::new(), Vec::new());
-    let used = image.used().flat_map(|(lba, _)| (0..4096 / size).map(move |n| lba.0 * 4096 + n * size));
+    let used =
+        image.used().flat_map(|(lba, _)| (0..4096 / size).map(move |n| lba.0 * 4096 + n * size));
     for block in used.map(|start| start..start + size) {
         let Some(content) = bytes(image, &block) else { continue };
         match (word(&content, 0), half(&content, 0)) {

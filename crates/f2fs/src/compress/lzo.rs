@@ -220,7 +220,10 @@ mod tests {
         assert_eq!(decode(&[], 9), Err(LzoError::Ends));
         assert_eq!(decode(&[&[21, b'a', b'b', b'c']], 9), Err(LzoError::Ends));
         assert_eq!(decode(&[&[18, b'a'], &END], 0), Err(LzoError::TooLong));
-        assert_eq!(decode(&[&[18, b'a'], &[0x20, 0, 0, 0, 1, 0, 0], &END], 9), Err(LzoError::TooLong));
+        assert_eq!(
+            decode(&[&[18, b'a'], &[0x20, 0, 0, 0, 1, 0, 0], &END], 9),
+            Err(LzoError::TooLong)
+        );
         assert_eq!(decode(&[&[18, b'a'], &[64, 9], &END], 9), Err(LzoError::Distance));
         assert_eq!(decode(&[&[18, b'a'], &END, &[0]], 9), Err(LzoError::Trailing));
     }

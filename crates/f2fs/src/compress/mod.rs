@@ -20,7 +20,9 @@ pub(crate) fn decompress(
 ) -> Option<Result<usize, String>> {
     match algorithm {
         // the stream itself says whether it has runs of zeros
-        CompressAlgorithm::LZO | CompressAlgorithm::LZO_RLE => Some(told(lzo::decompress(stream, into))),
+        CompressAlgorithm::LZO | CompressAlgorithm::LZO_RLE => {
+            Some(told(lzo::decompress(stream, into)))
+        }
         CompressAlgorithm::LZ4 => Some(told(lz4_flex::block::decompress_into(stream, into))),
         CompressAlgorithm::ZSTD => Some(told(unzstd(stream, into))),
         _ => None,

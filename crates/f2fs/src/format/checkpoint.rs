@@ -5,12 +5,14 @@ use std::fmt;
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
+};
 
 use super::layout::prove_layout;
 use super::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CRC_SEED, SegNo, Superblock, Variant, crc32, iplfs_checkpoint,
-    u32_at,
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CRC_SEED, SegNo, Superblock, Variant, crc32,
+    iplfs_checkpoint, u32_at,
 };
 use crate::error::{Corrupt, Place};
 
@@ -128,10 +130,11 @@ const FLAG_NAMES: [&str; 15] = [
 
 impl fmt::Display for CheckpointFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = (0..32).filter(|bit| self.0 >> bit & 1 == 1).map(|bit| match FLAG_NAMES.get(bit) {
-            Some(name) => (*name).to_string(),
-            None => format!("bit {bit}"),
-        });
+        let names =
+            (0..32).filter(|bit| self.0 >> bit & 1 == 1).map(|bit| match FLAG_NAMES.get(bit) {
+                Some(name) => (*name).to_string(),
+                None => format!("bit {bit}"),
+            });
         f.write_str(&names.collect::<Vec<_>>().join(","))
     }
 }
@@ -374,14 +377,18 @@ fn bitmap_starts(flags: CheckpointFlags, superblock: &Superblock) -> (usize, usi
 }
 
 fn check_layout(raw: &RawCheckpoint, place: Place, superblock: &Superblock) -> Result<(), Corrupt> {
-    let (sit, nat) = (bitmap_bytes(superblock.segment_count_sit), bitmap_bytes(superblock.segment_count_nat));
+    let (sit, nat) =
+        (bitmap_bytes(superblock.segment_count_sit), bitmap_bytes(superblock.segment_count_nat));
     Corrupt::check_equal(place, "sit_ver_bitmap_bytesize", raw.sit_ver_bitmap_bytesize, sit)?;
     Corrupt::check_equal(place, "nat_ver_bitmap_bytesize", raw.nat_ver_bitmap_bytesize, nat)?;
     let total = raw.cp_pack_total_block_count;
     Corrupt::check_range(place, "cp_pack_total_block_count", total, (3, BLOCKS_IN_SEGMENT.into()))?;
     let flags = CheckpointFlags(raw.ckpt_flags.get());
-    let nodes =
-        if flags.has(CheckpointFlags::UMOUNT) || flags.has(CheckpointFlags::FASTBOOT) { 3 } else { 0 };
+    let nodes = if flags.has(CheckpointFlags::UMOUNT) || flags.has(CheckpointFlags::FASTBOOT) {
+        3
+    } else {
+        0
+    };
     let data = if flags.has(CheckpointFlags::COMPACT) { 1 } else { 3 };
     let first = 1 + u64::from(superblock.cp_payload);
     let last = u64::from(total).saturating_sub(1 + nodes + data);
@@ -390,11 +397,20 @@ fn check_layout(raw: &RawCheckpoint, place: Place, superblock: &Superblock) -> R
 
 /// Logs 0 to 5 write in the main area. A volume of fewer logs leaves the others at a segment number
 /// of all ones.
-fn check_logs(checkpoint: &Checkpoint, place: Place, superblock: &Superblock) -> Result<(), Corrupt> {
+fn check_logs(
+    checkpoint: &Checkpoint,
+    place: Place,
+    superblock: &Superblock,
+) -> Result<(), Corrupt> {
     let last = u64::from(superblock.segment_count_main - 1);
     for log in checkpoint.logs.iter().filter(|log| log.segment.0 != u32::MAX) {
         Corrupt::check_range(place, "cur_segno", log.segment.0, (0, last))?;
-        Corrupt::check_range(place, "cur_blkoff", log.offset, (0, u64::from(BLOCKS_IN_SEGMENT) - 1))?;
+        Corrupt::check_range(
+            place,
+            "cur_blkoff",
+            log.offset,
+            (0, u64::from(BLOCKS_IN_SEGMENT) - 1),
+        )?;
     }
     Ok(())
 }
@@ -414,7 +430,11 @@ impl Bitmaps {
     ///
     /// # Errors
     /// Bitmaps that do not fit in there.
-    pub fn parse(pack: &[u8], checkpoint: &Checkpoint, superblock: &Superblock) -> Result<Self, Corrupt> {
+    pub fn parse(
+        pack: &[u8],
+        checkpoint: &Checkpoint,
+        superblock: &Superblock,
+    ) -> Result<Self, Corrupt> {
         if superblock.variant == Variant::Iplfs {
             return iplfs_checkpoint::bitmaps(pack, Place::Checkpoint(checkpoint.pack), superblock);
         }

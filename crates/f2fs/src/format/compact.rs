@@ -79,7 +79,10 @@ pub fn compact_summaries(
 
 /// The first so many entries of each log (512 at most); the others, and what lies beyond the last
 /// of `blocks`, have no owner.
-pub fn parse_compact(blocks: &[impl Borrow<BlockBytes>], counts: [usize; 3]) -> [Box<[Summary; 512]>; 3] {
+pub fn parse_compact(
+    blocks: &[impl Borrow<BlockBytes>],
+    counts: [usize; 3],
+) -> [Box<[Summary; 512]>; 3] {
     let mut next = 0;
     counts.map(|count| {
         let mut entries = Box::new([Summary::default(); 512]);
@@ -123,7 +126,8 @@ mod tests {
         let logs = [entries(1000), entries(2000), entries(3000)];
         let given = [(&*logs[0], counts[0]), (&*logs[1], counts[1]), (&*logs[2], counts[2])];
         let nat = [(Nid(9), NatEntry { version: 1, ino: Nid(9), address: BlockAddr(77) })];
-        let sit = [(SegNo(4), SitEntry { valid_blocks: 0, log: 5, valid_map: [0; 64], mtime_s: 3 })];
+        let sit =
+            [(SegNo(4), SitEntry { valid_blocks: 0, log: 5, valid_map: [0; 64], mtime_s: 3 })];
         let blocks = compact_summaries(given, &nat, &sit);
         assert_eq!(compact_journals(&blocks[0]), (nat.to_vec(), sit.to_vec()));
         assert_eq!(compact_journal_counts(&blocks[0]), (1, 1));
@@ -137,7 +141,8 @@ mod tests {
 
     #[test]
     fn entries_of_three_logs_are_read_back_from_one_or_two_blocks() {
-        for counts in [[0, 0, 0], [1, 2, 3], [439, 0, 0], [0, 440, 0], [0, 512, 511], [512, 1, 510]] {
+        for counts in [[0, 0, 0], [1, 2, 3], [439, 0, 0], [0, 440, 0], [0, 512, 511], [512, 1, 510]]
+        {
             assert_eq!(compact_block_count(counts), Some(round_trip(counts)), "{counts:?}");
         }
         assert_eq!(compact_block_count([512, 511, 1]), None);

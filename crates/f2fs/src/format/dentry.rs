@@ -110,7 +110,10 @@ impl<'a> DentryBlock<'a> {
     ///
     /// # Errors
     /// As [`Self::entries`].
-    pub fn entries_from(self, slot: usize) -> impl Iterator<Item = Result<(usize, DirEntry), Corrupt>> + 'a {
+    pub fn entries_from(
+        self,
+        slot: usize,
+    ) -> impl Iterator<Item = Result<(usize, DirEntry), Corrupt>> + 'a {
         let mut next = self.next_start(slot);
         std::iter::from_fn(move || {
             let slot = (next..self.count).find(|&slot| lsb_first(self.bitmap, slot))?;
@@ -219,7 +222,12 @@ impl<'a> DentryBlock<'a> {
             let name = dovetail_vfs::shown(&name);
             return Err(Corrupt::Name { dir: self.dir, name });
         }
-        Ok(DirEntry { name, ino: self.ino(slot), file_type: self.file_type(slot), hash: self.hash(slot) })
+        Ok(DirEntry {
+            name,
+            ino: self.ino(slot),
+            file_type: self.file_type(slot),
+            hash: self.hash(slot),
+        })
     }
 }
 
@@ -254,7 +262,10 @@ mod tests {
         block[30 + 213 * 11 + 8] = 1;
         assert!(DentryBlock::block(&block, Nid(3)).entries().next().unwrap().is_err(), "NUL");
         block[2384 + 213 * 8] = b'a';
-        assert_eq!(DentryBlock::block(&block, Nid(3)).entries().next().unwrap().unwrap().name, b"a");
+        assert_eq!(
+            DentryBlock::block(&block, Nid(3)).entries().next().unwrap().unwrap().name,
+            b"a"
+        );
     }
 
     #[test]
@@ -283,12 +294,18 @@ mod tests {
                 assert_eq!(listed.len(), 4, "{bad} {value:?}: {listed:?}");
                 assert!(listed[bad].is_err(), "{bad} {value:?}");
                 let whole: Vec<_> = listed.into_iter().filter_map(Result::ok).collect();
-                let found = |from| block.entries_from(from).filter_map(Result::ok).collect::<Vec<_>>();
+                let found =
+                    |from| block.entries_from(from).filter_map(Result::ok).collect::<Vec<_>>();
                 for (n, (slot, _)) in whole.iter().enumerate() {
                     assert_eq!(found(slot + 1), whole[n + 1..], "going on behind slot {slot}");
                 }
                 let expected = (0..4).filter(|&n| n != bad).map(|n| names[n]);
-                assert!(whole.iter().map(|(_, entry)| entry.name.as_slice()).eq(expected.map(str::as_bytes)));
+                assert!(
+                    whole
+                        .iter()
+                        .map(|(_, entry)| entry.name.as_slice())
+                        .eq(expected.map(str::as_bytes))
+                );
             }
         }
     }

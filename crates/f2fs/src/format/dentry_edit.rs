@@ -37,7 +37,13 @@ impl<'a> DentryBlockMut<'a> {
 
     /// Adds an entry in the first slots side by side that are free and enough for `name` (1 to 255
     /// bytes). Returns the first of them; `None` if there is no room.
-    pub fn insert(&mut self, name: &[u8], hash: u32, ino: Nid, file_type: FileType) -> Option<usize> {
+    pub fn insert(
+        &mut self,
+        name: &[u8],
+        hash: u32,
+        ino: Nid,
+        file_type: FileType,
+    ) -> Option<usize> {
         let slots = dentry_slots(name.len());
         let slot = self.free_run(slots)?;
         for i in slot..slot + slots {
@@ -184,7 +190,11 @@ mod tests {
     }
 
     fn listed(entries: DentryBlock<'_>) -> BTreeMap<Vec<u8>, u32> {
-        entries.entries().map(|entry| entry.unwrap()).map(|entry| (entry.name, entry.ino.0)).collect()
+        entries
+            .entries()
+            .map(|entry| entry.unwrap())
+            .map(|entry| (entry.name, entry.ino.0))
+            .collect()
     }
 
     /// Inserts the names that are missing, removes those that are there, and compares with a map.
@@ -269,6 +279,9 @@ mod tests {
 
     #[test]
     fn a_name_without_bytes_has_no_room() {
-        assert_eq!(DentryBlockMut::block(&mut [0; BLOCK]).insert(b"", 0, Nid(3), FileType::FIFO), None);
+        assert_eq!(
+            DentryBlockMut::block(&mut [0; BLOCK]).insert(b"", 0, Nid(3), FileType::FIFO),
+            None
+        );
     }
 }

@@ -100,8 +100,12 @@ mod tests {
         log_extent(&mut log, Extent { start: BlockAddr(1 << 58 | 7), blocks: 3 });
         assert_eq!(log, [7, 0, 0, 0, 0, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0, 0]);
         log_bitmap(&mut log, BlockAddr(64), &[0b1011]);
-        assert_eq!(log[16..], [64, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x80, 11, 0, 0, 0, 0, 0, 0, 0]);
-        let found: Vec<_> = parse_discard_log(&log).iter().map(|one| (one.start.0, one.blocks)).collect();
+        assert_eq!(
+            log[16..],
+            [64, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0x80, 11, 0, 0, 0, 0, 0, 0, 0]
+        );
+        let found: Vec<_> =
+            parse_discard_log(&log).iter().map(|one| (one.start.0, one.blocks)).collect();
         assert_eq!(found, [(1 << 58 | 7, 3), (64, 2), (67, 1)]);
         assert_eq!(parse_discard_log(&log[..35]).len(), 1, "a bitmap without words");
         assert!(parse_discard_log(&[0xFF; 100]).len() <= 100, "a length beyond the end");

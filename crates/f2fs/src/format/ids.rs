@@ -22,7 +22,11 @@ impl BlockAddr {
 
     /// Decodes an address of four bytes. The marks are the two highest values of any width.
     pub const fn narrow(stored: u32) -> Self {
-        if stored >= 0xFFFF_FFFE { Self(stored as u64 | 0xFFFF_FFFF << 32) } else { Self(stored as u64) }
+        if stored >= 0xFFFF_FFFE {
+            Self(stored as u64 | 0xFFFF_FFFF << 32)
+        } else {
+            Self(stored as u64)
+        }
     }
 
     /// The lower four bytes: all of an address of F2FS.

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
+};
 
 use super::layout::prove_layout;
-use super::{BlockAddr, CompressAlgorithm, FileType, Footer, Nid, Superblock, Variant, crc32, u32_at};
+use super::{
+    BlockAddr, CompressAlgorithm, FileType, Footer, Nid, Superblock, Variant, crc32, u32_at,
+};
 use crate::error::{Corrupt, Place};
 
 /// Byte at which the area of the pointers begins; extra attributes, if any, come first in it.
@@ -206,7 +210,11 @@ impl Inode {
     ///
     /// # Errors
     /// The checksum, or a field that is wrong. The footer is the caller's.
-    pub fn parse(block: Arc<BlockBytes>, ino: Nid, superblock: &Superblock) -> Result<Self, Corrupt> {
+    pub fn parse(
+        block: Arc<BlockBytes>,
+        ino: Nid,
+        superblock: &Superblock,
+    ) -> Result<Self, Corrupt> {
         let raw: &RawInode = transmute_ref!(&*block);
         let geometry = check_geometry(raw, ino, superblock)?;
         check_checksum(raw, &block, ino, superblock, geometry.extra_words)?;
@@ -270,7 +278,11 @@ impl Inode {
 
     /// Area for inline xattrs; empty if there is no room for them.
     pub fn inline_xattrs(&self) -> &[u8] {
-        if self.inline.has(InlineFlags::XATTR) { &self.block[self.geometry.inline_xattrs()] } else { &[] }
+        if self.inline.has(InlineFlags::XATTR) {
+            &self.block[self.geometry.inline_xattrs()]
+        } else {
+            &[]
+        }
     }
 
     /// The device that a device file stands for: major and minor number.
@@ -287,12 +299,16 @@ impl Inode {
 
     fn decode_extra(&mut self, raw: &RawInode, superblock: &Superblock) {
         let extra = &raw.extra;
-        let has =
-            |feature, end: usize| superblock.features.has(feature) && self.geometry.extra_words * 4 >= end;
+        let has = |feature, end: usize| {
+            superblock.features.has(feature) && self.geometry.extra_words * 4 >= end
+        };
         self.project = has(super::Features::PROJECT_QUOTA, 8).then(|| extra.i_projid.get());
         self.crtime = has(super::Features::INODE_CRTIME, 24)
             .then(|| Timestamp::new(extra.i_crtime, extra.i_crtime_nsec));
-        if has(super::Features::COMPRESSION, 36) && self.flags.has(InodeFlags::COMPRESSED) && !self.is_dir() {
+        if has(super::Features::COMPRESSION, 36)
+            && self.flags.has(InodeFlags::COMPRESSED)
+            && !self.is_dir()
+        {
             self.cluster_blocks = 1_u32.checked_shl(extra.i_log_cluster_size.into()).unwrap_or(0);
             self.compression = CompressAlgorithm(extra.i_compress_algorithm);
             self.cluster_checksum = extra.i_compress_flag.get() & COMPRESS_CHECKSUM != 0;
@@ -451,7 +467,11 @@ fn check_geometry(raw: &RawInode, ino: Nid, superblock: &Superblock) -> Result<G
         return Ok(Geometry { variant, extra_words, xattr_words: words.into() });
     }
     let reserved = inline.has(InlineFlags::XATTR) || inline.has(InlineFlags::DENTRY);
-    Ok(Geometry { variant, extra_words, xattr_words: if reserved { DEFAULT_XATTR_WORDS } else { 0 } })
+    Ok(Geometry {
+        variant,
+        extra_words,
+        xattr_words: if reserved { DEFAULT_XATTR_WORDS } else { 0 },
+    })
 }
 
 fn check_checksum(

@@ -6,13 +6,15 @@
 
 use dovetail_block::{AREA_BLOCKS, BlockBytes};
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
+};
 
 use super::layout::prove_layout;
 use super::nat::RawWideEntry;
 use super::{
-    BLOCK, Bitmaps, BlockAddr, CRC_SEED, Checkpoint, CheckpointFlags, LogPosition, NatEntry, NatJournal, Nid,
-    Superblock, crc32,
+    BLOCK, Bitmaps, BlockAddr, CRC_SEED, Checkpoint, CheckpointFlags, LogPosition, NatEntry,
+    NatJournal, Nid, Superblock, crc32,
 };
 use crate::error::{Corrupt, Place};
 
@@ -74,7 +76,11 @@ pub(crate) const fn iplfs_payload(nat_blocks: u32) -> u32 {
 }
 
 /// Decodes and checks the head, or the tail, of pack number `pack`.
-pub(super) fn parse(block: &BlockBytes, pack: u32, superblock: &Superblock) -> Result<Checkpoint, Corrupt> {
+pub(super) fn parse(
+    block: &BlockBytes,
+    pack: u32,
+    superblock: &Superblock,
+) -> Result<Checkpoint, Corrupt> {
     let raw: &RawIplfsHead = transmute_ref!(block);
     let place = Place::Checkpoint(pack);
     let checksum = crc32(CRC_SEED, &block[..CHECKSUM_OFFSET]);
@@ -84,11 +90,21 @@ pub(super) fn parse(block: &BlockBytes, pack: u32, superblock: &Superblock) -> R
 }
 
 /// The NAT's version bitmap, from the head and its payload one after the other.
-pub(super) fn bitmaps(pack: &[u8], place: Place, superblock: &Superblock) -> Result<Bitmaps, Corrupt> {
+pub(super) fn bitmaps(
+    pack: &[u8],
+    place: Place,
+    superblock: &Superblock,
+) -> Result<Bitmaps, Corrupt> {
     let bytes = bitmap_bytes(superblock);
-    let start = if superblock.cp_payload == 0 { std::mem::offset_of!(RawIplfsHead, bitmap) } else { BLOCK };
+    let start =
+        if superblock.cp_payload == 0 { std::mem::offset_of!(RawIplfsHead, bitmap) } else { BLOCK };
     let limit = if superblock.cp_payload == 0 { CHECKSUM_OFFSET } else { pack.len() };
-    Corrupt::check_range(place, "the version bitmap's end", (start + bytes) as u64, (0, limit as u64))?;
+    Corrupt::check_range(
+        place,
+        "the version bitmap's end",
+        (start + bytes) as u64,
+        (0, limit as u64),
+    )?;
     Ok(Bitmaps {
         sit: Vec::new(),
         nat: pack.get(start..start + bytes).map(<[u8]>::to_vec).unwrap_or_default(),
@@ -142,15 +158,26 @@ impl RawIplfsHead {
     fn check(&self, place: Place, superblock: &Superblock) -> Result<(), Corrupt> {
         let range = |field, found: U32, limits| Corrupt::check_range(place, field, found, limits);
         let bytes = bitmap_bytes(superblock) as u64;
-        Corrupt::check_equal(place, "nat_ver_bitmap_bytesize", self.nat_ver_bitmap_bytesize, bytes)?;
-        let (first, pack) = (1 + u64::from(superblock.cp_payload), u64::from(superblock.pack_blocks));
+        Corrupt::check_equal(
+            place,
+            "nat_ver_bitmap_bytesize",
+            self.nat_ver_bitmap_bytesize,
+            bytes,
+        )?;
+        let (first, pack) =
+            (1 + u64::from(superblock.cp_payload), u64::from(superblock.pack_blocks));
         range("cp_pack_total_block_count", self.cp_pack_total_block_count, (first + 1, pack))?;
         let last = u64::from(self.cp_pack_total_block_count) - 1;
         let orphans = first + u64::from(superblock.orphan_blocks());
         range("discard_log_start", self.discard_log_start, (first, last.min(orphans)))?;
         let room = (last - u64::from(self.discard_log_start)) * BLOCK as u64;
         Corrupt::check_range(place, "discard_log_bytes", self.discard_log_bytes, (0, room))?;
-        Corrupt::check_range(place, "user_block_count", self.user_block_count, (1, superblock.capacity))?;
+        Corrupt::check_range(
+            place,
+            "user_block_count",
+            self.user_block_count,
+            (1, superblock.capacity),
+        )?;
         for (log, address) in self.cur_blkaddr.iter().enumerate() {
             let start = area_start(log);
             Corrupt::check_range(place, "cur_blkaddr", *address, (start.0, start.0 + AREA_BLOCKS))?;
@@ -200,7 +227,11 @@ impl RawIplfsHead {
     }
 
     fn put_journal(&mut self, journal: &[(Nid, NatEntry)]) {
-        debug_assert!(journal.len() <= IPLFS_JOURNAL_ENTRIES, "{} NAT entries in a head", journal.len());
+        debug_assert!(
+            journal.len() <= IPLFS_JOURNAL_ENTRIES,
+            "{} NAT entries in a head",
+            journal.len()
+        );
         self.n_nats.set(journal.len().min(IPLFS_JOURNAL_ENTRIES) as u16);
         for (raw, (nid, entry)) in self.journal.iter_mut().zip(journal) {
             *raw = RawJournalEntry { nid: U32::new(nid.0), ne: RawWideEntry::encode(*entry) };

@@ -91,7 +91,11 @@ pub(super) fn decode_sit(journal: &[u8; JOURNAL]) -> SitJournal {
 
 /// A NAT journal of `entries`, at most [`NAT_JOURNAL_ENTRIES`].
 pub(super) fn encode_nat(entries: &[(Nid, NatEntry)]) -> [u8; JOURNAL] {
-    debug_assert!(entries.len() <= NAT_JOURNAL_ENTRIES, "{} NAT entries in a journal", entries.len());
+    debug_assert!(
+        entries.len() <= NAT_JOURNAL_ENTRIES,
+        "{} NAT entries in a journal",
+        entries.len()
+    );
     let mut journal = RawNatJournal::new_zeroed();
     journal.n_nats.set(entries.len().min(NAT_JOURNAL_ENTRIES) as u16);
     for (raw, (nid, entry)) in journal.entries.iter_mut().zip(entries) {
@@ -102,7 +106,11 @@ pub(super) fn encode_nat(entries: &[(Nid, NatEntry)]) -> [u8; JOURNAL] {
 
 /// A SIT journal of `entries`, at most [`SIT_JOURNAL_ENTRIES`].
 pub(super) fn encode_sit(entries: &[(SegNo, SitEntry)]) -> [u8; JOURNAL] {
-    debug_assert!(entries.len() <= SIT_JOURNAL_ENTRIES, "{} SIT entries in a journal", entries.len());
+    debug_assert!(
+        entries.len() <= SIT_JOURNAL_ENTRIES,
+        "{} SIT entries in a journal",
+        entries.len()
+    );
     let mut journal = RawSitJournal::new_zeroed();
     journal.n_sits.set(entries.len().min(SIT_JOURNAL_ENTRIES) as u16);
     for (raw, (segno, entry)) in journal.entries.iter_mut().zip(entries) {
@@ -172,13 +180,23 @@ mod tests {
     fn full_journals_are_read_back() {
         let nat: NatJournal = (0..38)
             .map(|n| {
-                (Nid(n * 3), NatEntry { version: n as u8, ino: Nid(n), address: BlockAddr((n << 20).into()) })
+                (
+                    Nid(n * 3),
+                    NatEntry {
+                        version: n as u8,
+                        ino: Nid(n),
+                        address: BlockAddr((n << 20).into()),
+                    },
+                )
             })
             .collect();
         let sit: SitJournal = (0..6)
             .map(|n| {
                 let valid_map = [n as u8; 64];
-                (SegNo(n), SitEntry { valid_blocks: 500 + n, log: n as u8, valid_map, mtime_s: 1 << n })
+                (
+                    SegNo(n),
+                    SitEntry { valid_blocks: 500 + n, log: n as u8, valid_map, mtime_s: 1 << n },
+                )
             })
             .collect();
         let mut block = [0xEE; 4096];
@@ -190,7 +208,9 @@ mod tests {
         put_sit_journal(&mut block, &sit[..1]);
         assert_eq!(sit_journal(&block), sit[..1]);
         let journal = 3584..3584 + 507;
-        assert!(block[..journal.start].iter().chain(&block[journal.end..]).all(|&byte| byte == 0xEE));
+        assert!(
+            block[..journal.start].iter().chain(&block[journal.end..]).all(|&byte| byte == 0xEE)
+        );
     }
 
     #[test]

@@ -69,10 +69,12 @@ pub use node::{
 pub use node_path::is_indirect;
 pub(crate) use node_path::{NodePath, first_block, steps_inside};
 pub use orphan::{ORPHANS_IN_BLOCK, OrphanCounts, orphan_blocks, orphan_counts, parse_orphans};
-pub use sit::{SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry};
+pub use sit::{
+    SIT_ENTRIES_IN_BLOCK, SitEntry, set_sit_entry, sit_block_address, sit_block_other, sit_entry,
+};
 pub use summary::{
-    Summary, SummaryKind, set_summary_entry, set_summary_kind, ssa_address, summaries, summary_block,
-    summary_entry, summary_kind,
+    Summary, SummaryKind, set_summary_entry, set_summary_kind, ssa_address, summaries,
+    summary_block, summary_entry, summary_kind,
 };
 pub use superblock::{DEVIRTUALIZED_MAGIC, IPLFS_MAGIC, MAGIC, Superblock};
 pub(crate) use superblock::{

@@ -2,7 +2,9 @@
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
+};
 
 use super::layout::prove_layout;
 use super::{BLOCKS_IN_SEGMENT, BlockAddr, Nid, Superblock, Variant, msb_first};
@@ -67,7 +69,11 @@ impl RawNatEntry {
     }
 
     pub(super) fn encode(entry: NatEntry) -> Self {
-        Self { version: entry.version, ino: U32::new(entry.ino.0), block_addr: U32::new(entry.address.low()) }
+        Self {
+            version: entry.version,
+            ino: U32::new(entry.ino.0),
+            block_addr: U32::new(entry.address.low()),
+        }
     }
 }
 
@@ -81,7 +87,11 @@ impl RawWideEntry {
     }
 
     pub(super) fn encode(entry: NatEntry) -> Self {
-        Self { version: entry.version, ino: U32::new(entry.ino.0), block_addr: U64::new(entry.address.0) }
+        Self {
+            version: entry.version,
+            ino: U32::new(entry.ino.0),
+            block_addr: U64::new(entry.address.0),
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
+};
 
 use super::layout::prove_layout;
 use super::{BlockAddr, Nid, Variant};
@@ -97,8 +99,10 @@ impl Footer {
     pub fn write(&self, block: &mut BlockBytes) {
         let block: &mut RawNodeBlock = transmute_mut!(block);
         let bit = |set: bool, bit: u32| if set { bit } else { 0 };
-        let flag =
-            self.node_offset << 3 | bit(self.cold, 1) | bit(self.fsync_mark, 2) | bit(self.dentry_mark, 4);
+        let flag = self.node_offset << 3
+            | bit(self.cold, 1)
+            | bit(self.fsync_mark, 2)
+            | bit(self.dentry_mark, 4);
         block.footer = RawFooter {
             nid: U32::new(self.nid.0),
             ino: U32::new(self.ino.0),

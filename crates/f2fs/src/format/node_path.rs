@@ -112,13 +112,18 @@ mod tests {
         assert_eq!(last_step(873 + 2 * N), (2, (4, 0)));
         assert_eq!(last_step(873 + 2 * N + N * N), (2, (5 + N as u32, 0)));
         assert_eq!(last_step(873 + 2 * N + 2 * N * N), (3, (5 + 2 * N as u32 + 2, 0)));
-        assert_eq!(last_step(873 + 2 * N + 2 * N * N + N * N), (3, (6 + 2 * N as u32 + N as u32 + 1 + 1, 0)));
+        assert_eq!(
+            last_step(873 + 2 * N + 2 * N * N + N * N),
+            (3, (6 + 2 * N as u32 + N as u32 + 1 + 1, 0))
+        );
         assert_eq!(NodePath::to(873 + 2 * N + 2 * N * N + N * N * N, 873, N), None);
     }
 
     #[test]
     fn the_first_block_of_a_node_is_where_its_way_begins() {
-        for node in [0, 1, 2, 3, N, N + 1, N + 2, 2 * N + 1, 2 * N + 2, 2 * N + 3, 3 * N + 2, 3 * N + 3] {
+        for node in
+            [0, 1, 2, 3, N, N + 1, N + 2, 2 * N + 1, 2 * N + 2, 2 * N + 3, 3 * N + 2, 3 * N + 3]
+        {
             let block = if node == 0 { 0 } else { 873 + (node - 1) * N };
             let path = NodePath::to(block, 873, N).unwrap();
             let offset = if path.depth == 0 { 0 } else { path.steps[path.depth - 1].0 };

@@ -2,7 +2,9 @@
 
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
+};
 
 use super::layout::prove_layout;
 use super::{BLOCKS_IN_SEGMENT, BlockAddr, SegNo, Superblock, msb_first};

@@ -7,7 +7,8 @@
 use dovetail_block::BlockBytes;
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{
-    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute, transmute_mut, transmute_ref,
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute, transmute_mut,
+    transmute_ref,
 };
 
 use super::journal::JOURNAL;
@@ -74,7 +75,11 @@ impl RawSummary {
     }
 
     pub(super) fn encode(entry: Summary) -> Self {
-        Self { nid: U32::new(entry.nid.0), version: entry.version, ofs_in_node: U16::new(entry.offset) }
+        Self {
+            nid: U32::new(entry.nid.0),
+            version: entry.version,
+            ofs_in_node: U16::new(entry.offset),
+        }
     }
 }
 
@@ -136,8 +141,11 @@ mod tests {
 
     #[test]
     fn a_block_of_entries_is_read_back() {
-        let entries: [Summary; 512] =
-            std::array::from_fn(|n| Summary { nid: Nid(n as u32 * 70_000), version: n as u8, offset: 1017 });
+        let entries: [Summary; 512] = std::array::from_fn(|n| Summary {
+            nid: Nid(n as u32 * 70_000),
+            version: n as u8,
+            offset: 1017,
+        });
         let block = summary_block(&entries, SummaryKind::Node);
         assert_eq!(*summaries(&block), entries);
         assert_eq!(summary_entry(&block, 511), entries[511]);
@@ -154,7 +162,10 @@ mod tests {
         set_summary_kind(&mut block, SummaryKind::Data);
         let entry = Summary { nid: Nid(7), version: 2, offset: 9 };
         set_summary_entry(&mut block, 511, entry);
-        assert_eq!((summary_entry(&block, 511), summary_kind(&block)), (entry, Ok(SummaryKind::Data)));
+        assert_eq!(
+            (summary_entry(&block, 511), summary_kind(&block)),
+            (entry, Ok(SummaryKind::Data))
+        );
         assert!(block[..3577].iter().chain(&block[3584..4091]).all(|&byte| byte == 0xEE));
     }
 }

@@ -6,7 +6,9 @@
 
 use dovetail_block::{AREA_BLOCKS, AREAS, BlockBytes};
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref};
+use zerocopy::{
+    FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
+};
 
 use super::layout::prove_layout;
 use super::{BLOCKS_IN_SEGMENT, BlockAddr, Features, Nid, Variant, crc32};
@@ -241,9 +243,9 @@ impl Superblock {
     /// The first block after the main area.
     pub fn main_end(&self) -> BlockAddr {
         match self.variant {
-            Variant::F2fs => {
-                self.main_start.plus(u64::from(self.segment_count_main) * u64::from(BLOCKS_IN_SEGMENT))
-            }
+            Variant::F2fs => self
+                .main_start
+                .plus(u64::from(self.segment_count_main) * u64::from(BLOCKS_IN_SEGMENT)),
             Variant::Iplfs => BlockAddr(AREAS * AREA_BLOCKS),
         }
     }
@@ -266,7 +268,9 @@ impl Superblock {
     pub const fn discard_log_blocks(&self) -> u32 {
         match self.variant {
             Variant::F2fs => 0,
-            Variant::Iplfs => self.pack_blocks.saturating_sub(2 + self.cp_payload + self.orphan_blocks()),
+            Variant::Iplfs => {
+                self.pack_blocks.saturating_sub(2 + self.cp_payload + self.orphan_blocks())
+            }
         }
     }
 
@@ -318,7 +322,8 @@ impl RawSuperblock {
         put_text(&mut self.init_version, &from.made_by);
         self.feature.set(from.features.0);
         self.qf_ino = from.quota_files.map(|ino| U32::new(ino.0));
-        (self.s_encoding, self.s_encoding_flags) = (U16::new(from.encoding.0), U16::new(from.encoding.1));
+        (self.s_encoding, self.s_encoding_flags) =
+            (U16::new(from.encoding.0), U16::new(from.encoding.1));
         if has_checksum(from.variant, from.features) {
             self.checksum_offset.set(CHECKSUM_OFFSET as u32);
             self.crc.set(crc32(MAGIC, &self.as_bytes()[..CHECKSUM_OFFSET]));
@@ -410,7 +415,8 @@ impl RawSuperblock {
     fn extensions(&self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let cold = self.extension_list.iter().take(self.extension_count.get() as usize);
         let hot = self.extension_list.iter().skip(self.extension_count.get() as usize);
-        let text = |extension: &[u8; 8]| extension.split(|&byte| byte == 0).next().unwrap_or(&[]).to_vec();
+        let text =
+            |extension: &[u8; 8]| extension.split(|&byte| byte == 0).next().unwrap_or(&[]).to_vec();
         (cold.map(text).collect(), hot.take(self.hot_ext_count.into()).map(text).collect())
     }
 
@@ -462,7 +468,8 @@ fn put_text(to: &mut [u8; 256], from: &str) {
 }
 
 fn utf16(units: &[U16]) -> String {
-    let units: Vec<u16> = units.iter().map(|unit| unit.get()).take_while(|&unit| unit != 0).collect();
+    let units: Vec<u16> =
+        units.iter().map(|unit| unit.get()).take_while(|&unit| unit != 0).collect();
     String::from_utf16_lossy(&units)
 }
 
@@ -528,7 +535,12 @@ fn check_counts(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
     range(place, "segment_count_nat", raw.segment_count_nat, (2, segments))?;
     range(place, "segment_count_ssa", raw.segment_count_ssa, (1, segments))?;
     let blocks = segments * u64::from(BLOCKS_IN_SEGMENT);
-    Corrupt::check_range(place, "block_count", raw.block_count, (blocks, (MAX_SEGMENTS + 1) * 512))?;
+    Corrupt::check_range(
+        place,
+        "block_count",
+        raw.block_count,
+        (blocks, (MAX_SEGMENTS + 1) * 512),
+    )?;
     range(place, "cp_payload", raw.cp_payload, (0, MAX_CP_PAYLOAD))?;
     Corrupt::check_equal(place, "root_ino", raw.root_ino, 3_u32)?;
     Corrupt::check_equal(place, "node_ino", raw.node_ino, 1_u32)?;
@@ -568,8 +580,9 @@ fn check_areas(raw: &RawSuperblock, place: Place) -> Result<(), Corrupt> {
     equal(place, "ssa_blkaddr", raw.ssa_blkaddr, after(raw.nat_blkaddr, raw.segment_count_nat))?;
     equal(place, "main_blkaddr", raw.main_blkaddr, after(raw.ssa_blkaddr, raw.segment_count_ssa))?;
     let end = after(raw.main_blkaddr, raw.segment_count_main);
-    let limit =
-        after(raw.segment0_blkaddr, raw.segment_count).min(raw.block_count.get()).min(u32::MAX.into());
+    let limit = after(raw.segment0_blkaddr, raw.segment_count)
+        .min(raw.block_count.get())
+        .min(u32::MAX.into());
     Corrupt::check_range(place, "the main area's end", end, (0, limit))
 }
 

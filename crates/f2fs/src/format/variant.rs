@@ -91,7 +91,9 @@ mod tests {
     #[test]
     fn marks_have_the_width_of_the_variant() {
         for (variant, len) in [(Variant::F2fs, 4), (Variant::Iplfs, 8)] {
-            for address in [BlockAddr::NULL, BlockAddr::NEW, BlockAddr::COMPRESSED, BlockAddr(0x0123_4567)] {
+            for address in
+                [BlockAddr::NULL, BlockAddr::NEW, BlockAddr::COMPRESSED, BlockAddr(0x0123_4567)]
+            {
                 let mut bytes = [0xEE; 12];
                 variant.put_address(&mut bytes, 2, address);
                 assert_eq!(variant.address_at(&bytes, 2), address, "{variant:?}");

@@ -101,17 +101,23 @@ mod tests {
 
     #[test]
     fn names_of_the_system_have_a_name_space_and_mostly_a_rest() {
-        let shown = |name: &str| XattrIndex::of_name(name.as_bytes()).map(|(index, rest)| (index.0, rest));
+        let shown =
+            |name: &str| XattrIndex::of_name(name.as_bytes()).map(|(index, rest)| (index.0, rest));
         assert_eq!(shown("user.a.b"), Some((1, b"a.b".to_vec())));
         assert_eq!(shown("security.selinux"), Some((6, b"selinux".to_vec())));
         assert_eq!(shown("system.posix_acl_access"), Some((2, vec![])));
-        for refused in ["user.", "user", "system.posix_acl_accessx", "system.advise", "lustre.x", ""] {
+        for refused in
+            ["user.", "user", "system.posix_acl_accessx", "system.advise", "lustre.x", ""]
+        {
             assert_eq!(shown(refused), None, "{refused}");
         }
         let refused = Xattr::from_system(b"system.posix_acl_default", b"xx");
         assert_eq!(refused, Err(dovetail_vfs::kit::XattrRefused::Acl));
         let stored = Xattr::from_system(b"trusted.t", b"xx").unwrap();
-        assert_eq!((stored.full_name(), stored.system_value()), ("trusted.t".into(), b"xx".to_vec()));
+        assert_eq!(
+            (stored.full_name(), stored.system_value()),
+            ("trusted.t".into(), b"xx".to_vec())
+        );
     }
 
     #[test]

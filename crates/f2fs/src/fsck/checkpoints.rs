@@ -63,7 +63,8 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     fn check_constants(&mut self) {
         self.check_reserves();
-        let (next, max_nid) = (self.volume.checkpoint.next_free_nid, self.volume.superblock.max_nid());
+        let (next, max_nid) =
+            (self.volume.checkpoint.next_free_nid, self.volume.superblock.max_nid());
         if next >= max_nid {
             self.found(Finding::NextFreeNid { found: Nid(next), max: max_nid - 1 });
         }
@@ -122,9 +123,15 @@ impl<D: BlockDevice> Checker<'_, D> {
 fn pack_finding(pack: u32, reason: &Corrupt) -> Finding {
     let torn = match reason {
         Corrupt::Checksum { .. } => true,
-        Corrupt::Mismatch { field, .. } => ["checksum_offset", "the tail's version"].contains(field),
+        Corrupt::Mismatch { field, .. } => {
+            ["checksum_offset", "the tail's version"].contains(field)
+        }
         _ => false,
     };
     let reason = reason.to_string();
-    if torn { Finding::CheckpointTorn { pack, reason } } else { Finding::CheckpointInvalid { pack, reason } }
+    if torn {
+        Finding::CheckpointTorn { pack, reason }
+    } else {
+        Finding::CheckpointInvalid { pack, reason }
+    }
 }

@@ -68,7 +68,9 @@ impl Claims {
     pub(super) fn within(&self, blocks: Range<u64>) -> impl Iterator<Item = u64> {
         let segments = self.segments.range(blocks.start / SEGMENT..blocks.end.div_ceil(SEGMENT));
         let marked = segments.flat_map(|(segment, claimed)| {
-            (0..SEGMENT).filter(|&offset| claimed.has(offset)).map(move |offset| segment * SEGMENT + offset)
+            (0..SEGMENT)
+                .filter(|&offset| claimed.has(offset))
+                .map(move |offset| segment * SEGMENT + offset)
         });
         marked.filter(move |index| blocks.contains(index))
     }

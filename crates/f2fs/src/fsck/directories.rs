@@ -28,8 +28,9 @@ pub(super) struct Directory {
 
 /// FNV-1a (Fowler, Noll, Vo), 64 bits.
 fn mixed(name: &[u8]) -> u64 {
-    name.iter()
-        .fold(0xCBF2_9CE4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3))
+    name.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+    })
 }
 
 impl Directory {
@@ -86,7 +87,11 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.check_entries(directory, entries, Some(block))
     }
 
-    pub(super) fn check_inline_entries(&mut self, file: &mut File, area: &[u8]) -> Result<(), Error> {
+    pub(super) fn check_inline_entries(
+        &mut self,
+        file: &mut File,
+        area: &[u8],
+    ) -> Result<(), Error> {
         let Some(directory) = &mut file.directory else { return Ok(()) };
         let entries = DentryBlock::inline(area, directory.ino);
         self.check_entries(directory, entries, None)
@@ -106,7 +111,8 @@ impl<D: BlockDevice> Checker<'_, D> {
                 continue;
             }
             let Some(name) = slots.name(slot) else {
-                let (dir, block, found) = (directory.ino, block.unwrap_or(0), slots.name_len(slot) as u16);
+                let (dir, block, found) =
+                    (directory.ino, block.unwrap_or(0), slots.name_len(slot) as u16);
                 self.found(Finding::DentryLength { dir, block, slot, found });
                 slot += 1;
                 continue;

@@ -87,7 +87,7 @@ findings! {
     ValidInodes: Error, Repaired, { found: u32, expected: u32 } => "the checkpoint counts {found} inodes, there are {expected}";
     /// The count of free segments is wrong.
     FreeSegments: Error, Repaired, { found: u32, expected: u32 } => "the checkpoint counts {found} free segments, there are {expected}";
-    /// Where the search for a free nid begins is not a nid.
+    /// The search for a free nid begins at a number that is no nid.
     NextFreeNid: Warning, Repaired, { found: Nid, max: u32 } => "the search for a free nid begins at {found}, and the last is {max}";
     /// The maps of full and empty NAT blocks are marked as valid and are wrong: a kernel would hand
     /// out nids in use.

@@ -58,7 +58,8 @@ impl<D: BlockDevice> Checker<'_, D> {
     /// those to be read. Returns its mode if it can be used.
     pub(super) fn enter_inode(&mut self, ino: Nid, role: Role) -> Result<Option<u16>, Error> {
         let node = self.enter_node(ino, ino, 0)?;
-        let visited = node.as_ref().map_or_else(|| Visited::unusable(role), |node| Visited::of(node, role));
+        let visited =
+            node.as_ref().map_or_else(|| Visited::unusable(role), |node| Visited::of(node, role));
         let file_type = visited.file_type;
         self.inodes.insert(ino, visited);
         let Some(node) = node else { return Ok(None) };
@@ -153,7 +154,12 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// Checks the content of the inode: attributes, inline content, blocks.
-    pub(super) fn check_content(&mut self, ino: Nid, node: &Node, file_type: FileType) -> Result<(), Error> {
+    pub(super) fn check_content(
+        &mut self,
+        ino: Nid,
+        node: &Node,
+        file_type: FileType,
+    ) -> Result<(), Error> {
         let raw = RawInode::of(&node.block);
         let geometry = raw.geometry(self.volume.superblock.layout());
         let mut file = File::new(ino, raw, geometry, file_type);
@@ -161,7 +167,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         self.check_compression(&mut file, raw, file_type);
         let inline = InlineFlags(raw.i_inline);
         let is_dir = file_type == FileType::DIRECTORY;
-        let has_content = matches!(file_type, FileType::REGULAR | FileType::DIRECTORY | FileType::SYMLINK);
+        let has_content =
+            matches!(file_type, FileType::REGULAR | FileType::DIRECTORY | FileType::SYMLINK);
         let data = inline.has(InlineFlags::DATA);
         if data && (is_dir || !has_content) || inline.has(InlineFlags::DENTRY) && !is_dir {
             self.found(Finding::InlineFlags { ino, found: raw.i_inline });
@@ -231,12 +238,20 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         let log = raw.extra.i_log_cluster_size;
         if !(2..=8).contains(&log) {
-            self.found(Finding::Compression { ino, field: "i_log_cluster_size", found: log.into() });
+            self.found(Finding::Compression {
+                ino,
+                field: "i_log_cluster_size",
+                found: log.into(),
+            });
             return;
         }
         let algorithm = raw.extra.i_compress_algorithm;
         if algorithm > 3 {
-            self.found(Finding::Compression { ino, field: "i_compress_algorithm", found: algorithm.into() });
+            self.found(Finding::Compression {
+                ino,
+                field: "i_compress_algorithm",
+                found: algorithm.into(),
+            });
         }
         file.cluster = 1 << log;
     }

@@ -9,8 +9,9 @@ use dovetail_block::{BlockBytes, BlockDevice};
 use super::{Checker, Finding};
 use crate::error::Error;
 use crate::format::{
-    BLOCKS_IN_SEGMENT, Checkpoint, CheckpointFlags, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES, SegNo,
-    SummaryKind, compact_block_count, compact_journal_counts, journal_count, parse_compact, summary_block,
+    BLOCKS_IN_SEGMENT, Checkpoint, CheckpointFlags, NAT_JOURNAL_ENTRIES, SIT_JOURNAL_ENTRIES,
+    SegNo, SummaryKind, compact_block_count, compact_journal_counts, journal_count, parse_compact,
+    summary_block,
 };
 use crate::volume::open::pack_start;
 
@@ -89,8 +90,14 @@ impl<D: BlockDevice> Checker<'_, D> {
                 self.found(Finding::LogSegment { log, found: position.segment });
                 continue;
             }
-            if let Some(other) = logs[..number].iter().position(|other| other.segment == position.segment) {
-                self.found(Finding::LogsCollide { log, other: other as u8, segno: position.segment });
+            if let Some(other) =
+                logs[..number].iter().position(|other| other.segment == position.segment)
+            {
+                self.found(Finding::LogsCollide {
+                    log,
+                    other: other as u8,
+                    segno: position.segment,
+                });
             }
             self.check_log_segment(log)?;
         }
@@ -131,12 +138,14 @@ impl<D: BlockDevice> Checker<'_, D> {
         } else {
             let first = self.first_data_summary();
             for log in 0..3 {
-                summaries.push(LogSummary::Stored(self.pack_block(first + log)?, SummaryKind::Data));
+                summaries
+                    .push(LogSummary::Stored(self.pack_block(first + log)?, SummaryKind::Data));
             }
         }
         for log in 0..3 {
             summaries.push(if self.volume.checkpoint.has_node_summaries() {
-                let block = self.pack_block(self.volume.checkpoint.total_blocks.saturating_sub(4) + log)?;
+                let block =
+                    self.pack_block(self.volume.checkpoint.total_blocks.saturating_sub(4) + log)?;
                 LogSummary::Stored(block, SummaryKind::Node)
             } else {
                 LogSummary::Footers
@@ -153,13 +162,18 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// Summary blocks of the three data logs, put together from the compacted entries.
     fn compact_summaries(&mut self) -> Result<Vec<LogSummary>, Error> {
-        let (first, count) = (self.volume.checkpoint.summary_start, compact_blocks(&self.volume.checkpoint));
-        let blocks =
-            (first..first + count).map(|index| self.pack_block(index)).collect::<Result<Vec<_>, _>>()?;
+        let (first, count) =
+            (self.volume.checkpoint.summary_start, compact_blocks(&self.volume.checkpoint));
+        let blocks = (first..first + count)
+            .map(|index| self.pack_block(index))
+            .collect::<Result<Vec<_>, _>>()?;
         let blocks: Vec<BlockBytes> = blocks.iter().map(|block| **block).collect();
         let logs = parse_compact(&blocks, self.volume.checkpoint.compact_entries());
         let stored = |entries| Arc::new(summary_block(entries, SummaryKind::Data));
-        Ok(logs.iter().map(|entries| LogSummary::Stored(stored(entries), SummaryKind::Data)).collect())
+        Ok(logs
+            .iter()
+            .map(|entries| LogSummary::Stored(stored(entries), SummaryKind::Data))
+            .collect())
     }
 
     /// The journals' counts and entries.
@@ -173,7 +187,9 @@ impl<D: BlockDevice> Checker<'_, D> {
             (journal_count(&hot), journal_count(&cold))
         };
         let capacities = [("NAT", nat, NAT_JOURNAL_ENTRIES), ("SIT", sit, SIT_JOURNAL_ENTRIES)];
-        for (what, found, max) in capacities.map(|(what, found, max)| (what, u32::from(found), max as u32)) {
+        for (what, found, max) in
+            capacities.map(|(what, found, max)| (what, u32::from(found), max as u32))
+        {
             if found > max {
                 self.found(Finding::JournalCount { what, found, max });
             }
@@ -184,7 +200,8 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// Each entry is for something that there is.
     pub(super) fn check_journal_entries(&mut self) {
-        let (nids, segments) = (self.volume.superblock.max_nid(), self.volume.superblock.segment_count_main);
+        let (nids, segments) =
+            (self.volume.superblock.max_nid(), self.volume.superblock.segment_count_main);
         let nat = self.volume.nat_journal.keys().map(|nid| ("NAT", nid.0, nids - 1));
         let sit = self.volume.sit_journal.keys().map(|segno| ("SIT", segno.0, segments - 1));
         let wrong: Vec<_> = nat.chain(sit).filter(|(_, found, max)| found > max).collect();

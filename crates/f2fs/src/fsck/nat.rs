@@ -9,8 +9,8 @@ use super::tree::Role;
 use super::{Checker, Finding, Name};
 use crate::error::Error;
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, FileType, NatEntry, Nid, RawInode, lsb_first, nat_block_address,
-    nat_entry,
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, FileType, NatEntry, Nid, RawInode, lsb_first,
+    nat_block_address, nat_entry,
 };
 use crate::volume::open::pack_start;
 
@@ -69,13 +69,20 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// Returns how many entries of the block are used; nid 0 counts as used.
-    fn check_nat_block(&mut self, block: u32, bytes: &Arc<BlockBytes>, lost: &mut Vec<Lost>) -> u32 {
+    fn check_nat_block(
+        &mut self,
+        block: u32,
+        bytes: &Arc<BlockBytes>,
+        lost: &mut Vec<Lost>,
+    ) -> u32 {
         if bytes.iter().all(|&byte| byte == 0) {
             return u32::from(block == 0);
         }
         let mut used = 0;
         let variant = self.volume.superblock.variant;
-        for nid in (variant.first_nid(block).0..).take(variant.nat_entries_in_block() as usize).map(Nid) {
+        for nid in
+            (variant.first_nid(block).0..).take(variant.nat_entries_in_block() as usize).map(Nid)
+        {
             let entry = nat_entry(bytes, nid, variant);
             used += u32::from(entry.address != BlockAddr::NULL || nid == Nid::NONE);
             if self.volume.nat_journal.is_empty() || !self.volume.nat_journal.contains_key(&nid) {
@@ -143,7 +150,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         if blocks as u32 + self.volume.checkpoint.total_blocks > BLOCKS_IN_SEGMENT {
             return Ok(None);
         }
-        let end = pack_start(superblock, self.volume.checkpoint.pack).plus(BLOCKS_IN_SEGMENT.into());
+        let end =
+            pack_start(superblock, self.volume.checkpoint.pack).plus(BLOCKS_IN_SEGMENT.into());
         let mut area = vec![0; blocks * BLOCK];
         self.volume.blocks.data(BlockAddr(end.0 - blocks as u64), &mut area)?;
         let checkpoint = &self.volume.checkpoint;

@@ -23,7 +23,12 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// Enters node `nid` of inode `ino`, which should be number `offset` of its nodes. `None` if it
     /// cannot be used; why is reported.
-    pub(super) fn enter_node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Option<Node>, Error> {
+    pub(super) fn enter_node(
+        &mut self,
+        nid: Nid,
+        ino: Nid,
+        offset: u32,
+    ) -> Result<Option<Node>, Error> {
         if self.nodes.contains_key(&nid) {
             self.found(Finding::NodeShared { nid, ino });
             return Ok(None);

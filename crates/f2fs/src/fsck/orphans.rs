@@ -42,7 +42,11 @@ impl<D: BlockDevice> Checker<'_, D> {
         }
         if let Some(visited) = self.inodes.get(&ino) {
             let twice = visited.role == Role::Orphan;
-            self.found(if twice { Finding::OrphanTwice { ino } } else { Finding::OrphanNamed { ino } });
+            self.found(if twice {
+                Finding::OrphanTwice { ino }
+            } else {
+                Finding::OrphanNamed { ino }
+            });
             return Ok(());
         }
         if self.volume.nat(ino)?.address == BlockAddr::NULL {

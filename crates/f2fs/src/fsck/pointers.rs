@@ -29,7 +29,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         let pointers = pointers - pointers % file.cluster;
         let variant = self.volume.superblock.variant;
         for index in 0..pointers {
-            let address = variant.address_at(&*node.block, file.geometry.pointer_at(index as usize));
+            let address =
+                variant.address_at(&*node.block, file.geometry.pointer_at(index as usize));
             if address != BlockAddr::NULL {
                 let owner = Owner { nid: file.ino, version: node.version, index: index as u32 };
                 self.enter_data(file, index, address, owner)?;

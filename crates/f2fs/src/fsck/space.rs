@@ -67,7 +67,11 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// Compares the summary of block `address` (in the main area), to which `owner` points.
-    pub(super) fn check_data_summary(&mut self, address: BlockAddr, owner: Owner) -> Result<(), Error> {
+    pub(super) fn check_data_summary(
+        &mut self,
+        address: BlockAddr,
+        owner: Owner,
+    ) -> Result<(), Error> {
         match self.variant() {
             Variant::F2fs => self.check_data_owner(address, owner),
             Variant::Iplfs => Ok(()),
@@ -104,7 +108,12 @@ impl<D: BlockDevice> Checker<'_, D> {
                 let found = self.volume.checkpoint.user_block_count;
                 let max = self.volume.superblock.room_for_files();
                 if !(1..=max).contains(&found) {
-                    self.found(Finding::CheckpointField { field: "user_block_count", found, min: 1, max });
+                    self.found(Finding::CheckpointField {
+                        field: "user_block_count",
+                        found,
+                        min: 1,
+                        max,
+                    });
                 }
             }
         }

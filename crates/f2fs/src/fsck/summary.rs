@@ -36,13 +36,18 @@ impl<D: BlockDevice> Checker<'_, D> {
         Ok(())
     }
 
-    pub(super) fn check_data_owner(&mut self, address: BlockAddr, owner: Owner) -> Result<(), Error> {
+    pub(super) fn check_data_owner(
+        &mut self,
+        address: BlockAddr,
+        owner: Owner,
+    ) -> Result<(), Error> {
         let (segno, offset) = self.segment_of(address);
         let Some(block) = self.summary_of(segno, SummaryKind::Data)? else { return Ok(()) };
         let found = summary_entry(&block, offset);
         let Owner { nid, version, index } = owner;
         if (found.nid, found.version, u32::from(found.offset)) != (nid, version, index) {
-            let (found_nid, found_version, found_index) = (found.nid, found.version, found.offset.into());
+            let (found_nid, found_version, found_index) =
+                (found.nid, found.version, found.offset.into());
             self.found(Finding::SummaryData {
                 address,
                 nid,
@@ -58,7 +63,11 @@ impl<D: BlockDevice> Checker<'_, D> {
 
     /// The summary block that counts for a segment, after its type was compared once a segment.
     /// `None` for a log of nodes whose summary is not stored: there the nodes speak for themselves.
-    fn summary_of(&mut self, segno: SegNo, expected: SummaryKind) -> Result<Option<Arc<BlockBytes>>, Error> {
+    fn summary_of(
+        &mut self,
+        segno: SegNo,
+        expected: SummaryKind,
+    ) -> Result<Option<Arc<BlockBytes>>, Error> {
         let (block, found) = match self.logs.of_segment(segno) {
             Some(LogSummary::Stored(block, kind)) => (Some(block.clone()), Ok(*kind)),
             Some(LogSummary::Footers) => (None, Ok(SummaryKind::Node)),
@@ -69,7 +78,8 @@ impl<D: BlockDevice> Checker<'_, D> {
             }
         };
         if found != Ok(expected) && self.logs.first_complaint(segno) {
-            let (found, expected) = (found.map_or_else(|other| other, SummaryKind::code), expected.code());
+            let (found, expected) =
+                (found.map_or_else(|other| other, SummaryKind::code), expected.code());
             self.found(Finding::SummaryType { segno, found, expected });
         }
         Ok(block)

@@ -11,8 +11,10 @@ use crate::volume::open::parse_superblock;
 const STRUCTURE: std::ops::Range<usize> = 1024..4096;
 
 /// Features whose content is not checked, with what that is.
-const UNCHECKED: [(Features, &str); 2] =
-    [(Features(0x80), "the usage in quota files"), (Features(0x1000), "hashes of casefolded names")];
+const UNCHECKED: [(Features, &str); 2] = [
+    (Features(0x80), "the usage in quota files"),
+    (Features(0x1000), "hashes of casefolded names"),
+];
 
 impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn check_superblocks(&mut self) -> Result<(), Error> {

@@ -83,7 +83,8 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn follow(&mut self, child: Child) -> Result<(), Error> {
         self.report.counts.names += 1;
         if self.report.counts.names.is_multiple_of(1024) {
-            let (done, expected) = (self.report.counts.inodes, self.volume.checkpoint.valid_inodes.into());
+            let (done, expected) =
+                (self.report.counts.inodes, self.volume.checkpoint.valid_inodes.into());
             (self.progress)(Progress::Inodes { done, expected });
         }
         let Child { dir, ino, .. } = child;
@@ -136,7 +137,11 @@ impl<D: BlockDevice> Checker<'_, D> {
         let is_dir = self.inodes[&child.ino].file_type == FileType::DIRECTORY;
         self.count_name(&child);
         if is_dir {
-            self.found(Finding::DirectoryTwice { ino: child.ino, dir: child.dir, name: child.name });
+            self.found(Finding::DirectoryTwice {
+                ino: child.ino,
+                dir: child.dir,
+                name: child.name,
+            });
         }
     }
 
@@ -153,7 +158,12 @@ impl<D: BlockDevice> Checker<'_, D> {
         if child.file_type != expected || !(1..=7).contains(&child.file_type.0) {
             let (found, expected) = (child.file_type.0, expected.0);
             self.fix(child.place, Fix::Type(expected));
-            self.found(Finding::DentryType { dir: child.dir, name: child.name.clone(), found, expected });
+            self.found(Finding::DentryType {
+                dir: child.dir,
+                name: child.name.clone(),
+                found,
+                expected,
+            });
         }
     }
 
@@ -165,7 +175,8 @@ impl<D: BlockDevice> Checker<'_, D> {
             if found != expected {
                 self.found(Finding::DirectoryParent { ino, found, expected });
             }
-        } else if visited.knows_name && visited.links == 1 && visited.file_type != FileType::UNKNOWN {
+        } else if visited.knows_name && visited.links == 1 && visited.file_type != FileType::UNKNOWN
+        {
             let name = visited.name.clone();
             if found != expected {
                 self.found(Finding::ParentInode { ino, found, expected });

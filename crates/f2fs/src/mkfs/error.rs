@@ -81,7 +81,9 @@ pub enum MkfsError {
     #[error("{0} name extensions are too many: 64 are allowed, hot and cold together")]
     Extensions(usize),
     /// An overprovision that leaves nothing.
-    #[error("an overprovision of {percent} % leaves no room: use one above 0 and below 100, or leave it out")]
+    #[error(
+        "an overprovision of {percent} % leaves no room: use one above 0 and below 100, or leave it out"
+    )]
     Overprovision {
         /// Percentage that was asked for.
         percent: String,

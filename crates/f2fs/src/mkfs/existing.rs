@@ -1,6 +1,8 @@
 //! Detection of what a device already holds.
 
-use dovetail_block::{BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Lba};
+use dovetail_block::{
+    BLOCK_SIZE, BlockBytes, BlockDevice, BlockRange, Command, Content, DeviceError, Lba,
+};
 use dovetail_time::SimTime;
 
 /// Marks of well-known formats (libblkid has the same): name, byte, mark.
@@ -33,14 +35,17 @@ const LOOKED_AT: u64 = 17;
 ///
 /// # Errors
 /// The device's.
-pub fn existing_content<D: BlockDevice>(device: &mut D) -> Result<Option<&'static str>, DeviceError> {
+pub fn existing_content<D: BlockDevice>(
+    device: &mut D,
+) -> Result<Option<&'static str>, DeviceError> {
     let blocks = LOOKED_AT.min(device.info().blocks);
     let mut contents = vec![Content::Empty; blocks as usize];
     let range = BlockRange::new(Lba(0), blocks);
     device.submit(SimTime::ZERO, Command::Read { range, into: Some(&mut contents) })?;
     let bytes: Vec<u8> = contents.iter().flat_map(bytes).collect();
-    let found =
-        MARKS.iter().find(|(_, at, mark)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(mark)));
+    let found = MARKS
+        .iter()
+        .find(|(_, at, mark)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(mark)));
     Ok(found.map(|(name, ..)| *name))
 }
 

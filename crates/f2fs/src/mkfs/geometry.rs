@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn zones_move_the_start_and_the_main_area() {
-        let zones = MkfsOptions { segments_per_section: 4, sections_per_zone: 2, ..MkfsOptions::default() };
+        let zones =
+            MkfsOptions { segments_per_section: 4, sections_per_zone: 2, ..MkfsOptions::default() };
         let found = areas(256 << 20, &MkfsOptions { large_nat: true, ..zones });
         assert_eq!((found.start, found.segments, found.main, found.sections), (4096, 120, 112, 28));
     }
@@ -137,7 +138,8 @@ mod tests {
     #[test]
     fn a_large_nat_leaves_at_most_five_payload_blocks() {
         let large = MkfsOptions { large_nat: true, ..MkfsOptions::default() };
-        let shown = |gib: u64| (areas(gib << 30, &large).nat / 2, areas(gib << 30, &large).cp_payload);
+        let shown =
+            |gib: u64| (areas(gib << 30, &large).nat / 2, areas(gib << 30, &large).cp_payload);
         let found = [1, 1024, 1450, 1600, 5 << 10, (16 << 10) - 1].map(shown);
         assert_eq!(found, [(1, 0), (230, 3), (326, 5), (350, 5), (286, 5), (82, 5)]);
     }

@@ -7,10 +7,10 @@ use super::logs::first_segments;
 use super::reserve::Reserve;
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlockMut, Features,
-    FileType, Footer, InlineFlags, LogPosition, NatEntry, Nid, RawInode, SegNo, SitEntry, Summary,
-    SummaryKind, Superblock, Variant, compact_summaries, name_hash, nat_bits_blocks, new_nat_bits,
-    seal_inode, set_msb_first, set_nat_entry, summary_block,
+    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, DentryBlockMut,
+    Features, FileType, Footer, InlineFlags, LogPosition, NatEntry, Nid, RawInode, SegNo, SitEntry,
+    Summary, SummaryKind, Superblock, Variant, compact_summaries, name_hash, nat_bits_blocks,
+    new_nat_bits, seal_inode, set_msb_first, set_nat_entry, summary_block,
 };
 
 pub(super) const ROOT: Nid = Nid(3);
@@ -53,15 +53,21 @@ pub(super) struct Image {
 impl Image {
     /// The volume on a device of so many blocks, on which everything is discarded first, or
     /// nothing.
-    pub(super) fn new(blocks: u64, options: &MkfsOptions, discarded: bool) -> Result<Self, MkfsError> {
+    pub(super) fn new(
+        blocks: u64,
+        options: &MkfsOptions,
+        discarded: bool,
+    ) -> Result<Self, MkfsError> {
         options.check()?;
         let areas = Areas::new(blocks, options)?;
         let reserve = Reserve::new(&areas, options.overprovision_percent, blocks)?;
         let superblock = superblock(blocks, &areas, options);
         let directories = directories(options.features);
         let segments = first_segments(&areas, options);
-        let mut checkpoint = checkpoint(&superblock, &reserve, segments, directories.len() as u32, options);
-        checkpoint.flags = flags(&superblock, checkpoint.total_blocks, options.large_nat, discarded);
+        let mut checkpoint =
+            checkpoint(&superblock, &reserve, segments, directories.len() as u32, options);
+        checkpoint.flags =
+            flags(&superblock, checkpoint.total_blocks, options.large_nat, discarded);
         let superblock_block = superblock.encode(&[0; BLOCK]);
         let mut image = Self {
             superblock,
@@ -79,7 +85,9 @@ impl Image {
 
     fn main_block(&self, log: usize, offset: u32) -> BlockAddr {
         let segment = self.checkpoint.logs[log].segment.0;
-        self.superblock.main_start.plus(u64::from(segment) * u64::from(BLOCKS_IN_SEGMENT) + u64::from(offset))
+        self.superblock
+            .main_start
+            .plus(u64::from(segment) * u64::from(BLOCKS_IN_SEGMENT) + u64::from(offset))
     }
 
     /// The first copies of SIT and NAT are the current ones. The first block of the warm node log
@@ -99,7 +107,12 @@ impl Image {
     fn put_directories(&mut self, directories: &[Directory], options: &MkfsOptions) {
         let mut nat = [0; BLOCK];
         for nid in [Nid(1), Nid(2)] {
-            set_nat_entry(&mut nat, nid, NatEntry { version: 0, ino: nid, address: NO_NODE }, Variant::F2fs);
+            set_nat_entry(
+                &mut nat,
+                nid,
+                NatEntry { version: 0, ino: nid, address: NO_NODE },
+                Variant::F2fs,
+            );
         }
         for (directory, n) in directories.iter().zip(0..) {
             let (node, data) = (self.main_block(HOT_NODE, n), self.main_block(HOT_DATA, n));
@@ -116,7 +129,8 @@ impl Image {
         let sb = &self.superblock;
         let base = base_head();
         let bitmap = |segments: u32| vec![0; (segments / 2 * (BLOCKS_IN_SEGMENT / 8)) as usize];
-        let bitmaps = Bitmaps { sit: bitmap(sb.segment_count_sit), nat: bitmap(sb.segment_count_nat) };
+        let bitmaps =
+            Bitmaps { sit: bitmap(sb.segment_count_sit), nat: bitmap(sb.segment_count_nat) };
         let (head, checksum) = self.checkpoint.encode(&bitmaps, sb, &base);
         self.checkpoint.checksum = checksum;
         let mut pack = head.clone();
@@ -148,7 +162,9 @@ impl Image {
         let nat: Vec<_> = directories
             .iter()
             .zip(0..)
-            .map(|(directory, n)| (directory.ino, nat_entry(directory.ino, self.main_block(HOT_NODE, n))))
+            .map(|(directory, n)| {
+                (directory.ino, nat_entry(directory.ino, self.main_block(HOT_NODE, n)))
+            })
             .collect();
         // the journal lists nodes first
         let sit: Vec<_> = [3, 4, 5, 0, 1, 2].map(|log| self.sit_entry(log)).to_vec();
@@ -196,7 +212,8 @@ pub(super) fn directories(features: Features) -> Vec<Directory> {
         mode: 0o040_755,
         child: with_lost_found.then_some((NAME, LOST_FOUND)),
     };
-    let lost_found = Directory { ino: LOST_FOUND, parent: ROOT, name: NAME, mode: 0o040_700, child: None };
+    let lost_found =
+        Directory { ino: LOST_FOUND, parent: ROOT, name: NAME, mode: 0o040_700, child: None };
     [root].into_iter().chain(with_lost_found.then_some(lost_found)).collect()
 }
 
@@ -272,7 +289,8 @@ fn set_extra(raw: &mut RawInode, features: Features, options: &MkfsOptions) {
         (Features::INODE_CRTIME, 24),
         (Features::COMPRESSION, 36),
     ];
-    let size = sizes.into_iter().filter(|(feature, _)| features.has(*feature)).map(|(_, size)| size).max();
+    let size =
+        sizes.into_iter().filter(|(feature, _)| features.has(*feature)).map(|(_, size)| size).max();
     raw.i_inline = InlineFlags::EXTRA_ATTR.0;
     raw.extra.i_extra_isize.set(size.unwrap_or(4));
     if features.has(Features::INODE_CRTIME) {
@@ -282,7 +300,8 @@ fn set_extra(raw: &mut RawInode, features: Features, options: &MkfsOptions) {
 }
 
 fn superblock(blocks: u64, areas: &Areas, options: &MkfsOptions) -> Superblock {
-    let after = |start: BlockAddr, segments: u32| start.plus(u64::from(segments * BLOCKS_IN_SEGMENT));
+    let after =
+        |start: BlockAddr, segments: u32| start.plus(u64::from(segments * BLOCKS_IN_SEGMENT));
     let cp_start = BlockAddr(areas.start.into());
     let sit_start = after(cp_start, 2);
     let nat_start = after(sit_start, areas.sit);
@@ -311,7 +330,8 @@ fn superblock(blocks: u64, areas: &Areas, options: &MkfsOptions) -> Superblock {
 
 /// A superblock with what options say of the volume, and no place for anything.
 pub(super) fn named_superblock(options: &MkfsOptions) -> Superblock {
-    let list = |extensions: &[String]| extensions.iter().map(|one| one.as_bytes().to_vec()).collect();
+    let list =
+        |extensions: &[String]| extensions.iter().map(|one| one.as_bytes().to_vec()).collect();
     let casefold = options.features.has(Features::CASEFOLD);
     Superblock {
         variant: Variant::F2fs,
@@ -354,7 +374,12 @@ fn made_by() -> String {
 }
 
 /// As after a clean unmount.
-fn flags(superblock: &Superblock, pack_blocks: u32, large_nat: bool, discarded: bool) -> CheckpointFlags {
+fn flags(
+    superblock: &Superblock,
+    pack_blocks: u32,
+    large_nat: bool,
+    discarded: bool,
+) -> CheckpointFlags {
     let nat_bits = pack_blocks + nat_bits_blocks(superblock) <= BLOCKS_IN_SEGMENT;
     let flags = [
         (CheckpointFlags::UMOUNT, true),

@@ -6,9 +6,9 @@ use dovetail_block::{AREA_BLOCKS, AREAS, BlockBytes, DeviceInfo};
 use super::image::{self, Directory, HOT_DATA, HOT_NODE, Image, ROOT};
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, IPLFS_SECTION, LogPosition,
-    MIN_CAPACITY, NatEntry, Nid, Superblock, Variant, area_start, discard_log_checksum, iplfs_log_blocks,
-    iplfs_orphan_blocks, iplfs_payload, set_nat_entry,
+    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, IPLFS_SECTION,
+    LogPosition, MIN_CAPACITY, NatEntry, Nid, Superblock, Variant, area_start,
+    discard_log_checksum, iplfs_log_blocks, iplfs_orphan_blocks, iplfs_payload, set_nat_entry,
 };
 
 /// The start of the packs: the superblocks have a segment for themselves, as with F2FS.
@@ -24,7 +24,11 @@ impl Image {
     /// An IPLFS volume on a thin device.
     pub(super) fn iplfs(info: &DeviceInfo, options: &MkfsOptions) -> Result<Self, MkfsError> {
         options.check()?;
-        let thin = info.capabilities.thin.filter(|_| info.capabilities.discard).ok_or(MkfsError::NotThin)?;
+        let thin = info
+            .capabilities
+            .thin
+            .filter(|_| info.capabilities.discard)
+            .ok_or(MkfsError::NotThin)?;
         let needed = AREAS * AREA_BLOCKS;
         if info.blocks < needed {
             return Err(MkfsError::TooFewAddresses { blocks: info.blocks, needed });
@@ -52,7 +56,12 @@ impl Image {
         let variant = self.superblock.variant;
         let mut nat: BlockBytes = [0; BLOCK];
         for nid in [Nid(1), Nid(2)] {
-            set_nat_entry(&mut nat, nid, NatEntry { version: 0, ino: nid, address: image::NO_NODE }, variant);
+            set_nat_entry(
+                &mut nat,
+                nid,
+                NatEntry { version: 0, ino: nid, address: image::NO_NODE },
+                variant,
+            );
         }
         for directory in directories {
             let (node, data) = (self.take_next(HOT_NODE), self.take_next(HOT_DATA));
@@ -72,8 +81,10 @@ impl Image {
 
     /// The first pack alone: where the second will be nothing is mapped.
     fn put_iplfs_pack(&mut self) {
-        let bitmaps =
-            Bitmaps { sit: Vec::new(), nat: vec![0; self.superblock.nat_blocks.div_ceil(8) as usize] };
+        let bitmaps = Bitmaps {
+            sit: Vec::new(),
+            nat: vec![0; self.superblock.nat_blocks.div_ceil(8) as usize],
+        };
         let (mut pack, checksum) = self.checkpoint.encode_iplfs(&bitmaps, &[], &self.superblock);
         self.checkpoint.checksum = checksum;
         pack.push(pack[0]);

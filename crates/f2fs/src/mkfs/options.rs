@@ -5,9 +5,9 @@ use crate::format::{Features, Timestamp, Variant};
 
 /// Extensions of names whose files are cold, written once and kept: the list of mkfs.f2fs 1.15.
 pub const COLD_EXTENSIONS: [&str; 36] = [
-    "mp", "wm", "og", "jp", "avi", "m4v", "m4p", "mkv", "mov", "webm", "wav", "m4a", "3gp", "opus", "flac",
-    "gif", "png", "svg", "webp", "jar", "deb", "iso", "gz", "xz", "zst", "pdf", "pyc", "ttc", "ttf", "exe",
-    "apk", "cnt", "exo", "odex", "vdex", "so",
+    "mp", "wm", "og", "jp", "avi", "m4v", "m4p", "mkv", "mov", "webm", "wav", "m4a", "3gp", "opus",
+    "flac", "gif", "png", "svg", "webp", "jar", "deb", "iso", "gz", "xz", "zst", "pdf", "pyc",
+    "ttc", "ttf", "exe", "apk", "cnt", "exo", "odex", "vdex", "so",
 ];
 
 /// Extensions of names whose files are hot, written over and over: the list of mkfs.f2fs 1.15.
@@ -129,7 +129,9 @@ impl MkfsOptions {
         let needs = Features::EXTRA_ATTR;
         let missing = NEED_EXTRA_ATTR.into_iter().find(|&one| self.features.has(one));
         match missing {
-            Some(feature) if !self.features.has(needs) => Err(MkfsError::FeatureNeeds { feature, needs }),
+            Some(feature) if !self.features.has(needs) => {
+                Err(MkfsError::FeatureNeeds { feature, needs })
+            }
             _ => Ok(()),
         }
     }
@@ -163,13 +165,19 @@ mod tests {
         let (feature, needs) = (Features::INODE_CRTIME, Features::EXTRA_ATTR);
         assert_eq!(refused(|o| o.features = feature), MkfsError::FeatureNeeds { feature, needs });
         let quota = Features::QUOTA_INO;
-        assert_eq!(refused(|o| o.features = quota.with(Features::VERITY)), MkfsError::Features(quota));
+        assert_eq!(
+            refused(|o| o.features = quota.with(Features::VERITY)),
+            MkfsError::Features(quota)
+        );
         assert_eq!(refused(|o| o.label = "x".repeat(513)), MkfsError::Label { units: 513 });
         assert_eq!(
             refused(|o| o.hot_extensions.push("longword".into())),
             MkfsError::Extension("longword".into())
         );
-        assert_eq!(refused(|o| o.cold_extensions = vec!["a".into(); 61]), MkfsError::Extensions(65));
+        assert_eq!(
+            refused(|o| o.cold_extensions = vec!["a".into(); 61]),
+            MkfsError::Extensions(65)
+        );
         let zone = MkfsError::Zone { segments: 0, sections: 1 };
         assert_eq!(refused(|o| o.segments_per_section = 0), zone);
         assert!(zone.to_string().ends_with("1 to 65536 segments are allowed"));

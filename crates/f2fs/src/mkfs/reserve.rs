@@ -29,7 +29,10 @@ impl Reserve {
         let reserved = reserved(areas, percent) as u32;
         let spare = areas.main.saturating_sub(6);
         if spare < reserved {
-            return Err(MkfsError::TooSmall { blocks, short: "six logs and the segments for cleaning" });
+            return Err(MkfsError::TooSmall {
+                blocks,
+                short: "six logs and the segments for cleaning",
+            });
         }
         let overprovision = (f64::from(areas.main - reserved) * percent / 100.0) as u32 + reserved;
         if overprovision >= areas.main {
@@ -49,7 +52,8 @@ fn reserved(areas: &Areas, percent: f64) -> f64 {
 /// The percentage that leaves the most segments to users; the first of several. The steps are those
 /// of mkfs.f2fs, with the rounding that adding them up has.
 fn best(areas: &Areas) -> f64 {
-    let (first, last, step) = if areas.main < SMALL { (10.0, 95.0, 5.0) } else { (0.01, 10.0, 0.01) };
+    let (first, last, step) =
+        if areas.main < SMALL { (10.0, 95.0, 5.0) } else { (0.01, 10.0, 0.01) };
     let (mut best, mut most) = (first, 0.0);
     let mut percent = first;
     while percent <= last {

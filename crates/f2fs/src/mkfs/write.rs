@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, SectorRange,
-    clear_device_space,
+    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba,
+    SectorRange, clear_device_space,
 };
 use dovetail_time::SimTime;
 

@@ -62,7 +62,11 @@ impl<D: Scheduler> F2fs<D> {
     /// # Errors
     /// [`Error::NoSpace`], [`Error::FileTooBig`] and others before anything has changed;
     /// [`Error::Io`], after which the volume is read-only.
-    pub fn commit_atomic_write(&mut self, caller: &Caller, write: &AtomicWrite) -> Result<(), Error> {
+    pub fn commit_atomic_write(
+        &mut self,
+        caller: &Caller,
+        write: &AtomicWrite,
+    ) -> Result<(), Error> {
         self.check_writable()?;
         self.check_atomic_space(write)?;
         self.updates.begin_atomic_write();
@@ -87,7 +91,8 @@ impl<D: Scheduler> F2fs<D> {
     /// Checks that every write can be carried out: its end, and space for blocks and nodes that are
     /// not there yet.
     fn check_atomic_space(&mut self, write: &AtomicWrite) -> Result<(), Error> {
-        let ends = write.writes.iter().map(|(offset, bytes)| offset.checked_add(bytes.len() as u64));
+        let ends =
+            write.writes.iter().map(|(offset, bytes)| offset.checked_add(bytes.len() as u64));
         ends.into_iter().try_for_each(|end| self.check_write(write.ino, end))?;
         let blocks: BTreeSet<u64> = write.blocks().collect();
         let mut missing = 0;
@@ -96,7 +101,8 @@ impl<D: Scheduler> F2fs<D> {
         } else {
             for block in blocks {
                 let found = self.find_pointer(write.ino, block)?;
-                let is_there = matches!(found, Found::Pointer(pointer) if pointer.address != BlockAddr::NULL);
+                let is_there =
+                    matches!(found, Found::Pointer(pointer) if pointer.address != BlockAddr::NULL);
                 missing += u64::from(!is_there);
             }
         }

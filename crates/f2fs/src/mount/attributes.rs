@@ -49,7 +49,8 @@ impl<D: Scheduler> F2fs<D> {
         let block = self.node(ino, ino, 0)?;
         let raw = RawInode::of(block);
         let at = raw.geometry(layout).pointer_at(0);
-        let time = |seconds: u64, nanoseconds: u32| Timestamp { seconds: seconds as i64, nanoseconds };
+        let time =
+            |seconds: u64, nanoseconds: u32| Timestamp { seconds: seconds as i64, nanoseconds };
         let mode = raw.i_mode.get();
         let inline = if raw.i_inline & 0x02 != 0 { raw.i_size.get().div_ceil(512) } else { 0 };
         Ok(Attr {
@@ -171,7 +172,12 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    pub(super) fn read_content(&mut self, ino: Nid, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+    pub(super) fn read_content(
+        &mut self,
+        ino: Nid,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, Error> {
         let raw = self.inode(ino)?;
         if raw.i_advise & ADVISE_ENCRYPTED != 0 {
             return Err(Error::Unsupported("reading encrypted files".into()));
@@ -273,7 +279,8 @@ impl<D: Scheduler> F2fs<D> {
             }
             PageContent::Part(bytes) => {
                 self.reserve(ino, index)?;
-                self.read_page_to_edit(ino, index)?[start..start + bytes.len()].copy_from_slice(bytes);
+                self.read_page_to_edit(ino, index)?[start..start + bytes.len()]
+                    .copy_from_slice(bytes);
                 self.pages.mark_dirty(ino.0.into(), index);
                 Ok(())
             }
@@ -281,7 +288,11 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// A page of the file in memory, to be changed; marking it dirty is the caller's.
-    pub(super) fn read_page_to_edit(&mut self, ino: Nid, index: u64) -> Result<&mut BlockBytes, Failure> {
+    pub(super) fn read_page_to_edit(
+        &mut self,
+        ino: Nid,
+        index: u64,
+    ) -> Result<&mut BlockBytes, Failure> {
         let content = self.read_page(ino, index)?;
         self.pages.insert_clean(ino.0.into(), index, content);
         self.pages.bytes_mut(ino.0.into(), index).ok_or(Failure::NoSpace)

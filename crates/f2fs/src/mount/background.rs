@@ -74,8 +74,10 @@ impl<D: Scheduler> F2fs<D> {
             return Some(self.io.now());
         }
         let background = &self.background;
-        let checkpoint =
-            after(background.last_checkpoint, self.options.checkpoint_interval_s.saturating_mul(1000));
+        let checkpoint = after(
+            background.last_checkpoint,
+            self.options.checkpoint_interval_s.saturating_mul(1000),
+        );
         let mut next = background
             .next_write_back
             .min(checkpoint.max(after(background.last_request, IDLE.as_ns() / 1_000_000)));
@@ -105,7 +107,8 @@ impl<D: Scheduler> F2fs<D> {
             self.background.next_write_back = after(self.io.now(), WRITE_BACK_MS);
         }
         if self.is_idle()
-            && self.io.now().since(self.background.last_checkpoint).as_ns() >= self.checkpoint_interval_ns()
+            && self.io.now().since(self.background.last_checkpoint).as_ns()
+                >= self.checkpoint_interval_ns()
         {
             self.checkpoint_if_dirty()?;
             self.background.last_checkpoint = self.io.now();
@@ -132,7 +135,8 @@ impl<D: Scheduler> F2fs<D> {
     fn is_too_dirty(&self) -> bool {
         let limit = self.options.dirty_background_bytes;
         limit.is_some_and(|bytes| {
-            self.pages.dirty_total().saturating_sub(self.dirty_dent_pages() as usize) as u64 * 4096 > bytes
+            self.pages.dirty_total().saturating_sub(self.dirty_dent_pages() as usize) as u64 * 4096
+                > bytes
         })
     }
 

@@ -13,8 +13,8 @@ use super::since::SinceCheckpoint;
 use super::space::{Draft, Pack};
 use crate::error::Error;
 use crate::format::{
-    BLOCK, Bitmaps, Checkpoint, CheckpointFlags, Nid, flip_msb_first, nat_block_other, orphan_blocks,
-    set_nat_entry,
+    BLOCK, Bitmaps, Checkpoint, CheckpointFlags, Nid, flip_msb_first, nat_block_other,
+    orphan_blocks, set_nat_entry,
 };
 use crate::volume::open::pack_start;
 
@@ -62,7 +62,11 @@ impl<D: Scheduler> F2fs<D> {
         written
     }
 
-    fn write_whole_checkpoint(&mut self, reason: CheckpointReason, file: Option<Nid>) -> Result<(), Error> {
+    fn write_whole_checkpoint(
+        &mut self,
+        reason: CheckpointReason,
+        file: Option<Nid>,
+    ) -> Result<(), Error> {
         self.write_back_directories()?;
         self.write_dirty_nodes()?;
         Log::ALL.into_iter().try_for_each(|log| self.leave_full_segment(log))?;
@@ -90,11 +94,16 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Writes changed pages of the NAT to their other copies; what stays for the journal is
     /// returned.
-    fn flush_nat(&mut self, reason: CheckpointReason, bitmap: &mut [u8]) -> Result<FlushPlan, Error> {
+    fn flush_nat(
+        &mut self,
+        reason: CheckpointReason,
+        bitmap: &mut [u8],
+    ) -> Result<FlushPlan, Error> {
         for page in self.nat.pages_to_flush() {
             self.load_nat_page(page)?;
         }
-        let plan = self.nat.plan_flush(self.space.nat_journal_entries(reason != CheckpointReason::Sync));
+        let plan =
+            self.nat.plan_flush(self.space.nat_journal_entries(reason != CheckpointReason::Sync));
         let variant = self.superblock.variant;
         for &page in &plan.pages {
             let first = variant.first_nid(page);
@@ -149,7 +158,12 @@ impl<D: Scheduler> F2fs<D> {
         let start = pack_start(&self.superblock, pack.checkpoint.pack);
         for (offset, block) in pack.blocks.iter().enumerate() {
             let address = start.plus(offset as u64);
-            self.io.write_bytes(Channel::META, WriteClass::Checkpoint, address, Arc::new(*block))?;
+            self.io.write_bytes(
+                Channel::META,
+                WriteClass::Checkpoint,
+                address,
+                Arc::new(*block),
+            )?;
         }
         self.io.flush()?;
         let tail = start.plus(u64::from(pack.checkpoint.total_blocks) - 1);

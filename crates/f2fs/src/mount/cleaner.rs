@@ -125,10 +125,12 @@ impl<D: Scheduler> F2fs<D> {
         // a clean page may be what a compressed block unpacks to
         let may_show = self.pages.is_dirty(key, block) && !self.defers_updates();
         let newer = if may_show { self.pages.get(key, block).cloned() } else { None };
-        let update = if may_show { None } else { self.io.pending_remaps.remove(owner.pointer.address) };
+        let update =
+            if may_show { None } else { self.io.pending_remaps.remove(owner.pointer.address) };
         let is_newest = newer.is_some();
         let content = newer.unwrap_or(content);
-        let moved = self.move_block(owner.ino, &owner.pointer, content, facts, WriteClass::Cleaning);
+        let moved =
+            self.move_block(owner.ino, &owner.pointer, content, facts, WriteClass::Cleaning);
         self.redirect_update(update, *moved.as_ref().unwrap_or(&owner.pointer.address));
         moved?;
         if is_newest {
@@ -161,7 +163,11 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Owner of a block of content, by its summary.
-    pub(super) fn owner_of(&mut self, address: BlockAddr, summary: Summary) -> Result<Owner, Error> {
+    pub(super) fn owner_of(
+        &mut self,
+        address: BlockAddr,
+        summary: Summary,
+    ) -> Result<Owner, Error> {
         let wrong = Damage::Owner { address, nid: summary.nid };
         self.nat_entry(summary.nid)?;
         if self.node_version(summary.nid) != summary.version {

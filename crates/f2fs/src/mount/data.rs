@@ -68,7 +68,9 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(Content::Empty);
         }
         if address == BlockAddr::COMPRESSED {
-            return Err(Damage::Cluster { ino, block: index, fault: ClusterFault::Misplaced }.into());
+            return Err(
+                Damage::Cluster { ino, block: index, fault: ClusterFault::Misplaced }.into()
+            );
         }
         let mut content = [Content::Empty];
         self.io.read_into(address, &mut content)?;
@@ -83,12 +85,12 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(None);
         }
         self.load_node(ino, ino, 0)?;
-        let block = self.nodes.get(ino).map(|node| Arc::clone(&node.block)).ok_or(Damage::NoNode(ino))?;
+        let block =
+            self.nodes.get(ino).map(|node| Arc::clone(&node.block)).ok_or(Damage::NoNode(ino))?;
         let inode = Inode::parse_unsealed(&block, ino, &self.superblock)?;
         let blocks = u64::from(inode.cluster_blocks);
         let start = index - index % blocks;
-        let head =
-            matches!(self.find_pointer(ino, start)?, Found::Pointer(p) if p.address == BlockAddr::COMPRESSED);
+        let head = matches!(self.find_pointer(ino, start)?, Found::Pointer(p) if p.address == BlockAddr::COMPRESSED);
         if !head {
             return Ok(None);
         }
@@ -156,7 +158,13 @@ impl<D: Scheduler> F2fs<D> {
         Ok(run)
     }
 
-    fn start_run(&mut self, ino: Nid, index: u64, address: BlockAddr, run: u64) -> Result<SimTime, Error> {
+    fn start_run(
+        &mut self,
+        ino: Nid,
+        index: u64,
+        address: BlockAddr,
+        run: u64,
+    ) -> Result<SimTime, Error> {
         let mut contents = vec![Content::Empty; run as usize];
         let done = self.io.start_read(address, &mut contents)?;
         for (offset, content) in contents.into_iter().enumerate() {
@@ -190,7 +198,12 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Puts new content into the cache as page `index`, to be written later.
-    pub(super) fn write_page(&mut self, ino: Nid, index: u64, content: Content) -> Result<(), Error> {
+    pub(super) fn write_page(
+        &mut self,
+        ino: Nid,
+        index: u64,
+        content: Content,
+    ) -> Result<(), Error> {
         self.reserve(ino, index)?;
         self.pages.write(ino.0.into(), index, content);
         Ok(())
@@ -344,8 +357,10 @@ impl<D: Scheduler> F2fs<D> {
     ) -> Result<UpdateFacts, Error> {
         let space = self.space_facts();
         let raw = self.inode(ino)?;
-        let (fixed, dir) =
-            (raw.i_advise & ADVISE_COLD != 0 || raw.i_inline & INLINE_PINNED != 0, raw.i_mode.get());
+        let (fixed, dir) = (
+            raw.i_advise & ADVISE_COLD != 0 || raw.i_inline & INLINE_PINNED != 0,
+            raw.i_mode.get(),
+        );
         let small = reason == WritebackReason::DataSync
             || (reason == WritebackReason::Fsync && dirty <= MIN_FSYNC_BLOCKS);
         Ok(UpdateFacts {

@@ -148,7 +148,8 @@ impl<D: Scheduler> F2fs<D> {
                 true => Vec::new(),
                 false => self.content_steps(ino, target, side)?,
             };
-            let wanted = |step: &RenamedBlock| side == Side::Device || self.is_device_address(step.from);
+            let wanted =
+                |step: &RenamedBlock| side == Side::Device || self.is_device_address(step.from);
             steps.extend(found.into_iter().filter(|step| wanted(step) && seen.insert(step.from)));
         }
         Ok(steps)
@@ -168,9 +169,15 @@ impl<D: Scheduler> F2fs<D> {
         }])
     }
 
-    fn content_steps(&mut self, ino: Nid, target: &Target, side: Side) -> Result<Vec<RenamedBlock>, Error> {
+    fn content_steps(
+        &mut self,
+        ino: Nid,
+        target: &Target,
+        side: Side,
+    ) -> Result<Vec<RenamedBlock>, Error> {
         let raw = self.inode(ino)?;
-        let fixed = raw.i_flags.get() & InodeFlags::COMPRESSED.0 != 0 || raw.i_inline & INLINE_PINNED != 0;
+        let fixed =
+            raw.i_flags.get() & InodeFlags::COMPRESSED.0 != 0 || raw.i_inline & INLINE_PINNED != 0;
         if !self.has_block_pointers(ino)? || (fixed && side == Side::Device) {
             return Ok(Vec::new());
         }
@@ -227,7 +234,9 @@ impl<D: Scheduler> F2fs<D> {
 
     fn take_block(&mut self, step: &RenamedBlock) -> Result<BlockAddr, Error> {
         let BlockPointer::Content(block) = step.pointer_kind else { return Ok(step.to) };
-        let Found::Pointer(pointer) = self.find_pointer(step.ino, block)? else { return Ok(step.to) };
+        let Found::Pointer(pointer) = self.find_pointer(step.ino, block)? else {
+            return Ok(step.to);
+        };
         let mut facts = self.data_facts(step.ino, 0)?;
         facts.cleaning = true;
         let version = self.node_version(pointer.nid);
@@ -241,8 +250,10 @@ impl<D: Scheduler> F2fs<D> {
         if steps.is_empty() {
             return Ok(());
         }
-        let (addresses, id) =
-            (self.io.device_addresses(), RenameId(self.committed.checkpoint().version.wrapping_add(1)));
+        let (addresses, id) = (
+            self.io.device_addresses(),
+            RenameId(self.committed.checkpoint().version.wrapping_add(1)),
+        );
         let rename = |step: &RenamedBlock| Rename {
             from: addresses.lba(step.from),
             to: (side == Side::Volume).then(|| addresses.lba(step.to)),
@@ -293,7 +304,9 @@ impl<D: Scheduler> F2fs<D> {
             let first = self.superblock.variant.first_nid(page).0;
             let entries = (first..).zip(self.nat.page(page).into_iter().flatten());
             let used = entries.filter(|(nid, entry)| {
-                entry.ino.0 == *nid && entry.address != BlockAddr::NULL && *nid >= self.superblock.root.0
+                entry.ino.0 == *nid
+                    && entry.address != BlockAddr::NULL
+                    && *nid >= self.superblock.root.0
             });
             inodes.extend(used.map(|(nid, _)| Nid(nid)));
         }
@@ -371,7 +384,8 @@ impl<D: Scheduler> Devirtualize for F2fs<D> {
         self.sync_all()?;
         if self.physical.changed.is_none() {
             let files = self.all_inodes()?;
-            self.physical.changed = Some(files.into_iter().map(|ino| (ino, SimTime::ZERO)).collect());
+            self.physical.changed =
+                Some(files.into_iter().map(|ino| (ino, SimTime::ZERO)).collect());
         }
         let changed = self.physical.changed.iter().flatten();
         Ok(changed.map(|(ino, at)| (number(*ino), *at)).collect())

@@ -12,8 +12,8 @@ use super::io;
 use super::pointers::Found;
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
-    BLOCK, BlockAddr, DENTRIES_IN_BLOCK, DentryBlock, DentryBlockMut, DirEntry, FileType, InlineFlags, Nid,
-    dentry_bucket, inline_to_block, name_hash,
+    BLOCK, BlockAddr, DENTRIES_IN_BLOCK, DentryBlock, DentryBlockMut, DirEntry, FileType,
+    InlineFlags, Nid, dentry_bucket, inline_to_block, name_hash,
 };
 
 /// Levels of a directory's hash table at most.
@@ -51,7 +51,8 @@ impl<D: Scheduler> F2fs<D> {
             return self.checked_entry(dir, found.ino, None, slot).map(Some);
         }
         let raw = self.inode(dir)?;
-        let (depth, level_base) = (raw.i_current_depth.get().min(MAX_DEPTH), u32::from(raw.i_dir_level));
+        let (depth, level_base) =
+            (raw.i_current_depth.get().min(MAX_DEPTH), u32::from(raw.i_dir_level));
         for level in 0..depth {
             for block in dentry_bucket(level, level_base, hash) {
                 if let Some(entry) = self.find_in_block(dir, block, name, hash)? {
@@ -76,7 +77,13 @@ impl<D: Scheduler> F2fs<D> {
         self.checked_entry(dir, found.ino, Some(block), slot).map(Some)
     }
 
-    fn checked_entry(&self, dir: Nid, ino: Nid, block: Option<u64>, slot: usize) -> Result<Entry, Error> {
+    fn checked_entry(
+        &self,
+        dir: Nid,
+        ino: Nid,
+        block: Option<u64>,
+        slot: usize,
+    ) -> Result<Entry, Error> {
         let last = u64::from(self.nat.max_nid()) - 1;
         Corrupt::check_range(Place::Directory(dir), "an entry's ino", ino.0, (3, last))?;
         Ok(Entry { ino, block, slot })
@@ -99,7 +106,13 @@ impl<D: Scheduler> F2fs<D> {
     ///
     /// # Errors
     /// [`Error::NoSpace`]; then nothing has changed.
-    pub(super) fn add_entry(&mut self, dir: Nid, name: &[u8], ino: Nid, kind: FileType) -> Result<(), Error> {
+    pub(super) fn add_entry(
+        &mut self,
+        dir: Nid,
+        name: &[u8],
+        ino: Nid,
+        kind: FileType,
+    ) -> Result<(), Error> {
         let hash = name_hash(name);
         if self.has_inline_entries(dir)? {
             let area = self.edit_inline_area(dir)?;
@@ -150,7 +163,12 @@ impl<D: Scheduler> F2fs<D> {
         Ok(true)
     }
 
-    fn write_directory_block(&mut self, dir: Nid, block: u64, bytes: Arc<BlockBytes>) -> Result<(), Error> {
+    fn write_directory_block(
+        &mut self,
+        dir: Nid,
+        block: u64,
+        bytes: Arc<BlockBytes>,
+    ) -> Result<(), Error> {
         self.write_page(dir, block, Content::Bytes(bytes))?;
         self.dirty_dents.insert(dir);
         Ok(())
@@ -163,7 +181,8 @@ impl<D: Scheduler> F2fs<D> {
         let level_base = self.inode(dir)?.i_dir_level;
         // spread over levels, each entry may need a block, and that a node; a half of them must not
         // be lost
-        let most = if level_base > 0 { 2 * DentryBlock::inline(&area, dir).entries().count() } else { 1 };
+        let most =
+            if level_base > 0 { 2 * DentryBlock::inline(&area, dir).entries().count() } else { 1 };
         self.check_free_blocks(most as u64)?;
         self.edit_inline_area(dir)?.fill(0);
         let raw = self.edit_inode(dir)?;

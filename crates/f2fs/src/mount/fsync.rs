@@ -95,7 +95,10 @@ impl<D: Scheduler> F2fs<D> {
     /// the next fsync can be a record.
     fn find_parent_again(&mut self, ino: Nid) -> Result<(), Error> {
         let raw = self.inode(ino)?;
-        if raw.i_advise & ADVISE_LOST_PARENT != 0 && raw.i_links.get() == 1 && is_regular(raw.i_mode.get()) {
+        if raw.i_advise & ADVISE_LOST_PARENT != 0
+            && raw.i_links.get() == 1
+            && is_regular(raw.i_mode.get())
+        {
             self.edit_inode(ino)?.i_advise &= !ADVISE_LOST_PARENT;
         }
         Ok(())

@@ -50,7 +50,12 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Writes content into the inode, where it fits: bytes as they are, named content by its name.
-    pub(super) fn write_inline(&mut self, ino: Nid, offset: u64, data: WriteData<'_>) -> Result<(), Error> {
+    pub(super) fn write_inline(
+        &mut self,
+        ino: Nid,
+        offset: u64,
+        data: WriteData<'_>,
+    ) -> Result<(), Error> {
         let start = offset as usize;
         for page in data.pages(offset) {
             match page.content {

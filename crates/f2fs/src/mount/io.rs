@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use dovetail_block::{
-    Answer, BatchId, BlockBytes, BlockRange, Command, Content, Data, DeviceError, Devirtualize, Gatherer,
-    Hints, Inode, Lba, LockId, RemapPair, RemapWhen, Scheduler, SchedulingHint, StreamId,
+    Answer, BatchId, BlockBytes, BlockRange, Command, Content, Data, DeviceError, Devirtualize,
+    Gatherer, Hints, Inode, Lba, LockId, RemapPair, RemapWhen, Scheduler, SchedulingHint, StreamId,
 };
 use dovetail_time::SimTime;
 
@@ -147,7 +147,10 @@ impl<D: Scheduler> Io<D> {
 
     /// Submits what was gathered, then a command to a device that devirtualises, and waits for its
     /// answer.
-    pub(crate) fn devirtualize(&mut self, command: Devirtualize<'_>) -> Result<Answer, DeviceError> {
+    pub(crate) fn devirtualize(
+        &mut self,
+        command: Devirtualize<'_>,
+    ) -> Result<Answer, DeviceError> {
         self.kick()?;
         let answer = self.gatherer.perform(Command::Devirtualize(command))?;
         self.gatherer.wait_all();
@@ -210,7 +213,11 @@ impl<D: Scheduler> Io<D> {
     }
 
     /// The content of neighbouring blocks.
-    pub(crate) fn read_into(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
+    pub(crate) fn read_into(
+        &mut self,
+        address: BlockAddr,
+        into: &mut [Content],
+    ) -> Result<(), DeviceError> {
         let done = self.start_read(address, into)?;
         self.wait_read(done);
         Ok(())
@@ -275,7 +282,9 @@ impl<D: Scheduler> Io<D> {
     /// Has blocks moved when all that was written so far is on the device. Durable when it is done.
     pub(crate) fn remap(&mut self, pairs: &[RemapPair]) -> Result<(), DeviceError> {
         self.wait()?;
-        pairs.chunks(self.pairs_per_command()).try_for_each(|pairs| self.submit_remap(pairs, RemapWhen::Now))
+        pairs
+            .chunks(self.pairs_per_command())
+            .try_for_each(|pairs| self.submit_remap(pairs, RemapWhen::Now))
     }
 
     /// Has blocks moved as one, and waits until they are.
@@ -297,7 +306,8 @@ impl<D: Scheduler> Io<D> {
     }
 
     fn pairs_per_command(&self) -> usize {
-        self.device().info().capabilities.remap.map_or(1, |limits| limits.pairs_per_command.max(1)) as usize
+        self.device().info().capabilities.remap.map_or(1, |limits| limits.pairs_per_command.max(1))
+            as usize
     }
 
     fn submit_remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
@@ -346,9 +356,13 @@ impl<D: Scheduler> Io<D> {
     }
 
     /// Gives blocks back to the device; nothing happens on one without discard.
-    pub(crate) fn discard(&mut self, extents: impl Iterator<Item = Extent>) -> Result<(), DeviceError> {
+    pub(crate) fn discard(
+        &mut self,
+        extents: impl Iterator<Item = Extent>,
+    ) -> Result<(), DeviceError> {
         let addresses = self.device_addresses;
-        let range = |extent: Extent| BlockRange::new(addresses.lba(extent.start), extent.blocks).into();
+        let range =
+            |extent: Extent| BlockRange::new(addresses.lba(extent.start), extent.blocks).into();
         let ranges: Vec<_> = extents.map(range).collect();
         self.gatherer.discard(&ranges)
     }

@@ -186,7 +186,9 @@ impl<D: Scheduler> F2fs<D> {
     fn check_writable(&self) -> Result<(), Error> {
         match self.io.failure() {
             Some(error) => Err(Error::Io(error.clone())),
-            None if self.state.is_mounted_read_only() || self.state.is_stopped() => Err(Error::ReadOnly),
+            None if self.state.is_mounted_read_only() || self.state.is_stopped() => {
+                Err(Error::ReadOnly)
+            }
             None => Ok(()),
         }
     }

@@ -158,7 +158,8 @@ impl<D: Scheduler> F2fs<D> {
 
     /// A new file is cold or hot by its name's extension.
     fn advise_of(&self, new: &Newborn<'_>) -> u8 {
-        let any = |list: &[Vec<u8>]| list.iter().any(|extension| matches_extension(new.name, extension));
+        let any =
+            |list: &[Vec<u8>]| list.iter().any(|extension| matches_extension(new.name, extension));
         match kind(new.mode) {
             S_IFREG if any(&self.superblock.cold_extensions) => ADVISE_COLD,
             S_IFREG if any(&self.superblock.hot_extensions) => ADVISE_HOT,
@@ -229,7 +230,13 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    pub(super) fn add_name(&mut self, caller: &Caller, ino: Nid, dir: Nid, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn add_name(
+        &mut self,
+        caller: &Caller,
+        ino: Nid,
+        dir: Nid,
+        name: &[u8],
+    ) -> Result<(), Error> {
         self.check_link(ino, dir, name)?;
         let raw = self.inode(ino)?;
         let (mode, links) = (raw.i_mode.get(), raw.i_links.get());
@@ -242,7 +249,12 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    pub(super) fn unlink_entry(&mut self, caller: &Caller, dir: Nid, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn unlink_entry(
+        &mut self,
+        caller: &Caller,
+        dir: Nid,
+        name: &[u8],
+    ) -> Result<(), Error> {
         let entry = self.entry_to_unlink(dir, name)?;
         self.check_orphan_capacity()?;
         self.remove_entry(dir, &entry)?;
@@ -265,7 +277,12 @@ impl<D: Scheduler> F2fs<D> {
         Ok(())
     }
 
-    pub(super) fn remove_directory(&mut self, caller: &Caller, dir: Nid, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn remove_directory(
+        &mut self,
+        caller: &Caller,
+        dir: Nid,
+        name: &[u8],
+    ) -> Result<(), Error> {
         let entry = self.entry_to_rmdir(dir, name)?;
         self.check_orphan_capacity()?;
         self.remove_entry(dir, &entry)?;
@@ -292,7 +309,9 @@ impl<D: Scheduler> F2fs<D> {
                 self.check_orphan_capacity()?;
                 self.replace(caller, (dir, entry), (new_dir, new_name, taken))
             }
-            Rename::Move { entry } => self.move_entry(caller, (dir, name, entry), (new_dir, new_name)),
+            Rename::Move { entry } => {
+                self.move_entry(caller, (dir, name, entry), (new_dir, new_name))
+            }
         }
     }
 

@@ -144,7 +144,10 @@ impl NatTable {
         let nids = self.nids_of(page);
         for nid in (nids.start..nids.end.min(self.max_nid)).map(Nid) {
             let usable = nid.0 > 3 && self.get(nid).address == BlockAddr::NULL;
-            if usable && !self.taken.contains(&nid) && !self.dirty.contains(&nid) && !self.free.contains(&nid)
+            if usable
+                && !self.taken.contains(&nid)
+                && !self.dirty.contains(&nid)
+                && !self.free.contains(&nid)
             {
                 self.free.push_back(nid);
             }

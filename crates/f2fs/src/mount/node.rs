@@ -34,8 +34,11 @@ impl<D: Scheduler> F2fs<D> {
         }
         let variant = self.superblock.variant;
         let first = variant.first_nid(page);
-        let block =
-            self.io.read(nat_block_address(&self.superblock, &self.committed.bitmaps().nat, first))?;
+        let block = self.io.read(nat_block_address(
+            &self.superblock,
+            &self.committed.bitmaps().nat,
+            first,
+        ))?;
         let nids = (0..variant.nat_entries_in_block()).map(Nid);
         let entries: Box<NatPage> = nids.map(|nid| nat_entry(&block, nid, variant)).collect();
         self.nat.load(page, entries);
@@ -203,7 +206,12 @@ impl<D: Scheduler> F2fs<D> {
     pub(super) fn drop_node(&mut self, nid: Nid) -> Result<(), Error> {
         let entry = self.nat_entry(nid)?;
         let place = Place::Checkpoint(self.committed.checkpoint().pack);
-        Corrupt::check_range(place, "valid_node_count", self.counts.valid_nodes, (1, u32::MAX.into()))?;
+        Corrupt::check_range(
+            place,
+            "valid_node_count",
+            self.counts.valid_nodes,
+            (1, u32::MAX.into()),
+        )?;
         Corrupt::check_range(place, "valid_block_count", self.counts.valid_blocks, (1, u64::MAX))?;
         if entry.address == BlockAddr::NULL {
             self.space.note_promise(BlockAddr::NEW, BlockAddr::NULL);
@@ -218,17 +226,24 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Writes a node that is in memory to its log, with a final footer.
-    pub(super) fn write_node(&mut self, nid: Nid, marks: Marks, cause: WriteClass) -> Result<(), Error> {
+    pub(super) fn write_node(
+        &mut self,
+        nid: Nid,
+        marks: Marks,
+        cause: WriteClass,
+    ) -> Result<(), Error> {
         let mut footer = self.nodes.get(nid).ok_or(Damage::NoNode(nid))?.footer();
         let log = node_log(self.options.logs, is_indirect(footer.node_offset), !footer.cold);
         let entry = self.nat_entry(nid)?;
-        let staged = if marks.by_remap { Some(self.take_staged(0).ok_or(Error::NoSpace)?) } else { None };
+        let staged =
+            if marks.by_remap { Some(self.take_staged(0).ok_or(Error::NoSpace)?) } else { None };
         let address = self.allocate(log, Summary { nid, version: 0, offset: 0 })?;
         if cause == WriteClass::Cleaning {
             self.since.note_moved_node(footer.ino);
         }
         footer.checkpoint = self.committed.checkpoint().footer_version().0;
-        footer.next = Footer::next_of(self.superblock.variant, address, self.space.next_address(log));
+        footer.next =
+            Footer::next_of(self.superblock.variant, address, self.space.next_address(log));
         (footer.fsync_mark, footer.dentry_mark) = (marks.fsync, marks.dentry);
         if marks.fsync {
             let first = footer.node_offset == 0 && !self.since.is_logged(footer.ino);

@@ -133,7 +133,13 @@ impl NodeCache {
     }
 
     /// Takes in a node that was read or made; its nid is one of the NAT's.
-    pub(crate) fn insert(&mut self, nid: Nid, ino: Nid, offset: u32, block: Arc<BlockBytes>) -> Frame {
+    pub(crate) fn insert(
+        &mut self,
+        nid: Nid,
+        ino: Nid,
+        offset: u32,
+        block: Arc<BlockBytes>,
+    ) -> Frame {
         self.remove(nid);
         self.evict();
         let frame = self.frames.len() as u32;

@@ -73,7 +73,8 @@ impl<D: Scheduler> F2fs<D> {
         options: Options,
         now: SimTime,
     ) -> Result<Self, Error> {
-        let Volume { blocks, superblock, checkpoint, bitmaps, nat_journal, sit_journal, .. } = volume;
+        let Volume { blocks, superblock, checkpoint, bitmaps, nat_journal, sit_journal, .. } =
+            volume;
         let mut io = Io::new(blocks.into_device(), now);
         let last_nid = u64::from(superblock.max_nid()) - 1;
         for nid in nat_journal.keys() {

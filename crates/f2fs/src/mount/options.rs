@@ -284,9 +284,10 @@ impl Options {
     pub(super) fn check_iplfs(&self) -> Result<(), Incompatible> {
         let refused = |option, reason| Err(Incompatible::IplfsOption { option, reason });
         match self.mode {
-            Mode::RmIpu | Mode::RmIpuAdaptive => {
-                refused("mode=rm-ipu", "nothing is written where it was, so there is nothing to remap")
-            }
+            Mode::RmIpu | Mode::RmIpuAdaptive => refused(
+                "mode=rm-ipu",
+                "nothing is written where it was, so there is nothing to remap",
+            ),
             _ if !self.discard && !self.read_only => {
                 refused("nodiscard", "only discards make room on its drive")
             }
@@ -323,9 +324,13 @@ mod tests {
     #[test]
     fn options_go_by_the_kernels_names() {
         let options =
-            Options::parse("mode=lfs,active_logs=4,nodiscard,fsync_mode=strict,background_gc=off").unwrap();
+            Options::parse("mode=lfs,active_logs=4,nodiscard,fsync_mode=strict,background_gc=off")
+                .unwrap();
         assert_eq!((options.mode, options.logs, options.discard), (Mode::Lfs, Logs::Four, false));
-        assert_eq!((options.fsync_mode, options.background_gc), (FsyncMode::Strict, BackgroundGc::Off));
+        assert_eq!(
+            (options.fsync_mode, options.background_gc),
+            (FsyncMode::Strict, BackgroundGc::Off)
+        );
         assert_eq!(Options::parse("").unwrap(), Options::default());
     }
 
@@ -341,8 +346,8 @@ mod tests {
     fn documented() -> Vec<String> {
         let page = include_str!("../../../../docs/mount-options.md");
         let cells = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
-        let options =
-            cells.flat_map(|cell| cell.split(", ").map(|option| option.trim_matches('`').to_string()));
+        let options = cells
+            .flat_map(|cell| cell.split(", ").map(|option| option.trim_matches('`').to_string()));
         options.collect()
     }
 

@@ -103,7 +103,12 @@ impl<D: Scheduler> F2fs<D> {
     /// Gives up an inode with all its blocks and nodes.
     pub(super) fn drop_inode(&mut self, ino: Nid) -> Result<(), Error> {
         let place = Place::Checkpoint(self.committed.checkpoint().pack);
-        Corrupt::check_range(place, "valid_inode_count", self.counts.valid_inodes, (1, u32::MAX.into()))?;
+        Corrupt::check_range(
+            place,
+            "valid_inode_count",
+            self.counts.valid_inodes,
+            (1, u32::MAX.into()),
+        )?;
         self.pages.remove_inode(ino.0.into());
         self.inline_names.forget(ino);
         self.dirty_dents.remove(&ino);

@@ -44,7 +44,10 @@ impl<D: Scheduler> F2fs<D> {
     /// was open.
     pub(super) fn open_device_addresses(&mut self) -> Result<(), Error> {
         let marked = self.superblock.devirtualized;
-        if !marked && (!self.options.physical_pointers || self.check_volume_for_device_addresses().is_err()) {
+        if !marked
+            && (!self.options.physical_pointers
+                || self.check_volume_for_device_addresses().is_err())
+        {
             return Ok(());
         }
         self.check_volume_for_device_addresses()?;
@@ -64,7 +67,9 @@ impl<D: Scheduler> F2fs<D> {
 
     fn check_volume_for_device_addresses(&self) -> Result<(), Incompatible> {
         if !self.space.reuses_addresses() {
-            return Err(Incompatible::DeviceAddresses("F2FS: addresses of IPLFS are never written again"));
+            return Err(Incompatible::DeviceAddresses(
+                "F2FS: addresses of IPLFS are never written again",
+            ));
         }
         if self.remaps() {
             return Err(Incompatible::DeviceAddresses("mode=adaptive or mode=lfs"));
@@ -144,7 +149,10 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Gives addresses back to the device.
-    pub(super) fn discard_device_addresses(&mut self, mut addresses: Vec<BlockAddr>) -> Result<(), Error> {
+    pub(super) fn discard_device_addresses(
+        &mut self,
+        mut addresses: Vec<BlockAddr>,
+    ) -> Result<(), Error> {
         addresses.sort_unstable();
         let mut runs: Vec<Extent> = Vec::new();
         for address in addresses {

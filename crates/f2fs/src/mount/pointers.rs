@@ -6,7 +6,8 @@ use super::F2fs;
 use crate::error::{Error, Place};
 use crate::format::{
     BlockAddr, Features, InlineFlags, InodeFlags, NIDS_IN_NODE, Nid, NodePath, RawInode, Variant,
-    XATTR_NODE_OFFSET, first_block, is_indirect, node_address, node_nid, set_node_nid, steps_inside,
+    XATTR_NODE_OFFSET, first_block, is_indirect, node_address, node_nid, set_node_nid,
+    steps_inside,
 };
 use dovetail_vfs::mode::is_dir;
 
@@ -130,7 +131,11 @@ impl<D: Scheduler> F2fs<D> {
         let shape = self.shape(ino)?;
         if offset == 0 {
             let inside = u64::from(index) < shape.pointers;
-            return if inside { self.inode_pointer(ino, &shape, index.into()).map(Some) } else { Ok(None) };
+            return if inside {
+                self.inode_pointer(ino, &shape, index.into()).map(Some)
+            } else {
+                Ok(None)
+            };
         }
         let no_content = offset == XATTR_NODE_OFFSET || is_indirect(offset);
         let variant = self.superblock.variant;
@@ -142,14 +147,20 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// The block of the file that pointer `index` of its node at `offset` leads to.
-    pub(super) fn block_of_pointer(&mut self, ino: Nid, offset: u32, index: u16) -> Result<u64, Error> {
+    pub(super) fn block_of_pointer(
+        &mut self,
+        ino: Nid,
+        offset: u32,
+        index: u16,
+    ) -> Result<u64, Error> {
         let shape = self.shape(ino)?;
         Ok(first_block(offset, shape.pointers, shape.direct) + u64::from(index))
     }
 
     fn inode_pointer(&mut self, ino: Nid, shape: &Shape, index: usize) -> Result<Pointer, Error> {
         let variant = self.superblock.variant;
-        let address = variant.address_at(self.cached(ino)?, shape.first_at + variant.address_bytes() * index);
+        let address =
+            variant.address_at(self.cached(ino)?, shape.first_at + variant.address_bytes() * index);
         self.checked(ino, shape, (ino, index), address)
     }
 
@@ -170,7 +181,12 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Points to another block from now on. The inode's recorded extent, if any, no longer holds.
-    pub(super) fn set_pointer(&mut self, ino: Nid, pointer: &Pointer, to: BlockAddr) -> Result<(), Error> {
+    pub(super) fn set_pointer(
+        &mut self,
+        ino: Nid,
+        pointer: &Pointer,
+        to: BlockAddr,
+    ) -> Result<(), Error> {
         let variant = self.superblock.variant;
         variant.put_address(self.edit_node(pointer.nid)?, pointer.at, to);
         self.space.note_promise(pointer.address, to);

@@ -102,9 +102,14 @@ impl<D: Scheduler> F2fs<D> {
             let inode = footer.node_offset == 0;
             let named = inode && footer.dentry_mark;
             let last = u64::from(self.nat.max_nid()) - 1;
-            Corrupt::check_range(Place::Node(footer.nid), "the footer's ino", footer.ino.0, (3, last))?;
-            let known =
-                files.contains_key(&footer.ino) || self.nat_entry(footer.ino)?.address != BlockAddr::NULL;
+            Corrupt::check_range(
+                Place::Node(footer.nid),
+                "the footer's ino",
+                footer.ino.0,
+                (3, last),
+            )?;
+            let known = files.contains_key(&footer.ino)
+                || self.nat_entry(footer.ino)?.address != BlockAddr::NULL;
             if !known && !named {
                 continue;
             }
@@ -118,7 +123,11 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Keeps the chain, and the content it leads to, from being written.
-    fn guard_chain(&mut self, chain: &[Record], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
+    fn guard_chain(
+        &mut self,
+        chain: &[Record],
+        synced: &BTreeMap<Nid, Synced>,
+    ) -> Result<(), Error> {
         let mut claimed = Vec::new();
         // what lies further out is of a recovery that was cut: kept, it could take space each time
         let used = synced.values().map(|file| file.last + 1).max().unwrap_or(0);
@@ -166,7 +175,11 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Makes the files that the checkpoint does not know, so that their nodes find them in whatever
     /// order they come.
-    fn recreate_files(&mut self, chain: &[Record], synced: &BTreeMap<Nid, Synced>) -> Result<(), Error> {
+    fn recreate_files(
+        &mut self,
+        chain: &[Record],
+        synced: &BTreeMap<Nid, Synced>,
+    ) -> Result<(), Error> {
         for (&ino, file) in synced {
             let Some(named) = file.named else { continue };
             if !self.is_known(ino)? {
@@ -201,7 +214,12 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.nodes.contains(ino) || self.nat_entry(ino)?.address != BlockAddr::NULL)
     }
 
-    fn replay_inode(&mut self, ino: Nid, block: &Arc<BlockBytes>, named: bool) -> Result<(), Error> {
+    fn replay_inode(
+        &mut self,
+        ino: Nid,
+        block: &Arc<BlockBytes>,
+        named: bool,
+    ) -> Result<(), Error> {
         let logged = Inode::parse(Arc::clone(block), ino, &self.superblock)?;
         self.check_same_geometry(ino, RawInode::of(block))?;
         self.replay_size(ino, &logged)?;
@@ -277,7 +295,12 @@ impl<D: Scheduler> F2fs<D> {
         if logged.inline.has(InlineFlags::XATTR) && old.has(InlineFlags::XATTR) {
             let area = self.geometry(ino)?.inline_xattrs();
             let (found, expected) = (logged.inline_xattrs().len() as u64, area.len() as u64);
-            Corrupt::check_equal(Place::Inode(ino), "the logged bytes of inline xattrs", found, expected)?;
+            Corrupt::check_equal(
+                Place::Inode(ino),
+                "the logged bytes of inline xattrs",
+                found,
+                expected,
+            )?;
             self.edit_node(ino)?[area].copy_from_slice(logged.inline_xattrs());
         }
         if logged.inline.has(InlineFlags::DATA) {
@@ -287,7 +310,12 @@ impl<D: Scheduler> F2fs<D> {
             self.edit_inode(ino)?.i_inline = logged.inline.0;
             let area = self.edit_inline_area(ino)?;
             let (found, expected) = (logged.inline_area().len() as u64, area.len() as u64);
-            Corrupt::check_equal(Place::Inode(ino), "the logged bytes of inline content", found, expected)?;
+            Corrupt::check_equal(
+                Place::Inode(ino),
+                "the logged bytes of inline content",
+                found,
+                expected,
+            )?;
             area.copy_from_slice(logged.inline_area());
         } else if old.has(InlineFlags::DATA) {
             self.leave_inode(ino)?;
@@ -347,7 +375,8 @@ impl<D: Scheduler> F2fs<D> {
                 true
             })?;
             let entries = entries.into_iter().collect::<Result<Vec<_>, _>>()?;
-            for child in entries.into_iter().filter(|(_, entry)| !entry.is_dot()).map(|(_, entry)| entry.ino)
+            for child in
+                entries.into_iter().filter(|(_, entry)| !entry.is_dot()).map(|(_, entry)| entry.ino)
             {
                 if self.is_dir(child)? { todo.push(child) } else { self.lose_name(child)? }
             }
@@ -382,7 +411,8 @@ impl<D: Scheduler> F2fs<D> {
         let shape = self.shape(ino)?;
         let first = first_block(record.footer.node_offset, shape.pointers, shape.direct);
         let used = if record.footer.node_offset == 0 { shape.pointers } else { shape.direct };
-        for (index, logged) in self.logged_pointers(record, block)?.into_iter().take(used as usize) {
+        for (index, logged) in self.logged_pointers(record, block)?.into_iter().take(used as usize)
+        {
             self.replay_pointer(ino, first + index as u64, logged, adopted)?;
         }
         Ok(())

@@ -78,7 +78,9 @@ impl<D: Scheduler> F2fs<D> {
         self.await_remap(owner, to, from);
         self.events.remapped_blocks += 1;
         let limit = self.remap_limits().map_or(1, |limits| limits.pairs_per_command as usize);
-        if !self.defers_updates() && self.io.pending_remaps.len() >= limit.min(BLOCKS_IN_SEGMENT as usize) {
+        if !self.defers_updates()
+            && self.io.pending_remaps.len() >= limit.min(BLOCKS_IN_SEGMENT as usize)
+        {
             self.remap_waiting()?;
         }
         Ok(true)
@@ -232,7 +234,8 @@ impl<D: Scheduler> F2fs<D> {
                         WritebackReason::Fsync | WritebackReason::DataSync | WritebackReason::Sync
                     )),
         };
-        let modes = |run: &DirtyRun| std::iter::repeat_n(adaptive_mode(facts(run)), run.blocks as usize);
+        let modes =
+            |run: &DirtyRun| std::iter::repeat_n(adaptive_mode(facts(run)), run.blocks as usize);
         Ok(WriteModes { all: WriteMode::Remap, each: runs.iter().flat_map(modes).collect() })
     }
 
@@ -247,7 +250,8 @@ impl<D: Scheduler> F2fs<D> {
             match runs.last_mut() {
                 Some(run) if run.next == index => run.add(address),
                 _ => {
-                    let mut run = DirtyRun { next: index, blocks: 0, pieces: 0, placed: 0, last: None };
+                    let mut run =
+                        DirtyRun { next: index, blocks: 0, pieces: 0, placed: 0, last: None };
                     run.add(address);
                     runs.push(run);
                 }

@@ -38,7 +38,11 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// The runs of neighbouring blocks in a range of the file; holes are left out.
-    fn runs(&mut self, ino: Nid, range: Range<u64>) -> Result<Vec<(u64, BlockAddr, u64)>, crate::Error> {
+    fn runs(
+        &mut self,
+        ino: Nid,
+        range: Range<u64>,
+    ) -> Result<Vec<(u64, BlockAddr, u64)>, crate::Error> {
         let mut runs: Vec<(u64, BlockAddr, u64)> = Vec::new();
         let mut index = range.start;
         while let Some((block, address)) = self.next_mapped(ino, index, range.end)? {
@@ -47,7 +51,9 @@ impl<D: Scheduler> F2fs<D> {
                 continue;
             }
             match runs.last_mut() {
-                Some((from, at, count)) if *from + *count == block && at.0 + *count == address.0 => {
+                Some((from, at, count))
+                    if *from + *count == block && at.0 + *count == address.0 =>
+                {
                     *count += 1;
                 }
                 _ => runs.push((block, address, 1)),
@@ -57,7 +63,12 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Reads past the cache: what is dirty there is newer than the device.
-    fn read_direct(&mut self, ino: Nid, first: u64, into: &mut [Content]) -> Result<(), crate::Error> {
+    fn read_direct(
+        &mut self,
+        ino: Nid,
+        first: u64,
+        into: &mut [Content],
+    ) -> Result<(), crate::Error> {
         into.fill(Content::Empty);
         let runs = self.runs(ino, first..first + into.len() as u64)?;
         let mut done = self.io.now();
@@ -97,7 +108,13 @@ impl<D: Scheduler> Simulated for F2fs<D> {
         Ok(self.io.kick().map_err(crate::Error::from)?)
     }
 
-    fn read_pages(&mut self, ino: Ino, first: u64, into: &mut [Content], direct: bool) -> Result<(), Error> {
+    fn read_pages(
+        &mut self,
+        ino: Ino,
+        first: u64,
+        into: &mut [Content],
+        direct: bool,
+    ) -> Result<(), Error> {
         let ino = nid(ino);
         if self.has_inline_data(ino)? {
             into.fill(Content::Empty);

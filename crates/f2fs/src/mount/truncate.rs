@@ -32,7 +32,12 @@ impl Subtree {
     pub(super) fn child(&self, index: usize, nid: Nid, direct: u64) -> Self {
         let step = if self.level == 2 { N as u32 + 1 } else { 1 };
         let offset = self.offset + 1 + index as u32 * step;
-        Self { nid, offset, level: self.level - 1, first: self.first + index as u64 * self.step(direct) }
+        Self {
+            nid,
+            offset,
+            level: self.level - 1,
+            first: self.first + index as u64 * self.step(direct),
+        }
     }
 }
 
@@ -55,7 +60,11 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// The five trees below an inode that are there.
-    pub(super) fn subtrees(&mut self, ino: Nid, shape: &Shape) -> Result<Vec<(usize, Subtree)>, Error> {
+    pub(super) fn subtrees(
+        &mut self,
+        ino: Nid,
+        shape: &Shape,
+    ) -> Result<Vec<(usize, Subtree)>, Error> {
         let nids = self.inode(ino)?.i_nid.map(|nid| Nid(nid.get()));
         let direct = shape.direct;
         let firsts = [0, direct, 2 * direct, 2 * direct + direct * N, 2 * direct + 2 * direct * N];
@@ -71,7 +80,13 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// Gives up what lies at or after block `from` below a node; `true` if the node itself went.
-    fn truncate_subtree(&mut self, ino: Nid, tree: Subtree, from: u64, shape: &Shape) -> Result<bool, Error> {
+    fn truncate_subtree(
+        &mut self,
+        ino: Nid,
+        tree: Subtree,
+        from: u64,
+        shape: &Shape,
+    ) -> Result<bool, Error> {
         let step = tree.step(shape.direct);
         let count = if tree.level == 0 { shape.direct } else { N };
         if from >= tree.first + step * count {
@@ -162,8 +177,7 @@ impl<D: Scheduler> F2fs<D> {
     /// Bytes `from..to` of the page that holds byte `from` become zeros; a hole stays one.
     pub(super) fn zero_in_page(&mut self, ino: Nid, from: u64, to: u64) -> Result<(), Error> {
         let (index, block) = (from / BLOCK as u64, BLOCK as u64);
-        let mapped =
-            matches!(self.find_pointer(ino, index)?, Found::Pointer(p) if p.address != BlockAddr::NULL);
+        let mapped = matches!(self.find_pointer(ino, index)?, Found::Pointer(p) if p.address != BlockAddr::NULL);
         if !mapped || from >= to {
             return Ok(());
         }

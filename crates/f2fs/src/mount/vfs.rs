@@ -6,8 +6,8 @@ use dovetail_vfs::kit::Names;
 use dovetail_vfs::kit::WriteData;
 use dovetail_vfs::mode::is_symlink;
 use dovetail_vfs::{
-    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, Moment, NewNode,
-    RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
+    Attr, Caller, Devirtualize, DirEntry, Error, Fallocate, FileSystem, Ino, LeftOut, Moment,
+    NewNode, RenameFlags, SetAttr, StatFs, XattrFlags, check_name,
 };
 
 use super::F2fs;
@@ -19,7 +19,10 @@ fn nid(ino: Ino) -> Nid {
 
 impl<D: Scheduler> F2fs<D> {
     /// Runs a call that changes the volume.
-    pub(super) fn change<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn change<T>(
+        &mut self,
+        call: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.check_writable()?;
         let edits = self.nodes.edits();
         let done = call(self);
@@ -81,7 +84,13 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
         Ok(target)
     }
 
-    fn create(&mut self, caller: &Caller, dir: Ino, name: &[u8], node: &NewNode) -> Result<Attr, Error> {
+    fn create(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        node: &NewNode,
+    ) -> Result<Attr, Error> {
         check_name(name)?;
         if !matches!(FileType::of_mode(node.mode).0, 1..=6) {
             return Err(Error::Invalid("the mode has no type that can be made"));
@@ -90,7 +99,13 @@ impl<D: Scheduler> FileSystem for F2fs<D> {
         Ok(self.attr(ino)?)
     }
 
-    fn symlink(&mut self, caller: &Caller, dir: Ino, name: &[u8], target: &[u8]) -> Result<Attr, Error> {
+    fn symlink(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<Attr, Error> {
         check_name(name)?;
         let ino = self.change(|fs| fs.make_symlink(caller, nid(dir), name, target))?;
         Ok(self.attr(ino)?)

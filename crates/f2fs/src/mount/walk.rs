@@ -4,7 +4,9 @@
 //! hold no addresses and are not listed as holders.
 
 use dovetail_block::Scheduler;
-use dovetail_vfs::{Address, Error as CallError, Holder, Ino as Number, MetadataBlock, Pointer as Listed};
+use dovetail_vfs::{
+    Address, Error as CallError, Holder, Ino as Number, MetadataBlock, Pointer as Listed,
+};
 use dovetail_vfs::{PointerPlace, PointerWalk};
 
 use super::F2fs;
@@ -53,7 +55,13 @@ impl<D: Scheduler> F2fs<D> {
         Ok(walk.holders)
     }
 
-    fn walk_subtree(&mut self, ino: Nid, tree: Subtree, shape: &Shape, walk: &mut Walk) -> Result<(), Error> {
+    fn walk_subtree(
+        &mut self,
+        ino: Nid,
+        tree: Subtree,
+        shape: &Shape,
+        walk: &mut Walk,
+    ) -> Result<(), Error> {
         self.load_node(tree.nid, ino, tree.offset)?;
         walk.nodes.push(tree.nid);
         if tree.level == 0 {
@@ -76,7 +84,12 @@ impl<D: Scheduler> F2fs<D> {
 
     /// The `count` pointers of a node in memory from byte `start` on, but holes and marks; the
     /// first leads to block `first`.
-    fn listed(&mut self, nid: Nid, start: usize, (first, count): (u64, u64)) -> Result<Vec<Listed>, Error> {
+    fn listed(
+        &mut self,
+        nid: Nid,
+        start: usize,
+        (first, count): (u64, u64),
+    ) -> Result<Vec<Listed>, Error> {
         let (variant, addresses) = (self.superblock.variant, self.io.device_addresses());
         let node = self.cached(nid)?;
         let listed = (0..count as u32).filter_map(|slot| {
@@ -100,8 +113,14 @@ impl<D: Scheduler> F2fs<D> {
             let at = self.nat_entry(nid)?.address;
             if at != BlockAddr::NULL {
                 let (slot, target) = (nid.0, self.address_of(at));
-                let pointer =
-                    Listed { slot, file_block: 0, blocks: 1, target, is_metadata: true, written: true };
+                let pointer = Listed {
+                    slot,
+                    file_block: 0,
+                    blocks: 1,
+                    target,
+                    is_metadata: true,
+                    written: true,
+                };
                 pointers.push(pointer);
             }
         }
@@ -112,7 +131,12 @@ impl<D: Scheduler> F2fs<D> {
         address_of(self.is_device_address(found), found)
     }
 
-    fn set_pointer_at(&mut self, ino: Nid, at: PointerPlace, new: Address) -> Result<(), CallError> {
+    fn set_pointer_at(
+        &mut self,
+        ino: Nid,
+        at: PointerPlace,
+        new: Address,
+    ) -> Result<(), CallError> {
         let to = self.stored(new)?;
         if at.holder == Holder::Table {
             let nid = Nid(at.slot);
@@ -123,7 +147,9 @@ impl<D: Scheduler> F2fs<D> {
             self.nat.set(nid, NatEntry { address: to, ..entry });
             return Ok(());
         }
-        let Found::Pointer(pointer) = self.find_pointer(ino, at.file_block)? else { return Err(NO_POINTER) };
+        let Found::Pointer(pointer) = self.find_pointer(ino, at.file_block)? else {
+            return Err(NO_POINTER);
+        };
         if u32::from(pointer.index) != at.slot || pointer.address.is_hole() {
             return Err(NO_POINTER);
         }
@@ -139,7 +165,8 @@ impl<D: Scheduler> F2fs<D> {
             Address::Logical(_) => self.superblock.in_main(address),
             Address::Physical(_) => self.check_device_addresses()?.has(address),
         };
-        fits.then_some(address).ok_or(CallError::Invalid("the address is not one that a pointer may lead to"))
+        fits.then_some(address)
+            .ok_or(CallError::Invalid("the address is not one that a pointer may lead to"))
     }
 }
 
@@ -156,7 +183,12 @@ impl<D: Scheduler> PointerWalk for F2fs<D> {
         Ok(self.walk_file(nid_of(ino))?)
     }
 
-    fn rewrite_pointer(&mut self, ino: Number, at: PointerPlace, new: Address) -> Result<(), CallError> {
+    fn rewrite_pointer(
+        &mut self,
+        ino: Number,
+        at: PointerPlace,
+        new: Address,
+    ) -> Result<(), CallError> {
         self.change(|fs| fs.set_pointer_at(nid_of(ino), at, new))
     }
 }

@@ -8,7 +8,8 @@ use super::F2fs;
 use super::attributes::set_ctime;
 use crate::error::Error as Failure;
 use crate::format::{
-    InlineFlags, Nid, XATTR_BYTES_IN_NODE, XATTR_NODE_OFFSET, Xattr, XattrIndex, encode_xattrs, parse_xattrs,
+    InlineFlags, Nid, XATTR_BYTES_IN_NODE, XATTR_NODE_OFFSET, Xattr, XattrIndex, encode_xattrs,
+    parse_xattrs,
 };
 
 /// The longest value: an xattr node holds it with its list's header and one entry's.
@@ -56,7 +57,8 @@ impl<D: Scheduler> F2fs<D> {
             return Err(Error::TooBig);
         }
         let mut list = self.xattr_list(ino)?;
-        let found = list.iter().position(|xattr| xattr.index == new.index && xattr.name == new.name);
+        let found =
+            list.iter().position(|xattr| xattr.index == new.index && xattr.name == new.name);
         match found {
             Some(_) if flags.create => return Err(Error::Exists),
             None if flags.replace => return Err(Error::NoAttribute),
@@ -66,7 +68,12 @@ impl<D: Scheduler> F2fs<D> {
         self.store_xattrs(caller, ino, &list)
     }
 
-    pub(super) fn remove_xattr(&mut self, caller: &Caller, ino: Nid, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn remove_xattr(
+        &mut self,
+        caller: &Caller,
+        ino: Nid,
+        name: &[u8],
+    ) -> Result<(), Error> {
         let (index, rest) = XattrIndex::of_name(name).ok_or_else(|| unknown(name))?;
         let mut list = self.xattr_list(ino)?;
         let found = list.iter().position(|xattr| xattr.index == index && xattr.name == rest);

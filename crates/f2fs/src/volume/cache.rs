@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dovetail_block::{
-    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, DeviceInfo, Devirtualize,
-    Hints, Lba,
+    BlockBytes, BlockDevice, BlockRange, Command, Content, Data, DeviceError, DeviceInfo,
+    Devirtualize, Hints, Lba,
 };
 use dovetail_time::SimTime;
 
@@ -108,7 +108,11 @@ impl<D: BlockDevice> Blocks<D> {
     }
 
     /// Reads blocks past the cache: for scans of whole areas.
-    pub(crate) fn read(&mut self, address: BlockAddr, into: &mut [Content]) -> Result<(), DeviceError> {
+    pub(crate) fn read(
+        &mut self,
+        address: BlockAddr,
+        into: &mut [Content],
+    ) -> Result<(), DeviceError> {
         let range = BlockRange::new(self.device_addresses.lba(address), into.len() as u64);
         let done = self.device.submit(self.now, Command::Read { range, into: Some(into) })?.done;
         self.now = done;
@@ -125,7 +129,8 @@ impl<D: BlockDevice> Blocks<D> {
         self.cache.insert(address, Arc::clone(&block));
         let range = BlockRange::new(Lba(address.0), 1);
         let content = [Content::Bytes(block)];
-        let command = Command::Write { range, data: Data::Blocks(&content), hints: Hints::default(), fua };
+        let command =
+            Command::Write { range, data: Data::Blocks(&content), hints: Hints::default(), fua };
         self.now = self.device.submit(self.now, command)?.done;
         Ok(())
     }

@@ -95,7 +95,9 @@ pub(crate) fn inflate(inode: &Inode, start: u64, stored: &[u8]) -> Result<Vec<u8
         Some(Ok(found)) if found == bytes.len() => Ok(bytes),
         Some(Ok(found)) => Err(fault(ClusterFault::Size { found, expected: bytes.len() }).into()),
         Some(Err(message)) => Err(fault(stream_fault(inode.compression, message)).into()),
-        None => Err(Incompatible::Compressed { ino: inode.ino, algorithm: inode.compression }.into()),
+        None => {
+            Err(Incompatible::Compressed { ino: inode.ino, algorithm: inode.compression }.into())
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use dovetail_vfs::kit::{Dots, PathError, all_entries, find_entry, whole_entries}
 use super::Volume;
 use crate::error::{Corrupt, Error, Incompatible, Place};
 use crate::format::{
-    BLOCK, BlockAddr, DentryBlock, DirEntry, InlineFlags, Inode, InodeFlags, dentry_bucket, name_hash,
+    BLOCK, BlockAddr, DentryBlock, DirEntry, InlineFlags, Inode, InodeFlags, dentry_bucket,
+    name_hash,
 };
 
 impl<D: BlockDevice> Volume<D> {
@@ -115,7 +116,10 @@ impl<D: BlockDevice> Volume<D> {
 
     /// Looks at every entry.
     fn search(&mut self, dir: &Inode, name: &[u8]) -> Result<Option<DirEntry>, Error> {
-        find_entry(|take| self.for_each_entry(dir, |_, entry| take(entry)), |entry| entry.name == name)
+        find_entry(
+            |take| self.for_each_entry(dir, |_, entry| take(entry)),
+            |entry| entry.name == name,
+        )
     }
 
     fn lookup_in_block(

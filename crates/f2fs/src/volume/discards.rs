@@ -5,7 +5,9 @@ use dovetail_block::{AREA_BLOCKS, BlockDevice};
 use super::Volume;
 use super::open::pack_start;
 use crate::error::{Corrupt, Error, Place};
-use crate::format::{BLOCK, BlockAddr, Extent, area_start, discard_log_checksum, parse_discard_log};
+use crate::format::{
+    BLOCK, BlockAddr, Extent, area_start, discard_log_checksum, parse_discard_log,
+};
 
 /// Blocks read in one command: 1 MiB.
 const CHUNK: usize = 256;
@@ -31,7 +33,8 @@ impl<D: BlockDevice> Volume<D> {
             return Ok(Vec::new());
         }
         let (place, sum) = (Place::Checkpoint(checkpoint.pack), checkpoint.discard_log_checksum);
-        let start = pack_start(&self.superblock, checkpoint.pack).plus(checkpoint.summary_start.into());
+        let start =
+            pack_start(&self.superblock, checkpoint.pack).plus(checkpoint.summary_start.into());
         let log = self.read_log(start, checkpoint.discard_log_bytes)?;
         Corrupt::check_checksum(place, sum, discard_log_checksum(&log))?;
         Ok(parse_discard_log(&log))
@@ -76,11 +79,17 @@ impl<D: BlockDevice> Volume<D> {
 
 /// No block is named twice.
 fn check_apart(place: Place, extents: &[Extent]) -> Result<(), Corrupt> {
-    let mut sorted: Vec<Extent> = extents.iter().copied().filter(|extent| extent.blocks > 0).collect();
+    let mut sorted: Vec<Extent> =
+        extents.iter().copied().filter(|extent| extent.blocks > 0).collect();
     sorted.sort_unstable_by_key(|extent| extent.start.0);
     sorted.windows(2).try_for_each(|pair| {
         let end = pair[0].range().end;
-        Corrupt::check_range(place, "the start of a discard after another", pair[1].start.0, (end, u64::MAX))
+        Corrupt::check_range(
+            place,
+            "the start of a discard after another",
+            pair[1].start.0,
+            (end, u64::MAX),
+        )
     })
 }
 
@@ -92,7 +101,9 @@ mod tests {
     fn a_log_names_no_block_twice() {
         let extent = |start, blocks| Extent { start: BlockAddr(start), blocks };
         let place = Place::Checkpoint(1);
-        assert!(check_apart(place, &[extent(10, 5), extent(0, 0), extent(1, 9), extent(15, 1)]).is_ok());
+        assert!(
+            check_apart(place, &[extent(10, 5), extent(0, 0), extent(1, 9), extent(15, 1)]).is_ok()
+        );
         assert!(check_apart(place, &[extent(10, 5), extent(1, 10)]).is_err());
         assert!(check_apart(place, &[extent(10, 5), extent(10, 5)]).is_err());
     }

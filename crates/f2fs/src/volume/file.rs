@@ -30,7 +30,11 @@ impl<D: BlockDevice> Volume<D> {
         let into = &mut into[..len];
         if inode.inline.has(InlineFlags::DATA) {
             let start = offset as usize; // the size was checked: below the block's
-            into.copy_from_slice(if len == 0 { &[] } else { &inode.inline_area()[start..start + len] });
+            into.copy_from_slice(if len == 0 {
+                &[]
+            } else {
+                &inode.inline_area()[start..start + len]
+            });
             return Ok(len);
         }
         let mut done = 0;
@@ -125,15 +129,24 @@ impl<D: BlockDevice> Volume<D> {
 
     /// Address of the file's block, and the length of the run that begins there (at least 1, at
     /// most `wanted`). The block is in no compressed cluster; the run ends where one may begin.
-    fn run(&mut self, inode: &Inode, block: u64, wanted: usize) -> Result<(BlockAddr, usize), Error> {
+    fn run(
+        &mut self,
+        inode: &Inode,
+        block: u64,
+        wanted: usize,
+    ) -> Result<(BlockAddr, usize), Error> {
         let cluster_end = cluster_start(inode, block) + u64::from(inode.cluster_blocks);
-        let wanted =
-            if inode.cluster_blocks == 1 { wanted } else { wanted.min((cluster_end - block) as usize) };
+        let wanted = if inode.cluster_blocks == 1 {
+            wanted
+        } else {
+            wanted.min((cluster_end - block) as usize)
+        };
         let first = self.plain_block(inode, block)?;
         let mut run = 1;
         while run < wanted {
             let next = self.plain_block(inode, block + run as u64)?;
-            let follows = if first.is_hole() { next.is_hole() } else { next.0 == first.0 + run as u64 };
+            let follows =
+                if first.is_hole() { next.is_hole() } else { next.0 == first.0 + run as u64 };
             if !follows {
                 break;
             }

@@ -84,7 +84,12 @@ impl<D: BlockDevice> Volume<D> {
 
     /// The first block of the file at or after `from` and before `end` that is a hole; `end` if
     /// there is none. The blocks are in no compressed cluster.
-    pub(super) fn next_unmapped(&mut self, inode: &Inode, from: u64, end: u64) -> Result<u64, Error> {
+    pub(super) fn next_unmapped(
+        &mut self,
+        inode: &Inode,
+        from: u64,
+        end: u64,
+    ) -> Result<u64, Error> {
         let mut block = from;
         while block < end && !self.block_of(inode, block)?.is_hole() {
             block += 1;
@@ -97,7 +102,11 @@ impl<D: BlockDevice> Volume<D> {
     ///
     /// # Errors
     /// As [`Self::block_of`].
-    pub(crate) fn pointer_place(&mut self, inode: &Inode, block: u64) -> Result<Option<(Nid, usize)>, Error> {
+    pub(crate) fn pointer_place(
+        &mut self,
+        inode: &Inode,
+        block: u64,
+    ) -> Result<Option<(Nid, usize)>, Error> {
         let direct = direct_of(inode, self.superblock.variant);
         let Some(path) = NodePath::to(block, inode.pointer_count() as u64, direct) else {
             return Ok(None);
@@ -119,7 +128,9 @@ impl<D: BlockDevice> Volume<D> {
         let Some(path) = NodePath::to(block, pointers, direct) else {
             return Ok(Found::MissingUntil(u64::MAX));
         };
-        let Some(root) = path.root else { return Ok(self.checked(inode, block, inode.pointer(path.index))) };
+        let Some(root) = path.root else {
+            return Ok(self.checked(inode, block, inode.pointer(path.index)));
+        };
         let mut nid = inode.nids[root];
         for (level, &(offset, index)) in path.steps[..path.depth].iter().enumerate() {
             let below = direct * N.pow((path.depth - 1 - level) as u32);
@@ -128,7 +139,9 @@ impl<D: BlockDevice> Volume<D> {
                 return Ok(Found::MissingUntil(until(block)));
             }
             let node = match self.node(nid, inode.ino, offset) {
-                Err(error @ Error::Corrupt(_)) => return Ok(Found::DamagedUntil(until(block), error)),
+                Err(error @ Error::Corrupt(_)) => {
+                    return Ok(Found::DamagedUntil(until(block), error));
+                }
                 node => node?,
             };
             if level + 1 == path.depth {

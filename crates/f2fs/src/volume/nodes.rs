@@ -49,7 +49,12 @@ impl<D: BlockDevice> Volume<D> {
 
     /// The node `nid`, which must belong to inode `ino` and stand at place `offset` among its
     /// nodes.
-    pub(crate) fn node(&mut self, nid: Nid, ino: Nid, offset: u32) -> Result<Arc<BlockBytes>, Error> {
+    pub(crate) fn node(
+        &mut self,
+        nid: Nid,
+        ino: Nid,
+        offset: u32,
+    ) -> Result<Arc<BlockBytes>, Error> {
         let entry = self.nat(nid)?;
         let place = Place::Nat(nid);
         if entry.address == BlockAddr::NULL {

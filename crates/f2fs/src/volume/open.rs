@@ -7,8 +7,8 @@ use super::cache::Blocks;
 use crate::device_addresses::DeviceAddresses;
 use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{
-    BLOCK, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal, SitJournal, Superblock,
-    Variant, compact_journals, iplfs_journal, nat_journal, sit_journal,
+    BLOCK, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Features, NatJournal, SitJournal,
+    Superblock, Variant, compact_journals, iplfs_journal, nat_journal, sit_journal,
 };
 
 /// The bits up to `readonly` (0x4000), without zoned devices.
@@ -46,7 +46,15 @@ impl<D: BlockDevice> Volume<D> {
         let bitmaps = read_bitmaps(&mut blocks, &superblock, &checkpoint)?;
         let (nat, sit) = read_journals(&mut blocks, &superblock, &checkpoint)?;
         let (nat_journal, sit_journal) = (nat.into_iter().collect(), sit.into_iter().collect());
-        Ok(Self { blocks, superblock, checkpoint, bitmaps, nat_journal, sit_journal, decompressed: None })
+        Ok(Self {
+            blocks,
+            superblock,
+            checkpoint,
+            bitmaps,
+            nat_journal,
+            sit_journal,
+            decompressed: None,
+        })
     }
 }
 
@@ -83,7 +91,10 @@ pub(crate) fn parse_superblock<D: BlockDevice>(
 }
 
 /// The valid pack with the larger version; pack 1 if they are the same.
-fn elect<D: BlockDevice>(blocks: &mut Blocks<D>, superblock: &Superblock) -> Result<Checkpoint, Error> {
+fn elect<D: BlockDevice>(
+    blocks: &mut Blocks<D>,
+    superblock: &Superblock,
+) -> Result<Checkpoint, Error> {
     let first = read_pack(blocks, superblock, 1);
     let second = read_pack(blocks, superblock, 2);
     match (first, second) {
@@ -115,7 +126,12 @@ pub(crate) fn read_pack<D: BlockDevice>(
     let head = Checkpoint::parse(&*blocks.metadata(start)?, pack, superblock)?;
     let tail = blocks.metadata(start.plus(u64::from(head.total_blocks) - 1))?;
     let tail = Checkpoint::parse(&tail, pack, superblock)?;
-    Corrupt::check_equal(Place::Checkpoint(pack), "the tail's version", tail.version, head.version)?;
+    Corrupt::check_equal(
+        Place::Checkpoint(pack),
+        "the tail's version",
+        tail.version,
+        head.version,
+    )?;
     Ok(head)
 }
 

@@ -10,7 +10,8 @@ use super::open::pack_start;
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
     BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, Nid, SegNo, SitEntry, Summary,
-    compact_block_count, first_block, parse_compact, sit_block_address, sit_entry, ssa_address, summaries,
+    compact_block_count, first_block, parse_compact, sit_block_address, sit_entry, ssa_address,
+    summaries,
 };
 
 /// The first of the node logs.
@@ -94,9 +95,11 @@ impl<D: BlockDevice> Volume<D> {
             return Ok(summaries(&*self.pack_block(first + log as u32)?));
         }
         let counts = self.checkpoint.compact_entries();
-        let (first, count) = (self.checkpoint.summary_start, compact_block_count(counts).unwrap_or(1) as u32);
-        let blocks =
-            (first..first + count).map(|index| self.pack_block(index)).collect::<Result<Vec<_>, _>>()?;
+        let (first, count) =
+            (self.checkpoint.summary_start, compact_block_count(counts).unwrap_or(1) as u32);
+        let blocks = (first..first + count)
+            .map(|index| self.pack_block(index))
+            .collect::<Result<Vec<_>, _>>()?;
         let blocks: Vec<BlockBytes> = blocks.iter().map(|block| **block).collect();
         let [hot, warm, cold] = parse_compact(&blocks, counts);
         Ok(match log {
@@ -130,8 +133,12 @@ impl<D: BlockDevice> Volume<D> {
     /// Damage of the node that the summary names, or of its inode; [`Error::Io`].
     pub fn owner(&mut self, summary: Summary, is_node: bool) -> Result<Owner, Error> {
         let footer = Footer::parse(&*self.node_block(summary.nid)?);
-        let owner =
-            Owner { nid: summary.nid, ino: footer.ino, node_offset: footer.node_offset, file_block: None };
+        let owner = Owner {
+            nid: summary.nid,
+            ino: footer.ino,
+            node_offset: footer.node_offset,
+            file_block: None,
+        };
         if is_node {
             return Ok(owner);
         }
@@ -139,7 +146,12 @@ impl<D: BlockDevice> Volume<D> {
         let direct = direct_of(&inode, self.superblock.variant);
         let limit = if footer.node_offset == 0 { inode.pointer_count() as u64 } else { direct };
         let last = limit.saturating_sub(1);
-        Corrupt::check_range(Place::Node(summary.nid), "the summary's pointer", summary.offset, (0, last))?;
+        Corrupt::check_range(
+            Place::Node(summary.nid),
+            "the summary's pointer",
+            summary.offset,
+            (0, last),
+        )?;
         let first = first_block(footer.node_offset, inode.pointer_count() as u64, direct);
         Ok(Owner { file_block: Some(first + u64::from(summary.offset)), ..owner })
     }

@@ -52,15 +52,23 @@ pub fn mapped(device: &MemoryDevice) -> BTreeSet<u64> {
 
 /// All is written and discarded; the device then holds what the volume has and nothing else, and of
 /// the metadata no more than was set aside for them.
-pub fn leaks<D: Scheduler>(fs: &mut F2fs<D>, device: impl FnOnce(&F2fs<D>) -> MemoryDevice) -> Vec<String> {
+pub fn leaks<D: Scheduler>(
+    fs: &mut F2fs<D>,
+    device: impl FnOnce(&F2fs<D>) -> MemoryDevice,
+) -> Vec<String> {
     fs.sync_all().unwrap();
     fs.trim().unwrap();
-    let live: BTreeSet<u64> = fs.live_blocks().unwrap().into_iter().map(|address| address.0).collect();
+    let live: BTreeSet<u64> =
+        fs.live_blocks().unwrap().into_iter().map(|address| address.0).collect();
     let device = device(fs);
     let held = mapped(&device);
     let mut found: Vec<String> = Vec::new();
-    found.extend(held.difference(&live).map(|block| format!("block {block:#x} is held and not live")));
-    found.extend(live.difference(&held).map(|block| format!("block {block:#x} is live and not held")));
+    found.extend(
+        held.difference(&live).map(|block| format!("block {block:#x} is held and not live")),
+    );
+    found.extend(
+        live.difference(&held).map(|block| format!("block {block:#x} is live and not held")),
+    );
     let counted = fs.checkpoint_state().valid_block_count;
     if counted < live.len() as u64 {
         found.push(format!("{} blocks are live, {counted} counted", live.len()));

@@ -44,7 +44,8 @@ impl Lab {
         let volume = Volume::open(image.clone()).unwrap();
         let (superblock, checkpoint) = (volume.superblock().clone(), volume.checkpoint().clone());
         let mut pack = Vec::new();
-        let start = superblock.cp_start.0 + u64::from((checkpoint.pack - 1) * superblock.pack_blocks);
+        let start =
+            superblock.cp_start.0 + u64::from((checkpoint.pack - 1) * superblock.pack_blocks);
         for block in 0..=u64::from(superblock.cp_payload) {
             pack.extend_from_slice(&image.bytes(Lba(start + block)).unwrap()[..]);
         }
@@ -101,7 +102,8 @@ impl Lab {
         let head = self.pack(self.checkpoint.pack);
         let iplfs = self.superblock.variant == Variant::Iplfs;
         let byte = if iplfs { 96 } else { 136 };
-        let total = u64::from(self.u32(At { block: head, byte }).clamp(1, self.superblock.pack_blocks));
+        let total =
+            u64::from(self.u32(At { block: head, byte }).clamp(1, self.superblock.pack_blocks));
         let bytes = self.bytes(head);
         let named = u32::from_le_bytes(bytes[164..168].try_into().unwrap()).min(4092) as usize;
         let at = if iplfs { 4092 } else { named };
@@ -117,7 +119,8 @@ impl Lab {
         if block == self.pack(self.checkpoint.pack) {
             self.seal_checkpoint();
         }
-        let (uuid, checked) = (self.superblock.uuid, self.superblock.features.has(Features::INODE_CHECKSUM));
+        let (uuid, checked) =
+            (self.superblock.uuid, self.superblock.features.has(Features::INODE_CHECKSUM));
         let bytes = self.bytes(block);
         if checked && bytes[3] & 0x20 != 0 && bytes[4072..4076] == bytes[4076..4080] {
             bytes[368..372].fill(0);
@@ -157,7 +160,10 @@ impl Lab {
     pub fn nat(&self, nid: u32) -> At {
         let address = nat_block_address(&self.superblock, &self.bitmaps.nat, Nid(nid));
         let variant = self.superblock.variant;
-        At { block: address.0, byte: variant.nat_position(Nid(nid)).1 * (5 + variant.address_bytes()) }
+        At {
+            block: address.0,
+            byte: variant.nat_position(Nid(nid)).1 * (5 + variant.address_bytes()),
+        }
     }
 
     /// The SIT entry (74 bytes) of a segment: in the journal if it is there.

@@ -41,7 +41,10 @@ pub fn describe<D: Scheduler>(volume: &mut Volume<D>, path: &str, inode: &Inode)
     line.insert("gid".into(), inode.gid.into());
     line.insert("nlink".into(), inode.links.into());
     let mtime = (inode.mtime.seconds, i64::from(inode.mtime.nanoseconds));
-    line.insert("mtime_ns".into(), mtime.0.wrapping_mul(1_000_000_000).wrapping_add(mtime.1).into());
+    line.insert(
+        "mtime_ns".into(),
+        mtime.0.wrapping_mul(1_000_000_000).wrapping_add(mtime.1).into(),
+    );
     match inode.file_type() {
         FileType::REGULAR => {
             line.insert("size".into(), inode.size.into());
@@ -59,7 +62,8 @@ pub fn describe<D: Scheduler>(volume: &mut Volume<D>, path: &str, inode: &Inode)
     let mut xattrs = volume.xattrs(inode).unwrap();
     xattrs.retain(|xattr| is_shown(&xattr.full_name(), inode.mode.into()));
     if !xattrs.is_empty() {
-        let map: Map<_, _> = xattrs.iter().map(|x| (x.full_name(), hex(&x.system_value()).into())).collect();
+        let map: Map<_, _> =
+            xattrs.iter().map(|x| (x.full_name(), hex(&x.system_value()).into())).collect();
         line.insert("xattr".into(), map.into());
     }
     line.into()
@@ -124,7 +128,8 @@ fn xattrs_of(path: &Path, mode: u32) -> Map<String, Value> {
     let value = |name: &str| {
         let mut value = vec![0; 65_536];
         let len = lgetxattr(path, name, &mut value[..]);
-        let len = len.unwrap_or_else(|error| panic!("{}, {name} which is listed: {error}", path.display()));
+        let len = len
+            .unwrap_or_else(|error| panic!("{}, {name} which is listed: {error}", path.display()));
         hex(&value[..len])
     };
     let names = names.map(|name| String::from_utf8(name.to_vec()).unwrap());
@@ -140,7 +145,9 @@ pub fn of_folder(root: &Path) -> Manifest {
         if fs::symlink_metadata(root.join(&path)).unwrap().is_dir() {
             let entries = fs::read_dir(root.join(&path)).unwrap();
             todo.extend(
-                entries.map(|entry| format!("{path}/{}", entry.unwrap().file_name().to_str().unwrap())),
+                entries.map(|entry| {
+                    format!("{path}/{}", entry.unwrap().file_name().to_str().unwrap())
+                }),
             );
         }
         manifest.insert(path.clone(), describe_file(root, &path));

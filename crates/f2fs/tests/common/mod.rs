@@ -48,7 +48,8 @@ pub fn check_clean(path: &Path) {
     let output = run("fsck.f2fs", &["--dry-run", path.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&output.stdout);
     let reconnected = text.split("Reconnect ").skip(1).any(|rest| !rest.starts_with('0'));
-    let fault = ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|mark| text.contains(mark)) || reconnected;
+    let fault =
+        ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|mark| text.contains(mark)) || reconnected;
     assert!(output.status.code() == Some(0) && !fault, "{:?}: {text}", output.status);
 }
 
@@ -81,8 +82,9 @@ pub fn strict_fsck(device: &MemoryDevice) -> String {
     let mut program = Program::new("fsck.f2fs");
     program.env("PATH", search).args(["--dry-run", path.to_str().unwrap()]);
     let output = program.stdin(std::process::Stdio::null()).output();
-    let output = output
-        .unwrap_or_else(|error| panic!("fsck.f2fs: {error}; install it with: apt-get install f2fs-tools"));
+    let output = output.unwrap_or_else(|error| {
+        panic!("fsck.f2fs: {error}; install it with: apt-get install f2fs-tools")
+    });
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let bad = |line: &&str| {
         ["[ASSERT]", "[FIX]", "[Fail]"].iter().any(|mark| line.contains(mark))
@@ -100,6 +102,9 @@ pub fn strict_fsck(device: &MemoryDevice) -> String {
 pub fn run(name: &str, arguments: &[&str]) -> std::process::Output {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let mut program = Program::new(name);
-    let output = program.env("PATH", path).args(arguments).stdin(std::process::Stdio::null()).output();
-    output.unwrap_or_else(|error| panic!("{name}: {error}; install it with: apt-get install f2fs-tools"))
+    let output =
+        program.env("PATH", path).args(arguments).stdin(std::process::Stdio::null()).output();
+    output.unwrap_or_else(|error| {
+        panic!("{name}: {error}; install it with: apt-get install f2fs-tools")
+    })
 }

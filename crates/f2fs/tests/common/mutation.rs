@@ -3,8 +3,15 @@
 use super::lab::Lab;
 
 /// Kinds of findings that only a volume of IPLFS can have.
-pub const OF_IPLFS: [&str; 7] =
-    ["LogBeyond", "LogClass", "DiscardLog", "DiscardOutside", "DiscardLive", "DeviceLeak", "DeviceLost"];
+pub const OF_IPLFS: [&str; 7] = [
+    "LogBeyond",
+    "LogClass",
+    "DiscardLog",
+    "DiscardOutside",
+    "DiscardLive",
+    "DeviceLeak",
+    "DeviceLost",
+];
 
 /// One thing to damage, and the kinds of findings that must come of it: the first is the thing
 /// itself, the others follow from it of necessity (a link that is cut leaves something
@@ -25,6 +32,10 @@ impl Mutation {
     }
 }
 
-pub const fn one(name: &'static str, kinds: &'static [&'static str], damage: fn(&mut Lab)) -> Mutation {
+pub const fn one(
+    name: &'static str,
+    kinds: &'static [&'static str],
+    damage: fn(&mut Lab),
+) -> Mutation {
     Mutation { name, damage, kinds }
 }

@@ -9,7 +9,8 @@ const DIES: &str = "ptrace set fp regs failed";
 /// The library to load before user-mode Linux, on every host: what only some of them ran would
 /// break unseen. `None` where there is no such kernel.
 pub fn wide_registers() -> Option<PathBuf> {
-    let flags = ["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-mgeneral-regs-only", "-Wl,-z,now"];
+    let flags =
+        ["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-mgeneral-regs-only", "-Wl,-z,now"];
     cfg!(target_arch = "x86_64").then(|| compile("wide_registers.c", &flags, "wide_registers.so"))
 }
 
@@ -19,9 +20,14 @@ pub fn compile(source: &str, flags: &[&str], name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (made, unfinished) =
         (folder.join(name), tempfile::NamedTempFile::new_in(folder).unwrap().into_temp_path());
+    let compiled = Command::new("cc")
+        .args(flags)
+        .arg("-o")
+        .arg(&unfinished)
+        .arg(sources.join(source))
+        .output();
     let compiled =
-        Command::new("cc").args(flags).arg("-o").arg(&unfinished).arg(sources.join(source)).output();
-    let compiled = compiled.unwrap_or_else(|error| panic!("cc: {error}; it is needed to compile {source}"));
+        compiled.unwrap_or_else(|error| panic!("cc: {error}; it is needed to compile {source}"));
     assert!(compiled.status.success(), "{source}: {}", String::from_utf8_lossy(&compiled.stderr));
     unfinished.persist(&made).unwrap();
     made

@@ -45,10 +45,12 @@ pub(crate) fn seeds() -> Vec<Seed> {
 /// log.
 fn iplfs_image() -> MemoryDevice {
     let options = MkfsOptions { features: all_features(), ..iplfs_options() };
-    let mut fs = F2fs::mount(iplfs_device(64 << 20, &options), Default::default(), SimTime::ZERO).unwrap();
+    let mut fs =
+        F2fs::mount(iplfs_device(64 << 20, &options), Default::default(), SimTime::ZERO).unwrap();
     let (root, caller) = (fs.root(), Caller::default());
     let file = NewNode { mode: 0o100_644, rdev: (0, 0) };
-    let dir = fs.create(&caller, root, b"folder", &NewNode { mode: 0o040_755, ..file }).unwrap().ino;
+    let dir =
+        fs.create(&caller, root, b"folder", &NewNode { mode: 0o040_755, ..file }).unwrap().ino;
     let large = fs.create(&caller, root, b"large", &file).unwrap().ino;
     fs.write(&caller, large, 0, &vec![7; 4096 * 1500]).unwrap();
     for n in 0..250 {

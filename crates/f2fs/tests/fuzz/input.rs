@@ -1,6 +1,8 @@
 //! Inputs: sound images with a few blocks damaged.
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice};
+use dovetail_block::{
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, Lba, MemoryDevice,
+};
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{BlockAddr, Footer, Variant, area_start};
 use dovetail_time::{Rng, SimTime};
@@ -35,14 +37,21 @@ impl BlockDevice for Input<'_> {
         if let Command::Read { range, .. } | Command::Write { range, .. } = &command {
             self.blocks += range.blocks;
         }
-        assert!(self.blocks < self.seed.max_blocks, "hangs: {} blocks were read and written", self.blocks);
+        assert!(
+            self.blocks < self.seed.max_blocks,
+            "hangs: {} blocks were read and written",
+            self.blocks
+        );
         self.lab.image.submit(at, command)
     }
 }
 
 dovetail_block::performs_at_once!(Input<'_>);
 
-fn fields(every: &[(usize, usize)], repeat: &[(usize, usize, usize, usize)]) -> Vec<(usize, usize)> {
+fn fields(
+    every: &[(usize, usize)],
+    repeat: &[(usize, usize, usize, usize)],
+) -> Vec<(usize, usize)> {
     let repeated = repeat
         .iter()
         .flat_map(|&(start, step, count, size)| (0..count).map(move |i| (start + i * step, size)));
@@ -133,17 +142,27 @@ fn iplfs_structures(lab: &Lab) -> Vec<Structure> {
     let (s, c) = (&lab.superblock, &lab.checkpoint);
     let used: Vec<u64> = lab.image.used().map(|(lba, _)| lba.0).collect();
     let area = |from: u64, blocks: u32| -> Vec<u64> {
-        used.iter().copied().filter(|block| (from..from + u64::from(blocks)).contains(block)).collect()
+        used.iter()
+            .copied()
+            .filter(|block| (from..from + u64::from(blocks)).contains(block))
+            .collect()
     };
     let Main { inodes, inner, data } = Main::of(lab);
     let pack = lab.pack(c.pack);
     let whole = [&INODE[..], &FOOTER].concat();
-    let pointers = [(360, 8, 20, 8), (4052, 4, 5, 4), (364, 1, 40, 1), (394, 11, 12, 4), (402, 11, 12, 2)];
+    let pointers =
+        [(360, 8, 20, 8), (4052, 4, 5, 4), (364, 1, 40, 1), (394, 11, 12, 4), (402, 11, 12, 2)];
     let lists = vec![
-        (vec![0, 1], fields(&[], &[(1024, 4, 30, 4), (1024 + 1664, 4, 1, 4), (1024 + 2810, 4, 10, 4)])),
+        (
+            vec![0, 1],
+            fields(&[], &[(1024, 4, 30, 4), (1024 + 1664, 4, 1, 4), (1024 + 2810, 4, 10, 4)]),
+        ),
         (
             vec![pack],
-            fields(&[(190, 2)], &[(0, 8, 11, 8), (88, 4, 8, 4), (192, 17, 20, 4), (201, 17, 20, 8)]),
+            fields(
+                &[(190, 2)],
+                &[(0, 8, 11, 8), (88, 4, 8, 4), (192, 17, 20, 4), (201, 17, 20, 8)],
+            ),
         ),
         (
             area(pack + u64::from(c.summary_start), s.pack_blocks - c.summary_start),
@@ -155,7 +174,16 @@ fn iplfs_structures(lab: &Lab) -> Vec<Structure> {
         (inner, fields(&FOOTER, &[(0, 4, 40, 4), (0, 8, 40, 8)])),
         (
             data,
-            fields(&[], &[(0, 1, 27, 1), (30, 11, 60, 4), (34, 11, 60, 4), (38, 11, 60, 2), (40, 11, 60, 1)]),
+            fields(
+                &[],
+                &[
+                    (0, 1, 27, 1),
+                    (30, 11, 60, 4),
+                    (34, 11, 60, 4),
+                    (38, 11, 60, 2),
+                    (40, 11, 60, 1),
+                ],
+            ),
         ),
     ];
     lists.into_iter().filter(|(blocks, _)| !blocks.is_empty()).collect()
@@ -227,8 +255,14 @@ fn structures(lab: &Lab) -> Vec<Structure> {
                 &[(2, 13, 38, 4), (7, 13, 38, 4), (509, 78, 6, 4), (1014, 7, 400, 4)],
             ),
         ),
-        (area(s.sit_start.0, s.nat_start.0), fields(&[], &[(0, 74, 30, 2), (2, 74, 30, 8), (30, 74, 30, 8)])),
-        (area(s.nat_start.0, s.ssa_start.0), fields(&[], &[(0, 9, 60, 1), (1, 9, 60, 4), (5, 9, 60, 4)])),
+        (
+            area(s.sit_start.0, s.nat_start.0),
+            fields(&[], &[(0, 74, 30, 2), (2, 74, 30, 8), (30, 74, 30, 8)]),
+        ),
+        (
+            area(s.nat_start.0, s.ssa_start.0),
+            fields(&[], &[(0, 9, 60, 1), (1, 9, 60, 4), (5, 9, 60, 4)]),
+        ),
         (
             area(s.ssa_start.0, s.main_start.0),
             fields(&[(4091, 1)], &[(0, 7, 100, 4), (4, 7, 100, 1), (5, 7, 100, 2)]),
@@ -306,7 +340,9 @@ fn chain(lab: &Lab) -> Vec<u64> {
     let (version, mask) = lab.checkpoint.footer_version();
     let (log, variant) = (lab.checkpoint.logs[4], lab.superblock.variant);
     let mut next = match variant {
-        Variant::F2fs => lab.superblock.main_start.0 + u64::from(log.segment.0 * 512) + u64::from(log.offset),
+        Variant::F2fs => {
+            lab.superblock.main_start.0 + u64::from(log.segment.0 * 512) + u64::from(log.offset)
+        }
         Variant::Iplfs => lab.checkpoint.positions[4].0,
     };
     let mut chain = Vec::new();

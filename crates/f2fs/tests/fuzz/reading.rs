@@ -48,7 +48,11 @@ pub(crate) fn checked(input: &mut Input<'_>) -> Verdict {
     match check(input, Options { kept_per_kind: 100 }, |_| {}) {
         Ok(report) if report.is_clean() => {
             let awaits = |finding: &Finding| matches!(finding, Finding::AwaitsRecovery { .. });
-            if report.findings.iter().any(awaits) { Verdict::AwaitsRecovery } else { Verdict::Clean }
+            if report.findings.iter().any(awaits) {
+                Verdict::AwaitsRecovery
+            } else {
+                Verdict::Clean
+            }
         }
         Ok(report) => Verdict::Damaged(format!("{:?}", report.findings)),
         Err(error) => Verdict::Damaged(error.to_string()),
@@ -58,7 +62,8 @@ pub(crate) fn checked(input: &mut Input<'_>) -> Verdict {
 /// A repair leaves no more errors than there were, and nothing that it could do itself.
 pub(crate) fn repair_too(input: &Input<'_>) {
     let errors = |image: &MemoryDevice| {
-        check(image.clone(), Options::default(), |_| {}).map_or(0, |report| report.count(Severity::Error))
+        check(image.clone(), Options::default(), |_| {})
+            .map_or(0, |report| report.count(Severity::Error))
     };
     let before = errors(&input.lab.image);
     let device = RecordingDevice::new(input.lab.image.clone());

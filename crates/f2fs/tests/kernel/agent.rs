@@ -52,13 +52,24 @@ impl Work {
         let manifest = of_folder(Path::new(root));
         let of_kind = |kind: &str, alone: bool| {
             let is = |line: &serde_json::Value| line["mode"].as_str().unwrap().starts_with(kind);
-            let lines = manifest.iter().filter(|(_, line)| is(line) && (!alone || line["nlink"] == 1));
-            lines.map(|(path, _)| path.clone()).filter(|path| path != "./lost+found").collect::<Vec<_>>()
+            let lines =
+                manifest.iter().filter(|(_, line)| is(line) && (!alone || line["nlink"] == 1));
+            lines
+                .map(|(path, _)| path.clone())
+                .filter(|path| path != "./lost+found")
+                .collect::<Vec<_>>()
         };
         // of files with several names, what is done to one name happens to the others
         let (dirs, files) = (of_kind("0o4", false), of_kind("0o100", true));
         let rng = Rng::new(number(seed));
-        Self { root: root.into(), rng, names: number(seed) * 1000, dirs, files, fsynced: Manifest::new() }
+        Self {
+            root: root.into(),
+            rng,
+            names: number(seed) * 1000,
+            dirs,
+            files,
+            fsynced: Manifest::new(),
+        }
     }
 
     fn full(&self, path: &str) -> PathBuf {
@@ -210,7 +221,8 @@ impl Work {
     }
 
     fn set_owner(&mut self) {
-        let (path, owner, mode) = (self.file(), self.rng.below(70_000) as u32, self.rng.below(0o1000) as u32);
+        let (path, owner, mode) =
+            (self.file(), self.rng.below(70_000) as u32, self.rng.below(0o1000) as u32);
         lchown(self.full(&path), Some(owner), Some(owner + 1)).unwrap();
         fs::set_permissions(self.full(&path), fs::Permissions::from_mode(mode)).unwrap();
     }

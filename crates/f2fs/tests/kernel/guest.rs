@@ -61,15 +61,17 @@ pub(crate) fn run(script: &str, images: &[&Path], out: &Path) -> String {
     let init = folder.path().join("init.sh");
     let script_path = folder.path().join("script.sh");
     fs::write(&script_path, script).unwrap();
-    let text =
-        INIT.replace("@OUT@", out.to_str().unwrap()).replace("@SCRIPT@", script_path.to_str().unwrap());
+    let text = INIT
+        .replace("@OUT@", out.to_str().unwrap())
+        .replace("@SCRIPT@", script_path.to_str().unwrap());
     fs::write(&init, text).unwrap();
     fs::set_permissions(&init, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let console = folder.path().join("console");
     let mut guest = boot(&init, images, folder.path(), File::create(&console).unwrap());
     let ended = guest.wait(&out.join("end"));
     drop(guest);
-    let text = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+    let text =
+        |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
     let end = text(&out.join("end"));
     if let Some(why) = uml::cannot_run(&text(&console)) {
         panic!("{why}");
@@ -84,7 +86,9 @@ fn boot(init: &Path, images: &[&Path], folder: &Path, console: File) -> Guest {
     kernel.args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "selinux=0", "mem=256M"]);
     kernel.args(["con=null", "con0=null,fd:1"]);
     kernel.arg(format!("init={}", init.display())).arg(format!("uml_dir={}", folder.display()));
-    kernel.args(images.iter().enumerate().map(|(disk, image)| format!("ubd{disk}={}", image.display())));
+    kernel.args(
+        images.iter().enumerate().map(|(disk, image)| format!("ubd{disk}={}", image.display())),
+    );
     kernel.envs(uml::wide_registers().map(|library| ("LD_PRELOAD", library)));
     let errors = console.try_clone().unwrap();
     kernel.stdin(Stdio::null()).stdout(console).stderr(errors).process_group(0);

@@ -62,7 +62,9 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 fn round(seed: u64) {
-    println!("kernel: seed {seed} (alone: DOVETAIL_SEED={seed} cargo test -p dovetail-f2fs --test kernel)");
+    println!(
+        "kernel: seed {seed} (alone: DOVETAIL_SEED={seed} cargo test -p dovetail-f2fs --test kernel)"
+    );
     let folder = tempfile::tempdir().unwrap();
     let mut cases: Vec<Case> =
         SUBJECTS.iter().map(|subject| Case::new(subject, folder.path(), seed)).collect();
@@ -88,8 +90,10 @@ struct Case {
 
 impl Case {
     fn new(subject: &'static Subject, folder: &Path, seed: u64) -> Self {
-        let (name, image) =
-            (subject.name.to_string(), folder.join(format!("{}.img", subject.name.replace(' ', "-"))));
+        let (name, image) = (
+            subject.name.to_string(),
+            folder.join(format!("{}.img", subject.name.replace(' ', "-"))),
+        );
         (subject.make)(&image, seed);
         Self { name, subject, image, synced: None, fsynced: Manifest::new() }
     }
@@ -157,7 +161,10 @@ fn cut_the_kernel(cases: &mut [Case], folder: &Path, seed: u64) {
         }
     }
     let fsynced: usize = cases.iter().map(|case| case.fsynced.len()).sum();
-    assert!(fsynced > 20, "only {fsynced} files are fsynced and not changed since: too little to compare");
+    assert!(
+        fsynced > 20,
+        "only {fsynced} files are fsynced and not changed since: too little to compare"
+    );
 }
 
 /// The kernel recovers a copy of each image; what it finds then is what we find in the copy.

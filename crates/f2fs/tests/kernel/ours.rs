@@ -86,7 +86,10 @@ fn leave(image: &Path, mut fs: Mounted) -> Manifest {
         let mut whole = vec![0; n as usize * 100];
         whole.extend_from_slice(&content);
         let whole = if content.is_empty() { content } else { whole };
-        fsynced.insert(format!("./{name}"), line(&format!("./{name}"), &fs.getattr(ino).unwrap(), &whole));
+        fsynced.insert(
+            format!("./{name}"),
+            line(&format!("./{name}"), &fs.getattr(ino).unwrap(), &whole),
+        );
     }
     fs.into_device().write_to(image).unwrap();
     fsynced

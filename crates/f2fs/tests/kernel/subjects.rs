@@ -23,7 +23,12 @@ pub(crate) struct Subject {
 }
 
 pub(crate) const SUBJECTS: [Subject; 5] = [
-    Subject { name: "ours", make: ours::make, crash: Some(ours::crash), recover: Some(ours::recover) },
+    Subject {
+        name: "ours",
+        make: ours::make,
+        crash: Some(ours::crash),
+        recover: Some(ours::recover),
+    },
     Subject {
         name: "ours remapped",
         make: ours::make_remapped,
@@ -53,7 +58,8 @@ pub(crate) const SUBJECTS: [Subject; 5] = [
 const SIZE: u64 = 128 << 20;
 
 fn empty(image: &Path) {
-    let features = "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr,lost_found";
+    let features =
+        "extra_attr,inode_checksum,sb_checksum,inode_crtime,flexible_inline_xattr,lost_found";
     File::create(image).unwrap().set_len(SIZE).unwrap();
     tool("mkfs.f2fs", &["-q", "-O", features, image.to_str().unwrap()]);
 }

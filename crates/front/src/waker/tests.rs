@@ -36,12 +36,17 @@ impl Mount {
         let ms = Arc::new(AtomicU64::new(0));
         let clock = Arc::clone(&ms);
         let clock = Box::new(move || moment(clock.load(Ordering::Relaxed)));
-        Self { shared: Shared::new(Box::new(fs), Faults::new(Box::new(|_| {}), false), None, clock), ms }
+        Self {
+            shared: Shared::new(Box::new(fs), Faults::new(Box::new(|_| {}), false), None, clock),
+            ms,
+        }
     }
 
     fn create(&self, name: &str) -> Ino {
         let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
-        let make = |fs: &mut dyn FileSystem| fs.create(&Caller::default(), fs.root(), name.as_bytes(), &node);
+        let make = |fs: &mut dyn FileSystem| {
+            fs.create(&Caller::default(), fs.root(), name.as_bytes(), &node)
+        };
         self.shared.call(make).unwrap().ino
     }
 
@@ -75,7 +80,8 @@ fn recorded(device: MemoryDevice) -> (RecordingDevice<MemoryDevice>, Recording) 
 }
 
 fn written(recording: &Recording) -> u64 {
-    let blocks = |event: &Event| if let Event::Write { range, .. } = event { range.blocks } else { 0 };
+    let blocks =
+        |event: &Event| if let Event::Write { range, .. } = event { range.blocks } else { 0 };
     recording.events().iter().map(blocks).sum()
 }
 
@@ -163,7 +169,8 @@ fn the_dates_of_a_volume_are_those_of_the_calendar() {
     mount.create("other");
     let Some(fs) = mount.shared.take() else { panic!("the mount has ended") };
     fs.unmount().unwrap();
-    let dates: Vec<u64> = commit_dates(&recording).into_iter().map(|date| date - DATE_S as u64).collect();
+    let dates: Vec<u64> =
+        commit_dates(&recording).into_iter().map(|date| date - DATE_S as u64).collect();
     let [first, last] = dates[..] else { panic!("{dates:?}") };
     assert!(first == 5 && last == 100, "{dates:?}");
     let mut device = recording.newest();

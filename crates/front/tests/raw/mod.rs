@@ -67,7 +67,8 @@ impl Handle {
     pub(crate) fn open(&mut self, mount: &File) -> io::Result<File> {
         let number = libc::SYS_open_by_handle_at;
         // SAFETY: the handle is whole, and lives as long as the call
-        let result = unsafe { libc::syscall(number, mount.as_raw_fd(), &raw mut *self, libc::O_RDONLY) };
+        let result =
+            unsafe { libc::syscall(number, mount.as_raw_fd(), &raw mut *self, libc::O_RDONLY) };
         // SAFETY: a new descriptor that nobody else has
         check(result).map(|fd| unsafe { File::from_raw_fd(fd as i32) })
     }
@@ -131,7 +132,8 @@ impl Aio {
         unsafe {
             check(libc::syscall(libc::SYS_io_submit, self.0, 1, requests.as_mut_ptr())).unwrap();
             let none = ptr::null::<libc::timespec>();
-            check(libc::syscall(libc::SYS_io_getevents, self.0, 1, 1, event.as_mut_ptr(), none)).unwrap();
+            check(libc::syscall(libc::SYS_io_getevents, self.0, 1, 1, event.as_mut_ptr(), none))
+                .unwrap();
         }
         assert_eq!(event[2], (pages.0.len() * PAGE) as u64, "bytes written");
     }

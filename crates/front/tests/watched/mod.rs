@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use dovetail_testkit::Model;
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Limits, Moment, NewNode, RenameFlags, SetAttr,
-    StatFs, Timestamp, XattrFlags,
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Limits, Moment, NewNode,
+    RenameFlags, SetAttr, StatFs, Timestamp, XattrFlags,
 };
 use nix::libc;
 
@@ -38,7 +38,14 @@ impl Watched {
     pub(crate) fn new(caller: &Caller) -> (Self, Calls) {
         let calls = Calls::default();
         let thread = nix::unistd::gettid().as_raw();
-        (Self { model: Model::new(Limits::default(), caller), thread, calls: Arc::clone(&calls) }, calls)
+        (
+            Self {
+                model: Model::new(Limits::default(), caller),
+                thread,
+                calls: Arc::clone(&calls),
+            },
+            calls,
+        )
     }
 
     fn note(&self, call: &'static str) {

@@ -11,7 +11,8 @@ use super::list::List;
 use super::pages::{Changes, Pages};
 use super::table::Table;
 use super::{
-    Access, Cache, CacheConfig, CacheStep, ENTRY_BYTES, Entry, Occupancy, Policy, Shape, TranslationPage,
+    Access, Cache, CacheConfig, CacheStep, ENTRY_BYTES, Entry, Occupancy, Policy, Shape,
+    TranslationPage,
 };
 
 pub(super) const POLICY: Policy = Policy {
@@ -41,7 +42,8 @@ pub(super) struct Cdftl {
 pub(super) fn sizes(config: &CacheConfig) -> (usize, usize) {
     let page_bytes = config.page_entries() * ENTRY_BYTES;
     let pages = (config.bytes * PAGES_PERCENT / 100 / page_bytes).max(1);
-    let entries = CacheConfig { bytes: config.bytes.saturating_sub(pages * page_bytes), ..*config }.entries();
+    let entries =
+        CacheConfig { bytes: config.bytes.saturating_sub(pages * page_bytes), ..*config }.entries();
     (pages as usize, entries)
 }
 
@@ -189,12 +191,14 @@ impl Cache for Cdftl {
     fn is_dirty(&self, entry: Entry) -> bool {
         let offset = self.offset(entry);
         let page = self.pages.find(self.config.page_of(entry));
-        self.table.is_dirty_entry(entry) || page.is_some_and(|slot| self.pages.get(slot).contains(offset))
+        self.table.is_dirty_entry(entry)
+            || page.is_some_and(|slot| self.pages.get(slot).contains(offset))
     }
 
     fn occupancy(&self) -> Occupancy {
         let of_pages = self.pages.len() as u64 * self.config.page_entries();
-        let changed: u64 = self.pages.coldest().map(|slot| u64::from(self.pages.get(slot).count())).sum();
+        let changed: u64 =
+            self.pages.coldest().map(|slot| u64::from(self.pages.get(slot).count())).sum();
         Occupancy {
             entries: self.table.len() as u64 + of_pages,
             dirty: self.table.dirty() as u64 + changed,

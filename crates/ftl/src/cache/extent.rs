@@ -13,7 +13,9 @@
 use std::collections::BTreeMap;
 
 use super::list::{Links, List};
-use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage};
+use super::{
+    Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage,
+};
 
 pub(super) const POLICY: Policy = Policy {
     name: "extent",
@@ -163,8 +165,11 @@ impl Extents {
         let Extent { start, end, dirty } = self.remove(other);
         let into = self.get(slot);
         self.by_start.remove(&into.start);
-        let joined =
-            Extent { start: start.min(into.start), end: end.max(into.end), dirty: dirty || into.dirty };
+        let joined = Extent {
+            start: start.min(into.start),
+            end: end.max(into.end),
+            dirty: dirty || into.dirty,
+        };
         self.slots[slot as usize] = joined;
         self.by_start.insert(joined.start, slot);
     }
@@ -183,7 +188,8 @@ impl Extents {
     }
 
     fn has_all_of(&self, page: TranslationPage) -> bool {
-        let entries: u64 = self.of_page(page).map(|slot| self.get(slot)).map(|it| it.end - it.start).sum();
+        let entries: u64 =
+            self.of_page(page).map(|slot| self.get(slot)).map(|it| it.end - it.start).sum();
         entries == self.config.page_entries()
     }
 

@@ -60,7 +60,8 @@ impl Places {
         match rng.below(5) {
             0 => places.remove(&entry),
             1 => places.insert(entry, rng.next_u64() >> 1),
-            _ => places.insert(entry, before.map_or_else(|| rng.next_u64() >> 1, |before| before + 1)),
+            _ => places
+                .insert(entry, before.map_or_else(|| rng.next_u64() >> 1, |before| before + 1)),
         };
     }
 }
@@ -71,8 +72,9 @@ impl Shape for Places {
         let places = self.places.borrow();
         let mapped: Vec<(Entry, u64)> =
             places.range(entries).map(|(&entry, &place)| (entry, place)).collect();
-        let breaks =
-            mapped.windows(2).filter(|pair| pair[1].0 - pair[0].0 != pair[1].1.wrapping_sub(pair[0].1));
+        let breaks = mapped
+            .windows(2)
+            .filter(|pair| pair[1].0 - pair[0].0 != pair[1].1.wrapping_sub(pair[0].1));
         u32::from(!mapped.is_empty()) + breaks.count() as u32
     }
 
@@ -116,8 +118,9 @@ fn compare(policy: &Policy, config: CacheConfig, seed: u64, operations: u32) {
                 unwritten.retain(|&entry| config.page_of(entry) != page);
             }
             kind => {
-                let access = [Access::Read, Access::Write, Access::Read, Access::Write, Access::Trim]
-                    [kind as usize % 5];
+                let access =
+                    [Access::Read, Access::Write, Access::Read, Access::Write, Access::Trim]
+                        [kind as usize % 5];
                 let following = if rng.chance(0.3) { rng.below(6) as u32 } else { 0 };
                 let hit = cache.access(entry, access, following, &shape, &mut steps);
                 let wanted = model.access(entry, access, following, &shape, &mut expected);

@@ -8,7 +8,9 @@
 //! pages that went in a buffer of their own; this one does not.
 
 use super::pages::{Changes, Pages};
-use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage};
+use super::{
+    Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage,
+};
 
 pub(super) const POLICY: Policy = Policy {
     name: "s-ftl",
@@ -83,7 +85,8 @@ impl Sftl {
     fn make_room(&mut self, bytes: u64, steps: &mut Vec<CacheStep>) {
         while self.bytes + bytes > self.config.bytes {
             let coldest = self.pages.coldest().take(WINDOW);
-            let Some(victim) = coldest.min_by_key(|&slot| self.pages.get(slot).changes.count()) else {
+            let Some(victim) = coldest.min_by_key(|&slot| self.pages.get(slot).changes.count())
+            else {
                 return;
             };
             let page = self.pages.page(victim);
@@ -95,7 +98,12 @@ impl Sftl {
         }
     }
 
-    fn load(&mut self, page: TranslationPage, shape: &dyn Shape, steps: &mut Vec<CacheStep>) -> u32 {
+    fn load(
+        &mut self,
+        page: TranslationPage,
+        shape: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> u32 {
         self.measure_stale(shape);
         let bytes = condensed_bytes(&self.config, shape.runs(page));
         self.make_room(bytes, steps);

@@ -32,7 +32,11 @@ pub(super) struct SegmentedLru {
 
 impl SegmentedLru {
     /// With so many percent of its entries in the protected segment at most.
-    pub(super) fn new(config: CacheConfig, protected_percent: usize, write_back: WriteBack) -> Self {
+    pub(super) fn new(
+        config: CacheConfig,
+        protected_percent: usize,
+        write_back: WriteBack,
+    ) -> Self {
         let entries = config.entries();
         Self {
             table: Table::new(config, entries),

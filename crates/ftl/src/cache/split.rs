@@ -10,7 +10,9 @@
 
 use super::list::List;
 use super::table::Table;
-use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage};
+use super::{
+    Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage,
+};
 
 pub(super) const POLICY: Policy = Policy {
     name: "split",

@@ -124,14 +124,18 @@ impl Table {
         if !self.is_dirty(slot) {
             self.slots[slot as usize].dirty = true;
             self.dirty += 1;
-            self.changed.entry(self.page(slot)).or_default().push_front(&mut self.dirty_links, slot);
+            self.changed
+                .entry(self.page(slot))
+                .or_default()
+                .push_front(&mut self.dirty_links, slot);
         }
     }
 
     /// One entry is written.
     pub(super) fn set_clean(&mut self, slot: u32) {
         let page = self.page(slot);
-        let Some(chain) = self.changed.get_mut(&page).filter(|_| self.slots[slot as usize].dirty) else {
+        let Some(chain) = self.changed.get_mut(&page).filter(|_| self.slots[slot as usize].dirty)
+        else {
             return;
         };
         chain.remove(&mut self.dirty_links, slot);

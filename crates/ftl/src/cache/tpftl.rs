@@ -11,7 +11,9 @@
 use super::list::List;
 use super::pages::Pages;
 use super::table::Table;
-use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage};
+use super::{
+    Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage,
+};
 
 pub(super) const POLICY: Policy = Policy {
     name: "tpftl",
@@ -132,7 +134,8 @@ impl Tpftl {
         }
         let node = self.node_of(self.config.page_of(entry));
         let slot = self.table.insert(entry, CLEAN);
-        self.nodes.get_mut(node).entries[usize::from(CLEAN)].push_front(&mut self.table.links, slot);
+        self.nodes.get_mut(node).entries[usize::from(CLEAN)]
+            .push_front(&mut self.table.links, slot);
         slot
     }
 
@@ -140,9 +143,11 @@ impl Tpftl {
     /// place of those of one node.
     fn prefetched(&self, entry: Entry, following: u32) -> u64 {
         let offset = entry & (self.config.page_entries() - 1);
-        let before = (1..=offset).take_while(|back| self.table.find(entry - back).is_some()).count() as u64;
+        let before =
+            (1..=offset).take_while(|back| self.table.find(entry - back).is_some()).count() as u64;
         let wanted = u64::from(following).max(if self.is_selective { before } else { 0 });
-        let coldest = self.nodes.coldest().next().map_or(0, |node| self.nodes.get(node).len()) as u64;
+        let coldest =
+            self.nodes.coldest().next().map_or(0, |node| self.nodes.get(node).len()) as u64;
         let room = self.config.bytes.saturating_sub(self.bytes()) / PACKED_ENTRY_BYTES + coldest;
         wanted.min(self.config.page_entries() - 1 - offset).min(room.saturating_sub(1))
     }

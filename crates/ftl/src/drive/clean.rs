@@ -67,7 +67,11 @@ impl Drive {
     }
 
     /// Cleans from `from` on until enough lines are free or the next command comes at `until`.
-    pub(super) fn clean_while_idle(&mut self, from: SimTime, until: SimTime) -> Result<(), DeviceError> {
+    pub(super) fn clean_while_idle(
+        &mut self,
+        from: SimTime,
+        until: SimTime,
+    ) -> Result<(), DeviceError> {
         let mut now = from;
         loop {
             self.erase_what_is_ready(now)?;
@@ -96,7 +100,9 @@ impl Drive {
             return true;
         }
         let now = self.medium.next_seq();
-        let Some(victim) = self.cleaner.start(self.medium.lines(), now, choice) else { return false };
+        let Some(victim) = self.cleaner.start(self.medium.lines(), now, choice) else {
+            return false;
+        };
         self.medium.take_victim(victim.line);
         match victim.cause {
             Cause::Wear => self.counters.wear_runs += 1,

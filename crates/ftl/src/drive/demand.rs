@@ -19,7 +19,12 @@ impl Drive {
     }
 
     /// Makes the map's entry of `lpn` available; returns when it is. Pages may move meanwhile.
-    pub(super) fn want(&mut self, at: SimTime, lpn: Lpn, access: Access) -> Result<SimTime, DeviceError> {
+    pub(super) fn want(
+        &mut self,
+        at: SimTime,
+        lpn: Lpn,
+        access: Access,
+    ) -> Result<SimTime, DeviceError> {
         let Some((hit, steps)) = self.translation.access(lpn, access) else { return Ok(at) };
         let counted = if hit { &mut self.counters.map_hits } else { &mut self.counters.map_misses };
         counted[access as usize] += 1;

@@ -17,8 +17,8 @@
 use std::collections::BTreeSet;
 
 use dovetail_block::{
-    Answer, BlockRange, Command, Completion, Data, DeviceError, Devirtualize, Hints, Inode, Lba, OpenRenames,
-    RemapPair, Rename, RenameId, SectorRange,
+    Answer, BlockRange, Command, Completion, Data, DeviceError, Devirtualize, Hints, Inode, Lba,
+    OpenRenames, RemapPair, Rename, RenameId, SectorRange,
 };
 use dovetail_nand::Lpn;
 use dovetail_time::SimTime;
@@ -35,7 +35,9 @@ impl Drive {
         at: SimTime,
         asked: Devirtualize<'_>,
     ) -> Result<Completion, DeviceError> {
-        let Some(state) = &mut self.renames else { return Err(DeviceError::Unsupported("devirtualize")) };
+        let Some(state) = &mut self.renames else {
+            return Err(DeviceError::Unsupported("devirtualize"));
+        };
         let completion = match asked {
             Devirtualize::Begin { id, renames } => self.begin_renames(at, id, renames)?,
             Devirtualize::End { id, keep } => Completion::at(self.end_renames(at, id, keep)?),
@@ -66,7 +68,8 @@ impl Drive {
         // From here on no page moves until the map has changed.
         let mut renames = renames.to_vec();
         let looked_up = self.find_places(at, &mut renames);
-        let executed: Vec<Rename> = renames.iter().filter(|rename| rename.to.is_some()).copied().collect();
+        let executed: Vec<Rename> =
+            renames.iter().filter(|rename| rename.to.is_some()).copied().collect();
         if executed.is_empty() {
             return Ok(Completion::with(looked_up, Answer::Renames(renames)));
         }
@@ -139,7 +142,12 @@ impl Drive {
         }
     }
 
-    fn end_renames(&mut self, at: SimTime, id: RenameId, keep: bool) -> Result<SimTime, DeviceError> {
+    fn end_renames(
+        &mut self,
+        at: SimTime,
+        id: RenameId,
+        keep: bool,
+    ) -> Result<SimTime, DeviceError> {
         let Some(state) = &self.renames else { return Ok(at) };
         if state.open().is_none_or(|open| open.id != id) {
             return Ok(at);
@@ -154,7 +162,11 @@ impl Drive {
 
     /// Writes which batch is open, no earlier than `at` and after what was said before; returns
     /// when that is durable.
-    fn write_batch(&mut self, at: SimTime, open: Option<&OpenRenames>) -> Result<SimTime, DeviceError> {
+    fn write_batch(
+        &mut self,
+        at: SimTime,
+        open: Option<&OpenRenames>,
+    ) -> Result<SimTime, DeviceError> {
         let seq = self.medium.take_seq();
         if let Some(state) = &mut self.renames {
             state.begin_batch(seq);
@@ -162,7 +174,11 @@ impl Drive {
         self.write_batch_pages(at, open)
     }
 
-    fn write_batch_pages(&mut self, at: SimTime, open: Option<&OpenRenames>) -> Result<SimTime, DeviceError> {
+    fn write_batch_pages(
+        &mut self,
+        at: SimTime,
+        open: Option<&OpenRenames>,
+    ) -> Result<SimTime, DeviceError> {
         let Some(state) = &self.renames else { return Ok(at) };
         let (before, pages) = state.batch(&self.config, open);
         let at = at.max(before);
@@ -199,7 +215,9 @@ impl Drive {
 
     /// Tells whether a command is about old names of an open batch.
     pub(super) fn touches_open_names(&self, command: &Command<'_>) -> bool {
-        let Some(state) = self.renames.as_ref().filter(|state| state.has_names()) else { return false };
+        let Some(state) = self.renames.as_ref().filter(|state| state.has_names()) else {
+            return false;
+        };
         match command {
             Command::Read { range, .. } | Command::Write { range, .. } => state.has_name_in(*range),
             Command::Discard { ranges } => {
@@ -217,11 +235,15 @@ impl Drive {
         command: Command<'_>,
     ) -> Result<SimTime, DeviceError> {
         match command {
-            Command::Read { range, mut into } => range.iter().enumerate().try_fold(at, |done, (i, lba)| {
-                let into = into.as_deref_mut().and_then(|into| into.get_mut(i..=i));
-                Ok(done.max(self.read(at, self.by_new_name(lba), into)?))
-            }),
-            Command::Write { range, data, hints, fua } => self.write_renamed(at, range, data, hints, fua),
+            Command::Read { range, mut into } => {
+                range.iter().enumerate().try_fold(at, |done, (i, lba)| {
+                    let into = into.as_deref_mut().and_then(|into| into.get_mut(i..=i));
+                    Ok(done.max(self.read(at, self.by_new_name(lba), into)?))
+                })
+            }
+            Command::Write { range, data, hints, fua } => {
+                self.write_renamed(at, range, data, hints, fua)
+            }
             Command::Discard { ranges } => {
                 let mut all = ranges.to_vec();
                 let old = ranges.iter().flat_map(|range| self.new_names_in(range.blocks_inside()));
@@ -297,12 +319,18 @@ impl Drive {
     pub(super) fn adopt_renames(&mut self, pages: Vec<BatchPage>) {
         let Some(space) = self.config.device_space() else { return };
         let open = newest_batch(pages).filter(|open| {
-            let is_mapped = |rename: &Rename| self.translation.lookup(page_of(rename.from)).0.is_some();
+            let is_mapped =
+                |rename: &Rename| self.translation.lookup(page_of(rename.from)).0.is_some();
             !open.renames.iter().any(is_mapped)
         });
         let mut named = Vec::new();
-        self.translation.find_mapped(space.first.0..space.first.0 + space.blocks, usize::MAX, &mut named);
-        let elsewhere = named.into_iter().filter(|(lpn, ppn)| lpn.0 != space.first.0 + u64::from(ppn.0));
+        self.translation.find_mapped(
+            space.first.0..space.first.0 + space.blocks,
+            usize::MAX,
+            &mut named,
+        );
+        let elsewhere =
+            named.into_iter().filter(|(lpn, ppn)| lpn.0 != space.first.0 + u64::from(ppn.0));
         let moved: Vec<Inode> = elsewhere.map(|(_, ppn)| self.medium.nand().inode(ppn)).collect();
         if let Some(state) = &mut self.renames {
             state.note_moved(moved);

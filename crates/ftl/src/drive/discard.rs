@@ -14,7 +14,11 @@ const WANTED_AT_ONCE: usize = 32;
 
 impl Drive {
     /// Unmaps the whole blocks of each range. A discard survives a power cut once it is flushed.
-    pub(super) fn discard(&mut self, at: SimTime, ranges: &[SectorRange]) -> Result<SimTime, DeviceError> {
+    pub(super) fn discard(
+        &mut self,
+        at: SimTime,
+        ranges: &[SectorRange],
+    ) -> Result<SimTime, DeviceError> {
         for range in ranges {
             self.check_range(range.blocks_touched())?;
         }
@@ -33,7 +37,11 @@ impl Drive {
 
     /// Wants the entries of a demand-paged map a few at a time. While it does, lines may be erased:
     /// what was unmapped before is on record by then.
-    fn discard_range(&mut self, at: SimTime, mut range: BlockRange) -> Result<SimTime, DeviceError> {
+    fn discard_range(
+        &mut self,
+        at: SimTime,
+        mut range: BlockRange,
+    ) -> Result<SimTime, DeviceError> {
         let mut done = at;
         while self.translation.is_paged() {
             let mut found = Vec::new();
@@ -106,7 +114,10 @@ impl Drive {
         };
         let dropped = entry.mask & gone;
         for subpage in (0..8).filter(|subpage| dropped >> subpage & 1 == 1) {
-            self.medium.release(std::mem::replace(&mut entry.tokens[subpage], dovetail_nand::Token::EMPTY));
+            self.medium.release(std::mem::replace(
+                &mut entry.tokens[subpage],
+                dovetail_nand::Token::EMPTY,
+            ));
         }
         entry.mask &= !gone;
         let empty = entry.mask == 0;

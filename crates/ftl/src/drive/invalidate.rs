@@ -87,11 +87,17 @@ impl Drive {
     /// at every page.
     pub fn live_blocks(&self) -> u64 {
         let pages = (0..self.geometry().pages()).map(Ppn);
-        let host = pages
-            .filter(|&ppn| self.medium.lines().is_valid(ppn) && !self.translation.is_own(self.owner(ppn).0));
-        let on_flash: u64 = host.map(|ppn| u64::from(self.medium.live_mask(ppn).count_ones())).sum();
-        let unmapped = |lpn| self.translation.lookup(lpn).0.map_or(0, |ppn| self.medium.live_mask(ppn));
+        let host = pages.filter(|&ppn| {
+            self.medium.lines().is_valid(ppn) && !self.translation.is_own(self.owner(ppn).0)
+        });
+        let on_flash: u64 =
+            host.map(|ppn| u64::from(self.medium.live_mask(ppn).count_ones())).sum();
+        let unmapped =
+            |lpn| self.translation.lookup(lpn).0.map_or(0, |ppn| self.medium.live_mask(ppn));
         let dirty = self.buffer.dirty_pages();
-        on_flash + dirty.map(|entry| u64::from((entry.mask & !unmapped(entry.lpn)).count_ones())).sum::<u64>()
+        on_flash
+            + dirty
+                .map(|entry| u64::from((entry.mask & !unmapped(entry.lpn)).count_ones()))
+                .sum::<u64>()
     }
 }

@@ -14,7 +14,11 @@ use crate::stats::Cause;
 
 impl Drive {
     /// Notes that the blocks of `range` are dead as of now; returns how long that takes.
-    pub(super) fn note_discard(&mut self, at: SimTime, range: BlockRange) -> Result<SimSpan, DeviceError> {
+    pub(super) fn note_discard(
+        &mut self,
+        at: SimTime,
+        range: BlockRange,
+    ) -> Result<SimSpan, DeviceError> {
         let record = Record { range, seq: self.medium.take_seq() };
         if self.nvm().is_some() {
             return self.note_in_nvm(at, record);
@@ -75,12 +79,10 @@ impl Drive {
     /// room for them, they wait for a flush, which says so.
     pub(super) fn write_full_records(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let pending = self.journal.pending_records();
-        if !self
-            .nvm()
-            .map_or(pending >= Journal::records_per_page(self.geometry().page_bytes as usize), |nvm| {
-                nvm.is_full_with(pending)
-            })
-        {
+        if !self.nvm().map_or(
+            pending >= Journal::records_per_page(self.geometry().page_bytes as usize),
+            |nvm| nvm.is_full_with(pending),
+        ) {
             return Ok(());
         }
         self.make_room_for_records(at)?;
@@ -140,7 +142,8 @@ impl Drive {
         while let Some(index) = self.journal.first_touched() {
             let full = self.medium.full_mask();
             let dead = |ppn| !self.medium.counting_mask(ppn) & full;
-            let page = self.journal.encode_bitmap(index, self.medium.next_seq(), self.geometry(), dead);
+            let page =
+                self.journal.encode_bitmap(index, self.medium.next_seq(), self.geometry(), dead);
             self.program_system(at, self.journal.bitmap_lpn(index), &page, Cause::Journal)?;
             self.journal.bitmap_written(index);
         }
@@ -166,7 +169,8 @@ impl Drive {
         self.medium.barrier();
         let stream = StreamId(0);
         let live = self.medium.full_mask();
-        let page = PageToProgram { lpn, live, tokens: &tokens[..subpages], stream, inode: Inode(0) };
+        let page =
+            PageToProgram { lpn, live, tokens: &tokens[..subpages], stream, inode: Inode(0) };
         let done = self.program(at, self.move_frontier(stream), page, cause)?;
         self.host_programs_end = self.host_programs_end.max(done);
         self.journal.programmed(done);

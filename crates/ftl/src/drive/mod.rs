@@ -20,8 +20,8 @@ mod write;
 use std::ops::Range;
 
 use dovetail_block::{
-    Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo, Query, Thin,
-    performs_at_once,
+    Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, DeviceError, DeviceInfo,
+    Query, Thin, performs_at_once,
 };
 use dovetail_nand::{BackingStore, BlockId, DieUse, FaultPlan, Geometry, Lpn, Ppn};
 use dovetail_time::{SimSpan, SimTime};
@@ -162,7 +162,8 @@ impl Drive {
 
     /// Returns how often each block was erased, in the order of block numbers.
     pub fn erase_counts(&self) -> impl Iterator<Item = u32> {
-        (0..self.medium.nand().geometry().blocks()).map(|block| self.medium.nand().erases(BlockId(block)))
+        (0..self.medium.nand().geometry().blocks())
+            .map(|block| self.medium.nand().erases(BlockId(block)))
     }
 
     /// Blocks that are marked bad, when new or since.
@@ -189,7 +190,8 @@ impl Drive {
         let page_bytes = self.config.nand.geometry.page_bytes;
         // A page reached by its own address needs no entry in memory: the map's bit says whose it
         // is, the table on flash since when.
-        let reverse = if self.config.devirtualize.is_none() { self.ownership.memory_bytes() } else { 0 };
+        let reverse =
+            if self.config.devirtualize.is_none() { self.ownership.memory_bytes() } else { 0 };
         let renames = self.renames.as_ref().map_or(0, |renames| renames.memory_bytes());
         self.medium.memory_bytes() + reverse + renames + self.buffer.memory_bytes(page_bytes)
     }
@@ -199,11 +201,15 @@ impl Drive {
     pub fn non_volatile_bytes(&self) -> u64 {
         const RECORD_BYTES: u64 = 24;
         match self.config.remap {
-            Some(RemapConfig { store: RemapStore::NonVolatile { discard_records, .. }, .. }) => {
+            Some(RemapConfig {
+                store: RemapStore::NonVolatile { discard_records, .. }, ..
+            }) => {
                 let longest = self.config.remap.map_or(0, |remap| remap.most_pairs());
                 let width = AddressWidth::of(&self.config);
                 let table = u64::from(self.geometry().pages()) * width.entry_bytes() as u64;
-                table + u64::from(discard_records) * RECORD_BYTES + longest * width.pair_bytes() as u64
+                table
+                    + u64::from(discard_records) * RECORD_BYTES
+                    + longest * width.pair_bytes() as u64
             }
             _ => 0,
         }
@@ -285,7 +291,9 @@ impl Drive {
     /// The first disagreement, in words. Meant for tests: it looks at every page.
     pub fn check(&self) -> Result<(), String> {
         let mut valid = vec![0u32; self.medium.lines().count() as usize];
-        for ppn in (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.medium.lines().is_valid(ppn)) {
+        for ppn in
+            (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.medium.lines().is_valid(ppn))
+        {
             self.check_page(ppn)?;
             valid[self.medium.lines().line_of(ppn).0 as usize] += 1;
         }
@@ -308,7 +316,9 @@ impl Drive {
         let owner = self.owner(ppn).0;
         let mapped = self.translation.lookup_any(owner);
         if mapped != Some(ppn) {
-            return Err(format!("{ppn:?} is valid and belongs to {owner:?}, which is mapped to {mapped:?}"));
+            return Err(format!(
+                "{ppn:?} is valid and belongs to {owner:?}, which is mapped to {mapped:?}"
+            ));
         }
         if self.medium.live_mask(ppn) == 0 {
             return Err(format!("{owner:?} is mapped to {ppn:?}, but no subpage of it is live"));
@@ -324,7 +334,8 @@ impl Drive {
 
     /// The owners of all valid pages of the host's.
     fn host_pages_on_flash(&self) -> impl Iterator<Item = Lpn> {
-        let valid = (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.medium.lines().is_valid(ppn));
+        let valid =
+            (0..self.geometry().pages()).map(Ppn).filter(|&ppn| self.medium.lines().is_valid(ppn));
         valid.map(|ppn| self.owner(ppn).0).filter(|&lpn| !self.translation.is_own(lpn))
     }
 
@@ -395,7 +406,9 @@ impl Drive {
 
     fn answer(&self, query: Query) -> Result<Answer, DeviceError> {
         Ok(match query {
-            Query::FreeBlocks if self.config.addresses.is_some() => Answer::Blocks(self.room_in_few_pieces()),
+            Query::FreeBlocks if self.config.addresses.is_some() => {
+                Answer::Blocks(self.room_in_few_pieces())
+            }
             Query::FreeBlocks => return Err(query.unsupported()),
             Query::Held { range, most } => Answer::Addresses(self.held_blocks(range, most)),
             Query::MapBytes => Answer::Bytes(self.mapping_memory_bytes()),
@@ -439,7 +452,9 @@ impl BlockDevice for Drive {
             Command::Devirtualize(asked) => return self.devirtualize(at, asked),
             command if self.touches_open_names(&command) => self.submit_renamed(at, command)?,
             Command::Read { range, into } => self.read(at, range, into)?,
-            Command::Write { range, data, hints, fua } => self.write(at, range, data, hints, fua)?,
+            Command::Write { range, data, hints, fua } => {
+                self.write(at, range, data, hints, fua)?
+            }
             Command::Flush => self.flush(at)?,
             Command::Discard { ranges } => self.discard(at, ranges)?,
             Command::Remap { pairs, when } => self.remap(at, pairs, when)?,

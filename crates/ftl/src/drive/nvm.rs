@@ -51,7 +51,11 @@ impl Drive {
     }
 
     /// Adds a record of a discard; returns how long that takes by itself.
-    pub(super) fn note_in_nvm(&mut self, at: SimTime, record: Record) -> Result<SimSpan, DeviceError> {
+    pub(super) fn note_in_nvm(
+        &mut self,
+        at: SimTime,
+        record: Record,
+    ) -> Result<SimSpan, DeviceError> {
         let (written, powered) = self.write_entry();
         if written {
             let end = self.take_nvm(at, 1);

@@ -19,7 +19,11 @@ impl Drive {
     /// The frontier of moved pages of a stream.
     pub(super) fn move_frontier(&self, stream: StreamId) -> FrontierId {
         let FrontierId(host) = self.host_frontier(stream);
-        FrontierId(if self.config.gc_apart { host + usize::from(self.config.streams) } else { host })
+        FrontierId(if self.config.gc_apart {
+            host + usize::from(self.config.streams)
+        } else {
+            host
+        })
     }
 
     /// Programs a page, maps its logical page to it, and returns when it is durable.
@@ -59,7 +63,11 @@ impl Drive {
     /// The next erased page of a frontier; when no line is left to open, of any other that has one:
     /// cleaning must be able to go on.
     #[inline]
-    fn erased_page(&mut self, at: SimTime, frontier: FrontierId) -> Result<ErasedPage, DeviceError> {
+    fn erased_page(
+        &mut self,
+        at: SimTime,
+        frontier: FrontierId,
+    ) -> Result<ErasedPage, DeviceError> {
         if let Some(page) = self.erased_page_in(at, frontier)? {
             return Ok(page);
         }

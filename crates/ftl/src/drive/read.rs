@@ -22,7 +22,10 @@ impl Drive {
         if let Some(into) = into.as_ref()
             && into.len() as u64 != range.blocks
         {
-            return Err(DeviceError::LengthMismatch { range: range.blocks, data: into.len() as u64 });
+            return Err(DeviceError::LengthMismatch {
+                range: range.blocks,
+                data: into.len() as u64,
+            });
         }
         self.begin_request(range);
         let mut ready = at;
@@ -77,7 +80,13 @@ impl Drive {
         Ok((tokens, ready))
     }
 
-    fn read_page(&mut self, at: SimTime, ppn: Ppn, subpages: u32, lba: Lba) -> Result<SimTime, DeviceError> {
+    fn read_page(
+        &mut self,
+        at: SimTime,
+        ppn: Ppn,
+        subpages: u32,
+        lba: Lba,
+    ) -> Result<SimTime, DeviceError> {
         self.counters.flash_reads[ReadCause::Host as usize] += 1;
         let read = self.medium.read(at, ppn, subpages * BLOCK_SIZE as u32)?;
         read.ok_or(DeviceError::Unreadable(lba))

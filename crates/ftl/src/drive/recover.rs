@@ -67,7 +67,11 @@ struct Scan {
 }
 
 impl UnrecoveredDrive {
-    pub(super) fn new(config: DriveConfig, flash: UnrecoveredMedium, nvm: Option<Survivor>) -> Self {
+    pub(super) fn new(
+        config: DriveConfig,
+        flash: UnrecoveredMedium,
+        nvm: Option<Survivor>,
+    ) -> Self {
         Self { config, flash, nvm }
     }
 
@@ -118,8 +122,12 @@ impl UnrecoveredDrive {
         drive.map_newest(&found.pages);
         found.report.discarded_blocks = drive.bury(&found.pages, &invalidations);
         drive.adopt_translations(&found.translations);
-        found.report.mapped_pages =
-            drive.medium.lines().ids().map(|line| u64::from(drive.medium.lines().valid(line))).sum();
+        found.report.mapped_pages = drive
+            .medium
+            .lines()
+            .ids()
+            .map(|line| u64::from(drive.medium.lines().valid(line)))
+            .sum();
         drive.adopt_renames(batches);
         drive.medium.condemn_stranded();
         drive.journal.resume();
@@ -137,7 +145,8 @@ fn scan(
     flash: &mut UnrecoveredMedium,
     survivor: Option<&Survivor>,
 ) -> Result<Scan, DeviceError> {
-    let mut found = Scan::new(config, flash.programmed_pages(), RecoveredMetadata::new(config, survivor));
+    let mut found =
+        Scan::new(config, flash.programmed_pages(), RecoveredMetadata::new(config, survivor));
     for index in 0..found.pages.len() {
         let ppn = found.pages[index];
         let oob = flash.read_oob(ppn)?;
@@ -193,7 +202,9 @@ impl Scan {
         if index.is_some() && newest.is_none() {
             self.metadata.count_lost();
         }
-        if let Some(newest) = newest.filter(|newest| newest.is_none_or(|(present, _)| oob.seq > present)) {
+        if let Some(newest) =
+            newest.filter(|newest| newest.is_none_or(|(present, _)| oob.seq > present))
+        {
             *newest = Some((oob.seq, ppn));
         }
     }
@@ -260,7 +271,8 @@ impl Drive {
                 continue;
             }
             let written = self.written_subpages(ppn);
-            let live = written & !invalidations.of_page(ppn, lpn.0 * u64::from(subpages), seq, subpages);
+            let live =
+                written & !invalidations.of_page(ppn, lpn.0 * u64::from(subpages), seq, subpages);
             buried += u64::from((written & !live).count_ones());
             if live == 0 {
                 self.point_at(lpn, None);
@@ -282,7 +294,8 @@ impl Drive {
                 continue;
             }
             self.journal.touch(ppn);
-            let unsaid = dead & !invalidations.of_page(ppn, lpn.0 * u64::from(subpages), seq, subpages);
+            let unsaid =
+                dead & !invalidations.of_page(ppn, lpn.0 * u64::from(subpages), seq, subpages);
             if unsaid != 0 && self.translation.lookup(lpn).0.is_none() {
                 self.journal.found_ghost();
             }
@@ -293,8 +306,9 @@ impl Drive {
     /// subpage, that one.
     fn written_subpages(&self, ppn: Ppn) -> u8 {
         let subpages = self.config.subpages();
-        let written =
-            |subpage: &u32| subpages == 1 || self.medium.nand().token(ppn, *subpage as usize) != Token::EMPTY;
+        let written = |subpage: &u32| {
+            subpages == 1 || self.medium.nand().token(ppn, *subpage as usize) != Token::EMPTY
+        };
         (0..subpages).filter(written).map(|subpage| 1 << subpage).sum()
     }
 }

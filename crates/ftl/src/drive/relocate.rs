@@ -29,7 +29,12 @@ impl Drive {
 
     /// Copies a valid page to a new place. Data that cannot be read any more is kept as lost: reads
     /// of it fail instead of returning something older.
-    pub(super) fn move_page(&mut self, at: SimTime, ppn: Ppn, cause: Cause) -> Result<(), DeviceError> {
+    pub(super) fn move_page(
+        &mut self,
+        at: SimTime,
+        ppn: Ppn,
+        cause: Cause,
+    ) -> Result<(), DeviceError> {
         let ((lpn, remap), (_, stream)) = (self.owner(ppn), self.medium.nand().owner(ppn));
         let inode = self.medium.nand().inode(ppn);
         let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;

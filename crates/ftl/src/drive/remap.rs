@@ -38,7 +38,11 @@ impl Drive {
     }
 
     /// Executes pairs as one; returns when that is durable.
-    pub(super) fn execute(&mut self, at: SimTime, pairs: &[RemapPair]) -> Result<SimTime, DeviceError> {
+    pub(super) fn execute(
+        &mut self,
+        at: SimTime,
+        pairs: &[RemapPair],
+    ) -> Result<SimTime, DeviceError> {
         if pairs.is_empty() {
             return Ok(at);
         }
@@ -60,7 +64,11 @@ impl Drive {
 
     /// Executes pairs whose sources are on flash, and for which there is room in the log: from here
     /// on no page moves until the map has changed.
-    pub(super) fn carry_out(&mut self, at: SimTime, pairs: &[RemapPair]) -> Result<SimTime, DeviceError> {
+    pub(super) fn carry_out(
+        &mut self,
+        at: SimTime,
+        pairs: &[RemapPair],
+    ) -> Result<SimTime, DeviceError> {
         let (moves, looked_up) = self.resolve(at, pairs);
         let ready = self.ownership.content_is_durable(looked_up, &moves);
         let seq = self.medium.take_seq();

@@ -19,7 +19,11 @@ impl Drive {
     }
 
     /// Sees to it that a remap can be logged: slots, and lines to write to.
-    pub(super) fn make_room_in_log(&mut self, at: SimTime, pairs: usize) -> Result<(), DeviceError> {
+    pub(super) fn make_room_in_log(
+        &mut self,
+        at: SimTime,
+        pairs: usize,
+    ) -> Result<(), DeviceError> {
         let Some(log) = self.log() else { return Ok(()) };
         let pages = log.pages_for(pairs);
         if !log.has_slots(pages) {

@@ -53,7 +53,8 @@ impl Freed {
 impl Drive {
     /// Logical pages that can be mapped beside those there are.
     pub(super) fn free_pages(&self) -> u64 {
-        let taken = self.translation.mapped() + self.buffer.fresh() as u64 + self.translations_beyond(0);
+        let taken =
+            self.translation.mapped() + self.buffer.fresh() as u64 + self.translations_beyond(0);
         self.config.capacity_pages().saturating_sub(taken)
     }
 
@@ -79,7 +80,11 @@ impl Drive {
 
     /// Returns when a write that comes at `at` finds room. At once on a drive with as many
     /// addresses as it has room for.
-    pub(super) fn check_room(&mut self, at: SimTime, range: BlockRange) -> Result<SimTime, DeviceError> {
+    pub(super) fn check_room(
+        &mut self,
+        at: SimTime,
+        range: BlockRange,
+    ) -> Result<SimTime, DeviceError> {
         let Some(apart) = self.config.pages_freed_at_once() else { return Ok(at) };
         let (pages, room) = (self.pages_of(range), self.free_pages());
         let durable = room.saturating_sub(self.freed.volatile_at(at).saturating_sub(apart));

@@ -27,7 +27,10 @@ impl Drive {
         if let Data::Blocks(blocks) = data
             && blocks.len() as u64 != range.blocks
         {
-            return Err(DeviceError::LengthMismatch { range: range.blocks, data: blocks.len() as u64 });
+            return Err(DeviceError::LengthMismatch {
+                range: range.blocks,
+                data: blocks.len() as u64,
+            });
         }
         let start = self.check_room(at, range)?;
         let received = self.link(at, start, range.blocks);
@@ -73,10 +76,16 @@ impl Drive {
         self.put_on_flash(at, span.lpn, tokens, mask, hints)
     }
 
-    fn intern_subpages(&mut self, tokens: &mut [Token; MAX_SUBPAGES], span: PageSpan, data: Data<'_>) -> u8 {
+    fn intern_subpages(
+        &mut self,
+        tokens: &mut [Token; MAX_SUBPAGES],
+        span: PageSpan,
+        data: Data<'_>,
+    ) -> u8 {
         let mut mask = 0;
         for i in 0..span.subpages {
-            tokens[span.first_subpage + i] = self.medium.intern(&data.block(span.offset + i as u64));
+            tokens[span.first_subpage + i] =
+                self.medium.intern(&data.block(span.offset + i as u64));
             mask |= 1 << (span.first_subpage + i);
         }
         mask
@@ -114,10 +123,18 @@ impl Drive {
         Ok(now)
     }
 
-    fn merge_into_buffer(&mut self, lpn: Lpn, tokens: &[Token; MAX_SUBPAGES], mask: u8, hints: Hints) {
+    fn merge_into_buffer(
+        &mut self,
+        lpn: Lpn,
+        tokens: &[Token; MAX_SUBPAGES],
+        mask: u8,
+        hints: Hints,
+    ) {
         let Some(entry) = self.buffer.dirty_mut(lpn) else { return };
         entry.hints = hints;
-        for (subpage, &token) in tokens.iter().enumerate().filter(|(subpage, _)| mask >> subpage & 1 == 1) {
+        for (subpage, &token) in
+            tokens.iter().enumerate().filter(|(subpage, _)| mask >> subpage & 1 == 1)
+        {
             if entry.mask >> subpage & 1 == 1 {
                 self.counters.buffer_overwrites += 1;
                 self.medium.release(entry.tokens[subpage]);
@@ -134,7 +151,8 @@ impl Drive {
             match self.buffer.reclaim() {
                 Some((free_at, page)) => {
                     now = now.max(free_at);
-                    for subpage in (0..MAX_SUBPAGES).filter(|subpage| page.mask >> subpage & 1 == 1) {
+                    for subpage in (0..MAX_SUBPAGES).filter(|subpage| page.mask >> subpage & 1 == 1)
+                    {
                         self.medium.release(page.tokens[subpage]);
                     }
                 }
@@ -149,7 +167,9 @@ impl Drive {
 
     /// Sends the dirty page of `lpn` to flash; returns when it is durable.
     pub(super) fn send(&mut self, at: SimTime, lpn: Lpn) -> Result<SimTime, DeviceError> {
-        let Some(&BufferEntry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else { return Ok(at) };
+        let Some(&BufferEntry { tokens, mask, hints, .. }) = self.buffer.get(lpn) else {
+            return Ok(at);
+        };
         let done = self.put_on_flash(at, lpn, tokens, mask, hints)?;
         for subpage in (0..MAX_SUBPAGES).filter(|subpage| mask >> subpage & 1 == 1) {
             self.medium.retain(tokens[subpage]);
@@ -173,8 +193,13 @@ impl Drive {
         let subpages = self.config.subpages() as usize;
         let (ready, old) = self.merge_old_subpages(at, lpn, &mut tokens, mask)?;
         let stream = StreamId(hints.stream.0 % self.config.streams);
-        let page =
-            PageToProgram { lpn, live: mask | old, tokens: &tokens[..subpages], stream, inode: hints.inode };
+        let page = PageToProgram {
+            lpn,
+            live: mask | old,
+            tokens: &tokens[..subpages],
+            stream,
+            inode: hints.inode,
+        };
         let done = self.program(ready, self.host_frontier(stream), page, Cause::Host)?;
         self.host_programs_end = self.host_programs_end.max(done);
         Ok(done)

@@ -39,7 +39,12 @@ pub(super) struct FlashFile {
 }
 
 impl FlashFile {
-    pub(super) fn new(file: Arc<File>, geometry: Geometry, erases: Vec<u32>, failure: Failure) -> Self {
+    pub(super) fn new(
+        file: Arc<File>,
+        geometry: Geometry,
+        erases: Vec<u32>,
+        failure: Failure,
+    ) -> Self {
         Self { file, layout: Layout::new(&geometry), geometry, erases, unsynced: true, failure }
     }
 
@@ -52,9 +57,14 @@ impl FlashFile {
         }
     }
 
-    fn write_page(&self, ppn: Ppn, content: Option<(Oob, [StoredContent; MAX_SUBPAGES])>) -> io::Result<()> {
+    fn write_page(
+        &self,
+        ppn: Ppn,
+        content: Option<(Oob, [StoredContent; MAX_SUBPAGES])>,
+    ) -> io::Result<()> {
         let erases = self.erases[self.geometry.locate(ppn).0.0 as usize];
-        self.file.write_all_at(&PageRecord { erases, content }.encode(), self.layout.page_record(ppn))
+        self.file
+            .write_all_at(&PageRecord { erases, content }.encode(), self.layout.page_record(ppn))
     }
 
     fn write_block(&mut self, block: BlockId, record: BlockRecord) {
@@ -110,7 +120,10 @@ pub(super) fn read_flash(file: &File, geometry: &Geometry) -> io::Result<Vec<Sto
     for first in (0..geometry.blocks()).step_by(units as usize) {
         file.read_exact_at(&mut records, layout.page_record(geometry.ppn(BlockId(first), 0)))?;
         for unit in 0..units {
-            let own = records.chunks_exact(PAGE_RECORD as usize).skip(unit as usize).step_by(units as usize);
+            let own = records
+                .chunks_exact(PAGE_RECORD as usize)
+                .skip(unit as usize)
+                .step_by(units as usize);
             let own: Vec<Option<PageRecord>> = own.map(PageRecord::decode).collect();
             blocks.push(read_block(file, geometry, BlockId(first + unit), &own)?);
         }
@@ -137,7 +150,9 @@ fn read_block(
     for (page, record) in records[..used].iter().enumerate() {
         let at = Layout::new(geometry).page_data(geometry.ppn(block, page as u32));
         let content = own(record).and_then(|record| record.content);
-        pages.push(content.map(|content| read_page(file, geometry, at, content)).transpose()?.flatten());
+        pages.push(
+            content.map(|content| read_page(file, geometry, at, content)).transpose()?.flatten(),
+        );
     }
     Ok(StoredBlock { erases, bad, last_seq, pages })
 }
@@ -150,7 +165,9 @@ fn read_page(
     (oob, stored): (Oob, [StoredContent; MAX_SUBPAGES]),
 ) -> io::Result<StoredPage> {
     let mut contents = Vec::new();
-    for (index, stored) in stored.into_iter().enumerate().take(geometry.subpages_per_page() as usize) {
+    for (index, stored) in
+        stored.into_iter().enumerate().take(geometry.subpages_per_page() as usize)
+    {
         contents.push(match stored {
             StoredContent::Empty => Some(Content::Empty),
             StoredContent::Pattern(number) => Some(Content::Pattern(Pattern::new(number))),

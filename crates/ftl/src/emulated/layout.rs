@@ -143,7 +143,9 @@ impl PageRecord {
             bytes[12..16].copy_from_slice(&oob.inode.0.to_le_bytes());
             bytes[16..24].copy_from_slice(&oob.lpn.0.to_le_bytes());
             bytes[24..32].copy_from_slice(&oob.seq.0.to_le_bytes());
-            for (index, (kind, value)) in contents.map(StoredContent::encode).into_iter().enumerate() {
+            for (index, (kind, value)) in
+                contents.map(StoredContent::encode).into_iter().enumerate()
+            {
                 bytes[32 + index] = kind;
                 bytes[64 + 8 * index..72 + 8 * index].copy_from_slice(&value.to_le_bytes());
             }

@@ -75,13 +75,17 @@ impl EmulatedDrive {
     ///
     /// # Errors
     /// See [`EmulatedError`].
-    pub fn create(path: &Path, profile: &Profile, overrides: &Overrides) -> Result<(), EmulatedError> {
+    pub fn create(
+        path: &Path,
+        profile: &Profile,
+        overrides: &Overrides,
+    ) -> Result<(), EmulatedError> {
         let description = Description::new(profile, overrides);
         let config = description.config()?;
         let geometry = config.nand.geometry;
         Drive::new(config)?;
-        let text =
-            toml::to_string(&description).map_err(|error| EmulatedError::Description(error.to_string()))?;
+        let text = toml::to_string(&description)
+            .map_err(|error| EmulatedError::Description(error.to_string()))?;
         if PREAMBLE + text.len() > HEADER_BYTES as usize {
             return Err(EmulatedError::Description("the profile is longer than 60 KiB".into()));
         }

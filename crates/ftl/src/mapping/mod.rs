@@ -128,7 +128,12 @@ mod tests {
                 };
                 assert_eq!(map.update(lpn, to).0, before, "{} step {step}", scheme.name);
                 let probe = Lpn(rng.below(500));
-                assert_eq!(map.lookup(probe).0, model.get(&probe).copied(), "{} step {step}", scheme.name);
+                assert_eq!(
+                    map.lookup(probe).0,
+                    model.get(&probe).copied(),
+                    "{} step {step}",
+                    scheme.name
+                );
                 if step % 64 == 0 {
                     compare_ranges(&*map, &model, 500, &mut rng);
                 }

@@ -20,19 +20,24 @@ impl Medium {
 
     /// Forgets a condemned block that holds no valid page any more.
     pub(crate) fn forget_condemned(&mut self, block: BlockId) {
-        debug_assert!(self.valid_pages_of(block).next().is_none(), "{block:?} still holds valid pages");
+        debug_assert!(
+            self.valid_pages_of(block).next().is_none(),
+            "{block:?} still holds valid pages"
+        );
         self.condemned.retain(|&condemned| condemned != block);
     }
 
     /// Finds the bad blocks that still hold valid pages, when the power is switched on.
     pub(crate) fn condemn_stranded(&mut self) {
-        let bad = (0..self.nand.geometry().blocks()).map(BlockId).filter(|&block| self.nand.is_bad(block));
+        let bad = (0..self.nand.geometry().blocks())
+            .map(BlockId)
+            .filter(|&block| self.nand.is_bad(block));
         self.condemned = bad.filter(|&block| self.valid_pages_of(block).next().is_some()).collect();
     }
 
     fn valid_pages_of(&self, block: BlockId) -> impl Iterator<Item = Ppn> {
-        let pages =
-            (0..self.nand.programmed_pages(block)).map(move |page| self.nand.geometry().ppn(block, page));
+        let pages = (0..self.nand.programmed_pages(block))
+            .map(move |page| self.nand.geometry().ppn(block, page));
         pages.filter(|&ppn| self.lines.is_valid(ppn))
     }
 }

@@ -248,7 +248,8 @@ impl Lines {
 
     /// The closed line that was filled first.
     pub fn oldest(&self) -> Option<LineId> {
-        let current = |&&(line, at): &&(LineId, Seq)| self.lines[line.0 as usize].is_closed_since(at);
+        let current =
+            |&&(line, at): &&(LineId, Seq)| self.lines[line.0 as usize].is_closed_since(at);
         self.by_age.iter().find(current).map(|(line, _)| *line)
     }
 

@@ -50,7 +50,11 @@ impl Medium {
     ///
     /// # Errors
     /// A geometry out of range.
-    pub(crate) fn new(nand: NandConfig, shape: LineShape, frontiers: u32) -> Result<Self, GeometryError> {
+    pub(crate) fn new(
+        nand: NandConfig,
+        shape: LineShape,
+        frontiers: u32,
+    ) -> Result<Self, GeometryError> {
         let mut medium = Self::around(Nand::new(nand)?, shape, frontiers);
         for line in medium.lines.ids() {
             let missing = medium.missing_pages(line);
@@ -113,7 +117,12 @@ impl Medium {
     /// # Errors
     /// No power.
     #[inline]
-    pub(crate) fn read(&mut self, at: SimTime, ppn: Ppn, bytes: u32) -> Result<Option<SimTime>, DeviceError> {
+    pub(crate) fn read(
+        &mut self,
+        at: SimTime,
+        ppn: Ppn,
+        bytes: u32,
+    ) -> Result<Option<SimTime>, DeviceError> {
         match self.nand.read(at, ppn, bytes) {
             Ok(done) => Ok(Some(done)),
             Err(NandError::Unreadable(_)) => Ok(None),

@@ -76,7 +76,10 @@ impl Medium {
             if let Some(index) = self.next_good_page(open) {
                 let next = OpenLine { next: index + 1, ..open };
                 self.frontiers[frontier.0].set_open_line(group, Some(next));
-                return Some(ErasedPage { ppn: self.lines.page(open.line, index), line: open.line });
+                return Some(ErasedPage {
+                    ppn: self.lines.page(open.line, index),
+                    line: open.line,
+                });
             }
             self.frontiers[frontier.0].set_open_line(group, None);
             self.lines.close(open.line, self.seq);
@@ -109,7 +112,8 @@ impl Medium {
         page: PageToProgram<'_>,
     ) -> Result<Option<Programmed>, DeviceError> {
         let ErasedPage { ppn, line } = to;
-        let oob = Oob { lpn: page.lpn, seq: self.take_seq(), inode: page.inode, stream: page.stream };
+        let oob =
+            Oob { lpn: page.lpn, seq: self.take_seq(), inode: page.inode, stream: page.stream };
         match self.nand.program(at, ppn, page.tokens, oob) {
             Ok(done) => {
                 self.programs_end = self.programs_end.max(done);

@@ -15,7 +15,8 @@ impl Medium {
     pub(super) fn found(nand: Nand, shape: LineShape, frontiers: u32, seq: Seq) -> Self {
         let mut medium = Self { seq, ..Self::around(nand, shape, frontiers) };
         for line in medium.lines.ids() {
-            let erases = medium.lines.blocks(line).map(|b| medium.nand.erases(b)).max().unwrap_or(0);
+            let erases =
+                medium.lines.blocks(line).map(|b| medium.nand.erases(b)).max().unwrap_or(0);
             let missing = medium.missing_pages(line);
             let found = medium.line_as_found(line);
             medium.lines.found(line, erases, missing, found);
@@ -26,7 +27,8 @@ impl Medium {
     /// The state of a line; one that can be filled on is given to a frontier.
     fn line_as_found(&mut self, line: LineId) -> FoundLine {
         let mut good = self.lines.blocks(line).filter(|&block| !self.nand.is_bad(block));
-        let untouched = |block| self.nand.programmed_pages(block) == 0 && !self.nand.is_half_erased(block);
+        let untouched =
+            |block| self.nand.programmed_pages(block) == 0 && !self.nand.is_half_erased(block);
         if good.all(untouched) {
             return FoundLine::Erased;
         }
@@ -47,7 +49,8 @@ impl Medium {
         let half_erased = self.lines.blocks(line).any(|block| self.nand.is_half_erased(block));
         let pages = 0..self.lines.pages_per_line();
         let next = pages.clone().rev().find(|&index| is_programmed(index) == Some(true))? + 1;
-        let in_step = pages.clone().take(next as usize).all(|index| is_programmed(index) != Some(false));
+        let in_step =
+            pages.clone().take(next as usize).all(|index| is_programmed(index) != Some(false));
         (next < pages.end && in_step && !half_erased).then_some(next)
     }
 

@@ -43,8 +43,11 @@ impl UnrecoveredMedium {
     /// Every programmed page, by block.
     pub(crate) fn programmed_pages(&self) -> Vec<Ppn> {
         let geometry = *self.nand.geometry();
-        let whole = (0..geometry.blocks()).map(BlockId).filter(|&block| !self.nand.is_half_erased(block));
-        let pages = |block| (0..self.nand.programmed_pages(block)).map(move |page| geometry.ppn(block, page));
+        let whole =
+            (0..geometry.blocks()).map(BlockId).filter(|&block| !self.nand.is_half_erased(block));
+        let pages = |block| {
+            (0..self.nand.programmed_pages(block)).map(move |page| geometry.ppn(block, page))
+        };
         whole.flat_map(pages).collect()
     }
 

@@ -21,7 +21,8 @@ pub(super) struct LiveSubpages {
 impl LiveSubpages {
     /// All dead; `None` where a page is one subpage and being valid says it all.
     pub(super) fn new(pages: u32, subpages: u32) -> Option<Self> {
-        (subpages > 1).then(|| Self { bits: Bits::new(u64::from(pages) * u64::from(subpages)), subpages })
+        (subpages > 1)
+            .then(|| Self { bits: Bits::new(u64::from(pages) * u64::from(subpages)), subpages })
     }
 
     fn get(&self, ppn: Ppn) -> u8 {

@@ -37,7 +37,8 @@ impl Invalidations {
         }
         self.cut(blocks.start);
         self.cut(blocks.end);
-        let covered: Vec<u64> = self.discarded.range(blocks.clone()).map(|(&start, _)| start).collect();
+        let covered: Vec<u64> =
+            self.discarded.range(blocks.clone()).map(|(&start, _)| start).collect();
         for start in covered {
             self.discarded.remove(&start);
         }
@@ -63,8 +64,9 @@ impl Invalidations {
     /// Returns which of the `subpages` subpages of a page are dead: as a version from `seq` of the
     /// blocks from `first` on.
     pub(crate) fn of_page(&self, ppn: Ppn, first: u64, seq: Seq, subpages: u32) -> u8 {
-        let dead =
-            |subpage: &u32| self.discarded(first + u64::from(*subpage)).is_some_and(|discard| seq < discard);
+        let dead = |subpage: &u32| {
+            self.discarded(first + u64::from(*subpage)).is_some_and(|discard| seq < discard)
+        };
         let discarded: u8 = (0..subpages).filter(dead).map(|subpage| 1 << subpage).sum();
         discarded | self.in_bitmap(ppn, seq, subpages)
     }
@@ -101,7 +103,8 @@ mod tests {
             let mut records: Vec<_> = records.collect();
             records.rotate_left(rng.below(12) as usize);
             let invalidations = Invalidations::new(records, Vec::new());
-            (0..64).for_each(|block| assert_eq!(invalidations.discarded(block), last[block as usize]));
+            (0..64)
+                .for_each(|block| assert_eq!(invalidations.discarded(block), last[block as usize]));
         }
     }
 

@@ -172,7 +172,9 @@ impl Journal {
         match self.pending.last_mut() {
             // Nothing was programmed between the two, so that the later number kills no newer
             // version.
-            Some(before) if before.range.end() == record.range.start && before.seq.0 + 1 >= record.seq.0 => {
+            Some(before)
+                if before.range.end() == record.range.start && before.seq.0 + 1 >= record.seq.0 =>
+            {
                 let merged = *before;
                 before.range.blocks += record.range.blocks;
                 before.seq = record.seq;
@@ -325,9 +327,11 @@ fn encode_journal(records: &[Record], page_bytes: usize) -> Vec<u8> {
 /// Reads a page of the journal's; `None` when it is none.
 pub(super) fn decode(header: PageHeader, body: &[u8]) -> Option<SystemPage> {
     match header.magic {
-        BITMAP_MAGIC => {
-            Some(SystemPage::Bitmap(Bitmap { first: header.first, seq: header.seq, bits: body.to_vec() }))
-        }
+        BITMAP_MAGIC => Some(SystemPage::Bitmap(Bitmap {
+            first: header.first,
+            seq: header.seq,
+            bits: body.to_vec(),
+        })),
         JOURNAL_MAGIC => {
             let record = |slot: &[u8]| Record {
                 range: BlockRange::new(Lba(u64_at(slot, 0)), u64_at(slot, 8)),
@@ -351,7 +355,10 @@ mod tests {
             Record { range: BlockRange::new(Lba(5), 70_000), seq: Seq(9) },
             Record { range: BlockRange::new(Lba(1 << 40), 1), seq: Seq(1 << 50) },
         ];
-        assert_eq!(decode(&encode_journal(&records, 4096)), Some(SystemPage::Journal(records.to_vec())));
+        assert_eq!(
+            decode(&encode_journal(&records, 4096)),
+            Some(SystemPage::Journal(records.to_vec()))
+        );
         assert_eq!(decode(&[0; 4096]), None);
     }
 }

@@ -32,7 +32,8 @@ impl Bounds {
             SystemPage::Journal(records) => records.iter().all(|record| record.seq < SEQ_LIMIT),
             SystemPage::Bitmap(bitmap) => bitmap.seq < SEQ_LIMIT,
             SystemPage::Batch(batch) => {
-                batch.seq < SEQ_LIMIT && batch.addresses().all(|lba| self.allows_host_page(Lpn(lba.0)))
+                batch.seq < SEQ_LIMIT
+                    && batch.addresses().all(|lba| self.allows_host_page(Lpn(lba.0)))
             }
             SystemPage::Log(log) => {
                 log.seq < SEQ_LIMIT && log.moves.iter().all(|entry| self.allows_move(entry))
@@ -105,7 +106,11 @@ impl RecoveredMetadata {
     }
 
     /// Reads a page of the drive's own.
-    pub(crate) fn read(&mut self, flash: &mut UnrecoveredMedium, ppn: Ppn) -> Result<(), DeviceError> {
+    pub(crate) fn read(
+        &mut self,
+        flash: &mut UnrecoveredMedium,
+        ppn: Ppn,
+    ) -> Result<(), DeviceError> {
         let page = flash.read_bytes(ppn)?.and_then(|bytes| decode(&bytes));
         match page.filter(|page| self.bounds.allows(page)) {
             Some(SystemPage::Journal(records)) => {
@@ -262,11 +267,15 @@ mod tests {
     /// Recovers a drive of which the first block holds host page 5, and then these pages of the
     /// drive's own.
     fn recovered(config: &DriveConfig, pages: &[Vec<u8>]) -> (Drive, RecoveryReport) {
-        let oob = |lpn, seq| Oob { lpn: Lpn(lpn), seq: Seq(seq), inode: Inode(0), stream: StreamId(0) };
+        let oob =
+            |lpn, seq| Oob { lpn: Lpn(lpn), seq: Seq(seq), inode: Inode(0), stream: StreamId(0) };
         let mut kept = vec![Some((oob(5, 1), vec![Some(Content::Pattern(Pattern::new(1)))]))];
         for (i, page) in (0..).zip(pages) {
             let bytes = Arc::new(page.as_slice().try_into().unwrap());
-            kept.push(Some((oob(config.host_pages() + i, 2 + i), vec![Some(Content::Bytes(bytes))])));
+            kept.push(Some((
+                oob(config.host_pages() + i, 2 + i),
+                vec![Some(Content::Bytes(bytes))],
+            )));
         }
         let block = StoredBlock { pages: kept, ..StoredBlock::default() };
         let nand = Nand::restored(config.nand.clone(), vec![block]).unwrap();
@@ -292,7 +301,12 @@ mod tests {
         ];
         for damaged in damaged {
             let (drive, report) = recovered(&config("page", None), std::slice::from_ref(&damaged));
-            assert_eq!((report.lost_journal_pages, report.remapped_pages), (1, 0), "{:?}", &damaged[..48]);
+            assert_eq!(
+                (report.lost_journal_pages, report.remapped_pages),
+                (1, 0),
+                "{:?}",
+                &damaged[..48]
+            );
             assert_eq!(drive.page_at(Lpn(5)), Some(Ppn(0)), "{:?}", &damaged[..48]);
             drive.check().unwrap();
         }
@@ -304,7 +318,8 @@ mod tests {
     #[test]
     fn a_page_of_the_drive_s_own_is_not_remapped() {
         // The second page of the first block: the log page itself.
-        let (drive, report) = recovered(&config("page", None), &[page(header(LOG, 1, 1, 9), &[4, 3, 5])]);
+        let (drive, report) =
+            recovered(&config("page", None), &[page(header(LOG, 1, 1, 9), &[4, 3, 5])]);
         assert_eq!(report.remapped_pages, 0);
         drive.check().unwrap();
     }
@@ -312,14 +327,17 @@ mod tests {
     #[test]
     fn pages_of_any_numbers_are_read_or_lost() {
         let edges = [0, 1, 2, 5, 1199, 1200, 1201, 2047, 2048, 1 << 31, u32::MAX - 1, u32::MAX];
-        for (scheme, addresses) in [("page", None), ("hash", Some(1 << 31)), ("interval", Some(1 << 40))] {
+        for (scheme, addresses) in
+            [("page", None), ("hash", Some(1 << 31)), ("interval", Some(1 << 40))]
+        {
             let config = config(scheme, addresses);
             for seed in 0..300 {
                 let mut rng = Rng::new(seed);
                 let mut edge = || edges[rng.below(edges.len() as u64) as usize];
                 let pages: Vec<_> = (0..4)
                     .map(|_| {
-                        let magic = [JOURNAL, BITMAP, LOG, TABLE, LOG + 1, TABLE + 1][edge() as usize % 6];
+                        let magic =
+                            [JOURNAL, BITMAP, LOG, TABLE, LOG + 1, TABLE + 1][edge() as usize % 6];
                         let wide = u64::from(edge()) << 32 | u64::from(edge());
                         let words: Vec<u32> = (0..24).map(|_| edge()).collect();
                         page(header(magic, edge(), u64::from(edge()), wide), &words)

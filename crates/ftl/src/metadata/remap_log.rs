@@ -166,7 +166,8 @@ impl RemapLog {
     /// The tables lag behind these remaps.
     pub(crate) fn touch(&mut self, moves: &[Move]) {
         let per_table = self.entries_per_table();
-        self.touched.extend(moves.iter().filter_map(|entry| entry.ppn).map(|ppn| ppn.0 / per_table));
+        self.touched
+            .extend(moves.iter().filter_map(|entry| entry.ppn).map(|ppn| ppn.0 / per_table));
     }
 
     /// After recovery: the slots hold these remaps, which the tables may lack.
@@ -277,7 +278,13 @@ impl RemapLog {
     }
 }
 
-fn encode_log(width: AddressWidth, seq: Seq, total: usize, moves: &[Move], page_bytes: usize) -> Vec<u8> {
+fn encode_log(
+    width: AddressWidth,
+    seq: Seq,
+    total: usize,
+    moves: &[Move],
+    page_bytes: usize,
+) -> Vec<u8> {
     let mut page = vec![0; page_bytes];
     let (magic, count) = (width.magic(LOG_MAGIC), moves.len() as u32);
     PageHeader { magic, count, first: total as u64, seq }.put(&mut page);
@@ -305,7 +312,8 @@ fn decode_log(width: AddressWidth, header: PageHeader, body: &[u8]) -> LogPage {
         let ppn = (ppn != NO_PAGE).then_some(Ppn(ppn));
         Move { ppn, to: Lpn(width.get(slot, 4)), from: Lpn(width.get(slot, 4 + width.bytes())) }
     };
-    let moves = body.chunks_exact(width.pair_bytes()).take(header.count as usize).map(entry).collect();
+    let moves =
+        body.chunks_exact(width.pair_bytes()).take(header.count as usize).map(entry).collect();
     LogPage { seq: header.seq, total: header.first as usize, moves }
 }
 

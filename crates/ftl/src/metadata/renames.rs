@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_block::{BlockRange, DeviceSpace, Inode, Lba, OpenRenames, RemapPair, Rename, RenameId};
+use dovetail_block::{
+    BlockRange, DeviceSpace, Inode, Lba, OpenRenames, RemapPair, Rename, RenameId,
+};
 use dovetail_nand::{Lpn, Seq};
 use dovetail_time::SimTime;
 
@@ -177,7 +179,8 @@ pub(crate) fn newest_batch(pages: Vec<BatchPage>) -> Option<OpenRenames> {
     let newest = pages.iter().map(|page| page.seq).max()?;
     let of_newest: Vec<&BatchPage> = pages.iter().filter(|page| page.seq == newest).collect();
     let (id, total) = of_newest.first().map(|page| (page.id, page.total))?;
-    let renames: Vec<Rename> = of_newest.iter().flat_map(|page| page.renames.iter().copied()).collect();
+    let renames: Vec<Rename> =
+        of_newest.iter().flat_map(|page| page.renames.iter().copied()).collect();
     (total > 0 && renames.len() == total).then_some(OpenRenames { id, renames })
 }
 
@@ -207,7 +210,8 @@ pub(super) fn decode(header: PageHeader, body: &[u8]) -> Option<SystemPage> {
     if header.magic != BATCH_MAGIC {
         return None;
     }
-    let rename = |slot: &[u8]| Rename { from: Lba(u64_at(slot, 0)), to: Some(Lba(u64_at(slot, 8))) };
+    let rename =
+        |slot: &[u8]| Rename { from: Lba(u64_at(slot, 0)), to: Some(Lba(u64_at(slot, 8))) };
     let slots = body[ID_BYTES..].chunks_exact(RENAME_BYTES).take(header.count as usize);
     Some(SystemPage::Batch(BatchPage {
         seq: header.seq,

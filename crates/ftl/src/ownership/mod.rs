@@ -35,7 +35,10 @@ pub(crate) struct Move {
 /// The pages of which every version before a remap is dead: its sources, and destinations of
 /// nothing.
 pub(crate) fn deaths(moves: &[Move]) -> impl Iterator<Item = Lpn> {
-    moves.iter().flat_map(|&Move { ppn, to, from }| [Some(from), ppn.is_none().then_some(to)]).flatten()
+    moves
+        .iter()
+        .flat_map(|&Move { ppn, to, from }| [Some(from), ppn.is_none().then_some(to)])
+        .flatten()
 }
 
 /// The owners of flash pages.
@@ -132,7 +135,9 @@ impl Ownership {
 
     /// A log or table page can no longer be read: all tables are to be written anew, from memory.
     pub(crate) fn distrust_log(&mut self) {
-        let Some(Remaps { log: Some(log), reverse, .. }) = self.remaps.as_deref_mut() else { return };
+        let Some(Remaps { log: Some(log), reverse, .. }) = self.remaps.as_deref_mut() else {
+            return;
+        };
         log.distrust(reverse.iter().map(|(ppn, _)| ppn));
     }
 
@@ -248,7 +253,11 @@ impl Ownership {
     }
 
     /// The non-volatile memory after a power cut, as of a time if it is given.
-    pub(crate) fn into_survivor(self, cut: Option<SimTime>, records: Vec<Record>) -> Option<Survivor> {
+    pub(crate) fn into_survivor(
+        self,
+        cut: Option<SimTime>,
+        records: Vec<Record>,
+    ) -> Option<Survivor> {
         let remaps = self.remaps?;
         Some(remaps.nvm?.survive(cut, remaps.reverse, records))
     }
@@ -264,12 +273,18 @@ impl Ownership {
     ///
     /// # Errors
     /// The first disagreement, in words.
-    pub(crate) fn check(&self, nand: &Nand, is_at: impl Fn(Lpn, Ppn) -> bool) -> Result<(), String> {
+    pub(crate) fn check(
+        &self,
+        nand: &Nand,
+        is_at: impl Fn(Lpn, Ppn) -> bool,
+    ) -> Result<(), String> {
         let Some(remaps) = &self.remaps else { return Ok(()) };
         for (ppn, Remapped { lpn, seq }) in remaps.reverse.iter() {
             let programmed = nand.oob(ppn).map(|oob| oob.seq);
             if programmed.is_none_or(|programmed| programmed >= seq) {
-                return Err(format!("{ppn:?} was remapped at {seq:?}, but programmed at {programmed:?}"));
+                return Err(format!(
+                    "{ppn:?} was remapped at {seq:?}, but programmed at {programmed:?}"
+                ));
             }
             if !is_at(lpn, ppn) {
                 return Err(format!("{ppn:?} belongs to {lpn:?}, which is mapped elsewhere"));

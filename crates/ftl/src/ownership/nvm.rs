@@ -74,7 +74,14 @@ pub(crate) struct Survivor {
 impl Nvm {
     /// Empty memory with room for so many records of discards.
     pub(crate) fn new(access: SimSpan, room: u32) -> Self {
-        Self { access, room: room as usize, intent: None, end: SimTime::ZERO, cut: None, undo: None }
+        Self {
+            access,
+            room: room as usize,
+            intent: None,
+            end: SimTime::ZERO,
+            cut: None,
+            undo: None,
+        }
     }
 
     /// Returns when all that was written so far is there.

@@ -77,8 +77,8 @@ impl ReverseMap {
     pub(super) fn set(&mut self, ppn: Ppn, entry: Option<Remapped>) -> Option<Remapped> {
         let (block, page) = self.locate(ppn);
         let pages = self.geometry.pages_per_block as usize;
-        let slots =
-            self.blocks[block.0 as usize].get_or_insert_with(|| vec![PackedEntry::default(); pages].into());
+        let slots = self.blocks[block.0 as usize]
+            .get_or_insert_with(|| vec![PackedEntry::default(); pages].into());
         let slot = entry.map(PackedEntry::new).unwrap_or_default();
         std::mem::replace(&mut slots[page as usize], slot).get()
     }
@@ -112,7 +112,8 @@ impl ReverseMap {
 
     /// Drops the entries that `keep` does not want.
     pub(crate) fn retain(&mut self, keep: impl Fn(Ppn, Remapped) -> bool) {
-        let stale: Vec<Ppn> = self.iter().filter(|&(ppn, entry)| !keep(ppn, entry)).map(|(p, _)| p).collect();
+        let stale: Vec<Ppn> =
+            self.iter().filter(|&(ppn, entry)| !keep(ppn, entry)).map(|(p, _)| p).collect();
         for ppn in stale {
             self.set(ppn, None);
         }
@@ -148,7 +149,11 @@ mod tests {
         assert_eq!(map.get(Ppn(3)), Some(entry(3)), "the newer one stays");
         let forgotten = map.forget(BlockId(0)).unwrap();
         assert_eq!(map.iter().count(), 12);
-        assert_eq!((map.get(Ppn(2)), map.get(Ppn(1))), (None, Some(entry(1))), "block 0 is on unit 0");
+        assert_eq!(
+            (map.get(Ppn(2)), map.get(Ppn(1))),
+            (None, Some(entry(1))),
+            "block 0 is on unit 0"
+        );
         map.restore(BlockId(0), forgotten);
         assert!(map.iter().all(|(ppn, found)| found == entry(ppn.0)) && map.iter().count() == 16);
         map.retain(|ppn, _| ppn.0 < 5);

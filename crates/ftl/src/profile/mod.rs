@@ -172,7 +172,10 @@ impl Profile {
         let mut figures = Vec::new();
         for (table, keys) in document.iter().filter(|(name, _)| *name != "sources") {
             for (key, value) in keys.as_table().into_iter().flatten() {
-                figures.push((format!("{table}.{key}"), value.to_string().trim_matches('"').to_string()));
+                figures.push((
+                    format!("{table}.{key}"),
+                    value.to_string().trim_matches('"').to_string(),
+                ));
             }
         }
         figures
@@ -182,9 +185,14 @@ impl Profile {
 fn syntax(text: &str, file: &str, error: &toml::de::Error) -> ProfileError {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
-    let key = text.lines().nth(line).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
-    let message =
-        error.message().trim().replace('\n', " ").replace("i64", "a whole number").replace("f64", "a number");
+    let key =
+        text.lines().nth(line).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
+    let message = error
+        .message()
+        .trim()
+        .replace('\n', " ")
+        .replace("i64", "a whole number")
+        .replace("f64", "a number");
     let message = key.map_or_else(|| message.clone(), |key| format!("{key}: {message}"));
     ProfileError::Syntax { file: file.into(), line: line + 1, message }
 }
@@ -237,7 +245,8 @@ mod tests {
             all.into_iter().filter(|(key, _)| !key.starts_with("remap.")).collect::<Vec<_>>()
         };
         assert_eq!(figures("femu-32g"), figures("femu-32g-log"));
-        let store = |name: &str| builtin(name).resolve(&Overrides::default()).unwrap().remap.unwrap().store;
+        let store =
+            |name: &str| builtin(name).resolve(&Overrides::default()).unwrap().remap.unwrap().store;
         let access = SimSpan::from_ns(100);
         assert_eq!(store("femu-32g"), RemapStore::NonVolatile { access, discard_records: 169 });
         assert_eq!(store("femu-32g-log"), RemapStore::Log);
@@ -248,8 +257,9 @@ mod tests {
         for op in [7.0, 12.5, 28.0] {
             let change = Overrides { over_provisioning: Some(op), ..Overrides::default() };
             let config = builtin("femu-32g").resolve(&change).unwrap();
-            let spare =
-                config.nand.geometry.raw_bytes() as f64 / (config.user_blocks * BLOCK_SIZE) as f64 - 1.0;
+            let spare = config.nand.geometry.raw_bytes() as f64
+                / (config.user_blocks * BLOCK_SIZE) as f64
+                - 1.0;
             assert!((spare * 100.0 - op).abs() < 0.3, "{op}: {spare}");
         }
     }
@@ -267,7 +277,8 @@ mod tests {
         );
         let unknown = message("channels = 8", "chanels = 8");
         assert!(
-            unknown.starts_with("my.toml:") && unknown.contains("`chanels`, expected one of `channels`"),
+            unknown.starts_with("my.toml:")
+                && unknown.contains("`chanels`, expected one of `channels`"),
             "{unknown}"
         );
         let negative = message("streams = 1", "streams = -1");
@@ -278,7 +289,9 @@ mod tests {
         assert_eq!(page, "my.toml: flash.page is '8GiB', allowed is 4KiB, 8KiB or 16KiB");
         let buffer = message("write_buffer = \"8MiB\"", "write_buffer = \"15T\"");
         assert!(
-            buffer.starts_with("my.toml: host.write_buffer is '16492674416640', allowed is 0, or 4096"),
+            buffer.starts_with(
+                "my.toml: host.write_buffer is '16492674416640', allowed is 0, or 4096"
+            ),
             "{buffer}"
         );
         let store = message("store = \"nvm\"", "store = \"ram\"");
@@ -289,7 +302,10 @@ mod tests {
             "my.toml: remap.entry_us is 'left out', allowed is 0 to 1000000000 with store = \"nvm\""
         );
         let needless = message("store = \"nvm\"", "store = \"log\"");
-        assert_eq!(needless, "my.toml: remap.entry_us is '0.1', allowed is nothing with store = \"log\"");
+        assert_eq!(
+            needless,
+            "my.toml: remap.entry_us is '0.1', allowed is nothing with store = \"log\""
+        );
         let policy = message("[remap]", "[map_cache]\npolicy = \"mru\"\nsize = \"64KiB\"\n[remap]");
         assert_eq!(
             policy,
@@ -300,7 +316,10 @@ mod tests {
         let small = message("user = \"32GiB\"", "user = \"64MiB\"");
         assert!(small.contains("raise over-provisioning"), "{small}");
         assert!(
-            Profile::load("femu").unwrap_err().to_string().contains("femu-32g, femu-32g-log, openssd-230g")
+            Profile::load("femu")
+                .unwrap_err()
+                .to_string()
+                .contains("femu-32g, femu-32g-log, openssd-230g")
         );
     }
 }

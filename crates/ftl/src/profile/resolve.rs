@@ -36,7 +36,8 @@ impl Profile {
     /// # Errors
     /// A value out of range, or a drive that cannot work.
     pub fn resolve(&self, overrides: &Overrides) -> Result<DriveConfig, ProfileError> {
-        let scale = self.range("--scale", overrides.scale.unwrap_or(Ratio::ONE).value(), 1e-6, 1.0)?;
+        let scale =
+            self.range("--scale", overrides.scale.unwrap_or(Ratio::ONE).value(), 1e-6, 1.0)?;
         let scaled = self.scaled(scale, self.spare_percent(overrides)?)?;
         let geometry = scaled.geometry;
         let shape = self.shape()?;
@@ -116,7 +117,8 @@ impl Profile {
             bytes @ (4096 | 8192 | 16384) => bytes,
             _ => return Err(self.value("flash.page", &flash.page, "4KiB, 8KiB or 16KiB".into())),
         };
-        let full = f64::from(self.int("flash.pages_per_block", flash.pages_per_block, 1, 65_536)?);
+        let full =
+            f64::from(self.int("flash.pages_per_block", flash.pages_per_block, 1, 65_536)?);
         let pages_per_block = (full * scale).round().max(FEWEST_PAGES.min(full));
         let user_bytes = self.bytes("capacity.user", &self.capacity.user)? as f64 * scale;
         let user_pages = (user_bytes / page_bytes as f64) as u64;
@@ -162,14 +164,19 @@ impl Profile {
         shape: LineShape,
     ) -> Result<u32, ProfileError> {
         let percent = self.range(key, percent, 0.0, 90.0)?;
-        let spare_bytes = scaled.geometry.raw_bytes().saturating_sub(scaled.user_blocks * BLOCK_SIZE);
+        let spare_bytes =
+            scaled.geometry.raw_bytes().saturating_sub(scaled.user_blocks * BLOCK_SIZE);
         let line_bytes = shape.pages_per_line(&scaled.geometry) * scaled.geometry.page_bytes;
         Ok((spare_bytes as f64 / f64::from(line_bytes) * percent / 100.0).round() as u32)
     }
 
     fn factory_bad(&self, geometry: &Geometry) -> Result<Vec<BlockId>, ProfileError> {
-        let share =
-            self.range("flash.factory_bad_per_mille", self.flash.factory_bad_per_mille, 0.0, 100.0)? / 1000.0;
+        let share = self.range(
+            "flash.factory_bad_per_mille",
+            self.flash.factory_bad_per_mille,
+            0.0,
+            100.0,
+        )? / 1000.0;
         if share == 0.0 {
             return Ok(Vec::new());
         }
@@ -178,14 +185,24 @@ impl Profile {
     }
 
     /// The write buffer shrinks with the drive, but not below a page for each unit.
-    fn buffer_pages(&self, overrides: &Overrides, scale: f64, scaled: &Scaled) -> Result<u32, ProfileError> {
+    fn buffer_pages(
+        &self,
+        overrides: &Overrides,
+        scale: f64,
+        scaled: &Scaled,
+    ) -> Result<u32, ProfileError> {
         let page = u64::from(scaled.geometry.page_bytes);
         let capacity = scaled.user_blocks * BLOCK_SIZE;
         let (key, bytes, scale) = match overrides.buffer {
             Some(bytes) => ("--buffer", bytes, 1.0),
-            None => ("host.write_buffer", self.bytes("host.write_buffer", &self.host.write_buffer)?, scale),
+            None => (
+                "host.write_buffer",
+                self.bytes("host.write_buffer", &self.host.write_buffer)?,
+                scale,
+            ),
         };
-        let most = if overrides.buffer.is_some() { capacity } else { (capacity as f64 / scale) as u64 };
+        let most =
+            if overrides.buffer.is_some() { capacity } else { (capacity as f64 / scale) as u64 };
         if bytes != 0 && !(page..=most).contains(&bytes) {
             return Err(self.value(
                 key,
@@ -233,8 +250,8 @@ impl Profile {
             names.collect::<Vec<_>>().join(", ")
         };
         let policy = cache::policy(name);
-        let policy =
-            policy.ok_or_else(|| self.value("map_cache.policy", name, format!("one of {}", names())))?;
+        let policy = policy
+            .ok_or_else(|| self.value("map_cache.policy", name, format!("one of {}", names())))?;
         let bytes = match (overrides.cache_size, own) {
             (Some(bytes), _) => bytes,
             (None, Some(own)) => (self.bytes("map_cache.size", &own.size)? as f64 * scale) as u64,
@@ -245,8 +262,10 @@ impl Profile {
 
     fn policy(&self, overrides: &Overrides) -> Result<&'static victim::Policy, ProfileError> {
         let name = overrides.gc.as_ref().unwrap_or(&self.ftl.gc);
-        let names = || victim::POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ");
-        victim::policy(name).ok_or_else(|| self.value("ftl.gc", name, format!("one of {}", names())))
+        let names =
+            || victim::POLICIES.iter().map(|policy| policy.name).collect::<Vec<_>>().join(", ");
+        victim::policy(name)
+            .ok_or_else(|| self.value("ftl.gc", name, format!("one of {}", names())))
     }
 
     fn remap(&self) -> Result<Option<RemapConfig>, ProfileError> {
@@ -259,10 +278,17 @@ impl Profile {
         };
         let (command_time, pair_time) = match store {
             RemapStore::NonVolatile { access, .. } => (SimSpan::ZERO, access),
-            RemapStore::Log => (self.us("timing.program_us", self.timing.program_us)?, SimSpan::ZERO),
+            RemapStore::Log => {
+                (self.us("timing.program_us", self.timing.program_us)?, SimSpan::ZERO)
+            }
         };
         let limits = RemapLimits {
-            pairs_per_command: self.int("remap.pairs_per_command", remap.pairs_per_command, 1, MOST)?,
+            pairs_per_command: self.int(
+                "remap.pairs_per_command",
+                remap.pairs_per_command,
+                1,
+                MOST,
+            )?,
             held_pairs: self.int("remap.held_pairs", remap.held_pairs, 0, MOST)?,
             command_time,
             pair_time,
@@ -278,9 +304,11 @@ impl Profile {
     }
 
     fn non_volatile(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {
-        let lacks = |key, range: &str| self.value(key, "left out", format!("{range} with store = \"nvm\""));
+        let lacks =
+            |key, range: &str| self.value(key, "left out", format!("{range} with store = \"nvm\""));
         let entry_us = remap.entry_us.ok_or_else(|| lacks("remap.entry_us", "0 to 1000000000"))?;
-        let records = remap.discard_records.ok_or_else(|| lacks("remap.discard_records", "1 to 1000000"))?;
+        let records =
+            remap.discard_records.ok_or_else(|| lacks("remap.discard_records", "1 to 1000000"))?;
         Ok(RemapStore::NonVolatile {
             access: self.us("remap.entry_us", entry_us)?,
             discard_records: self.int("remap.discard_records", records, 1, 1_000_000)?,
@@ -288,7 +316,8 @@ impl Profile {
     }
 
     fn remap_log(&self, remap: &Remap) -> Result<RemapStore, ProfileError> {
-        let needless = |key, value: String| self.value(key, &value, "nothing with store = \"log\"".into());
+        let needless =
+            |key, value: String| self.value(key, &value, "nothing with store = \"log\"".into());
         match (remap.entry_us, remap.discard_records) {
             (Some(us), _) => Err(needless("remap.entry_us", us.to_string())),
             (_, Some(records)) => Err(needless("remap.discard_records", records.to_string())),
@@ -308,14 +337,26 @@ impl Profile {
         parse_bytes(text).map_err(|_| self.value(key, text, "a size such as 4KiB or 32GiB".into()))
     }
 
-    fn range(&self, key: &'static str, value: f64, least: f64, most: f64) -> Result<f64, ProfileError> {
+    fn range(
+        &self,
+        key: &'static str,
+        value: f64,
+        least: f64,
+        most: f64,
+    ) -> Result<f64, ProfileError> {
         if (least..=most).contains(&value) {
             return Ok(value);
         }
         Err(self.value(key, &value.to_string(), format!("{least} to {most}")))
     }
 
-    fn int(&self, key: &'static str, value: i64, least: u32, most: u32) -> Result<u32, ProfileError> {
+    fn int(
+        &self,
+        key: &'static str,
+        value: i64,
+        least: u32,
+        most: u32,
+    ) -> Result<u32, ProfileError> {
         let in_range = u32::try_from(value).ok().filter(|value| (least..=most).contains(value));
         in_range.ok_or_else(|| self.value(key, &value.to_string(), format!("{least} to {most}")))
     }

@@ -39,7 +39,8 @@ impl Profile {
     /// time: what a sensitivity check compares. Figures that cannot be changed so (a name, or a
     /// drive that could not work) are left out.
     pub fn variants_of_assumed(&self) -> Vec<Variant> {
-        let is_assumed = |key: &str| self.sources.get(key).is_some_and(|source| source.contains("assumed"));
+        let is_assumed =
+            |key: &str| self.sources.get(key).is_some_and(|source| source.contains("assumed"));
         let mut variants = Vec::new();
         for (key, from) in self.figures().into_iter().filter(|(key, _)| is_assumed(key)) {
             for to in alternatives(&from) {

@@ -25,8 +25,15 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order in which results list them.
-    pub const ALL: [Self; 7] =
-        [Self::Host, Self::Gc, Self::Wear, Self::Retire, Self::Journal, Self::Remap, Self::Translation];
+    pub const ALL: [Self; 7] = [
+        Self::Host,
+        Self::Gc,
+        Self::Wear,
+        Self::Retire,
+        Self::Journal,
+        Self::Remap,
+        Self::Translation,
+    ];
 
     /// The name in results.
     pub const fn name(self) -> &'static str {

@@ -95,7 +95,10 @@ impl Latencies {
 
     /// Takes in what `others` noted.
     pub fn add(&mut self, others: &Self) {
-        self.histograms.iter_mut().zip(&others.histograms).for_each(|(mine, theirs)| mine.add(theirs));
+        self.histograms
+            .iter_mut()
+            .zip(&others.histograms)
+            .for_each(|(mine, theirs)| mine.add(theirs));
     }
 
     /// The figures of one kind.

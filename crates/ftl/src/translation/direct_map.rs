@@ -126,7 +126,8 @@ mod tests {
             };
             assert_eq!(map.update(lpn, to).0, before, "step {step}");
             let (start, most) = (rng.below(300), rng.below(9) as usize);
-            let expected: Vec<_> = model.range(Lpn(start)..).take(most).map(|(&l, &p)| (l, p)).collect();
+            let expected: Vec<_> =
+                model.range(Lpn(start)..).take(most).map(|(&l, &p)| (l, p)).collect();
             let mut found = Vec::new();
             map.find_mapped(start..300, most, &mut found);
             assert_eq!(found, expected, "step {step}");

@@ -112,7 +112,12 @@ impl Translation {
     }
 
     /// Appends the first `most` mapped pages of `pages`, as [`Mapping::find_mapped`].
-    pub(crate) fn find_mapped(&self, pages: Range<u64>, most: usize, found: &mut Vec<(Lpn, Ppn)>) -> MapCost {
+    pub(crate) fn find_mapped(
+        &self,
+        pages: Range<u64>,
+        most: usize,
+        found: &mut Vec<(Lpn, Ppn)>,
+    ) -> MapCost {
         self.map.find_mapped(pages, most, found)
     }
 

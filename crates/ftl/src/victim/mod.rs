@@ -38,7 +38,8 @@ pub struct Policy {
 }
 
 /// All victim policies.
-pub static POLICIES: [Policy; 4] = [greedy::POLICY, cost_benefit::POLICY, fifo::POLICY, d_choices::POLICY];
+pub static POLICIES: [Policy; 4] =
+    [greedy::POLICY, cost_benefit::POLICY, fifo::POLICY, d_choices::POLICY];
 
 /// The policy of that name.
 pub fn policy(name: &str) -> Option<&'static Policy> {

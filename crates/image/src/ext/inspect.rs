@@ -84,7 +84,8 @@ fn inode(volume: &mut Image, ino: Ino) -> Result<Value, Error> {
     let inode = volume.inode(ino).map_err(Error::failed)?;
     let mut runs = Vec::new();
     let (mut at, end) = (0, inode.size.div_ceil(volume.superblock().block_size().into()));
-    let inside = inode.is_fast_symlink(volume.superblock()) || !matches!(inode.file_type().0, 1 | 2 | 7);
+    let inside =
+        inode.is_fast_symlink(volume.superblock()) || !matches!(inode.file_type().0, 1 | 2 | 7);
     while at < end && runs.len() < 100 && !inside {
         let run = volume.run(&inode, at).map_err(Error::failed)?;
         let len = run.len.min(end - at);

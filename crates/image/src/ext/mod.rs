@@ -13,7 +13,9 @@ use dovetail_vfs::FileSystem;
 
 use crate::format::device;
 use crate::tree::Unmounted;
-use crate::{Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell, Variant};
+use crate::{
+    Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell, Variant,
+};
 
 /// The family of ext.
 pub(crate) struct Ext;
@@ -50,7 +52,12 @@ impl Format for Ext {
     }
 
     /// The journal's content shows.
-    fn files(&self, image: &Path, held: Result<(), String>, tell: Tell<'_>) -> Result<Files, Error> {
+    fn files(
+        &self,
+        image: &Path,
+        held: Result<(), String>,
+        tell: Tell<'_>,
+    ) -> Result<Files, Error> {
         let volume = volume(image, tell)?;
         if let Err(why) = held {
             tell(format!("{why}; this is what has reached it so far"));
@@ -77,7 +84,12 @@ impl Format for Ext {
         Ok(Repair::Refused("ext volumes are not repaired here; use e2fsck".into()))
     }
 
-    fn inspect(&self, image: &Path, structure: &Structure, tell: Tell<'_>) -> Result<Inspected, Error> {
+    fn inspect(
+        &self,
+        image: &Path,
+        structure: &Structure,
+        tell: Tell<'_>,
+    ) -> Result<Inspected, Error> {
         inspect::inspect(&mut volume(image, tell)?, structure).map(Inspected::from)
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dovetail_block::{
-    BLOCK_SIZE, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba, OverlayDevice,
-    Scheduler,
+    BLOCK_SIZE, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba,
+    OverlayDevice, Scheduler,
 };
 use dovetail_ext::Ext;
 use dovetail_ext::format::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
@@ -24,13 +24,14 @@ pub(super) fn mount(
     request: &Mount<'_>,
     tell: Tell<'_>,
 ) -> Result<Box<dyn FileSystem + Send>, Error> {
-    let mut options =
-        dovetail_ext::Options::parse(request.options).map_err(|error| Error::Usage(error.to_string()))?;
+    let mut options = dovetail_ext::Options::parse(request.options)
+        .map_err(|error| Error::Usage(error.to_string()))?;
     options.read_only |= request.read_only;
     options.seed = request.seed;
     let device = device(image, !options.read_only)?;
     // the tool may come at any time, and needs to know from the start whose blocks are written
-    options.physical_pointers = !options.read_only && device.info().capabilities.devirtualize.is_some();
+    options.physical_pointers =
+        !options.read_only && device.info().capabilities.devirtualize.is_some();
     if options.read_only {
         // what the journal holds is replayed in memory, the image stays as it is
         let mut overlay = OverlayDevice::new(device);

@@ -64,7 +64,8 @@ fn mount(setup: &Setup<'_>, device: impl Scheduler + 'static) -> Mounted {
     let _: Sysfs = table("sysfs", setup.sysfs)?;
     let options = Options::parse(setup.mount).map_err(SetupError::settings)?;
     let page_cache_bytes = setup.memory_bytes;
-    let options = Options { page_cache_bytes, physical_pointers: setup.device_addresses, ..options };
+    let options =
+        Options { page_cache_bytes, physical_pointers: setup.device_addresses, ..options };
     Ok(Box::new(Ext::mount(device, options, SimTime::ZERO).map_err(SetupError::volume)?))
 }
 
@@ -97,7 +98,8 @@ fn limits(reserves: bool) -> Limits {
 fn mkfs_options(setup: &Setup<'_>, kind: Kind, full_bytes: f64) -> Result<MkfsOptions, SetupError> {
     let table: Mkfs = table("mkfs", setup.mkfs)?;
     if let Some(size) = table.block_size.filter(|size| u64::from(*size) != BLOCK_SIZE) {
-        let reason = format!("[mkfs] block-size is {size}: simulated volumes have blocks of {BLOCK_SIZE}");
+        let reason =
+            format!("[mkfs] block-size is {size}: simulated volumes have blocks of {BLOCK_SIZE}");
         return Err(SetupError::Settings(reason));
     }
     let usual_ratio = (full_bytes >= SMALL_VOLUME).then_some(INODE_RATIO);

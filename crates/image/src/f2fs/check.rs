@@ -14,7 +14,8 @@ use crate::{Check, Counted, Error, Found, Repair};
 
 pub(super) fn check(image: &Path) -> Result<Check, Error> {
     let device = device(image, false)?;
-    let report = fsck::check(device, Options::default(), |_| {}).map_err(|error| failed(image, error))?;
+    let report =
+        fsck::check(device, Options::default(), |_| {}).map_err(|error| failed(image, error))?;
     let areas_json: Value = report.counts.areas.iter().map(area_json).collect();
     Ok(Check {
         findings: report.findings.iter().map(finding).collect(),
@@ -61,9 +62,11 @@ fn counts(report: &Report) -> Vec<Counted> {
 fn areas(report: &Report) -> impl Iterator<Item = String> {
     let head = (!report.counts.areas.is_empty())
         .then(|| "\nareas: position, live blocks, from, to, held by the drive\n".to_string());
-    let or_none = |number: Option<u64>| number.map_or_else(|| "-".to_string(), |number| number.to_string());
+    let or_none =
+        |number: Option<u64>| number.map_or_else(|| "-".to_string(), |number| number.to_string());
     let line = move |area: &Area| {
-        let (first, last) = (area.active.map(|(first, _)| first), area.active.map(|(_, last)| last));
+        let (first, last) =
+            (area.active.map(|(first, _)| first), area.active.map(|(_, last)| last));
         let (position, live, name) = (area.position, area.live, LOGS[usize::from(area.log)]);
         let (first, last, held) = (or_none(first), or_none(last), or_none(area.held));
         format!("  {name:10} {position:>20} {live:>12} {first:>20} {last:>20} {held:>12}\n")

@@ -2,8 +2,8 @@
 
 use dovetail_f2fs::Volume;
 use dovetail_f2fs::format::{
-    BlockAddr, Footer, NIDS_IN_NODE, Nid, SegNo, Timestamp, Variant, XATTR_NODE_OFFSET, is_indirect,
-    node_address, node_nid,
+    BlockAddr, Footer, NIDS_IN_NODE, Nid, SegNo, Timestamp, Variant, XATTR_NODE_OFFSET,
+    is_indirect, node_address, node_nid,
 };
 use dovetail_vfs::kit::VolumeTree;
 use serde_json::{Map, Value, json};
@@ -23,7 +23,9 @@ pub(super) fn inspect(mut volume: Image, structure: &Structure) -> Result<Inspec
     let refused = |why: &str| Err(Error::Usage(why.into()));
     let facts = match structure {
         Structure::Segment(_) | Structure::Segments if endless => {
-            return refused("IPLFS has no segments: use checkpoint, discard-log, areas, nid or path");
+            return refused(
+                "IPLFS has no segments: use checkpoint, discard-log, areas, nid or path",
+            );
         }
         Structure::DiscardLog | Structure::Areas if !endless => {
             return refused("only IPLFS has a discard log and areas: use checkpoint or segments");
@@ -82,7 +84,8 @@ fn checkpoint(volume: &Image) -> Value {
         .iter()
         .zip(c.logs)
         .map(|(name, log)| {
-            let value = json!({"segment": log.segment.0, "offset": log.offset, "ssr": log.in_holes});
+            let value =
+                json!({"segment": log.segment.0, "offset": log.offset, "ssr": log.in_holes});
             ((*name).to_string(), value)
         })
         .collect();
@@ -140,7 +143,11 @@ fn inode(volume: &mut Image, ino: Nid) -> Result<Facts, Error> {
         .map(|x| {
             (
                 x.full_name(),
-                x.system_value().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+                x.system_value()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect::<String>()
+                    .into(),
             )
         })
         .collect();
@@ -196,13 +203,16 @@ fn pointers(block: &dovetail_block::BlockBytes, variant: Variant) -> Facts {
     if offset == XATTR_NODE_OFFSET {
         return facts(json!({"node": "extended attributes"}));
     }
-    let (node, to) = if is_indirect(offset) { ("indirect", "nids") } else { ("direct", "addresses") };
+    let (node, to) =
+        if is_indirect(offset) { ("indirect", "nids") } else { ("direct", "addresses") };
     let count = if is_indirect(offset) { NIDS_IN_NODE } else { variant.direct_pointers() };
     let pointers = (0..count).map(|index| match is_indirect(offset) {
         true => (index, node_nid(block, index).0.into()),
         false => (index, node_address(block, index, variant).0),
     });
-    let pointers: Facts =
-        pointers.filter(|(_, to)| *to != 0).map(|(index, to)| (index.to_string(), to.into())).collect();
+    let pointers: Facts = pointers
+        .filter(|(_, to)| *to != 0)
+        .map(|(index, to)| (index.to_string(), to.into()))
+        .collect();
     facts(json!({"node": node, "pointers": pointers.len(), to: pointers}))
 }

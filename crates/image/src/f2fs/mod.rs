@@ -17,7 +17,9 @@ use dovetail_vfs::FileSystem;
 
 use crate::format::device;
 use crate::tree::Unmounted;
-use crate::{Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell, Variant};
+use crate::{
+    Check, Error, Files, Format, Inspected, Medium, Mount, Repair, Structure, Tell, Variant,
+};
 
 /// Blocks that a compressed cluster of F2FS has at most, of which one is stored at least.
 const MAX_CLUSTER: u64 = 256;
@@ -47,7 +49,12 @@ impl Format for F2fs {
 
     /// Fsynced files are recovered and orphans removed in memory; where that cannot be, the last
     /// checkpoint.
-    fn files(&self, image: &Path, held: Result<(), String>, tell: Tell<'_>) -> Result<Files, Error> {
+    fn files(
+        &self,
+        image: &Path,
+        held: Result<(), String>,
+        tell: Tell<'_>,
+    ) -> Result<Files, Error> {
         let volume = volume(image)?;
         let most_bytes = most_bytes(volume.superblock());
         match held.and_then(|()| mounted(image)) {
@@ -76,7 +83,12 @@ impl Format for F2fs {
         check::repair(image)
     }
 
-    fn inspect(&self, image: &Path, structure: &Structure, _: Tell<'_>) -> Result<Inspected, Error> {
+    fn inspect(
+        &self,
+        image: &Path,
+        structure: &Structure,
+        _: Tell<'_>,
+    ) -> Result<Inspected, Error> {
         inspect::inspect(volume(image)?, structure)
     }
 }

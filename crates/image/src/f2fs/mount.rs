@@ -9,8 +9,12 @@ use dovetail_vfs::{FileSystem, Moment};
 use crate::format::{device, not_mounted};
 use crate::{Error, Medium, Mount};
 
-pub(super) fn mount(image: &Path, request: &Mount<'_>) -> Result<Box<dyn FileSystem + Send>, Error> {
-    let mut options = Options::parse(request.options).map_err(|error| Error::Usage(error.to_string()))?;
+pub(super) fn mount(
+    image: &Path,
+    request: &Mount<'_>,
+) -> Result<Box<dyn FileSystem + Send>, Error> {
+    let mut options =
+        Options::parse(request.options).map_err(|error| Error::Usage(error.to_string()))?;
     options.read_only |= request.read_only;
     options.seed = request.seed;
     if options.read_only {
@@ -18,14 +22,19 @@ pub(super) fn mount(image: &Path, request: &Mount<'_>) -> Result<Box<dyn FileSys
     }
     let device = device(image, true)?;
     options.physical_pointers = device.info().capabilities.devirtualize.is_some();
-    let fs = F2fs::mount(device, options, request.now).map_err(|error| not_mounted(image, error))?;
+    let fs =
+        F2fs::mount(device, options, request.now).map_err(|error| not_mounted(image, error))?;
     Ok(Box::new(fs))
 }
 
 /// Mounts with what fsyncs left recovered in memory; the image stays as it is. A volume that cannot
 /// be recovered is mounted as of its last checkpoint if nothing is lost by that, or if it was asked
 /// for.
-fn mount_read_only(image: &Path, options: Options, now: Moment) -> Result<Box<dyn FileSystem + Send>, Error> {
+fn mount_read_only(
+    image: &Path,
+    options: Options,
+    now: Moment,
+) -> Result<Box<dyn FileSystem + Send>, Error> {
     let mount_as_is = || -> Result<F2fs<Medium>, Error> {
         let mounted = F2fs::mount(device(image, false)?, options.clone(), now);
         mounted.map_err(|error| not_mounted(image, error))
@@ -34,7 +43,8 @@ fn mount_read_only(image: &Path, options: Options, now: Moment) -> Result<Box<dy
         return Ok(Box::new(mount_as_is()?));
     }
     // nothing is asked to change, so that what decides about changes does not matter
-    let in_memory = Options { seed: options.seed, background_gc: BackgroundGc::Off, ..Options::default() };
+    let in_memory =
+        Options { seed: options.seed, background_gc: BackgroundGc::Off, ..Options::default() };
     match F2fs::mount(OverlayDevice::new(device(image, false)?), in_memory, now) {
         Ok(fs) => Ok(Box::new(fs)),
         Err(why) => {

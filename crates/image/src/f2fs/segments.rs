@@ -32,7 +32,9 @@ fn state(volume: &Image, segno: SegNo, entry: &SitEntry) -> &'static str {
 fn entry_of(volume: &mut Image, segno: SegNo) -> Result<SitEntry, Error> {
     let last = volume.superblock().segment_count_main - 1;
     if segno.0 > last {
-        return Err(Error::Failed(format!("there is no segment {segno}; the main area has 0 to {last}")));
+        return Err(Error::Failed(format!(
+            "there is no segment {segno}; the main area has 0 to {last}"
+        )));
     }
     volume.segment(segno).map_err(Error::failed)
 }
@@ -99,7 +101,8 @@ pub(super) fn segments(volume: &mut Image) -> Result<Inspected, Error> {
     let (mut rows, mut text) = (Vec::new(), String::new());
     for segno in (0..volume.superblock().segment_count_main).map(SegNo) {
         let entry = entry_of(volume, segno)?;
-        let (state, kind, valid) = (state(volume, segno, &entry), log_name(entry.log), entry.valid_blocks);
+        let (state, kind, valid) =
+            (state(volume, segno, &entry), log_name(entry.log), entry.valid_blocks);
         text += &format!("{:>8}  {state:4}  {kind:9}  {valid:>3}\n", segno.0);
         rows.push(json!({
             "segment": segno.0,

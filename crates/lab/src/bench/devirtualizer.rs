@@ -77,7 +77,9 @@ impl Schedule {
         let bytes = self.pressure.as_deref().map(parse_bytes).transpose();
         let triggers = Triggers {
             every: span("every", &self.every)?,
-            pressure: bytes.map_err(|error| format!("pressure: {error}"))?.map(|bytes| bytes as f64),
+            pressure: bytes
+                .map_err(|error| format!("pressure: {error}"))?
+                .map(|bytes| bytes as f64),
             idle: span("idle", &self.idle)?,
             hot: span("hot", &self.hot)?.unwrap_or(SimSpan::ZERO),
         };
@@ -223,7 +225,12 @@ impl Devirtualizer {
 
     /// The timer of idleness: begins a run if it has been quiet for so long; otherwise returns when
     /// to ask again.
-    pub(super) fn idle_timer(&mut self, now: SimTime, is_quiet: bool, map_bytes: u64) -> Option<SimTime> {
+    pub(super) fn idle_timer(
+        &mut self,
+        now: SimTime,
+        is_quiet: bool,
+        map_bytes: u64,
+    ) -> Option<SimTime> {
         self.idle_timer = false;
         let due = self.quiet_since + self.triggers.idle?;
         if !is_quiet || self.idle_done {
@@ -292,7 +299,8 @@ impl Devirtualizer {
     /// A call had to wait for a batch.
     pub(super) fn stalled(&mut self, time: SimSpan) {
         let last = self.past.last_mut();
-        if let Some(episode) = self.underway.as_mut().map(|underway| &mut underway.episode).or(last) {
+        if let Some(episode) = self.underway.as_mut().map(|underway| &mut underway.episode).or(last)
+        {
             episode.stalled_calls += 1;
             episode.stalled += time;
         }
@@ -300,9 +308,12 @@ impl Devirtualizer {
 
     /// Runs that began at `start` or later, the one under way among them.
     pub(super) fn result(&self, start: SimTime) -> DevirtualizeResult {
-        let episodes = self.past.iter().chain(self.underway.as_ref().map(|underway| &underway.episode));
-        let each: Vec<DevirtualizeRun> =
-            episodes.filter(|episode| episode.begin >= start).map(|episode| episode.result(start)).collect();
+        let episodes =
+            self.past.iter().chain(self.underway.as_ref().map(|underway| &underway.episode));
+        let each: Vec<DevirtualizeRun> = episodes
+            .filter(|episode| episode.begin >= start)
+            .map(|episode| episode.result(start))
+            .collect();
         let mut total = DevirtualizeWork::default();
         each.iter().for_each(|run| total.add(&run.work));
         DevirtualizeResult { count: each.len() as u64, total, each }

@@ -69,10 +69,18 @@ impl Experiment<'_> {
 
     /// The first repetition has the experiment's own seed.
     fn seed_of(&self, repetition: u32) -> u64 {
-        if repetition == 0 { self.seed } else { Rng::new(self.seed).fork(repetition.into()).next_u64() >> 11 }
+        if repetition == 0 {
+            self.seed
+        } else {
+            Rng::new(self.seed).fork(repetition.into()).next_u64() >> 11
+        }
     }
 
-    fn perform(&self, part: &Part<'_>, progress: &dyn Fn(Progress)) -> Result<RunResult, BenchError> {
+    fn perform(
+        &self,
+        part: &Part<'_>,
+        progress: &dyn Fn(Progress),
+    ) -> Result<RunResult, BenchError> {
         let workload = self.source.start(self.scale, part.seed)?;
         let mut workload = match &self.fill {
             Some(fill) => fill.before(workload, part.stack, self.scale, part.seed)?,
@@ -97,7 +105,11 @@ impl Experiment<'_> {
 
     /// Performs all runs, as many at a time as there are `threads`, and calls `ended` for each by
     /// its number. The results do not depend on `threads`.
-    pub fn run(&self, threads: usize, ended: &(dyn Fn(usize) + Sync)) -> (Results, Vec<BenchError>) {
+    pub fn run(
+        &self,
+        threads: usize,
+        ended: &(dyn Fn(usize) + Sync),
+    ) -> (Results, Vec<BenchError>) {
         let parts = self.parts();
         let outcomes = run_all(&parts, threads, |number, part| {
             let tell = |progress| (self.progress)(number, progress);

@@ -118,7 +118,9 @@ impl Files {
                 let offset = self.file(file).map_or(0, |file| file.size);
                 return self.write(fs, caller, file, path, (offset, len), false);
             }
-            Call::PunchHole { file, offset, len } => self.punch(fs, caller, file, path, (offset, len))?,
+            Call::PunchHole { file, offset, len } => {
+                self.punch(fs, caller, file, path, (offset, len))?
+            }
             Call::Allocate { file, len, keep_size } => {
                 self.allocate(fs, caller, file, path, (len, keep_size))?;
             }
@@ -151,7 +153,8 @@ impl Files {
 
     /// Blocks of the files from `first` on, holes left out.
     pub fn blocks(&self, first: FileId) -> u64 {
-        let written = |file: &File| file.versions.iter().filter(|version| **version > 0).count() as u64;
+        let written =
+            |file: &File| file.versions.iter().filter(|version| **version > 0).count() as u64;
         self.from(first).map(written).sum()
     }
 
@@ -194,7 +197,9 @@ impl Files {
         caller: &Caller,
         path: &'p str,
     ) -> Result<(Ino, &'p [u8]), Error> {
-        let Some((parents, name)) = path.rsplit_once('/') else { return Ok((fs.root(), path.as_bytes())) };
+        let Some((parents, name)) = path.rsplit_once('/') else {
+            return Ok((fs.root(), path.as_bytes()));
+        };
         if let Some(&dir) = self.directories.get(parents) {
             return Ok((dir, name.as_bytes()));
         }
@@ -346,7 +351,8 @@ impl Files {
         let ino = self.open(fs, caller, id, path)?;
         let Some(file) = self.file(id) else { return Ok(()) };
         // a block that is named cannot be cut: the size is that of whole blocks
-        let size = if size < file.size { size.next_multiple_of(BLOCK).min(file.size) } else { size };
+        let size =
+            if size < file.size { size.next_multiple_of(BLOCK).min(file.size) } else { size };
         fs.setattr(caller, ino, &SetAttr { size: Some(size), ..SetAttr::default() })?;
         if let Some(file) = self.file(id) {
             file.versions.truncate(size.div_ceil(BLOCK) as usize);

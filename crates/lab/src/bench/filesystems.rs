@@ -13,7 +13,11 @@ fn found(stack: &Stack) -> Result<&'static InStacks, BenchError> {
     let names = || in_stacks().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
     found.map(|(_, found)| found).ok_or_else(|| BenchError::StackFile {
         file: stack.name.clone(),
-        reason: format!("there is no file system \"{}\" (there are: {})", stack.filesystem, names()),
+        reason: format!(
+            "there is no file system \"{}\" (there are: {})",
+            stack.filesystem,
+            names()
+        ),
     })
 }
 
@@ -41,7 +45,11 @@ pub fn figures_by_file_system() -> impl Iterator<Item = (&'static str, Figures)>
 }
 
 /// A new, mounted volume of a stack.
-pub(super) fn build(stack: &Stack, planner: Planner, scale: Ratio) -> Result<Box<dyn Simulated>, BenchError> {
+pub(super) fn build(
+    stack: &Stack,
+    planner: Planner,
+    scale: Ratio,
+) -> Result<Box<dyn Simulated>, BenchError> {
     (found(stack)?.build)(&setup(stack, scale), planner).map_err(failed(stack))
 }
 
@@ -55,7 +63,10 @@ pub struct Volume<'a> {
 
 impl std::fmt::Debug for Volume<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Volume").field("stack", &self.stack.name).field("scale", &self.scale).finish()
+        f.debug_struct("Volume")
+            .field("stack", &self.stack.name)
+            .field("scale", &self.scale)
+            .finish()
     }
 }
 

@@ -45,7 +45,8 @@ impl Fill {
         let Some(percent) = text.strip_suffix('%') else {
             return parse_bytes(text).map(FillAmount::Bytes).map_err(|error| error.to_string());
         };
-        let share = percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
+        let share =
+            percent.trim().parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
         share
             .map(|percent| FillAmount::Share(percent / 100.0))
             .ok_or_else(|| "give 0% to 100%, or bytes".into())

@@ -58,7 +58,10 @@ impl<'a> Report<'a> {
     /// The report, without shares of the group's bandwidth, which other reports decide.
     fn finish(self, elapsed: SimSpan) -> JobReport {
         let mut directions = self.totals;
-        directions.iter_mut().zip(&self.all.directions).for_each(|(totals, record)| fill(totals, record));
+        directions
+            .iter_mut()
+            .zip(&self.all.directions)
+            .for_each(|(totals, record)| fill(totals, record));
         JobReport {
             name: self.first.job_name().into(),
             group: self.first.group(),
@@ -90,7 +93,8 @@ fn fill(totals: &mut Totals, record: &DirectionRecord) {
 fn share_bandwidth(reports: &mut [JobReport], direction: Direction) {
     let index = direction as usize;
     let of_group = |reports: &[JobReport], group: u32| {
-        let totals = || reports.iter().filter(|report| report.group == group).map(|r| &r.directions[index]);
+        let totals =
+            || reports.iter().filter(|report| report.group == group).map(|r| &r.directions[index]);
         let bytes: u64 = totals().map(|totals| totals.bytes).sum();
         let runtime_ns = totals().map(|totals| totals.runtime_ns).max().unwrap_or(0);
         bytes as f64 / 1024.0 / (runtime_ns as f64 / 1e9)
@@ -107,7 +111,9 @@ fn share_bandwidth(reports: &mut [JobReport], direction: Direction) {
 /// The errno that ended a thread.
 fn errno(failure: Option<&BenchError>, thread: ThreadId) -> i32 {
     match failure {
-        Some(BenchError::Call { thread: failed, source, .. }) if *failed == thread.0 => source.errno(),
+        Some(BenchError::Call { thread: failed, source, .. }) if *failed == thread.0 => {
+            source.errno()
+        }
         _ => 0,
     }
 }
@@ -130,7 +136,8 @@ pub(super) fn build(
         }
     }
     let elapsed = end.since(begin);
-    let mut reports: Vec<JobReport> = reports.into_iter().map(|report| report.finish(elapsed)).collect();
+    let mut reports: Vec<JobReport> =
+        reports.into_iter().map(|report| report.finish(elapsed)).collect();
     Direction::ALL.into_iter().for_each(|direction| share_bandwidth(&mut reports, direction));
     to_json(workload.job_file().global_options(), end.as_ns() / 1_000_000_000, &reports)
 }

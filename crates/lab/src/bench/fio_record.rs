@@ -38,7 +38,13 @@ impl FioRecords {
     }
 
     /// Notes a call that has ended.
-    pub(super) fn call(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome, submission: Submission) {
+    pub(super) fn call(
+        &mut self,
+        thread: ThreadId,
+        call: &Call,
+        outcome: &Outcome,
+        submission: Submission,
+    ) {
         if let Some(FioThread { record, depth }) = self.0.get_mut(thread.0 as usize) {
             record.call(call, outcome, submission, *depth);
         }
@@ -73,7 +79,8 @@ impl Moments {
         self.max = self.max.max(value);
         self.count += times;
         self.sum += u128::from(value) * u128::from(times);
-        self.squares = self.squares.saturating_add(u128::from(value).pow(2).saturating_mul(times.into()));
+        self.squares =
+            self.squares.saturating_add(u128::from(value).pow(2).saturating_mul(times.into()));
     }
 
     fn add(&mut self, other: &Self) {
@@ -268,7 +275,13 @@ fn asked(call: &Call) -> u64 {
 
 impl FioRecord {
     /// A call has ended. fio's synchronous engines know no submission: `depth` is then 1.
-    pub(super) fn call(&mut self, call: &Call, outcome: &Outcome, submission: Submission, depth: u64) {
+    pub(super) fn call(
+        &mut self,
+        call: &Call,
+        outcome: &Outcome,
+        submission: Submission,
+        depth: u64,
+    ) {
         let direction = Direction::of(call);
         if direction.is_none() && !matches!(call, Call::Sync { .. }) {
             return;
@@ -283,8 +296,11 @@ impl FioRecord {
         let len = asked(call);
         // A punched hole returns no bytes, yet fio counts what was trimmed.
         let bytes = if direction == Direction::Trim { len } else { outcome.bytes };
-        let taken_up =
-            if depth > 1 { submission.handed_over.since(outcome.begin).min(total) } else { SimSpan::ZERO };
+        let taken_up = if depth > 1 {
+            submission.handed_over.since(outcome.begin).min(total)
+        } else {
+            SimSpan::ZERO
+        };
         let outcome = Outcome { bytes, ..*outcome };
         self.directions[direction as usize].record(start, len, &outcome, taken_up);
         self.depths.record(submission.under_way);
@@ -309,7 +325,8 @@ mod tests {
 
     #[test]
     fn moments_add_up() {
-        let (mut all, mut first, mut second) = (Moments::default(), Moments::default(), Moments::default());
+        let (mut all, mut first, mut second) =
+            (Moments::default(), Moments::default(), Moments::default());
         for value in [2, 4, 4, 4, 5, 5, 7, 9_u64] {
             all.record(value);
             if value < 5 { first.record(value) } else { second.record(value) }

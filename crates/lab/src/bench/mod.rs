@@ -134,7 +134,9 @@ pub enum BenchError {
         block: u64,
     },
     /// All threads wait for something that does not come.
-    #[error("at {at} of virtual time {waiting} threads wait for each other: a workload that cannot end")]
+    #[error(
+        "at {at} of virtual time {waiting} threads wait for each other: a workload that cannot end"
+    )]
     Asleep {
         /// Time at which nothing more can happen.
         at: SimTime,
@@ -175,7 +177,8 @@ fn set_up<'a>(
 ) -> Result<Session<'a>, BenchError> {
     let stack = job.stack;
     let drive = Drive::new(stack.drive_config(job.scale, job.seed)?);
-    let drive = drive.map_err(|error| BenchError::Drive(format!("stack {}: {error}", stack.name)))?;
+    let drive =
+        drive.map_err(|error| BenchError::Drive(format!("stack {}: {error}", stack.name)))?;
     let info = drive.info();
     let partition = info.part(stack.partition_blocks(info.capacity(), job.scale)?);
     let planner = Planner::new(partition, stack.host.max_request_blocks());
@@ -188,13 +191,16 @@ fn set_up<'a>(
     if let Some(watcher) = watcher.clone() {
         machine.observe(Box::new(move |request| (*watcher.borrow_mut())(request)));
     }
-    let failed =
-        |reason: &dyn Display| BenchError::Setup { stack: stack.name.clone(), reason: reason.to_string() };
+    let failed = |reason: &dyn Display| BenchError::Setup {
+        stack: stack.name.clone(),
+        reason: reason.to_string(),
+    };
     let system = System::new(machine, planner, fs, stack.host);
     let mut run = Session::new(system, job, workload);
     run.scatter.watcher = watcher;
     if let Some(schedule) = &stack.devirtualize {
-        run.devirtualizer = Some(Devirtualizer::new(schedule, job.scale).map_err(|error| failed(&error))?);
+        run.devirtualizer =
+            Some(Devirtualizer::new(schedule, job.scale).map_err(|error| failed(&error))?);
         check_devirtualizes(stack, run.system.fs.as_mut()).map_err(|error| failed(&error))?;
     }
     info!("laying out files");
@@ -241,9 +247,12 @@ pub fn run_watched(
     run.begin_measuring();
     info!(at = %run.system.machine.now(), "running");
     let ran = run.run();
-    let failure =
-        if job.final_sync && !(job.stop)() { ran.and_then(|()| run.call_alone(&Call::SyncAll)) } else { ran }
-            .err();
+    let failure = if job.final_sync && !(job.stop)() {
+        ran.and_then(|()| run.call_alone(&Call::SyncAll))
+    } else {
+        ran
+    }
+    .err();
     run.recorder.end(Some(run.system.fs.as_ref()), &run.system.machine);
     let span = (run.recorder.first.at, run.recorder.last().at);
     info!(at = %span.1, "ended");

@@ -85,7 +85,9 @@ impl<'w> Session<'w> {
             match self.system.machine.advance()? {
                 Some(Event::Ended { lane: Lane::Alone, .. }) | None => return Ok(()),
                 Some(Event::Ended { lane: Lane::Background, .. }) => self.system.background_ended(),
-                Some(Event::Timer { lane: Lane::Background, at }) => self.system.wake_background(at)?,
+                Some(Event::Timer { lane: Lane::Background, at }) => {
+                    self.system.wake_background(at)?
+                }
                 Some(_) => {} // of a run that was ended early
             }
         }

@@ -40,7 +40,9 @@ impl Source {
     /// # Errors
     /// [`BenchError::Workload`]; also a variable that the text does not have.
     pub fn fio(text: &str, name: &str, variables: &[(String, String)]) -> Result<Self, BenchError> {
-        if let Some((unused, _)) = variables.iter().find(|(set, _)| !text.contains(&format!("${{{set}}}"))) {
+        if let Some((unused, _)) =
+            variables.iter().find(|(set, _)| !text.contains(&format!("${{{set}}}")))
+        {
             return Err(BenchError::Workload(format!("{name} has no variable ${{{unused}}}")));
         }
         let variables = Variables::from_iter(variables.iter().cloned());
@@ -65,12 +67,15 @@ impl Source {
         let failed = |error: &dyn std::error::Error| BenchError::Workload(error.to_string());
         match self {
             Self::Fio(file) => {
-                let file = if scale.value() < 1.0 { file.scaled(scale.value()) } else { (**file).clone() };
+                let file =
+                    if scale.value() < 1.0 { file.scaled(scale.value()) } else { (**file).clone() };
                 Ok(Box::new(FioWorkload::new(file, seed).map_err(|error| failed(&error))?))
             }
             Self::Personality(personality) => {
                 let scaled = scaled_personality(personality, scale)?;
-                Ok(Box::new(PersonalityWorkload::new(&scaled, seed).map_err(|error| failed(&error))?))
+                Ok(Box::new(
+                    PersonalityWorkload::new(&scaled, seed).map_err(|error| failed(&error))?,
+                ))
             }
             Self::FileTrace(FileTraceSource { trace, gaps, loops, whole_at }) => {
                 let scale = (scale.value() / whole_at.value()).min(1.0);
@@ -89,7 +94,9 @@ fn scaled_personality(personality: &Personality, scale: Ratio) -> Result<Persona
     let files = files.and_then(|(_, value)| value.parse::<f64>().ok());
     if let Some(files) = files.filter(|_| scale.value() < 1.0) {
         let fewer = ((files * scale.value()).ceil() as u64).max(1).to_string();
-        scaled.set([("nfiles", fewer.as_str())]).map_err(|error| BenchError::Workload(error.to_string()))?;
+        scaled
+            .set([("nfiles", fewer.as_str())])
+            .map_err(|error| BenchError::Workload(error.to_string()))?;
     }
     Ok(scaled)
 }

@@ -98,8 +98,10 @@ impl Stack {
         if Path::new(name).extension().is_none_or(|extension| extension != "toml") {
             return Err(BenchError::UnknownStack(name.into()));
         }
-        let failed =
-            |error: std::io::Error| BenchError::StackFile { file: name.into(), reason: error.to_string() };
+        let failed = |error: std::io::Error| BenchError::StackFile {
+            file: name.into(),
+            reason: error.to_string(),
+        };
         Self::parse(&dovetail_time::read_text(name).map_err(failed)?, name)
     }
 
@@ -119,7 +121,8 @@ impl Stack {
         }
         if stack.host.queue_depth == 0 {
             return Err(failed(
-                "host.queue_depth: a drive that takes no requests does nothing; give 1 or more".into(),
+                "host.queue_depth: a drive that takes no requests does nothing; give 1 or more"
+                    .into(),
             ));
         }
         Ok(stack)
@@ -127,9 +130,15 @@ impl Stack {
 
     /// The stack with its drive's map paged on demand, or in memory as a whole if `policy` is
     /// `none`. `bytes` are those at full scale.
-    pub fn with_map_cache(&self, map: Option<&str>, policy: Option<&str>, bytes: Option<u64>) -> Self {
+    pub fn with_map_cache(
+        &self,
+        map: Option<&str>,
+        policy: Option<&str>,
+        bytes: Option<u64>,
+    ) -> Self {
         let mut stack = self.clone();
-        let mut set = |key: &str, value: toml::Value| drop(stack.drive_figures.insert(key.into(), value));
+        let mut set =
+            |key: &str, value: toml::Value| drop(stack.drive_figures.insert(key.into(), value));
         if let Some(map) = map {
             set("ftl.map", map.into());
         }

@@ -20,7 +20,12 @@ pub(super) struct System {
 }
 
 impl System {
-    pub(super) fn new(machine: Machine, planner: Planner, fs: Box<dyn Simulated>, costs: HostCosts) -> Self {
+    pub(super) fn new(
+        machine: Machine,
+        planner: Planner,
+        fs: Box<dyn Simulated>,
+        costs: HostCosts,
+    ) -> Self {
         Self { machine, planner, fs, background: Background::default(), cpu: SimSpan::ZERO, costs }
     }
 

@@ -8,8 +8,7 @@ use dovetail_workload::fio::{FioWorkload, JobFile, Variables};
 
 use super::*;
 
-const STACK: &str =
-    "name = \"test\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\npartition = \"128MiB\"\n";
+const STACK: &str = "name = \"test\"\nabout = \"\"\nfilesystem = \"f2fs\"\ndrive = \"femu-32g\"\npartition = \"128MiB\"\n";
 
 /// Runs a job after block 5 of its file was replaced behind its back by `content`, if there is one.
 fn run_after_a_stray_write(job: &str, content: Option<Content>) -> Result<(), BenchError> {
@@ -41,7 +40,9 @@ fn a_block_that_reads_back_wrong_is_found() {
         for how in ["", "direct=1\n", "invalidate=0\n"] {
             let job = format!("[a]\nrw=randread\nbs=16k\nsize=1m\n{how}");
             let error = run_after_a_stray_write(&job, Some(content.clone())).unwrap_err();
-            let BenchError::WrongData { block: 5, path, .. } = &error else { panic!("{how}{error}") };
+            let BenchError::WrongData { block: 5, path, .. } = &error else {
+                panic!("{how}{error}")
+            };
             assert_eq!(path, "a.0.0");
             assert!(error.to_string().contains("block 5 of a.0.0 read back wrong"), "{error}");
         }
@@ -59,13 +60,17 @@ fn what_was_written_again_reads_back_right() {
 #[test]
 fn a_stack_can_change_figures_of_its_drive() {
     let with = |figures: &str| {
-        let stack = Stack::parse(&format!("{STACK}[drive-figures]\n{figures}\n"), "test.toml").unwrap();
+        let stack =
+            Stack::parse(&format!("{STACK}[drive-figures]\n{figures}\n"), "test.toml").unwrap();
         stack.drive_config(Ratio::ONE, 1).map_err(|error| error.to_string())
     };
     let small = with("\"capacity.user\" = \"1GiB\"\n\"flash.pages_per_block\" = 8").unwrap();
     assert_eq!(small.user_blocks, 1 << 18);
     let unknown = with("\"host.command\" = 5").unwrap_err();
-    assert!(unknown.contains("stack test: [drive-figures]") && unknown.contains("command"), "{unknown}");
+    assert!(
+        unknown.contains("stack test: [drive-figures]") && unknown.contains("command"),
+        "{unknown}"
+    );
     let wrong = with("\"host.command_us\" = -5").unwrap_err();
     assert!(wrong.contains("host.command_us is '-5', allowed is 0 to"), "{wrong}");
 }
@@ -73,18 +78,30 @@ fn a_stack_can_change_figures_of_its_drive() {
 /// Below 512 MiB mke2fs makes blocks of 1 KiB, four of which share a name here.
 #[test]
 fn ext_reads_back_what_was_written_on_a_small_volume() {
-    let stack = |more: &str| Stack::parse(&(STACK.replace("f2fs", "ext4") + more), "test.toml").unwrap();
+    let stack =
+        |more: &str| Stack::parse(&(STACK.replace("f2fs", "ext4") + more), "test.toml").unwrap();
     let run_on = |stack: &Stack| {
         let text = "[a]\nrw=randrw\nbs=16k\nsize=32m\nfsync=8\n";
         let jobs = JobFile::parse(text, "test.fio", &Variables::new()).unwrap();
         let mut workload = FioWorkload::new(jobs, 1).unwrap();
         let (label, scale) = ("test".into(), Ratio::ONE);
-        let job = Job { label, stack, scale, seed: 1, stop: &|| false, final_sync: false, progress: &|_| {} };
+        let job = Job {
+            label,
+            stack,
+            scale,
+            seed: 1,
+            stop: &|| false,
+            final_sync: false,
+            progress: &|_| {},
+        };
         run(&job, &mut workload)
     };
     assert_eq!(run_on(&stack("memory = \"4MiB\"\n")).unwrap().error, None);
     let refused = run_on(&stack("[mkfs]\nblock-size = 1024\n")).unwrap_err().to_string();
-    assert!(refused.contains("block-size is 1024: simulated volumes have blocks of 4096"), "{refused}");
+    assert!(
+        refused.contains("block-size is 1024: simulated volumes have blocks of 4096"),
+        "{refused}"
+    );
 }
 
 /// A stack where the devirtualizer runs beside the workload.
@@ -133,9 +150,17 @@ fn the_devirtualizer_keeps_the_map_small_beside_a_workload() {
         assert_eq!(run.error, None, "{what}");
         let done = run.devirtualize.unwrap();
         assert!(done.count >= 3 && done.count == done.each.len() as u64, "{what}: {}", done.count);
-        assert!(done.total.content_blocks > 20_000 && done.total.files >= 3, "{what}: {:?}", done.total);
+        assert!(
+            done.total.content_blocks > 20_000 && done.total.files >= 3,
+            "{what}: {:?}",
+            done.total
+        );
         assert!(done.total.metadata_blocks > 0, "{what}");
-        assert!(done.total.stalled_calls > 10 && done.total.stalled_s > 0.0, "{what}: {:?}", done.total);
+        assert!(
+            done.total.stalled_calls > 10 && done.total.stalled_s > 0.0,
+            "{what}: {:?}",
+            done.total
+        );
         assert_eq!(done.total.hot_files > 0, schedule.contains("hot"), "{what}");
         let cause = if schedule.contains("every") { "interval" } else { "pressure" };
         let first = &done.each[0];
@@ -169,7 +194,10 @@ fn after_it_the_drives_maps_agree_and_the_background_is_still_at_work() {
     let mut run = set_up(&job_on(&stack), &mut workload, None).unwrap();
     run.run().unwrap();
     let (due, now) = (run.system.background.due(), run.system.machine.now());
-    assert!(run.system.background.is_running() || due.is_some_and(|due| due >= now), "{due:?} at {now}");
+    assert!(
+        run.system.background.is_running() || due.is_some_and(|due| due >= now),
+        "{due:?} at {now}"
+    );
     assert!(run.devirtualizer.as_ref().unwrap().result(SimTime::ZERO).count > 5);
     assert_eq!(run.system.machine.device().check(), Ok(()));
 }
@@ -179,6 +207,9 @@ fn a_stack_that_cannot_devirtualise_says_so_in_a_sentence() {
     for filesystem in ["f2fs", "ext4"] {
         let stack = devirtualizing(filesystem, "femu-32g", "every=1s");
         let refusal = run(&job_on(&stack), &mut fio(BUSY)).unwrap_err().to_string();
-        assert!(refusal.starts_with("stack test: ") && refusal.contains("own addresses"), "{refusal}");
+        assert!(
+            refusal.starts_with("stack test: ") && refusal.contains("own addresses"),
+            "{refusal}"
+        );
     }
 }

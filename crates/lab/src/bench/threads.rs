@@ -96,7 +96,8 @@ impl<'w> Threads<'w> {
 
     /// Some thread goes on by itself.
     pub(super) fn goes_on(&self) -> bool {
-        let goes_on = |state: &ThreadState| matches!(state, ThreadState::Sleeping(_) | ThreadState::Held);
+        let goes_on =
+            |state: &ThreadState| matches!(state, ThreadState::Sleeping(_) | ThreadState::Held);
         self.states.iter().any(goes_on)
     }
 
@@ -111,10 +112,16 @@ impl<'w> Threads<'w> {
         system.fs.set_now(Moment::at(now));
         let path = call.file().map_or("", |file| self.workload.path(file));
         self.files.perform(system.fs.as_mut(), now, call, path).map_err(|error| match error {
-            CallError::Refused(source) => {
-                BenchError::Call { at: now, thread: thread.0, call: name_of(call), path: path.into(), source }
+            CallError::Refused(source) => BenchError::Call {
+                at: now,
+                thread: thread.0,
+                call: name_of(call),
+                path: path.into(),
+                source,
+            },
+            CallError::WrongData { block } => {
+                BenchError::WrongData { at: now, path: path.into(), block }
             }
-            CallError::WrongData { block } => BenchError::WrongData { at: now, path: path.into(), block },
         })
     }
 
@@ -139,7 +146,13 @@ impl<'w> Threads<'w> {
     }
 
     /// Ends a call, and counts it if it is measured.
-    pub(super) fn end(&mut self, slot: usize, call: &InFlight, at: SimTime, recorder: &mut Recorder) {
+    pub(super) fn end(
+        &mut self,
+        slot: usize,
+        call: &InFlight,
+        at: SimTime,
+        recorder: &mut Recorder,
+    ) {
         self.free.push(slot);
         self.under_way[call.thread.0 as usize] -= 1;
         let outcome = Outcome { begin: call.begin, end: at, bytes: call.bytes };

@@ -7,8 +7,8 @@ use dovetail_time::SimSpan;
 
 use super::recorder::Baseline;
 use crate::results::{
-    ByKind, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult, ProgramsByCause, ReadsByCause,
-    WearResult,
+    ByKind, DieResult, DriveResult, DriveTotals, LatencyResult, MemoryResult, ProgramsByCause,
+    ReadsByCause, WearResult,
 };
 
 /// Points of a latency curve.
@@ -25,7 +25,8 @@ pub(super) fn describe(config: &DriveConfig, drive: &Drive) -> DriveResult {
         profile: config.name.clone(),
         capacity_bytes,
         raw_bytes: geometry.raw_bytes(),
-        over_provisioning_percent: (geometry.raw_bytes() as f64 / capacity_bytes as f64 - 1.0) * 100.0,
+        over_provisioning_percent: (geometry.raw_bytes() as f64 / capacity_bytes as f64 - 1.0)
+            * 100.0,
         channels: geometry.channels,
         dies: geometry.dies(),
         page_bytes: geometry.page_bytes,
@@ -127,9 +128,11 @@ pub(super) fn wear(config: &DriveConfig, drive: &Drive) -> WearResult {
     let columns = WEAR_COLUMNS.min(geometry.blocks_per_plane);
     let cell = |unit: u32, column: u32| {
         let from = u64::from(column) * u64::from(geometry.blocks_per_plane) / u64::from(columns);
-        let to = (u64::from(column) + 1) * u64::from(geometry.blocks_per_plane) / u64::from(columns);
-        let sum: u64 =
-            (from..to).map(|row| u64::from(counts[(row * u64::from(units)) as usize + unit as usize])).sum();
+        let to =
+            (u64::from(column) + 1) * u64::from(geometry.blocks_per_plane) / u64::from(columns);
+        let sum: u64 = (from..to)
+            .map(|row| u64::from(counts[(row * u64::from(units)) as usize + unit as usize]))
+            .sum();
         sum as f64 / (to - from) as f64
     };
     WearResult {
@@ -138,6 +141,8 @@ pub(super) fn wear(config: &DriveConfig, drive: &Drive) -> WearResult {
         erases_max: counts.iter().copied().max().unwrap_or(0),
         endurance: config.nand.endurance,
         bad_blocks: drive.bad_blocks(),
-        map: (0..units).map(|unit| (0..columns).map(|column| cell(unit, column)).collect()).collect(),
+        map: (0..units)
+            .map(|unit| (0..columns).map(|column| cell(unit, column)).collect())
+            .collect(),
     }
 }

@@ -91,8 +91,10 @@ impl Recorder {
     /// Begins the measurement now.
     pub(crate) fn begin(&mut self, fs: Option<&dyn Simulated>, machine: &Machine) {
         self.first = self.snapshot(machine.now(), fs, machine);
-        self.baseline =
-            Baseline { dies: machine.device().die_use().collect(), at: machine.device().idle_from() };
+        self.baseline = Baseline {
+            dies: machine.device().die_use().collect(),
+            at: machine.device().idle_from(),
+        };
         self.next = machine.now() + self.length;
         self.intervals.clear();
         self.window = Window::default();
@@ -130,7 +132,13 @@ impl Recorder {
     }
 
     /// Notes the latency of a call.
-    pub(crate) fn latency(&mut self, thread: usize, kind: CommandKind, begin: SimTime, end: SimTime) {
+    pub(crate) fn latency(
+        &mut self,
+        thread: usize,
+        kind: CommandKind,
+        begin: SimTime,
+        end: SimTime,
+    ) {
         let latency = end.since(begin);
         let record = &mut self.threads[thread];
         record.latencies.record(kind, latency);
@@ -230,7 +238,8 @@ mod tests {
             .into();
         recorder.length = SimSpan::from_us(200);
         recorder.thin();
-        let kept: Vec<SimTime> = recorder.intervals.iter().map(|interval| interval.end.at).collect();
+        let kept: Vec<SimTime> =
+            recorder.intervals.iter().map(|interval| interval.end.at).collect();
         assert_eq!(kept, [500, 900, 1000, 1200].map(at));
         let depths: Vec<_> =
             recorder.intervals.iter().map(|interval| interval.window.queue_depth()).collect();

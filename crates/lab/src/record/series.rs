@@ -81,7 +81,13 @@ impl Rows {
         }
     }
 
-    fn even_row(&mut self, recorder: &Recorder, cell: &mut u64, before: &Snapshot, interval: &Interval) {
+    fn even_row(
+        &mut self,
+        recorder: &Recorder,
+        cell: &mut u64,
+        before: &Snapshot,
+        interval: &Interval,
+    ) {
         *cell += 1;
         self.series.time_s.push((recorder.length * *cell).as_secs_f64());
         self.row(before, interval, recorder.length.as_secs_f64());
@@ -132,7 +138,9 @@ impl Rows {
         series.programmed_pages.push(counted.programmed_pages());
         series.moved_pages.push(programs(Cause::Gc) + programs(Cause::Wear));
         series.erases.push(counted.erases);
-        series.die_busy.push((now.die_busy - before.die_busy).as_secs_f64() / (seconds * self.dies));
+        series
+            .die_busy
+            .push((now.die_busy - before.die_busy).as_secs_f64() / (seconds * self.dies));
         series.free_lines.push(now.free_lines);
         series.map_bytes.push(now.map_bytes);
         series.cache_write_part.push(now.map_cache.write_part);

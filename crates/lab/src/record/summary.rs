@@ -12,7 +12,8 @@ use super::recorder::{Recorder, ThreadRecord};
 use super::series::{fs_waf, series};
 use crate::map_cache::map_cache;
 use crate::results::{
-    ByKind, Counts, JobResult, MemoryResult, RemapResult, RequestResult, RequestsResult, RunResult, Totals,
+    ByKind, Counts, JobResult, MemoryResult, RemapResult, RequestResult, RequestsResult, RunResult,
+    Totals,
 };
 
 /// The results of a measurement that took `elapsed`, as far as recorder and drive know them. `jobs`
@@ -46,8 +47,9 @@ pub(crate) fn summarize(
 
 /// Counts since `first`, by key.
 pub(super) fn counts(now: &[Count], first: &[Count]) -> Counts {
-    let before =
-        |now: &Count| first.iter().find(|then| then.figure == now.figure).map_or(0, |then| then.count);
+    let before = |now: &Count| {
+        first.iter().find(|then| then.figure == now.figure).map_or(0, |then| then.count)
+    };
     now.iter().map(|now| (now.figure.key.to_owned(), now.count - before(now))).collect()
 }
 
@@ -64,12 +66,19 @@ fn programmed(counters: &Counters, parts: u32) -> u64 {
     counters.programmed_pages() * u64::from(parts)
 }
 
-fn totals(recorder: &Recorder, counted: &Counters, (elapsed, cpu): (SimSpan, SimSpan), parts: u32) -> Totals {
+fn totals(
+    recorder: &Recorder,
+    counted: &Counters,
+    (elapsed, cpu): (SimSpan, SimSpan),
+    parts: u32,
+) -> Totals {
     let (first, last) = (&recorder.first, recorder.last());
     let elapsed_s = elapsed.as_secs_f64();
     let seconds = elapsed_s.max(1e-9);
-    let (read, written) =
-        (last.work.read_bytes - first.work.read_bytes, last.work.written_bytes - first.work.written_bytes);
+    let (read, written) = (
+        last.work.read_bytes - first.work.read_bytes,
+        last.work.written_bytes - first.work.written_bytes,
+    );
     let calls = last.work.calls - first.work.calls;
     let request_cpu = last.traffic.cpu.as_secs_f64() - first.traffic.cpu.as_secs_f64();
     Totals {

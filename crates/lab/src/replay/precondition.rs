@@ -54,8 +54,13 @@ pub(super) fn precondition(
 ) -> Result<PreconditionResult, ReplayError> {
     let blocks = drive.blocks();
     let parts = drive.device().geometry().subpages_per_page();
-    let mut writer =
-        Loop { drive, completions: [SimTime::ZERO; QUEUE_DEPTH], next: 0, now: SimTime::ZERO, requests: 0 };
+    let mut writer = Loop {
+        drive,
+        completions: [SimTime::ZERO; QUEUE_DEPTH],
+        next: 0,
+        now: SimTime::ZERO,
+        requests: 0,
+    };
     // Most drives are steady within three drive writes.
     let expected = blocks * 4;
     let mut tell = |requests, done: u64| {
@@ -109,7 +114,9 @@ pub(super) fn precondition(
 }
 
 fn is_steady(wafs: &[f64]) -> bool {
-    let Some(last) = wafs.len().checked_sub(STEADY_WINDOWS).map(|from| &wafs[from..]) else { return false };
+    let Some(last) = wafs.len().checked_sub(STEADY_WINDOWS).map(|from| &wafs[from..]) else {
+        return false;
+    };
     let least = last.iter().copied().fold(f64::INFINITY, f64::min);
     let most = last.iter().copied().fold(0.0, f64::max);
     most - least <= STEADY_WITHIN * least

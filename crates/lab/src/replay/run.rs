@@ -18,7 +18,10 @@ const REPORT_EVERY: u64 = 1 << 14;
 ///
 /// # Errors
 /// See [`ReplayError`].
-pub fn replay(job: &ReplayJob, progress: &mut dyn FnMut(Progress)) -> Result<RunResult, ReplayError> {
+pub fn replay(
+    job: &ReplayJob,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<RunResult, ReplayError> {
     replay_until(job, &|| false, progress)
 }
 

@@ -201,7 +201,12 @@ impl<'a> TraceActor<'a> {
         Ok(())
     }
 
-    fn read_rest(&mut self, at: SimTime, pending: &mut Pending, block: Lba) -> Result<(), ReplayError> {
+    fn read_rest(
+        &mut self,
+        at: SimTime,
+        pending: &mut Pending,
+        block: Lba,
+    ) -> Result<(), ReplayError> {
         self.trace.partial_blocks += 1;
         self.issue(at, pending, Part::Rest, Command::Read(BlockRange::new(block, 1)))
     }
@@ -266,7 +271,12 @@ impl<'a> TraceActor<'a> {
         }
         if !self.job.wrap {
             let trace = self.job.trace.display().to_string();
-            return Err(ReplayError::BeyondEnd { trace, number: self.number, end: range.end(), capacity });
+            return Err(ReplayError::BeyondEnd {
+                trace,
+                number: self.number,
+                end: range.end(),
+                capacity,
+            });
         }
         self.trace.wrapped += 1;
         let len = range.len.min(capacity);

@@ -71,7 +71,12 @@ pub(crate) struct Bench {
 impl Bench {
     /// A drive with `image` on it and something in each other block of `filled`, so often
     /// overwritten that it has begun to clean.
-    pub(crate) fn new(config: DriveConfig, image: &MemoryDevice, filled: BlockRange, rng: &mut Rng) -> Self {
+    pub(crate) fn new(
+        config: DriveConfig,
+        image: &MemoryDevice,
+        filled: BlockRange,
+        rng: &mut Rng,
+    ) -> Self {
         let mut bench = Self { drive: Drive::new(config).unwrap(), now: SimTime::ZERO };
         image.used().for_each(|(lba, _)| bench.put(image, BlockRange::new(lba, 1)));
         for start in (filled.start.0..filled.end().0).step_by(64) {
@@ -98,8 +103,18 @@ impl Bench {
         Ok(())
     }
 
-    fn write(&mut self, range: BlockRange, contents: &[Content], fua: bool) -> Result<(), DeviceError> {
-        self.submit(Command::Write { range, data: Data::Blocks(contents), hints: Hints::default(), fua })
+    fn write(
+        &mut self,
+        range: BlockRange,
+        contents: &[Content],
+        fua: bool,
+    ) -> Result<(), DeviceError> {
+        self.submit(Command::Write {
+            range,
+            data: Data::Blocks(contents),
+            hints: Hints::default(),
+            fua,
+        })
     }
 
     fn play(&mut self, event: &Event) -> Result<(), DeviceError> {

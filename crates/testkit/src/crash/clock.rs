@@ -45,7 +45,9 @@ impl Clock {
     pub const fn at(self, now: Timestamp) -> Timestamp {
         match self {
             Self::Moves => now,
-            Self::StandsStill => Timestamp { seconds: now.seconds - now.seconds % TICK, nanoseconds: 0 },
+            Self::StandsStill => {
+                Timestamp { seconds: now.seconds - now.seconds % TICK, nanoseconds: 0 }
+            }
             Self::GoesBack => Timestamp { seconds: 2 * BEGIN - now.seconds, ..now },
         }
     }

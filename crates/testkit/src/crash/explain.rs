@@ -115,8 +115,12 @@ struct RolledForward<'a> {
 impl<'a> RolledForward<'a> {
     fn new(history: &'a History, base: usize, upto: usize, last: usize) -> Self {
         let (versions, inserted, displaced) = Default::default();
-        let nothing =
-            Node { edits: None, attr: Default::default(), body: Body::Special, xattrs: BTreeMap::new() };
+        let nothing = Node {
+            edits: None,
+            attr: Default::default(),
+            body: Body::Special,
+            xattrs: BTreeMap::new(),
+        };
         let mut state = Self {
             nothing,
             history,
@@ -139,7 +143,8 @@ impl<'a> RolledForward<'a> {
     }
 
     fn roll_forward(&mut self, ino: Ino, data_only: bool, number: usize) {
-        let known = self.versions.contains_key(&ino) || self.history.state(self.base).node(ino).is_some();
+        let known =
+            self.versions.contains_key(&ino) || self.history.state(self.base).node(ino).is_some();
         let before = self.versions.get(&ino).map_or(self.base, |version| version.attributes);
         let attributes = if data_only { before } else { number };
         self.versions.insert(ino, Version { content: number, attributes });
@@ -162,10 +167,13 @@ impl<'a> RolledForward<'a> {
         let mut matched = 0;
         let mut todo = vec![(self.history.state(self.base).root, found.root, String::new())];
         while let Some((expected, ino, path)) = todo.pop() {
-            let node = found.node(ino).ok_or_else(|| (matched, format!("{path} leads to nothing")))?;
-            self.compare_node(expected, node).map_err(|what| (matched, format!("{path}/: {what}")))?;
+            let node =
+                found.node(ino).ok_or_else(|| (matched, format!("{path} leads to nothing")))?;
+            self.compare_node(expected, node)
+                .map_err(|what| (matched, format!("{path}/: {what}")))?;
             matched += 1;
-            let (Some(entries), Body::Directory(here)) = (self.entries(expected), &node.body) else {
+            let (Some(entries), Body::Directory(here)) = (self.entries(expected), &node.body)
+            else {
                 continue;
             };
             if let Some(name) = entries.keys().find(|name| !here.contains_key(*name)) {
@@ -192,9 +200,11 @@ impl<'a> RolledForward<'a> {
         let expected = self.history.state(version.content).node(ino);
         let expected = expected.ok_or_else(|| "a file that had no name".to_string())?;
         self.compare_body(ino, version, expected, found)?;
-        let states = (version.attributes..=version.content).map(|number| self.history.state(number));
+        let states =
+            (version.attributes..=version.content).map(|number| self.history.state(number));
         let mut nodes = states.filter_map(|state| state.node(ino));
-        let times = self.times && !self.inserted.contains_key(&ino) && !self.displaced.contains(&ino);
+        let times =
+            self.times && !self.inserted.contains_key(&ino) && !self.displaced.contains(&ino);
         let same = |node: &Node| same_meta(node, expected, found, times);
         if nodes.any(same) {
             return Ok(());
@@ -207,7 +217,13 @@ impl<'a> RolledForward<'a> {
         ))
     }
 
-    fn compare_body(&self, ino: Ino, version: Version, expected: &Node, found: &Node) -> Result<(), String> {
+    fn compare_body(
+        &self,
+        ino: Ino,
+        version: Version,
+        expected: &Node,
+        found: &Node,
+    ) -> Result<(), String> {
         match (&expected.body, &found.body) {
             (Body::File(_), Body::File(_)) => {
                 let sizes = (expected.attr.size, found.attr.size);
@@ -252,7 +268,9 @@ impl<'a> RolledForward<'a> {
                 later.iter().any(|node| page(node, index, len)[part.clone()] == here[part.clone()])
             };
             if !(0..len).step_by(self.unit).all(was_there) {
-                return Err(format!("page {index} holds what was never there since operation {content}"));
+                return Err(format!(
+                    "page {index} holds what was never there since operation {content}"
+                ));
             }
         }
         Ok(())

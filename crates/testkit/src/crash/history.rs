@@ -75,7 +75,12 @@ impl History {
     ///
     /// # Errors
     /// The model cannot be read.
-    pub fn push(&mut self, promise: Option<Promise>, model: &mut Model, position: u64) -> Result<(), Error> {
+    pub fn push(
+        &mut self,
+        promise: Option<Promise>,
+        model: &mut Model,
+        position: u64,
+    ) -> Result<(), Error> {
         self.states.push(Snapshot::of_model(model, self.states.last())?);
         self.promises.push(promise);
         self.floors.push(self.floor_after(promise));
@@ -98,7 +103,11 @@ impl History {
     fn names_changed(&self, dir: Ino) -> usize {
         let names = |state: usize| self.states[state].entries(dir);
         let changed = |number: &usize| names(*number) != names(*number - 1);
-        if names(self.last()).is_none() { 0 } else { (1..=self.last()).rev().find(changed).unwrap_or(0) }
+        if names(self.last()).is_none() {
+            0
+        } else {
+            (1..=self.last()).rev().find(changed).unwrap_or(0)
+        }
     }
 
     /// The oldest state that can be the base of what is left when operation `complete` was through.
@@ -120,7 +129,9 @@ impl History {
     /// cut after it.
     pub fn between(&self, from: usize, to: usize) -> String {
         let shown = self.shown.iter().filter(|(number, _)| (from + 1..=to).contains(number));
-        shown.map(|(number, op)| format!("\n  {number} (cut {}): {op}", self.positions[*number])).collect()
+        shown
+            .map(|(number, op)| format!("\n  {number} (cut {}): {op}", self.positions[*number]))
+            .collect()
     }
 
     /// Operations that promised something.

@@ -136,10 +136,15 @@ impl<'a, M: Mountable> Workload<'a, M> {
             let (expected, found) = (model.apply(&step), mounted.apply(&step));
             // that answers and errors agree in every detail is another test's business
             if changes(&step.op) && expected.is_ok() != found.is_ok() {
-                return Err(format!("step {n}, {:?}: expected {expected:?}, found {found:?}", step.op));
+                return Err(format!(
+                    "step {n}, {:?}: expected {expected:?}, found {found:?}",
+                    step.op
+                ));
             }
             let position = recording.position() as u64;
-            history.push(promise.filter(|_| found.is_ok()), &mut model.fs, position).map_err(unread)?;
+            history
+                .push(promise.filter(|_| found.is_ok()), &mut model.fs, position)
+                .map_err(unread)?;
             if found.is_ok() && changes(&step.op) {
                 history.show(show(&step.op));
             }
@@ -167,8 +172,11 @@ impl<'a, M: Mountable> Workload<'a, M> {
         for crash in self.recording.crashes(self.seed).step_by(cuts.every.max(1)) {
             let (cut, survivors, unflushed) = (crash.cut, crash.survivors, crash.unflushed);
             let clock = Clock::of(self.seed);
-            let place = format!("cut {cut}, {survivors:?} of {unflushed} unflushed blocks, clock {clock:?}");
-            self.check_crash(&crash, cuts, &mut tried).map_err(|what| format!("{place}: {what}"))?;
+            let place = format!(
+                "cut {cut}, {survivors:?} of {unflushed} unflushed blocks, clock {clock:?}"
+            );
+            self.check_crash(&crash, cuts, &mut tried)
+                .map_err(|what| format!("{place}: {what}"))?;
         }
         Ok(tried)
     }
@@ -178,7 +186,8 @@ impl<'a, M: Mountable> Workload<'a, M> {
     /// # Errors
     /// As [`Self::check_cuts`].
     pub fn check_crash(&self, crash: &Crash, cuts: Cuts, tried: &mut Tried) -> Result<(), String> {
-        sound(self.subject.check(&crash.device)).map_err(|what| format!("before recovery: {what}"))?;
+        sound(self.subject.check(&crash.device))
+            .map_err(|what| format!("before recovery: {what}"))?;
         let (recovered, found) = self.recover(&crash.device)?;
         let complete = self.history.complete_at(crash.cut as u64);
         explain(&self.history, complete, self.subject.guarantees(), &found)?;
@@ -219,7 +228,8 @@ impl<'a, M: Mountable> Workload<'a, M> {
             let again = recovered.recording().crashes(rng.next_u64()).nth(cut as usize);
             let Some(again) = again else { continue };
             let place = format!("recovery cut at {cut} of {cuts}, {:?}", again.survivors);
-            let (_, found) = self.recover(&again.device).map_err(|what| format!("{place}: {what}"))?;
+            let (_, found) =
+                self.recover(&again.device).map_err(|what| format!("{place}: {what}"))?;
             expected.same_tree(&found).map_err(|what| format!("{place}: begun again, {what}"))?;
             tried.in_recovery += 1;
         }
@@ -237,7 +247,10 @@ impl Recovered {
 }
 
 /// The model's root gets the attributes of the volume's.
-fn adopt_root(from: &mut impl FileSystem, to: &mut impl FileSystem) -> Result<(), dovetail_vfs::Error> {
+fn adopt_root(
+    from: &mut impl FileSystem,
+    to: &mut impl FileSystem,
+) -> Result<(), dovetail_vfs::Error> {
     let attr = from.getattr(from.root())?;
     let changes = dovetail_vfs::SetAttr {
         mode: Some(attr.mode & S_IALLUGO),
@@ -286,7 +299,8 @@ impl Operations {
 fn punches_beyond_end(op: &Op, model: &mut impl FileSystem) -> bool {
     let Op::Fallocate { target, how: Fallocate::PunchHole, offset, .. } = op else { return false };
     let Target::Path(path) = target else { return true };
-    let size = history::find(path, model).and_then(|ino| model.getattr(ino).ok()).map(|attr| attr.size);
+    let size =
+        history::find(path, model).and_then(|ino| model.getattr(ino).ok()).map(|attr| attr.size);
     size.is_none_or(|size| *offset >= size)
 }
 
@@ -305,7 +319,9 @@ fn changes(op: &Op) -> bool {
 
 /// The operation, with its names readable.
 fn show(op: &Op) -> String {
-    let names = |path: &Path| path.iter().map(|name| format!("/{}", name.escape_ascii())).collect::<String>();
+    let names = |path: &Path| {
+        path.iter().map(|name| format!("/{}", name.escape_ascii())).collect::<String>()
+    };
     let target = |target: &Target| match target {
         Target::Path(path) => names(path),
         Target::Held(slot) => format!("held {slot}"),
@@ -316,16 +332,24 @@ fn show(op: &Op) -> String {
         Op::Link { target: from, path } => format!("link {} to {}", target(from), names(path)),
         Op::Unlink { path } => format!("unlink {}", names(path)),
         Op::Rmdir { path } => format!("rmdir {}", names(path)),
-        Op::Rename { from, to, flags } => format!("rename {} to {} {flags:?}", names(from), names(to)),
+        Op::Rename { from, to, flags } => {
+            format!("rename {} to {} {flags:?}", names(from), names(to))
+        }
         Op::Hold { path, slot } => format!("hold {} as {slot}", names(path)),
         Op::Write { target: to, offset, len, .. } => format!("write {} {offset} {len}", target(to)),
-        Op::Fallocate { target: to, how, offset, len } => format!("{how:?} {} {offset} {len}", target(to)),
+        Op::Fallocate { target: to, how, offset, len } => {
+            format!("{how:?} {} {offset} {len}", target(to))
+        }
         Op::SetAttr { target: to, changes } => format!("setattr {} {changes:?}", target(to)),
         Op::SetXattr { target: to, name, len, .. } => {
             format!("setxattr {} {} {len}", target(to), name.escape_ascii())
         }
-        Op::RemoveXattr { target: to, name } => format!("removexattr {} {}", target(to), name.escape_ascii()),
-        Op::Fsync { target: to, data_only } => format!("fsync {} data_only {data_only}", target(to)),
+        Op::RemoveXattr { target: to, name } => {
+            format!("removexattr {} {}", target(to), name.escape_ascii())
+        }
+        Op::Fsync { target: to, data_only } => {
+            format!("fsync {} data_only {data_only}", target(to))
+        }
         other => format!("{other:?}"),
     }
 }

@@ -61,7 +61,10 @@ impl Snapshot {
         })
     }
 
-    fn collect(root: Ino, mut node_of: impl FnMut(Ino) -> Result<Arc<Node>, Error>) -> Result<Self, Error> {
+    fn collect(
+        root: Ino,
+        mut node_of: impl FnMut(Ino) -> Result<Arc<Node>, Error>,
+    ) -> Result<Self, Error> {
         let mut nodes = BTreeMap::new();
         let mut todo = vec![root];
         while let Some(ino) = todo.pop() {
@@ -105,7 +108,9 @@ impl Snapshot {
     pub fn same_tree(&self, other: &Self) -> Result<(), String> {
         let mut todo = vec![(self.root, other.root, String::new())];
         while let Some((ours, theirs, path)) = todo.pop() {
-            let (Some(ours), Some(theirs)) = (self.node(ours), other.node(theirs)) else { continue };
+            let (Some(ours), Some(theirs)) = (self.node(ours), other.node(theirs)) else {
+                continue;
+            };
             let same_body = match (&ours.body, &theirs.body) {
                 (Body::Directory(a), Body::Directory(b)) => {
                     let pairs = a.iter().zip(b);
@@ -114,7 +119,8 @@ impl Snapshot {
                 }
                 (a, b) => a == b,
             };
-            if !same_body || meta(&ours.attr) != meta(&theirs.attr) || ours.xattrs != theirs.xattrs {
+            if !same_body || meta(&ours.attr) != meta(&theirs.attr) || ours.xattrs != theirs.xattrs
+            {
                 return Err(format!("{path}/ was {:?}, is {:?}", ours.attr, theirs.attr));
             }
         }
@@ -167,7 +173,11 @@ fn read_entries<F: FileSystem>(fs: &mut F, ino: Ino) -> Result<BTreeMap<Vec<u8>,
     Ok(entries)
 }
 
-fn read_pages<F: FileSystem>(fs: &mut F, attr: &Attr, before: Option<&Node>) -> Result<Pages, Error> {
+fn read_pages<F: FileSystem>(
+    fs: &mut F,
+    attr: &Attr,
+    before: Option<&Node>,
+) -> Result<Pages, Error> {
     let old = match before.map(|node| &node.body) {
         Some(Body::File(pages)) => Some(pages),
         _ => None,

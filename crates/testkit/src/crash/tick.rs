@@ -4,15 +4,20 @@
 //! The times of a directory do not tell then that it changed again.
 
 use dovetail_time::Rng;
-use dovetail_vfs::{Attr, Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, XattrFlags};
+use dovetail_vfs::{
+    Attr, Caller, Error, FileSystem, Ino, NewNode, RenameFlags, SetAttr, XattrFlags,
+};
 
 use super::Mountable;
 use super::snapshot::Snapshot;
 use crate::{Recording, RecordingDevice, Survivors};
 
 /// All calls of this check have this one time.
-const CALLER: Caller =
-    Caller { uid: 0, gid: 0, now: dovetail_vfs::Timestamp { seconds: 1_700_000_000, nanoseconds: 0 } };
+const CALLER: Caller = Caller {
+    uid: 0,
+    gid: 0,
+    now: dovetail_vfs::Timestamp { seconds: 1_700_000_000, nanoseconds: 0 },
+};
 const FILE: NewNode = NewNode { mode: 0o100_644, rdev: (0, 0) };
 const DIRECTORY: NewNode = NewNode { mode: 0o040_755, rdev: (0, 0) };
 const FIFO: NewNode = NewNode { mode: 0o010_644, rdev: (0, 0) };
@@ -51,7 +56,9 @@ fn changes<F: FileSystem>() -> [(&'static str, bool, Change<F>); 16] {
             let changes = SetAttr { mode: Some(0o700), ..SetAttr::default() };
             fs.setattr(&CALLER, at.dir, &changes).map(drop)
         }),
-        ("setxattr", true, |fs, at| fs.setxattr(&CALLER, at.dir, b"user.a", b"value", XattrFlags::default())),
+        ("setxattr", true, |fs, at| {
+            fs.setxattr(&CALLER, at.dir, b"user.a", b"value", XattrFlags::default())
+        }),
         ("removexattr", true, |fs, at| fs.removexattr(&CALLER, at.dir, b"user.old")),
     ]
 }
@@ -126,7 +133,11 @@ fn prepare<F: FileSystem>(fs: &mut F) -> Result<There, Error> {
 }
 
 /// After a cut that loses all that was not flushed.
-fn survives<M: Mountable>(subject: &M, recording: &Recording, expected: &Snapshot) -> Result<(), String> {
+fn survives<M: Mountable>(
+    subject: &M,
+    recording: &Recording,
+    expected: &Snapshot,
+) -> Result<(), String> {
     let left = recording.image_at(recording.position(), Survivors::None, &mut Rng::new(0));
     let mut fs = subject.mount(RecordingDevice::new(left))?;
     let found = Snapshot::read(&mut fs).map_err(|error| error.to_string())?;

@@ -161,7 +161,10 @@ impl Medium {
                 }
             }
             Event::Discard { ranges } => {
-                for lba in ranges.iter().flat_map(|range| self.newest.discardable(*range)).collect::<Vec<_>>()
+                for lba in ranges
+                    .iter()
+                    .flat_map(|range| self.newest.discardable(*range))
+                    .collect::<Vec<_>>()
                 {
                     self.put(lba, Content::Empty, false);
                 }
@@ -238,7 +241,9 @@ mod tests {
 
     fn write(device: &mut impl BlockDevice, range: BlockRange, first: u64, fua: bool) {
         let data = Data::Patterns(Pattern::new(first));
-        device.submit(SimTime::ZERO, Command::Write { range, data, hints: Hints::default(), fua }).unwrap();
+        device
+            .submit(SimTime::ZERO, Command::Write { range, data, hints: Hints::default(), fua })
+            .unwrap();
     }
 
     fn flush(device: &mut impl BlockDevice) {
@@ -246,7 +251,12 @@ mod tests {
     }
 
     /// A random command to the device and to the model.
-    fn step(rng: &mut Rng, number: u64, device: &mut impl BlockDevice, model: &mut ReferenceDevice) {
+    fn step(
+        rng: &mut Rng,
+        number: u64,
+        device: &mut impl BlockDevice,
+        model: &mut ReferenceDevice,
+    ) {
         let start = rng.below(BLOCKS);
         let range = BlockRange::new(Lba(start), 1 + rng.below((BLOCKS - start).min(5)));
         match rng.below(11) {
@@ -310,7 +320,11 @@ mod tests {
         for (cut, model) in models.iter().enumerate() {
             let image = recording.image_at(cut, Survivors::All, &mut Rng::new(0));
             let found: Vec<_> = (0..BLOCKS).map(|lba| image.get(Lba(lba)).clone()).collect();
-            assert_eq!(model.check_read(BlockRange::new(Lba(0), BLOCKS), &found), Ok(()), "cut {cut}");
+            assert_eq!(
+                model.check_read(BlockRange::new(Lba(0), BLOCKS), &found),
+                Ok(()),
+                "cut {cut}"
+            );
         }
     }
 
@@ -325,8 +339,9 @@ mod tests {
         let mut rng = Rng::new(1);
         let mut states = |cut| {
             let images = (0..200).map(|_| recording.image_at(cut, Survivors::Random, &mut rng));
-            let mut states: Vec<_> =
-                images.map(|image| format!("{:?} {:?}", image.get(Lba(0)), image.get(Lba(1)))).collect();
+            let mut states: Vec<_> = images
+                .map(|image| format!("{:?} {:?}", image.get(Lba(0)), image.get(Lba(1))))
+                .collect();
             states.sort();
             states.dedup();
             states.len()
@@ -358,9 +373,10 @@ mod tests {
         let mut device = RecordingDevice::new(MemoryDevice::new(4));
         write(&mut device, BlockRange::new(Lba(2), 2), 10, false);
         let pair = |to, from| RemapPair { to: Lba(to), from: Lba(from) };
-        for (pair, when) in
-            [(pair(0, 2), RemapWhen::Held(BatchId(1))), (pair(1, 3), RemapWhen::WithHeld(BatchId(1)))]
-        {
+        for (pair, when) in [
+            (pair(0, 2), RemapWhen::Held(BatchId(1))),
+            (pair(1, 3), RemapWhen::WithHeld(BatchId(1))),
+        ] {
             device.submit(SimTime::ZERO, Command::Remap { pairs: &[pair], when }).unwrap();
         }
         let recording = device.recording();

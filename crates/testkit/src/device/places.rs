@@ -119,7 +119,12 @@ impl PlacesDevice {
         Ok(())
     }
 
-    fn write(&mut self, range: BlockRange, data: &Data<'_>, inode: Inode) -> Result<(), DeviceError> {
+    fn write(
+        &mut self,
+        range: BlockRange,
+        data: &Data<'_>,
+        inode: Inode,
+    ) -> Result<(), DeviceError> {
         self.check(range, data.blocks().unwrap_or(range.blocks))?;
         for (i, lba) in range.iter().enumerate() {
             let lba = self.name(lba);
@@ -150,10 +155,12 @@ impl PlacesDevice {
                 Answer::None
             }
             Devirtualize::Open => Answer::OpenBatch(self.open.clone()),
-            Devirtualize::Moved => Answer::Inodes(std::mem::take(&mut self.moved).into_iter().collect()),
-            Devirtualize::Held { range } => {
-                Answer::Addresses(self.held.range(range.start..range.end()).map(|(&lba, _)| lba).collect())
+            Devirtualize::Moved => {
+                Answer::Inodes(std::mem::take(&mut self.moved).into_iter().collect())
             }
+            Devirtualize::Held { range } => Answer::Addresses(
+                self.held.range(range.start..range.end()).map(|(&lba, _)| lba).collect(),
+            ),
         })
     }
 
@@ -162,7 +169,10 @@ impl PlacesDevice {
             return Err(DeviceError::RenamesOpen);
         }
         if renames.len() > MOST as usize {
-            return Err(DeviceError::RenamesTooMany { renames: renames.len() as u64, limit: MOST.into() });
+            return Err(DeviceError::RenamesTooMany {
+                renames: renames.len() as u64,
+                limit: MOST.into(),
+            });
         }
         let taken = |rename: &&Rename| rename.to.is_some_and(|to| self.held.contains_key(&to));
         if let Some(to) = renames.iter().find(taken).and_then(|rename| rename.to) {
@@ -173,7 +183,8 @@ impl PlacesDevice {
             let name = self.held.get(&rename.from).map(|block| self.name_of(block.place));
             rename.to = name.filter(|name| *name != rename.from && !self.held.contains_key(name));
         }
-        let executed: Vec<Rename> = renames.iter().filter(|rename| rename.to.is_some()).copied().collect();
+        let executed: Vec<Rename> =
+            renames.iter().filter(|rename| rename.to.is_some()).copied().collect();
         for &Rename { from, to } in &executed {
             if let (Some(to), Some(block)) = (to, self.held.remove(&from)) {
                 self.held.insert(to, block);
@@ -214,11 +225,15 @@ impl BlockDevice for PlacesDevice {
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
         match command {
             Command::Read { range, into } => self.read(range, into)?,
-            Command::Write { range, data, hints, fua: _ } => self.write(range, &data, hints.inode)?,
+            Command::Write { range, data, hints, fua: _ } => {
+                self.write(range, &data, hints.inode)?
+            }
             Command::Flush => {}
             Command::Discard { ranges } => self.discard(ranges),
             Command::Remap { .. } => return Err(DeviceError::Unsupported("remap")),
-            Command::Devirtualize(asked) => return Ok(Completion::with(at, self.devirtualize(asked)?)),
+            Command::Devirtualize(asked) => {
+                return Ok(Completion::with(at, self.devirtualize(asked)?));
+            }
             Command::Query(query) => return Err(query.unsupported()),
         }
         Ok(Completion::at(at))
@@ -247,7 +262,8 @@ mod tests {
     fn written() -> PlacesDevice {
         let mut device = PlacesDevice::new(64, 16, 1);
         let range = BlockRange::new(Lba(0), 8);
-        let (data, hints) = (Data::Patterns(Pattern::new(1)), Hints { inode: Inode(7), ..Hints::default() });
+        let (data, hints) =
+            (Data::Patterns(Pattern::new(1)), Hints { inode: Inode(7), ..Hints::default() });
         device.submit(SimTime::ZERO, Command::Write { range, data, hints, fua: false }).unwrap();
         device
     }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dovetail_block::{
-    BlockDevice, BlockRange, Command, Completion, Content, Data, DeviceError, DeviceInfo, MemoryDevice,
-    RemapPair, RemapWhen, SectorRange,
+    BlockDevice, BlockRange, Command, Completion, Content, Data, DeviceError, DeviceInfo,
+    MemoryDevice, RemapPair, RemapWhen, SectorRange,
 };
 use dovetail_time::{Rng, SimTime};
 

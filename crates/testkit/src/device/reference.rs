@@ -139,7 +139,10 @@ mod tests {
         model.write(Lba(3), pattern(2), false);
         assert!(model.clone().settle(Lba(3), &pattern(1)).is_ok(), "old");
         assert!(model.clone().settle(Lba(3), &pattern(2)).is_ok(), "new");
-        assert!(model.clone().settle(Lba(3), &Content::Empty).is_err(), "older than the last flush");
+        assert!(
+            model.clone().settle(Lba(3), &Content::Empty).is_err(),
+            "older than the last flush"
+        );
     }
 
     #[test]

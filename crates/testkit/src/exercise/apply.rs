@@ -70,7 +70,10 @@ impl<F: FileSystem> Subject<F> {
     /// # Errors
     /// A write error of the file system.
     pub fn release_all(&mut self) -> Result<(), Error> {
-        std::mem::take(&mut self.held).into_iter().flatten().try_for_each(|ino| self.fs.forget(ino, 1))
+        std::mem::take(&mut self.held)
+            .into_iter()
+            .flatten()
+            .try_for_each(|ino| self.fs.forget(ino, 1))
     }
 
     pub(super) fn perform(&mut self, caller: &Caller, op: &Op) -> Result<Answer, Error> {
@@ -78,8 +81,12 @@ impl<F: FileSystem> Subject<F> {
             Op::Hold { path, slot } => self.hold(path, *slot),
             Op::Release { slot } => self.release(*slot),
             Op::Create { .. } | Op::Symlink { .. } | Op::Link { .. } => self.add_name(caller, op),
-            Op::Unlink { .. } | Op::Rmdir { .. } | Op::Rename { .. } => self.change_name(caller, op),
-            Op::SetXattr { .. } | Op::GetXattr { .. } | Op::RemoveXattr { .. } => self.xattr(caller, op),
+            Op::Unlink { .. } | Op::Rmdir { .. } | Op::Rename { .. } => {
+                self.change_name(caller, op)
+            }
+            Op::SetXattr { .. } | Op::GetXattr { .. } | Op::RemoveXattr { .. } => {
+                self.xattr(caller, op)
+            }
             Op::List { target, chunk } => {
                 let dir = self.find(target)?;
                 listing::list(&mut self.fs, dir, *chunk)
@@ -224,11 +231,17 @@ impl<F: FileSystem> Subject<F> {
             found => found?,
         };
         if hole < offset || hole > size || data < offset || data > size {
-            return Ok(Answer::Wrong(format!("from {offset} of {size}: data at {data}, a hole at {hole}")));
+            return Ok(Answer::Wrong(format!(
+                "from {offset} of {size}: data at {data}, a hole at {hole}"
+            )));
         }
         let skipped = self.read(ino, offset, (data - offset).min(1 << 20) as usize)?;
         let zeros = skipped.iter().all(|&byte| byte == 0);
-        Ok(if zeros { Answer::Done } else { Answer::Wrong(format!("data before {data} was skipped")) })
+        Ok(if zeros {
+            Answer::Done
+        } else {
+            Answer::Wrong(format!("data before {data} was skipped"))
+        })
     }
 
     pub(crate) fn find(&mut self, target: &Target) -> Result<Ino, Error> {

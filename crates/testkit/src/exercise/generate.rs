@@ -150,9 +150,14 @@ impl Generator {
         let target = self.file();
         let (offset, len) = self.range();
         match self.rng.below(12) {
-            0..6 => Op::Write { target, offset, len: len as usize, fill: self.rng.below(256) as u8 },
+            0..6 => {
+                Op::Write { target, offset, len: len as usize, fill: self.rng.below(256) as u8 }
+            }
             6..8 => Op::Read { target, offset, len: len as usize },
-            8 => Op::SetAttr { target, changes: SetAttr { size: Some(offset + len), ..SetAttr::default() } },
+            8 => Op::SetAttr {
+                target,
+                changes: SetAttr { size: Some(offset + len), ..SetAttr::default() },
+            },
             9..11 => Op::Fallocate { target, how: self.fallocate(), offset, len },
             _ => Op::Seek { target, offset },
         }
@@ -193,7 +198,8 @@ impl Generator {
             _ => {
                 let len = self.pick(&[0, 1, 40, 150, 200, 1000, 3000, 5000]) as usize;
                 let fill = self.rng.below(256) as u8;
-                let flags = XattrFlags { create: self.rng.chance(0.2), replace: self.rng.chance(0.2) };
+                let flags =
+                    XattrFlags { create: self.rng.chance(0.2), replace: self.rng.chance(0.2) };
                 Op::SetXattr { target, name, len, fill, flags }
             }
         }
@@ -217,8 +223,10 @@ impl Generator {
     /// Adds to a large directory, or takes away.
     fn many_op(&mut self) -> Op {
         let number = self.rng.below(self.profile.many);
-        let path =
-            vec![b"many".to_vec(), format!("{number:0width$}", width = 1 + (number % 60) as usize).into()];
+        let path = vec![
+            b"many".to_vec(),
+            format!("{number:0width$}", width = 1 + (number % 60) as usize).into(),
+        ];
         match self.rng.below(10) {
             0 => Op::Create { path: path[..1].to_vec(), mode: 0o040_755, rdev: (0, 0) },
             1..7 => Op::Create { path, mode: 0o100_644, rdev: (0, 0) },
@@ -232,7 +240,9 @@ impl Generator {
         let target = self.target();
         match self.rng.below(6) {
             0 => Op::Readlink { target },
-            1 => Op::List { target: Target::Path(self.dir()), chunk: 1 + self.rng.below(5) as usize },
+            1 => {
+                Op::List { target: Target::Path(self.dir()), chunk: 1 + self.rng.below(5) as usize }
+            }
             2 => {
                 let (target, chunk) = (Target::Path(self.dir()), 1 + self.rng.below(4) as usize);
                 Op::ListDuring { target, chunk, between: Box::new(self.name_op()) }

@@ -65,7 +65,8 @@ pub fn compare_step<A: FileSystem, B: FileSystem>(
     if !trees {
         return Ok(());
     }
-    let expected = reference.tree().map_err(|error| format!("the reference cannot be read: {error}"))?;
+    let expected =
+        reference.tree().map_err(|error| format!("the reference cannot be read: {error}"))?;
     let found = other.tree().map_err(|error| format!("it cannot be read: {error}"))?;
     first_difference(&expected, &found).map_or(Ok(()), Err)
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use dovetail_time::{Rng, SimSpan, SimTime};
 use dovetail_vfs::{
-    Caller, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags, SetAttr, Timestamp, XattrFlags,
+    Caller, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags, SetAttr, Timestamp,
+    XattrFlags,
 };
 
 const CALLER: Caller =
@@ -139,7 +140,9 @@ impl<'a, F: FileSystem> Changes<'a, F> {
 
     fn create(&mut self, dir: Ino, mode: u16) {
         let name = vec![b'n'; 1 + self.rng.below(255) as usize];
-        let Ok(attr) = self.fs.create(&CALLER, dir, &name, &NewNode { mode, rdev: (0, 0) }) else { return };
+        let Ok(attr) = self.fs.create(&CALLER, dir, &name, &NewNode { mode, rdev: (0, 0) }) else {
+            return;
+        };
         self.names.push(Name { dir, name, ino: attr.ino, is_dir: attr.is_dir() });
         self.write(attr.ino);
     }
@@ -185,7 +188,8 @@ impl<'a, F: FileSystem> Changes<'a, F> {
     }
 
     fn rename(&mut self, from: &Name, dir: Ino, taken: &[u8]) {
-        let flags = RenameFlags { no_replace: self.rng.below(4) == 0, exchange: self.rng.below(4) == 0 };
+        let flags =
+            RenameFlags { no_replace: self.rng.below(4) == 0, exchange: self.rng.below(4) == 0 };
         let name = if self.rng.below(2) == 0 { taken } else { b"renamed" };
         let _ = self.fs.rename(&CALLER, (from.dir, &from.name), (dir, name), flags);
     }

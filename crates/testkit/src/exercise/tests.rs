@@ -39,7 +39,9 @@ fn spoiled(spoil: impl FnOnce(&mut Model, dovetail_vfs::Ino)) -> Option<String> 
     let step = |op| Step { caller: Caller::default(), op };
     let path = vec![b"a".to_vec()];
     for subject in [&mut one, &mut other] {
-        subject.apply(&step(Op::Create { path: path.clone(), mode: 0o100_644, rdev: (0, 0) })).unwrap();
+        subject
+            .apply(&step(Op::Create { path: path.clone(), mode: 0o100_644, rdev: (0, 0) }))
+            .unwrap();
         let target = Target::Path(path.clone());
         subject.apply(&step(Op::Write { target, offset: 9000, len: 10, fill: 3 })).unwrap();
     }

@@ -45,7 +45,10 @@ pub fn first_difference(expected: &Tree, found: &Tree) -> Option<String> {
 
 fn difference(path: &str, expected: &Entry, found: &Entry) -> String {
     if expected.attr != found.attr {
-        return format!("attributes of {path}: {}", fields_that_differ(&expected.attr, &found.attr));
+        return format!(
+            "attributes of {path}: {}",
+            fields_that_differ(&expected.attr, &found.attr)
+        );
     }
     if expected.pages != found.pages {
         let all: BTreeSet<_> = expected.pages.keys().chain(found.pages.keys()).collect();
@@ -60,8 +63,8 @@ fn fields_that_differ(expected: &impl Debug, found: &impl Debug) -> String {
     let (expected, found) = (format!("{expected:#?}"), format!("{found:#?}"));
     let shown = |line: &str| line.trim().trim_end_matches(',').to_string();
     let pairs = expected.lines().zip(found.lines()).filter(|(expected, found)| expected != found);
-    let named =
-        pairs.map(|(expected, found)| format!("expected {}, found {}", shown(expected), shown(found)));
+    let named = pairs
+        .map(|(expected, found)| format!("expected {}, found {}", shown(expected), shown(found)));
     named.collect::<Vec<_>>().join("; ")
 }
 
@@ -92,7 +95,8 @@ impl<F: FileSystem> Reader<'_, F> {
         let pages = if is(S_IFREG) { self.pages(&attr)? } else { BTreeMap::new() };
         let target = if is(S_IFLNK) { self.fs.readlink(ino)? } else { Vec::new() };
         let xattrs = self.xattrs(ino)?;
-        self.tree.insert(path.clone(), Entry { attr: comparable(attr), same_as, pages, target, xattrs });
+        self.tree
+            .insert(path.clone(), Entry { attr: comparable(attr), same_as, pages, target, xattrs });
         if attr.is_dir() && first_time { self.add_children(&path, ino) } else { Ok(()) }
     }
 
@@ -107,7 +111,8 @@ impl<F: FileSystem> Reader<'_, F> {
             let shown = format!("{}/{}", path.trim_end_matches('/'), name.escape_ascii());
             let attr = self.fs.lookup(dir, &name)?;
             if attr.ino != ino || attr.kind() != kind {
-                let wrong = format!("{shown} is listed as {ino:?} of type {kind:o}, and is {attr:?}");
+                let wrong =
+                    format!("{shown} is listed as {ino:?} of type {kind:o}, and is {attr:?}");
                 return Err(Error::Corrupt(wrong));
             }
             if name != b"." && name != b".." {

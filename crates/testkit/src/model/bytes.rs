@@ -97,7 +97,8 @@ impl Bytes {
         for (&index, page) in touched {
             let first = index * PAGE;
             if let Some(page) = page {
-                page[start.saturating_sub(first) as usize..(end - first).min(PAGE) as usize].fill(0);
+                page[start.saturating_sub(first) as usize..(end - first).min(PAGE) as usize]
+                    .fill(0);
             }
         }
     }

@@ -19,7 +19,12 @@ pub(super) struct Directory {
 
 impl Directory {
     pub(super) fn new(parent: Ino) -> Self {
-        Self { parent, entries: BTreeMap::new(), by_cookie: BTreeMap::new(), last_cookie: AFTER_DOTS }
+        Self {
+            parent,
+            entries: BTreeMap::new(),
+            by_cookie: BTreeMap::new(),
+            last_cookie: AFTER_DOTS,
+        }
     }
 
     pub(super) fn parent(&self) -> Ino {

@@ -2,8 +2,8 @@
 
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags, SetAttr, StatFs,
-    XattrFlags,
+    Attr, Caller, DirEntry, Error, Fallocate, FileSystem, Ino, Moment, NewNode, RenameFlags,
+    SetAttr, StatFs, XattrFlags,
 };
 
 use super::directory::{AFTER_DOT, AFTER_DOTS};
@@ -68,11 +68,23 @@ impl FileSystem for Model {
         }
     }
 
-    fn create(&mut self, caller: &Caller, dir: Ino, name: &[u8], node: &NewNode) -> Result<Attr, Error> {
+    fn create(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        node: &NewNode,
+    ) -> Result<Attr, Error> {
         self.make(caller, dir, name, node)
     }
 
-    fn symlink(&mut self, caller: &Caller, dir: Ino, name: &[u8], target: &[u8]) -> Result<Attr, Error> {
+    fn symlink(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<Attr, Error> {
         self.make_symlink(caller, dir, name, target)
     }
 
@@ -149,7 +161,9 @@ impl FileSystem for Model {
             Fallocate::PunchHole => file.punch(offset, end),
             Fallocate::ZeroRange { .. } => file.zero_range(offset, end),
         }
-        if let Fallocate::Reserve { keep_size: false } | Fallocate::ZeroRange { keep_size: false } = how {
+        if let Fallocate::Reserve { keep_size: false } | Fallocate::ZeroRange { keep_size: false } =
+            how
+        {
             file.grow(end);
         }
         node.modified(caller.now);

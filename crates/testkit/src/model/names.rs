@@ -70,7 +70,14 @@ impl Model {
         self.add(caller, dir, name, S_IFLNK | 0o777, Body::Symlink(target.to_vec()))
     }
 
-    fn add(&mut self, caller: &Caller, dir: Ino, name: &[u8], mode: u16, body: Body) -> Result<Attr, Error> {
+    fn add(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+        mode: u16,
+        body: Body,
+    ) -> Result<Attr, Error> {
         self.check_free(dir, name)?;
         let parent = self.node(dir)?.attr;
         let inherits = parent.mode & S_ISGID != 0;
@@ -145,7 +152,12 @@ impl Model {
         Ok(self.node(ino)?.shown())
     }
 
-    pub(super) fn remove_file(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn remove_file(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<(), Error> {
         let ino = self.find(dir, name)?;
         if self.node(ino)?.is_dir() {
             return Err(Error::IsADirectory);
@@ -154,7 +166,12 @@ impl Model {
         self.lose_name(caller, ino)
     }
 
-    pub(super) fn remove_directory(&mut self, caller: &Caller, dir: Ino, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn remove_directory(
+        &mut self,
+        caller: &Caller,
+        dir: Ino,
+        name: &[u8],
+    ) -> Result<(), Error> {
         match name {
             b"." => return Err(Error::Invalid("\".\" cannot be removed")),
             b".." => return Err(Error::NotEmpty),

@@ -144,7 +144,10 @@ fn a_listing_goes_on_where_it_stopped() {
         new(&mut model, ROOT, name, S_IFREG | 0o644);
     }
     let first = names(&mut model, ROOT, 0, 4);
-    assert_eq!(first.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), [".", "..", "a", "b"]);
+    assert_eq!(
+        first.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        [".", "..", "a", "b"]
+    );
     model.unlink(&at(3), ROOT, b"b").unwrap();
     model.unlink(&at(3), ROOT, b"a").unwrap();
     new(&mut model, ROOT, "a", S_IFREG | 0o644);
@@ -154,12 +157,14 @@ fn a_listing_goes_on_where_it_stopped() {
 
 #[test]
 fn extended_attributes_have_flags_and_limits() {
-    let mut model = Model::new(Limits { xattr_value: 20, xattr_total: 40, ..Limits::default() }, &at(1));
+    let mut model =
+        Model::new(Limits { xattr_value: 20, xattr_total: 40, ..Limits::default() }, &at(1));
     let flags = XattrFlags::default();
     let create = XattrFlags { create: true, ..flags };
     let replace = XattrFlags { replace: true, ..flags };
-    let mut set =
-        |name: &str, value: &[u8], flags| model.setxattr(&at(2), ROOT, name.as_bytes(), value, flags);
+    let mut set = |name: &str, value: &[u8], flags| {
+        model.setxattr(&at(2), ROOT, name.as_bytes(), value, flags)
+    };
     assert_eq!(set("user.a", b"1", replace), Err(Error::NoAttribute));
     assert_eq!(set("user.a", b"1", create), Ok(()));
     assert_eq!(set("user.a", b"2", create), Err(Error::Exists));

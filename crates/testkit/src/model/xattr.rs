@@ -56,7 +56,8 @@ impl Model {
             _ => {}
         }
         let others = node.xattrs.iter().filter(|(other, _)| other.as_slice() != name);
-        let taken: usize = others.map(|(other, value)| room(other, value, limits.xattr_layout)).sum();
+        let taken: usize =
+            others.map(|(other, value)| room(other, value, limits.xattr_layout)).sum();
         if taken + room(name, value, limits.xattr_layout) > limits.xattr_total {
             return Err(Error::NoSpace);
         }
@@ -65,7 +66,12 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn remove_xattr(&mut self, caller: &Caller, ino: Ino, name: &[u8]) -> Result<(), Error> {
+    pub(super) fn remove_xattr(
+        &mut self,
+        caller: &Caller,
+        ino: Ino,
+        name: &[u8],
+    ) -> Result<(), Error> {
         let node = self.node_mut(ino)?;
         stored_name(name)?;
         node.xattrs.remove(name).ok_or(Error::NoAttribute)?;

@@ -79,7 +79,9 @@ impl Dots {
         I: Display,
         F: Error + 'static,
     {
-        let Some(which) = [&b"."[..], b".."].iter().position(|dots| *dots == name) else { return Ok(()) };
+        let Some(which) = [&b"."[..], b".."].iter().position(|dots| *dots == name) else {
+            return Ok(());
+        };
         if std::mem::replace(&mut self.0[which], true) {
             return Err(Corrupt::FurtherDot { dir, name: crate::shown(name) });
         }

@@ -127,7 +127,11 @@ pub trait Names {
     /// [`Error::IsADirectory`]; as [`Self::entry_of`].
     fn entry_to_unlink(&mut self, dir: Self::Ino, name: &[u8]) -> Result<Self::Entry, Error> {
         let entry = self.entry_of(dir, name)?;
-        if self.is_directory(Self::target_of(&entry))? { Err(Error::IsADirectory) } else { Ok(entry) }
+        if self.is_directory(Self::target_of(&entry))? {
+            Err(Error::IsADirectory)
+        } else {
+            Ok(entry)
+        }
     }
 
     /// The entry of a directory that is to be removed.

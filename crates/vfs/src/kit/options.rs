@@ -57,7 +57,8 @@ impl<O> Valued<O> {
             }
             Values::Parsed(set) => set(options, value),
         };
-        let refused = || OptionError::Value { name: self.name, value: value.into(), allowed: self.allowed };
+        let refused =
+            || OptionError::Value { name: self.name, value: value.into(), allowed: self.allowed };
         if is_taken { Ok(()) } else { Err(refused()) }
     }
 }
@@ -112,7 +113,9 @@ impl<O: Default> OptionTable<O> {
     /// Every option that is taken, as it is given; values that are no words are left out.
     pub fn accepted(&self) -> Vec<String> {
         let words = self.valued.iter().flat_map(|valued| match valued.values {
-            Values::Words(words) => words.iter().map(|word| format!("{}={}", valued.name, word.0)).collect(),
+            Values::Words(words) => {
+                words.iter().map(|word| format!("{}={}", valued.name, word.0)).collect()
+            }
             Values::Parsed(_) => Vec::new(),
         });
         let plain = self.flags.iter().map(|flag| flag.0).chain(self.without_effect.iter().copied());
@@ -144,7 +147,9 @@ mod tests {
             Valued {
                 name: "interval",
                 allowed: "a number",
-                values: Values::Parsed(|s, value| value.parse().map(|number| s.interval = number).is_ok()),
+                values: Values::Parsed(|s, value| {
+                    value.parse().map(|number| s.interval = number).is_ok()
+                }),
             },
         ],
         without_effect: &["acl"],
@@ -160,10 +165,20 @@ mod tests {
     #[test]
     fn what_is_refused_is_named() {
         let says = |list| TABLE.parse(list).unwrap_err().to_string();
-        let unknown =
-            |option| format!("there is no mount option {option:?} for a test; a page lists those there are");
-        assert_eq!(["quota", "discard=1", "acl="].map(says), ["quota", "discard=1", "acl="].map(unknown));
-        assert_eq!(says("mode=three"), "mount option \"mode\" cannot be \"three\": allowed is one or two");
-        assert_eq!(says("interval"), "mount option \"interval\" cannot be \"\": allowed is a number");
+        let unknown = |option| {
+            format!("there is no mount option {option:?} for a test; a page lists those there are")
+        };
+        assert_eq!(
+            ["quota", "discard=1", "acl="].map(says),
+            ["quota", "discard=1", "acl="].map(unknown)
+        );
+        assert_eq!(
+            says("mode=three"),
+            "mount option \"mode\" cannot be \"three\": allowed is one or two"
+        );
+        assert_eq!(
+            says("interval"),
+            "mount option \"interval\" cannot be \"\": allowed is a number"
+        );
     }
 }

@@ -72,7 +72,8 @@ pub trait VolumeTree {
     ///
     /// # Errors
     /// A damaged directory or inode.
-    fn child(&mut self, dir: &Self::Inode, name: &[u8]) -> Result<Option<Self::Inode>, Self::Error>;
+    fn child(&mut self, dir: &Self::Inode, name: &[u8])
+    -> Result<Option<Self::Inode>, Self::Error>;
 
     /// The target of a symbolic link.
     ///
@@ -91,7 +92,12 @@ pub trait VolumeTree {
     ///
     /// # Errors
     /// Damage; the device.
-    fn read_at(&mut self, file: &Self::Inode, offset: u64, into: &mut [u8]) -> Result<usize, Self::Error>;
+    fn read_at(
+        &mut self,
+        file: &Self::Inode,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, Self::Error>;
 
     /// The first byte at or after `offset` that is data; the end of the file if there is none.
     ///

@@ -74,7 +74,8 @@ impl<'a> WriteData<'a> {
     /// The write in pieces of at most `most` bytes (a page at least), each with the byte of the
     /// file where it begins. A piece ends at the end of a page.
     pub fn pieces(self, offset: u64, most: u64) -> impl Iterator<Item = (u64, Self)> {
-        let (end, most) = (offset.saturating_add(self.len()), (most / BLOCK_SIZE).max(1) * BLOCK_SIZE);
+        let (end, most) =
+            (offset.saturating_add(self.len()), (most / BLOCK_SIZE).max(1) * BLOCK_SIZE);
         let mut next = Some(offset);
         std::iter::from_fn(move || {
             let from = next?;
@@ -129,13 +130,18 @@ mod tests {
     use dovetail_block::Pattern;
 
     fn shape(data: WriteData<'_>, offset: u64, size: u64) -> Vec<(u64, usize, usize, bool)> {
-        data.pages(offset).map(|page| (page.index, page.start, page.len, page.keeps_bytes(size))).collect()
+        data.pages(offset)
+            .map(|page| (page.index, page.start, page.len, page.keeps_bytes(size)))
+            .collect()
     }
 
     #[test]
     fn bytes_and_names_are_cut_alike() {
-        let (bytes, names) = (vec![7; 9000], [1, 2, 3, 4].map(|n| Content::Pattern(Pattern::new(n))));
-        for (offset, len) in [(0, 4096), (0, 100), (100, 50), (100, 8192), (4096, 5000), (4000, 9000)] {
+        let (bytes, names) =
+            (vec![7; 9000], [1, 2, 3, 4].map(|n| Content::Pattern(Pattern::new(n))));
+        for (offset, len) in
+            [(0, 4096), (0, 100), (100, 50), (100, 8192), (4096, 5000), (4000, 9000)]
+        {
             let named = WriteData::Named { len, contents: &names };
             let carried = WriteData::Bytes(&bytes[..len as usize]);
             for size in [0, 100, 4096, 5000, 1 << 20] {
@@ -166,15 +172,24 @@ mod tests {
     #[test]
     fn pieces_are_the_same_pages() {
         let names: Vec<Content> = (0..10).map(|n| Content::Pattern(Pattern::new(n))).collect();
-        for data in [WriteData::Bytes(&[7; 30_000]), WriteData::Named { len: 30_000, contents: &names }] {
+        for data in
+            [WriteData::Bytes(&[7; 30_000]), WriteData::Named { len: 30_000, contents: &names }]
+        {
             for (offset, most) in [(0, 4096), (5, 8192), (4095, 1), (100, 1 << 20)] {
-                let whole: Vec<String> = data.pages(offset).map(|page| format!("{page:?}")).collect();
+                let whole: Vec<String> =
+                    data.pages(offset).map(|page| format!("{page:?}")).collect();
                 let pieces = data.pieces(offset, most);
-                let cut: Vec<String> =
-                    pieces.flat_map(|(at, piece)| piece.pages(at)).map(|page| format!("{page:?}")).collect();
+                let cut: Vec<String> = pieces
+                    .flat_map(|(at, piece)| piece.pages(at))
+                    .map(|page| format!("{page:?}"))
+                    .collect();
                 assert_eq!(whole, cut, "at {offset}, {most} at a time");
             }
         }
-        assert_eq!(WriteData::Bytes(&[]).pieces(5, 4096).count(), 1, "an empty write is a call, too");
+        assert_eq!(
+            WriteData::Bytes(&[]).pieces(5, 4096).count(),
+            1,
+            "an empty write is a call, too"
+        );
     }
 }

@@ -62,7 +62,9 @@ pub enum XattrRefused {
 impl From<XattrRefused> for Error {
     fn from(refused: XattrRefused) -> Self {
         match refused {
-            XattrRefused::NameSpace => Self::Unsupported("this name space of extended attributes".into()),
+            XattrRefused::NameSpace => {
+                Self::Unsupported("this name space of extended attributes".into())
+            }
             XattrRefused::Acl => Self::Invalid("the value is no access control list"),
         }
     }

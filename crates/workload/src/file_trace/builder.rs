@@ -101,7 +101,8 @@ impl Builder {
 
     fn call(&mut self, logged: LoggedCall) -> Result<(), Bad> {
         let id = logged.file;
-        let file = *self.ids.get(&id).ok_or_else(|| Bad::new("the number of a file", &id.to_string()))?;
+        let file =
+            *self.ids.get(&id).ok_or_else(|| Bad::new("the number of a file", &id.to_string()))?;
         let call = self.as_call(file, logged)?;
         let begin_us = *self.begin_us.get_or_insert(logged.start_us);
         let next = self.threads.len();
@@ -123,7 +124,9 @@ impl Builder {
     fn as_call(&self, file: FileId, logged: LoggedCall) -> Result<Call, Bad> {
         let len = logged.bytes;
         Ok(match (logged.op, logged.offset) {
-            (LoggedOp::Read, offset) => Call::Read { file, offset: offset.unwrap_or(0), len, direct: false },
+            (LoggedOp::Read, offset) => {
+                Call::Read { file, offset: offset.unwrap_or(0), len, direct: false }
+            }
             (LoggedOp::Write, Some(offset)) => {
                 if offset + len > self.files[file.0 as usize].bytes {
                     let found = format!("{offset} + {len}");

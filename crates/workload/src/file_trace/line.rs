@@ -3,7 +3,8 @@
 
 use crate::trace::{Bad, number};
 
-const CALL: &str = "'START THREAD OP FILE OFFSET BYTES DURATION' with tabs between, or 'F ID BYTES NAME'";
+const CALL: &str =
+    "'START THREAD OP FILE OFFSET BYTES DURATION' with tabs between, or 'F ID BYTES NAME'";
 /// Bytes of a file, and how far a call may reach: 1 PiB. Assumed; beyond any file system's limit
 /// here.
 const BYTES_MAX: u64 = 1 << 50;
@@ -70,7 +71,10 @@ pub(super) fn parse(line: &str) -> Result<Option<Line<'_>>, Bad> {
                 bytes: at_most(bytes, BYTES_MAX, "a number of bytes")?,
                 duration_us: at_most(duration, MICROSECONDS_MAX, "a duration in microseconds")?,
             };
-            checked(call).map(Line::Call).map(Some).ok_or_else(|| Bad::new("a read with an offset", line))
+            checked(call)
+                .map(Line::Call)
+                .map(Some)
+                .ok_or_else(|| Bad::new("a read with an offset", line))
         }
         _ => Err(Bad::new(CALL, line)),
     }
@@ -86,11 +90,17 @@ fn file<'a>(id: &str, bytes: &str, name: &'a str) -> Result<Line<'a>, Bad> {
 }
 
 fn offset(text: &str) -> Result<Option<u64>, Bad> {
-    if text == "-1" { Ok(None) } else { at_most(text, BYTES_MAX, "an offset in bytes, or -1").map(Some) }
+    if text == "-1" {
+        Ok(None)
+    } else {
+        at_most(text, BYTES_MAX, "an offset in bytes, or -1").map(Some)
+    }
 }
 
 fn at_most(text: &str, most: u64, expected: &'static str) -> Result<u64, Bad> {
-    Some(number(text, expected)?).filter(|value| *value <= most).ok_or_else(|| Bad::new(expected, text))
+    Some(number(text, expected)?)
+        .filter(|value| *value <= most)
+        .ok_or_else(|| Bad::new(expected, text))
 }
 
 /// Only what writes can go behind the end.
@@ -125,10 +135,19 @@ mod tests {
     #[test]
     fn bad_lines_say_what_was_expected() {
         for (line, message) in [
-            ("1\t2\tx\t0\t0\t1\t1", "expected r, w, d (fdatasync), s (fsync) or a (fallocate), found 'x'"),
-            ("1\t2\tr\t0\t-1\t1\t1", "expected a read with an offset, found '1\\t2\\tr\\t0\\t-1\\t1\\t1'"),
+            (
+                "1\t2\tx\t0\t0\t1\t1",
+                "expected r, w, d (fdatasync), s (fsync) or a (fallocate), found 'x'",
+            ),
+            (
+                "1\t2\tr\t0\t-1\t1\t1",
+                "expected a read with an offset, found '1\\t2\\tr\\t0\\t-1\\t1\\t1'",
+            ),
             ("1\t2\tr\t0\t-2\t1\t1", "expected an offset in bytes, or -1, found '-2'"),
-            ("1\t2\tw\t0\t0\t2251799813685248\t1", "expected a number of bytes, found '2251799813685248'"),
+            (
+                "1\t2\tw\t0\t0\t2251799813685248\t1",
+                "expected a number of bytes, found '2251799813685248'",
+            ),
             (
                 "F\t1\t2\t../a",
                 "expected a path below the root of the file system, without . and .., found '../a'",

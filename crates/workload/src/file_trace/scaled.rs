@@ -40,12 +40,18 @@ impl Sizes {
             (offset % size).min(size.saturating_sub(len))
         };
         match call {
-            Call::Read { file, offset, len, direct } => {
-                Call::Read { file, offset: fold(offset, len, self.of(file.0 as usize)), len, direct }
-            }
-            Call::Write { file, offset, len, direct } => {
-                Call::Write { file, offset: fold(offset, len, self.of(file.0 as usize)), len, direct }
-            }
+            Call::Read { file, offset, len, direct } => Call::Read {
+                file,
+                offset: fold(offset, len, self.of(file.0 as usize)),
+                len,
+                direct,
+            },
+            Call::Write { file, offset, len, direct } => Call::Write {
+                file,
+                offset: fold(offset, len, self.of(file.0 as usize)),
+                len,
+                direct,
+            },
             Call::Allocate { file, len, keep_size } => {
                 Call::Allocate { file, len: len.min(self.of(file.0 as usize)), keep_size }
             }

@@ -80,7 +80,8 @@ impl FileTraceWorkload {
             call: sizes.fold(recorded.call),
             ..*recorded
         };
-        let threads = trace.threads.iter().map(|calls| Thread::new(calls.iter().map(call).collect()));
+        let threads =
+            trace.threads.iter().map(|calls| Thread::new(calls.iter().map(call).collect()));
         Ok(Self {
             job: trace.name().into(),
             paths: trace.files.iter().map(|file| file.path.clone()).collect(),

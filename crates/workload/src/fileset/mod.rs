@@ -122,7 +122,8 @@ impl FileSet {
             return Err(FileSetError::TooMany { most: MOST_FILES });
         }
         let size = |number: u64| each.min(bytes - number * each);
-        let file = |number| GeneratedFile { path: format!("{root}/f{number}").into(), size: size(number) };
+        let file =
+            |number| GeneratedFile { path: format!("{root}/f{number}").into(), size: size(number) };
         let files: Vec<_> = (0..count).map(file).collect();
         Ok(Self { lay_out: lay_out(&files), files, synced: false })
     }
@@ -169,7 +170,9 @@ impl Workload for FileSet {
     }
 
     fn prepare(&mut self) -> Option<Call> {
-        self.lay_out.next().or_else(|| (!std::mem::replace(&mut self.synced, true)).then_some(Call::SyncAll))
+        self.lay_out
+            .next()
+            .or_else(|| (!std::mem::replace(&mut self.synced, true)).then_some(Call::SyncAll))
     }
 
     fn next(&mut self, _: ThreadId, _: SimTime) -> Step {

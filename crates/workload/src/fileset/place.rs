@@ -48,7 +48,10 @@ impl Places {
             directories.push(directory as u32);
             weights.push(sizes.draw(rng) as f64);
         }
-        Self { depth: poisson(model.depth, deepest + 1), levels: levels.into_iter().map(level).collect() }
+        Self {
+            depth: poisson(model.depth, deepest + 1),
+            levels: levels.into_iter().map(level).collect(),
+        }
     }
 
     /// The directory of the next file.
@@ -61,7 +64,10 @@ impl Places {
 /// A level whose directories would all be empty spreads evenly.
 fn level((directories, weights): (Vec<u32>, Vec<f64>)) -> (Vec<u32>, Cumulative) {
     let empty = weights.iter().all(|&weight| weight == 0.0);
-    (directories, Cumulative::new(weights.into_iter().map(|weight| if empty { 1.0 } else { weight })))
+    (
+        directories,
+        Cumulative::new(weights.into_iter().map(|weight| if empty { 1.0 } else { weight })),
+    )
 }
 
 /// Probabilities of the depths 1 to `deepest`, up to a factor.

@@ -53,8 +53,12 @@ impl SizeModel {
             ("k", self.k, (0.1, 10.0), "0.1 to 10"),
             ("xm", self.xm, (1.0, 1e15), "1 to 1e15 bytes"),
         ];
-        let wrong = figures.into_iter().find(|(_, value, (least, most), _)| !(least..=most).contains(&value));
-        wrong.map_or(Ok(()), |(key, value, _, allowed)| Err(FileSetError::Value { key, value, allowed }))
+        let wrong = figures
+            .into_iter()
+            .find(|(_, value, (least, most), _)| !(least..=most).contains(&value));
+        wrong.map_or(Ok(()), |(key, value, _, allowed)| {
+            Err(FileSetError::Value { key, value, allowed })
+        })
     }
 
     fn draw(&self, rng: &mut Rng) -> u64 {
@@ -70,8 +74,12 @@ impl SizeModel {
 /// The sizes of a set.
 pub(super) fn draw(config: &FileSetConfig, rng: &mut Rng) -> Result<Vec<u64>, FileSetError> {
     match config.amount {
-        Amount::Files(count) if count > MOST_FILES => Err(FileSetError::TooMany { most: MOST_FILES }),
-        Amount::Files(count) => Ok((0..count).map(|_| below(config, config.largest(), rng)).collect()),
+        Amount::Files(count) if count > MOST_FILES => {
+            Err(FileSetError::TooMany { most: MOST_FILES })
+        }
+        Amount::Files(count) => {
+            Ok((0..count).map(|_| below(config, config.largest(), rng)).collect())
+        }
         Amount::Bytes(bytes) => fill(config, bytes, rng),
     }
 }
@@ -122,10 +130,14 @@ mod tests {
     fn sizes_follow_the_paper() {
         let config = FileSetConfig::new(Amount::Files(200_000));
         let sizes = draw(&config, &mut Rng::new(1)).unwrap();
-        let (found, most) = (distance(&config.sizes, &sizes, config.largest()), critical(sizes.len()));
+        let (found, most) =
+            (distance(&config.sizes, &sizes, config.largest()), critical(sizes.len()));
         assert!(found < most, "{found} of {most}");
         let other = SizeModel { sigma: 2.5, ..config.sizes };
-        assert!(distance(&other, &sizes, config.largest()) > most, "the test would not see another sigma");
+        assert!(
+            distance(&other, &sizes, config.largest()) > most,
+            "the test would not see another sigma"
+        );
     }
 
     #[test]

@@ -33,8 +33,12 @@ impl TreeModel {
             ("degree", self.degree, (1.0, 10.0), "1 to 10"),
             ("offset", self.offset, (0.1, 100.0), "0.1 to 100"),
         ];
-        let wrong = figures.into_iter().find(|(_, value, (least, most), _)| !(least..=most).contains(&value));
-        wrong.map_or(Ok(()), |(key, value, _, allowed)| Err(FileSetError::Value { key, value, allowed }))
+        let wrong = figures
+            .into_iter()
+            .find(|(_, value, (least, most), _)| !(least..=most).contains(&value));
+        wrong.map_or(Ok(()), |(key, value, _, allowed)| {
+            Err(FileSetError::Value { key, value, allowed })
+        })
     }
 
     /// Directories for so many files, the root among them.
@@ -94,7 +98,10 @@ mod tests {
         let mut theory = 3.0 / 5.0;
         for count in 0..4 {
             let share = children.iter().filter(|&&c| c == count).count() as f64 / 50_000.0;
-            assert!((share - theory).abs() < 0.01, "{count} subdirectories: {share}, {theory} in theory");
+            assert!(
+                (share - theory).abs() < 0.01,
+                "{count} subdirectories: {share}, {theory} in theory"
+            );
             theory *= f64::from(count + 2) / f64::from(count + 6);
         }
     }

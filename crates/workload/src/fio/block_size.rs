@@ -7,7 +7,8 @@ use super::value::{Expected, Value};
 /// fio's own limit of `bssplit`.
 const SPLITS_MAX: usize = 64;
 
-const SPLIT: Expected = "up to 64 pairs such as 4k/60:64k/40, percentages no more than 100 together";
+const SPLIT: Expected =
+    "up to 64 pairs such as 4k/60:64k/40, percentages no more than 100 together";
 
 /// The block sizes of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +30,11 @@ impl BlockSizes {
 
     /// `4k/50:64k/:8k`: percentages left empty share what is left evenly.
     pub(super) fn parse_split(value: Value<'_>) -> Result<Self, Expected> {
-        let entries: Vec<(u64, Option<u64>)> =
-            value.text.split(':').map(|part| split_entry(value.part(part))).collect::<Result<_, _>>()?;
+        let entries: Vec<(u64, Option<u64>)> = value
+            .text
+            .split(':')
+            .map(|part| split_entry(value.part(part)))
+            .collect::<Result<_, _>>()?;
         let given: u64 = entries.iter().filter_map(|(_, percent)| *percent).sum();
         if entries.len() > SPLITS_MAX || given > 100 {
             return Err(SPLIT);
@@ -41,7 +45,10 @@ impl BlockSizes {
         Ok(Self {
             min: sizes().min().ok_or(SPLIT)?,
             max: sizes().max().ok_or(SPLIT)?,
-            splits: entries.iter().map(|(size, percent)| (*size, percent.unwrap_or(share))).collect(),
+            splits: entries
+                .iter()
+                .map(|(size, percent)| (*size, percent.unwrap_or(share)))
+                .collect(),
         })
     }
 
@@ -58,7 +65,11 @@ impl BlockSizes {
         if room < self.min {
             return None;
         }
-        let size = if self.splits.is_empty() { self.draw_between(rng) } else { self.draw_split(room, rng) };
+        let size = if self.splits.is_empty() {
+            self.draw_between(rng)
+        } else {
+            self.draw_split(room, rng)
+        };
         let size = if unaligned { size } else { size - size % self.min };
         // fio draws again until one fits; the tail of a file takes the smallest here.
         Some(if size <= room { size } else { self.min })
@@ -117,8 +128,9 @@ mod tests {
     fn sizes_come_as_often_as_asked() {
         let sizes = split("4k/20:8k/30:64k/50").unwrap();
         let mut rng = Rng::new(1);
-        let mut count =
-            |size| (0..10_000).filter(|_| sizes.draw(1 << 20, false, &mut rng) == Some(size)).count();
+        let mut count = |size| {
+            (0..10_000).filter(|_| sizes.draw(1 << 20, false, &mut rng) == Some(size)).count()
+        };
         assert!((1_800..2_200).contains(&count(4096)));
         assert!((4_800..5_200).contains(&count(65536)));
     }

@@ -13,9 +13,10 @@ pub(super) fn check(file: &JobFile) -> Result<(), FioError> {
     for job in &file.jobs {
         threads += job.settings.numjobs;
         if threads > THREADS_MAX {
-            return Err(
-                file.job_error(job, format!("is the one too many: {THREADS_MAX} threads are the most"))
-            );
+            return Err(file.job_error(
+                job,
+                format!("is the one too many: {THREADS_MAX} threads are the most"),
+            ));
         }
         match problem(job) {
             Some(problem) => return Err(file.job_error(job, problem)),
@@ -49,7 +50,8 @@ fn direct_is_aligned(job: &Job) -> bool {
     };
     let blocks = settings.directions().all(|direction| {
         let sizes = &settings.blocks[direction.index()];
-        sizes.min.is_multiple_of(DIRECT_BYTES) && settings.align_of(direction).is_multiple_of(DIRECT_BYTES)
+        sizes.min.is_multiple_of(DIRECT_BYTES)
+            && settings.align_of(direction).is_multiple_of(DIRECT_BYTES)
     });
     let stepping = settings.skip() % DIRECT_BYTES as i64 == 0
         && (!settings.unaligned || settings.blocks.iter().all(|b| b.is_fixed()));

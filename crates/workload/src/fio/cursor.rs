@@ -75,7 +75,11 @@ impl Cursor {
     }
 
     /// The next place; `None` if the file is done.
-    pub(super) fn next(&mut self, direction: Direction, context: &mut Context<'_>) -> Option<Target> {
+    pub(super) fn next(
+        &mut self,
+        direction: Direction,
+        context: &mut Context<'_>,
+    ) -> Option<Target> {
         let trimmed = direction == Direction::Write && context.settings.pattern.is_trim_write();
         let (place, len) = if trimmed && context.settings.pattern.random {
             self.after_trim()?
@@ -98,7 +102,8 @@ impl Cursor {
     fn after_trim(&self) -> Option<(Place, u64)> {
         let trim = Direction::Trim.index();
         let start = self.last_start[trim]?;
-        let place = Place { offset: start - self.region.start, random: true, again: true, wrapped: false };
+        let place =
+            Place { offset: start - self.region.start, random: true, again: true, wrapped: false };
         Some((place, self.last_end[trim] - start))
     }
 
@@ -112,7 +117,8 @@ impl Cursor {
             let random = share == 100 || context.streams.random_share.below(100) < u64::from(share);
             if random { self.random(direction, context) } else { self.follow(direction, context) }
         } else if settings.identical {
-            let offset = self.last_start[direction.index()].map_or(0, |start| start - self.region.start);
+            let offset =
+                self.last_start[direction.index()].map_or(0, |start| start - self.region.start);
             Some(Place { offset, random: false, again: true, wrapped: false })
         } else {
             self.follow(direction, context)
@@ -154,7 +160,12 @@ impl Cursor {
         }
         let drawn = self.draw(direction, blocks, align, context);
         let Some(map) = self.map(direction, blocks, context.settings) else {
-            return Some(Place { offset: drawn * align, random: true, again: true, wrapped: false });
+            return Some(Place {
+                offset: drawn * align,
+                random: true,
+                again: true,
+                wrapped: false,
+            });
         };
         let (block, wrapped) = match map.free_from(drawn) {
             Some(block) => (block, false),
@@ -167,16 +178,25 @@ impl Cursor {
         Some(Place { offset: block * align, random: true, again: false, wrapped })
     }
 
-    fn draw(&mut self, direction: Direction, blocks: u64, align: u64, context: &mut Context<'_>) -> u64 {
+    fn draw(
+        &mut self,
+        direction: Direction,
+        blocks: u64,
+        align: u64,
+        context: &mut Context<'_>,
+    ) -> u64 {
         let streams = &mut *context.streams;
         let distribution = &context.settings.distribution;
         match distribution {
             Distribution::Uniform => streams.offset.below(blocks),
             Distribution::Zoned(zones) => {
-                let (first, count) = draw_zone(&zones[direction.index()], blocks, align, &mut streams.zone);
+                let (first, count) =
+                    draw_zone(&zones[direction.index()], blocks, align, &mut streams.zone);
                 first + streams.offset.below(count)
             }
-            Distribution::Zipf { .. } | Distribution::Pareto { .. } | Distribution::Normal { .. } => {
+            Distribution::Zipf { .. }
+            | Distribution::Pareto { .. }
+            | Distribution::Normal { .. } => {
                 let sampler = &mut self.samplers[direction.index()];
                 if sampler.is_none() {
                     let mut placement = streams.placement.fork(u64::from(self.region.file.0));
@@ -187,12 +207,22 @@ impl Cursor {
         }
     }
 
-    fn map(&mut self, direction: Direction, blocks: u64, settings: &Settings) -> Option<&mut RandomMap> {
+    fn map(
+        &mut self,
+        direction: Direction,
+        blocks: u64,
+        settings: &Settings,
+    ) -> Option<&mut RandomMap> {
         let at = map_index(direction, settings)?;
         Some(self.maps[at].get_or_insert_with(|| RandomMap::new(blocks)))
     }
 
-    fn length(&self, direction: Direction, place: &Place, context: &mut Context<'_>) -> Option<u64> {
+    fn length(
+        &self,
+        direction: Direction,
+        place: &Place,
+        context: &mut Context<'_>,
+    ) -> Option<u64> {
         let settings = context.settings;
         let sizes = match (settings.sequential_random_sizes, place.random) {
             (false, _) => direction,
@@ -200,7 +230,11 @@ impl Cursor {
             (true, false) => Direction::Read,
         };
         let room = self.region.len - place.offset;
-        settings.blocks[sizes.index()].draw(room, settings.unaligned, &mut context.streams.block_size)
+        settings.blocks[sizes.index()].draw(
+            room,
+            settings.unaligned,
+            &mut context.streams.block_size,
+        )
     }
 
     /// Marks the blocks as hit; a call ends where a block was hit already.

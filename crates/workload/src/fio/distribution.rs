@@ -60,12 +60,12 @@ impl Distribution {
             "zipf" => zipf(rest),
             "pareto" => pareto(rest),
             "normal" => normal(rest),
-            "zoned" => {
-                Ok(Self::Zoned(rest.triple(Default::default(), |zones| parse_zones(zones, percent_zone))?))
-            }
-            "zoned_abs" => {
-                Ok(Self::Zoned(rest.triple(Default::default(), |zones| parse_zones(zones, bytes_zone))?))
-            }
+            "zoned" => Ok(Self::Zoned(
+                rest.triple(Default::default(), |zones| parse_zones(zones, percent_zone))?,
+            )),
+            "zoned_abs" => Ok(Self::Zoned(
+                rest.triple(Default::default(), |zones| parse_zones(zones, bytes_zone))?,
+            )),
             _ => Err(DISTRIBUTION),
         }
     }
@@ -93,7 +93,8 @@ fn zipf(value: Value<'_>) -> Result<Distribution, Expected> {
     let (theta, center) = parameters(value)?;
     // fio's formula has no value at 1 exactly; it refuses that, and so do we, so that files stay
     // portable.
-    let theta = theta.fraction().ok().filter(|t| *t > 0.0 && *t != 1.0 && *t <= 100.0).ok_or(THETA)?;
+    let theta =
+        theta.fraction().ok().filter(|t| *t > 0.0 && *t != 1.0 && *t <= 100.0).ok_or(THETA)?;
     Ok(Distribution::Zipf { theta, center })
 }
 
@@ -105,7 +106,8 @@ fn pareto(value: Value<'_>) -> Result<Distribution, Expected> {
 
 fn normal(value: Value<'_>) -> Result<Distribution, Expected> {
     let (deviation, center) = parameters(value)?;
-    let deviation = deviation.fraction().ok().filter(|d| (0.0..=100.0).contains(d)).ok_or(DEVIATION)?;
+    let deviation =
+        deviation.fraction().ok().filter(|d| (0.0..=100.0).contains(d)).ok_or(DEVIATION)?;
     Ok(Distribution::Normal { deviation, center: center.unwrap_or(0.5) })
 }
 
@@ -123,7 +125,10 @@ fn parse_zones(
     Ok(zones)
 }
 
-fn zone(value: Value<'_>, read: fn(Value<'_>) -> Result<ZoneExtent, Expected>) -> Result<Zone, Expected> {
+fn zone(
+    value: Value<'_>,
+    read: fn(Value<'_>) -> Result<ZoneExtent, Expected>,
+) -> Result<Zone, Expected> {
     let (access, extent) = value.text.split_once('/').ok_or(ZONES)?;
     Ok(Zone { access: value.part(access).percent()?.into(), extent: read(value.part(extent))? })
 }
@@ -144,7 +149,12 @@ const fn percent_of(extent: ZoneExtent) -> u64 {
 }
 
 /// The first block of the zone that is drawn, and how many blocks it has: at least one.
-pub(super) fn draw_zone(zones: &[Zone], blocks: u64, block_bytes: u64, rng: &mut Rng) -> (u64, u64) {
+pub(super) fn draw_zone(
+    zones: &[Zone],
+    blocks: u64,
+    block_bytes: u64,
+    rng: &mut Rng,
+) -> (u64, u64) {
     let drawn = rng.below(100);
     let (mut access, mut start) = (0, 0_u64);
     let mut found = (0, blocks);
@@ -175,7 +185,10 @@ mod tests {
     #[test]
     fn every_distribution_of_fio() {
         assert_eq!(parse("random"), Ok(Distribution::Uniform));
-        assert_eq!(parse("zipf:1.2:0.25"), Ok(Distribution::Zipf { theta: 1.2, center: Some(0.25) }));
+        assert_eq!(
+            parse("zipf:1.2:0.25"),
+            Ok(Distribution::Zipf { theta: 1.2, center: Some(0.25) })
+        );
         assert_eq!(parse("pareto:0.2"), Ok(Distribution::Pareto { h: 0.2, center: None }));
         assert_eq!(parse("normal:20"), Ok(Distribution::Normal { deviation: 20.0, center: 0.5 }));
         assert!(
@@ -203,7 +216,8 @@ mod tests {
     fn zones_are_hit_as_often_as_asked() {
         let Ok(Distribution::Zoned(zones)) = parse("zoned:60/10:40/90") else { panic!("zones") };
         let mut rng = Rng::new(3);
-        let draws: Vec<_> = (0..10_000).map(|_| draw_zone(&zones[0], 1000, 4096, &mut rng)).collect();
+        let draws: Vec<_> =
+            (0..10_000).map(|_| draw_zone(&zones[0], 1000, 4096, &mut rng)).collect();
         let first = draws.iter().filter(|drawn| **drawn == (0, 100)).count();
         assert!((5_800..6_200).contains(&first), "{first}");
         assert!(draws.iter().all(|drawn| [(0, 100), (100, 900)].contains(drawn)));

@@ -80,7 +80,9 @@ pub enum FioError {
         help: &'static str,
     },
     /// `include FILE`.
-    #[error("{file}:{line}: \"include\" is not supported; put the lines of the included file in its place")]
+    #[error(
+        "{file}:{line}: \"include\" is not supported; put the lines of the included file in its place"
+    )]
     Include {
         /// The job file.
         file: String,

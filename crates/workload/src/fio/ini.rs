@@ -33,15 +33,16 @@ pub(super) fn sections<'a>(text: &'a str, file: &str) -> Result<Vec<Section<'a>>
             continue;
         }
         if let Some(rest) = line.strip_prefix('[') {
-            let name =
-                section_name(rest).ok_or_else(|| bad(file, number, "a section such as [job1]", line))?;
+            let name = section_name(rest)
+                .ok_or_else(|| bad(file, number, "a section such as [job1]", line))?;
             sections.push(Section { name, line: number, options: Vec::new() });
         } else if is_include(line) {
             return Err(FioError::Include { file: file.to_owned(), line: number });
         } else {
             let section = sections.last_mut();
-            let section = section
-                .ok_or_else(|| bad(file, number, "a section such as [job1] before any option", line))?;
+            let section = section.ok_or_else(|| {
+                bad(file, number, "a section such as [job1] before any option", line)
+            })?;
             section.options.push(option(line, number));
         }
     }
@@ -63,7 +64,9 @@ fn is_include(line: &str) -> bool {
 
 fn option(line: &str, number: u32) -> Line<'_> {
     match line.split_once('=') {
-        Some((name, value)) => Line { number, name: name.trim_end(), value: Some(value.trim_start()) },
+        Some((name, value)) => {
+            Line { number, name: name.trim_end(), value: Some(value.trim_start()) }
+        }
         None => Line { number, name: line, value: None },
     }
 }

@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn jobs_inherit_the_global_sections_above_them() {
-        let file = parse("[global]\nbs=8k\n[a]\n[global]\nbs=16k\nsize=${SIZE}\n[b]\niodepth=4\n").unwrap();
+        let file = parse("[global]\nbs=8k\n[a]\n[global]\nbs=16k\nsize=${SIZE}\n[b]\niodepth=4\n")
+            .unwrap();
         let blocks: Vec<u64> = file.jobs.iter().map(|job| job.settings.blocks[0].min).collect();
         assert_eq!(blocks, [8192, 16384]);
         assert_eq!(file.jobs[1].options, [("iodepth".to_owned(), "4".to_owned())]);

@@ -21,7 +21,8 @@ impl Task {
             Self::Call(call) => (call, None),
             Self::Fill { file, offset, end } => {
                 let len = WRITE_BYTES.min(end - offset);
-                let rest = (offset + len < end).then_some(Self::Fill { file, offset: offset + len, end });
+                let rest =
+                    (offset + len < end).then_some(Self::Fill { file, offset: offset + len, end });
                 (Call::Write { file, offset, len, direct: false }, rest)
             }
         }
@@ -76,8 +77,10 @@ impl Layout<'_> {
 
     fn fill(&self, end: u64) -> impl Iterator<Item = Task> {
         let file = self.region.file;
-        let sync = self.settings.create_fsync.then_some(Task::Call(Call::Sync { file, data_only: false }));
-        let content = [Task::Call(Call::Truncate { file, size: end }), Task::Fill { file, offset: 0, end }];
+        let sync =
+            self.settings.create_fsync.then_some(Task::Call(Call::Sync { file, data_only: false }));
+        let content =
+            [Task::Call(Call::Truncate { file, size: end }), Task::Fill { file, offset: 0, end }];
         content.into_iter().chain(sync)
     }
 

@@ -5,7 +5,9 @@
 use super::block_size::BlockSizes;
 use super::distribution::Distribution;
 use super::pattern::Pattern;
-use super::settings::{BLOCK_BYTES_MAX, Fallocate, Service, Settings, SyncWrites, engine_is_async, verify};
+use super::settings::{
+    BLOCK_BYTES_MAX, Fallocate, Service, Settings, SyncWrites, engine_is_async, verify,
+};
 use super::value::{Expected, NS_PER_S, NS_PER_US, Value};
 
 /// An option of fio.
@@ -142,7 +144,8 @@ pub static OPTIONS: &[JobOption] = &[
         s.filename_format = v.text.to_owned();
         Ok(())
     }),
-    set("rw", "all forms, and `:N`", |s, v| Pattern::parse(v).map(|p| s.pattern = p)).aka(&["readwrite"]),
+    set("rw", "all forms, and `:N`", |s, v| Pattern::parse(v).map(|p| s.pattern = p))
+        .aka(&["readwrite"]),
     set("rw_sequencer", "", |s, v| {
         s.identical = one_of(v, "sequential", "identical", "sequential or identical")?;
         Ok(())
@@ -167,7 +170,8 @@ pub static OPTIONS: &[JobOption] = &[
         s.blocks = v.triple(Settings::default_blocks(), BlockSizes::parse_split)?;
         if s.blocks.iter().all(|sizes| sizes.max <= BLOCK_BYTES_MAX) { Ok(()) } else { Err(BLOCK) }
     }),
-    flag("bs_unaligned", "", |s, v| v.flag().map(|f| s.unaligned = f)).aka(&["blocksize_unaligned"]),
+    flag("bs_unaligned", "", |s, v| v.flag().map(|f| s.unaligned = f))
+        .aka(&["blocksize_unaligned"]),
     set("bs_is_seq_rand", "", |s, v| v.flag().map(|f| s.sequential_random_sizes = f)),
     set("ba", "switches the random map off, as in fio", |s, v| {
         s.align = Some(v.triple([4096; 3], Value::some_size)?);
@@ -193,7 +197,8 @@ pub static OPTIONS: &[JobOption] = &[
         s.file_sizes = Some(v.range_or_one(Value::some_size)?);
         Ok(())
     }),
-    set("nrfiles", "", |s, v| v.count(1..=FILES_MAX).map(|n| s.nrfiles = Some(n))).aka(&["nr_files"]),
+    set("nrfiles", "", |s, v| v.count(1..=FILES_MAX).map(|n| s.nrfiles = Some(n)))
+        .aka(&["nr_files"]),
     set("openfiles", "", |s, v| v.count(1..=FILES_MAX).map(|n| s.openfiles = Some(n))),
     set("file_service_type", "`roundrobin`, `random`, `sequential`, and `:N`", |s, v| {
         Service::parse(v).map(|service| s.service = service)
@@ -206,7 +211,9 @@ pub static OPTIONS: &[JobOption] = &[
     set("create_fsync", "", |s, v| v.flag().map(|f| s.create_fsync = f)),
     set("create_on_open", "", |s, v| v.flag().map(|f| s.create_on_open = f)),
     set("invalidate", "", |s, v| v.flag().map(|f| s.invalidate = f)),
-    set("unlink", "the last job that uses a file takes it away", |s, v| v.flag().map(|f| s.unlink = f)),
+    set("unlink", "the last job that uses a file takes it away", |s, v| {
+        v.flag().map(|f| s.unlink = f)
+    }),
     set("ioengine", "sync, psync, vsync, pvsync, pvsync2, libaio, io_uring, posixaio", |s, v| {
         s.engine_is_async = engine_is_async(v)?;
         Ok(())
@@ -222,17 +229,23 @@ pub static OPTIONS: &[JobOption] = &[
     set("fdatasync", "", |s, v| v.count(0..=COUNT_MAX).map(|n| s.fdatasync = n)),
     set("end_fsync", "", |s, v| v.flag().map(|f| s.end_fsync = f)),
     set("fsync_on_close", "", |s, v| v.flag().map(|f| s.fsync_on_close = f)),
-    set("sync", "every write is followed by a sync call", |s, v| SyncWrites::parse(v).map(|w| s.sync = w)),
+    set("sync", "every write is followed by a sync call", |s, v| {
+        SyncWrites::parse(v).map(|w| s.sync = w)
+    }),
     set(
         "verify",
         "what was written is read back; contents are checked always, whatever the method",
         |s, v| verify(v).map(|f| s.verify = f),
     ),
     set("do_verify", "", |s, v| v.flag().map(|f| s.do_verify = f)),
-    set("random_distribution", "`random`, `zipf`, `pareto`, `normal`, `zoned`, `zoned_abs`", |s, v| {
-        Distribution::parse(v).map(|d| s.distribution = d)
+    set(
+        "random_distribution",
+        "`random`, `zipf`, `pareto`, `normal`, `zoned`, `zoned_abs`",
+        |s, v| Distribution::parse(v).map(|d| s.distribution = d),
+    ),
+    set("percentage_random", "", |s, v| {
+        v.triple([100; 3], Value::percent).map(|p| s.random_percent = p)
     }),
-    set("percentage_random", "", |s, v| v.triple([100; 3], Value::percent).map(|p| s.random_percent = p)),
     flag("norandommap", "", |s, v| v.flag().map(|f| s.norandommap = f)),
     set("randseed", "joined with the seed of the experiment", |s, v| {
         s.randseed = Some(v.text.parse().map_err(|_| "a whole number")?);
@@ -247,7 +260,9 @@ pub static OPTIONS: &[JobOption] = &[
     set("number_ios", "", |s, v| v.count(1..=COUNT_MAX).map(|n| s.number_ios = Some(n))),
     set("runtime", "", |s, v| v.time(NS_PER_S).map(|t| s.runtime_ns = t)).aka(&["timeout"]),
     flag("time_based", "", |s, v| v.flag().map(|f| s.time_based = f)),
-    set("ramp_time", "calls in it are not measured", |s, v| v.time(NS_PER_S).map(|t| s.ramp_ns = t)),
+    set("ramp_time", "calls in it are not measured", |s, v| {
+        v.time(NS_PER_S).map(|t| s.ramp_ns = t)
+    }),
     set("startdelay", "from the start of the run", |s, v| {
         s.startdelay_ns = v.range_or_one(|v| v.time(NS_PER_S))?;
         Ok(())
@@ -472,7 +487,11 @@ fn names(value: Value<'_>) -> Result<Vec<String>, Expected> {
             (_, None) => {}
         }
     }
-    if names.iter().any(String::is_empty) { Err("a name, or several separated by \":\"") } else { Ok(names) }
+    if names.iter().any(String::is_empty) {
+        Err("a name, or several separated by \":\"")
+    } else {
+        Ok(names)
+    }
 }
 
 #[cfg(test)]

@@ -8,8 +8,10 @@ use serde_json::{Map, Value, json};
 use super::pattern::Direction;
 
 /// fio's default list (`percentile_list`).
-pub const PERCENTILES: [f64; 17] =
-    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+pub const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
 
 /// Latencies of calls, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -148,7 +150,10 @@ impl Spread {
 /// of the run, in seconds since 1970: virtual, too.
 pub fn to_json(global_options: &[(String, String)], timestamp_s: u64, jobs: &[JobReport]) -> Value {
     let mut all = Map::new();
-    all.insert("fio version".into(), json!(concat!("fio-3.33-dovetail-", env!("CARGO_PKG_VERSION"))));
+    all.insert(
+        "fio version".into(),
+        json!(concat!("fio-3.33-dovetail-", env!("CARGO_PKG_VERSION"))),
+    );
     all.insert("timestamp".into(), json!(timestamp_s));
     all.insert("timestamp_ms".into(), json!(timestamp_s.saturating_mul(1_000)));
     all.insert("time".into(), json!(date(timestamp_s)));

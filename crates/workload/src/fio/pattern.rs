@@ -112,7 +112,8 @@ fn every(value: Value<'_>) -> Result<Modifier, Expected> {
 
 /// It may go backwards: `rw=read:-8k`.
 fn skip(value: Value<'_>) -> Result<Modifier, Expected> {
-    let (sign, digits) = value.text.strip_prefix('-').map_or((1, value.text), |digits| (-1, digits));
+    let (sign, digits) =
+        value.text.strip_prefix('-').map_or((1, value.text), |digits| (-1, digits));
     let bytes = value.part(digits).size().ok().filter(|bytes| *bytes < 1 << 50);
     bytes.map(|bytes| Modifier::Skip(sign * bytes as i64)).ok_or(PATTERN)
 }

@@ -19,7 +19,11 @@ impl Permutation {
     /// Of `0..n`, drawn from `rng`; `n` is at least 1 and at most 2^62.
     pub(super) fn new(n: u64, rng: &mut Rng) -> Self {
         let bits = u64::BITS - (n - 1).leading_zeros();
-        Self { n, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.next_u64()) }
+        Self {
+            n,
+            half_bits: bits.div_ceil(2).max(1),
+            keys: std::array::from_fn(|_| rng.next_u64()),
+        }
     }
 
     /// Maps `index` to its place.

@@ -150,10 +150,14 @@ impl Plan {
         let whole = file_size(settings, known, rng);
         let of = |extent: Extent| match extent {
             Extent::Bytes(bytes) => bytes,
-            percent @ Extent::Percent(_) => whole_blocks(settings, percent.of(whole.unwrap_or(known))),
+            percent @ Extent::Percent(_) => {
+                whole_blocks(settings, percent.of(whole.unwrap_or(known)))
+            }
         };
-        let increment = of(settings.offset_increment).checked_mul(clone).filter(|bytes| *bytes <= BYTES_MAX);
-        let start = of(settings.offset).saturating_add(increment.ok_or("has an offset beyond 1 PiB")?);
+        let increment =
+            of(settings.offset_increment).checked_mul(clone).filter(|bytes| *bytes <= BYTES_MAX);
+        let start =
+            of(settings.offset).saturating_add(increment.ok_or("has an offset beyond 1 PiB")?);
         let start = if settings.file_append { start + known } else { start };
         let len = match (whole, settings.size) {
             (Some(whole), Some(percent @ Extent::Percent(_))) => {
@@ -161,7 +165,9 @@ impl Plan {
             }
             (Some(whole), _) => whole.saturating_sub(start),
             (None, Some(Extent::Bytes(size))) => size / files,
-            (None, Some(percent)) => whole_blocks(settings, percent.of(known.saturating_sub(start))),
+            (None, Some(percent)) => {
+                whole_blocks(settings, percent.of(known.saturating_sub(start)))
+            }
             (None, None) => known.saturating_sub(start),
         };
         check_region(settings, start, len)?;
@@ -175,7 +181,11 @@ fn file_size(settings: &Settings, known: u64, rng: &mut Rng) -> Option<u64> {
     if (low..=high).contains(&known) {
         return Some(known);
     }
-    Some(if low == high { low } else { whole_blocks(settings, low + rng.below(high - low + 1)).max(low) })
+    Some(if low == high {
+        low
+    } else {
+        whole_blocks(settings, low + rng.below(high - low + 1)).max(low)
+    })
 }
 
 fn block_min(settings: &Settings) -> u64 {
@@ -192,13 +202,20 @@ fn check_region(settings: &Settings, start: u64, len: u64) -> Result<(), String>
         return Err("has a file beyond 1 PiB; make size smaller".into());
     }
     if len == 0 {
-        return Err("does not say how large its files are, and no job before it makes them; add size=".into());
+        return Err(
+            "does not say how large its files are, and no job before it makes them; add size="
+                .into(),
+        );
     }
     if len < block {
-        return Err(format!("has files of {len} bytes, less than a block of {block}; make size larger"));
+        return Err(format!(
+            "has files of {len} bytes, less than a block of {block}; make size larger"
+        ));
     }
     if settings.direct && !start.is_multiple_of(4096) {
-        return Err(format!("has direct=1 and begins at byte {start}, amid a block of 4096; change offset"));
+        return Err(format!(
+            "has direct=1 and begins at byte {start}, amid a block of 4096; change offset"
+        ));
     }
     Ok(())
 }
@@ -206,7 +223,10 @@ fn check_region(settings: &Settings, start: u64, len: u64) -> Result<(), String>
 fn check_map(settings: &Settings, regions: &[Region]) -> Result<(), String> {
     let blocks: u64 = regions.iter().map(|region| region.len / block_min(settings)).sum();
     if settings.has_map() && blocks.saturating_mul(settings.numjobs) > MAP_BLOCKS_MAX {
-        return Err("has more random blocks than can be remembered; add norandommap or make bs larger".into());
+        return Err(
+            "has more random blocks than can be remembered; add norandommap or make bs larger"
+                .into(),
+        );
     }
     Ok(())
 }
@@ -221,7 +241,8 @@ fn file_name(job: &Job, clone: u64, number: u64) -> String {
 /// Joins and takes slashes at the front away; `.` and empty parts go.
 fn path(folder: &str, name: &str) -> Result<String, String> {
     let joined = format!("{folder}/{name}");
-    let parts: Vec<&str> = joined.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let parts: Vec<&str> =
+        joined.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if parts.is_empty() || parts.contains(&"..") {
         return Err(format!("has the file \"{name}\" in \"{folder}\"; give a path without \"..\""));
     }

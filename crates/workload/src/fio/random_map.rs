@@ -48,8 +48,9 @@ impl RandomMap {
     /// Marks up to `count` blocks from `first` on, until one that was hit already; returns how
     /// many.
     pub(super) fn mark_free(&mut self, first: u64, count: u64) -> u64 {
-        let free =
-            (first..(first + count).min(self.blocks)).take_while(|block| !self.is_hit(*block)).count() as u64;
+        let free = (first..(first + count).min(self.blocks))
+            .take_while(|block| !self.is_hit(*block))
+            .count() as u64;
         self.mark(first, free);
         free
     }
@@ -109,7 +110,10 @@ mod tests {
             let mut seen = vec![false; blocks as usize];
             while let Some(block) = map.free_from(rng.below(blocks)) {
                 assert_eq!(map.mark_free(block, 1), 1);
-                assert!(!std::mem::replace(&mut seen[block as usize], true), "{block} of {blocks} twice");
+                assert!(
+                    !std::mem::replace(&mut seen[block as usize], true),
+                    "{block} of {blocks} twice"
+                );
             }
             assert!(seen.iter().all(|seen| *seen), "{blocks}");
             map.reset();

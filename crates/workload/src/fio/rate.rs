@@ -36,7 +36,9 @@ impl Rate {
         let issued = u128::from(self.issued[direction.index()]);
         let ns = match self.limits[direction.index()] {
             Limit::None => 0,
-            Limit::Bytes(limit) | Limit::Calls(limit) => issued * u128::from(NS_PER_S) / u128::from(limit),
+            Limit::Bytes(limit) | Limit::Calls(limit) => {
+                issued * u128::from(NS_PER_S) / u128::from(limit)
+            }
         };
         SimTime::from_ns(self.begin.as_ns().saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
     }

@@ -43,7 +43,9 @@ impl Sampler {
         };
         let (shape, placement) = match *distribution {
             Distribution::Uniform | Distribution::Zoned(_) => return None,
-            Distribution::Zipf { theta, center } => (Shape::Zipf(Zipf::new(blocks, theta)), place(center)),
+            Distribution::Zipf { theta, center } => {
+                (Shape::Zipf(Zipf::new(blocks, theta)), place(center))
+            }
             Distribution::Pareto { h, center } => {
                 (Shape::Pareto(libm::log(h) / libm::log(1.0 - h)), place(center))
             }
@@ -63,7 +65,8 @@ impl Sampler {
             }
             Shape::Normal(deviation, center) => {
                 let block = center + deviation * standard_normal(rng);
-                libm::fmod(block + self.blocks as f64 * 1e3, self.blocks as f64) as u64 % self.blocks
+                libm::fmod(block + self.blocks as f64 * 1e3, self.blocks as f64) as u64
+                    % self.blocks
             }
         };
         match &self.placement {
@@ -126,7 +129,10 @@ impl Zipf {
     }
 
     fn inverse(&self, area: f64) -> f64 {
-        libm::pow((1.0 + area * (1.0 - self.theta)).max(f64::MIN_POSITIVE), 1.0 / (1.0 - self.theta))
+        libm::pow(
+            (1.0 + area * (1.0 - self.theta)).max(f64::MIN_POSITIVE),
+            1.0 / (1.0 - self.theta),
+        )
     }
 }
 
@@ -175,7 +181,8 @@ mod tests {
     fn normal_is_centered() {
         let mut rng = Rng::new(5);
         let sampler =
-            Sampler::new(&Distribution::Normal { deviation: 10.0, center: 0.5 }, 1000, &mut rng).unwrap();
+            Sampler::new(&Distribution::Normal { deviation: 10.0, center: 0.5 }, 1000, &mut rng)
+                .unwrap();
         let near = (0..DRAWS).filter(|_| (400..600).contains(&sampler.draw(&mut rng))).count();
         assert!((0.67..0.70).contains(&(near as f64 / DRAWS as f64)), "{near}");
     }

@@ -96,7 +96,9 @@ impl FileService {
 
     fn in_turn(&mut self) -> Option<usize> {
         let files = self.states.len();
-        let found = (0..files).map(|step| (self.next + step) % files).find(|file| self.is_eligible(*file))?;
+        let found = (0..files)
+            .map(|step| (self.next + step) % files)
+            .find(|file| self.is_eligible(*file))?;
         self.next = (found + 1) % files;
         Some(found)
     }

@@ -212,7 +212,11 @@ impl Default for Settings {
 
 impl Settings {
     pub(super) const fn default_blocks() -> [BlockSizes; 3] {
-        [BlockSizes::fixed(BLOCK_BYTES), BlockSizes::fixed(BLOCK_BYTES), BlockSizes::fixed(BLOCK_BYTES)]
+        [
+            BlockSizes::fixed(BLOCK_BYTES),
+            BlockSizes::fixed(BLOCK_BYTES),
+            BlockSizes::fixed(BLOCK_BYTES),
+        ]
     }
 
     /// The directions that the job does.
@@ -228,7 +232,10 @@ impl Settings {
 
     /// Returns whether a block that was hit is left alone until all were.
     pub(super) fn has_map(&self) -> bool {
-        self.pattern.random && !self.norandommap && self.align.is_none() && self.distribution.allows_map()
+        self.pattern.random
+            && !self.norandommap
+            && self.align.is_none()
+            && self.distribution.allows_map()
     }
 
     /// Number of calls that may be under way: only asynchronous engines past the page cache have
@@ -256,9 +263,12 @@ impl Settings {
 
 impl Service {
     pub(super) fn parse(value: Value<'_>) -> Result<Self, Expected> {
-        const SERVICE: Expected = "roundrobin, random or sequential, and maybe \":\" and a number of blocks";
+        const SERVICE: Expected =
+            "roundrobin, random or sequential, and maybe \":\" and a number of blocks";
         let (word, blocks) = match value.text.split_once(':') {
-            Some((word, blocks)) => (word, value.part(blocks).count(1..=u64::MAX).map_err(|_| SERVICE)?),
+            Some((word, blocks)) => {
+                (word, value.part(blocks).count(1..=u64::MAX).map_err(|_| SERVICE)?)
+            }
             None => (value.text, 1),
         };
         let order = match word {

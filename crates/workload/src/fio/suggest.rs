@@ -7,7 +7,8 @@ const WRONG_LETTERS_MAX: usize = 2;
 
 /// The known option whose name is nearest, if it is near at all.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    let names = OPTIONS.iter().flat_map(|option| option.aliases.iter().copied().chain([option.name]));
+    let names =
+        OPTIONS.iter().flat_map(|option| option.aliases.iter().copied().chain([option.name]));
     let allowed = WRONG_LETTERS_MAX.min(name.chars().count() / 2);
     names
         .map(|known| (distance(name, known), known))

@@ -75,7 +75,8 @@ enum Stage {
 impl Thread {
     pub(super) fn new(number: u32, plan: ThreadPlan, settings: Settings, root: Rng) -> Self {
         let files = plan.files.len();
-        let service = FileService::new(files, settings.service, settings.openfiles.unwrap_or(u64::MAX));
+        let service =
+            FileService::new(files, settings.service, settings.openfiles.unwrap_or(u64::MAX));
         Self {
             number,
             streams: Streams::new(&root, &settings, number, 0),
@@ -167,7 +168,8 @@ impl Thread {
     fn issue(&mut self) -> Option<Step> {
         let call = *self.pending.front()?;
         let is_data = Direction::of(&call).is_some();
-        let beside = if is_data || self.goes_beside_data(&call) { self.settings.depth() } else { 1 };
+        let beside =
+            if is_data || self.goes_beside_data(&call) { self.settings.depth() } else { 1 };
         if self.in_flight >= beside {
             return Some(Step::Wait);
         }
@@ -182,7 +184,9 @@ impl Thread {
 
     /// fio's asynchronous engines sync without waiting for what is under way.
     fn goes_beside_data(&self, call: &Call) -> bool {
-        matches!(call, Call::Sync { .. }) && self.settings.sync == SyncWrites::No && self.settings.depth() > 1
+        matches!(call, Call::Sync { .. })
+            && self.settings.sync == SyncWrites::No
+            && self.settings.depth() > 1
     }
 
     /// Decides on further calls; a step if there is nothing to call now.
@@ -268,8 +272,9 @@ impl Thread {
     }
 
     fn are_calls_used_up(&self) -> bool {
-        let allowed =
-            |calls: u64| calls.saturating_mul(self.settings.loops).saturating_mul(self.bytes_factor());
+        let allowed = |calls: u64| {
+            calls.saturating_mul(self.settings.loops).saturating_mul(self.bytes_factor())
+        };
         self.settings.number_ios.is_some_and(|calls| self.calls >= allowed(calls))
     }
 
@@ -296,7 +301,8 @@ impl Thread {
         let mut due = rate.due(direction);
         if self.settings.pattern.is_mixed() && due > now {
             // The other direction may be behind its rate.
-            let other = if direction == Direction::Read { Direction::Write } else { Direction::Read };
+            let other =
+                if direction == Direction::Read { Direction::Write } else { Direction::Read };
             if rate.due(other) < due {
                 due = rate.due(other);
                 self.direction = Some(other);
@@ -332,7 +338,10 @@ impl Thread {
             let read = self.streams.mix.below(100) < u64::from(self.settings.read_percent);
             return if read { Direction::Read } else { Direction::Write };
         }
-        Direction::ALL.into_iter().find(|direction| pattern.does(*direction)).unwrap_or(Direction::Read)
+        Direction::ALL
+            .into_iter()
+            .find(|direction| pattern.does(*direction))
+            .unwrap_or(Direction::Read)
     }
 
     fn file(&self, at: usize) -> FileId {
@@ -378,8 +387,8 @@ impl Thread {
 
     fn target(&mut self, at: usize, direction: Direction, new_offset: bool) -> Option<Target> {
         let settings = &self.settings;
-        let mixes =
-            settings.pattern.is_mixed() && self.plan.io_size.is_some_and(|io_size| io_size > self.plan.size);
+        let mixes = settings.pattern.is_mixed()
+            && self.plan.io_size.is_some_and(|io_size| io_size > self.plan.size);
         let wraps = mixes || (settings.time_based && self.plan.files.len() == 1);
         let mut context = Context { settings, streams: &mut self.streams, new_offset, wraps };
         self.cursors[at].next(direction, &mut context)
@@ -527,8 +536,11 @@ impl Thread {
             self.loops_left -= 1;
             return true;
         }
-        let block =
-            self.settings.directions().map(|direction| self.settings.blocks[direction.index()].max).max();
+        let block = self
+            .settings
+            .directions()
+            .map(|direction| self.settings.blocks[direction.index()].max)
+            .max();
         let left = self.limit().saturating_sub(self.total_bytes);
         let files_left = self.plan.io_size.is_some() || !self.service.all_done();
         !self.are_calls_used_up() && left > 0 && left >= block.unwrap_or(0) && files_left

@@ -90,7 +90,9 @@ impl<'a> Value<'a> {
 
     /// A size, or `N%`.
     pub(super) fn extent(self) -> Result<Extent, Expected> {
-        let Some(percent) = self.text.strip_suffix('%') else { return self.size().map(Extent::Bytes) };
+        let Some(percent) = self.text.strip_suffix('%') else {
+            return self.size().map(Extent::Bytes);
+        };
         let percent = percent.trim_end().parse().ok().filter(|p| *p <= 100);
         percent.map(Extent::Percent).ok_or("a size such as 1m, or a share from 0% to 100%")
     }
@@ -113,7 +115,10 @@ impl<'a> Value<'a> {
     }
 
     /// `low-high` or `low:high`, each read by `read`; the wrong way round is turned.
-    pub(super) fn range(self, read: fn(Self) -> Result<u64, Expected>) -> Result<(u64, u64), Expected> {
+    pub(super) fn range(
+        self,
+        read: fn(Self) -> Result<u64, Expected>,
+    ) -> Result<(u64, u64), Expected> {
         let (low, high) = self.text.split_once(['-', ':']).ok_or(RANGE)?;
         let (low, high) = (read(self.part(low))?, read(self.part(high))?);
         Ok((low.min(high), low.max(high)))
@@ -153,7 +158,11 @@ impl<'a> Value<'a> {
 
     /// A finite number with a fraction.
     pub(super) fn fraction(self) -> Result<f64, Expected> {
-        self.text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or("a number such as 1.2")
+        self.text
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+            .ok_or("a number such as 1.2")
     }
 }
 
@@ -177,9 +186,14 @@ mod tests {
 
     #[test]
     fn sizes() {
-        for (text, bytes) in
-            [("4096", 4096), ("4k", 4096), ("4KB", 4096), ("4ki", 4096), ("4kib", 4000), ("0x1000", 4096)]
-        {
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("4k", 4096),
+            ("4KB", 4096),
+            ("4ki", 4096),
+            ("4kib", 4000),
+            ("0x1000", 4096),
+        ] {
             assert_eq!(value(text).size(), Ok(bytes), "{text}");
         }
         assert_eq!(Value { text: "4kib", kilo: 1000 }.size(), Ok(4096));

@@ -83,7 +83,8 @@ impl FioWorkload {
         let root = Rng::new(seed);
         let plan = Plan::new(&jobs, &root)?;
         let users = Users::new(plan.files.sizes.len(), plan.threads.iter());
-        let mut running = vec![0; plan.threads.last().map_or(0, |thread| thread.phase as usize) + 1];
+        let mut running =
+            vec![0; plan.threads.last().map_or(0, |thread| thread.phase as usize) + 1];
         for thread in &plan.threads {
             running[thread.phase as usize] += 1;
         }

@@ -24,7 +24,8 @@ impl Events {
     pub(super) fn take(&mut self, count: u64, now: SimTime) -> SimTime {
         let oldest = SimTime::from_ns(now.as_ns().saturating_sub(DEEPEST.as_ns()));
         let wait = u128::from(count) * SECOND_NS / u128::from(self.rate.max(1));
-        self.taken = self.taken.max(oldest) + SimSpan::from_ns(u64::try_from(wait).unwrap_or(u64::MAX));
+        self.taken =
+            self.taken.max(oldest) + SimSpan::from_ns(u64::try_from(wait).unwrap_or(u64::MAX));
         self.taken
     }
 }

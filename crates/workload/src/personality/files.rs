@@ -81,7 +81,8 @@ impl Files {
         if tree.is_empty() {
             return Pick::Empty;
         }
-        let found = tree.range(rotor..).chain(tree.range(..rotor)).find(|&&file| !self.busy[file as usize]);
+        let found =
+            tree.range(rotor..).chain(tree.range(..rotor)).find(|&&file| !self.busy[file as usize]);
         let Some(&file) = found else { return Pick::AllBusy };
         self.busy[file as usize] = true;
         Pick::File(file)

@@ -51,7 +51,9 @@ impl Attributes<'_> {
 
     fn action(&self) -> Result<Action, PersonalityError> {
         Ok(match self.raw.flowop.as_str() {
-            "createfile" => Action::Create { set: self.writable(self.needed_set()?)?, fd: self.fd()? },
+            "createfile" => {
+                Action::Create { set: self.writable(self.needed_set()?)?, fd: self.fd()? }
+            }
             "openfile" => Action::Open { set: self.set()?, fd: self.fd()?, rotate: self.rotate()? },
             "closefile" => Action::Close { fd: self.fd()? },
             "deletefile" => Action::Delete { set: self.writable_set()?, fd: self.fd()? },
@@ -68,7 +70,9 @@ impl Attributes<'_> {
             "aiowait" => Action::AioWait,
             "hog" => Action::Pause(SimSpan::from_ns(self.value(MOST_VALUE)? * HOG_LOOP_NS)),
             "delay" => Action::Pause(SimSpan::from_ms(self.value(1 << 30)? * 1000)),
-            "semblock" => Action::SemBlock { value: self.value(MOST_VALUE)?, highwater: self.highwater()? },
+            "semblock" => {
+                Action::SemBlock { value: self.value(MOST_VALUE)?, highwater: self.highwater()? }
+            }
             "sempost" => self.post()?,
             "eventlimit" => Action::EventLimit,
             "iopslimit" => Action::Limit { what: Measure::Transfers, target: self.target()? },
@@ -76,7 +80,9 @@ impl Attributes<'_> {
             "bwlimit" => Action::Limit { what: Measure::Bytes, target: self.target()? },
             "finishoncount" => self.finish(Measure::Operations)?,
             "finishonbytes" => self.finish(Measure::Bytes)?,
-            other => return Err(self.values.wrong(&self.at("flowop"), other, format!("one of {NAMES}"))),
+            other => {
+                return Err(self.values.wrong(&self.at("flowop"), other, format!("one of {NAMES}")));
+            }
         })
     }
 
@@ -109,7 +115,8 @@ impl Attributes<'_> {
     }
 
     fn source(&self) -> Result<u32, PersonalityError> {
-        let fd = self.values.number(&self.at("srcfd"), self.raw.srcfd.as_ref(), 0, (0, MOST_FDS - 1))?;
+        let fd =
+            self.values.number(&self.at("srcfd"), self.raw.srcfd.as_ref(), 0, (0, MOST_FDS - 1))?;
         Ok(fd as u32)
     }
 
@@ -124,7 +131,12 @@ impl Attributes<'_> {
             fd: self.fd()?,
             rotate: self.rotate()?,
             io_size: values.needed(&self.at("iosize"), raw.iosize.as_ref(), (least, MOST_IO))?,
-            working_set: values.number(&self.at("workingset"), raw.workingset.as_ref(), 0, (0, 1 << 50))?,
+            working_set: values.number(
+                &self.at("workingset"),
+                raw.workingset.as_ref(),
+                0,
+                (0, 1 << 50),
+            )?,
             random: values.flag(&self.at("random"), raw.random.as_ref())?,
             direct: values.flag(&self.at("directio"), raw.directio.as_ref())?,
             dsync: values.flag(&self.at("dsync"), raw.dsync.as_ref())?,
@@ -154,7 +166,11 @@ impl Attributes<'_> {
     fn aio(&self) -> Result<Io, PersonalityError> {
         let io = self.writing(1)?;
         if !io.random {
-            return Err(self.values.wrong(&self.at("random"), "false", "true: aiowrite is random only"));
+            return Err(self.values.wrong(
+                &self.at("random"),
+                "false",
+                "true: aiowrite is random only",
+            ));
         }
         Ok(io)
     }
@@ -168,7 +184,8 @@ impl Attributes<'_> {
     }
 
     fn post(&self) -> Result<Action, PersonalityError> {
-        let target = self.raw.target.clone().ok_or_else(|| self.values.missing(&self.at("target")))?;
+        let target =
+            self.raw.target.clone().ok_or_else(|| self.values.missing(&self.at("target")))?;
         let blocking = self.values.flag(&self.at("blocking"), self.raw.blocking.as_ref())?;
         Ok(Action::SemPost { value: self.value(MOST_VALUE)?, target, blocking })
     }

@@ -81,7 +81,10 @@ impl PersonalityWorkload {
             return Turn::Over;
         }
         let offset = self.threads[t].progress;
-        Turn::Call(Call::Read { file, offset, len, direct: io.direct }, Effect::ReadPart { asked: len })
+        Turn::Call(
+            Call::Read { file, offset, len, direct: io.direct },
+            Effect::ReadPart { asked: len },
+        )
     }
 
     /// Writes as much as the file of `source` is to have.
@@ -161,7 +164,8 @@ impl PersonalityWorkload {
     pub(super) fn aio_wait(&mut self, t: usize) -> Turn {
         let thread = &mut self.threads[t];
         if thread.stage == Stage::Begin {
-            thread.aio_goal = thread.aio.len() - (thread.aio.len() / 2).max(1).min(thread.aio.len());
+            thread.aio_goal =
+                thread.aio.len() - (thread.aio.len() / 2).max(1).min(thread.aio.len());
             thread.stage = Stage::Running;
         }
         if thread.aio.len() <= thread.aio_goal { Turn::Over } else { Turn::Own }

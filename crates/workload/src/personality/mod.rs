@@ -122,7 +122,8 @@ impl Personality {
     ) -> Result<(), PersonalityError> {
         let mut changed = self.clone();
         for (name, value) in changes {
-            let old = changed.parameters.get_mut(name).ok_or_else(|| self.values().no_parameter(name))?;
+            let old =
+                changed.parameters.get_mut(name).ok_or_else(|| self.values().no_parameter(name))?;
             *old = value.into();
         }
         changed.plan()?;
@@ -144,7 +145,8 @@ fn parameters(file: &File, name: &str) -> Result<BTreeMap<String, String>, Perso
     let entry = |(key, value): (&String, &toml::Value)| {
         let text = values::text_of(value).filter(|text| !text.starts_with('$'));
         let key_path = format!("parameters.{key}");
-        let text = text.ok_or_else(|| values.wrong(&key_path, &value.to_string(), "a number or a size"))?;
+        let text =
+            text.ok_or_else(|| values.wrong(&key_path, &value.to_string(), "a number or a size"))?;
         Ok((key.clone(), text))
     };
     file.parameters.iter().map(entry).collect()
@@ -153,5 +155,9 @@ fn parameters(file: &File, name: &str) -> Result<BTreeMap<String, String>, Perso
 fn syntax(text: &str, file: &str, error: &toml::de::Error) -> PersonalityError {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let line = text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count() + 1;
-    PersonalityError::Syntax { file: file.into(), line, message: error.message().trim().replace('\n', " ") }
+    PersonalityError::Syntax {
+        file: file.into(),
+        line,
+        message: error.message().trim().replace('\n', " "),
+    }
 }

@@ -21,7 +21,13 @@ impl PersonalityWorkload {
         chosen
     }
 
-    pub(super) fn open_file(&mut self, t: usize, set: Option<SetId>, fd: u32, rotate: bool) -> Turn {
+    pub(super) fn open_file(
+        &mut self,
+        t: usize,
+        set: Option<SetId>,
+        fd: u32,
+        rotate: bool,
+    ) -> Turn {
         let before = self.threads[t].rotation;
         let chosen = self.choose_fd(t, set, fd, rotate);
         let turn = self.open(t, set, chosen, rotate, Wanted::Existing);
@@ -45,14 +51,23 @@ impl PersonalityWorkload {
         }
         let Some(set) = set else { return self.not_open(t, fd) };
         match self.pick(t, set, rotate, wanted) {
-            Ok(file) => Turn::Call(Call::Open { file: self.namespace.id(file) }, Effect::Opened { fd, file }),
+            Ok(file) => Turn::Call(
+                Call::Open { file: self.namespace.id(file) },
+                Effect::Opened { fd, file },
+            ),
             Err(turn) => turn,
         }
     }
 
     /// A file of the set, or what the thread does without one. Threads with `opennext` have a rotor
     /// of their own.
-    fn pick(&mut self, t: usize, set: SetId, rotate: bool, wanted: Wanted) -> Result<FileRef, Turn> {
+    fn pick(
+        &mut self,
+        t: usize,
+        set: SetId,
+        rotate: bool,
+        wanted: Wanted,
+    ) -> Result<FileRef, Turn> {
         let thread = &mut self.threads[t];
         let files = self.namespace.set(set);
         let pick = if rotate { files.pick_from(wanted, thread.rotor) } else { files.pick(wanted) };
@@ -134,8 +149,10 @@ impl PersonalityWorkload {
     pub(super) fn sync_set(&mut self, t: usize, set: SetId) -> Turn {
         let thread = &mut self.threads[t];
         let next = thread.descriptors.range(thread.progress as u32..);
-        let found =
-            next.filter(|(_, it)| it.open && it.file.set == set).map(|(&fd, it)| (fd, it.file)).next();
+        let found = next
+            .filter(|(_, it)| it.open && it.file.set == set)
+            .map(|(&fd, it)| (fd, it.file))
+            .next();
         let Some((fd, file)) = found else { return Turn::Over };
         thread.progress = u64::from(fd) + 1;
         let file = self.namespace.id(file);

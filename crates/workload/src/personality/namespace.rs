@@ -66,8 +66,10 @@ impl Namespace {
 
     pub(super) fn path(&self, file: FileId) -> &str {
         let set = self.first.partition_point(|&first| first <= file.0).saturating_sub(1);
-        let entry =
-            self.sets.get(set).and_then(|set_of| set_of.entries.get((file.0 - self.first[set]) as usize));
+        let entry = self
+            .sets
+            .get(set)
+            .and_then(|set_of| set_of.entries.get((file.0 - self.first[set]) as usize));
         entry.map_or("", |entry| &entry.path)
     }
 }

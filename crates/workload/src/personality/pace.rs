@@ -53,7 +53,13 @@ impl PersonalityWorkload {
     }
 
     /// Lets pass as much as there are events (`flowoplib_iopslimit` and its neighbours).
-    pub(super) fn limit(&mut self, t: usize, what: Measure, target: Option<usize>, now: SimTime) -> Turn {
+    pub(super) fn limit(
+        &mut self,
+        t: usize,
+        what: Measure,
+        target: Option<usize>,
+        now: SimTime,
+    ) -> Turn {
         if self.events.is_none() {
             return Turn::Over;
         }
@@ -71,8 +77,11 @@ impl PersonalityWorkload {
             return Turn::Over;
         }
         let short = u64::try_from(-limiter.bucket).unwrap_or(u64::MAX);
-        let (events, worth) =
-            if what == Measure::Bytes { (short / EVENT_BYTES + 1, EVENT_BYTES) } else { (short, 1) };
+        let (events, worth) = if what == Measure::Bytes {
+            (short / EVENT_BYTES + 1, EVENT_BYTES)
+        } else {
+            (short, 1)
+        };
         limiter.bucket += i128::from(events) * i128::from(worth);
         self.take_events(t, events, now)
     }
@@ -86,7 +95,13 @@ impl PersonalityWorkload {
         }
     }
 
-    pub(super) fn finish(&mut self, t: usize, what: Measure, value: u64, target: Option<usize>) -> Turn {
+    pub(super) fn finish(
+        &mut self,
+        t: usize,
+        what: Measure,
+        value: u64,
+        target: Option<usize>,
+    ) -> Turn {
         let measured = self.measured(t, what, target);
         let enough = if what == Measure::Bytes { measured > value } else { measured >= value };
         if enough { Turn::End(Ending::Finished(self.flowop_name(t))) } else { Turn::Over }

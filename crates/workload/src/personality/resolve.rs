@@ -17,7 +17,8 @@ const MOST_BYTES: u64 = 1 << 50;
 const MOST_SECONDS: u64 = 1 << 30;
 
 pub(super) fn resolve(file: &File, values: Values<'_>) -> Result<Plan, PersonalityError> {
-    let sets = file.fileset.iter().map(|set| set_spec(set, values)).collect::<Result<Vec<_>, _>>()?;
+    let sets =
+        file.fileset.iter().map(|set| set_spec(set, values)).collect::<Result<Vec<_>, _>>()?;
     distinct(sets.iter().map(|set| set.name.as_str()), "fileset", values)?;
     let threads = threads(&file.process, &sets, values)?;
     let any = (0, u64::MAX);
@@ -65,11 +66,24 @@ fn set_spec(set: &Fileset, values: Values<'_>) -> Result<SetSpec, PersonalityErr
     }
     values.flag(&key("reuse"), set.reuse.as_ref())?;
     Ok(SetSpec {
-        root: set.path.split('/').filter(|part| !part.is_empty()).map(|part| format!("{part}/")).collect(),
+        root: set
+            .path
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .map(|part| format!("{part}/"))
+            .collect(),
         entries: values.needed(&key("entries"), set.entries.as_ref(), (1, MOST_FILES))? as u32,
         mean_size: values.needed(&key("size"), set.size.as_ref(), (0, MOST_BYTES))?,
-        size_gamma: values.shape(&key("filesizegamma"), set.filesizegamma.as_ref(), DEFAULT_GAMMA)?,
-        dir_width: values.needed(&key("dirwidth"), set.dirwidth.as_ref(), (2, u64::from(u32::MAX)))?,
+        size_gamma: values.shape(
+            &key("filesizegamma"),
+            set.filesizegamma.as_ref(),
+            DEFAULT_GAMMA,
+        )?,
+        dir_width: values.needed(
+            &key("dirwidth"),
+            set.dirwidth.as_ref(),
+            (2, u64::from(u32::MAX)),
+        )?,
         dir_gamma: values.shape(&key("dirgamma"), set.dirgamma.as_ref(), DEFAULT_GAMMA)?,
         prealloc_percent: values.number(&key("prealloc"), set.prealloc.as_ref(), 0, (0, 100))?,
         read_only: values.flag(&key("readonly"), set.readonly.as_ref())?,
@@ -97,7 +111,11 @@ fn threads(
     check_posts(&threads, values)?;
     let all: u64 = threads.iter().map(|spec| u64::from(spec.instances)).sum();
     let allowed = format!("at most {MOST_THREADS} over all processes");
-    if all > MOST_THREADS { Err(values.wrong("instances", &all.to_string(), allowed)) } else { Ok(threads) }
+    if all > MOST_THREADS {
+        Err(values.wrong("instances", &all.to_string(), allowed))
+    } else {
+        Ok(threads)
+    }
 }
 
 fn thread_spec(
@@ -109,12 +127,22 @@ fn thread_spec(
 ) -> Result<ThreadSpec, PersonalityError> {
     let key = format!("process.{}.{}", process.name, thread.name);
     let most = MOST_THREADS / processes;
-    let each = values.number(&format!("{key}.instances"), thread.instances.as_ref(), 1, (1, most.max(1)))?;
+    let each = values.number(
+        &format!("{key}.instances"),
+        thread.instances.as_ref(),
+        1,
+        (1, most.max(1)),
+    )?;
     if thread.flowops.is_empty() {
         return Err(values.missing(&format!("{key}.flowops")));
     }
-    distinct(thread.flowops.iter().map(|flowop| flowop.name.as_str()), &format!("{key}.flowops"), values)?;
-    let flowops = thread.flowops.iter().map(|flowop| flowop::resolve(&key, flowop, thread, sets, values));
+    distinct(
+        thread.flowops.iter().map(|flowop| flowop.name.as_str()),
+        &format!("{key}.flowops"),
+        values,
+    )?;
+    let flowops =
+        thread.flowops.iter().map(|flowop| flowop::resolve(&key, flowop, thread, sets, values));
     Ok(ThreadSpec {
         process: process.name.clone(),
         instances: (each * processes) as u32,

@@ -84,11 +84,20 @@ impl PersonalityWorkload {
     }
 
     fn tally(&self, (spec, at): (usize, usize)) -> FlowopTally {
-        let mine = self.threads.iter().filter(|thread| thread.spec == spec).map(|thread| thread.tallies[at]);
-        let (count, bytes) =
-            mine.fold((0, 0), |(count, bytes), tally| (count + tally.operations, bytes + tally.bytes));
+        let mine = self
+            .threads
+            .iter()
+            .filter(|thread| thread.spec == spec)
+            .map(|thread| thread.tallies[at]);
+        let (count, bytes) = mine
+            .fold((0, 0), |(count, bytes), tally| (count + tally.operations, bytes + tally.bytes));
         let spec = &self.plan.threads[spec];
-        FlowopTally { process: spec.process.clone(), name: spec.flowops[at].name.clone(), count, bytes }
+        FlowopTally {
+            process: spec.process.clone(),
+            name: spec.flowops[at].name.clone(),
+            count,
+            bytes,
+        }
     }
 
     fn deadline(&self) -> Option<SimTime> {
@@ -99,7 +108,9 @@ impl PersonalityWorkload {
         if self.ending.is_none() && self.deadline().is_some_and(|deadline| now >= deadline) {
             self.ending = Some(Ending::Runtime);
         }
-        if self.ending.is_none() && self.plan.operations.is_some_and(|most| self.total.operations >= most) {
+        if self.ending.is_none()
+            && self.plan.operations.is_some_and(|most| self.total.operations >= most)
+        {
             self.ending = Some(Ending::Operations);
         }
         self.ending.is_some()
@@ -166,8 +177,13 @@ impl PersonalityWorkload {
         if self.under_way > self.threads[t].under_way {
             return Step::WaitForOthers;
         }
-        let others =
-            || self.threads.iter().enumerate().filter(|(other, _)| *other != t).map(|(_, it)| it.standing);
+        let others = || {
+            self.threads
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != t)
+                .map(|(_, it)| it.standing)
+        };
         let soon = others().any(|standing| match standing {
             Standing::Asked => true,
             Standing::Others { seen } => seen != self.changes,
@@ -215,7 +231,8 @@ impl PersonalityWorkload {
 
 fn threads(plan: &Plan, rng: &Rng) -> Vec<Thread> {
     let specs = plan.threads.iter().enumerate();
-    let all = specs.flat_map(|(number, spec)| (0..spec.instances).map(move |_| (number, spec.flowops.len())));
+    let all = specs
+        .flat_map(|(number, spec)| (0..spec.instances).map(move |_| (number, spec.flowops.len())));
     all.enumerate()
         .map(|(label, (number, flowops))| Thread::new(number, flowops, rng.fork(label as u64)))
         .collect()

@@ -114,7 +114,8 @@ mod tests {
     fn there_are_as_many_files_as_asked_and_no_two_of_a_path() {
         for (entries, width) in [(1, 20), (10_000, 20), (1000, 1_000_000), (5000, 2)] {
             let tree = populate(&spec(entries, width), &mut Rng::new(4));
-            let paths: std::collections::BTreeSet<_> = tree.iter().map(|entry| &entry.path).collect();
+            let paths: std::collections::BTreeSet<_> =
+                tree.iter().map(|entry| &entry.path).collect();
             assert_eq!((tree.len(), paths.len()), (entries as usize, entries as usize));
             assert!(paths.iter().all(|path| path.starts_with("bench/set/0")));
         }
@@ -139,6 +140,10 @@ mod tests {
         let mean = tree.iter().map(|entry| entry.size as f64).sum::<f64>() / n;
         let square = tree.iter().map(|entry| (entry.size as f64 - mean).powi(2)).sum::<f64>() / n;
         assert!((mean / 131_072.0 - 1.0).abs() < 0.02, "{mean}");
-        assert!((square.sqrt() / (131_072.0 / 1.5f64.sqrt()) - 1.0).abs() < 0.03, "{}", square.sqrt());
+        assert!(
+            (square.sqrt() / (131_072.0 / 1.5f64.sqrt()) - 1.0).abs() < 0.03,
+            "{}",
+            square.sqrt()
+        );
     }
 }

@@ -24,7 +24,12 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
 }
 
 impl Values<'_> {
-    pub(super) fn wrong(&self, key: &str, value: &str, allowed: impl Into<String>) -> PersonalityError {
+    pub(super) fn wrong(
+        &self,
+        key: &str,
+        value: &str,
+        allowed: impl Into<String>,
+    ) -> PersonalityError {
         PersonalityError::Value {
             file: self.file.into(),
             key: key.into(),
@@ -89,7 +94,8 @@ impl Values<'_> {
     ) -> Result<f64, PersonalityError> {
         let Some(value) = value else { return Ok(default) };
         let text = self.text(key, value)?;
-        let number = text.parse().ok().filter(|shape| *shape == 0.0 || (0.1..=10.0).contains(shape));
+        let number =
+            text.parse().ok().filter(|shape| *shape == 0.0 || (0.1..=10.0).contains(shape));
         number.ok_or_else(|| self.wrong(key, &text, "0 (no distribution) or 0.1 to 10"))
     }
 

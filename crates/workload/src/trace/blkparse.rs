@@ -100,10 +100,13 @@ fn is_device(word: &str) -> bool {
 /// Returns whether a line is from the statistics that blkparse prints after the events: totals by
 /// CPU and device, and by process with `-s`.
 fn is_summary(line: &str) -> bool {
-    const STARTS: [&str; 6] = ["CPU", "Total (", "Throughput (", "Events (", "Skips: ", "Input file "];
+    const STARTS: [&str; 6] =
+        ["CPU", "Total (", "Throughput (", "Events (", "Skips: ", "Input file "];
     // " Reads Queued:          19,       76KiB ..."
     let is_figure = line.contains(':')
-        && line.strip_prefix(' ').is_some_and(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
+        && line
+            .strip_prefix(' ')
+            .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
     // "fio (697)" or "fio (697, ...)" heads the figures of a process.
     let is_process = line.ends_with(')') && line.contains(" (");
     is_figure || is_process || STARTS.iter().any(|start| line.starts_with(start))
@@ -253,15 +256,22 @@ mod tests {
     fn bad_lines_say_what_was_expected() {
         let after_action = "expected RWBS such as R, WS, DS or FN after the action, found ";
         for (rest, message) in [
-            (" WS 4120 - 8 [fio]", "expected '+ SECTORS' after the sector number, found '- 8'".to_owned()),
+            (
+                " WS 4120 - 8 [fio]",
+                "expected '+ SECTORS' after the sector number, found '- 8'".to_owned(),
+            ),
             (
                 " WS 4120",
-                "expected '+ SECTORS' after the sector number, found the end of the line".to_owned(),
+                "expected '+ SECTORS' after the sector number, found the end of the line"
+                    .to_owned(),
             ),
             (" WS 4120 + x [fio]", "expected a number of sectors, found 'x'".to_owned()),
             (" WS 4120 + 0 [fio]", "expected a length above 0, found '0'".to_owned()),
             (" WS fio", "expected a sector number after the RWBS, found 'fio'".to_owned()),
-            (" WS", "expected a sector number after the RWBS, found the end of the line".to_owned()),
+            (
+                " WS",
+                "expected a sector number after the RWBS, found the end of the line".to_owned(),
+            ),
             (" XS 4120 + 8 [fio]", format!("{after_action}'XS'")),
             (" WQ 4120 + 8 [fio]", format!("{after_action}'WQ'")),
             ("  F 4120 + 8 [fio]", format!("{after_action}'F'")),
@@ -278,7 +288,10 @@ mod tests {
                 "253,0 0 1 x.5 83 D W 0 + 8 [a]",
                 "expected a time in seconds before the process id, found 'x.5'",
             ),
-            ("253,0 0 1 0.5", "expected 'MAJOR,MINOR CPU SEQUENCE TIME PID ACTION', found '253,0 0 1 0.5'"),
+            (
+                "253,0 0 1 0.5",
+                "expected 'MAJOR,MINOR CPU SEQUENCE TIME PID ACTION', found '253,0 0 1 0.5'",
+            ),
             ("hello", "expected an event, 'MAJOR,MINOR CPU ...', found 'hello'"),
             ("1,2,3,4,5", "expected an event, 'MAJOR,MINOR CPU ...', found '1,2,3,4,5'"),
         ] {
@@ -290,7 +303,10 @@ mod tests {
     fn the_chosen_event_is_the_request() {
         let line = "253,0    0       12     0.000019968   263  C   R 126976 + 8 [0]";
         let mut state = State::new("c".parse().unwrap());
-        assert_eq!(parse(line, &mut state).unwrap().unwrap().range, ByteRange::new(126_976 * 512, 4096));
+        assert_eq!(
+            parse(line, &mut state).unwrap().unwrap().range,
+            ByteRange::new(126_976 * 512, 4096)
+        );
         assert_eq!(parse_as(Format::Blkparse, line), Ok(None), "not a dispatch");
         assert_eq!(
             "G".parse::<BlkEvent>().unwrap_err().to_string(),

@@ -15,10 +15,13 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
         .filter(|line| !line.is_empty())
         .take(SAMPLE_LINES)
         .collect();
-    let mut scores: Vec<(usize, Format)> = Format::ALL.iter().map(|f| (accepted(*f, &lines), *f)).collect();
+    let mut scores: Vec<(usize, Format)> =
+        Format::ALL.iter().map(|f| (accepted(*f, &lines), *f)).collect();
     scores.sort_by_key(|(accepted, _)| *accepted);
     match scores[..] {
-        [.., (second, _), (best, format)] if best > second && best * 2 >= lines.len() => Some(format),
+        [.., (second, _), (best, format)] if best > second && best * 2 >= lines.len() => {
+            Some(format)
+        }
         _ => None,
     }
 }
@@ -27,7 +30,8 @@ pub(super) fn detect(sample: &[u8]) -> Option<Format> {
 fn accepted(format: Format, lines: &[&[u8]]) -> usize {
     let mut state = State::new(BlkEvent::default());
     let mut accepts = |line: &[u8]| {
-        let good = std::str::from_utf8(line).is_ok_and(|text| (format.parser())(text, &mut state).is_ok());
+        let good =
+            std::str::from_utf8(line).is_ok_and(|text| (format.parser())(text, &mut state).is_ok());
         state.first = false;
         good
     };
@@ -41,13 +45,22 @@ mod tests {
     #[test]
     fn each_format_is_told_from_its_lines() {
         for (text, format) in [
-            ("253,0    0        1     0.000000000   263  Q   R 126976 + 8 [cp]\n", Format::Blkparse),
-            ("  8,16   1        1     0.000000000   263  D  FN [kworker/0:2H]\r\n", Format::Blkparse),
+            (
+                "253,0    0        1     0.000000000   263  Q   R 126976 + 8 [cp]\n",
+                Format::Blkparse,
+            ),
+            (
+                "  8,16   1        1     0.000000000   263  D  FN [kworker/0:2H]\r\n",
+                Format::Blkparse,
+            ),
             ("fio version 2 iolog\n/dev/sda add\n/dev/sda read 0 4096\n", Format::FioV2),
             ("fio version 3 iolog\r\n0 f add\r\n0 f open\r\n9 f sync 0 0\r\n", Format::FioV3),
             ("128166372003061629,usr,0,Read,7014609920,24576,41286\n", Format::Msr),
             ("419,W,8792731648,16384,1577808144360767\n", Format::Alibaba),
-            ("device_id,opcode,offset,length,timestamp\n419,W,0,16384,1577808144360767", Format::Alibaba),
+            (
+                "device_id,opcode,offset,length,timestamp\n419,W,0,16384,1577808144360767",
+                Format::Alibaba,
+            ),
             ("\n\n1538323200,12910952,128,0,1063\n", Format::Tencent),
             ("0 0 0 128 0\n1000 0 128 128 0\n", Format::Mqsim),
         ] {
@@ -57,7 +70,10 @@ mod tests {
 
     #[test]
     fn some_bad_lines_do_not_hide_a_format() {
-        assert_eq!(detect(b"0 0 0 128 0\nhello\n1000 0 128 128 0\n\xFF\xFE\n"), Some(Format::Mqsim));
+        assert_eq!(
+            detect(b"0 0 0 128 0\nhello\n1000 0 128 128 0\n\xFF\xFE\n"),
+            Some(Format::Mqsim)
+        );
         assert_eq!(detect(b"0 0 0 128 0\nhello\nworld\n"), None);
     }
 

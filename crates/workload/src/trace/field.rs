@@ -21,11 +21,13 @@ pub(crate) struct Bad {
 
 impl Bad {
     pub(crate) fn new(expected: &'static str, found: &str) -> Self {
-        let mut text: String = found.chars().take(QUOTED_CHARS).flat_map(char::escape_debug).collect();
+        let mut text: String =
+            found.chars().take(QUOTED_CHARS).flat_map(char::escape_debug).collect();
         if found.chars().nth(QUOTED_CHARS).is_some() {
             text.push_str("...");
         }
-        let found = if text.is_empty() { "the end of the line".to_owned() } else { format!("'{text}'") };
+        let found =
+            if text.is_empty() { "the end of the line".to_owned() } else { format!("'{text}'") };
         Self { expected, found }
     }
 }
@@ -50,7 +52,8 @@ impl<'a> Words<'a> {
     pub(super) fn word(&mut self) -> &'a str {
         let bytes = self.rest.as_bytes();
         let start = bytes.iter().position(|b| !is_blank(*b)).unwrap_or(bytes.len());
-        let end = bytes[start..].iter().position(|b| is_blank(*b)).map_or(bytes.len(), |n| start + n);
+        let end =
+            bytes[start..].iter().position(|b| is_blank(*b)).map_or(bytes.len(), |n| start + n);
         let word = &self.rest[start..end];
         self.rest = &self.rest[end..];
         word

@@ -78,12 +78,23 @@ mod tests {
     fn actions_of_version_2() {
         let v2 = |line: &'static str| parse_as(Format::FioV2, line).unwrap();
         let range = ByteRange::new(4096, 8192);
-        assert_eq!(v2("/dev/sda read 4096 8192"), Some(Event::plain(0, "/dev/sda", Op::Read, range)));
-        assert_eq!(v2("/dev/sda write 4096 8192"), Some(Event::plain(0, "/dev/sda", Op::Write, range)));
-        assert_eq!(v2("/dev/sda trim 4096 8192"), Some(Event::plain(0, "/dev/sda", Op::Discard, range)));
+        assert_eq!(
+            v2("/dev/sda read 4096 8192"),
+            Some(Event::plain(0, "/dev/sda", Op::Read, range))
+        );
+        assert_eq!(
+            v2("/dev/sda write 4096 8192"),
+            Some(Event::plain(0, "/dev/sda", Op::Write, range))
+        );
+        assert_eq!(
+            v2("/dev/sda trim 4096 8192"),
+            Some(Event::plain(0, "/dev/sda", Op::Discard, range))
+        );
         assert_eq!(v2("/dev/sda sync 0 0"), Some(Event::flush(0, "/dev/sda")));
         assert_eq!(v2("/dev/sda datasync 0 0"), Some(Event::flush(0, "/dev/sda")));
-        for none in ["/dev/sda add", "/dev/sda open", "/dev/sda close", "/dev/sda sync_file_range 0 4096"] {
+        for none in
+            ["/dev/sda add", "/dev/sda open", "/dev/sda close", "/dev/sda sync_file_range 0 4096"]
+        {
             assert_eq!(v2(none), None, "{none}");
         }
     }
@@ -117,15 +128,24 @@ mod tests {
 
     #[test]
     fn bad_lines_say_what_was_expected() {
-        let action = "expected an action (add, open, close, read, write, trim, sync or datasync), found";
+        let action =
+            "expected an action (add, open, close, read, write, trim, sync or datasync), found";
         for (format, line, message) in [
             (Format::FioV2, "f mmap 0 512", format!("{action} 'mmap'")),
             (Format::FioV2, "f", format!("{action} the end of the line")),
-            (Format::FioV2, "f read 0", "expected a length in bytes, found the end of the line".to_owned()),
+            (
+                Format::FioV2,
+                "f read 0",
+                "expected a length in bytes, found the end of the line".to_owned(),
+            ),
             (Format::FioV2, "f read -1 512", "expected an offset in bytes, found '-1'".to_owned()),
             (Format::FioV2, "f read 0 0", "expected a length above 0, found '0'".to_owned()),
             (Format::FioV2, "f wait x", "expected microseconds to wait, found 'x'".to_owned()),
-            (Format::FioV3, "f read 0 512", "expected a timestamp in microseconds, found 'f'".to_owned()),
+            (
+                Format::FioV3,
+                "f read 0 512",
+                "expected a timestamp in microseconds, found 'f'".to_owned(),
+            ),
             (Format::FioV3, "5 f wait 100 0", format!("{action} 'wait'")),
         ] {
             assert_eq!(parse_as(format, line), Err(message), "{line}");

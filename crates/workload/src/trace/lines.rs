@@ -43,7 +43,10 @@ impl Lines {
     }
 
     /// The lines of what `reader` gives; `name` stands for the path.
-    pub(crate) fn read(name: &Path, reader: impl Read + Send + 'static) -> Result<Self, TraceError> {
+    pub(crate) fn read(
+        name: &Path,
+        reader: impl Read + Send + 'static,
+    ) -> Result<Self, TraceError> {
         let opened = source::of(reader, 0);
         Self::of(name, opened.map_err(|source| TraceError::Open { path: name.into(), source })?)
     }
@@ -95,7 +98,8 @@ impl Lines {
     /// The next line without its line ending; `None` at the end of the trace.
     pub(crate) fn next_line(&mut self) -> Result<Option<&str>, TraceError> {
         self.line.clear();
-        let read = self.text.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line);
+        let read =
+            self.text.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line);
         let length = read.map_err(|error| reading_failed(&self.path, self.compressed, error))?;
         if length == 0 {
             return Ok(None);
@@ -122,7 +126,11 @@ impl Lines {
             }
         };
         let (path, line) = (self.path.clone(), self.number);
-        if ended { TraceError::LineTooLong { path, line } } else { TraceError::NoText { path, line } }
+        if ended {
+            TraceError::LineTooLong { path, line }
+        } else {
+            TraceError::NoText { path, line }
+        }
     }
 
     /// The trace.

@@ -103,7 +103,9 @@ impl TraceReader {
         let parsed = (self.format.parser())(line, &mut self.state);
         self.state.first = false;
         match parsed {
-            Ok(Some(event)) if self.device.as_deref().is_none_or(|device| device == event.device) => {
+            Ok(Some(event))
+                if self.device.as_deref().is_none_or(|device| device == event.device) =>
+            {
                 Ok(Step::Request(self.clock.place(&event)))
             }
             Ok(_) => Ok(Step::Other),
@@ -120,7 +122,11 @@ impl TraceReader {
 fn detect_format(lines: &Lines) -> Result<Format, TraceError> {
     detect(lines.sample()).ok_or_else(|| {
         let path = lines.path().to_owned();
-        if lines.is_blank() { TraceError::Empty { path } } else { TraceError::UnknownFormat { path } }
+        if lines.is_blank() {
+            TraceError::Empty { path }
+        } else {
+            TraceError::UnknownFormat { path }
+        }
     })
 }
 

@@ -45,9 +45,11 @@ impl<R: Read> Frames<R> {
         match self.decoder.reset(&mut self.source) {
             Ok(()) => self.in_frame = true,
             Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                length, ..
+                length,
+                ..
             })) => {
-                let skipped = io::copy(&mut (&mut self.source).take(length.into()), &mut io::sink())?;
+                let skipped =
+                    io::copy(&mut (&mut self.source).take(length.into()), &mut io::sink())?;
                 if skipped < length.into() {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
@@ -60,9 +62,10 @@ impl<R: Read> Frames<R> {
     fn end_frame(&mut self) -> io::Result<()> {
         self.in_frame = false;
         match (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum()) {
-            (Some(stored), Some(found)) if stored != found => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, "a checksum of its content is wrong"))
-            }
+            (Some(stored), Some(found)) if stored != found => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a checksum of its content is wrong",
+            )),
             _ => Ok(()),
         }
     }

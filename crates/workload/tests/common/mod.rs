@@ -96,14 +96,21 @@ impl Player {
                     self.under_way[thread as usize] += 1;
                     let under_way = self.under_way[thread as usize];
                     self.enter(now + CALL_NS, thread, Some(self.played.len()));
-                    self.played.push(Played { thread, begin: SimTime::from_ns(now), call, under_way });
+                    self.played.push(Played {
+                        thread,
+                        begin: SimTime::from_ns(now),
+                        call,
+                        under_way,
+                    });
                     assert!(self.played.len() < CALLS_MAX, "the workload does not end");
                 }
                 Step::Sleep(until) => {
                     assert!(until.as_ns() > now, "sleeps until a time that is over");
                     return self.enter(until.as_ns(), thread, None);
                 }
-                Step::Wait => return assert!(self.under_way[thread as usize] > 0, "waits for nothing"),
+                Step::Wait => {
+                    return assert!(self.under_way[thread as usize] > 0, "waits for nothing");
+                }
                 Step::WaitForOthers => return self.waits[thread as usize] = true,
                 Step::Done => return self.done[thread as usize] = true,
             }
@@ -121,5 +128,9 @@ pub fn fio(folder: &Path, job: &str, arguments: &[&str]) -> Result<String, Strin
         .output()
         .expect("the tests need fio: cargo xtask test installs it, or apt-get install fio");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() { Ok(text) } else { Err(text + &String::from_utf8_lossy(&output.stderr)) }
+    if output.status.success() {
+        Ok(text)
+    } else {
+        Err(text + &String::from_utf8_lossy(&output.stderr))
+    }
 }

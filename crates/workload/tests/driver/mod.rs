@@ -112,8 +112,9 @@ impl<W: Workload> Driver<'_, W> {
             }
         }
         self.report.end = self.now;
-        let stuck: Vec<_> =
-            (0..self.waiting.len()).filter(|&thread| self.waiting[thread] != Waiting::Done).collect();
+        let stuck: Vec<_> = (0..self.waiting.len())
+            .filter(|&thread| self.waiting[thread] != Waiting::Done)
+            .collect();
         assert!(stuck.is_empty(), "nothing happens any more, and these threads wait: {stuck:?}");
     }
 
@@ -171,7 +172,8 @@ impl<W: Workload> Driver<'_, W> {
         match *call {
             Call::Open { file } => {
                 assert!(!self.workload.path(file).is_empty(), "{file:?} has no path");
-                let new = self.files.insert(file, self.files.get(&file).copied().unwrap_or(0)).is_none();
+                let new =
+                    self.files.insert(file, self.files.get(&file).copied().unwrap_or(0)).is_none();
                 self.report.created += u64::from(new && thread.is_some());
                 *self.open.entry((thread, file)).or_default() += 1;
             }
@@ -211,7 +213,9 @@ impl<W: Workload> Driver<'_, W> {
             Call::Unlink { file } => {
                 assert!(self.files.remove(&file).is_some(), "{call:?}: no such file");
             }
-            Call::Stat { file } => assert!(self.files.contains_key(&file), "{call:?}: no such file"),
+            Call::Stat { file } => {
+                assert!(self.files.contains_key(&file), "{call:?}: no such file")
+            }
             Call::SyncAll => {}
         }
         0

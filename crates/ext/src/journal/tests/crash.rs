@@ -19,7 +19,11 @@ struct History {
 
 /// Transactions that rewrite blocks, free some and use those for content, which ordered mode writes
 /// before the commit.
-fn run(seed: u64, features: JournalFeatures, size: usize) -> (dovetail_testkit::Recording, History) {
+fn run(
+    seed: u64,
+    features: JournalFeatures,
+    size: usize,
+) -> (dovetail_testkit::Recording, History) {
     let mut rng = Rng::new(seed);
     let mut io = opened(MemoryDevice::new(VOLUME), size);
     let mut journal = new_journal(&mut io, 48, features, Tid(u32::MAX - 5));
@@ -74,9 +78,11 @@ fn check_cuts(seed: u64, features: JournalFeatures, size: usize) -> usize {
     let (recording, history) = run(seed, features, size);
     let mut cuts = 0;
     for crash in recording.crashes(seed) {
-        let place = format!("seed {seed}, {features}, {size}: cut {} {:?}", crash.cut, crash.survivors);
+        let place =
+            format!("seed {seed}, {features}, {size}: cut {} {:?}", crash.cut, crash.survivors);
         let mut io = opened(crash.device, size);
-        let (_, found) = Journal::open(&mut io, map(48), VOLUME).unwrap_or_else(|e| panic!("{place}: {e}"));
+        let (_, found) =
+            Journal::open(&mut io, map(48), VOLUME).unwrap_or_else(|e| panic!("{place}: {e}"));
         let complete = history.positions.partition_point(|&position| position <= crash.cut) - 1;
         let last = (complete + 1).min(history.states.len() - 1);
         let explained = (complete..=last).any(|n| explains(&history.states[n], &mut io));

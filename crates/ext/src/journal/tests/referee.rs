@@ -52,10 +52,13 @@ impl Image {
     /// by a name.
     fn map(&self) -> JournalMap {
         let shown = self.tool("debugfs", &["-R", "stat <8>"]);
-        let runs = shown.split_whitespace().filter_map(|word| word.strip_prefix('(')?.split_once("):"));
-        let runs = runs.filter(|(blocks, _)| blocks.starts_with(|first: char| first.is_ascii_digit()));
+        let runs =
+            shown.split_whitespace().filter_map(|word| word.strip_prefix('(')?.split_once("):"));
+        let runs =
+            runs.filter(|(blocks, _)| blocks.starts_with(|first: char| first.is_ascii_digit()));
         let extent = |(_, places): (&str, &str)| {
-            let (start, end) = places.trim_end_matches(',').split_once('-').unwrap_or((places, places));
+            let (start, end) =
+                places.trim_end_matches(',').split_once('-').unwrap_or((places, places));
             let number = |text: &str| text.trim_end_matches(',').parse::<u64>().unwrap();
             JournalExtent { start: number(start), blocks: (number(end) - number(start) + 1) as u32 }
         };
@@ -78,7 +81,8 @@ impl Image {
 /// journal.
 fn differences(ours: &MemoryDevice, theirs: &MemoryDevice, journal: u64) -> Vec<u64> {
     let zeros = [0; 4096];
-    let bytes = |device: &MemoryDevice, block| device.bytes(Lba(block)).map_or(zeros, |bytes| **bytes);
+    let bytes =
+        |device: &MemoryDevice, block| device.bytes(Lba(block)).map_or(zeros, |bytes| **bytes);
     let used = ours.used().chain(theirs.used()).map(|(lba, _)| lba.0);
     let mut blocks: Vec<u64> = used.filter(|&block| block != 0 && block != journal).collect();
     blocks.sort_unstable();
@@ -100,7 +104,8 @@ fn compare(image: &Image) -> u64 {
 fn kernel_image(name: &str) -> Image {
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/images");
     let file = std::fs::File::open(images.join(format!("{name}.img.zst"))).unwrap();
-    let device = MemoryDevice::from_reader(ruzstd::decoding::StreamingDecoder::new(file).unwrap()).unwrap();
+    let device =
+        MemoryDevice::from_reader(ruzstd::decoding::StreamingDecoder::new(file).unwrap()).unwrap();
     Image::new(|path| device.write_to(path).unwrap())
 }
 
@@ -120,8 +125,14 @@ fn journals_that_debugfs_writes() {
         (vec!["-t", "ext3", "-b", "1024"], vec!["jo"]),
         (vec!["-t", "ext3", "-b", "2048"], vec!["jo"]),
         (vec!["-t", "ext4", "-b", "4096", "-O", "^64bit,^metadata_csum"], vec!["jo"]),
-        (vec!["-t", "ext4", "-b", "4096", "-O", "metadata_csum"], vec!["jo", "jo -c -v 2", "jo -c -v 3"]),
-        (vec!["-t", "ext4", "-b", "1024", "-O", "64bit,metadata_csum"], vec!["jo -c -v 2", "jo -c -v 3"]),
+        (
+            vec!["-t", "ext4", "-b", "4096", "-O", "metadata_csum"],
+            vec!["jo", "jo -c -v 2", "jo -c -v 3"],
+        ),
+        (
+            vec!["-t", "ext4", "-b", "1024", "-O", "64bit,metadata_csum"],
+            vec!["jo -c -v 2", "jo -c -v 3"],
+        ),
     ] {
         for open in opens {
             let image = Image::made(&options);

@@ -13,7 +13,14 @@ const V2: JournalFeatures = JournalFeatures(0x1 | 0x8);
 const WIDE_V2: JournalFeatures = JournalFeatures(0x1 | 0x2 | 0x8);
 
 fn any_features() -> impl Strategy<Value = JournalFeatures> {
-    prop::sample::select(vec![PLAIN, JournalFeatures(0x2), V2, WIDE_V2, JournalFeatures(0x10), WIDE_V3])
+    prop::sample::select(vec![
+        PLAIN,
+        JournalFeatures(0x2),
+        V2,
+        WIDE_V2,
+        JournalFeatures(0x10),
+        WIDE_V3,
+    ])
 }
 
 /// Writes as block and fill, and revokes.
@@ -105,7 +112,10 @@ fn a_log_that_wraps_many_times_holds_the_newest() {
         if n % 37 == 0 {
             let mut copy = opened(io.device().clone(), 4096);
             let (again, found) = Journal::open(&mut copy, map(32), VOLUME).unwrap();
-            assert!(found.transactions > 0 && again.next_tid() != journal.next_tid(), "transaction {n}");
+            assert!(
+                found.transactions > 0 && again.next_tid() != journal.next_tid(),
+                "transaction {n}"
+            );
         }
     }
     assert!(journal.events().checkpoints > 20, "{:?}", journal.events());

@@ -31,7 +31,8 @@ pub(in super::super) fn directory_group(
     let group = |index: u32| groups.get(index as usize).filter(|group| group.free_inodes > 0);
     if top {
         let good = |&index: &u32| {
-            group(index).is_some_and(|group| group.free_inodes >= inodes && group.free_blocks >= blocks)
+            group(index)
+                .is_some_and(|group| group.free_inodes >= inodes && group.free_blocks >= blocks)
         };
         if let Some(best) =
             order.clone().filter(good).min_by_key(|&index| group(index).map(|group| group.dirs))
@@ -44,7 +45,9 @@ pub(in super::super) fn directory_group(
     let min_blocks = blocks.saturating_sub(blocks_per_group / 4);
     let good = |&index: &u32| {
         group(index).is_some_and(|group| {
-            group.dirs < max_dirs && group.free_inodes >= min_inodes && group.free_blocks >= min_blocks
+            group.dirs < max_dirs
+                && group.free_inodes >= min_inodes
+                && group.free_blocks >= min_blocks
         })
     };
     order.clone().find(good).or_else(|| order.clone().find(|&index| group(index).is_some()))
@@ -52,10 +55,15 @@ pub(in super::super) fn directory_group(
 
 /// The group of the directory if there is room for inode and content; otherwise one found by steps
 /// that double, then any.
-pub(in super::super) fn file_group(free: impl Fn(u32) -> (u32, u32), parent: u32, count: u32) -> Option<u32> {
+pub(in super::super) fn file_group(
+    free: impl Fn(u32) -> (u32, u32),
+    parent: u32,
+    count: u32,
+) -> Option<u32> {
     let count = count.max(1);
     let has_both = |&group: &u32| free(group).0 > 0 && free(group).1 > 0;
-    let doubling = (0..32).map(|power| ((u64::from(parent) + (1 << power)) % u64::from(count)) as u32);
+    let doubling =
+        (0..32).map(|power| ((u64::from(parent) + (1 << power)) % u64::from(count)) as u32);
     let jumps = std::iter::once(parent).chain(doubling.take(count.ilog2() as usize));
     let all = (0..count).map(|step| (parent + step) % count);
     jumps.chain(all.clone()).find(has_both).or_else(|| all.clone().find(|&group| free(group).0 > 0))
@@ -82,7 +90,8 @@ mod tests {
 
     #[test]
     fn others_stay_near_their_parent() {
-        let groups = [group(100, 1000, 3), group(10, 1000, 1), group(100, 100, 1), group(90, 900, 2)];
+        let groups =
+            [group(100, 1000, 3), group(10, 1000, 1), group(100, 100, 1), group(90, 900, 2)];
         let size = (128, 2000);
         assert_eq!(directory_group(&groups, 0, false, size), Some(0));
         assert_eq!(directory_group(&groups, 1, false, size), Some(3), "few inodes, few blocks");

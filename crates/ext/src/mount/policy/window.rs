@@ -37,7 +37,12 @@ mod tests {
 
     #[test]
     fn windows_grow_with_the_file() {
-        let facts = |extents, size_blocks, last| WindowFacts { extents, size_blocks, block_size: 4096, last };
+        let facts = |extents, size_blocks, last| WindowFacts {
+            extents,
+            size_blocks,
+            block_size: 4096,
+            last,
+        };
         let sizes = [1, 5, 300, 1 << 20].map(|blocks| window_size(facts(true, blocks, None)));
         assert_eq!(sizes, [4, 8, 512, 2048]);
         let pointers = [None, Some(8), Some(1000)].map(|last| window_size(facts(false, 9, last)));

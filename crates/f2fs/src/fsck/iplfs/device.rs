@@ -31,7 +31,8 @@ impl<D: BlockDevice> Checker<'_, D> {
         for log in 0..6 {
             let held = self.held_by_log(log, discards.unwrap_or_default());
             if let Some(area) = self.report.counts.areas.get_mut(log) {
-                (area.held, area.beyond, area.waiting) = (Some(held.blocks), held.beyond, held.waiting);
+                (area.held, area.beyond, area.waiting) =
+                    (Some(held.blocks), held.beyond, held.waiting);
             }
             held.lost.into_iter().for_each(|address| self.found(Finding::DeviceLost { address }));
             if discards.is_some() {
@@ -78,10 +79,13 @@ impl<D: BlockDevice> Checker<'_, D> {
     /// Blocks held in area 0 outside the superblocks, the packs and the NAT.
     fn leaked_metadata(&mut self) -> Vec<Extent> {
         let superblock = self.volume.superblock.clone();
-        let packs = superblock.cp_start.0..superblock.cp_start.0 + 2 * u64::from(superblock.pack_blocks);
+        let packs =
+            superblock.cp_start.0..superblock.cp_start.0 + 2 * u64::from(superblock.pack_blocks);
         let is_known = |block| block < 2 || packs.contains(&block) || is_of_nat(&superblock, block);
         let mut leaked = Vec::new();
-        self.held(0..AREA_BLOCKS).filter(|&block| !is_known(block)).for_each(|block| add(&mut leaked, block));
+        self.held(0..AREA_BLOCKS)
+            .filter(|&block| !is_known(block))
+            .for_each(|block| add(&mut leaked, block));
         leaked
     }
 

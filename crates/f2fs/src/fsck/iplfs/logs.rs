@@ -26,7 +26,12 @@ impl<D: BlockDevice> Checker<'_, D> {
     }
 
     /// A log of the right class has written the block.
-    pub(in super::super) fn check_iplfs_log(&mut self, address: BlockAddr, nid: Nid, node: bool) -> bool {
+    pub(in super::super) fn check_iplfs_log(
+        &mut self,
+        address: BlockAddr,
+        nid: Nid,
+        node: bool,
+    ) -> bool {
         let index = (address.0 / AREA_BLOCKS - 1) as usize;
         let log = index as u8;
         if address >= self.volume.checkpoint.positions[index] {
@@ -56,7 +61,8 @@ impl<D: BlockDevice> Checker<'_, D> {
     pub(super) fn measure_areas(&mut self) {
         for log in 0..6 {
             let written = self.written_by(log);
-            let mut area = Area { log: log as u8, position: written.end - written.start, ..Area::default() };
+            let mut area =
+                Area { log: log as u8, position: written.end - written.start, ..Area::default() };
             for block in self.live_within(written.clone()) {
                 let offset = block - written.start;
                 area.active = Some((area.active.map_or(offset, |(first, _)| first), offset));

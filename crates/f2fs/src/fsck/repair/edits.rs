@@ -4,8 +4,8 @@ use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::{Repair, RepairError};
 use crate::format::{
-    BlockAddr, DentryBlockMut, Footer, InlineFlags, NatEntry, Nid, RawInode, SegNo, Summary, SummaryKind,
-    nat_entry, set_summary_entry, set_summary_kind, ssa_address,
+    BlockAddr, DentryBlockMut, Footer, InlineFlags, NatEntry, Nid, RawInode, SegNo, Summary,
+    SummaryKind, nat_entry, set_summary_entry, set_summary_kind, ssa_address,
 };
 use crate::fsck::dentries::DentryFix;
 use crate::fsck::finding::Finding;
@@ -23,7 +23,11 @@ impl<D: BlockDevice> Repair<'_, D> {
         Ok(Some(self.nodes.entry(nid).or_insert_with(|| Box::new(*block))))
     }
 
-    fn edit_inode(&mut self, ino: Nid, edit: impl FnOnce(&mut RawInode)) -> Result<(), RepairError> {
+    fn edit_inode(
+        &mut self,
+        ino: Nid,
+        edit: impl FnOnce(&mut RawInode),
+    ) -> Result<(), RepairError> {
         if let Some(block) = self.node_mut(ino)? {
             edit(RawInode::of_mut(block));
         }
@@ -45,11 +49,14 @@ impl<D: BlockDevice> Repair<'_, D> {
                 Finding::InodeBlocks { ino, expected, .. } => {
                     self.edit_inode(ino, |inode| inode.i_blocks.set(expected))?;
                 }
-                Finding::Links { ino, expected, .. } | Finding::DirectoryLinks { ino, expected, .. } => {
+                Finding::Links { ino, expected, .. }
+                | Finding::DirectoryLinks { ino, expected, .. } => {
                     self.edit_inode(ino, |inode| inode.i_links.set(expected))?;
                 }
                 Finding::Extent { ino, .. } => {
-                    self.edit_inode(ino, |inode| inode.i_ext.iter_mut().for_each(|word| word.set(0)))?;
+                    self.edit_inode(ino, |inode| {
+                        inode.i_ext.iter_mut().for_each(|word| word.set(0))
+                    })?;
                 }
                 Finding::GcFailures { ino, .. } => {
                     self.edit_inode(ino, |inode| inode.i_current_depth.set(0))?;
@@ -67,7 +74,9 @@ impl<D: BlockDevice> Repair<'_, D> {
                 Finding::FooterOffset { nid, expected, .. } => {
                     self.edit_footer(nid, |footer| footer.node_offset = expected)?;
                 }
-                Finding::FooterCold { nid, found } => self.edit_footer(nid, |footer| footer.cold = !found)?,
+                Finding::FooterCold { nid, found } => {
+                    self.edit_footer(nid, |footer| footer.cold = !found)?
+                }
                 Finding::NatZero { .. } => self.set_nat(Nid::NONE, NatEntry::default()),
                 Finding::NatReserved { nid, .. } => {
                     self.set_nat(nid, NatEntry { version: 0, ino: nid, address: BlockAddr(1) });
@@ -107,7 +116,9 @@ impl<D: BlockDevice> Repair<'_, D> {
     pub(super) fn edit_dentries(&mut self) -> Result<(), RepairError> {
         for DentryFix { place, fix } in std::mem::take(&mut self.checker.fixes) {
             let Some(block) = place.block else {
-                self.edit_inline(place.dir, |area| fix.apply(DentryBlockMut::inline(area), place.slot))?;
+                self.edit_inline(place.dir, |area| {
+                    fix.apply(DentryBlockMut::inline(area), place.slot)
+                })?;
                 continue;
             };
             if let Some(bytes) = self.data_mut(place.dir, block)? {
@@ -164,12 +175,20 @@ impl<D: BlockDevice> Repair<'_, D> {
         Ok(())
     }
 
-    pub(super) fn set_summary(&mut self, address: BlockAddr, summary: Summary) -> Result<(), RepairError> {
+    pub(super) fn set_summary(
+        &mut self,
+        address: BlockAddr,
+        summary: Summary,
+    ) -> Result<(), RepairError> {
         let (segno, offset) = self.checker.segment_of(address);
         self.edit_summary(segno, |block| set_summary_entry(block, offset, summary))
     }
 
-    fn edit_summary(&mut self, segno: SegNo, edit: impl FnOnce(&mut BlockBytes)) -> Result<(), RepairError> {
+    fn edit_summary(
+        &mut self,
+        segno: SegNo,
+        edit: impl FnOnce(&mut BlockBytes),
+    ) -> Result<(), RepairError> {
         match self.checker.logs.of_segment_mut(segno) {
             Some(LogSummary::Stored(block, _)) => edit(std::sync::Arc::make_mut(block)),
             Some(LogSummary::Footers) => {}

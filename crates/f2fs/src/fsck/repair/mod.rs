@@ -115,9 +115,11 @@ pub(super) fn repair_iplfs<D: BlockDevice>(
     mut checker: Checker<'_, D>,
     mut findings: Vec<Finding>,
 ) -> Result<Vec<Finding>, RepairError> {
-    let is_ours =
-        |finding: &Finding| matches!(finding, Finding::DeviceLeak { .. }) || is_of_superblock(finding);
-    let mut errors = checker.report.findings.iter().filter(|finding| finding.severity() == Severity::Error);
+    let is_ours = |finding: &Finding| {
+        matches!(finding, Finding::DeviceLeak { .. }) || is_of_superblock(finding)
+    };
+    let mut errors =
+        checker.report.findings.iter().filter(|finding| finding.severity() == Severity::Error);
     if let Some(other) = errors.find(|finding| !is_ours(finding)) {
         return Err(RepairError::Iplfs(Box::new(other.clone())));
     }
@@ -142,7 +144,9 @@ fn refuse(findings: &[Finding]) -> Result<(), RepairError> {
     let mut doubtful = HashSet::new();
     for finding in findings {
         match finding {
-            Finding::AwaitsRecovery { count } => return Err(RepairError::AwaitsRecovery { count: *count }),
+            Finding::AwaitsRecovery { count } => {
+                return Err(RepairError::AwaitsRecovery { count: *count });
+            }
             Finding::LogSegment { .. }
             | Finding::LogsCollide { .. }
             | Finding::LogAllocation { .. }
@@ -166,7 +170,9 @@ fn refuse(findings: &[Finding]) -> Result<(), RepairError> {
             | Finding::InlineFlags { .. }
             | Finding::InlineNodes { .. }
             | Finding::DentryLength { .. }
-            | Finding::DentryNode { .. } => return Err(RepairError::Hidden(Box::new(finding.clone()))),
+            | Finding::DentryNode { .. } => {
+                return Err(RepairError::Hidden(Box::new(finding.clone())));
+            }
             // a node of which two of three (pointer, NAT, footer) agree is repaired, otherwise it
             // is a guess
             Finding::NatInode { nid, .. }
@@ -209,7 +215,9 @@ impl<'p, D: BlockDevice> Repair<'p, D> {
 
     /// Writes the good copy of the superblock over the other one.
     fn copy_superblock(&mut self, findings: &[Finding]) -> Result<(), RepairError> {
-        let Some(finding) = findings.iter().find(|finding| is_of_superblock(finding)) else { return Ok(()) };
+        let Some(finding) = findings.iter().find(|finding| is_of_superblock(finding)) else {
+            return Ok(());
+        };
         let bad = if let Finding::SuperblockCopy { copy, .. } = finding { *copy } else { 1 };
         let blocks = &mut self.checker.volume.blocks;
         let good = blocks.metadata(BlockAddr(1 - u64::from(bad)))?;

@@ -6,8 +6,8 @@ use dovetail_block::{BlockBytes, BlockDevice};
 
 use super::{Repair, RepairError};
 use crate::format::{
-    BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Footer, SegNo, Summary, SummaryKind,
-    orphan_blocks, put_nat_journal, set_summary_kind, summary_block,
+    BLOCKS_IN_SEGMENT, Bitmaps, BlockAddr, Checkpoint, CheckpointFlags, Footer, SegNo, Summary,
+    SummaryKind, orphan_blocks, put_nat_journal, set_summary_kind, summary_block,
 };
 use crate::fsck::checkpoints::KNOWN_FLAGS;
 use crate::fsck::logs::LogSummary;
@@ -49,7 +49,8 @@ impl<D: BlockDevice> Repair<'_, D> {
         next.summary_start = 1 + self.checker.volume.superblock.cp_payload + orphans.len() as u32;
         next.total_blocks = next.summary_start + summaries.len() as u32 + 1;
         let volume = &mut self.checker.volume;
-        let head = volume.blocks.metadata(pack_start(&volume.superblock, volume.checkpoint.pack))?;
+        let head =
+            volume.blocks.metadata(pack_start(&volume.superblock, volume.checkpoint.pack))?;
         let (blocks, _) = next.encode(bitmaps, &volume.superblock, &head);
         let tail = blocks[0];
         let pack = blocks.into_iter().chain(orphans).chain(summaries).chain([tail]);
@@ -67,7 +68,11 @@ impl<D: BlockDevice> Repair<'_, D> {
             flags: if orphans { flags.with(CheckpointFlags::ORPHAN) } else { flags },
             valid_nodes: counts.nodes as u32,
             valid_inodes: counts.inodes as u32,
-            next_free_nid: if next_nid < self.checker.volume.superblock.max_nid() { next_nid } else { 3 },
+            next_free_nid: if next_nid < self.checker.volume.superblock.max_nid() {
+                next_nid
+            } else {
+                3
+            },
             ..checkpoint.clone()
         }
     }
@@ -87,7 +92,10 @@ impl<D: BlockDevice> Repair<'_, D> {
             if log < 3 {
                 put_nat_journal(&mut block, &[]); // an empty SIT journal is the same
             }
-            set_summary_kind(&mut block, if log < 3 { SummaryKind::Data } else { SummaryKind::Node });
+            set_summary_kind(
+                &mut block,
+                if log < 3 { SummaryKind::Data } else { SummaryKind::Node },
+            );
             summaries.push(block);
         }
         Ok(summaries)
@@ -98,7 +106,9 @@ impl<D: BlockDevice> Repair<'_, D> {
         let start = self.checker.volume.block_in_segment(segno, 0);
         let mut entries = [Summary::default(); 512];
         for (offset, entry) in (0..BLOCKS_IN_SEGMENT).zip(&mut entries) {
-            let nid = Footer::parse(&*self.checker.volume.blocks.metadata(start.plus(offset.into()))?).nid;
+            let nid =
+                Footer::parse(&*self.checker.volume.blocks.metadata(start.plus(offset.into()))?)
+                    .nid;
             *entry = Summary { nid, version: 0, offset: 0 };
         }
         Ok(summary_block(&entries, SummaryKind::Node))

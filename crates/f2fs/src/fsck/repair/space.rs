@@ -6,8 +6,8 @@ use dovetail_block::BlockDevice;
 
 use super::{Repair, RepairError};
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, NatEntry, Nid, RawInode, SegNo, Summary,
-    SummaryKind, seal_inode, set_node_address, summary_block,
+    BLOCK, BLOCKS_IN_SEGMENT, BlockAddr, CheckpointFlags, Footer, NatEntry, Nid, RawInode, SegNo,
+    Summary, SummaryKind, seal_inode, set_node_address, summary_block,
 };
 
 /// The segments that are being filled.
@@ -25,7 +25,9 @@ impl<D: BlockDevice> Repair<'_, D> {
         for ((dir, block), bytes) in std::mem::take(&mut self.data) {
             let inode = self.checker.volume.inode(dir)?;
             let old = self.checker.volume.block_of(&inode, block)?;
-            let Some((owner, index)) = self.checker.volume.pointer_place(&inode, block)? else { continue };
+            let Some((owner, index)) = self.checker.volume.pointer_place(&inode, block)? else {
+                continue;
+            };
             let new = self.next_block(false)?;
             self.checker.volume.blocks.write(new, Arc::new(*bytes), false)?;
             let version = self.nat_of(owner)?.version;
@@ -65,10 +67,15 @@ impl<D: BlockDevice> Repair<'_, D> {
 
     /// Footer and checksum of a node that goes to `address`.
     fn finish_node(&self, nid: Nid, bytes: &mut [u8; BLOCK], address: BlockAddr) {
-        let (superblock, checkpoint) = (&self.checker.volume.superblock, &self.checker.volume.checkpoint);
+        let (superblock, checkpoint) =
+            (&self.checker.volume.superblock, &self.checker.volume.checkpoint);
         let mut footer = Footer::parse(bytes);
         (footer.fsync_mark, footer.dentry_mark) = (false, false);
-        let crc = if checkpoint.flags.has(CheckpointFlags::CRC_RECOVERY) { checkpoint.checksum } else { 0 };
+        let crc = if checkpoint.flags.has(CheckpointFlags::CRC_RECOVERY) {
+            checkpoint.checksum
+        } else {
+            0
+        };
         footer.checkpoint = checkpoint.version | u64::from(crc) << 32;
         let next = if superblock.in_main(address.plus(1)) { address.plus(1) } else { address };
         footer.next = Footer::next_of(superblock.variant, address, next);
@@ -90,7 +97,8 @@ impl<D: BlockDevice> Repair<'_, D> {
             Some(place) => place,
             None => (self.open_segment(node)?, 0),
         };
-        *(if node { &mut self.space.nodes } else { &mut self.space.data }) = Some((segno, offset + 1));
+        *(if node { &mut self.space.nodes } else { &mut self.space.data }) =
+            Some((segno, offset + 1));
         Ok(self.checker.volume.block_in_segment(segno, offset))
     }
 
@@ -103,7 +111,8 @@ impl<D: BlockDevice> Repair<'_, D> {
             if empty && !self.checker.logs.writes_to(segno) {
                 self.space.below = Some(segno.0);
                 let kind = if node { SummaryKind::Node } else { SummaryKind::Data };
-                self.summaries.insert(segno, Box::new(summary_block(&[Summary::default(); 512], kind)));
+                self.summaries
+                    .insert(segno, Box::new(summary_block(&[Summary::default(); 512], kind)));
                 return Ok(segno);
             }
         }

@@ -8,8 +8,8 @@ use dovetail_block::{BlockBytes, BlockDevice};
 use super::{Repair, RepairError};
 use crate::format::{
     Bitmaps, BlockAddr, NatEntry, Nid, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry, flip_msb_first,
-    nat_block_address, nat_block_other, set_nat_entry, set_sit_entry, sit_block_address, sit_block_other,
-    ssa_address,
+    nat_block_address, nat_block_other, set_nat_entry, set_sit_entry, sit_block_address,
+    sit_block_other, ssa_address,
 };
 
 /// The first of the node logs.
@@ -81,9 +81,9 @@ impl<D: BlockDevice> Repair<'_, D> {
             let to = nat_block_other(&superblock, &bitmaps.nat, first);
             flip_msb_first(&mut bitmaps.nat, block as usize);
             let write = |bytes: &mut BlockBytes| {
-                entries
-                    .iter()
-                    .for_each(|(nid, entry)| set_nat_entry(bytes, *nid, *entry, superblock.variant));
+                entries.iter().for_each(|(nid, entry)| {
+                    set_nat_entry(bytes, *nid, *entry, superblock.variant)
+                });
             };
             self.rewrite(from, to, write)?;
         }

@@ -89,8 +89,13 @@ mod tests {
 
     #[test]
     fn space_is_freed_before_the_device_is_full() {
-        let base =
-            HeadroomFacts { limit: 1000, placed: 500, dead: 400, pending: 36, ..HeadroomFacts::default() };
+        let base = HeadroomFacts {
+            limit: 1000,
+            placed: 500,
+            dead: 400,
+            pending: 36,
+            ..HeadroomFacts::default()
+        };
         assert!(!is_tight(&base));
         assert!(is_tight(&HeadroomFacts { dead: 401, ..base }));
         assert!(is_tight(&HeadroomFacts { pending: 37, ..base }));
@@ -110,13 +115,20 @@ mod tests {
             pending: u64::MAX,
             ..HeadroomFacts::default()
         };
-        assert!(is_tight(&most) && is_tight(&HeadroomFacts { device: Some(7), metadata: 9, ..most }));
+        assert!(
+            is_tight(&most) && is_tight(&HeadroomFacts { device: Some(7), metadata: 9, ..most })
+        );
     }
 
     #[test]
     fn a_record_leaves_space_for_its_recovery() {
-        let base =
-            HeadroomFacts { limit: 1000, placed: 500, dead: 400, pending: 0, ..HeadroomFacts::default() };
+        let base = HeadroomFacts {
+            limit: 1000,
+            placed: 500,
+            dead: 400,
+            pending: 0,
+            ..HeadroomFacts::default()
+        };
         assert!(can_log(&base, 36) && !can_log(&base, 37));
         assert!(!can_log(&base, u64::MAX));
     }

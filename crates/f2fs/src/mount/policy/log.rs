@@ -13,8 +13,14 @@ pub(crate) enum Log {
 }
 
 impl Log {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::HotData, Self::WarmData, Self::ColdData, Self::HotNode, Self::WarmNode, Self::ColdNode];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::HotData,
+        Self::WarmData,
+        Self::ColdData,
+        Self::HotNode,
+        Self::WarmNode,
+        Self::ColdNode,
+    ];
 
     pub(crate) const fn index(self) -> usize {
         self as usize
@@ -85,7 +91,11 @@ pub(crate) fn matches_extension(name: &[u8], extension: &[u8]) -> bool {
         rest.len() >= extension.len() && rest[..extension.len()].eq_ignore_ascii_case(extension)
     };
     name.len() >= extension.len() + 2
-        && name.iter().enumerate().skip(1).any(|(at, &byte)| byte == b'.' && starts(&name[at + 1..]))
+        && name
+            .iter()
+            .enumerate()
+            .skip(1)
+            .any(|(at, &byte)| byte == b'.' && starts(&name[at + 1..]))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ mod write_mode;
 
 pub(crate) use fsync::{FsyncFacts, must_checkpoint};
 pub(crate) use iplfs::{
-    DISCARD_BUSY_MS, HEADROOM_MARGIN, HeadroomFacts, IPLFS_PACE, Pace, can_carry, can_log, is_tight,
-    log_is_due, segmented_pace,
+    DISCARD_BUSY_MS, HEADROOM_MARGIN, HeadroomFacts, IPLFS_PACE, Pace, can_carry, can_log,
+    is_tight, log_is_due, segmented_pace,
 };
 pub use ipu::IpuPolicy;
 pub(crate) use ipu::SMALL_VOLUME_SEGMENTS;

@@ -84,7 +84,11 @@ pub(crate) const fn adaptive_mode(facts: RunFacts) -> WriteMode {
 }
 
 /// The write mode of an update that is not left to [`adaptive_mode`].
-pub(crate) const fn write_mode(updates: Updates, policy: IpuPolicy, facts: UpdateFacts) -> WriteMode {
+pub(crate) const fn write_mode(
+    updates: Updates,
+    policy: IpuPolicy,
+    facts: UpdateFacts,
+) -> WriteMode {
     if facts.dir || facts.cleaning {
         return WriteMode::Append;
     }
@@ -105,34 +109,53 @@ mod tests {
 
     #[test]
     fn scattered_small_updates_are_remapped_and_lone_ones_are_not() {
-        assert_eq!(adaptive_mode(run(1, 1, (10, 10))), WriteMode::Remap, "ten writes or two commands");
-        assert_eq!(adaptive_mode(run(1, 1, (1, 1))), WriteMode::InPlace, "one write or two commands");
+        assert_eq!(
+            adaptive_mode(run(1, 1, (10, 10))),
+            WriteMode::Remap,
+            "ten writes or two commands"
+        );
+        assert_eq!(
+            adaptive_mode(run(1, 1, (1, 1))),
+            WriteMode::InPlace,
+            "one write or two commands"
+        );
         let dear = RunFacts { remap_ns: (0, 50_000), ..run(1, 1, (10, 10)) };
         assert_eq!(adaptive_mode(dear), WriteMode::InPlace, "a drive to which a pair is dear");
-        let with_log =
-            |pieces| adaptive_mode(RunFacts { remap_ns: (500_000, 0), ..run(1, 1, (pieces, pieces)) });
+        let with_log = |pieces| {
+            adaptive_mode(RunFacts { remap_ns: (500_000, 0), ..run(1, 1, (pieces, pieces)) })
+        };
         assert_eq!(
             (with_log(10), with_log(60)),
             (WriteMode::InPlace, WriteMode::Remap),
             "a drive that programs a page for a remap"
         );
-        assert_eq!(adaptive_mode(RunFacts { deferred: true, ..run(1, 1, (1, 1)) }), WriteMode::Remap);
+        assert_eq!(
+            adaptive_mode(RunFacts { deferred: true, ..run(1, 1, (1, 1)) }),
+            WriteMode::Remap
+        );
     }
 
     #[test]
     fn large_runs_are_written_over_or_put_together_again() {
         assert_eq!(adaptive_mode(run(64, 1, (1, 64))), WriteMode::InPlace);
         assert_eq!(adaptive_mode(run(64, 40, (40, 64))), WriteMode::Append);
-        assert_eq!(adaptive_mode(RunFacts { may_append: false, ..run(64, 40, (40, 64)) }), WriteMode::Remap);
-        assert_eq!(adaptive_mode(RunFacts { deferred: true, ..run(64, 1, (1, 64)) }), WriteMode::Remap);
+        assert_eq!(
+            adaptive_mode(RunFacts { may_append: false, ..run(64, 40, (40, 64)) }),
+            WriteMode::Remap
+        );
+        assert_eq!(
+            adaptive_mode(RunFacts { deferred: true, ..run(64, 1, (1, 64)) }),
+            WriteMode::Remap
+        );
     }
 
     /// The assumed cost of a command shifts only where batches have two or three pieces.
     #[test]
     fn the_choice_hardly_depends_on_the_assumed_command() {
         for pieces in 4..64 {
-            let with =
-                |pair_ns| adaptive_mode(RunFacts { remap_ns: (0, pair_ns), ..run(1, 1, (pieces, pieces)) });
+            let with = |pair_ns| {
+                adaptive_mode(RunFacts { remap_ns: (0, pair_ns), ..run(1, 1, (pieces, pieces)) })
+            };
             assert_eq!(
                 (with(10), with(100), with(1000)),
                 (WriteMode::Remap, WriteMode::Remap, WriteMode::Remap),

@@ -13,7 +13,11 @@ impl<D: Scheduler> F2fs<D> {
     /// # Errors
     /// [`Error::NoSpace`] if neither a free segment nor a hole is left, or the device has no free
     /// space.
-    pub(in super::super) fn allocate(&mut self, log: Log, owner: Summary) -> Result<BlockAddr, Error> {
+    pub(in super::super) fn allocate(
+        &mut self,
+        log: Log,
+        owner: Summary,
+    ) -> Result<BlockAddr, Error> {
         self.leave_full_segment(log)?;
         let (now_s, valid) = (self.elapsed_s(), self.counts.valid_blocks);
         let taken = self.space.take(log, owner, now_s, valid)?;

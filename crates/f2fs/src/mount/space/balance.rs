@@ -38,7 +38,9 @@ impl<D: Scheduler> F2fs<D> {
     /// Frees space if what comes next might not find any.
     pub(in super::super) fn balance_space(&mut self) -> Result<(), Error> {
         match &self.space {
-            Space::Segmented(space) if space.needs_cleaning(&self.demand()) => self.clean_for_space(),
+            Space::Segmented(space) if space.needs_cleaning(&self.demand()) => {
+                self.clean_for_space()
+            }
             Space::Segmented(_) => Ok(()),
             Space::Iplfs(_) => self.balance_device(),
         }
@@ -69,7 +71,11 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Discards up to `count` extents of what waits, of at least `granularity` blocks each; `true`
     /// if there were any.
-    pub(in super::super) fn discard_some(&mut self, count: usize, granularity: u32) -> Result<bool, Error> {
+    pub(in super::super) fn discard_some(
+        &mut self,
+        count: usize,
+        granularity: u32,
+    ) -> Result<bool, Error> {
         let found = self.space.discard(&mut self.io, count, granularity)?;
         if self.space.is_device_full() {
             self.note_device()?;
@@ -152,8 +158,12 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Frees space within a call that changes many nodes, which the next checkpoint has to write;
     /// `dirty` is how many were dirty at the last look.
-    pub(in super::super) fn look_for_node_headroom(&mut self, dirty: &mut usize) -> Result<(), Error> {
-        let is_due = self.nodes.dirty_count() >= *dirty + NODES_A_LOOK && !self.state.is_recovering();
+    pub(in super::super) fn look_for_node_headroom(
+        &mut self,
+        dirty: &mut usize,
+    ) -> Result<(), Error> {
+        let is_due =
+            self.nodes.dirty_count() >= *dirty + NODES_A_LOOK && !self.state.is_recovering();
         if !is_due || matches!(self.space, Space::Segmented(_)) {
             return Ok(());
         }

@@ -415,7 +415,10 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(in super::super) fn end_recovery<D: Scheduler>(&mut self, io: &mut Io<D>) -> Result<(), Error> {
+    pub(in super::super) fn end_recovery<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+    ) -> Result<(), Error> {
         match self {
             Self::Segmented(space) => space.end_recovery(io),
             Self::Iplfs(space) => {

@@ -86,7 +86,10 @@ impl Model for Lru {
             if bag.entries.len() == bag.config.entries() {
                 let victim = bag.oldest(|_| true).unwrap();
                 if victim.dirty {
-                    steps.push(CacheStep::Write { page: bag.config.page_of(victim.entry), whole: false });
+                    steps.push(CacheStep::Write {
+                        page: bag.config.page_of(victim.entry),
+                        whole: false,
+                    });
                 }
                 bag.drop_entry(victim.entry);
             }

@@ -47,7 +47,8 @@ impl Cdftl {
             let coldest = (0..self.ctp.len()).min_by_key(|&i| self.ctp[i].used).unwrap();
             let gone = self.ctp.swap_remove(coldest);
             let config = self.cmt.config;
-            let in_cmt = self.cmt.entries.iter().any(|c| c.dirty && config.page_of(c.entry) == gone.page);
+            let in_cmt =
+                self.cmt.entries.iter().any(|c| c.dirty && config.page_of(c.entry) == gone.page);
             if in_cmt || !gone.dirty.is_empty() {
                 steps.push(CacheStep::Write { page: gone.page, whole: true });
                 self.cmt.clean(gone.page);
@@ -55,7 +56,8 @@ impl Cdftl {
         }
         steps.push(CacheStep::Read { page });
         self.now += 1;
-        let whole = Whole { page, used: self.now, dirty: BTreeSet::new(), bytes: 0, is_stale: false };
+        let whole =
+            Whole { page, used: self.now, dirty: BTreeSet::new(), bytes: 0, is_stale: false };
         self.ctp.push(whole);
         self.release(page);
     }
@@ -73,7 +75,8 @@ impl Cdftl {
 
     fn changed_in_order(&self, page: TranslationPage) -> Vec<Entry> {
         let config = self.cmt.config;
-        let of_page = self.cmt.entries.iter().filter(|c| c.dirty && config.page_of(c.entry) == page);
+        let of_page =
+            self.cmt.entries.iter().filter(|c| c.dirty && config.page_of(c.entry) == page);
         let mut held: Vec<(u64, Entry)> = of_page.map(|c| (c.changed, c.entry)).collect();
         held.sort_unstable();
         held.into_iter().map(|(_, entry)| entry).collect()
@@ -198,7 +201,13 @@ impl Sftl {
         let bytes = condensed_bytes(&self.config, shape.runs(page));
         self.make_room(bytes, steps);
         steps.push(CacheStep::Read { page });
-        self.pages.push(Whole { page, used: self.now, dirty: BTreeSet::new(), bytes, is_stale: false });
+        self.pages.push(Whole {
+            page,
+            used: self.now,
+            dirty: BTreeSet::new(),
+            bytes,
+            is_stale: false,
+        });
     }
 
     fn whole(&mut self, page: TranslationPage) -> Option<&mut Whole> {
@@ -308,7 +317,8 @@ impl Tpftl {
     fn admit(&mut self, entry: Entry, steps: &mut Vec<CacheStep>) {
         let config = self.bag.config;
         let most = config.bytes.max(config.entries() as u64 * PACKED_ENTRY_BYTES);
-        while self.bytes() + PACKED_ENTRY_BYTES + NODE_BYTES > most && !self.bag.entries.is_empty() {
+        while self.bytes() + PACKED_ENTRY_BYTES + NODE_BYTES > most && !self.bag.entries.is_empty()
+        {
             self.evict(steps);
         }
         self.use_node(config.page_of(entry));
@@ -320,11 +330,13 @@ impl Tpftl {
         let offset = entry % config.page_entries();
         let mut wanted = u64::from(following);
         if self.is_selective {
-            let in_a_row = (1..=offset).take_while(|back| self.bag.find(entry - back).is_some()).count();
+            let in_a_row =
+                (1..=offset).take_while(|back| self.bag.find(entry - back).is_some()).count();
             wanted = wanted.max(in_a_row as u64);
         }
         let coldest = self.coldest();
-        let of_coldest = self.bag.entries.iter().filter(|c| Some(config.page_of(c.entry)) == coldest).count();
+        let of_coldest =
+            self.bag.entries.iter().filter(|c| Some(config.page_of(c.entry)) == coldest).count();
         let free = config.bytes.saturating_sub(self.bytes()) / PACKED_ENTRY_BYTES;
         let room = (free + of_coldest as u64).saturating_sub(1);
         wanted.min(config.page_entries() - 1 - offset).min(room)

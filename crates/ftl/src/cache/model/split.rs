@@ -54,7 +54,10 @@ impl Split {
             self.we -= 1;
         } else {
             let victim = self.lru_of(1);
-            assert!(!self.mappings[victim].dirty, "the entries in the read mapping cache are all clean");
+            assert!(
+                !self.mappings[victim].dirty,
+                "the entries in the read mapping cache are all clean"
+            );
             self.mappings.swap_remove(victim);
             self.re -= 1;
             if missing == Access::Read && self.maht > 0 {
@@ -106,7 +109,8 @@ impl Model for Split {
     }
 
     fn moved(&mut self, entry: Entry) -> bool {
-        let found = self.mappings.iter_mut().find(|mapping| mapping.entry == entry && mapping.tag == 0);
+        let found =
+            self.mappings.iter_mut().find(|mapping| mapping.entry == entry && mapping.tag == 0);
         found.map(|mapping| mapping.dirty = true).is_some()
     }
 
@@ -134,7 +138,8 @@ impl Example {
     }
 
     fn does(&mut self, access: Access, entry: Entry) -> (bool, Vec<CacheStep>) {
-        let (mut steps, nothing_mapped) = (Vec::new(), Places { config: FIGURE, places: RefCell::default() });
+        let (mut steps, nothing_mapped) =
+            (Vec::new(), Places { config: FIGURE, places: RefCell::default() });
         (self.0.access(entry, access, 0, &nothing_mapped, &mut steps), steps)
     }
 
@@ -162,7 +167,11 @@ fn write(of: u64) -> CacheStep {
 fn full() -> Example {
     let mut example = Example::new();
     for i in 0..6 {
-        assert_eq!(example.does(Access::Read, i * 4), (false, vec![read(i)]), "a free entry is taken");
+        assert_eq!(
+            example.does(Access::Read, i * 4),
+            (false, vec![read(i)]),
+            "a free entry is taken"
+        );
     }
     for i in 0..6 {
         assert_eq!(example.does(Access::Write, 100 + i * 4), (false, vec![read(25 + i)]));
@@ -179,7 +188,11 @@ fn figure_3_case_1_takes_the_write_parts_oldest() {
     assert_eq!(example.sizes(), (6, 6, 1), "only the first hit by a write counts");
     assert_eq!(example.does(Access::Read, 400), (false, vec![write(25), read(100)]));
     assert_eq!(example.sizes(), (7, 5, 1), "for a read, RE grows and WE falls");
-    assert_eq!(example.does(Access::Write, 404), (false, vec![write(27), read(101)]), "104 was used since");
+    assert_eq!(
+        example.does(Access::Write, 404),
+        (false, vec![write(27), read(101)]),
+        "104 was used since"
+    );
     assert_eq!(example.sizes(), (7, 5, 1), "for a write, neither changes");
 }
 
@@ -190,7 +203,11 @@ fn figure_3_cases_2_and_3_take_a_read_entry_then_write_entries_again() {
         example.does(Access::Write, 100 + i * 4);
     }
     assert_eq!(example.sizes(), (6, 6, 6));
-    assert_eq!(example.does(Access::Write, 400), (false, vec![read(100)]), "a read entry costs nothing");
+    assert_eq!(
+        example.does(Access::Write, 400),
+        (false, vec![read(100)]),
+        "a read entry costs nothing"
+    );
     assert_eq!(example.sizes(), (5, 7, 6), "case 2, a write: MAHT is kept");
     assert!(example.does(Access::Write, 400).0);
     assert_eq!(example.sizes(), (5, 7, 7));
@@ -220,13 +237,25 @@ fn figure_4_six_requests() {
     assert_eq!(example.sizes(), (2, 1, 0));
     assert_eq!(example.does(Access::Read, 1), (true, vec![]), "(1)-(2) a read hits the read part");
     assert_eq!(example.sizes(), (2, 1, 0));
-    assert_eq!(example.does(Access::Write, 2), (true, vec![]), "(3)-(5) a write hits the read part");
+    assert_eq!(
+        example.does(Access::Write, 2),
+        (true, vec![]),
+        "(3)-(5) a write hits the read part"
+    );
     assert_eq!(example.sizes(), (1, 2, 1), "the entry is in the write part now");
     assert_eq!(example.does(Access::Read, 3), (true, vec![]), "(6)-(7) a read hits the write part");
     assert_eq!(example.sizes(), (1, 2, 1), "and stays there");
-    assert_eq!(example.does(Access::Write, 3), (true, vec![]), "(8)-(9) a write hits the write part");
+    assert_eq!(
+        example.does(Access::Write, 3),
+        (true, vec![]),
+        "(8)-(9) a write hits the write part"
+    );
     assert_eq!(example.sizes(), (1, 2, 2));
-    assert_eq!(example.does(Access::Write, 41), (false, vec![read(10)]), "(10)-(13) a write misses");
+    assert_eq!(
+        example.does(Access::Write, 41),
+        (false, vec![read(10)]),
+        "(10)-(13) a write misses"
+    );
     assert_eq!(example.does(Access::Read, 81), (false, vec![read(20)]), "(10)-(13) a read misses");
     assert_eq!(example.sizes(), (2, 3, 2));
     assert!(example.0.is_dirty(2) && example.0.is_dirty(3) && example.0.is_dirty(41));

@@ -26,10 +26,14 @@ pub(super) const MIN_REGION_BLOCKS: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
     /// The block is in none of the seven areas.
-    #[error("block {0} lies beyond the seven areas of 2^58 blocks; such a drive ends at block 7 * 2^58")]
+    #[error(
+        "block {0} lies beyond the seven areas of 2^58 blocks; such a drive ends at block 7 * 2^58"
+    )]
     OutsideAreas(Lba),
     /// A page size that does not divide a region.
-    #[error("pages of {0} blocks cannot be mapped; a page must be a power of two of 1 to 64 blocks")]
+    #[error(
+        "pages of {0} blocks cannot be mapped; a page must be a power of two of 1 to 64 blocks"
+    )]
     PageSize(u32),
 }
 
@@ -161,7 +165,10 @@ mod tests {
             let layout = Layout::new(blocks_per_page).unwrap();
             let last = layout.page_of(Lba(7 * AREA_BLOCKS - 1)).unwrap();
             let segment = layout.segment_of(last);
-            assert_eq!((segment.area(), segment.zone(), segment.in_zone()), (6, AREA_ZONES - 1, 1023));
+            assert_eq!(
+                (segment.area(), segment.zone(), segment.in_zone()),
+                (6, AREA_ZONES - 1, 1023)
+            );
             assert_eq!(layout.offset(last), layout.segment_pages() - 1);
             let first = layout.page_of(Lba(3 * AREA_BLOCKS + 4096)).unwrap();
             let segment = layout.segment_of(first);

@@ -142,7 +142,8 @@ impl Arena {
 
     fn new(chunk_units: usize, max_units: usize, has_owners: bool) -> Self {
         let classes = classes(chunk_units, max_units);
-        let class_for = |units: usize| classes.iter().position(|class| usize::from(class.units) >= units);
+        let class_for =
+            |units: usize| classes.iter().position(|class| usize::from(class.units) >= units);
         let class_of = (0..=max_units).map(|units| class_for(units).unwrap_or(0) as u8).collect();
         Self {
             chunk_units,
@@ -230,7 +231,8 @@ impl Arena {
     pub(super) fn evacuate(&mut self, moved: impl FnMut(u32, Block)) -> usize {
         let sparse = self.classes.iter().find(|class| class.is_sparse());
         let emptiest = sparse.and_then(|class| self.emptiest(class.open));
-        let from = emptiest.or_else(|| (0..self.classes.len()).find_map(|class| self.half_empty(class)));
+        let from =
+            emptiest.or_else(|| (0..self.classes.len()).find_map(|class| self.half_empty(class)));
         from.map_or(0, |from| self.empty_chunk(from, moved))
     }
 
@@ -294,7 +296,8 @@ impl Arena {
     pub(super) fn bookkeeping_bytes(&self) -> u64 {
         let of_chunks =
             self.chunks.len() * size_of::<Chunk>() + self.free_chunks.capacity() * size_of::<u32>();
-        let slots = self.classes.iter().map(|class| class.chunks as usize * usize::from(class.slots));
+        let slots =
+            self.classes.iter().map(|class| class.chunks as usize * usize::from(class.slots));
         let owners = if self.has_owners { slots.sum::<usize>() * size_of::<u32>() } else { 0 };
         (of_chunks + owners + self.classes.len() * size_of::<Class>() + self.class_of.len()) as u64
     }
@@ -398,8 +401,13 @@ fn classes(chunk_units: usize, max_units: usize) -> Vec<Class> {
     units.dedup();
     units.retain(|&units| (1..=max_units).contains(&units));
     let slots = |units: usize| (chunk_units / units) as u16;
-    let class =
-        |units: usize| Class { units: units as u16, slots: slots(units), open: NO_CHUNK, chunks: 0, used: 0 };
+    let class = |units: usize| Class {
+        units: units as u16,
+        slots: slots(units),
+        open: NO_CHUNK,
+        chunks: 0,
+        used: 0,
+    };
     units.into_iter().map(class).collect()
 }
 
@@ -458,7 +466,10 @@ mod tests {
             assert!(arena.words()[block.at()..][..words].iter().all(|&word| word == mark));
             arena.free(block, words);
         }
-        assert_eq!((arena.held_bytes(), arena.allocated_bytes(), arena.words().len()), (0, 0, UNIT_WORDS));
+        assert_eq!(
+            (arena.held_bytes(), arena.allocated_bytes(), arena.words().len()),
+            (0, 0, UNIT_WORDS)
+        );
     }
 
     #[test]
@@ -477,7 +488,11 @@ mod tests {
     fn chunks_that_are_all_but_empty_are_emptied() {
         let mut arena = Arena::of_tables(4096);
         let whole: Vec<Block> = (0..800).map(|_| arena.alloc(4096, SOMEBODY)).collect();
-        whole.iter().enumerate().filter(|(i, _)| i % 4 > 0).for_each(|(_, &block)| arena.free(block, 4096));
+        whole
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| i % 4 > 0)
+            .for_each(|(_, &block)| arena.free(block, 4096));
         assert_eq!(arena.held_bytes(), 800 * 4096 * 4);
         while arena.evacuate(|_, _| {}) > 0 {}
         assert_eq!(arena.held_bytes(), 200 * 4096 * 4, "no slot stays free that could be");

@@ -40,7 +40,8 @@ impl CompactionPolicy {
     /// The same, but a node is a candidate as soon as it can get smaller by 30 %, and its regions
     /// are what needs the least memory. With the paper's, a map of which half is dead may keep all
     /// of it: a node that is exactly half valid is no candidate.
-    pub const EAGER: Self = Self { candidate_percent: 70, regions: RegionSize::LeastMemory, ..Self::PAPER };
+    pub const EAGER: Self =
+        Self { candidate_percent: 70, regions: RegionSize::LeastMemory, ..Self::PAPER };
 
     /// Half the rest that is left: a node is built anew if it gets smaller by 15 %.
     pub const TIGHT: Self = Self { candidate_percent: 85, kept_percent: 85, ..Self::EAGER };
@@ -118,7 +119,8 @@ impl IntervalMap {
     /// Empties one chunk of tables, if that is worth it.
     fn evacuate(&mut self, done: &mut Compaction) -> bool {
         let nodes = self.slabs.nodes.words_mut();
-        let words = self.slabs.tables.evacuate(|node, table| Node(node).set_table(nodes, table)) as u32;
+        let words =
+            self.slabs.tables.evacuate(|node, table| Node(node).set_table(nodes, table)) as u32;
         if words > 0 {
             self.lookaside.clear();
         }
@@ -135,8 +137,10 @@ impl IntervalMap {
         };
         self.remove_candidate(node);
         node.unpack(&self.slabs, &mut self.scratch);
-        let tight = Coverage::of(&self.scratch, self.policy.regions, self.layout.min_region_pages());
-        let (before, after) = (words_of(&node.coverage(self.slabs.nodes.words())), words_of(&tight));
+        let tight =
+            Coverage::of(&self.scratch, self.policy.regions, self.layout.min_region_pages());
+        let (before, after) =
+            (words_of(&node.coverage(self.slabs.nodes.words())), words_of(&tight));
         done.examined += 1;
         done.cost.accesses += accesses + before.div_ceil(LINE_ENTRIES);
         if after * 100 <= before * self.policy.kept_percent {
@@ -222,7 +226,8 @@ impl IntervalMap {
         if count == 0 {
             return COUNT + self.drop_node(page, node);
         }
-        if count * 100 < covered * self.policy.candidate_percent && node.candidate(words).is_none() {
+        if count * 100 < covered * self.policy.candidate_percent && node.candidate(words).is_none()
+        {
             self.add_candidate(page, node);
         }
         COUNT

@@ -73,7 +73,9 @@ impl Coverage {
     /// smaller than `min_region`, if not fixed.
     pub(super) fn of(entries: &[u32], choice: RegionSize, min_region: u32) -> Self {
         match choice {
-            RegionSize::SmallestHole => Self::cut(entries, smallest_hole(entries, 0).max(min_region)),
+            RegionSize::SmallestHole => {
+                Self::cut(entries, smallest_hole(entries, 0).max(min_region))
+            }
             RegionSize::LeastMemory => Self::tightest(entries, min_region),
             RegionSize::Fixed(blocks) => {
                 let size = blocks * min_region / MIN_REGION_BLOCKS;
@@ -115,7 +117,9 @@ impl Coverage {
         let run = &mut self.runs[region];
         let first = match run.pages {
             0 => page,
-            pages if page < run.first => page.min(run.first.saturating_sub(pages)).max(region_first),
+            pages if page < run.first => {
+                page.min(run.first.saturating_sub(pages)).max(region_first)
+            }
             _ => run.first,
         };
         let end = if run.pages > 0 && page < run.first { run.end() } else { region_end };
@@ -170,14 +174,17 @@ fn trimmed(entries: &[u32], first: usize, end: usize) -> CoveredRun {
     let valid = |&entry: &u32| entry != 0;
     let region = &entries[first..end.min(entries.len())];
     match (region.iter().position(valid), region.iter().rposition(valid)) {
-        (Some(from), Some(to)) => CoveredRun { first: (first + from) as u32, pages: (to - from) as u32 + 1 },
+        (Some(from), Some(to)) => {
+            CoveredRun { first: (first + from) as u32, pages: (to - from) as u32 + 1 }
+        }
         _ => CoveredRun { first: first as u32, pages: 0 },
     }
 }
 
 fn trimmed_regions(entries: &[u32], size: u32) -> impl Iterator<Item = CoveredRun> {
     let size = size as usize;
-    (0..entries.len().div_ceil(size)).map(move |region| trimmed(entries, region * size, (region + 1) * size))
+    (0..entries.len().div_ceil(size))
+        .map(move |region| trimmed(entries, region * size, (region + 1) * size))
 }
 
 #[cfg(test)]
@@ -227,7 +234,8 @@ mod tests {
         assert_eq!(single.runs(), [CoveredRun { first: 2900, pages: 200 }]);
         single.extend(3500, 4096);
         assert_eq!(single.runs(), [CoveredRun { first: 2900, pages: 1196 }]);
-        let mut many = Coverage::of(&entries(&[0..100, 400..500, 1000..1100]), RegionSize::LeastMemory, 64);
+        let mut many =
+            Coverage::of(&entries(&[0..100, 400..500, 1000..1100]), RegionSize::LeastMemory, 64);
         let (size, before) = (many.region_pages(), many.pages());
         many.extend(700, 4096);
         assert_eq!((size, many.pages()), (300, before + 900 - 700));

@@ -28,7 +28,12 @@ pub struct MapMemory {
 impl MapMemory {
     /// All of it.
     pub const fn total(&self) -> u64 {
-        self.tree() + self.metadata_table + self.lookaside + self.candidates + self.slack + self.bookkeeping
+        self.tree()
+            + self.metadata_table
+            + self.lookaside
+            + self.candidates
+            + self.slack
+            + self.bookkeeping
     }
 
     /// The trees alone: what the paper counts.

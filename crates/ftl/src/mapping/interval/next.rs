@@ -88,7 +88,8 @@ impl Search<'_> {
             let (next, accesses) = self.map.areas[segment.area()].next(segment.zone());
             self.accesses += accesses;
             let (zone, node) = next.map_or((AREA_ZONES, None), |(zone, node)| (zone, Some(node)));
-            let zone = Segment(((segment.area() as u64 * AREA_ZONES) + zone) * SEGMENTS_PER_ZONE as u64);
+            let zone =
+                Segment(((segment.area() as u64 * AREA_ZONES) + zone) * SEGMENTS_PER_ZONE as u64);
             self.skip_to(zone);
             if let Some(node) = node {
                 self.in_zone(zone, ZoneNode(node));
@@ -107,7 +108,8 @@ impl Search<'_> {
             if self.is_over() {
                 return;
             }
-            self.accesses += u32::from((index as u32 * NODE_WORDS as u32).is_multiple_of(LINE_ENTRIES));
+            self.accesses +=
+                u32::from((index as u32 * NODE_WORDS as u32).is_multiple_of(LINE_ENTRIES));
             let segment = Segment(first.0 + index);
             let node = zone.node(index as usize);
             if node.exists(words) {

@@ -73,7 +73,13 @@ fn word(low: u32, high: u32) -> u32 {
 impl Node {
     /// Makes the node of a segment that has none, with that coverage; `entries` holds an entry for
     /// each page of the segment.
-    pub(super) fn build(self, memory: &mut Slabs, coverage: &Coverage, entries: &[u32], valid: u32) {
+    pub(super) fn build(
+        self,
+        memory: &mut Slabs,
+        coverage: &Coverage,
+        entries: &[u32],
+        valid: u32,
+    ) {
         let table = memory.tables.alloc(coverage.pages() as usize, self.0);
         let mut to = table.at();
         for run in coverage.runs() {
@@ -126,7 +132,8 @@ impl Node {
         }
         let directory = &words[Block::index(shape & !DIRECTORY)..];
         let region = (page / halves(directory[0]).0) as usize;
-        let ((first, entry), (_, end)) = (halves(directory[region + 1]), halves(directory[region + 2]));
+        let ((first, entry), (_, end)) =
+            (halves(directory[region + 1]), halves(directory[region + 2]));
         let run = CoveredRun { first, pages: end - entry };
         (run.contains(page).then_some(Entries { run, at: at + entry as usize }), 2)
     }
@@ -238,8 +245,9 @@ mod tests {
             node.build(&mut memory, &coverage, &entries, 1);
             for page in 0..4096 {
                 let (found, _) = node.find(memory.nodes.words(), page);
-                let entry = found
-                    .map_or(0, |found| memory.tables.words()[found.at + (page - found.run.first) as usize]);
+                let entry = found.map_or(0, |found| {
+                    memory.tables.words()[found.at + (page - found.run.first) as usize]
+                });
                 assert_eq!(entry, entries[page as usize], "page {page}");
             }
             let mut unpacked = vec![7; 4096];
@@ -250,6 +258,9 @@ mod tests {
             assert_eq!((directory + table + NODE_WORDS) as u32, words_of(&coverage));
             assert!(!node.exists(memory.nodes.words()));
         }
-        assert_eq!((memory.nodes.allocated_bytes(), memory.tables.allocated_bytes()), (NODE_BYTES, 0));
+        assert_eq!(
+            (memory.nodes.allocated_bytes(), memory.tables.allocated_bytes()),
+            (NODE_BYTES, 0)
+        );
     }
 }

@@ -101,7 +101,8 @@ impl Root {
         } else if slot == self.active.start {
             self.active.start += self.slots[slot..].iter().take_while(|&&slot| slot == 0).count();
         } else if slot + 1 == self.active.end {
-            self.active.end -= self.slots[..=slot].iter().rev().take_while(|&&slot| slot == 0).count();
+            self.active.end -=
+                self.slots[..=slot].iter().rev().take_while(|&&slot| slot == 0).count();
         }
         node
     }
@@ -164,7 +165,8 @@ impl Zones {
         let (in_root, mut accesses) = self.root.next(zone);
         let (in_new, more) = self.new_root.as_ref().map_or((None, 0), |root| root.next(zone));
         let at = self.outliers.partition_point(|&(outlier, _)| outlier < zone);
-        let outlier = self.outliers.get(at).and_then(|&(zone, node)| Some((zone, Block::from_word(node)?)));
+        let outlier =
+            self.outliers.get(at).and_then(|&(zone, node)| Some((zone, Block::from_word(node)?)));
         accesses += more + (self.outliers.len() + 1).next_power_of_two().ilog2();
         let first = [in_root, in_new, outlier].into_iter().flatten().min_by_key(|&(zone, _)| zone);
         (first, accesses)
@@ -272,7 +274,8 @@ impl Zones {
             return true;
         }
         let first = self.outliers.partition_point(|&(zone, _)| zone < new.start);
-        if let Some(&(zone, node)) = self.outliers.get(first).filter(|(zone, _)| new.covers(*zone)) {
+        if let Some(&(zone, node)) = self.outliers.get(first).filter(|(zone, _)| new.covers(*zone))
+        {
             new.put(zone, node);
             self.remove_outlier(first);
             return true;
@@ -403,7 +406,9 @@ mod tests {
             settle(&mut zones);
         }
         assert!(
-            [0, AREA_ZONES - 1, AREA_ZONES / 2].iter().all(|&zone| zones.get(zone).0 == Some(node(zone)))
+            [0, AREA_ZONES - 1, AREA_ZONES / 2]
+                .iter()
+                .all(|&zone| zones.get(zone).0 == Some(node(zone)))
         );
         assert!(zones.memory_bytes() < 1024, "{}", zones.memory_bytes());
         for zone in [0, AREA_ZONES - 1, AREA_ZONES / 2] {

@@ -14,7 +14,11 @@ pub(crate) const FLASH_ENTRY_BYTES: usize = 8;
 pub(crate) const ENTRIES_PER_SUBPAGE: usize = BLOCK_SIZE as usize / FLASH_ENTRY_BYTES;
 
 /// The logical pages whose addresses a translation page has.
-pub(super) fn entries_of(page: TranslationPage, config: CacheConfig, host_pages: u64) -> Range<u64> {
+pub(super) fn entries_of(
+    page: TranslationPage,
+    config: CacheConfig,
+    host_pages: u64,
+) -> Range<u64> {
     let start = page.0 << config.shift;
     start..(start + (1 << config.shift)).min(host_pages)
 }
@@ -35,10 +39,15 @@ impl Translation {
     }
 
     /// Returns what the translation page on flash says, entry by entry.
-    pub(super) fn decode_translation(&self, nand: &Nand, page: TranslationPage) -> Vec<Option<Ppn>> {
+    pub(super) fn decode_translation(
+        &self,
+        nand: &Nand,
+        page: TranslationPage,
+    ) -> Vec<Option<Ppn>> {
         let subpages = 0..nand.geometry().subpages_per_page() as usize;
-        let decode =
-            |subpage| self.decode_subpage(nand, page, subpage).unwrap_or([None; ENTRIES_PER_SUBPAGE]);
+        let decode = |subpage| {
+            self.decode_subpage(nand, page, subpage).unwrap_or([None; ENTRIES_PER_SUBPAGE])
+        };
         subpages.flat_map(decode).collect()
     }
 

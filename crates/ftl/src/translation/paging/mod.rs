@@ -71,7 +71,8 @@ pub(crate) fn first_translation(config: &DriveConfig, system_pages: u32) -> u64 
 impl Paging {
     pub(super) fn new(config: &DriveConfig, first: u64) -> Option<Box<Self>> {
         let map_cache = config.map_cache?;
-        let cache = CacheConfig { bytes: map_cache.bytes, shift: map_cache.page_entries.trailing_zeros() };
+        let cache =
+            CacheConfig { bytes: map_cache.bytes, shift: map_cache.page_entries.trailing_zeros() };
         Some(Box::new(Self {
             cache: (map_cache.policy.build)(cache),
             config: cache,
@@ -198,8 +199,10 @@ impl Translation {
     #[inline]
     pub(crate) fn access(&mut self, lpn: Lpn, access: Access) -> Option<(bool, Vec<CacheStep>)> {
         let paging = self.paging.as_deref_mut()?;
-        let following = paging.request_end.saturating_sub(lpn.0 + 1).min(1 << paging.config.shift) as u32;
-        let shape = CachedShape { map: &*self.map, config: paging.config, host_pages: paging.host_pages };
+        let following =
+            paging.request_end.saturating_sub(lpn.0 + 1).min(1 << paging.config.shift) as u32;
+        let shape =
+            CachedShape { map: &*self.map, config: paging.config, host_pages: paging.host_pages };
         let mut steps = std::mem::take(&mut paging.steps);
         let hit = paging.cache.access(lpn.0, access, following, &shape, &mut steps);
         Some((hit, steps))

@@ -17,7 +17,8 @@ impl Translation {
     pub(crate) fn adopt_directory(&mut self, found: &FoundTranslations) -> Vec<Ppn> {
         let Some(paging) = &mut self.paging else { return Vec::new() };
         let needed = found.iter().filter(|(page, found)| found.2 && paging.regions.has(**page));
-        let adopted: Vec<(TranslationPage, Ppn)> = needed.map(|(&page, &(_, ppn, _))| (page, ppn)).collect();
+        let adopted: Vec<(TranslationPage, Ppn)> =
+            needed.map(|(&page, &(_, ppn, _))| (page, ppn)).collect();
         paging.directory.extend(adopted.iter().copied());
         adopted.into_iter().map(|(_, ppn)| ppn).collect()
     }

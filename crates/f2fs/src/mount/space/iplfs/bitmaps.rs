@@ -7,8 +7,8 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::format::{
-    BLOCKS_IN_SEGMENT, BlockAddr, DISCARD_ENTRY, Extent, IPLFS_SECTION, bitmap_len, extents_of, log_bitmap,
-    log_extent,
+    BLOCKS_IN_SEGMENT, BlockAddr, DISCARD_ENTRY, Extent, IPLFS_SECTION, bitmap_len, extents_of,
+    log_bitmap, log_extent,
 };
 
 /// Blocks in a section: 1 GiB.
@@ -200,7 +200,8 @@ impl DiscardBitmaps {
     }
 
     fn absorb_section(&mut self, section: u64, from: Bitmap) {
-        let most = |bitmap: &Bitmap| (DISCARD_ENTRY * bitmap.set as usize).min(bitmap_len(WORDS)) as u64;
+        let most =
+            |bitmap: &Bitmap| (DISCARD_ENTRY * bitmap.set as usize).min(bitmap_len(WORDS)) as u64;
         match self.sections.get_mut(&section) {
             None => {
                 self.order.push_back(section);
@@ -237,7 +238,9 @@ impl DiscardBitmaps {
     pub(super) fn take(&mut self, count: usize) -> Vec<Extent> {
         let mut taken = Vec::new();
         while taken.len() < count {
-            let Some(extent) = self.extents.pop_front().or_else(|| self.take_from_section()) else { break };
+            let Some(extent) = self.extents.pop_front().or_else(|| self.take_from_section()) else {
+                break;
+            };
             self.blocks = self.blocks.saturating_sub(extent.blocks);
             taken.push(extent);
         }
@@ -261,7 +264,8 @@ impl DiscardBitmaps {
     /// All of it, in no order.
     pub(super) fn extents(&self) -> Vec<Extent> {
         let sections = self.sections.iter();
-        let of_sections = sections.flat_map(|(section, bitmap)| bitmap.extents(BlockAddr(section * SECTION)));
+        let of_sections =
+            sections.flat_map(|(section, bitmap)| bitmap.extents(BlockAddr(section * SECTION)));
         of_sections.chain(self.extents.iter().copied()).collect()
     }
 }
@@ -321,7 +325,8 @@ mod tests {
     fn a_block_takes_little_memory() {
         let mut alone = DiscardBitmaps::default();
         assert!(alone.insert(BlockAddr(7 * SECTION + 12_345)));
-        let taken = alone.sections.values().flat_map(|bitmap| bitmap.chunks.iter().flatten()).count();
+        let taken =
+            alone.sections.values().flat_map(|bitmap| bitmap.chunks.iter().flatten()).count();
         assert_eq!(taken, 1);
     }
 

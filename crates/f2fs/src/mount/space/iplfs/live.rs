@@ -8,7 +8,9 @@ use super::super::super::F2fs;
 use super::super::Space;
 use super::LogSpace;
 use crate::error::Error;
-use crate::format::{BlockAddr, Extent, Nid, RawInode, XATTR_NODE_OFFSET, is_indirect, node_address};
+use crate::format::{
+    BlockAddr, Extent, Nid, RawInode, XATTR_NODE_OFFSET, is_indirect, node_address,
+};
 
 impl LogSpace {
     fn awaiting_discard(&self) -> Vec<Extent> {
@@ -53,7 +55,9 @@ impl<D: Scheduler> F2fs<D> {
             let at = |index| geometry.pointer_at(index);
             (0..geometry.pointers()).map(|index| layout.0.address_at(block, at(index))).collect()
         } else {
-            (0..layout.0.direct_pointers()).map(|index| node_address(block, index, layout.0)).collect()
+            (0..layout.0.direct_pointers())
+                .map(|index| node_address(block, index, layout.0))
+                .collect()
         };
         live.extend(found.into_iter().filter(|&address| self.superblock.in_main(address)));
         Ok(())

@@ -51,7 +51,10 @@ pub(crate) struct LogSpace {
 
 /// The log in whose area an address lies, which must be one.
 fn log_of(address: BlockAddr) -> usize {
-    debug_assert!((AREA_BLOCKS..7 * AREA_BLOCKS).contains(&address.0), "{address} lies in no log's area");
+    debug_assert!(
+        (AREA_BLOCKS..7 * AREA_BLOCKS).contains(&address.0),
+        "{address} lies in no log's area"
+    );
     (address.0 / AREA_BLOCKS - 1) as usize
 }
 
@@ -76,7 +79,10 @@ impl LogSpace {
     }
 
     /// Checks the counts of a checkpoint against each other.
-    pub(crate) fn check_counts(superblock: &Superblock, checkpoint: &Checkpoint) -> Result<(), Corrupt> {
+    pub(crate) fn check_counts(
+        superblock: &Superblock,
+        checkpoint: &Checkpoint,
+    ) -> Result<(), Corrupt> {
         let place = Place::Checkpoint(checkpoint.pack);
         let (user, valid) = (checkpoint.user_block_count, checkpoint.valid_block_count);
         Corrupt::check_range(place, "valid_block_count", valid, (1, user))?;
@@ -137,7 +143,9 @@ impl LogSpace {
     pub(crate) fn free(&mut self, address: BlockAddr) -> Result<(), Corrupt> {
         let was_valid = match &mut self.recovered {
             Some(recovered) if recovered.covers(address) => recovered.release(address),
-            _ => self.was_written(address) && !self.queued.has(address) && self.fresh.insert(address),
+            _ => {
+                self.was_written(address) && !self.queued.has(address) && self.fresh.insert(address)
+            }
         };
         if was_valid { Ok(()) } else { Err(Damage::NotValid(address).into()) }
     }
@@ -155,7 +163,11 @@ impl LogSpace {
     }
 
     /// Tells the device of up to `count` extents that wait; `true` if there were any.
-    pub(crate) fn discard<D: Scheduler>(&mut self, io: &mut Io<D>, count: usize) -> Result<bool, Error> {
+    pub(crate) fn discard<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+        count: usize,
+    ) -> Result<bool, Error> {
         let extents = self.queued.take(count);
         let mut commands = extents.chunks(RANGES_A_COMMAND);
         commands.try_for_each(|extents| io.discard(extents.iter().copied()))?;

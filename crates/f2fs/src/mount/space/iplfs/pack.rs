@@ -36,7 +36,11 @@ impl LogSpace {
 
     /// The next checkpoint and the blocks of its pack, the tail left out: that is the first block
     /// again.
-    pub(crate) fn build_pack(&self, superblock: &Superblock, draft: Draft<'_>) -> Result<Pack, Error> {
+    pub(crate) fn build_pack(
+        &self,
+        superblock: &Superblock,
+        draft: Draft<'_>,
+    ) -> Result<Pack, Error> {
         let mut logs = self.positions.iter().zip(&draft.checkpoint.positions);
         debug_assert!(logs.all(|(now, before)| now >= before), "a log never goes back");
         let log = self.discard_log();
@@ -53,7 +57,8 @@ impl LogSpace {
             summary_start,
             ..draft.checkpoint
         };
-        let (mut blocks, checksum) = next.encode_iplfs(&draft.bitmaps, &draft.nat_journal, superblock);
+        let (mut blocks, checksum) =
+            next.encode_iplfs(&draft.bitmaps, &draft.nat_journal, superblock);
         next.checksum = checksum;
         blocks.extend(draft.orphans);
         blocks.extend(log.chunks(BLOCK).map(padded));

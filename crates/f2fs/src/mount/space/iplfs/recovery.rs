@@ -119,7 +119,8 @@ mod tests {
         assert!(!recovered.covers(end[0]) && !recovered.release(base[0]));
         let blocks = |log: usize| {
             let extents = recovered.unclaimed().into_iter();
-            let of_log = extents.filter(move |extent| extent.blocks > 0 && log_of(extent.start) == log);
+            let of_log =
+                extents.filter(move |extent| extent.blocks > 0 && log_of(extent.start) == log);
             of_log.flat_map(|extent| extent.range()).collect::<Vec<u64>>()
         };
         assert_eq!(blocks(0), [base[0].0, base[0].0 + 2]);

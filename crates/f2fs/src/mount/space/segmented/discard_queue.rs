@@ -27,7 +27,8 @@ impl DiscardQueue {
     /// The extent in which a block that waits lies: start and length.
     fn extent_of(&self, block: u32) -> (u32, u32) {
         let near = |block: u32| self.waiting.get(block);
-        let before = (1..LONG.min(block + 1)).take_while(|&distance| near(block - distance)).count() as u32;
+        let before =
+            (1..LONG.min(block + 1)).take_while(|&distance| near(block - distance)).count() as u32;
         let after = (1..LONG).take_while(|&distance| near(block + distance)).count() as u32;
         let (start, len) = (block - before, before + 1 + after);
         let long = if len < LONG { None } else { self.long.range(..=block).next_back() };
@@ -83,7 +84,8 @@ impl DiscardQueue {
     /// before all, then short ones in the order of addresses. They leave the queue.
     pub(super) fn take(&mut self, count: usize, granularity: u32) -> Vec<(u32, u32)> {
         let long = self.by_length.iter().map(|&(Reverse(len), start)| (start, len));
-        let mut found: Vec<_> = long.take_while(|&(_, len)| len >= granularity).take(count).collect();
+        let mut found: Vec<_> =
+            long.take_while(|&(_, len)| len >= granularity).take(count).collect();
         if granularity < LONG && found.len() < count {
             let short = self.extents().filter(|&(_, len)| (granularity..LONG).contains(&len));
             found.extend(short.take(count - found.len()));

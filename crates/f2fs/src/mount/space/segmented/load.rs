@@ -14,8 +14,9 @@ use super::segments::Segments;
 use super::{DiscardQueue, Recovery, SegmentSpace, Victims};
 use crate::error::{Corrupt, Error, Place};
 use crate::format::{
-    BLOCKS_IN_SEGMENT, Checkpoint, CheckpointFlags, Footer, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry, Summary,
-    Superblock, compact_block_count, parse_compact, sit_block_address, sit_entry, summaries, written_kib,
+    BLOCKS_IN_SEGMENT, Checkpoint, CheckpointFlags, Footer, SIT_ENTRIES_IN_BLOCK, SegNo, SitEntry,
+    Summary, Superblock, compact_block_count, parse_compact, sit_block_address, sit_entry,
+    summaries, written_kib,
 };
 use crate::volume::open::pack_start;
 
@@ -62,7 +63,11 @@ impl SegmentSpace {
     }
 
     /// The checks of the tables against each other that the kernel makes as well.
-    pub(crate) fn check_counts(&self, checkpoint: &Checkpoint, devirtualized: bool) -> Result<(), Corrupt> {
+    pub(crate) fn check_counts(
+        &self,
+        checkpoint: &Checkpoint,
+        devirtualized: bool,
+    ) -> Result<(), Corrupt> {
         let place = Place::Checkpoint(checkpoint.pack);
         let (user, valid) = (checkpoint.user_block_count, checkpoint.valid_block_count);
         let (nodes, segments) = (checkpoint.valid_nodes, self.segments.len());
@@ -132,13 +137,22 @@ fn read_logs<D: Scheduler>(
 }
 
 /// Six different segments, each free where its log goes on.
-fn check_logs(superblock: &Superblock, checkpoint: &Checkpoint, segments: &Segments) -> Result<(), Error> {
+fn check_logs(
+    superblock: &Superblock,
+    checkpoint: &Checkpoint,
+    segments: &Segments,
+) -> Result<(), Error> {
     let place = Place::Checkpoint(checkpoint.pack);
     let mut seen = BTreeSet::new();
     for position in &checkpoint.logs {
         let last = u64::from(superblock.segment_count_main - 1);
         Corrupt::check_range(place, "cur_segno", position.segment.0, (0, last))?;
-        Corrupt::check_equal(place, "segments shared by two logs", !seen.insert(position.segment), false)?;
+        Corrupt::check_equal(
+            place,
+            "segments shared by two logs",
+            !seen.insert(position.segment),
+            false,
+        )?;
         let segment = segments.get(position.segment);
         let offset = u32::from(position.offset);
         let end = if position.in_holes { offset + 1 } else { BLOCKS_IN_SEGMENT };
@@ -158,8 +172,9 @@ fn read_data_summaries<D: Scheduler>(
         let counts = checkpoint.compact_entries();
         let blocks = compact_block_count(counts).unwrap_or(1) as u32;
         let first = start.plus(checkpoint.summary_start.into());
-        let blocks =
-            (0..blocks).map(|block| io.read(first.plus(block.into()))).collect::<Result<Vec<_>, _>>()?;
+        let blocks = (0..blocks)
+            .map(|block| io.read(first.plus(block.into())))
+            .collect::<Result<Vec<_>, _>>()?;
         let blocks: Vec<_> = blocks.iter().map(|block| **block).collect();
         return Ok(parse_compact(&blocks, counts));
     }
@@ -177,7 +192,8 @@ fn read_node_summaries<D: Scheduler>(
     segments: &Segments,
 ) -> Result<([Summaries; 3], u64), Error> {
     if checkpoint.has_node_summaries() {
-        let first = pack_start(superblock, checkpoint.pack).plus(u64::from(checkpoint.total_blocks) - 4);
+        let first =
+            pack_start(superblock, checkpoint.pack).plus(u64::from(checkpoint.total_blocks) - 4);
         let written = written_kib(&*io.read(first)?);
         let mut read = |log| io.read(first.plus(log)).map(|block| summaries(&block));
         return Ok(([read(0)?, read(1)?, read(2)?], written));
@@ -187,7 +203,8 @@ fn read_node_summaries<D: Scheduler>(
         let segno = checkpoint.logs[3 + log].segment;
         for offset in segments.get(segno).valid_offsets() {
             let block = io.read(segments.address(segno, offset))?;
-            entries[offset as usize] = Summary { nid: Footer::parse(&block).nid, version: 0, offset: 0 };
+            entries[offset as usize] =
+                Summary { nid: Footer::parse(&block).nid, version: 0, offset: 0 };
         }
     }
     Ok((all, 0))

@@ -14,7 +14,8 @@ use super::super::Demand;
 use super::SegmentSpace;
 use crate::error::Error;
 use crate::format::{
-    BLOCKS_IN_SEGMENT, BlockAddr, LogPosition, SegNo, Summary, SummaryKind, summaries, summary_block,
+    BLOCKS_IN_SEGMENT, BlockAddr, LogPosition, SegNo, Summary, SummaryKind, summaries,
+    summary_block,
 };
 
 /// The segment that a log writes in.
@@ -106,12 +107,18 @@ impl SegmentSpace {
         self.discards.keep(self.segments.address(segno, 0).low(), BLOCKS_IN_SEGMENT);
     }
 
-    fn fill_holes_of<D: Scheduler>(&mut self, io: &mut Io<D>, log: Log, segno: SegNo) -> Result<(), Error> {
+    fn fill_holes_of<D: Scheduler>(
+        &mut self,
+        io: &mut Io<D>,
+        log: Log,
+        segno: SegNo,
+    ) -> Result<(), Error> {
         debug_assert!(!self.victims.is_at(self.segments.section_of(segno)), "it is being cleaned");
         let block = io.read(self.summary_address(segno))?;
         self.segments.open(segno, log as u8);
         let next = self.segments.get(segno).next_hole(0);
-        self.logs[log.index()] = CurrentSegment { segno, next, in_holes: true, summaries: summaries(&block) };
+        self.logs[log.index()] =
+            CurrentSegment { segno, next, in_holes: true, summaries: summaries(&block) };
         Ok(())
     }
 
@@ -154,7 +161,8 @@ impl SegmentSpace {
     pub(super) fn free_segment(&self, log: Log) -> Option<SegNo> {
         let sections = self.segments.sections();
         let from_start = log.is_node() || log == Log::HotData || self.alloc == AllocMode::Reuse;
-        let start = if from_start { 0 } else { self.segments.section_of(self.logs[log.index()].segno) };
+        let start =
+            if from_start { 0 } else { self.segments.section_of(self.logs[log.index()].segno) };
         let free = |from: u32| {
             let order = (from..sections).chain(0..from);
             order.into_iter().find(|&section| self.segments.is_section_free(section))
@@ -173,7 +181,9 @@ impl SegmentSpace {
     fn zone_is_taken(&self, log: Log, section: u32) -> bool {
         let zone = |section: u32| section / self.sections_per_zone;
         let others = self.logs.iter().enumerate().filter(|(index, _)| *index != log.index());
-        others.into_iter().any(|(_, other)| zone(self.segments.section_of(other.segno)) == zone(section))
+        others
+            .into_iter()
+            .any(|(_, other)| zone(self.segments.section_of(other.segno)) == zone(section))
     }
 
     /// The summary of a segment, in memory if a log writes there.

@@ -156,8 +156,10 @@ impl SegmentSpace {
         granularity: u32,
     ) -> Result<bool, Error> {
         let extents = self.discards.take(count, granularity);
-        let extent =
-            |&(start, blocks): &(u32, u32)| Extent { start: BlockAddr(start.into()), blocks: blocks.into() };
+        let extent = |&(start, blocks): &(u32, u32)| Extent {
+            start: BlockAddr(start.into()),
+            blocks: blocks.into(),
+        };
         io.discard(extents.iter().map(extent))?;
         Ok(!extents.is_empty())
     }

@@ -11,10 +11,10 @@ use super::SegmentSpace;
 use super::logs::CurrentSegment;
 use crate::error::Error;
 use crate::format::{
-    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, Checkpoint, CheckpointFlags, NAT_JOURNAL_ENTRIES, NatEntry, Nid,
-    SIT_ENTRIES_IN_BLOCK, SIT_JOURNAL_ENTRIES, SegNo, SitEntry, Summary, SummaryKind, Superblock,
-    compact_block_count, compact_summaries, flip_msb_first, put_nat_journal, put_sit_journal,
-    put_written_kib, set_sit_entry, sit_block_other, summary_block,
+    BLOCK, BLOCKS_IN_SEGMENT, Bitmaps, Checkpoint, CheckpointFlags, NAT_JOURNAL_ENTRIES, NatEntry,
+    Nid, SIT_ENTRIES_IN_BLOCK, SIT_JOURNAL_ENTRIES, SegNo, SitEntry, Summary, SummaryKind,
+    Superblock, compact_block_count, compact_summaries, flip_msb_first, put_nat_journal,
+    put_sit_journal, put_written_kib, set_sit_entry, sit_block_other, summary_block,
 };
 
 /// Entries of NAT and SIT that ride in the checkpoint itself.
@@ -102,8 +102,13 @@ impl SegmentSpace {
         let count = |log: &CurrentSegment| if log.in_holes { full } else { log.next as usize };
         let counts = [count(&self.logs[0]), count(&self.logs[1]), count(&self.logs[2])];
         if compact_block_count(counts).is_some() {
-            let log = |log: usize| -> (&[Summary; 512], usize) { (&self.logs[log].summaries, counts[log]) };
-            return (compact_summaries([log(0), log(1), log(2)], journals.nat, &journals.sit), true);
+            let log = |log: usize| -> (&[Summary; 512], usize) {
+                (&self.logs[log].summaries, counts[log])
+            };
+            return (
+                compact_summaries([log(0), log(1), log(2)], journals.nat, &journals.sit),
+                true,
+            );
         }
         let block = |log: usize| summary_block(&self.logs[log].summaries, SummaryKind::Data);
         let mut blocks = vec![block(0), block(1), block(2)];

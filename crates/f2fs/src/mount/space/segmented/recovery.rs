@@ -28,7 +28,8 @@ impl SegmentSpace {
         io: &mut Io<D>,
         claimed: &[BlockAddr],
     ) -> Result<(), Error> {
-        self.recovery.guarded = claimed.iter().map(|&address| self.segments.position(address).0).collect();
+        self.recovery.guarded =
+            claimed.iter().map(|&address| self.segments.position(address).0).collect();
         self.recovery.guarded.iter().for_each(|&segno| self.segments.take(segno));
         Log::ALL.into_iter().try_for_each(|log| self.move_log(io, log))
     }

@@ -51,8 +51,10 @@ impl RemapStaging {
     /// A section is to be borrowed before the next block is taken: no more than `reserve` are left,
     /// or the present section is used up and none is at least half free.
     pub(super) fn wants_section(&self, reserve: u32) -> bool {
-        let used_up =
-            self.sections.get(self.open).is_none_or(|open| open.next_free(self.next, self.blocks).is_none());
+        let used_up = self
+            .sections
+            .get(self.open)
+            .is_none_or(|open| open.next_free(self.next, self.blocks).is_none());
         let half_free = self.sections.iter().any(|section| section.count <= self.blocks / 2);
         self.free() <= reserve || (used_up && !half_free)
     }
@@ -71,7 +73,8 @@ impl RemapStaging {
         let block = match next_in_open(self) {
             Some(block) => block,
             None => {
-                let emptiest = (0..self.sections.len()).min_by_key(|&at| self.sections[at].count)?;
+                let emptiest =
+                    (0..self.sections.len()).min_by_key(|&at| self.sections[at].count)?;
                 (self.open, self.next) = (emptiest, 0);
                 next_in_open(self)?
             }
@@ -107,7 +110,8 @@ impl RemapStaging {
             }
             keep
         });
-        self.open = self.sections.iter().position(|section| Some(section.section) == open).unwrap_or(0);
+        self.open =
+            self.sections.iter().position(|section| Some(section.section) == open).unwrap_or(0);
         returned
     }
 }
@@ -155,7 +159,9 @@ mod tests {
         assert!(staging.wants_section(0) && staging.take().is_none() && staging.free() == 0);
         staging.borrow_section(9);
         assert_eq!(staging.take(), Some(StagedBlock { section: 9, block: 0 }));
-        all.iter().filter(|staged| staged.block % 2 == 1).for_each(|&staged| staging.release(staged));
+        all.iter()
+            .filter(|staged| staged.block % 2 == 1)
+            .for_each(|&staged| staging.release(staged));
         let more: Vec<StagedBlock> = (0..511).map(|_| staging.take().unwrap()).collect();
         assert!(more.iter().all(|staged| staged.section == 9));
         assert!(!staging.wants_section(0), "half of the first is free");

@@ -119,8 +119,9 @@ const fn bit(offset: u32) -> u8 {
 
 /// The blocks of a segment whose bits are set, in order; `word` makes a word of each eight bytes.
 fn offsets(word: impl Fn(usize) -> u64) -> impl Iterator<Item = u32> {
-    let set =
-        (0..size_of::<Map>() / 8).map(move |at| (at as u32 * 64, word(at))).filter(|(_, bits)| *bits != 0);
+    let set = (0..size_of::<Map>() / 8)
+        .map(move |at| (at as u32 * 64, word(at)))
+        .filter(|(_, bits)| *bits != 0);
     set.flat_map(|(start, mut bits)| {
         std::iter::from_fn(move || {
             let first = bits.leading_zeros();
@@ -394,7 +395,11 @@ impl Segments {
 
     /// The first segment of log `log` with the fewest blocks that were valid at the last checkpoint
     /// or since, among those that have a hole and that `may_fill` takes.
-    pub(crate) fn emptiest_with_holes(&self, log: u8, may_fill: impl Fn(SegNo) -> bool) -> Option<SegNo> {
+    pub(crate) fn emptiest_with_holes(
+        &self,
+        log: u8,
+        may_fill: impl Fn(SegNo) -> bool,
+    ) -> Option<SegNo> {
         let (first, mut fewest, mut best) = (first_key(log), BLOCKS_IN_SEGMENT as u16, None);
         let count_of = |key: &u16| key.wrapping_sub(first);
         for (number, keys) in self.hole_keys.chunks(KEYS_AT_A_TIME).enumerate() {
@@ -427,7 +432,9 @@ impl Segments {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for segno in self.dirty() {
             let segment = self.get(segno);
-            for offset in offsets(|at| word(&segment.checkpointed_map, at) & !word(&segment.map, at)) {
+            for offset in
+                offsets(|at| word(&segment.checkpointed_map, at) & !word(&segment.map, at))
+            {
                 let address = self.address(segno, offset).low();
                 match runs.last_mut() {
                     Some((start, len)) if *start + *len == address => *len += 1,

@@ -75,7 +75,8 @@ impl SegmentSpace {
 
     fn section_cost(&self, section: u32) -> u64 {
         let per_section = self.segments.per_section();
-        let mtimes = self.segments.segments_of(section).map(|segno| self.segments.get(segno).mtime_s);
+        let mtimes =
+            self.segments.segments_of(section).map(|segno| self.segments.get(segno).mtime_s);
         let mtime = mtimes.fold(0, u64::saturating_add);
         let blocks = per_section * BLOCKS_IN_SEGMENT;
         cost_benefit(
