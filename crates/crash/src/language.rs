@@ -259,7 +259,9 @@ fn action(given: &Arguments<'_>, name: &str) -> Result<Action, String> {
         "fdatasync" => Op::Fsync { target: given.target(0)?, data_only: true },
         "sync" => Op::Sync,
         "sleep" => {
-            return parse_span(given.words[0]).map(Action::Sleep).map_err(|error| error.to_string());
+            return parse_span(given.words[0])
+                .map(Action::Sleep)
+                .map_err(|error| error.to_string());
         }
         _ => return Ok(Action::Devirtualize),
     };

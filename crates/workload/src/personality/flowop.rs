@@ -81,7 +81,11 @@ impl Attributes<'_> {
             "finishoncount" => self.finish(Measure::Operations)?,
             "finishonbytes" => self.finish(Measure::Bytes)?,
             other => {
-                return Err(self.values.wrong(&self.at("flowop"), other, format!("one of {NAMES}")));
+                return Err(self.values.wrong(
+                    &self.at("flowop"),
+                    other,
+                    format!("one of {NAMES}"),
+                ));
             }
         })
     }
