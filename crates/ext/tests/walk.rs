@@ -217,7 +217,7 @@ fn a_physical_address_comes_through_and_is_not_read() {
         let offset = old.file_block * BLOCK as u64;
         let mut bytes = [0; BLOCK];
         let unsupported = |result: Result<(), Error>| {
-            assert!(matches!(result, Err(Error::Unsupported(_))), "{result:?}")
+            assert!(matches!(result, Err(Error::Unsupported(_))), "{result:?}");
         };
         unsupported(fs.read(file, offset, &mut bytes).map(drop));
         unsupported(fs.write(&Caller::default(), file, offset, &bytes).map(drop));
@@ -314,7 +314,7 @@ fn what_is_no_pointer_or_no_address_is_refused() {
         let walked = fs.metadata_of(file).unwrap();
         let (place, _) = pointers(&walked)[0];
         let refused = |result: Result<(), Error>| {
-            assert!(matches!(result, Err(Error::Invalid(_))), "{result:?}")
+            assert!(matches!(result, Err(Error::Invalid(_))), "{result:?}");
         };
         refused(fs.rewrite_pointer(
             file,

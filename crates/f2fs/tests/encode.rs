@@ -93,7 +93,7 @@ fn nat_blocks() {
             for block in addresses.map(|address| image.block(address)) {
                 let mut again = [0; 4096];
                 nids.clone().for_each(|nid| {
-                    set_nat_entry(&mut again, nid, nat_entry(&block, nid, variant), variant)
+                    set_nat_entry(&mut again, nid, nat_entry(&block, nid, variant), variant);
                 });
                 assert!(again == block, "{} nid {first}", image.name);
             }

@@ -145,10 +145,10 @@ fn take_dead_node(lab: &mut Lab) -> u64 {
 
 const MUTATIONS: &[Mutation] = &[
     one("superblock copy 0", &["SuperblockCopy"], |lab| {
-        lab.set(At { block: 0, byte: 1024 + 60 }, &[9])
+        lab.set(At { block: 0, byte: 1024 + 60 }, &[9]);
     }),
     one("superblock copy 1", &["SuperblockCopy"], |lab| {
-        lab.set(At { block: 1, byte: 1024 + 60 }, &[9])
+        lab.set(At { block: 1, byte: 1024 + 60 }, &[9]);
     }),
     one("both superblocks", &["Unusable"], |lab| {
         (0..2).for_each(|block| lab.set(At { block, byte: 1024 + 60 }, &[9]));

@@ -84,10 +84,10 @@ const LONG: &str = "file-with-a-rather-long-name-00001.txt";
 
 const MUTATIONS: &[Mutation] = &[
     one("superblock copy 0", &["SuperblockCopy"], |lab| {
-        lab.set(At { block: 0, byte: 1024 }, &[0; 4])
+        lab.set(At { block: 0, byte: 1024 }, &[0; 4]);
     }),
     one("superblock copy 1", &["SuperblockCopy"], |lab| {
-        lab.set(At { block: 1, byte: 1024 + 60 }, &[9])
+        lab.set(At { block: 1, byte: 1024 + 60 }, &[9]);
     }),
     one("superblock label of copy 1", &["SuperblocksDiffer"], |lab| {
         lab.set(At { block: 1, byte: 1024 + 124 }, b"x");
@@ -585,7 +585,7 @@ const WITH_LARGE_NAT: &[Mutation] = &[
         lab.flip(dentry.at(0), 1);
     }),
     one("valid_node_count on a volume with a large NAT", &["ValidNodes"], |lab| {
-        lab.checkpoint_add(144, 1)
+        lab.checkpoint_add(144, 1);
     }),
     one("free_segment_count on a volume with a large NAT", &["FreeSegments"], |lab| {
         lab.checkpoint_add(32, 1);

@@ -247,7 +247,7 @@ fn any_number_of_discards_can_be_flushed_at_once() {
     host.drive.check().unwrap();
     let mut host = host.cut();
     (0..32_500).for_each(|lba| {
-        assert_eq!(host.read(lba) == Ok(Content::Empty), lba % 2 == 0, "block {lba}")
+        assert_eq!(host.read(lba) == Ok(Content::Empty), lba % 2 == 0, "block {lba}");
     });
 }
 
@@ -471,7 +471,7 @@ fn a_worn_out_drive_can_still_be_read() {
     let (drive, _) = host.drive.into_unrecovered().recover().unwrap();
     let mut host = Host { drive, ..Host::new(config()) };
     (0..1536).for_each(|lba| {
-        assert_eq!(host.read(lba), Ok(pattern(expected[lba as usize])), "block {lba}")
+        assert_eq!(host.read(lba), Ok(pattern(expected[lba as usize])), "block {lba}");
     });
 }
 

@@ -202,7 +202,7 @@ impl PlannedDevice {
         let completion = answered.map_err(|error| self.failed(error))?;
         match (asked, &completion.answer) {
             (Devirtualize::Begin { .. }, Answer::Renames(renames)) => {
-                self.mirror.begin_renames(renames)
+                self.mirror.begin_renames(renames);
             }
             (Devirtualize::End { keep, .. }, _) => self.mirror.end_renames(keep),
             _ => {}

@@ -124,7 +124,7 @@ impl Case {
                 }
             }
             Value::Array(entries) => {
-                entries.iter().for_each(|entry| Self::collect_keys(entry, keys))
+                entries.iter().for_each(|entry| Self::collect_keys(entry, keys));
             }
             _ => {}
         }

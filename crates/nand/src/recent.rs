@@ -65,7 +65,7 @@ impl RecentOperations {
                 Change::Programmed(ppn, _) if begun => store.tear(ppn),
                 Change::Programmed(_, block) => store.take_back(block),
                 Change::Erased(before) if begun => {
-                    store.blocks[before.block().0 as usize].half_erased = true
+                    store.blocks[before.block().0 as usize].half_erased = true;
                 }
                 Change::Erased(before) => store.restore(*before),
             }

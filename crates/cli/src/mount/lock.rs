@@ -44,7 +44,7 @@ impl ImageLock {
                     return Err(Failure::Failed(format!("{shown} cannot be locked: {error}")));
                 }
                 Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
-                    std::thread::sleep(LOOK_AGAIN)
+                    std::thread::sleep(LOOK_AGAIN);
                 }
                 Err(TryLockError::WouldBlock) => {
                     return Err(Failure::Failed(in_use(image, write, holder(&file).as_deref())));

@@ -190,7 +190,7 @@ impl<D: BlockDevice> Checker<D> {
         let Some(map) = self.sound(map)? else { return Ok(()) };
         match self.volume.journal_superblock(&map) {
             Err(Error::Journal(error)) => {
-                self.found(Finding::Journal { reason: error.to_string() })
+                self.found(Finding::Journal { reason: error.to_string() });
             }
             Err(error) => return Err(error),
             Ok(_) => {}

@@ -208,7 +208,7 @@ impl<D: Scheduler> Ext<D> {
             let end = run.end().min(range.end);
             match run.state {
                 State::Hole => {
-                    holes.extend((at..end as u32).filter(|&at| !self.delayed.contains(ino, at)))
+                    holes.extend((at..end as u32).filter(|&at| !self.delayed.contains(ino, at)));
                 }
                 State::Unwritten(_) => unwritten.push((at, (end - block) as u32)),
                 State::Written(_) => {}

@@ -210,7 +210,7 @@ impl<D: Scheduler> Ext<D> {
             }
             Kind::Extents(Some(seed)) => seal_extent_block(&mut Arc::make_mut(block)[..size], seed),
             Kind::Xattrs(Some(seed)) => {
-                seal_xattr_block(&mut Arc::make_mut(block)[..size], at, seed)
+                seal_xattr_block(&mut Arc::make_mut(block)[..size], at, seed);
             }
         }
         Some(Arc::clone(block))

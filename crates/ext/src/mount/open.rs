@@ -184,7 +184,7 @@ impl<D: Scheduler> Ext<D> {
             let len = run.end().min(blocks) - at;
             match run.state {
                 State::Written(start) => {
-                    extents.push(JournalExtent { start: start.0, blocks: len as u32 })
+                    extents.push(JournalExtent { start: start.0, blocks: len as u32 });
                 }
                 _ => {
                     let place = Place::Inode(ino);

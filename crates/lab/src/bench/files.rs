@@ -119,7 +119,7 @@ impl Files {
                 return self.write(fs, caller, file, path, (offset, len), false);
             }
             Call::PunchHole { file, offset, len } => {
-                self.punch(fs, caller, file, path, (offset, len))?
+                self.punch(fs, caller, file, path, (offset, len))?;
             }
             Call::Allocate { file, len, keep_size } => {
                 self.allocate(fs, caller, file, path, (len, keep_size))?;

@@ -86,7 +86,7 @@ impl<'w> Session<'w> {
                 Some(Event::Ended { lane: Lane::Alone, .. }) | None => return Ok(()),
                 Some(Event::Ended { lane: Lane::Background, .. }) => self.system.background_ended(),
                 Some(Event::Timer { lane: Lane::Background, at }) => {
-                    self.system.wake_background(at)?
+                    self.system.wake_background(at)?;
                 }
                 Some(_) => {} // of a run that was ended early
             }

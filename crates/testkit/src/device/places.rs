@@ -226,7 +226,7 @@ impl BlockDevice for PlacesDevice {
         match command {
             Command::Read { range, into } => self.read(range, into)?,
             Command::Write { range, data, hints, fua: _ } => {
-                self.write(range, &data, hints.inode)?
+                self.write(range, &data, hints.inode)?;
             }
             Command::Flush => {}
             Command::Discard { ranges } => self.discard(ranges),

@@ -214,7 +214,7 @@ impl<W: Workload> Driver<'_, W> {
                 assert!(self.files.remove(&file).is_some(), "{call:?}: no such file");
             }
             Call::Stat { file } => {
-                assert!(self.files.contains_key(&file), "{call:?}: no such file")
+                assert!(self.files.contains_key(&file), "{call:?}: no such file");
             }
             Call::SyncAll => {}
         }

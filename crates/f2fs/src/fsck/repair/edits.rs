@@ -55,7 +55,7 @@ impl<D: BlockDevice> Repair<'_, D> {
                 }
                 Finding::Extent { ino, .. } => {
                     self.edit_inode(ino, |inode| {
-                        inode.i_ext.iter_mut().for_each(|word| word.set(0))
+                        inode.i_ext.iter_mut().for_each(|word| word.set(0));
                     })?;
                 }
                 Finding::GcFailures { ino, .. } => {
@@ -75,7 +75,7 @@ impl<D: BlockDevice> Repair<'_, D> {
                     self.edit_footer(nid, |footer| footer.node_offset = expected)?;
                 }
                 Finding::FooterCold { nid, found } => {
-                    self.edit_footer(nid, |footer| footer.cold = !found)?
+                    self.edit_footer(nid, |footer| footer.cold = !found)?;
                 }
                 Finding::NatZero { .. } => self.set_nat(Nid::NONE, NatEntry::default()),
                 Finding::NatReserved { nid, .. } => {
@@ -117,7 +117,7 @@ impl<D: BlockDevice> Repair<'_, D> {
         for DentryFix { place, fix } in std::mem::take(&mut self.checker.fixes) {
             let Some(block) = place.block else {
                 self.edit_inline(place.dir, |area| {
-                    fix.apply(DentryBlockMut::inline(area), place.slot)
+                    fix.apply(DentryBlockMut::inline(area), place.slot);
                 })?;
                 continue;
             };

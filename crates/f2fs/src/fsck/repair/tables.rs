@@ -82,7 +82,7 @@ impl<D: BlockDevice> Repair<'_, D> {
             flip_msb_first(&mut bitmaps.nat, block as usize);
             let write = |bytes: &mut BlockBytes| {
                 entries.iter().for_each(|(nid, entry)| {
-                    set_nat_entry(bytes, *nid, *entry, superblock.variant)
+                    set_nat_entry(bytes, *nid, *entry, superblock.variant);
                 });
             };
             self.rewrite(from, to, write)?;
