@@ -5,11 +5,10 @@ use std::sync::Arc;
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content};
 use dovetail_devirt::{Hot, Run, Selection, Way};
 use dovetail_testkit::Model;
-use dovetail_testkit::crash::{Clock, History, Promise};
+use dovetail_testkit::crash::{Clock, History, Promise, adopt_root, changes};
 use dovetail_testkit::exercise::{Op, Path, Step, Subject, Target};
 use dovetail_time::SimTime;
-use dovetail_vfs::mode::S_IALLUGO;
-use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Moment, SetAttr, Simulated};
+use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Moment, Simulated};
 
 use crate::language::{Action, show};
 use crate::rig::Rig;
@@ -278,21 +277,6 @@ fn said(error: Option<Error>) -> String {
     error.map_or("done".into(), |error| error.to_string())
 }
 
-/// The model's root gets the attributes of the volume's.
-fn adopt_root(from: &mut impl FileSystem, to: &mut impl FileSystem) -> Result<(), Error> {
-    let attr = from.getattr(from.root())?;
-    let changes = SetAttr {
-        mode: Some(attr.mode & S_IALLUGO),
-        uid: Some(attr.uid),
-        gid: Some(attr.gid),
-        atime: Some(attr.atime),
-        mtime: Some(attr.mtime),
-        ctime: Some(attr.ctime),
-        size: None,
-    };
-    to.setattr(&Caller::default(), to.root(), &changes).map(drop)
-}
-
 /// It changes nothing; what it does to times differs between file systems.
 fn punches_beyond_end(op: &Op, model: &mut Model) -> bool {
     let Op::Fallocate { target: Target::Path(path), how: Fallocate::PunchHole, offset, .. } = op
@@ -304,17 +288,4 @@ fn punches_beyond_end(op: &Op, model: &mut Model) -> bool {
         .try_fold(model.root(), |dir, name| Ok::<_, Error>(model.lookup(dir, name)?.ino));
     let size = found.and_then(|ino| model.getattr(ino)).map(|attr| attr.size);
     size.is_ok_and(|size| *offset >= size)
-}
-
-/// The operation changes or promises something.
-fn changes(op: &Op) -> bool {
-    !matches!(
-        op,
-        Op::Read { .. }
-            | Op::Seek { .. }
-            | Op::GetXattr { .. }
-            | Op::Stat { .. }
-            | Op::Readlink { .. }
-            | Op::List { .. }
-    )
 }

@@ -224,7 +224,8 @@ impl<D: Scheduler> F2fs<D> {
             let mut block = [0; crate::format::BLOCK];
             block[..target.len()].copy_from_slice(target);
             self.write_page(ino, 0, dovetail_block::Content::Bytes(std::sync::Arc::new(block)))?;
-            self.write_back(ino, WritebackReason::Background)?; // a checkpoint makes the name durable: no link may lead nowhere then
+            // a checkpoint makes the name durable: no link may lead nowhere then
+            self.write_back(ino, WritebackReason::Background)?;
         }
         self.edit_inode(ino)?.i_size.set(target.len() as u64);
         Ok(())

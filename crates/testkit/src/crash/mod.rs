@@ -246,8 +246,11 @@ impl Recovered {
     }
 }
 
-/// The model's root gets the attributes of the volume's.
-fn adopt_root(
+/// Gives the root of `to` the attributes of the root of `from`.
+///
+/// # Errors
+/// The file systems'.
+pub fn adopt_root(
     from: &mut impl FileSystem,
     to: &mut impl FileSystem,
 ) -> Result<(), dovetail_vfs::Error> {
@@ -304,8 +307,8 @@ fn punches_beyond_end(op: &Op, model: &mut impl FileSystem) -> bool {
     size.is_none_or(|size| *offset >= size)
 }
 
-/// The operation changes or promises something.
-fn changes(op: &Op) -> bool {
+/// Is true for an operation that changes or promises something.
+pub fn changes(op: &Op) -> bool {
     !matches!(
         op,
         Op::Read { .. }
