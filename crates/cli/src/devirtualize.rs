@@ -7,14 +7,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use dovetail_devirt::{Hot, Report, Run, Selection, Way};
-use dovetail_ext::Ext;
-use dovetail_f2fs::F2fs;
-use dovetail_ftl::EmulatedDrive;
+use dovetail_image::{Mount, format_of};
 use dovetail_time::{SimTime, format_bytes, format_count};
 use dovetail_vfs::Devirtualize;
 
-use crate::mount::ImageLock;
-use crate::{Failure, clock, print};
+use crate::mount::{ImageLock, seed};
+use crate::{Failure, clock, complain, print};
 
 /// Let the pointers of an ext3, ext4 or F2FS volume lead to its drive's own addresses, so that the
 /// drive can forget its map.
@@ -39,51 +37,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return print(&told(file, &progress.report, progress.map_bytes));
     }
     let _lock = ImageLock::take(file, true)?;
-    let (report, map_bytes) = perform(file, way)
-        .map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+    let (report, map_bytes) = perform(file, way)?;
     print(&told(file, &report, map_bytes))
 }
 
-/// Does it on whichever file system there is; returns what the map took, and takes, beside the
-/// report.
-fn perform(file: &Path, way: Way) -> Result<(Report, (u64, u64)), String> {
-    let (drive, now) = open(file)?;
-    let before = drive.drive().mapping_memory_bytes();
-    let options = dovetail_ext::Options { physical_pointers: true, ..Default::default() };
-    let (report, drive) = match Ext::mount(drive, options, clock::mounting_at(now)) {
-        Ok(mut fs) => (rename(&mut fs, way).map_err(text)?, fs.unmount().map_err(text)?),
-        Err(dovetail_ext::Error::NotExt { .. }) => {
-            let mut fs = mount_f2fs(file)?;
-            (rename(&mut fs, way).map_err(text)?, fs.unmount().map_err(text)?)
-        }
-        Err(error) => return Err(error.to_string()),
+/// Mounts the volume and does it; returns what the map took, and takes, beside the report.
+fn perform(file: &Path, way: Way) -> Result<(Report, (u64, u64)), Failure> {
+    let request = Mount {
+        read_only: false,
+        options: "",
+        seed: seed(),
+        now: clock::mounting_at(SimTime::ZERO),
     };
-    Ok((report, (before, drive.drive().mapping_memory_bytes())))
+    let mut fs = format_of(file)?.mount(file, &request, &mut |sentence| complain(&sentence))?;
+    let told = match fs.devirtualizer() {
+        Some(pointers) => rename(pointers, way).map_err(|error| failed(file, error)),
+        None => Err(failed(file, "pointers of its file system cannot be rewritten")),
+    };
+    fs.unmount().map_err(|error| failed(file, error))?;
+    told
 }
 
-fn open(file: &Path) -> Result<(EmulatedDrive, SimTime), String> {
-    let (drive, _) = EmulatedDrive::open(file, true).map_err(text)?;
-    let now = drive.drive().idle_from();
-    Ok((drive, now))
+fn failed(file: &Path, error: impl Display) -> Failure {
+    Failure::Failed(format!("{}: {error}", file.display()))
 }
 
-fn mount_f2fs(file: &Path) -> Result<F2fs<EmulatedDrive>, String> {
-    let (drive, now) = open(file)?;
-    let options = dovetail_f2fs::Options { physical_pointers: true, ..Default::default() };
-    F2fs::mount(drive, options, clock::mounting_at(now)).map_err(|error| match error {
-        dovetail_f2fs::Error::NotF2fs { .. } => {
-            "there is no ext3, ext4 or F2FS volume on it, and of other file systems no pointers can be rewritten".into()
-        }
-        error => error.to_string(),
-    })
-}
-
-fn text(error: impl Display) -> String {
-    error.to_string()
-}
-
-fn rename(fs: &mut impl Devirtualize, way: Way) -> Result<Report, dovetail_vfs::Error> {
+fn rename(
+    fs: &mut dyn Devirtualize,
+    way: Way,
+) -> Result<(Report, (u64, u64)), dovetail_vfs::Error> {
     fs.renames_at_once()?;
+    let before = fs.device_map_bytes().unwrap_or(0);
     fs.give_back_unreached()?;
     let selection = match way {
         Way::ToDevice => Selection::due(fs, Hot::default())?,
@@ -93,7 +77,7 @@ fn rename(fs: &mut impl Devirtualize, way: Way) -> Result<Report, dovetail_vfs::
     if way == Way::ToVolume {
         dovetail_devirt::leave(fs)?;
     }
-    Ok(report)
+    Ok((report, (before, fs.device_map_bytes().unwrap_or(0))))
 }
 
 fn told(file: &Path, report: &Report, (before, after): (u64, u64)) -> String {

@@ -4,9 +4,8 @@
 //! its end, at the end of each write to non-volatile memory, and when an operation that promised
 //! something has returned. Between two of these a cut leaves the same.
 
-use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dovetail_block::BlockRange;
 use dovetail_block::{
@@ -71,11 +70,11 @@ struct State {
 
 /// A handle on the drive; the file system has one, whoever explores it another.
 #[derive(Clone, Debug)]
-pub(crate) struct Wire(Rc<RefCell<State>>);
+pub(crate) struct Wire(Arc<Mutex<State>>);
 
 impl Wire {
     pub(crate) fn new(drive: Drive) -> Self {
-        Self(Rc::new(RefCell::new(State {
+        Self(Arc::new(Mutex::new(State {
             drive,
             harvest: None,
             end: SimTime::ZERO,
@@ -84,9 +83,13 @@ impl Wire {
         })))
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Chooses among the moments from `from` on.
     pub(crate) fn begin(&self, from: SimTime, choice: Choice) {
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state();
         state.drive.remember_operations();
         state.harvest = Some(Harvest {
             choice,
@@ -99,7 +102,7 @@ impl Wire {
 
     /// An operation that promised something has returned at `at`.
     pub(crate) fn persisted(&self, at: SimTime) {
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state();
         state.harvest_until(at);
         if let Some(harvest) = &mut state.harvest {
             harvest.persistence.insert(harvest.seen);
@@ -109,15 +112,14 @@ impl Wire {
 
     /// Nothing comes any more: the moments of what is still under way.
     pub(crate) fn finish(&self) {
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state();
         let end = SimTime::from_ns(state.drive.idle_from().max(state.end).as_ns() + 1);
         state.harvest_until(end);
     }
 
     /// The cuts since the last time.
     pub(crate) fn take(&self) -> Vec<Cut> {
-        self.0
-            .borrow_mut()
+        self.state()
             .harvest
             .as_mut()
             .map(|harvest| std::mem::take(&mut harvest.taken))
@@ -126,29 +128,29 @@ impl Wire {
 
     /// The number of moments, and those at which an operation that promised something returned.
     pub(crate) fn moments(&self) -> (u64, BTreeSet<u64>) {
-        let state = self.0.borrow();
+        let state = self.state();
         state.harvest.as_ref().map_or((0, BTreeSet::new()), |h| (h.seen, h.persistence.clone()))
     }
 
     /// End of the last command so far, and the number of blocks read.
     pub(crate) fn work(&self) -> (SimTime, u64) {
-        let state = self.0.borrow();
+        let state = self.state();
         (state.end, state.blocks_read)
     }
 
     /// Remembers what [`Self::cut_at`] needs.
     pub(crate) fn remember(&self) {
-        self.0.borrow_mut().drive.remember_operations();
+        self.state().drive.remember_operations();
     }
 
     /// The drive as a power cut at a time leaves it.
     pub(crate) fn cut_at(&self, at: SimTime) -> UnrecoveredDrive {
-        self.0.borrow().drive.after_power_cut(at)
+        self.state().drive.after_power_cut(at)
     }
 
     /// Gives back a range.
     pub(crate) fn discard(&self, range: BlockRange) -> Result<(), DeviceError> {
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state();
         let at = state.end;
         state.drive.submit(at, Command::Discard { ranges: &[range.into()] }).map(drop)
     }
@@ -161,8 +163,8 @@ impl Wire {
         blocks: u64,
         since: &Self,
     ) -> Result<Option<Lba>, DeviceError> {
-        let since = since.0.borrow();
-        let mut state = self.0.borrow_mut();
+        let since = since.state();
+        let mut state = self.state();
         let at = state.end;
         // neither by the workload nor by the recovery of this cut
         let untouched: Vec<Lba> = filled
@@ -183,12 +185,12 @@ impl Wire {
 
     /// Compares the drive's maps with its flash.
     pub(crate) fn check(&self) -> Result<(), String> {
-        self.0.borrow().drive.check()
+        self.state().drive.check()
     }
 
     /// The moments of the remembered changes of the flash.
     pub(crate) fn changes(&self) -> Vec<SimTime> {
-        let state = self.0.borrow();
+        let state = self.state();
         let mut all: Vec<SimTime> =
             state.drive.remembered_operations().flat_map(|(a, b)| [middle(a, b), b]).collect();
         all.sort_unstable();
@@ -198,7 +200,7 @@ impl Wire {
 
     /// The drive's content, for other programs: every block that holds bytes.
     pub(crate) fn bytes(&self) -> Vec<(Lba, dovetail_block::Content)> {
-        let mut state = self.0.borrow_mut();
+        let mut state = self.state();
         let (blocks, at) = (state.drive.info().blocks, state.end);
         let range = BlockRange::new(Lba(0), blocks);
         let held =
@@ -267,11 +269,11 @@ impl State {
 
 impl BlockDevice for Wire {
     fn info(&self) -> DeviceInfo {
-        self.0.borrow().drive.info()
+        self.state().drive.info()
     }
 
     fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
-        let state = &mut *self.0.borrow_mut();
+        let state = &mut *self.state();
         if let Command::Query(_) = command {
             return state.drive.submit(at, command);
         }

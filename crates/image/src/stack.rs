@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::FORMATS;
 
 /// Any device.
-pub type Device = Box<dyn Scheduler>;
+pub type Device = Box<dyn Scheduler + Send>;
 
 /// A mounted file system under simulation.
 pub type Mounted = Result<Box<dyn Simulated>, SetupError>;

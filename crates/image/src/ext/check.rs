@@ -8,10 +8,11 @@ use serde_json::Map;
 use super::failed;
 use crate::check::{counted, found, severities};
 use crate::format::device;
+use crate::stack::Device;
 use crate::{Check, Error, Found};
 
 pub(super) fn check(image: &Path) -> Result<Check, Error> {
-    let device = device(image, false)?;
+    let device = Box::new(device(image, false)?) as Device;
     let report = check_volume(device, Options::default()).map_err(|error| failed(image, error))?;
     let c = &report.counts;
     let sums = [

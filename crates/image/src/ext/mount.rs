@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_block::{
     BLOCK_SIZE, BlockDevice, BlockRange, Command, Content, Data, DeviceError, Hints, Lba,
-    OverlayDevice, Scheduler,
+    OverlayDevice,
 };
 use dovetail_ext::Ext;
 use dovetail_ext::format::{SUPERBLOCK_OFFSET, SUPERBLOCK_SIZE};
@@ -13,7 +13,8 @@ use dovetail_time::SimTime;
 use dovetail_vfs::{FileSystem, Moment};
 
 use crate::format::{device, not_mounted};
-use crate::{Error, Medium, Mount, Tell};
+use crate::stack::Device;
+use crate::{Error, Medium, Mount, Tell, is_drive};
 
 /// Blocks of a journal that get a place in the image when it is mounted, at most: 128 MiB (assumed;
 /// large journals would take seconds).
@@ -39,7 +40,7 @@ pub(super) fn mount(
             tell(format!("{}: {damage}; the backup in group 1 is used", image.display()));
             put_superblock(&mut overlay, &superblock).map_err(|error| not_mounted(image, error))?;
         }
-        return Ok(Box::new(mount_ext(image, overlay, options, request.now)?));
+        return Ok(Box::new(mount_ext(image, Box::new(overlay), options, request.now)?));
     }
     // a backup does not know the orphans, and nothing that is written may rest on that
     if let Some((damage, _)) = backup_of(image)? {
@@ -48,8 +49,8 @@ pub(super) fn mount(
         );
         return Err(not_mounted(image, damage));
     }
-    let mut fs = mount_ext(image, device, options, request.now)?;
-    fill_journal(&mut fs).map_err(|error| not_mounted(image, error))?;
+    let fs = mount_ext(image, Box::new(device), options, request.now)?;
+    fill_journal(image, fs.journal_ranges())?;
     Ok(Box::new(fs))
 }
 
@@ -84,22 +85,26 @@ fn put_superblock(
     device.submit(SimTime::ZERO, write).map(drop)
 }
 
-fn mount_ext<D: Scheduler>(
+fn mount_ext(
     image: &Path,
-    device: D,
+    device: Device,
     options: dovetail_ext::Options,
     now: Moment,
-) -> Result<Ext<D>, Error> {
+) -> Result<Ext<Device>, Error> {
     Ext::mount(device, options, now).map_err(|error| not_mounted(image, error))
 }
 
 /// The journal is a hole of a new image, and an fsync that fills a part of one takes three times as
 /// long.
-fn fill_journal(fs: &mut Ext<Medium>) -> Result<(), DeviceError> {
+fn fill_journal(image: &Path, journal: Vec<BlockRange>) -> Result<(), Error> {
+    if is_drive(image) {
+        return Ok(()); // it has no holes, and takes its time to be switched on
+    }
+    let mut device = device(image, true)?;
     let mut left = MAX_FILLED;
-    for range in fs.journal_ranges() {
+    for range in journal {
         let filled = BlockRange::new(range.start, range.blocks.min(left));
-        fs.device_mut().fill_holes(filled)?;
+        device.fill_holes(filled).map_err(|error| not_mounted(image, error))?;
         left -= filled.blocks;
     }
     Ok(())

@@ -10,10 +10,11 @@ use super::failed;
 use super::segments::LOGS;
 use crate::check::{by_kind, counted, found, severities};
 use crate::format::device;
+use crate::stack::Device;
 use crate::{Check, Counted, Error, Found, Repair};
 
 pub(super) fn check(image: &Path) -> Result<Check, Error> {
-    let device = device(image, false)?;
+    let device = Box::new(device(image, false)?) as Device;
     let report =
         fsck::check(device, Options::default(), |_| {}).map_err(|error| failed(image, error))?;
     let areas_json: Value = report.counts.areas.iter().map(area_json).collect();

@@ -7,7 +7,8 @@ use dovetail_f2fs::{BackgroundGc, F2fs, Options};
 use dovetail_vfs::{FileSystem, Moment};
 
 use crate::format::{device, not_mounted};
-use crate::{Error, Medium, Mount};
+use crate::stack::Device;
+use crate::{Error, Mount};
 
 pub(super) fn mount(
     image: &Path,
@@ -22,8 +23,8 @@ pub(super) fn mount(
     }
     let device = device(image, true)?;
     options.physical_pointers = device.info().capabilities.devirtualize.is_some();
-    let fs =
-        F2fs::mount(device, options, request.now).map_err(|error| not_mounted(image, error))?;
+    let fs = F2fs::mount(Box::new(device) as Device, options, request.now)
+        .map_err(|error| not_mounted(image, error))?;
     Ok(Box::new(fs))
 }
 
@@ -35,8 +36,8 @@ fn mount_read_only(
     options: Options,
     now: Moment,
 ) -> Result<Box<dyn FileSystem + Send>, Error> {
-    let mount_as_is = || -> Result<F2fs<Medium>, Error> {
-        let mounted = F2fs::mount(device(image, false)?, options.clone(), now);
+    let mount_as_is = || -> Result<F2fs<Device>, Error> {
+        let mounted = F2fs::mount(Box::new(device(image, false)?) as Device, options.clone(), now);
         mounted.map_err(|error| not_mounted(image, error))
     };
     if options.no_recovery {
@@ -45,7 +46,8 @@ fn mount_read_only(
     // nothing is asked to change, so that what decides about changes does not matter
     let in_memory =
         Options { seed: options.seed, background_gc: BackgroundGc::Off, ..Options::default() };
-    match F2fs::mount(OverlayDevice::new(device(image, false)?), in_memory, now) {
+    let overlay = Box::new(OverlayDevice::new(device(image, false)?)) as Device;
+    match F2fs::mount(overlay, in_memory, now) {
         Ok(fs) => Ok(Box::new(fs)),
         Err(why) => {
             let mut fs = mount_as_is()?;
