@@ -24,6 +24,8 @@ const AHEAD: u32 = 24;
 /// The way in which the line to clean is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
+    /// As the victim policy says, if that line has so much garbage that it is worth its while.
+    Worthwhile,
     /// As the victim policy says.
     Policy,
     /// The line that keeps least: the policy has chosen lines that gave nothing for a whole round
@@ -43,7 +45,7 @@ pub(crate) struct Victim {
 pub(crate) enum CleaningStep {
     /// No line is being cleaned.
     Idle,
-    /// This valid page is to be moved.
+    /// The valid pages from this one on are to be moved.
     Move(Ppn, Cause),
     /// The line is empty, and the run is over; it kept so many pages when it began.
     Emptied { line: LineId, kept: u32 },
@@ -78,6 +80,7 @@ struct Rules {
     foreground_lines: u32,
     background_lines: u32,
     least_reserve: u32,
+    least_garbage: u32,
 }
 
 /// The cleaner of a drive.
@@ -104,6 +107,7 @@ impl Cleaner {
             foreground_lines: config.foreground_lines,
             background_lines: config.background_lines,
             least_reserve: config.least_reserve(),
+            least_garbage: config.least_garbage,
         };
         let rng = Rng::new(config.seed);
         Self {
@@ -168,7 +172,9 @@ impl Cleaner {
             return lines.least_kept();
         }
         let situation = Situation { lines, now, choices: self.rules.choices, rng: &mut self.rng };
-        (self.rules.policy.choose)(situation)
+        let line = (self.rules.policy.choose)(situation)?;
+        let garbage = lines.pages_per_line().saturating_sub(lines.kept(line));
+        (choice != Choice::Worthwhile || garbage >= self.rules.least_garbage).then_some(line)
     }
 
     fn is_below_reserve(&self, lines: &Lines) -> bool {
@@ -198,14 +204,16 @@ impl Cleaner {
         self.credit += self.run.map_or(0, |run| u64::from(run.kept));
     }
 
-    /// Takes the credit for one step of the run, if there is as much.
+    /// Takes the credit for a step of the run that moves `pages` pages, or those that are left, if
+    /// there is as much.
     #[inline]
-    pub(crate) fn spend(&mut self, lines: &Lines) -> bool {
+    pub(crate) fn spend(&mut self, lines: &Lines, pages: u32) -> bool {
         let Some(run) = self.run else { return false };
-        let freed = run.freed(lines);
-        let affordable = self.credit >= freed || run.kept == 0;
+        let pages = pages.min(lines.kept(run.line)).max(1);
+        let price = run.freed(lines) * u64::from(pages);
+        let affordable = self.credit >= price || run.kept == 0;
         if affordable {
-            self.credit = self.credit.saturating_sub(freed);
+            self.credit = self.credit.saturating_sub(price);
         }
         affordable
     }
@@ -225,6 +233,18 @@ impl Cleaner {
         let CleaningRun { line, kept, .. } = *run;
         self.run = None;
         CleaningStep::Emptied { line, kept }
+    }
+
+    /// Valid pages of the run from the page that was named last on, at most `most`.
+    pub(crate) fn pages_ahead<'a>(
+        &self,
+        lines: &'a Lines,
+        most: u32,
+    ) -> impl Iterator<Item = Ppn> + use<'a> {
+        let run = self.run.map(|run| (run.line, run.next..lines.pages_per_line()));
+        let pages = run.into_iter().flat_map(|(line, ahead)| ahead.map(move |at| (line, at)));
+        let pages = pages.map(|(line, index)| lines.page(line, index));
+        pages.filter(|ppn| lines.is_valid(*ppn)).take(most as usize)
     }
 
     /// The page that was named last has moved. One that found no room must not be behind the run:

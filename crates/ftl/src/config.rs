@@ -43,6 +43,8 @@ pub struct DriveConfig {
     pub foreground_lines: u32,
     /// Below this many free lines, cleaning goes along with writes and uses idle time.
     pub background_lines: u32,
+    /// Garbage of a line, in pages, below which it is only cleaned when writes wait for it.
+    pub least_garbage: u32,
     /// A gap between commands longer than this counts as idle.
     pub idle_after: SimSpan,
     /// Pages in the volatile write buffer, 0 for none.
@@ -53,8 +55,11 @@ pub struct DriveConfig {
     pub map_access: SimSpan,
     /// Moving 4 KiB over the host link.
     pub link_4k: SimSpan,
-    /// Handling one command.
+    /// Handling one command, beside others.
     pub command: SimSpan,
+    /// Time in which the controller takes no other command: the inverse of the commands a second
+    /// that it can serve.
+    pub command_serial: SimSpan,
     /// The cache of its map, if that lies on flash and is paged on demand; without it all of the
     /// map is in memory.
     pub map_cache: Option<MapCacheConfig>,
@@ -183,12 +188,14 @@ impl DriveConfig {
             gc_apart: true,
             foreground_lines: 0,
             background_lines: 0,
+            least_garbage: 0,
             idle_after: SimSpan::from_ms(1),
             buffer_pages: 0,
             wear_spread: 0,
             map_access: SimSpan::ZERO,
             link_4k: SimSpan::from_us(1),
             command: SimSpan::ZERO,
+            command_serial: SimSpan::ZERO,
             remap: None,
             devirtualize: None,
             seed: 1,

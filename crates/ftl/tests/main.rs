@@ -13,3 +13,4 @@ mod interval;
 mod paged_full;
 mod remap;
 mod thin;
+mod timing;

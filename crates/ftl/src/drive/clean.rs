@@ -3,15 +3,19 @@
 //! The cleaner (`cleaner.rs`) decides; here it is carried out: along with host writes, in idle
 //! time, and in the foreground when free lines run short. A cleaned line is erased once every page
 //! programmed before is durable: an older version must not vanish before the newer one is there.
+//!
+//! Where dies have several planes, a step moves as many pages as end a row: it reads them all, and
+//! programs them when the last one is read, so that the planes of each die work together.
 
 use dovetail_block::DeviceError;
+use dovetail_nand::Ppn;
 use dovetail_time::SimTime;
 
 use super::Drive;
 use super::program::no_room;
 use crate::cleaner::{Choice, CleaningStep};
 use crate::medium::ErasedBlock;
-use crate::stats::Cause;
+use crate::stats::{Cause, ReadCause};
 
 impl Drive {
     /// Sees to it that a page can be written: cleans in the foreground when free lines have run
@@ -60,7 +64,7 @@ impl Drive {
             return Ok(());
         }
         self.cleaner.earn();
-        while self.cleaner.spend(self.medium.lines()) {
+        while self.cleaner.spend(self.medium.lines(), self.pages_in_step()) {
             self.clean_step(at)?;
         }
         Ok(())
@@ -82,7 +86,7 @@ impl Drive {
             if now >= until {
                 return Ok(());
             }
-            for _ in 0..self.geometry().units() {
+            for _ in 0..self.geometry().units().div_ceil(self.pages_in_step()) {
                 self.clean_step(now)?;
             }
         }
@@ -91,7 +95,7 @@ impl Drive {
     /// Tells whether a line is being cleaned, now that one was chosen if lines are needed.
     fn has_run_if_needed(&mut self) -> bool {
         self.cleaner.is_running()
-            || (!self.cleaner.has_enough(self.medium.lines()) && self.has_run(Choice::Policy))
+            || (!self.cleaner.has_enough(self.medium.lines()) && self.has_run(Choice::Worthwhile))
     }
 
     /// Tells whether a line is being cleaned, now that one was chosen if there is any to clean.
@@ -111,12 +115,21 @@ impl Drive {
         true
     }
 
-    /// Moves the next valid page of the current run, or ends the run.
+    /// Pages that a step of cleaning moves, where there are as many.
+    fn pages_in_step(&self) -> u32 {
+        let geometry = self.geometry();
+        if geometry.planes_per_die == 1 { 1 } else { geometry.units() }
+    }
+
+    /// Moves the next valid pages of the current run, or ends the run.
     fn clean_step(&mut self, at: SimTime) -> Result<(), DeviceError> {
         match self.cleaner.next_step(self.medium.lines()) {
             CleaningStep::Idle => Ok(()),
             CleaningStep::Move(ppn, cause) => {
                 self.expect_moves();
+                if self.pages_in_step() > 1 {
+                    return self.move_row(at, ppn, cause);
+                }
                 self.move_page(at, ppn, cause)?;
                 self.cleaner.moved();
                 Ok(())
@@ -126,6 +139,27 @@ impl Drive {
                 self.settle(at, kept)
             }
         }
+    }
+
+    /// Reads the pages of the run from `first` on that end a row of the frontier of `first`, and
+    /// programs them when the last one is read.
+    fn move_row(&mut self, at: SimTime, first: Ppn, cause: Cause) -> Result<(), DeviceError> {
+        let most = self.medium.pages_left_in_row(self.frontier_for(first));
+        let row: Vec<Ppn> = self.cleaner.pages_ahead(self.medium.lines(), most).collect();
+        let mut ready = at;
+        let mut readable = Vec::with_capacity(row.len());
+        for ppn in &row {
+            let (read, is_readable) = self.read_for(at, *ppn, ReadCause::Move)?;
+            ready = ready.max(read);
+            readable.push(is_readable);
+        }
+        for (ppn, readable) in row.into_iter().zip(readable) {
+            // the drive's own page may have been written again since
+            if self.medium.lines().is_valid(ppn) {
+                self.move_read_page(ready, ppn, readable, cause)?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets the host fetch the map entries of the pages that come a little later in the run.

@@ -67,6 +67,8 @@ pub struct Drive {
     host_programs_end: SimTime,
     last_command: SimTime,
     link_backlog_until: SimTime,
+    /// The controller can take the next command.
+    controller_free: SimTime,
     counters: Counters,
 }
 
@@ -124,6 +126,7 @@ impl Drive {
             host_programs_end: SimTime::ZERO,
             last_command: SimTime::ZERO,
             link_backlog_until: SimTime::ZERO,
+            controller_free: SimTime::ZERO,
             counters: Counters::default(),
             medium,
             config,
@@ -373,6 +376,14 @@ impl Drive {
         self.config.map_access * u64::from(cost.accesses)
     }
 
+    /// Returns when the controller takes a command: one after the other.
+    #[inline]
+    fn take_command(&mut self, at: SimTime) -> SimTime {
+        let taken = at.max(self.controller_free);
+        self.controller_free = taken + self.config.command_serial;
+        taken
+    }
+
     /// Moves blocks over the host link. Like a flash channel, the link is kept as a backlog of
     /// work, here from the time of issue: a read whose data is ready only later does not block it
     /// until then.
@@ -446,7 +457,7 @@ impl BlockDevice for Drive {
         let at = at.max(self.last_command);
         self.before_command(at)?;
         self.translation.begin_request(0);
-        let at = at + self.config.command;
+        let at = self.take_command(at) + self.config.command;
         let done = match command {
             Command::Query(query) => return Err(query.unsupported()),
             Command::Devirtualize(asked) => return self.devirtualize(at, asked),

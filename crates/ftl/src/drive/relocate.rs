@@ -6,7 +6,7 @@ use dovetail_time::SimTime;
 
 use super::Drive;
 use crate::buffer::MAX_SUBPAGES;
-use crate::medium::PageToProgram;
+use crate::medium::{FrontierId, PageToProgram};
 use crate::stats::{Cause, ReadCause};
 
 impl Drive {
@@ -35,9 +35,25 @@ impl Drive {
         ppn: Ppn,
         cause: Cause,
     ) -> Result<(), DeviceError> {
+        let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;
+        self.move_read_page(ready, ppn, readable, cause)
+    }
+
+    /// The frontier that a page goes to when it is moved.
+    pub(super) fn frontier_for(&self, ppn: Ppn) -> FrontierId {
+        self.frontier_of_moved(self.owner(ppn).0, self.medium.nand().owner(ppn).1)
+    }
+
+    /// Copies a valid page that was read, from `ready` on.
+    pub(super) fn move_read_page(
+        &mut self,
+        ready: SimTime,
+        ppn: Ppn,
+        readable: bool,
+        cause: Cause,
+    ) -> Result<(), DeviceError> {
         let ((lpn, remap), (_, stream)) = (self.owner(ppn), self.medium.nand().owner(ppn));
         let inode = self.medium.nand().inode(ppn);
-        let (ready, readable) = self.read_for(at, ppn, ReadCause::Move)?;
         if !readable && self.translation.is_own(lpn) {
             self.replace_system_page(lpn);
             return Ok(());

@@ -57,6 +57,18 @@ impl Medium {
         self.frontiers[frontier.0].group()
     }
 
+    /// Pages of a frontier up to the end of its row: the pages with one index in the blocks of all
+    /// units. The planes of a die program such pages together.
+    pub(crate) fn pages_left_in_row(&self, frontier: FrontierId) -> u32 {
+        let units = self.nand.geometry().units();
+        let frontier = &self.frontiers[frontier.0];
+        let done = match frontier.groups() {
+            1 => frontier.open_line(0).map_or(0, |open| open.next % units),
+            _ => frontier.group() as u32,
+        };
+        units - done
+    }
+
     /// Passes the turn of a frontier on to its next group.
     #[inline]
     pub(crate) fn advance(&mut self, frontier: FrontierId) {

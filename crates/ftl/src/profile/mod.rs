@@ -287,7 +287,7 @@ mod tests {
         assert!(text_for_number.contains(": endurance: invalid type"), "{text_for_number}");
         let page = message("page = \"4KiB\"", "page = \"8GiB\"");
         assert_eq!(page, "my.toml: flash.page is '8GiB', allowed is 4KiB, 8KiB or 16KiB");
-        let buffer = message("write_buffer = \"8MiB\"", "write_buffer = \"15T\"");
+        let buffer = message("write_buffer = \"0\"", "write_buffer = \"15T\"");
         assert!(
             buffer.starts_with(
                 "my.toml: host.write_buffer is '16492674416640', allowed is 0, or 4096"

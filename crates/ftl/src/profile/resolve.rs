@@ -14,6 +14,10 @@ use crate::{cache, mapping, victim};
 /// Pages that a block keeps however small the scale.
 const FEWEST_PAGES: f64 = 8.0;
 
+/// Pages that a write buffer keeps for each unit however small the scale: half of them are being
+/// programmed, and a unit that ends one finds the next.
+const FEWEST_BUFFERED: u32 = 4;
+
 /// The name of a page map that is paged on demand.
 const DEMAND: &str = "demand";
 /// The cache of such a map that nothing more is said of.
@@ -70,6 +74,7 @@ impl Profile {
                 &scaled,
                 shape,
             )?,
+            least_garbage: self.least_garbage(&geometry, shape)?,
             idle_after: self.us("ftl.gc_idle_us", self.ftl.gc_idle_us)?,
             buffer_pages: self.buffer_pages(overrides, scale, &scaled)?,
             wear_spread: self.int("ftl.wear_spread", self.ftl.wear_spread, 0, 1_000_000_000)?,
@@ -78,6 +83,8 @@ impl Profile {
             ),
             link_4k: self.per_4k("host.link_mb_per_s", self.host.link_mb_per_s)?,
             command: self.us("host.command_us", self.host.command_us)?,
+            command_serial: self
+                .us("host.command_serial_us", self.host.command_serial_us.unwrap_or_default())?,
             map_cache: self.map_cache(overrides, scale, &geometry)?,
             remap: self.remap()?,
             devirtualize: self.devirtualize(overrides)?,
@@ -163,11 +170,18 @@ impl Profile {
         scaled: &Scaled,
         shape: LineShape,
     ) -> Result<u32, ProfileError> {
-        let percent = self.range(key, percent, 0.0, 90.0)?;
+        let percent = self.range(key, percent, 0.0, 1000.0)?;
         let spare_bytes =
             scaled.geometry.raw_bytes().saturating_sub(scaled.user_blocks * BLOCK_SIZE);
         let line_bytes = shape.pages_per_line(&scaled.geometry) * scaled.geometry.page_bytes;
         Ok((spare_bytes as f64 / f64::from(line_bytes) * percent / 100.0).round() as u32)
+    }
+
+    /// Garbage of a line that is cleaned in the background, in pages.
+    fn least_garbage(&self, geometry: &Geometry, shape: LineShape) -> Result<u32, ProfileError> {
+        let percent = self.ftl.gc_least_garbage_percent.unwrap_or_default();
+        let percent = self.range("ftl.gc_least_garbage_percent", percent, 0.0, 50.0)?;
+        Ok((f64::from(shape.pages_per_line(geometry)) * percent / 100.0).round() as u32)
     }
 
     fn factory_bad(&self, geometry: &Geometry) -> Result<Vec<BlockId>, ProfileError> {
@@ -184,7 +198,7 @@ impl Profile {
         Ok((0..geometry.blocks()).map(BlockId).filter(|_| rng.chance(share)).collect())
     }
 
-    /// The write buffer shrinks with the drive, but not below a page for each unit.
+    /// The write buffer shrinks with the drive, but not below what keeps all units at work.
     fn buffer_pages(
         &self,
         overrides: &Overrides,
@@ -211,7 +225,7 @@ impl Profile {
             ));
         }
         let pages = (bytes / page) as f64;
-        let least = f64::from(scaled.geometry.units()).min(pages);
+        let least = f64::from(scaled.geometry.units() * FEWEST_BUFFERED).min(pages);
         Ok((pages * scale).round().max(least) as u32)
     }
 
@@ -366,6 +380,9 @@ impl Profile {
     }
 
     fn per_4k(&self, key: &'static str, mb_per_s: f64) -> Result<SimSpan, ProfileError> {
+        if mb_per_s == 0.0 {
+            return Ok(SimSpan::ZERO);
+        }
         let rate = self.range(key, mb_per_s, 1.0, 1e6)?;
         Ok(SimSpan::from_ns((4096.0 * 1000.0 / rate).round() as u64))
     }

@@ -38,6 +38,8 @@ pub(super) struct Times {
 pub(super) struct Host {
     pub(super) link_mb_per_s: f64,
     pub(super) command_us: f64,
+    /// Time in which the controller takes no other command. Left out: none.
+    pub(super) command_serial_us: Option<f64>,
     pub(super) write_buffer: String,
 }
 
@@ -53,6 +55,8 @@ pub(super) struct Ftl {
     pub(super) gc_apart: bool,
     pub(super) gc_foreground_percent: f64,
     pub(super) gc_background_percent: f64,
+    /// Least garbage of a line that is cleaned before writes have to wait. Left out: none.
+    pub(super) gc_least_garbage_percent: Option<f64>,
     pub(super) gc_idle_us: f64,
     pub(super) wear_spread: i64,
 }

@@ -85,17 +85,17 @@ mod tests {
 
     #[test]
     fn assumed_figures_are_varied_one_at_a_time() {
-        let profile = Profile::load("femu-32g").unwrap();
+        let profile = Profile::load("nvme-250g").unwrap();
         let variants = profile.variants_of_assumed();
         let changes = |key: &str| {
             let of_key = variants.iter().filter(|v| v.key == key);
             of_key.map(|v| format!("{} to {}", v.from, v.to)).collect::<Vec<_>>()
         };
         assert_eq!(changes("timing.channel_mb_per_s"), ["800 to 400", "800 to 1600"]);
-        assert_eq!(changes("host.write_buffer"), ["8MiB to 4194304", "8MiB to 16777216"]);
+        assert_eq!(changes("host.write_buffer"), ["32MiB to 16777216", "32MiB to 67108864"]);
         assert_eq!(changes("ftl.gc_apart"), ["true to false"]);
-        assert_eq!(changes("timing.program_us"), [""; 0], "the paper gives it");
-        let doubled = variants.iter().find(|v| v.to == "16777216").unwrap();
+        assert_eq!(changes("host.link_mb_per_s"), [""; 0], "the data sheet gives it");
+        let doubled = variants.iter().find(|v| v.to == "67108864").unwrap();
         assert_eq!(doubled.profile.resolve(&Overrides::default()).unwrap().buffer_pages, 4096);
     }
 }

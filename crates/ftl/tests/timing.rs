@@ -1,0 +1,102 @@
+//! Times of a drive: its units at work at every scale, the planes of a die together, and commands
+//! one after the other.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it fails")]
+
+use dovetail_block::{BlockDevice, BlockRange, Command, Data, Hints, Lba, Pattern};
+use dovetail_ftl::stats::Cause;
+use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile, builtin_profiles};
+use dovetail_nand::Geometry;
+use dovetail_time::{Rng, SimSpan, SimTime};
+
+fn write(drive: &mut Drive, at: SimTime, lba: u64, blocks: u64) -> SimTime {
+    let range = BlockRange::new(Lba(lba), blocks);
+    let (data, hints) = (Data::Patterns(Pattern::new(lba)), Hints::default());
+    drive.submit(at, Command::Write { range, data, hints, fua: false }).unwrap().done
+}
+
+/// Fills half of the drive in order, 256 KiB at a time with eight writes under way; returns bytes
+/// a second.
+fn sequential_rate(config: &DriveConfig) -> f64 {
+    let mut drive = Drive::new(config.clone()).unwrap();
+    let mut done = [SimTime::ZERO; 8];
+    let writes = config.user_blocks / 2 / 64;
+    for n in 0..writes {
+        let slot = (n % 8) as usize;
+        done[slot] = write(&mut drive, done[slot], n * 64, 64);
+    }
+    let end = drive.submit(*done.iter().max().unwrap(), Command::Flush).unwrap().done;
+    (writes * 64 * 4096) as f64 / end.as_secs_f64()
+}
+
+/// A scaled drive has all of its dies, so it must be as fast as the whole one.
+#[test]
+fn a_drive_writes_as_fast_at_every_scale() {
+    for name in builtin_profiles() {
+        let rate = |scale: &str| {
+            let overrides = Overrides { scale: scale.parse().ok(), ..Overrides::default() };
+            sequential_rate(&Profile::load(name).unwrap().resolve(&overrides).unwrap())
+        };
+        let rates = ["1/16", "1/64", "1/128"].map(rate);
+        for other in rates {
+            let ratio = other / rates[0];
+            assert!((0.9..1.1).contains(&ratio), "{name}: {rates:?} bytes a second");
+        }
+    }
+}
+
+/// 1 channel, 2 dies of 4 planes; 32 lines of 128 pages.
+fn with_planes(planes_per_die: u32) -> DriveConfig {
+    let geometry = Geometry {
+        channels: 1,
+        dies_per_channel: 2,
+        planes_per_die,
+        blocks_per_plane: 32 * 4 / planes_per_die,
+        pages_per_block: 16,
+        page_bytes: 4096,
+    };
+    DriveConfig { background_lines: 4, ..DriveConfig::plain(geometry, 3000) }
+}
+
+/// The time for which dies are busy with a move, while random writes make the drive clean.
+fn busy_for_a_move(config: DriveConfig) -> f64 {
+    let blocks = config.user_blocks;
+    let mut drive = Drive::new(config).unwrap();
+    let mut now = SimTime::ZERO;
+    for lba in (0..blocks).step_by(8) {
+        now = write(&mut drive, now, lba, 8);
+    }
+    let work = |drive: &Drive| drive.die_use().map(|die| die.busy.as_ns()).sum::<u64>();
+    let moves = |drive: &Drive| drive.counters().programs[Cause::Gc as usize];
+    let (busy, moved) = (work(&drive), moves(&drive));
+    let mut rng = Rng::new(1);
+    let writes = 20_000;
+    for _ in 0..writes {
+        now = write(&mut drive, now, rng.below(blocks), 1);
+    }
+    let (busy, moved) = (work(&drive) - busy, moves(&drive) - moved);
+    // a host's write is a program; the erases are few
+    (busy as f64 - f64::from(writes) * 500e3) / moved as f64 / 550e3
+}
+
+#[test]
+fn the_planes_of_a_die_program_moved_pages_together() {
+    let (alone, together) = (busy_for_a_move(with_planes(1)), busy_for_a_move(with_planes(4)));
+    assert!(alone > 0.9, "with one plane a move takes a read and a program: {alone:.2}");
+    // erases are in both; where pages of a row are programmed as they come, it is 0.48 of it
+    assert!(together < 0.35 * alone, "four planes share a program: {together:.2} of {alone:.2}");
+}
+
+#[test]
+fn a_controller_takes_one_command_after_the_other() {
+    let serial = SimSpan::from_us(5);
+    let mut drive = Drive::new(DriveConfig { command_serial: serial, ..with_planes(1) }).unwrap();
+    let range = BlockRange::new(Lba(0), 1);
+    let read = |drive: &mut Drive| {
+        let read = Command::Read { range, into: None };
+        drive.submit(SimTime::from_ns(1_000), read).unwrap().done
+    };
+    let first = read(&mut drive);
+    let tenth = (1..10).map(|_| read(&mut drive)).last().unwrap();
+    assert!(tenth.since(first) >= serial * 9, "{first} {tenth}");
+}
