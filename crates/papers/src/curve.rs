@@ -4,31 +4,56 @@ use dovetail_lab::results::RunResult;
 
 const BLOCK: u64 = 4096;
 
-/// The last interval that ends before `bytes` were written, or the first.
-fn at(run: &RunResult, bytes: f64) -> usize {
-    let written = &run.series.written_bytes;
-    written
-        .partition_point(|written| (*written as f64) < bytes)
-        .min(written.len().saturating_sub(1))
+/// The point of a run at which so much was written: intervals before it, and the share of the next.
+#[derive(Clone, Copy)]
+struct Point {
+    intervals: usize,
+    share: f64,
+}
+
+impl Point {
+    /// The point at which `bytes` were written; the end if there were never as many.
+    fn of(run: &RunResult, bytes: f64) -> Self {
+        let written = &run.series.written_bytes;
+        let intervals = written.partition_point(|written| (*written as f64) <= bytes);
+        let before = intervals.checked_sub(1).map_or(0.0, |last| written[last] as f64);
+        let share = |end: &u64| (bytes - before) / (*end as f64 - before);
+        Self { intervals, share: written.get(intervals).map_or(0.0, share) }
+    }
+
+    /// The value of a column that grows from 0 on, here.
+    fn on(self, column: impl Fn(usize) -> Option<f64>) -> f64 {
+        let before = self.intervals.checked_sub(1).and_then(&column).unwrap_or(0.0);
+        before + column(self.intervals).map_or(0.0, |after| (after - before) * self.share)
+    }
+
+    /// The sum of a column of one value an interval, up to here.
+    fn sum(self, column: &[u64]) -> f64 {
+        let whole: u64 = column[..self.intervals].iter().sum();
+        whole as f64 + column.get(self.intervals).map_or(0.0, |next| *next as f64 * self.share)
+    }
+}
+
+/// Bytes that were written between two points.
+fn written(run: &RunResult, from: Point, to: Point) -> f64 {
+    let column = |interval| run.series.written_bytes.get(interval).map(|bytes| *bytes as f64);
+    to.on(column) - from.on(column)
 }
 
 /// Mean write bandwidth of the workload between two points of the volume that it had written, in
 /// MB/s.
 pub(crate) fn bandwidth(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 {
-    let series = &run.series;
-    let (from, to) = (at(run, from_bytes), at(run, to_bytes));
-    let written = series.written_bytes[to] - series.written_bytes[from];
-    written as f64 / 1e6 / (series.time_s[to] - series.time_s[from]).max(1e-9)
+    let (from, to) = (Point::of(run, from_bytes), Point::of(run, to_bytes));
+    let time = |interval| run.series.time_s.get(interval).copied();
+    written(run, from, to) / 1e6 / (to.on(time) - from.on(time)).max(1e-9)
 }
 
 /// The file system's write amplification between two such points.
 pub(crate) fn fs_waf(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 {
-    let series = &run.series;
-    let (from, to) = (at(run, from_bytes), at(run, to_bytes));
-    let blocks: u64 =
-        series.written.values().map(|column| column[from + 1..=to].iter().sum::<u64>()).sum();
-    let written = series.written_bytes[to] - series.written_bytes[from];
-    (blocks * BLOCK) as f64 / (written as f64).max(1.0)
+    let (from, to) = (Point::of(run, from_bytes), Point::of(run, to_bytes));
+    let columns = run.series.written.values();
+    let blocks: f64 = columns.map(|column| to.sum(column) - from.sum(column)).sum();
+    blocks * BLOCK as f64 / written(run, from, to).max(1.0)
 }
 
 /// A figure in each of `parts` equal parts of the first `bytes` written.
@@ -62,5 +87,18 @@ mod tests {
         assert_eq!(parts(&run, 4e6, 2, bandwidth), [1.0, 1.0 / 3.0]);
         assert!((fs_waf(&run, 2e6, 4e6) - 2.048).abs() < 1e-9);
         assert_eq!(span(&[2.0, 1.0, 3.0]), (1.0, 3.0));
+    }
+
+    /// Both ends may lie in one interval.
+    #[test]
+    fn a_part_of_an_interval_has_the_figures_of_the_interval() {
+        let mut run = RunResult::default();
+        run.series.time_s = vec![1.0, 3.0];
+        run.series.written_bytes = vec![1_000_000, 9_000_000];
+        run.series.written.insert("data".into(), vec![1000, 4000]);
+        assert!((bandwidth(&run, 2e6, 3e6) - 4.0).abs() < 1e-9);
+        assert!((fs_waf(&run, 2e6, 3e6) - 2.048).abs() < 1e-9);
+        assert!((bandwidth(&run, 0.0, 5e6) - 2.5).abs() < 1e-9, "from the start");
+        assert!((bandwidth(&run, 5e6, 1e9) - 4.0).abs() < 1e-9, "to the end");
     }
 }
