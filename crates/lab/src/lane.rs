@@ -1,6 +1,7 @@
 //! The one host of all runs: a machine, and the lanes of the actors on it.
 
 use dovetail_ftl::Drive;
+use dovetail_vfs::BackgroundThread;
 use dovetail_workload::ThreadId;
 
 /// The machine of a run.
@@ -15,8 +16,8 @@ pub(crate) enum Lane {
     Thread(ThreadId),
     /// A call that nobody makes but the run itself.
     Alone,
-    /// The file system's background.
-    Background,
+    /// A thread of the file system's background.
+    Background(BackgroundThread),
     /// The devirtualizer.
     Devirtualizer(Alarm),
     /// A request of a block trace, by its slot.

@@ -41,7 +41,7 @@ pub use moment::Moment;
 pub use names::check_name;
 pub use path::{MAX_SYMLINKS, PathTree, resolve};
 pub use shown::shown;
-pub use simulated::Simulated;
+pub use simulated::{BackgroundThread, Simulated};
 pub use tree_walk::{Names, Visit, Walk, WalkEntry, walk};
 pub use walk::{Address, Holder, MetadataBlock, Pointer, PointerPlace, PointerWalk};
 

@@ -6,11 +6,40 @@ use dovetail_time::SimTime;
 
 use crate::{Caller, Count, Error, FileSystem, Ino};
 
+/// A thread of a kernel that works for a file system in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackgroundThread {
+    /// Writes dirty pages back, and checkpoints or commits.
+    WriteBack,
+    /// Cleans.
+    Cleaner,
+    /// Gives back blocks to the device.
+    Discard,
+}
+
+impl BackgroundThread {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::WriteBack, Self::Cleaner, Self::Discard];
+}
+
 /// A file system under simulation.
 pub trait Simulated: FileSystem {
     /// Time at which the last call returned, on a device that carries commands out when they are
     /// submitted: all that the call waited for was done.
     fn returned_at(&self) -> SimTime;
+
+    /// Time at which a thread of the background has something to do; `None` for never.
+    fn next_wake_of(&self, thread: BackgroundThread) -> Option<SimTime> {
+        self.next_wake().filter(|_| thread == BackgroundThread::WriteBack)
+    }
+
+    /// Does what a thread of the background has to do by now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    fn wake_thread(&mut self, thread: BackgroundThread) -> Result<(), Error> {
+        if thread == BackgroundThread::WriteBack { self.wake() } else { Ok(()) }
+    }
 
     /// Writes `len` bytes at `offset`. `contents` are the blocks of 4096 bytes that the range
     /// touches as they are after the write; a block of which only a part is written is read first

@@ -3,6 +3,7 @@
 
 use dovetail_block::Scheduler;
 use dovetail_time::{SimSpan, SimTime};
+use dovetail_vfs::BackgroundThread;
 
 use super::F2fs;
 use super::checkpoint::CheckpointReason;
@@ -23,8 +24,6 @@ const GC_NOTHING_MS: u64 = 300_000;
 const GC_URGENT_MS: u64 = 500;
 /// Between writebacks of dirty pages (Linux: `dirty_writeback_centisecs`).
 const WRITE_BACK_MS: u64 = 5_000;
-/// Dirty nodes at which a checkpoint is written at once (Linux 6.1).
-const MAX_DIRTY_NODES: usize = 4096;
 /// From here on, in percent, extents of any length are discarded (Linux 6.1).
 const NEARLY_FULL_PERCENT: u64 = 80;
 
@@ -67,27 +66,29 @@ impl<D: Scheduler> F2fs<D> {
     /// Time at which [`Self::wake`] has something to do, unless calls in between change that;
     /// `None` if never.
     pub fn next_wake(&self) -> Option<SimTime> {
-        if self.is_read_only() {
-            return None;
-        }
-        if self.is_too_dirty() {
-            return Some(self.io.now());
-        }
+        BackgroundThread::ALL.into_iter().filter_map(|thread| self.next_wake_of(thread)).min()
+    }
+
+    /// The same of one thread.
+    pub(super) fn next_wake_of(&self, thread: BackgroundThread) -> Option<SimTime> {
         let background = &self.background;
-        let checkpoint = after(
-            background.last_checkpoint,
-            self.options.checkpoint_interval_s.saturating_mul(1000),
-        );
-        let mut next = background
-            .next_write_back
-            .min(checkpoint.max(after(background.last_request, IDLE.as_ns() / 1_000_000)));
-        if self.options.background_gc != BackgroundGc::Off {
-            next = next.min(background.next_gc);
+        match thread {
+            _ if self.is_read_only() => None,
+            BackgroundThread::WriteBack if self.is_too_dirty() => Some(self.io.now()),
+            BackgroundThread::WriteBack => {
+                let interval = self.options.checkpoint_interval_s.saturating_mul(1000);
+                let checkpoint = after(background.last_checkpoint, interval);
+                let idle = after(background.last_request, IDLE.as_ns() / 1_000_000);
+                Some(background.next_write_back.min(checkpoint.max(idle)))
+            }
+            BackgroundThread::Cleaner => {
+                let is_on = self.options.background_gc != BackgroundGc::Off;
+                is_on.then_some(background.next_gc)
+            }
+            BackgroundThread::Discard => {
+                self.space.has_discards().then_some(background.next_discard)
+            }
         }
-        if self.space.has_discards() {
-            next = next.min(background.next_discard);
-        }
-        Some(next)
     }
 
     /// Does what is due by now: writes dirty pages back, writes a checkpoint, cleans, discards.
@@ -95,10 +96,28 @@ impl<D: Scheduler> F2fs<D> {
     /// # Errors
     /// [`Error::Io`] and damage that was met; the volume goes read-only if the device failed.
     pub fn wake(&mut self) -> Result<(), Error> {
+        BackgroundThread::ALL.into_iter().try_for_each(|thread| self.wake_thread(thread))
+    }
+
+    /// The same of one thread.
+    pub(super) fn wake_thread(&mut self, thread: BackgroundThread) -> Result<(), Error> {
         let now = self.io.now();
-        if self.is_read_only() {
-            return Ok(());
+        match thread {
+            _ if self.is_read_only() => Ok(()),
+            BackgroundThread::WriteBack => self.write_back_and_checkpoint(now),
+            BackgroundThread::Cleaner => {
+                let is_on = self.options.background_gc != BackgroundGc::Off;
+                let is_due = is_on && now >= self.background.next_gc;
+                if is_due { self.background_cleaning() } else { Ok(()) }
+            }
+            BackgroundThread::Discard => {
+                let is_due = now >= self.background.next_discard;
+                if is_due { self.background_discards() } else { Ok(()) }
+            }
         }
+    }
+
+    fn write_back_and_checkpoint(&mut self, now: SimTime) -> Result<(), Error> {
         if now >= self.background.next_write_back || self.is_too_dirty() {
             self.write_back_files()?;
             if self.space.has_many_prefree() {
@@ -113,15 +132,14 @@ impl<D: Scheduler> F2fs<D> {
             self.checkpoint_if_dirty()?;
             self.background.last_checkpoint = self.io.now();
         }
-        if now >= self.background.next_gc && self.options.background_gc != BackgroundGc::Off {
-            self.background_cleaning()?;
-        }
-        if now >= self.background.next_discard {
-            let pace = self.discard_pace();
-            let found = self.discard_some(pace.commands, pace.granularity)?;
-            let sleep = if found { pace.busy_ms } else { pace.idle_ms };
-            self.background.next_discard = after(self.io.now(), sleep);
-        }
+        Ok(())
+    }
+
+    fn background_discards(&mut self) -> Result<(), Error> {
+        let pace = self.discard_pace();
+        let found = self.discard_some(pace.commands, pace.granularity)?;
+        let sleep = if found { pace.busy_ms } else { pace.idle_ms };
+        self.background.next_discard = after(self.io.now(), sleep);
         Ok(())
     }
 
@@ -188,7 +206,7 @@ impl<D: Scheduler> F2fs<D> {
             return Ok(());
         }
         self.balance_space()?;
-        if self.nodes.dirty_count() >= MAX_DIRTY_NODES
+        if self.nodes.dirty_count() >= self.options.max_dirty_nodes
             || self.nat.dirty_count() >= (self.nat.max_nid() / 10) as usize
         {
             self.write_checkpoint(CheckpointReason::Sync)?;

@@ -104,6 +104,8 @@ pub struct Options {
     pub gc_urgent: bool,
     /// sysfs `cp_interval`: seconds between checkpoints when idle.
     pub checkpoint_interval_s: u64,
+    /// Dirty nodes at which a checkpoint is written at once (Linux 6.1: 4096).
+    pub max_dirty_nodes: usize,
     /// Pages of content kept in memory, in bytes. Assumed default: 64 MiB.
     pub page_cache_bytes: u64,
     /// Dirty content, in bytes, from which the background writes it at once rather than every five
@@ -139,6 +141,7 @@ impl Default for Options {
             small_volume: None,
             gc_urgent: false,
             checkpoint_interval_s: 60,
+            max_dirty_nodes: 4096,
             page_cache_bytes: 64 << 20,
             dirty_background_bytes: None,
             node_cache_bytes: 32 << 20,

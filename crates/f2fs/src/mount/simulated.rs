@@ -5,7 +5,7 @@ use std::ops::Range;
 use dovetail_block::{Content, Scheduler};
 use dovetail_time::SimTime;
 use dovetail_vfs::kit::{WriteData, put_dirty_over};
-use dovetail_vfs::{Caller, Count, Error, Ino, Simulated};
+use dovetail_vfs::{BackgroundThread, Caller, Count, Error, Ino, Simulated};
 
 use super::data::WritebackReason;
 use super::{F2fs, figures};
@@ -85,6 +85,14 @@ impl<D: Scheduler> F2fs<D> {
 impl<D: Scheduler> Simulated for F2fs<D> {
     fn returned_at(&self) -> SimTime {
         Self::now(self)
+    }
+
+    fn next_wake_of(&self, thread: BackgroundThread) -> Option<SimTime> {
+        Self::next_wake_of(self, thread)
+    }
+
+    fn wake_thread(&mut self, thread: BackgroundThread) -> Result<(), Error> {
+        Ok(Self::wake_thread(self, thread)?)
     }
 
     fn write_pages(

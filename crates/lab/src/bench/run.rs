@@ -84,9 +84,11 @@ impl<'w> Session<'w> {
         loop {
             match self.system.machine.advance()? {
                 Some(Event::Ended { lane: Lane::Alone, .. }) | None => return Ok(()),
-                Some(Event::Ended { lane: Lane::Background, .. }) => self.system.background_ended(),
-                Some(Event::Timer { lane: Lane::Background, at }) => {
-                    self.system.wake_background(at)?;
+                Some(Event::Ended { lane: Lane::Background(thread), .. }) => {
+                    self.system.background_ended(thread);
+                }
+                Some(Event::Timer { lane: Lane::Background(thread), at }) => {
+                    self.system.wake_background(thread, at)?;
                 }
                 Some(_) => {} // of a run that was ended early
             }
@@ -127,7 +129,7 @@ impl<'w> Session<'w> {
     fn plan_ended(&mut self, lane: Lane, at: SimTime) -> Result<(), BenchError> {
         match lane {
             Lane::Call(slot) => self.call_ended(slot, at)?,
-            Lane::Background => self.system.background_ended(),
+            Lane::Background(thread) => self.system.background_ended(thread),
             _ => {}
         }
         Ok(())
@@ -135,7 +137,7 @@ impl<'w> Session<'w> {
 
     fn timer(&mut self, lane: Lane, at: SimTime) -> Result<(), BenchError> {
         match lane {
-            Lane::Background => self.system.wake_background(at)?,
+            Lane::Background(thread) => self.system.wake_background(thread, at)?,
             Lane::Thread(thread) => {
                 let due = self.threads.wake(thread, at);
                 self.go_on_since(thread, due, at)?;

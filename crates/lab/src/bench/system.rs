@@ -2,7 +2,7 @@
 
 use dovetail_host::{HostCosts, Planner};
 use dovetail_time::{SimSpan, SimTime};
-use dovetail_vfs::{Moment, Simulated};
+use dovetail_vfs::{BackgroundThread, Moment, Simulated};
 
 use super::BenchError;
 use super::background::{Background, Next};
@@ -50,37 +50,43 @@ impl System {
         self.machine.start(at, lane, plan);
     }
 
-    /// Sees to it that the background is woken when the file system asks for it.
+    /// Sees to it that the background's threads are woken when the file system asks for it.
     pub(super) fn look_at_background(&mut self, now: SimTime) {
-        let due = match self.background.next(now, &*self.fs) {
-            Next::Wait => return,
-            Next::Act => now,
-            Next::Sleep(due) => due,
-        };
-        if self.background.sleep_until(due) {
-            self.machine.wake_at(due, Lane::Background);
+        for thread in BackgroundThread::ALL {
+            let due = match self.background.next(thread, now, &*self.fs) {
+                Next::Wait => continue,
+                Next::Act => now,
+                Next::Sleep(due) => due,
+            };
+            if self.background.sleep_until(thread, due) {
+                self.machine.wake_at(due, Lane::Background(thread));
+            }
         }
     }
 
     /// A timer of the background has fired.
-    pub(super) fn wake_background(&mut self, at: SimTime) -> Result<(), BenchError> {
-        if !self.background.wake(at) {
+    pub(super) fn wake_background(
+        &mut self,
+        thread: BackgroundThread,
+        at: SimTime,
+    ) -> Result<(), BenchError> {
+        if !self.background.wake(thread, at) {
             return Ok(());
         }
-        if self.background.next(at, &*self.fs) != Next::Act {
+        if self.background.next(thread, at, &*self.fs) != Next::Act {
             self.look_at_background(at);
             return Ok(());
         }
         self.fs.set_now(Moment::at(at));
-        self.fs.wake().map_err(|source| BenchError::Background { at, source })?;
-        self.background.begin();
-        self.play(at, Lane::Background);
+        self.fs.wake_thread(thread).map_err(|source| BenchError::Background { at, source })?;
+        self.background.begin(thread);
+        self.play(at, Lane::Background(thread));
         Ok(())
     }
 
-    /// The background's work is done.
-    pub(super) fn background_ended(&mut self) {
-        self.background.end();
+    /// The work of a thread of the background is done.
+    pub(super) fn background_ended(&mut self, thread: BackgroundThread) {
+        self.background.end(thread);
         self.look_at_background(self.machine.now());
     }
 }

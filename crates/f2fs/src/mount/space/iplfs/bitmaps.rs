@@ -1,6 +1,7 @@
 //! Discard bitmaps: which blocks of a section hold nothing that is needed, in a hash table by
 //! section (IPLFS paper, section 4.3). Sections without one take no memory.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -16,6 +17,8 @@ pub(super) const SECTION: u64 = IPLFS_SECTION as u64 * BLOCKS_IN_SEGMENT as u64;
 const WORDS: usize = (SECTION / 64) as usize;
 /// Words that take memory together.
 const CHUNK: usize = 64;
+/// Extents that are looked for at a time: as many as a checkpoint's interval takes at the usual pace.
+const RANKED: usize = 1024;
 
 /// One section's bitmap, least significant bit first.
 #[derive(Debug)]
@@ -88,6 +91,11 @@ impl Bitmap {
         starts.sum()
     }
 
+    /// Bytes in a log at most.
+    fn most_bytes(&self) -> u64 {
+        (DISCARD_ENTRY * self.set as usize).min(bitmap_len(WORDS)) as u64
+    }
+
     /// Bytes in a log, in the shorter of the two forms.
     fn log_len(&self) -> usize {
         (DISCARD_ENTRY * self.runs()).min(bitmap_len(self.used_words().len()))
@@ -110,26 +118,16 @@ impl Bitmap {
         extents_of(start.plus(64 * used.start as u64), &words)
     }
 
-    /// Takes out the first run of set bits, as bits.
-    fn take_run(&mut self) -> Option<(usize, u64)> {
-        let (first, word) = self.words(self.first).find(|&(_, word)| word != 0)?;
-        self.first = first;
-        let bit = word.trailing_zeros() as usize;
-        let (mut blocks, mut at, mut within) = (0, first, bit);
-        while at < WORDS {
-            let run = (self.word(at) >> within).trailing_ones() as usize;
-            if run == 0 {
-                break;
-            }
-            *self.word_mut(at) &= !(u64::MAX >> (64 - run) << within);
-            blocks += run;
-            if within + run < 64 {
-                break;
-            }
-            (at, within) = (at + 1, 0);
+    /// Clears a run of set bits.
+    fn clear(&mut self, bit: usize, blocks: u64) {
+        let (mut at, end) = (bit, bit + blocks as usize);
+        while at < end {
+            let (within, left) = (at % 64, end - at);
+            let run = left.min(64 - within);
+            *self.word_mut(at / 64) &= !(u64::MAX >> (64 - run) << within);
+            at += run;
         }
         self.set -= blocks as u32;
-        Some((64 * first + bit, blocks as u64))
     }
 }
 
@@ -143,6 +141,8 @@ pub(super) struct DiscardBitmaps {
     blocks: u64,
     /// The size of a log of it at most, in bytes, but for the extents.
     most_bytes: u64,
+    /// Some of the longest extents, the longest last; empty when blocks have come since.
+    longest: Vec<Extent>,
 }
 
 impl DiscardBitmaps {
@@ -167,6 +167,7 @@ impl DiscardBitmaps {
             self.order.push_back(section);
             Bitmap::new()
         });
+        self.longest.clear();
         let is_new = bitmap.set((address.0 % SECTION) as usize);
         if is_new {
             self.blocks = self.blocks.saturating_add(1);
@@ -187,6 +188,7 @@ impl DiscardBitmaps {
         if extent.blocks > 0 {
             self.blocks = self.blocks.saturating_add(extent.blocks);
             self.extents.push_back(extent);
+            self.longest.clear();
         }
     }
 
@@ -200,20 +202,19 @@ impl DiscardBitmaps {
     }
 
     fn absorb_section(&mut self, section: u64, from: Bitmap) {
-        let most =
-            |bitmap: &Bitmap| (DISCARD_ENTRY * bitmap.set as usize).min(bitmap_len(WORDS)) as u64;
+        self.longest.clear();
         match self.sections.get_mut(&section) {
             None => {
                 self.order.push_back(section);
-                self.most_bytes += most(&from);
+                self.most_bytes += from.most_bytes();
                 self.blocks = self.blocks.saturating_add(from.set.into());
                 self.sections.insert(section, from);
             }
             Some(to) => {
-                self.most_bytes -= most(to);
+                self.most_bytes -= to.most_bytes();
                 let added = to.merge(&from);
                 self.blocks = self.blocks.saturating_add(added.into());
-                self.most_bytes += most(to);
+                self.most_bytes += to.most_bytes();
             }
         }
     }
@@ -234,31 +235,41 @@ impl DiscardBitmaps {
         self.extents.iter().for_each(|extent| log_extent(log, *extent));
     }
 
-    /// Takes out up to `count` extents: sections in the order in which they came.
+    /// Takes out up to `count` extents, the longest first (as Linux issues discards): short ones
+    /// would hold up those that give the drive most.
     pub(super) fn take(&mut self, count: usize) -> Vec<Extent> {
-        let mut taken = Vec::new();
-        while taken.len() < count {
-            let Some(extent) = self.extents.pop_front().or_else(|| self.take_from_section()) else {
-                break;
-            };
-            self.blocks = self.blocks.saturating_sub(extent.blocks);
-            taken.push(extent);
+        if self.longest.len() < count {
+            self.rank(count);
         }
+        let left = self.longest.len().saturating_sub(count);
+        let taken: Vec<Extent> = self.longest.drain(left..).rev().collect();
+        taken.iter().for_each(|extent| self.remove(*extent));
         taken
     }
 
-    fn take_from_section(&mut self) -> Option<Extent> {
-        let section = *self.order.front()?;
-        let bitmap = self.sections.get_mut(&section)?;
-        let before = (DISCARD_ENTRY * bitmap.set as usize).min(bitmap_len(WORDS));
-        let (bit, blocks) = bitmap.take_run()?;
-        let after = (DISCARD_ENTRY * bitmap.set as usize).min(bitmap_len(WORDS));
-        self.most_bytes -= (before - after) as u64;
+    /// Finds the longest extents, at least `count` of them where there are as many.
+    fn rank(&mut self, count: usize) {
+        let mut all = self.extents();
+        all.sort_unstable_by_key(|extent| (extent.blocks, Reverse(extent.start)));
+        self.longest = all.split_off(all.len().saturating_sub(count.max(RANKED)));
+    }
+
+    /// Takes out an extent that is there as a whole.
+    fn remove(&mut self, extent: Extent) {
+        self.blocks = self.blocks.saturating_sub(extent.blocks);
+        if let Some(at) = self.extents.iter().position(|other| *other == extent) {
+            self.extents.remove(at);
+            return;
+        }
+        let section = extent.start.0 / SECTION;
+        let Some(bitmap) = self.sections.get_mut(&section) else { return };
+        self.most_bytes -= bitmap.most_bytes();
+        bitmap.clear((extent.start.0 % SECTION) as usize, extent.blocks);
+        self.most_bytes += bitmap.most_bytes();
         if bitmap.set == 0 {
             self.sections.remove(&section);
-            self.order.pop_front();
+            self.order.retain(|other| *other != section);
         }
-        Some(Extent { start: BlockAddr(section * SECTION + bit as u64), blocks })
     }
 
     /// All of it, in no order.
@@ -309,6 +320,22 @@ mod tests {
         let taken = queued.take(usize::MAX);
         assert_eq!(taken.iter().map(|extent| extent.blocks).collect::<Vec<_>>(), [20, 1]);
         assert!(queued.is_empty() && queued.most_bytes() == 0);
+    }
+
+    /// Short extents do not hold up long ones, whichever came first.
+    #[test]
+    fn the_longest_extents_are_taken_first() {
+        let mut queued = DiscardBitmaps::default();
+        let lens = [1_u64, 70, 3, 200, 8];
+        for (n, len) in lens.into_iter().enumerate() {
+            let start = n as u64 * SECTION / 2;
+            (start..start + len).for_each(|block| assert!(queued.insert(BlockAddr(block))));
+        }
+        let lens = |taken: Vec<Extent>| taken.iter().map(|e| e.blocks).collect::<Vec<_>>();
+        assert_eq!(lens(queued.take(2)), [200, 70]);
+        queued.push(Extent { start: BlockAddr(7 * SECTION), blocks: 5 });
+        assert_eq!(lens(queued.take(2)), [8, 5]);
+        assert_eq!((lens(queued.take(9)), queued.is_empty()), (vec![3, 1], true));
     }
 
     #[test]
