@@ -8,6 +8,9 @@ use crate::draw::{normal, uniform};
 
 /// A set of given bytes is full when less than this share is left: half of what is promised.
 const LEFT_OVER: u64 = 200;
+/// Files of given number and sum come to the sum to one part in so many: Impressions' tolerance of
+/// 5 % (its beta).
+const TOLERANCE: u64 = 20;
 /// So many draws in a row that do not fit into what is left: the last file takes the rest.
 const MOST_MISSES: u32 = 1000;
 
@@ -80,6 +83,10 @@ pub(super) fn draw(config: &FileSetConfig, rng: &mut Rng) -> Result<Vec<u64>, Fi
         Amount::Files(count) => {
             Ok((0..count).map(|_| below(config, config.largest(), rng)).collect())
         }
+        Amount::FilesOfBytes { files, .. } if files > MOST_FILES => {
+            Err(FileSetError::TooMany { most: MOST_FILES })
+        }
+        Amount::FilesOfBytes { files, bytes } => with_sum(config, files, bytes, rng),
         Amount::Bytes(bytes) => fill(config, bytes, rng),
     }
 }
@@ -102,6 +109,32 @@ fn fill(config: &FileSetConfig, bytes: u64, rng: &mut Rng) -> Result<Vec<u64>, F
         left -= size;
     }
     Ok(sizes)
+}
+
+/// So many sizes that come to `bytes`: one after another is drawn again as long as that brings the
+/// sum nearer. Impressions resolves the two constraints in this way (section 3.4: extra samples
+/// take the place of others until the sum is within its tolerance).
+fn with_sum(
+    config: &FileSetConfig,
+    files: u64,
+    bytes: u64,
+    rng: &mut Rng,
+) -> Result<Vec<u64>, FileSetError> {
+    let draw = |rng: &mut Rng| below(config, config.largest(), rng);
+    let mut sizes: Vec<u64> = (0..files).map(|_| draw(rng)).collect();
+    let mut sum: u64 = sizes.iter().sum();
+    for _ in 0..files.saturating_mul(MOST_MISSES.into()) {
+        if sum.abs_diff(bytes) <= bytes / TOLERANCE {
+            break;
+        }
+        let (place, size) = (rng.below(files) as usize, draw(rng));
+        let other = sum - sizes[place] + size;
+        if other.abs_diff(bytes) < sum.abs_diff(bytes) {
+            (sizes[place], sum) = (size, other);
+        }
+    }
+    let is_met = sum.abs_diff(bytes) <= bytes / TOLERANCE;
+    if is_met { Ok(sizes) } else { Err(FileSetError::Sum { files, bytes }) }
 }
 
 #[cfg(test)]
@@ -169,5 +202,24 @@ mod tests {
             let total: u64 = draw(&config, &mut Rng::new(3)).unwrap().iter().sum();
             assert!(total <= bytes && total >= bytes - bytes / 100, "{total} of {bytes}");
         }
+    }
+
+    #[test]
+    fn files_of_given_number_come_to_the_bytes_or_are_refused() {
+        for (files, bytes) in [(3000, 3_600_000_000), (100, 100_000_000), (10, 1_000_000)] {
+            let config = FileSetConfig::new(Amount::FilesOfBytes { files, bytes });
+            for seed in 0..5 {
+                let sizes = draw(&config, &mut Rng::new(seed)).unwrap();
+                let sum: u64 = sizes.iter().sum();
+                assert_eq!(sizes.len() as u64, files);
+                assert!(sum.abs_diff(bytes) <= bytes / 20, "{sum} of {bytes}");
+            }
+        }
+        let impossible = FileSetConfig::new(Amount::FilesOfBytes { files: 2, bytes: 1 << 30 });
+        let error = draw(&impossible, &mut Rng::new(1)).unwrap_err().to_string();
+        assert!(
+            error.contains("2 files of these sizes do not come to 1073741824 bytes"),
+            "{error}"
+        );
     }
 }
