@@ -25,7 +25,7 @@ pub(crate) const FIGURE: Figure = Figure {
 /// The paper gives whole seconds.
 const TOLERANCE: f64 = 0.5;
 /// "We measure such blocking time to be 5 ms on average."
-const BLOCKING_MS: f64 = 5.0;
+pub(crate) const BLOCKING_MS: f64 = 5.0;
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let measured = measure_all(setting, Unit::MetadataBlock)?;

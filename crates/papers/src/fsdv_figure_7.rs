@@ -4,11 +4,15 @@
 use dovetail_devirt::Unit;
 use dovetail_ext::Ext;
 use dovetail_ftl::Drive;
-use dovetail_lab::bench::BenchError;
+use dovetail_lab::bench::{BenchError, Source};
+use dovetail_lab::results::Results;
 use dovetail_time::{SimSpan, SimTime};
 
-use super::fsdv_rig::{LOADS, Load, Rig, no_runs};
-use super::{Comparison, Figure, Reproduction, Setting, between, direction};
+use super::fsdv_figure_6::BLOCKING_MS;
+use super::fsdv_rig::{LOADS, Load, Rig};
+use super::{
+    Comparison, Figure, Plan, Reproduction, Setting, between, direction, of, stacks, within,
+};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "fsdv-figure-7",
@@ -115,7 +119,9 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     comparisons.push(loss("F2", &with[0], &without));
     comparisons.push(loss_to_batches("F2", &watch(f2, setting, Some(Tool::BATCHES))?, &without));
     comparisons.extend(figures_7_and_8(&with, &without));
-    Ok(Reproduction { comparisons, results: no_runs(setting) })
+    let (results, blocking) = blocking(f2, setting)?;
+    comparisons.push(blocking);
+    Ok(Reproduction { comparisons, results })
 }
 
 fn figure_3(with: &Seen, without: &Seen) -> Comparison {
@@ -144,6 +150,22 @@ fn loss_to_batches(name: &str, with: &Seen, without: &Seen) -> Comparison {
     let what = format!("{name}: throughput of the foreground that our batches cost");
     let lost = lost(with, without);
     Comparison::shown(what, format!("{lost:.1} % (a run takes {:.2} s)", with.run_s))
+}
+
+/// Calls of F2 that come during a batch of ours, with the whole stack of a bench: host, page cache
+/// and write-back beside the tool.
+fn blocking(load: &Load, setting: &Setting<'_>) -> Result<(Results, Comparison), BenchError> {
+    let source = Source::Personality(Box::new(load.fileserver(&[("runtime", "180")])?));
+    let stacks = stacks(&["fsdv-ext3"], "fsdv-5g")?;
+    let plan = Plan { source: &source, fill: None, stacks, final_sync: false };
+    let results = setting.perform(&plan)?;
+    let work = of(&results, "fsdv-ext3")?.devirtualize.as_ref().map(|runs| runs.total);
+    let work = work.unwrap_or_default();
+    let ms = work.stalled_s * 1000.0 / work.stalled_calls as f64;
+    let what = "F2 in bench: a call that comes during a batch of ours waits";
+    let mut comparison = within(what, "ms", BLOCKING_MS, ms, 1.5);
+    comparison.ours += &format!(" ({} calls)", work.stalled_calls);
+    Ok((results, comparison))
 }
 
 fn figures_7_and_8(with: &[Seen], without: &Seen) -> [Comparison; 3] {

@@ -59,30 +59,36 @@ pub(crate) const LOADS: [Load; 6] = [
 
 impl Load {
     fn workload(&self, scale: Ratio, seed: u64) -> Result<Box<dyn Workload>, BenchError> {
-        let failed = |error: &dyn std::fmt::Display| BenchError::Workload(error.to_string());
         let files = ((f64::from(self.files) * scale.value()).round() as u32).max(10);
+        if let Size::Impressions(bytes) = self.size {
+            let amount =
+                Amount::FilesOfBytes { files: files.into(), bytes: (bytes * scale.value()) as u64 };
+            let set = FileSet::generate("i1", &FileSetConfig::new(amount), seed);
+            return Ok(Box::new(set.map_err(|error| wrong(&error))?));
+        }
+        let files = files.to_string();
+        let fileserver = self.fileserver(&[("nfiles", &files), ("runtime", "100000")])?;
+        let workload = PersonalityWorkload::new(&fileserver, seed);
+        Ok(Box::new(workload.map_err(|error| wrong(&error))?))
+    }
+
+    /// Filebench's fileserver with this load's files and one thread.
+    pub(crate) fn fileserver(&self, more: &[(&str, &str)]) -> Result<Personality, BenchError> {
+        let mut fileserver = Personality::load("fileserver").map_err(|error| wrong(&error))?;
         let kib = match self.size {
             Size::Fileserver(kib) => kib,
-            Size::Impressions(bytes) => {
-                let bytes = (bytes * scale.value()) as u64;
-                let amount = Amount::FilesOfBytes { files: files.into(), bytes };
-                let set = FileSet::generate("i1", &FileSetConfig::new(amount), seed)
-                    .map_err(|e| failed(&e))?;
-                return Ok(Box::new(set));
-            }
+            Size::Impressions(_) => 0,
         };
-        let mut fileserver = Personality::load("fileserver").map_err(|error| failed(&error))?;
-        let files = files.to_string();
-        let mean = format!("{kib}k");
-        let changes = [
-            ("nfiles", files.as_str()),
-            ("meanfilesize", &mean),
-            ("nthreads", "1"),
-            ("runtime", "100000"),
-        ];
-        fileserver.set(changes).map_err(|error| failed(&error))?;
-        Ok(Box::new(PersonalityWorkload::new(&fileserver, seed).map_err(|error| failed(&error))?))
+        let (files, mean) = (self.files.to_string(), format!("{kib}k"));
+        let changes = [("nfiles", files.as_str()), ("meanfilesize", &mean), ("nthreads", "1")];
+        fileserver.set(changes).map_err(|error| wrong(&error))?;
+        fileserver.set(more.iter().copied()).map_err(|error| wrong(&error))?;
+        Ok(fileserver)
     }
+}
+
+fn wrong(error: &dyn std::fmt::Display) -> BenchError {
+    BenchError::Workload(error.to_string())
 }
 
 /// A file system right on a drive.

@@ -50,7 +50,8 @@ pub struct FileSetConfig {
     /// Amount of files.
     pub amount: Amount,
     /// The largest file in bytes; larger ones are drawn again. `None`: a tenth of
-    /// the bytes, as one file should not decide the whole, and 1 TiB with [`Amount::Files`]
+    /// [`Amount::Bytes`], as one file should not decide the whole, all bytes of
+    /// [`Amount::FilesOfBytes`], and 1 TiB with [`Amount::Files`]
     /// (both assumed; the tail has no mean).
     pub largest: Option<u64>,
     /// Sizes.
@@ -68,7 +69,8 @@ impl FileSetConfig {
     fn largest(&self) -> u64 {
         const OF_FILES: u64 = 1 << 40;
         self.largest.unwrap_or(match self.amount {
-            Amount::Bytes(bytes) | Amount::FilesOfBytes { bytes, .. } => bytes.div_ceil(10),
+            Amount::Bytes(bytes) => bytes.div_ceil(10),
+            Amount::FilesOfBytes { bytes, .. } => bytes,
             Amount::Files(_) => OF_FILES,
         })
     }

@@ -11,6 +11,8 @@ const LEFT_OVER: u64 = 200;
 /// Files of given number and sum come to the sum to one part in so many: Impressions' tolerance of
 /// 5 % (its beta).
 const TOLERANCE: u64 = 20;
+/// Draws for a set of given number and sum, at most (assumed: some seconds).
+const MOST_DRAWS: u64 = 1 << 25;
 /// So many draws in a row that do not fit into what is left: the last file takes the rest.
 const MOST_MISSES: u32 = 1000;
 
@@ -111,30 +113,20 @@ fn fill(config: &FileSetConfig, bytes: u64, rng: &mut Rng) -> Result<Vec<u64>, F
     Ok(sizes)
 }
 
-/// So many sizes that come to `bytes`: one after another is drawn again as long as that brings the
-/// sum nearer. Impressions resolves the two constraints in this way (section 3.4: extra samples
-/// take the place of others until the sum is within its tolerance).
+/// So many sizes that come to `bytes`: sets are drawn until one does, so that sizes follow the model,
+/// given their sum. Impressions puts extra samples in the place of others (section 3.4), which moves
+/// all sizes where the sum is far from what the model gives.
 fn with_sum(
     config: &FileSetConfig,
     files: u64,
     bytes: u64,
     rng: &mut Rng,
 ) -> Result<Vec<u64>, FileSetError> {
-    let draw = |rng: &mut Rng| below(config, config.largest(), rng);
-    let mut sizes: Vec<u64> = (0..files).map(|_| draw(rng)).collect();
-    let mut sum: u64 = sizes.iter().sum();
-    for _ in 0..files.saturating_mul(MOST_MISSES.into()) {
-        if sum.abs_diff(bytes) <= bytes / TOLERANCE {
-            break;
-        }
-        let (place, size) = (rng.below(files) as usize, draw(rng));
-        let other = sum - sizes[place] + size;
-        if other.abs_diff(bytes) < sum.abs_diff(bytes) {
-            (sizes[place], sum) = (size, other);
-        }
-    }
-    let is_met = sum.abs_diff(bytes) <= bytes / TOLERANCE;
-    if is_met { Ok(sizes) } else { Err(FileSetError::Sum { files, bytes }) }
+    let sets = MOST_DRAWS / files.max(1);
+    let mut sets = (0..sets)
+        .map(|_| (0..files).map(|_| below(config, config.largest(), rng)).collect::<Vec<_>>());
+    let is_met = |sizes: &Vec<u64>| sizes.iter().sum::<u64>().abs_diff(bytes) <= bytes / TOLERANCE;
+    sets.find(is_met).ok_or(FileSetError::Sum { files, bytes })
 }
 
 #[cfg(test)]
@@ -215,10 +207,11 @@ mod tests {
                 assert!(sum.abs_diff(bytes) <= bytes / 20, "{sum} of {bytes}");
             }
         }
-        let impossible = FileSetConfig::new(Amount::FilesOfBytes { files: 2, bytes: 1 << 30 });
+        let impossible =
+            FileSetConfig::new(Amount::FilesOfBytes { files: 1 << 16, bytes: 1 << 20 });
         let error = draw(&impossible, &mut Rng::new(1)).unwrap_err().to_string();
         assert!(
-            error.contains("2 files of these sizes do not come to 1073741824 bytes"),
+            error.contains("65536 files of these sizes do not come to 1048576 bytes"),
             "{error}"
         );
     }
