@@ -8,7 +8,9 @@ use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use dovetail_lab::bench::BenchError;
-use dovetail_papers::{FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting};
+use dovetail_papers::{
+    FIGURES, Figure, Reproduction, Sensitivity, SensitivityPoint, Setting, Verdict,
+};
 use dovetail_time::Ratio;
 use serde_json::{Map, Value};
 
@@ -212,7 +214,11 @@ fn shown(figure: &Figure, reproduction: &Reproduction) -> String {
     table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["", "paper", "ours", "agreement is", ""]);
     for comparison in &reproduction.comparisons {
-        let verdict = if comparison.agrees { "agrees" } else { "DIFFERS" };
+        let verdict = match comparison.verdict() {
+            Verdict::Agrees => "agrees",
+            Verdict::Differs => "DIFFERS",
+            Verdict::Shown => "shown",
+        };
         let c = comparison;
         table.add_row([c.what.as_str(), &c.paper, &c.ours, &c.rule, verdict]);
     }

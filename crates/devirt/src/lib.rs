@@ -6,7 +6,9 @@
 //! bottom of the files' trees up, in waves: first all content, then the blocks of pointers to
 //! content, then those above. Between two waves metadata are written to their place: a block of
 //! pointers can be reached by another address only when its own pointers are written. Inodes,
-//! directories and the journal keep their addresses, as in the paper (§III-A).
+//! directories and the journal keep their addresses, as in the paper (§III-A). With
+//! [`Unit::MetadataBlock`] a run goes as the paper's tool does: one file after another, one
+//! metadata block at a time.
 //!
 //! A run does its work batch by batch ([`Run::step`]), so that its owner can let others work in
 //! between. It keeps nothing of the volume's: one that is dropped in the midst leaves every file
@@ -15,5 +17,5 @@
 mod run;
 mod select;
 
-pub use run::{Report, Run, Way, leave};
+pub use run::{Report, Run, Unit, Way, leave};
 pub use select::{Hot, Selection};

@@ -29,9 +29,10 @@ pub struct Report {
     pub metadata_blocks: u64,
     /// Batches.
     pub batches: u64,
-    /// Virtual time that batches of content took.
+    /// Virtual time of batches in which all pointers lead to content.
     pub content_time: SimSpan,
-    /// Virtual time that batches of metadata took.
+    /// Virtual time of batches with pointers to blocks of pointers. With [`Unit::MetadataBlock`] an
+    /// inode's pointers to content are in the same batch.
     pub metadata_time: SimSpan,
     /// Virtual time of the rest: reading metadata, writing it to its place.
     pub other_time: SimSpan,
@@ -42,21 +43,53 @@ impl Report {
     pub fn time(&self) -> SimSpan {
         self.content_time + self.metadata_time + self.other_time
     }
+
+    fn add(&mut self, batch: &[Target], renamed: u64, spent: SimSpan) {
+        self.batches += 1;
+        let asked = |is_metadata| {
+            let of_kind = batch.iter().filter(|target| target.is_metadata == is_metadata);
+            of_kind.map(|target| u64::from(target.blocks)).sum::<u64>()
+        };
+        let metadata = if asked(false) == 0 { renamed } else { asked(true).min(renamed) };
+        self.metadata_blocks += metadata;
+        self.content_blocks += renamed - metadata;
+        if asked(true) > 0 {
+            self.metadata_time += spent;
+        } else {
+            self.content_time += spent;
+        }
+    }
+}
+
+/// Part of the work that is one batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// As many blocks as can be renamed at once, of all files together. The paper has no such
+    /// batches.
+    #[default]
+    Most,
+    /// The pointers of one metadata block, one file after another: the paper's unit (§III-A). A
+    /// metadata block with more pointers than can be renamed at once takes several batches.
+    MetadataBlock,
 }
 
 /// A run that is under way.
 #[derive(Debug)]
 pub struct Run {
     way: Way,
+    unit: Unit,
     most: u32,
     files: Vec<Ino>,
-    /// Level of the blocks in work: 0 content, 1 blocks of pointers to content, and so on.
+    /// Level of the blocks in work: 0 content, 1 blocks of pointers to content, and so on. With
+    /// [`Unit::MetadataBlock`] the level of the blocks whose pointers are in work.
     wave: u32,
     last_wave: u32,
     /// The next file of the wave.
     next: usize,
     queue: VecDeque<Target>,
     queued: u64,
+    /// Pointers of the metadata blocks that come after the one in the queue.
+    blocks: VecDeque<Vec<Target>>,
     report: Report,
 }
 
@@ -70,20 +103,25 @@ impl Run {
         way: Way,
         selection: Selection,
     ) -> Result<Self, Error> {
-        let most = fs.renames_at_once()?;
-        let report = Report { hot_files: selection.hot, ..Report::default() };
-        let (queue, queued) = (VecDeque::new(), 0);
         Ok(Self {
             way,
-            most,
+            unit: Unit::default(),
+            most: fs.renames_at_once()?,
             files: selection.files,
             wave: 0,
             last_wave: 0,
             next: 0,
-            queue,
-            queued,
-            report,
+            queue: VecDeque::new(),
+            queued: 0,
+            blocks: VecDeque::new(),
+            report: Report { hot_files: selection.hot, ..Report::default() },
         })
+    }
+
+    /// Takes that part of the work for a batch. To be called before the first step.
+    #[must_use]
+    pub fn with_unit(self, unit: Unit) -> Self {
+        Self { unit, ..self }
     }
 
     /// Results so far.
@@ -97,19 +135,14 @@ impl Run {
     /// Errors of the file system.
     pub fn step(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<bool, Error> {
         let begun = fs.now();
-        loop {
-            self.fill(fs)?;
-            if !self.queue.is_empty() {
-                break;
-            }
-            if self.wave == self.last_wave {
-                self.report.other_time += fs.now().since(begun);
-                return Ok(false);
-            }
-            fs.settle_metadata()?;
-            (self.wave, self.next) = (self.wave + 1, 0);
+        match self.unit {
+            Unit::Most => self.fill_wave(fs)?,
+            Unit::MetadataBlock => self.fill_block(fs)?,
         }
         self.report.other_time += fs.now().since(begun);
+        if self.queue.is_empty() {
+            return Ok(false);
+        }
         self.rename(fs)?;
         Ok(true)
     }
@@ -130,40 +163,79 @@ impl Run {
             Way::ToDevice => fs.devirtualize(&batch)?,
             Way::ToVolume => fs.virtualize(&batch)?,
         };
-        let (spent, renamed) = (fs.now().since(begun), u64::from(renamed));
-        self.report.batches += 1;
-        if self.wave == 0 {
+        if self.unit == Unit::Most && self.wave == 0 {
             // runs that were cut may have taken blocks of pointers
             self.last_wave = self.last_wave.max(u32::from(renamed > 0));
-            self.report.content_blocks += renamed;
-            self.report.content_time += spent;
-        } else {
-            self.report.metadata_blocks += renamed;
-            self.report.metadata_time += spent;
+        }
+        self.report.add(&batch, renamed.into(), fs.now().since(begun));
+        Ok(())
+    }
+
+    /// Looks for blocks of a wave until there are enough for a batch; with none left in this wave,
+    /// of the next one.
+    fn fill_wave(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
+        loop {
+            while self.queued < self.most.into() && self.next < self.files.len() {
+                let ino = self.files[self.next];
+                self.next += 1;
+                if self.wave == 0 {
+                    self.begin_file(fs, ino);
+                }
+                self.take_wave(ino, &blocks_of(fs, ino)?);
+            }
+            if !self.queue.is_empty() || self.wave == self.last_wave {
+                return Ok(());
+            }
+            fs.settle_metadata()?;
+            (self.wave, self.next) = (self.wave + 1, 0);
+        }
+    }
+
+    /// Looks for the next metadata block with pointers to be rewritten: of the file in work from
+    /// the bottom up, then of the next file.
+    fn fill_block(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
+        while self.queue.is_empty() {
+            if let Some(block) = self.blocks.pop_front() {
+                self.queued = block.iter().map(|target| u64::from(target.blocks)).sum();
+                self.queue = block.into();
+            } else if self.next < self.files.len() {
+                self.take_level(fs)?;
+            } else {
+                return Ok(());
+            }
         }
         Ok(())
     }
 
-    /// Looks for blocks of the wave until there are enough for a batch.
-    fn fill(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
-        while self.queued < self.most.into() && self.next < self.files.len() {
-            let ino = self.files[self.next];
-            self.next += 1;
-            if self.wave == 0 {
-                // what changes from here on is another run's
-                fs.forget_change(ino);
-                self.report.files += 1;
-            }
-            match fs.metadata_of(ino) {
-                Ok(blocks) => self.take(ino, &blocks),
-                Err(Error::NotFound) => {}
-                Err(error) => return Err(error),
-            }
+    /// The blocks of the file's present level; then the level above, or the next file. The tree is
+    /// looked at again for each level: runs that were cut may have taken blocks of pointers.
+    fn take_level(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
+        let ino = self.files[self.next];
+        if self.wave == 0 {
+            self.begin_file(fs, ino);
         }
+        let blocks = blocks_of(fs, ino)?;
+        let top = blocks.iter().map(|block| block.level).max().unwrap_or(0);
+        for block in blocks.iter().filter(|block| block.level == self.wave) {
+            let wanted = block.pointers.iter().filter(|pointer| self.is_wanted(pointer));
+            let targets: Vec<Target> = wanted.map(|pointer| target(ino, block, pointer)).collect();
+            self.blocks.extend((!targets.is_empty()).then_some(targets));
+        }
+        if self.blocks.iter().flatten().any(|target| target.is_metadata) {
+            fs.settle_metadata()?;
+        }
+        (self.wave, self.next) =
+            if self.wave < top { (self.wave + 1, self.next) } else { (0, self.next + 1) };
         Ok(())
     }
 
-    fn take(&mut self, ino: Ino, blocks: &[MetadataBlock]) {
+    fn begin_file(&mut self, fs: &mut (impl Devirtualize + ?Sized), ino: Ino) {
+        // what changes from here on is another run's
+        fs.forget_change(ino);
+        self.report.files += 1;
+    }
+
+    fn take_wave(&mut self, ino: Ino, blocks: &[MetadataBlock]) {
         let levels: HashMap<Holder, u32> =
             blocks.iter().map(|block| (block.holder, block.level)).collect();
         for block in blocks {
@@ -171,10 +243,8 @@ impl Run {
                 let wave = wave_of(pointer, &levels);
                 self.last_wave = self.last_wave.max(wave);
                 if wave == self.wave && self.is_wanted(pointer) {
-                    let place = block.place_of(pointer);
                     self.queued += u64::from(pointer.blocks);
-                    let (blocks, is_metadata) = (pointer.blocks, pointer.is_metadata);
-                    self.queue.push_back(Target { ino, place, blocks, is_metadata });
+                    self.queue.push_back(target(ino, block, pointer));
                 }
             }
         }
@@ -202,6 +272,19 @@ impl Run {
         }
         self.queued -= u64::from(self.most - room);
         batch
+    }
+}
+
+fn target(ino: Ino, block: &MetadataBlock, pointer: &Pointer) -> Target {
+    let place = block.place_of(pointer);
+    Target { ino, place, blocks: pointer.blocks, is_metadata: pointer.is_metadata }
+}
+
+/// The metadata blocks of a file; of one that is gone, none.
+fn blocks_of(fs: &mut (impl Devirtualize + ?Sized), ino: Ino) -> Result<Vec<MetadataBlock>, Error> {
+    match fs.metadata_of(ino) {
+        Err(Error::NotFound) => Ok(Vec::new()),
+        found => found,
     }
 }
 

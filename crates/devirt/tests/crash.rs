@@ -15,7 +15,7 @@ use dovetail_block::{
     BlockDevice, BlockRange, Command, Content, Data, Devirtualize as Asked, Hints, Lba,
     MemoryDevice, RemapLimits,
 };
-use dovetail_devirt::{Hot, Run, Selection, Way};
+use dovetail_devirt::{Hot, Run, Selection, Unit, Way};
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::{Drive, DriveConfig, RemapConfig, RemapStore, mapping};
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Timing, Torn};
@@ -172,7 +172,8 @@ fn run(
         Way::ToDevice => Selection::due(fs, Hot::default())?,
         Way::ToVolume => Selection::all(fs)?,
     };
-    let mut run = Run::new(fs, way, selection)?;
+    let unit = if rng.chance(0.3) { Unit::MetadataBlock } else { Unit::Most };
+    let mut run = Run::new(fs, way, selection)?.with_unit(unit);
     while run.step(fs)? {
         if rng.chance(0.3) {
             files.call(fs, rng)?;

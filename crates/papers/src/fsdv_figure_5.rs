@@ -1,13 +1,13 @@
 //! Figure 5 of the FSDV paper: what one run takes off the map.
 
-use dovetail_devirt::Report;
+use dovetail_devirt::{Report, Unit};
 use dovetail_ext::Ext;
 use dovetail_ftl::Drive;
 use dovetail_lab::bench::BenchError;
 use dovetail_time::SimSpan;
 
-use super::fsdv_rig::{LOADS, Load, OnDrive, Rig, no_runs};
-use super::{Comparison, Figure, Reproduction, Setting, direction};
+use super::fsdv_rig::{LOADS, Load, OnDrive, Pass, Rig, no_runs};
+use super::{Comparison, Figure, Reproduction, Setting, between, direction};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "fsdv-figure-5",
@@ -15,9 +15,10 @@ pub(crate) const FIGURE: Figure = Figure {
     source: "Zhang et al., Removing the Costs and Retaining the Benefits of Flash-Based SSD Virtualization with FSDV, MSST'15: \
              figure 5 and table I, section VI-A",
     setup: "ext3 on fsdv-5g. F1 to F5 are Filebench's fileserver with table I's files and sizes, one thread, for 5 s of virtual time \
-            after its files were made; I1 is a file set by Impressions' models. The numbers of files and the journal shrink with the scale. \
-            What stays mapped is inodes, directories, bitmaps and the journal.",
-    reduced: 8,
+            after its files were made; I1 is a file set by Impressions' models with table I's 3000 files and 3.6 GB. The tool goes file by file and \
+            metadata block by metadata block as in the paper; \"our batches\" are runs that take as many blocks of all files as one transaction \
+            holds. The numbers of files and the journal shrink with the scale. What stays mapped is inodes, directories, bitmaps and the journal.",
+    reduced: 1,
     run,
     sensitivity: None,
 };
@@ -28,7 +29,7 @@ pub(crate) struct Measured {
     /// Bytes of the map.
     pub(crate) before: u64,
     pub(crate) after: u64,
-    pub(crate) report: Report,
+    pub(crate) pass: Pass,
 }
 
 impl Measured {
@@ -39,27 +40,34 @@ impl Measured {
 
     /// Percent of the map that blocks of pointers took.
     pub(crate) fn by_metadata(&self) -> f64 {
-        let Report { content_blocks, metadata_blocks, .. } = self.report;
+        let Report { content_blocks, metadata_blocks, .. } = self.pass.report;
         self.reduction() * metadata_blocks as f64 / (content_blocks + metadata_blocks).max(1) as f64
     }
 }
 
+/// A run over the files of a load, after 5 s of it.
 pub(crate) fn measure<F: OnDrive>(
     load: &Load,
     setting: &Setting<'_>,
+    unit: Unit,
 ) -> Result<Measured, BenchError> {
     let mut rig = Rig::<F>::new(load, setting)?;
     let seconds = SimSpan::from_ms((5000.0 * setting.scale.value()) as u64);
     rig.run_until(rig.now() + seconds)?;
     rig.sync()?;
     let before = rig.map_bytes();
-    let report = rig.devirtualize(SimSpan::ZERO)?;
-    Ok(Measured { name: load.name, before, after: rig.map_bytes(), report })
+    let pass = rig.devirtualize(SimSpan::ZERO, unit)?;
+    setting.go_on()?;
+    Ok(Measured { name: load.name, before, after: rig.map_bytes(), pass })
+}
+
+/// All loads of table I on ext3.
+pub(crate) fn measure_all(setting: &Setting<'_>, unit: Unit) -> Result<Vec<Measured>, BenchError> {
+    LOADS.iter().map(|load| measure::<Ext<Drive>>(load, setting, unit)).collect()
 }
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
-    let measured: Vec<Measured> =
-        LOADS.iter().map(|load| measure::<Ext<Drive>>(load, setting)).collect::<Result<_, _>>()?;
+    let measured = measure_all(setting, Unit::MetadataBlock)?;
     let mut comparisons: Vec<Comparison> = measured.iter().map(reduction).collect();
     let metadata: Vec<f64> = measured.iter().map(Measured::by_metadata).collect();
     comparisons.push(direction(
@@ -78,19 +86,26 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         "blocks of pointers, F1 to F5 and I1: their part of it",
         "most is data blocks; I1 has less than F1 to F5",
         metadata.iter().map(|part| format!("{part:.2}")).collect::<Vec<_>>().join(", ") + " %",
-        metadata.iter().all(|part| *part < 10.0)
+        metadata.iter().all(|part| *part < 50.0)
             && metadata[..5].iter().all(|part| *part > metadata[5]),
+    ));
+    let ours = measure_all(setting, Unit::Most)?;
+    comparisons.push(Comparison::shown(
+        "our batches, F1 to F5 and I1: the map is smaller by",
+        ours.iter().map(|run| format!("{:.1}", run.reduction())).collect::<Vec<_>>().join(", ")
+            + " %",
     ));
     Ok(Reproduction { comparisons, results: no_runs(setting) })
 }
 
-pub(crate) fn reduction(measured: &Measured) -> Comparison {
-    let (ours, kib) = (measured.reduction(), |bytes: u64| bytes / 1024);
-    Comparison {
-        what: format!("{}: map memory is smaller by", measured.name),
-        paper: "75 to 96 %".into(),
-        ours: format!("{ours:.1} % ({} to {} KiB)", kib(measured.before), kib(measured.after)),
-        rule: "at least 75 %".into(),
-        agrees: ours >= 75.0,
-    }
+/// The paper's range has no figure for each load.
+fn reduction(measured: &Measured) -> Comparison {
+    let kib = |bytes: u64| bytes / 1024;
+    let what = format!("{}: map memory is smaller by", measured.name);
+    let mut comparison = between(what, "%", (75.0, 96.0), TOLERANCE, measured.reduction());
+    comparison.ours += &format!(" ({} to {} KiB)", kib(measured.before), kib(measured.after));
+    comparison
 }
+
+/// The paper gives whole percents.
+const TOLERANCE: f64 = 0.5;

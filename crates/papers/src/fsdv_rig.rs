@@ -5,7 +5,7 @@
 //! drive alone, when the call is made, so calls come one after another and cost the host nothing.
 //! Virtual time is that of the drive.
 
-use dovetail_devirt::{Hot, Report, Run, Selection, Way};
+use dovetail_devirt::{Hot, Report, Run, Selection, Unit, Way};
 use dovetail_ext::Ext;
 use dovetail_f2fs::F2fs;
 use dovetail_ftl::{Drive, DriveConfig, Overrides, Profile};
@@ -27,44 +27,68 @@ const JOURNAL_BLOCKS: f64 = 32_768.0;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) name: &'static str,
-    /// Files, and their mean size in KiB; `None` for the files of Impressions.
-    pub(crate) files: Option<(u32, u32)>,
-    /// Bytes in all.
-    pub(crate) bytes: f64,
+    /// Number of files.
+    files: u32,
+    size: Size,
 }
 
-const GIB: f64 = (1_u64 << 30) as f64;
+/// Sizes of a load's files.
+#[derive(Clone, Copy, Debug)]
+enum Size {
+    /// Of Filebench's fileserver, with this mean in KiB.
+    Fileserver(u32),
+    /// Of Impressions' models, with this sum in bytes.
+    Impressions(f64),
+}
+
+const fn fileserver(name: &'static str, files: u32, kib: u32) -> Load {
+    Load { name, files, size: Size::Fileserver(kib) }
+}
+
+/// The table has 3.6 GB and 1.2 MB a file: units of 10^9 bytes, or the mean is not met.
+const I1: Load = Load { name: "I1", files: 3000, size: Size::Impressions(3.6e9) };
 
 pub(crate) const LOADS: [Load; 6] = [
-    Load { name: "F1", files: Some((1000, 512)), bytes: 0.5 * GIB },
-    Load { name: "F2", files: Some((2000, 512)), bytes: GIB },
-    Load { name: "F3", files: Some((2000, 1024)), bytes: 2.0 * GIB },
-    Load { name: "F4", files: Some((2000, 2048)), bytes: 4.0 * GIB },
-    Load { name: "F5", files: Some((4000, 1024)), bytes: 4.0 * GIB },
-    Load { name: "I1", files: None, bytes: 3.6 * GIB },
+    fileserver("F1", 1000, 512),
+    fileserver("F2", 2000, 512),
+    fileserver("F3", 2000, 1024),
+    fileserver("F4", 2000, 2048),
+    fileserver("F5", 4000, 1024),
+    I1,
 ];
 
 impl Load {
     fn workload(&self, scale: Ratio, seed: u64) -> Result<Box<dyn Workload>, BenchError> {
-        let failed = |error: &dyn std::fmt::Display| BenchError::Workload(error.to_string());
-        let Some((files, kib)) = self.files else {
-            let amount = Amount::Bytes((self.bytes * scale.value()) as u64);
-            let set = FileSet::generate("i1", &FileSetConfig::new(amount), seed)
-                .map_err(|e| failed(&e))?;
-            return Ok(Box::new(set));
-        };
-        let mut fileserver = Personality::load("fileserver").map_err(|error| failed(&error))?;
-        let files = ((f64::from(files) * scale.value()).round() as u32).max(10).to_string();
-        let mean = format!("{kib}k");
-        let changes = [
-            ("nfiles", files.as_str()),
-            ("meanfilesize", &mean),
-            ("nthreads", "1"),
-            ("runtime", "100000"),
-        ];
-        fileserver.set(changes).map_err(|error| failed(&error))?;
-        Ok(Box::new(PersonalityWorkload::new(&fileserver, seed).map_err(|error| failed(&error))?))
+        let files = ((f64::from(self.files) * scale.value()).round() as u32).max(10);
+        if let Size::Impressions(bytes) = self.size {
+            let amount =
+                Amount::FilesOfBytes { files: files.into(), bytes: (bytes * scale.value()) as u64 };
+            let set = FileSet::generate("i1", &FileSetConfig::new(amount), seed);
+            return Ok(Box::new(set.map_err(|error| wrong(&error))?));
+        }
+        let files = files.to_string();
+        let fileserver = self.fileserver(&[("nfiles", &files), ("runtime", "100000")])?;
+        let workload = PersonalityWorkload::new(&fileserver, seed);
+        Ok(Box::new(workload.map_err(|error| wrong(&error))?))
     }
+
+    /// Filebench's fileserver with this load's files and one thread.
+    pub(crate) fn fileserver(&self, more: &[(&str, &str)]) -> Result<Personality, BenchError> {
+        let mut fileserver = Personality::load("fileserver").map_err(|error| wrong(&error))?;
+        let kib = match self.size {
+            Size::Fileserver(kib) => kib,
+            Size::Impressions(_) => 0,
+        };
+        let (files, mean) = (self.files.to_string(), format!("{kib}k"));
+        let changes = [("nfiles", files.as_str()), ("meanfilesize", &mean), ("nthreads", "1")];
+        fileserver.set(changes).map_err(|error| wrong(&error))?;
+        fileserver.set(more.iter().copied()).map_err(|error| wrong(&error))?;
+        Ok(fileserver)
+    }
+}
+
+fn wrong(error: &dyn std::fmt::Display) -> BenchError {
+    BenchError::Workload(error.to_string())
 }
 
 /// A file system right on a drive.
@@ -156,6 +180,30 @@ impl Spent {
 
     fn mean_of(self, time: SimSpan) -> f64 {
         time.as_ns() as f64 / 1000.0 / self.calls.max(1) as f64
+    }
+}
+
+/// A run of the tool, and its batches.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pass {
+    pub(crate) report: Report,
+    /// Seconds of all batches, and the sum of their squares.
+    batches_s: f64,
+    squares: f64,
+}
+
+impl Pass {
+    fn add(&mut self, after: Report) {
+        let batches = |report: &Report| report.content_time + report.metadata_time;
+        let last = (batches(&after) - batches(&self.report)).as_secs_f64();
+        (self.batches_s, self.squares) = (self.batches_s + last, self.squares + last * last);
+        self.report = after;
+    }
+
+    /// Mean time in milliseconds for which a call waits that comes during a batch, all moments
+    /// being alike: the rest of that batch.
+    pub(crate) fn blocking_ms(&self) -> f64 {
+        self.squares / self.batches_s.max(1e-12) / 2.0 * 1000.0
     }
 }
 
@@ -274,10 +322,15 @@ impl<F: OnDrive> Rig<F> {
     }
 
     /// Lets the tool run, its batches one after another.
-    pub(crate) fn devirtualize(&mut self, hot: SimSpan) -> Result<Report, BenchError> {
+    pub(crate) fn devirtualize(&mut self, hot: SimSpan, unit: Unit) -> Result<Pass, BenchError> {
         let selection = Selection::due(&mut self.fs, Hot { within: hot }).map_err(failed::<F>)?;
         let run = Run::new(&self.fs, Way::ToDevice, selection).map_err(failed::<F>)?;
-        run.finish(&mut self.fs).map_err(failed::<F>)
+        let (mut run, mut pass) = (run.with_unit(unit), Pass::default());
+        while run.step(&mut self.fs).map_err(failed::<F>)? {
+            pass.add(run.report());
+        }
+        pass.report = run.report();
+        Ok(pass)
     }
 
     /// Everything that was written is on the drive.

@@ -106,8 +106,8 @@ pub struct Setting<'a> {
     pub clock: Option<&'a dyn Fn() -> Duration>,
 }
 
-/// One statement of the paper beside ours.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// One statement of the paper beside ours, or a figure of ours that is only shown.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Subject of the comparison.
     pub what: String,
@@ -115,10 +115,53 @@ pub struct Comparison {
     pub paper: String,
     /// Our result.
     pub ours: String,
-    /// Rule that our result has to meet.
+    /// Rule that our result has to meet; empty for a row that is only shown.
     pub rule: String,
-    /// Is true if our result meets the rule.
+    /// Is true if our result meets the rule. Means nothing without a rule.
     pub agrees: bool,
+}
+
+/// Judgement of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Our result meets the rule.
+    Agrees,
+    /// Our result misses the rule.
+    Differs,
+    /// There is no rule: nobody has claimed anything of it.
+    Shown,
+}
+
+impl Comparison {
+    /// Judges it.
+    pub fn verdict(&self) -> Verdict {
+        match (self.rule.is_empty(), self.agrees) {
+            (true, _) => Verdict::Shown,
+            (false, true) => Verdict::Agrees,
+            (false, false) => Verdict::Differs,
+        }
+    }
+
+    /// A figure of ours beside a statement's: no rule, no judgement.
+    fn shown(what: impl Into<String>, ours: String) -> Self {
+        let (paper, rule) = (String::new(), String::new());
+        Self { what: what.into(), paper, ours, rule, agrees: false }
+    }
+}
+
+/// In place of `agrees` there is the verdict.
+impl Serialize for Comparison {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let mut fields = serializer.serialize_struct("Comparison", 5)?;
+        fields.serialize_field("what", &self.what)?;
+        fields.serialize_field("paper", &self.paper)?;
+        fields.serialize_field("ours", &self.ours)?;
+        fields.serialize_field("rule", &self.rule)?;
+        fields.serialize_field("verdict", &self.verdict())?;
+        fields.end()
+    }
 }
 
 /// A figure, run.
@@ -220,6 +263,25 @@ fn rounded(value: f64) -> String {
     }
 }
 
+/// A comparison in which ours should lie between two figures of the paper, or beyond them by at most
+/// `tolerance`: half of the last digit that the paper gives.
+fn between(
+    what: impl Into<String>,
+    unit: &str,
+    (least, most): (f64, f64),
+    tolerance: f64,
+    ours: f64,
+) -> Comparison {
+    let (low, high) = (least - tolerance, most + tolerance);
+    Comparison {
+        what: what.into(),
+        paper: format!("{} to {} {unit}", rounded(least), rounded(most)),
+        ours: format!("{} {unit}", rounded(ours)),
+        rule: format!("{} to {} {unit}", rounded(low), rounded(high)),
+        agrees: (low..=high).contains(&ours),
+    }
+}
+
 /// A comparison in which ours should be on the same side.
 fn direction(
     what: impl Into<String>,
@@ -251,6 +313,13 @@ mod tests {
             !within("x", "MiB", 2.0, 2.21, 1.1).agrees
                 && !within("x", "MiB", 2.0, 1.79, 1.1).agrees
         );
+    }
+
+    #[test]
+    fn a_row_without_a_rule_is_shown_and_judged_by_nobody() {
+        assert_eq!(Comparison::shown("x", "1 s".into()).verdict(), Verdict::Shown);
+        let of = |ours| between("x", "s", (2.0, 5.0), 0.5, ours).verdict();
+        assert_eq!([5.4, 1.4].map(of), [Verdict::Agrees, Verdict::Differs]);
     }
 
     #[test]

@@ -11,14 +11,14 @@ pub(super) const POLICY: Policy = Policy {
     build: |config| Box::new(SegmentedLru::new(config, PROTECTED_PERCENT, WriteBack::ByPage)),
 };
 
-/// The same with each dirty entry written alone: FlashSim's own DFTL does so, on which the split
-/// cache's paper builds.
+/// The same with each dirty entry written alone, as FlashSim's DFTL does: apart from write-back by
+/// page, this one differs from `dftl` in nothing. FlashSim's replacement is in `flashsim.rs`.
 pub(super) const SINGLE: Policy = Policy {
     name: "dftl-single",
-    about: "dftl with dirty entries written one by one, as FlashSim has it",
+    about: "dftl with dirty entries written one by one",
     build: |config| Box::new(SegmentedLru::new(config, PROTECTED_PERCENT, WriteBack::Alone)),
 };
 
 /// Share of the protected segment in percent. The paper gives none; FlashSim's DFTL has 6,552
-/// entries in one and 1,640 in the other.
+/// entries in one table and 1,640 in the other.
 pub(super) const PROTECTED_PERCENT: usize = 80;

@@ -8,6 +8,7 @@
 mod cdftl;
 mod dftl;
 mod extent;
+mod flashsim;
 mod list;
 mod lru;
 #[cfg(test)]
@@ -160,10 +161,11 @@ pub struct Policy {
 }
 
 /// All cache policies.
-pub static POLICIES: [Policy; 8] = [
+pub static POLICIES: [Policy; 9] = [
     dftl::POLICY,
     split::POLICY,
     dftl::SINGLE,
+    flashsim::POLICY,
     lru::POLICY,
     cdftl::POLICY,
     s_ftl::POLICY,

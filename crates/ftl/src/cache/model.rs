@@ -36,6 +36,7 @@ fn model_of(name: &str, config: CacheConfig) -> Box<dyn Model> {
         "lru" => Box::new(entries::Lru::new(config)),
         "dftl" => Box::new(entries::Dftl::new(config, true)),
         "dftl-single" => Box::new(entries::Dftl::new(config, false)),
+        "dftl-flashsim" => Box::new(entries::FlashSim::new(config)),
         "split" => Box::new(split::Split::new(config)),
         "cdftl" => Box::new(pages::Cdftl::new(config)),
         "s-ftl" => Box::new(pages::Sftl::new(config)),
@@ -64,6 +65,11 @@ impl Places {
                 .insert(entry, before.map_or_else(|| rng.next_u64() >> 1, |before| before + 1)),
         };
     }
+}
+
+/// A map in which nothing has a place.
+pub(super) fn nothing_mapped(config: CacheConfig) -> impl Shape {
+    Places { config, places: RefCell::default() }
 }
 
 impl Shape for Places {

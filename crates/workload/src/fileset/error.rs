@@ -25,4 +25,12 @@ pub enum FileSetError {
         /// Largest number of files.
         most: u64,
     },
+    /// Files of the model's sizes do not come to the bytes.
+    #[error("file set: {files} files of these sizes do not come to {bytes} bytes, to 5 %")]
+    Sum {
+        /// Number of files.
+        files: u64,
+        /// Bytes that they are to hold.
+        bytes: u64,
+    },
 }

@@ -35,6 +35,13 @@ pub enum Amount {
     Bytes(u64),
     /// Files, whatever they hold.
     Files(u64),
+    /// So many files that hold so many bytes together, to 5 %.
+    FilesOfBytes {
+        /// Number of files.
+        files: u64,
+        /// Bytes in all of them.
+        bytes: u64,
+    },
 }
 
 /// Configuration of a file set.
@@ -43,7 +50,8 @@ pub struct FileSetConfig {
     /// Amount of files.
     pub amount: Amount,
     /// The largest file in bytes; larger ones are drawn again. `None`: a tenth of
-    /// [`Amount::Bytes`], as one file should not decide the whole, and 1 TiB with [`Amount::Files`]
+    /// [`Amount::Bytes`], as one file should not decide the whole, all bytes of
+    /// [`Amount::FilesOfBytes`], and 1 TiB with [`Amount::Files`]
     /// (both assumed; the tail has no mean).
     pub largest: Option<u64>,
     /// Sizes.
@@ -62,6 +70,7 @@ impl FileSetConfig {
         const OF_FILES: u64 = 1 << 40;
         self.largest.unwrap_or(match self.amount {
             Amount::Bytes(bytes) => bytes.div_ceil(10),
+            Amount::FilesOfBytes { bytes, .. } => bytes,
             Amount::Files(_) => OF_FILES,
         })
     }

@@ -8,6 +8,11 @@ use crate::draw::{normal, uniform};
 
 /// A set of given bytes is full when less than this share is left: half of what is promised.
 const LEFT_OVER: u64 = 200;
+/// Files of given number and sum come to the sum to one part in so many: Impressions' tolerance of
+/// 5 % (its beta).
+const TOLERANCE: u64 = 20;
+/// Draws for a set of given number and sum, at most (assumed: some seconds).
+const MOST_DRAWS: u64 = 1 << 25;
 /// So many draws in a row that do not fit into what is left: the last file takes the rest.
 const MOST_MISSES: u32 = 1000;
 
@@ -80,6 +85,10 @@ pub(super) fn draw(config: &FileSetConfig, rng: &mut Rng) -> Result<Vec<u64>, Fi
         Amount::Files(count) => {
             Ok((0..count).map(|_| below(config, config.largest(), rng)).collect())
         }
+        Amount::FilesOfBytes { files, .. } if files > MOST_FILES => {
+            Err(FileSetError::TooMany { most: MOST_FILES })
+        }
+        Amount::FilesOfBytes { files, bytes } => with_sum(config, files, bytes, rng),
         Amount::Bytes(bytes) => fill(config, bytes, rng),
     }
 }
@@ -102,6 +111,22 @@ fn fill(config: &FileSetConfig, bytes: u64, rng: &mut Rng) -> Result<Vec<u64>, F
         left -= size;
     }
     Ok(sizes)
+}
+
+/// So many sizes that come to `bytes`: sets are drawn until one does, so that sizes follow the model,
+/// given their sum. Impressions puts extra samples in the place of others (section 3.4), which moves
+/// all sizes where the sum is far from what the model gives.
+fn with_sum(
+    config: &FileSetConfig,
+    files: u64,
+    bytes: u64,
+    rng: &mut Rng,
+) -> Result<Vec<u64>, FileSetError> {
+    let sets = MOST_DRAWS / files.max(1);
+    let mut sets = (0..sets)
+        .map(|_| (0..files).map(|_| below(config, config.largest(), rng)).collect::<Vec<_>>());
+    let is_met = |sizes: &Vec<u64>| sizes.iter().sum::<u64>().abs_diff(bytes) <= bytes / TOLERANCE;
+    sets.find(is_met).ok_or(FileSetError::Sum { files, bytes })
 }
 
 #[cfg(test)]
@@ -169,5 +194,25 @@ mod tests {
             let total: u64 = draw(&config, &mut Rng::new(3)).unwrap().iter().sum();
             assert!(total <= bytes && total >= bytes - bytes / 100, "{total} of {bytes}");
         }
+    }
+
+    #[test]
+    fn files_of_given_number_come_to_the_bytes_or_are_refused() {
+        for (files, bytes) in [(3000, 3_600_000_000), (100, 100_000_000), (10, 1_000_000)] {
+            let config = FileSetConfig::new(Amount::FilesOfBytes { files, bytes });
+            for seed in 0..5 {
+                let sizes = draw(&config, &mut Rng::new(seed)).unwrap();
+                let sum: u64 = sizes.iter().sum();
+                assert_eq!(sizes.len() as u64, files);
+                assert!(sum.abs_diff(bytes) <= bytes / 20, "{sum} of {bytes}");
+            }
+        }
+        let impossible =
+            FileSetConfig::new(Amount::FilesOfBytes { files: 1 << 16, bytes: 1 << 20 });
+        let error = draw(&impossible, &mut Rng::new(1)).unwrap_err().to_string();
+        assert!(
+            error.contains("65536 files of these sizes do not come to 1048576 bytes"),
+            "{error}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! References of the policies for single entries in one order.
 
 use super::super::dftl::PROTECTED_PERCENT;
+use super::super::flashsim::REAL_PERCENT;
 use super::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -186,5 +187,93 @@ impl Model for Dftl {
 
     fn is_dirty(&self, entry: Entry) -> bool {
         self.0.is_dirty(entry)
+    }
+}
+
+/// After FlashSim's `callFsim`: tables of real and of ghost entries, `used` is the age, `changed`
+/// the time when the entry came to it, and `protected` means real.
+pub(super) struct FlashSim {
+    bag: Bag,
+    real_max_age: u64,
+}
+
+impl FlashSim {
+    pub(super) fn new(config: CacheConfig) -> Self {
+        Self { bag: Bag::new(config), real_max_age: 0 }
+    }
+
+    fn find_min(&self, real: bool) -> Option<Cached> {
+        let of_table = self.bag.entries.iter().filter(|cached| cached.protected == real);
+        of_table.min_by_key(|cached| (cached.used, cached.changed)).copied()
+    }
+
+    fn set_real(&mut self, entry: Entry, real: bool) {
+        self.bag.find(entry).unwrap().protected = real;
+    }
+
+    fn hit(&mut self, entry: Entry) {
+        let now = self.bag.tick();
+        let real_min = self.find_min(true).unwrap();
+        let cached = self.bag.find(entry).unwrap();
+        (cached.used, cached.changed) = (cached.used + 1, now);
+        let (age, was_real) = (cached.used, cached.protected);
+        self.real_max_age = self.real_max_age.max(age);
+        if !was_real && real_min.used <= age {
+            self.set_real(entry, true);
+            self.set_real(real_min.entry, false);
+        }
+    }
+
+    fn make_room(&mut self, steps: &mut Vec<CacheStep>) {
+        let entries = self.bag.config.entries();
+        if self.bag.entries.len() == entries {
+            let ghost = self.find_min(false).unwrap();
+            if ghost.dirty {
+                let page = self.bag.config.page_of(ghost.entry);
+                steps.push(CacheStep::Write { page, whole: false });
+            }
+            self.bag.drop_entry(ghost.entry);
+        }
+        let real = self.bag.entries.iter().filter(|cached| cached.protected).count();
+        if real == entries * REAL_PERCENT / 100 {
+            let real_min = self.find_min(true).unwrap();
+            self.set_real(real_min.entry, false);
+        }
+    }
+}
+
+impl Model for FlashSim {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        _: u32,
+        _: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> bool {
+        let hit = self.bag.find(entry).is_some();
+        if hit {
+            self.hit(entry);
+        } else {
+            self.make_room(steps);
+            steps.push(CacheStep::Read { page: self.bag.config.page_of(entry) });
+            self.real_max_age += 1;
+            let (used, changed) = (self.real_max_age, self.bag.tick());
+            self.bag.entries.push(Cached { entry, used, dirty: false, protected: true, changed });
+        }
+        self.bag.find(entry).unwrap().dirty |= access.is_change();
+        hit
+    }
+
+    fn moved(&mut self, entry: Entry) -> bool {
+        self.bag.moved(entry)
+    }
+
+    fn written(&mut self, page: TranslationPage) {
+        self.bag.clean(page);
+    }
+
+    fn is_dirty(&self, entry: Entry) -> bool {
+        self.bag.is_dirty(entry)
     }
 }
