@@ -21,6 +21,15 @@ impl Point {
         Self { intervals, share: written.get(intervals).map_or(0.0, share) }
     }
 
+    /// The point in time; the end if the run was shorter.
+    fn at_time(run: &RunResult, seconds: f64) -> Self {
+        let ends = &run.series.time_s;
+        let intervals = ends.partition_point(|end| *end <= seconds);
+        let before = intervals.checked_sub(1).map_or(0.0, |last| ends[last]);
+        let share = |end: &f64| (seconds - before) / (end - before);
+        Self { intervals, share: ends.get(intervals).map_or(0.0, share) }
+    }
+
     /// The value of a column that grows from 0 on, here.
     fn on(self, column: impl Fn(usize) -> Option<f64>) -> f64 {
         let before = self.intervals.checked_sub(1).and_then(&column).unwrap_or(0.0);
@@ -46,6 +55,49 @@ pub(crate) fn bandwidth(run: &RunResult, from_bytes: f64, to_bytes: f64) -> f64 
     let (from, to) = (Point::of(run, from_bytes), Point::of(run, to_bytes));
     let time = |interval| run.series.time_s.get(interval).copied();
     written(run, from, to) / 1e6 / (to.on(time) - from.on(time)).max(1e-9)
+}
+
+/// Bytes that the workload had written by a time.
+pub(crate) fn written_by(run: &RunResult, seconds: f64) -> f64 {
+    written(run, Point::at_time(run, 0.0), Point::at_time(run, seconds))
+}
+
+/// Mean write bandwidth of the workload in a span of time, in MB/s.
+pub(crate) fn bandwidth_in(run: &RunResult, from_s: f64, to_s: f64) -> f64 {
+    let bytes = written_by(run, to_s) - written_by(run, from_s);
+    bytes / 1e6 / (to_s - from_s).max(1e-9)
+}
+
+/// A run that writes at one rate until something happens, and at others from then on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fall {
+    /// Mean bandwidth before, in MB/s.
+    pub(crate) before: f64,
+    /// Bytes written before.
+    pub(crate) onset_bytes: f64,
+    /// The least bandwidth of a part of the time after it.
+    pub(crate) trough: f64,
+    /// Mean bandwidth from the first window after it on.
+    pub(crate) after: f64,
+}
+
+/// Finds the fall of a run of `seconds` to less than half of its bandwidth, in `windows` equal
+/// windows of time; the first one is left out, since it fills caches. The trough is the least of
+/// `parts` parts of the time that is left. `None` if it never falls.
+pub(crate) fn fall(run: &RunResult, seconds: f64, windows: u32, parts: u32) -> Option<Fall> {
+    let end = |window: u32| seconds / f64::from(windows) * f64::from(window);
+    let rate = |window: u32| bandwidth_in(run, end(window), end(window + 1));
+    let start = bandwidth_in(run, end(1), end(3));
+    let low = (3..windows).find(|&window| rate(window) < start / 2.0)?;
+    let part = |n: u32| end(low) + (seconds - end(low)) * f64::from(n) / f64::from(parts);
+    let trough = (0..parts).map(|n| bandwidth_in(run, part(n), part(n + 1)));
+    let trough = trough.fold(f64::INFINITY, f64::min);
+    Some(Fall {
+        before: bandwidth_in(run, end(1), end(low.saturating_sub(1).max(2))),
+        onset_bytes: written_by(run, end(low)),
+        trough,
+        after: bandwidth_in(run, end(low), seconds),
+    })
 }
 
 /// The file system's write amplification between two such points.
@@ -87,6 +139,23 @@ mod tests {
         assert_eq!(parts(&run, 4e6, 2, bandwidth), [1.0, 1.0 / 3.0]);
         assert!((fs_waf(&run, 2e6, 4e6) - 2.048).abs() < 1e-9);
         assert_eq!(span(&[2.0, 1.0, 3.0]), (1.0, 3.0));
+    }
+
+    #[test]
+    fn a_fall_is_where_the_bandwidth_is_halved() {
+        let mut run = RunResult::default();
+        let rates = [9, 10, 10, 10, 10, 10, 1, 2, 3, 4_u64];
+        run.series.time_s = (1..=10).map(f64::from).collect();
+        let sum = rates.iter().scan(0, |sum, mb| {
+            *sum += mb * 1_000_000;
+            Some(*sum)
+        });
+        run.series.written_bytes = sum.collect();
+        let fall = fall(&run, 10.0, 10, 2).unwrap();
+        let found = (fall.before, fall.onset_bytes, fall.trough, fall.after);
+        assert_eq!(found, (10.0, 59e6, 1.5, 2.5));
+        run.series.written_bytes = (1..=10).map(|n| n * 1_000_000).collect();
+        assert_eq!(super::fall(&run, 10.0, 10, 2), None);
     }
 
     /// Both ends may lie in one interval.

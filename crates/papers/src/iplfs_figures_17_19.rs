@@ -38,18 +38,22 @@ const WARM_NODE: u64 = 5;
 const ALL: CompactionPolicy =
     CompactionPolicy { candidate_percent: 100, kept_percent: 100, ..CompactionPolicy::PAPER };
 
+/// Maps that are compacted, or not, as time goes on.
+const OVER_TIME: usize = 4;
+
 /// Sizes of regions in blocks: 64 KiB, 256 KiB, 1 MiB, 4 MiB.
 const FIXED: [u32; 4] = [16, 64, 256, 1024];
 
-/// The maps in their order: three over time, then those that differ in their regions.
+/// The maps in their order: [`OVER_TIME`] over time, then those that differ in their regions.
 fn policies() -> Vec<(CompactionPolicy, bool)> {
     let over_time = [
         (CompactionPolicy::PAPER, false),
         (CompactionPolicy::PAPER, true),
         (CompactionPolicy::EAGER, true),
+        (CompactionPolicy::PUBLISHED, true),
     ];
     let fixed = FIXED.map(RegionSize::Fixed);
-    let regions = [RegionSize::SmallestHole, RegionSize::LeastMemory].into_iter().chain(fixed);
+    let regions = [RegionSize::SmallestInnerHole, RegionSize::LeastMemory].into_iter().chain(fixed);
     over_time
         .into_iter()
         .chain(regions.map(|regions| (CompactionPolicy { regions, ..ALL }, false)))
@@ -121,14 +125,14 @@ fn figure_17(shadow: &Shadow) -> Comparison {
         what: "figure 17: regions of warm data that are larger than 1 MiB".into(),
         paper: "3/4".into(),
         ours: format!("{:.0} %, quartiles {quartiles:?} KiB", above * 100.0),
-        rule: "half at least".into(),
-        agrees: above >= 0.5,
+        rule: "60 to 90 %".into(),
+        agrees: (0.6..=0.9).contains(&above),
     }
 }
 
 fn figure_18(shadow: &mut Shadow) -> Vec<Comparison> {
     let live = shadow.live_bytes();
-    let sizes: Vec<f64> = shadow.maps[3..]
+    let sizes: Vec<f64> = shadow.maps[OVER_TIME..]
         .iter_mut()
         .map(|tracked| {
             tracked.map.compact_all();
@@ -154,16 +158,13 @@ fn figure_18(shadow: &mut Shadow) -> Vec<Comparison> {
             what: "figure 18: the tree of regions of 64 KiB over that of the smallest hole".into(),
             paper: "13 % more".into(),
             ours: format!("{:+.1} %", (fixed[0] / hole - 1.0) * 100.0),
-            rule: "more".into(),
-            agrees: fixed[0] > hole,
+            rule: "6 to 20 % more".into(),
+            agrees: (1.06..=1.2).contains(&(fixed[0] / hole)),
         },
-        Comparison {
-            what: "figure 18: our choice of what needs the least memory; not in the paper".into(),
-            paper: "-".into(),
-            ours: format!("{least:.3}"),
-            rule: "no larger than the smallest hole's".into(),
-            agrees: least <= hole,
-        },
+        Comparison::shown(
+            "figure 18: the same, our choice of what needs the least memory",
+            format!("{least:.3}"),
+        ),
     ]
 }
 
@@ -173,7 +174,7 @@ fn figure_19(shadow: &Shadow) -> Vec<Comparison> {
         noted[noted.len() / 2..].iter().copied().fold(0.0, f64::max)
     };
     let last = |map: usize| shadow.ratios[map].last().copied().unwrap_or(f64::NAN);
-    let (without, paper, ours) = (last(0), at_most(1), at_most(2));
+    let [paper, ours, published] = [1, 2, 3].map(at_most);
     let within = |what: &str, ratio: f64| Comparison {
         what: format!(
             "figure 19: the tree by the live pages' table with compaction, {what}, at most in the second half"
@@ -185,13 +186,14 @@ fn figure_19(shadow: &Shadow) -> Vec<Comparison> {
     };
     vec![
         Comparison {
-            what: "figure 19: without compaction, at the end".into(),
-            paper: "twice as much, 80 MB and growing".into(),
-            ours: rounded(without),
-            rule: "1.5 at least".into(),
-            agrees: without >= 1.5,
+            what: "figure 19: the tree without compaction over that with the published policy, at the end".into(),
+            paper: "twice as much, 80 MB and growing (82.5 and 42.5 MiB in the published series)".into(),
+            ours: rounded(last(0) / last(3)),
+            rule: "1.5 to 2.5".into(),
+            agrees: (1.5..=2.5).contains(&(last(0) / last(3))),
         },
-        within("our default policy", ours),
-        within("the paper's policy", paper),
+        within("the published policy", published),
+        within("the text's policy", paper),
+        Comparison::shown("figure 19: the same, our default policy", rounded(ours)),
     ]
 }

@@ -15,6 +15,8 @@ pub(crate) const BLOCKS_PER_PAGE: u64 = 4;
 /// Blocks of a mapping segment.
 const SEGMENT_BLOCKS: u64 = 4096;
 const BLOCK_KIB: u64 = 4;
+/// The smallest hole that counts for the size of regions.
+const LEAST_HOLE_KIB: u64 = 256;
 /// Bytes of the table entry of a page.
 const ENTRY: u64 = 4;
 /// Sizes that are noted over time.
@@ -169,8 +171,9 @@ impl Shadow {
         holes
     }
 
-    /// The smallest hole of each of an area's segments that is neither dead nor without holes, in
-    /// KiB and at least 256: the paper's size of its regions. Sorted.
+    /// The size of the regions of each of an area's segments that is neither dead nor without holes,
+    /// in KiB, as the code published with the paper counts it: the smallest hole of at least 256
+    /// KiB within the segment, and all of the segment where there is none. Sorted.
     pub(crate) fn region_sizes_kib(&self, area: u64) -> Vec<u64> {
         let mut smallest: BTreeMap<u64, u64> = BTreeMap::new();
         let runs = self.runs(area);
@@ -181,13 +184,16 @@ impl Shadow {
             let hole = pair[0].end..pair[1].start;
             for segment in [segment_of(hole.start), segment_of(hole.end - 1)] {
                 let within = segment * SEGMENT_BLOCKS..(segment + 1) * SEGMENT_BLOCKS;
-                let blocks = hole.end.min(within.end) - hole.start.max(within.start);
+                let is_inside = within.start < hole.start && hole.end < within.end;
+                let is_large = (hole.end - hole.start) * BLOCK_KIB >= LEAST_HOLE_KIB;
+                let counted = is_inside && is_large;
+                let blocks = if counted { hole.end - hole.start } else { SEGMENT_BLOCKS };
                 let least = smallest.entry(segment).or_insert(blocks);
                 *least = blocks.min(*least);
             }
         }
         let known = smallest.into_iter().filter(|(segment, _)| live.contains(segment));
-        let mut sizes: Vec<u64> = known.map(|(_, blocks)| (blocks * BLOCK_KIB).max(256)).collect();
+        let mut sizes: Vec<u64> = known.map(|(_, blocks)| blocks * BLOCK_KIB).collect();
         sizes.sort_unstable();
         sizes
     }
@@ -226,7 +232,7 @@ mod tests {
         assert_eq!((shadow.live_bytes(), shadow.holes_kib(2)), (3.0 * 1024.0 * 4.0, vec![8]));
         shadow.see(&request(RequestKind::Discard, log + 5000, 600));
         assert_eq!(shadow.holes_kib(2), [8, 2400]);
-        assert_eq!(shadow.region_sizes_kib(2), [256, 2400]);
+        assert_eq!(shadow.region_sizes_kib(2), [2400, 16_384], "a small hole does not count");
         assert_eq!(shadow.maps[0].map.valid_pages(), 3 * 1024 - 150);
         shadow.see(&request(RequestKind::Discard, log, AREA_BLOCKS));
         assert_eq!((shadow.live_bytes(), shadow.maps[0].map.valid_pages()), (0.0, 0));

@@ -3,7 +3,10 @@
 use dovetail_lab::bench::{BenchError, Source, Stack};
 
 use super::curve::bandwidth;
-use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded, stacks};
+use super::sensitivity::Cost;
+use super::{
+    Comparison, Figure, Plan, Reproduction, Sensitivity, Setting, direction, of, rounded, stacks,
+};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "rmipu-figure-1",
@@ -15,12 +18,34 @@ pub(crate) const FIGURE: Figure = Figure {
             that blocks are drawn anew each time. With each block once a pass, fio's default, both modes fall to 55 %, the drive's \
             own cleaning alone, since segments die as a whole before they are needed. RM-IPU is not in this figure of the paper; a \
             drive that remaps has to map units of 4 KiB, so all four lines are on such a model of it, with remaps in non-volatile \
-            memory. Where ours differs: F2FS and F2FS-L fall far deeper, since the pages that the drive's own cleaning moves are \
-            programmed one at a time, and its 16 dies do 23 thousand a second of those, which is what both reach.",
+            memory. What decides the shares of ext4's bandwidth is how many commands a second the controller takes: ext4 writes home block by \
+            block, F2FS in long runs. The data sheet allows 500,000, which are in the profile; --sensitivity shows others.",
     reduced: 64,
     run,
-    sensitivity: None,
+    sensitivity: Some(&SENSITIVITY),
 };
+
+const SENSITIVITY: Sensitivity = Sensitivity {
+    what: "F2FS over ext4: bandwidth of the second half of the run",
+    reduced: 64,
+    source,
+    drive: DRIVE,
+    stacks: ["f2fs", "ext4"],
+    figure: |run| {
+        let written = run.series.written_bytes.last().copied().unwrap_or(0) as f64;
+        bandwidth(run, written / 2.0, written)
+    },
+    costs: &[Cost {
+        name: "host.command_serial_us",
+        unit: "us in which the controller takes no other command",
+        values: &[0.0, 2.0, 5.0, 7.0, 10.0],
+        set: |stack, value| {
+            stack.drive_figures.insert("host.command_serial_us".into(), value.into());
+        },
+    }],
+};
+
+const DRIVE: &str = "nvme-250g-4k";
 
 /// Bytes of data written when free segments end: half the drive is free, and every block of data
 /// brings one of a node.
@@ -42,11 +67,15 @@ overwrite=1
 group_reporting
 ";
 
+fn source() -> Result<Source, BenchError> {
+    Source::fio(JOB, "rmipu-figure-1.fio", &[])
+}
+
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let scale = setting.scale.value();
-    let source = Source::fio(JOB, "rmipu-figure-1.fio", &[])?;
+    let source = source()?;
     let names = ["f2fs", "f2fs-lfs", "ext4", "rm-ipu"];
-    let mut stacks = stacks(&names, "nvme-250g-4k")?;
+    let mut stacks = stacks(&names, DRIVE)?;
     stacks.iter_mut().for_each(in_non_volatile_memory);
     let plan = Plan { source: &source, fill: None, stacks, final_sync: false };
     let results = setting.perform(&plan)?;
@@ -111,7 +140,7 @@ fn of_ext4(what: &str, paper: f64, ours: f64, ext4: f64) -> Comparison {
         what: format!("{what}, of ext4's bandwidth"),
         paper: format!("{:.0} %", paper * 100.0),
         ours: format!("{:.0} % ({} of {} MB/s)", ours / ext4 * 100.0, rounded(ours), rounded(ext4)),
-        rule: "within a factor of 1.5".into(),
-        agrees: (paper / 1.5..=paper * 1.5).contains(&(ours / ext4)),
+        rule: "within 25 %".into(),
+        agrees: (paper * 0.75..=paper * 1.25).contains(&(ours / ext4)),
     }
 }

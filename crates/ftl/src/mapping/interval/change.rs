@@ -43,6 +43,15 @@ impl CompactionPolicy {
     pub const EAGER: Self =
         Self { candidate_percent: 70, regions: RegionSize::LeastMemory, ..Self::PAPER };
 
+    /// As the code published with the paper: every node that has changed is a candidate, every 10
+    /// s, and holes that are small or at an edge do not count.
+    pub const PUBLISHED: Self = Self {
+        candidate_percent: 100,
+        period: SimSpan::from_ms(10_000),
+        regions: RegionSize::SmallestInnerHole,
+        ..Self::PAPER
+    };
+
     /// Half the rest that is left: a node is built anew if it gets smaller by 15 %.
     pub const TIGHT: Self = Self { candidate_percent: 85, kept_percent: 85, ..Self::EAGER };
 }

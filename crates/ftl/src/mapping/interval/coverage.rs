@@ -11,6 +11,9 @@ const MAX_REGIONS: usize = 256;
 pub enum RegionSize {
     /// As large as the smallest hole, 256 KiB at least (IPLFS paper §5.3).
     SmallestHole,
+    /// The same, but holes below 256 KiB and those at the segment's edges do not count (the code
+    /// published with the paper).
+    SmallestInnerHole,
     /// Whatever needs the least memory of: no regions, the smallest hole, the smallest that is not
     /// below 256 KiB, and powers of two from 256 KiB on. One small hole makes the paper's rule cut
     /// a segment into the smallest regions; the directory of larger ones is shorter, and they leave
@@ -75,6 +78,11 @@ impl Coverage {
         match choice {
             RegionSize::SmallestHole => {
                 Self::cut(entries, smallest_hole(entries, 0).max(min_region))
+            }
+            RegionSize::SmallestInnerHole => {
+                let run = trimmed(entries, 0, entries.len());
+                let inner = &entries[run.first as usize..run.end() as usize];
+                Self::cut(entries, smallest_hole(inner, min_region))
             }
             RegionSize::LeastMemory => Self::tightest(entries, min_region),
             RegionSize::Fixed(blocks) => {
@@ -218,6 +226,19 @@ mod tests {
             Coverage::of(&speckled, RegionSize::LeastMemory, 64).runs(),
             [CoveredRun { first: 1, pages: 4095 }]
         );
+    }
+
+    #[test]
+    fn holes_at_the_edges_and_small_ones_can_be_left_out() {
+        let mut segment = entries(&[100..1000, 1300..2000, 3000..4000]);
+        segment[500] = 0;
+        let coverage = Coverage::of(&segment, RegionSize::SmallestInnerHole, 64);
+        assert_eq!(coverage.region_pages(), 300);
+        let coverage =
+            Coverage::of(&entries(&[70..80, 80..4000]), RegionSize::SmallestInnerHole, 64);
+        assert_eq!(coverage.runs(), [CoveredRun { first: 70, pages: 3930 }]);
+        let empty = vec![0; 4096];
+        assert_eq!(Coverage::of(&empty, RegionSize::SmallestInnerHole, 64).pages(), 0);
     }
 
     #[test]
