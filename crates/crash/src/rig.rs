@@ -90,6 +90,12 @@ impl Rig {
     }
 }
 
+/// Pages of the write buffer for a drive that has so many. One without any gets one: on it a file
+/// system that forgets to flush would lose nothing.
+fn buffer_pages(full: u32) -> u32 {
+    if full == 0 { MOST_BUFFER_PAGES } else { full.min(MOST_BUFFER_PAGES) }
+}
+
 /// A drive like `full`, of two dies: the same policies and times, less of everything.
 fn small(full: &DriveConfig, blocks: u64) -> DriveConfig {
     let page_bytes = full.nand.geometry.page_bytes;
@@ -110,7 +116,7 @@ fn small(full: &DriveConfig, blocks: u64) -> DriveConfig {
         user_blocks: blocks,
         foreground_lines: 0,
         background_lines: 0,
-        buffer_pages: full.buffer_pages.min(MOST_BUFFER_PAGES),
+        buffer_pages: buffer_pages(full.buffer_pages),
         map_cache: full.map_cache.map(|cache| MapCacheConfig {
             bytes: (cache.bytes / (full.user_blocks / blocks).max(1)).max(4096),
             ..cache

@@ -41,7 +41,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
             "%",
             10.0,
             fall.trough / fall.before * 100.0,
-            2.0,
+            1.5,
         ),
         Comparison::shown(
             "F2FS before it cleans, then at its lowest and on average",
