@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
 mod explore;
+mod figures;
 mod fuse_bench;
 mod kill_loop;
 mod mounts;
@@ -34,7 +35,7 @@ struct Chore {
     run: fn(&[String]) -> Result<(), String>,
 }
 
-const CHORES: [Chore; 18] = [
+const CHORES: [Chore; 19] = [
     Chore { name: "test", about: "install what the tests need and run them all", run: test },
     Chore {
         name: "theory",
@@ -115,6 +116,11 @@ const CHORES: [Chore; 18] = [
         name: "truth",
         about: "the jobs that Linux 6.12 ran, here; renews the table in docs/bench-against-linux.md (2 minutes)",
         run: truth,
+    },
+    Chore {
+        name: "figures",
+        about: "run the papers' figures and renew docs/figures.md: cargo xtask figures [--full] [FIGURE...] (5 minutes; hours with --full, goes on where it was stopped)",
+        run: figures::figures,
     },
     Chore { name: "bench", about: "run the benchmarks", run: bench },
 ];

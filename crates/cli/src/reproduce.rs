@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// Runs at the same time; all cores if not given.
     #[arg(long, short, value_name = "N")]
     jobs: Option<usize>,
+    /// End with status 1 if a statement differs.
+    #[arg(long, conflicts_with_all = ["list", "sensitivity"])]
+    strict: bool,
     /// Statements and results as JSON, to a file; `-` is standard output, after the tables.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -71,6 +74,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         match performed {
             Ok(reproduction) => {
                 print(&shown(figure, &reproduction))?;
+                if arguments.strict {
+                    failures.extend(differing(figure, &reproduction));
+                }
                 all.insert(
                     figure.name.into(),
                     serde_json::to_value(&reproduction).map_err(Failure::failed)?,
@@ -80,6 +86,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     finish(arguments, &all, &failures)
+}
+
+/// How many of a figure's statements differ from the paper's, if any.
+fn differing(figure: &Figure, reproduction: &Reproduction) -> Option<String> {
+    let verdicts = reproduction.comparisons.iter().map(dovetail_papers::Comparison::verdict);
+    let differing = verdicts.filter(|verdict| *verdict == Verdict::Differs).count();
+    (differing > 0).then(|| format!("{}: {differing} statements differ", figure.name))
 }
 
 /// A figure is whole or not: what only some of its runs show, the paper does not say.

@@ -1,0 +1,193 @@
+//! All figures of the papers, run one after the other, and the table of their statements.
+//!
+//! `docs/figures/reduced.json` and `full.json` hold the statements of the last runs, and
+//! `docs/figures.md` is made of them: nothing in it is typed.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+
+use crate::run;
+
+const SIZES: [&str; 2] = ["reduced", "full"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn results_of(size: &str) -> PathBuf {
+    root().join(format!("docs/figures/{size}.json"))
+}
+
+/// The statements of the last runs at a size, by figure.
+fn load(size: &str) -> Result<Map<String, Value>, String> {
+    let path = results_of(size);
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(Map::new()) };
+    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Runs figures and renews the table: `[--full] [FIGURE...]`. Without a name all of them, but those
+/// that this commit has run already.
+pub(crate) fn figures(arguments: &[String]) -> Result<(), String> {
+    let is_full = arguments.iter().any(|argument| argument == "--full");
+    let named: Vec<&String> = arguments.iter().filter(|name| !name.starts_with("--")).collect();
+    let size = SIZES[usize::from(is_full)];
+    run(Command::new(env!("CARGO")).args(["build", "--release", "-p", "dovetail-cli"]))?;
+    let commit = commit()?;
+    let mut done = load(size)?;
+    for name in all_figures()? {
+        let is_done = done.get(&name).is_some_and(|figure| figure["commit"] == commit.as_str());
+        let is_wanted = if named.is_empty() { !is_done } else { named.contains(&&name) };
+        if !is_wanted {
+            continue;
+        }
+        match perform(&name, is_full) {
+            Ok(mut figure) => {
+                figure["commit"] = commit.as_str().into();
+                done.insert(name, figure);
+                save(&results_of(size), &done)?;
+            }
+            Err(error) => eprintln!("{name}: {error}"),
+        }
+    }
+    render()
+}
+
+fn commit() -> Result<String, String> {
+    let output = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
+    let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+/// The names of all figures, in the order of the papers.
+fn all_figures() -> Result<Vec<String>, String> {
+    let path = root().join("crates/papers/src/lib.rs");
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{path:?}: {error}"))?;
+    let modules = text.lines().filter_map(|line| line.trim().strip_prefix('&'));
+    let modules = modules.filter_map(|line| line.strip_suffix("::FIGURE,"));
+    modules.map(|module| name_of(&root().join(format!("crates/papers/src/{module}.rs")))).collect()
+}
+
+/// The name of the figure in a file.
+fn name_of(path: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path:?}: {error}"))?;
+    let name =
+        text.lines().find_map(|line| line.trim().strip_prefix("name: \"")?.strip_suffix("\","));
+    name.map(str::to_string).ok_or_else(|| format!("{path:?} names no figure"))
+}
+
+/// Runs a figure; its scale and its statements.
+fn perform(name: &str, is_full: bool) -> Result<Value, String> {
+    let file = root().join(format!("target/figure-{name}.json"));
+    let mut command = Command::new(root().join("target/release/dovetail"));
+    command.args(["reproduce", name, "--json"]).arg(&file);
+    run(command.args(is_full.then_some("--full")))?;
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let all: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let figure = &all[name];
+    Ok(json!({ "scale": figure["results"]["scale"], "comparisons": figure["comparisons"] }))
+}
+
+fn save(path: &Path, figures: &Map<String, Value>) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(figures).map_err(|error| error.to_string())?;
+    std::fs::write(path, text + "\n").map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn render() -> Result<(), String> {
+    let path = root().join("docs/figures.md");
+    let page = page(&all_figures()?, &load("reduced")?, &load("full")?);
+    std::fs::write(&path, page).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The page: a table for each figure, and how many statements agree.
+fn page(names: &[String], reduced: &Map<String, Value>, full: &Map<String, Value>) -> String {
+    let mut page = "# The papers' figures, run again\n\n\
+        Made by `cargo xtask figures` (default scales) and `cargo xtask figures --full` (the papers' own sizes). \
+        \"Shown\" is a result of ours that no paper makes a statement about.\n\n"
+        .to_string();
+    for (size, results) in SIZES.into_iter().zip([reduced, full]) {
+        let all = results.values().flat_map(comparisons);
+        let count = |verdict: &str| {
+            all.clone().filter(|comparison| comparison["verdict"] == verdict).count()
+        };
+        let (agree, differ) = (count("agrees"), count("differs"));
+        if agree + differ > 0 {
+            let title =
+                if size == "full" { "At the papers' own sizes" } else { "At the default scales" };
+            let _ = writeln!(
+                page,
+                "{title} {agree} of {} statements agree ({:.0} %), in {} figures.\n",
+                agree + differ,
+                100.0 * agree as f64 / (agree + differ) as f64,
+                results.len()
+            );
+        }
+    }
+    for name in names {
+        page += &section(name, reduced.get(name), full.get(name));
+    }
+    page
+}
+
+fn comparisons(figure: &Value) -> &[Value] {
+    figure["comparisons"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A figure's table: its statements in the order of the run at the default scale.
+fn section(name: &str, reduced: Option<&Value>, full: Option<&Value>) -> String {
+    let Some(first) = reduced.or(full) else { return String::new() };
+    let scale = reduced.and_then(|figure| figure["scale"].as_f64()).unwrap_or(1.0);
+    let at = if scale < 1.0 { format!("1/{:.0}", 1.0 / scale) } else { "full size".into() };
+    let beside = full.filter(|_| scale < 1.0);
+    let mut out = format!("## {name}\n\n| | paper | ours, {at} |");
+    out += if beside.is_some() {
+        " ours, full size | agreement is | |\n"
+    } else {
+        " agreement is | |\n"
+    };
+    out += if beside.is_some() { "|---|---|---|---|---|---|\n" } else { "|---|---|---|---|---|\n" };
+    for (index, row) in comparisons(first).iter().enumerate() {
+        let other = beside.and_then(|figure| comparisons(figure).get(index));
+        let other = other.map(|other| format!(" {} |", cell(&other["ours"])));
+        let verdicts = [Some(row), beside.and_then(|figure| comparisons(figure).get(index))];
+        let verdicts: Vec<&str> =
+            verdicts.into_iter().flatten().filter_map(|row| row["verdict"].as_str()).collect();
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} |{} {} | {} |",
+            cell(&row["what"]),
+            cell(&row["paper"]),
+            cell(&row["ours"]),
+            other.unwrap_or_default(),
+            cell(&row["rule"]),
+            verdicts.join(", ")
+        );
+    }
+    out + "\n"
+}
+
+fn cell(value: &Value) -> String {
+    value.as_str().unwrap_or_default().replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_what_the_results_say() {
+        let page = page(&all_figures().unwrap(), &load("reduced").unwrap(), &load("full").unwrap());
+        let there = std::fs::read_to_string(root().join("docs/figures.md")).unwrap();
+        assert!(page == there, "docs/figures.md was edited by hand: cargo xtask figures renews it");
+    }
+
+    #[test]
+    fn every_figure_has_been_run() {
+        let reduced = load("reduced").unwrap();
+        let missing: Vec<String> =
+            all_figures().unwrap().into_iter().filter(|name| !reduced.contains_key(name)).collect();
+        assert!(missing.is_empty(), "cargo xtask figures {}", missing.join(" "));
+    }
+}
