@@ -27,6 +27,7 @@ mod mapcache;
 mod mapcache_figure_1;
 mod mapcache_figure_5;
 mod mapcache_figure_6;
+mod mapcache_load;
 mod mapcache_sizes;
 mod mapcache_table_1;
 mod rmipu_figure_1;

@@ -2,9 +2,10 @@
 //! each with its cache size.
 
 use dovetail_lab::bench::{BenchError, Source, Stack};
-use dovetail_lab::results::{Results, RunResult};
+use dovetail_lab::results::{ReadAndWrite, Results, RunResult};
 use dovetail_workload::personality::Personality;
 
+use super::mapcache_load::Trace;
 use super::{Plan, Setting, stacks};
 
 pub(crate) const SETUP: &str = "The paper traced F2FS on a drive of 120 GB under three applications, and under processes that write or read a file each, and replayed \
@@ -15,6 +16,8 @@ pub(crate) const SETUP: &str = "The paper traced F2FS on a drive of 120 GB under
 
 /// The job of the synthetic workloads.
 const JOB: &str = include_str!("../../../examples/writers-readers.fio");
+/// The drive of the paper's FlashSim.
+const DRIVE: &str = "flashsim-100g";
 /// Memory of the page cache (assumed).
 const MEMORY: &str = "64MiB";
 
@@ -70,6 +73,33 @@ impl Work {
         Ok(Source::Personality(Box::new(personality)))
     }
 
+    /// F2FS on the drive of the paper, with the whole map in memory or with a policy.
+    fn stack(&self, filesystem: &Stack, policy: Option<&str>) -> Stack {
+        let bytes = self.cache_kib * 1024;
+        let stack = Stack {
+            name: format!("{} {} {}", self.name, filesystem.name, policy.unwrap_or("in memory")),
+            memory: MEMORY.into(),
+            ..filesystem.clone()
+        };
+        policy.map_or(stack.clone(), |_| stack.with_map_cache(None, policy, Some(bytes)))
+    }
+
+    /// Latencies with a policy over those with another, at loads of the first: the requests that
+    /// F2FS makes with its map in memory, replayed open loop.
+    pub(crate) fn ratios_at(
+        &self,
+        setting: &Setting<'_>,
+        policies: [&str; 2],
+        loads: &[f64],
+    ) -> Result<Vec<ReadAndWrite>, BenchError> {
+        let f2fs = stacks(&["f2fs"], DRIVE)?.remove(0);
+        let source = self.source(setting.scale.value())?;
+        let trace = Trace::record(setting, &self.stack(&f2fs, None), &source)?;
+        let service = |policy| trace.service_s(&self.stack(&f2fs, Some(policy)), setting.seed);
+        let (one, other) = (service(policies[0])?, service(policies[1])?);
+        Ok(loads.iter().map(|load| trace.ratio_at(*load, [&one, &other])).collect())
+    }
+
     /// Runs it on file systems with cache policies, each on the drive of the paper.
     pub(crate) fn run(
         &self,
@@ -78,16 +108,10 @@ impl Work {
         policies: &[&str],
     ) -> Result<Results, BenchError> {
         let source = self.source(setting.scale.value())?;
-        let bytes = self.cache_kib * 1024;
-        let with = |stack: &Stack| {
-            let with_policy = |policy: &&str| Stack {
-                name: format!("{} {} {policy}", self.name, stack.name),
-                memory: MEMORY.into(),
-                ..stack.with_map_cache(None, Some(policy), Some(bytes))
-            };
-            policies.iter().map(with_policy).collect::<Vec<_>>()
+        let with = |filesystem: &Stack| {
+            policies.iter().map(|policy| self.stack(filesystem, Some(policy))).collect::<Vec<_>>()
         };
-        let stacks = stacks(filesystems, "flashsim-100g")?.iter().flat_map(with).collect();
+        let stacks = stacks(filesystems, DRIVE)?.iter().flat_map(with).collect();
         let plan = Plan { source: &source, fill: None, stacks, final_sync: true };
         let whole = Setting { scale: dovetail_time::Ratio::ONE, ..*setting };
         whole.perform(&plan)

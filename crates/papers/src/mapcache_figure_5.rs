@@ -56,15 +56,17 @@ fn line(work: &Work, results: &Results) -> Result<Line, BenchError> {
 }
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
-    let (mut all, mut lines) = (None, Vec::new());
+    let (mut all, mut lines, mut loads) = (None, Vec::new(), Vec::new());
     for work in APPLICATIONS.iter().chain(&SYNTHETIC) {
         let results = work.run(setting, &["f2fs"], &POLICIES)?;
         lines.push(line(work, &results)?);
+        loads.push(work.ratios_at(setting, ["split", BASELINE], &LOADS)?);
         join(&mut all, results);
     }
     let mut comparisons = means(&lines);
     comparisons.extend(trends(&lines));
     comparisons.extend(hit_ratios(&lines));
+    comparisons.extend(over_the_load(&loads));
     comparisons.extend(published(&lines));
     let results = all.ok_or_else(|| BenchError::Workload("no workload was run".into()))?;
     Ok(Reproduction { comparisons, results })
@@ -146,6 +148,29 @@ fn trends(lines: &[Line]) -> Vec<Comparison> {
         weaker("5a: what reads gain, at our pace", IN_TIME, READS),
         weaker("5b: what writes gain, at our pace", IN_TIME, WRITES),
     ]
+}
+
+/// Parts of the time for which the drive is busy with the split cache. The paper names no load, so
+/// none is compared with it.
+const LOADS: [f64; 8] = [0.1, 0.3, 0.5, 0.7, 0.9, 1.5, 3.0, f64::INFINITY];
+
+/// Means over the workloads, of which each line has the loads.
+fn over_the_load(lines: &[Vec<ReadAndWrite>]) -> Vec<Comparison> {
+    let mean = |at: usize, side: Side| {
+        let known: Vec<f64> = lines.iter().filter_map(|line| side(line[at])).collect();
+        percent(Some(known.iter().sum::<f64>() / known.len() as f64))
+    };
+    let row = |(at, load): (usize, &f64)| {
+        let load =
+            if load.is_finite() { format!("a load of {load}") } else { "all at once".into() };
+        Comparison::shown(
+            format!(
+                "5a, 5b: open loop, {load}: latencies of FlashSim's DFTL, mean of all workloads"
+            ),
+            format!("reads {}, writes {}", mean(at, READS), mean(at, WRITES)),
+        )
+    };
+    LOADS.iter().enumerate().map(row).collect()
 }
 
 /// DFTL as its own paper has it writes back by translation page, as the split cache does.

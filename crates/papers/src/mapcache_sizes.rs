@@ -68,7 +68,7 @@ overwrite=1
 const DRIVE: &str = "femu-32g";
 const MEMORY: &str = "64MiB";
 const FILESYSTEMS: [&str; 3] = ["f2fs", "iplfs", "rm-ipu"];
-const POLICIES: [&str; 4] = ["dftl", "split", "extent", "s-ftl"];
+const POLICIES: [&str; 5] = ["dftl", "split", "split-bounded", "extent", "s-ftl"];
 const KIB: [u64; 5] = [64, 256, 1024, 2048, 8192];
 
 fn in_memory(filesystem: &str) -> String {
