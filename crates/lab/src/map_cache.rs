@@ -1,5 +1,4 @@
-//! Costs of a demand-paged map: hit ratios, translation pages, and latencies as FlashSim counts
-//! them.
+//! Costs of a demand-paged map: hit ratios, translation pages, and the service times of requests.
 
 use dovetail_ftl::stats::{Cause, Counters, MapUse, ReadCause};
 use dovetail_ftl::{Drive, DriveConfig};
@@ -46,9 +45,10 @@ fn by_use(counts: [u64; MapUse::ALL.len()]) -> ByUse {
     }
 }
 
-/// The mean time of a page read or written if every flash operation adds to it and none waits:
-/// FlashSim's way, without parallelism, and a map that is on flash as a whole from the start. What
-/// cleaning and the drive's records cost counts for the writes; trims, which it does not have,
+/// The mean service time of a page read or written: every flash operation adds to it, as in
+/// FlashSim's `calculate_delay_flash`, and no request waits for another, without parallelism, and
+/// with a map that is on flash as a whole from the start. (FlashSim's response times also have the
+/// queue before the drive.) What cleaning and the drive's records cost counts for the writes; trims, which it does not have,
 /// count for nothing.
 fn summed(config: &DriveConfig, counted: &Counters) -> ReadAndWrite {
     let timing = config.nand.timing;

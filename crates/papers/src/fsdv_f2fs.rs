@@ -28,7 +28,7 @@ const LEAST_SCALE: f64 = 1.0 / 8.0;
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     if setting.scale.value() < LEAST_SCALE {
-        let why = "fsdv-f2fs needs a scale of 1/8 or more: below that the logs and the reserved segments of F2FS \
+        let why = "a scale of 1/8 or more is needed: below that the logs and the reserved segments of F2FS \
                    leave no room for table I's files";
         return Err(BenchError::Workload(why.into()));
     }
@@ -47,7 +47,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         "nodes: their part of it",
         "none: a figure of ours. On ext3 most is data blocks",
         listed(&nodes) + " %",
-        nodes.iter().all(|part| *part < 50.0),
+        nodes.iter().all(|part| *part < 10.0),
     ));
     Ok(Reproduction { comparisons, results: no_runs(setting) })
 }

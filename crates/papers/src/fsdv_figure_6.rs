@@ -6,7 +6,7 @@ use dovetail_time::SimSpan;
 
 use super::fsdv_figure_5::{Measured, measure_all};
 use super::fsdv_rig::no_runs;
-use super::{Comparison, Figure, Reproduction, Setting, between, direction, within};
+use super::{Comparison, Figure, Reproduction, Setting, between, direction};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "fsdv-figure-6",
@@ -24,8 +24,6 @@ pub(crate) const FIGURE: Figure = Figure {
 
 /// The paper gives whole seconds.
 const TOLERANCE: f64 = 0.5;
-/// "We measure such blocking time to be 5 ms on average."
-pub(crate) const BLOCKING_MS: f64 = 5.0;
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let measured = measure_all(setting, Unit::MetadataBlock)?;
@@ -39,7 +37,6 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         of_4.is_sorted(),
     ));
     comparisons.push(shares(&measured));
-    comparisons.push(blocking(&measured));
     comparisons.push(Comparison::shown(
         "our batches, F1 to F5 and I1: run time",
         listed(&ours.iter().map(|run| seconds(run, setting)).collect::<Vec<_>>()) + " s",
@@ -88,14 +85,4 @@ fn shares(measured: &[Measured]) -> Comparison {
         rule: "above 50 % in all".into(),
         agrees: shares.iter().all(|share| *share > 50.0),
     }
-}
-
-/// The mean over the loads.
-fn blocking(measured: &[Measured]) -> Comparison {
-    let each: Vec<f64> = measured.iter().map(|run| run.pass.blocking_ms()).collect();
-    let mean = each.iter().sum::<f64>() / each.len() as f64;
-    let what = "a call to a block that is in work waits";
-    let mut comparison = within(what, "ms", BLOCKING_MS, mean, 1.5);
-    comparison.ours += &format!(" (F1 to F5 and I1: {})", listed(&each));
-    comparison
 }

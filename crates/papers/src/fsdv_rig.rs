@@ -252,6 +252,13 @@ impl<F: OnDrive> Rig<F> {
         self.fs.drive().mapping_memory_bytes()
     }
 
+    /// Bytes of it that say which flash pages are reached by their own addresses, a bit for each.
+    pub(crate) fn bit_bytes(&self) -> u64 {
+        use dovetail_block::BlockDevice;
+        let space = self.fs.drive().info().capabilities.devirtualize;
+        space.map_or(0, |space| space.blocks / 8)
+    }
+
     fn perform(&mut self, call: &Call) -> Result<u64, BenchError> {
         let now = self.fs.now();
         if self.fs.next_wake().is_some_and(|due| due <= now) {

@@ -27,7 +27,9 @@ mod mapcache;
 mod mapcache_figure_1;
 mod mapcache_figure_5;
 mod mapcache_figure_6;
+mod mapcache_load;
 mod mapcache_sizes;
+mod mapcache_table_1;
 mod rmipu_figure_1;
 mod rmipu_figure_3;
 mod rmipu_figure_4;
@@ -47,12 +49,13 @@ use serde::Serialize;
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 24] = [
+pub const FIGURES: [&Figure; 25] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
     &rmipu_figure_4::FIGURE,
     &rmipu_fragmentation::FIGURE,
+    &mapcache_table_1::FIGURE,
     &mapcache_figure_1::FIGURE,
     &mapcache_figure_5::FIGURE,
     &mapcache_figure_6::FIGURE,

@@ -106,10 +106,10 @@ const MAP_ON_FLASH: &[Row<RunResult>] = &[
     row("write part, MAHT at the end", |r| of_cache(r, split)),
     row("read latency of dftl's", |r| of_cache(r, |cache| percent(cache.of_dftl.read, 1))),
     row("write latency of dftl's", |r| of_cache(r, |cache| percent(cache.of_dftl.write, 1))),
-    row("  summed as by FlashSim, reads", |r| {
+    row("  of service alone, reads", |r| {
         of_cache(r, |cache| percent(cache.summed_of_dftl.read, 1))
     }),
-    row("  summed as by FlashSim, writes", |r| {
+    row("  of service alone, writes", |r| {
         of_cache(r, |cache| percent(cache.summed_of_dftl.write, 1))
     }),
 ];

@@ -17,6 +17,7 @@ mod pages;
 mod s_ftl;
 mod segmented;
 mod split;
+mod split_bounded;
 mod table;
 mod tpftl;
 
@@ -161,9 +162,10 @@ pub struct Policy {
 }
 
 /// All cache policies.
-pub static POLICIES: [Policy; 9] = [
+pub static POLICIES: [Policy; 10] = [
     dftl::POLICY,
     split::POLICY,
+    split_bounded::POLICY,
     dftl::SINGLE,
     flashsim::POLICY,
     lru::POLICY,

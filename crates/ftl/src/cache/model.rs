@@ -38,6 +38,7 @@ fn model_of(name: &str, config: CacheConfig) -> Box<dyn Model> {
         "dftl-single" => Box::new(entries::Dftl::new(config, false)),
         "dftl-flashsim" => Box::new(entries::FlashSim::new(config)),
         "split" => Box::new(split::Split::new(config)),
+        "split-bounded" => Box::new(split::Split::bounded(config)),
         "cdftl" => Box::new(pages::Cdftl::new(config)),
         "s-ftl" => Box::new(pages::Sftl::new(config)),
         "tpftl" => Box::new(pages::Tpftl::new(config)),

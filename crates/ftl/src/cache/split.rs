@@ -17,7 +17,7 @@ use super::{
 pub(super) const POLICY: Policy = Policy {
     name: "split",
     about: "a read part and a write part bounded by MAHT, for F2FS (Gao et al.)",
-    build: |config| Box::new(Split::new(config)),
+    build: |config| Box::new(Split::new(config, config.entries(), Maht)),
 };
 
 /// The paper's tag: 0 for the write part, 1 for the read part.
@@ -25,18 +25,50 @@ const READ_TAG: u8 = 1;
 /// Set in an entry that a write has hit: it is counted in MAHT.
 const HIT_BY_WRITE: u8 = 2;
 
+/// A floor under the write part besides MAHT.
+pub(super) trait Floor: std::fmt::Debug + Send {
+    /// Entries of the write part that reads do not take.
+    fn entries(&self) -> usize;
+
+    /// An entry is wanted that is not cached.
+    fn missed(&mut self, entry: Entry, access: Access);
+
+    /// An entry of the read part is gone.
+    fn read_entry_left(&mut self, entry: Entry);
+
+    /// An entry of the write part is gone; its translation page was written for it, or not.
+    fn write_entry_left(&mut self, written: Option<TranslationPage>);
+}
+
+/// The paper's: MAHT alone.
 #[derive(Debug)]
-pub(super) struct Split {
+struct Maht;
+
+impl Floor for Maht {
+    fn entries(&self) -> usize {
+        0
+    }
+
+    fn missed(&mut self, _: Entry, _: Access) {}
+
+    fn read_entry_left(&mut self, _: Entry) {}
+
+    fn write_entry_left(&mut self, _: Option<TranslationPage>) {}
+}
+
+#[derive(Debug)]
+pub(super) struct Split<F> {
     table: Table,
     read: List,
     write: List,
     maht: usize,
+    floor: F,
 }
 
-impl Split {
-    pub(super) fn new(config: CacheConfig) -> Self {
-        let table = Table::new(config, config.entries());
-        Self { table, read: List::default(), write: List::default(), maht: 0 }
+impl<F: Floor> Split<F> {
+    pub(super) fn new(config: CacheConfig, entries: usize, floor: F) -> Self {
+        let table = Table::new(config, entries);
+        Self { table, read: List::default(), write: List::default(), maht: 0, floor }
     }
 
     fn in_read_part(&self, slot: u32) -> bool {
@@ -71,7 +103,8 @@ impl Split {
     /// does not say what goes when the read part is empty: here the least recently used of the
     /// write part.
     fn evict(&mut self, missing: Access, steps: &mut Vec<CacheStep>) {
-        if self.maht < self.write.len() || self.read.is_empty() {
+        let least = self.maht.max(self.floor.entries());
+        if least < self.write.len() || self.read.is_empty() {
             self.evict_write(steps);
         } else {
             self.evict_read(missing);
@@ -80,11 +113,12 @@ impl Split {
 
     fn evict_write(&mut self, steps: &mut Vec<CacheStep>) {
         let Some(victim) = self.write.back() else { return };
-        if self.table.is_dirty(victim) {
-            let page = self.table.page(victim);
+        let written = self.table.is_dirty(victim).then(|| self.table.page(victim));
+        if let Some(page) = written {
             steps.push(CacheStep::Write { page, whole: false });
             self.table.clean_page(page);
         }
+        self.floor.write_entry_left(written);
         if self.table.tag(victim) & HIT_BY_WRITE != 0 {
             self.maht = self.maht.saturating_sub(1);
         }
@@ -94,6 +128,7 @@ impl Split {
 
     fn evict_read(&mut self, missing: Access) {
         let Some(victim) = self.read.back() else { return };
+        self.floor.read_entry_left(self.table.entry(victim));
         self.read.remove(&mut self.table.links, victim);
         self.table.remove(victim);
         if missing == Access::Read {
@@ -102,6 +137,7 @@ impl Split {
     }
 
     fn admit(&mut self, entry: Entry, access: Access, steps: &mut Vec<CacheStep>) -> u32 {
+        self.floor.missed(entry, access);
         if self.table.is_full() {
             self.evict(access, steps);
         }
@@ -116,7 +152,7 @@ impl Split {
     }
 }
 
-impl Cache for Split {
+impl<F: Floor> Cache for Split<F> {
     fn access(
         &mut self,
         entry: Entry,

@@ -309,7 +309,7 @@ mod tests {
         let policy = message("[remap]", "[map_cache]\npolicy = \"mru\"\nsize = \"64KiB\"\n[remap]");
         assert_eq!(
             policy,
-            "my.toml: map_cache.policy is 'mru', allowed is one of dftl, split, dftl-single, dftl-flashsim, lru, cdftl, s-ftl, tpftl, extent, none"
+            "my.toml: map_cache.policy is 'mru', allowed is one of dftl, split, split-bounded, dftl-single, dftl-flashsim, lru, cdftl, s-ftl, tpftl, extent, none"
         );
         let range = message("read_us = 50", "read_us = -1");
         assert_eq!(range, "my.toml: timing.read_us is '-1', allowed is 0 to 1000000000");

@@ -33,7 +33,18 @@ impl Repeats {
     }
 
     pub(crate) fn result(&self) -> RepeatsResult {
-        RepeatsResult { read: of(&self.read), write: of(&self.written) }
+        let (read, write) = (of(&self.read), of(&self.written));
+        RepeatsResult { read, write, footprint: read.blocks + write.blocks - self.both() }
+    }
+
+    /// Blocks that were read and written.
+    fn both(&self) -> u64 {
+        let of_chunk = |(at, read): (&u64, &Box<[u8; CHUNK as usize]>)| {
+            let written = self.written.get(at)?;
+            let both = read.iter().zip(written.iter()).filter(|(a, b)| **a > 0 && **b > 0);
+            Some(both.count() as u64)
+        };
+        self.read.iter().filter_map(of_chunk).sum()
     }
 }
 
@@ -68,5 +79,13 @@ mod tests {
             add(&mut counts, BlockRange::new(Lba(start), blocks));
         }
         assert_eq!(of(&counts), RepeatResult { blocks: 201, multiple: 2 });
+    }
+
+    #[test]
+    fn a_block_is_once_in_the_footprint() {
+        let mut repeats = Repeats::default();
+        add(&mut repeats.read, BlockRange::new(Lba(10), 20));
+        add(&mut repeats.written, BlockRange::new(Lba(25), 5000));
+        assert_eq!(repeats.result().footprint, 5015);
     }
 }

@@ -25,7 +25,7 @@ pub struct MapCacheResult {
     /// Of a split cache: the multiple access hard threshold at the end.
     pub maht: u64,
     /// Mean time of a block read and of one written in microseconds if flash operations add up and
-    /// none waits, as FlashSim counts.
+    /// none waits: service times.
     pub summed_us: ReadAndWrite,
     /// Mean latency of requests to the drive over that of the run with `dftl` that is else the
     /// same; null without one.

@@ -41,6 +41,9 @@ pub struct RepeatsResult {
     pub read: RepeatResult,
     /// By writes.
     pub write: RepeatResult,
+    /// Blocks that were read or written.
+    #[serde(default)]
+    pub footprint: u64,
 }
 
 /// Blocks that were accessed.

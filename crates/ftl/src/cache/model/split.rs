@@ -1,5 +1,6 @@
 //! The split cache after the text of its paper, and the worked examples of its figures 3 and 4.
 
+use super::super::split_bounded::{entries, ghosts};
 use super::*;
 
 /// Section IV.A: tag 0 for a write address mapping, 1 for a read address mapping.
@@ -19,11 +20,52 @@ pub(super) struct Split {
     we: usize,
     maht: usize,
     now: u64,
+    entries: usize,
+    /// Of the bounded variant.
+    bound: Option<Bound>,
+}
+
+/// The floor under the write part, and what each eviction of the two parts left behind: an entry of
+/// the read part, a page that was written or none.
+#[derive(Default)]
+struct Bound {
+    floor: usize,
+    read: Vec<Entry>,
+    written: Vec<Option<TranslationPage>>,
 }
 
 impl Split {
     pub(super) fn new(config: CacheConfig) -> Self {
-        Self { config, mappings: Vec::new(), re: 0, we: 0, maht: 0, now: 0 }
+        let entries = config.entries();
+        Self { config, mappings: Vec::new(), re: 0, we: 0, maht: 0, now: 0, entries, bound: None }
+    }
+
+    pub(super) fn bounded(config: CacheConfig) -> Self {
+        let bound = Some(Bound::default());
+        Self { entries: entries(config), bound, ..Self::new(config) }
+    }
+
+    fn least(&self) -> usize {
+        self.maht.max(self.bound.as_ref().map_or(0, |bound| bound.floor))
+    }
+
+    fn note_miss(&mut self, entry: Entry, access: Access) {
+        let last = ghosts(self.config);
+        let Some(bound) = &mut self.bound else { return };
+        if access == Access::Read && bound.read.iter().rev().take(last).any(|it| *it == entry) {
+            bound.floor = bound.floor.saturating_sub(1);
+        }
+    }
+
+    fn note_write_eviction(&mut self, gone: Mapping) {
+        let (page, last) = (self.config.page_of(gone.entry), ghosts(self.config));
+        let most = self.entries - 1;
+        let Some(bound) = &mut self.bound else { return };
+        let again = bound.written.iter().rev().take(last).any(|it| *it == Some(page));
+        if gone.dirty && again {
+            bound.floor = (bound.floor + 2).min(most);
+        }
+        bound.written.push(gone.dirty.then_some(page));
     }
 
     fn lru_of(&self, tag: u8) -> usize {
@@ -42,9 +84,10 @@ impl Split {
     }
 
     fn evict(&mut self, missing: Access, steps: &mut Vec<CacheStep>) {
-        if self.maht < self.we || self.re == 0 {
+        if self.least() < self.we || self.re == 0 {
             let victim = self.lru_of(0);
             let gone = self.mappings[victim];
+            self.note_write_eviction(gone);
             self.write_back(gone, steps);
             // "If the hit entry is evicted, MAHT is decreased."
             if gone.hit_by_write && self.maht > 0 {
@@ -58,7 +101,8 @@ impl Split {
                 !self.mappings[victim].dirty,
                 "the entries in the read mapping cache are all clean"
             );
-            self.mappings.swap_remove(victim);
+            let gone = self.mappings.swap_remove(victim);
+            self.bound.iter_mut().for_each(|bound| bound.read.push(gone.entry));
             self.re -= 1;
             if missing == Access::Read && self.maht > 0 {
                 self.maht -= 1;
@@ -67,7 +111,8 @@ impl Split {
     }
 
     fn miss(&mut self, entry: Entry, access: Access, steps: &mut Vec<CacheStep>) {
-        if self.mappings.len() == self.config.entries() {
+        self.note_miss(entry, access);
+        if self.mappings.len() == self.entries {
             self.evict(access, steps);
         }
         steps.push(CacheStep::Read { page: self.config.page_of(entry) });
