@@ -183,6 +183,36 @@ mod tests {
         assert!(page == there, "docs/figures.md was edited by hand: cargo xtask figures renews it");
     }
 
+    /// Numbers with a point, as a text has them.
+    fn decimals(text: &str) -> Vec<String> {
+        let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+        let words = words.map(|word| word.trim_matches('.').trim_end_matches('0'));
+        words.filter(|word| word.contains('.')).map(str::to_string).collect()
+    }
+
+    /// What a paper reports must not be put into the drives and stacks that are compared with it.
+    #[test]
+    fn no_compared_result_is_an_input() {
+        let reduced = load("reduced").unwrap();
+        let rows = reduced.values().flat_map(comparisons);
+        let judged = rows.filter(|row| row["verdict"] != "shown");
+        let results: Vec<String> =
+            judged.flat_map(|row| decimals(row["paper"].as_str().unwrap())).collect();
+        assert!(results.len() > 20, "{results:?}");
+        for folder in ["profiles", "stacks"] {
+            for file in std::fs::read_dir(root().join(folder)).unwrap() {
+                let path = file.unwrap().path();
+                let text = std::fs::read_to_string(&path).unwrap();
+                let values = text.lines().take_while(|line| *line != "[sources]");
+                let values = values.filter_map(|line| line.split_once(" = "));
+                for (key, value) in values {
+                    let found = decimals(value).into_iter().find(|value| results.contains(value));
+                    assert_eq!(found, None, "{path:?}: {key} is what a paper reports");
+                }
+            }
+        }
+    }
+
     #[test]
     fn every_figure_has_been_run() {
         let reduced = load("reduced").unwrap();

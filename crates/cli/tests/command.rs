@@ -323,3 +323,13 @@ fn a_replay_does_not_write_to_its_trace_nor_make_iplfs_intervals() {
     let said = stderr(&output);
     assert!(output.status.code() == Some(1) && said.contains("interval"), "{said}");
 }
+
+#[test]
+fn a_strict_reproduction_fails_where_a_statement_differs() {
+    let agreeing = dovetail(&["reproduce", "iplfs-tables-1-2", "--strict"]);
+    assert_eq!(agreeing.status.code(), Some(0), "{}", stderr(&agreeing));
+    let figures = dovetail(&["reproduce", "iplfs-figure-16a", "--strict", "--scale", "1/64"]);
+    let differs = stdout(&figures).contains("DIFFERS");
+    assert_eq!(figures.status.code(), Some(i32::from(differs)), "{}", stdout(&figures));
+    assert_eq!(stderr(&figures).contains("statements differ"), differs);
+}

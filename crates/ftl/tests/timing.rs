@@ -100,3 +100,19 @@ fn a_controller_takes_one_command_after_the_other() {
     let tenth = (1..10).map(|_| read(&mut drive)).last().unwrap();
     assert!(tenth.since(first) >= serial * 9, "{first} {tenth}");
 }
+
+#[test]
+fn the_update_of_the_map_keeps_the_controller_busy() {
+    let access = SimSpan::from_us(50);
+    let read_after = |blocks_written: u64| {
+        let mut drive = Drive::new(DriveConfig { map_access: access, ..with_planes(1) }).unwrap();
+        if blocks_written > 0 {
+            write(&mut drive, SimTime::ZERO, 0, blocks_written);
+        }
+        let read = Command::Read { range: BlockRange::new(Lba(2000), 1), into: None };
+        drive.submit(SimTime::ZERO, read).unwrap().done
+    };
+    let [none, one, eight] = [0, 1, 8].map(read_after);
+    assert!(one.since(none) >= access, "{none} {one}");
+    assert!(eight.since(none) >= access * 8, "{none} {eight}");
+}

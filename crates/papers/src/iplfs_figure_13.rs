@@ -8,16 +8,18 @@ use dovetail_lab::results::RunResult;
 use dovetail_workload::file_trace::FileTrace;
 
 use super::iplfs::on_partition;
-use super::{Comparison, Figure, Plan, Reproduction, Setting, direction, of, rounded};
+use super::{Comparison, Figure, Plan, Reproduction, Setting, of, rounded, within};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "iplfs-figure-13",
     title: "YCSB A on a database, the volume 90 % full: reads, updates and throughput on F2FS and IPLFS",
     source: "Kim et al., IPLFS, ATC'22: figure 13 and section 6.1",
     setup: "The paper ran MySQL with 5 million records and 50 clients on a partition of 18 GB. Ours is a recorded trace of MariaDB's calls on its files, \
-            200,000 records and 50 clients (examples/), made again thread by thread as fast as the stack allows, three times over, on 1/20 of that partition, 90 % of \
-            what F2FS gives of it in use with the database. Latencies are those of calls: a database's reads are mostly from its own memory, and an \
-            update waits for an fsync, so fsyncs stand for updates. Clients that wait for each other are not in it.",
+            200,000 records and 50 clients (examples/), made again thread by thread three times over, on 1/20 of that partition, 90 % of what F2FS gives of it in \
+            use with the database. Latencies are those of calls: a database's reads are mostly from its own memory, and an update waits for an fsync, so fsyncs \
+            stand for updates. They are measured with the time between calls that was recorded, in which the database works; throughput as fast as the stack \
+            allows. (Fifty clients that wait for each answer cannot be 3.73 times slower with reads that take twice as long and updates three times, so the paper's figures are not of one moment \
+            either.) F2FS is mounted mode=lfs.",
     reduced: 20,
     run,
     sensitivity: None,
@@ -35,32 +37,45 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let trace = FileTrace::read(name, Cursor::new(TRACE)).map_err(|error| failed(&error))?;
     let whole_at = "1/20".parse().map_err(|error| failed(&error))?;
     let scale = if setting.scale.value() > 0.05 { whole_at } else { setting.scale };
-    let source = Source::FileTrace(FileTraceSource {
-        trace: Arc::new(trace),
-        gaps: 0.0,
-        loops: LOOPS,
-        whole_at,
-    });
-    let fill = Some(Fill { amount: FillAmount::Share(FILL), with: FillWith::Impressions });
-    let stacks = on_partition(&["f2fs", "f2fs-lfs", "iplfs"], "18GiB")?;
-    let plan = Plan { source: &source, fill, stacks, final_sync: false };
-    let results = Setting { scale, ..*setting }.perform(&plan)?;
+    let trace = Arc::new(trace);
+    let at = |gaps: f64| {
+        let trace = Arc::clone(&trace);
+        let source = Source::FileTrace(FileTraceSource { trace, gaps, loops: LOOPS, whole_at });
+        let fill = Some(Fill { amount: FillAmount::Share(FILL), with: FillWith::Impressions });
+        let stacks = on_partition(&["f2fs", "f2fs-lfs", "iplfs"], "18GiB")?;
+        let plan = Plan { source: &source, fill, stacks, final_sync: false };
+        Setting { scale, ..*setting }.perform(&plan)
+    };
+    let (fast, mut results) = (at(0.0)?, at(1.0)?);
     let (f2fs, iplfs) = (of(&results, "f2fs-lfs")?, of(&results, "iplfs")?);
+    let calls = |name| Ok::<_, BenchError>(of(&fast, name)?.totals.calls_per_s);
+    let faster_than = |name| Ok::<_, BenchError>(calls("iplfs")? / calls(name)?);
+    let without_gaps = mean_us(of(&fast, "f2fs-lfs")?).0 / mean_us(of(&fast, "iplfs")?).0;
     let comparisons = vec![
         faster("mean read of F2FS as a log over IPLFS", 2.0, mean_us(f2fs).0, mean_us(iplfs).0),
         faster("mean fsync of F2FS as a log over IPLFS", 3.0, mean_us(f2fs).1, mean_us(iplfs).1),
         faster("fsync at 99 %", 5.0, p99_us(f2fs), p99_us(iplfs)),
-        direction(
-            "throughput of IPLFS over F2FS (default, as a log)",
-            "3.73 times",
-            format!(
-                "{} and {} times",
-                rounded(iplfs.totals.calls_per_s / of(&results, "f2fs")?.totals.calls_per_s),
-                rounded(iplfs.totals.calls_per_s / f2fs.totals.calls_per_s)
-            ),
-            iplfs.totals.calls_per_s > f2fs.totals.calls_per_s,
+        within(
+            "throughput of IPLFS over F2FS as a log",
+            "times",
+            3.73,
+            faster_than("f2fs-lfs")?,
+            1.25,
+        ),
+        Comparison::shown(
+            "throughput of IPLFS over F2FS by default",
+            format!("{} times", rounded(faster_than("f2fs")?)),
+        ),
+        Comparison::shown(
+            "mean read of F2FS as a log over IPLFS, as fast as the stacks allow",
+            format!("{} times", rounded(without_gaps)),
         ),
     ];
+    let named = |mut run: RunResult| {
+        run.label = format!("{}, no gaps", run.label);
+        run
+    };
+    results.runs.extend(fast.runs.into_iter().map(named));
     Ok(Reproduction { comparisons, results })
 }
 
@@ -80,7 +95,7 @@ fn faster(what: &str, paper: f64, f2fs: f64, iplfs: f64) -> Comparison {
         what: what.into(),
         paper: format!("{} times", rounded(paper)),
         ours: format!("{} times ({} us over {})", rounded(ratio), rounded(f2fs), rounded(iplfs)),
-        rule: "within a factor of 2".into(),
-        agrees: (paper / 2.0..=paper * 2.0).contains(&ratio),
+        rule: "within a factor of 1.5".into(),
+        agrees: (paper / 1.5..=paper * 1.5).contains(&ratio),
     }
 }

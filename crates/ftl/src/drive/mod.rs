@@ -384,6 +384,13 @@ impl Drive {
         taken
     }
 
+    /// Keeps the controller busy with its map: commands that come meanwhile wait.
+    #[inline]
+    fn occupy_controller(&mut self, cost: MapCost) {
+        let from = self.controller_free.max(self.last_command);
+        self.controller_free = from + self.charge(cost);
+    }
+
     /// Moves blocks over the host link. Like a flash channel, the link is kept as a backlog of
     /// work, here from the time of issue: a read whose data is ready only later does not block it
     /// until then.
@@ -407,7 +414,7 @@ impl Drive {
         let idle_from = self.last_command + self.config.idle_after;
         self.last_command = self.last_command.max(at);
         let cost = self.translation.tick(at);
-        self.counters.map_accesses += u64::from(cost.accesses);
+        self.occupy_controller(cost);
         if at > idle_from {
             self.clean_while_idle(idle_from, at)?;
         }

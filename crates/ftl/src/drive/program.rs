@@ -52,7 +52,7 @@ impl Drive {
     fn map_programmed(&mut self, lpn: Lpn, ppn: Ppn) {
         let Pointed { before, cost, abandoned } = self.translation.point(lpn, Some(ppn));
         debug_assert!(abandoned.is_none(), "a translation page with a mapped entry is needed");
-        self.counters.map_accesses += u64::from(cost.accesses);
+        self.occupy_controller(cost);
         match before {
             Some(before) if self.translation.is_own(lpn) => self.medium.invalidate(before),
             Some(before) => self.invalidate(before),
