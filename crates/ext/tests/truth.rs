@@ -15,54 +15,15 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where something fails")]
 
 use crate::common::TempImage;
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice};
 use dovetail_ext::{Ext, Options};
-use dovetail_time::{Rng, SimTime};
+use dovetail_testkit::{CountingDevice, Requests, assert_near, shuffled};
+use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode, Timestamp};
 
 const MIB: u64 = 1 << 20;
 
-/// Requests to a disk.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    writes: u64,
-    bytes: u64,
-    flushes: u64,
-    reads: u64,
-    read_bytes: u64,
-}
-
-struct Counting {
-    device: MemoryDevice,
-    counts: Counts,
-}
-
-impl BlockDevice for Counting {
-    fn info(&self) -> DeviceInfo {
-        self.device.info()
-    }
-
-    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
-        match &command {
-            Command::Write { range, .. } => {
-                self.counts.writes += 1;
-                self.counts.bytes += range.blocks * 4096;
-            }
-            Command::Read { range, .. } => {
-                self.counts.reads += 1;
-                self.counts.read_bytes += range.blocks * 4096;
-            }
-            Command::Flush => self.counts.flushes += 1,
-            _ => {}
-        }
-        self.device.submit(at, command)
-    }
-}
-
-dovetail_block::performs_at_once!(Counting);
-
 struct Run {
-    fs: Ext<Counting>,
+    fs: Ext<CountingDevice>,
     files: Vec<Ino>,
     blocks: u64,
     fsyncs: u64,
@@ -77,7 +38,7 @@ fn at(tick: u64) -> Caller {
 }
 
 /// A new file of so many bytes, written in order and synced.
-fn written(fs: &mut Ext<Counting>, name: &[u8], bytes: u64) -> Ino {
+fn written(fs: &mut Ext<CountingDevice>, name: &[u8], bytes: u64) -> Ino {
     let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
     let file = fs.create(&at(0), root, name, &node).unwrap().ino;
     let page = vec![1; MIB as usize];
@@ -89,28 +50,18 @@ fn written(fs: &mut Ext<Counting>, name: &[u8], bytes: u64) -> Ino {
 /// A volume with files of so many bytes.
 fn prepared(count: u8, bytes: u64) -> Run {
     let device = TempImage::mke2fs(4 << 30, &["-t", "ext4", "-b", "4096"]).load();
-    let device = Counting { device, counts: Counts::default() };
+    let device = CountingDevice::new(device);
     let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
     let files = (0..count).map(|n| written(&mut fs, &[b'a' + n], bytes)).collect();
     fs.sync().unwrap();
-    fs.device_mut().counts = Counts::default();
+    fs.device_mut().counts = Requests::default();
     Run { fs, files, blocks: bytes / 4096, fsyncs: 0 }
-}
-
-/// All blocks of a file in random order.
-fn shuffled(blocks: u64, seed: u64) -> Vec<u64> {
-    let mut order: Vec<u64> = (0..blocks).collect();
-    let mut rng = Rng::new(seed);
-    for last in (1..order.len()).rev() {
-        order.swap(last, rng.below(last as u64 + 1) as usize);
-    }
-    order
 }
 
 impl Run {
     /// Writes `count` blocks of each file at random, none twice, with an fsync after every tenth;
     /// then a sync. The clock ticks `ticks` times in 1000 fsyncs.
-    fn overwrite(&mut self, count: u64, ticks: u64) -> Counts {
+    fn overwrite(&mut self, count: u64, ticks: u64) -> Requests {
         let orders: Vec<_> =
             (0..self.files.len()).map(|job| shuffled(self.blocks, 1 + job as u64)).collect();
         for n in 0..count as usize {
@@ -126,16 +77,6 @@ impl Run {
         self.fs.sync().unwrap();
         self.fs.device().counts
     }
-}
-
-#[track_caller]
-fn assert_near(what: &str, ours: u64, kernel: u64, percent: f64) {
-    let off = (ours as f64 / kernel as f64 - 1.0) * 100.0;
-    println!("{what}: {ours}, the kernel {kernel}: {off:+.1} %");
-    assert!(
-        off.abs() <= percent,
-        "{what}: {ours}, the kernel {kernel}: {off:+.1} % is more than {percent} %"
-    );
 }
 
 #[test]
@@ -179,7 +120,7 @@ fn a_file_of_which_a_quarter_is_overwritten_stays_in_order() {
     let file = run.files[0];
     let device = run.fs.unmount().unwrap();
     let mut fs = Ext::mount(device, Options::default(), SimTime::ZERO).unwrap();
-    fs.device_mut().counts = Counts::default();
+    fs.device_mut().counts = Requests::default();
     let mut into = vec![0; MIB as usize];
     (0..2048).for_each(|mib| assert_eq!(fs.read(file, mib * MIB, &mut into).unwrap(), into.len()));
     let counts = fs.device().counts;

@@ -8,69 +8,30 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test ends where something fails")]
 
-use dovetail_block::{BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice};
+use dovetail_block::MemoryDevice;
 use dovetail_f2fs::mkfs::{MkfsOptions, mkfs};
 use dovetail_f2fs::{AllocMode, Events, F2fs, IpuPolicy, Mode, Options};
-use dovetail_time::{Rng, SimTime};
+use dovetail_testkit::{CountingDevice, Requests, assert_near, shuffled};
+use dovetail_time::SimTime;
 use dovetail_vfs::{Caller, FileSystem, Ino, NewNode};
 
 const MIB: u64 = 1 << 20;
 
-/// Counts of the requests to a disk.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    writes: u64,
-    bytes: u64,
-    flushes: u64,
-    reads: u64,
-    read_bytes: u64,
-}
-
-struct Counting {
-    device: MemoryDevice,
-    counts: Counts,
-}
-
-impl BlockDevice for Counting {
-    fn info(&self) -> DeviceInfo {
-        self.device.info()
-    }
-
-    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
-        match &command {
-            Command::Write { range, .. } => {
-                self.counts.writes += 1;
-                self.counts.bytes += range.blocks * 4096;
-            }
-            Command::Read { range, .. } => {
-                self.counts.reads += 1;
-                self.counts.read_bytes += range.blocks * 4096;
-            }
-            Command::Flush => self.counts.flushes += 1,
-            _ => {}
-        }
-        self.device.submit(at, command)
-    }
-}
-
-dovetail_block::performs_at_once!(Counting);
-
 struct Run {
-    fs: F2fs<Counting>,
+    fs: F2fs<CountingDevice>,
     file: Ino,
     blocks: u64,
 }
 
 /// A new volume on a disk of so many GiB.
-fn volume(gib: u64, options: Options) -> F2fs<Counting> {
-    let mut device =
-        Counting { device: MemoryDevice::new((gib << 30) / 4096), counts: Counts::default() };
+fn volume(gib: u64, options: Options) -> F2fs<CountingDevice> {
+    let mut device = CountingDevice::new(MemoryDevice::new((gib << 30) / 4096));
     mkfs(&mut device, &MkfsOptions::default()).unwrap();
     F2fs::mount(device, options, SimTime::ZERO).unwrap()
 }
 
 /// A new file of so many bytes, written in order and synced.
-fn written(fs: &mut F2fs<Counting>, name: &[u8], bytes: u64) -> Ino {
+fn written(fs: &mut F2fs<CountingDevice>, name: &[u8], bytes: u64) -> Ino {
     let (root, node) = (fs.root(), NewNode { mode: 0o100_644, rdev: (0, 0) });
     let file = fs.create(&Caller::default(), root, name, &node).unwrap().ino;
     let page = vec![1; MIB as usize];
@@ -84,23 +45,13 @@ fn prepared(options: &str, bytes: u64) -> Run {
     let mut fs = volume(32, Options::parse(options).unwrap());
     let file = written(&mut fs, b"file", bytes);
     fs.sync().unwrap();
-    fs.device_mut().counts = Counts::default();
+    fs.device_mut().counts = Requests::default();
     Run { fs, file, blocks: bytes / 4096 }
-}
-
-/// All blocks of a file in random order.
-fn shuffled(blocks: u64, seed: u64) -> Vec<u64> {
-    let mut order: Vec<u64> = (0..blocks).collect();
-    let mut rng = Rng::new(seed);
-    for last in (1..order.len()).rev() {
-        order.swap(last, rng.below(last as u64 + 1) as usize);
-    }
-    order
 }
 
 impl Run {
     /// Writes `count` blocks at random, none twice, with an fsync after every tenth; then a sync.
-    fn overwrite(&mut self, count: u64) -> Counts {
+    fn overwrite(&mut self, count: u64) -> Requests {
         for (n, block) in shuffled(self.blocks, 1).into_iter().take(count as usize).enumerate() {
             self.fs.write(&Caller::default(), self.file, block * 4096, &[n as u8; 4096]).unwrap();
             if (n + 1) % 10 == 0 {
@@ -110,16 +61,6 @@ impl Run {
         self.fs.sync().unwrap();
         self.fs.device().counts
     }
-}
-
-#[track_caller]
-fn assert_near(what: &str, ours: u64, kernel: u64, percent: f64) {
-    let off = (ours as f64 / kernel as f64 - 1.0) * 100.0;
-    println!("{what}: {ours}, the kernel {kernel}: {off:+.1} %");
-    assert!(
-        off.abs() <= percent,
-        "{what}: {ours}, the kernel {kernel}: {off:+.1} % is more than {percent} %"
-    );
 }
 
 #[test]
@@ -156,7 +97,7 @@ fn a_file_of_which_a_quarter_is_overwritten_lies_in_pieces() {
     assert_near("bytes a request", counts.bytes / counts.writes, 1_073_086_464 / 26_651, 5.0);
     let device = run.fs.unmount().unwrap();
     let mut fs = F2fs::mount(device, Options::default(), SimTime::ZERO).unwrap();
-    fs.device_mut().counts = Counts::default();
+    fs.device_mut().counts = Requests::default();
     let mut into = vec![0; MIB as usize];
     (0..2048)
         .for_each(|mib| assert_eq!(fs.read(run.file, mib * MIB, &mut into).unwrap(), into.len()));
@@ -167,13 +108,13 @@ fn a_file_of_which_a_quarter_is_overwritten_lies_in_pieces() {
 
 /// A disk of 4 GiB, a file of 2 GiB that stays, and eight times four jobs that overwrite their 256
 /// MiB at random, fsync after every tenth write.
-fn cleaned(mode: Mode) -> (Counts, Events) {
+fn cleaned(mode: Mode) -> (Requests, Events) {
     let (alloc, ipu_policy) = (Some(AllocMode::Default), Some(IpuPolicy::FSYNC));
     let mut fs = volume(4, Options { mode, alloc, ipu_policy, ..Options::default() });
     written(&mut fs, b"dummy", 2048 * MIB);
     let files: Vec<Ino> = (0..4).map(|job| written(&mut fs, &[b'a' + job], 256 * MIB)).collect();
     fs.sync().unwrap();
-    fs.device_mut().counts = Counts::default();
+    fs.device_mut().counts = Requests::default();
     let before = fs.events();
     for pass in 1..=8 {
         let orders: Vec<_> =

@@ -19,11 +19,9 @@ mod input;
 mod mounting;
 mod reading;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
-
 use alloc::peak_of;
 use dovetail_block::BlockDevice;
+use dovetail_testkit::campaign;
 use dovetail_time::Rng;
 use images::{SMALL, seeds};
 use input::{Input, Seed};
@@ -34,8 +32,6 @@ static ALLOCATOR: alloc::Counting = alloc::Counting;
 
 /// Inputs of the normal run; `DOVETAIL_FUZZ` asks for another number.
 const INPUTS: u64 = 3000;
-/// Inputs that may fail before the run ends.
-const MAX_FAILED: usize = 20;
 
 /// Does everything with an input; returns what the check said of it at first.
 fn use_input(input: &mut Input<'_>, rng: &mut Rng) -> Verdict {
@@ -79,37 +75,5 @@ fn damaged_images_never_panic_hang_or_take_memory() {
         let verdict = checked(sound.rewound());
         assert!(!matches!(verdict, Verdict::Damaged(_)), "{}, changed: {verdict:?}", seed.name);
     }
-    let variable = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (first, count) = (variable("DOVETAIL_SEED"), variable("DOVETAIL_FUZZ"));
-    let count = count.unwrap_or(if first.is_some() { 1 } else { INPUTS });
-    let numbers = first.unwrap_or(0)..first.unwrap_or(0) + count;
-    let (start, mut said, mut clean) = (Instant::now(), Duration::ZERO, 0_u64);
-    let mut slowest = (Duration::ZERO, 0);
-    let mut failed = Vec::new();
-    for number in numbers.clone() {
-        let began = Instant::now();
-        match catch_unwind(AssertUnwindSafe(|| run(&seeds, number))) {
-            Ok(was_clean) => clean += u64::from(was_clean),
-            Err(_) => {
-                println!("DOVETAIL_SEED={number} cargo test -p dovetail-f2fs --test fuzz");
-                failed.push(number);
-            }
-        }
-        if failed.len() == MAX_FAILED {
-            break;
-        }
-        slowest = slowest.max((began.elapsed(), number));
-        let passed = start.elapsed();
-        if passed >= said + Duration::from_secs(60) {
-            said = passed;
-            let done = number + 1 - numbers.start;
-            println!("{done} inputs, {:.0} a second", done as f64 / passed.as_secs_f64());
-        }
-    }
-    assert!(failed.is_empty(), "these inputs failed: {failed:?}");
-    let rate = count as f64 / start.elapsed().as_secs_f64();
-    println!(
-        "{count} inputs, {rate:.0} a second; {clean} without an error; the slowest ({:?}): {}",
-        slowest.0, slowest.1
-    );
+    campaign("dovetail-f2fs", INPUTS, |number| run(&seeds, number));
 }

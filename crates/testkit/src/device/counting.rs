@@ -1,0 +1,60 @@
+//! A device that counts the requests to it.
+
+use dovetail_block::{
+    BlockDevice, Command, Completion, DeviceError, DeviceInfo, MemoryDevice, performs_at_once,
+};
+use dovetail_time::SimTime;
+
+/// Counts of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Write requests.
+    pub writes: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Read requests.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+}
+
+/// A device in memory with counts of what came.
+#[derive(Debug)]
+pub struct CountingDevice {
+    device: MemoryDevice,
+    /// The counts since they were last set to zero.
+    pub counts: Requests,
+}
+
+impl CountingDevice {
+    /// Nothing has come yet.
+    pub fn new(device: MemoryDevice) -> Self {
+        Self { device, counts: Requests::default() }
+    }
+}
+
+impl BlockDevice for CountingDevice {
+    fn info(&self) -> DeviceInfo {
+        self.device.info()
+    }
+
+    fn submit(&mut self, at: SimTime, command: Command<'_>) -> Result<Completion, DeviceError> {
+        match &command {
+            Command::Write { range, .. } => {
+                self.counts.writes += 1;
+                self.counts.bytes += range.blocks * 4096;
+            }
+            Command::Read { range, .. } => {
+                self.counts.reads += 1;
+                self.counts.read_bytes += range.blocks * 4096;
+            }
+            Command::Flush => self.counts.flushes += 1,
+            _ => {}
+        }
+        self.device.submit(at, command)
+    }
+}
+
+performs_at_once!(CountingDevice);
