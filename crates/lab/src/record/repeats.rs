@@ -39,12 +39,11 @@ impl Repeats {
 
     /// Blocks that were read and written.
     fn both(&self) -> u64 {
-        let of_chunk = |(at, read): (&u64, &Box<[u8; CHUNK as usize]>)| {
-            let written = self.written.get(at)?;
-            let both = read.iter().zip(written.iter()).filter(|(a, b)| **a > 0 && **b > 0);
-            Some(both.count() as u64)
+        let both = |read: &[u8], written: &[u8]| {
+            read.iter().zip(written).filter(|(read, written)| **read > 0 && **written > 0).count()
         };
-        self.read.iter().filter_map(of_chunk).sum()
+        let pairs = self.read.iter().filter_map(|(at, read)| Some((read, self.written.get(at)?)));
+        pairs.map(|(read, written)| both(&read[..], &written[..]) as u64).sum()
     }
 }
 
