@@ -227,7 +227,7 @@ fn percent(ratio: Option<f64>, digits: usize) -> Option<String> {
 }
 
 fn split(cache: &MapCacheResult) -> Option<String> {
-    let is_split = cache.policy == "split";
+    let is_split = ["split", "split-bounded"].contains(&cache.policy.as_str());
     is_split.then(|| format!("{}, {}", format_count(cache.write_part), format_count(cache.maht)))
 }
 

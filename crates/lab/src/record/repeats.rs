@@ -9,12 +9,12 @@ use crate::results::{RepeatResult, RepeatsResult};
 
 /// Accesses of a block beyond which it counts as accessed multiple times (the split cache's paper,
 /// section III).
-const MULTIPLE: u8 = 2;
+const MULTIPLE: u16 = 2;
 /// Blocks whose counts lie together.
 const CHUNK: u64 = 4096;
 
-/// Counts of some blocks, up to 255 each.
-type Counts = BTreeMap<u64, Box<[u8; CHUNK as usize]>>;
+/// Counts of some blocks, up to 65,535 each.
+type Counts = BTreeMap<u64, Box<[u16; CHUNK as usize]>>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
@@ -39,12 +39,11 @@ impl Repeats {
 
     /// Blocks that were read and written.
     fn both(&self) -> u64 {
-        let of_chunk = |(at, read): (&u64, &Box<[u8; CHUNK as usize]>)| {
-            let written = self.written.get(at)?;
-            let both = read.iter().zip(written.iter()).filter(|(a, b)| **a > 0 && **b > 0);
-            Some(both.count() as u64)
+        let both = |read: &[u16], written: &[u16]| {
+            read.iter().zip(written).filter(|(read, written)| **read > 0 && **written > 0).count()
         };
-        self.read.iter().filter_map(of_chunk).sum()
+        let pairs = self.read.iter().filter_map(|(at, read)| Some((read, self.written.get(at)?)));
+        pairs.map(|(read, written)| both(&read[..], &written[..]) as u64).sum()
     }
 }
 
@@ -64,6 +63,10 @@ fn of(counts: &Counts) -> RepeatResult {
     RepeatResult {
         blocks: all().filter(|count| **count > 0).count() as u64,
         multiple: all().filter(|count| **count > MULTIPLE).count() as u64,
+        multiple_accesses: all()
+            .filter(|count| **count > MULTIPLE)
+            .map(|count| u64::from(*count))
+            .sum(),
     }
 }
 
@@ -78,7 +81,7 @@ mod tests {
         for (start, blocks) in [(4000, 200), (4090, 10), (4095, 2), (0, 1)] {
             add(&mut counts, BlockRange::new(Lba(start), blocks));
         }
-        assert_eq!(of(&counts), RepeatResult { blocks: 201, multiple: 2 });
+        assert_eq!(of(&counts), RepeatResult { blocks: 201, multiple: 2, multiple_accesses: 6 });
     }
 
     #[test]

@@ -53,6 +53,9 @@ pub struct RepeatResult {
     pub blocks: u64,
     /// More than two times.
     pub multiple: u64,
+    /// Accesses of those.
+    #[serde(default)]
+    pub multiple_accesses: u64,
 }
 
 /// Remap commands that reached the drive.
