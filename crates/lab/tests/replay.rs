@@ -68,7 +68,8 @@ const TRACES: [Counted; 8] = [
 
 #[test]
 fn the_example_replays_with_the_counts_of_its_recording() {
-    let result = run(&job(&example(), "femu-32g", &Overrides::default()));
+    let with_buffer = Overrides { buffer: Some(8 << 20), ..Overrides::default() };
+    let result = run(&job(&example(), "femu-32g", &with_buffer));
     check_counts(&TRACES[0], &result);
     assert!(
         result.totals.device_waf.is_some_and(|waf| (1.0..1.01).contains(&waf)),
