@@ -54,8 +54,9 @@ fn perform(file: &Path, way: Way) -> Result<(Report, (u64, u64)), Failure> {
         Some(pointers) => rename(pointers, way).map_err(|error| failed(file, error)),
         None => Err(failed(file, "pointers of its file system cannot be rewritten")),
     };
-    fs.unmount().map_err(|error| failed(file, error))?;
-    told
+    let unmounted = fs.unmount().map_err(|error| failed(file, error));
+    let told = told?;
+    unmounted.map(|()| told)
 }
 
 fn failed(file: &Path, error: impl Display) -> Failure {

@@ -155,9 +155,10 @@ impl Cleaner {
     /// at number `now`.
     pub(crate) fn start(&mut self, lines: &Lines, now: Seq, choice: Choice) -> Option<Victim> {
         debug_assert!(self.run.is_none(), "a run must end before the next one begins");
+        let chosen = self.choose(lines, now, choice)?;
         let (line, cause) = match self.worn_apart(lines) {
             Some(line) => (line, Cause::Wear),
-            None => (self.choose(lines, now, choice)?, Cause::Gc),
+            None => (chosen, Cause::Gc),
         };
         debug_assert_eq!(lines.state(line), LineState::Closed, "a policy chose {line:?}");
         self.credit = 0;
@@ -222,17 +223,29 @@ impl Cleaner {
     /// it.
     #[inline]
     pub(crate) fn next_step(&mut self, lines: &Lines) -> CleaningStep {
-        let Some(run) = &mut self.run else { return CleaningStep::Idle };
+        let next = self.next_page(lines);
+        let Some(CleaningRun { line, kept, cause, .. }) = self.run else {
+            return CleaningStep::Idle;
+        };
+        if let Some(ppn) = next {
+            return CleaningStep::Move(ppn, cause);
+        }
+        self.run = None;
+        CleaningStep::Emptied { line, kept }
+    }
+
+    /// The next valid page of the run.
+    #[inline]
+    pub(crate) fn next_page(&mut self, lines: &Lines) -> Option<Ppn> {
+        let run = self.run.as_mut()?;
         while run.next < lines.pages_per_line() {
             let ppn = lines.page(run.line, run.next);
             if lines.is_valid(ppn) {
-                return CleaningStep::Move(ppn, run.cause);
+                return Some(ppn);
             }
             run.next += 1;
         }
-        let CleaningRun { line, kept, .. } = *run;
-        self.run = None;
-        CleaningStep::Emptied { line, kept }
+        None
     }
 
     /// Valid pages of the run from the page that was named last on, at most `most`.

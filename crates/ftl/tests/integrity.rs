@@ -46,7 +46,7 @@ fn config(rng: &mut Rng) -> DriveConfig {
         page_bytes: pick(rng, &[4096, 8192, 16384]),
     };
     let share = 0.3 + 0.25 * rng.below(100) as f64 / 100.0;
-    DriveConfig {
+    let plain = DriveConfig {
         pages_per_bitmap: Some(geometry.pages().div_ceil(pick(rng, &[1, 2, 6]))),
         scheme: &mapping::SCHEMES[rng.below(mapping::SCHEMES.len() as u64) as usize],
         policy: &victim::POLICIES[rng.below(victim::POLICIES.len() as u64) as usize],
@@ -59,7 +59,11 @@ fn config(rng: &mut Rng) -> DriveConfig {
         command: SimSpan::from_us(5),
         seed: rng.next_u64(),
         ..DriveConfig::plain(geometry, (geometry.raw_bytes() as f64 / 4096.0 * share) as u64)
-    }
+    };
+    // by the seed's bits: another draw would give all seeds another meaning
+    let least_garbage = if plain.seed.is_multiple_of(2) { 0 } else { geometry.pages_per_block / 2 };
+    let command_serial = SimSpan::from_us(plain.seed / 2 % 3);
+    DriveConfig { least_garbage, command_serial, ..plain }
 }
 
 /// Kind of the drives of a run.

@@ -83,21 +83,25 @@ pub(crate) struct Fall {
 
 /// Finds the fall of a run of `seconds` to less than half of its bandwidth, in `windows` equal
 /// windows of time; the first one is left out, since it fills caches. The trough is the least of
-/// `parts` parts of the time that is left. `None` if it never falls.
-pub(crate) fn fall(run: &RunResult, seconds: f64, windows: u32, parts: u32) -> Option<Fall> {
+/// `parts` parts of the time that is left. A run that never falls is after it as it was before.
+pub(crate) fn fall(run: &RunResult, seconds: f64, windows: u32, parts: u32) -> Fall {
     let end = |window: u32| seconds / f64::from(windows) * f64::from(window);
     let rate = |window: u32| bandwidth_in(run, end(window), end(window + 1));
     let start = bandwidth_in(run, end(1), end(3));
-    let low = (3..windows).find(|&window| rate(window) < start / 2.0)?;
+    let Some(low) = (3..windows).find(|&window| rate(window) < start / 2.0) else {
+        let mean = bandwidth_in(run, end(1), seconds);
+        let onset_bytes = written_by(run, seconds);
+        return Fall { before: mean, onset_bytes, trough: mean, after: mean };
+    };
     let part = |n: u32| end(low) + (seconds - end(low)) * f64::from(n) / f64::from(parts);
     let trough = (0..parts).map(|n| bandwidth_in(run, part(n), part(n + 1)));
     let trough = trough.fold(f64::INFINITY, f64::min);
-    Some(Fall {
+    Fall {
         before: bandwidth_in(run, end(1), end(low.saturating_sub(1).max(2))),
         onset_bytes: written_by(run, end(low)),
         trough,
         after: bandwidth_in(run, end(low), seconds),
-    })
+    }
 }
 
 /// The file system's write amplification between two such points.
@@ -151,11 +155,12 @@ mod tests {
             Some(*sum)
         });
         run.series.written_bytes = sum.collect();
-        let fall = fall(&run, 10.0, 10, 2).unwrap();
+        let fall = fall(&run, 10.0, 10, 2);
         let found = (fall.before, fall.onset_bytes, fall.trough, fall.after);
         assert_eq!(found, (10.0, 59e6, 1.5, 2.5));
         run.series.written_bytes = (1..=10).map(|n| n * 1_000_000).collect();
-        assert_eq!(super::fall(&run, 10.0, 10, 2), None);
+        let steady = super::fall(&run, 10.0, 10, 2);
+        assert_eq!((steady.before, steady.trough, steady.after), (1.0, 1.0, 1.0));
     }
 
     /// Both ends may lie in one interval.

@@ -16,6 +16,9 @@ use super::{Setting, stacks};
 /// The paper's drive (section 6).
 pub(crate) const DRIVE: &str = "openssd-230g";
 
+/// Share of Filebench's file set that is there at a time (its default, prealloc=80).
+pub(crate) const THERE: f64 = 0.8;
+
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 
 /// Built-in stacks on a partition of the paper's drive; IPLFS has as much room and all its
@@ -34,7 +37,6 @@ pub(crate) fn file_server(
     seconds: f64,
 ) -> Result<Source, BenchError> {
     const FILE: f64 = 2_097_152.0;
-    const THERE: f64 = 0.8;
     /// Files for each thread at least: with fewer one may find none that it can create, or delete.
     const FILES_A_THREAD: f64 = 40.0;
     const THREADS: f64 = 50.0;

@@ -31,7 +31,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         setting.perform(&Plan { source: &source, fill: None, stacks, final_sync: false })?;
     let seconds = SECONDS * scale;
     let (iplfs, f2fs) = (of(&results, "iplfs")?, of(&results, "f2fs-lfs")?);
-    let fall = fall_of(f2fs, seconds)?;
+    let fall = fall_of(f2fs, seconds);
     let start = bandwidth_in(iplfs, seconds * 0.05, seconds * 0.25);
     let end = bandwidth_in(iplfs, seconds * 0.95, seconds);
     let cleaned = iplfs.totals.drive.gc_runs;

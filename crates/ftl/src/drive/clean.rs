@@ -64,10 +64,13 @@ impl Drive {
             return Ok(());
         }
         self.cleaner.earn();
-        while self.cleaner.spend(self.medium.lines(), self.pages_in_step()) {
+        loop {
+            let pages = self.pages_in_step();
+            if !self.cleaner.spend(self.medium.lines(), pages) {
+                return Ok(());
+            }
             self.clean_step(at)?;
         }
-        Ok(())
     }
 
     /// Cleans from `from` on until enough lines are free or the next command comes at `until`.
@@ -86,7 +89,8 @@ impl Drive {
             if now >= until {
                 return Ok(());
             }
-            for _ in 0..self.geometry().units().div_ceil(self.pages_in_step()) {
+            self.at_work = now;
+            for _ in 0..self.geometry().units().div_ceil(self.most_pages_in_step()) {
                 self.clean_step(now)?;
             }
         }
@@ -115,10 +119,19 @@ impl Drive {
         true
     }
 
-    /// Pages that a step of cleaning moves, where there are as many.
-    fn pages_in_step(&self) -> u32 {
+    /// Pages that a step of cleaning moves at most.
+    fn most_pages_in_step(&self) -> u32 {
         let geometry = self.geometry();
         if geometry.planes_per_die == 1 { 1 } else { geometry.units() }
+    }
+
+    /// Pages that the next step moves, where the line has as many.
+    fn pages_in_step(&mut self) -> u32 {
+        if self.most_pages_in_step() == 1 {
+            return 1;
+        }
+        let next = self.cleaner.next_page(self.medium.lines());
+        next.map_or(1, |ppn| self.medium.pages_left_in_row(self.frontier_for(ppn)))
     }
 
     /// Moves the next valid pages of the current run, or ends the run.
@@ -127,7 +140,7 @@ impl Drive {
             CleaningStep::Idle => Ok(()),
             CleaningStep::Move(ppn, cause) => {
                 self.expect_moves();
-                if self.pages_in_step() > 1 {
+                if self.most_pages_in_step() > 1 {
                     return self.move_row(at, ppn, cause);
                 }
                 self.move_page(at, ppn, cause)?;

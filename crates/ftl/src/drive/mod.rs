@@ -69,6 +69,8 @@ pub struct Drive {
     link_backlog_until: SimTime,
     /// The controller can take the next command.
     controller_free: SimTime,
+    /// Time of the work that is being done: of a command, or of a step of cleaning in an idle time.
+    at_work: SimTime,
     counters: Counters,
 }
 
@@ -127,6 +129,7 @@ impl Drive {
             last_command: SimTime::ZERO,
             link_backlog_until: SimTime::ZERO,
             controller_free: SimTime::ZERO,
+            at_work: SimTime::ZERO,
             counters: Counters::default(),
             medium,
             config,
@@ -387,7 +390,7 @@ impl Drive {
     /// Keeps the controller busy with its map: commands that come meanwhile wait.
     #[inline]
     fn occupy_controller(&mut self, cost: MapCost) {
-        let from = self.controller_free.max(self.last_command);
+        let from = self.controller_free.max(self.at_work);
         self.controller_free = from + self.charge(cost);
     }
 
@@ -413,11 +416,12 @@ impl Drive {
     fn keep_house(&mut self, at: SimTime) -> Result<(), DeviceError> {
         let idle_from = self.last_command + self.config.idle_after;
         self.last_command = self.last_command.max(at);
-        let cost = self.translation.tick(at);
-        self.occupy_controller(cost);
         if at > idle_from {
             self.clean_while_idle(idle_from, at)?;
         }
+        self.at_work = at;
+        let cost = self.translation.tick(at);
+        self.occupy_controller(cost);
         self.settle_between_commands(at)?;
         self.erase_what_is_ready(at)
     }

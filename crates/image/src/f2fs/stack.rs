@@ -15,11 +15,8 @@ use crate::stack::{Device, InStacks, Mounted, Setup, SetupError, table};
 /// Linux: `dirty_background_ratio`. Writers themselves write back from a quarter of the cache on.
 const DIRTY_BACKGROUND_PERCENT: u64 = 10;
 
-/// Dirty nodes at which the kernel (6.1) writes a checkpoint, whatever the volume's size.
-const FULL_DIRTY_NODES: f64 = 4096.0;
-
-/// As many of them as there are at the smallest scale: a checkpoint's own blocks stay few beside
-/// the nodes.
+/// Dirty nodes at which a checkpoint is written, at the smallest scale: its own blocks stay few
+/// beside the nodes.
 const FEWEST_DIRTY_NODES: f64 = 64.0;
 
 /// Up to this size the kernel (6.1) treats a volume as small: it overwrites in place.
@@ -81,9 +78,9 @@ fn mount(setup: &Setup<'_>, device: impl Scheduler + 'static) -> Mounted {
     // full size
     let small_volume = Some(full_bytes <= SMALL_VOLUME);
     let physical_pointers = setup.device_addresses;
-    let max_dirty_nodes = (FULL_DIRTY_NODES * setup.scale.value()).max(FEWEST_DIRTY_NODES) as usize;
-    let options =
-        Options { small_volume, physical_pointers, max_dirty_nodes, ..mount_options(setup)? };
+    let mut options = Options { small_volume, physical_pointers, ..mount_options(setup)? };
+    let dirty_nodes = options.max_dirty_nodes as f64 * setup.scale.value();
+    options.max_dirty_nodes = dirty_nodes.max(FEWEST_DIRTY_NODES) as usize;
     Ok(Box::new(F2fs::mount(device, options, SimTime::ZERO).map_err(SetupError::volume)?))
 }
 

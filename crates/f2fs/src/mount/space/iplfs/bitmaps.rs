@@ -17,7 +17,7 @@ pub(super) const SECTION: u64 = IPLFS_SECTION as u64 * BLOCKS_IN_SEGMENT as u64;
 const WORDS: usize = (SECTION / 64) as usize;
 /// Words that take memory together.
 const CHUNK: usize = 64;
-/// Extents that are looked for at a time: as many as a checkpoint's interval takes at the usual pace.
+/// Extents that are looked for at a time: at the usual pace enough for three seconds.
 const RANKED: usize = 1024;
 
 /// One section's bitmap, least significant bit first.
@@ -128,6 +128,9 @@ impl Bitmap {
             at += run;
         }
         self.set -= blocks as u32;
+        if self.first == bit / 64 && self.word(self.first) == 0 {
+            self.first = (self.first..WORDS).find(|&at| self.word(at) != 0).unwrap_or(WORDS);
+        }
     }
 }
 
@@ -238,6 +241,9 @@ impl DiscardBitmaps {
     /// Takes out up to `count` extents, the longest first (as Linux issues discards): short ones
     /// would hold up those that give the drive most.
     pub(super) fn take(&mut self, count: usize) -> Vec<Extent> {
+        if count == usize::MAX {
+            return self.take_all();
+        }
         if self.longest.len() < count {
             self.rank(count);
         }
@@ -245,6 +251,13 @@ impl DiscardBitmaps {
         let taken: Vec<Extent> = self.longest.drain(left..).rev().collect();
         taken.iter().for_each(|extent| self.remove(*extent));
         taken
+    }
+
+    fn take_all(&mut self) -> Vec<Extent> {
+        let mut all = self.extents();
+        all.sort_unstable_by_key(|extent| (Reverse(extent.blocks), extent.start));
+        *self = Self::default();
+        all
     }
 
     /// Finds the longest extents, at least `count` of them where there are as many.
