@@ -207,15 +207,18 @@ impl Run {
         Ok(())
     }
 
-    /// The blocks of the file's present level; then the level above, or the next file. The tree is
-    /// looked at again for each level: runs that were cut may have taken blocks of pointers.
+    /// The blocks of the file's next level, or the next file. The tree is looked at again for each
+    /// level, and once more after the last: runs that were cut may have taken blocks of pointers.
     fn take_level(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
         let ino = self.files[self.next];
         if self.wave == 0 {
             self.begin_file(fs, ino);
         }
         let blocks = blocks_of(fs, ino)?;
-        let top = blocks.iter().map(|block| block.level).max().unwrap_or(0);
+        if blocks.iter().all(|block| block.level < self.wave) {
+            (self.wave, self.next) = (0, self.next + 1);
+            return Ok(());
+        }
         for block in blocks.iter().filter(|block| block.level == self.wave) {
             let wanted = block.pointers.iter().filter(|pointer| self.is_wanted(pointer));
             let targets: Vec<Target> = wanted.map(|pointer| target(ino, block, pointer)).collect();
@@ -224,8 +227,7 @@ impl Run {
         if self.blocks.iter().flatten().any(|target| target.is_metadata) {
             fs.settle_metadata()?;
         }
-        (self.wave, self.next) =
-            if self.wave < top { (self.wave + 1, self.next) } else { (0, self.next + 1) };
+        self.wave += 1;
         Ok(())
     }
 
