@@ -5,10 +5,10 @@ use std::sync::Arc;
 use dovetail_block::{BLOCK_SIZE, BlockBytes, Content};
 use dovetail_devirt::{Hot, Run, Selection, Way};
 use dovetail_testkit::Model;
-use dovetail_testkit::crash::{Clock, History, Promise, adopt_root, changes};
+use dovetail_testkit::crash::{Clock, History, Promise, adopt_root, changes, punches_beyond_end};
 use dovetail_testkit::exercise::{Op, Path, Step, Subject, Target};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Caller, Error, Fallocate, FileSystem, Moment, Simulated};
+use dovetail_vfs::{Caller, Error, FileSystem, Moment, Simulated};
 
 use crate::language::{Action, show};
 use crate::rig::Rig;
@@ -275,17 +275,4 @@ impl Player {
 
 fn said(error: Option<Error>) -> String {
     error.map_or("done".into(), |error| error.to_string())
-}
-
-/// It changes nothing; what it does to times differs between file systems.
-fn punches_beyond_end(op: &Op, model: &mut Model) -> bool {
-    let Op::Fallocate { target: Target::Path(path), how: Fallocate::PunchHole, offset, .. } = op
-    else {
-        return matches!(op, Op::Fallocate { how: Fallocate::PunchHole, .. });
-    };
-    let found = path
-        .iter()
-        .try_fold(model.root(), |dir, name| Ok::<_, Error>(model.lookup(dir, name)?.ino));
-    let size = found.and_then(|ino| model.getattr(ino)).map(|attr| attr.size);
-    size.is_ok_and(|size| *offset >= size)
 }

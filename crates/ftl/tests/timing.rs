@@ -116,3 +116,25 @@ fn the_update_of_the_map_keeps_the_controller_busy() {
     assert!(one.since(none) >= access, "{none} {one}");
     assert!(eight.since(none) >= access * 8, "{none} {eight}");
 }
+
+/// Cleaning in an idle time keeps the controller busy then, not when the next command comes.
+#[test]
+fn a_command_after_an_idle_time_does_not_wait_for_the_map_updates_in_it() {
+    let map_access = SimSpan::from_us(20);
+    let slow_map = DriveConfig { map_access, background_lines: 20, ..with_planes(4) };
+    let mut drive = Drive::new(slow_map).unwrap();
+    let mut now = SimTime::ZERO;
+    let mut rng = Rng::new(1);
+    for _ in 0..6000 {
+        now = write(&mut drive, now, rng.below(3000), 1);
+    }
+    let moved = drive.counters().programs[Cause::Gc as usize];
+    let later = now + SimSpan::from_ms(20_000);
+    let unmapped = Command::Discard { ranges: &[BlockRange::new(Lba(0), 1500).into()] };
+    now = drive.submit(later, unmapped).unwrap().done;
+    let later = now + SimSpan::from_ms(20_000);
+    let read = Command::Read { range: BlockRange::new(Lba(2999), 1), into: None };
+    let done = drive.submit(later, read).unwrap().done;
+    assert!(drive.counters().programs[Cause::Gc as usize] > moved, "it cleans meanwhile");
+    assert!(done.since(later) < SimSpan::from_us(300), "{later} {done}");
+}

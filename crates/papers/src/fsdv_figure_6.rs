@@ -34,7 +34,7 @@ fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
         "F1, F2, F3, F4: the time grows with the volume's size",
         "increases with larger file size and larger file system size",
         listed(&of_4) + " s",
-        of_4.is_sorted(),
+        of_4.is_sorted_by(|one, next| one < next),
     ));
     comparisons.push(shares(&measured));
     comparisons.push(Comparison::shown(

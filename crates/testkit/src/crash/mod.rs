@@ -299,7 +299,9 @@ impl Operations {
     }
 }
 
-fn punches_beyond_end(op: &Op, model: &mut impl FileSystem) -> bool {
+/// Is true for a hole punched beyond a file's end: it changes nothing, and its effect on times
+/// differs between file systems. A file that is not there, or has no path, counts too.
+pub fn punches_beyond_end(op: &Op, model: &mut impl FileSystem) -> bool {
     let Op::Fallocate { target, how: Fallocate::PunchHole, offset, .. } = op else { return false };
     let Target::Path(path) = target else { return true };
     let size =
