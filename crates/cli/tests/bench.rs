@@ -397,7 +397,7 @@ fn a_file_level_trace_is_a_workload() {
 fn sensitivity_is_for_figures_that_have_one() {
     let folder = folder();
     let output = command(folder.path(), "reproduce rmipu-metadata --sensitivity").output().unwrap();
-    assert_refused(&output, 2, "--sensitivity is for rmipu-figure-3");
+    assert_refused(&output, 2, "--sensitivity is for rmipu-figure-1, rmipu-figure-3");
 }
 
 #[test]
