@@ -48,8 +48,8 @@ fn by_use(counts: [u64; MapUse::ALL.len()]) -> ByUse {
 /// The mean service time of a page read or written: every flash operation adds to it, as in
 /// FlashSim's `calculate_delay_flash`, and no request waits for another, without parallelism, and
 /// with a map that is on flash as a whole from the start. (FlashSim's response times also have the
-/// queue before the drive.) What cleaning and the drive's records cost counts for the writes; trims, which it does not have,
-/// count for nothing.
+/// queue before the drive.) What cleaning and the drive's records cost counts for the writes; trims,
+/// which it does not have, count for nothing.
 fn summed(config: &DriveConfig, counted: &Counters) -> ReadAndWrite {
     let timing = config.nand.timing;
     let us = |span: SimSpan| span.as_ns() as f64 / 1e3;

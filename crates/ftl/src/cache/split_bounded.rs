@@ -2,8 +2,8 @@
 //!
 //! In the split cache as published reads take the write part down to MAHT. On a file system that
 //! writes nothing twice MAHT is 0, and each dirty entry goes alone: a translation page is written
-//! for each block. Entries that wait longer are written together. So the write part has a floor, and
-//! two ghost lists say what it should be, as in ARC:
+//! for each block. Entries that wait longer are written together. So the write part has a floor,
+//! and two ghost lists say what it should be, as in ARC:
 //!
 //! - A read misses an entry that the read part has given up lately: with a larger read part a
 //!   translation page need not have been read. The floor falls by one.
@@ -11,7 +11,8 @@
 //!   times would have done, which is a page read and a page written. The floor rises by two.
 //!
 //! "Lately" is within as many evictions of that part as a ghost list has places. The lists take
-//! their bytes from the entries. Operations of flash count alike: a cache does not know their times.
+//! their bytes from the entries. Operations of flash count alike: a cache does not know their
+//! times.
 
 use std::collections::VecDeque;
 use std::hash::Hash;
