@@ -179,6 +179,7 @@ fn fio_verify(tools: &Tools) -> Result<String, String> {
         "--verify=crc32c",
         "--do_verify=1",
         "--verify_fatal=1",
+        "--verify_state_save=0",
         "--group_reporting",
         "--directory",
     ]);
