@@ -225,7 +225,7 @@ mod tests {
         words.filter(|word| word.contains('.')).map(str::to_string).collect()
     }
 
-    /// What a paper reports must not be put into the drives and stacks that are compared with it.
+    /// Results of a paper must not be put into the drives and stacks that are compared with it.
     #[test]
     fn no_compared_result_is_an_input() {
         let reduced = load("reduced").unwrap();

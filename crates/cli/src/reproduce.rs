@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     finish(arguments, &all, &failures)
 }
 
-/// How many of a figure's statements differ from the paper's, if any.
+/// The number of a figure's statements that differ from the paper's, if any, in a sentence.
 fn differing(figure: &Figure, reproduction: &Reproduction) -> Option<String> {
     let verdicts = reproduction.comparisons.iter().map(dovetail_papers::Comparison::verdict);
     let differing = verdicts.filter(|verdict| *verdict == Verdict::Differs).count();

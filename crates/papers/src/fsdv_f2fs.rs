@@ -22,8 +22,8 @@ pub(crate) const FIGURE: Figure = Figure {
     sensitivity: None,
 };
 
-/// What the drive has besides the volume's bytes shrinks with the scale, and the parts of a volume
-/// of F2FS that are not data do not.
+/// Spare room of the drive shrinks with the scale, and the parts of an F2FS volume that are not
+/// data do not.
 const LEAST_SCALE: f64 = 1.0 / 8.0;
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {

@@ -1,7 +1,7 @@
 //! Latencies of cache policies over the load: a trace replayed open loop on a drive that does one
 //! request after another, as FlashSim's queue does.
 //!
-//! What a policy does follows from the order of the requests alone. So each trace is replayed once
+//! The choices of a policy follow from the order of the requests alone. So each trace is replayed once
 //! with each policy, one request at a time, and the waiting at any load is arithmetic (Lindley's
 //! recursion over service times and gaps between arrivals).
 
@@ -26,7 +26,7 @@ struct Arrival {
     range: BlockRange,
 }
 
-/// What a workload asks of its drive. Discards are left out: FlashSim has none.
+/// Requests of a workload to its drive. Discards are left out: FlashSim has none.
 pub(crate) struct Trace {
     arrivals: Vec<Arrival>,
     /// Those before are the making of the volume and of its files.

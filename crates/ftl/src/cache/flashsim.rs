@@ -14,10 +14,9 @@
 
 use std::collections::BTreeSet;
 
+use super::single::SingleEntries;
 use super::table::Table;
-use super::{
-    Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage,
-};
+use super::{CacheConfig, CacheStep, Entry, Policy};
 
 pub(super) const POLICY: Policy = Policy {
     name: "dftl-flashsim",
@@ -93,17 +92,6 @@ impl Aged {
         self.parts[usize::from(part)].first().copied()
     }
 
-    fn hit(&mut self, slot: u32) {
-        let (part, age) = (self.table.tag(slot), self.ranks[slot as usize].age + 1);
-        self.leave(slot);
-        self.give_age(slot, age);
-        let overtaken = self.smallest(REAL).filter(|(rank, _)| part == GHOST && rank.age <= age);
-        let Some((_, other)) = overtaken else { return self.enter(slot, part) };
-        self.leave(other);
-        self.enter(other, GHOST);
-        self.enter(slot, REAL);
-    }
-
     fn drop_ghost(&mut self, steps: &mut Vec<CacheStep>) {
         let Some((_, victim)) = self.smallest(GHOST) else { return };
         if self.table.is_dirty(victim) {
@@ -119,6 +107,27 @@ impl Aged {
         let Some((_, coldest)) = self.smallest(REAL) else { return };
         self.leave(coldest);
         self.enter(coldest, GHOST);
+    }
+}
+
+impl SingleEntries for Aged {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+
+    fn table_mut(&mut self) -> &mut Table {
+        &mut self.table
+    }
+
+    fn hit(&mut self, slot: u32) {
+        let (part, age) = (self.table.tag(slot), self.ranks[slot as usize].age + 1);
+        self.leave(slot);
+        self.give_age(slot, age);
+        let overtaken = self.smallest(REAL).filter(|(rank, _)| part == GHOST && rank.age <= age);
+        let Some((_, other)) = overtaken else { return self.enter(slot, part) };
+        self.leave(other);
+        self.enter(other, GHOST);
+        self.enter(slot, REAL);
     }
 
     fn admit(&mut self, entry: Entry, steps: &mut Vec<CacheStep>) -> u32 {
@@ -136,53 +145,11 @@ impl Aged {
     }
 }
 
-impl Cache for Aged {
-    fn access(
-        &mut self,
-        entry: Entry,
-        access: Access,
-        _: u32,
-        _: &dyn Shape,
-        steps: &mut Vec<CacheStep>,
-    ) -> bool {
-        let found = self.table.find(entry);
-        let slot = match found {
-            Some(slot) => {
-                self.hit(slot);
-                slot
-            }
-            None => self.admit(entry, steps),
-        };
-        if access.is_change() {
-            self.table.set_dirty(slot);
-        }
-        found.is_some()
-    }
-
-    fn moved(&mut self, entry: Entry) -> bool {
-        let found = self.table.find(entry);
-        found.into_iter().for_each(|slot| self.table.set_dirty(slot));
-        found.is_some()
-    }
-
-    fn written(&mut self, page: TranslationPage) {
-        self.table.clean_page(page);
-    }
-
-    fn is_dirty(&self, entry: Entry) -> bool {
-        self.table.is_dirty_entry(entry)
-    }
-
-    fn occupancy(&self) -> Occupancy {
-        let (entries, dirty) = (self.table.len() as u64, self.table.dirty() as u64);
-        Occupancy { entries, dirty, ..Occupancy::default() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::model::nothing_mapped;
     use super::*;
+    use crate::cache::{Access, Cache, TranslationPage};
 
     /// Ten entries: eight real ones, two ghosts; each in a translation page of its own.
     struct Example(Box<dyn Cache>);

@@ -16,6 +16,7 @@ mod model;
 mod pages;
 mod s_ftl;
 mod segmented;
+mod single;
 mod split;
 mod split_bounded;
 mod table;

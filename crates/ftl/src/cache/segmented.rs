@@ -6,8 +6,9 @@
 //! at once, and the list is a plain LRU list.
 
 use super::list::List;
+use super::single::SingleEntries;
 use super::table::Table;
-use super::{Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Shape, TranslationPage};
+use super::{CacheConfig, CacheStep, Entry};
 
 const PROBATIONARY: u8 = 0;
 const PROTECTED: u8 = 1;
@@ -47,19 +48,6 @@ impl SegmentedLru {
         }
     }
 
-    fn hit(&mut self, slot: u32) {
-        if self.table.tag(slot) == PROTECTED {
-            self.protected.promote(&mut self.table.links, slot);
-            return;
-        }
-        self.probationary.remove(&mut self.table.links, slot);
-        self.protected.push_front(&mut self.table.links, slot);
-        self.table.set_tag(slot, PROTECTED);
-        if self.protected.len() > self.protected_most {
-            self.demote();
-        }
-    }
-
     fn demote(&mut self) {
         let Some(coldest) = self.protected.back() else { return };
         self.protected.remove(&mut self.table.links, coldest);
@@ -80,6 +68,29 @@ impl SegmentedLru {
         self.probationary.remove(&mut self.table.links, victim);
         self.table.remove(victim);
     }
+}
+
+impl SingleEntries for SegmentedLru {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+
+    fn table_mut(&mut self) -> &mut Table {
+        &mut self.table
+    }
+
+    fn hit(&mut self, slot: u32) {
+        if self.table.tag(slot) == PROTECTED {
+            self.protected.promote(&mut self.table.links, slot);
+            return;
+        }
+        self.probationary.remove(&mut self.table.links, slot);
+        self.protected.push_front(&mut self.table.links, slot);
+        self.table.set_tag(slot, PROTECTED);
+        if self.protected.len() > self.protected_most {
+            self.demote();
+        }
+    }
 
     fn admit(&mut self, entry: Entry, steps: &mut Vec<CacheStep>) -> u32 {
         if self.table.is_full() {
@@ -89,48 +100,5 @@ impl SegmentedLru {
         self.probationary.push_front(&mut self.table.links, slot);
         steps.push(CacheStep::Read { page: self.table.page(slot) });
         slot
-    }
-}
-
-impl Cache for SegmentedLru {
-    fn access(
-        &mut self,
-        entry: Entry,
-        access: Access,
-        _: u32,
-        _: &dyn Shape,
-        steps: &mut Vec<CacheStep>,
-    ) -> bool {
-        let found = self.table.find(entry);
-        let slot = match found {
-            Some(slot) => {
-                self.hit(slot);
-                slot
-            }
-            None => self.admit(entry, steps),
-        };
-        if access.is_change() {
-            self.table.set_dirty(slot);
-        }
-        found.is_some()
-    }
-
-    fn moved(&mut self, entry: Entry) -> bool {
-        let found = self.table.find(entry);
-        found.into_iter().for_each(|slot| self.table.set_dirty(slot));
-        found.is_some()
-    }
-
-    fn written(&mut self, page: TranslationPage) {
-        self.table.clean_page(page);
-    }
-
-    fn is_dirty(&self, entry: Entry) -> bool {
-        self.table.is_dirty_entry(entry)
-    }
-
-    fn occupancy(&self) -> Occupancy {
-        let (entries, dirty) = (self.table.len() as u64, self.table.dirty() as u64);
-        Occupancy { entries, dirty, ..Occupancy::default() }
     }
 }

@@ -4,7 +4,7 @@
 //! time, and in the foreground when free lines run short. A cleaned line is erased once every page
 //! programmed before is durable: an older version must not vanish before the newer one is there.
 //!
-//! Where dies have several planes, a step moves as many pages as end a row: it reads them all, and
+//! On dies of several planes a step moves as many pages as end a row: it reads them all, and
 //! programs them when the last one is read, so that the planes of each die work together.
 
 use dovetail_block::DeviceError;
