@@ -36,6 +36,8 @@ pub struct DriveConfig {
     pub shape: LineShape,
     /// Write streams kept apart, 1 to 16.
     pub streams: u8,
+    /// The way in which writes are told apart into them.
+    pub streams_by: StreamsBy,
     /// Set if pages moved by cleaning go to lines of their own.
     pub gc_apart: bool,
     /// Below this many free lines, writes wait for cleaning. Raised to what the drive needs to
@@ -49,6 +51,8 @@ pub struct DriveConfig {
     pub idle_after: SimSpan,
     /// Pages in the volatile write buffer, 0 for none.
     pub buffer_pages: u32,
+    /// The order in which pages leave it.
+    pub buffer_order: BufferOrder,
     /// Spread of erase counts between lines above which the least worn one is emptied; 0 for never.
     pub wear_spread: u32,
     /// One access to the drive's memory.
@@ -72,6 +76,28 @@ pub struct DriveConfig {
     pub devirtualize: Option<u32>,
     /// Seeds the policies that draw.
     pub seed: u64,
+}
+
+/// How a drive tells writes apart into its streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StreamsBy {
+    /// By the host's hints.
+    #[default]
+    Hint,
+    /// By address: each sequence of writes has a stream, and what belongs to none has the first.
+    /// The host sees one stream.
+    Address,
+}
+
+/// The order in which pages leave the write buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BufferOrder {
+    /// The oldest first, one by one as others come in.
+    #[default]
+    Age,
+    /// All at once when half of the buffer is full, by address: what lies in a row for the host
+    /// then does on flash.
+    Address,
 }
 
 /// Entries that a translation page has room for.
@@ -185,12 +211,14 @@ impl DriveConfig {
             choices: 4,
             shape: LineShape::Superblock,
             streams: 1,
+            streams_by: StreamsBy::Hint,
             gc_apart: true,
             foreground_lines: 0,
             background_lines: 0,
             least_garbage: 0,
             idle_after: SimSpan::from_ms(1),
             buffer_pages: 0,
+            buffer_order: BufferOrder::Age,
             wear_spread: 0,
             map_access: SimSpan::ZERO,
             link_4k: SimSpan::from_us(1),

@@ -21,11 +21,12 @@ mod metadata;
 mod ownership;
 mod profile;
 mod remap;
+mod sequences;
 pub mod stats;
 mod translation;
 pub mod victim;
 
-pub use config::{ConfigError, DriveConfig, MapCacheConfig};
+pub use config::{BufferOrder, ConfigError, DriveConfig, MapCacheConfig, StreamsBy};
 pub use dovetail_nand::DieUse;
 pub use drive::{Drive, RecoveryReport, UnrecoveredDrive};
 pub use emulated::{EmulatedDrive, EmulatedError};

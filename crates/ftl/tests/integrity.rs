@@ -16,8 +16,10 @@ use dovetail_block::{
 use dovetail_ftl::lines::LineShape;
 use dovetail_ftl::stats::Cause;
 use dovetail_ftl::{
-    Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, cache, mapping, victim,
+    BufferOrder, Drive, DriveConfig, MapCacheConfig, RemapConfig, RemapStore, StreamsBy, cache,
+    mapping, victim,
 };
+
 use dovetail_nand::{FaultPlan, Geometry, NandConfig, PowerCut, Torn};
 use dovetail_testkit::ReferenceDevice;
 use dovetail_time::{Rng, SimSpan, SimTime};
@@ -63,7 +65,10 @@ fn config(rng: &mut Rng) -> DriveConfig {
     // by the seed's bits: another draw would give all seeds another meaning
     let least_garbage = if plain.seed.is_multiple_of(2) { 0 } else { geometry.pages_per_block / 2 };
     let command_serial = SimSpan::from_us(plain.seed / 2 % 3);
-    DriveConfig { least_garbage, command_serial, ..plain }
+    let streams_by = if plain.seed / 6 % 2 == 0 { StreamsBy::Hint } else { StreamsBy::Address };
+    let buffer_order =
+        if plain.seed / 12 % 2 == 0 { BufferOrder::Age } else { BufferOrder::Address };
+    DriveConfig { least_garbage, command_serial, streams_by, buffer_order, ..plain }
 }
 
 /// Kind of the drives of a run.

@@ -8,7 +8,7 @@
 //! all changes that the CMT has of them.
 
 use super::list::List;
-use super::pages::{Changes, Pages};
+use super::pages::{EntrySet, Pages};
 use super::table::Table;
 use super::{
     Access, Cache, CacheConfig, CacheStep, ENTRY_BYTES, Entry, Occupancy, Policy, Shape,
@@ -34,7 +34,7 @@ pub(super) struct Cdftl {
     table: Table,
     /// By tag.
     lists: [List; 2],
-    pages: Pages<Changes>,
+    pages: Pages<EntrySet>,
     most_pages: usize,
 }
 
@@ -88,7 +88,7 @@ impl Cdftl {
             self.evict_page(steps);
         }
         steps.push(CacheStep::Read { page });
-        self.pages.insert(page, Changes::default());
+        self.pages.insert(page, EntrySet::default());
         let held: Vec<u32> = self.table.dirty_of(page).collect();
         held.into_iter().for_each(|slot| self.move_to(slot, FREE_TO_GO));
     }

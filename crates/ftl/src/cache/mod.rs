@@ -6,14 +6,18 @@
 //! [`POLICIES`]. See `docs/mapping-caches.md` for what was taken from which paper.
 
 mod cdftl;
+mod condensed;
 mod dftl;
 mod extent;
 mod flashsim;
+mod lanes;
+mod leaftl;
 mod list;
 mod lru;
 #[cfg(test)]
 mod model;
 mod pages;
+mod runs;
 mod s_ftl;
 mod segmented;
 mod single;
@@ -115,6 +119,9 @@ pub trait Shape {
     /// condensed page has to store.
     fn runs(&self, page: TranslationPage) -> u32;
 
+    /// The flash page of an entry, if it has one; `None` behind the last entry.
+    fn place(&self, entry: Entry) -> Option<u64>;
+
     /// Tells whether the address of the entry behind `entry` follows its own, or both have none.
     fn follows(&self, entry: Entry) -> bool;
 }
@@ -163,7 +170,7 @@ pub struct Policy {
 }
 
 /// All cache policies.
-pub static POLICIES: [Policy; 10] = [
+pub static POLICIES: [Policy; 13] = [
     dftl::POLICY,
     split::POLICY,
     split_bounded::POLICY,
@@ -172,8 +179,11 @@ pub static POLICIES: [Policy; 10] = [
     lru::POLICY,
     cdftl::POLICY,
     s_ftl::POLICY,
+    leaftl::POLICY,
+    leaftl::BOUNDED,
     tpftl::POLICY,
     extent::POLICY,
+    lanes::POLICY,
 ];
 
 /// The policy of that name.

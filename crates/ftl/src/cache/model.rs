@@ -6,6 +6,7 @@
 
 mod entries;
 mod extent;
+mod lanes;
 mod pages;
 mod split;
 
@@ -40,7 +41,10 @@ fn model_of(name: &str, config: CacheConfig) -> Box<dyn Model> {
         "split" => Box::new(split::Split::new(config)),
         "split-bounded" => Box::new(split::Split::bounded(config)),
         "cdftl" => Box::new(pages::Cdftl::new(config)),
-        "s-ftl" => Box::new(pages::Sftl::new(config)),
+        "s-ftl" => Box::new(pages::CondensedPages::new(config, s_ftl::by_runs)),
+        "leaftl" => Box::new(pages::CondensedPages::new(config, leaftl::exact)),
+        "leaftl-4" => Box::new(pages::CondensedPages::new(config, leaftl::bounded)),
+        "lanes" => Box::new(lanes::Lanes::new(config)),
         "tpftl" => Box::new(pages::Tpftl::new(config)),
         "extent" => Box::new(extent::Extents::new(config)),
         _ => panic!("{name} has no reference"),
@@ -85,9 +89,12 @@ impl Shape for Places {
         u32::from(!mapped.is_empty()) + breaks.count() as u32
     }
 
+    fn place(&self, entry: Entry) -> Option<u64> {
+        self.places.borrow().get(&entry).copied()
+    }
+
     fn follows(&self, entry: Entry) -> bool {
-        let places = self.places.borrow();
-        places.get(&(entry + 1)).copied() == places.get(&entry).map(|place| place + 1)
+        self.place(entry + 1) == self.place(entry).map(|place| place + 1)
     }
 }
 

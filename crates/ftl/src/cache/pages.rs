@@ -88,14 +88,14 @@ impl<T: Default> Pages<T> {
     }
 }
 
-/// Dirty entries of a wholly cached page.
+/// A set of entries of a wholly cached page, by their places in it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Changes {
+pub(super) struct EntrySet {
     words: Vec<u64>,
     count: u32,
 }
 
-impl Changes {
+impl EntrySet {
     pub(super) fn count(&self) -> u32 {
         self.count
     }
@@ -114,6 +114,13 @@ impl Changes {
         }
         self.words[word] |= 1 << (offset % 64);
         self.count += 1;
+    }
+
+    pub(super) fn remove(&mut self, offset: u64) {
+        if self.contains(offset) {
+            self.words[(offset / 64) as usize] &= !(1 << (offset % 64));
+            self.count -= 1;
+        }
     }
 
     pub(super) fn clear(&mut self) {

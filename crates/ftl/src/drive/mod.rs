@@ -29,7 +29,7 @@ use dovetail_time::{SimSpan, SimTime};
 use crate::buffer::WriteBuffer;
 use crate::cache::Occupancy;
 use crate::cleaner::Cleaner;
-use crate::config::{ConfigError, DriveConfig};
+use crate::config::{ConfigError, DriveConfig, StreamsBy};
 use crate::lines::Lines;
 use crate::mapping::MapCost;
 use crate::medium::Medium;
@@ -39,6 +39,7 @@ use crate::metadata::renames::Renames;
 use crate::metadata::system_pages;
 use crate::ownership::Ownership;
 use crate::remap::{RemapConfig, RemapStore};
+use crate::sequences::Sequences;
 use crate::stats::Counters;
 use crate::translation::Translation;
 use thin::Freed;
@@ -71,6 +72,8 @@ pub struct Drive {
     controller_free: SimTime,
     /// Time of the work that is being done: of a command, or of a step of cleaning in an idle time.
     at_work: SimTime,
+    /// The sequences of writes, where they have streams of their own.
+    sequences: Option<Sequences>,
     counters: Counters,
 }
 
@@ -130,6 +133,7 @@ impl Drive {
             link_backlog_until: SimTime::ZERO,
             controller_free: SimTime::ZERO,
             at_work: SimTime::ZERO,
+            sequences: sequences(&config),
             counters: Counters::default(),
             medium,
             config,
@@ -442,7 +446,10 @@ impl Drive {
             blocks: self.config.address_blocks(),
             capabilities: Capabilities {
                 discard: true,
-                streams: self.config.streams,
+                streams: match self.config.streams_by {
+                    StreamsBy::Hint => self.config.streams,
+                    StreamsBy::Address => 1,
+                },
                 inode_hints: true,
                 remap: self.config.remap.map(|remap| remap.limits),
                 devirtualize: self.config.device_space(),
@@ -486,6 +493,13 @@ impl BlockDevice for Drive {
 }
 
 performs_at_once!(Drive);
+
+/// The sequences of writes of a drive that finds streams by address: one for each stream but the
+/// first.
+fn sequences(config: &DriveConfig) -> Option<Sequences> {
+    let most = usize::from(config.streams - 1);
+    (config.streams_by == StreamsBy::Address && most > 0).then(|| Sequences::new(most))
+}
 
 /// For what can be left to a later command: that the drive has no room for it is no error of this
 /// one.

@@ -7,6 +7,7 @@ use dovetail_time::SimTime;
 use super::{Drive, PageSpan};
 use crate::buffer::{BufferEntry, MAX_SUBPAGES};
 use crate::cache::Access;
+use crate::config::BufferOrder;
 use crate::medium::PageToProgram;
 use crate::ownership::Nvm;
 use crate::stats::{Cause, ReadCause};
@@ -54,9 +55,7 @@ impl Drive {
 
     /// Makes all that was acknowledged survive a power cut.
     pub(super) fn flush(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
-        while let Some(lpn) = self.buffer.oldest() {
-            self.send(at, lpn)?;
-        }
+        self.empty_buffer(at, 0)?;
         self.make_room_for_records(at)?;
         self.write_journal(at)?;
         self.empty_condemned(at)?;
@@ -116,11 +115,23 @@ impl Drive {
         }
         // Half of the buffer holds pages back to merge writes to them, half covers the time of
         // programs.
-        while self.buffer.dirty() > self.buffer.capacity() / 2 {
-            let Some(oldest) = self.buffer.oldest() else { break };
-            self.send(now, oldest)?;
-        }
+        self.empty_buffer(now, self.buffer.capacity() / 2)?;
         Ok(now)
+    }
+
+    /// Sends dirty pages to flash if there are more than `most`: as many as are too many, the oldest
+    /// first, or all, in the order of their addresses.
+    fn empty_buffer(&mut self, at: SimTime, most: usize) -> Result<(), DeviceError> {
+        if self.config.buffer_order == BufferOrder::Address && self.buffer.dirty() > most {
+            let mut pages: Vec<Lpn> = self.buffer.dirty_pages().map(|page| page.lpn).collect();
+            pages.sort_unstable();
+            return pages.into_iter().try_for_each(|lpn| self.send(at, lpn).map(drop));
+        }
+        while self.buffer.dirty() > most {
+            let Some(oldest) = self.buffer.oldest() else { break };
+            self.send(at, oldest)?;
+        }
+        Ok(())
     }
 
     fn merge_into_buffer(
@@ -192,7 +203,7 @@ impl Drive {
         self.make_room(at)?;
         let subpages = self.config.subpages() as usize;
         let (ready, old) = self.merge_old_subpages(at, lpn, &mut tokens, mask)?;
-        let stream = StreamId(hints.stream.0 % self.config.streams);
+        let stream = self.stream_of(lpn, hints);
         let page = PageToProgram {
             lpn,
             live: mask | old,
@@ -203,6 +214,16 @@ impl Drive {
         let done = self.program(ready, self.host_frontier(stream), page, Cause::Host)?;
         self.host_programs_end = self.host_programs_end.max(done);
         Ok(done)
+    }
+
+    /// The stream of a page that the host writes.
+    fn stream_of(&mut self, lpn: Lpn, hints: Hints) -> StreamId {
+        match &mut self.sequences {
+            Some(sequences) => {
+                StreamId(sequences.visit(lpn.0).map_or(0, |number| number as u8 + 1))
+            }
+            None => StreamId(hints.stream.0 % self.config.streams),
+        }
     }
 
     /// Reads the live subpages of `lpn` that are not in `mask` from flash; returns when they are

@@ -6,7 +6,9 @@ use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
 
 use super::schema::Remap;
 use super::{Overrides, Profile, ProfileError};
-use crate::config::{ConfigError, DriveConfig, MapCacheConfig, most_page_entries};
+use crate::config::{
+    BufferOrder, ConfigError, DriveConfig, MapCacheConfig, StreamsBy, most_page_entries,
+};
 use crate::lines::LineShape;
 use crate::remap::{RemapConfig, RemapStore};
 use crate::{cache, mapping, victim};
@@ -61,6 +63,7 @@ impl Profile {
             choices: self.int("ftl.gc_choices", self.ftl.gc_choices, 1, 1000)?,
             shape,
             streams: self.int("ftl.streams", self.ftl.streams, 1, 16)? as u8,
+            streams_by: self.streams_by()?,
             gc_apart: self.ftl.gc_apart,
             foreground_lines: self.spare_lines(
                 "ftl.gc_foreground_percent",
@@ -77,6 +80,7 @@ impl Profile {
             least_garbage: self.least_garbage(&geometry, shape)?,
             idle_after: self.us("ftl.gc_idle_us", self.ftl.gc_idle_us)?,
             buffer_pages: self.buffer_pages(overrides, scale, &scaled)?,
+            buffer_order: self.buffer_order()?,
             wear_spread: self.int("ftl.wear_spread", self.ftl.wear_spread, 0, 1_000_000_000)?,
             map_access: SimSpan::from_ns(
                 self.int("ftl.map_access_ns", self.ftl.map_access_ns, 0, 1_000_000_000)?.into(),
@@ -102,6 +106,24 @@ impl Profile {
             None | Some("capacity") => Ok(None),
             Some("iplfs") => Ok(Some(AREAS * AREA_BLOCKS)),
             Some(other) => Err(self.value(key, other, "capacity or iplfs".into())),
+        }
+    }
+
+    fn buffer_order(&self) -> Result<BufferOrder, ProfileError> {
+        match self.host.write_buffer_order.as_deref() {
+            None | Some("age") => Ok(BufferOrder::Age),
+            Some("address") => Ok(BufferOrder::Address),
+            Some(other) => {
+                Err(self.value("host.write_buffer_order", other, "age or address".into()))
+            }
+        }
+    }
+
+    fn streams_by(&self) -> Result<StreamsBy, ProfileError> {
+        match self.ftl.streams_by.as_deref() {
+            None | Some("hint") => Ok(StreamsBy::Hint),
+            Some("address") => Ok(StreamsBy::Address),
+            Some(other) => Err(self.value("ftl.streams_by", other, "hint or address".into())),
         }
     }
 

@@ -41,6 +41,8 @@ pub(super) struct Host {
     /// Time in which the controller takes no other command. Left out: none.
     pub(super) command_serial_us: Option<f64>,
     pub(super) write_buffer: String,
+    /// Left out: by age.
+    pub(super) write_buffer_order: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -50,6 +52,8 @@ pub(super) struct Ftl {
     pub(super) map_access_ns: i64,
     pub(super) lines: String,
     pub(super) streams: i64,
+    /// Left out: by the host's hints.
+    pub(super) streams_by: Option<String>,
     pub(super) gc: String,
     pub(super) gc_choices: i64,
     pub(super) gc_apart: bool,

@@ -1,7 +1,7 @@
 //! References of the policies that know translation pages.
 
 use super::super::cdftl;
-use super::super::s_ftl::{MEASURED_AFTER, WINDOW, condensed_bytes};
+use super::super::condensed::{Condense, MEASURED_AFTER, Measured, WINDOW};
 use super::super::tpftl::{NODE_BYTES, PACKED_ENTRY_BYTES, SWITCH};
 use super::entries::Bag;
 use super::*;
@@ -12,7 +12,7 @@ struct Whole {
     page: TranslationPage,
     used: u64,
     dirty: BTreeSet<Entry>,
-    bytes: u64,
+    form: Measured,
     is_stale: bool,
 }
 
@@ -56,8 +56,13 @@ impl Cdftl {
         }
         steps.push(CacheStep::Read { page });
         self.now += 1;
-        let whole =
-            Whole { page, used: self.now, dirty: BTreeSet::new(), bytes: 0, is_stale: false };
+        let whole = Whole {
+            page,
+            used: self.now,
+            dirty: BTreeSet::new(),
+            form: Measured::default(),
+            is_stale: false,
+        };
         self.ctp.push(whole);
         self.release(page);
     }
@@ -163,28 +168,29 @@ impl Model for Cdftl {
     }
 }
 
-pub(super) struct Sftl {
+pub(super) struct CondensedPages {
     config: CacheConfig,
+    condense: Condense,
     pages: Vec<Whole>,
     changes: u32,
     now: u64,
 }
 
-impl Sftl {
-    pub(super) fn new(config: CacheConfig) -> Self {
-        Self { config, pages: Vec::new(), changes: 0, now: 0 }
+impl CondensedPages {
+    pub(super) fn new(config: CacheConfig, condense: Condense) -> Self {
+        Self { config, condense, pages: Vec::new(), changes: 0, now: 0 }
     }
 
     fn measure(&mut self, shape: &dyn Shape) {
         for whole in self.pages.iter_mut().filter(|whole| whole.is_stale) {
-            whole.bytes = condensed_bytes(&self.config, shape.runs(whole.page));
+            whole.form = (self.condense)(&self.config, shape, whole.page);
             whole.is_stale = false;
         }
         self.changes = 0;
     }
 
     fn make_room(&mut self, bytes: u64, steps: &mut Vec<CacheStep>) {
-        let taken = |pages: &[Whole]| pages.iter().map(|whole| whole.bytes).sum::<u64>();
+        let taken = |pages: &[Whole]| pages.iter().map(|whole| whole.form.bytes).sum::<u64>();
         while taken(&self.pages) + bytes > self.config.bytes && !self.pages.is_empty() {
             self.pages.sort_by_key(|whole| whole.used);
             let window = self.pages.len().min(WINDOW);
@@ -198,14 +204,14 @@ impl Sftl {
 
     fn load(&mut self, page: TranslationPage, shape: &dyn Shape, steps: &mut Vec<CacheStep>) {
         self.measure(shape);
-        let bytes = condensed_bytes(&self.config, shape.runs(page));
-        self.make_room(bytes, steps);
+        let form = (self.condense)(&self.config, shape, page);
+        self.make_room(form.bytes, steps);
         steps.push(CacheStep::Read { page });
         self.pages.push(Whole {
             page,
             used: self.now,
             dirty: BTreeSet::new(),
-            bytes,
+            form,
             is_stale: false,
         });
     }
@@ -215,7 +221,7 @@ impl Sftl {
     }
 }
 
-impl Model for Sftl {
+impl Model for CondensedPages {
     fn access(
         &mut self,
         entry: Entry,
@@ -234,9 +240,14 @@ impl Model for Sftl {
         if !hit {
             self.load(page, shape, steps);
         }
+        let offset = entry % self.config.page_entries();
         let whole = self.whole(page).unwrap();
+        if hit && access == Access::Read && whole.form.misled.contains(offset) {
+            steps.push(CacheStep::Read { page });
+        }
         whole.used = now;
         if access.is_change() {
+            whole.form.misled.remove(offset);
             whole.dirty.insert(entry);
             whole.is_stale = true;
             self.changes += 1;
@@ -245,7 +256,9 @@ impl Model for Sftl {
     }
 
     fn moved(&mut self, entry: Entry) -> bool {
+        let offset = entry % self.config.page_entries();
         let change = |whole: &mut Whole| {
+            whole.form.misled.remove(offset);
             whole.dirty.insert(entry);
             whole.is_stale = true;
         };

@@ -21,15 +21,14 @@ impl Shape for CachedShape<'_> {
         runs_of(&places)
     }
 
+    fn place(&self, entry: Entry) -> Option<u64> {
+        let entry = Some(entry).filter(|entry| *entry < self.host_pages)?;
+        self.map.lookup(Lpn(entry)).0.map(|place| place.0.into())
+    }
+
     fn follows(&self, entry: Entry) -> bool {
-        if entry + 1 >= self.host_pages {
-            return false;
-        }
-        let place = |entry| self.map.lookup(Lpn(entry)).0;
-        match (place(entry), place(entry + 1)) {
-            (Some(before), Some(after)) => after.0.checked_sub(1) == Some(before.0),
-            (before, after) => before.is_none() && after.is_none(),
-        }
+        entry + 1 < self.host_pages
+            && self.place(entry + 1) == self.place(entry).map(|place| place + 1)
     }
 }
 

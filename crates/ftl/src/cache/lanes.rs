@@ -1,0 +1,188 @@
+//! `lanes`: runs in compact nodes, loaded ahead of sequences, and kept by reads (ours).
+//!
+//! As `extent`, with three differences, each of which `docs/mapping-caches.md` has the gain of:
+//! - *Ahead.* An access that goes on with a sequence (see `sequences.rs`) and misses brings in all
+//!   runs from there to the end of its translation page: the page was read anyway, and they are
+//!   wanted next. So a log that goes on in a page reads it once.
+//! - *Compact.* What the runs of a translation page take is the least of three forms: see
+//!   [`page_bytes`].
+//! - *Kept by reads.* A run that is read again, and not by a sequence, is protected from those that
+//!   were used once. Writes protect nothing: in a log, what was written is not written again.
+
+use super::runs::{Runs, end_of_run, start_of_run};
+use super::{
+    Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage,
+};
+use crate::sequences::Sequences;
+
+pub(super) const POLICY: Policy = Policy {
+    name: "lanes",
+    about: "runs in compact nodes, loaded ahead of sequences (ours)",
+    build: |config| Box::new(Lanes::new(config)),
+};
+
+/// Bytes of a run that is alone in its translation page: its first entry 4, its first flash page 4,
+/// its length and its state 2 (assumed).
+const LONE_BYTES: u64 = 10;
+/// Bytes of a translation page with several runs: its number 4, where they are 4 (assumed; as
+/// `tpftl`'s).
+const NODE_BYTES: u64 = 8;
+/// Bytes of a run below a node: its first flash page 4, its place, length and state in 3 (two
+/// numbers of up to 10 bits, and 4 bits).
+const RUN_BYTES: u64 = 7;
+/// Bytes of a flash page's number.
+const ADDRESS_BYTES: u64 = 4;
+/// Bytes that there are at least, whatever is asked for.
+pub(super) const FEWEST_BYTES: u64 = 20 * LONE_BYTES;
+/// Bytes that cutting an entry out of its run may add.
+pub(super) const MOST_CUT: u64 = NODE_BYTES + 2 * RUN_BYTES;
+/// Sequences of reads, and of writes, that are told apart at a time (assumed).
+pub(super) const SEQUENCES: usize = 8;
+/// Of the runs, how many may be protected (assumed; 20 to 50 % make little difference).
+pub(super) const PROTECTED_PERCENT: usize = 30;
+
+/// The least of three forms: a record for each run; two bits for each entry (is it known, does a
+/// run begin there) and an address for each run; a bit for each entry and an address for each.
+pub(super) fn page_bytes(config: &CacheConfig, runs: u32) -> u64 {
+    let (runs, bits) = (u64::from(runs), config.page_entries().div_ceil(8));
+    let records = runs * RUN_BYTES;
+    let marked = 2 * bits + runs * ADDRESS_BYTES;
+    let plain = bits + config.page_entries() * ADDRESS_BYTES;
+    match runs {
+        0 => 0,
+        1 => LONE_BYTES,
+        _ => NODE_BYTES + records.min(marked).min(plain),
+    }
+}
+
+#[derive(Debug)]
+struct Lanes {
+    config: CacheConfig,
+    runs: Runs,
+    reads: Sequences,
+    changes: Sequences,
+}
+
+impl Lanes {
+    fn new(config: CacheConfig) -> Self {
+        Self {
+            config,
+            runs: Runs::new(config, page_bytes),
+            reads: Sequences::new(SEQUENCES),
+            changes: Sequences::new(SEQUENCES),
+        }
+    }
+
+    /// Tells whether an access goes on with a sequence.
+    fn goes_on(&mut self, entry: Entry, access: Access) -> bool {
+        let sequences = if access == Access::Read { &mut self.reads } else { &mut self.changes };
+        sequences.visit(entry).is_some()
+    }
+
+    /// A run that is cached was used.
+    fn used(&mut self, slot: u32, access: Access, goes_on: bool) {
+        let is_protected = self.runs.get(slot).is_protected;
+        if access == Access::Read && !goes_on && !is_protected {
+            self.runs.protect(slot, true);
+        } else {
+            self.runs.touch(slot);
+        }
+    }
+
+    /// Lets go of protected runs beyond their share.
+    fn demote(&mut self) {
+        while self.runs.list(true).len() * 100 > self.runs.len() * PROTECTED_PERCENT {
+            let Some(coldest) = self.runs.list(true).back() else { return };
+            self.runs.protect(coldest, false);
+        }
+    }
+
+    /// Drops runs until the rest fits, but not the one with `entry`.
+    fn make_room(&mut self, entry: Entry, steps: &mut Vec<CacheStep>) {
+        self.demote();
+        while self.runs.bytes() + MOST_CUT > self.config.bytes.max(FEWEST_BYTES) {
+            let coldest = self.runs.list(false).back();
+            let Some(victim) = coldest.filter(|&slot| Some(slot) != self.runs.find(entry)) else {
+                return;
+            };
+            self.runs.evict(victim, steps);
+            self.demote();
+        }
+    }
+
+    /// Brings in what a miss is for: the run around an entry that is read, or the entry alone; if
+    /// it goes on with a sequence, everything from there on too.
+    fn load(&mut self, entry: Entry, access: Access, goes_on: bool, shape: &dyn Shape) -> u32 {
+        let page = self.runs.page_around(entry);
+        let is_read = access == Access::Read;
+        let start = if is_read { start_of_run(shape, entry, page.start) } else { entry };
+        let end = if is_read || goes_on { end_of_run(shape, entry, page.end) } else { entry + 1 };
+        if goes_on {
+            self.load_ahead(end, page.end, shape);
+        }
+        self.runs.add(start..end)
+    }
+
+    /// Brings in the runs of a translation page from `start` on that are not cached, the next one
+    /// as the most recently used.
+    fn load_ahead(&mut self, start: Entry, end: Entry, shape: &dyn Shape) {
+        let mut ahead = Vec::new();
+        let mut next = start;
+        while next < end {
+            let begin = next;
+            next = end_of_run(shape, begin, end);
+            ahead.push(begin..next);
+        }
+        for run in ahead.into_iter().rev() {
+            if !self.runs.has_any(run.clone()) {
+                self.runs.add(run);
+            }
+        }
+    }
+}
+
+impl Cache for Lanes {
+    fn access(
+        &mut self,
+        entry: Entry,
+        access: Access,
+        _: u32,
+        shape: &dyn Shape,
+        steps: &mut Vec<CacheStep>,
+    ) -> bool {
+        self.runs.join_changed(shape);
+        let goes_on = self.goes_on(entry, access);
+        let found = self.runs.find(entry);
+        let slot = match found {
+            Some(slot) => {
+                self.used(slot, access, goes_on);
+                slot
+            }
+            None => self.load(entry, access, goes_on, shape),
+        };
+        self.make_room(entry, steps);
+        if found.is_none() {
+            steps.push(CacheStep::Read { page: self.config.page_of(entry) });
+        }
+        if access.is_change() {
+            self.runs.cut_out(slot, entry);
+        }
+        found.is_some()
+    }
+
+    fn moved(&mut self, entry: Entry) -> bool {
+        self.runs.moved(entry)
+    }
+
+    fn written(&mut self, page: TranslationPage) {
+        self.runs.clean(page);
+    }
+
+    fn is_dirty(&self, entry: Entry) -> bool {
+        self.runs.is_dirty(entry)
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.runs.occupancy()
+    }
+}

@@ -1,0 +1,298 @@
+//! Cached runs: entries in a row whose addresses follow each other, one record each.
+//!
+//! A run lies within one translation page. An entry that changes is cut out of its run, and joins
+//! its neighbours again where its new address follows theirs; whether it does is seen with the next
+//! access, in what was just read with the cached changes over it: the map as it is now. Two runs
+//! that join are dirty if one was. A policy says what the runs of a translation page take, and
+//! which of two lists a run is in.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+use super::list::{Links, List};
+use super::{CacheConfig, CacheStep, Entry, Occupancy, Shape, TranslationPage};
+
+/// The entries `start..end`, within one translation page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) start: Entry,
+    pub(super) end: Entry,
+    pub(super) dirty: bool,
+    /// Set if it is in the second list: for the policy.
+    pub(super) is_protected: bool,
+}
+
+impl Run {
+    fn contains(&self, entry: Entry) -> bool {
+        (self.start..self.end).contains(&entry)
+    }
+}
+
+/// Bytes that the runs of a translation page take, by their number.
+pub(super) type PageBytes = fn(&CacheConfig, u32) -> u64;
+
+#[derive(Debug)]
+pub(super) struct Runs {
+    config: CacheConfig,
+    page_bytes: PageBytes,
+    slots: Vec<Run>,
+    free: Vec<u32>,
+    by_start: BTreeMap<Entry, u32>,
+    /// Runs of each translation page that has any.
+    counts: HashMap<TranslationPage, u32, FxBuildHasher>,
+    bytes: u64,
+    links: Vec<Links>,
+    /// The runs in the order of their use: those that are not protected, and those that are.
+    lists: [List; 2],
+    /// Entries whose addresses have changed since the last access: whether they join their
+    /// neighbours is still to be seen.
+    changed: Vec<Entry>,
+}
+
+impl Runs {
+    pub(super) fn new(config: CacheConfig, page_bytes: PageBytes) -> Self {
+        Self {
+            config,
+            page_bytes,
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_start: BTreeMap::new(),
+            counts: HashMap::default(),
+            bytes: 0,
+            links: Vec::new(),
+            lists: [List::default(); 2],
+            changed: Vec::new(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_start.len()
+    }
+
+    pub(super) fn get(&self, slot: u32) -> Run {
+        self.slots[slot as usize]
+    }
+
+    /// The run that `entry` is in.
+    pub(super) fn find(&self, entry: Entry) -> Option<u32> {
+        let (_, &slot) = self.by_start.range(..=entry).next_back()?;
+        self.get(slot).contains(entry).then_some(slot)
+    }
+
+    pub(super) fn has(&self, entry: Entry) -> bool {
+        self.find(entry).is_some()
+    }
+
+    /// Tells whether one of these entries is cached.
+    pub(super) fn has_any(&self, entries: Range<Entry>) -> bool {
+        self.has(entries.start) || self.within(entries).next().is_some()
+    }
+
+    /// The entries of the translation page that `entry` is in.
+    pub(super) fn page_around(&self, entry: Entry) -> Range<Entry> {
+        self.entries_of(self.config.page_of(entry))
+    }
+
+    fn entries_of(&self, page: TranslationPage) -> Range<Entry> {
+        page.0 << self.config.shift..(page.0 + 1) << self.config.shift
+    }
+
+    fn within(&self, entries: Range<Entry>) -> impl Iterator<Item = u32> {
+        self.by_start.range(entries).map(|(_, &slot)| slot)
+    }
+
+    /// The runs that are protected, or those that are not, in the order of their use.
+    pub(super) fn list(&self, is_protected: bool) -> &List {
+        &self.lists[usize::from(is_protected)]
+    }
+
+    /// The run is used now.
+    pub(super) fn touch(&mut self, slot: u32) {
+        let list = usize::from(self.get(slot).is_protected);
+        self.lists[list].promote(&mut self.links, slot);
+    }
+
+    /// Takes a run to the front of the other list.
+    pub(super) fn protect(&mut self, slot: u32, is_protected: bool) {
+        let before = usize::from(self.get(slot).is_protected);
+        self.lists[before].remove(&mut self.links, slot);
+        self.slots[slot as usize].is_protected = is_protected;
+        self.lists[usize::from(is_protected)].push_front(&mut self.links, slot);
+    }
+
+    /// Adds `change` to the number of runs in the translation page of `entry`.
+    fn count(&mut self, entry: Entry, change: i32) {
+        let page = self.config.page_of(entry);
+        let count = self.counts.entry(page).or_default();
+        self.bytes -= (self.page_bytes)(&self.config, *count);
+        *count = count.saturating_add_signed(change);
+        self.bytes += (self.page_bytes)(&self.config, *count);
+        if *count == 0 {
+            self.counts.remove(&page);
+        }
+    }
+
+    /// A slot for a run that is in no list yet.
+    fn allot(&mut self, run: Run) -> u32 {
+        self.count(run.start, 1);
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = run;
+                slot
+            }
+            None => {
+                self.slots.push(run);
+                self.links.push(Links::default());
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.by_start.insert(run.start, slot);
+        slot
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) -> Run {
+        let run = self.get(slot);
+        self.by_start.remove(&run.start);
+        self.count(run.start, -1);
+        self.lists[usize::from(run.is_protected)].remove(&mut self.links, slot);
+        self.free.push(slot);
+        run
+    }
+
+    /// Adds the run of these entries, used now and not protected; runs inside it become part of it.
+    pub(super) fn add(&mut self, entries: Range<Entry>) -> u32 {
+        let parts: Vec<u32> = self.within(entries.clone()).collect();
+        let mut dirty = false;
+        for part in parts {
+            dirty |= self.remove(part).dirty;
+        }
+        let run = Run { start: entries.start, end: entries.end, dirty, is_protected: false };
+        let slot = self.allot(run);
+        self.lists[0].push_front(&mut self.links, slot);
+        slot
+    }
+
+    /// Makes a run of `entry` alone, dirty; the rest of its run stays right behind it in the order
+    /// of use.
+    pub(super) fn cut_out(&mut self, slot: u32, entry: Entry) {
+        let whole = self.get(slot);
+        self.by_start.remove(&whole.start);
+        self.slots[slot as usize] = Run { start: entry, end: entry + 1, dirty: true, ..whole };
+        self.by_start.insert(entry, slot);
+        let rests = [whole.start..entry, entry + 1..whole.end];
+        for rest in rests.into_iter().filter(|rest| !rest.is_empty()) {
+            let rest = self.allot(Run { start: rest.start, end: rest.end, ..whole });
+            let list = usize::from(whole.is_protected);
+            self.lists[list].insert_behind(&mut self.links, rest, slot);
+        }
+    }
+
+    /// The address of an entry has changed. Says whether the entry is cached.
+    pub(super) fn moved(&mut self, entry: Entry) -> bool {
+        let Some(slot) = self.find(entry) else { return false };
+        self.cut_out(slot, entry);
+        self.changed.push(entry);
+        true
+    }
+
+    /// Joins what has changed with its neighbours.
+    pub(super) fn join_changed(&mut self, shape: &dyn Shape) {
+        while let Some(entry) = self.changed.pop() {
+            if let Some(slot) = self.find(entry) {
+                self.join(slot, shape);
+            }
+        }
+    }
+
+    /// Joins a run with its neighbours where addresses go on.
+    fn join(&mut self, slot: u32, shape: &dyn Shape) {
+        let Run { start, end, .. } = self.get(slot);
+        let page = self.page_around(start);
+        if end < page.end && shape.follows(end - 1) {
+            self.absorb(slot, end);
+        }
+        if start > page.start && shape.follows(start - 1) {
+            self.absorb(slot, start - 1);
+        }
+    }
+
+    /// Adds the run that has `entry`, if one has, to its neighbour in `slot`.
+    fn absorb(&mut self, slot: u32, entry: Entry) {
+        let Some(other) = self.find(entry) else { return };
+        let Run { start, end, dirty, .. } = self.remove(other);
+        let into = self.get(slot);
+        self.by_start.remove(&into.start);
+        let joined = Run {
+            start: start.min(into.start),
+            end: end.max(into.end),
+            dirty: dirty || into.dirty,
+            ..into
+        };
+        self.slots[slot as usize] = joined;
+        self.by_start.insert(joined.start, slot);
+    }
+
+    /// Drops a run; if it is dirty, its translation page is written with all that is dirty of it,
+    /// which stays, clean.
+    pub(super) fn evict(&mut self, slot: u32, steps: &mut Vec<CacheStep>) {
+        let Run { start, dirty, .. } = self.get(slot);
+        if dirty {
+            let page = self.config.page_of(start);
+            steps.push(CacheStep::Write { page, whole: self.has_all_of(page) });
+            self.clean(page);
+        }
+        self.remove(slot);
+    }
+
+    fn has_all_of(&self, page: TranslationPage) -> bool {
+        let runs = self.within(self.entries_of(page)).map(|slot| self.get(slot));
+        runs.map(|run| run.end - run.start).sum::<u64>() == self.config.page_entries()
+    }
+
+    /// The translation page is written.
+    pub(super) fn clean(&mut self, page: TranslationPage) {
+        let entries = self.entries_of(page);
+        for &slot in self.by_start.range(entries).map(|(_, slot)| slot) {
+            self.slots[slot as usize].dirty = false;
+        }
+    }
+
+    pub(super) fn is_dirty(&self, entry: Entry) -> bool {
+        self.find(entry).is_some_and(|slot| self.get(slot).dirty)
+    }
+
+    pub(super) fn occupancy(&self) -> Occupancy {
+        let runs = || self.by_start.values().map(|&slot| self.get(slot));
+        let entries = |run: Run| run.end - run.start;
+        Occupancy {
+            entries: runs().map(entries).sum(),
+            dirty: runs().filter(|run| run.dirty).map(entries).sum(),
+            ..Occupancy::default()
+        }
+    }
+}
+
+/// The end of the run that begins at `start`, at most `end`.
+pub(super) fn end_of_run(shape: &dyn Shape, start: Entry, end: Entry) -> Entry {
+    let mut next = start + 1;
+    while next < end && shape.follows(next - 1) {
+        next += 1;
+    }
+    next
+}
+
+/// The start of the run that `entry` is in, at least `start`.
+pub(super) fn start_of_run(shape: &dyn Shape, entry: Entry, start: Entry) -> Entry {
+    let mut first = entry;
+    while first > start && shape.follows(first - 1) {
+        first -= 1;
+    }
+    first
+}
