@@ -27,6 +27,7 @@ mod mapcache;
 mod mapcache_figure_1;
 mod mapcache_figure_5;
 mod mapcache_figure_6;
+mod mapcache_lanes;
 mod mapcache_load;
 mod mapcache_sizes;
 mod mapcache_table_1;
@@ -49,7 +50,7 @@ use serde::Serialize;
 pub use sensitivity::{Sensitivity, SensitivityPoint};
 
 /// All figures, in the order of the papers.
-pub const FIGURES: [&Figure; 25] = [
+pub const FIGURES: [&Figure; 26] = [
     &rmipu_figure_1::FIGURE,
     &rmipu_metadata::FIGURE,
     &rmipu_figure_3::FIGURE,
@@ -60,6 +61,7 @@ pub const FIGURES: [&Figure; 25] = [
     &mapcache_figure_5::FIGURE,
     &mapcache_figure_6::FIGURE,
     &mapcache_sizes::FIGURE,
+    &mapcache_lanes::FIGURE,
     &iplfs_tables_1_2::FIGURE,
     &iplfs_map_size::FIGURE,
     &iplfs_figure_12a::FIGURE,

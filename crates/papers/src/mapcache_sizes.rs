@@ -23,7 +23,7 @@ pub(crate) const FIGURE: Figure = Figure {
     sensitivity: None,
 };
 
-const JOB: &str = "
+pub(crate) const JOB: &str = "
 [global]
 bs=4k
 group_reporting
@@ -66,7 +66,7 @@ overwrite=1
 ";
 
 const DRIVE: &str = "femu-32g";
-const MEMORY: &str = "64MiB";
+pub(crate) const MEMORY: &str = "64MiB";
 const FILESYSTEMS: [&str; 3] = ["f2fs", "iplfs", "rm-ipu"];
 const POLICIES: [&str; 5] = ["dftl", "split", "split-bounded", "extent", "s-ftl"];
 const KIB: [u64; 5] = [64, 256, 1024, 2048, 8192];
