@@ -14,6 +14,10 @@ use dovetail_time::Rng;
 struct InOnePiece;
 
 impl Shape for InOnePiece {
+    fn place(&self, entry: u64) -> Option<u64> {
+        Some(entry)
+    }
+
     fn runs(&self, _: TranslationPage) -> u32 {
         1
     }

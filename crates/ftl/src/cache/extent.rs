@@ -7,7 +7,7 @@
 //! it is cached: the host goes on in order. What goes is the least recently used run; a dirty one
 //! is written with all dirty ones of its translation page, which stay, clean.
 
-use super::runs::{Runs, end_of_run, start_of_run};
+use super::runs::{PageShape, Runs, distance, end_of_run, start_of_run};
 use super::{
     Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage,
 };
@@ -35,7 +35,7 @@ struct Extents {
     runs: Runs,
 }
 
-fn page_bytes(_: &CacheConfig, runs: u32) -> u64 {
+fn page_bytes(_: &CacheConfig, PageShape { runs, .. }: PageShape) -> u64 {
     if runs == 0 { 0 } else { NODE_BYTES + u64::from(runs) * EXTENT_BYTES }
 }
 
@@ -59,7 +59,7 @@ impl Extents {
         let is_read = access == Access::Read;
         let start = if is_read { start_of_run(shape, entry, page.start) } else { entry };
         let end = if is_read || goes_on { end_of_run(shape, entry, page.end) } else { entry + 1 };
-        self.runs.add(start..end)
+        self.runs.add(start..end, distance(shape, entry))
     }
 }
 

@@ -9,7 +9,7 @@
 //! - *Kept by reads.* A run that is read again, and not by a sequence, is protected from those that
 //!   were used once. Writes protect nothing: in a log, what was written is not written again.
 
-use super::runs::{Runs, end_of_run, start_of_run};
+use super::runs::{PageShape, Runs, distance, end_of_run, start_of_run};
 use super::{
     Access, Cache, CacheConfig, CacheStep, Entry, Occupancy, Policy, Shape, TranslationPage,
 };
@@ -41,12 +41,14 @@ pub(super) const SEQUENCES: usize = 8;
 /// Of the runs, how many may be protected (assumed; 20 to 50 % make little difference).
 pub(super) const PROTECTED_PERCENT: usize = 30;
 
-/// The least of three forms: a record for each run; two bits for each entry (is it known, does a
-/// run begin there) and an address for each run; a bit for each entry and an address for each.
-pub(super) fn page_bytes(config: &CacheConfig, runs: u32) -> u64 {
-    let (runs, bits) = (u64::from(runs), config.page_entries().div_ceil(8));
+/// The least of three forms: a record for each run; two bits for each entry (not known, without a
+/// flash page, at the distance of the one before that has one, at another) and an address for each
+/// piece; a bit for each entry and an address for each.
+pub(super) fn page_bytes(config: &CacheConfig, shape: PageShape) -> u64 {
+    let (runs, pieces) = (u64::from(shape.runs), u64::from(shape.pieces));
+    let bits = config.page_entries().div_ceil(8);
     let records = runs * RUN_BYTES;
-    let marked = 2 * bits + runs * ADDRESS_BYTES;
+    let marked = 2 * bits + pieces * ADDRESS_BYTES;
     let plain = bits + config.page_entries() * ADDRESS_BYTES;
     match runs {
         0 => 0,
@@ -120,7 +122,7 @@ impl Lanes {
         if goes_on {
             self.load_ahead(end, page.end, shape);
         }
-        self.runs.add(start..end)
+        self.runs.add(start..end, distance(shape, entry))
     }
 
     /// Brings in the runs of a translation page from `start` on that are not cached, the next one
@@ -135,7 +137,8 @@ impl Lanes {
         }
         for run in ahead.into_iter().rev() {
             if !self.runs.has_any(run.clone()) {
-                self.runs.add(run);
+                let distance = distance(shape, run.start);
+                self.runs.add(run, distance);
             }
         }
     }

@@ -23,16 +23,44 @@ pub(super) struct Run {
     pub(super) dirty: bool,
     /// Set if it is in the second list: for the policy.
     pub(super) is_protected: bool,
+    /// From its entries to their flash pages; not known while a change is under way.
+    distance: Option<Distance>,
+}
+
+/// From an entry to its flash page; `None` where it has none.
+pub(super) type Distance = Option<u64>;
+
+/// The distance of an entry.
+pub(super) fn distance(shape: &dyn Shape, entry: Entry) -> Distance {
+    shape.place(entry).map(|place| place.wrapping_sub(entry))
 }
 
 impl Run {
     fn contains(&self, entry: Entry) -> bool {
         (self.start..self.end).contains(&entry)
     }
+
+    fn has_place(&self) -> bool {
+        self.distance != Some(None)
+    }
+
+    /// Tells whether its addresses go on with those of `before`, whatever lies between them.
+    fn goes_on_from(&self, before: &Self) -> bool {
+        self.distance.is_some() && self.distance == before.distance
+    }
 }
 
-/// Bytes that the runs of a translation page take, by their number.
-pub(super) type PageBytes = fn(&CacheConfig, u32) -> u64;
+/// What is cached of a translation page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PageShape {
+    pub(super) runs: u32,
+    /// The same, where those without flash pages count nothing, and those whose addresses go on
+    /// behind them count as one.
+    pub(super) pieces: u32,
+}
+
+/// Bytes that the runs of a translation page take.
+pub(super) type PageBytes = fn(&CacheConfig, PageShape) -> u64;
 
 #[derive(Debug)]
 pub(super) struct Runs {
@@ -41,8 +69,8 @@ pub(super) struct Runs {
     slots: Vec<Run>,
     free: Vec<u32>,
     by_start: BTreeMap<Entry, u32>,
-    /// Runs of each translation page that has any.
-    counts: HashMap<TranslationPage, u32, FxBuildHasher>,
+    /// The translation pages with runs.
+    pages: HashMap<TranslationPage, PageShape, FxBuildHasher>,
     bytes: u64,
     links: Vec<Links>,
     /// The runs in the order of their use: those that are not protected, and those that are.
@@ -60,7 +88,7 @@ impl Runs {
             slots: Vec::new(),
             free: Vec::new(),
             by_start: BTreeMap::new(),
-            counts: HashMap::default(),
+            pages: HashMap::default(),
             bytes: 0,
             links: Vec::new(),
             lists: [List::default(); 2],
@@ -127,21 +155,58 @@ impl Runs {
         self.lists[usize::from(is_protected)].push_front(&mut self.links, slot);
     }
 
-    /// Adds `change` to the number of runs in the translation page of `entry`.
-    fn count(&mut self, entry: Entry, change: i32) {
-        let page = self.config.page_of(entry);
-        let count = self.counts.entry(page).or_default();
-        self.bytes -= (self.page_bytes)(&self.config, *count);
-        *count = count.saturating_add_signed(change);
-        self.bytes += (self.page_bytes)(&self.config, *count);
-        if *count == 0 {
-            self.counts.remove(&page);
+    /// Counts a run that comes into its translation page, or goes.
+    fn count(&mut self, run: Run, comes: bool) {
+        let page = self.config.page_of(run.start);
+        let pieces = self.pieces_of(&run);
+        let mut shape = self.pages.get(&page).copied().unwrap_or_default();
+        self.bytes -= (self.page_bytes)(&self.config, shape);
+        let sign = if comes { 1 } else { -1 };
+        shape.runs = shape.runs.saturating_add_signed(sign);
+        shape.pieces = shape.pieces.saturating_add_signed(sign * pieces);
+        self.bytes += (self.page_bytes)(&self.config, shape);
+        if shape.runs == 0 {
+            self.pages.remove(&page);
+        } else {
+            self.pages.insert(page, shape);
         }
+    }
+
+    /// Pieces that its translation page has more with a run than without it.
+    fn pieces_of(&self, run: &Run) -> i32 {
+        if !run.has_place() {
+            return 0;
+        }
+        let page = self.page_around(run.start);
+        let run_at = |(_, &slot): (&Entry, &u32)| self.get(slot);
+        let before = self.by_start.range(page.start..run.start).rev().map(run_at);
+        let after = self.by_start.range(run.end..page.end).map(run_at);
+        let before = { before }.find(Run::has_place);
+        let after = { after }.find(Run::has_place);
+        let begins = |run: &Run, before: &Option<Run>| {
+            i32::from(!before.is_some_and(|before| run.goes_on_from(&before)))
+        };
+        let behind = after.map_or(0, |after| begins(&after, &Some(*run)) - begins(&after, &before));
+        begins(run, &before) + behind
+    }
+
+    /// Enters a run where it begins.
+    fn enter(&mut self, slot: u32) {
+        let run = self.get(slot);
+        self.count(run, true);
+        self.by_start.insert(run.start, slot);
+    }
+
+    /// Takes a run out, to be changed or dropped.
+    fn take_out(&mut self, slot: u32) -> Run {
+        let run = self.get(slot);
+        self.by_start.remove(&run.start);
+        self.count(run, false);
+        run
     }
 
     /// A slot for a run that is in no list yet.
     fn allot(&mut self, run: Run) -> u32 {
-        self.count(run.start, 1);
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = run;
@@ -153,27 +218,27 @@ impl Runs {
                 self.slots.len() as u32 - 1
             }
         };
-        self.by_start.insert(run.start, slot);
+        self.enter(slot);
         slot
     }
 
     pub(super) fn remove(&mut self, slot: u32) -> Run {
-        let run = self.get(slot);
-        self.by_start.remove(&run.start);
-        self.count(run.start, -1);
+        let run = self.take_out(slot);
         self.lists[usize::from(run.is_protected)].remove(&mut self.links, slot);
         self.free.push(slot);
         run
     }
 
     /// Adds the run of these entries, used now and not protected; runs inside it become part of it.
-    pub(super) fn add(&mut self, entries: Range<Entry>) -> u32 {
+    pub(super) fn add(&mut self, entries: Range<Entry>, distance: Distance) -> u32 {
         let parts: Vec<u32> = self.within(entries.clone()).collect();
         let mut dirty = false;
         for part in parts {
             dirty |= self.remove(part).dirty;
         }
-        let run = Run { start: entries.start, end: entries.end, dirty, is_protected: false };
+        let Range { start, end } = entries;
+        let distance = Some(distance);
+        let run = Run { start, end, dirty, is_protected: false, distance };
         let slot = self.allot(run);
         self.lists[0].push_front(&mut self.links, slot);
         slot
@@ -182,10 +247,10 @@ impl Runs {
     /// Makes a run of `entry` alone, dirty; the rest of its run stays right behind it in the order
     /// of use.
     pub(super) fn cut_out(&mut self, slot: u32, entry: Entry) {
-        let whole = self.get(slot);
-        self.by_start.remove(&whole.start);
-        self.slots[slot as usize] = Run { start: entry, end: entry + 1, dirty: true, ..whole };
-        self.by_start.insert(entry, slot);
+        let whole = self.take_out(slot);
+        let alone = Run { start: entry, end: entry + 1, dirty: true, distance: None, ..whole };
+        self.slots[slot as usize] = alone;
+        self.enter(slot);
         let rests = [whole.start..entry, entry + 1..whole.end];
         for rest in rests.into_iter().filter(|rest| !rest.is_empty()) {
             let rest = self.allot(Run { start: rest.start, end: rest.end, ..whole });
@@ -206,6 +271,9 @@ impl Runs {
     pub(super) fn join_changed(&mut self, shape: &dyn Shape) {
         while let Some(entry) = self.changed.pop() {
             if let Some(slot) = self.find(entry) {
+                self.take_out(slot);
+                self.slots[slot as usize].distance = Some(distance(shape, entry));
+                self.enter(slot);
                 self.join(slot, shape);
             }
         }
@@ -227,8 +295,7 @@ impl Runs {
     fn absorb(&mut self, slot: u32, entry: Entry) {
         let Some(other) = self.find(entry) else { return };
         let Run { start, end, dirty, .. } = self.remove(other);
-        let into = self.get(slot);
-        self.by_start.remove(&into.start);
+        let into = self.take_out(slot);
         let joined = Run {
             start: start.min(into.start),
             end: end.max(into.end),
@@ -236,7 +303,7 @@ impl Runs {
             ..into
         };
         self.slots[slot as usize] = joined;
-        self.by_start.insert(joined.start, slot);
+        self.enter(slot);
     }
 
     /// Drops a run; if it is dirty, its translation page is written with all that is dirty of it,

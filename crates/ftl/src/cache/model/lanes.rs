@@ -1,6 +1,7 @@
 //! The reference of `lanes`: sets of entries, each with the time of its last use.
 
 use super::super::lanes::{FEWEST_BYTES, MOST_CUT, PROTECTED_PERCENT, SEQUENCES, page_bytes};
+use super::super::runs::{Distance, PageShape, distance};
 use super::*;
 use crate::sequences::Sequences;
 
@@ -9,6 +10,8 @@ struct LaneRun {
     entries: BTreeSet<Entry>,
     dirty: bool,
     is_protected: bool,
+    /// Not known while a change is under way.
+    distance: Option<Distance>,
 }
 
 pub(super) struct Lanes {
@@ -54,6 +57,7 @@ impl Lanes {
     fn join_changed(&mut self, shape: &dyn Shape) {
         while let Some(entry) = self.changed.pop() {
             let Some(at) = self.position(entry) else { continue };
+            self.runs[at].distance = Some(distance(shape, entry));
             let entries = &self.runs[at].entries;
             let (first, last) = (*entries.first().unwrap(), *entries.last().unwrap());
             if self.go_on(last, shape) {
@@ -66,9 +70,10 @@ impl Lanes {
     }
 
     fn bytes(&self) -> u64 {
-        let mut counts = BTreeMap::<TranslationPage, u32>::new();
-        self.runs.iter().for_each(|run| *counts.entry(self.page(run)).or_default() += 1);
-        counts.values().map(|&count| page_bytes(&self.config, count)).sum()
+        let mut sorted: Vec<&LaneRun> = self.runs.iter().collect();
+        sorted.sort_by_key(|run| run.entries.first().copied());
+        let of_pages = sorted.chunk_by(|a, b| self.page(a) == self.page(b));
+        of_pages.map(|runs| page_bytes(&self.config, shape_of(runs))).sum()
     }
 
     /// Takes a run to the front of all, protected or not.
@@ -117,12 +122,13 @@ impl Lanes {
         entries
     }
 
-    fn add(&mut self, entries: BTreeSet<Entry>) {
+    fn add(&mut self, entries: BTreeSet<Entry>, shape: &dyn Shape) {
         let (inside, outside): (Vec<LaneRun>, Vec<LaneRun>) =
             self.runs.drain(..).partition(|run| run.entries.is_subset(&entries));
         self.runs = outside;
+        let distance = Some(distance(shape, *entries.first().unwrap()));
         let dirty = inside.iter().any(|run| run.dirty);
-        self.runs.insert(0, LaneRun { entries, dirty, is_protected: false });
+        self.runs.insert(0, LaneRun { entries, dirty, is_protected: false, distance });
     }
 
     fn load(&mut self, entry: Entry, access: Access, goes_on: bool, shape: &dyn Shape) {
@@ -139,7 +145,7 @@ impl Lanes {
             }
             for run in ahead.into_iter().rev() {
                 if run.iter().all(|&entry| self.position(entry).is_none()) {
-                    self.add(run);
+                    self.add(run, shape);
                 }
             }
         }
@@ -148,7 +154,7 @@ impl Lanes {
         {
             entries.insert(entries.first().unwrap() - 1);
         }
-        self.add(entries);
+        self.add(entries, shape);
     }
 
     fn cut_out(&mut self, entry: Entry) {
@@ -158,10 +164,21 @@ impl Lanes {
             entries: run.entries.iter().copied().filter(|&it| keep(it)).collect(),
             ..run.clone()
         };
-        let alone = LaneRun { dirty: true, ..part(&|it| it == entry) };
+        let alone = LaneRun { dirty: true, distance: None, ..part(&|it| it == entry) };
         let parts = [alone, part(&|it| it > entry), part(&|it| it < entry)];
         self.runs.splice(at..at, parts.into_iter().filter(|part| !part.entries.is_empty()));
     }
+}
+
+/// Runs of one page, in the order of their entries.
+fn shape_of(runs: &[&LaneRun]) -> PageShape {
+    let mut shape = PageShape { runs: runs.len() as u32, pieces: 0 };
+    let mut before = None;
+    for run in runs.iter().filter(|run| run.distance != Some(None)) {
+        shape.pieces += u32::from(run.distance.is_none() || run.distance != before);
+        before = run.distance;
+    }
+    shape
 }
 
 impl Model for Lanes {
