@@ -65,9 +65,10 @@ fn config(rng: &mut Rng) -> DriveConfig {
     // by the seed's bits: another draw would give all seeds another meaning
     let least_garbage = if plain.seed.is_multiple_of(2) { 0 } else { geometry.pages_per_block / 2 };
     let command_serial = SimSpan::from_us(plain.seed / 2 % 3);
-    let streams_by = if plain.seed / 6 % 2 == 0 { StreamsBy::Hint } else { StreamsBy::Address };
+    let streams_by =
+        if (plain.seed / 6).is_multiple_of(2) { StreamsBy::Hint } else { StreamsBy::Address };
     let buffer_order =
-        if plain.seed / 12 % 2 == 0 { BufferOrder::Age } else { BufferOrder::Address };
+        if (plain.seed / 12).is_multiple_of(2) { BufferOrder::Age } else { BufferOrder::Address };
     DriveConfig { least_garbage, command_serial, streams_by, buffer_order, ..plain }
 }
 
