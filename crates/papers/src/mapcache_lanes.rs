@@ -213,7 +213,7 @@ fn memory(cells: &[Cell]) -> Comparison {
 /// In no cell is `lanes` more behind the best other policy than what counts as equal.
 fn never_behind(cells: &[Cell], what: &str, latency: Latency) -> Comparison {
     let behind: Vec<_> = cells.iter().map(|cell| (cell, cell.behind(latency))).collect();
-    let worse = behind.iter().filter(|(_, (_, ratio))| !(*ratio <= EQUAL)).count();
+    let worse = behind.iter().filter(|(_, (_, ratio))| ratio.is_nan() || *ratio > EQUAL).count();
     let worst = behind.iter().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
     let worst = worst.map_or(String::new(), |(cell, (name, ratio))| {
         format!("; the worst {:+.1} % against {name} ({})", (ratio - 1.0) * 100.0, cell.name())
