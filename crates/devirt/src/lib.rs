@@ -11,11 +11,13 @@
 //! metadata block at a time.
 //!
 //! A run does its work batch by batch ([`Run::step`]), so that its owner can let others work in
-//! between. It keeps nothing of the volume's: one that is dropped in the midst leaves every file
+//! between, or within a batch by its parts ([`Run::prepare`], [`Run::begin`], [`Run::end`]). It
+//! keeps nothing of the volume's: one that is dropped in the midst leaves every file
 //! whole.
 
 mod run;
 mod select;
 
-pub use run::{Report, Run, Unit, Way, leave};
+pub use dovetail_vfs::Way;
+pub use run::{Report, Run, Unit, leave};
 pub use select::{Hot, Selection};

@@ -3,18 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 
 use dovetail_time::SimSpan;
-use dovetail_vfs::{Address, Devirtualize, Error, Holder, Ino, MetadataBlock, Pointer, Target};
+use dovetail_vfs::{
+    Address, Devirtualize, Error, Holder, Ino, MetadataBlock, Pointer, Target, Way,
+};
 
 use crate::select::Selection;
-
-/// Addresses to which pointers are to lead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// To the device's own addresses.
-    ToDevice,
-    /// Back to addresses of the volume.
-    ToVolume,
-}
 
 /// Results of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +37,7 @@ impl Report {
         self.content_time + self.metadata_time + self.other_time
     }
 
-    fn add(&mut self, batch: &[Target], renamed: u64, spent: SimSpan) {
+    fn add(&mut self, batch: &[Target], renamed: u64) {
         self.batches += 1;
         let asked = |is_metadata| {
             let of_kind = batch.iter().filter(|target| target.is_metadata == is_metadata);
@@ -53,7 +46,10 @@ impl Report {
         let metadata = if asked(false) == 0 { renamed } else { asked(true).min(renamed) };
         self.metadata_blocks += metadata;
         self.content_blocks += renamed - metadata;
-        if asked(true) > 0 {
+    }
+
+    fn add_time(&mut self, batch: &[Target], spent: SimSpan) {
+        if batch.iter().any(|target| target.is_metadata) {
             self.metadata_time += spent;
         } else {
             self.content_time += spent;
@@ -90,6 +86,8 @@ pub struct Run {
     queued: u64,
     /// Pointers of the metadata blocks that come after the one in the queue.
     blocks: VecDeque<Vec<Target>>,
+    /// Blocks in work.
+    batch: Vec<Target>,
     report: Report,
 }
 
@@ -114,6 +112,7 @@ impl Run {
             queue: VecDeque::new(),
             queued: 0,
             blocks: VecDeque::new(),
+            batch: Vec::new(),
             report: Report { hot_files: selection.hot, ..Report::default() },
         })
     }
@@ -135,16 +134,57 @@ impl Run {
     /// Errors of the file system.
     pub fn step(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<bool, Error> {
         let begun = fs.now();
-        match self.unit {
-            Unit::Most => self.fill_wave(fs)?,
-            Unit::MetadataBlock => self.fill_block(fs)?,
-        }
-        self.report.other_time += fs.now().since(begun);
-        if self.queue.is_empty() {
+        let found = self.find(fs)?;
+        let filled = fs.now();
+        self.report.other_time += filled.since(begun);
+        if !found {
             return Ok(false);
         }
-        self.rename(fs)?;
+        fs.prepare_renames(&self.batch)?;
+        self.begin(fs)?;
+        self.end(fs)?;
+        self.report.add_time(&self.batch, fs.now().since(filled));
         Ok(true)
+    }
+
+    /// The first part of a step: looks for a batch, and prepares the file system for it; returns
+    /// whether there is one. What that has issued must be over before the batch begins.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn prepare(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<bool, Error> {
+        let found = self.find(fs)?;
+        if found {
+            fs.prepare_renames(&self.batch)?;
+        }
+        Ok(found)
+    }
+
+    /// The second part: the pointers of the batch are rewritten in memory.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn begin(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
+        let renamed = fs.begin_renames(&self.batch, self.way)?;
+        if self.unit == Unit::Most && self.wave == 0 {
+            // runs that were cut may have taken blocks of pointers
+            self.last_wave = self.last_wave.max(u32::from(renamed > 0));
+        }
+        self.report.add(&self.batch, renamed.into());
+        Ok(())
+    }
+
+    /// The last part: the rewritten pointers are made durable, and the old addresses dropped.
+    ///
+    /// # Errors
+    /// Errors of the file system.
+    pub fn end(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
+        fs.end_renames()
+    }
+
+    /// The blocks of the batch that was prepared last.
+    pub fn batch(&self) -> &[Target] {
+        &self.batch
     }
 
     /// Goes on to the end.
@@ -156,19 +196,13 @@ impl Run {
         Ok(self.report)
     }
 
-    fn rename(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<(), Error> {
-        let begun = fs.now();
-        let batch = self.batch();
-        let renamed = match self.way {
-            Way::ToDevice => fs.devirtualize(&batch)?,
-            Way::ToVolume => fs.virtualize(&batch)?,
-        };
-        if self.unit == Unit::Most && self.wave == 0 {
-            // runs that were cut may have taken blocks of pointers
-            self.last_wave = self.last_wave.max(u32::from(renamed > 0));
+    fn find(&mut self, fs: &mut (impl Devirtualize + ?Sized)) -> Result<bool, Error> {
+        match self.unit {
+            Unit::Most => self.fill_wave(fs)?,
+            Unit::MetadataBlock => self.fill_block(fs)?,
         }
-        self.report.add(&batch, renamed.into(), fs.now().since(begun));
-        Ok(())
+        self.batch = self.take_batch();
+        Ok(!self.batch.is_empty())
     }
 
     /// Looks for blocks of a wave until there are enough for a batch; with none left in this wave,
@@ -258,7 +292,7 @@ impl Run {
     }
 
     /// As many blocks as can be renamed at once; a long run of content is cut.
-    fn batch(&mut self) -> Vec<Target> {
+    fn take_batch(&mut self) -> Vec<Target> {
         let (mut batch, mut room) = (Vec::new(), self.most);
         while room > 0
             && let Some(target) = self.queue.pop_front()

@@ -71,6 +71,8 @@ struct Files {
     held: BTreeMap<String, (Ino, Vec<u8>)>,
     /// Changed since the last sync.
     dirty: BTreeSet<String>,
+    /// Changed since the run began, synced or not.
+    touched: BTreeSet<String>,
     next: u32,
     /// Blocks that they may fill.
     most: u64,
@@ -86,20 +88,25 @@ impl Files {
         self.held.keys().nth(some).cloned()
     }
 
+    fn note_change(&mut self, name: &str) {
+        self.dirty.insert(name.into());
+        self.touched.insert(name.into());
+    }
+
     fn create(&mut self, fs: &mut impl FileSystem) -> Result<(), Error> {
         let name = format!("file{}", self.next);
         self.next += 1;
         let root = fs.root();
         let node = NewNode { mode: 0o100_644, rdev: (0, 0) };
         let ino = fs.create(&Caller::default(), root, name.as_bytes(), &node)?.ino;
-        self.dirty.insert(name.clone());
+        self.note_change(&name);
         self.held.insert(name, (ino, Vec::new()));
         Ok(())
     }
 
     fn write(&mut self, fs: &mut impl FileSystem, rng: &mut Rng) -> Result<(), Error> {
         let Some(name) = self.any(rng) else { return Ok(()) };
-        self.dirty.insert(name.clone());
+        self.note_change(&name);
         let (ino, bytes) = self.held.get_mut(&name).unwrap();
         let offset = rng.below(bytes.len() as u64 + 5000);
         let fresh = vec![1 + rng.below(255) as u8; 1 + rng.below(80_000) as usize];
@@ -112,7 +119,7 @@ impl Files {
 
     fn remove(&mut self, fs: &mut impl FileSystem, rng: &mut Rng) -> Result<(), Error> {
         let Some(name) = self.any(rng) else { return Ok(()) };
-        self.dirty.insert(name.clone());
+        self.note_change(&name);
         let root = fs.root();
         fs.unlink(&Caller::default(), root, name.as_bytes())?;
         self.held.remove(&name);
@@ -133,6 +140,13 @@ impl Files {
     fn synced(&mut self, fs: &mut impl FileSystem) -> Result<(), Error> {
         fs.sync()?;
         self.dirty.clear();
+        Ok(())
+    }
+
+    fn fsynced(&mut self, fs: &mut impl FileSystem, rng: &mut Rng) -> Result<(), Error> {
+        let Some(name) = self.any(rng) else { return Ok(()) };
+        fs.fsync(self.held[&name].0, rng.chance(0.3))?;
+        self.dirty.remove(&name);
         Ok(())
     }
 
@@ -161,7 +175,7 @@ impl Files {
     }
 }
 
-/// One run of the tool, with calls of others in between.
+/// One run of the tool, with calls of others between batches and within them.
 fn run(
     fs: &mut (impl FileSystem + Devirtualize),
     files: &mut Files,
@@ -174,9 +188,28 @@ fn run(
     };
     let unit = if rng.chance(0.3) { Unit::MetadataBlock } else { Unit::Most };
     let mut run = Run::new(fs, way, selection)?.with_unit(unit);
-    while run.step(fs)? {
-        if rng.chance(0.3) {
-            files.call(fs, rng)?;
+    while run.prepare(fs)? {
+        others(fs, files, rng)?;
+        run.begin(fs)?;
+        others(fs, files, rng)?;
+        run.end(fs)?;
+        others(fs, files, rng)?;
+    }
+    Ok(())
+}
+
+/// Calls of others, on files of the batch among them: writes, new and removed files, syncs of a
+/// file or of all.
+fn others(
+    fs: &mut (impl FileSystem + Devirtualize),
+    files: &mut Files,
+    rng: &mut Rng,
+) -> Result<(), Error> {
+    while rng.chance(0.3) {
+        match rng.below(8) {
+            0 => files.synced(fs)?,
+            1 | 2 => files.fsynced(fs, rng)?,
+            _ => files.call(fs, rng)?,
         }
     }
     Ok(())
@@ -206,6 +239,7 @@ impl<K: Kind> Lab<K> {
             self.files.call(&mut fs, &mut self.rng).unwrap();
         }
         self.files.synced(&mut fs).unwrap();
+        self.files.touched.clear();
         let way = if self.rng.chance(0.85) { Way::ToDevice } else { Way::ToVolume };
         let begun = Devirtualize::now(&fs);
         let in_operation = self.rng.chance(0.6);
@@ -218,6 +252,10 @@ impl<K: Kind> Lab<K> {
         }
         let result = run(&mut fs, &mut self.files, &mut self.rng, way);
         assert!(in_operation || result.is_ok(), "{result:?}");
+        if !in_operation {
+            // what was synced may have been so after the cut
+            self.files.dirty.append(&mut self.files.touched);
+        }
         self.cleaned += K::device(&fs).counters().gc_runs;
         let now = Devirtualize::now(&fs);
         let at = begun + SimSpan::from_ns(self.rng.below(now.since(begun).as_ns() + 1));

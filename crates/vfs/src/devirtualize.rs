@@ -18,11 +18,21 @@ pub struct Target {
     pub is_metadata: bool,
 }
 
+/// Addresses to which pointers are to lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To the device's own addresses.
+    ToDevice,
+    /// Back to addresses of the volume.
+    ToVolume,
+}
+
 /// File systems whose pointers can lead to the device's own addresses.
 ///
-/// Each call is a whole: it leaves nothing begun, so that a tool that stops in the midst of its
-/// work leaves a volume as any other. A power cut within a call leaves all its pointers old, or all
-/// new.
+/// A batch has three steps: [`Self::prepare_renames`], [`Self::begin_renames`] and
+/// [`Self::end_renames`]. Any other call may come between two of them. The next commit or
+/// checkpoint ends a batch as well, whoever asks for it, so a tool that stops in the midst of its
+/// work leaves nothing begun. A power cut leaves all pointers of a batch old, or all new.
 pub trait Devirtualize: PointerWalk {
     /// Blocks that [`Self::devirtualize`] takes at once, at most.
     ///
@@ -67,21 +77,29 @@ pub trait Devirtualize: PointerWalk {
     /// An error of the device.
     fn settle_metadata(&mut self) -> Result<(), Error>;
 
-    /// Lets the blocks be reached by the addresses of the places where they are, and the device
-    /// forget where the old addresses led to. Blocks that do not allow it now are left: not written
-    /// yet, changed since [`Self::settle_metadata`] (metadata), or at a place whose address is
-    /// taken. Returns how many were not.
+    /// Prepares a batch: writes what is dirty of the files, and commits. The device must have
+    /// carried that out before the batch begins; what it has not by then is left.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for more blocks than [`Self::renames_at_once`]; [`Error::NoSpace`], and
-    /// then nothing has changed; what the device says.
-    fn devirtualize(&mut self, targets: &[Target]) -> Result<u32, Error>;
+    /// [`Error::Invalid`] for more blocks than [`Self::renames_at_once`]; [`Error::NoSpace`]; what
+    /// the device says.
+    fn prepare_renames(&mut self, targets: &[Target]) -> Result<(), Error>;
 
-    /// Lets the blocks be reached by addresses of the volume again.
+    /// Begins a batch: the device gives the blocks their new addresses, and the pointers to them
+    /// are rewritten in memory. Blocks that do not allow it now are left: not written yet, changed
+    /// since [`Self::settle_metadata`] (metadata), in use by commands under way, or at a place
+    /// whose address is taken. Returns how many were not.
     ///
     /// # Errors
-    /// As [`Self::devirtualize`].
-    fn virtualize(&mut self, targets: &[Target]) -> Result<u32, Error>;
+    /// As [`Self::prepare_renames`]; then nothing has changed.
+    fn begin_renames(&mut self, targets: &[Target], way: Way) -> Result<u32, Error>;
+
+    /// Makes the pointers of the batch durable and lets the device drop the old addresses. Nothing
+    /// happens without a batch.
+    ///
+    /// # Errors
+    /// An error of the device; [`Error::NoSpace`], and then the batch is still under way.
+    fn end_renames(&mut self) -> Result<(), Error>;
 
     /// Gives back to the device what it keeps by its own addresses and no pointer leads to: what a
     /// power cut left between a commit and the discard after it. Returns how many blocks.

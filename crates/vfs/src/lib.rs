@@ -26,7 +26,7 @@ mod tree_walk;
 mod walk;
 
 pub use cache::PageCache;
-pub use devirtualize::{Devirtualize, Target};
+pub use devirtualize::{Devirtualize, Target, Way};
 pub use error::Error;
 pub use figure::{Count, Figure, Figures};
 pub use file_type::FileType;

@@ -54,6 +54,7 @@ impl<D: Scheduler> Ext<D> {
         if let Some(journal) = &mut self.journal {
             journal.commit(&mut self.io, transaction, mode)?;
         }
+        self.end_batch()?;
         // in the other modes pages may be left dirty
         self.running
             .ordered

@@ -4,10 +4,10 @@
 //! `PHYSICAL_BIT`; `io.rs` makes the device's address of it. Bitmaps know nothing of such blocks,
 //! the count of free blocks does.
 //!
-//! One call renames a batch. The device lets both addresses lead to the same block, all pointers of
-//! the batch are rewritten in one transaction, together with the batch's number in the superblock;
-//! when it is committed the device drops the old addresses, and only then blocks of the volume that
-//! they were can be taken anew. After a power cut the number says whether the new pointers are
+//! A batch begins when the device lets both addresses lead to the same block. All pointers of the
+//! batch are rewritten in one transaction, together with the batch's number in the superblock. Other
+//! calls may join that transaction, and whichever commits it ends the batch: the device drops the
+//! old addresses, and only then blocks of the volume that they were can be taken anew. After a power cut the number says whether the new pointers are
 //! durable, and the mount ends the batch one way or the other.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use dovetail_block::{
 };
 use dovetail_time::SimTime;
 use dovetail_vfs::{
-    Address, Devirtualize, Error as CallError, Holder, Ino as Number, PointerPlace, Target,
+    Address, Devirtualize, Error as CallError, Holder, Ino as Number, PointerPlace, Target, Way,
 };
 
 use super::Ext;
@@ -28,13 +28,6 @@ use super::vfs::ino_of;
 use crate::error::{Corrupt, Damage, Error, Incompatible, Place};
 use crate::format::{BlockAddr, FileType, GroupNo, Incompat, Ino, PHYSICAL_BIT, bit, set_pointer};
 use crate::places::Places;
-
-/// Addresses that blocks are to have: the device's own, or the volume's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Device,
-    Volume,
-}
 
 /// Pointer that leads to a block.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +49,10 @@ struct Step {
     to: BlockAddr,
 }
 
-/// A batch whose pointers are rewritten.
-struct Batch {
+/// A batch whose pointers are rewritten in the running transaction.
+#[derive(Debug)]
+pub(super) struct Batch {
     id: RenameId,
-    renamed: u32,
     /// Blocks of the volume that are free once the device has dropped them.
     held: Vec<(BlockAddr, u32)>,
 }
@@ -147,7 +140,7 @@ impl<D: Scheduler> Ext<D> {
         self.discard_free()
     }
 
-    fn rename_targets(&mut self, targets: &[Target], side: Side) -> Result<u32, CallError> {
+    fn prepare_batch(&mut self, targets: &[Target]) -> Result<(), CallError> {
         self.check_writable()?;
         let space = self.check_places()?;
         if targets.iter().map(|target| u64::from(target.blocks)).sum::<u64>()
@@ -161,17 +154,12 @@ impl<D: Scheduler> Ext<D> {
                 self.change(|fs| Ok(fs.write_back(ino)?))?;
             }
         }
-        // what waits for a commit could be taken within the batch
-        self.commit()?;
-        let Some(batch) = self.change(|fs| Ok(fs.rename_batch(targets, side)?))? else {
-            return Ok(0);
-        };
-        self.finish(&batch)?;
-        Ok(batch.renamed)
+        Ok(self.commit()?)
     }
 
-    fn finish(&mut self, batch: &Batch) -> Result<(), Error> {
-        self.commit()?;
+    /// A commit is durable: the device drops the old addresses of the batch whose pointers it has.
+    pub(super) fn end_batch(&mut self) -> Result<(), Error> {
+        let Some(batch) = self.batch.take() else { return Ok(()) };
         self.io.devirtualize(Asked::End { id: batch.id, keep: true })?;
         batch.held.iter().try_for_each(|&(start, blocks)| self.keep(start, blocks, false))
     }
@@ -184,53 +172,69 @@ impl<D: Scheduler> Ext<D> {
         }
     }
 
-    fn rename_batch(&mut self, targets: &[Target], side: Side) -> Result<Option<Batch>, Error> {
-        let mut steps = self.steps(targets, side)?;
+    fn begin_batch(&mut self, targets: &[Target], way: Way) -> Result<u32, Error> {
+        self.check_places()?;
+        // the batch before, and what waits for a commit and could be taken within this one
+        self.commit()?;
+        let mut steps = self.steps(targets, way)?;
         if steps.is_empty() {
-            return Ok(None);
+            return Ok(0);
         }
         let files = steps.iter().map(|step| step.ino).collect::<BTreeSet<_>>().len() as u64;
         self.check_room(self.nodes_for(steps.len() as u64) + 4 * files)?;
-        if side == Side::Volume {
+        if way == Way::ToVolume {
             self.take_places_on_volume(&mut steps)?;
         }
         let id = RenameId(self.superblock.last_batch + 1);
-        let renamed = self.begin(id, &mut steps, side)?;
+        let renamed = self.begin(id, &mut steps, way)?;
         if renamed == 0 {
-            return Ok(None);
+            return Ok(0);
         }
         self.note_edit();
         self.superblock.last_batch = id.0;
         self.running.superblock = true;
         let rewritten =
-            self.leave(&steps, side).and_then(|held| self.redirect(&steps).map(|()| held));
+            self.leave(&steps, way).and_then(|held| self.redirect(&steps).map(|()| held));
         // a batch of which not all pointers were rewritten must not be committed
         self.stopped |= rewritten.is_err();
-        Ok(Some(Batch { id, renamed, held: rewritten? }))
+        self.batch = Some(Batch { id, held: rewritten? });
+        Ok(renamed)
     }
 
     /// Asks the device; what it does not rename is dropped. Nothing is edited before it has
     /// answered, on the way there.
-    fn begin(&mut self, id: RenameId, steps: &mut Vec<Step>, side: Side) -> Result<u32, Error> {
+    fn begin(&mut self, id: RenameId, steps: &mut Vec<Step>, way: Way) -> Result<u32, Error> {
         let Some(space) = self.io.space() else { return Ok(0) };
         let name = |at: BlockAddr| Lba(self.io.lba(at.0));
-        let to = |step: &Step| (side == Side::Volume).then(|| name(step.to));
+        let to = |step: &Step| (way == Way::ToVolume).then(|| name(step.to));
         let renames: Vec<Rename> =
             steps.iter().map(|step| Rename { from: name(step.from), to: to(step) }).collect();
         let answer = self.io.devirtualize(Asked::Begin { id, renames: &renames })?;
-        let answers = std::mem::take(steps).into_iter().zip(answer.into_renames());
+        let answer = answer.into_renames();
+        self.note_left(steps, &answer);
+        let answers = std::mem::take(steps).into_iter().zip(answer);
         steps.extend(answers.filter_map(|(step, rename)| {
-            let to = match side {
-                Side::Device => BlockAddr((rename.to?.0 - space.first.0) | PHYSICAL_BIT),
-                Side::Volume => step.to,
+            let to = match way {
+                Way::ToDevice => BlockAddr((rename.to?.0 - space.first.0) | PHYSICAL_BIT),
+                Way::ToVolume => step.to,
             };
             Some(Step { to, ..step })
         }));
         Ok(steps.len() as u32)
     }
 
+    /// Files of which the device has left blocks at their logical addresses are dealt with again.
+    fn note_left(&mut self, steps: &[Step], answer: &[Rename]) {
+        let answers = steps.iter().zip(answer);
+        let left =
+            answers.filter(|(step, rename)| rename.to.is_none() && !self.is_place(step.from));
+        for ino in left.map(|(step, _)| step.ino).collect::<BTreeSet<_>>() {
+            self.note_placed(ino);
+        }
+    }
+
     /// The blocks that can be renamed now.
-    fn steps(&mut self, targets: &[Target], side: Side) -> Result<Vec<Step>, Error> {
+    fn steps(&mut self, targets: &[Target], way: Way) -> Result<Vec<Step>, Error> {
         let (mut steps, mut seen) = (Vec::new(), BTreeSet::new());
         for (index, target) in targets.iter().enumerate() {
             let ino = ino_of(target.ino);
@@ -242,7 +246,7 @@ impl<D: Scheduler> Ext<D> {
             } else {
                 self.content_steps(ino, target, index)?
             };
-            let wanted = |step: &Step| side == Side::Device || self.is_place(step.from);
+            let wanted = |step: &Step| way == Way::ToDevice || self.is_place(step.from);
             steps.extend(found.into_iter().filter(|step| wanted(step) && seen.insert(step.from)));
         }
         Ok(steps)
@@ -311,11 +315,11 @@ impl<D: Scheduler> Ext<D> {
     }
 
     /// The old addresses are given up; returns those of the volume.
-    fn leave(&mut self, steps: &[Step], side: Side) -> Result<Vec<(BlockAddr, u32)>, Error> {
+    fn leave(&mut self, steps: &[Step], way: Way) -> Result<Vec<(BlockAddr, u32)>, Error> {
         let mut left: Vec<BlockAddr> =
             steps.iter().map(|step| step.from).filter(|&from| !self.is_place(from)).collect();
         left.sort_unstable();
-        if side == Side::Device {
+        if way == Way::ToDevice {
             self.groups.set_physical(self.groups.physical() + left.len() as u64);
         }
         let mut held: Vec<(BlockAddr, u32)> = Vec::new();
@@ -505,12 +509,19 @@ impl<D: Scheduler> Devirtualize for Ext<D> {
         Ok(())
     }
 
-    fn devirtualize(&mut self, targets: &[Target]) -> Result<u32, CallError> {
-        self.rename_targets(targets, Side::Device)
+    fn prepare_renames(&mut self, targets: &[Target]) -> Result<(), CallError> {
+        self.prepare_batch(targets)
     }
 
-    fn virtualize(&mut self, targets: &[Target]) -> Result<u32, CallError> {
-        self.rename_targets(targets, Side::Volume)
+    fn begin_renames(&mut self, targets: &[Target], way: Way) -> Result<u32, CallError> {
+        self.change(|fs| Ok(fs.begin_batch(targets, way)?))
+    }
+
+    fn end_renames(&mut self) -> Result<(), CallError> {
+        if self.batch.is_some() {
+            self.commit()?;
+        }
+        Ok(())
     }
 
     fn give_back_unreached(&mut self) -> Result<u64, CallError> {

@@ -89,6 +89,8 @@ pub struct Ext<D> {
     listing: Option<Listing>,
     /// Files whose content changed and when, for a tool that has asked before.
     changed: Option<BTreeMap<Ino, SimTime>>,
+    /// Renames whose pointers the running transaction has.
+    batch: Option<devirtualize::Batch>,
     background: Background,
     /// Today's date.
     date: Timestamp,

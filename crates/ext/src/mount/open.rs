@@ -85,6 +85,7 @@ impl<D: Scheduler> Ext<D> {
             dirty_since: Default::default(),
             listing: None,
             changed: None,
+            batch: None,
             background: Background::new(now.time),
             date: now.date,
             random: Rng::new(options.seed ^ superblock.write_time),

@@ -1,9 +1,9 @@
 //! Blocks that get addresses of the device, and back.
 //!
-//! One call renames a batch. A checkpoint comes first, so that no record of an fsync leads to what
-//! is renamed. The device then lets both addresses lead to the same block, all pointers of the
-//! batch are rewritten in memory, and the next checkpoint makes them durable: in the nodes that it
-//! writes, in NAT entries for nodes. Its version is the batch's number, so that nothing has to be
+//! Before a batch comes a checkpoint, so that no record of an fsync leads to what is renamed. The
+//! device then lets both addresses lead to the same block, all pointers of the batch are rewritten
+//! in memory, and the next checkpoint, whoever asks for it, makes them durable: in the nodes that
+//! it writes, in NAT entries for nodes. Until then fsyncs write that checkpoint. Its version is the batch's number, so that nothing has to be
 //! added to the format: a mount after a power cut keeps the new names if the elected checkpoint is
 //! not older than the batch.
 //!
@@ -14,10 +14,9 @@ use std::collections::BTreeSet;
 
 use dovetail_block::{BlockRange, Devirtualize as Asked, Rename, RenameId, Scheduler, map_bytes};
 use dovetail_time::SimTime;
-use dovetail_vfs::{Address, Devirtualize, Error as CallError, Holder, Ino as Number, Target};
+use dovetail_vfs::{Address, Devirtualize, Error as CallError, Holder, Ino as Number, Target, Way};
 
 use super::F2fs;
-use super::checkpoint::CheckpointReason;
 use super::data::{INLINE_PINNED, WritebackReason};
 use super::pointers::{Found, Pointer};
 use super::policy::{Log, data_log};
@@ -29,13 +28,6 @@ use crate::format::{BlockAddr, CheckpointFlags, Extent, InodeFlags, NatEntry, Ni
 /// Renames at once at most: they make so many nodes dirty, and each an inode, that still fit into
 /// two segments.
 const MOST: u32 = 512;
-
-/// The side whose addresses blocks are to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Device,
-    Volume,
-}
 
 /// The pointer to a block.
 #[derive(Clone, Copy, Debug)]
@@ -68,48 +60,42 @@ impl<D: Scheduler> F2fs<D> {
         Ok(self.check_device_addresses()?.space().map_or(0, |space| space.most.min(MOST)))
     }
 
-    fn rename_targets(&mut self, targets: &[Target], side: Side) -> Result<u32, CallError> {
+    fn prepare_batch(&mut self, targets: &[Target]) -> Result<(), CallError> {
         self.check_writable()?;
         let blocks: u64 = targets.iter().map(|target| u64::from(target.blocks)).sum();
         if blocks > self.most_renames()?.into() {
             return Err(CallError::Invalid("more blocks than are renamed at once"));
         }
-        let renamed = self.change(|fs| Ok(fs.rename_batch(targets, side)?));
-        self.physical.renaming.clear();
-        renamed
-    }
-
-    fn rename_batch(&mut self, targets: &[Target], side: Side) -> Result<u32, Error> {
         self.mark_volume()?;
-        let files: BTreeSet<Nid> = targets.iter().map(|target| nid_of(target.ino)).collect();
-        for &ino in &files {
+        for ino in targets.iter().map(|target| nid_of(target.ino)).collect::<BTreeSet<_>>() {
             if self.is_there_as_inode(ino)? {
                 self.write_back(ino, WritebackReason::Background)?;
             }
         }
         self.checkpoint_if_dirty()?;
-        self.balance()?;
-        let mut steps = self.steps(targets, side)?;
-        self.check_space_for_batch(&steps, side)?;
-        self.physical.renaming = files;
-        let rewritten = self.rewrite_nodes(&mut steps, side)?;
-        if side == Side::Volume {
+        Ok(self.balance()?)
+    }
+
+    fn begin_batch(&mut self, targets: &[Target], way: Way) -> Result<u32, Error> {
+        // the batch before, and what was logged since it was prepared
+        self.checkpoint_if_dirty()?;
+        let mut steps = self.steps(targets, way)?;
+        self.check_space_for_batch(&steps, way)?;
+        let rewritten = self.rewrite_nodes(&mut steps, way)?;
+        if way == Way::ToVolume {
             self.take_blocks(&mut steps)?;
         }
-        self.begin(&mut steps, side)?;
+        self.begin(&mut steps, way)?;
         if steps.is_empty() && rewritten == 0 {
             return Ok(0);
         }
+        self.physical.renaming = targets.iter().map(|target| nid_of(target.ino)).collect();
         let redirected = self.redirect(&steps);
         // a batch of which not all pointers were rewritten must not become durable
         self.state.stop_if(redirected.is_err());
-        redirected?;
-        let written = self.write_checkpoint(CheckpointReason::Sync);
         // until a checkpoint has the new names, no record of an fsync may have them
-        if written.is_err() {
-            self.since.break_chain();
-        }
-        written?;
+        self.since.break_chain();
+        redirected?;
         Ok(steps.len() as u32 + rewritten)
     }
 
@@ -124,17 +110,27 @@ impl<D: Scheduler> F2fs<D> {
     /// The checkpoint that ends the batch must not find the volume full. It may use the reserve, as
     /// any: it writes the inodes, the nodes that hold pointers to content, and on the way back all
     /// nodes.
-    fn check_space_for_batch(&self, steps: &[RenamedBlock], side: Side) -> Result<(), Error> {
-        let written = steps.iter().filter(|step| side == Side::Volume || step.is_content());
+    fn check_space_for_batch(&self, steps: &[RenamedBlock], way: Way) -> Result<(), Error> {
+        let written = steps.iter().filter(|step| way == Way::ToVolume || step.is_content());
         let nodes = written.flat_map(|step| [step.ino, step.node]).collect::<BTreeSet<_>>().len();
-        let blocks = if side == Side::Volume { steps.len() } else { 0 };
+        let blocks = if way == Way::ToVolume { steps.len() } else { 0 };
         let facts = self.space_facts();
         let sections = (nodes + blocks).div_ceil(facts.section_blocks as usize) + Log::ALL.len();
         if facts.free_sections as usize > sections { Ok(()) } else { Err(Error::NoSpace) }
     }
 
+    /// Files of which the device has left blocks at addresses of the volume are dealt with again.
+    fn note_left(&mut self, steps: &[RenamedBlock], answer: &[Rename]) {
+        let answers = steps.iter().zip(answer);
+        let left = answers
+            .filter(|(step, rename)| rename.to.is_none() && !self.is_device_address(step.from));
+        for ino in left.map(|(step, _)| step.ino).collect::<BTreeSet<_>>() {
+            self.note_rewritten(ino);
+        }
+    }
+
     /// The blocks that can be renamed now.
-    fn steps(&mut self, targets: &[Target], side: Side) -> Result<Vec<RenamedBlock>, Error> {
+    fn steps(&mut self, targets: &[Target], way: Way) -> Result<Vec<RenamedBlock>, Error> {
         let (mut steps, mut seen) = (Vec::new(), BTreeSet::new());
         for target in targets {
             let ino = nid_of(target.ino);
@@ -146,10 +142,10 @@ impl<D: Scheduler> F2fs<D> {
                     self.node_step(ino, Nid(target.place.slot))?
                 }
                 true => Vec::new(),
-                false => self.content_steps(ino, target, side)?,
+                false => self.content_steps(ino, target, way)?,
             };
             let wanted =
-                |step: &RenamedBlock| side == Side::Device || self.is_device_address(step.from);
+                |step: &RenamedBlock| way == Way::ToDevice || self.is_device_address(step.from);
             steps.extend(found.into_iter().filter(|step| wanted(step) && seen.insert(step.from)));
         }
         Ok(steps)
@@ -173,12 +169,12 @@ impl<D: Scheduler> F2fs<D> {
         &mut self,
         ino: Nid,
         target: &Target,
-        side: Side,
+        way: Way,
     ) -> Result<Vec<RenamedBlock>, Error> {
         let raw = self.inode(ino)?;
         let fixed =
             raw.i_flags.get() & InodeFlags::COMPRESSED.0 != 0 || raw.i_inline & INLINE_PINNED != 0;
-        if !self.has_block_pointers(ino)? || (fixed && side == Side::Device) {
+        if !self.has_block_pointers(ino)? || (fixed && way == Way::ToDevice) {
             return Ok(Vec::new());
         }
         let mut steps = Vec::new();
@@ -201,9 +197,9 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     /// On the way back nodes become dirty instead of being renamed; returns how many.
-    fn rewrite_nodes(&mut self, steps: &mut Vec<RenamedBlock>, side: Side) -> Result<u32, Error> {
+    fn rewrite_nodes(&mut self, steps: &mut Vec<RenamedBlock>, way: Way) -> Result<u32, Error> {
         let mut rewritten = 0;
-        if side == Side::Volume {
+        if way == Way::ToVolume {
             for step in steps.iter() {
                 if let BlockPointer::Node(nid) = step.pointer_kind {
                     self.load_any_node(nid)?;
@@ -246,7 +242,7 @@ impl<D: Scheduler> F2fs<D> {
 
     /// Asks the device; what it does not rename is dropped. No pointer has changed before it has
     /// answered.
-    fn begin(&mut self, steps: &mut Vec<RenamedBlock>, side: Side) -> Result<(), Error> {
+    fn begin(&mut self, steps: &mut Vec<RenamedBlock>, way: Way) -> Result<(), Error> {
         if steps.is_empty() {
             return Ok(());
         }
@@ -256,15 +252,17 @@ impl<D: Scheduler> F2fs<D> {
         );
         let rename = |step: &RenamedBlock| Rename {
             from: addresses.lba(step.from),
-            to: (side == Side::Volume).then(|| addresses.lba(step.to)),
+            to: (way == Way::ToVolume).then(|| addresses.lba(step.to)),
         };
         let renames: Vec<Rename> = steps.iter().map(rename).collect();
         let answer = self.io.devirtualize(Asked::Begin { id, renames: &renames })?;
-        let answers = std::mem::take(steps).into_iter().zip(answer.into_renames());
+        let answer = answer.into_renames();
+        self.note_left(steps, &answer);
+        let answers = std::mem::take(steps).into_iter().zip(answer);
         steps.extend(answers.filter_map(|(step, rename)| {
             let to = rename.to?;
             Some(RenamedBlock {
-                to: if side == Side::Device { addresses.address(to) } else { step.to },
+                to: if way == Way::ToDevice { addresses.address(to) } else { step.to },
                 ..step
             })
         }));
@@ -408,12 +406,16 @@ impl<D: Scheduler> Devirtualize for F2fs<D> {
         Ok(self.checkpoint_if_dirty()?)
     }
 
-    fn devirtualize(&mut self, targets: &[Target]) -> Result<u32, CallError> {
-        self.rename_targets(targets, Side::Device)
+    fn prepare_renames(&mut self, targets: &[Target]) -> Result<(), CallError> {
+        self.prepare_batch(targets)
     }
 
-    fn virtualize(&mut self, targets: &[Target]) -> Result<u32, CallError> {
-        self.rename_targets(targets, Side::Volume)
+    fn begin_renames(&mut self, targets: &[Target], way: Way) -> Result<u32, CallError> {
+        self.change(|fs| Ok(fs.begin_batch(targets, way)?))
+    }
+
+    fn end_renames(&mut self) -> Result<(), CallError> {
+        Ok(self.checkpoint_if_dirty()?)
     }
 
     fn give_back_unreached(&mut self) -> Result<u64, CallError> {

@@ -133,6 +133,7 @@ impl<D: Scheduler> F2fs<D> {
     /// A checkpoint is complete: the device drops the old names of the batch whose pointers it has.
     /// Their addresses are not used before.
     pub(super) fn end_batch(&mut self) -> Result<(), Error> {
+        self.physical.renaming.clear();
         let Some(id) = self.physical.open.take() else { return Ok(()) };
         self.io.devirtualize(Devirtualize::End { id, keep: true })?;
         Ok(())
