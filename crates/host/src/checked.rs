@@ -1,8 +1,8 @@
 //! A device whose every read is checked against what was last written.
 
 use dovetail_block::{
-    Answer, BlockDevice, BlockRange, Command, Completion, Content, Data, Devirtualize, HeldRemaps,
-    Hints, Lba, Pattern, RemapPair, RemapWhen, SectorRange,
+    Answer, BlockDevice, BlockRange, Command, Completion, Content, Data, DeviceError, Devirtualize,
+    HeldRemaps, Hints, Lba, Pattern, RemapPair, RemapWhen, SectorRange,
 };
 use dovetail_time::SimTime;
 
@@ -140,14 +140,13 @@ impl<D: BlockDevice> CheckedDevice<D> {
     /// Performs a command of a device that devirtualises.
     ///
     /// # Errors
-    /// [`HostError::Device`].
+    /// An error of the device.
     pub fn devirtualize(
         &mut self,
         at: SimTime,
         asked: Devirtualize<'_>,
-    ) -> Result<Completion, HostError> {
-        let answered = self.device.submit(at, Command::Devirtualize(asked));
-        let completion = answered.map_err(|source| HostError::Device { at, source })?;
+    ) -> Result<Completion, DeviceError> {
+        let completion = self.device.submit(at, Command::Devirtualize(asked))?;
         match (asked, &completion.answer) {
             (Devirtualize::Begin { .. }, Answer::Renames(renames)) => {
                 self.batch.begin(&mut self.expected, renames);

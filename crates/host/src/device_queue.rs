@@ -1,6 +1,6 @@
 //! The drive with the queue before it: commands as they reach it, counted and shown.
 
-use dovetail_block::{BlockDevice, Completion, Devirtualize};
+use dovetail_block::{BlockDevice, Completion, DeviceError, Devirtualize};
 use dovetail_time::{SimSpan, SimTime};
 
 use crate::checked::CheckedDevice;
@@ -17,8 +17,6 @@ pub(crate) struct DeviceQueue<D> {
     pub(crate) flushes: FlushMerge,
     pub(crate) traffic: Traffic,
     pub(crate) observer: Option<Observer>,
-    /// Time of the last command that was sent outside a plan.
-    pub(crate) last_direct: SimTime,
 }
 
 impl<D: BlockDevice> DeviceQueue<D> {
@@ -30,7 +28,6 @@ impl<D: BlockDevice> DeviceQueue<D> {
             flushes: FlushMerge::new(costs.merge_flushes),
             traffic: Traffic::default(),
             observer: None,
-            last_direct: SimTime::ZERO,
         }
     }
 
@@ -42,6 +39,13 @@ impl<D: BlockDevice> DeviceQueue<D> {
 
     /// Sends a command to the drive; returns when it is done.
     pub(crate) fn issue(&mut self, now: SimTime, step: &PlanStep) -> Result<SimTime, HostError> {
+        if let PlanStep::EndRenames(end) = step {
+            let ended = Devirtualize::End { id: end.id, keep: end.keep };
+            let ended = self.device.devirtualize(now, ended);
+            let done = ended.map_err(|source| HostError::Device { at: now, source })?.done;
+            self.depth.enter(done);
+            return Ok(done);
+        }
         let (kind, done) = match step {
             PlanStep::Read(range) => (RequestKind::Read, self.device.read(now, *range)?),
             PlanStep::Write { range, hints, fua } => {
@@ -71,44 +75,27 @@ impl<D: BlockDevice> DeviceQueue<D> {
         self.traffic.cpu = SimSpan::from_ns(self.traffic.cpu.as_ns() + cost.as_ns());
         cost
     }
-
-    /// Time at which a command that was asked for at `at` can be sent: one after another.
-    fn next_direct(&mut self, at: SimTime) -> SimTime {
-        let mut at = at.max(self.last_direct) + self.charge();
-        while let Some(later) = self.depth.room_from(at) {
-            at = later;
-        }
-        self.last_direct = at;
-        at
-    }
 }
 
-/// The drive as a call reaches it that is carried out at once, while no plan is being played.
+/// The drive as it is reached past the plans, by commands that it must answer when they are issued.
 pub(crate) trait Direct {
-    /// Sends a command of a plan at or after `at`, when there is room in the queue; returns when it
-    /// is done.
-    fn perform(&mut self, at: SimTime, step: &PlanStep) -> Result<SimTime, HostError>;
-
-    /// Performs a command of a drive that devirtualises.
+    /// Performs a command of a drive that devirtualises. No earlier time may be played after it.
     fn devirtualize(
         &mut self,
         at: SimTime,
         asked: Devirtualize<'_>,
-    ) -> Result<Completion, HostError>;
+    ) -> Result<Completion, DeviceError>;
 }
 
 impl<D: BlockDevice> Direct for DeviceQueue<D> {
-    fn perform(&mut self, at: SimTime, step: &PlanStep) -> Result<SimTime, HostError> {
-        let at = self.next_direct(at);
-        self.issue(at, step)
-    }
-
     fn devirtualize(
         &mut self,
         at: SimTime,
         asked: Devirtualize<'_>,
-    ) -> Result<Completion, HostError> {
-        let at = self.next_direct(at);
-        self.device.devirtualize(at, asked)
+    ) -> Result<Completion, DeviceError> {
+        self.charge();
+        let completion = self.device.devirtualize(at, asked)?;
+        self.depth.enter(completion.done);
+        Ok(completion)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_block::Lba;
 use rustc_hash::FxHashSet;
 
 use crate::plan::PlanStep;
@@ -56,6 +57,13 @@ impl Hazards {
     /// It is planned and not issued.
     pub(crate) fn is_pending(&self, id: CommandId) -> bool {
         self.ids.contains(&id)
+    }
+
+    /// A command about the block is planned and not issued.
+    pub(crate) fn is_busy(&self, lba: Lba) -> bool {
+        let from = (lba.0.saturating_sub(self.longest), CommandId(0));
+        let mut near = self.pending.range(from..(lba.0 + 1, CommandId(0)));
+        near.any(|(_, other)| other.end > lba.0)
     }
 
     /// Planned commands with which this one conflicts.

@@ -5,8 +5,10 @@
 //! the plans of all threads against a drive, always the earliest step first, so that commands reach
 //! the drive in the order of their times. Block layer and CPU have costs ([`HostCosts`]).
 //!
-//! Calls that need an answer of the drive's ([`dovetail_block::Devirtualize`]) cannot be planned
-//! ahead. They are carried out directly ([`Planner::begin_direct`]), while no plan is being played.
+//! The beginning of a batch of renames ([`dovetail_block::Devirtualize`]) needs an answer of the
+//! drive's and cannot be planned ahead. It reaches the drive when it is issued, and blocks that
+//! plans under way are about are left out of it. What the call issues after it waits in its plan
+//! until the batch has begun.
 
 mod agenda;
 mod checked;
@@ -30,6 +32,6 @@ pub use costs::{CostVariant, HostCosts};
 pub use error::HostError;
 pub use events::Events;
 pub use machine::{Event, Machine, Observer};
-pub use plan::{Plan, PlanStep, Remap};
+pub use plan::{EndRenames, Plan, PlanStep, Remap};
 pub use planner::Planner;
 pub use queue::{InFlight, Issued, Request, RequestKind, SIZE_CLASSES, Traffic};

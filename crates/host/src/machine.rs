@@ -62,7 +62,7 @@ pub struct Machine<D, L> {
     spare_plans: Vec<Plan>,
     blocked: FxHashMap<Obstacle, Vec<usize>>,
     locks: Locks,
-    hazards: Hazards,
+    hazards: Rc<RefCell<Hazards>>,
     events: Events,
 }
 
@@ -93,7 +93,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
             spare_plans: Vec::new(),
             blocked: FxHashMap::default(),
             locks: Locks::default(),
-            hazards: Hazards::default(),
+            hazards: Rc::default(),
             events,
         }
     }
@@ -113,10 +113,14 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         Rc::clone(&self.queue)
     }
 
-    /// Time goes on to `at`, and to the last command that was sent directly: the owner did
-    /// something else than to play plans.
-    pub fn skip_to(&mut self, at: SimTime) {
-        self.now = self.now.max(at).max(self.queue.borrow().last_direct);
+    /// Commands that are planned and not issued.
+    pub(crate) fn hazards(&self) -> Rc<RefCell<Hazards>> {
+        Rc::clone(&self.hazards)
+    }
+
+    /// Time at which the drive takes one more command; `None` for now.
+    pub fn room_from(&self) -> Option<SimTime> {
+        self.queue.borrow_mut().depth.room_from(self.now)
     }
 
     /// The time.
@@ -298,14 +302,15 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
 
     /// Numbers the commands of a plan and finds which of other plans' they must not overtake.
     fn plan_commands(&mut self, progress: &mut Progress) {
+        let mut hazards = self.hazards.borrow_mut();
         for step in progress.plan.steps.iter().filter(|step| step.is_command()) {
             let mut before = Vec::new();
-            self.hazards.conflicts(step, &mut before);
+            hazards.conflicts(step, &mut before);
             progress.planned.push_back((CommandId(0), before));
         }
         let commands = progress.plan.steps.iter().filter(|step| step.is_command());
         for (step, planned) in commands.zip(&mut progress.planned) {
-            planned.0 = self.hazards.plan(step);
+            planned.0 = hazards.plan(step);
         }
     }
 
@@ -322,6 +327,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
         Ok(Some(match step {
             PlanStep::WaitReads => Turn::At(self.woken(now, progress.reads_done)),
             PlanStep::WaitAll => Turn::At(self.woken(now, progress.all_done)),
+            PlanStep::Until(at) => Turn::At(now.max(*at)),
             PlanStep::Lock { lock, .. } => match progress.tickets.front() {
                 Some(&ticket) if self.locks.is_granted(ticket) => {
                     progress.held.extend(progress.tickets.pop_front());
@@ -347,7 +353,8 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
             | PlanStep::Write { .. }
             | PlanStep::Flush
             | PlanStep::Discard(_)
-            | PlanStep::Remap(_) => self.command(progress)?,
+            | PlanStep::Remap(_)
+            | PlanStep::EndRenames(_) => self.command(progress)?,
         }))
     }
 
@@ -359,7 +366,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     fn command(&mut self, progress: &mut Progress) -> Result<Turn, HostError> {
         if let Some((_, before)) = progress.planned.front_mut() {
             while let Some(&first) = before.last() {
-                if self.hazards.is_pending(first) {
+                if self.hazards.borrow().is_pending(first) {
                     return Ok(Turn::Blocked(Obstacle::Command(first)));
                 }
                 before.pop();
@@ -391,7 +398,7 @@ impl<D: BlockDevice, L: Copy + std::fmt::Debug> Machine<D, L> {
     fn issued(&mut self, progress: &mut Progress, done: SimTime) {
         progress.issued(done);
         if let Some((id, _)) = progress.planned.pop_front() {
-            self.hazards.issued(&progress.plan.steps[progress.next], id);
+            self.hazards.borrow_mut().issued(&progress.plan.steps[progress.next], id);
             self.unblock(Obstacle::Command(id));
         }
     }

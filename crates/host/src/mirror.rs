@@ -59,9 +59,11 @@ impl Mirror {
         self.batch.begin(&mut self.blocks, renames);
     }
 
-    /// It has ended.
-    pub(crate) fn end_renames(&mut self, keep: bool) {
+    /// It ends; returns the names that lead nowhere from then on.
+    pub(crate) fn end_renames(&mut self, keep: bool) -> Vec<Lba> {
+        let dropped = self.batch.dropped(keep);
         self.batch.end(&mut self.blocks, keep);
+        dropped
     }
 
     /// The content of a block is needed no more.

@@ -1,6 +1,9 @@
 //! A plan: what a call issued, in its order.
 
-use dovetail_block::{BlockRange, EventId, Hints, LockId, RemapPair, RemapWhen, SectorRange};
+use dovetail_block::{
+    BlockRange, EventId, Hints, Lba, LockId, RemapPair, RemapWhen, RenameId, SectorRange,
+};
+use dovetail_time::SimTime;
 
 /// A remap command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,17 @@ impl Remap {
         let pairs = self.held.iter().chain(&self.pairs);
         pairs.flat_map(|pair| [pair.to, pair.from]).map(|lba| BlockRange::new(lba, 1))
     }
+}
+
+/// The end of a batch of renames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndRenames {
+    /// The batch.
+    pub id: RenameId,
+    /// The new names stay.
+    pub keep: bool,
+    /// The names that lead nowhere from then on.
+    pub dropped: Vec<Lba>,
 }
 
 /// One step of a plan.
@@ -41,6 +55,10 @@ pub enum PlanStep {
     Discard(Vec<SectorRange>),
     /// Moves blocks to other addresses.
     Remap(Box<Remap>),
+    /// Ends a batch of renames.
+    EndRenames(Box<EndRenames>),
+    /// Waits for a time.
+    Until(SimTime),
     /// Waits for its reads so far.
     WaitReads,
     /// Waits for all its commands.
@@ -65,7 +83,12 @@ impl PlanStep {
     pub const fn is_command(&self) -> bool {
         matches!(
             self,
-            Self::Read(_) | Self::Write { .. } | Self::Flush | Self::Discard(_) | Self::Remap(_)
+            Self::Read(_)
+                | Self::Write { .. }
+                | Self::Flush
+                | Self::Discard(_)
+                | Self::Remap(_)
+                | Self::EndRenames(_)
         )
     }
 
@@ -79,15 +102,18 @@ impl PlanStep {
 
     /// The blocks that it touches, and whether it changes them.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (BlockRange, bool)> {
-        let (one, discard, remap): (_, &[SectorRange], _) = match self {
-            Self::Read(range) => (Some((*range, false)), &[], None),
-            Self::Write { range, .. } => (Some((*range, true)), &[], None),
-            Self::Discard(ranges) => (None, ranges, None),
-            Self::Remap(remap) => (None, &[], Some(remap)),
-            _ => (None, &[], None),
+        let (one, discard, remap, dropped): (_, &[SectorRange], _, &[Lba]) = match self {
+            Self::Read(range) => (Some((*range, false)), &[], None, &[]),
+            Self::Write { range, .. } => (Some((*range, true)), &[], None, &[]),
+            Self::Discard(ranges) => (None, ranges, None, &[]),
+            Self::Remap(remap) => (None, &[], Some(remap), &[]),
+            Self::EndRenames(end) => (None, &[], None, &end.dropped),
+            _ => (None, &[], None, &[]),
         };
         let discard = discard.iter().map(|range| range.blocks_inside());
-        let changed = discard.chain(remap.into_iter().flat_map(|remap| remap.touched()));
+        let dropped = dropped.iter().map(|&lba| BlockRange::new(lba, 1));
+        let moved = remap.into_iter().flat_map(|remap| remap.touched());
+        let changed = discard.chain(moved).chain(dropped);
         one.into_iter().chain(changed.map(|range| (range, true)))
     }
 }

@@ -6,16 +6,17 @@ use std::rc::Rc;
 
 use dovetail_block::{
     Answer, BlockDevice, BlockRange, Command, Completion, DeviceError, DeviceInfo, Devirtualize,
-    EventId, HeldRemaps, Hints, Lba, Query, RemapPair, RemapWhen, Scheduler, SchedulingHint,
+    EventId, HeldRemaps, Hints, Lba, Query, RemapPair, RemapWhen, Rename, RenameId, Scheduler,
+    SchedulingHint,
 };
 use dovetail_time::SimTime;
 
 use crate::device_queue::Direct;
-use crate::error::HostError;
 use crate::events::Events;
+use crate::hazards::Hazards;
 use crate::machine::Machine;
 use crate::mirror::Mirror;
-use crate::plan::{Plan, PlanStep, Remap};
+use crate::plan::{EndRenames, Plan, PlanStep, Remap};
 
 /// A handle on the device; the file system has one, whoever plays its plans another.
 #[derive(Clone, Debug)]
@@ -28,11 +29,10 @@ struct PlannedDevice {
     held: HeldRemaps,
     steps: Vec<PlanStep>,
     events: Events,
-    /// The drive, where calls may be carried out directly; and whether they are.
+    /// The drive, of which a batch of renames needs an answer.
     drive: Option<Rc<RefCell<dyn Direct>>>,
-    is_direct: bool,
-    /// Failure of a direct call that is no answer of the drive's.
-    fault: Option<HostError>,
+    /// Commands of plans under way.
+    hazards: Rc<RefCell<Hazards>>,
 }
 
 impl std::fmt::Debug for PlannedDevice {
@@ -59,13 +59,12 @@ impl Planner {
             steps: Vec::new(),
             events: Events::default(),
             drive: None,
-            is_direct: false,
-            fault: None,
+            hazards: Rc::default(),
         };
         Self(Rc::new(RefCell::new(state)))
     }
 
-    /// Lets calls reach the machine's drive directly, and offers what it can only then: to
+    /// Lets batches of renames reach the machine's drive, and offers what it can only then: to
     /// devirtualise.
     pub fn connect<D, L>(&self, machine: &Machine<D, L>)
     where
@@ -75,24 +74,7 @@ impl Planner {
         let mut state = self.0.borrow_mut();
         state.info.capabilities.devirtualize = machine.device().info().capabilities.devirtualize;
         state.drive = Some(machine.queue());
-    }
-
-    /// From now on commands are carried out when they are submitted, and take their time. No plan
-    /// may be under way. Nothing happens without a drive that is connected.
-    pub fn begin_direct(&self) {
-        let mut state = self.0.borrow_mut();
-        state.is_direct = state.drive.is_some();
-    }
-
-    /// Commands are planned again.
-    ///
-    /// # Errors
-    /// [`HostError::WrongData`], if a read since [`Self::begin_direct`] did not return what was
-    /// last written.
-    pub fn end_direct(&self) -> Result<(), HostError> {
-        let mut state = self.0.borrow_mut();
-        state.is_direct = false;
-        state.fault.take().map_or(Ok(()), Err)
+        state.hazards = machine.hazards();
     }
 
     /// The events that have come, for the machine that plays the plans.
@@ -166,20 +148,9 @@ impl PlannedDevice {
             Command::Query(query) => Ok(Completion::with(at, self.answer(query)?)),
             command => {
                 self.perform(command)?;
-                Ok(Completion::at(if self.is_direct { self.play(at)? } else { at }))
+                Ok(Completion::at(at))
             }
         }
-    }
-
-    /// Sends what was just issued to the drive.
-    fn play(&mut self, at: SimTime) -> Result<SimTime, DeviceError> {
-        let (mut done, steps) = (at, std::mem::take(&mut self.steps));
-        let Some(drive) = self.drive.clone() else { return Ok(done) };
-        for step in steps.iter().filter(|step| step.is_command()) {
-            let answer = drive.borrow_mut().perform(at, step);
-            done = done.max(answer.map_err(|error| self.failed(error))?);
-        }
-        Ok(done)
     }
 
     fn devirtualize(
@@ -190,24 +161,61 @@ impl PlannedDevice {
         let Some(drive) = self.drive.clone() else {
             return Err(DeviceError::Unsupported("devirtualize"));
         };
-        if !self.is_direct {
-            // a volume that was just made asks for an open batch; there is none outside the call in
-            // which it began
-            let Devirtualize::Open = asked else {
-                return Err(DeviceError::Unsupported("devirtualize"));
-            };
-            return Ok(Completion::with(at, Answer::OpenBatch(None)));
-        }
-        let answered = drive.borrow_mut().devirtualize(at, asked);
-        let completion = answered.map_err(|error| self.failed(error))?;
-        match (asked, &completion.answer) {
-            (Devirtualize::Begin { .. }, Answer::Renames(renames)) => {
-                self.mirror.begin_renames(renames);
+        match asked {
+            Devirtualize::Begin { id, renames } => {
+                self.begin_renames(&mut *drive.borrow_mut(), at, id, renames)
             }
-            (Devirtualize::End { keep, .. }, _) => self.mirror.end_renames(keep),
-            _ => {}
+            Devirtualize::End { id, keep } => {
+                let dropped = self.mirror.end_renames(keep);
+                let end = EndRenames { id, keep, dropped };
+                self.steps.push(PlanStep::EndRenames(Box::new(end)));
+                Ok(Completion::at(at))
+            }
+            // asked for when a volume that was just made is mounted
+            Devirtualize::Open => Ok(Completion::with(at, Answer::OpenBatch(None))),
+            Devirtualize::Moved | Devirtualize::Held { .. } => {
+                drive.borrow_mut().devirtualize(at, asked)
+            }
         }
-        Ok(completion)
+    }
+
+    /// Begins a batch on the drive with the blocks that no command is on its way to. What is issued
+    /// after it waits for it.
+    fn begin_renames(
+        &mut self,
+        drive: &mut dyn Direct,
+        at: SimTime,
+        id: RenameId,
+        renames: &[Rename],
+    ) -> Result<Completion, DeviceError> {
+        let is_free = self.free_of_commands(renames);
+        let free = renames.iter().zip(&is_free).filter(|(_, is_free)| **is_free);
+        let free: Vec<Rename> = free.map(|(rename, _)| *rename).collect();
+        let begun = drive.devirtualize(at, Devirtualize::Begin { id, renames: &free })?;
+        let mut renamed = begun.answer.into_renames().into_iter();
+        let answers: Vec<Rename> = renames
+            .iter()
+            .zip(is_free)
+            .map(|(rename, is_free)| {
+                let answer = if is_free { renamed.next() } else { None };
+                Rename { from: rename.from, to: answer.and_then(|answer| answer.to) }
+            })
+            .collect();
+        self.mirror.begin_renames(&answers);
+        self.steps.push(PlanStep::Until(begun.done));
+        Ok(Completion::with(at, Answer::Renames(answers)))
+    }
+
+    /// Tells of each rename whether no command about its blocks is planned and not issued, by plans
+    /// under way or by this one.
+    fn free_of_commands(&self, renames: &[Rename]) -> Vec<bool> {
+        let mut own = Hazards::default();
+        for step in self.steps.iter().filter(|step| step.is_command()) {
+            own.plan(step);
+        }
+        let others = self.hazards.borrow();
+        let is_free = |lba: Lba| !own.is_busy(lba) && !others.is_busy(lba);
+        renames.iter().map(|rename| is_free(rename.from) && rename.to.is_none_or(is_free)).collect()
     }
 
     /// Answers a query as far as that is possible before the plan is played. The memory that the
@@ -218,18 +226,6 @@ impl PlannedDevice {
             Query::Held { .. } | Query::MapBytes => None,
         }
         .ok_or_else(|| query.unsupported())
-    }
-
-    /// Error as the file system is told of it. One that is no answer of the drive's is kept for
-    /// [`Planner::end_direct`].
-    fn failed(&mut self, error: HostError) -> DeviceError {
-        let told = match &error {
-            HostError::Device { source, .. } => return source.clone(),
-            HostError::WrongData { lba, .. } => DeviceError::Unreadable(*lba),
-            HostError::Deadlock { .. } => DeviceError::PowerLost,
-        };
-        self.fault = Some(error);
-        told
     }
 
     fn remap(&mut self, pairs: &[RemapPair], when: RemapWhen) -> Result<(), DeviceError> {
@@ -244,9 +240,6 @@ impl PlannedDevice {
     fn hint(&mut self, hint: SchedulingHint) {
         match hint {
             SchedulingHint::Dead(lba) => self.mirror.forget(lba),
-            SchedulingHint::Signal(event) if self.is_direct => self.events.signal(event),
-            // what a direct call waits for has come when it goes on, and nobody else has the locks
-            _ if self.is_direct => {}
             hint => self.steps.extend(planned(hint)),
         }
     }

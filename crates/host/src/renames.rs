@@ -23,6 +23,11 @@ impl OpenBatch {
         }
     }
 
+    /// The names that lead nowhere when it ends: the old ones, or the new ones.
+    pub(crate) fn dropped(&self, keep: bool) -> Vec<Lba> {
+        self.0.iter().map(|&(from, to)| if keep { from } else { to }).collect()
+    }
+
     /// It ends: the old addresses lead nowhere, or the new ones.
     pub(crate) fn end<T: Default + Clone + PartialEq>(
         &mut self,

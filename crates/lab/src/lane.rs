@@ -18,8 +18,10 @@ pub(crate) enum Lane {
     Alone,
     /// A thread of the file system's background.
     Background(BackgroundThread),
-    /// The devirtualizer.
+    /// A timer of the devirtualizer.
     Devirtualizer(Alarm),
+    /// A batch of the devirtualizer.
+    Batch,
     /// A request of a block trace, by its slot.
     Request {
         /// The slot.
@@ -36,6 +38,8 @@ pub(crate) enum Alarm {
     Interval,
     /// No call may have been made for long enough.
     Idle,
+    /// There is room for its command at the drive.
+    Room,
 }
 
 /// A command that a request of a trace consists of.

@@ -28,6 +28,7 @@ pub(super) struct Background([Actor; BackgroundThread::ALL.len()]);
 
 impl Background {
     /// Tells whether any of them works.
+    #[cfg(test)]
     pub(super) fn is_running(&self) -> bool {
         self.0.iter().any(|actor| actor.is_running)
     }

@@ -1,18 +1,23 @@
 //! The devirtualizer as an actor: it lets pointers lead to the drive's own addresses, beside the
 //! workload.
 //!
-//! It works batch by batch. A batch needs answers of the drive, so it is carried out directly, and
-//! its lane is exclusive: it waits for the calls under way, and calls that threads make meanwhile
-//! wait for it. Between two batches those go on.
+//! It works batch by batch, and each batch has two plans, which are played beside all others. The
+//! first writes what must be on the drive before. The second begins with the drive's new addresses,
+//! which are asked for when the first has been played, and ends when the rewritten pointers are
+//! durable. Calls on the blocks of the batch wait for its end; all others go on.
 
-use dovetail_devirt::{Hot, Report, Run as Batches, Selection, Way};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use dovetail_devirt::{Hot, Report, Run as Batches, Selection, Unit, Way};
 use dovetail_time::{Ratio, SimSpan, SimTime, parse_bytes, parse_span};
-use dovetail_vfs::{Devirtualize, Error, Moment};
+use dovetail_vfs::{Devirtualize, Error, Ino, Moment, Target};
 use dovetail_workload::{Call, ThreadId};
 use serde::{Deserialize, Serialize};
 
 use super::BenchError;
 use super::system::System;
+use crate::lane::{Alarm, Lane};
 use crate::results::{DevirtualizeResult, DevirtualizeRun, DevirtualizeWork};
 
 /// The times at which the devirtualizer runs, as stacks and the command line give them: a time is
@@ -28,6 +33,8 @@ pub struct Schedule {
     pub idle: Option<String>,
     /// Files that changed within this time before a run are left.
     pub hot: Option<String>,
+    /// Part of the work that is one batch: `most`, or `metadata-block` as in the paper.
+    pub unit: Option<String>,
 }
 
 /// The same, read.
@@ -37,10 +44,12 @@ struct Triggers {
     pressure: Option<f64>,
     idle: Option<SimSpan>,
     hot: SimSpan,
+    unit: Unit,
 }
 
 impl Schedule {
-    /// Reads `every=60s,pressure=8MiB,idle=1s,hot=3s`, of which the first three are there or not.
+    /// Reads `every=60s,pressure=8MiB,idle=1s,hot=3s,unit=most`, of which each is there or not, but
+    /// one of the first three.
     ///
     /// # Errors
     /// Description of the fault, as one sentence.
@@ -53,7 +62,12 @@ impl Schedule {
                 "pressure" => &mut schedule.pressure,
                 "idle" => &mut schedule.idle,
                 "hot" => &mut schedule.hot,
-                other => return Err(format!("'{other}' is none of every, pressure, idle and hot")),
+                "unit" => &mut schedule.unit,
+                other => {
+                    return Err(format!(
+                        "'{other}' is none of every, pressure, idle, hot and unit"
+                    ));
+                }
             };
             *field = Some(value.trim().into());
         }
@@ -82,6 +96,13 @@ impl Schedule {
                 .map(|bytes| bytes as f64),
             idle: span("idle", &self.idle)?,
             hot: span("hot", &self.hot)?.unwrap_or(SimSpan::ZERO),
+            unit: match self.unit.as_deref() {
+                None | Some("most") => Unit::Most,
+                Some("metadata-block") => Unit::MetadataBlock,
+                Some(other) => {
+                    return Err(format!("unit: '{other}' is neither most nor metadata-block"));
+                }
+            },
         };
         if triggers.every == Some(SimSpan::ZERO) {
             return Err("every: give more than no time".into());
@@ -126,7 +147,7 @@ struct Episode {
     trigger: Trigger,
     begin: SimTime,
     end: SimTime,
-    /// Of it all, the time of its batches.
+    /// Of it all, the time of its batches, from their preparation to their end.
     work: SimSpan,
     report: Report,
     stalled_calls: u64,
@@ -143,14 +164,55 @@ struct Underway {
     episode: Episode,
 }
 
+/// The plan of a batch that is being played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// What must be on the drive before the batch begins.
+    Prepare,
+    /// The batch, until its pointers are durable.
+    Rename,
+    /// What a run issued that found nothing more to do.
+    Last,
+}
+
+/// Blocks of files that are in work.
+#[derive(Debug, Default)]
+pub(super) struct InWork(BTreeMap<Ino, Vec<Range<u64>>>);
+
+impl InWork {
+    /// Blocks of the targets; of a pointer to a block of pointers, all of the file.
+    fn of(targets: &[Target]) -> Self {
+        let mut files = BTreeMap::<Ino, Vec<Range<u64>>>::new();
+        for target in targets {
+            let first = target.place.file_block;
+            let blocks = if target.is_metadata {
+                0..u64::MAX
+            } else {
+                first..first + u64::from(target.blocks)
+            };
+            files.entry(target.ino).or_default().push(blocks);
+        }
+        Self(files)
+    }
+
+    /// Is true if one of the file's blocks is in work.
+    pub(super) fn has(&self, ino: Ino, blocks: &Range<u64>) -> bool {
+        let ranges = self.0.get(&ino).into_iter().flatten();
+        ranges.into_iter().any(|range| range.start < blocks.end && blocks.start < range.end)
+    }
+}
+
 /// The devirtualizer.
 #[derive(Debug)]
 pub(super) struct Devirtualizer {
     triggers: Triggers,
     underway: Option<Underway>,
     past: Vec<Episode>,
-    /// The next batch is to be carried out as soon as nothing else is under way.
+    /// A run is to go on, with its next batch.
     wants_turn: bool,
+    /// The plan that is being played, and the time at which its batch began.
+    stage: Option<(Stage, SimTime)>,
+    in_work: InWork,
     held: Vec<Held>,
     /// Since when no call was made; a run for idleness comes only once in that time.
     quiet_since: SimTime,
@@ -170,6 +232,8 @@ impl Devirtualizer {
             underway: None,
             past: Vec::new(),
             wants_turn: false,
+            stage: None,
+            in_work: InWork::default(),
             held: Vec::new(),
             quiet_since: SimTime::ZERO,
             idle_timer: false,
@@ -182,8 +246,9 @@ impl Devirtualizer {
         self.triggers.every
     }
 
-    pub(super) fn wants_turn(&self) -> bool {
-        self.wants_turn
+    /// Blocks for which calls wait.
+    pub(super) fn in_work(&self) -> &InWork {
+        &self.in_work
     }
 
     /// A run begins, or the one under way goes on.
@@ -250,37 +315,44 @@ impl Devirtualizer {
         self.held.push(call);
     }
 
-    /// Carries out a batch on a system on which nothing else is under way; returns the calls that
-    /// waited for it. `None` if the file system has nothing to devirtualize.
-    pub(super) fn act(&mut self, system: &mut System) -> Result<Option<Vec<Held>>, BenchError> {
-        let at = system.machine.now();
-        system.fs.set_now(Moment::at(at));
-        let Some(fs) = system.fs.devirtualizer() else { return Ok(None) };
-        system.planner.begin_direct();
-        let stepped = self.step(fs);
-        system.planner.end_direct()?;
-        stepped.map_err(|source| BenchError::Devirtualize { at, source })?;
-        system.machine.skip_to(fs.now());
+    /// Begins the next batch if a run wants one and none is under way: looks for its blocks and
+    /// writes what must be on the drive.
+    pub(super) fn prepare(&mut self, system: &mut System) -> Result<(), BenchError> {
+        if !self.wants_turn || self.stage.is_some() {
+            return Ok(());
+        }
+        let (now, triggers) = (system.machine.now(), self.triggers);
+        let Some(underway) = &mut self.underway else { return Ok(()) };
+        let found = perform(system, |fs| underway.prepare(fs, triggers))?;
+        self.wants_turn = found == Some(true);
+        self.in_work = InWork::of(underway.batch().filter(|_| self.wants_turn).unwrap_or_default());
+        let stage = if self.wants_turn { Stage::Prepare } else { Stage::Last };
+        self.stage = Some((stage, now));
+        Ok(())
+    }
+
+    /// The plan of the batch has been played, or there is room at the drive: begins the batch, or
+    /// ends it and returns the calls that waited for it.
+    pub(super) fn go_on(&mut self, system: &mut System) -> Result<Option<Vec<Held>>, BenchError> {
+        let (Some((stage, begun)), Some(underway)) = (self.stage, &mut self.underway) else {
+            return Ok(None);
+        };
+        if stage == Stage::Prepare {
+            if let Some(later) = system.machine.room_from() {
+                system.machine.wake_at(later, Lane::Devirtualizer(Alarm::Room));
+                return Ok(None);
+            }
+            let renamed = perform(system, |fs| underway.rename(fs))?;
+            self.wants_turn = renamed.is_some();
+            self.stage = Some((Stage::Rename, begun));
+            return Ok(None);
+        }
+        underway.episode.work += system.machine.now().since(begun);
+        (self.stage, self.in_work) = (None, InWork::default());
         Ok(Some(std::mem::take(&mut self.held)))
     }
 
-    /// Carries out a batch, from the file system's time on; the run is over where it has no room.
-    fn step(&mut self, fs: &mut dyn Devirtualize) -> Result<(), Error> {
-        let Some(underway) = &mut self.underway else { return Ok(()) };
-        let begun = fs.now();
-        let stepped = underway.step(fs, self.triggers.hot);
-        underway.episode.work += fs.now().since(begun);
-        match stepped {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(Error::NoSpace) => {
-                self.wants_turn = false;
-                Ok(())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Ends or pauses the run after a batch and the calls that waited for it.
+    /// Ends or pauses the run after a batch and the calls that waited for it have begun.
     pub(super) fn acted(&mut self, now: SimTime, map_bytes: u64, is_quiet: bool) {
         let Some(underway) = &mut self.underway else { return };
         (underway.episode.end, underway.episode.map_after) = (now, map_bytes);
@@ -320,19 +392,47 @@ impl Devirtualizer {
     }
 }
 
+/// Does a part of a batch on the file system and starts the plan of it. `None` if there is no room
+/// for it on the volume.
+fn perform<T>(
+    system: &mut System,
+    part: impl FnOnce(&mut dyn Devirtualize) -> Result<T, Error>,
+) -> Result<Option<T>, BenchError> {
+    let at = system.machine.now();
+    system.fs.set_now(Moment::at(at));
+    let done = match system.fs.devirtualizer().map(part) {
+        None | Some(Err(Error::NoSpace)) => None,
+        Some(done) => Some(done.map_err(|source| BenchError::Devirtualize { at, source })?),
+    };
+    system.start_batch(at);
+    Ok(done)
+}
+
 impl Underway {
-    fn step(&mut self, fs: &mut dyn Devirtualize, hot: SimSpan) -> Result<bool, Error> {
+    /// Prepares the next batch; `false` if there is none.
+    fn prepare(&mut self, fs: &mut dyn Devirtualize, triggers: Triggers) -> Result<bool, Error> {
         let mut batches = match self.batches.take() {
             Some(batches) => batches,
             None => {
-                let selection = Selection::due(fs, Hot { within: hot })?;
-                Batches::new(fs, Way::ToDevice, selection)?
+                let selection = Selection::due(fs, Hot { within: triggers.hot })?;
+                Batches::new(fs, Way::ToDevice, selection)?.with_unit(triggers.unit)
             }
         };
-        let more = batches.step(fs);
-        self.episode.report = batches.report();
+        let found = batches.prepare(fs);
         self.batches = Some(batches);
-        more
+        found
+    }
+
+    fn batch(&self) -> Option<&[Target]> {
+        self.batches.as_ref().map(Batches::batch)
+    }
+
+    /// Rewrites the pointers of the batch and makes them durable.
+    fn rename(&mut self, fs: &mut dyn Devirtualize) -> Result<(), Error> {
+        let Some(batches) = &mut self.batches else { return Ok(()) };
+        let renamed = batches.begin(fs).and_then(|()| batches.end(fs));
+        self.episode.report = batches.report();
+        renamed
     }
 }
 

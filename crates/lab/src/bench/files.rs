@@ -2,6 +2,7 @@
 //! last written.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use dovetail_block::{Content, Pattern};
 use dovetail_time::SimTime;
@@ -144,6 +145,25 @@ impl Files {
             }
         }
         Ok(Effect::default())
+    }
+
+    /// The inode of a call's file that is there, and the blocks of it that the call is about: all
+    /// for one that changes or syncs the file as a whole. `None` for a call that needs no block.
+    pub(super) fn blocks_of(&self, call: &Call) -> Option<(Ino, Range<u64>)> {
+        let file = self.table.get(call.file()?.0 as usize)?.as_ref()?;
+        let (offset, len) = match *call {
+            Call::Read { offset, len, .. }
+            | Call::Write { offset, len, .. }
+            | Call::PunchHole { offset, len, .. } => (offset, len),
+            Call::Append { len, .. } => (file.size, len),
+            Call::Allocate { .. }
+            | Call::Truncate { .. }
+            | Call::Sync { .. }
+            | Call::Unlink { .. } => return Some((file.ino, 0..u64::MAX)),
+            _ => return None,
+        };
+        let (first, blocks) = touched(offset, len);
+        Some((file.ino, first..first + blocks))
     }
 
     /// The inodes of the files from `first` on that are there.

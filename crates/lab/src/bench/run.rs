@@ -113,9 +113,8 @@ impl<'w> Session<'w> {
             self.go_on(thread, now)?;
         }
         while self.is_left()? && !(self.stop)() {
-            if self.is_exclusive_turn() {
-                self.devirtualize()?;
-                continue;
+            if let Some(devirtualizer) = &mut self.devirtualizer {
+                devirtualizer.prepare(&mut self.system)?;
             }
             match self.system.machine.advance()? {
                 Some(Event::Ended { lane, at }) => self.plan_ended(lane, at)?,
@@ -130,6 +129,7 @@ impl<'w> Session<'w> {
         match lane {
             Lane::Call(slot) => self.call_ended(slot, at)?,
             Lane::Background(thread) => self.system.background_ended(thread),
+            Lane::Batch => self.batch_played(at)?,
             _ => {}
         }
         Ok(())
@@ -142,6 +142,7 @@ impl<'w> Session<'w> {
                 let due = self.threads.wake(thread, at);
                 self.go_on_since(thread, due, at)?;
             }
+            Lane::Devirtualizer(Alarm::Room) => self.batch_played(at)?,
             Lane::Devirtualizer(alarm) => self.alarm(alarm, at),
             _ => {}
         }
@@ -160,6 +161,7 @@ impl<'w> Session<'w> {
                 let again = devirtualizer.idle_timer(at, is_quiet, map_bytes);
                 again.into_iter().for_each(|again| self.set_idle(again));
             }
+            Alarm::Room => {}
         }
     }
 
@@ -173,18 +175,11 @@ impl<'w> Session<'w> {
         self.system.machine.wake_at(at, Lane::Devirtualizer(Alarm::Idle));
     }
 
-    /// The devirtualizer wants to act, and nobody else does anything: its lane is exclusive.
-    fn is_exclusive_turn(&self) -> bool {
-        let wants_turn = self.devirtualizer.as_ref().is_some_and(Devirtualizer::wants_turn);
-        wants_turn && !self.threads.is_busy() && !self.system.background.is_running()
-    }
-
-    /// A batch of the devirtualizer while nothing else is under way, then the calls that waited for
-    /// it.
-    fn devirtualize(&mut self) -> Result<(), BenchError> {
+    /// What the devirtualizer issued has been played: the batch goes on, or it is over, and so is
+    /// the waiting for its blocks.
+    fn batch_played(&mut self, now: SimTime) -> Result<(), BenchError> {
         let Some(devirtualizer) = &mut self.devirtualizer else { return Ok(()) };
-        let Some(held) = devirtualizer.act(&mut self.system)? else { return Ok(()) };
-        let now = self.system.machine.now();
+        let Some(held) = devirtualizer.go_on(&mut self.system)? else { return Ok(()) };
         for Held { thread, asked, call } in held {
             let handed_over = self.begin(thread, asked, now, call)?;
             self.go_on(thread, handed_over)?;
@@ -194,8 +189,16 @@ impl<'w> Session<'w> {
             devirtualizer.acted(now, map_bytes, is_quiet);
         }
         self.sample_if_due(now);
-        self.system.look_at_background(now);
         Ok(())
+    }
+
+    /// The call is about blocks that the devirtualizer has in work.
+    fn must_wait(&self, call: &Call) -> bool {
+        let in_work = self.devirtualizer.as_ref().map(Devirtualizer::in_work);
+        in_work.is_some_and(|in_work| {
+            let blocks = self.threads.files.blocks_of(call);
+            blocks.is_some_and(|(ino, blocks)| in_work.has(ino, &blocks))
+        })
     }
 
     fn sample_if_due(&mut self, at: SimTime) {
@@ -231,17 +234,17 @@ impl<'w> Session<'w> {
     ) -> Result<(), BenchError> {
         loop {
             let state = match self.threads.workload.next(thread, now) {
-                Step::Call(call) => match &mut self.devirtualizer {
-                    Some(devirtualizer) if devirtualizer.wants_turn() => {
+                Step::Call(call) if self.must_wait(&call) => {
+                    if let Some(devirtualizer) = &mut self.devirtualizer {
                         devirtualizer.hold(Held { thread, asked, call });
-                        ThreadState::Held
                     }
-                    _ => {
-                        now = self.begin(thread, asked, now, call)?;
-                        asked = now;
-                        continue;
-                    }
-                },
+                    ThreadState::Held
+                }
+                Step::Call(call) => {
+                    now = self.begin(thread, asked, now, call)?;
+                    asked = now;
+                    continue;
+                }
                 Step::Sleep(until) if until <= now => continue,
                 Step::Sleep(until) => {
                     self.system.machine.wake_at(until, Lane::Thread(thread));

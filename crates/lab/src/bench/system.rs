@@ -44,6 +44,12 @@ impl System {
         now + cost
     }
 
+    /// Starts the plan of what the devirtualizer just did.
+    pub(super) fn start_batch(&mut self, now: SimTime) {
+        self.play(now, Lane::Batch);
+        self.look_at_background(now);
+    }
+
     /// Plays what the file system has issued, from `at` on.
     fn play(&mut self, at: SimTime, lane: Lane) {
         let plan = self.planner.take(self.machine.spare());

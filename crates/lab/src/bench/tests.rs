@@ -141,7 +141,7 @@ fn the_devirtualizer_keeps_the_map_small_beside_a_workload() {
     for (filesystem, schedule) in [
         ("ext3", "every=100ms"),
         ("ext4", "every=100ms,hot=20ms"),
-        ("ext4", "pressure=256KiB"),
+        ("ext4", "pressure=192KiB"),
         ("f2fs", "every=100ms"),
     ] {
         let what = format!("{filesystem} {schedule}");
@@ -175,8 +175,26 @@ fn the_devirtualizer_keeps_the_map_small_beside_a_workload() {
 }
 
 #[test]
+fn calls_on_other_files_go_on_during_a_batch() {
+    let text = "[a]\nrw=read\nbs=4k\nsize=48m\nio_size=4k\n\
+                [b]\nrw=randread\nbs=4k\nsize=1m\ndirect=1\ntime_based\nruntime=1\n";
+    for filesystem in ["ext3", "ext4", "f2fs"] {
+        let stack = devirtualizing(filesystem, "fsdv-5g", "every=100ms,unit=metadata-block");
+        let run = run(&job_on(&stack), &mut fio(text)).unwrap();
+        assert_eq!(run.error, None, "{filesystem}");
+        let first = run.devirtualize.unwrap().each[0].work;
+        assert!(first.content_blocks >= 12_288, "{filesystem}: {first:?}");
+        // by those few batches that have its file in work
+        assert!(
+            (1..=8).contains(&first.stalled_calls) && first.stalled_s * 3.0 < first.time_s,
+            "{filesystem}: {first:?}"
+        );
+    }
+}
+
+#[test]
 fn the_devirtualizer_runs_when_nothing_else_does_and_pauses_for_calls() {
-    let text = "[a]\nrw=write\nbs=256k\nsize=64m\nthinktime=20ms\nthinktime_blocks=16\n";
+    let text = "[a]\nrw=write\nbs=256k\nsize=64m\nthinktime=100ms\nthinktime_blocks=16\n";
     let stack = devirtualizing("ext3", "fsdv-5g", "idle=5ms");
     let run = run(&job_on(&stack), &mut fio(text)).unwrap();
     assert_eq!(run.error, None);
