@@ -1,47 +1,139 @@
 //! Figures 3, 7 and 8 of the FSDV paper, and what the tool costs the foreground: runs once a minute
 //! beside a workload.
 
-use dovetail_devirt::Unit;
-use dovetail_ext::Ext;
-use dovetail_ftl::Drive;
-use dovetail_lab::bench::{BenchError, Source};
-use dovetail_lab::results::Results;
+use dovetail_lab::bench::{self, BenchError, Job, Schedule, Stack};
+use dovetail_lab::results::{Results, RunResult};
 use dovetail_time::{SimSpan, SimTime};
+use dovetail_workload::{Call, FileId, Outcome, Step, ThreadId, Workload};
 
-use super::fsdv_rig::{LOADS, Load, Rig};
-use super::{
-    Comparison, Figure, Plan, Reproduction, Setting, between, direction, of, rounded, stacks,
-    within,
-};
+use super::fsdv_rig::{LOADS, Load};
+use super::{Comparison, Figure, Reproduction, Setting, between, direction, rounded, within};
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "fsdv-figure-7",
     title: "Map memory over time with and without the tool, and with thresholds for hot files: figures 3, 7 and 8",
     source: "Zhang et al., Removing the Costs and Retaining the Benefits of Flash-Based SSD Virtualization with FSDV, MSST'15: \
              figures 3, 7 and 8, sections II, VI-B and VI-C",
-    setup: "ext3 on fsdv-5g; fileserver with one thread, F3 for figure 3, F2 for the others. The tool runs once a minute, five times, metadata block by metadata block; \
-            at a reduced scale the minute shrinks with the number of files. The paper names no rate: 10 ms pass after each call (assumed), so \
-            that about a third of the files is replaced in a minute, and another third grows. Means are over the time from the first run on. Throughput is \
-            calls of the workload in that time.",
+    setup: "The stack fsdv-ext3 in bench: fileserver with one thread, F3 for figure 3, F2 for the others. The tool runs once a minute, five times, metadata block by metadata block, \
+            beside the workload: calls on the blocks in work wait, others go on. At a reduced scale the minute shrinks with the number of files. The paper names no rate: 10 ms pass after each call (assumed), so \
+            that about a third of the files is replaced in a minute, and another third grows. The tool's cost for the foreground is measured at full speed, with no pauses. \
+            Means are over the time from the first run on. Throughput is calls of the workload in that time.",
     reduced: 8,
     run,
     sensitivity: None,
 };
 
-/// After each call (assumed).
+/// So long before the first run measuring begins, and before the next one after the last it ends.
+const SLACK: SimSpan = SimSpan::from_us(20_000);
+/// After each call (assumed), but where the tool's cost is measured: there is none then.
 const PAUSE: SimSpan = SimSpan::from_us(10_000);
 /// Runs of the tool.
 const RUNS: u32 = 5;
-/// Samples of the map's memory between two of them.
-const SAMPLES: u32 = 12;
 /// Thresh_HotFile: none, 1/40, 1/20 and 1/10 of the time between two runs.
 const THRESHOLDS: [(&str, u64); 4] = [("0", 0), ("1/40", 40), ("1/20", 20), ("1/10", 10)];
 
-/// "We measure such blocking time to be 5 ms on average."
+/// Milliseconds (section VI-B).
 const BLOCKING_MS: f64 = 5.0;
 
+/// Runs that process all files that changed but those that did so within a part of a minute.
+#[derive(Clone, Copy)]
+struct Tool {
+    hot_parts: u64,
+    unit: &'static str,
+}
+
+impl Tool {
+    /// The paper's, with a threshold.
+    const fn with(hot_parts: u64) -> Self {
+        Self { hot_parts, unit: "metadata-block" }
+    }
+
+    /// Ours, without one.
+    const BATCHES: Self = Self { hot_parts: 0, unit: "most" };
+
+    fn schedule(self, minute: SimSpan) -> Schedule {
+        let time = |span: u64| Some(format!("{span}ns"));
+        Schedule {
+            every: time(minute.as_ns()),
+            hot: minute.as_ns().checked_div(self.hot_parts).and_then(time),
+            unit: Some(self.unit.into()),
+            ..Schedule::default()
+        }
+    }
+}
+
+/// A workload whose thread rests after each call, and which ends a minute after the last run began.
+/// What comes before the first run is not measured.
+struct Paced {
+    workload: Box<dyn Workload>,
+    minute: SimSpan,
+    pause: SimSpan,
+    begin: Option<SimTime>,
+    rests_until: SimTime,
+    /// Calls since the first run.
+    calls: u64,
+}
+
+impl Paced {
+    fn new(workload: Box<dyn Workload>, minute: SimSpan, pause: SimSpan) -> Self {
+        Self { workload, minute, pause, begin: None, rests_until: SimTime::ZERO, calls: 0 }
+    }
+
+    /// The first run begins a minute after the workload. It is to be within what is measured.
+    fn is_measured(&self, at: SimTime) -> bool {
+        self.begin.is_some_and(|begin| at + SLACK >= begin + self.minute)
+    }
+}
+
+impl Workload for Paced {
+    fn threads(&self) -> u32 {
+        self.workload.threads()
+    }
+
+    fn job(&self, thread: ThreadId) -> &str {
+        self.workload.job(thread)
+    }
+
+    fn path(&self, file: FileId) -> &str {
+        self.workload.path(file)
+    }
+
+    fn first_file(&self) -> FileId {
+        self.workload.first_file()
+    }
+
+    fn prepare(&mut self) -> Option<Call> {
+        self.workload.prepare()
+    }
+
+    fn next(&mut self, thread: ThreadId, now: SimTime) -> Step {
+        let begin = *self.begin.get_or_insert(now);
+        if now + SLACK >= begin + self.minute * u64::from(RUNS + 1) {
+            Step::Done
+        } else if now < self.rests_until {
+            Step::Sleep(self.rests_until)
+        } else {
+            self.workload.next(thread, now)
+        }
+    }
+
+    fn ended(&mut self, thread: ThreadId, call: &Call, outcome: &Outcome) {
+        self.calls += u64::from(self.is_measured(outcome.begin));
+        self.rests_until = outcome.end + self.pause;
+        self.workload.ended(thread, call, outcome);
+    }
+
+    fn measured(&self, _thread: ThreadId, begin: SimTime) -> bool {
+        self.is_measured(begin)
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.workload.problem()
+    }
+}
+
 /// Measurements from the first run on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Seen {
     /// Mean of the map, bytes.
     map: f64,
@@ -50,91 +142,109 @@ struct Seen {
     run_s: f64,
     /// Mean number of files of a run.
     files: f64,
-    /// Mean over the runs of what a call waits that comes during a batch, in milliseconds.
+    /// Calls that came to blocks in work.
+    stalled_calls: u64,
+    /// What such a call waited, in the mean.
     blocking_ms: f64,
+    result: RunResult,
 }
 
-/// Runs that process all files that changed but those that did so within a part of a minute.
-#[derive(Clone, Copy)]
-struct Tool {
-    hot_parts: u64,
-    unit: Unit,
-}
-
-impl Tool {
-    /// The paper's, with a threshold.
-    const fn with(hot_parts: u64) -> Self {
-        Self { hot_parts, unit: Unit::MetadataBlock }
-    }
-
-    /// Ours, without one.
-    const BATCHES: Self = Self { hot_parts: 0, unit: Unit::Most };
-}
-
-fn watch(load: &Load, setting: &Setting<'_>, tool: Option<Tool>) -> Result<Seen, BenchError> {
-    let minute = SimSpan::from_ns((60e9 * setting.scale.value()) as u64);
-    let mut rig = Rig::<Ext<Drive>>::new(load, setting)?;
-    rig.pause = PAUSE;
-    let start = rig.now() + minute;
-    rig.run_until(start)?;
-    let (mut seen, first) = (Seen::default(), rig.calls);
-    for run in 0..RUNS {
-        let begin = start + minute * u64::from(run);
-        setting.go_on()?;
-        if let Some(Tool { hot_parts, unit }) = tool {
-            let hot = minute.as_ns().checked_div(hot_parts);
-            let pass = rig.devirtualize(hot.map_or(SimSpan::ZERO, SimSpan::from_ns), unit)?;
-            let report = pass.report;
-            seen.run_s += report.time().as_secs_f64() / f64::from(RUNS);
-            seen.blocking_ms += pass.blocking_ms() / f64::from(RUNS);
-            seen.files += report.files as f64 / f64::from(RUNS);
+impl Seen {
+    fn of(calls: u64, result: RunResult) -> Self {
+        let runs = result.devirtualize.clone().unwrap_or_default();
+        let work = runs.total;
+        let mean = |sum: f64, count: u64| sum / count.max(1) as f64;
+        let map = &result.series.map_bytes;
+        Self {
+            map: mean(map.iter().sum::<u64>() as f64, map.len() as u64),
+            calls: calls as f64,
+            run_s: mean(work.time_s, runs.count),
+            files: mean(work.files as f64, runs.count),
+            stalled_calls: work.stalled_calls,
+            blocking_ms: mean(work.stalled_s * 1000.0, work.stalled_calls),
+            result,
         }
-        sample(&mut rig, &mut seen, begin, minute)?;
     }
-    seen.calls = (rig.calls - first) as f64;
-    Ok(seen)
 }
 
-fn sample(
-    rig: &mut Rig<Ext<Drive>>,
-    seen: &mut Seen,
-    begin: SimTime,
-    minute: SimSpan,
-) -> Result<(), BenchError> {
-    for part in 1..=SAMPLES {
-        rig.run_until(
-            begin + SimSpan::from_ns(minute.as_ns() / u64::from(SAMPLES)) * u64::from(part),
-        )?;
-        seen.map += rig.map_bytes() as f64 / f64::from(RUNS * SAMPLES);
+/// A load beside the tool, or alone, with pauses between its calls.
+fn watch(
+    load: &Load,
+    setting: &Setting<'_>,
+    tool: Option<Tool>,
+    pause: SimSpan,
+) -> Result<Seen, BenchError> {
+    let minute = SimSpan::from_ns((60e9 * setting.scale.value()) as u64);
+    let stack = Stack {
+        drive: "fsdv-5g".into(),
+        devirtualize: tool.map(|tool| tool.schedule(minute)),
+        ..Stack::load("fsdv-ext3")?
+    };
+    let unit = tool.map_or("without the tool", |tool| tool.unit);
+    let hot = tool.filter(|tool| tool.hot_parts > 0);
+    let hot = hot.map_or(String::new(), |tool| format!(", hot 1/{}", tool.hot_parts));
+    let speed = if pause == SimSpan::ZERO { ", at full speed" } else { "" };
+    let job = Job {
+        label: format!("{}, {unit}{hot}{speed}", load.name),
+        stack: &stack,
+        scale: setting.scale,
+        seed: setting.seed,
+        stop: &|| setting.go_on().is_err(),
+        final_sync: false,
+        progress: &|_| {},
+    };
+    let mut workload = Paced::new(load.workload(setting.scale, setting.seed)?, minute, pause);
+    let result = bench::run(&job, &mut workload)?;
+    setting.go_on()?;
+    match result.error.clone() {
+        Some(error) => Err(BenchError::Workload(error)),
+        None => Ok(Seen::of(workload.calls, result)),
     }
-    Ok(())
 }
 
 fn run(setting: &Setting<'_>) -> Result<Reproduction, BenchError> {
     let (f2, f3) = (&LOADS[1], &LOADS[2]);
-    let mut comparisons = Vec::new();
-    let (with, without) = (watch(f3, setting, Some(Tool::with(0)))?, watch(f3, setting, None)?);
-    comparisons.push(figure_3(&with, &without));
-    comparisons.push(loss("F3", &with, &without));
-    comparisons.push(loss_to_batches("F3", &watch(f3, setting, Some(Tool::BATCHES))?, &without));
-    let without = watch(f2, setting, None)?;
-    let with: Vec<Seen> = THRESHOLDS
-        .iter()
-        .map(|(_, parts)| watch(f2, setting, Some(Tool::with(*parts))))
-        .collect::<Result<_, _>>()?;
-    comparisons.push(loss("F2", &with[0], &without));
-    comparisons.push(loss_to_batches("F2", &watch(f2, setting, Some(Tool::BATCHES))?, &without));
-    comparisons.extend(figures_7_and_8(&with, &without));
-    comparisons.push(within(
-        "F2: a call to a block that is in work waits",
-        "ms",
-        BLOCKING_MS,
-        with[0].blocking_ms,
-        1.5,
-    ));
-    let (results, blocking) = blocking(f2, setting)?;
-    comparisons.push(blocking);
+    let paused = |load, tool| watch(load, setting, tool, PAUSE);
+    let (f3_with, f3_without) = (paused(f3, Some(Tool::with(0)))?, paused(f3, None)?);
+    let (f2_without, mut f2_with) = (paused(f2, None)?, Vec::new());
+    for (_, parts) in THRESHOLDS {
+        f2_with.push(paused(f2, Some(Tool::with(parts)))?);
+    }
+    let mut comparisons = vec![figure_3(&f3_with, &f3_without)];
+    comparisons.extend(figures_7_and_8(&f2_with, &f2_without));
+    comparisons.push(loss_with_pauses("F3", &f3_with, &f3_without));
+    comparisons.push(loss_with_pauses("F2", &f2_with[0], &f2_without));
+    let mut seen = vec![f3_with, f3_without, f2_without];
+    seen.append(&mut f2_with);
+    for (name, load) in [("F3", f3), ("F2", f2)] {
+        let at_full_speed = |tool| watch(load, setting, tool, SimSpan::ZERO);
+        let (with, without) = (at_full_speed(Some(Tool::with(0)))?, at_full_speed(None)?);
+        let batches = at_full_speed(Some(Tool::BATCHES))?;
+        comparisons.push(loss(name, &with, &without));
+        comparisons.push(loss_to_batches(name, &batches, &without));
+        comparisons.push(blocking(name, &with));
+        comparisons.push(blocking_by_batches(name, &batches));
+        seen.extend([with, without, batches]);
+    }
+    let runs = seen.into_iter().map(|seen| seen.result).collect();
+    let results = Results::of(FIGURE.title.into(), setting.scale.value(), setting.seed, runs);
     Ok(Reproduction { comparisons, results })
+}
+
+/// "We measure such blocking time to be 5 ms on average."
+fn blocking(name: &str, with: &Seen) -> Comparison {
+    let what = format!("{name} at full speed: a call to a block that is in work waits");
+    let mut comparison = within(what, "ms", BLOCKING_MS, with.blocking_ms, 1.5);
+    comparison.ours += &format!(" ({} calls)", with.stalled_calls);
+    comparison
+}
+
+fn blocking_by_batches(name: &str, batches: &Seen) -> Comparison {
+    let ours = format!("{} ms ({} calls)", rounded(batches.blocking_ms), batches.stalled_calls);
+    Comparison::shown(
+        format!("{name} at full speed: a call to a block of a batch of ours waits"),
+        ours,
+    )
 }
 
 fn figure_3(with: &Seen, without: &Seen) -> Comparison {
@@ -153,31 +263,22 @@ fn lost(with: &Seen, without: &Seen) -> f64 {
 
 /// The paper gives whole percents.
 fn loss(name: &str, with: &Seen, without: &Seen) -> Comparison {
-    let what = format!("{name}: throughput of the foreground that the tool costs");
+    let what = format!("{name} at full speed: throughput of the foreground that the tool costs");
     let mut comparison = between(what, "%", (3.0, 5.0), 0.5, lost(with, without));
     comparison.ours += &format!(" (a run takes {:.2} s)", with.run_s);
     comparison
 }
 
 fn loss_to_batches(name: &str, with: &Seen, without: &Seen) -> Comparison {
-    let what = format!("{name}: throughput of the foreground that our batches cost");
+    let what = format!("{name} at full speed: throughput of the foreground that our batches cost");
     let lost = lost(with, without);
     Comparison::shown(what, format!("{lost:.1} % (a run takes {:.2} s)", with.run_s))
 }
 
-/// Calls of F2 that come during a batch of ours, with the whole stack of a bench: host, page cache
-/// and write-back beside the tool.
-fn blocking(load: &Load, setting: &Setting<'_>) -> Result<(Results, Comparison), BenchError> {
-    let source = Source::Personality(Box::new(load.fileserver(&[("runtime", "180")])?));
-    let stacks = stacks(&["fsdv-ext3"], "fsdv-5g")?;
-    let plan = Plan { source: &source, fill: None, stacks, final_sync: false };
-    let results = setting.perform(&plan)?;
-    let work = of(&results, "fsdv-ext3")?.devirtualize.as_ref().map(|runs| runs.total);
-    let work = work.unwrap_or_default();
-    let ms = work.stalled_s * 1000.0 / work.stalled_calls.max(1) as f64;
-    let ours = format!("{} ms ({} calls)", rounded(ms), work.stalled_calls);
-    let what = "F2 in bench: a call that comes during a batch of ours waits";
-    Ok((results, Comparison::shown(what, ours)))
+fn loss_with_pauses(name: &str, with: &Seen, without: &Seen) -> Comparison {
+    let what = format!("{name} with pauses: throughput of the foreground that the tool costs");
+    let (lost, calls) = (lost(with, without), with.stalled_calls);
+    Comparison::shown(what, format!("{lost:.2} % ({calls} calls to blocks in work)"))
 }
 
 fn figures_7_and_8(with: &[Seen], without: &Seen) -> [Comparison; 3] {
@@ -234,14 +335,9 @@ mod tests {
             clock: None,
         };
         let (with, without) = (
-            watch(&LOADS[1], &setting, Some(Tool::with(0))).unwrap(),
-            watch(&LOADS[1], &setting, None).unwrap(),
+            watch(&LOADS[1], &setting, Some(Tool::with(0)), PAUSE).unwrap(),
+            watch(&LOADS[1], &setting, None, PAUSE).unwrap(),
         );
         assert!(with.map * 1.5 < without.map, "{with:?}, {without:?}");
-        let mut rig = Rig::<Ext<Drive>>::new(&LOADS[5], &setting).unwrap();
-        let before = rig.map_bytes();
-        rig.devirtualize(SimSpan::ZERO, Unit::MetadataBlock).unwrap();
-        rig.check();
-        assert!(rig.map_bytes() * 2 < before);
     }
 }

@@ -58,7 +58,12 @@ pub(crate) const LOADS: [Load; 6] = [
 ];
 
 impl Load {
-    fn workload(&self, scale: Ratio, seed: u64) -> Result<Box<dyn Workload>, BenchError> {
+    /// Its files, and what is done with them.
+    pub(crate) fn workload(
+        &self,
+        scale: Ratio,
+        seed: u64,
+    ) -> Result<Box<dyn Workload>, BenchError> {
         let files = ((f64::from(self.files) * scale.value()).round() as u32).max(10);
         if let Size::Impressions(bytes) = self.size {
             let amount =
@@ -73,7 +78,7 @@ impl Load {
     }
 
     /// Filebench's fileserver with this load's files and one thread.
-    pub(crate) fn fileserver(&self, more: &[(&str, &str)]) -> Result<Personality, BenchError> {
+    fn fileserver(&self, more: &[(&str, &str)]) -> Result<Personality, BenchError> {
         let mut fileserver = Personality::load("fileserver").map_err(|error| wrong(&error))?;
         let kib = match self.size {
             Size::Fileserver(kib) => kib,
@@ -363,4 +368,23 @@ fn failed<F: OnDrive>(error: dovetail_vfs::Error) -> BenchError {
 /// These figures have no runs on stacks.
 pub(crate) fn no_runs(setting: &Setting<'_>) -> Results {
     Results::of("table I of the FSDV paper".into(), setting.scale.value(), setting.seed, Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn a_run_over_all_files_halves_the_map_and_leaves_maps_that_agree() {
+        let stop = AtomicBool::new(false);
+        let scale = "1/64".parse().unwrap();
+        let setting = Setting { scale, seed: 1, threads: 1, stop: &stop, clock: None };
+        let mut rig = Rig::<Ext<Drive>>::new(&LOADS[5], &setting).unwrap();
+        let before = rig.map_bytes();
+        rig.devirtualize(SimSpan::ZERO, Unit::MetadataBlock).unwrap();
+        rig.check();
+        assert!(rig.map_bytes() * 2 < before);
+    }
 }
