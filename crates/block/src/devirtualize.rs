@@ -15,11 +15,36 @@
 //! power cuts, and the issuer, who knows whether the metadata with the new pointers is durable,
 //! ends it either way.
 
+use std::fmt;
+
 use dovetail_time::SimTime;
 
 use crate::addr::{BlockRange, Lba, SectorRange};
 use crate::command::Command;
 use crate::device::{BlockDevice, DeviceError};
+
+/// The identity of a drive, as the serial number that a drive tells its host. Never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DriveSerial(pub u64);
+
+impl DriveSerial {
+    /// The serial number of the drive that these parts describe. It has 63 bits.
+    #[must_use]
+    pub fn of(parts: &[&[u8]]) -> Self {
+        // FNV-1a, with the length of each part
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+        let hash = parts.iter().fold(0xCBF2_9CE4_8422_2325, |hash, part| {
+            part.iter().chain(&(part.len() as u64).to_le_bytes()).fold(hash, step)
+        });
+        Self((hash >> 1).max(1))
+    }
+}
+
+impl fmt::Display for DriveSerial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016X}", self.0)
+    }
+}
 
 /// The addresses of a device's own places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +55,8 @@ pub struct DeviceSpace {
     pub blocks: u64,
     /// Renames in one batch at most.
     pub most: u32,
+    /// The drive whose addresses they are: on another one they mean nothing.
+    pub drive: DriveSerial,
 }
 
 impl DeviceSpace {

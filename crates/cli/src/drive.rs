@@ -159,6 +159,7 @@ fn status(file: &Path) -> Result<(), Failure> {
     };
     let erases: Vec<u32> = drive.erase_counts().collect();
     let (least, most) = (erases.iter().min().copied(), erases.iter().max().copied());
+    row("serial number", drive.config().serial.to_string());
     row("pages mapped", format_count(report.mapped_pages));
     row("memory of the map", format_bytes(drive.mapping_memory_bytes()));
     row("lines free", format!("{} of {}", drive.lines().free(), drive.lines().count()));

@@ -139,18 +139,23 @@ fn back_again<K: Kind>(mut fs: K::Fs<PlacesDevice>, files: &Files, what: &str) {
 }
 
 /// Copy of the content at the volume's own addresses.
-fn volume_of<K: Kind>(mut device: PlacesDevice) -> MemoryDevice {
-    let mut copy = MemoryDevice::new(device.info().blocks);
+fn volume_of<K: Kind>(device: PlacesDevice) -> MemoryDevice {
+    let copy = MemoryDevice::new(device.info().blocks);
+    copied::<K, _>(device, copy)
+}
+
+/// The device `to` with what is at the volume's own addresses.
+fn copied<K: Kind, D: BlockDevice>(mut from: impl BlockDevice, mut to: D) -> D {
     for lba in (0..K::BLOCKS).map(Lba) {
         let range = BlockRange::new(lba, 1);
         let mut into = [Content::Empty];
-        device.submit(SimTime::ZERO, Command::Read { range, into: Some(&mut into) }).unwrap();
+        from.submit(SimTime::ZERO, Command::Read { range, into: Some(&mut into) }).unwrap();
         if into[0] != Content::Empty {
             let (data, hints) = (Data::Blocks(&into), Hints::default());
-            copy.submit(SimTime::ZERO, Command::Write { range, data, hints, fua: false }).unwrap();
+            to.submit(SimTime::ZERO, Command::Write { range, data, hints, fua: false }).unwrap();
         }
     }
-    copy
+    to
 }
 
 fn map_forgets<K: Kind>(unit: Unit) {
@@ -270,9 +275,13 @@ fn says_what_it_cannot<K: Kind>() {
     files.load(&mut fs, &mut rng, 20);
     run::<K>(&mut fs, &mut rng, Unit::Most);
     let copy = volume_of::<K>(K::unmount(fs));
-    for said in [K::try_mount(copy.clone(), SimTime::ZERO).err().unwrap(), K::opened(copy)] {
-        assert!(said.contains("mount it on that drive"), "{said}");
+    for said in [K::try_mount(copy.clone(), SimTime::ZERO).err().unwrap(), K::opened(copy.clone())]
+    {
+        assert!(said.contains("an image or another kind of drive has none: mount it"), "{said}");
     }
+    let other = copied::<K, _>(copy, PlacesDevice::new(K::BLOCKS, K::BLOCKS / 4, 7));
+    let said = K::try_mount(other, SimTime::ZERO).err().unwrap();
+    assert!(said.contains(", and this is drive ") && said.contains("mount it on that"), "{said}");
 }
 
 #[test]

@@ -105,6 +105,10 @@ impl<D: Scheduler> Io<D> {
         self.places = places;
     }
 
+    pub(crate) fn places(&self) -> Places {
+        self.places
+    }
+
     pub(crate) fn space(&self) -> Option<DeviceSpace> {
         self.places.space()
     }

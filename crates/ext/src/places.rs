@@ -2,7 +2,8 @@
 
 use dovetail_block::{DeviceInfo, DeviceSpace};
 
-use crate::format::PHYSICAL_BIT;
+use crate::error::Incompatible;
+use crate::format::{PHYSICAL_BIT, Superblock};
 
 /// The device's own addresses, if pointers may lead there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +23,13 @@ impl Places {
 
     pub(crate) const fn space(self) -> Option<DeviceSpace> {
         self.space
+    }
+
+    /// A volume with pointers to a drive's own addresses lies on that drive.
+    pub(crate) fn check_drive(self, superblock: &Superblock) -> Result<(), Incompatible> {
+        let volume = superblock.drive;
+        let found = self.space.ok_or(Incompatible::Devirtualized(volume))?.drive;
+        if volume == found { Ok(()) } else { Err(Incompatible::OtherDrive { volume, found }) }
     }
 
     /// Is true if `block` is the number of a place that the device has.

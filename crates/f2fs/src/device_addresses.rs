@@ -5,7 +5,7 @@
 use dovetail_block::{DeviceInfo, DeviceSpace, Lba};
 
 use crate::error::Incompatible;
-use crate::format::BlockAddr;
+use crate::format::{BlockAddr, Superblock};
 
 /// The bit of an address that says "address of the device".
 pub(crate) const DEVICE_ADDRESS_BIT: u64 = 1 << 31;
@@ -29,6 +29,13 @@ impl DeviceAddresses {
 
     pub(crate) const fn space(self) -> Option<DeviceSpace> {
         self.space
+    }
+
+    /// A volume with pointers to a drive's own addresses lies on that drive.
+    pub(crate) fn check_drive(self, superblock: &Superblock) -> Result<(), Incompatible> {
+        let volume = superblock.drive;
+        let found = self.space.ok_or(Incompatible::Devirtualized(volume))?.drive;
+        if volume == found { Ok(()) } else { Err(Incompatible::OtherDrive { volume, found }) }
     }
 
     pub(crate) const fn is_some(self) -> bool {
@@ -68,12 +75,12 @@ pub(crate) const fn check_spare_bit(blocks: u64) -> Result<(), Incompatible> {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_block::Capabilities;
+    use dovetail_block::{Capabilities, DriveSerial};
 
     use super::*;
 
     fn addresses(blocks: u64) -> DeviceAddresses {
-        let space = DeviceSpace { first: Lba(1000), blocks, most: 16 };
+        let space = DeviceSpace { first: Lba(1000), blocks, most: 16, drive: DriveSerial(1) };
         let capabilities =
             Capabilities { devirtualize: Some(space), discard: true, ..Capabilities::default() };
         DeviceAddresses::of(&DeviceInfo { blocks: 1000, capabilities })

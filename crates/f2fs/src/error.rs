@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use dovetail_block::DeviceError;
+use dovetail_block::{DeviceError, DriveSerial};
 use dovetail_vfs::kit::PathError;
 
 use crate::format::{BlockAddr, CompressAlgorithm, Nid};
@@ -95,10 +95,21 @@ pub enum Incompatible {
     },
     /// Pointers lead to places of the drive below, and this is not it.
     #[error(
-        "the volume has pointers to its drive's own addresses: mount it on that drive, or make it an ordinary one there with \
-         `dovetail devirtualize --undo`"
+        "the volume has pointers to addresses of drive {0}, and an image or another kind of drive has none: mount it on that drive, \
+         or make it an ordinary volume there with `dovetail devirtualize --undo`"
     )]
-    Devirtualized,
+    Devirtualized(DriveSerial),
+    /// Pointers lead to addresses of another drive than the one below.
+    #[error(
+        "the volume has pointers to addresses of drive {volume}, and this is drive {found}: mount it on that drive, or make it an \
+         ordinary volume there with `dovetail devirtualize --undo` before it is copied"
+    )]
+    OtherDrive {
+        /// The drive that the volume names.
+        volume: DriveSerial,
+        /// The drive below.
+        found: DriveSerial,
+    },
     /// Pointers to places of the device, without what they need.
     #[error("letting pointers lead to the device's own addresses needs {0}: that")]
     DeviceAddresses(&'static str),

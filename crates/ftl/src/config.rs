@@ -1,6 +1,6 @@
 //! The configuration of a drive, resolved: the form that the drive itself uses.
 
-use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DeviceSpace, Lba};
+use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DeviceSpace, DriveSerial, Lba};
 use dovetail_nand::{Geometry, GeometryError, NandConfig, Timing};
 use dovetail_time::SimSpan;
 
@@ -76,6 +76,8 @@ pub struct DriveConfig {
     pub devirtualize: Option<u32>,
     /// Seeds the policies that draw.
     pub seed: u64,
+    /// The serial number that it tells its host.
+    pub serial: DriveSerial,
 }
 
 /// How a drive tells writes apart into its streams.
@@ -227,6 +229,7 @@ impl DriveConfig {
             remap: None,
             devirtualize: None,
             seed: 1,
+            serial: DriveSerial(1),
         }
     }
 
@@ -266,6 +269,7 @@ impl DriveConfig {
             first: Lba(self.address_blocks()),
             blocks,
             most,
+            drive: self.serial,
         })
     }
 

@@ -26,6 +26,18 @@ fn drive_file(profile: &str, scale: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
+#[test]
+fn a_serial_number_is_its_drive_s_whatever_the_file_is_called() {
+    let (folder, path) = drive_file("fsdv-5g", "1/256");
+    let serial = open(&path).drive().config().serial;
+    let overrides = Overrides { scale: "1/256".parse().ok(), ..Overrides::default() };
+    let other = folder.path().join("other");
+    EmulatedDrive::create(&other, &Profile::load("fsdv-5g").unwrap(), &overrides).unwrap();
+    assert_ne!(open(&other).drive().config().serial, serial);
+    fs::rename(&path, &other).unwrap();
+    assert_eq!(open(&other).drive().config().serial, serial);
+}
+
 fn open(path: &Path) -> EmulatedDrive {
     EmulatedDrive::open(path, true).unwrap().0
 }

@@ -1,6 +1,7 @@
 //! The superblock: what the volume is. 1024 bytes at byte 1024 of the device, and copies in some
 //! groups.
 
+use dovetail_block::DriveSerial;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
@@ -131,11 +132,11 @@ struct RawSuperblock {
     s_encoding_flags: U16,
     s_orphan_file_inum: U32,
     s_reserved: [U32; 88],
-    /// Of devirtualised volumes only: the last batch of renames, and how many blocks are reached by
-    /// physical address.
+    /// Of devirtualised volumes only: the last batch of renames, how many blocks are reached by
+    /// physical address, and the serial number of the drive that they lie on.
     d_last_batch: U64,
     d_physical_blocks: U64,
-    d_reserved: U64,
+    d_drive: U64,
     s_checksum: U32,
 }
 
@@ -147,7 +148,8 @@ prove_layout!(RawSuperblock, 1024, {
     0x15C => s_min_extra_isize, 0x160 => s_flags, 0x168 => s_mmp_block, 0x174 => s_log_groups_per_flex,
     0x178 => s_kbytes_written, 0x194 => s_error_count, 0x1CC => s_last_error_time, 0x200 => s_mount_opts,
     0x248 => s_overhead_clusters, 0x24C => s_backup_bgs, 0x268 => s_lpf_ino, 0x270 => s_checksum_seed,
-    0x274 => s_wtime_hi, 0x27C => s_encoding, 0x280 => s_orphan_file_inum, 0x3E4 => d_last_batch, 0x3FC => s_checksum,
+    0x274 => s_wtime_hi, 0x27C => s_encoding, 0x280 => s_orphan_file_inum, 0x3E4 => d_last_batch,
+    0x3F4 => d_drive, 0x3FC => s_checksum,
 });
 
 /// State in which the volume was left (`s_state`).
@@ -325,6 +327,8 @@ pub struct Superblock {
     /// With [`Incompat::DEVIRTUALIZED`]: blocks that are reached by the addresses of the drive. No
     /// bitmap tells of them; [`Self::free_blocks`] does not count them as free.
     pub physical_blocks: u64,
+    /// With [`Incompat::DEVIRTUALIZED`]: the drive whose addresses those are.
+    pub drive: DriveSerial,
 }
 
 impl Superblock {
@@ -337,7 +341,7 @@ impl Superblock {
     pub fn parse(bytes: &[u8; SUPERBLOCK_SIZE], group: GroupNo) -> Result<Self, Error> {
         let superblock = Self::parse_on_drive(bytes, group)?;
         match superblock.incompat.has(Incompat::DEVIRTUALIZED) {
-            true => Err(Incompatible::Devirtualized.into()),
+            true => Err(Incompatible::Devirtualized(superblock.drive).into()),
             false => Ok(superblock),
         }
     }
@@ -558,6 +562,7 @@ impl RawSuperblock {
             orphan_file_ino: Ino(self.s_orphan_file_inum.get()),
             last_batch: self.d_last_batch.get(),
             physical_blocks: self.d_physical_blocks.get(),
+            drive: DriveSerial(self.d_drive.get()),
         }
     }
 
@@ -624,6 +629,7 @@ impl RawSuperblock {
         self.s_free_blocks_count_lo.set(from.free_blocks as u32);
         self.d_last_batch.set(from.last_batch);
         self.d_physical_blocks.set(from.physical_blocks);
+        self.d_drive.set(from.drive.0);
         if from.incompat.has(Incompat::BITS_64) {
             self.s_blocks_count_hi.set((from.blocks_count >> 32) as u32);
             self.s_r_blocks_count_hi.set((from.reserved_blocks >> 32) as u32);

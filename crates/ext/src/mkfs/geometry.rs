@@ -1,5 +1,7 @@
 //! Sizes of a new volume: blocks, groups, inodes, and the blocks kept for more descriptors.
 
+use dovetail_block::DriveSerial;
+
 use super::{MkfsError, MkfsOptions};
 use crate::format::{
     CRC32C_START, Compat, ErrorRecord, FLAG_SIGNED_HASH, GroupNo, HashVersion, Incompat, Ino,
@@ -180,6 +182,7 @@ fn blank(options: &MkfsOptions, block_size: u32) -> Superblock {
         orphan_file_ino: Ino::NONE,
         last_batch: 0,
         physical_blocks: 0,
+        drive: DriveSerial::default(),
     }
 }
 

@@ -13,7 +13,8 @@
 use std::collections::BTreeSet;
 
 use dovetail_block::{
-    BlockRange, DeviceSpace, Devirtualize as Asked, Lba, Rename, RenameId, Scheduler, map_bytes,
+    BlockRange, DeviceSpace, Devirtualize as Asked, DriveSerial, Lba, Rename, RenameId, Scheduler,
+    map_bytes,
 };
 use dovetail_time::SimTime;
 use dovetail_vfs::{
@@ -62,8 +63,10 @@ impl<D: Scheduler> Ext<D> {
     /// a batch that a power cut left open.
     pub(super) fn open_places(&mut self) -> Result<(), Error> {
         let flagged = self.superblock.incompat.has(Incompat::DEVIRTUALIZED);
-        if self.io.space().is_none() {
-            return if flagged { Err(Incompatible::Devirtualized.into()) } else { Ok(()) };
+        if flagged {
+            self.io.places().check_drive(&self.superblock)?;
+        } else if self.io.space().is_none() {
+            return Ok(());
         }
         if !flagged && !self.options.physical_pointers {
             self.io.set_places(Places::default());
@@ -133,6 +136,7 @@ impl<D: Scheduler> Ext<D> {
         if self.superblock.incompat.has(Incompat::DEVIRTUALIZED) {
             return Ok(());
         }
+        self.superblock.drive = self.check_places()?.drive;
         self.superblock.incompat = self.superblock.incompat.with(Incompat::DEVIRTUALIZED);
         self.commit()?;
         self.write_superblock()?;
@@ -536,7 +540,7 @@ impl<D: Scheduler> Devirtualize for Ext<D> {
         }
         self.settle_metadata()?;
         self.superblock.incompat = self.superblock.incompat.without(Incompat::DEVIRTUALIZED);
-        self.superblock.last_batch = 0;
+        (self.superblock.last_batch, self.superblock.drive) = (0, DriveSerial::default());
         self.write_superblock()?;
         Ok(true)
     }

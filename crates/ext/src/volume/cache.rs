@@ -70,9 +70,9 @@ impl<D: BlockDevice> Blocks<D> {
 
     /// From now on a block number may be that of a place of the device, if it has such; returns
     /// whether it has.
-    pub(crate) fn follow_places(&mut self) -> bool {
+    pub(crate) fn follow_places(&mut self) -> Places {
         self.places = Places::of(&self.device.info(), self.block_size);
-        self.places.space().is_some()
+        self.places
     }
 
     /// Is true if `block` is the number of a place that the device has.

@@ -59,8 +59,8 @@ impl<D: BlockDevice> Volume<D> {
             superblock => (superblock?, None),
         };
         blocks.set_block_size(superblock.block_size());
-        if superblock.incompat.has(Incompat::DEVIRTUALIZED) && !blocks.follow_places() {
-            return Err(Incompatible::Devirtualized.into());
+        if superblock.incompat.has(Incompat::DEVIRTUALIZED) {
+            blocks.follow_places().check_drive(&superblock)?;
         }
         let (found, expected) = (
             blocks.bytes(),

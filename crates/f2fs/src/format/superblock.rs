@@ -4,7 +4,7 @@
 //! That of IPLFS has a magic number of its own and, where F2FS has reserved bytes, what needs 64
 //! bits.
 
-use dovetail_block::{AREA_BLOCKS, AREAS, BlockBytes};
+use dovetail_block::{AREA_BLOCKS, AREAS, BlockBytes, DriveSerial};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{
     FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_mut, transmute_ref,
@@ -97,7 +97,9 @@ struct RawSuperblock {
     s_stop_reason: [u8; 32],
     s_errors: [u8; 16],
     iplfs: RawIplfs,
-    reserved: [u8; 218],
+    /// Of devirtualised volumes: the drive that they lie on.
+    d_drive: U64,
+    reserved: [u8; 210],
     crc: U32,
 }
 
@@ -106,7 +108,7 @@ prove_layout!(RawSuperblock, 3072, {
     1148 => extension_count, 1152 => extension_list, 1664 => cp_payload, 1668 => version, 1924 => init_version,
     2180 => feature, 2184 => encryption_level, 2185 => encrypt_pw_salt, 2201 => devs, 2745 => qf_ino,
     2757 => hot_ext_count, 2758 => s_encoding, 2760 => s_encoding_flags, 2762 => s_stop_reason,
-    2794 => s_errors, 2810 => iplfs, 2850 => reserved, 3068 => crc,
+    2794 => s_errors, 2810 => iplfs, 2850 => d_drive, 2858 => reserved, 3068 => crc,
 });
 
 /// Fields of IPLFS, in bytes that F2FS reserves; F2FS's own places and counts are 0 there.
@@ -144,6 +146,8 @@ pub struct Superblock {
     pub variant: Variant,
     /// Pointers may lead to the drive's own addresses.
     pub devirtualized: bool,
+    /// The drive whose addresses those are.
+    pub drive: DriveSerial,
     /// Blocks that the volume can hold: of F2FS its size, of IPLFS what its device has room for.
     pub capacity: u64,
     /// Blocks of one copy of the NAT.
@@ -337,6 +341,7 @@ impl RawSuperblock {
             Variant::F2fs => MAGIC,
             Variant::Iplfs => IPLFS_MAGIC,
         });
+        self.d_drive.set(from.drive.0);
         self.log_sectorsize.set(log_sector_size);
         self.log_sectors_per_block.set(12 - log_sector_size.min(12));
         self.log_blocksize.set(12);
@@ -425,6 +430,7 @@ impl RawSuperblock {
         Superblock {
             variant: Variant::F2fs,
             devirtualized: self.magic.get() == DEVIRTUALIZED_MAGIC,
+            drive: DriveSerial(self.d_drive.get()),
             capacity: self.block_count.get(),
             nat_blocks: (self.segment_count_nat.get() / 2).saturating_mul(BLOCKS_IN_SEGMENT),
             pack_blocks: BLOCKS_IN_SEGMENT,

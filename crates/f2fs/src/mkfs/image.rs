@@ -1,6 +1,6 @@
 //! The blocks of a new volume.
 
-use dovetail_block::{BlockBytes, BlockRange, Lba};
+use dovetail_block::{BlockBytes, BlockRange, DriveSerial, Lba};
 
 use super::geometry::Areas;
 use super::logs::first_segments;
@@ -336,6 +336,7 @@ pub(super) fn named_superblock(options: &MkfsOptions) -> Superblock {
     Superblock {
         variant: Variant::F2fs,
         devirtualized: false,
+        drive: DriveSerial::default(),
         capacity: 0,
         nat_blocks: 0,
         pack_blocks: BLOCKS_IN_SEGMENT,

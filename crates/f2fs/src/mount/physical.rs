@@ -52,6 +52,9 @@ impl<D: Scheduler> F2fs<D> {
         }
         self.check_volume_for_device_addresses()?;
         let addresses = DeviceAddresses::of(&self.io.device().info());
+        if marked {
+            addresses.check_drive(&self.superblock)?;
+        }
         if !addresses.is_some() {
             return Ok(());
         }
@@ -115,7 +118,9 @@ impl<D: Scheduler> F2fs<D> {
     }
 
     fn write_mark(&mut self, devirtualized: bool) -> Result<(), Error> {
+        let drive = self.io.device_addresses().space().map(|space| space.drive);
         self.superblock.devirtualized = devirtualized;
+        self.superblock.drive = drive.filter(|_| devirtualized).unwrap_or_default();
         for copy in [0, 1].map(BlockAddr) {
             let block = self.superblock.encode(&*self.io.read(copy)?);
             self.io.write_durable(copy, Arc::new(block))?;

@@ -39,7 +39,7 @@ impl<D: BlockDevice> Volume<D> {
         }
         if superblock.devirtualized {
             let addresses = DeviceAddresses::of(&blocks.device_info());
-            addresses.space().ok_or(Incompatible::Devirtualized)?;
+            addresses.check_drive(&superblock)?;
             blocks.set_device_addresses(addresses);
         }
         let checkpoint = elect(&mut blocks, &superblock)?;

@@ -1,6 +1,7 @@
 //! The description of the drive in a drive file: the profile as it was when the file was made, and
 //! what was changed in it.
 
+use dovetail_block::DriveSerial;
 use dovetail_time::Ratio;
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +22,15 @@ pub(super) struct Description {
     cache_size: Option<u64>,
     buffer: Option<u64>,
     seed: u64,
+    /// Of a file of earlier versions it is the profile's.
+    serial: Option<u64>,
     profile: String,
 }
 
 impl Description {
-    pub(super) fn new(profile: &Profile, overrides: &Overrides) -> Self {
+    /// A drive that gets its serial number from all this and its name.
+    pub(super) fn new(name: &str, profile: &Profile, overrides: &Overrides) -> Self {
+        let (text, seed) = (profile.text().as_bytes(), overrides.seed.to_le_bytes());
         Self {
             scale: overrides.scale.map(Ratio::value),
             over_provisioning: overrides.over_provisioning,
@@ -36,6 +41,7 @@ impl Description {
             cache_size: overrides.cache_size,
             buffer: overrides.buffer,
             seed: overrides.seed,
+            serial: Some(DriveSerial::of(&[name.as_bytes(), text, &seed]).0),
             profile: profile.text().into(),
         }
     }
@@ -59,7 +65,8 @@ impl Description {
             seed: self.seed,
         };
         let profile = Profile::parse(&self.profile, "profile").map_err(|error| bad(&error))?;
-        let config = profile.resolve(&overrides).map_err(|error| bad(&error))?;
+        let mut config = profile.resolve(&overrides).map_err(|error| bad(&error))?;
+        config.serial = self.serial.map_or(config.serial, DriveSerial);
         match config.remap.map(|remap| remap.store) {
             Some(RemapStore::NonVolatile { .. }) => Err(EmulatedError::NonVolatile),
             _ => Ok(config),

@@ -71,7 +71,8 @@ pub struct EmulatedDrive {
 }
 
 impl EmulatedDrive {
-    /// Makes a file at `path` with a new drive in it, in the place of what was there.
+    /// Makes a file at `path` with a new drive in it, in the place of what was there. Its serial
+    /// number follows from profile, seed and the name of the file, and stays when that is renamed.
     ///
     /// # Errors
     /// See [`EmulatedError`].
@@ -80,7 +81,8 @@ impl EmulatedDrive {
         profile: &Profile,
         overrides: &Overrides,
     ) -> Result<(), EmulatedError> {
-        let description = Description::new(profile, overrides);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let description = Description::new(&name, profile, overrides);
         let config = description.config()?;
         let geometry = config.nand.geometry;
         Drive::new(config)?;

@@ -1,6 +1,6 @@
 //! From the figures of a profile to the drive that they make.
 
-use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, RemapLimits};
+use dovetail_block::{AREA_BLOCKS, AREAS, BLOCK_SIZE, DriveSerial, RemapLimits};
 use dovetail_nand::{BlockId, Geometry, NandConfig, Timing};
 use dovetail_time::{Ratio, Rng, SimSpan, parse_bytes};
 
@@ -93,6 +93,7 @@ impl Profile {
             remap: self.remap()?,
             devirtualize: self.devirtualize(overrides)?,
             seed: overrides.seed,
+            serial: DriveSerial::of(&[self.text.as_bytes(), &overrides.seed.to_le_bytes()]),
         };
         config.checked().map_err(|source| self.config_error(source))
     }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_block::{
     Answer, BlockDevice, BlockRange, Capabilities, Command, Completion, Content, Data, DeviceError,
-    DeviceInfo, DeviceSpace, Devirtualize, Inode, Lba, OpenRenames, Rename, RenameId, SectorRange,
+    DeviceInfo, DeviceSpace, Devirtualize, DriveSerial, Inode, Lba, OpenRenames, Rename, RenameId,
+    SectorRange,
 };
 use dovetail_time::{Rng, SimTime};
 
@@ -40,7 +41,8 @@ pub struct PlacesDevice {
 impl PlacesDevice {
     /// An empty device of `blocks` blocks and as many places and `spare` more.
     pub fn new(blocks: u64, spare: u64, seed: u64) -> Self {
-        let space = DeviceSpace { first: Lba(blocks), blocks: blocks + spare, most: MOST };
+        let drive = DriveSerial::of(&[b"places", &seed.to_le_bytes()]);
+        let space = DeviceSpace { first: Lba(blocks), blocks: blocks + spare, most: MOST, drive };
         Self {
             blocks,
             space,
